@@ -1,0 +1,93 @@
+import type { Hold, ReleaseOutcome } from './hold.js';
+import { LockConfigurationError, LockNotHeldError, type LockLostError } from './lock.errors.js';
+import { checkLease } from './lock-options.js';
+import type { Lock } from './lock.js';
+import { runHolding } from './owner-context.js';
+
+/** The `Lock` that callers get: one share of one or several holds. */
+export class HeldLock implements Lock {
+  private outcome: Promise<ReleaseOutcome> | undefined;
+  private joined: AbortSignal | undefined;
+
+  /** @param holds in the order of the keys as given; at least one */
+  constructor(readonly holds: readonly Hold[]) {}
+
+  get key(): string {
+    return this.first.key;
+  }
+
+  get keys(): readonly string[] {
+    return this.holds.map((hold) => hold.key);
+  }
+
+  get isHeld(): boolean {
+    return this.outcome === undefined && this.holds.every((hold) => hold.isLive);
+  }
+
+  /** Why it was lost before the release, if it was. */
+  get loss(): LockLostError | undefined {
+    for (const hold of this.holds) if (hold.loss) return hold.loss;
+    return undefined;
+  }
+
+  get signal(): AbortSignal {
+    if (this.holds.length === 1) return this.first.signal;
+    return (this.joined ??= AbortSignal.any(this.holds.map((hold) => hold.signal)));
+  }
+
+  get validForMs(): number {
+    if (this.outcome !== undefined) return 0;
+    return this.holds.reduce((least, hold) => Math.min(least, hold.validForMs), Infinity);
+  }
+
+  get fencingToken(): number {
+    if (this.holds.length === 1) return this.first.fencingToken;
+    throw new LockConfigurationError(
+      `A lock of ${this.holds.length} keys has a fencing token for each of them: use tokenOf(key).`,
+    );
+  }
+
+  tokenOf(key: string): number {
+    const hold = this.holds.find((h) => h.key === key);
+    if (hold) return hold.fencingToken;
+    throw new LockNotHeldError(`"${key}" is not one of this lock's keys: ${this.keys.join(', ')}.`, key);
+  }
+
+  assertHeld(): void {
+    const { loss } = this;
+    if (loss) throw loss;
+    if (this.outcome !== undefined) {
+      throw new LockNotHeldError(`"${this.key}" is not held any more: this lock was released.`, this.key);
+    }
+  }
+
+  async extend(ms: number): Promise<void> {
+    checkLease('ms', ms);
+    this.assertHeld();
+    await Promise.all(this.holds.map((hold) => hold.tenure.extend(ms)));
+    this.assertHeld();
+  }
+
+  async run<T>(work: () => T | Promise<T>): Promise<T> {
+    this.assertHeld();
+    return runHolding(this, work);
+  }
+
+  release(): Promise<ReleaseOutcome> {
+    return (this.outcome ??= this.holds.length === 1 ? this.first.release() : this.releaseAll());
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.release().then(() => undefined);
+  }
+
+  /** In reverse order of the keys' global order is of no use: each key goes back at once. */
+  private async releaseAll(): Promise<ReleaseOutcome> {
+    const outcomes = await Promise.all(this.holds.map((hold) => hold.release()));
+    return outcomes.find((o) => o === 'lost') ?? outcomes.find((o) => o === 'unknown') ?? 'released';
+  }
+
+  private get first(): Hold {
+    return this.holds[0] as Hold;
+  }
+}

@@ -1,0 +1,71 @@
+import type { LockLostError } from './lock.errors.js';
+import type { Tenure } from './tenure.js';
+
+export type ReleaseOutcome = 'released' | 'lost' | 'unknown';
+
+/**
+ * One caller's possession of one key, under one fencing token.
+ *
+ * Nested calls share it; it goes back to the tenure with the last share, and then never comes alive again.
+ */
+export class Hold {
+  readonly key: string;
+  readonly acquiredAt: number;
+  private shares = 1;
+  private lostWith: LockLostError | undefined;
+  private outcome: Promise<ReleaseOutcome> | undefined;
+  private controller: AbortController | undefined;
+
+  constructor(
+    readonly scope: object,
+    readonly tenure: Tenure,
+    readonly fencingToken: number,
+    now: number,
+  ) {
+    this.key = tenure.key;
+    this.acquiredAt = now;
+  }
+
+  /** Computed, never remembered: after a stall of the event loop the first that asks finds out. */
+  get isLive(): boolean {
+    return this.outcome === undefined && this.loss === undefined;
+  }
+
+  /** Why it was lost before the release, if it was. */
+  get loss(): LockLostError | undefined {
+    if (this.outcome === undefined && this.lostWith === undefined) this.tenure.checkValidity();
+    return this.lostWith;
+  }
+
+  get validForMs(): number {
+    return this.isLive ? this.tenure.validForMs : 0;
+  }
+
+  get signal(): AbortSignal {
+    const { loss } = this;
+    this.controller ??= new AbortController();
+    if (loss && !this.controller.signal.aborted) this.controller.abort(loss);
+    return this.controller.signal;
+  }
+
+  share(): this {
+    this.shares += 1;
+    return this;
+  }
+
+  /** Ends one share; with the last one the tenure passes the lock on. */
+  release(): Promise<ReleaseOutcome> {
+    this.shares -= 1;
+    if (this.shares > 0) return Promise.resolve(this.loss ? 'lost' : 'released');
+    const { loss } = this;
+    this.outcome ??= loss ? Promise.resolve('lost') : this.tenure.passOn(this);
+    return this.outcome;
+  }
+
+  /** The tenure tells that the lease is over. Not before a release: what happens after it is nobody's loss. */
+  lose(error: LockLostError): void {
+    if (this.outcome !== undefined || this.lostWith !== undefined) return;
+    this.lostWith = error;
+    this.controller?.abort(error);
+  }
+}

@@ -1,0 +1,128 @@
+import { Fifo } from './fifo.js';
+import type { Hold } from './hold.js';
+import type { LockCore } from './lock-core.js';
+import { LockStoreError, LockWaitTimeoutError } from './lock.errors.js';
+import type { LockRequest } from './lock-request.js';
+import { Tenure } from './tenure.js';
+import { Waiter } from './waiter.js';
+
+/**
+ * The callers of this process that wait for one key with the same kind of lease, in order of asking.
+ *
+ * However many they are, one tenure asks the store for all of them. Callers with another lease stand in a line of their
+ * own, since a lease is what the store counts down; so do `fair` callers, each alone.
+ */
+export class LocalLine {
+  private readonly waiters = new Fifo<Waiter>();
+  private tenure: Tenure | undefined;
+  private holder: { readonly owner: string | undefined; readonly until: number } | undefined;
+  private storeError: LockStoreError | undefined;
+
+  constructor(
+    private readonly core: LockCore,
+    private readonly sample: LockRequest,
+    /** Nobody waits and nobody holds: this line may be forgotten. */
+    private readonly onIdle: () => void,
+  ) {}
+
+  get key(): string {
+    return this.sample.key;
+  }
+
+  get size(): number {
+    return this.waiters.size;
+  }
+
+  /** @throws LockWaitTimeoutError, LockStoreError, LockShutdownError, or the reason of the request's signal */
+  join(request: LockRequest): Promise<Hold> {
+    if (request.signal?.aborted) return Promise.reject(request.signal.reason as Error);
+    if (request.waitMs === 0 && this.tenure) return Promise.reject(this.waitTimeout(request));
+    return new Promise((resolve, reject) => {
+      this.waiters.push(new Waiter(request, this.core.clock, { resolve, reject }, this));
+      if (!this.tenure) this.startTenure();
+    });
+  }
+
+  /** The next caller, which no longer waits. */
+  shift(): Waiter | undefined {
+    const waiter = this.waiters.shift();
+    waiter?.settle();
+    return waiter;
+  }
+
+  /** How long the most patient caller still waits, in ms; anything from `enough` on is as good as `enough`. */
+  longestWaitMs(enough: number): number {
+    const now = this.core.clock.now();
+    let longest = 0;
+    for (const waiter of this.waiters) {
+      longest = Math.max(longest, waiter.deadline - now);
+      if (longest >= enough) return enough;
+    }
+    return longest;
+  }
+
+  onHolder(owner: string | undefined, remainingMs: number): void {
+    this.holder = { owner, until: this.core.clock.now() + remainingMs };
+    this.storeError = undefined;
+  }
+
+  onStoreError(error: LockStoreError): void {
+    this.storeError = error;
+  }
+
+  /** Callers that do not wait are told that the key is busy, or that the store failed. */
+  dismissImpatient(error?: unknown): void {
+    for (const waiter of this.waiters) {
+      if (waiter.request.waitMs === 0) this.dismiss(waiter, error ?? this.waitTimeout(waiter.request));
+    }
+  }
+
+  dismissAll(error: unknown): void {
+    for (const waiter of this.waiters) this.dismiss(waiter, error);
+  }
+
+  /** The time of one caller is over: by `waitMs`, or by its signal, which then gives the reason. */
+  leave(waiter: Waiter, error: unknown = this.timeout(waiter.request)): void {
+    this.dismiss(waiter, error);
+    if (this.waiters.size === 0) this.tenure?.onNobodyWaits();
+  }
+
+  /** Nobody is served any more; what is held stays held. */
+  close(error: unknown): void {
+    this.dismissAll(error);
+    this.tenure?.onNobodyWaits();
+  }
+
+  onTenureEnded(): void {
+    this.tenure = undefined;
+    if (this.waiters.size > 0) this.startTenure();
+    else this.onIdle();
+  }
+
+  private dismiss(waiter: Waiter, error: unknown): void {
+    this.waiters.remove(waiter);
+    waiter.settle();
+    waiter.outcome.reject(error);
+    const waitedMs = this.core.clock.now() - waiter.askedAt;
+    this.core.emit({ type: 'abandoned', key: this.key, waitedMs, error });
+  }
+
+  private startTenure(): void {
+    this.tenure = new Tenure(this, this.sample, this.core);
+    this.tenure.ask();
+  }
+
+  private timeout(request: LockRequest): Error {
+    const { storeError: cause, key } = this;
+    if (!cause) return this.waitTimeout(request);
+    const message = `Could not acquire "${key}" within ${request.waitMs} ms: the store did not help: ${cause.message}`;
+    return new LockStoreError(message, key, cause.reason, { cause });
+  }
+
+  private waitTimeout(request: LockRequest): LockWaitTimeoutError {
+    const { holder } = this;
+    const owner = holder?.owner ?? this.tenure?.owner;
+    const remainingMs = holder ? Math.max(0, holder.until - this.core.clock.now()) : this.tenure?.validForMs;
+    return new LockWaitTimeoutError(this.key, request.waitMs, owner, remainingMs);
+  }
+}

@@ -1,0 +1,16 @@
+import type { Clock } from './clock.js';
+import type { LockEvent } from './lock.events.js';
+import type { LockStore } from './lock-store.js';
+import type { Tenures } from './tenures.js';
+import type { Watchdog } from './watchdog.js';
+
+/** What the parts of one lock service share. */
+export interface LockCore {
+  /** Tells one service's holds from another's in the same async flow. */
+  readonly scope: object;
+  readonly clock: Clock;
+  readonly store: LockStore;
+  readonly tenures: Tenures;
+  readonly watchdog: Watchdog;
+  emit(event: LockEvent): void;
+}

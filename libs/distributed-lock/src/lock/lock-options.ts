@@ -1,0 +1,65 @@
+import { LockConfigurationError } from './lock.errors.js';
+import type { CallOptions } from './lock.js';
+import type { LockStoreFactory } from './lock-store.js';
+import { systemClock, type Clock } from './clock.js';
+
+/** Options of one registration. All times in ms. */
+export interface LockServiceOptions {
+  /** Where locks live: `memoryStore()` (this process only), `redisStore(…)`. */
+  readonly store: LockStoreFactory;
+  /** Put before every key as it is. Default: nothing. */
+  readonly keyPrefix?: string;
+  /** Longest time in line where the call does not say; default 10 000. `tryAcquire` asks once by default. */
+  readonly waitMs?: number;
+  /** Lease of locks without `leaseMs`, renewed every third of it; default 30 000. A crashed holder blocks its keys that long. */
+  readonly watchdogTimeoutMs?: number;
+  /** How long holders may finish at shutdown before their locks are released under them; default 10 000. */
+  readonly shutdownGraceMs?: number;
+  /** Defaults of every call. */
+  readonly defaults?: CallOptions;
+  /** The source of time; for tests. */
+  readonly clock?: Clock;
+}
+
+export type ResolvedLockOptions = Required<LockServiceOptions>;
+
+const MIN_LEASE_MS = 10;
+/** Leases and waits are kept in integers of ms by the stores; a year is long enough for both. */
+const MAX_LEASE_MS = 366 * 24 * 3_600_000;
+
+export function resolveLockOptions(options: LockServiceOptions): ResolvedLockOptions {
+  const { store, keyPrefix = '', waitMs = 10_000, watchdogTimeoutMs = 30_000 } = options;
+  const { shutdownGraceMs = 10_000, defaults = {}, clock = systemClock } = options;
+  checkWait('waitMs', waitMs);
+  checkLease('watchdogTimeoutMs', watchdogTimeoutMs);
+  checkWait('shutdownGraceMs', shutdownGraceMs);
+  checkCallOptions(defaults);
+  if (typeof store?.create !== 'function') {
+    throw new LockConfigurationError(
+      'store must be a recipe such as memoryStore() or redisStore(url), not a client.',
+    );
+  }
+  if (typeof keyPrefix !== 'string') throw new LockConfigurationError('keyPrefix must be a string.');
+  return { store, keyPrefix, waitMs, watchdogTimeoutMs, shutdownGraceMs, defaults, clock };
+}
+
+export function checkCallOptions({ waitMs, leaseMs }: CallOptions): void {
+  if (waitMs !== undefined) checkWait('waitMs', waitMs);
+  if (leaseMs !== undefined) checkLease('leaseMs', leaseMs);
+}
+
+function checkWait(name: string, ms: number): void {
+  if (typeof ms !== 'number' || !(ms >= 0)) {
+    throw new LockConfigurationError(
+      `${name} must be a number of ms, 0 or more (Infinity allowed); it is ${String(ms)}.`,
+    );
+  }
+}
+
+export function checkLease(name: string, ms: number): void {
+  if (!Number.isInteger(ms) || ms < MIN_LEASE_MS || ms > MAX_LEASE_MS) {
+    throw new LockConfigurationError(
+      `${name} must be a whole number of ms from ${MIN_LEASE_MS} to ${MAX_LEASE_MS}; it is ${String(ms)}.`,
+    );
+  }
+}

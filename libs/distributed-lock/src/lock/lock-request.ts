@@ -1,0 +1,49 @@
+import { LockConfigurationError, LockKeyError } from './lock.errors.js';
+import { checkCallOptions, type ResolvedLockOptions } from './lock-options.js';
+import type { CallOptions, Keys } from './lock.js';
+
+/** One call for one key with every default filled in: the only thing that travels down. */
+export interface LockRequest {
+  readonly key: string;
+  readonly waitMs: number;
+  readonly leaseMs: number;
+  /** Renewed until release; otherwise the lease is fixed. */
+  readonly watched: boolean;
+  readonly fair: boolean;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** Redis allows 512 MB; nobody who names more than this means it. */
+const MAX_KEY_LENGTH = 1024;
+
+export function lockRequest(key: string, call: CallOptions, options: ResolvedLockOptions): LockRequest {
+  checkCallOptions(call);
+  const { defaults } = options;
+  const leaseMs = call.leaseMs ?? defaults.leaseMs;
+  return Object.freeze({
+    key,
+    waitMs: call.waitMs ?? defaults.waitMs ?? options.waitMs,
+    leaseMs: leaseMs ?? options.watchdogTimeoutMs,
+    watched: leaseMs === undefined,
+    fair: call.fair ?? defaults.fair ?? false,
+    signal: call.signal ?? defaults.signal,
+  });
+}
+
+/** The distinct keys, as given. @throws LockKeyError, LockConfigurationError when there is none */
+export function checkKeys(keys: Keys): readonly string[] {
+  const list = typeof keys === 'string' ? [keys] : [...new Set(keys)];
+  if (list.length === 0) throw new LockConfigurationError('No key was given: an empty list locks nothing.');
+  for (const key of list) {
+    if (typeof key !== 'string' || key === '') {
+      throw new LockKeyError(`A key must be a non-empty string; it is ${JSON.stringify(key)}.`, undefined);
+    }
+    if (key.length > MAX_KEY_LENGTH) {
+      throw new LockKeyError(
+        `The key "${key.slice(0, 40)}…" has ${key.length} characters; at most ${MAX_KEY_LENGTH} are allowed.`,
+        key.slice(0, 40),
+      );
+    }
+  }
+  return list;
+}

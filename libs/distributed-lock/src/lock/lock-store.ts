@@ -1,0 +1,145 @@
+import type { Observable } from 'rxjs';
+
+/**
+ * PORT: what the core asks of a back end.
+ *
+ * One *owner* is one tenure of one process: it asks, may stand in line, holds, and ends; its id is never used again.
+ * Every call may be repeated with the same arguments without harm.
+ *
+ * A rejected promise carries a `LockStoreError`; unless its `reason` says otherwise the outcome is **unknown**. It never
+ * means "no": busy and lost are answers.
+ */
+export interface LockStore {
+  /** For messages and events: `memory`, `redis`. */
+  readonly name: string;
+  /** Starts each owner id of this client; owners are written `clientId:number`. */
+  readonly clientId: string;
+  /** Longest time in ms that one call takes to settle; `end` may repeat itself for longer, see there. */
+  readonly commandTimeoutMs: number;
+  /** Grants and hints that nobody asked for. A lost push delays, it never breaks: see `AcquireReply.lookAfterMs`. */
+  readonly pushes$: Observable<Push>;
+
+  /** Asks for the lock; enters the line if `waitMs` allows; answers "granted" again to an owner that already holds. */
+  acquire(ask: Ask): Promise<AcquireReply>;
+  /** Restarts leases, all in one batch. Never rejects: each reply stands for one renewal, in order. */
+  renew(renewals: readonly Renewal[]): Promise<readonly RenewalReply[]>;
+  /**
+   * The owner gives up its lock or its place in line; the next in line is granted.
+   *
+   * Resolves once it is certain that this owner neither holds nor ever will; until then the store repeats the request
+   * by itself, bounded by the lease plus one command. Rejects when that bound is over: the lease has run out by then.
+   */
+  end(end: End): Promise<EndReply>;
+  /** `null` when nobody holds and nobody waits. */
+  inspect(key: string): Promise<LockSnapshot | null>;
+  /** Takes the lock from whoever holds it and grants the next in line. The holder is told if it is one of ours. */
+  forceRelease(key: string): Promise<'released' | 'not held'>;
+  /** Rejects what is under way, closes what the store opened. Repeatable. */
+  close(): Promise<void>;
+}
+
+/** A recipe for a store: opens nothing until `create` is called. */
+export interface LockStoreFactory {
+  create(context: LockStoreContext): LockStore;
+}
+
+export interface LockStoreContext {
+  readonly clock: import('./clock.js').Clock;
+  /** Put before each key, with nothing between: the name in the back end is exactly `keyPrefix + key`. */
+  readonly keyPrefix: string;
+  /** The longest lease that the watchdog asks for; a store checks its own timings against it. */
+  readonly watchdogTimeoutMs: number;
+}
+
+export interface Ask {
+  readonly key: string;
+  readonly owner: string;
+  /** Length of the lease in ms. */
+  readonly leaseMs: number;
+  /** How much longer the caller waits, in ms: `Infinity` allowed; 0 asks once and does not enter the line. */
+  readonly waitMs: number;
+  /** The place that an earlier reply gave, so that it survives a lost line; 0 the first time. */
+  readonly place: number;
+  /** How many fencing tokens to reserve for local hand-offs, at least 1. */
+  readonly tokens: number;
+}
+
+export type AcquireReply = Grant | Queued | Busy;
+
+export interface Grant {
+  readonly kind: 'granted';
+  /** First of the fencing tokens reserved by this grant; it also names the grant. */
+  readonly token: number;
+  readonly lastToken: number;
+  /** On the clock of the context: the holder may believe in the lease until then, margin already taken off. */
+  readonly validUntil: number;
+  /** Others in line behind this owner, in other processes. */
+  readonly waiting: number;
+  /** A pushed grant runs on a short lease until a renewal confirms it. */
+  readonly confirmed: boolean;
+}
+
+export interface Queued {
+  readonly kind: 'queued';
+  readonly place: number;
+  /** The owner that holds the lock now, or `undefined` when the lock is kept free for others for a moment. */
+  readonly holder: string | undefined;
+  /** What is left of the holder's lease, in ms; `Infinity` when it has none. */
+  readonly remainingMs: number;
+  /** Ask again after this many ms at the latest, whatever is pushed meanwhile. */
+  readonly lookAfterMs: number;
+}
+
+export interface Busy {
+  readonly kind: 'busy';
+  readonly holder: string | undefined;
+  readonly remainingMs: number;
+}
+
+export interface Renewal {
+  readonly key: string;
+  readonly owner: string;
+  readonly leaseMs: number;
+  /** `Grant.token` of the grant that is renewed: the same owner under another grant has lost this one. */
+  readonly token: number;
+  readonly lastToken: number;
+}
+
+export type RenewalReply =
+  | { readonly kind: 'renewed'; readonly validUntil: number; readonly waiting: number }
+  | { readonly kind: 'lost' }
+  | { readonly kind: 'unknown'; readonly error: Error };
+
+export interface End {
+  readonly key: string;
+  readonly owner: string;
+  /** The lease asked for: bounds how long an unanswered end is repeated. */
+  readonly leaseMs: number;
+  /** The grant being given back: its block's end, and the last token that was used. Absent when none was received. */
+  readonly used?: { readonly token: number; readonly lastToken: number };
+}
+
+/** `unknown`: gone now, but whether it was held until this call cannot be told, as an earlier answer was lost. */
+export type EndReply = 'released' | 'not held' | 'unknown';
+
+export type Push =
+  | ({ readonly owner: string } & Grant)
+  /** Others have joined the line behind this owner. */
+  | { readonly kind: 'wanted'; readonly owner: string; readonly waiting: number }
+  /** The lock was taken from this owner. */
+  | { readonly kind: 'lost'; readonly owner: string }
+  /** Something may have changed: ask again after `afterMs`; without an owner this holds for all that wait. */
+  | { readonly kind: 'look'; readonly owner?: string; readonly afterMs: number };
+
+/** What a store knows about a key. */
+export interface LockSnapshot {
+  readonly key: string;
+  /** The owner that holds it, as written in the store; `undefined` while it is free. */
+  readonly holder: string | undefined;
+  /** What is left of the lease in ms; `Infinity` when it has none, 0 while the key is free. */
+  readonly remainingMs: number;
+  /** Owners in line, in order. */
+  readonly pending: readonly string[];
+  /** The last token given out for this key; `undefined` when the store remembers none. */
+  readonly fencingToken: number | undefined;
+}

@@ -1,0 +1,46 @@
+import type { LockLostError } from './lock.errors.js';
+
+/** What happened to a lock of this process. Times are ms. */
+export type LockEvent =
+  | {
+      readonly type: 'acquired';
+      readonly key: string;
+      readonly owner: string;
+      readonly fencingToken: number;
+      readonly waitedMs: number;
+      /** `local`: handed off by another caller of this process, without asking the store. */
+      readonly by: 'store' | 'local';
+    }
+  | {
+      readonly type: 'released';
+      readonly key: string;
+      readonly owner: string;
+      readonly fencingToken: number;
+      readonly heldMs: number;
+    }
+  /** A wait ended without the lock: `waitMs` over, aborted, refused by the store or by shutdown. */
+  | { readonly type: 'abandoned'; readonly key: string; readonly waitedMs: number; readonly error: unknown }
+  /** A renewal got no answer; the lease is still valid, and renewal goes on. */
+  | {
+      readonly type: 'suspended';
+      readonly key: string;
+      readonly owner: string;
+      readonly validForMs: number;
+      readonly error: Error;
+    }
+  /** A suspended lease was renewed after all. */
+  | { readonly type: 'resumed'; readonly key: string; readonly owner: string }
+  | {
+      readonly type: 'lost';
+      readonly key: string;
+      readonly owner: string;
+      readonly fencingToken: number;
+      readonly error: LockLostError;
+    }
+  /** Something failed that no caller waits for, such as the release of a finished call. */
+  | {
+      readonly type: 'error';
+      readonly key: string | undefined;
+      readonly during: string;
+      readonly error: unknown;
+    };

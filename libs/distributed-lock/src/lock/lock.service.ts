@@ -1,0 +1,222 @@
+import { type Observable, Subject } from 'rxjs';
+import { HeldLock } from './held-lock.js';
+import type { Hold } from './hold.js';
+import { LocalLine } from './local-line.js';
+import type { LockCore } from './lock-core.js';
+import { LockNotHeldError, LockShutdownError, LockWaitTimeoutError } from './lock.errors.js';
+import type { LockEvent } from './lock.events.js';
+import { resolveLockOptions, type LockServiceOptions, type ResolvedLockOptions } from './lock-options.js';
+import { checkKeys, lockRequest, type LockRequest } from './lock-request.js';
+import type { LockSnapshot } from './lock-store.js';
+import type { CallOptions, Keys, Lock, WithLockOptions } from './lock.js';
+import { findHold, findLock, runHolding } from './owner-context.js';
+import { Tenures } from './tenures.js';
+import { Watchdog } from './watchdog.js';
+
+/** Work to do under a lock. */
+export type Work<T> = (lock: Lock) => T | Promise<T>;
+
+/**
+ * Acquires and gives back locks. One per registration of the module, and one client of its store.
+ *
+ * Calls of one async flow are re-entrant by key: a nested call for a key that the flow holds shares the lock and makes
+ * no store call. Two flows exclude each other, in one process and across processes.
+ */
+export class LockService {
+  /** What happens to locks of this process. Listeners run while locks are passed on: be quick. */
+  readonly events$: Observable<LockEvent>;
+  readonly options: ResolvedLockOptions;
+  private readonly events = new Subject<LockEvent>();
+  private readonly lines = new Map<string | LockRequest, LocalLine>();
+  private opened: LockCore | undefined;
+  private closing: Promise<void> | undefined;
+
+  constructor(
+    options: LockServiceOptions,
+    /** The name of the registration, for messages. */
+    readonly name = 'default',
+  ) {
+    this.options = resolveLockOptions(options);
+    this.events$ = this.events.asObservable();
+  }
+
+  /**
+   * Runs `work` under the lock and gives it back, whatever happens.
+   *
+   * Settles as `work` does, once the release is on its way. If the lock is lost before `work` ends, `lock.signal` aborts
+   * at once, and a call whose work still succeeds rejects with `LockLostError` unless `onLost` is `'ignore'`. The error
+   * of `work` always wins.
+   *
+   * @throws LockWaitTimeoutError, LockLostError, LockStoreError, LockKeyError, LockShutdownError, or `signal.reason`
+   */
+  withLock<T>(key: Keys, work: Work<T>): Promise<T>;
+  withLock<T>(key: Keys, options: WithLockOptions, work: Work<T>): Promise<T>;
+  async withLock<T>(key: Keys, optionsOrWork: WithLockOptions | Work<T>, maybeWork?: Work<T>): Promise<T> {
+    const options = typeof optionsOrWork === 'function' ? {} : optionsOrWork;
+    const work = typeof optionsOrWork === 'function' ? optionsOrWork : (maybeWork as Work<T>);
+    const lock = await this.acquireAll(key, options);
+    try {
+      const result = await runHolding(lock, () => work(lock));
+      if (lock.loss && options.onLost !== 'ignore') throw lock.loss;
+      return result;
+    } finally {
+      // Not awaited: its outcome must not replace the work's. It never rejects; failures are events.
+      void lock.release();
+    }
+  }
+
+  /**
+   * Acquires and hands over the lock: the caller gives it back, by `release()` or `await using`.
+   *
+   * Nested calls find it only inside `lock.run(…)`.
+   *
+   * @throws LockWaitTimeoutError, LockStoreError, LockKeyError, LockShutdownError, or `signal.reason`
+   */
+  async acquire(key: Keys, options: CallOptions = {}): Promise<Lock> {
+    return this.acquireAll(key, options);
+  }
+
+  /**
+   * As `acquire`, but `null` when the key is not free. Asks once; with `waitMs`, waits that long.
+   *
+   * @throws LockStoreError, LockKeyError, LockShutdownError, or `signal.reason`
+   */
+  async tryAcquire(key: Keys, options: CallOptions = {}): Promise<Lock | null> {
+    try {
+      return await this.acquireAll(key, { waitMs: 0, ...options });
+    } catch (error) {
+      if (error instanceof LockWaitTimeoutError) return null;
+      throw error;
+    }
+  }
+
+  /** The innermost lock of this async flow that is still held: of `key`, or any. */
+  current(key?: string): Lock | undefined {
+    return findLock(this, key);
+  }
+
+  /** For code that relies on being called under a lock. @throws LockNotHeldError */
+  assertHeld(key: string): Lock {
+    const lock = this.current(key);
+    if (lock) return lock;
+    const message = `"${key}" is not held by this async flow. Call this inside withLock("${key}", …) or @Locked.`;
+    throw new LockNotHeldError(message, key);
+  }
+
+  /** Who holds `key` and who waits for it; `null` when nobody does either. @throws LockStoreError */
+  inspect(key: string): Promise<LockSnapshot | null> {
+    return this.core.store.inspect(key);
+  }
+
+  /**
+   * Takes the lock from whoever holds it. A holder of this library is told at once; its work goes on unprotected.
+   *
+   * @throws LockStoreError
+   */
+  forceRelease(key: string): Promise<'released' | 'not held'> {
+    return this.core.store.forceRelease(key);
+  }
+
+  /** Opens the store, if it is not open yet. Does not wait for a connection. */
+  open(): void {
+    void this.core;
+  }
+
+  /**
+   * Ends all that this service holds or waits for: refuses new calls, rejects those in line with `LockShutdownError`,
+   * leaves holders `shutdownGraceMs` to finish, then takes their locks from them. Bounded by that and two commands.
+   */
+  drain(): Promise<void> {
+    return (this.closing ??= this.drainNow());
+  }
+
+  /** Drains, then closes what the store has opened. */
+  async close(): Promise<void> {
+    await this.drain();
+    await this.opened?.store.close();
+    this.events.complete();
+  }
+
+  private get core(): LockCore {
+    return (this.opened ??= this.openCore());
+  }
+
+  private openCore(): LockCore {
+    const { clock, keyPrefix, watchdogTimeoutMs } = this.options;
+    const store = this.options.store.create({ clock, keyPrefix, watchdogTimeoutMs });
+    const emit = (event: LockEvent) => this.events.next(event);
+    const tenures = new Tenures(store.clientId, emit);
+    const watchdog = new Watchdog(store, clock, watchdogTimeoutMs, emit);
+    store.pushes$.subscribe((push) => tenures.onPush(push));
+    return { scope: this, clock, store, tenures, watchdog, emit };
+  }
+
+  private async acquireAll(keys: Keys, options: CallOptions): Promise<HeldLock> {
+    const list = checkKeys(keys);
+    if (list.length > 1) return this.acquireInOrder(list, options);
+    return new HeldLock([await this.acquireOne(lockRequest(list[0] as string, options, this.options))]);
+  }
+
+  /** One by one in the same order everywhere, so that no two callers wait for each other; one deadline for all. */
+  private async acquireInOrder(keys: readonly string[], options: CallOptions): Promise<HeldLock> {
+    const held = new Map<string, Hold>();
+    const { clock } = this.options;
+    const startedAt = clock.now();
+    try {
+      for (const key of keys.toSorted()) {
+        const request = lockRequest(key, options, this.options);
+        const waitMs = Math.max(0, request.waitMs - (clock.now() - startedAt));
+        held.set(key, await this.acquireOne({ ...request, waitMs }));
+      }
+      return new HeldLock(keys.map((key) => held.get(key) as Hold));
+    } catch (error) {
+      for (const hold of [...held.values()].reverse()) void hold.release();
+      throw error;
+    }
+  }
+
+  private acquireOne(request: LockRequest): Promise<Hold> {
+    const mine = findHold(this, request.key);
+    if (mine) return Promise.resolve(mine.share());
+    if (this.closing) return Promise.reject(this.shutdownError(request.key));
+    return this.lineOf(request).join(request);
+  }
+
+  /** Shared by all that ask for the same lease of the same key; a fair caller has one of its own. */
+  private lineOf(request: LockRequest): LocalLine {
+    const { key, watched, leaseMs, fair } = request;
+    const name = fair ? request : `${watched ? '' : leaseMs} ${key}`;
+    let line = this.lines.get(name);
+    if (!line) {
+      line = new LocalLine(this.core, request, () => this.lines.delete(name));
+      this.lines.set(name, line);
+    }
+    return line;
+  }
+
+  private async drainNow(): Promise<void> {
+    if (!this.opened) return;
+    const { clock, store, tenures, watchdog } = this.opened;
+    const { shutdownGraceMs } = this.options;
+    for (const line of this.lines.values()) line.close(this.shutdownError(line.key));
+    const cancelGrace = clock.after(shutdownGraceMs, () => {
+      const detail = `the application closes and its grace of ${shutdownGraceMs} ms is over`;
+      for (const tenure of tenures.held()) tenure.lose('shutdown', detail);
+    });
+    await tenures.whenIdle();
+    cancelGrace();
+    watchdog.stop();
+    await this.within(2 * store.commandTimeoutMs, tenures.whenAllEnded());
+  }
+
+  private async within(ms: number, done: Promise<void>): Promise<void> {
+    let cancel = (): void => undefined;
+    const timeout = new Promise<void>((resolve) => (cancel = this.options.clock.after(ms, resolve)));
+    await Promise.race([done, timeout]);
+    cancel();
+  }
+
+  private shutdownError(key: string): LockShutdownError {
+    return new LockShutdownError(`"${key}" was not acquired: the application is closing.`, key);
+  }
+}

@@ -1,0 +1,60 @@
+/** One key, or several that are held together. */
+export type Keys = string | readonly string[];
+
+/**
+ * A lock that you hold. Only this object can give it back.
+ *
+ * A nested call for a key that the same async flow already holds gets a `Lock` of its own: its `release()` ends that
+ * call's share only, and the lock goes back to the store with the last share.
+ */
+export interface Lock extends AsyncDisposable {
+  /** The key; of several, the first as given. */
+  readonly key: string;
+  readonly keys: readonly string[];
+  /** Aborts with a `LockLostError` as soon as the lease is known to be over before the release; never otherwise. */
+  readonly signal: AbortSignal;
+  /** How much longer the lease may be believed in, in ms, computed at each use; 0 once released or lost. */
+  readonly validForMs: number;
+  /**
+   * Larger than every earlier token of this key. Hand it to what you write to, and let that refuse smaller ones.
+   *
+   * @throws LockConfigurationError for several keys: use `tokenOf(key)`
+   */
+  readonly fencingToken: number;
+  /** @throws LockNotHeldError if `key` is not one of this lock's */
+  tokenOf(key: string): number;
+  /** @throws LockLostError when lost, LockNotHeldError when released */
+  assertHeld(): void;
+  /**
+   * Lets the lease run for `ms` from now. Only for locks with a `leaseMs`; the watchdog cares for the others.
+   *
+   * @throws LockNotHeldError or LockLostError when it is gone, LockStoreError when the store does not answer,
+   * LockConfigurationError under the watchdog
+   */
+  extend(ms: number): Promise<void>;
+  /** Runs `work` so that nested calls for these keys find them held. */
+  run<T>(work: () => T | Promise<T>): Promise<T>;
+  /**
+   * Gives it back. Idempotent, never rejects. Resolves when the store has confirmed it, or cannot any more.
+   *
+   * `lost`: the lease had ended before. `unknown`: the store did not answer until the lease was over.
+   */
+  release(): Promise<'released' | 'lost' | 'unknown'>;
+}
+
+/** How one call acquires. Defaults come from the module's options. */
+export interface CallOptions {
+  /** Longest time in line, in ms; 0 asks once, `Infinity` waits for ever. */
+  readonly waitMs?: number;
+  /** A fixed lease in ms that nothing renews. Without it the watchdog renews until release. */
+  readonly leaseMs?: number;
+  /** Strictly in order of asking, across processes: no local hand-off. */
+  readonly fair?: boolean;
+  /** Leaves the line when it aborts; the call then rejects with `signal.reason`. Does not end a lock already held. */
+  readonly signal?: AbortSignal;
+}
+
+export interface WithLockOptions extends CallOptions {
+  /** What a call whose work succeeded although the lock was lost on the way does: reject with `LockLostError` (default), or keep the result. */
+  readonly onLost?: 'throw' | 'ignore';
+}

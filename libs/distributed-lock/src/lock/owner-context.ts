@@ -1,0 +1,47 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { HeldLock } from './held-lock.js';
+import type { Hold } from './hold.js';
+
+/** What the present async flow holds: innermost first. */
+interface Frame {
+  readonly lock: HeldLock | undefined;
+  readonly outer: Frame | undefined;
+  /** Opaque to the core: set by the Nest edge for one activation of a handler, dropped for the handler's own calls. */
+  readonly activation: unknown;
+}
+
+/**
+ * One for the process, on `globalThis`: an application may load both builds of this package, and a flow that starts in
+ * one must be found by the other.
+ */
+const SHARED = Symbol.for('nestjs-distributed-lock/owner-context');
+const shared = globalThis as { [SHARED]?: AsyncLocalStorage<Frame> };
+const storage = (shared[SHARED] ??= new AsyncLocalStorage<Frame>());
+
+/** Runs `work` as a flow that has `lock` on top of what the present flow has, with the activation given, if any. */
+export function runHolding<T>(lock: HeldLock | undefined, work: () => T, activation?: unknown): T {
+  return storage.run({ lock, outer: storage.getStore(), activation }, work);
+}
+
+export function currentActivation(): unknown {
+  return storage.getStore()?.activation;
+}
+
+/** The innermost live hold of `key` in this flow. A hold that was released or lost is dead: it is not found. */
+export function findHold(scope: object, key: string): Hold | undefined {
+  for (let frame = storage.getStore(); frame; frame = frame.outer) {
+    const hold = frame.lock?.holds.find((h) => h.scope === scope && h.key === key && h.isLive);
+    if (hold) return hold;
+  }
+  return undefined;
+}
+
+/** The innermost lock of this flow that is still held, of `key` if one is named. */
+export function findLock(scope: object, key?: string): HeldLock | undefined {
+  for (let frame = storage.getStore(); frame; frame = frame.outer) {
+    const { lock } = frame;
+    if (lock?.isHeld && lock.holds[0]?.scope === scope && (key === undefined || lock.keys.includes(key)))
+      return lock;
+  }
+  return undefined;
+}

@@ -1,0 +1,60 @@
+import type { LockEvent } from './lock.events.js';
+import type { EndReply, Push } from './lock-store.js';
+import type { Tenure } from './tenure.js';
+
+/**
+ * The tenures of one service by owner, each from before its first command until it ends.
+ *
+ * A push for an owner that is not here is stale: the store repeats that owner's end until no grant of it can be left.
+ */
+export class Tenures {
+  private readonly byOwner = new Map<string, Tenure>();
+  private readonly ending = new Set<Promise<unknown>>();
+  private count = 0;
+  private onIdle: (() => void) | undefined;
+
+  constructor(
+    private readonly clientId: string,
+    private readonly emit: (event: LockEvent) => void,
+  ) {}
+
+  /** Gives the tenure an owner id that was never used before. */
+  enter(tenure: Tenure): string {
+    const owner = `${this.clientId}:${++this.count}`;
+    this.byOwner.set(owner, tenure);
+    return owner;
+  }
+
+  /** @param ended nobody needs to wait for it: a failure is told by event */
+  leave({ owner, key }: Tenure, ended?: Promise<EndReply>): void {
+    this.byOwner.delete(owner);
+    if (ended) {
+      const told: Promise<unknown> = ended
+        .catch((error: unknown) => this.emit({ type: 'error', key, during: 'release', error }))
+        .then(() => this.ending.delete(told));
+      this.ending.add(told);
+    }
+    if (this.byOwner.size === 0) this.onIdle?.();
+  }
+
+  onPush(push: Push): void {
+    if (push.owner !== undefined) return this.byOwner.get(push.owner)?.onPush(push);
+    for (const tenure of this.byOwner.values()) tenure.onPush(push);
+  }
+
+  /** Those that somebody is inside of. */
+  held(): Tenure[] {
+    return [...this.byOwner.values()].filter((tenure) => tenure.isHeld);
+  }
+
+  /** Nobody asks and nobody is inside; ends may be under way. */
+  whenIdle(): Promise<void> {
+    if (this.byOwner.size === 0) return Promise.resolve();
+    return new Promise((resolve) => (this.onIdle = resolve));
+  }
+
+  /** All ends that are under way are certain, or have failed. */
+  async whenAllEnded(): Promise<void> {
+    await Promise.all(this.ending);
+  }
+}

@@ -1,0 +1,67 @@
+import { exhaustMap, type Subscription } from 'rxjs';
+import type { Clock } from './clock.js';
+import type { LockEvent } from './lock.events.js';
+import type { LockStore } from './lock-store.js';
+import type { Tenure } from './tenure.js';
+
+const FASTEST_ROUND_MS = 10;
+const SLOWEST_ROUND_MS = 1000;
+
+/**
+ * Keeps leases alive while their holders work.
+ *
+ * One RxJS interval for all of them: each round renews what is due in one batch, and rounds never overlap. A lease is
+ * due after a third of its length, so two renewals in a row may fail before it is in danger. It runs only while
+ * something is watched: the first round that finds nothing stops it.
+ */
+export class Watchdog {
+  private readonly watched = new Set<Tenure>();
+  private rounds: Subscription | undefined;
+  private readonly roundMs: number;
+
+  constructor(
+    private readonly store: LockStore,
+    private readonly clock: Clock,
+    watchdogTimeoutMs: number,
+    private readonly emit: (event: LockEvent) => void,
+  ) {
+    this.roundMs = Math.min(Math.max(watchdogTimeoutMs / 30, FASTEST_ROUND_MS), SLOWEST_ROUND_MS);
+  }
+
+  watch(tenure: Tenure): void {
+    this.watched.add(tenure);
+    this.rounds ??= this.clock
+      .interval(this.roundMs)
+      .pipe(exhaustMap(() => this.round()))
+      .subscribe();
+  }
+
+  unwatch(tenure: Tenure): void {
+    this.watched.delete(tenure);
+  }
+
+  /** Renews these now, whether due or not. Never rejects: the outcome goes to the tenures. */
+  async renew(batch: readonly Tenure[]): Promise<void> {
+    try {
+      const replies = await this.store.renew(batch.map((tenure) => tenure.renewal()));
+      batch.forEach((tenure, i) => {
+        const reply = replies[i];
+        if (reply) tenure.onRenewal(reply);
+      });
+    } catch (error) {
+      this.emit({ type: 'error', key: undefined, during: 'renewal', error });
+    }
+  }
+
+  stop(): void {
+    this.rounds?.unsubscribe();
+    this.rounds = undefined;
+  }
+
+  private async round(): Promise<void> {
+    if (this.watched.size === 0) return this.stop();
+    const now = this.clock.now();
+    const due = [...this.watched].filter((tenure) => tenure.isRenewalDue(now));
+    if (due.length > 0) await this.renew(due);
+  }
+}

@@ -1,0 +1,76 @@
+import { randomUUID } from 'node:crypto';
+import { Subject } from 'rxjs';
+import type {
+  AcquireReply,
+  Ask,
+  End,
+  EndReply,
+  LockSnapshot,
+  LockStore,
+  LockStoreContext,
+  LockStoreFactory,
+  Push,
+  Renewal,
+  RenewalReply,
+} from '../../lock/lock-store.js';
+import { MemorySpace } from './memory-space.js';
+
+/**
+ * Locks in the memory of this process: the embedded default, and all that tests need.
+ *
+ * Excludes callers of this process only. The same recipe given to several registrations or applications is one space
+ * of locks; two recipes share nothing. Same order, tokens and expiry as on Redis.
+ */
+export function memoryStore(): LockStoreFactory {
+  const space = new MemorySpace();
+  return { create: (context) => new MemoryStore(space, context) };
+}
+
+class MemoryStore implements LockStore {
+  readonly name = 'memory';
+  readonly clientId = randomUUID();
+  readonly commandTimeoutMs = 1;
+  readonly pushes$ = new Subject<Push>();
+
+  constructor(
+    private readonly space: MemorySpace,
+    private readonly context: LockStoreContext,
+  ) {
+    // Later, as from a server: a push must not run inside the call of another client.
+    space.connect(this.clientId, (push) => queueMicrotask(() => this.pushes$.next(push)));
+  }
+
+  async acquire(ask: Ask): Promise<AcquireReply> {
+    return this.space.acquire(this.prefixed(ask), this.now);
+  }
+
+  async renew(renewals: readonly Renewal[]): Promise<readonly RenewalReply[]> {
+    return renewals.map((renewal) => this.space.renew(this.prefixed(renewal), this.now));
+  }
+
+  async end(end: End): Promise<EndReply> {
+    return this.space.end(this.prefixed(end), this.now);
+  }
+
+  async inspect(key: string): Promise<LockSnapshot | null> {
+    const snapshot = this.space.inspect(this.context.keyPrefix + key, this.now);
+    return snapshot && { ...snapshot, key };
+  }
+
+  async forceRelease(key: string): Promise<'released' | 'not held'> {
+    return this.space.forceRelease(this.context.keyPrefix + key, this.now);
+  }
+
+  async close(): Promise<void> {
+    this.space.disconnect(this.clientId);
+    this.pushes$.complete();
+  }
+
+  private prefixed<T extends { readonly key: string }>(command: T): T {
+    return { ...command, key: this.context.keyPrefix + command.key };
+  }
+
+  private get now(): number {
+    return this.context.clock.now();
+  }
+}

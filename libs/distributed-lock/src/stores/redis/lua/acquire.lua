@@ -1,0 +1,86 @@
+-- acquire.lua: asks for the lock, stands in line for it, or looks again; the same owner is answered the same.
+--
+-- KEYS  1 lock  2 line  3 info  4 token  5 channel
+-- ARGV  1 owner  2 lease  3 short  4 notAfter  5 wait  6 place  7 tokens  8 floor  9 gone  10 hears  11 cluster  12 publish
+-- Reply  {0, now}                                    too late: nothing was done
+--        {1, now, first token, last token, waiting}  granted
+--        {2, now, holder, remaining, place}          in line
+--        {3, now, holder, remaining}                 busy, and the asker does not wait
+--
+-- Times in ms; wait 0 does not enter the line; place 0 is a new one; remaining -1 is a lease without end.
+
+local owner, lease, wait = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[5])
+local floor, cluster, publish = tonumber(ARGV[8]), ARGV[11] == '1', ARGV[12]
+
+--@include grant.lua
+
+if now > tonumber(ARGV[4]) then return { 0, now } end
+
+local function take()
+  local first, last = next_tokens(tonumber(ARGV[7]))
+  redis.call('HSET', KEYS[1], owner, 1)
+  redis.call('PEXPIRE', KEYS[1], lease)
+  write_tokens(first, last, lease)
+  return first, last
+end
+
+-- Nobody holds, nobody waits: the common case, in as few steps as can be.
+if redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3]) == 0 then
+  local first, last = take()
+  return { 1, now, first, last, 0 }
+end
+
+local holder = redis.call('HKEYS', KEYS[1])[1]
+if holder == owner then
+  local tokens = redis.call('GET', KEYS[4])
+  local first, last = string.match(tokens or '', '^(%d+) (%d+)$')
+  if not first then
+    first, last = next_tokens(1)
+    write_tokens(first, last, lease)
+  end
+  redis.call('PEXPIRE', KEYS[1], lease)
+  redis.call('HDEL', KEYS[3], 'granted')
+  leave_line(owner)
+  return { 1, now, tonumber(first), tonumber(last), redis.call('ZCARD', KEYS[2]) }
+end
+
+local function stand_in_line()
+  local place = redis.call('ZSCORE', KEYS[2], owner)
+  if not place then
+    local tail = redis.call('ZRANGE', KEYS[2], -1, -1, 'WITHSCORES')
+    place = tonumber(ARGV[6])
+    -- Places are times, so that one that is presented again after the line was lost is ahead of newer ones.
+    if place == 0 then place = math.max(micros, tonumber(tail[2] or 0) + 1) end
+    redis.call('ZADD', KEYS[2], text(place), owner)
+  end
+  local live_until = now + math.min(wait, tonumber(ARGV[9]))
+  redis.call('HSET', KEYS[3], owner, table.concat({ text(live_until), ARGV[10], ARGV[7], ARGV[3] }, ' '))
+  keep()
+  return tonumber(place)
+end
+
+local function queued_or_busy(remaining)
+  if wait == 0 then return { 3, now, holder or '', remaining } end
+  local place = stand_in_line()
+  if holder and is_ours(holder) then
+    push(holder, 'wanted ' .. holder .. ' ' .. redis.call('ZCARD', KEYS[2]))
+  end
+  return { 2, now, holder or '', remaining, place }
+end
+
+if holder then return queued_or_busy(redis.call('PTTL', KEYS[1])) end
+
+local open = tonumber(redis.call('HGET', KEYS[3], 'open') or 0)
+if open > now then return queued_or_busy(open - now) end
+if open > 0 then redis.call('HDEL', KEYS[3], 'open') end
+
+if wait > 0 then stand_in_line() end
+local granted, first, last = grant(owner, lease)
+if granted == owner then return { 1, now, first, last, redis.call('ZCARD', KEYS[2]) } end
+if granted then
+  holder = granted
+  return queued_or_busy(redis.call('PTTL', KEYS[1]))
+end
+first, last = take()
+leave_line(owner)
+return { 1, now, first, last, redis.call('ZCARD', KEYS[2]) }

@@ -1,0 +1,26 @@
+import { Redis, type Cluster } from 'ioredis';
+import { LockConfigurationError } from '../../lock/lock.errors.js';
+import type { Client } from './redis.connection.js';
+import { ownCluster, ownConnection, type RedisTarget } from './redis.options.js';
+
+/** A new, unconnected client for `target`, with settings of its own where locks depend on them. */
+export function ownClient(target: RedisTarget, commandTimeoutMs: number): Client {
+  const own = ownConnection(commandTimeoutMs);
+  if (typeof target === 'string') return new Redis(target, own);
+  if (isCluster(target))
+    return target.duplicate([], ownCluster(commandTimeoutMs, target.options.redisOptions));
+  if (isRedis(target)) return target.duplicate(own);
+  if (typeof target === 'object' && target !== null) return new Redis({ ...target, ...own });
+  throw new LockConfigurationError(
+    `redisStore takes a URL, ioredis options or an ioredis client; it was given ${String(target)}.`,
+  );
+}
+
+// Not by instanceof: the application may have another copy of ioredis than this package sees.
+function isCluster(target: object): target is Cluster {
+  return 'isCluster' in target && target.isCluster === true;
+}
+
+function isRedis(target: object): target is Redis {
+  return 'isCluster' in target && 'duplicate' in target;
+}

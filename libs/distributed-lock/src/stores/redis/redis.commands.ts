@@ -1,0 +1,60 @@
+import type { Clock } from '../../lock/clock.js';
+import type { RedisConnection, Urgency } from './redis.connection.js';
+import { isWrongType, wrongType } from './redis.errors.js';
+import { checkSlot, redisKeys } from './redis.keys.js';
+import { runScript, type Script } from './redis.scripts.js';
+
+export type Arguments = readonly (string | number)[];
+
+interface Command {
+  readonly urgency: Urgency;
+  readonly key: string;
+  /** Made when the command is written, which may be later than it was asked for. */
+  readonly args: () => Arguments;
+}
+
+/** Runs the scripts: from a lock's key to its Redis keys, and from each reply the server's time. */
+export class RedisCommands {
+  constructor(
+    private readonly connection: RedisConnection,
+    private readonly clock: Clock,
+    private readonly keyPrefix: string,
+    private readonly isCluster: boolean,
+  ) {}
+
+  lockName(key: string): string {
+    const name = this.keyPrefix + key;
+    if (this.isCluster) checkSlot(name);
+    return name;
+  }
+
+  /** @throws LockStoreError */
+  async run<Reply extends readonly [unknown, number, ...unknown[]]>(
+    script: Script<Reply>,
+    { urgency, key, args }: Command,
+  ): Promise<{ readonly reply: Reply; readonly sentAt: number }> {
+    const keys = redisKeys(this.lockName(key));
+    try {
+      const { value: reply, sentAt } = await this.connection.run(urgency, key, (client) =>
+        runScript(client, script, keys, args()),
+      );
+      this.connection.serverClock.learn(reply[1], sentAt, this.clock.now());
+      return { reply, sentAt };
+    } catch (error) {
+      throw await this.explain(key, error);
+    }
+  }
+
+  /** The classic mistake, a lock named like the data that it protects, is told as what it is. */
+  private async explain(key: string, error: unknown): Promise<unknown> {
+    const cause = error instanceof Error ? error.cause : undefined;
+    if (!isWrongType(cause)) return error;
+    const name = this.lockName(key);
+    try {
+      const { value: type } = await this.connection.run('ask', key, (client) => client.type(name));
+      return wrongType(name, key, type, cause);
+    } catch {
+      return error;
+    }
+  }
+}

@@ -1,0 +1,170 @@
+import type { Cluster, Redis } from 'ioredis';
+import type { Clock } from '../../lock/clock.js';
+import { asStoreError, unknown, unreachable } from './redis.errors.js';
+import { ServerClock } from './server-clock.js';
+
+export type Client = Redis | Cluster;
+
+/** On a new connection what gives up goes first, then what keeps, then what asks (docs/decisions/0003, P16). */
+export type Urgency = 'end' | 'renew' | 'ask';
+const ORDER: readonly Urgency[] = ['end', 'renew', 'ask'];
+
+export interface Answer<T> {
+  readonly value: T;
+  /** When the command was written, on the clock of the store. */
+  readonly sentAt: number;
+}
+
+interface Attempt {
+  readonly urgency: Urgency;
+  readonly key: string | undefined;
+  write(client: Client): void;
+  fail(error: Error): void;
+}
+
+/**
+ * The store's own connection for commands.
+ *
+ * Every command settles within `commandTimeoutMs`, or has never been written. Whatever is unanswered by then may be
+ * stuck, so its connection is given up and replaced, and all that it carried fails with it.
+ */
+export class RedisConnection {
+  readonly serverClock = new ServerClock();
+  private readonly inFlight = new Set<Attempt>();
+  private waiting = new Set<Attempt>();
+  private isReady = false;
+  private isClosed = false;
+  private lastError: Error | undefined;
+
+  constructor(
+    private readonly client: Client,
+    private readonly clock: Clock,
+    readonly commandTimeoutMs: number,
+  ) {
+    client.on('error', (error: Error) => (this.lastError = error));
+    client.on('ready', () => void this.onReady());
+    client.on('close', () => this.onLost('the connection was closed'));
+    client.on('end', () => this.onLost('the connection was closed'));
+    client.connect().catch((error: Error) => (this.lastError = error));
+  }
+
+  /** @throws LockStoreError: `unreachable` if it was never written, otherwise by the answer or `unknown` */
+  run<T>(
+    urgency: Urgency,
+    key: string | undefined,
+    command: (client: Client) => Promise<T>,
+  ): Promise<Answer<T>> {
+    return new Promise((resolve, reject) => {
+      let sentAt: number | undefined;
+      const settle = (outcome: () => void) => {
+        cancel();
+        this.inFlight.delete(attempt);
+        this.waiting.delete(attempt);
+        outcome();
+      };
+      const attempt: Attempt = {
+        urgency,
+        key,
+        write: (client) => {
+          sentAt = this.clock.now();
+          this.inFlight.add(attempt);
+          command(client).then(
+            (value) => settle(() => resolve({ value, sentAt: sentAt as number })),
+            (error: unknown) => settle(() => reject(asStoreError(error, key))),
+          );
+        },
+        fail: (error) => settle(() => reject(error)),
+      };
+      const cancel = this.clock.after(this.commandTimeoutMs, () =>
+        this.onDeadline(attempt, sentAt !== undefined),
+      );
+      if (this.isClosed) attempt.fail(unreachable('the store is closed', key));
+      else if (this.isReady) attempt.write(this.client);
+      else this.waiting.add(attempt);
+    });
+  }
+
+  /** Rejects what is under way. Leaves no socket and no timer, whatever the server does. */
+  async close(): Promise<void> {
+    if (this.isClosed) return;
+    this.isClosed = true;
+    const wasReady = this.isReady;
+    this.onLost('the store is closed');
+    for (const attempt of this.waiting) attempt.fail(unreachable('the store is closed', attempt.key));
+    await closeClient(this.client, wasReady, this.clock, this.commandTimeoutMs);
+  }
+
+  private async onReady(): Promise<void> {
+    try {
+      await this.measureTime();
+    } catch (error) {
+      this.lastError = error as Error;
+      return this.drop();
+    }
+    if (this.isClosed) return;
+    this.isReady = true;
+    this.lastError = undefined;
+    const attempts = [...this.waiting];
+    this.waiting.clear();
+    for (const urgency of ORDER) {
+      for (const attempt of attempts) if (attempt.urgency === urgency) attempt.write(this.client);
+    }
+  }
+
+  /** Before the first command: each of them says in server time until when it may be executed. */
+  private async measureTime(): Promise<void> {
+    const sentAt = this.clock.now();
+    const cancel = this.clock.after(this.commandTimeoutMs, () => this.drop());
+    try {
+      const [seconds, micros] = await this.client.time();
+      const receivedAt = this.clock.now();
+      this.serverClock.learn(Number(seconds) * 1000 + Math.floor(Number(micros) / 1000), sentAt, receivedAt);
+      this.serverClock.roundTripMs = receivedAt - sentAt;
+    } finally {
+      cancel();
+    }
+  }
+
+  private onDeadline(attempt: Attempt, wasWritten: boolean): void {
+    const within = `within ${this.commandTimeoutMs} ms`;
+    const last = this.lastError ? ` (last error: ${this.lastError.message})` : '';
+    if (!wasWritten)
+      return attempt.fail(unreachable(`no connection ${within}${last}`, attempt.key, this.lastError));
+    attempt.fail(unknown(`nothing came back ${within}`, attempt.key));
+    this.drop();
+  }
+
+  private onLost(why: string): void {
+    this.isReady = false;
+    for (const attempt of this.inFlight) attempt.fail(unknown(why, attempt.key, this.lastError));
+  }
+
+  /** A cluster client replaces a silent node by itself (`socketTimeout`). */
+  private drop(): void {
+    if (this.client.isCluster) return;
+    this.isReady = false;
+    (this.client as Redis).stream?.destroy();
+  }
+}
+
+/** Says good-bye if anybody listens, and then makes sure. */
+export async function closeClient(
+  client: Client,
+  polite: boolean,
+  clock: Clock,
+  withinMs: number,
+): Promise<void> {
+  if (polite) {
+    await new Promise<void>((resolve) => {
+      const cancel = clock.after(withinMs, resolve);
+      const done = (): void => {
+        cancel();
+        resolve();
+      };
+      client.quit().then(done, done);
+    });
+  }
+  if (client.status === 'end') return;
+  client.disconnect();
+  if (!client.isCluster) (client as Redis).stream?.destroy();
+}

@@ -1,0 +1,75 @@
+import type { Clock } from '../../lock/clock.js';
+import { LockStoreError } from '../../lock/lock.errors.js';
+import type { EndReply } from '../../lock/lock-store.js';
+import type { Arguments, RedisCommands } from './redis.commands.js';
+import { endScript } from './redis.scripts.js';
+
+const RETRY_MS = { least: 100, spread: 400 };
+
+interface PendingEnd {
+  readonly key: string;
+  readonly owner: string;
+  /** The same bytes each time: a repetition that said another last token would give one of them out twice. */
+  readonly args: Arguments;
+  readonly giveUpAt: number;
+}
+
+/**
+ * Ends that are executed for certain.
+ *
+ * An acquire that was never answered may lie in a socket and be executed after the end that follows it. It carries the
+ * server time after which it does nothing; so its end is repeated until one was executed later than that
+ * (docs/decisions/0003, P1).
+ */
+export class RedisEnds {
+  private readonly lateUntil = new Map<string, number>();
+  private isClosed = false;
+
+  constructor(
+    private readonly commands: RedisCommands,
+    private readonly clock: Clock,
+  ) {}
+
+  /** An attempt of `owner` got no answer: it may be executed until then, in server time. */
+  mayBeLate(owner: string, notAfter: number): void {
+    this.lateUntil.set(owner, Math.max(notAfter, this.lateUntil.get(owner) ?? 0));
+  }
+
+  /** @throws LockStoreError when the server refuses, or has not answered by `giveUpAt` */
+  async run(end: PendingEnd): Promise<EndReply> {
+    try {
+      return await this.repeat(end);
+    } finally {
+      this.lateUntil.delete(end.owner);
+    }
+  }
+
+  close(): void {
+    this.isClosed = true;
+  }
+
+  private async repeat({ key, owner, args, giveUpAt }: PendingEnd): Promise<EndReply> {
+    let wasHolder = false;
+    let isUnsure = false;
+    for (;;) {
+      try {
+        const { reply } = await this.commands.run(endScript, { urgency: 'end', key, args: () => args });
+        wasHolder ||= reply[0] === 1;
+        if (reply[1] > (this.lateUntil.get(owner) ?? 0)) {
+          if (wasHolder) return 'released';
+          return isUnsure ? 'unknown' : 'not held';
+        }
+      } catch (error) {
+        const isRefused = error instanceof LockStoreError && error.reason === 'refused';
+        if (isRefused || this.isClosed || this.clock.now() > giveUpAt) throw error;
+        isUnsure = true;
+      }
+      await this.pause();
+    }
+  }
+
+  private pause(): Promise<void> {
+    const ms = RETRY_MS.least + Math.random() * RETRY_MS.spread;
+    return new Promise((resolve) => this.clock.after(ms, resolve));
+  }
+}

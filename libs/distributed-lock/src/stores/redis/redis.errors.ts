@@ -1,0 +1,37 @@
+import { LockStoreError } from '../../lock/lock.errors.js';
+
+/** Answers that mean "not now": the state of the server or of the network will change by itself. */
+const UNREADY =
+  /\b(OOM|READONLY|LOADING|BUSY|MISCONF|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|NOREPLICAS|NOGOODSLAVE)\b/;
+/** Any answer of the server starts with an upper-case word; what the client says about a connection does not. */
+const ANSWER = /^[A-Z]{3,}\b/;
+
+export function isWrongType(error: unknown): boolean {
+  return error instanceof Error && /\bWRONGTYPE\b/.test(error.message);
+}
+
+/** Tells apart what the caller must do: wait, give up, or fix something. */
+export function asStoreError(cause: unknown, key: string | undefined): LockStoreError {
+  if (cause instanceof LockStoreError) return cause;
+  const text = cause instanceof Error ? cause.message : String(cause);
+  if (cause instanceof Error && cause.name === 'ReplyError' && ANSWER.test(text)) {
+    if (UNREADY.test(text)) {
+      return new LockStoreError(`Redis is not ready: ${text}`, key, 'unready', { cause });
+    }
+    return new LockStoreError(`Redis refused: ${text}`, key, 'refused', { cause });
+  }
+  return unknown(text, key, cause);
+}
+
+export function unknown(detail: string, key: string | undefined, cause?: unknown): LockStoreError {
+  return new LockStoreError(`Redis did not answer: ${detail}`, key, 'unknown', { cause });
+}
+
+export function unreachable(detail: string, key: string | undefined, cause?: unknown): LockStoreError {
+  return new LockStoreError(`Redis could not be reached: ${detail}`, key, 'unreachable', { cause });
+}
+
+export function wrongType(name: string, key: string, found: string, cause: unknown): LockStoreError {
+  const message = `"${name}" is a ${found} in Redis, not a lock: a lock needs a name of its own. Choose another key, or set keyPrefix (now part of the name) to keep locks apart from data.`;
+  return new LockStoreError(message, key, 'refused', { cause });
+}

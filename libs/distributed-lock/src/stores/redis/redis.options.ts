@@ -1,0 +1,67 @@
+import type { Cluster, ClusterOptions, Redis, RedisOptions } from 'ioredis';
+import { LockConfigurationError } from '../../lock/lock.errors.js';
+import type { LockStoreContext } from '../../lock/lock-store.js';
+
+/** A URL, ioredis options (Sentinel included), or a client that stays yours: it is duplicated, never used or closed. */
+export type RedisTarget = string | RedisOptions | Redis | Cluster;
+
+export interface RedisStoreOptions {
+  /**
+   * How long one command may take, in ms, before its connection is given up and replaced; default 500. Bounds how long a
+   * failure can hide, and how late a call settles after its `waitMs`. At most a third of the watchdog's timeout.
+   */
+  readonly commandTimeoutMs?: number;
+}
+
+export const DEFAULT_COMMAND_TIMEOUT_MS = 500;
+const SLOWEST_RECONNECT_MS = 1000;
+
+export function checkTimings(commandTimeoutMs: number, { watchdogTimeoutMs }: LockStoreContext): void {
+  if (!Number.isInteger(commandTimeoutMs) || commandTimeoutMs < 1) {
+    throw new LockConfigurationError(
+      `commandTimeoutMs must be a whole number of ms, 1 or more; it is ${String(commandTimeoutMs)}.`,
+    );
+  }
+  if (watchdogTimeoutMs < 3 * commandTimeoutMs) {
+    throw new LockConfigurationError(
+      `watchdogTimeoutMs (${watchdogTimeoutMs}) must be at least three times commandTimeoutMs (${commandTimeoutMs}): otherwise one slow answer loses the lock.`,
+    );
+  }
+}
+
+/**
+ * What makes a connection fit for locks: nothing is queued while it is down and nothing is sent twice by itself, so
+ * that no command is executed after its caller has given up (docs/decisions/0005).
+ */
+export function ownConnection(commandTimeoutMs: number): RedisOptions {
+  return {
+    lazyConnect: true,
+    enableOfflineQueue: false,
+    autoResendUnfulfilledCommands: false,
+    autoResubscribe: false,
+    maxRetriesPerRequest: null,
+    connectTimeout: Math.max(commandTimeoutMs, 100) * 2,
+    commandTimeout: undefined,
+    retryStrategy,
+    // A demoted master answers READONLY: connect anew, to whoever is master now.
+    reconnectOnError: (error) => error.message.startsWith('READONLY'),
+    failoverDetector: true,
+    keyPrefix: '',
+  };
+}
+
+export function ownCluster(commandTimeoutMs: number, given: RedisOptions | undefined): ClusterOptions {
+  const { lazyConnect: _lazy, retryStrategy: _retry, ...node } = ownConnection(commandTimeoutMs);
+  return {
+    lazyConnect: true,
+    enableOfflineQueue: false,
+    clusterRetryStrategy: retryStrategy,
+    keyPrefix: '',
+    redisOptions: { ...given, ...node },
+  };
+}
+
+/** Full jitter, so that the instances of a service do not come back all at once. */
+function retryStrategy(times: number): number {
+  return 20 + Math.random() * Math.min(25 * 2 ** times, SLOWEST_RECONNECT_MS);
+}

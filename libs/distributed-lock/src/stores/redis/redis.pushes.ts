@@ -1,0 +1,125 @@
+import type { Clock } from '../../lock/clock.js';
+import type { Push } from '../../lock/lock-store.js';
+import { closeClient, type Client } from './redis.connection.js';
+import { pushChannel, strangersChannel } from './redis.keys.js';
+
+/** A grant as the script wrote it; what it is worth by now is for the store to say. */
+export interface PushedGrant {
+  readonly owner: string;
+  readonly token: number;
+  readonly lastToken: number;
+  /** Server time of the grant, in ms. */
+  readonly grantedAt: number;
+  /** Length of its first lease, in ms. */
+  readonly leaseMs: number;
+  readonly waiting: number;
+}
+
+interface Listener {
+  onGrant(grant: PushedGrant): void;
+  onPush(push: Push): void;
+}
+
+const OWNER = String.raw`([0-9a-f-]{36}:\d{1,16})`;
+const GRANTED = new RegExp(
+  String.raw`^granted ${OWNER} (\d{1,16}) (\d{1,16}) (\d{1,16}) (\d{1,9}) (\d{1,9})$`,
+);
+const WANTED = new RegExp(`^wanted ${OWNER} (\\d{1,9})$`);
+const LOST = new RegExp(`^lost ${OWNER}$`);
+const LOOK = new RegExp(`^look ${OWNER} (\\d{1,5})$`);
+
+/**
+ * The store's own connection for messages: grants on a channel of this client, and Redisson's channel of those keys
+ * that a stranger holds.
+ *
+ * A message is only the fast way. Whatever is missed is found by the next look, and each time that the subscription
+ * stands again, all that wait look at once.
+ */
+export class RedisPushes {
+  private subscribed = false;
+  private isClosed = false;
+  /** Redisson's channel -> the owners of ours that wait behind a stranger. */
+  private readonly strangers = new Map<string, Set<string>>();
+
+  constructor(
+    private readonly client: Client,
+    private readonly clientId: string,
+    private readonly clock: Clock,
+    private readonly listener: Listener,
+  ) {
+    client.on('error', () => undefined);
+    client.on('ready', () => void this.subscribe());
+    client.on('close', () => (this.subscribed = false));
+    client.on('message', (channel: string, message: string) => this.onMessage(channel, message));
+    client.connect().catch(() => undefined);
+  }
+
+  /** Whether grants can arrive. Waiters look more often while they cannot. */
+  get isUp(): boolean {
+    return this.subscribed;
+  }
+
+  /** From now on this owner looks when a stranger frees the lock `name`. */
+  listenBehindStranger(name: string, owner: string): void {
+    const channel = strangersChannel(name);
+    const owners = this.strangers.get(channel);
+    if (owners) return void owners.add(owner);
+    this.strangers.set(channel, new Set([owner]));
+    if (this.subscribed) void this.subscribeTo([channel], owner);
+  }
+
+  stopListening(name: string, owner: string): void {
+    if (this.strangers.size === 0) return;
+    const channel = strangersChannel(name);
+    const owners = this.strangers.get(channel);
+    owners?.delete(owner);
+    if (owners?.size !== 0) return;
+    this.strangers.delete(channel);
+    if (this.subscribed) this.client.unsubscribe(channel).catch(() => undefined);
+  }
+
+  async close(withinMs: number): Promise<void> {
+    if (this.isClosed) return;
+    this.isClosed = true;
+    await closeClient(this.client, this.subscribed, this.clock, withinMs);
+  }
+
+  private subscribe(): Promise<void> {
+    return this.subscribeTo([pushChannel(this.clientId), ...this.strangers.keys()]);
+  }
+
+  /** Looks once it stands: what happened before could not be heard. */
+  private async subscribeTo(channels: readonly string[], owner?: string): Promise<void> {
+    try {
+      await this.client.subscribe(...channels);
+      this.subscribed = true;
+      this.listener.onPush({ kind: 'look', afterMs: 0, ...(owner !== undefined && { owner }) });
+    } catch {
+      // Denied, or the connection is gone again: until the next one, waiters find their grants by looking.
+    }
+  }
+
+  private onMessage(channel: string, message: string): void {
+    if (channel === pushChannel(this.clientId)) return this.onOwnMessage(message);
+    for (const owner of this.strangers.get(channel) ?? [])
+      this.listener.onPush({ kind: 'look', owner, afterMs: 0 });
+  }
+
+  /** Anybody may publish: what does not read exactly as our scripts write it is ignored. */
+  private onOwnMessage(message: string): void {
+    const [, owner = '', ...numbers] =
+      GRANTED.exec(message) ?? WANTED.exec(message) ?? LOST.exec(message) ?? LOOK.exec(message) ?? [];
+    if (!owner.startsWith(this.clientId)) return;
+    const [first = 0, last = 0, grantedAt = 0, leaseMs = 0, waiting = 0] = numbers.map(Number);
+    switch (message.slice(0, message.indexOf(' '))) {
+      case 'granted':
+        return this.listener.onGrant({ owner, token: first, lastToken: last, grantedAt, leaseMs, waiting });
+      case 'wanted':
+        return this.listener.onPush({ kind: 'wanted', owner, waiting: first });
+      case 'look':
+        return this.listener.onPush({ kind: 'look', owner, afterMs: first });
+      default:
+        return this.listener.onPush({ kind: 'lost', owner });
+    }
+  }
+}

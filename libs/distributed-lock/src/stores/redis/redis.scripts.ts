@@ -1,0 +1,47 @@
+import { createHash } from 'node:crypto';
+import type { Client } from './redis.connection.js';
+import * as lua from './lua.generated.js';
+import type { RedisKeys } from './redis.keys.js';
+
+/** A Lua script and the shape of its reply, whose second part is always the server's time in ms; heads in `lua/*.lua` say what its arguments mean. */
+export interface Script<Reply> {
+  readonly lua: string;
+  readonly sha: string;
+  readonly reply?: Reply;
+}
+
+type Argument = string | number;
+
+export const acquireScript = script<
+  | readonly [kind: 0, now: number]
+  | readonly [kind: 1, now: number, token: number, lastToken: number, waiting: number]
+  | readonly [kind: 2, now: number, holder: string, remainingMs: number, place: number]
+  | readonly [kind: 3, now: number, holder: string, remainingMs: number]
+>(lua.acquire);
+export const endScript = script<readonly [wasHolder: 0 | 1, now: number]>(lua.end);
+export const renewScript = script<
+  readonly [lost: 0, now: number] | readonly [renewed: 1, now: number, waiting: number]
+>(lua.renew);
+export const forceScript = script<readonly [wasHeld: 0 | 1, now: number]>(lua.force);
+export const inspectScript = script<
+  readonly [holder: string, now: number, remainingMs: number, lastToken: string, ...pending: string[]]
+>(lua.inspect);
+
+/** By its hash; in full where the server does not know it yet, or any more. */
+export async function runScript<Reply>(
+  client: Client,
+  { sha, lua: source }: Script<Reply>,
+  keys: RedisKeys,
+  args: readonly Argument[],
+): Promise<Reply> {
+  try {
+    return (await client.evalsha(sha, keys.length, ...keys, ...args)) as Reply;
+  } catch (error) {
+    if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error;
+    return (await client.eval(source, keys.length, ...keys, ...args)) as Reply;
+  }
+}
+
+function script<Reply>(source: string): Script<Reply> {
+  return { lua: source, sha: createHash('sha1').update(source).digest('hex') };
+}

@@ -1,0 +1,225 @@
+import { randomUUID } from 'node:crypto';
+import { Subject } from 'rxjs';
+import { LockStoreError } from '../../lock/lock.errors.js';
+import type {
+  AcquireReply,
+  Ask,
+  End,
+  EndReply,
+  LockSnapshot,
+  LockStore,
+  LockStoreContext,
+  LockStoreFactory,
+  Push,
+  Renewal,
+  RenewalReply,
+} from '../../lock/lock-store.js';
+import { GONE_MS, LOOK_MS, lookAfter } from '../../lock/look.js';
+import { leaseMargin, leaseValidity } from '../../lock/validity.js';
+import { ownClient } from './redis.clients.js';
+import { RedisCommands, type Arguments } from './redis.commands.js';
+import { RedisConnection } from './redis.connection.js';
+import { RedisEnds } from './redis.ends.js';
+import { unknown } from './redis.errors.js';
+import {
+  checkTimings,
+  DEFAULT_COMMAND_TIMEOUT_MS,
+  type RedisStoreOptions,
+  type RedisTarget,
+} from './redis.options.js';
+import { RedisPushes, type PushedGrant } from './redis.pushes.js';
+import { acquireScript, forceScript, inspectScript, renewScript } from './redis.scripts.js';
+
+/** How often a waiter looks while no grant can be pushed to it. */
+const DEAF_LOOK_MS = 250;
+/** The first lease of a pushed grant is at least this: a receiver that is dead blocks the line that long. */
+const SHORT_LEASE_MS = 1000;
+
+/**
+ * Locks in Redis: one hash per lock, exactly Redisson's, and a line behind it of our own.
+ *
+ * @param target a URL, ioredis options (Sentinel included), or an ioredis `Redis` or `Cluster`, which is duplicated and
+ * stays yours
+ */
+export function redisStore(target: RedisTarget, options: RedisStoreOptions = {}): LockStoreFactory {
+  const { commandTimeoutMs = DEFAULT_COMMAND_TIMEOUT_MS } = options;
+  return {
+    create(context) {
+      checkTimings(commandTimeoutMs, context);
+      return new RedisStore(target, context, commandTimeoutMs);
+    },
+  };
+}
+
+class RedisStore implements LockStore {
+  readonly name = 'redis';
+  readonly clientId = uuidVersion8();
+  readonly pushes$ = new Subject<Push>();
+  private readonly connection: RedisConnection;
+  private readonly commands: RedisCommands;
+  private readonly ends: RedisEnds;
+  private readonly pushes: RedisPushes;
+  private readonly cluster: 0 | 1;
+  /** The largest token seen: no grant may carry a smaller one, whatever the server has forgotten. */
+  private floor = 0;
+
+  constructor(
+    target: RedisTarget,
+    private readonly context: LockStoreContext,
+    readonly commandTimeoutMs: number,
+  ) {
+    const { clock, keyPrefix } = context;
+    const client = ownClient(target, commandTimeoutMs);
+    this.cluster = client.isCluster ? 1 : 0;
+    this.connection = new RedisConnection(client, clock, commandTimeoutMs);
+    this.commands = new RedisCommands(this.connection, clock, keyPrefix, client.isCluster);
+    this.ends = new RedisEnds(this.commands, clock);
+    this.pushes = new RedisPushes(ownClient(target, commandTimeoutMs), this.clientId, clock, {
+      onGrant: (grant) => this.onGrant(grant),
+      onPush: (push) => this.pushes$.next(push),
+    });
+  }
+
+  async acquire(ask: Ask): Promise<AcquireReply> {
+    // Found too late: our idea of the server's time was old. The refusal has told it anew.
+    return (await this.acquireOnce(ask)) ?? (await this.acquireOnce(ask)) ?? this.alwaysLate(ask.key);
+  }
+
+  renew(renewals: readonly Renewal[]): Promise<readonly RenewalReply[]> {
+    return Promise.all(renewals.map((renewal) => this.renewOne(renewal)));
+  }
+
+  end({ key, owner, leaseMs, used }: End): Promise<EndReply> {
+    this.pushes.stopListening(this.commands.lockName(key), owner);
+    const { floor, cluster } = this;
+    const args = [owner, used?.token ?? '', used?.lastToken ?? '', floor, cluster, 'PUBLISH'];
+    const giveUpAt = this.context.clock.now() + leaseMs + this.commandTimeoutMs;
+    return this.ends.run({ key, owner, args, giveUpAt });
+  }
+
+  async inspect(key: string): Promise<LockSnapshot | null> {
+    const { reply } = await this.commands.run(inspectScript, { urgency: 'ask', key, args: () => [] });
+    const [holder, , remaining, token, ...pending] = reply;
+    if (holder === '' && pending.length === 0) return null;
+    return {
+      key,
+      holder: holder || undefined,
+      remainingMs: holder === '' ? 0 : asRemaining(remaining),
+      pending,
+      fencingToken: token === '' ? undefined : Number(token),
+    };
+  }
+
+  async forceRelease(key: string): Promise<'released' | 'not held'> {
+    const args = () => [this.floor, this.cluster, 'PUBLISH'];
+    const { reply } = await this.commands.run(forceScript, { urgency: 'end', key, args });
+    return reply[0] === 1 ? 'released' : 'not held';
+  }
+
+  async close(): Promise<void> {
+    this.ends.close();
+    await Promise.all([this.connection.close(), this.pushes.close(this.commandTimeoutMs)]);
+    this.pushes$.complete();
+  }
+
+  /** @returns `undefined` when the server found it too late */
+  private async acquireOnce(ask: Ask): Promise<AcquireReply | undefined> {
+    const { key, owner, leaseMs } = ask;
+    let notAfter = 0;
+    const args = (): Arguments => {
+      notAfter = this.notAfter(ask);
+      return this.acquireArguments(ask, notAfter);
+    };
+    try {
+      const { reply, sentAt } = await this.commands.run(acquireScript, { urgency: 'ask', key, args });
+      switch (reply[0]) {
+        case 0:
+          return undefined;
+        case 1: {
+          const [, , token, lastToken, waiting] = reply;
+          this.floor = Math.max(this.floor, lastToken);
+          const validUntil = leaseValidity(sentAt, leaseMs);
+          return { kind: 'granted', token, lastToken, validUntil, waiting, confirmed: true };
+        }
+        case 2:
+          return this.queued(key, owner, reply);
+        case 3:
+          return { kind: 'busy', holder: reply[2] || undefined, remainingMs: asRemaining(reply[3]) };
+      }
+    } catch (error) {
+      if (error instanceof LockStoreError && error.reason === 'unknown') this.ends.mayBeLate(owner, notAfter);
+      throw error;
+    }
+  }
+
+  /** In server time: nothing is executed once its caller, or the deadline of the command, has given it up. */
+  private notAfter({ waitMs }: Ask): number {
+    const budgetMs = waitMs > 0 ? Math.min(waitMs, this.commandTimeoutMs) : this.commandTimeoutMs;
+    return this.connection.serverClock.earliest(this.context.clock.now()) + Math.ceil(budgetMs);
+  }
+
+  private acquireArguments({ owner, leaseMs, waitMs, place, tokens }: Ask, notAfter: number): Arguments {
+    const short = Math.min(
+      leaseMs,
+      Math.max(SHORT_LEASE_MS, 4 * Math.ceil(this.connection.serverClock.roundTripMs)),
+    );
+    const hears = this.pushes.isUp ? 1 : 0;
+    const wait = Math.ceil(waitMs);
+    const { floor, cluster } = this;
+    return [owner, leaseMs, short, notAfter, wait, place, tokens, floor, GONE_MS, hears, cluster, 'PUBLISH'];
+  }
+
+  private queued(
+    key: string,
+    owner: string,
+    [, , holder, remaining, place]: readonly [number, number, string, number, number],
+  ): AcquireReply {
+    if (holder !== '' && !isOurs(holder))
+      this.pushes.listenBehindStranger(this.commands.lockName(key), owner);
+    const remainingMs = asRemaining(remaining);
+    const lookAfterMs = lookAfter(remainingMs, this.pushes.isUp ? LOOK_MS : DEAF_LOOK_MS);
+    return { kind: 'queued', place, holder: holder || undefined, remainingMs, lookAfterMs };
+  }
+
+  private alwaysLate(key: string): never {
+    throw unknown('it found two requests in a row too late, by its own clock', key);
+  }
+
+  /**
+   * A push may have been long under way: its lease began when the server wrote it, not now. With little of it left, it
+   * must be confirmed before anybody is let in.
+   */
+  private onGrant({ owner, token, lastToken, grantedAt, leaseMs, waiting }: PushedGrant): void {
+    const now = this.context.clock.now();
+    const startedAt = Math.min(now, this.connection.serverClock.toLocal(grantedAt));
+    const believed = startedAt + leaseMs - leaseMargin(leaseMs);
+    const validUntil = believed - now >= leaseMs / 3 ? believed : -Infinity;
+    this.floor = Math.max(this.floor, lastToken);
+    this.pushes$.next({ kind: 'granted', owner, token, lastToken, waiting, validUntil, confirmed: false });
+  }
+
+  private async renewOne({ key, owner, leaseMs, token, lastToken }: Renewal): Promise<RenewalReply> {
+    const args = () => [owner, leaseMs, token, lastToken, 'PUBLISH'];
+    try {
+      const { reply, sentAt } = await this.commands.run(renewScript, { urgency: 'renew', key, args });
+      if (reply[0] === 0) return { kind: 'lost' };
+      return { kind: 'renewed', validUntil: leaseValidity(sentAt, leaseMs), waiting: reply[2] };
+    } catch (error) {
+      return { kind: 'unknown', error: error as Error };
+    }
+  }
+}
+
+function asRemaining(pttl: number): number {
+  return pttl < 0 ? Infinity : pttl;
+}
+
+/** Redisson's client ids are UUIDs of version 4: scripts tell ours from strangers' by the version. */
+function uuidVersion8(): string {
+  const uuid = randomUUID();
+  return `${uuid.slice(0, 14)}8${uuid.slice(15)}`;
+}
+
+function isOurs(owner: string): boolean {
+  return owner[14] === '8';
+}
