@@ -109,7 +109,7 @@ export class LocalLine {
 
   private startTenure(): void {
     this.tenure = new Tenure(this, this.sample, this.core);
-    this.tenure.ask();
+    this.tenure.start();
   }
 
   private timeout(request: LockRequest): Error {

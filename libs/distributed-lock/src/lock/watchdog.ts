@@ -1,7 +1,7 @@
 import { exhaustMap, type Subscription } from 'rxjs';
 import type { Clock } from './clock.js';
 import type { LockEvent } from './lock.events.js';
-import type { LockStore } from './lock-store.js';
+import type { LockStore, RenewalReply } from './lock-store.js';
 import type { Tenure } from './tenure.js';
 
 const FASTEST_ROUND_MS = 10;
@@ -41,13 +41,14 @@ export class Watchdog {
   }
 
   /** Renews these now, whether due or not. Never rejects: the outcome goes to the tenures. */
-  async renew(batch: readonly Tenure[]): Promise<void> {
+  async renew(tenures: readonly Tenure[]): Promise<void> {
+    const batch = tenures.flatMap((tenure) => {
+      const renewal = tenure.renewal();
+      return renewal ? [{ tenure, renewal }] : [];
+    });
     try {
-      const replies = await this.store.renew(batch.map((tenure) => tenure.renewal()));
-      batch.forEach((tenure, i) => {
-        const reply = replies[i];
-        if (reply) tenure.onRenewal(reply);
-      });
+      const replies = await this.store.renew(batch.map(({ renewal }) => renewal));
+      batch.forEach(({ tenure }, i) => tenure.onRenewal(replies[i] as RenewalReply));
     } catch (error) {
       this.emit({ type: 'error', key: undefined, during: 'renewal', error });
     }

@@ -1,0 +1,121 @@
+import type { LocalLine } from './local-line.js';
+import type { LockCore } from './lock-core.js';
+import { LockStoreError } from './lock.errors.js';
+import type { LockRequest } from './lock-request.js';
+import type { AcquireReply, Grant } from './lock-store.js';
+
+/** A store drops whoever has not looked for three looks; more patience than this need not be told. */
+const LONGEST_WAIT_PER_ASK_MS = 60_000;
+/** Tokens reserved for local hand-offs. More would let them run ahead of the store's clock (docs/decisions/0004). */
+const BLOCK = 1000;
+const RETRY_MS = { least: 50, spread: 50 };
+
+interface Outcome {
+  onGrant(grant: Grant): void;
+  /** All callers have been told; nobody asks any more. */
+  onNobodyLeft(): void;
+}
+
+/**
+ * Asks the store for one owner until it is granted: the first time, and each look after it, with the same owner and
+ * place. One command is in flight at a time.
+ *
+ * Looks are the net under the pushes: when the holder's lease is over, when the subscription stands again, and once in
+ * a while. A failure of the store is a reason to look again soon, as long as somebody waits.
+ */
+export class Asking {
+  private isActive = false;
+  private inFlight = false;
+  private lookWanted = false;
+  private place = 0;
+  private isUnsure = false;
+  private cancelLook: (() => void) | undefined;
+
+  constructor(
+    private readonly owner: string,
+    private readonly request: LockRequest,
+    private readonly line: LocalLine,
+    private readonly core: LockCore,
+    private readonly outcome: Outcome,
+  ) {}
+
+  /** The store may know this owner, or get to know it by an attempt that was never answered. */
+  get mayBeKnown(): boolean {
+    return this.isUnsure || this.place > 0;
+  }
+
+  start(): void {
+    this.isActive = true;
+    this.look();
+  }
+
+  stop(): void {
+    this.isActive = false;
+    this.cancelLook?.();
+  }
+
+  look(): void {
+    if (!this.isActive) return;
+    if (this.inFlight) {
+      this.lookWanted = true;
+      return;
+    }
+    this.cancelLook?.();
+    this.inFlight = true;
+    const { owner, place } = this;
+    const { key, leaseMs } = this.request;
+    const waitMs = this.line.longestWaitMs(LONGEST_WAIT_PER_ASK_MS);
+    this.core.store.acquire({ key, owner, leaseMs, waitMs, place, tokens: this.tokensWanted() }).then(
+      (reply) => this.afterAnswer(() => this.onReply(reply)),
+      (error: unknown) => this.afterAnswer(() => this.onFailure(error)),
+    );
+  }
+
+  lookAfter(ms: number): void {
+    if (!this.isActive) return;
+    this.cancelLook?.();
+    this.cancelLook = this.core.clock.after(ms, () => this.look());
+  }
+
+  private tokensWanted(): number {
+    return this.request.watched && !this.request.fair && this.line.size > 1 ? BLOCK : 1;
+  }
+
+  private afterAnswer(step: () => void): void {
+    this.inFlight = false;
+    const again = this.lookWanted;
+    this.lookWanted = false;
+    step();
+    if (again) this.look();
+  }
+
+  private onReply(reply: AcquireReply): void {
+    if (reply.kind === 'granted') return this.outcome.onGrant(reply);
+    // A push may have overtaken this reply: then it is old news.
+    if (!this.isActive) return;
+    this.line.onHolder(reply.holder, reply.remainingMs);
+    this.line.dismissImpatient();
+    if (reply.kind === 'queued') this.place = reply.place;
+    if (this.line.size === 0) this.outcome.onNobodyLeft();
+    else if (reply.kind === 'queued') this.lookAfter(reply.lookAfterMs);
+    else this.look();
+  }
+
+  private onFailure(error: unknown): void {
+    if (!this.isActive) return;
+    const failure = this.asStoreError(error);
+    if (failure.reason === 'unknown') this.isUnsure = true;
+    this.line.onStoreError(failure);
+    if (failure.reason === 'refused') this.line.dismissAll(failure);
+    else this.line.dismissImpatient(failure);
+    if (this.line.size === 0) this.outcome.onNobodyLeft();
+    else this.lookAfter(RETRY_MS.least + Math.random() * RETRY_MS.spread);
+  }
+
+  private asStoreError(error: unknown): LockStoreError {
+    if (error instanceof LockStoreError) return error;
+    return new LockStoreError(`The store failed: ${String(error)}`, this.request.key, 'refused', {
+      cause: error,
+    });
+  }
+}

@@ -1,0 +1,110 @@
+import type { Clock } from './clock.js';
+import type { End, Grant } from './lock-store.js';
+
+const RENEWAL_RETRY_MS = { least: 100, spread: 200 };
+
+/**
+ * What this process may believe of one grant: until when it is valid, which fencing tokens are left of it, and when its
+ * renewal is due.
+ *
+ * Validity counts from the moment the request was sent, on the monotonic clock: the store may have started the lease at
+ * any time after that, so we give up no later than the store does. A renewal that fails does not move it.
+ */
+export class Lease {
+  /** The store has answered for it; until then it is only as long as its push said. */
+  isConfirmed: boolean;
+  /** When the store last answered for it. */
+  answeredAt: number;
+  /** Why the last renewal got no answer; `undefined` while all is well. */
+  suspendedBy: Error | undefined;
+  private validUntil: number;
+  private renewAt: number;
+  private nextToken: number;
+  private renewalInFlight = false;
+
+  constructor(
+    private readonly grant: Grant,
+    public leaseMs: number,
+    private readonly clock: Clock,
+  ) {
+    this.isConfirmed = grant.confirmed;
+    this.nextToken = grant.token;
+    this.validUntil = grant.validUntil;
+    this.answeredAt = clock.now();
+    this.renewAt = this.nextRenewal();
+  }
+
+  /** Names the grant. */
+  get token(): number {
+    return this.grant.token;
+  }
+
+  get validForMs(): number {
+    return Math.max(0, this.validUntil - this.clock.now());
+  }
+
+  /** Nobody has been let in under this grant yet. */
+  get isUntouched(): boolean {
+    return this.nextToken === this.grant.token;
+  }
+
+  /** Sound enough to be passed on without asking: a token is left, half of it is left, and no renewal is overdue. */
+  get isSound(): boolean {
+    if (this.nextToken > this.grant.lastToken || this.suspendedBy) return false;
+    return !this.isConfirmed || this.validForMs >= this.leaseMs / 2;
+  }
+
+  takeToken(): number {
+    return this.nextToken++;
+  }
+
+  /** Tokens that were reserved and not used, to be given back. */
+  get used(): Pick<End, 'used'> {
+    const last = this.nextToken - 1;
+    if (this.isUntouched || last >= this.grant.lastToken) return {};
+    return { used: { token: last, lastToken: this.grant.lastToken } };
+  }
+
+  /** The store has answered for this grant. */
+  onAnswer(validUntil: number): void {
+    this.validUntil = Math.max(this.validUntil, validUntil);
+    this.suspendedBy = undefined;
+    this.answeredAt = this.clock.now();
+    this.renewAt = this.nextRenewal();
+  }
+
+  /** The store has set the lease anew, to a length that may be shorter. */
+  reset(validUntil: number): void {
+    this.validUntil = validUntil;
+  }
+
+  onNoAnswer(error: Error): void {
+    this.suspendedBy = error;
+    this.renewAt = this.clock.now() + RENEWAL_RETRY_MS.least + Math.random() * RENEWAL_RETRY_MS.spread;
+  }
+
+  isRenewalDue(now: number): boolean {
+    return !this.renewalInFlight && now >= this.renewAt;
+  }
+
+  get isRenewing(): boolean {
+    return this.renewalInFlight;
+  }
+
+  startRenewal(): Pick<Grant, 'token' | 'lastToken'> & { readonly leaseMs: number } {
+    this.renewalInFlight = true;
+    const { leaseMs } = this;
+    const { token, lastToken } = this.grant;
+    return { leaseMs, token, lastToken };
+  }
+
+  endRenewal(): void {
+    this.renewalInFlight = false;
+  }
+
+  /** A third of the lease, so that two renewals may fail; spread, so that what was taken together parts. */
+  private nextRenewal(): number {
+    const third = this.leaseMs / 3;
+    return this.clock.now() + third - Math.random() * (third / 10);
+  }
+}
