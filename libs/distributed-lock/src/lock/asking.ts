@@ -103,19 +103,13 @@ export class Asking {
 
   private onFailure(error: unknown): void {
     if (!this.isActive) return;
-    const failure = this.asStoreError(error);
-    if (failure.reason === 'unknown') this.isUnsure = true;
-    this.line.onStoreError(failure);
-    if (failure.reason === 'refused') this.line.dismissAll(failure);
-    else this.line.dismissImpatient(failure);
+    if (!(error instanceof LockStoreError) || error.reason === 'refused') this.line.dismissAll(error);
+    else {
+      if (error.reason === 'unknown') this.isUnsure = true;
+      this.line.onStoreError(error);
+      this.line.dismissImpatient(error);
+    }
     if (this.line.size === 0) this.outcome.onNobodyLeft();
     else this.lookAfter(RETRY_MS.least + Math.random() * RETRY_MS.spread);
-  }
-
-  private asStoreError(error: unknown): LockStoreError {
-    if (error instanceof LockStoreError) return error;
-    return new LockStoreError(`The store failed: ${String(error)}`, this.request.key, 'refused', {
-      cause: error,
-    });
   }
 }

@@ -30,6 +30,8 @@ interface Attempt {
  */
 export class RedisConnection {
   readonly serverClock = new ServerClock();
+  /** How Redisson's clients of this deployment speak: on a cluster from Redis 7 on, through sharded channels. */
+  publish: 'PUBLISH' | 'SPUBLISH' = 'PUBLISH';
   private readonly inFlight = new Set<Attempt>();
   private waiting = new Set<Attempt>();
   private isReady = false;
@@ -97,6 +99,7 @@ export class RedisConnection {
   private async onReady(): Promise<void> {
     try {
       await this.measureTime();
+      if (this.client.isCluster) await this.probeSharded();
     } catch (error) {
       this.lastError = error as Error;
       return this.drop();
@@ -123,6 +126,15 @@ export class RedisConnection {
     } finally {
       cancel();
     }
+  }
+
+  /** The probe that Redisson makes. */
+  private async probeSharded(): Promise<void> {
+    const hasSharded = await this.client.call('PUBSUB', 'SHARDNUMSUB').then(
+      () => true,
+      () => false,
+    );
+    this.publish = hasSharded ? 'SPUBLISH' : 'PUBLISH';
   }
 
   private onDeadline(attempt: Attempt, wasWritten: boolean): void {

@@ -57,7 +57,7 @@ export function ownCluster(commandTimeoutMs: number, given: RedisOptions | undef
     enableOfflineQueue: false,
     clusterRetryStrategy: retryStrategy,
     keyPrefix: '',
-    redisOptions: { ...given, ...node },
+    redisOptions: { ...given, ...node, socketTimeout: commandTimeoutMs },
   };
 }
 

@@ -92,7 +92,7 @@ class RedisStore implements LockStore {
   end({ key, owner, leaseMs, used }: End): Promise<EndReply> {
     this.pushes.stopListening(this.commands.lockName(key), owner);
     const { floor, cluster } = this;
-    const args = [owner, used?.token ?? '', used?.lastToken ?? '', floor, cluster, 'PUBLISH'];
+    const args = [owner, used?.token ?? '', used?.lastToken ?? '', floor, cluster, this.connection.publish];
     const giveUpAt = this.context.clock.now() + leaseMs + this.commandTimeoutMs;
     return this.ends.run({ key, owner, args, giveUpAt });
   }
@@ -111,7 +111,7 @@ class RedisStore implements LockStore {
   }
 
   async forceRelease(key: string): Promise<'released' | 'not held'> {
-    const args = () => [this.floor, this.cluster, 'PUBLISH'];
+    const args = () => [this.floor, this.cluster, this.connection.publish];
     const { reply } = await this.commands.run(forceScript, { urgency: 'end', key, args });
     return reply[0] === 1 ? 'released' : 'not held';
   }
@@ -166,7 +166,8 @@ class RedisStore implements LockStore {
     const hears = this.pushes.isUp ? 1 : 0;
     const wait = Math.ceil(waitMs);
     const { floor, cluster } = this;
-    return [owner, leaseMs, short, notAfter, wait, place, tokens, floor, GONE_MS, hears, cluster, 'PUBLISH'];
+    const { publish } = this.connection;
+    return [owner, leaseMs, short, notAfter, wait, place, tokens, floor, GONE_MS, hears, cluster, publish];
   }
 
   private queued(
@@ -199,7 +200,7 @@ class RedisStore implements LockStore {
   }
 
   private async renewOne({ key, owner, leaseMs, token, lastToken }: Renewal): Promise<RenewalReply> {
-    const args = () => [owner, leaseMs, token, lastToken, 'PUBLISH'];
+    const args = () => [owner, leaseMs, token, lastToken, this.connection.publish];
     try {
       const { reply, sentAt } = await this.commands.run(renewScript, { urgency: 'renew', key, args });
       if (reply[0] === 0) return { kind: 'lost' };
