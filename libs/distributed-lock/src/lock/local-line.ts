@@ -115,7 +115,7 @@ export class LocalLine {
   private timeout(request: LockRequest): Error {
     const { storeError: cause, key } = this;
     if (!cause) return this.waitTimeout(request);
-    const message = `Could not acquire "${key}" within ${request.waitMs} ms: the store did not help: ${cause.message}`;
+    const message = `Could not acquire "${key}" within ${request.waitMs} ms. ${cause.message}`;
     return new LockStoreError(message, key, cause.reason, { cause });
   }
 

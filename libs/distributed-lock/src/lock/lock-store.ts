@@ -1,4 +1,5 @@
 import type { Observable } from 'rxjs';
+import type { Clock } from './clock.js';
 
 /**
  * PORT: what the core asks of a back end.
@@ -44,7 +45,7 @@ export interface LockStoreFactory {
 }
 
 export interface LockStoreContext {
-  readonly clock: import('./clock.js').Clock;
+  readonly clock: Clock;
   /** Put before each key, with nothing between: the name in the back end is exactly `keyPrefix + key`. */
   readonly keyPrefix: string;
   /** The longest lease that the watchdog asks for; a store checks its own timings against it. */

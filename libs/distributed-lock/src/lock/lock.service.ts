@@ -145,7 +145,7 @@ export class LockService {
     const { clock, keyPrefix, watchdogTimeoutMs } = this.options;
     const store = this.options.store.create({ clock, keyPrefix, watchdogTimeoutMs });
     const emit = (event: LockEvent) => this.events.next(event);
-    const tenures = new Tenures(store.clientId, emit);
+    const tenures = new Tenures(store.clientId, clock, emit);
     const watchdog = new Watchdog(store, clock, watchdogTimeoutMs, emit);
     store.pushes$.subscribe((push) => tenures.onPush(push));
     return { scope: this, clock, store, tenures, watchdog, emit };

@@ -165,15 +165,11 @@ export class Tenure {
     this.stop();
     // Built once: a repetition that said another last token would give one of them out twice.
     const end = { key, owner, leaseMs: this.lease?.leaseMs ?? this.request.leaseMs, ...this.lease?.used };
-    const ended = delayMs > 0 ? this.later(delayMs, () => core.store.end(end)) : core.store.end(end);
+    const send = () => core.store.end(end);
+    const ended = delayMs > 0 ? core.tenures.endAfter(delayMs, send) : send();
     core.tenures.leave(this, ended);
     this.line.onTenureEnded();
     return ended;
-  }
-
-  private async later<T>(ms: number, step: () => Promise<T>): Promise<T> {
-    await new Promise<void>((resolve) => this.core.clock.after(ms, resolve));
-    return step();
   }
 
   private stop(): void {

@@ -1,5 +1,7 @@
+import type { Clock } from './clock.js';
 import type { LockEvent } from './lock.events.js';
 import type { EndReply, Push } from './lock-store.js';
+import { Pauses } from './pauses.js';
 import type { Tenure } from './tenure.js';
 
 /**
@@ -10,13 +12,17 @@ import type { Tenure } from './tenure.js';
 export class Tenures {
   private readonly byOwner = new Map<string, Tenure>();
   private readonly ending = new Set<Promise<unknown>>();
+  private readonly pauses: Pauses;
   private count = 0;
   private onIdle: (() => void) | undefined;
 
   constructor(
     private readonly clientId: string,
+    clock: Clock,
     private readonly emit: (event: LockEvent) => void,
-  ) {}
+  ) {
+    this.pauses = new Pauses(clock);
+  }
 
   /** Gives the tenure an owner id that was never used before. */
   enter(tenure: Tenure): string {
@@ -47,14 +53,21 @@ export class Tenures {
     return [...this.byOwner.values()].filter((tenure) => tenure.isHeld);
   }
 
+  /** Puts an end off; shutdown does not wait for it. */
+  async endAfter(ms: number, end: () => Promise<EndReply>): Promise<EndReply> {
+    await this.pauses.pause(ms);
+    return end();
+  }
+
   /** Nobody asks and nobody is inside; ends may be under way. */
   whenIdle(): Promise<void> {
     if (this.byOwner.size === 0) return Promise.resolve();
     return new Promise((resolve) => (this.onIdle = resolve));
   }
 
-  /** All ends that are under way are certain, or have failed. */
+  /** All ends are certain, or have failed; those put off are sent now. */
   async whenAllEnded(): Promise<void> {
+    this.pauses.wakeAll();
     await Promise.all(this.ending);
   }
 }

@@ -1,6 +1,6 @@
 import type { Cluster, Redis } from 'ioredis';
 import type { Clock } from '../../lock/clock.js';
-import { asStoreError, unknown, unreachable } from './redis.errors.js';
+import { asStoreError, describe, unknown, unreachable } from './redis.errors.js';
 import { ServerClock } from './server-clock.js';
 
 export type Client = Redis | Cluster;
@@ -139,7 +139,7 @@ export class RedisConnection {
 
   private onDeadline(attempt: Attempt, wasWritten: boolean): void {
     const within = `within ${this.commandTimeoutMs} ms`;
-    const last = this.lastError ? ` (last error: ${this.lastError.message})` : '';
+    const last = this.lastError ? ` (last error: ${describe(this.lastError)})` : '';
     if (!wasWritten)
       return attempt.fail(unreachable(`no connection ${within}${last}`, attempt.key, this.lastError));
     attempt.fail(unknown(`nothing came back ${within}`, attempt.key));

@@ -1,6 +1,7 @@
 import type { Clock } from '../../lock/clock.js';
 import { LockStoreError } from '../../lock/lock.errors.js';
 import type { EndReply } from '../../lock/lock-store.js';
+import { Pauses } from '../../lock/pauses.js';
 import type { Arguments, RedisCommands } from './redis.commands.js';
 import { endScript } from './redis.scripts.js';
 
@@ -23,12 +24,15 @@ interface PendingEnd {
  */
 export class RedisEnds {
   private readonly lateUntil = new Map<string, number>();
+  private readonly pauses: Pauses;
   private isClosed = false;
 
   constructor(
     private readonly commands: RedisCommands,
     private readonly clock: Clock,
-  ) {}
+  ) {
+    this.pauses = new Pauses(clock);
+  }
 
   /** An attempt of `owner` got no answer: it may be executed until then, in server time. */
   mayBeLate(owner: string, notAfter: number): void {
@@ -46,6 +50,7 @@ export class RedisEnds {
 
   close(): void {
     this.isClosed = true;
+    this.pauses.wakeAll();
   }
 
   private async repeat({ key, owner, args, giveUpAt }: PendingEnd): Promise<EndReply> {
@@ -64,12 +69,7 @@ export class RedisEnds {
         if (isRefused || this.isClosed || this.clock.now() > giveUpAt) throw error;
         isUnsure = true;
       }
-      await this.pause();
+      await this.pauses.pause(RETRY_MS.least + Math.random() * RETRY_MS.spread);
     }
-  }
-
-  private pause(): Promise<void> {
-    const ms = RETRY_MS.least + Math.random() * RETRY_MS.spread;
-    return new Promise((resolve) => this.clock.after(ms, resolve));
   }
 }

@@ -13,7 +13,7 @@ export function isWrongType(error: unknown): boolean {
 /** Tells apart what the caller must do: wait, give up, or fix something. */
 export function asStoreError(cause: unknown, key: string | undefined): LockStoreError {
   if (cause instanceof LockStoreError) return cause;
-  const text = cause instanceof Error ? cause.message : String(cause);
+  const text = cause instanceof Error ? describe(cause) : String(cause);
   if (cause instanceof Error && cause.name === 'ReplyError' && ANSWER.test(text)) {
     if (UNREADY.test(text)) {
       return new LockStoreError(`Redis is not ready: ${text}`, key, 'unready', { cause });
@@ -29,6 +29,11 @@ export function unknown(detail: string, key: string | undefined, cause?: unknown
 
 export function unreachable(detail: string, key: string | undefined, cause?: unknown): LockStoreError {
   return new LockStoreError(`Redis could not be reached: ${detail}`, key, 'unreachable', { cause });
+}
+
+/** Some errors of sockets say nothing but their code. */
+export function describe(error: Error): string {
+  return error.message || ('code' in error ? String(error.code) : error.name);
 }
 
 export function wrongType(name: string, key: string, found: string, cause: unknown): LockStoreError {
