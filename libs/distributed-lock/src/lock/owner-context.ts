@@ -4,10 +4,8 @@ import type { Hold } from './hold.js';
 
 /** What the present async flow holds: innermost first. */
 interface Frame {
-  readonly lock: HeldLock | undefined;
+  readonly lock: HeldLock;
   readonly outer: Frame | undefined;
-  /** Opaque to the core: set by the Nest edge for one activation of a handler, dropped for the handler's own calls. */
-  readonly activation: unknown;
 }
 
 /**
@@ -18,19 +16,15 @@ const SHARED = Symbol.for('nestjs-distributed-lock/owner-context');
 const shared = globalThis as { [SHARED]?: AsyncLocalStorage<Frame> };
 const storage = (shared[SHARED] ??= new AsyncLocalStorage<Frame>());
 
-/** Runs `work` as a flow that has `lock` on top of what the present flow has, with the activation given, if any. */
-export function runHolding<T>(lock: HeldLock | undefined, work: () => T, activation?: unknown): T {
-  return storage.run({ lock, outer: storage.getStore(), activation }, work);
-}
-
-export function currentActivation(): unknown {
-  return storage.getStore()?.activation;
+/** Runs `work` as a flow that has `lock` on top of what the present flow has. */
+export function runHolding<T>(lock: HeldLock, work: () => T): T {
+  return storage.run({ lock, outer: storage.getStore() }, work);
 }
 
 /** The innermost live hold of `key` in this flow. A hold that was released or lost is dead: it is not found. */
 export function findHold(scope: object, key: string): Hold | undefined {
   for (let frame = storage.getStore(); frame; frame = frame.outer) {
-    const hold = frame.lock?.holds.find((h) => h.scope === scope && h.key === key && h.isLive);
+    const hold = frame.lock.holds.find((h) => h.scope === scope && h.key === key && h.isLive);
     if (hold) return hold;
   }
   return undefined;
@@ -40,7 +34,7 @@ export function findHold(scope: object, key: string): Hold | undefined {
 export function findLock(scope: object, key?: string): HeldLock | undefined {
   for (let frame = storage.getStore(); frame; frame = frame.outer) {
     const { lock } = frame;
-    if (lock?.isHeld && lock.holds[0]?.scope === scope && (key === undefined || lock.keys.includes(key)))
+    if (lock.isHeld && lock.holds[0]?.scope === scope && (key === undefined || lock.keys.includes(key)))
       return lock;
   }
   return undefined;

@@ -1,5 +1,7 @@
+import type { Redis } from 'ioredis';
 import type { Clock } from '../../lock/clock.js';
 import type { Push } from '../../lock/lock-store.js';
+import { LOOK_MS } from '../../lock/look.js';
 import { closeClient, type Client } from './redis.connection.js';
 import { pushChannel, strangersChannel } from './redis.keys.js';
 
@@ -38,6 +40,8 @@ const LOOK = new RegExp(`^look ${OWNER} (\\d{1,5})$`);
 export class RedisPushes {
   private subscribed = false;
   private isClosed = false;
+  private probedAt = -Infinity;
+  private cancelProbe: (() => void) | undefined;
   /** Redisson's channel -> the owners of ours that wait behind a stranger. */
   private readonly strangers = new Map<string, Set<string>>();
 
@@ -45,6 +49,7 @@ export class RedisPushes {
     private readonly client: Client,
     private readonly clientId: string,
     private readonly clock: Clock,
+    private readonly commandTimeoutMs: number,
     private readonly listener: Listener,
   ) {
     client.on('error', () => undefined);
@@ -78,10 +83,25 @@ export class RedisPushes {
     if (this.subscribed) this.client.unsubscribe(channel).catch(() => undefined);
   }
 
-  async close(withinMs: number): Promise<void> {
+  /**
+   * A connection that died silently says nothing, and nothing is written on it: whoever waits asks it, once per look
+   * at most. A cluster client cares for its own.
+   */
+  probe(): void {
+    const now = this.clock.now();
+    if (this.client.isCluster || !this.subscribed || now - this.probedAt < LOOK_MS) return;
+    this.probedAt = now;
+    const { stream } = this.client as Redis;
+    this.cancelProbe?.();
+    const cancel = (this.cancelProbe = this.clock.after(this.commandTimeoutMs, () => stream.destroy()));
+    this.client.ping().then(cancel, cancel);
+  }
+
+  async close(): Promise<void> {
     if (this.isClosed) return;
     this.isClosed = true;
-    await closeClient(this.client, this.subscribed, this.clock, withinMs);
+    this.cancelProbe?.();
+    await closeClient(this.client, this.subscribed, this.clock, this.commandTimeoutMs);
   }
 
   private subscribe(): Promise<void> {

@@ -74,10 +74,16 @@ class RedisStore implements LockStore {
     this.connection = new RedisConnection(client, clock, commandTimeoutMs);
     this.commands = new RedisCommands(this.connection, clock, keyPrefix, client.isCluster);
     this.ends = new RedisEnds(this.commands, clock);
-    this.pushes = new RedisPushes(ownClient(target, commandTimeoutMs), this.clientId, clock, {
-      onGrant: (grant) => this.onGrant(grant),
-      onPush: (push) => this.pushes$.next(push),
-    });
+    this.pushes = new RedisPushes(
+      ownClient(target, commandTimeoutMs),
+      this.clientId,
+      clock,
+      commandTimeoutMs,
+      {
+        onGrant: (grant) => this.onGrant(grant),
+        onPush: (push) => this.pushes$.next(push),
+      },
+    );
   }
 
   async acquire(ask: Ask): Promise<AcquireReply> {
@@ -118,7 +124,7 @@ class RedisStore implements LockStore {
 
   async close(): Promise<void> {
     this.ends.close();
-    await Promise.all([this.connection.close(), this.pushes.close(this.commandTimeoutMs)]);
+    await Promise.all([this.connection.close(), this.pushes.close()]);
     this.pushes$.complete();
   }
 
@@ -177,6 +183,7 @@ class RedisStore implements LockStore {
   ): AcquireReply {
     if (holder !== '' && !isOurs(holder))
       this.pushes.listenBehindStranger(this.commands.lockName(key), owner);
+    this.pushes.probe();
     const remainingMs = asRemaining(remaining);
     const lookAfterMs = lookAfter(remainingMs, this.pushes.isUp ? LOOK_MS : DEAF_LOOK_MS);
     return { kind: 'queued', place, holder: holder || undefined, remainingMs, lookAfterMs };
