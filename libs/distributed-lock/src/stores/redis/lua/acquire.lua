@@ -12,7 +12,8 @@
 local owner, lease, wait = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[5])
 local floor, cluster, publish = tonumber(ARGV[8]), ARGV[11] == '1', ARGV[12]
 
---@include grant.lua
+--@include time.lua
+--@include tokens.lua
 
 if now > tonumber(ARGV[4]) then return { 0, now } end
 
@@ -29,6 +30,8 @@ if redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3]) == 0 then
   local first, last = take()
   return { 1, now, first, last, 0 }
 end
+
+--@include grant.lua
 
 local holder = redis.call('HKEYS', KEYS[1])[1]
 if holder == owner then

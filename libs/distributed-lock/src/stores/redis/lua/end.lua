@@ -10,7 +10,7 @@
 local owner = ARGV[1]
 local floor, cluster, publish = tonumber(ARGV[4]), ARGV[5] == '1', ARGV[6]
 
---@include grant.lua
+--@include time.lua
 
 -- The delete comes first: it needs no memory, and what follows it may then write.
 local was_holder = redis.call('HDEL', KEYS[1], owner)
@@ -28,6 +28,9 @@ if redis.call('EXISTS', KEYS[2], KEYS[3]) == 0 then
   end
   return { was_holder, now }
 end
+
+--@include tokens.lua
+--@include grant.lua
 
 leave_line(owner)
 if redis.call('HGET', KEYS[3], 'granted') == owner then redis.call('HDEL', KEYS[3], 'granted') end

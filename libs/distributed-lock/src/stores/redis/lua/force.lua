@@ -6,6 +6,8 @@
 
 local floor, cluster, publish = tonumber(ARGV[1]), ARGV[2] == '1', ARGV[3]
 
+--@include time.lua
+--@include tokens.lua
 --@include grant.lua
 
 local holder = redis.call('HKEYS', KEYS[1])[1]

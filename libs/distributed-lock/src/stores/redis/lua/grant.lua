@@ -1,21 +1,10 @@
 -- grant.lua: shared by acquire, end and force; not a script of its own.
--- Expects KEYS 1 lock 2 line 3 info 4 token 5 channel, and the locals floor, cluster, publish.
+-- Expects KEYS 1 lock 2 line 3 info 4 token 5 channel, time.lua, tokens.lua, and the locals cluster, publish.
 -- The line is a sorted set owner -> place; info holds per owner "until hears tokens short", and three marks:
 -- granted (owner of a grant that was pushed and not yet confirmed), since (a stranger listens since), open (until).
 
-local KEEP_MS = 10000          -- line and info outlive the last look by this
-local TOKEN_KEEP_MS = 86400000 -- tokens fall back on the clock after this; longer leases keep them longer
 local STRANGER_WAIT_MS = 1000  -- a stranger that listens gets its chance at least this often
 local OPEN_MS = 20             -- how long only strangers may take the lock then
-
-local time = redis.call('TIME')
-local micros = time[1] * 1000000 + time[2]
-local now = math.floor(micros / 1000)
-
--- Lua's own conversion to text keeps 14 digits: two tokens of one millisecond would read the same.
-local function text(number)
-  return string.format('%.0f', number)
-end
 
 local function client_of(owner)
   return string.match(owner, '^(.*):%d+$') or owner
@@ -38,19 +27,6 @@ end
 local function leave_line(owner)
   redis.call('ZREM', KEYS[2], owner)
   redis.call('HDEL', KEYS[3], owner)
-end
-
--- Larger than every token before, also when the counter was lost: then the clock, or what clients have seen, decides.
-local function next_tokens(count)
-  local last = redis.call('GET', KEYS[4])
-  last = last and tonumber(string.match(last, ' (%d+)$')) or 0
-  local seen = floor > micros + 86400000000 and 0 or floor
-  local first = math.max(last, seen, micros - 1) + 1
-  return first, first + count - 1
-end
-
-local function write_tokens(first, last, lease)
-  redis.call('SET', KEYS[4], text(first) .. ' ' .. text(last), 'PX', text(math.max(TOKEN_KEEP_MS, 2 * lease)))
 end
 
 -- Whoever got the last grant and never confirmed it is dead or out of reach, with all its places.
