@@ -1,5 +1,6 @@
 import type { Clock } from './clock.js';
 import type { End, Grant } from './lock-store.js';
+import { leaseValidity } from './validity.js';
 
 const RENEWAL_RETRY_MS = { least: 100, spread: 200 };
 
@@ -71,6 +72,12 @@ export class Lease {
     this.suspendedBy = undefined;
     this.answeredAt = this.clock.now();
     this.renewAt = this.nextRenewal();
+  }
+
+  /** About to ask for another length: until the answer comes, only the shorter of the two can be believed in. */
+  set(leaseMs: number): void {
+    this.leaseMs = leaseMs;
+    this.validUntil = Math.min(this.validUntil, leaseValidity(this.clock.now(), leaseMs));
   }
 
   /** The store has set the lease anew, to a length that may be shorter. */

@@ -108,21 +108,29 @@ export class LocalLine {
   }
 
   private startTenure(): void {
+    this.holder = undefined;
+    this.storeError = undefined;
     this.tenure = new Tenure(this, this.sample, this.core);
     this.tenure.start();
   }
 
   private timeout(request: LockRequest): Error {
     const { storeError: cause, key } = this;
-    if (!cause) return this.waitTimeout(request);
-    const message = `Could not acquire "${key}" within ${request.waitMs} ms. ${cause.message}`;
-    return new LockStoreError(message, key, cause.reason, { cause });
+    if (!cause && this.holderNow()) return this.waitTimeout(request);
+    const why = cause?.message ?? 'The store has not answered yet.';
+    const message = `Could not acquire "${key}" within ${request.waitMs} ms. ${why}`;
+    return new LockStoreError(message, key, cause?.reason ?? 'unknown', cause && { cause });
   }
 
   private waitTimeout(request: LockRequest): LockWaitTimeoutError {
-    const { holder } = this;
-    const owner = holder?.owner ?? this.tenure?.owner;
-    const remainingMs = holder ? Math.max(0, holder.until - this.core.clock.now()) : this.tenure?.validForMs;
-    return new LockWaitTimeoutError(this.key, request.waitMs, owner, remainingMs);
+    const holder = this.holderNow();
+    return new LockWaitTimeoutError(this.key, request.waitMs, holder?.owner, holder?.remainingMs);
+  }
+
+  /** Who is in the way: a caller of this process, or whom the store has named. */
+  private holderNow(): { readonly owner: string | undefined; readonly remainingMs: number } | undefined {
+    const { tenure, holder } = this;
+    if (tenure?.isHeld) return { owner: tenure.owner, remainingMs: tenure.validForMs };
+    return holder && { owner: holder.owner, remainingMs: Math.max(0, holder.until - this.core.clock.now()) };
   }
 }

@@ -32,7 +32,7 @@ export function lockRequest(key: string, call: CallOptions, options: ResolvedLoc
 
 /** The distinct keys, as given. @throws LockKeyError, LockConfigurationError when there is none */
 export function checkKeys(keys: Keys): readonly string[] {
-  const list = typeof keys === 'string' ? [keys] : [...new Set(keys)];
+  const list = Array.isArray(keys) ? [...new Set(keys as readonly string[])] : [keys as string];
   if (list.length === 0) throw new LockConfigurationError('No key was given: an empty list locks nothing.');
   for (const key of list) {
     if (typeof key !== 'string' || key === '') {

@@ -86,8 +86,9 @@ export class Tenure {
     this.asking.stop();
     const lease = (this.lease = new Lease(grant, this.request.leaseMs, this.core.clock));
     this.onWaiting(grant.waiting);
-    if (!lease.isConfirmed) this.renewNow();
-    if (lease.isConfirmed || lease.validForMs > 0) this.serve();
+    const isValid = lease.validForMs > 0;
+    if (!lease.isConfirmed || !isValid) this.renewNow();
+    if (isValid) this.serve();
     else this.state = 'confirming';
   }
 
@@ -100,7 +101,11 @@ export class Tenure {
   private onConfirmed(lease: Lease, validUntil: number): void {
     lease.onAnswer(validUntil);
     lease.isConfirmed = true;
-    if (this.state === 'confirming') this.serve();
+    if (!this.request.watched) this.core.watchdog.unwatch(this);
+    if (this.state !== 'confirming') return;
+    // An answer that took longer than its lease is worth nothing: nobody gets a dead lock.
+    if (lease.validForMs > 0) this.serve();
+    else this.renewNow();
   }
 
   /** Lets the next caller in; without one the lock goes back. */
@@ -215,7 +220,7 @@ export class Tenure {
     const { key, owner, core } = this;
     if (!lease.suspendedBy) core.emit({ type: 'suspended', key, owner, validForMs: lease.validForMs, error });
     lease.onNoAnswer(error);
-    core.watchdog.watch(this);
+    if (this.request.watched || !lease.isConfirmed) core.watchdog.watch(this);
     this.armExpiry();
   }
 
@@ -240,7 +245,7 @@ export class Tenure {
       );
     }
     if (!lease) return;
-    lease.leaseMs = ms;
+    lease.set(ms);
     const { token, lastToken } = lease.startRenewal();
     const [reply] = await core.store.renew([{ key, owner: this.owner, leaseMs: ms, token, lastToken }]);
     if (!reply) return;

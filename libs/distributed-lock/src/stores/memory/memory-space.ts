@@ -88,11 +88,13 @@ export class MemorySpace {
 
   end({ key, owner, used }: End, now: number): EndReply {
     const entry = this.touch(key, now);
-    if (used?.lastToken === this.lastToken) this.lastToken = used.token;
     const place = entry.line.findIndex(({ ask }) => ask.owner === owner);
     if (place >= 0) entry.line.splice(place, 1);
     const held = entry.holder?.owner === owner;
-    if (held) entry.holder = undefined;
+    if (held) {
+      entry.holder = undefined;
+      if (used?.lastToken === this.lastToken) this.lastToken = used.token;
+    }
     this.settle(key, entry, now);
     return held ? 'released' : 'not held';
   }

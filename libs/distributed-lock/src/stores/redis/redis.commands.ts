@@ -9,7 +9,7 @@ export type Arguments = readonly (string | number)[];
 interface Command {
   readonly urgency: Urgency;
   readonly key: string;
-  /** Made when the command is written, which may be later than it was asked for. */
+  /** Made when the command is written, which may be later than it was asked for; may refuse by throwing. */
   readonly args: () => Arguments;
 }
 
@@ -35,7 +35,7 @@ export class RedisCommands {
   ): Promise<{ readonly reply: Reply; readonly sentAt: number }> {
     const keys = redisKeys(this.lockName(key));
     try {
-      const { value: reply, sentAt } = await this.connection.run(urgency, key, (client) =>
+      const { value: reply, sentAt } = await this.connection.run(urgency, key, async (client) =>
         runScript(client, script, keys, args()),
       );
       this.connection.serverClock.learn(reply[1], sentAt, this.clock.now());

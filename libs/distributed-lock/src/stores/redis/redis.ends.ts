@@ -3,6 +3,7 @@ import { LockStoreError } from '../../lock/lock.errors.js';
 import type { EndReply } from '../../lock/lock-store.js';
 import { Pauses } from '../../lock/pauses.js';
 import type { Arguments, RedisCommands } from './redis.commands.js';
+import { unreachable } from './redis.errors.js';
 import { endScript } from './redis.scripts.js';
 
 const RETRY_MS = { least: 100, spread: 400 };
@@ -23,6 +24,8 @@ interface PendingEnd {
  * (docs/decisions/0003, P1).
  */
 export class RedisEnds {
+  private readonly ending = new Set<string>();
+  /** Until when, in server time, an unanswered acquire of an owner may be executed. */
   private readonly lateUntil = new Map<string, number>();
   private readonly pauses: Pauses;
   private isClosed = false;
@@ -34,16 +37,29 @@ export class RedisEnds {
     this.pauses = new Pauses(clock);
   }
 
-  /** An attempt of `owner` got no answer: it may be executed until then, in server time. */
-  mayBeLate(owner: string, notAfter: number): void {
-    this.lateUntil.set(owner, Math.max(notAfter, this.lateUntil.get(owner) ?? 0));
+  /**
+   * An acquire is about to be written.
+   *
+   * @returns what to call once it is answered; attempts before it that never were may still be executed
+   * @throws LockStoreError if its owner is being ended: it must not hold after that
+   */
+  onAsk(owner: string, key: string, notAfter: number): () => void {
+    if (this.ending.has(owner)) throw unreachable('its caller has left before it was asked', key);
+    const before = this.lateUntil.get(owner);
+    this.lateUntil.set(owner, Math.max(notAfter, before ?? 0));
+    return () => {
+      if (before === undefined) this.lateUntil.delete(owner);
+      else this.lateUntil.set(owner, before);
+    };
   }
 
   /** @throws LockStoreError when the server refuses, or has not answered by `giveUpAt` */
   async run(end: PendingEnd): Promise<EndReply> {
+    this.ending.add(end.owner);
     try {
       return await this.repeat(end);
     } finally {
+      this.ending.delete(end.owner);
       this.lateUntil.delete(end.owner);
     }
   }

@@ -42,6 +42,8 @@ export function ownConnection(commandTimeoutMs: number): RedisOptions {
     maxRetriesPerRequest: null,
     connectTimeout: Math.max(commandTimeoutMs, 100) * 2,
     commandTimeout: undefined,
+    // A stream is destroyed at once where it matters; ioredis' own timer for it would outlive close().
+    disconnectTimeout: 0,
     retryStrategy,
     // A demoted master answers READONLY: connect anew, to whoever is master now.
     reconnectOnError: (error) => error.message.startsWith('READONLY'),

@@ -131,13 +131,15 @@ class RedisStore implements LockStore {
   /** @returns `undefined` when the server found it too late */
   private async acquireOnce(ask: Ask): Promise<AcquireReply | undefined> {
     const { key, owner, leaseMs } = ask;
-    let notAfter = 0;
+    let onAnswer = (): void => undefined;
     const args = (): Arguments => {
-      notAfter = this.notAfter(ask);
+      const notAfter = this.notAfter(ask);
+      onAnswer = this.ends.onAsk(owner, key, notAfter);
       return this.acquireArguments(ask, notAfter);
     };
     try {
       const { reply, sentAt } = await this.commands.run(acquireScript, { urgency: 'ask', key, args });
+      onAnswer();
       switch (reply[0]) {
         case 0:
           return undefined;
@@ -153,7 +155,7 @@ class RedisStore implements LockStore {
           return { kind: 'busy', holder: reply[2] || undefined, remainingMs: asRemaining(reply[3]) };
       }
     } catch (error) {
-      if (error instanceof LockStoreError && error.reason === 'unknown') this.ends.mayBeLate(owner, notAfter);
+      if (error instanceof LockStoreError && error.reason !== 'unknown') onAnswer();
       throw error;
     }
   }

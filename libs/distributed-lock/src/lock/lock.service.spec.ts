@@ -1,0 +1,438 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { eventsOf, follow, LockWorld, typesOf } from '../../../../test/support/lock-world.js';
+import {
+  LockConfigurationError,
+  LockKeyError,
+  LockLostError,
+  LockNotHeldError,
+  LockStoreError,
+  LockWaitTimeoutError,
+} from './lock.errors.js';
+import type { Lock } from './lock.js';
+
+let world: LockWorld;
+
+beforeEach(() => (world = new LockWorld()));
+
+afterEach(async () => {
+  await world.close();
+  expect(world.clock.pendingTimers).toBe(0);
+});
+
+describe('withLock', () => {
+  it('runs the work under the lock and settles as the work does', async () => {
+    const locks = world.service();
+    const result = await locks.withLock('k', async (lock) => {
+      lock.assertHeld();
+      expect((await world.eye.inspect('k'))?.fencingToken).toBe(lock.fencingToken);
+      return 'done';
+    });
+    expect(result).toBe('done');
+    await world.clock.settle();
+    expect(await world.eye.inspect('k')).toBeNull();
+  });
+
+  it('costs two commands: one acquire, one end', async () => {
+    const locks = world.service();
+    await locks.withLock('k', () => undefined);
+    expect(world.commands.map(({ kind }) => kind)).toEqual(['acquire', 'end']);
+  });
+
+  it('gives the lock back when the work throws, now or later', async () => {
+    const locks = world.service();
+    await expect(
+      locks.withLock('k', () => {
+        throw new Error('at once');
+      }),
+    ).rejects.toThrow('at once');
+    await expect(locks.withLock('k', () => Promise.reject(new Error('later')))).rejects.toThrow('later');
+    await world.clock.settle();
+    expect(await world.eye.inspect('k')).toBeNull();
+  });
+
+  it('rejects with the loss when the work succeeds without the lock, unless that is to be ignored', async () => {
+    const locks = world.service();
+    const outlive = async (lock: Lock) => {
+      await new Promise<void>((resolve) => world.clock.after(200, resolve));
+      return lock.signal.aborted;
+    };
+    const strict = follow(locks.withLock('a', { leaseMs: 100 }, outlive));
+    const lenient = follow(locks.withLock('b', { leaseMs: 100, onLost: 'ignore' }, outlive));
+    await world.clock.advance(300);
+    expect(strict.error).toBeInstanceOf(LockLostError);
+    expect(lenient.value).toBe(true);
+  });
+
+  it('rejects with the error of the work even if the lock was lost too', async () => {
+    const locks = world.service();
+    const work = follow(
+      locks.withLock('k', { leaseMs: 100 }, async (lock) => {
+        await new Promise((resolve) => lock.signal.addEventListener('abort', resolve));
+        throw new Error('my own');
+      }),
+    );
+    await world.clock.advance(300);
+    expect(work.error).toEqual(new Error('my own'));
+  });
+
+  it('lets the error of the work through even if the release fails too', async () => {
+    const locks = world.service({ watchdogTimeoutMs: 300 });
+    const events = eventsOf(locks);
+    await expect(
+      locks.withLock('k', () => {
+        world.cutNetwork();
+        throw new Error('my own');
+      }),
+    ).rejects.toThrow('my own');
+    await world.clock.advance(2000);
+    expect(typesOf(events)).toEqual(['acquired', 'released', 'error']);
+    world.mendNetwork();
+  });
+});
+
+describe('a nested call for a key that the flow holds', () => {
+  it('makes no store call and has the same token', async () => {
+    const locks = world.service();
+    await locks.withLock('k', async (outer) => {
+      const before = world.commands.length;
+      await locks.withLock('k', async (inner) => {
+        expect(inner.fencingToken).toBe(outer.fencingToken);
+        await locks.withLock('k', { waitMs: 0 }, () => undefined);
+      });
+      expect(world.commands).toHaveLength(before);
+      outer.assertHeld();
+    });
+  });
+
+  it('ends only its own share: the lock goes back with the last one', async () => {
+    const locks = world.service();
+    const lock = await locks.acquire('k');
+    const inner = await lock.run(() => locks.acquire('k'));
+    expect(await lock.release()).toBe('released');
+    expect(() => lock.assertHeld()).toThrow(LockNotHeldError);
+    inner.assertHeld();
+    expect(await world.eye.inspect('k')).not.toBeNull();
+    expect(await inner.release()).toBe('released');
+    expect(await world.eye.inspect('k')).toBeNull();
+  });
+
+  it('is found only inside run() when the lock was acquired by hand', async () => {
+    const locks = world.service();
+    const lock = await locks.acquire('k');
+    expect(locks.current('k')).toBeUndefined();
+    expect(await locks.tryAcquire('k')).toBeNull();
+    await lock.run(() => expect(locks.current('k')).toBe(lock));
+    expect(locks.current('k')).toBeUndefined();
+    await lock.release();
+  });
+
+  it('finds nothing once the lock is released, in whatever the flow has left running', async () => {
+    const locks = world.service();
+    const other = world.service();
+    let proceed = (): void => undefined;
+    const released = new Promise<void>((resolve) => (proceed = resolve));
+    let leftRunning: Promise<string> | undefined;
+    await locks.withLock('k', () => {
+      leftRunning = released.then(() => locks.withLock('k', () => 'mine'));
+    });
+    const stranger = await world.take(other, 'k');
+    proceed();
+    const late = follow(leftRunning as Promise<string>);
+    await world.clock.advance(100);
+    expect(late.state).toBe('pending');
+    await stranger.release();
+    await world.clock.advance(100);
+    expect(late.value).toBe('mine');
+  });
+
+  it('finds nothing once the lock is lost: it asks for the key anew', async () => {
+    const locks = world.service();
+    const lock = await locks.acquire('k', { leaseMs: 100 });
+    const again = await lock.run(async () => {
+      await world.clock.advance(150);
+      return locks.acquire('k');
+    });
+    expect(again.fencingToken).toBeGreaterThan(lock.fencingToken);
+    await again.release();
+  });
+
+  it('is shared by the branches of a Promise.all, which cannot release it under each other', async () => {
+    const locks = world.service();
+    const pause = (ms: number) => new Promise<void>((resolve) => world.clock.after(ms, resolve));
+    const branch = (ms: number) =>
+      locks.withLock('k', async (lock) => {
+        await pause(ms);
+        lock.assertHeld();
+        return lock.fencingToken;
+      });
+    const both = follow(locks.withLock('k', () => Promise.all([branch(10), branch(50), branch(90)])));
+    await world.clock.advance(100);
+    expect(new Set(both.value).size).toBe(1);
+    expect(world.sent('acquire')).toBe(1);
+    expect(world.sent('end')).toBe(1);
+  });
+
+  it('keeps the lock for a branch that outlives the outer call', async () => {
+    const locks = world.service();
+    let branch: Promise<unknown> | undefined;
+    await locks.withLock('k', () => {
+      branch = locks.withLock('k', () => new Promise<void>((resolve) => world.clock.after(100, resolve)));
+    });
+    const next = follow(locks.acquire('k'));
+    await world.clock.advance(50);
+    expect(next.state).toBe('pending');
+    await world.clock.advance(60);
+    await branch;
+    await next.value.release();
+  });
+
+  it('of another service is another lock', async () => {
+    const locks = world.service({ keyPrefix: 'a:' });
+    const others = world.service({ keyPrefix: 'b:' });
+    await locks.withLock('k', async () => {
+      expect(others.current('k')).toBeUndefined();
+      await others.withLock('k', (lock) => lock.assertHeld());
+    });
+    expect(world.sent('acquire')).toBe(2);
+  });
+
+  it('tells whether the flow holds a key', async () => {
+    const locks = world.service();
+    expect(() => locks.assertHeld('k')).toThrow(LockNotHeldError);
+    await locks.withLock('k', (lock) => {
+      expect(locks.assertHeld('k')).toBe(lock);
+      expect(locks.current()).toBe(lock);
+      expect(() => locks.assertHeld('other')).toThrow('"other" is not held by this async flow');
+    });
+  });
+});
+
+describe('two flows', () => {
+  it('of one service exclude each other', async () => {
+    const locks = world.service();
+    let inside = 0;
+    let most = 0;
+    const flow = () =>
+      locks.withLock('k', async () => {
+        most = Math.max(most, ++inside);
+        await new Promise<void>((resolve) => world.clock.after(10, resolve));
+        inside -= 1;
+      });
+    const all = follow(Promise.all(Array.from({ length: 10 }, flow)));
+    await world.clock.advance(200);
+    expect(all.state).toBe('resolved');
+    expect(most).toBe(1);
+  });
+
+  it('started inside a lock share it, and exclude flows from outside', async () => {
+    const locks = world.service();
+    const lock = await locks.acquire('k');
+    const outside = follow(locks.acquire('k', { waitMs: 50 }));
+    await lock.run(() => locks.withLock('k', () => undefined));
+    await world.clock.advance(60);
+    expect(outside.error).toBeInstanceOf(LockWaitTimeoutError);
+    await lock.release();
+  });
+});
+
+describe('a lock', () => {
+  it('is released once, however often it is asked to be', async () => {
+    const locks = world.service();
+    const lock = await locks.acquire('k');
+    const outcomes = await Promise.all([lock.release(), lock.release(), lock[Symbol.asyncDispose]()]);
+    expect(outcomes).toEqual(['released', 'released', undefined]);
+    expect(world.sent('end')).toBe(1);
+    expect(lock.validForMs).toBe(0);
+    expect(lock.signal.aborted).toBe(false);
+    expect(() => lock.assertHeld()).toThrow('was released');
+    await expect(lock.run(() => undefined)).rejects.toBeInstanceOf(LockNotHeldError);
+  });
+
+  it('tells that it was lost before its release', async () => {
+    const locks = world.service();
+    const lock = await locks.acquire('k', { leaseMs: 100 });
+    await world.clock.advance(500);
+    expect(await lock.release()).toBe('lost');
+  });
+
+  it('tells that it was lost when the store finds another holder at the release', async () => {
+    const locks = world.service();
+    const lock = await locks.acquire('k');
+    world.faults.push = () => [];
+    await world.eye.forceRelease('k');
+    expect(await lock.release()).toBe('lost');
+  });
+
+  it('tells "unknown" when the store does not answer its release for a whole lease, and never rejects', async () => {
+    const locks = world.service({ watchdogTimeoutMs: 300 });
+    const lock = await locks.acquire('k');
+    world.cutNetwork();
+    const released = follow(lock.release());
+    await world.clock.advance(2000);
+    expect(released.value).toBe('unknown');
+    world.mendNetwork();
+  });
+
+  it('goes back at the end of its block by "await using"', async () => {
+    const locks = world.service();
+    let seen: Lock | undefined;
+    {
+      await using lock = await locks.acquire('k');
+      seen = lock;
+      lock.assertHeld();
+    }
+    expect(() => seen?.assertHeld()).toThrow(LockNotHeldError);
+    expect(await world.eye.inspect('k')).toBeNull();
+  });
+});
+
+describe('several keys', () => {
+  it('are taken in one order everywhere, so that two callers do not wait for each other', async () => {
+    const [one, two] = [world.service(), world.service()];
+    const first = follow(one.withLock(['b', 'a', 'c'], (lock) => lock.keys));
+    const second = follow(two.withLock(['c', 'a', 'b'], (lock) => lock.keys));
+    await world.clock.advance(100);
+    expect([first.value, second.value]).toEqual([
+      ['b', 'a', 'c'],
+      ['c', 'a', 'b'],
+    ]);
+    const order = world.commands.flatMap((command) => (command.kind === 'acquire' ? [command.ask.key] : []));
+    expect(order.indexOf('a')).toBeLessThan(order.indexOf('b'));
+    expect(order.indexOf('b')).toBeLessThan(order.indexOf('c'));
+  });
+
+  it('are rolled back when one of them is not to be had', async () => {
+    const [locks, other] = [world.service(), world.service()];
+    const lock = await world.take(other, 'b');
+    expect(await locks.tryAcquire(['a', 'b', 'c'])).toBeNull();
+    await world.clock.settle();
+    expect(await world.eye.inspect('a')).toBeNull();
+    expect(await world.eye.inspect('c')).toBeNull();
+    await lock.release();
+  });
+
+  it('have one deadline for all', async () => {
+    const [locks, other] = [world.service(), world.service()];
+    const [a, b] = [await world.take(other, 'a'), await world.take(other, 'b')];
+    const started = world.clock.now();
+    const both = follow(locks.acquire(['a', 'b'], { waitMs: 1000 }));
+    let endedAt = 0;
+    both.promise.catch(() => (endedAt = world.clock.now()));
+    await world.clock.advance(800);
+    await a.release();
+    await world.clock.advance(1000);
+    expect(both.error).toBeInstanceOf(LockWaitTimeoutError);
+    expect(endedAt - started).toBe(1000);
+    await b.release();
+  });
+
+  it('have a token each, and no common one', async () => {
+    const locks = world.service();
+    const lock = await locks.acquire(['x', 'y', 'x']);
+    expect(lock.keys).toEqual(['x', 'y']);
+    expect(lock.tokenOf('x')).not.toBe(lock.tokenOf('y'));
+    expect(() => lock.fencingToken).toThrow(LockConfigurationError);
+    expect(() => lock.tokenOf('z')).toThrow(LockNotHeldError);
+    expect(await lock.release()).toBe('released');
+  });
+
+  it('are lost as soon as one of them is', async () => {
+    const locks = world.service();
+    const lock = await locks.acquire(['x', 'y']);
+    const { signal } = lock;
+    await world.eye.forceRelease('y');
+    await world.clock.settle();
+    expect(signal.reason).toBeInstanceOf(LockLostError);
+    expect(() => lock.assertHeld()).toThrow('Lost "y"');
+    expect(lock.validForMs).toBe(0);
+    expect(await lock.release()).toBe('lost');
+    expect(await world.eye.inspect('x')).toBeNull();
+  });
+
+  it('that the flow holds in part are asked for only where they are missing', async () => {
+    const locks = world.service();
+    await locks.withLock('b', async () => {
+      await locks.withLock(['a', 'b', 'c'], (lock) => lock.assertHeld());
+    });
+    const asked = world.commands.flatMap((command) => (command.kind === 'acquire' ? [command.ask.key] : []));
+    expect(asked).toEqual(['b', 'a', 'c']);
+  });
+});
+
+describe('what the caller gives', () => {
+  it.each([[''], [[]], [[['a', '']]], [42], [null], [['a', undefined]], ['x'.repeat(1025)]])(
+    'is refused when it is no key: %j',
+    async (key) => {
+      const locks = world.service();
+      const failed = follow(locks.acquire(key as unknown as string));
+      await world.clock.settle();
+      const isRefused =
+        failed.error instanceof LockKeyError || failed.error instanceof LockConfigurationError;
+      expect(isRefused).toBe(true);
+      expect(world.commands).toEqual([]);
+    },
+  );
+
+  it.each([
+    [{ waitMs: -1 }],
+    [{ waitMs: Number.NaN }],
+    [{ leaseMs: 0 }],
+    [{ leaseMs: 1.5 }],
+    [{ leaseMs: Infinity }],
+    [{ waitMs: '10' as unknown as number }],
+  ])('is refused when it is no time: %j', async (options) => {
+    const locks = world.service();
+    await expect(locks.acquire('k', options)).rejects.toBeInstanceOf(LockConfigurationError);
+    expect(() => world.service({ defaults: options })).toThrow(LockConfigurationError);
+  });
+
+  it('is filled up with the defaults of the call, then of the registration', async () => {
+    const [locks, other] = [world.service({ waitMs: 70, defaults: { leaseMs: 500 } }), world.service()];
+    const lock = await locks.acquire('k');
+    expect((await world.eye.inspect('k'))?.remainingMs).toBe(500);
+    await lock.release();
+    const held = await world.take(other, 'k');
+    const waits = follow(locks.acquire('k'));
+    await world.clock.advance(69);
+    expect(waits.state).toBe('pending');
+    await world.clock.advance(1);
+    expect(waits.error).toBeInstanceOf(LockWaitTimeoutError);
+    await held.release();
+  });
+});
+
+describe('a store that does not answer', () => {
+  it('is an error of the store for the caller, within the caller’s time', async () => {
+    const locks = world.service();
+    world.cutNetwork();
+    const patient = follow(locks.acquire('k', { waitMs: 250 }));
+    const impatient = follow(locks.tryAcquire('other'));
+    await world.clock.advance(100);
+    expect(impatient.error).toBeInstanceOf(LockStoreError);
+    await world.clock.advance(150);
+    expect(patient.error).toBeInstanceOf(LockStoreError);
+    expect((patient.error as Error).message).toContain('Could not acquire "k" within 250 ms');
+    world.mendNetwork();
+  });
+
+  it('is no error when it answers again in time', async () => {
+    const locks = world.service();
+    world.cutNetwork();
+    const patient = follow(locks.acquire('k', { waitMs: 5000 }));
+    await world.clock.advance(1000);
+    world.mendNetwork();
+    await world.clock.advance(500);
+    await patient.value.release();
+  });
+
+  it('leaves no lock behind when an acquire that was given up is executed late', async () => {
+    const locks = world.service();
+    world.faults.command = ({ kind }) =>
+      kind === 'acquire' ? { executedAfterMs: [99], answeredAfterMs: 'never' } : undefined;
+    const given = follow(locks.acquire('k', { waitMs: 50 }));
+    await world.clock.advance(60);
+    expect(given.state).toBe('rejected');
+    await world.clock.advance(300);
+    expect(await world.eye.inspect('k')).toBeNull();
+  });
+});
