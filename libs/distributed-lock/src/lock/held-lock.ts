@@ -32,7 +32,9 @@ export class HeldLock implements Lock {
 
   get signal(): AbortSignal {
     if (this.holds.length === 1) return this.first.signal;
-    return (this.joined ??= AbortSignal.any(this.holds.map((hold) => hold.signal)));
+    // Each is asked, so that a loss that nobody has noticed yet shows here, too.
+    const signals = this.holds.map((hold) => hold.signal);
+    return (this.joined ??= AbortSignal.any(signals));
   }
 
   get validForMs(): number {

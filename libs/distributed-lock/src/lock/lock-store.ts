@@ -1,5 +1,6 @@
 import type { Observable } from 'rxjs';
 import type { Clock } from './clock.js';
+import type { LockStoreError } from './lock.errors.js';
 
 /**
  * PORT: what the core asks of a back end.
@@ -109,7 +110,7 @@ export interface Renewal {
 export type RenewalReply =
   | { readonly kind: 'renewed'; readonly validUntil: number; readonly waiting: number }
   | { readonly kind: 'lost' }
-  | { readonly kind: 'unknown'; readonly error: Error };
+  | { readonly kind: 'unknown'; readonly error: LockStoreError };
 
 export interface End {
   readonly key: string;

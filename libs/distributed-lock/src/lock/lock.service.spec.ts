@@ -12,7 +12,9 @@ import type { Lock } from './lock.js';
 
 let world: LockWorld;
 
-beforeEach(() => (world = new LockWorld()));
+beforeEach(() => {
+  world = new LockWorld();
+});
 
 afterEach(async () => {
   await world.close();

@@ -216,12 +216,15 @@ export class Tenure {
     if (!this.request.watched) this.armExpiry();
   }
 
-  private onRenewalUnknown(lease: Lease, error: Error): void {
+  private onRenewalUnknown(lease: Lease, error: LockStoreError): void {
     const { key, owner, core } = this;
     if (!lease.suspendedBy) core.emit({ type: 'suspended', key, owner, validForMs: lease.validForMs, error });
     lease.onNoAnswer(error);
     if (this.request.watched || !lease.isConfirmed) core.watchdog.watch(this);
-    this.armExpiry();
+    if (this.state === 'held') return this.armExpiry();
+    this.line.onStoreError(error);
+    this.line.dismissImpatient(error);
+    if (this.line.size === 0) void this.end();
   }
 
   /** Lost before anybody was let in: asks again, at the old place. */
@@ -259,7 +262,11 @@ export class Tenure {
   /** A timer is only the fast way: whoever asks a hold computes the same. */
   private armExpiry(): void {
     this.cancelExpiry?.();
-    this.cancelExpiry = this.core.clock.after(Math.ceil(this.validForMs), () => this.checkValidity());
+    this.cancelExpiry = this.core.clock.after(Math.ceil(this.validForMs), () => {
+      this.checkValidity();
+      // Timers may fire a moment before the clock says so.
+      if (this.state === 'held') this.armExpiry();
+    });
   }
 
   checkValidity(): void {

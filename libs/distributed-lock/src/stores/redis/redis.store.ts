@@ -215,7 +215,7 @@ class RedisStore implements LockStore {
       if (reply[0] === 0) return { kind: 'lost' };
       return { kind: 'renewed', validUntil: leaseValidity(sentAt, leaseMs), waiting: reply[2] };
     } catch (error) {
-      return { kind: 'unknown', error: error as Error };
+      return { kind: 'unknown', error: error as LockStoreError };
     }
   }
 }
