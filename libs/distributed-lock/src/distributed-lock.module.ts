@@ -1,0 +1,100 @@
+import {
+  Inject,
+  Module,
+  type BeforeApplicationShutdown,
+  type DynamicModule,
+  type OnApplicationShutdown,
+  type OnApplicationBootstrap,
+  type Provider,
+} from '@nestjs/common';
+import { APP_FILTER, DiscoveryModule } from '@nestjs/core';
+import {
+  ConfigurableModuleClass,
+  MODULE_OPTIONS_TOKEN,
+  type ASYNC_OPTIONS_TYPE,
+  type LockModuleOptions,
+  type OPTIONS_TYPE,
+} from './distributed-lock.options.js';
+import { getLockHttpToken, getLockServiceToken } from './distributed-lock.tokens.js';
+import { LockService } from './lock/lock.service.js';
+import { enterLive, leaveLive } from './locked/live-services.js';
+import { LockErrorFilter } from './locked/lock-error.filter.js';
+import { resolveLockHttp } from './locked/lock-http.js';
+import { LockedExplorer } from './locked/locked.explorer.js';
+import { memoryStore } from './stores/memory/memory.store.js';
+
+/** Once for an application, however many registrations it has. */
+@Module({
+  imports: [DiscoveryModule],
+  providers: [LockedExplorer, { provide: APP_FILTER, useClass: LockErrorFilter }],
+})
+class LockedModule {}
+
+/** The service that this registration has made, also when a test puts another one in its place. */
+const OWN_SERVICE = Symbol('DistributedLockModule.service');
+
+/**
+ * Offers locks to an application: `LockService` for use by hand, and what `@Locked` needs.
+ *
+ * At shutdown it first refuses new locks, rejects those in line and gives holders their grace, while the servers still
+ * answer; then it closes what the store has opened. Call `enableShutdownHooks()` or `app.close()`.
+ */
+@Module({})
+export class DistributedLockModule
+  extends ConfigurableModuleClass
+  implements OnApplicationBootstrap, BeforeApplicationShutdown, OnApplicationShutdown
+{
+  constructor(@Inject(OWN_SERVICE) private readonly service: LockService) {
+    super();
+    enterLive(service);
+  }
+
+  /** @throws LockConfigurationError at boot when options are wrong or contradict each other */
+  static override forRoot(options: typeof OPTIONS_TYPE = {}): DynamicModule {
+    return complete(super.forRoot(options), options.name);
+  }
+
+  static override forRootAsync(options: typeof ASYNC_OPTIONS_TYPE): DynamicModule {
+    return complete(super.forRootAsync(options), options.name);
+  }
+
+  /** Not before every module has checked itself: a boot that fails leaves no connection behind. */
+  onApplicationBootstrap(): void {
+    this.service.open();
+  }
+
+  async beforeApplicationShutdown(): Promise<void> {
+    await this.service.drain();
+    leaveLive(this.service);
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    await this.service.close();
+  }
+}
+
+function complete(definition: DynamicModule, name: string | undefined): DynamicModule {
+  const [token, http] = [getLockServiceToken(name), getLockHttpToken(name)];
+  const isDefault = name === undefined || name === 'default';
+  const providers: Provider[] = [
+    {
+      provide: OWN_SERVICE,
+      useFactory: ({ store = memoryStore(), ...options }: LockModuleOptions) =>
+        new LockService({ store, ...options }, name),
+      inject: [MODULE_OPTIONS_TOKEN],
+    },
+    ...(isDefault ? [{ provide: LockService, useExisting: OWN_SERVICE }] : []),
+    { provide: token, useExisting: isDefault ? LockService : OWN_SERVICE },
+    {
+      provide: http,
+      useFactory: (options: LockModuleOptions) => resolveLockHttp(options.http),
+      inject: [MODULE_OPTIONS_TOKEN],
+    },
+  ];
+  return {
+    ...definition,
+    imports: [...(definition.imports ?? []), LockedModule],
+    providers: [...(definition.providers ?? []), ...providers],
+    exports: [token, http, ...(isDefault ? [LockService] : [])],
+  };
+}

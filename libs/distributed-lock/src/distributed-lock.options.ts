@@ -1,0 +1,34 @@
+import { ConfigurableModuleBuilder } from '@nestjs/common';
+import type { LockServiceOptions } from './lock/lock-options.js';
+import type { LockHttpOptions } from './locked/lock-http.js';
+
+/** Options of one registration of the module. */
+export interface LockModuleOptions extends Omit<LockServiceOptions, 'store'> {
+  /** Where locks live: `memoryStore()` (default, this process only), `redisStore(…)`. */
+  readonly store?: LockServiceOptions['store'];
+  /** Statuses of lock errors for HTTP clients; default: 423 busy, 503 store down, 503 lost, 400 bad key. */
+  readonly http?: LockHttpOptions;
+}
+
+/** What must be known before the options are: it stands outside of `useFactory`. */
+export interface LockRegistration {
+  /** For applications with several registrations; default: the one that `LockService` by type means. */
+  readonly name?: string;
+  /** Default `true`: one import is enough for the whole application. */
+  readonly isGlobal?: boolean;
+}
+
+/** For `forRootAsync({ useClass })` and `useExisting`. */
+export interface LockOptionsFactory {
+  createLockOptions(): LockModuleOptions | Promise<LockModuleOptions>;
+}
+
+export const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN, OPTIONS_TYPE, ASYNC_OPTIONS_TYPE } =
+  new ConfigurableModuleBuilder<LockModuleOptions>({ moduleName: 'DistributedLock' })
+    .setClassMethodName('forRoot')
+    .setFactoryMethodName('createLockOptions')
+    .setExtras<LockRegistration>({ name: undefined, isGlobal: true }, (definition, { isGlobal }) => ({
+      ...definition,
+      global: isGlobal,
+    }))
+    .build();

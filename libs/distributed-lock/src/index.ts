@@ -1,0 +1,54 @@
+export { DistributedLockModule } from './distributed-lock.module.js';
+export type { LockModuleOptions, LockOptionsFactory, LockRegistration } from './distributed-lock.options.js';
+export { InjectLockService, getLockServiceToken } from './distributed-lock.tokens.js';
+
+export { LockService, type Work } from './lock/lock.service.js';
+export type { CallOptions, Keys, Lock, WithLockOptions } from './lock/lock.js';
+export type { LockServiceOptions } from './lock/lock-options.js';
+export type { LockEvent } from './lock/lock.events.js';
+export {
+  LockConfigurationError,
+  LockDeadlockError,
+  LockError,
+  LockKeyError,
+  LockLostError,
+  LockNotHeldError,
+  LockShutdownError,
+  LockStoreError,
+  LockWaitTimeoutError,
+  isLockError,
+  type LockErrorCode,
+} from './lock/lock.errors.js';
+
+export { Locked } from './locked/locked.decorator.js';
+export {
+  LockDefaults,
+  type BusyFallback,
+  type LockPredicate,
+  type LockedOptions,
+} from './locked/locked.options.js';
+export { CurrentLock, LockSignal } from './locked/current-lock.decorator.js';
+export { lockKey, type KeyValue } from './locked/key-value.js';
+export { LockedInterceptor } from './locked/locked.interceptor.js';
+export { LockErrorFilter } from './locked/lock-error.filter.js';
+export { toHttpException, type LockHttpOptions } from './locked/lock-http.js';
+
+/** For stores of your own: see the contract suite in `nestjs-distributed-lock/testing`. */
+export type {
+  AcquireReply,
+  Ask,
+  Busy,
+  End,
+  EndReply,
+  Grant,
+  LockSnapshot,
+  LockStore,
+  LockStoreContext,
+  LockStoreFactory,
+  Push,
+  Queued,
+  Renewal,
+  RenewalReply,
+} from './lock/lock-store.js';
+export { systemClock, type Clock } from './lock/clock.js';
+export { memoryStore } from './stores/memory/memory.store.js';

@@ -1,0 +1,46 @@
+import { describe, expect, it } from '@jest/globals';
+import type { ExecutionContext } from '@nestjs/common';
+import { LockNotHeldError } from '../lock/lock.errors.js';
+import { Activation } from './activation.js';
+import type { LockedSite } from './locked-site.js';
+
+class Handlers {}
+const contextOf = (cls: unknown): ExecutionContext => ({ getClass: () => cls }) as ExecutionContext;
+const siteOf = (method: string): LockedSite => ({ method }) as LockedSite;
+
+describe('an activation', () => {
+  it('covers its own method on one object of its class, and nothing else', () => {
+    const [site, one] = [siteOf('a'), new Handlers()];
+    new Activation(site, contextOf(Handlers), undefined).enter(() => {
+      expect(Activation.covering(siteOf('a'), one)).toBeUndefined();
+      expect(Activation.covering(site, {})).toBeUndefined();
+      expect(Activation.covering(site, one)).toBeDefined();
+      expect(Activation.covering(site, new Handlers())).toBeUndefined();
+    });
+    expect(Activation.covering(site, one)).toBeUndefined();
+  });
+
+  it('is not seen by the handler, and runs until its promise has settled', async () => {
+    const [site, one] = [siteOf('a'), new Handlers()];
+    const activation = new Activation(site, contextOf(Handlers), undefined);
+    const result = activation.enter(() => activation.run(async () => Activation.covering(site, one)));
+    expect(activation.isRunning).toBe(true);
+    expect(await result).toBeUndefined();
+    expect(activation.isRunning).toBe(false);
+  });
+
+  it('asks a lazy thenable for its value only once', async () => {
+    let asked = 0;
+    // oxlint-disable-next-line unicorn/no-thenable -- query builders are such
+    const lazy = { then: (resolve: (value: string) => void) => resolve(`asked ${(asked += 1)}`) };
+    const activation = new Activation(siteOf('a'), contextOf(Handlers), undefined);
+    const result = activation.run(() => lazy);
+    expect([await result, await result]).toEqual(['asked 1', 'asked 1']);
+  });
+
+  it('starts no handler once it is closed', () => {
+    const activation = new Activation(siteOf('a'), contextOf(Handlers), undefined);
+    activation.close();
+    expect(() => activation.run(() => 'ran')).toThrow(LockNotHeldError);
+  });
+});

@@ -1,0 +1,101 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { ExecutionContext } from '@nestjs/common';
+import { isObservable } from 'rxjs';
+import { LockNotHeldError } from '../lock/lock.errors.js';
+import type { Lock } from '../lock/lock.js';
+import type { LockedSite } from './locked-site.js';
+
+/** One for the process: see the owner context. `undefined` while the handler's own code runs. */
+const SHARED = Symbol.for('nestjs-distributed-lock/activation');
+const shared = globalThis as { [SHARED]?: AsyncLocalStorage<Activation | undefined> };
+const storage = (shared[SHARED] ??= new AsyncLocalStorage<Activation | undefined>());
+
+/**
+ * One run of a locked handler, from the grant to the end of the interceptors inside: it tells the handler's wrapper that
+ * its lock is there already, and the interceptor whether the handler still runs.
+ *
+ * The handler may start more than once in it (an inner `retry()`), and does not start at all once it is closed.
+ */
+export class Activation {
+  private isOpen = true;
+  private running = 0;
+  private instance: unknown;
+
+  constructor(
+    private readonly site: LockedSite,
+    private readonly context: ExecutionContext,
+    /** `undefined` when this call needs none. */
+    readonly lock: Lock | undefined,
+    private readonly holder?: { releaseIfDone(): void; streams(): void },
+  ) {}
+
+  /** The activation that covers a call of this site on this object, open or closed. */
+  static covering(site: LockedSite, self: unknown): Activation | undefined {
+    const current = storage.getStore();
+    return current?.site === site && current.isFor(self) ? current : undefined;
+  }
+
+  /** True when an interceptor outside has acquired for this very call. */
+  static has(context: ExecutionContext, site: LockedSite): boolean {
+    const current = storage.getStore();
+    return current?.site === site && current.context === context;
+  }
+
+  /** True while the handler has started and not settled. */
+  get isRunning(): boolean {
+    return this.running > 0;
+  }
+
+  enter<T>(work: () => T): T {
+    return storage.run(this, work);
+  }
+
+  /** No handler starts in it any more; those that run are still followed. */
+  close(): void {
+    this.isOpen = false;
+  }
+
+  /**
+   * Runs the handler itself. It gets no activation, so that a call of its own method inside acquires for itself.
+   *
+   * @throws LockNotHeldError, LockLostError when it would run unlocked
+   */
+  run(handler: () => unknown): unknown {
+    if (!this.isOpen) {
+      const message = `"${this.lock?.key}" is not held any more: the request was answered before its handler could start.`;
+      throw new LockNotHeldError(message, this.lock?.key);
+    }
+    this.lock?.assertHeld();
+    const result = storage.run(undefined, handler);
+    if (isObservable(result)) this.holder?.streams();
+    return isThenable(result) ? this.follow(Promise.resolve(result)) : result;
+  }
+
+  /** Registers before Nest does, and so knows of the end before Nest passes the result on. */
+  private follow(result: Promise<unknown>): Promise<unknown> {
+    this.running += 1;
+    const settle = (value?: unknown): void => {
+      this.running -= 1;
+      if (isObservable(value)) this.holder?.streams();
+      this.holder?.releaseIfDone();
+    };
+    result.then(settle, () => settle());
+    return result;
+  }
+
+  /** Nest shows the object only in the call: the first one of the right class is ours. */
+  private isFor(self: unknown): boolean {
+    if (!(self instanceof this.context.getClass())) return false;
+    this.instance ??= self;
+    return this.instance === self;
+  }
+}
+
+/** Leaves the activation: for code that is no handler of it. */
+export function withoutActivation<T>(work: () => T): T {
+  return storage.getStore() ? storage.run(undefined, work) : work();
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof (value as PromiseLike<unknown> | undefined)?.then === 'function';
+}

@@ -1,0 +1,27 @@
+import { isLockError, type LockWaitTimeoutError } from '../lock/lock.errors.js';
+import type { CallOptions } from '../lock/lock.js';
+import type { LockedOptions } from './locked.options.js';
+
+/** True for an error of acquiring that `onBusy` is to answer. */
+export function answersBusy(
+  { onBusy = 'throw' }: LockedOptions,
+  error: unknown,
+): error is LockWaitTimeoutError {
+  return onBusy !== 'throw' && isLockError(error) && error.code === 'LOCK_WAIT_TIMEOUT';
+}
+
+export function busyAnswer(
+  { onBusy }: LockedOptions,
+  busy: LockWaitTimeoutError,
+  self: unknown,
+  args: readonly unknown[],
+): unknown {
+  return typeof onBusy === 'function' ? Reflect.apply(onBusy, self, [busy, ...args]) : undefined;
+}
+
+/** What the service may know of the options, with one more signal that ends the wait. */
+export function callOptions(options: LockedOptions, waiting?: AbortSignal): CallOptions {
+  const { waitMs, leaseMs, fair, signal } = options;
+  const signals = [signal, waiting].filter((it) => it !== undefined);
+  return { waitMs, leaseMs, fair, signal: signals.length > 1 ? AbortSignal.any(signals) : signals[0] };
+}

@@ -1,0 +1,56 @@
+import { LockConfigurationError } from '../lock/lock.errors.js';
+import type { Keys } from '../lock/lock.js';
+import { KeyTemplate } from './key-template.js';
+import { lockDefaultsOf, type LockedOptions } from './locked.options.js';
+import type { Parameter } from './parameter-names.js';
+
+/** Any function, for reading and calling it with arguments that only run time knows. */
+export type AnyFunction = (...args: never[]) => unknown;
+export type AnyClass = abstract new (...args: never[]) => unknown;
+
+/** What makes the key: templates, or a function of the method's arguments. */
+export type KeySource = readonly KeyTemplate[] | ((...args: never[]) => Keys);
+
+/**
+ * One `@Locked`: everything that is known where it is written. Frozen.
+ *
+ * Its identity tells "this call has its lock already" from "a call of another method".
+ */
+export interface LockedSite {
+  readonly key: KeySource;
+  /** Of `@Locked` alone, without the defaults of the class. */
+  readonly options: LockedOptions;
+  readonly declaredIn: AnyClass;
+  readonly method: string | symbol;
+  /** `undefined` when another decorator has replaced the method before. */
+  readonly parameters: readonly Parameter[] | undefined;
+}
+
+const SITE = Symbol.for('nestjs-distributed-lock/site');
+
+export function putSite(fn: AnyFunction, site: LockedSite): void {
+  Reflect.defineMetadata(SITE, site, fn);
+}
+
+/** The `@Locked` of a method, or `undefined`. */
+export function siteOf(fn: unknown): LockedSite | undefined {
+  return typeof fn === 'function' ? (Reflect.getOwnMetadata(SITE, fn) as LockedSite | undefined) : undefined;
+}
+
+export function keySource(key: string | readonly string[] | ((...args: never[]) => Keys)): KeySource {
+  if (typeof key === 'function') return key;
+  const texts = typeof key === 'string' ? [key] : key;
+  if (texts.length === 0) throw new LockConfigurationError('@Locked needs at least one key.');
+  return texts.map((text) => KeyTemplate.compile(text));
+}
+
+/** `GoodsController.purchase`, for messages. */
+export function nameOf(cls: AnyClass, site: LockedSite): string {
+  return `${cls.name}.${String(site.method)}`;
+}
+
+/** Options of one method of a concrete class: those of `@Locked` over those of `@LockDefaults`. */
+export function optionsOf(cls: AnyClass, site: LockedSite): LockedOptions {
+  const options = { ...lockDefaultsOf(cls), ...site.options };
+  return options.onBusy === 'skip' ? { waitMs: 0, ...options } : options;
+}

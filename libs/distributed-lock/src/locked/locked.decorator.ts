@@ -1,0 +1,81 @@
+import { injectLockService } from '../distributed-lock.tokens.js';
+import { LockConfigurationError } from '../lock/lock.errors.js';
+import type { Keys } from '../lock/lock.js';
+import { Activation } from './activation.js';
+import { declaringClass, fillSlots } from './current-lock.decorator.js';
+import { callLocked } from './locked-call.js';
+import { LockedInterceptor } from './locked.interceptor.js';
+import { keySource, putSite, type AnyFunction, type LockedSite } from './locked-site.js';
+import { checkLockedOptions, type LockedOptions } from './locked.options.js';
+import type { FunctionDecorator, KeyFunction, TemplateDecorator } from './locked.types.js';
+import { INTERCEPTORS } from './nest-metadata.js';
+import { parametersOf } from './parameter-names.js';
+
+/**
+ * Runs the method under a lock: acquired before it, kept alive while it runs, given back when it has settled.
+ *
+ * The key is a template, several templates (all are held, in one order everywhere), or a function of the arguments.
+ *
+ * - On handlers `<id>` is what the handler reads by that name, over the same pipes; `<params.id>`, `<query.x>`,
+ *   `<body.a.b>`, `<headers.x>`, `<user.id>`, `<data.x>` name a source. The named pipes run twice in a request: they
+ *   must be cheap and without effects. The lock is around the interceptors of the method and of its class.
+ * - On any other method of a provider `<id>` is the argument of that name and `<0.sku>` one by position.
+ *
+ * A name that the method does not have stops the boot. Without a `DistributedLockModule` the call fails; it never runs
+ * unlocked. Other decorators may stand above or below. A `StreamableFile` is sent after the release.
+ *
+ * @throws LockConfigurationError for a mistake in a template or an option, when the class is loaded
+ */
+export function Locked<
+  const S extends string | readonly string[],
+  const O extends LockedOptions = LockedOptions,
+>(key: S, options?: O): TemplateDecorator<S, O>;
+export function Locked<A extends unknown[], const O extends LockedOptions = LockedOptions>(
+  key: KeyFunction<A>,
+  options?: O,
+): FunctionDecorator<A, O>;
+export function Locked(
+  key: string | readonly string[] | ((...args: never[]) => Keys),
+  options: LockedOptions = {},
+): MethodDecorator {
+  const source = keySource(key);
+  checkLockedOptions(options);
+  return (target, method, descriptor: PropertyDescriptor | undefined) => {
+    const original = descriptor?.value as AnyFunction | undefined;
+    const declaredIn = declaringClass(target);
+    if (!descriptor || typeof original !== 'function') {
+      throw new LockConfigurationError(
+        `@Locked on ${declaredIn.name}.${String(method)}: this is not a method.`,
+      );
+    }
+    const parameters = parametersOf(original);
+    const site = Object.freeze({ key: source, options, declaredIn, method, parameters });
+    const wrapped = wrap(original, site);
+    for (const name of Reflect.getOwnMetadataKeys(original)) {
+      Reflect.defineMetadata(name, Reflect.getOwnMetadata(name, original), wrapped);
+    }
+    putSite(wrapped, site);
+    descriptor.value = wrapped;
+    if (typeof target === 'function') return;
+    putInFront(LockedInterceptor, wrapped);
+    injectLockService(target, options.service);
+  };
+}
+
+/** A Proxy keeps name and length, which Swagger and others read. */
+function wrap(original: AnyFunction, site: LockedSite): AnyFunction {
+  return new Proxy(original, {
+    apply(_target, self: unknown, args: readonly unknown[]) {
+      const activation = Activation.covering(site, self);
+      if (!activation) return callLocked(site, original, self, args);
+      return activation.run(() => Reflect.apply(original, self, fillSlots(site, args, activation.lock)));
+    },
+  });
+}
+
+/** First in the list is outermost. `@UseInterceptors` appends, above or below `@Locked`, and so stays inside. */
+export function putInFront(interceptor: unknown, target: object): void {
+  const bound = (Reflect.getMetadata(INTERCEPTORS, target) ?? []) as readonly unknown[];
+  const others = bound.filter((it) => it !== interceptor);
+  Reflect.defineMetadata(INTERCEPTORS, [interceptor, ...others], target);
+}

@@ -1,0 +1,149 @@
+import {
+  HttpException,
+  Inject,
+  Injectable,
+  type CallHandler,
+  type ExecutionContext,
+  type NestInterceptor,
+} from '@nestjs/common';
+import { ApplicationConfig, HttpAdapterHost, ModuleRef } from '@nestjs/core';
+import type { Observable, Subscriber, TeardownLogic } from 'rxjs';
+import { getLockHttpToken, getLockServiceToken } from '../distributed-lock.tokens.js';
+import { LockConfigurationError } from '../lock/lock.errors.js';
+import type { Keys, Lock } from '../lock/lock.js';
+import type { LockService } from '../lock/lock.service.js';
+import { Activation } from './activation.js';
+import { answersBusy, busyAnswer, callOptions } from './busy-answer.js';
+import { HandlerValues } from './handler-values.js';
+import { KeyPlan } from './key-plan.js';
+import { resolveLockHttp, retryAfterSeconds, toHttpException, type LockHttpStatus } from './lock-http.js';
+import { siteOf, type LockedSite } from './locked-site.js';
+import { UnderLock, whenAdmitted, type Admission } from './under-lock.js';
+
+/** One call of a locked handler, before it has its lock. */
+interface HandlerCall {
+  readonly site: LockedSite;
+  readonly plan: KeyPlan;
+  readonly context: ExecutionContext;
+  readonly next: CallHandler;
+}
+
+/**
+ * Acquires the lock of a `@Locked` handler before the interceptors inside it and the handler run, and holds it until
+ * all of them have ended.
+ *
+ * `@Locked` binds it; bind it globally as well to lock around global interceptors that come after it. Bound more than
+ * once, it locks once. A timeout outside that fires in the line leaves the line; one that fires later, inside or
+ * outside, does not free the lock under the running handler.
+ */
+@Injectable()
+export class LockedInterceptor implements NestInterceptor {
+  private readonly values: HandlerValues;
+
+  constructor(
+    @Inject(ModuleRef) private readonly moduleRef: ModuleRef,
+    @Inject(ApplicationConfig) config: ApplicationConfig,
+    @Inject(HttpAdapterHost) private readonly adapterHost: HttpAdapterHost,
+  ) {
+    this.values = new HandlerValues(moduleRef, config);
+  }
+
+  /** Not `async`: nobody could leave the line before the promise has settled. */
+  intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
+    const site = siteOf(context.getHandler());
+    if (!site || Activation.has(context, site)) return next.handle();
+    const call = { site, plan: KeyPlan.of(context.getClass(), site), context, next };
+    return whenAdmitted(
+      (waiting) => this.admit(call, waiting),
+      (lock, out) => this.run(call, lock, out),
+    );
+  }
+
+  private async admit(call: HandlerCall, waiting: AbortController): Promise<Admission> {
+    const { plan, context } = call;
+    const stopWatching = abortWhenClientLeaves(context, waiting);
+    try {
+      const { when } = plan.options;
+      if (when) {
+        const args = await plan.argumentsOf(when.length, context, this.values);
+        if (!(await Reflect.apply(when, undefined, args))) return {};
+      }
+      return await this.acquire(call, await plan.keysOfRequest(context, this.values), waiting.signal);
+    } catch (error) {
+      throw this.errorFor(error, call);
+    } finally {
+      stopWatching();
+    }
+  }
+
+  private async acquire({ plan, context }: HandlerCall, keys: Keys, signal: AbortSignal): Promise<Admission> {
+    const { options } = plan;
+    const service = this.find<LockService>(getLockServiceToken(options.service), options.service);
+    try {
+      return { lock: await service.acquire(keys, callOptions(options, signal)) };
+    } catch (error) {
+      if (!answersBusy(options, error)) throw error;
+      const count = typeof options.onBusy === 'function' ? Math.max(0, options.onBusy.length - 1) : 0;
+      const args = await plan.argumentsOf(count, context, this.values);
+      return { answer: await busyAnswer(options, error, undefined, args) };
+    }
+  }
+
+  private run(call: HandlerCall, lock: Lock | undefined, out: Subscriber<unknown>): TeardownLogic {
+    const { site, plan, context, next } = call;
+    if (!lock) return new Activation(site, context, undefined).enter(() => next.handle().subscribe(out));
+    const underLock = new UnderLock(out, lock, {
+      onLost: plan.options.onLost ?? 'throw',
+      lossFor: (error) => this.errorFor(error, call),
+    });
+    const activation = new Activation(site, context, lock, underLock);
+    underLock.start({
+      // Nest keeps the async context of the call of handle(), and subscribes a handler's Observable in that of subscribe().
+      subscribe: (observer) => activation.enter(() => next.handle().subscribe(observer)),
+      isRunning: () => activation.isRunning,
+      close: () => activation.close(),
+    });
+    return () => underLock.leave();
+  }
+
+  /** What the client is told. Only of errors of the lock itself: those of the handler pass as they are. */
+  private errorFor(error: unknown, { plan: { options }, context }: HandlerCall): unknown {
+    if (context.getType() !== 'http') return error;
+    const seconds = retryAfterSeconds(error, options.leaseMs);
+    if (seconds !== undefined) {
+      const response: unknown = context.switchToHttp().getResponse();
+      this.adapterHost.httpAdapter.setHeader(response, 'Retry-After', String(seconds));
+    }
+    const status = this.find<LockHttpStatus>(getLockHttpToken(options.service), options.service);
+    return toHttpException(error, resolveLockHttp(options.http, status));
+  }
+
+  private find<T>(token: symbol, registration = 'default'): T {
+    try {
+      return this.moduleRef.get<T>(token, { strict: false });
+    } catch (cause) {
+      const text = `There is no DistributedLockModule of the name "${registration}" in this application: import one.`;
+      throw new LockConfigurationError(text, { cause });
+    }
+  }
+}
+
+/** A client that has gone must not stand in line. Nest itself tears down only handlers that return Observables. */
+function abortWhenClientLeaves(context: ExecutionContext, waiting: AbortController): () => void {
+  if (context.getType() !== 'http') return () => undefined;
+  const response = context.switchToHttp().getResponse<RawResponse & { readonly raw?: RawResponse }>();
+  const raw = response.raw ?? response;
+  const leave = (): void => {
+    if (!raw.writableFinished) waiting.abort(new HttpException('Client Closed Request', 499));
+  };
+  if (raw.closed) leave();
+  raw.once('close', leave);
+  return () => raw.removeListener('close', leave);
+}
+
+interface RawResponse {
+  readonly closed: boolean;
+  readonly writableFinished: boolean;
+  once(event: 'close', listener: () => void): unknown;
+  removeListener(event: 'close', listener: () => void): unknown;
+}

@@ -1,0 +1,67 @@
+import { injectLockService } from '../distributed-lock.tokens.js';
+import { LockConfigurationError, type LockWaitTimeoutError } from '../lock/lock.errors.js';
+import { checkCallOptions } from '../lock/lock-options.js';
+import type { WithLockOptions } from '../lock/lock.js';
+import { resolveLockHttp, type LockHttpOptions } from './lock-http.js';
+
+/** Answers in place of the method when the key is not free within `waitMs`. On a handler `this` is not set. */
+export type BusyFallback = (busy: LockWaitTimeoutError, ...args: never[]) => unknown;
+
+/** Decides from the method's arguments whether this call needs the lock at all. */
+export type LockPredicate = (...args: never[]) => boolean | Promise<boolean>;
+
+/** Options of `@Locked` and `@LockDefaults`; what is not given comes from the module. */
+export interface LockedOptions extends WithLockOptions {
+  /** The registration to use; default: the one without a name. */
+  readonly service?: string;
+  /**
+   * What to do when the key is not free within `waitMs`.
+   *
+   * `'throw'` (default): `LockWaitTimeoutError`, on HTTP 423. `'skip'`: return `undefined` without running; asks once
+   * unless `waitMs` is given; not for HTTP handlers. A function: its result is the method's.
+   * A lock error that the method itself throws is never taken for this.
+   */
+  readonly onBusy?: 'throw' | 'skip' | BusyFallback;
+  /** Called before anything is acquired; `false` runs the method without the lock. */
+  readonly when?: LockPredicate;
+  /**
+   * For methods that return an Observable and are called by other code: the call returns one that acquires on
+   * subscription and releases on its end or teardown. Handlers need no flag.
+   */
+  readonly stream?: boolean;
+  /** Statuses for HTTP handlers, over those of the module. */
+  readonly http?: LockHttpOptions;
+}
+
+const LOCK_DEFAULTS = Symbol.for('nestjs-distributed-lock/defaults');
+
+/** Options for all `@Locked` methods of a class; those of `@Locked` itself come first. It does not lock anything. */
+export function LockDefaults(options: LockedOptions): ClassDecorator {
+  checkLockedOptions(options);
+  return (target) => {
+    Reflect.defineMetadata(LOCK_DEFAULTS, options, target);
+    if (options.service !== undefined) injectLockService(target.prototype as object, options.service);
+  };
+}
+
+export function lockDefaultsOf(cls: object): LockedOptions {
+  return (Reflect.getMetadata(LOCK_DEFAULTS, cls) as LockedOptions | undefined) ?? {};
+}
+
+/** @throws LockConfigurationError */
+export function checkLockedOptions(options: LockedOptions): void {
+  const { onBusy = 'throw', onLost = 'throw', when, http } = options;
+  checkCallOptions(options);
+  resolveLockHttp(http);
+  if (typeof onBusy !== 'function' && onBusy !== 'throw' && onBusy !== 'skip') {
+    throw new LockConfigurationError(
+      `onBusy must be 'throw', 'skip' or a function; it is ${String(onBusy)}.`,
+    );
+  }
+  if (onLost !== 'throw' && onLost !== 'ignore') {
+    throw new LockConfigurationError(`onLost must be 'throw' or 'ignore'; it is ${String(onLost)}.`);
+  }
+  if (when !== undefined && typeof when !== 'function') {
+    throw new LockConfigurationError('when must be a function of the arguments of the method.');
+  }
+}

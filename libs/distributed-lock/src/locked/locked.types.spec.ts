@@ -1,0 +1,107 @@
+import { describe, expect, it } from '@jest/globals';
+import { Observable } from 'rxjs';
+import { Locked } from './locked.decorator.js';
+import { lockKey } from './key-value.js';
+
+interface Cart {
+  readonly meta: { readonly n: number; readonly o: object };
+  readonly items: readonly { readonly sku: string; readonly n?: number }[];
+}
+
+/** The compiler checks this file; what must not compile is in functions that nobody calls, as some of it throws. */
+describe('the types of @Locked', () => {
+  it('accept positions, properties and lists that the method has, and names unchecked', () => {
+    class Fine {
+      @Locked('a:<0>')
+      async argument(id: string): Promise<string> {
+        return id;
+      }
+      @Locked(['a:<0|trim>', 'b:<1.meta.n>', 'c:<1.items[].sku>'])
+      async deep(_id: string, _cart: Cart): Promise<void> {}
+      @Locked('a:<0[]>')
+      async list(_ids: readonly string[]): Promise<void> {}
+      @Locked('a:<id>:<params.x>')
+      async name(_id: string): Promise<void> {}
+      @Locked('a:<0>')
+      async generic<T extends string>(id: T): Promise<T> {
+        return id;
+      }
+      @Locked((id: string) => lockKey`a:${id}`)
+      async byFunction(_id: string, _other: number): Promise<void> {}
+      @Locked((id) => String(id))
+      async unannotated(_id: string): Promise<void> {}
+      @Locked('a', { onBusy: 'skip' })
+      async maybe(): Promise<string | undefined> {
+        return 'ran';
+      }
+      @Locked('a', { when: (id: string) => id !== '', onBusy: (busy, id: string) => busy.code + id })
+      async options(_id: string, _n: number): Promise<string> {
+        return '';
+      }
+      @Locked('a', { stream: true })
+      stream(): Observable<number> {
+        return new Observable();
+      }
+    }
+    expect(new Fine()).toBeInstanceOf(Fine);
+  });
+
+  it('refuse what the method does not have, or what is not always there', () => {
+    const refused = () =>
+      class {
+        // @ts-expect-error there is no third argument
+        @Locked('a:<2>')
+        async position(_id: string): Promise<void> {}
+        // @ts-expect-error an optional argument may be missing
+        @Locked('a:<0>')
+        async optional(_id?: string): Promise<void> {}
+        // @ts-expect-error no such property
+        @Locked('a:<0.meta.x>')
+        async property(_cart: Cart): Promise<void> {}
+        // @ts-expect-error an object makes no key
+        @Locked('a:<0.meta.o>')
+        async object(_cart: Cart): Promise<void> {}
+        // @ts-expect-error the elements may be without n
+        @Locked(['a', 'b:<0.items[].n>'])
+        async element(_cart: Cart): Promise<void> {}
+        // @ts-expect-error the bracket is not closed
+        @Locked('a:<0')
+        async unclosed(_id: string): Promise<void> {}
+      };
+    expect(refused).toBeInstanceOf(Function);
+  });
+
+  it('refuse methods that cannot wait, functions and options that do not fit', () => {
+    const refused = () =>
+      class {
+        // @ts-expect-error a plain value cannot wait for a lock
+        @Locked('a')
+        sync(): string {
+          return '';
+        }
+        // @ts-expect-error nor can a generator
+        @Locked('a')
+        async *generator(): AsyncGenerator<number> {
+          yield 1;
+        }
+        // @ts-expect-error the function takes a number, the method a string
+        @Locked((id: number) => `a:${id}`)
+        async otherType(_id: string): Promise<void> {}
+        // @ts-expect-error the function takes more than the method
+        @Locked((a: string, b: string) => a + b)
+        async tooMany(_a: string): Promise<void> {}
+        // @ts-expect-error a skipped call gives undefined
+        @Locked('a', { onBusy: 'skip' })
+        async skip(): Promise<string> {
+          return '';
+        }
+        // @ts-expect-error `when` takes other arguments
+        @Locked('a', { when: (id: number) => id > 0 })
+        async when(_id: string): Promise<void> {}
+        // @ts-expect-error no such option
+        @Locked('a', { waitMs: 0, waitMS: 3 })
+        async option(): Promise<void> {}
+      };
+    expect(refused).toBeInstanceOf(Function);
+  });
+});

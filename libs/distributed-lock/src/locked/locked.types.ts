@@ -1,0 +1,107 @@
+import type { Observable } from 'rxjs';
+import type { Keys } from '../lock/lock.js';
+import type { KeyValue } from './key-value.js';
+import type { LockedOptions } from './locked.options.js';
+
+/** A method that can wait for a lock before it runs: it answers with a Promise or an Observable. */
+export type LockableMethod = (...args: never[]) => Promise<unknown> | Observable<unknown>;
+
+/** The decorator that `@Locked('goods:<0.sku>')` makes: positions are checked against the method it stands on. */
+export type TemplateDecorator<S extends string | readonly string[], O extends LockedOptions> = <
+  M extends LockableMethod,
+>(
+  target: object,
+  name: string | symbol,
+  descriptor: TypedPropertyDescriptor<M> & CheckTemplates<S, M> & CheckOptions<O, M>,
+) => void;
+
+/** The decorator that `@Locked((id: string) => …)` makes: the method's arguments must fit the function's. */
+export type FunctionDecorator<A extends unknown[], O extends LockedOptions> = <M extends LockableMethod>(
+  target: object,
+  name: string | symbol,
+  descriptor: TypedPropertyDescriptor<M> &
+    CheckArguments<A, M, 'key function', 'takes other arguments than the method'> &
+    CheckOptions<O, M>,
+) => void;
+
+/** Requires nothing. */
+type Fine = unknown;
+/** Requires a property that no descriptor has: its name and type are what the compiler then prints. */
+type Mistake<Where extends string, What extends string> = { readonly [K in Where as `'${K}'`]: What };
+
+type CheckArguments<
+  A extends unknown[],
+  M extends LockableMethod,
+  Where extends string,
+  What extends string,
+> = Parameters<M> extends readonly [...A, ...unknown[]] ? Fine : Mistake<Where, What>;
+
+type CheckTemplates<S extends string | readonly string[], M extends LockableMethod> = [
+  S extends string
+    ? WrongPart<S, M>
+    : S extends readonly string[]
+      ? { [I in keyof S]: WrongPart<S[I] & string, M> }[number]
+      : never,
+] extends [infer Wrong extends string]
+  ? [Wrong] extends [never]
+    ? Fine
+    : Mistake<'key template', Wrong>
+  : Fine;
+
+/** The first part of a template that is wrong, with the reason; `never` for a right one, or one that is not a literal. */
+type WrongPart<S extends string, M extends LockableMethod> = S extends `${string}<${infer Tail}`
+  ? Tail extends `${infer Path}>${infer Rest}`
+    ? WrongPath<Path extends `${infer P}|${string}` ? P : Path, M> | WrongPart<Rest, M>
+    : `"${S}" has an unclosed "<"`
+  : never;
+
+/** Only positions are known to the compiler: names are checked at boot. */
+type WrongPath<Path extends string, M extends LockableMethod> =
+  HeadOf<Path> extends `${number}` ? Check<Path, AtPath<Parameters<M>, Path>> : never;
+
+type HeadOf<Path extends string> = Path extends `${infer Head}.${string}`
+  ? HeadOf<Head>
+  : Path extends `${infer List}[]`
+    ? List
+    : Path;
+
+type Check<Path extends string, V> = 0 extends 1 & V
+  ? never
+  : [V] extends [never]
+    ? `"<${Path}>": the method has no such argument or property`
+    : [V] extends [KeyValue]
+      ? never
+      : `"<${Path}>": a key needs a string, number, bigint or boolean that is always there`;
+
+type At<T, Key extends string> = 0 extends 1 & T ? T : Key extends keyof T ? T[Key] : never;
+
+type ElementOf<T> = 0 extends 1 & T ? T : T extends readonly (infer E)[] ? E : never;
+
+type AtPath<T, Path extends string> = Path extends `${infer Head}.${infer Rest}`
+  ? AtPath<AtStep<T, Head>, Rest>
+  : AtStep<T, Path>;
+
+type AtStep<T, Step extends string> = Step extends `${infer List}[]` ? ElementOf<At<T, List>> : At<T, Step>;
+
+type CheckOptions<O extends LockedOptions, M extends LockableMethod> = CheckKnown<O> &
+  CheckSkip<O, M> &
+  CheckWhen<O, M>;
+
+/** A generic parameter lets unknown properties through. */
+type CheckKnown<O> = [Exclude<keyof O, keyof LockedOptions>] extends [never]
+  ? Fine
+  : Mistake<'options', `there is no option "${Exclude<keyof O, keyof LockedOptions> & string}"`>;
+
+type CheckSkip<O extends LockedOptions, M extends LockableMethod> = O extends { readonly onBusy: 'skip' }
+  ? undefined extends Awaited<ReturnType<M>>
+    ? Fine
+    : Mistake<'onBusy', 'a skipped call gives undefined, which the method does not'>
+  : Fine;
+
+type CheckWhen<O extends LockedOptions, M extends LockableMethod> = O extends {
+  readonly when: (...args: infer A extends unknown[]) => unknown;
+}
+  ? CheckArguments<A, M, 'when', 'takes other arguments than the method'>
+  : Fine;
+
+export type KeyFunction<A extends unknown[]> = (...args: A) => Keys;

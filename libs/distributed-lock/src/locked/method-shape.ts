@@ -1,0 +1,26 @@
+import { nameOf, type AnyClass, type AnyFunction, type LockedSite } from './locked-site.js';
+import { handlerKind, handlerParameters, type HandlerKind, type HandlerParameter } from './nest-metadata.js';
+import type { Parameter } from './parameter-names.js';
+
+/** What a locked method of one concrete class looks like from outside. */
+export interface MethodShape {
+  /** `GoodsController.purchase`, for messages. */
+  readonly where: string;
+  /** `undefined` for a method that only other code calls. */
+  readonly kind: HandlerKind | undefined;
+  /** What Nest fills in; empty for a method that is no handler. */
+  readonly decorated: readonly HandlerParameter[];
+  /** What its source text says; `undefined` when another decorator has replaced the method before. */
+  readonly written: readonly Parameter[] | undefined;
+}
+
+export function shapeOf(cls: AnyClass, site: LockedSite): MethodShape {
+  const fn = (cls.prototype as Readonly<Record<string | symbol, AnyFunction>> | undefined)?.[site.method];
+  const kind = fn && handlerKind(cls, site.method, fn);
+  return {
+    where: nameOf(cls, site),
+    kind,
+    decorated: kind ? handlerParameters(cls, site.method) : [],
+    written: site.parameters,
+  };
+}

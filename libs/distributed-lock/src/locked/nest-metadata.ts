@@ -1,0 +1,55 @@
+import type { AnyClass, AnyFunction } from './locked-site.js';
+
+/** Metadata keys of Nest that are the same in all versions we support, and that it does not export from its root. */
+export const INTERCEPTORS = '__interceptors__';
+export const PIPES = '__pipes__';
+const ROUTE_ARGUMENTS = '__routeArguments__';
+const CUSTOM_ARGUMENT = '__customRouteArgs__';
+const PARAMETER_TYPES = 'design:paramtypes';
+
+/** Left on the function by `@Get()` and its like, `@MessagePattern()` and `@SubscribeMessage()`. */
+const HTTP_MARK = 'path';
+const MESSAGE_MARKS = ['microservices:handler_type', 'microservices:pattern', 'websockets:message_mapping'];
+
+export type HandlerKind = 'http' | 'message' | 'other';
+
+/** One decorated parameter of a handler, as Nest keeps it. */
+export interface HandlerParameter {
+  readonly index: number;
+  /** Nest's number of the source, such as 3 for the body; `undefined` for a custom decorator. */
+  readonly type: number | undefined;
+  /** What was given to its decorator: `id` of `@Param('id')`. */
+  readonly data: unknown;
+  readonly pipes: readonly unknown[];
+  readonly factory: ((data: unknown, context: unknown) => unknown) | undefined;
+  readonly schema: unknown;
+  readonly metatype: unknown;
+}
+
+/** The decorated parameters of a method of this very class: a subclass may override them. By index. */
+export function handlerParameters(cls: AnyClass, method: string | symbol): readonly HandlerParameter[] {
+  const entries = (Reflect.getMetadata(ROUTE_ARGUMENTS, cls, method) ?? {}) as Record<
+    string,
+    HandlerParameter
+  >;
+  const types = (Reflect.getMetadata(PARAMETER_TYPES, cls.prototype as object, method) ??
+    []) as readonly unknown[];
+  return Object.entries(entries)
+    .map(([key, { index, data, pipes, factory, schema }]) => {
+      const type = key.includes(CUSTOM_ARGUMENT) ? undefined : Number.parseInt(key, 10);
+      return { index, type, data, pipes: pipes ?? [], factory, schema, metatype: types[index] };
+    })
+    .sort((a, b) => a.index - b.index);
+}
+
+/** How Nest calls this method, or `undefined` for one that only other code calls. */
+export function handlerKind(
+  cls: AnyClass,
+  method: string | symbol,
+  fn: AnyFunction,
+): HandlerKind | undefined {
+  if (Reflect.hasMetadata(HTTP_MARK, fn)) return 'http';
+  if (MESSAGE_MARKS.some((mark) => Reflect.hasMetadata(mark, fn))) return 'message';
+  const isOther = Reflect.getMetadataKeys(fn).some((key) => String(key).startsWith('graphql:'));
+  return isOther || handlerParameters(cls, method).length > 0 ? 'other' : undefined;
+}

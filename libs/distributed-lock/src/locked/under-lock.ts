@@ -1,0 +1,152 @@
+import { Observable, Subscription, type Observer, type Subscriber, type TeardownLogic } from 'rxjs';
+import { isLockError } from '../lock/lock.errors.js';
+import type { Lock } from '../lock/lock.js';
+
+/** The lock, nothing where none is needed, or what to answer in place of the work. */
+export type Admission = { readonly lock?: Lock } | { readonly answer: unknown };
+
+/** Asks on subscription and leaves the line on teardown; then `run` takes over the subscriber. */
+export function whenAdmitted<T>(
+  admit: (waiting: AbortController) => Promise<Admission>,
+  run: (lock: Lock | undefined, out: Subscriber<T>) => TeardownLogic,
+): Observable<T> {
+  return new Observable<T>((out) => {
+    const waiting = new AbortController();
+    const teardown = new Subscription(() => waiting.abort());
+    const start = (admission: Admission): void => {
+      if ('answer' in admission) {
+        out.next(admission.answer as T);
+        out.complete();
+      } else if (out.closed) {
+        // Granted in the moment of leaving: nobody else would give it back.
+        void admission.lock?.release();
+      } else {
+        teardown.add(run(admission.lock, out));
+      }
+    };
+    admit(waiting)
+      .then(start)
+      .catch((error: unknown) => out.error(error));
+    return teardown;
+  });
+}
+
+/** What runs under a lock, as far as its end cannot be told from its Observable alone. */
+export interface LockedWork<T> {
+  /** Called once, inside the context of the lock. */
+  subscribe(observer: Observer<T>): Subscription;
+  /** True while something runs that unsubscribing does not stop. */
+  isRunning(): boolean;
+  /** Nothing may start under the lock any more. */
+  close(): void;
+}
+
+export interface UnderLockOptions {
+  readonly onLost: 'throw' | 'ignore';
+  /** What subscribers are told of a loss. */
+  readonly lossFor: (error: unknown) => unknown;
+}
+
+/**
+ * Runs work under a lock that is held already and gives the lock back when the work has ended: its Observable has ended
+ * *and* nothing of it runs any more.
+ *
+ * Unsubscribing stops a stream; anything else runs on under the lock until it has ended by itself. A loss is passed on
+ * at once unless `onLost` is `'ignore'`; an error of the work that comes first wins.
+ */
+export class UnderLock<T> {
+  private readonly inner = new Subscription();
+  private readonly held: T[] = [];
+  private isStream = false;
+  private hasLeft = false;
+  private hasEnded = false;
+  private work: LockedWork<T> | undefined;
+
+  constructor(
+    private readonly out: Subscriber<T>,
+    private readonly lock: Lock,
+    private readonly options: UnderLockOptions,
+  ) {}
+
+  start(work: LockedWork<T>): void {
+    this.work = work;
+    if (this.options.onLost === 'throw') {
+      const lose = (): void => this.lose();
+      this.lock.signal.addEventListener('abort', lose, { once: true });
+      this.inner.add(() => this.lock.signal.removeEventListener('abort', lose));
+    }
+    const error = (cause: unknown): void => this.end(() => this.out.error(cause));
+    const subscribe = (): void => {
+      const next = (value: T): void => this.next(value);
+      this.inner.add(
+        work.subscribe({ next, error, complete: () => this.end((loss) => this.complete(loss)) }),
+      );
+    };
+    this.lock.run(subscribe).catch(error);
+  }
+
+  /** The result has turned out to be a stream: from now on unsubscribing ends it. */
+  streams(): void {
+    this.isStream = true;
+    if (this.hasLeft) this.stop();
+  }
+
+  /** The subscriber has left. */
+  leave(): void {
+    this.hasLeft = true;
+    if (this.isStream) this.stop();
+  }
+
+  releaseIfDone(): void {
+    if (this.hasEnded && !this.work?.isRunning()) void this.lock.release();
+  }
+
+  /**
+   * A value waits for an end in the same turn, so that the release is on its way before the client can ask again.
+   * It waits no longer than that: nobody knows when a stream ends.
+   */
+  private next(value: T): void {
+    if (this.isStream) this.out.next(value);
+    else if (this.held.push(value) === 1) queueMicrotask(() => this.flush());
+  }
+
+  private flush(): void {
+    for (const value of this.held.splice(0)) this.out.next(value);
+  }
+
+  private complete(loss: unknown): void {
+    if (loss) return this.out.error(this.options.lossFor(loss));
+    this.flush();
+    this.out.complete();
+  }
+
+  private end(settle: (loss: unknown) => void): void {
+    if (this.hasEnded) return;
+    this.hasEnded = true;
+    this.work?.close();
+    const loss = this.options.onLost === 'throw' ? lossOf(this.lock) : undefined;
+    this.releaseIfDone();
+    settle(loss);
+    this.inner.unsubscribe();
+  }
+
+  private stop(): void {
+    this.inner.unsubscribe();
+    this.end(() => undefined);
+  }
+
+  private lose(): void {
+    this.work?.close();
+    this.out.error(this.options.lossFor(this.lock.signal.reason));
+  }
+}
+
+/** Also finds a loss that nobody has noticed yet, as after a stall of the event loop. */
+function lossOf(lock: Lock): unknown {
+  try {
+    lock.assertHeld();
+  } catch (error) {
+    if (isLockError(error) && error.code === 'LOCK_LOST') return error;
+  }
+  return undefined;
+}
