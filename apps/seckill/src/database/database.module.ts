@@ -1,0 +1,31 @@
+import { Module, type DynamicModule, type OnApplicationShutdown } from '@nestjs/common';
+import { Database } from './database.js';
+import { EmbeddedDatabase } from './embedded.database.js';
+import { PostgresDatabase } from './postgres.database.js';
+import { createSchema } from './schema.js';
+
+@Module({})
+export class DatabaseModule implements OnApplicationShutdown {
+  constructor(private readonly database: Database) {}
+
+  static register(url: string | undefined): DynamicModule {
+    const provider = { provide: Database, useFactory: () => openDatabase(url) };
+    return { module: DatabaseModule, global: true, providers: [provider], exports: [Database] };
+  }
+
+  /** The last step of a shutdown: requests that were running have ended by now. */
+  async onApplicationShutdown(): Promise<void> {
+    await this.database.close();
+  }
+}
+
+async function openDatabase(url: string | undefined): Promise<Database> {
+  const database = url === undefined ? new EmbeddedDatabase() : new PostgresDatabase(url);
+  try {
+    await createSchema(database);
+    return database;
+  } catch (error) {
+    await database.close();
+    throw error;
+  }
+}

@@ -1,0 +1,51 @@
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { spawnGuarded } from '#processes';
+
+/** One process of the app. */
+export interface Instance {
+  readonly url: string;
+  readonly pid: number;
+  signal(signal: 'SIGKILL' | 'SIGSTOP' | 'SIGCONT'): void;
+  /** Resolves when it has ended. */
+  readonly exited: Promise<unknown>;
+  /** Lets it close itself. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Starts `node <program>` on a free port; resolves when it listens.
+ *
+ * @throws Error with its output when it ends before
+ */
+export async function startInstance(program: string, env: Record<string, string>): Promise<Instance> {
+  const { child, exited } = spawnGuarded(process.execPath, [program], {
+    env: { ...process.env, PORT: '0', ...env },
+    stdio: 'pipe',
+  });
+  let output = '';
+  for (const stream of [child.stdout!, child.stderr!]) {
+    stream.setEncoding('utf8').on('data', (text: string) => (output = (output + text).slice(-4096)));
+  }
+  const url = await Promise.race([addressIn(child.stdout!), exited.then(() => undefined)]);
+  if (url === undefined) throw new Error(`${program} ended before it listened:\n${output}`);
+  return {
+    url,
+    pid: child.pid!,
+    signal: (signal) => child.kill(signal),
+    exited,
+    async stop() {
+      child.kill('SIGTERM');
+      await exited;
+    },
+  };
+}
+
+async function addressIn(stdout: NodeJS.ReadableStream): Promise<string> {
+  const lines = createInterface({ input: stdout });
+  for (;;) {
+    const [line] = (await once(lines, 'line')) as [string];
+    const url = /listens on (\S+)/.exec(line)?.[1];
+    if (url !== undefined) return url;
+  }
+}

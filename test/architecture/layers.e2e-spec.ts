@@ -1,0 +1,70 @@
+import { readFileSync, readdirSync } from 'node:fs';
+import { join, posix } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from '@jest/globals';
+
+const SRC = fileURLToPath(new URL('../../libs/distributed-lock/src', import.meta.url));
+
+const files = readdirSync(SRC, { recursive: true, encoding: 'utf8' })
+  .map((file) => file.replaceAll('\\', '/'))
+  .filter((file) => file.endsWith('.ts') && !file.endsWith('.spec.ts'));
+
+/** What a file imports: paths from `src` without their ending, or the names of packages. */
+function importsOf(file: string, text = readFileSync(join(SRC, file), 'utf8')): string[] {
+  const specifiers = [...text.matchAll(/(?:\bfrom\s+|\bimport\s*\(?\s*|\brequire\s*\(\s*)'([^']+)'/g)];
+  return specifiers.map(([, name = '']) =>
+    name.startsWith('.') ? posix.join(posix.dirname(file), name).replace(/\.js$/, '') : name,
+  );
+}
+
+/** The port of stores, and the rules of time that the core shares with them. */
+const STORE_PORT = 'lock/(lock-store|lock\\.errors|clock|look|pauses|validity)';
+
+/** By folder, first match decides: all that its files may import. */
+const LAYERS: readonly (readonly [folder: string, mayImport: string])[] = [
+  ['lock/', 'lock/.*|rxjs|node:.*'],
+  ['stores/memory/', `stores/memory/.*|${STORE_PORT}|rxjs|node:.*`],
+  ['stores/redis/', `stores/redis/.*|${STORE_PORT}|rxjs|node:.*|ioredis`],
+  ['testing/', `testing/.*|${STORE_PORT}|rxjs|node:.*`],
+  ['locked/', 'locked/.*|lock/.*|distributed-lock\\..*|rxjs(/operators)?|node:.*|@nestjs/.*'],
+  ['', '.*/.*|distributed-lock\\..*|rxjs|node:.*|reflect-metadata'],
+];
+
+function violationsOf(file: string, imports: readonly string[]): string[] {
+  const [, mayImport] = LAYERS.find(([folder]) => file.startsWith(folder))!;
+  const allowed = new RegExp(`^(${mayImport})$`);
+  return imports.filter((name) => !allowed.test(name)).map((name) => `${file} imports ${name}`);
+}
+
+describe('the layers of the library', () => {
+  it('point one way: locked → lock ← stores, testing knows the port only, Redis’ client stays in its store', () => {
+    expect(files.flatMap((file) => violationsOf(file, importsOf(file)))).toEqual([]);
+  });
+
+  it('load Nest, rxjs and the platform from the main entry point, and no driver', () => {
+    const reached = new Set<string>();
+    const follow = (file: string): void => {
+      if (reached.has(file)) return;
+      reached.add(file);
+      if (files.includes(`${file}.ts`)) importsOf(`${file}.ts`).forEach(follow);
+    };
+    follow('index');
+    const packages = [...reached].filter(
+      (name) => !files.includes(`${name}.ts`) && !name.startsWith('node:'),
+    );
+    expect(
+      packages.filter((name) => !/^(@nestjs\/(common|core)(\/.*)?|rxjs(\/.*)?|reflect-metadata)$/.test(name)),
+    ).toEqual([]);
+    expect(packages).toContain('@nestjs/common');
+  });
+
+  it('would be seen to be broken', () => {
+    const text = "import { a } from '../stores/redis/redis.keys.js';\nconst b = await import('ioredis');";
+    expect(violationsOf('lock/bad.ts', importsOf('lock/bad.ts', text))).toEqual([
+      'lock/bad.ts imports stores/redis/redis.keys',
+      'lock/bad.ts imports ioredis',
+    ]);
+    expect(violationsOf('stores/redis/bad.ts', ['lock/lock.service'])).toHaveLength(1);
+    expect(violationsOf('locked/bad.ts', ['stores/memory/memory.store'])).toHaveLength(1);
+  });
+});

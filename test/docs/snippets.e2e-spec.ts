@@ -1,0 +1,86 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from '@jest/globals';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const FOLDER = join(ROOT, `node_modules/.cache/doc-snippets-${process.pid}`);
+
+/** What a block marked "fragment" may use without saying where it comes from. */
+const PRELUDE = [
+  "import { Body, Controller, Get, Injectable, Module, Param, ParseIntPipe, Post } from '@nestjs/common';",
+  "import { CurrentLock, DistributedLockModule, LockService, LockSignal, Locked, lockKey, memoryStore } from 'nestjs-distributed-lock';",
+  "import type { Lock } from 'nestjs-distributed-lock';",
+  "import { redisStore } from 'nestjs-distributed-lock/redis';",
+  'declare const locks: LockService;',
+].join(' ');
+
+interface Snippet {
+  readonly name: string;
+  readonly code: string;
+}
+
+const pages = ['README.md', 'CONTRIBUTING.md', 'libs/distributed-lock/README.md']
+  .concat(
+    readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' }).map((page) => `docs/${page}`),
+  )
+  .filter((page) => page.endsWith('.md'));
+
+/** Each block in a file of its own, on the lines that it has in its page, so that errors name those. */
+function snippetsOf(page: string): Snippet[] {
+  const text = readFileSync(join(ROOT, page), 'utf8');
+  return [...text.matchAll(/^```ts( fragment)?\n([^]*?)^```$/gm)].map((block, index) => {
+    const line = text.slice(0, block.index).split('\n').length;
+    const [, fragment, code = ''] = block;
+    const head = fragment ? PRELUDE : '';
+    return {
+      name: `${page.replaceAll('/', '_')}.${index}.ts`,
+      code: `${head}${'\n'.repeat(line)}${code}\nexport {};\n`,
+    };
+  });
+}
+
+function compile(snippets: readonly Snippet[]): string {
+  rmSync(FOLDER, { recursive: true, force: true });
+  mkdirSync(FOLDER, { recursive: true });
+  try {
+    writeFileSync(join(FOLDER, 'package.json'), '{ "type": "module" }');
+    const files = snippets.map(({ name }) => name);
+    const config = {
+      extends: '../../../tsconfig.json',
+      compilerOptions: { rootDir: '../../..' },
+      files,
+      include: [],
+    };
+    writeFileSync(join(FOLDER, 'tsconfig.json'), JSON.stringify(config));
+    for (const { name, code } of snippets) writeFileSync(join(FOLDER, name), code);
+    const tsc = join(ROOT, 'node_modules/@typescript/native/bin/tsc');
+    return spawnSync(process.execPath, [tsc, '-p', FOLDER], { encoding: 'utf8' }).stdout;
+  } finally {
+    rmSync(FOLDER, { recursive: true, force: true });
+  }
+}
+
+describe('the documentation', () => {
+  it('shows only TypeScript that compiles', () => {
+    const snippets = pages.flatMap(snippetsOf);
+    expect(snippets.length).toBeGreaterThan(2);
+    expect(compile(snippets)).toBe('');
+  }, 60_000);
+
+  it('would be caught if it did not', () => {
+    expect(
+      compile([{ name: 'wrong.ts', code: "import { nosuch } from 'nestjs-distributed-lock';" }]),
+    ).toContain('nosuch');
+  }, 60_000);
+
+  it('links only to files that exist', () => {
+    const broken = pages.flatMap((page) =>
+      [...readFileSync(join(ROOT, page), 'utf8').matchAll(/\]\((?!https?:|#)([^)#\s]+)/g)]
+        .filter(([, target]) => !existsSync(join(ROOT, page, '..', target!)))
+        .map(([, target]) => `${page} → ${target}`),
+    );
+    expect(broken).toEqual([]);
+  });
+});

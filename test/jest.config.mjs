@@ -1,0 +1,51 @@
+import { fileURLToPath } from 'node:url';
+
+const swc = {
+  swcrc: false,
+  jsc: {
+    target: 'es2022',
+    parser: { syntax: 'typescript', decorators: true },
+    transform: { legacyDecorator: true, decoratorMetadata: true, useDefineForClassFields: true },
+    keepClassNames: true,
+  },
+  module: { type: 'es6' },
+  sourceMaps: 'inline',
+};
+
+// Absolute: a relative rootDir inside "projects" would be resolved against the outer rootDir once more.
+const rootDir = fileURLToPath(new URL('..', import.meta.url));
+const src = '<rootDir>/libs/distributed-lock/src';
+
+/** @type {import('jest').Config} */
+const common = {
+  rootDir,
+  testEnvironment: 'node',
+  extensionsToTreatAsEsm: ['.ts'],
+  moduleFileExtensions: ['ts', 'mjs', 'js', 'json', 'node'],
+  transform: { '^.+\\.ts$': ['@swc/jest', swc] },
+  moduleNameMapper: {
+    '^nestjs-distributed-lock$': `${src}/index.ts`,
+    '^nestjs-distributed-lock/redis$': `${src}/stores/redis/index.ts`,
+    '^nestjs-distributed-lock/testing$': `${src}/testing/index.ts`,
+    '^(\\.{1,2}/.*)\\.js$': '$1',
+  },
+  // The slash after "dist" matters: without it the pattern also swallows "distributed-lock".
+  modulePathIgnorePatterns: ['<rootDir>/dist/', '<rootDir>/libs/[^/]+/dist/'],
+  globalSetup: '<rootDir>/test/support/global-setup.mjs',
+  globalTeardown: '<rootDir>/test/support/global-teardown.mjs',
+  clearMocks: true,
+};
+
+/** @type {import('jest').Config} */
+export default {
+  rootDir,
+  projects: [
+    { ...common, displayName: 'unit', testMatch: ['<rootDir>/{libs,apps}/**/*.spec.ts'] },
+    { ...common, displayName: 'e2e', testMatch: ['<rootDir>/test/**/*.e2e-spec.ts'] },
+  ],
+  maxWorkers: '100%',
+  workerIdleMemoryLimit: '512MB',
+  coverageProvider: 'v8',
+  coverageDirectory: 'coverage',
+  collectCoverageFrom: ['{libs,apps}/*/src/**/*.ts', '!**/*.spec.ts', '!**/index.ts', '!**/main.ts'],
+};

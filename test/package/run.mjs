@@ -1,0 +1,97 @@
+// Packs the library as npm would publish it, installs it into fresh apps, builds and runs them.
+// Prints one line per app; exits with 1 when one of them fails.
+import { execFileSync } from 'node:child_process';
+import { cpSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { spawnGuarded } from '#processes';
+import { startRedisServer } from '#redis-server';
+
+const APPS = ['nest-12-esm', 'nest-11-commonjs'];
+const START_MS = 30_000;
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const folder = mkdtempSync(join(tmpdir(), 'package-test-'));
+const redis = await startRedisServer();
+try {
+  const tarball = pack();
+  for (const name of APPS) await tryApp(name, tarball);
+} finally {
+  await redis.stop();
+  rmSync(folder, { recursive: true, force: true });
+}
+
+function pack() {
+  const args = ['pack', '--json', '--pack-destination', folder, '-w', 'nestjs-distributed-lock'];
+  const [{ filename, files }] = JSON.parse(run('npm', args, root).replace(/^[^[]*/, ''));
+  const strangers = files
+    .map(({ path }) => path)
+    .filter((path) => /\.spec\.|^src\/|\.tsbuildinfo$/.test(path));
+  if (strangers.length > 0) throw new Error(`The package ships ${strangers.join(', ')}.`);
+  return join(folder, filename);
+}
+
+async function tryApp(name, tarball) {
+  const app = join(folder, name);
+  try {
+    cpSync(fileURLToPath(new URL(name, import.meta.url)), app, { recursive: true });
+    run('npm', ['install', '--no-audit', '--no-fund', '--prefer-offline', tarball], app);
+    run('npm', ['run', '--silent', 'build'], app);
+    await checkAnswers(app);
+    console.log(`ok ${name}`);
+  } catch (error) {
+    console.error(`not ok ${name}: ${error.stdout ?? ''}${error.stderr ?? ''}${error.message}`);
+    process.exitCode = 1;
+  }
+}
+
+/** Of three that ask at once for one item, one gets it; a fourth gets it afterwards, with a larger token. */
+async function checkAnswers(app) {
+  const { child, exited } = spawnGuarded(process.execPath, [join(app, 'dist/main.js')], {
+    env: { ...process.env, REDIS_URL: redis.url },
+    stdio: 'pipe',
+  });
+  try {
+    const url = `${await addressOf(child)}/goods/42/purchase`;
+    const ask = async () => {
+      const answer = await fetch(url, { method: 'POST' });
+      return { status: answer.status, body: await answer.json() };
+    };
+    const answers = await Promise.all([ask(), ask(), ask()]);
+    const later = await ask();
+    const statuses = answers.map(({ status }) => String(status)).sort();
+    const first = answers.find(({ status }) => status === 201);
+    if (statuses.join() !== '201,423,423' || later.status !== 201 || !(later.body.token > first.body.token)) {
+      throw new Error(`answers: ${JSON.stringify([...answers, later])}`);
+    }
+    child.kill('SIGTERM');
+    const { code, signal } = await exited;
+    if (code !== 0 && signal !== 'SIGTERM') throw new Error(`it ended with ${code ?? signal}`);
+  } finally {
+    child.kill('SIGKILL');
+    await exited;
+  }
+}
+
+function addressOf(child) {
+  return new Promise((resolve, reject) => {
+    let output = '';
+    const give = (reason) => reject(new Error(`The app ${reason}:\n${output}`));
+    const timer = setTimeout(give, START_MS, 'did not start in time');
+    child.once('exit', () => give('ended before it listened'));
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.setEncoding('utf8').on('data', (text) => {
+        output += text;
+        const url = /listens on (\S+)\n/.exec(output)?.[1];
+        if (!url) return;
+        clearTimeout(timer);
+        resolve(url);
+      });
+    }
+  });
+}
+
+function run(command, args, cwd) {
+  return execFileSync(command, args, { cwd, encoding: 'utf8', stdio: 'pipe', maxBuffer: 64 * 2 ** 20 });
+}

@@ -1,0 +1,52 @@
+import { LockService, type LockEvent, type LockServiceOptions } from 'nestjs-distributed-lock';
+import { redisStore, type RedisStoreOptions, type RedisTarget } from 'nestjs-distributed-lock/redis';
+
+type Options = Omit<Partial<LockServiceOptions>, 'store'> & RedisStoreOptions;
+
+const opened: LockService[] = [];
+
+/** A service of its own on Redis, as another process would have it; without a grace, so that it closes at once. */
+export function openService(
+  target: RedisTarget,
+  { commandTimeoutMs, ...options }: Options = {},
+): LockService {
+  const store = redisStore(target, commandTimeoutMs === undefined ? {} : { commandTimeoutMs });
+  const service = new LockService({ shutdownGraceMs: 0, ...options, store });
+  service.open();
+  opened.push(service);
+  return service;
+}
+
+/** Closes all that were opened since the last time. */
+export async function closeServices(): Promise<void> {
+  await Promise.all(opened.splice(0).map((service) => service.close()));
+}
+
+/** What happens to the locks of `service` from now on. */
+export function eventsOf(service: LockService): LockEvent[] {
+  const events: LockEvent[] = [];
+  service.events$.subscribe((event) => events.push(event));
+  return events;
+}
+
+export async function elapsed(promise: Promise<unknown>): Promise<number> {
+  const startedAt = performance.now();
+  await promise;
+  return performance.now() - startedAt;
+}
+
+/** When the promise settles: what it rejects with, or a complaint that it did not. */
+export function failureOf(promise: Promise<unknown>): Promise<unknown> {
+  return promise.then(
+    (value) => new Error(`It was expected to fail, and gave ${String(value)}.`),
+    (error: unknown) => error,
+  );
+}
+
+/** Resolves by the event alone: whoever asks a signal makes its lock compute whether it is still valid. */
+export function untilAborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}

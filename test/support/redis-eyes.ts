@@ -1,0 +1,54 @@
+import { Redis } from 'ioredis';
+import { until } from './until.js';
+
+/** A plain client that looks at what a server holds, past the library. */
+export class RedisEyes {
+  readonly client: Redis;
+
+  constructor(url: string) {
+    this.client = new Redis(url, { retryStrategy: () => 20, maxRetriesPerRequest: null });
+    this.client.on('error', () => undefined);
+  }
+
+  /** The owner in the lock hash. */
+  async holder(key: string): Promise<string | undefined> {
+    return (await this.client.hkeys(key))[0];
+  }
+
+  line(key: string): Promise<string[]> {
+    return this.client.zrange(`nest_lock_line:{${key}}`, '0', '-1');
+  }
+
+  /** All that is left of a lock apart from its token. */
+  async remains(key: string): Promise<string[]> {
+    const keys = [key, `nest_lock_line:{${key}}`, `nest_lock_info:{${key}}`];
+    const found = await Promise.all(keys.map((name) => this.client.exists(name)));
+    return keys.filter((_, i) => found[i] === 1);
+  }
+
+  async untilInLine(key: string, count: number): Promise<void> {
+    await until(async () => (await this.line(key)).length === count);
+  }
+
+  /** Until the lease of `key` has been set anew, seen by more of it being left than a moment ago. */
+  async untilRenewed(key: string): Promise<void> {
+    let last = Infinity;
+    await until(async () => {
+      const left = await this.client.pttl(key);
+      const isMore = left > last;
+      last = left;
+      return isMore;
+    });
+  }
+
+  /** Until so many clients of the library hear pushes. */
+  async untilListening(count: number): Promise<void> {
+    await until(
+      async () => ((await this.client.pubsub('CHANNELS', 'nest_lock_push:*')) as string[]).length === count,
+    );
+  }
+
+  close(): void {
+    this.client.disconnect();
+  }
+}

@@ -1,0 +1,28 @@
+import { createHash } from 'node:crypto';
+import {
+  acquireScript,
+  endScript,
+  forceScript,
+  inspectScript,
+  renewScript,
+} from '../../libs/distributed-lock/src/stores/redis/redis.scripts.js';
+
+const SCRIPTS = new Map([
+  [acquireScript.sha, 'acquire'],
+  [endScript.sha, 'end'],
+  [renewScript.sha, 'renew'],
+  [forceScript.sha, 'force'],
+  [inspectScript.sha, 'inspect'],
+]);
+
+/** What a command is called here: the script that it runs, marked when it carries the source; otherwise its own name. */
+export function wireName([name = '', script = '']: readonly string[]): string {
+  switch (name.toLowerCase()) {
+    case 'evalsha':
+      return SCRIPTS.get(script) ?? 'unknown script';
+    case 'eval':
+      return `${SCRIPTS.get(createHash('sha1').update(script).digest('hex')) ?? 'unknown script'} in full`;
+    default:
+      return name.toLowerCase();
+  }
+}

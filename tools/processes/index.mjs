@@ -1,0 +1,1 @@
+export { spawnGuarded } from './spawn-guarded.mjs';

@@ -1,0 +1,38 @@
+/** A private server on 127.0.0.1 that ends with this process, however that ends. */
+export interface RedisServer {
+  readonly port: number;
+  /** `redis://127.0.0.1:<port>` */
+  readonly url: string;
+  /** Freezes it: connections stay open, nothing is answered. */
+  pause(): Promise<void>;
+  resume(): Promise<void>;
+  /** Ends it at once, as a crash would. What is in memory is gone. */
+  kill(): Promise<void>;
+  /** Kills it if it runs, and starts it again on the same port. Resolves when it answers. */
+  restart(): Promise<void>;
+  /** Ends it and removes its folder. Repeatable. */
+  stop(): Promise<void>;
+}
+
+export interface RedisServerOptions {
+  /** More arguments for its command line, such as `['--appendonly', 'yes']`. Its folder survives `restart`. */
+  readonly args?: readonly string[];
+}
+
+/** How to run a Redis-compatible server on this machine. */
+export interface RedisCommand {
+  readonly command: string;
+  readonly env: NodeJS.ProcessEnv;
+  /** Run in a container: `command` is Docker's client. */
+  readonly container: boolean;
+}
+
+/**
+ * The first of: `REDIS_SERVER_BIN`; redis-server or valkey-server on the PATH; the distribution's packages, unpacked
+ * below node_modules/.cache without installing them (Debian, Ubuntu); Docker.
+ *
+ * @throws Error that says what to do when there is none
+ */
+export function findRedisServer(): RedisCommand;
+
+export function startRedisServer(options?: RedisServerOptions): Promise<RedisServer>;
