@@ -17,7 +17,9 @@ function compact(source) {
 }
 
 export function embedLua() {
-  const lines = SCRIPTS.map((name) => `export const ${name} = ${JSON.stringify(compact(read(`${name}.lua`)))};\n`);
+  const lines = SCRIPTS.map(
+    (name) => `export const ${name} = ${JSON.stringify(compact(read(`${name}.lua`)))};\n`,
+  );
   return `// Made from lua/*.lua by scripts/embed-lua.mjs (npm run lua); a test compares them. Do not edit.\n\n${lines.join('\n')}`;
 }
 

@@ -8,6 +8,8 @@ import type { AcquireReply, Grant } from './lock-store.js';
 const LONGEST_WAIT_PER_ASK_MS = 60_000;
 /** Tokens reserved for local hand-offs. More would let them run ahead of the store's clock (docs/decisions/0004). */
 const BLOCK = 1000;
+/** Busy, though somebody waits: it joined after the asking, or its time is over and its timer late. Never in a loop. */
+const BUSY_RETRY_MS = 1;
 const RETRY_MS = { least: 50, spread: 50 };
 
 interface Outcome {
@@ -97,8 +99,7 @@ export class Asking {
     this.line.dismissImpatient();
     if (reply.kind === 'queued') this.place = reply.place;
     if (this.line.size === 0) this.outcome.onNobodyLeft();
-    else if (reply.kind === 'queued') this.lookAfter(reply.lookAfterMs);
-    else this.look();
+    else this.lookAfter(reply.kind === 'queued' ? reply.lookAfterMs : BUSY_RETRY_MS);
   }
 
   private onFailure(error: unknown): void {
