@@ -86,10 +86,17 @@ export class Tenure {
     this.asking.stop();
     const lease = (this.lease = new Lease(grant, this.request.leaseMs, this.core.clock));
     this.onWaiting(grant.waiting);
-    const isValid = lease.validForMs > 0;
-    if (!lease.isConfirmed || !isValid) this.renewNow();
-    if (isValid) this.serve();
-    else this.state = 'confirming';
+    if (!lease.isConfirmed) this.renewNow();
+    this.admit(lease);
+  }
+
+  /** Nobody gets a dead lock: an answer that took longer than its lease must be confirmed by a faster one. */
+  private admit(lease: Lease): void {
+    if (lease.validForMs > 0) return this.serve();
+    this.state = 'confirming';
+    if (lease.isConfirmed) this.line.dismissImpatient(this.tooSlow(lease));
+    if (this.line.size === 0) void this.end();
+    else this.renewNow();
   }
 
   /** The same grant, told twice, is good news; another one means that the first was lost in between. */
@@ -102,10 +109,7 @@ export class Tenure {
     lease.onAnswer(validUntil);
     lease.isConfirmed = true;
     if (!this.request.watched) this.core.watchdog.unwatch(this);
-    if (this.state !== 'confirming') return;
-    // An answer that took longer than its lease is worth nothing: nobody gets a dead lock.
-    if (lease.validForMs > 0) this.serve();
-    else this.renewNow();
+    if (this.state === 'confirming') this.admit(lease);
   }
 
   /** Lets the next caller in; without one the lock goes back. */
@@ -220,7 +224,8 @@ export class Tenure {
     const { key, owner, core } = this;
     if (!lease.suspendedBy) core.emit({ type: 'suspended', key, owner, validForMs: lease.validForMs, error });
     lease.onNoAnswer(error);
-    if (this.request.watched || !lease.isConfirmed) core.watchdog.watch(this);
+    // A fixed lease is asked after only until it is certain; nothing renews it once somebody is inside.
+    if (this.request.watched || !lease.isConfirmed || this.state === 'confirming') core.watchdog.watch(this);
     if (this.state === 'held') return this.armExpiry();
     this.line.onStoreError(error);
     this.line.dismissImpatient(error);
@@ -233,6 +238,11 @@ export class Tenure {
     this.lease = undefined;
     this.core.watchdog.unwatch(this);
     this.asking.start();
+  }
+
+  private tooSlow({ leaseMs }: Lease): LockStoreError {
+    const message = `Could not acquire "${this.key}": the store's answer took longer than the lease of ${leaseMs} ms.`;
+    return new LockStoreError(message, this.key, 'unknown');
   }
 
   private renewNow(): void {
