@@ -11,6 +11,8 @@ export type ReleaseOutcome = 'released' | 'lost' | 'unknown';
 export class Hold {
   readonly key: string;
   readonly acquiredAt: number;
+  /** Nobody else gets the key before this, even if it is released sooner. */
+  keepUntil = 0;
   private shares = 1;
   private lostWith: LockLostError | undefined;
   private outcome: Promise<ReleaseOutcome> | undefined;
@@ -48,9 +50,15 @@ export class Hold {
     return this.controller.signal;
   }
 
-  share(): this {
+  share(keepAtLeastMs: number): this {
     this.shares += 1;
+    this.keepFor(keepAtLeastMs);
     return this;
+  }
+
+  /** From the acquisition, or from now for a nested call that asks for more. */
+  keepFor(ms: number): void {
+    if (ms > 0) this.keepUntil = Math.max(this.keepUntil, this.tenure.now + ms);
   }
 
   /** Ends one share; with the last one the tenure passes the lock on. */

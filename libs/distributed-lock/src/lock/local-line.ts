@@ -37,6 +37,7 @@ export class LocalLine {
   join(request: LockRequest): Promise<Hold> {
     if (request.signal?.aborted) return Promise.reject(request.signal.reason as Error);
     if (request.waitMs === 0 && this.tenure) return Promise.reject(this.waitTimeout(request));
+    this.core.emit({ type: 'asked', key: this.key });
     return new Promise((resolve, reject) => {
       this.waiters.push(new Waiter(request, this.core.clock, { resolve, reject }, this));
       if (!this.tenure) this.startTenure();

@@ -43,9 +43,16 @@ export function resolveLockOptions(options: LockServiceOptions): ResolvedLockOpt
   return { store, keyPrefix, waitMs, watchdogTimeoutMs, shutdownGraceMs, defaults, clock };
 }
 
-export function checkCallOptions({ waitMs, leaseMs }: CallOptions): void {
+export function checkCallOptions({ waitMs, leaseMs, holdAtLeastMs }: CallOptions): void {
   if (waitMs !== undefined) checkWait('waitMs', waitMs);
   if (leaseMs !== undefined) checkLease('leaseMs', leaseMs);
+  if (holdAtLeastMs === undefined) return;
+  if (holdAtLeastMs !== 0) checkLease('holdAtLeastMs', holdAtLeastMs);
+  if (leaseMs !== undefined && holdAtLeastMs > leaseMs) {
+    throw new LockConfigurationError(
+      `holdAtLeastMs (${holdAtLeastMs}) must not be longer than leaseMs (${leaseMs}): the lease would end before.`,
+    );
+  }
 }
 
 function checkWait(name: string, ms: number): void {

@@ -10,6 +10,7 @@ export interface LockRequest {
   /** Renewed until release; otherwise the lease is fixed. */
   readonly watched: boolean;
   readonly fair: boolean;
+  readonly holdAtLeastMs: number;
   readonly signal: AbortSignal | undefined;
 }
 
@@ -26,6 +27,7 @@ export function lockRequest(key: string, call: CallOptions, options: ResolvedLoc
     leaseMs: leaseMs ?? options.watchdogTimeoutMs,
     watched: leaseMs === undefined,
     fair: call.fair ?? defaults.fair ?? false,
+    holdAtLeastMs: call.holdAtLeastMs ?? defaults.holdAtLeastMs ?? 0,
     signal: call.signal ?? defaults.signal,
   });
 }

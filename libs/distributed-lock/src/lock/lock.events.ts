@@ -2,6 +2,8 @@ import type { LockLostError } from './lock.errors.js';
 
 /** What happened to a lock of this process. Times are ms. */
 export type LockEvent =
+  /** A caller has joined the line of this process; `acquired` or `abandoned` follows. Nested calls are not told. */
+  | { readonly type: 'asked'; readonly key: string }
   | {
       readonly type: 'acquired';
       readonly key: string;

@@ -177,7 +177,7 @@ export class LockService {
 
   private acquireOne(request: LockRequest): Promise<Hold> {
     const mine = findHold(this, request.key);
-    if (mine) return Promise.resolve(mine.share());
+    if (mine) return Promise.resolve(mine.share(request.holdAtLeastMs));
     if (this.closing) return Promise.reject(this.shutdownError(request.key));
     return this.lineOf(request).join(request);
   }

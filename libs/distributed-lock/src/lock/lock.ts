@@ -50,6 +50,12 @@ export interface CallOptions {
   readonly leaseMs?: number;
   /** Strictly in order of asking, across processes: no local hand-off. */
   readonly fair?: boolean;
+  /**
+   * Keeps the key taken for this many ms from the acquisition, even if it is released sooner: the call returns at once,
+   * and the rest of the time is a lease that runs out by itself. For jobs that instances with skewed clocks start a
+   * moment apart. At most `leaseMs`, where that is given.
+   */
+  readonly holdAtLeastMs?: number;
   /** Leaves the line when it aborts; the call then rejects with `signal.reason`. Does not end a lock already held. */
   readonly signal?: AbortSignal;
 }

@@ -1,5 +1,6 @@
 import { Asking } from './asking.js';
 import { Hold, type ReleaseOutcome } from './hold.js';
+import { keepUntil } from './keep.js';
 import { Lease } from './lease.js';
 import type { LocalLine } from './local-line.js';
 import type { LockCore } from './lock-core.js';
@@ -58,6 +59,10 @@ export class Tenure {
 
   get isHeld(): boolean {
     return this.state === 'held';
+  }
+
+  get now(): number {
+    return this.core.clock.now();
   }
 
   get validForMs(): number {
@@ -122,6 +127,7 @@ export class Tenure {
     const fencingToken = lease.takeToken();
     this.state = 'held';
     this.hold = new Hold(core.scope, this, fencingToken, now);
+    this.hold.keepFor(waiter.request.holdAtLeastMs);
     if (this.request.watched) core.watchdog.watch(this);
     else this.armExpiry();
     core.emit({ type: 'acquired', key, owner, fencingToken, waitedMs: now - waiter.askedAt, by });
@@ -137,6 +143,8 @@ export class Tenure {
     const { fencingToken } = hold;
     core.emit({ type: 'released', key, owner, fencingToken, heldMs: now - hold.acquiredAt });
     this.hold = undefined;
+    if (lease && hold.keepUntil > now)
+      return this.keep(hold.keepUntil, lease).then(asReleaseOutcome, () => 'unknown');
     if (!lease || !this.mayHandOff(lease, now)) return this.end().then(asReleaseOutcome, () => 'unknown');
     if (lease.isConfirmed) {
       if (now - lease.answeredAt > LONGEST_BLIND_MS) this.renewNow();
@@ -175,10 +183,20 @@ export class Tenure {
     // Built once: a repetition that said another last token would give one of them out twice.
     const end = { key, owner, leaseMs: this.lease?.leaseMs ?? this.request.leaseMs, ...this.lease?.used };
     const send = () => core.store.end(end);
-    const ended = delayMs > 0 ? core.tenures.endAfter(delayMs, send) : send();
+    const ended = delayMs > 0 ? core.tenures.pause(delayMs).then(send) : send();
     core.tenures.leave(this, ended);
     this.line.onTenureEnded();
     return ended;
+  }
+
+  /** The caller has promised the key a longer time than it took: nobody gets it before that is over. */
+  private keep(until: number, lease: Lease): Promise<EndReply> {
+    const { key, owner, core } = this;
+    this.stop();
+    const kept = keepUntil(until, { key, owner, ...lease.startRenewal() }, core);
+    core.tenures.leave(this, kept);
+    this.line.onTenureEnded();
+    return kept;
   }
 
   private stop(): void {

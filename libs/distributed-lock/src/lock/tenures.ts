@@ -53,10 +53,9 @@ export class Tenures {
     return [...this.byOwner.values()].filter((tenure) => tenure.isHeld);
   }
 
-  /** Puts an end off; shutdown does not wait for it. */
-  async endAfter(ms: number, end: () => Promise<EndReply>): Promise<EndReply> {
-    await this.pauses.pause(ms);
-    return end();
+  /** Before something that only ends a tenure; shutdown does not wait for it. */
+  pause(ms: number): Promise<void> {
+    return this.pauses.pause(ms);
   }
 
   /** Nobody asks and nobody is inside; ends may be under way. */
@@ -65,7 +64,7 @@ export class Tenures {
     return new Promise((resolve) => (this.onIdle = resolve));
   }
 
-  /** All ends are certain, or have failed; those put off are sent now. */
+  /** All ends are certain, or have failed; what was put off is done now. */
   async whenAllEnded(): Promise<void> {
     this.pauses.wakeAll();
     await Promise.all(this.ending);

@@ -1,0 +1,21 @@
+import type { LockCore } from './lock-core.js';
+import type { EndReply, Renewal } from './lock-store.js';
+
+const RETRY_MS = 200;
+
+/**
+ * Leaves the lock to run out at `until`, with nobody inside: for `holdAtLeastMs`.
+ *
+ * What is left becomes a lease that nobody renews, so it ends by itself, also when this process is gone. Asked again
+ * while the store does not answer; whatever the store has by then ends with its present lease.
+ */
+export async function keepUntil(until: number, renewal: Renewal, core: LockCore): Promise<EndReply> {
+  for (;;) {
+    const leaseMs = Math.ceil(until - core.clock.now());
+    if (leaseMs <= 0) return 'unknown';
+    const [reply] = await core.store.renew([{ ...renewal, leaseMs }]);
+    if (reply?.kind === 'renewed') return 'released';
+    if (reply?.kind === 'lost') return 'not held';
+    await core.tenures.pause(RETRY_MS);
+  }
+}
