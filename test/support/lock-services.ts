@@ -22,10 +22,12 @@ export async function closeServices(): Promise<void> {
   await Promise.all(opened.splice(0).map((service) => service.close()));
 }
 
-/** What happens to the locks of `service` from now on. */
+/** What becomes of the locks of `service` from now on; that they are asked for is left out. */
 export function eventsOf(service: LockService): LockEvent[] {
   const events: LockEvent[] = [];
-  service.events$.subscribe((event) => events.push(event));
+  service.events$.subscribe((event) => {
+    if (event.type !== 'asked') events.push(event);
+  });
   return events;
 }
 

@@ -134,6 +134,7 @@ export function eventsOf(service: LockService): LockEvent[] {
   return events;
 }
 
+/** What became of the callers; that they asked goes without saying. */
 export function typesOf(events: readonly LockEvent[]): string[] {
-  return events.map(({ type }) => type);
+  return events.map(({ type }) => type).filter((type) => type !== 'asked');
 }

@@ -69,8 +69,9 @@ export class Link {
     for (const socket of [client, server]) socket.setNoDelay(true).on('error', () => undefined);
   }
 
-  get isSubscriber(): boolean {
-    return this.commands.some(([name]) => name?.toLowerCase() === 'subscribe');
+  /** Whether the client has ever written the command `name` here. */
+  has(name: string): boolean {
+    return this.commands.some(([written]) => written?.toLowerCase() === name);
   }
 
   /** Bytes vanish both ways; nobody is told. */
@@ -134,12 +135,12 @@ export class TcpProxy {
 
   /** The connection on which the client waits for pushes. */
   get pushes(): Link {
-    return newest(this.open.filter((link) => link.isSubscriber));
+    return newest(this.open.filter((link) => link.has('subscribe')));
   }
 
-  /** The connection on which the client sends commands. */
+  /** The connection on which the client sends commands; it asks for the server's time first. */
   get commands(): Link {
-    return newest(this.open.filter((link) => !link.isSubscriber));
+    return newest(this.open.filter((link) => link.has('time')));
   }
 
   async close(): Promise<void> {

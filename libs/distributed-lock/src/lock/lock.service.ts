@@ -1,4 +1,5 @@
 import { type Observable, Subject } from 'rxjs';
+import { GuardedEvents } from './guarded-events.js';
 import { HeldLock } from './held-lock.js';
 import type { Hold } from './hold.js';
 import { LocalLine } from './local-line.js';
@@ -23,13 +24,17 @@ export type Work<T> = (lock: Lock) => T | Promise<T>;
  * no store call. Two flows exclude each other, in one process and across processes.
  */
 export class LockService {
-  /** What happens to locks of this process. Listeners run while locks are passed on: be quick. */
+  /**
+   * What happens to locks of this process. Listeners run while locks are passed on: be quick. One that throws hurts
+   * neither a lock nor the process: an `error` event tells of it.
+   */
   readonly events$: Observable<LockEvent>;
   readonly options: ResolvedLockOptions;
   private readonly events = new Subject<LockEvent>();
   private readonly lines = new Map<string | LockRequest, LocalLine>();
   private opened: LockCore | undefined;
   private closing: Promise<void> | undefined;
+  private tellsOfListener = false;
 
   constructor(
     options: LockServiceOptions,
@@ -37,7 +42,7 @@ export class LockService {
     readonly name = 'default',
   ) {
     this.options = resolveLockOptions(options);
-    this.events$ = this.events.asObservable();
+    this.events$ = new GuardedEvents(this.events, (error) => this.onListenerFailed(error));
   }
 
   /**
@@ -135,6 +140,14 @@ export class LockService {
     await this.drain();
     await this.opened?.store.close();
     this.events.complete();
+  }
+
+  /** Told once at a time: a listener that always throws would throw over this, too. */
+  private onListenerFailed(error: unknown): void {
+    if (this.tellsOfListener) return;
+    this.tellsOfListener = true;
+    this.events.next({ type: 'error', key: undefined, during: 'listener', error });
+    this.tellsOfListener = false;
   }
 
   private get core(): LockCore {

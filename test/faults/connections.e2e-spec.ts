@@ -1,0 +1,105 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { Redis } from 'ioredis';
+import { startRedisServer, type RedisServer } from '#redis-server';
+import { closeServices, elapsed, eventsOf, openService } from '../support/lock-services.js';
+import { RedisEyes } from '../support/redis-eyes.js';
+
+const LOOK_MS = 1000;
+const SLACK_MS = 500;
+
+describe('what an operator does to connections and scripts', () => {
+  let server: RedisServer;
+  let eyes: RedisEyes;
+  let key: string;
+  let count = 0;
+
+  beforeAll(async () => {
+    server = await startRedisServer();
+    eyes = new RedisEyes(server.url);
+  }, 20_000);
+  beforeEach(() => {
+    key = `cut:${++count}`;
+  });
+  afterEach(closeServices);
+  afterAll(async () => {
+    eyes.close();
+    await server.stop();
+  });
+
+  /** One service holds the key, another waits for it. */
+  const holdAndWait = async () => {
+    const [holder, waiting] = [openService(server.url), openService(server.url)];
+    const lock = await holder.acquire(key);
+    const next = waiting.acquire(key);
+    await eyes.untilInLine(key, 1);
+    await eyes.untilListening(2);
+    return { holder, waiting, lock, next };
+  };
+
+  it('waiters whose subscribers are all killed get the lock by the next look', async () => {
+    const { lock, next } = await holdAndWait();
+    await eyes.client.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
+    await lock.release();
+    expect(await elapsed(next)).toBeLessThan(LOOK_MS + SLACK_MS);
+    await (await next).release();
+  });
+
+  it('a subscriber that was killed hears pushes again', async () => {
+    const { lock, next } = await holdAndWait();
+    await eyes.client.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
+    await eyes.untilListening(2);
+    await lock.release();
+    expect(await elapsed(next)).toBeLessThan(SLACK_MS);
+    await (await next).release();
+  });
+
+  it('a holder and a waiter whose connections are all killed keep the lock and the place', async () => {
+    const { holder, lock, next } = await holdAndWait();
+    const events = eventsOf(holder);
+    const place = await eyes.line(key);
+    await eyes.client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+    await eyes.client.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
+    await eyes.untilListening(2);
+    expect(lock.validForMs).toBeGreaterThan(0);
+    expect(await eyes.line(key)).toEqual(place);
+    await lock.release();
+    expect(await elapsed(next)).toBeLessThan(LOOK_MS + SLACK_MS);
+    expect((await next).fencingToken).toBeGreaterThan(lock.fencingToken);
+    expect(events.map(({ type }) => type)).toEqual(['released']);
+    await (await next).release();
+  });
+
+  it('a flush of all scripts changes nothing for those who hold and those who wait', async () => {
+    const { lock, next } = await holdAndWait();
+    await eyes.client.script('FLUSH');
+    expect(await lock.release()).toBe('released');
+    expect(await elapsed(next)).toBeLessThan(SLACK_MS);
+    await eyes.client.script('FLUSH');
+    expect(await (await next).release()).toBe('released');
+    expect(await eyes.remains(key)).toEqual([]);
+  });
+
+  it('a flush of all scripts does not lose a lock that is renewed', async () => {
+    const service = openService(server.url, { commandTimeoutMs: 300, watchdogTimeoutMs: 900 });
+    const lock = await service.acquire(key);
+    await eyes.client.script('FLUSH');
+    await eyes.untilRenewed(key);
+    await eyes.untilRenewed(key);
+    expect(lock.validForMs).toBeGreaterThan(0);
+    expect(await lock.release()).toBe('released');
+  });
+
+  it('the client of the application is neither used nor closed', async () => {
+    const unconnected = new Redis(server.url, { lazyConnect: true });
+    const service = openService(unconnected);
+    await service.withLock(key, () => undefined);
+    expect(unconnected.status).toBe('wait');
+    const connected = new Redis(server.url);
+    const other = openService(connected);
+    await other.withLock(key, () => undefined);
+    await Promise.all([service.close(), other.close()]);
+    expect(unconnected.status).toBe('wait');
+    expect(await connected.set(`${key}:mine`, 'still works')).toBe('OK');
+    connected.disconnect();
+  });
+});
