@@ -88,11 +88,13 @@ export class LockWorld {
     return asked.value;
   }
 
-  /** Closes all services and runs what is left to run. */
+  /** Closes all services and runs what is left to run. @throws when something keeps a timer after that */
   async close(): Promise<void> {
     const closed = follow(Promise.all(this.services.map((service) => service.close())));
     for (let i = 0; i < 100 && closed.state === 'pending'; i++) await this.clock.advance(1000);
     await closed.promise;
+    await this.clock.advance(10_000);
+    if (this.clock.pendingTimers > 0) throw new Error(`${this.clock.pendingTimers} timers are left`);
   }
 }
 

@@ -29,7 +29,8 @@ export interface LockStore {
    * The owner gives up its lock or its place in line; the next in line is granted.
    *
    * Resolves once it is certain that this owner neither holds nor ever will; until then the store repeats the request
-   * by itself, bounded by the lease plus one command. Rejects when that bound is over: the lease has run out by then.
+   * by itself, bounded by the lease, or by three looks if that is more, plus one command. Rejects when that bound is over:
+   * lease and place have run out by then.
    */
   end(end: End): Promise<EndReply>;
   /** `null` when nobody holds and nobody waits. */

@@ -104,8 +104,12 @@ export class RedisPushes {
     await closeClient(this.client, this.subscribed, this.clock, this.commandTimeoutMs);
   }
 
-  private subscribe(): Promise<void> {
-    return this.subscribeTo([pushChannel(this.clientId), ...this.strangers.keys()]);
+  private async subscribe(): Promise<void> {
+    const channels = [pushChannel(this.clientId), ...this.strangers.keys()];
+    await this.subscribeTo(channels);
+    // Some may have come to wait behind a stranger while this one was under way.
+    const late = [...this.strangers.keys()].filter((channel) => !channels.includes(channel));
+    if (this.subscribed && late.length > 0) await this.subscribeTo(late);
   }
 
   /** Looks once it stands: what happened before could not be heard. */

@@ -20,7 +20,9 @@ export const acquireScript = script<
 >(lua.acquire);
 export const endScript = script<readonly [wasHolder: 0 | 1, now: number]>(lua.end);
 export const renewScript = script<
-  readonly [lost: 0, now: number] | readonly [renewed: 1, now: number, waiting: number]
+  | readonly [lost: 0, now: number]
+  | readonly [renewed: 1, now: number, waiting: number]
+  | readonly [late: 2, now: number]
 >(lua.renew);
 export const forceScript = script<readonly [wasHeld: 0 | 1, now: number]>(lua.force);
 export const inspectScript = script<

@@ -99,7 +99,8 @@ class RedisStore implements LockStore {
     this.pushes.stopListening(this.commands.lockName(key), owner);
     const { floor, cluster } = this;
     const args = [owner, used?.token ?? '', used?.lastToken ?? '', floor, cluster, this.connection.publish];
-    const giveUpAt = this.context.clock.now() + leaseMs + this.commandTimeoutMs;
+    // By then its lease is over, and so is the place of a late copy that had entered the line.
+    const giveUpAt = this.context.clock.now() + Math.max(leaseMs, GONE_MS) + this.commandTimeoutMs;
     return this.ends.run({ key, owner, args, giveUpAt });
   }
 
@@ -133,7 +134,8 @@ class RedisStore implements LockStore {
     const { key, owner, leaseMs } = ask;
     let onAnswer = (): void => undefined;
     const args = (): Arguments => {
-      const notAfter = this.notAfter(ask);
+      const { waitMs } = ask;
+      const notAfter = this.notAfter(Math.min(waitMs > 0 ? waitMs : Infinity, this.commandTimeoutMs));
       onAnswer = this.ends.onAsk(owner, key, notAfter);
       return this.acquireArguments(ask, notAfter);
     };
@@ -161,8 +163,7 @@ class RedisStore implements LockStore {
   }
 
   /** In server time: nothing is executed once its caller, or the deadline of the command, has given it up. */
-  private notAfter({ waitMs }: Ask): number {
-    const budgetMs = waitMs > 0 ? Math.min(waitMs, this.commandTimeoutMs) : this.commandTimeoutMs;
+  private notAfter(budgetMs: number): number {
     return this.connection.serverClock.earliest(this.context.clock.now()) + Math.ceil(budgetMs);
   }
 
@@ -208,15 +209,31 @@ class RedisStore implements LockStore {
     this.pushes$.next({ kind: 'granted', owner, token, lastToken, waiting, validUntil, confirmed: false });
   }
 
-  private async renewOne({ key, owner, leaseMs, token, lastToken }: Renewal): Promise<RenewalReply> {
-    const args = () => [owner, leaseMs, token, lastToken, this.connection.publish];
+  private async renewOne(renewal: Renewal): Promise<RenewalReply> {
     try {
-      const { reply, sentAt } = await this.commands.run(renewScript, { urgency: 'renew', key, args });
-      if (reply[0] === 0) return { kind: 'lost' };
-      return { kind: 'renewed', validUntil: leaseValidity(sentAt, leaseMs), waiting: reply[2] };
+      return (
+        (await this.renewOnce(renewal)) ?? (await this.renewOnce(renewal)) ?? this.alwaysLate(renewal.key)
+      );
     } catch (error) {
       return { kind: 'unknown', error: error as LockStoreError };
     }
+  }
+
+  /** @returns `undefined` when the server found it too late */
+  private async renewOnce(renewal: Renewal): Promise<RenewalReply | undefined> {
+    const { key, owner, leaseMs, token, lastToken } = renewal;
+    const args = () => [
+      owner,
+      leaseMs,
+      token,
+      lastToken,
+      this.connection.publish,
+      this.notAfter(this.commandTimeoutMs),
+    ];
+    const { reply, sentAt } = await this.commands.run(renewScript, { urgency: 'renew', key, args });
+    if (reply[0] === 0) return { kind: 'lost' };
+    if (reply[0] === 2) return undefined;
+    return { kind: 'renewed', validUntil: leaseValidity(sentAt, leaseMs), waiting: reply[2] };
   }
 }
 

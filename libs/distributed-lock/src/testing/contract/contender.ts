@@ -1,0 +1,103 @@
+import assert from 'node:assert/strict';
+import type {
+  AcquireReply,
+  Ask,
+  EndReply,
+  Grant,
+  LockStore,
+  Push,
+  Queued,
+  RenewalReply,
+} from '../../lock/lock-store.js';
+import type { Bench } from './bench.js';
+
+/** Longer than any case takes: a lease that does not end while the test looks. */
+const LONG_LEASE_MS = 30_000;
+
+type AskOptions = Partial<Omit<Ask, 'key' | 'owner'>>;
+
+/** One owner at one client: asks for one key, by the rules that the port sets for those who use it. */
+export class Contender {
+  readonly pushes: Push[] = [];
+  private leaseMs = LONG_LEASE_MS;
+  private place = 0;
+  private granted: Grant | undefined;
+
+  constructor(
+    private readonly bench: Bench,
+    readonly store: LockStore,
+    readonly owner: string,
+    readonly key: string,
+  ) {
+    store.pushes$.subscribe((push) => {
+      if (push.owner !== this.owner) return;
+      this.pushes.push(push);
+      if (push.kind === 'granted') this.granted ??= push;
+    });
+  }
+
+  /** The grant that this owner was told of first. */
+  get grant(): Grant {
+    assert.ok(this.granted, `${this.owner} was never granted "${this.key}"`);
+    return this.granted;
+  }
+
+  /** Asks, or looks again: the place and the lease are those of the asking before. */
+  async ask(options: AskOptions = {}): Promise<AcquireReply> {
+    const { leaseMs = this.leaseMs, waitMs = 0, place = this.place, tokens = 1 } = options;
+    this.leaseMs = leaseMs;
+    const { key, owner } = this;
+    const reply = await this.store.acquire({ key, owner, leaseMs, waitMs, place, tokens });
+    if (reply.kind === 'granted') this.granted ??= reply;
+    if (reply.kind === 'queued') this.place = reply.place;
+    return reply;
+  }
+
+  async acquire(options: AskOptions = {}): Promise<Grant> {
+    const reply = await this.ask(options);
+    assert.equal(reply.kind, 'granted', `"${this.key}" should have been free`);
+    return reply as Grant;
+  }
+
+  async queue(options: AskOptions = {}): Promise<Queued> {
+    const reply = await this.ask({ waitMs: Infinity, ...options });
+    assert.equal(reply.kind, 'queued', `"${this.key}" should have been held`);
+    return reply as Queued;
+  }
+
+  /** Looks until it is granted, whether or not the grant is pushed. */
+  async acquireInTurn(options: AskOptions = {}): Promise<Grant> {
+    let reply: AcquireReply | undefined;
+    await this.bench.eventually(`${this.owner} is granted "${this.key}"`, async () => {
+      reply = await this.ask({ waitMs: Infinity, ...options });
+      return reply.kind === 'granted';
+    });
+    return reply as Grant;
+  }
+
+  async renew(options: { readonly leaseMs?: number; readonly grant?: Grant } = {}): Promise<RenewalReply> {
+    const { leaseMs = this.leaseMs, grant = this.grant } = options;
+    const { key, owner } = this;
+    const { token, lastToken } = grant;
+    const [reply] = await this.store.renew([{ key, owner, leaseMs, token, lastToken }]);
+    assert.ok(reply, 'there is one reply for each renewal');
+    return reply;
+  }
+
+  /** @param usedUpTo the last token that was used; without it nothing is given back */
+  end(usedUpTo?: number): Promise<EndReply> {
+    const { key, owner, leaseMs } = this;
+    const used = usedUpTo === undefined ? {} : { used: { token: usedUpTo, lastToken: this.grant.lastToken } };
+    return this.store.end({ key, owner, leaseMs, ...used });
+  }
+
+  async isHolder(): Promise<boolean> {
+    return (await this.store.inspect(this.key))?.holder === this.owner;
+  }
+
+  async pushed<Kind extends Push['kind']>(kind: Kind): Promise<Extract<Push, { kind: Kind }>> {
+    const find = () => this.pushes.find((push) => push.kind === kind);
+    await this.bench.eventually(`"${kind}" is pushed to ${this.owner}`, () => find() !== undefined);
+    return find() as Extract<Push, { kind: Kind }>;
+  }
+}

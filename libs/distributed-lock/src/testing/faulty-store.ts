@@ -1,0 +1,223 @@
+import { Subject } from 'rxjs';
+import type { Clock } from '../lock/clock.js';
+import { GONE_MS } from '../lock/look.js';
+import { LockStoreError } from '../lock/lock.errors.js';
+import type {
+  AcquireReply,
+  Ask,
+  End,
+  EndReply,
+  LockSnapshot,
+  LockStore,
+  LockStoreContext,
+  LockStoreFactory,
+  Push,
+  Renewal,
+  RenewalReply,
+} from '../lock/lock-store.js';
+
+/** What is about to be sent. */
+export type StoreCommand =
+  | { readonly kind: 'acquire'; readonly ask: Ask }
+  | { readonly kind: 'renew'; readonly renewal: Renewal }
+  | { readonly kind: 'end'; readonly end: End };
+
+/** What becomes of one command. */
+export interface Fate {
+  /** When the back end executes it, in ms from now, once for each entry: `[]` is never, `[0, 30]` twice. Default `[0]`. */
+  readonly executedAfterMs?: readonly number[];
+  /** How long the answer to the first execution is under way; default 0. */
+  readonly answeredAfterMs?: number | 'never';
+}
+
+/** Decides over each command and each push; `undefined` lets it pass at once. May be changed at any time. */
+export interface Faults {
+  command?: (command: StoreCommand) => Fate | undefined;
+  /** When a push is delivered, in ms from now, once for each entry: `[]` is lost. */
+  push?: (push: Push) => readonly number[] | undefined;
+}
+
+/** How long a fault may hide in a command: what is unanswered by then rejects as unknown. */
+const COMMAND_TIMEOUT_MS = 100;
+const RETRY_MS = 50;
+
+/**
+ * Puts a bad network before a store: for tests of what happens to locks when answers and messages are late, lost or
+ * doubled.
+ *
+ * Keeps the promises of the port as a remote store keeps them. An acquire is not executed after its deadline, nor is
+ * its owner's end over before that; validity counts from the call.
+ */
+export class FaultyStore implements LockStoreFactory {
+  constructor(
+    private readonly inner: LockStoreFactory,
+    private readonly faults: Faults,
+  ) {}
+
+  create(context: LockStoreContext): LockStore {
+    return new FaultyClient(this.inner.create(context), context.clock, this.faults);
+  }
+}
+
+class FaultyClient implements LockStore {
+  readonly name: string;
+  readonly clientId: string;
+  readonly commandTimeoutMs = COMMAND_TIMEOUT_MS;
+  readonly pushes$ = new Subject<Push>();
+  /** Owner -> until when an acquire of it that is not answered may be executed. */
+  private readonly lateUntil = new Map<string, number>();
+  /** Owner -> which execution was its last acquire, of all that this client had executed. */
+  private readonly acquires = new Map<string, number>();
+  private executions = 0;
+  private readonly cancels = new Set<() => void>();
+  private isClosed = false;
+
+  constructor(
+    private readonly inner: LockStore,
+    private readonly clock: Clock,
+    private readonly faults: Faults,
+  ) {
+    this.name = inner.name;
+    this.clientId = inner.clientId;
+    inner.pushes$.subscribe((push) => this.deliver(push));
+  }
+
+  async acquire(ask: Ask): Promise<AcquireReply> {
+    const sentAt = this.clock.now();
+    const notAfter = sentAt + this.commandTimeoutMs;
+    this.lateUntil.set(ask.owner, notAfter);
+    const reply = await this.send({ kind: 'acquire', ask }, async () => {
+      if (this.clock.now() > notAfter) throw unanswered(ask.key);
+      const late = this.clock.now() - sentAt;
+      this.acquires.set(ask.owner, ++this.executions);
+      const answer = await this.inner.acquire(ask);
+      return answer.kind === 'granted' ? { ...answer, validUntil: answer.validUntil - late } : answer;
+    });
+    this.lateUntil.delete(ask.owner);
+    return reply;
+  }
+
+  renew(renewals: readonly Renewal[]): Promise<readonly RenewalReply[]> {
+    return Promise.all(renewals.map((renewal) => this.renewOne(renewal)));
+  }
+
+  async end(end: End): Promise<EndReply> {
+    const giveUpAt = this.clock.now() + Math.max(end.leaseMs, GONE_MS) + this.commandTimeoutMs;
+    let wasHolder = false;
+    let isUnsure = false;
+    for (;;) {
+      let executedAt = -Infinity;
+      let execution = 0;
+      try {
+        const reply = await this.send({ kind: 'end', end }, async () => {
+          executedAt = this.clock.now();
+          execution = ++this.executions;
+          return this.inner.end(end);
+        });
+        wasHolder ||= reply === 'released';
+        const isLast = execution > (this.acquires.get(end.owner) ?? 0);
+        if (isLast && executedAt > (this.lateUntil.get(end.owner) ?? -Infinity)) {
+          this.lateUntil.delete(end.owner);
+          this.acquires.delete(end.owner);
+          if (wasHolder) return 'released';
+          return isUnsure ? 'unknown' : 'not held';
+        }
+      } catch (error) {
+        if (this.isClosed || this.clock.now() > giveUpAt) throw error;
+        isUnsure = true;
+      }
+      await new Promise<void>((resolve) => this.after(RETRY_MS, resolve));
+    }
+  }
+
+  inspect(key: string): Promise<LockSnapshot | null> {
+    return this.inner.inspect(key);
+  }
+
+  forceRelease(key: string): Promise<'released' | 'not held'> {
+    return this.inner.forceRelease(key);
+  }
+
+  async close(): Promise<void> {
+    this.isClosed = true;
+    for (const cancel of this.cancels) cancel();
+    this.cancels.clear();
+    await this.inner.close();
+    this.pushes$.complete();
+  }
+
+  private async renewOne(renewal: Renewal): Promise<RenewalReply> {
+    const sentAt = this.clock.now();
+    try {
+      return await this.send({ kind: 'renew', renewal }, async () => {
+        const late = this.clock.now() - sentAt;
+        if (late > this.commandTimeoutMs) throw new LockStoreError('too late', renewal.key, 'unknown');
+        const [reply = { kind: 'lost' }] = await this.inner.renew([renewal]);
+        return reply.kind === 'renewed' ? { ...reply, validUntil: reply.validUntil - late } : reply;
+      });
+    } catch (error) {
+      return { kind: 'unknown', error: error as LockStoreError };
+    }
+  }
+
+  private send<T>(command: StoreCommand, execute: () => Promise<T>): Promise<T> {
+    const { executedAfterMs = [0], answeredAfterMs = 0 } = this.faults.command?.(command) ?? {};
+    return new Promise<T>((resolve, reject) => {
+      // What was answered has no copy left that could be executed later: the connection carried it once.
+      let isAnswered = false;
+      const fail = (): void => reject(unanswered(keyOf(command)));
+      const cancelTimeout = this.after(this.commandTimeoutMs, fail);
+      const answer = (reply: T): void => {
+        if (answeredAfterMs === 'never') return;
+        this.after(answeredAfterMs, () => {
+          isAnswered = true;
+          cancelTimeout();
+          resolve(reply);
+        });
+      };
+      for (const [i, ms] of executedAfterMs.entries()) {
+        this.after(ms, () => {
+          if (!isAnswered) execute().then(i === 0 ? answer : ignore, ignore);
+        });
+      }
+      if (this.isClosed) fail();
+    });
+  }
+
+  /** As from a remote store: what is pushed waits for a confirmation, and is not believed in at all when it was late. */
+  private deliver(push: Push): void {
+    for (const ms of this.faults.push?.(push) ?? [0]) {
+      const late = ms > 0 ? { validUntil: -Infinity } : {};
+      const delivered = push.kind === 'granted' ? { ...push, ...late, confirmed: false } : push;
+      this.after(ms, () => this.pushes$.next(delivered));
+    }
+  }
+
+  /** At once when there is nothing to wait for, as without this class. */
+  private after(ms: number, task: () => void): () => void {
+    if (ms <= 0) {
+      task();
+      return () => undefined;
+    }
+    const cancel = this.clock.after(ms, () => {
+      this.cancels.delete(cancel);
+      task();
+    });
+    this.cancels.add(cancel);
+    return () => {
+      this.cancels.delete(cancel);
+      cancel();
+    };
+  }
+}
+
+function ignore(): void {}
+
+function keyOf(command: StoreCommand): string {
+  if (command.kind === 'acquire') return command.ask.key;
+  return command.kind === 'renew' ? command.renewal.key : command.end.key;
+}
+
+function unanswered(key: string): LockStoreError {
+  return new LockStoreError('The network lost it: nothing came back', key, 'unknown');
+}

@@ -1,0 +1,8 @@
+export type { StoreUnderTest } from './contract/bench.js';
+export { FaultyStore, type Fate, type Faults, type StoreCommand } from './faulty-store.js';
+export {
+  describeLockStoreContract,
+  type ContractCaseName,
+  type ContractDeviations,
+} from './lock-store.contract.js';
+export { ManualClock } from './manual-clock.js';

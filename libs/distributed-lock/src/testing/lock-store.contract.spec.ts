@@ -1,0 +1,127 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import type { LockStore, LockStoreFactory } from '../lock/lock-store.js';
+import { memoryStore } from '../stores/memory/memory.store.js';
+import { describeLockStoreContract, type ContractDeviations } from './lock-store.contract.js';
+import { ManualClock } from './manual-clock.js';
+
+interface Case {
+  readonly name: string;
+  readonly isSkipped: boolean;
+  readonly run: () => Promise<void>;
+}
+
+const framework = globalThis as { describe?: unknown; it?: unknown };
+const real = { describe: framework.describe, it: framework.it };
+let cases: Case[];
+
+/** Collects the cases instead of having them run. */
+beforeEach(() => {
+  cases = [];
+  const add = (isSkipped: boolean) => (name: string, run: () => Promise<void>) =>
+    void cases.push({ name, isSkipped, run });
+  framework.describe = (_name: string, run: () => void) => run();
+  framework.it = Object.assign(add(false), { skip: add(true) });
+});
+
+afterEach(() => {
+  Object.assign(framework, real);
+});
+
+function define(store = memoryStore(), deviations: ContractDeviations = {}): void {
+  const clock = new ManualClock();
+  describeLockStoreContract(
+    'some store',
+    () => ({ store, clock, pass: (ms) => clock.advance(ms) }),
+    deviations,
+  );
+}
+
+async function failures(): Promise<string[]> {
+  const failed: string[] = [];
+  for (const { name, run } of cases) await run().catch(() => failed.push(name));
+  return failed;
+}
+
+/** The memory store with one thing about its clients changed. */
+function broken(change: (client: LockStore) => Partial<LockStore>): LockStoreFactory {
+  const memory = memoryStore();
+  return {
+    create: (context) => {
+      const client = memory.create(context);
+      return Object.assign(Object.create(client) as LockStore, change(client));
+    },
+  };
+}
+
+describe('the contract suite', () => {
+  it('shows a deviation as skipped, with its reason, and leaves out nothing else', () => {
+    define(memoryStore(), { forceTells: 'this store pushes nothing' });
+    const skipped = cases.filter(({ isSkipped }) => isSkipped).map(({ name }) => name);
+    expect(skipped).toEqual(['a forced release tells the holder (deviation: this store pushes nothing)']);
+    expect(cases.length).toBeGreaterThan(50);
+    expect(new Set(cases.map(({ name }) => name)).size).toBe(cases.length);
+  });
+
+  it('refuses a deviation that names no case, and names those that there are', () => {
+    const unknown = { forceTels: 'a typing error' } as ContractDeviations;
+    expect(() => define(memoryStore(), unknown)).toThrow(
+      /No case of the contract is called forceTels;.*forceTells/,
+    );
+  });
+
+  it('finds a store whose renewal brings a lost lock back', async () => {
+    const renewsAnything = broken((client) => ({
+      renew: async (renewals) => {
+        for (const { key, owner, leaseMs } of renewals) {
+          await client.acquire({ key, owner, leaseMs, waitMs: 0, place: 0, tokens: 1 });
+        }
+        return client.renew(renewals);
+      },
+    }));
+    define(renewsAnything);
+    expect(await failures()).toContain(
+      'a renewal that arrives after expiry reports lost and does not bring the lock back',
+    );
+  });
+
+  it('finds a store whose expired holder can release its successor', async () => {
+    const releasesAnybody = broken((client) => ({
+      end: async (end) => {
+        const holder = (await client.inspect(end.key))?.holder;
+        return client.end({ ...end, owner: holder ?? end.owner });
+      },
+    }));
+    define(releasesAnybody);
+    expect(await failures()).toContain(
+      'the successor of an expired holder can release, and the expired holder cannot',
+    );
+  });
+
+  it('finds a store that forgets its tokens', async () => {
+    let count = 0;
+    const startsAnew = broken((client) => ({
+      acquire: async (ask) => {
+        const reply = await client.acquire(ask);
+        return reply.kind === 'granted' ? { ...reply, token: count++ % 3, lastToken: count % 3 } : reply;
+      },
+    }));
+    define(startsAnew);
+    expect(await failures()).toEqual(expect.arrayContaining(['tokens grow across the crash of a holder']));
+  });
+
+  it('finds a store that counts validity from its own reply', async () => {
+    const believesLong = broken((client) => ({
+      acquire: async (ask) => {
+        const reply = await client.acquire(ask);
+        return reply.kind === 'granted' ? { ...reply, validUntil: reply.validUntil + ask.leaseMs } : reply;
+      },
+    }));
+    define(believesLong);
+    expect(await failures()).toEqual(
+      expect.arrayContaining([
+        'a grant is valid no longer than its lease, counted from the call',
+        'nobody else is granted before the holder stops to believe in its lease',
+      ]),
+    );
+  });
+});

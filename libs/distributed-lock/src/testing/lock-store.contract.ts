@@ -1,0 +1,89 @@
+import { Bench, type StoreUnderTest } from './contract/bench.js';
+import { closing } from './contract/closing.js';
+import type { ContractGroup } from './contract/contract-case.js';
+import { exclusion } from './contract/exclusion.js';
+import { expiry } from './contract/expiry.js';
+import { fencing } from './contract/fencing.js';
+import { inspection } from './contract/inspection.js';
+import { keys } from './contract/keys.js';
+import { pushes } from './contract/pushes.js';
+import { release } from './contract/release.js';
+import { renewal } from './contract/renewal.js';
+import { waiting } from './contract/waiting.js';
+
+const groups = {
+  exclusion,
+  'expiry and succession': expiry,
+  renewal,
+  release,
+  fencing,
+  waiting,
+  pushes,
+  'inspection and force': inspection,
+  keys,
+  closing,
+} satisfies Readonly<Record<string, ContractGroup>>;
+
+type Groups = typeof groups;
+/** The name of a case, for a deviation. */
+export type ContractCaseName = { [Group in keyof Groups]: keyof Groups[Group] }[keyof Groups];
+
+/** Promises that a store does not keep, each with the reason. */
+export type ContractDeviations = Readonly<Partial<Record<ContractCaseName, string>>>;
+
+const CASE_TIMEOUT_MS = 60_000;
+
+type Define = (name: string, run: () => void | Promise<void>, timeoutMs?: number) => void;
+
+/** What jest, vitest and mocha have in common. */
+interface TestFramework {
+  readonly describe: Define;
+  readonly it: Define & { readonly skip: Define };
+}
+
+/**
+ * Checks that a store keeps what the port promises: the whole contract, less the deviations, which show up as skipped.
+ *
+ * Uses the global `describe` and `it` of the test framework. Every case has a key of its own and closes its clients;
+ * nothing is flushed, so that the back end may be shared.
+ *
+ * @param makeStore called once per case; what it returns may be the same back end each time
+ */
+export function describeLockStoreContract(
+  name: string,
+  makeStore: () => StoreUnderTest | Promise<StoreUnderTest>,
+  deviations: ContractDeviations = {},
+): void {
+  const { describe, it } = globalThis as unknown as TestFramework;
+  checkNames(deviations);
+  const reasons = new Map(Object.entries(deviations));
+  describe(`the lock store contract: ${name}`, () => {
+    for (const [group, cases] of Object.entries<ContractGroup>(groups)) {
+      describe(group, () => {
+        for (const [caseName, { claim, check }] of Object.entries(cases)) {
+          const run = async () => withBench(await makeStore(), check);
+          const reason = reasons.get(caseName);
+          if (reason === undefined) it(claim, run, CASE_TIMEOUT_MS);
+          else it.skip(`${claim} (deviation: ${reason})`, run);
+        }
+      });
+    }
+  });
+}
+
+async function withBench(backEnd: StoreUnderTest, check: (bench: Bench) => Promise<void>): Promise<void> {
+  const bench = new Bench(backEnd);
+  try {
+    await check(bench);
+  } finally {
+    await bench.close();
+  }
+}
+
+/** A deviation that names nothing would hide that the case runs, or is gone. */
+function checkNames(deviations: ContractDeviations): void {
+  const known = Object.values<ContractGroup>(groups).flatMap((cases) => Object.keys(cases));
+  const unknown = Object.keys(deviations).filter((name) => !known.includes(name));
+  if (unknown.length === 0) return;
+  throw new Error(`No case of the contract is called ${unknown.join(', ')}; there are ${known.join(', ')}.`);
+}

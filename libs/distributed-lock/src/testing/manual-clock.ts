@@ -1,0 +1,74 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import { Observable } from 'rxjs';
+import type { Clock } from '../lock/clock.js';
+
+interface Timer {
+  readonly dueAt: number;
+  readonly task: () => void;
+}
+
+/**
+ * A clock that stands still until a test moves it.
+ *
+ * Give it to the module or to a `LockService` as `clock`, together with `memoryStore()`: leases, waits and renewals then
+ * happen when the test says so, at once and in the same order each time.
+ */
+export class ManualClock implements Clock {
+  private time = 0;
+  /** By the time that they are due; of those due together the older one first. */
+  private readonly timers: Timer[] = [];
+
+  now(): number {
+    return this.time;
+  }
+
+  after(ms: number, task: () => void): () => void {
+    const timer: Timer = { dueAt: this.time + Math.max(0, ms), task };
+    const behind = this.timers.findIndex(({ dueAt }) => dueAt > timer.dueAt);
+    this.timers.splice(behind < 0 ? this.timers.length : behind, 0, timer);
+    return () => {
+      const index = this.timers.indexOf(timer);
+      if (index >= 0) this.timers.splice(index, 1);
+    };
+  }
+
+  interval(ms: number): Observable<number> {
+    return new Observable((subscriber) => {
+      let count = 0;
+      const tick = (): void => {
+        cancel = this.after(ms, tick);
+        subscriber.next(count++);
+      };
+      let cancel = this.after(ms, tick);
+      return () => cancel();
+    });
+  }
+
+  /** Timers that wait for their time, intervals included: 0 when whatever used this clock has let go of it. */
+  get pendingTimers(): number {
+    return this.timers.length;
+  }
+
+  /** Lets `ms` pass: fires each timer at its time, and what follows from it before the next one. */
+  async advance(ms: number): Promise<void> {
+    const end = this.time + ms;
+    await this.settle();
+    for (let timer = this.timers[0]; timer && timer.dueAt <= end; timer = this.timers[0]) {
+      this.timers.shift();
+      this.time = Math.max(this.time, timer.dueAt);
+      timer.task();
+      await this.settle();
+    }
+    this.time = Math.max(this.time, end);
+  }
+
+  /** Lets `ms` pass without firing anything, as for a process whose event loop is stuck. */
+  stall(ms: number): void {
+    this.time += ms;
+  }
+
+  /** Runs what is ready to run, without any time passing. */
+  async settle(): Promise<void> {
+    await turn();
+  }
+}

@@ -1,0 +1,17 @@
+import { describeLockStoreContract, FaultyStore, ManualClock } from 'nestjs-distributed-lock/testing';
+import { memoryStore } from '../../libs/distributed-lock/src/stores/memory/memory.store.js';
+
+describeLockStoreContract('memory', () => {
+  const clock = new ManualClock();
+  return { store: memoryStore(), clock, pass: (ms) => clock.advance(ms) };
+});
+
+// The network of the property tests must keep the contract itself, and the store must bear repetition.
+describeLockStoreContract('memory, with every command executed and every push delivered twice', () => {
+  const clock = new ManualClock();
+  const store = new FaultyStore(memoryStore(), {
+    command: () => ({ executedAfterMs: [0, 0] }),
+    push: () => [0, 0],
+  });
+  return { store, clock, pass: (ms) => clock.advance(ms) };
+});
