@@ -51,6 +51,13 @@ describe('a lock that is held at least for a time', () => {
     await expect(call).rejects.toThrow('holdAtLeastMs (2000) must not be longer than leaseMs (1000)');
   });
 
+  it('refuses it also when the lease comes from the defaults', async () => {
+    const pod = new LockService({ store, clock, defaults: { leaseMs: 1000 } });
+    await expect(pod.acquire('k', { holdAtLeastMs: 2000 })).rejects.toThrow(
+      'must not be longer than leaseMs (1000)',
+    );
+  });
+
   it('survives the shutdown of its process', async () => {
     const pod = new LockService({ store, clock });
     await pod.withLock('survivor', { holdAtLeastMs: 3000 }, () => undefined);

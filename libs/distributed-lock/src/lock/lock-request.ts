@@ -16,18 +16,21 @@ export interface LockRequest {
 
 /** Redis allows 512 MB; nobody who names more than this means it. */
 const MAX_KEY_LENGTH = 1024;
+/** Each is a lock of its own, and a request may choose how many: a limit, so that it cannot choose thousands. */
+const MAX_KEYS = 100;
 
 export function lockRequest(key: string, call: CallOptions, options: ResolvedLockOptions): LockRequest {
-  checkCallOptions(call);
   const { defaults } = options;
   const leaseMs = call.leaseMs ?? defaults.leaseMs;
+  const holdAtLeastMs = call.holdAtLeastMs ?? defaults.holdAtLeastMs ?? 0;
+  checkCallOptions({ ...call, leaseMs, holdAtLeastMs });
   return Object.freeze({
     key,
     waitMs: call.waitMs ?? defaults.waitMs ?? options.waitMs,
     leaseMs: leaseMs ?? options.watchdogTimeoutMs,
     watched: leaseMs === undefined,
     fair: call.fair ?? defaults.fair ?? false,
-    holdAtLeastMs: call.holdAtLeastMs ?? defaults.holdAtLeastMs ?? 0,
+    holdAtLeastMs,
     signal: call.signal ?? defaults.signal,
   });
 }
@@ -36,6 +39,12 @@ export function lockRequest(key: string, call: CallOptions, options: ResolvedLoc
 export function checkKeys(keys: Keys): readonly string[] {
   const list = Array.isArray(keys) ? [...new Set(keys as readonly string[])] : [keys as string];
   if (list.length === 0) throw new LockConfigurationError('No key was given: an empty list locks nothing.');
+  if (list.length > MAX_KEYS) {
+    throw new LockKeyError(
+      `${list.length} keys were given in one call; at most ${MAX_KEYS} are allowed.`,
+      undefined,
+    );
+  }
   for (const key of list) {
     if (typeof key !== 'string' || key === '') {
       throw new LockKeyError(`A key must be a non-empty string; it is ${JSON.stringify(key)}.`, undefined);

@@ -372,6 +372,15 @@ describe('what the caller gives', () => {
     },
   );
 
+  it('may be a hundred keys in one call, and not one more', async () => {
+    const locks = world.service();
+    const keys = Array.from({ length: 101 }, (_, i) => `k${i}`);
+    await expect(locks.acquire(keys)).rejects.toThrow('101 keys were given in one call; at most 100');
+    const lock = await locks.acquire(keys.slice(1));
+    expect(lock.keys).toHaveLength(100);
+    await lock.release();
+  });
+
   it.each([
     [{ waitMs: -1 }],
     [{ waitMs: Number.NaN }],
