@@ -21,11 +21,14 @@ const common = {
   rootDir,
   testEnvironment: 'node',
   extensionsToTreatAsEsm: ['.ts'],
-  moduleFileExtensions: ['ts', 'mjs', 'js', 'json', 'node'],
+  // js before mjs: packages that offer both under one name are then one to those that require and those that import.
+  moduleFileExtensions: ['ts', 'js', 'mjs', 'json', 'node'],
   transform: { '^.+\\.ts$': ['@swc/jest', swc] },
   moduleNameMapper: {
     '^nestjs-distributed-lock$': `${src}/index.ts`,
     '^nestjs-distributed-lock/redis$': `${src}/stores/redis/index.ts`,
+    '^nestjs-distributed-lock/otel$': `${src}/observe/otel/index.ts`,
+    '^nestjs-distributed-lock/health$': `${src}/observe/health/index.ts`,
     '^nestjs-distributed-lock/testing$': `${src}/testing/index.ts`,
     '^(\\.{1,2}/.*)\\.js$': '$1',
   },

@@ -21,7 +21,8 @@ export function busyAnswer(
 
 /** What the service may know of the options, with one more signal that ends the wait. */
 export function callOptions(options: LockedOptions, waiting?: AbortSignal): CallOptions {
-  const { waitMs, leaseMs, fair, signal } = options;
+  const { waitMs, leaseMs, fair, holdAtLeastMs, signal } = options;
   const signals = [signal, waiting].filter((it) => it !== undefined);
-  return { waitMs, leaseMs, fair, signal: signals.length > 1 ? AbortSignal.any(signals) : signals[0] };
+  const ending = signals.length > 1 ? AbortSignal.any(signals) : signals[0];
+  return { waitMs, leaseMs, fair, holdAtLeastMs, signal: ending };
 }

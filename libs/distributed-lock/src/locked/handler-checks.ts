@@ -3,10 +3,13 @@ import { isReadable } from './handler-values.js';
 import type { AnyFunction, LockedSite } from './locked-site.js';
 import type { LockedOptions } from './locked.options.js';
 import type { MethodShape } from './method-shape.js';
+import type { HandlerKind } from './nest-metadata.js';
 import { parametersOf } from './parameter-names.js';
 
+type HandlerShape = MethodShape & { readonly kind: HandlerKind };
+
 /** What a handler cannot have although a plain method can. @throws LockConfigurationError */
-export function checkHandler(shape: MethodShape, site: LockedSite, { onBusy, when }: LockedOptions): void {
+export function checkHandler(shape: HandlerShape, site: LockedSite, { onBusy, when }: LockedOptions): void {
   if (onBusy === 'skip' && shape.kind === 'http') {
     throw new LockConfigurationError(
       `@Locked on ${shape.where}: onBusy 'skip' would answer 200 with nothing; give a function that makes the answer.`,
@@ -19,7 +22,7 @@ export function checkHandler(shape: MethodShape, site: LockedSite, { onBusy, whe
 
 /** Only the arguments that `fn` declares are built, so it must declare all that it uses, and they must be there. */
 function checkArguments(
-  { where, decorated }: MethodShape,
+  { where, kind, decorated }: HandlerShape,
   what: string,
   fn: AnyFunction,
   before: number,
@@ -29,7 +32,7 @@ function checkArguments(
       `@Locked on ${where}: the ${what} has a default or a rest parameter; a handler's must name each argument plainly.`,
     );
   }
-  const missing = decorated.find((it) => it.index < fn.length - before && !isReadable(it));
+  const missing = decorated.find((it) => it.index < fn.length - before && !isReadable(it, kind));
   if (missing) {
     throw new LockConfigurationError(
       `@Locked on ${where}: argument ${missing.index} of the handler is not there yet when the ${what} is called.`,

@@ -1,6 +1,6 @@
 import type { ArgumentMetadata, ExecutionContext, PipeTransform, Type } from '@nestjs/common';
 import { ContextIdFactory, type ApplicationConfig, type ModuleRef } from '@nestjs/core';
-import { PIPES, type HandlerParameter } from './nest-metadata.js';
+import { PIPES, type HandlerKind, type HandlerParameter } from './nest-metadata.js';
 
 type Named = Readonly<Record<string, unknown>>;
 type Reader = (
@@ -22,10 +22,18 @@ const HTTP_SOURCES: Readonly<Record<number, Reader>> = {
   11: ({ req }) => req['ip'],
 };
 
-const PIPE_TYPES: Readonly<Record<number, ArgumentMetadata['type']>> = { 3: 'body', 4: 'query', 5: 'param' };
+/** The other transports give what they have as plain arguments: by Nest's number of the source, where it stands. */
+const ARGUMENTS: Readonly<Record<Exclude<HandlerKind, 'http'>, Readonly<Record<number, number>>>> = {
+  rpc: { 3: 0, 6: 1, 9: 2 },
+  ws: { 0: 0, 3: 1 },
+  other: { 0: 0, 3: 1, 1: 2, 2: 3 },
+};
 
-export function isReadable({ type, factory }: HandlerParameter): boolean {
-  return factory !== undefined || (type !== undefined && type in HTTP_SOURCES);
+const PIPE_TYPES: Readonly<Record<number, ArgumentMetadata['type']>> = { 3: 'body', 4: 'query', 5: 'param' };
+/** True for what is there before the handler and the interceptors inside the lock have started. */
+export function isReadable({ type, factory }: HandlerParameter, kind: HandlerKind): boolean {
+  const sources: object = kind === 'http' ? HTTP_SOURCES : ARGUMENTS[kind];
+  return factory !== undefined || (type !== undefined && type in sources);
 }
 
 /** Reads parameters of a handler as Nest is going to, before it does: extracted, then over their pipes. */
@@ -51,7 +59,9 @@ export class HandlerValues {
     parameter: HandlerParameter,
     context: ExecutionContext,
   ): Promise<readonly PipeTransform[]> {
-    if (parameter.type !== undefined && !(parameter.type in PIPE_TYPES)) return [];
+    const isPiped = parameter.type === undefined || parameter.type in PIPE_TYPES;
+    // On other transports Nest applies them to every parameter.
+    if (context.getType() === 'http' && !isPiped) return [];
     const contextId = ContextIdFactory.getByRequest(context.getArgByIndex<Record<string, unknown>>(0));
     const scoped = this.config
       .getGlobalRequestPipes()
@@ -77,29 +87,34 @@ export class HandlerValues {
   }
 }
 
-function extract({ type, factory, data }: HandlerParameter, context: ExecutionContext): unknown {
+function extract({ type = -1, factory, data }: HandlerParameter, context: ExecutionContext): unknown {
   if (factory) return factory(data, context);
   const name = typeof data === 'string' ? data : undefined;
-  switch (context.getType<string>()) {
-    case 'http': {
-      const [req, res, next] = context.getArgs<[Named, unknown, unknown]>();
-      return HTTP_SOURCES[type ?? -1]?.({ req, res, next }, name);
-    }
-    case 'rpc':
-      return property(context.getArgByIndex(0), name);
-    default:
-      return property(context.getArgByIndex(1), name);
+  const transport = context.getType<string>();
+  if (transport === 'http') {
+    const [req, res, next] = context.getArgs<[Named, unknown, unknown]>();
+    return HTTP_SOURCES[type]?.({ req, res, next }, name);
   }
+  const kind = transport === 'rpc' || transport === 'ws' ? transport : 'other';
+  return property(argumentsOf(context)[ARGUMENTS[kind][type] ?? -1], name);
+}
+
+/** A resolver of references has no arguments of its own: what follows stands one place further left. */
+function argumentsOf(context: ExecutionContext): readonly unknown[] {
+  const args = context.getArgs<unknown[]>();
+  return context.getType<string>() === 'graphql' && args.length === 3
+    ? args.toSpliced(1, 0, undefined)
+    : args;
 }
 
 /** The value behind `<source.…>`, as it came with the request and over no pipe. */
 export function readSource(source: string, context: ExecutionContext): unknown {
   const type = context.getType<string>();
-  if (source === 'data') return context.getArgByIndex(type === 'ws' ? 1 : 0);
-  if (source === 'args') return context.getArgByIndex(1);
-  const request =
-    type === 'http' ? context.getArgByIndex<Named>(0) : context.getArgByIndex<{ req?: Named }>(2)?.req;
-  return request?.[source];
+  const [first, second, third] = argumentsOf(context);
+  if (source === 'data') return type === 'ws' ? second : first;
+  if (source === 'args') return second;
+  const request = type === 'http' ? first : (third as { readonly req?: unknown } | undefined)?.req;
+  return property(request, source);
 }
 
 function property(from: unknown, name: string | undefined): unknown {

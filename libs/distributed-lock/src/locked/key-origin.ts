@@ -11,7 +11,8 @@ export type Origin =
 
 const SOURCES: Readonly<Record<HandlerKind, readonly string[]>> = {
   http: ['params', 'query', 'body', 'headers', 'user'],
-  message: ['data'],
+  rpc: ['data'],
+  ws: ['data'],
   other: ['args', 'user'],
 };
 
@@ -63,7 +64,7 @@ function inHandler(
   const named = decorated.filter((it) =>
     POSITION.test(name) ? it.index === Number(name) : it.data === name,
   );
-  const [parameter, another] = named.filter(isReadable);
+  const [parameter, another] = named.filter((it) => isReadable(it, kind));
   if (!parameter) return undefined;
   if (!another) return { argument: parameter.index, parameter, rest };
   const choices = named.map((it) => `<${sourceOf(it, kind, name)}>`).join(' or ');
@@ -80,7 +81,7 @@ function sourceOf({ type, index }: HandlerParameter, kind: HandlerKind, name: st
 function offerOf({ kind, decorated, written }: MethodShape): string {
   if (kind) {
     const names = decorated
-      .filter(isReadable)
+      .filter((it) => isReadable(it, kind))
       .flatMap(({ data }) => (typeof data === 'string' ? [data] : []));
     return names.length > 0 ? `the handler reads: ${names.join(', ')}` : 'the handler reads nothing by name';
   }

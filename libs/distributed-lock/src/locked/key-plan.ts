@@ -6,7 +6,7 @@ import { readSource, type HandlerValues } from './handler-values.js';
 import { originOf, type Origin } from './key-origin.js';
 import { follow, type Placeholder } from './key-template.js';
 import { optionsOf, type AnyClass, type LockedSite } from './locked-site.js';
-import type { LockedOptions } from './locked.options.js';
+import { checkTogether, type LockedOptions } from './locked.options.js';
 import { shapeOf, type MethodShape } from './method-shape.js';
 
 /** How one locked method of one concrete class gets its keys and options. Made once, at boot or at the first call. */
@@ -24,10 +24,12 @@ export class KeyPlan {
   ) {
     this.options = optionsOf(cls, site);
     this.shape = shapeOf(cls, site);
+    checkTogether(this.shape.where, this.options);
     for (const template of typeof site.key === 'function' ? [] : site.key) {
       for (const p of template.placeholders) this.origins.set(p, originOf(p, template, this.shape));
     }
-    if (this.shape.kind) checkHandler(this.shape, site, this.options);
+    const { kind } = this.shape;
+    if (kind) checkHandler({ ...this.shape, kind }, site, this.options);
   }
 
   static of(cls: AnyClass, site: LockedSite): KeyPlan {

@@ -15,7 +15,7 @@ describe('a key template', () => {
 
   it('puts values in the places of their placeholders', () => {
     expect(render('<a>:goods:<b>', 'x', 42)).toEqual(['x:goods:42']);
-    expect(render('<a><b><c>', 1n, true, 0.5)).toEqual(['1true0.5']);
+    expect(render('<a>/<b>/<c>', 1n, true, 0.5)).toEqual(['1/true/0.5']);
   });
 
   it('keeps letters, digits and -._~ of a value, and writes every other byte as %XX', () => {
@@ -35,6 +35,26 @@ describe('a key template', () => {
       return same === (template.render(one)[0] === template.render(other)[0]);
     });
     expect(() => fc.assert(property)).not.toThrow();
+  });
+
+  it('of any form that is accepted makes different keys of different values', () => {
+    const unit = fc.constantFrom(':', '-', '.', '%', '3', 'A', '/', 'a');
+    const part = fc.string({ unit: fc.oneof(unit, fc.constantFrom(':', '/')), maxLength: 3 });
+    const value = fc.string({ unit, minLength: 1, maxLength: 3 });
+    let accepted = 0;
+    const property = fc.property(part, part, part, value, value, value, (before, between, after, x, y, z) => {
+      let template: KeyTemplate;
+      try {
+        template = KeyTemplate.compile(`${before}<a>${between}<b>${after}`);
+      } catch {
+        return true;
+      }
+      accepted += 1;
+      // The text between them moved from one value to the other: written one after the other they are the same.
+      return template.render([x + between + y, z])[0] !== template.render([x, y + between + z])[0];
+    });
+    expect(() => fc.assert(property, { numRuns: 5_000 })).not.toThrow();
+    expect(accepted).toBeGreaterThan(500);
   });
 
   it.each([undefined, null, '', NaN, Infinity, {}, [], ['a'], () => 1, Symbol('a'), '\ud800'])(
@@ -78,6 +98,9 @@ describe('a key template', () => {
     ['<a[].b[].c>', 'has a list in a list'],
     ['<a[].b>:<c[].d>', 'has more than one list: use a key function'],
     ['', 'is empty'],
+    ['<a><b>', 'has nothing between <a> and <b> at position 3 that a value cannot contain: write ":" there'],
+    ['<a>:<b>-<c>', 'has nothing between <b> and <c> at position 8'],
+    ['<a>%3A<b>', 'has nothing between <a> and <b>'],
   ])('%p is refused when it is compiled', (text, what) => {
     expect(() => KeyTemplate.compile(text)).toThrow(LockConfigurationError);
     expect(() => KeyTemplate.compile(text)).toThrow(`Key template "${text}" ${what}`);

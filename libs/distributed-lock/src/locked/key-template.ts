@@ -5,6 +5,9 @@ import { escapeKeyValue, kindOf, NEEDED } from './key-value.js';
 /** A step of a path that stands for each element of a list. */
 export const EACH = '[]';
 
+/** What an escaped value never contains. Without it between two values `1-2`, `3` and `1`, `2-3` would make one key. */
+const SEPARATOR = /[^\w%.~-]/;
+
 /** One `<…>` of a template. */
 export interface Placeholder {
   /** As written, with its brackets. */
@@ -47,6 +50,14 @@ export class KeyTemplate {
       end = close + 1;
     }
     if (text === '') throw mistake(text, 'is empty');
+    const merged = placeholders.findIndex((_, i) => i > 0 && !SEPARATOR.test(texts[i] ?? ''));
+    if (merged > 0) {
+      const [one, next] = placeholders.slice(merged - 1) as [Placeholder, Placeholder];
+      throw mistake(
+        text,
+        `has nothing between ${one.text} and ${next.text} at position ${next.position} that a value cannot contain: write ":" there`,
+      );
+    }
     if (placeholders.filter((p) => p.isList).length > 1) {
       throw mistake(text, 'has more than one list: use a key function');
     }

@@ -3,16 +3,21 @@ import { BaseExceptionFilter, HttpAdapterHost, ModuleRef } from '@nestjs/core';
 import { throwError } from 'rxjs';
 import { getLockHttpToken } from '../distributed-lock.tokens.js';
 import { LockError } from '../lock/lock.errors.js';
-import { publicMessage, retryAfterSeconds, toHttpException, type LockHttpStatus } from './lock-http.js';
+import { LockErrorGatewayFilter } from './lock-error.gateway-filter.js';
+import { retryAfterSeconds, toHttpException, type LockHttpStatus } from './lock-http.js';
+import { LockGraphqlError, transportPayload } from './transport-error.js';
 
 /**
  * Tells clients of lock errors that a handler lets through, as from `LockService` or a locked provider.
  *
- * The module registers it for the whole application. A filter of the application that catches everything and is bound
- * later, or nearer to the handler, comes first: let it call `toHttpException`.
+ * The module registers it for the whole application, gateways included. A filter of the application that catches
+ * everything and is bound later, or nearer to the handler, comes first: let it call `toHttpException`.
  */
-@Catch(LockError)
-export class LockErrorFilter extends BaseExceptionFilter implements ExceptionFilter<LockError> {
+@Catch(LockError, LockGraphqlError)
+export class LockErrorFilter
+  extends BaseExceptionFilter
+  implements ExceptionFilter<LockError | LockGraphqlError>
+{
   constructor(
     @Inject(HttpAdapterHost) private readonly adapterHost: HttpAdapterHost,
     @Inject(ModuleRef) private readonly moduleRef: ModuleRef,
@@ -20,23 +25,22 @@ export class LockErrorFilter extends BaseExceptionFilter implements ExceptionFil
     super();
   }
 
-  override catch(error: LockError, host: ArgumentsHost): unknown {
-    const message = publicMessage(error) ?? { code: error.code, message: 'Internal server error' };
-    switch (host.getType<string>()) {
+  override catch(error: LockError | LockGraphqlError, host: ArgumentsHost): unknown {
+    const type = host.getType<string>();
+    switch (type) {
       case 'http':
-        return this.answerHttp(error, host);
+        return this.answerHttp(error as LockError, host);
       case 'rpc':
-        return throwError(() => ({ status: 'error', ...message }));
+        return throwError(() => transportPayload(error as LockError));
       case 'ws':
-        host
-          .switchToWs()
-          .getClient<{ emit(event: string, data: unknown): void }>()
-          .emit('exception', { status: 'error', ...message });
-        return undefined;
+        return LockErrorGatewayFilter.tell(error as LockError, host);
+      case 'graphql':
+        throw error instanceof LockGraphqlError
+          ? error
+          : new LockGraphqlError(transportPayload(error), error);
       default:
-        return Object.assign(new Error(message.message, { cause: error }), {
-          extensions: { code: message.code },
-        });
+        // Not returned: whoever called would take it for a result.
+        throw error;
     }
   }
 

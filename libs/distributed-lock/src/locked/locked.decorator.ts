@@ -8,7 +8,7 @@ import { LockedInterceptor } from './locked.interceptor.js';
 import { keySource, putSite, type AnyFunction, type LockedSite } from './locked-site.js';
 import { checkLockedOptions, type LockedOptions } from './locked.options.js';
 import type { FunctionDecorator, KeyFunction, TemplateDecorator } from './locked.types.js';
-import { INTERCEPTORS } from './nest-metadata.js';
+import { INTERCEPTORS, putInFront } from './nest-metadata.js';
 import { parametersOf } from './parameter-names.js';
 
 /**
@@ -57,7 +57,8 @@ export function Locked(
     putSite(wrapped, site);
     descriptor.value = wrapped;
     if (typeof target === 'function') return;
-    putInFront(LockedInterceptor, wrapped);
+    // First in the list is outermost. @UseInterceptors appends, above or below @Locked, and so stays inside.
+    putInFront(INTERCEPTORS, LockedInterceptor, wrapped);
     injectLockService(target, options.service);
   };
 }
@@ -71,11 +72,4 @@ function wrap(original: AnyFunction, site: LockedSite): AnyFunction {
       return activation.run(() => Reflect.apply(original, self, fillSlots(site, args, activation.lock)));
     },
   });
-}
-
-/** First in the list is outermost. `@UseInterceptors` appends, above or below `@Locked`, and so stays inside. */
-export function putInFront(interceptor: unknown, target: object): void {
-  const bound = (Reflect.getMetadata(INTERCEPTORS, target) ?? []) as readonly unknown[];
-  const others = bound.filter((it) => it !== interceptor);
-  Reflect.defineMetadata(INTERCEPTORS, [interceptor, ...others], target);
 }

@@ -4,14 +4,17 @@ import { getLockServiceToken } from '../distributed-lock.tokens.js';
 import { LockConfigurationError } from '../lock/lock.errors.js';
 import { slotsOf } from './current-lock.decorator.js';
 import { KeyPlan } from './key-plan.js';
-import { putInFront } from './locked.decorator.js';
+import { LockErrorGatewayFilter } from './lock-error.gateway-filter.js';
 import { LockedInterceptor } from './locked.interceptor.js';
 import { siteOf, type AnyClass } from './locked-site.js';
-import { INTERCEPTORS } from './nest-metadata.js';
+import { FILTERS, GATEWAY, INTERCEPTORS, putInFront } from './nest-metadata.js';
 
 type Wrapper = ReturnType<DiscoveryService['getProviders']>[number];
 
-/** Looks at every class of the application once: puts the lock around class interceptors, and checks what it can. */
+/**
+ * Looks at every class of the application once: puts the lock around class interceptors, lets gateways answer
+ * with lock errors, and checks what it can.
+ */
 @Injectable()
 export class LockedExplorer implements OnModuleInit {
   private readonly registrations = new Map<unknown, number>();
@@ -23,7 +26,11 @@ export class LockedExplorer implements OnModuleInit {
     // Here and not in onModuleInit: Nest registers routes in between.
     for (const cls of this.classes()) {
       const isLocked = this.methods(cls).some(([, fn]) => siteOf(fn));
-      if (isLocked && Reflect.hasMetadata(INTERCEPTORS, cls)) putInFront(LockedInterceptor, cls);
+      if (isLocked && Reflect.hasMetadata(INTERCEPTORS, cls)) {
+        putInFront(INTERCEPTORS, LockedInterceptor, cls);
+      }
+      // Of filters the first is asked last: those of the application come before it.
+      if (Reflect.hasMetadata(GATEWAY, cls)) putInFront(FILTERS, LockErrorGatewayFilter.instance, cls);
     }
   }
 

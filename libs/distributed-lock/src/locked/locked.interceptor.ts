@@ -1,5 +1,4 @@
 import {
-  HttpException,
   Inject,
   Injectable,
   type CallHandler,
@@ -14,10 +13,12 @@ import type { Keys, Lock } from '../lock/lock.js';
 import type { LockService } from '../lock/lock.service.js';
 import { Activation } from './activation.js';
 import { answersBusy, busyAnswer, callOptions } from './busy-answer.js';
+import { abortWhenClientLeaves } from './client-left.js';
 import { HandlerValues } from './handler-values.js';
 import { KeyPlan } from './key-plan.js';
 import { resolveLockHttp, retryAfterSeconds, toHttpException, type LockHttpStatus } from './lock-http.js';
 import { siteOf, type LockedSite } from './locked-site.js';
+import { prepareTransport, toTransportError } from './transport-error.js';
 import { UnderLock, whenAdmitted, type Admission } from './under-lock.js';
 
 /** One call of a locked handler, before it has its lock. */
@@ -63,6 +64,7 @@ export class LockedInterceptor implements NestInterceptor {
     const { plan, context } = call;
     const stopWatching = abortWhenClientLeaves(context, waiting);
     try {
+      await prepareTransport(context.getType());
       const { when } = plan.options;
       if (when) {
         const args = await plan.argumentsOf(when.length, context, this.values);
@@ -108,7 +110,8 @@ export class LockedInterceptor implements NestInterceptor {
 
   /** What the client is told. Only of errors of the lock itself: those of the handler pass as they are. */
   private errorFor(error: unknown, { plan: { options }, context }: HandlerCall): unknown {
-    if (context.getType() !== 'http') return error;
+    const type = context.getType<string>();
+    if (type !== 'http') return toTransportError(error, type);
     const seconds = retryAfterSeconds(error, options.leaseMs);
     if (seconds !== undefined) {
       const response: unknown = context.switchToHttp().getResponse();
@@ -126,24 +129,4 @@ export class LockedInterceptor implements NestInterceptor {
       throw new LockConfigurationError(text, { cause });
     }
   }
-}
-
-/** A client that has gone must not stand in line. Nest itself tears down only handlers that return Observables. */
-function abortWhenClientLeaves(context: ExecutionContext, waiting: AbortController): () => void {
-  if (context.getType() !== 'http') return () => undefined;
-  const response = context.switchToHttp().getResponse<RawResponse & { readonly raw?: RawResponse }>();
-  const raw = response.raw ?? response;
-  const leave = (): void => {
-    if (!raw.writableFinished) waiting.abort(new HttpException('Client Closed Request', 499));
-  };
-  if (raw.closed) leave();
-  raw.once('close', leave);
-  return () => raw.removeListener('close', leave);
-}
-
-interface RawResponse {
-  readonly closed: boolean;
-  readonly writableFinished: boolean;
-  once(event: 'close', listener: () => void): unknown;
-  removeListener(event: 'close', listener: () => void): unknown;
 }

@@ -65,3 +65,11 @@ export function checkLockedOptions(options: LockedOptions): void {
     throw new LockConfigurationError('when must be a function of the arguments of the method.');
   }
 }
+
+/** What fits each by itself may not fit together: options of a method and of its class. @throws LockConfigurationError */
+export function checkTogether(where: string, { leaseMs, holdAtLeastMs = 0 }: LockedOptions): void {
+  if (leaseMs === undefined || holdAtLeastMs <= leaseMs) return;
+  throw new LockConfigurationError(
+    `@Locked on ${where}: holdAtLeastMs (${holdAtLeastMs}) must not be longer than leaseMs (${leaseMs}): the lease would end before.`,
+  );
+}

@@ -3,15 +3,19 @@ import type { AnyClass, AnyFunction } from './locked-site.js';
 /** Metadata keys of Nest that are the same in all versions we support, and that it does not export from its root. */
 export const INTERCEPTORS = '__interceptors__';
 export const PIPES = '__pipes__';
+export const FILTERS = '__exceptionFilters__';
+/** Left on the class by `@WebSocketGateway()`. */
+export const GATEWAY = 'websockets:is_gateway';
 const ROUTE_ARGUMENTS = '__routeArguments__';
 const CUSTOM_ARGUMENT = '__customRouteArgs__';
 const PARAMETER_TYPES = 'design:paramtypes';
 
-/** Left on the function by `@Get()` and its like, `@MessagePattern()` and `@SubscribeMessage()`. */
+/** Left on the function by `@Get()` and its like, `@MessagePattern()` and its like, `@SubscribeMessage()`. */
 const HTTP_MARK = 'path';
-const MESSAGE_MARKS = ['microservices:handler_type', 'microservices:pattern', 'websockets:message_mapping'];
+const RPC_MARKS = ['microservices:handler_type', 'microservices:pattern'];
+const WS_MARK = 'websockets:message_mapping';
 
-export type HandlerKind = 'http' | 'message' | 'other';
+export type HandlerKind = 'http' | 'rpc' | 'ws' | 'other';
 
 /** One decorated parameter of a handler, as Nest keeps it. */
 export interface HandlerParameter {
@@ -49,7 +53,14 @@ export function handlerKind(
   fn: AnyFunction,
 ): HandlerKind | undefined {
   if (Reflect.hasMetadata(HTTP_MARK, fn)) return 'http';
-  if (MESSAGE_MARKS.some((mark) => Reflect.hasMetadata(mark, fn))) return 'message';
+  if (RPC_MARKS.some((mark) => Reflect.hasMetadata(mark, fn))) return 'rpc';
+  if (Reflect.hasMetadata(WS_MARK, fn)) return 'ws';
   const isOther = Reflect.getMetadataKeys(fn).some((key) => String(key).startsWith('graphql:'));
   return isOther || handlerParameters(cls, method).length > 0 ? 'other' : undefined;
+}
+
+/** Makes it the first of what is bound to a class or a method, wherever it stood before. */
+export function putInFront(list: string, enhancer: unknown, target: object): void {
+  const bound = (Reflect.getMetadata(list, target) ?? []) as readonly unknown[];
+  Reflect.defineMetadata(list, [enhancer, ...bound.filter((it) => it !== enhancer)], target);
 }
