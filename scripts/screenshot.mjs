@@ -25,7 +25,7 @@ try {
   if (has('--no-lock')) await page.locator('.switch').click();
   await page.locator('.chip').nth(3).waitFor();
   await page.locator('#start').click();
-  const sold = has('--no-lock') ? 200 : 110;
+  const sold = has('--no-lock') ? 200 : 170;
   await page.waitForFunction((count) => Number(document.querySelector('#orders').textContent) >= count, sold);
   writeFileSync(file, await page.screenshot({ fullPage: true }));
   await browser.close();

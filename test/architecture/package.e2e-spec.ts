@@ -17,13 +17,29 @@ describe('the published package', () => {
     expect(fields.filter((field) => /^(dependencies|optionalDependencies|bundle)/.test(field))).toEqual([]);
   });
 
-  it('asks its host for Nest and rxjs, and for a driver only if a store needs it', () => {
+  it('asks its host for Nest and rxjs, and for anything else only where a sub-path or a transport needs it', () => {
     const peers = Object.keys(manifest.peerDependencies).sort();
-    expect(peers).toEqual(['@nestjs/common', '@nestjs/core', 'ioredis', 'reflect-metadata', 'rxjs']);
-    expect(manifest.peerDependenciesMeta).toEqual({ ioredis: { optional: true } });
+    const optional = [
+      '@nestjs/microservices',
+      '@nestjs/terminus',
+      '@nestjs/websockets',
+      '@opentelemetry/api',
+      'ioredis',
+    ];
+    expect(peers).toEqual(['@nestjs/common', '@nestjs/core', ...optional, 'reflect-metadata', 'rxjs'].sort());
+    expect(manifest.peerDependenciesMeta).toEqual(
+      Object.fromEntries(optional.map((name) => [name, { optional: true }])),
+    );
   });
 
   it('opens one path for each concern', () => {
-    expect(Object.keys(manifest.exports)).toEqual(['.', './redis', './testing', './package.json']);
+    expect(Object.keys(manifest.exports)).toEqual([
+      '.',
+      './redis',
+      './otel',
+      './health',
+      './testing',
+      './package.json',
+    ]);
   });
 });

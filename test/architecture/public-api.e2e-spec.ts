@@ -5,7 +5,13 @@ import ts from 'typescript';
 const path = (relative: string) => fileURLToPath(new URL(`../../${relative}`, import.meta.url));
 const source = (entry: string) => path(`libs/distributed-lock/src/${entry}`);
 
-const ENTRY_POINTS = ['index.ts', 'stores/redis/index.ts', 'testing/index.ts'];
+const ENTRY_POINTS = [
+  'index.ts',
+  'stores/redis/index.ts',
+  'observe/otel/index.ts',
+  'observe/health/index.ts',
+  'testing/index.ts',
+];
 
 const program = ts.createProgram(ENTRY_POINTS.map(source), readOptions());
 const checker = program.getTypeChecker();
@@ -51,6 +57,8 @@ describe('the public API', () => {
        "<LockErrorCode>",
        "<LockEvent>",
        "<LockHttpOptions>",
+       "<LockLogLevel>",
+       "<LockLoggerOption>",
        "<LockModuleOptions>",
        "<LockOptionsFactory>",
        "<LockPredicate>",
@@ -100,6 +108,23 @@ describe('the public API', () => {
        "<RedisStoreOptions>",
        "<RedisTarget>",
        "redisStore",
+     ]
+    `);
+  });
+  it('of /otel is this list', () => {
+    expect(exportsOf('observe/otel/index.ts')).toMatchInlineSnapshot(`
+     [
+       "<LockMetricsModuleOptions>",
+       "<LockMetricsOptions>",
+       "LockMetricsModule",
+       "measureLocks",
+     ]
+    `);
+  });
+  it('of /health is this list', () => {
+    expect(exportsOf('observe/health/index.ts')).toMatchInlineSnapshot(`
+     [
+       "LockHealthIndicator",
      ]
     `);
   });

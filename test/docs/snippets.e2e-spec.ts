@@ -21,7 +21,7 @@ interface Snippet {
   readonly code: string;
 }
 
-const pages = ['README.md', 'CONTRIBUTING.md', 'libs/distributed-lock/README.md']
+const pages = ['README.md', 'README.zh-CN.md', 'CONTRIBUTING.md', 'libs/distributed-lock/README.md']
   .concat(
     readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' }).map((page) => `docs/${page}`),
   )
@@ -62,6 +62,17 @@ function compile(snippets: readonly Snippet[]): string {
   }
 }
 
+/** As GitHub makes them: lower case, no punctuation, a hyphen for each space. */
+function anchorsOf(page: string): string[] {
+  const text = readFileSync(page, 'utf8').replaceAll(/^```[^]*?^```$/gm, '');
+  return [...text.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
+      .replaceAll(' ', '-'),
+  );
+}
+
 describe('the documentation', () => {
   it('shows only TypeScript that compiles', () => {
     const snippets = pages.flatMap(snippetsOf);
@@ -80,6 +91,18 @@ describe('the documentation', () => {
       [...readFileSync(join(ROOT, page), 'utf8').matchAll(/\]\((?!https?:|#)([^)#\s]+)/g)]
         .filter(([, target]) => !existsSync(join(ROOT, page, '..', target!)))
         .map(([, target]) => `${page} → ${target}`),
+    );
+    expect(broken).toEqual([]);
+  });
+
+  it('links only to headings that exist', () => {
+    const broken = pages.flatMap((page) =>
+      [...readFileSync(join(ROOT, page), 'utf8').matchAll(/\]\((?!https?:)([^)#\s]*)#([^)\s]+)\)/g)]
+        .filter(([, target = '', anchor = '']) => {
+          const file = target === '' ? join(ROOT, page) : join(ROOT, page, '..', target);
+          return !anchorsOf(file).includes(anchor);
+        })
+        .map(([, target, anchor]) => `${page} → ${target}#${anchor}`),
     );
     expect(broken).toEqual([]);
   });

@@ -16,11 +16,13 @@ import {
   type OPTIONS_TYPE,
 } from './distributed-lock.options.js';
 import { getLockHttpToken, getLockServiceToken } from './distributed-lock.tokens.js';
+import { LockConfigurationError } from './lock/lock.errors.js';
 import { LockService } from './lock/lock.service.js';
 import { enterLive, leaveLive } from './locked/live-services.js';
 import { LockErrorFilter } from './locked/lock-error.filter.js';
 import { resolveLockHttp } from './locked/lock-http.js';
 import { LockedExplorer } from './locked/locked.explorer.js';
+import { LockLogger, isLockLoggerOption } from './observe/lock.logger.js';
 import { memoryStore } from './stores/memory/memory.store.js';
 
 /** Once for an application, however many registrations it has. */
@@ -73,14 +75,24 @@ export class DistributedLockModule
   }
 }
 
+function openService({ store = memoryStore(), logger = true, ...options }: LockModuleOptions, name?: string) {
+  if (!isLockLoggerOption(logger)) {
+    throw new LockConfigurationError(
+      `logger must be true, false, 'error', 'warn', 'log' or 'debug'; it is ${String(logger)}.`,
+    );
+  }
+  const service = new LockService({ store, ...options }, name);
+  LockLogger.listen(service, logger);
+  return service;
+}
+
 function complete(definition: DynamicModule, name: string | undefined): DynamicModule {
   const [token, http] = [getLockServiceToken(name), getLockHttpToken(name)];
   const isDefault = name === undefined || name === 'default';
   const providers: Provider[] = [
     {
       provide: OWN_SERVICE,
-      useFactory: ({ store = memoryStore(), ...options }: LockModuleOptions) =>
-        new LockService({ store, ...options }, name),
+      useFactory: (options: LockModuleOptions) => openService(options, name),
       inject: [MODULE_OPTIONS_TOKEN],
     },
     ...(isDefault ? [{ provide: LockService, useExisting: OWN_SERVICE }] : []),

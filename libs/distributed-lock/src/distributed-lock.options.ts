@@ -1,6 +1,7 @@
 import { ConfigurableModuleBuilder } from '@nestjs/common';
 import type { LockServiceOptions } from './lock/lock-options.js';
 import type { LockHttpOptions } from './locked/lock-http.js';
+import type { LockLoggerOption } from './observe/lock.logger.js';
 
 /** Options of one registration of the module. */
 export interface LockModuleOptions extends Omit<LockServiceOptions, 'store'> {
@@ -8,6 +9,11 @@ export interface LockModuleOptions extends Omit<LockServiceOptions, 'store'> {
   readonly store?: LockServiceOptions['store'];
   /** Statuses of lock errors for HTTP clients; default: 423 busy, 503 store down, 503 lost, 400 bad key. */
   readonly http?: LockHttpOptions;
+  /**
+   * What goes to Nest's logger; default `true`: lost locks, and outages of the store. `'warn'` and `'error'` write less,
+   * `'debug'` a line for every call, `false` nothing.
+   */
+  readonly logger?: LockLoggerOption;
 }
 
 /** What must be known before the options are: it stands outside of `useFactory`. */

@@ -2,6 +2,8 @@ export { DistributedLockModule } from './distributed-lock.module.js';
 export type { LockModuleOptions, LockOptionsFactory, LockRegistration } from './distributed-lock.options.js';
 export { InjectLockService, getLockServiceToken } from './distributed-lock.tokens.js';
 
+export type { LockLogLevel, LockLoggerOption } from './observe/lock.logger.js';
+
 export { LockService, type Work } from './lock/lock.service.js';
 export type { CallOptions, Keys, Lock, WithLockOptions } from './lock/lock.js';
 export type { LockServiceOptions } from './lock/lock-options.js';

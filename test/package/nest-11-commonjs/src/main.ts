@@ -1,7 +1,10 @@
-import { Controller, Module, Param, Post } from '@nestjs/common';
+import { Controller, Get, Module, Param, Post } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
+import { HealthCheck, HealthCheckService, TerminusModule } from '@nestjs/terminus';
 import { setTimeout as pause } from 'node:timers/promises';
 import { CurrentLock, DistributedLockModule, Locked, type Lock } from 'nestjs-distributed-lock';
+import { LockHealthIndicator } from 'nestjs-distributed-lock/health';
+import { LockMetricsModule } from 'nestjs-distributed-lock/otel';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 
 @Controller('goods')
@@ -14,9 +17,28 @@ class GoodsController {
   }
 }
 
+@Controller('ready')
+class ReadyController {
+  constructor(
+    private readonly health: HealthCheckService,
+    private readonly locks: LockHealthIndicator,
+  ) {}
+
+  @Get()
+  @HealthCheck()
+  check() {
+    return this.health.check([() => this.locks.check()]);
+  }
+}
+
 @Module({
-  imports: [DistributedLockModule.forRoot({ store: redisStore(process.env['REDIS_URL']!) })],
-  controllers: [GoodsController],
+  imports: [
+    DistributedLockModule.forRoot({ store: redisStore(process.env['REDIS_URL']!) }),
+    LockMetricsModule.forRoot(),
+    TerminusModule,
+  ],
+  controllers: [GoodsController, ReadyController],
+  providers: [LockHealthIndicator],
 })
 class AppModule {}
 

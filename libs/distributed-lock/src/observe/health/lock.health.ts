@@ -1,0 +1,69 @@
+import { Inject, Injectable } from '@nestjs/common';
+import type { HealthIndicatorResult } from '@nestjs/terminus';
+import { getLockServiceToken } from '../../distributed-lock.tokens.js';
+import type { LockService } from '../../lock/lock.service.js';
+
+/** Only asked about, never locked. */
+const PROBE = 'nestjs-distributed-lock:probe';
+
+/**
+ * For Terminus: down while the store does not answer, and while a lock that is held here could not be renewed.
+ *
+ * Fit for readiness. Not for liveness: a restart would give up the locks that an outage of the store has not ended yet.
+ * Neither names keys nor holders. Of a cluster, the store's answer is that of the one node with the probe's slot.
+ *
+ * For a registration with a name: `new LockHealthIndicator(locks)` in a `useFactory`.
+ */
+@Injectable()
+export class LockHealthIndicator {
+  /** Held locks whose last renewal got no answer, by owner and key: until when they are valid. */
+  private readonly suspended = new Map<string, number>();
+
+  constructor(@Inject(getLockServiceToken()) private readonly locks: LockService) {
+    locks.events$.subscribe((event) => {
+      if (event.type === 'suspended') {
+        this.suspended.set(`${event.owner} ${event.key}`, this.now + event.validForMs);
+      } else if (event.type === 'resumed' || event.type === 'released' || event.type === 'lost') {
+        this.suspended.delete(`${event.owner} ${event.key}`);
+      }
+    });
+  }
+
+  /**
+   * Never rejects, and takes no longer than one command of the store may.
+   *
+   * @param name under which Terminus shows it
+   */
+  async check<const Name extends string = 'locks'>(
+    name = 'locks' as Name,
+  ): Promise<HealthIndicatorResult<Name>> {
+    const problems = [await this.storeProblem(), this.renewalProblem()].filter((it) => it !== undefined);
+    const status =
+      problems.length === 0
+        ? { status: 'up' as const }
+        : { status: 'down' as const, message: problems.join(' ') };
+    return { [name]: status } as HealthIndicatorResult<Name>;
+  }
+
+  private async storeProblem(): Promise<string | undefined> {
+    try {
+      await this.locks.inspect(PROBE);
+      return undefined;
+    } catch (error) {
+      return `The store of the locks does not answer: ${error instanceof Error ? error.message : String(error)}.`;
+    }
+  }
+
+  private renewalProblem(): string | undefined {
+    // A lease that nobody was inside of ends without an event; its time is over all the same.
+    for (const [id, until] of this.suspended) if (until <= this.now) this.suspended.delete(id);
+    const { size } = this.suspended;
+    if (size === 0) return undefined;
+    const ms = Math.round(Math.min(...this.suspended.values()) - this.now);
+    return `${size} held ${size === 1 ? 'lock is' : 'locks are'} not renewed; the first is lost in ${ms} ms.`;
+  }
+
+  private get now(): number {
+    return this.locks.options.clock.now();
+  }
+}

@@ -1,0 +1,113 @@
+import { Logger } from '@nestjs/common';
+import type { LockEvent } from '../lock/lock.events.js';
+import type { LockService } from '../lock/lock.service.js';
+
+/** From the fewest lines to the most. `debug` adds a line or more for every call. */
+export type LockLogLevel = 'error' | 'warn' | 'log' | 'debug';
+
+/** `true` is `'log'`: what is out of the ordinary, and nothing for a lock that is acquired and released. */
+export type LockLoggerOption = boolean | LockLogLevel;
+
+const LEVELS: readonly LockLogLevel[] = ['error', 'warn', 'log', 'debug'];
+/** How many keys one line names. */
+const NAMED = 3;
+
+type Suspended = Extract<LockEvent, { readonly type: 'suspended' }>;
+type Resumed = Extract<LockEvent, { readonly type: 'resumed' }>;
+
+export function isLockLoggerOption(option: unknown): option is LockLoggerOption {
+  return typeof option === 'boolean' || LEVELS.includes(option as LockLogLevel);
+}
+
+/**
+ * Writes what happens to the locks of one service to Nest's own logger, until the service closes.
+ *
+ * An outage suspends every lock at once: those of one round of renewal make one line.
+ */
+export class LockLogger {
+  private readonly logger: Logger;
+  private suspended: Suspended[] = [];
+  private resumed: Resumed[] = [];
+
+  private constructor(
+    name: string,
+    private readonly level: LockLogLevel,
+  ) {
+    this.logger = new Logger(name === 'default' ? 'DistributedLock' : `DistributedLock ${name}`);
+  }
+
+  static listen(service: LockService, option: LockLoggerOption): void {
+    if (option === false) return;
+    const logger = new LockLogger(service.name, option === true ? 'log' : option);
+    service.events$.subscribe((event) => logger.onEvent(event));
+  }
+
+  private onEvent(event: LockEvent): void {
+    switch (event.type) {
+      case 'lost':
+        // At shutdown the application ends it by itself, after a grace that it has chosen.
+        return this.write(event.error.reason === 'shutdown' ? 'warn' : 'error', () => event.error.message);
+      case 'error':
+        return this.write('warn', () => {
+          const about = event.key === undefined ? '' : ` of "${event.key}"`;
+          return `Failed during ${event.during}${about}: ${textOf(event.error)}`;
+        });
+      case 'suspended':
+        if (this.suspended.push(event) === 1) queueMicrotask(() => this.writeSuspended());
+        return;
+      case 'resumed':
+        if (this.resumed.push(event) === 1) queueMicrotask(() => this.writeResumed());
+        return;
+      case 'acquired':
+        return this.write('debug', () => {
+          const how = event.by === 'local' ? ', handed off in this process' : '';
+          return `Acquired "${event.key}" after ${round(event.waitedMs)} ms${how}; token ${event.fencingToken}`;
+        });
+      case 'released':
+        return this.write('debug', () => `Released "${event.key}" after ${round(event.heldMs)} ms`);
+      case 'abandoned':
+        return this.write('debug', () => {
+          return `Left the line for "${event.key}" after ${round(event.waitedMs)} ms: ${textOf(event.error)}`;
+        });
+      case 'asked':
+        return;
+    }
+  }
+
+  private writeSuspended(): void {
+    const events = this.suspended;
+    this.suspended = [];
+    this.write('warn', () => {
+      const validForMs = round(Math.min(...events.map((event) => event.validForMs)));
+      const until = events.length === 1 ? 'Valid for' : 'The first is valid for';
+      return `No answer to the renewal of ${keysOf(events)}: ${textOf(events[0]?.error)}. ${until} another ${validForMs} ms; trying again until then.`;
+    });
+  }
+
+  private writeResumed(): void {
+    const events = this.resumed;
+    this.resumed = [];
+    this.write('log', () => `Renewed after all: ${keysOf(events)}`);
+  }
+
+  private write(level: LockLogLevel, text: () => string): void {
+    if (LEVELS.indexOf(level) > LEVELS.indexOf(this.level)) return;
+    try {
+      this.logger[level](text());
+    } catch {
+      // There is no better place to say it; thrown from a microtask it would end the process.
+    }
+  }
+}
+
+function keysOf(events: readonly { readonly key: string }[]): string {
+  const names = events.slice(0, NAMED).map(({ key }) => `"${key}"`);
+  const more = events.length - names.length;
+  return more > 0 ? `${names.join(', ')} and ${more} more` : names.join(', ');
+}
+
+function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+const round = (ms: number): number => Math.round(ms);

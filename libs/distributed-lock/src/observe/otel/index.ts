@@ -1,0 +1,2 @@
+export { measureLocks, type LockMetricsOptions } from './lock.metrics.js';
+export { LockMetricsModule, type LockMetricsModuleOptions } from './lock-metrics.module.js';

@@ -1,0 +1,31 @@
+import { Inject, Module, type DynamicModule, type OnModuleInit } from '@nestjs/common';
+import { ModuleRef } from '@nestjs/core';
+import { getLockServiceToken } from '../../distributed-lock.tokens.js';
+import type { LockService } from '../../lock/lock.service.js';
+import { measureLocks, type LockMetricsOptions } from './lock.metrics.js';
+
+export interface LockMetricsModuleOptions extends LockMetricsOptions {
+  /** Of the registration whose locks are measured; default: the one without a name. */
+  readonly name?: string;
+}
+
+const OPTIONS = Symbol('LockMetricsModule.options');
+
+/** Measures the locks of a registration of `DistributedLockModule`, from the start of the application. */
+@Module({})
+export class LockMetricsModule implements OnModuleInit {
+  constructor(
+    @Inject(OPTIONS) private readonly options: LockMetricsModuleOptions,
+    @Inject(ModuleRef) private readonly moduleRef: ModuleRef,
+  ) {}
+
+  static forRoot(options: LockMetricsModuleOptions = {}): DynamicModule {
+    return { module: LockMetricsModule, providers: [{ provide: OPTIONS, useValue: options }] };
+  }
+
+  /** Not before: by then the program has set its global meter provider. */
+  onModuleInit(): void {
+    const token = getLockServiceToken(this.options.name);
+    measureLocks(this.moduleRef.get<LockService>(token, { strict: false }), this.options);
+  }
+}

@@ -1,0 +1,104 @@
+import { metrics, type Attributes, type Meter, type MeterProvider } from '@opentelemetry/api';
+import { isLockError } from '../../lock/lock.errors.js';
+import type { LockEvent } from '../../lock/lock.events.js';
+import type { LockService } from '../../lock/lock.service.js';
+
+export interface LockMetricsOptions {
+  /**
+   * Makes the attribute `distributed_lock.key` of a key; without it there is none, since every value is a time series of
+   * its own. Must always make the same of the same key: `(key) => key.split(':')[0]`.
+   */
+  readonly keyLabel?: (key: string) => string | undefined;
+  /** Default: the global one, as it is when this is called. */
+  readonly meterProvider?: MeterProvider;
+}
+
+/** In ms. Local hand-offs take less than one, watchdog leases 30 000. */
+const BOUNDARIES = [1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000];
+
+/**
+ * Measures the locks of one service, until the service closes. Call it before the first lock is asked for: gauges count
+ * from there.
+ *
+ * | Instrument                       | Kind              | Attributes beside `distributed_lock.registration`                  |
+ * | -------------------------------- | ----------------- | ------------------------------------------------------------------ |
+ * | `distributed_lock.wait.duration` | histogram, ms     | `distributed_lock.outcome`: `acquired`, `abandoned`; `error.type`  |
+ * | `distributed_lock.hold.duration` | histogram, ms     | `distributed_lock.outcome`: `released`, `lost`                     |
+ * | `distributed_lock.acquired`      | counter           | `distributed_lock.by`: `store`, `local`                            |
+ * | `distributed_lock.released`      | counter           |                                                                    |
+ * | `distributed_lock.abandoned`     | counter           | `error.type`: the code of the lock error, or `aborted`             |
+ * | `distributed_lock.lost`          | counter           | `distributed_lock.reason`: `expired`, `taken`, `shutdown`          |
+ * | `distributed_lock.suspended`     | counter           | renewals without an answer while the lease was still valid         |
+ * | `distributed_lock.errors`        | counter           | `distributed_lock.during`: `release`, `renewal`, …                 |
+ * | `distributed_lock.waiting`       | up-down counter   |                                                                    |
+ * | `distributed_lock.held`          | up-down counter   |                                                                    |
+ *
+ * Nested calls of a held key are no acquisitions, and are not counted.
+ */
+export function measureLocks(service: LockService, options: LockMetricsOptions = {}): void {
+  const { meterProvider = metrics.getMeterProvider(), keyLabel } = options;
+  const record = recorder(meterProvider.getMeter('nestjs-distributed-lock'), (key) => {
+    const label = key === undefined ? undefined : keyLabel?.(key);
+    const common: Attributes = { 'distributed_lock.registration': service.name };
+    return label === undefined ? common : { ...common, 'distributed_lock.key': label };
+  });
+  service.events$.subscribe((event) => record(event));
+}
+
+function recorder(meter: Meter, attributesOf: (key: string | undefined) => Attributes) {
+  const duration = (name: string, description: string) =>
+    meter.createHistogram(`distributed_lock.${name}.duration`, {
+      description,
+      unit: 'ms',
+      advice: { explicitBucketBoundaries: BOUNDARIES },
+    });
+  const counter = (name: string, description: string, unit: string) =>
+    meter.createCounter(`distributed_lock.${name}`, { description, unit });
+  const gauge = (name: string, description: string, unit: string) =>
+    meter.createUpDownCounter(`distributed_lock.${name}`, { description, unit });
+
+  const wait = duration('wait', 'Time in line, whether the lock was had in the end or not');
+  const hold = duration('hold', 'Time from the acquisition to the release or the loss');
+  const acquired = counter('acquired', 'Locks acquired', '{lock}');
+  const released = counter('released', 'Locks released', '{lock}');
+  const abandoned = counter('abandoned', 'Waits that ended without the lock', '{call}');
+  const lost = counter('lost', 'Leases that ended before the release', '{lock}');
+  const suspended = counter('suspended', 'Renewals that got no answer while the lease was valid', '{lock}');
+  const errors = counter('errors', 'Failures that no caller waits for', '{error}');
+  const waiting = gauge('waiting', 'Callers in line now', '{call}');
+  const held = gauge('held', 'Locks held now', '{lock}');
+
+  return (event: LockEvent): void => {
+    const common = attributesOf(event.key);
+    const outcome = { ...common, 'distributed_lock.outcome': event.type };
+    switch (event.type) {
+      case 'asked':
+        return waiting.add(1, common);
+      case 'acquired':
+        waiting.add(-1, common);
+        held.add(1, common);
+        acquired.add(1, { ...common, 'distributed_lock.by': event.by });
+        return wait.record(event.waitedMs, outcome);
+      case 'abandoned': {
+        const type = { 'error.type': isLockError(event.error) ? event.error.code : 'aborted' };
+        waiting.add(-1, common);
+        abandoned.add(1, { ...common, ...type });
+        return wait.record(event.waitedMs, { ...outcome, ...type });
+      }
+      case 'released':
+        held.add(-1, common);
+        released.add(1, common);
+        return hold.record(event.heldMs, outcome);
+      case 'lost':
+        held.add(-1, common);
+        lost.add(1, { ...common, 'distributed_lock.reason': event.error.reason });
+        return hold.record(event.error.heldMs, outcome);
+      case 'suspended':
+        return suspended.add(1, common);
+      case 'error':
+        return errors.add(1, { ...common, 'distributed_lock.during': event.during });
+      case 'resumed':
+        return;
+    }
+  };
+}
