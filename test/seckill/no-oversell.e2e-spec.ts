@@ -2,7 +2,8 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import type { Instance } from '../../apps/seckill/src/demo/instance.js';
 import { readProof } from '../../apps/seckill/src/demo/proof.js';
-import { runSale } from '../../apps/seckill/src/demo/sale.js';
+import { runSale } from '../../apps/seckill/src/crowd/sale.js';
+import { wishFor } from '../../apps/seckill/src/crowd/wish.js';
 import { until } from '../support/until.js';
 import { openTestBranches, purchase, type TestBranches } from './support/test-branches.js';
 
@@ -31,7 +32,12 @@ describe('a flash sale over four processes', () => {
 
   it('sells exactly the stock, one to a buyer, under tokens that grow', async () => {
     const goodsId = await branches.addItem(40);
-    const { outcomes } = await runSale({ goodsId, buyers: 400, urls, onProgress: () => {} });
+    const { outcomes } = await runSale({
+      wishOf: () => wishFor(goodsId),
+      buyers: 400,
+      urls,
+      onProgress: () => {},
+    });
     expect(outcomes).toEqual({ sold: 40, refused: 360, failed: 0 });
     const proof = await readProof(branches.database, goodsId, 40);
     expect(proof).toEqual({ orders: 40, stockLeft: 0, oversold: 0, lost: 0 });
@@ -49,7 +55,7 @@ describe('a flash sale over four processes', () => {
       victim = running.pop();
       victim?.signal('SIGKILL');
     };
-    const { outcomes } = await runSale({ goodsId, buyers: 400, urls, onProgress });
+    const { outcomes } = await runSale({ wishOf: () => wishFor(goodsId), buyers: 400, urls, onProgress });
     await victim?.exited;
     expect(running).toHaveLength(3);
     expect(outcomes).toEqual({ sold: 60, refused: 340, failed: 0 });

@@ -5,7 +5,8 @@ import request from 'supertest';
 import { readConfig } from '../../apps/seckill/src/config.js';
 import { createApp } from '../../apps/seckill/src/create-app.js';
 import { startDatabaseServer, type DatabaseServer } from '../../apps/seckill/src/demo/database-server.js';
-import { runSale } from '../../apps/seckill/src/demo/sale.js';
+import { runSale } from '../../apps/seckill/src/crowd/sale.js';
+import { wishFor } from '../../apps/seckill/src/crowd/wish.js';
 import { StaleFence } from '../../apps/seckill/src/goods/goods.errors.js';
 import { GoodsRepository } from '../../apps/seckill/src/goods/goods.repository.js';
 import { OrdersRepository } from '../../apps/seckill/src/orders/orders.repository.js';
@@ -116,10 +117,10 @@ describe('the flash sale', () => {
     await goods.findUnder(101, item.id);
     await expect(goods.findUnder(100, item.id)).rejects.toThrow(StaleFence);
     await expect(goods.saveStock(item.id, 4, 100)).rejects.toThrow(StaleFence);
-    await expect(orders.place(item, 4, 100, 'ann')).rejects.toThrow(StaleFence);
+    await expect(orders.place([{ goods: item, fence: 100 }], 'ann')).rejects.toThrow(StaleFence);
     expect(await orders.of(item.id)).toEqual([]);
     expect(await stockOf(item.id)).toBe(5);
-    await expect(orders.place(item, 4, 101, 'ann')).resolves.toMatchObject({ fence: 101 });
+    await expect(orders.place([{ goods: item, fence: 101 }], 'ann')).resolves.toMatchObject([{ fence: 101 }]);
   });
 });
 
@@ -154,7 +155,12 @@ describe('the flash sale without its lock', () => {
       const url = await app.getUrl();
       const sell = async (stock: number) => {
         const { id: goodsId } = await app.get(GoodsRepository).add('item', stock);
-        await runSale({ goodsId, buyers: 100, urls: () => [url], onProgress: () => {} });
+        await runSale({
+          wishOf: () => wishFor(goodsId),
+          buyers: 100,
+          urls: () => [url],
+          onProgress: () => {},
+        });
         return app.get(OrdersRepository).of(goodsId);
       };
       // The first sale opens the connections: until then buyers arrive one after the other.

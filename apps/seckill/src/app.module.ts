@@ -1,23 +1,34 @@
 import { Module, type DynamicModule } from '@nestjs/common';
 import { DistributedLockModule, memoryStore } from 'nestjs-distributed-lock';
 import { redisStore } from 'nestjs-distributed-lock/redis';
-import type { Config } from './config.js';
+import { CONFIG, type Config } from './config.js';
+import { CrowdModule } from './crowd/crowd.module.js';
 import { DatabaseModule } from './database/database.module.js';
 import { GoodsModule } from './goods/goods.module.js';
+import { InstancesModule } from './instances/instances.module.js';
+import { LiveModule } from './live/live.module.js';
 import { OrdersModule } from './orders/orders.module.js';
+import { ReportModule } from './report/report.module.js';
 
 @Module({})
 export class AppModule {
-  static register({ databaseUrl, redisUrl, locked, ...timings }: Config): DynamicModule {
+  static register(config: Config): DynamicModule {
+    const { databaseUrl, redisUrl, watchdogTimeoutMs, waitMs, locked } = config;
     const store = redisUrl === undefined ? memoryStore() : redisStore(redisUrl);
-    const { watchdogTimeoutMs, waitMs } = timings;
     return {
       module: AppModule,
+      global: true,
+      providers: [{ provide: CONFIG, useValue: config }],
+      exports: [CONFIG],
       imports: [
         DistributedLockModule.forRoot({ store, watchdogTimeoutMs, waitMs }),
         DatabaseModule.register(databaseUrl),
+        InstancesModule,
         GoodsModule,
         OrdersModule.register(locked),
+        CrowdModule,
+        LiveModule,
+        ReportModule,
       ],
     };
   }

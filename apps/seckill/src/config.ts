@@ -15,6 +15,9 @@ export interface Config {
   readonly locked: boolean;
 }
 
+/** The token of the config in the app. */
+export const CONFIG = Symbol('config');
+
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** @throws Error that names each variable that makes no sense */

@@ -3,7 +3,7 @@ import pg from 'pg';
 import type { RedisServer } from '#redis-server';
 import { openBranches, type Branches } from '../../../apps/seckill/src/demo/branches.js';
 import type { Instance } from '../../../apps/seckill/src/demo/instance.js';
-import { post, type Answer } from '../../../apps/seckill/src/demo/http-client.js';
+import { post, type Answer } from '../../../apps/seckill/src/crowd/http-client.js';
 
 const PROGRAM = fileURLToPath(new URL('../../../dist/apps/seckill/main.js', import.meta.url));
 
@@ -22,7 +22,7 @@ export async function openTestBranches(count: number, env: Record<string, string
     ...branches,
     redis: branches.redis!,
     async addItem(stock) {
-      const sql = 'INSERT INTO goods (name, stock) VALUES ($1, $2) RETURNING id';
+      const sql = 'INSERT INTO goods (name, stock, offered) VALUES ($1, $2, $2) RETURNING id';
       const [row] = await branches.database.query<{ id: number }>(sql, ['item', stock]);
       return row!.id;
     },

@@ -3,5 +3,5 @@ import type { BuyerRequest } from './buyer.guard.js';
 
 /** The buyer that `BuyerGuard` found. */
 export const Buyer = createParamDecorator((_: unknown, context: ExecutionContext) => {
-  return context.switchToHttp().getRequest<BuyerRequest>().buyer;
+  return context.switchToHttp().getRequest<BuyerRequest>().user?.id;
 });

@@ -3,7 +3,7 @@ import { BadRequestException, Injectable, type CanActivate, type ExecutionContex
 export interface BuyerRequest {
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly body?: { readonly userId?: unknown };
-  buyer?: string;
+  user?: { readonly id: string };
 }
 
 const USER_ID = /^[\w.@-]{1,64}$/;
@@ -23,7 +23,7 @@ export class BuyerGuard implements CanActivate {
         'Say who buys: a user id of 1 to 64 letters, digits, or . _ @ - in the header x-user-id, or as userId in the body.',
       );
     }
-    request.buyer = id;
+    request.user = { id };
     return true;
   }
 }

@@ -1,29 +1,36 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { post, type Answer } from './http-client.js';
+import type { Wish } from './wish.js';
 
 export type Outcome = 'sold' | 'refused' | 'failed';
+
+export interface Buyer {
+  readonly userId: string;
+  readonly wish: Wish;
+  /** Picks an instance for each attempt. */
+  readonly urlOf: () => string;
+  readonly signal: AbortSignal | undefined;
+}
 
 const ATTEMPTS = 20;
 const PAUSE_MS = 100;
 
 /**
- * Tries to buy one item, and tries again where that may help: the instance died, the lock was busy for too long or was
- * lost. A buyer whose answer got lost may find that the order had been placed: `ALREADY_BOUGHT` is then a sale.
- *
- * @param urlOf picks an instance for each attempt
+ * Tries to buy, and tries again where that may help: the instance died, the lock was busy for too long or was lost. A
+ * buyer whose answer got lost may find that the order had been placed: `ALREADY_BOUGHT` is then a sale.
  */
-export async function buy(urlOf: () => string, goodsId: number, userId: string): Promise<Outcome> {
-  for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
-    const outcome = outcomeOf(await ask(urlOf(), goodsId, userId), attempt);
+export async function buy(buyer: Buyer): Promise<Outcome> {
+  for (let attempt = 1; attempt <= ATTEMPTS && !buyer.signal?.aborted; attempt++) {
+    const outcome = outcomeOf(await ask(buyer), attempt);
     if (outcome !== undefined) return outcome;
     await pause(PAUSE_MS);
   }
   return 'failed';
 }
 
-async function ask(url: string, goodsId: number, userId: string): Promise<Answer | undefined> {
+async function ask({ urlOf, wish, userId }: Buyer): Promise<Answer | undefined> {
   try {
-    return await post(`${url}/goods/${goodsId}/purchase`, {}, { 'x-user-id': userId });
+    return await post(`${urlOf()}${wish.path}`, wish.body, { 'x-user-id': userId });
   } catch {
     return undefined;
   }

@@ -1,4 +1,5 @@
 import { buy, type Outcome } from './buyer.js';
+import type { Wish } from './wish.js';
 
 export interface SaleResult {
   readonly outcomes: Readonly<Record<Outcome, number>>;
@@ -10,17 +11,22 @@ export interface SaleResult {
 }
 
 export interface Sale {
-  readonly goodsId: number;
+  readonly wishOf: (buyer: number) => Wish;
   readonly buyers: number;
+  /** Starts the buyers' names. */
+  readonly crowd?: string;
   /** The instances that run; asked before each attempt. */
   readonly urls: () => readonly string[];
   readonly onProgress: (answered: number, sold: number) => void;
+  /** Sends the buyers home. */
+  readonly signal?: AbortSignal;
 }
 
 /** So many buyers are under way at a time. */
 const CONCURRENCY = 200;
 
-export async function runSale({ goodsId, buyers, urls, onProgress }: Sale): Promise<SaleResult> {
+export async function runSale(sale: Sale): Promise<SaleResult> {
+  const { wishOf, buyers, crowd = 'buyer', urls, onProgress, signal } = sale;
   const outcomes = { sold: 0, refused: 0, failed: 0 };
   const waitsMs: number[] = [];
   const start = performance.now();
@@ -28,12 +34,12 @@ export async function runSale({ goodsId, buyers, urls, onProgress }: Sale): Prom
   let next = 0;
 
   async function serveBuyers(): Promise<void> {
-    while (next < buyers) {
+    while (next < buyers && !signal?.aborted) {
       const buyer = next++;
       let turn = buyer;
       const urlOf = () => urls()[turn++ % urls().length]!;
       const asked = performance.now();
-      const outcome = await buy(urlOf, goodsId, `buyer-${buyer}`);
+      const outcome = await buy({ urlOf, wish: wishOf(buyer), userId: `${crowd}-${buyer}`, signal });
       outcomes[outcome]++;
       waitsMs.push(performance.now() - asked);
       if (outcome === 'sold') sellingMs = performance.now() - start;

@@ -7,9 +7,18 @@ export abstract class Database {
   abstract close(): Promise<void>;
 }
 
-/** The code that Postgres gives to a row which a unique constraint refuses. */
+/** The codes that Postgres gives to a row which a constraint refuses. */
+const NOT_NULL_VIOLATION = '23502';
 const UNIQUE_VIOLATION = '23505';
 
 export function isUniqueViolation(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === UNIQUE_VIOLATION;
+  return hasCode(error, UNIQUE_VIOLATION);
+}
+
+export function isNotNullViolation(error: unknown): boolean {
+  return hasCode(error, NOT_NULL_VIOLATION);
+}
+
+function hasCode(error: unknown, code: string): boolean {
+  return error instanceof Error && 'code' in error && error.code === code;
 }

@@ -1,12 +1,13 @@
+import { post } from '../crowd/http-client.js';
+import { runSale } from '../crowd/sale.js';
+import { wishFor } from '../crowd/wish.js';
 import { openManyProcesses, WATCHDOG_MS } from './many-processes.js';
 import { openOneProcess } from './one-process.js';
 import { readOptions, type DemoOptions } from './options.js';
 import { progressOf } from './progress.js';
 import { readProof } from './proof.js';
 import { objections, table } from './report.js';
-import { runSale } from './sale.js';
 import type { Shop } from './shop.js';
-import { post } from './http-client.js';
 
 async function demo(options: DemoOptions): Promise<boolean> {
   console.log(describe(options));
@@ -15,7 +16,7 @@ async function demo(options: DemoOptions): Promise<boolean> {
     const { body } = await post(`${shop.urls[0]}/goods`, { name: 'flash sale item', stock: options.stock });
     const goodsId = Number(body['id']);
     const result = await runSale({
-      goodsId,
+      wishOf: () => wishFor(goodsId),
       buyers: options.buyers,
       urls: () => shop.urls,
       onProgress: withKill(options, shop, progressOf(options.buyers)),

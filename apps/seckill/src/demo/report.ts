@@ -1,6 +1,6 @@
 import type { DemoOptions } from './options.js';
 import type { Proof } from './proof.js';
-import type { SaleResult } from './sale.js';
+import type { SaleResult } from '../crowd/sale.js';
 
 export function table(result: SaleResult, proof: Proof): string {
   const rows: [string, string][] = [

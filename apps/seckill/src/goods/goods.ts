@@ -4,6 +4,10 @@ export interface Goods extends Row {
   readonly id: number;
   readonly name: string;
   readonly stock: number;
+  /** All that there ever was to sell: more orders than this is overselling. */
+  readonly offered: number;
   /** The largest fencing token under which it was read or written. */
   readonly fence: number;
+  /** When this was read, on the clock of the database. */
+  readonly readAt: Date;
 }

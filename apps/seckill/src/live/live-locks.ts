@@ -1,0 +1,31 @@
+import { Injectable } from '@nestjs/common';
+import { LockService, lockKey } from 'nestjs-distributed-lock';
+import type { Instance } from '../instances/instance.js';
+import type { LiveLock } from './live-view.js';
+
+/** Who holds and who waits, from the store that all instances share, with the names of the instances. */
+@Injectable()
+export class LiveLocks {
+  constructor(private readonly locks: LockService) {}
+
+  async of(goodsId: number, instances: readonly Instance[]): Promise<LiveLock | null> {
+    const key = lockKey`goods:${goodsId}`;
+    const instanceOf = (owner: string) =>
+      instances.find(({ client }) => client !== null && owner.startsWith(`${client}:`))?.id ?? null;
+    const counts = instances.map(({ id, waiting }) => [id, waiting[key] ?? 0] as const);
+    const waiting = Object.fromEntries(counts.filter(([, count]) => count > 0));
+    try {
+      const snapshot = await this.locks.inspect(key);
+      const holder = snapshot?.holder;
+      return {
+        holder: holder === undefined ? null : instanceOf(holder),
+        isHeld: holder !== undefined,
+        fencingToken: snapshot?.fencingToken ?? null,
+        line: (snapshot?.pending ?? []).map(instanceOf),
+        waiting,
+      };
+    } catch {
+      return null;
+    }
+  }
+}

@@ -1,0 +1,13 @@
+import { BadRequestException, Injectable, type PipeTransform } from '@nestjs/common';
+
+/** Longer would let one buyer keep all others waiting. */
+export const LONGEST_PAYMENT_MS = 100;
+
+/** How long the payment takes, which a real shop asks another service for; 0 when nothing is said. */
+@Injectable()
+export class PayMsPipe implements PipeTransform<unknown, number> {
+  transform(value: unknown = 0): number {
+    if (typeof value === 'number' && value >= 0 && value <= LONGEST_PAYMENT_MS) return value;
+    throw new BadRequestException(`payMs must be a number from 0 to ${LONGEST_PAYMENT_MS}.`);
+  }
+}

@@ -1,0 +1,2 @@
+export { findChromium, NO_CHROMIUM } from './find-chromium.mjs';
+export { startChromium } from './start-chromium.mjs';
