@@ -81,7 +81,7 @@ export class RedisConnection {
         this.onDeadline(attempt, sentAt !== undefined),
       );
       if (this.isClosed) attempt.fail(unreachable('the store is closed', key));
-      else if (this.isReady) attempt.write(this.client);
+      else if (this.isReady && this.client.status === 'ready') attempt.write(this.client);
       else this.waiting.add(attempt);
     });
   }
@@ -90,10 +90,9 @@ export class RedisConnection {
   async close(): Promise<void> {
     if (this.isClosed) return;
     this.isClosed = true;
-    const wasReady = this.isReady;
     this.onLost('the store is closed');
     for (const attempt of this.waiting) attempt.fail(unreachable('the store is closed', attempt.key));
-    await closeClient(this.client, wasReady, this.clock, this.commandTimeoutMs);
+    await closeClient(this.client, this.clock, this.commandTimeoutMs);
   }
 
   private async onReady(): Promise<void> {
@@ -160,20 +159,17 @@ export class RedisConnection {
 }
 
 /** Says good-bye if anybody listens, and then makes sure. */
-export async function closeClient(
-  client: Client,
-  polite: boolean,
-  clock: Clock,
-  withinMs: number,
-): Promise<void> {
-  if (polite) {
+export async function closeClient(client: Client, clock: Clock, withinMs: number): Promise<void> {
+  if (client.status === 'ready') {
     await new Promise<void>((resolve) => {
-      const cancel = clock.after(withinMs, resolve);
-      const done = (): void => {
+      const settle = (): void => {
         cancel();
         resolve();
       };
-      client.quit().then(done, done);
+      const cancel = clock.after(withinMs, settle);
+      // A connection that goes down now leaves the answer out.
+      client.once('close', settle);
+      client.quit().then(settle, settle);
     });
   }
   if (client.status === 'end') return;

@@ -3,6 +3,8 @@ import { LockStoreError } from '../../lock/lock.errors.js';
 /** Answers that mean "not now": the state of the server or of the network will change by itself. */
 const UNREADY =
   /\b(OOM|READONLY|LOADING|BUSY|MISCONF|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|NOREPLICAS|NOGOODSLAVE)\b/;
+/** ioredis found the connection going down and, having no queue, dropped the command. */
+const NEVER_WRITTEN = /Stream isn't writeable/;
 /** Any answer of the server starts with an upper-case word; what the client says about a connection does not. */
 const ANSWER = /^[A-Z]{3,}\b/;
 
@@ -20,7 +22,7 @@ export function asStoreError(cause: unknown, key: string | undefined): LockStore
     }
     return new LockStoreError(`Redis refused: ${text}`, key, 'refused', { cause });
   }
-  return unknown(text, key, cause);
+  return NEVER_WRITTEN.test(text) ? unreachable(text, key, cause) : unknown(text, key, cause);
 }
 
 export function unknown(detail: string, key: string | undefined, cause?: unknown): LockStoreError {

@@ -101,7 +101,7 @@ export class RedisPushes {
     if (this.isClosed) return;
     this.isClosed = true;
     this.cancelProbe?.();
-    await closeClient(this.client, this.subscribed, this.clock, this.commandTimeoutMs);
+    await closeClient(this.client, this.clock, this.commandTimeoutMs);
   }
 
   private async subscribe(): Promise<void> {
