@@ -83,7 +83,7 @@ export class HeldLock implements Lock {
     return this.release().then(() => undefined);
   }
 
-  /** In reverse order of the keys' global order is of no use: each key goes back at once. */
+  /** All at once: whoever waits for one of them need not wait for the others. */
   private async releaseAll(): Promise<ReleaseOutcome> {
     const outcomes = await Promise.all(this.holds.map((hold) => hold.release()));
     return outcomes.find((o) => o === 'lost') ?? outcomes.find((o) => o === 'unknown') ?? 'released';
