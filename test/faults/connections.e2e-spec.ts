@@ -3,6 +3,8 @@ import { Redis } from 'ioredis';
 import { startRedisServer, type RedisServer } from '#redis-server';
 import { closeServices, elapsed, eventsOf, openService } from '../support/lock-services.js';
 import { RedisEyes } from '../support/redis-eyes.js';
+import { TcpProxy } from '../support/tcp-proxy.js';
+import { until } from '../support/until.js';
 
 const LOOK_MS = 1000;
 const SLACK_MS = 500;
@@ -35,6 +37,26 @@ describe('what an operator does to connections and scripts', () => {
     await eyes.untilListening(2);
     return { holder, waiting, lock, next };
   };
+
+  it('a connection that breaks before it has told the time does not take the next one with it', async () => {
+    const proxy = await TcpProxy.before(server.port);
+    proxy.onLink = (link) => link.replies.pass(100);
+    const service = openService(proxy.url, { commandTimeoutMs: 1000 });
+    const measuring = () => proxy.all.filter((link) => link.has('time'));
+    await until(() => measuring().length === 1);
+    proxy.onLink = () => undefined;
+    const [first] = measuring();
+    first?.reset();
+    const lock = await service.acquire(key);
+    const [, second] = measuring();
+    const startedAt = performance.now();
+    await until(() => performance.now() - startedAt > 1500);
+    expect(second?.isOpen).toBe(true);
+    expect(measuring()).toHaveLength(2);
+    expect(await lock.release()).toBe('released');
+    await closeServices();
+    await proxy.close();
+  });
 
   it('waiters whose subscribers are all killed get the lock by the next look', async () => {
     const { lock, next } = await holdAndWait();

@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { memoryStore } from '../stores/memory/memory.store.js';
+import { LockWorld } from '../../../../test/support/lock-world.js';
 import { ManualClock } from '../testing/manual-clock.js';
 import { LockService } from './lock.service.js';
 
@@ -65,5 +66,18 @@ describe('a lock that is held at least for a time', () => {
     expect(await pods[1].tryAcquire('survivor')).toBeNull();
     await clock.advance(3100);
     expect(await pods[1].tryAcquire('survivor')).not.toBeNull();
+  });
+
+  it('does not outlive the shutdown when the store is away', async () => {
+    const world = new LockWorld();
+    const pod = world.service();
+    const lock = await pod.acquire('away', { holdAtLeastMs: 3_600_000 });
+    world.cutNetwork();
+    void lock.release();
+    await world.clock.advance(1000);
+    const closed = pod.close();
+    await world.clock.advance(5000);
+    await closed;
+    expect(world.clock.pendingTimers).toBe(0);
   });
 });

@@ -7,7 +7,7 @@ const RETRY_MS = 200;
  * Leaves the lock to run out at `until`, with nobody inside: for `holdAtLeastMs`.
  *
  * What is left becomes a lease that nobody renews, so it ends by itself, also when this process is gone. Asked again
- * while the store does not answer; whatever the store has by then ends with its present lease.
+ * while the store does not answer, but not past a shutdown; whatever the store has then ends with its present lease.
  */
 export async function keepUntil(until: number, renewal: Renewal, core: LockCore): Promise<EndReply> {
   for (;;) {
@@ -16,6 +16,7 @@ export async function keepUntil(until: number, renewal: Renewal, core: LockCore)
     const [reply] = await core.store.renew([{ ...renewal, leaseMs }]);
     if (reply?.kind === 'renewed') return 'released';
     if (reply?.kind === 'lost') return 'not held';
+    if (core.tenures.isClosing) return 'unknown';
     await core.tenures.pause(RETRY_MS);
   }
 }

@@ -8,6 +8,9 @@ import {
   LockStoreError,
   LockWaitTimeoutError,
 } from './lock.errors.js';
+import { memoryStore } from '../stores/memory/memory.store.js';
+import { LockService } from './lock.service.js';
+import type { LockStoreContext } from './lock-store.js';
 import type { Lock } from './lock.js';
 
 let world: LockWorld;
@@ -371,6 +374,18 @@ describe('what the caller gives', () => {
       expect(world.commands).toEqual([]);
     },
   );
+
+  it('opens no store any more after the close, not even to look', async () => {
+    let opened = 0;
+    const recipe = memoryStore();
+    const store = { create: (context: LockStoreContext) => (opened++, recipe.create(context)) };
+    const locks = new LockService({ store });
+    await locks.close();
+    await expect(locks.inspect('k')).rejects.toMatchObject({ code: 'LOCK_SHUTDOWN' });
+    await expect(locks.forceRelease('k')).rejects.toMatchObject({ code: 'LOCK_SHUTDOWN' });
+    locks.open();
+    expect(opened).toBe(0);
+  });
 
   it('may be a hundred keys in one call, and not one more', async () => {
     const locks = world.service();

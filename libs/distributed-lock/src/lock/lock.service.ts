@@ -108,23 +108,23 @@ export class LockService {
     throw new LockNotHeldError(message, key);
   }
 
-  /** Who holds `key` and who waits for it; `null` when nobody does either. @throws LockStoreError */
-  inspect(key: string): Promise<LockSnapshot | null> {
-    return this.core.store.inspect(key);
+  /** Who holds `key` and who waits for it; `null` when nobody does either. @throws LockStoreError, LockShutdownError */
+  async inspect(key: string): Promise<LockSnapshot | null> {
+    return this.coreFor(key).store.inspect(key);
   }
 
   /**
    * Takes the lock from whoever holds it. A holder of this library is told at once; its work goes on unprotected.
    *
-   * @throws LockStoreError
+   * @throws LockStoreError, LockShutdownError
    */
-  forceRelease(key: string): Promise<'released' | 'not held'> {
-    return this.core.store.forceRelease(key);
+  async forceRelease(key: string): Promise<'released' | 'not held'> {
+    return this.coreFor(key).store.forceRelease(key);
   }
 
-  /** Opens the store, if it is not open yet. Does not wait for a connection. */
+  /** Opens the store, if it is neither open nor closed yet. Does not wait for a connection. */
   open(): void {
-    void this.core;
+    if (!this.closing) void this.core;
   }
 
   /**
@@ -152,6 +152,13 @@ export class LockService {
 
   private get core(): LockCore {
     return (this.opened ??= this.openCore());
+  }
+
+  /** A store that nobody would close must not be opened any more. */
+  private coreFor(key: string): LockCore {
+    if (this.closing && !this.opened)
+      throw new LockShutdownError(`"${key}" was not asked for: the application is closing.`, key);
+    return this.core;
   }
 
   private openCore(): LockCore {

@@ -14,6 +14,8 @@ export class Tenures {
   private readonly ending = new Set<Promise<unknown>>();
   private readonly pauses: Pauses;
   private count = 0;
+  /** Set by shutdown: what only ends a tenure is not tried again. */
+  isClosing = false;
   private onIdle: (() => void) | undefined;
 
   constructor(
@@ -66,6 +68,7 @@ export class Tenures {
 
   /** All ends are certain, or have failed; what was put off is done now. */
   async whenAllEnded(): Promise<void> {
+    this.isClosing = true;
     this.pauses.wakeAll();
     await Promise.all(this.ending);
   }

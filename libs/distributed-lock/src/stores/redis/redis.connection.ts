@@ -33,10 +33,11 @@ export class RedisConnection {
   /** How Redisson's clients of this deployment speak: on a cluster from Redis 7 on, through sharded channels. */
   publish: 'PUBLISH' | 'SPUBLISH' = 'PUBLISH';
   private readonly inFlight = new Set<Attempt>();
-  private waiting = new Set<Attempt>();
+  private readonly waiting = new Set<Attempt>();
   private isReady = false;
   private isClosed = false;
   private lastError: Error | undefined;
+  private cancelMeasuring: (() => void) | undefined;
 
   constructor(
     private readonly client: Client,
@@ -116,14 +117,14 @@ export class RedisConnection {
   /** Before the first command: each of them says in server time until when it may be executed. */
   private async measureTime(): Promise<void> {
     const sentAt = this.clock.now();
-    const cancel = this.clock.after(this.commandTimeoutMs, () => this.drop());
+    this.cancelMeasuring = this.clock.after(this.commandTimeoutMs, () => this.drop());
     try {
       const [seconds, micros] = await this.client.time();
       const receivedAt = this.clock.now();
       this.serverClock.learn(Number(seconds) * 1000 + Math.floor(Number(micros) / 1000), sentAt, receivedAt);
       this.serverClock.roundTripMs = receivedAt - sentAt;
     } finally {
-      cancel();
+      this.cancelMeasuring();
     }
   }
 
@@ -147,6 +148,8 @@ export class RedisConnection {
 
   private onLost(why: string): void {
     this.isReady = false;
+    // An answer that is lost with its connection never comes: its deadline must not meet the next one.
+    this.cancelMeasuring?.();
     for (const attempt of this.inFlight) attempt.fail(unknown(why, attempt.key, this.lastError));
   }
 
