@@ -32,7 +32,8 @@ describe('the live stream of two processes', () => {
     );
 
   it('tells the page of one process who holds, who waits and all sections, which never overlap', async () => {
-    const views = await play({ buyers: 60, locked: true, payMs: 10 });
+    // Long beside the time between two views, and each process always waits for the other: every view has a line to show.
+    const views = await play({ buyers: 120, locked: true, payMs: 50 });
     const sections = sectionsOf(views);
     const instances = views.at(-1)!.instances.map(({ id }) => id);
     expect(new Set(sections.map(({ instance }) => instance))).toEqual(new Set(instances));
