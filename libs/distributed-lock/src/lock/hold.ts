@@ -20,6 +20,7 @@ export class Hold {
 
   constructor(
     readonly scope: object,
+    readonly call: number,
     readonly tenure: Tenure,
     readonly fencingToken: number,
     now: number,

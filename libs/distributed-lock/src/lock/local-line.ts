@@ -37,9 +37,10 @@ export class LocalLine {
   join(request: LockRequest): Promise<Hold> {
     if (request.signal?.aborted) return Promise.reject(request.signal.reason as Error);
     if (request.waitMs === 0 && this.tenure) return Promise.reject(this.waitTimeout(request));
-    this.core.emit({ type: 'asked', key: this.key });
+    const call = this.core.nextCall();
+    this.core.emit({ type: 'asked', call, key: this.key });
     return new Promise((resolve, reject) => {
-      this.waiters.push(new Waiter(request, this.core.clock, { resolve, reject }, this));
+      this.waiters.push(new Waiter(request, call, this.core.clock, { resolve, reject }, this));
       if (!this.tenure) this.startTenure();
     });
   }
@@ -104,8 +105,9 @@ export class LocalLine {
     this.waiters.remove(waiter);
     waiter.settle();
     waiter.outcome.reject(error);
+    const { call } = waiter;
     const waitedMs = this.core.clock.now() - waiter.askedAt;
-    this.core.emit({ type: 'abandoned', key: this.key, waitedMs, error });
+    this.core.emit({ type: 'abandoned', call, key: this.key, waitedMs, error });
   }
 
   private startTenure(): void {

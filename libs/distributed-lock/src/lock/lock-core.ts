@@ -12,5 +12,7 @@ export interface LockCore {
   readonly store: LockStore;
   readonly tenures: Tenures;
   readonly watchdog: Watchdog;
+  /** Numbers a call, for its events. */
+  nextCall(): number;
   emit(event: LockEvent): void;
 }

@@ -1,11 +1,12 @@
 import type { LockLostError } from './lock.errors.js';
 
-/** What happened to a lock of this process. Times are ms. */
+/** What happened to a lock of this process. Times are ms; `call` pairs what happened to one caller and one key. */
 export type LockEvent =
   /** A caller has joined the line of this process; `acquired` or `abandoned` follows. Nested calls are not told. */
-  | { readonly type: 'asked'; readonly key: string }
+  | { readonly type: 'asked'; readonly call: number; readonly key: string }
   | {
       readonly type: 'acquired';
+      readonly call: number;
       readonly key: string;
       readonly owner: string;
       readonly fencingToken: number;
@@ -15,13 +16,20 @@ export type LockEvent =
     }
   | {
       readonly type: 'released';
+      readonly call: number;
       readonly key: string;
       readonly owner: string;
       readonly fencingToken: number;
       readonly heldMs: number;
     }
   /** A wait ended without the lock: `waitMs` over, aborted, refused by the store or by shutdown. */
-  | { readonly type: 'abandoned'; readonly key: string; readonly waitedMs: number; readonly error: unknown }
+  | {
+      readonly type: 'abandoned';
+      readonly call: number;
+      readonly key: string;
+      readonly waitedMs: number;
+      readonly error: unknown;
+    }
   /** A renewal got no answer; the lease is still valid, and renewal goes on. */
   | {
       readonly type: 'suspended';
@@ -34,6 +42,7 @@ export type LockEvent =
   | { readonly type: 'resumed'; readonly key: string; readonly owner: string }
   | {
       readonly type: 'lost';
+      readonly call: number;
       readonly key: string;
       readonly owner: string;
       readonly fencingToken: number;

@@ -34,6 +34,7 @@ export class LockService {
   private readonly lines = new Map<string | LockRequest, LocalLine>();
   private opened: LockCore | undefined;
   private closing: Promise<void> | undefined;
+  private calls = 0;
   private tellsOfListener = false;
 
   constructor(
@@ -168,7 +169,7 @@ export class LockService {
     const tenures = new Tenures(store.clientId, clock, emit);
     const watchdog = new Watchdog(store, clock, watchdogTimeoutMs, emit);
     store.pushes$.subscribe((push) => tenures.onPush(push));
-    return { scope: this, clock, store, tenures, watchdog, emit };
+    return { scope: this, clock, store, tenures, watchdog, nextCall: () => ++this.calls, emit };
   }
 
   private async acquireAll(keys: Keys, options: CallOptions): Promise<HeldLock> {

@@ -122,15 +122,16 @@ export class Tenure {
     const waiter = this.line.shift();
     const { core, key, owner, lease } = this;
     if (!waiter || !lease) return void this.end();
+    const { call } = waiter;
     const now = core.clock.now();
     const by = lease.isUntouched ? 'store' : 'local';
     const fencingToken = lease.takeToken();
     this.state = 'held';
-    this.hold = new Hold(core.scope, this, fencingToken, now);
+    this.hold = new Hold(core.scope, call, this, fencingToken, now);
     this.hold.keepFor(waiter.request.holdAtLeastMs);
     if (this.request.watched) core.watchdog.watch(this);
     else this.armExpiry();
-    core.emit({ type: 'acquired', key, owner, fencingToken, waitedMs: now - waiter.askedAt, by });
+    core.emit({ type: 'acquired', call, key, owner, fencingToken, waitedMs: now - waiter.askedAt, by });
     waiter.outcome.resolve(this.hold);
   }
 
@@ -140,8 +141,8 @@ export class Tenure {
   passOn(hold: Hold): Promise<ReleaseOutcome> {
     const { core, key, owner, lease } = this;
     const now = core.clock.now();
-    const { fencingToken } = hold;
-    core.emit({ type: 'released', key, owner, fencingToken, heldMs: now - hold.acquiredAt });
+    const { call, fencingToken } = hold;
+    core.emit({ type: 'released', call, key, owner, fencingToken, heldMs: now - hold.acquiredAt });
     this.hold = undefined;
     if (lease && hold.keepUntil > now)
       return this.keep(hold.keepUntil, lease).then(asReleaseOutcome, () => 'unknown');
@@ -317,7 +318,7 @@ export class Tenure {
       const heldMs = core.clock.now() - hold.acquiredAt;
       const error = new LockLostError(key, heldMs, reason, detail, cause && { cause });
       hold.lose(error);
-      core.emit({ type: 'lost', key, owner, fencingToken: hold.fencingToken, error });
+      core.emit({ type: 'lost', call: hold.call, key, owner, fencingToken: hold.fencingToken, error });
     }
     // We stop believing before the store does. What the store still keeps may protect the caller's last step.
     void this.end(reason === 'expired' && lease ? leaseMargin(lease.leaseMs) : 0);

@@ -23,6 +23,7 @@ export class Waiter implements Link {
 
   constructor(
     readonly request: LockRequest,
+    readonly call: number,
     clock: Clock,
     readonly outcome: Outcome,
     line: Line,
