@@ -3,9 +3,13 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 
 const folder = new URL('../libs/distributed-lock/src/stores/redis/', import.meta.url);
-const SCRIPTS = ['acquire', 'end', 'renew', 'force', 'inspect'];
+const SCRIPTS = ['acquire', 'acquire-all', 'end', 'renew', 'force', 'inspect'];
 
 const read = (name) => readFileSync(new URL(`lua/${name}`, folder), 'utf8');
+
+function camelCase(name) {
+  return name.replace(/-(.)/g, (_, letter) => letter.toUpperCase());
+}
 
 function compact(source) {
   return source
@@ -18,7 +22,7 @@ function compact(source) {
 
 export function embedLua() {
   const lines = SCRIPTS.map(
-    (name) => `export const ${name} = ${JSON.stringify(compact(read(`${name}.lua`)))};\n`,
+    (name) => `export const ${camelCase(name)} = ${JSON.stringify(compact(read(`${name}.lua`)))};\n`,
   );
   return `// Made from lua/*.lua by scripts/embed-lua.mjs (npm run lua); a test compares them. Do not edit.\n\n${lines.join('\n')}`;
 }

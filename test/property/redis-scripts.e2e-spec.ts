@@ -107,11 +107,13 @@ afterAll(async () => {
   await Promise.all([...stores.map((store) => store.close()), redis.quit()]);
 });
 
+const claim = { kind: 'lock' } as const;
+
 /** Who cannot hear is granted all the same; the model is simpler when all can. */
 async function hears(store: LockStore): Promise<boolean> {
   const [key, owner] = [`warm-up:${randomUUID()}`, `${store.clientId}:0`];
-  await store.acquire({ key, owner, leaseMs: 1000, waitMs: 0, place: 0, tokens: 1 });
-  await store.end({ key, owner, leaseMs: 1000 });
+  await store.acquire({ key, owner, claim, leaseMs: 1000, waitMs: 0, place: 0, tokens: 1 });
+  await store.end({ key, owner, claim, leaseMs: 1000 });
   return calls.find(({ keys }) => keys[0] === key)?.args[9] === '1';
 }
 
@@ -143,7 +145,7 @@ class Stage {
         this.model.holder = undefined;
         return;
       case 'loseTokens':
-        await redis.del(redisKeys(this.key)[3]);
+        await redis.del(redisKeys(this.key, 'lock')[3]);
         this.model.tokensLost = true;
         // A block may run ahead of the clock by as many µs as it has tokens (docs/decisions/0004).
         await pause(2);
@@ -155,7 +157,7 @@ class Stage {
   async check(): Promise<void> {
     const { model, key } = this;
     const snapshot = await stores[0]!.inspect(key);
-    assert.equal(snapshot?.holder, model.holder?.name);
+    assert.equal(snapshot?.holders[0], model.holder?.name);
     assert.deepEqual(
       snapshot?.pending ?? [],
       model.line.map(({ name }) => name),
@@ -167,7 +169,7 @@ class Stage {
   async finish(): Promise<void> {
     for (const owner of this.owners) await this.end(owner, undefined);
     await this.check();
-    const [lock, line, info, token] = redisKeys(this.key);
+    const [lock, line, info, token] = redisKeys(this.key, 'lock');
     assert.equal(await redis.exists(lock, line), 0);
     assert.deepEqual(await redis.hgetall(info), {});
     assert.notEqual(await redis.ttl(token), -1);
@@ -189,7 +191,7 @@ class Stage {
   private async ask(owner: Owner): Promise<void> {
     const { name, store, waits, tokens, place } = owner;
     const waitMs = waits ? Infinity : 0;
-    const ask = { key: this.key, owner: name, leaseMs: LEASE_MS, waitMs, place, tokens };
+    const ask = { key: this.key, owner: name, claim, leaseMs: LEASE_MS, waitMs, place, tokens };
     const reply = await store.acquire(ask);
     if (reply.kind === 'queued') owner.place = reply.place;
     await this.onAsked(owner, place, reply.kind === 'granted' ? reply : undefined);
@@ -239,13 +241,13 @@ class Stage {
 
   /** A new place is for the server to choose. */
   private async placeOf(name: string): Promise<number> {
-    return Number(await redis.zscore(redisKeys(this.key)[1], name));
+    return Number(await redis.zscore(redisKeys(this.key, 'lock')[1], name));
   }
 
   private async renew(owner: Owner, grant: Told | undefined): Promise<void> {
     if (!grant) return;
     const [reply] = await owner.store.renew([
-      { key: this.key, owner: owner.name, leaseMs: LEASE_MS, ...grant },
+      { key: this.key, owner: owner.name, claim, leaseMs: LEASE_MS, ...grant },
     ]);
     this.onRenewed(owner.name, grant, reply?.kind === 'renewed');
   }
@@ -265,7 +267,7 @@ class Stage {
     const { grant, name, store } = owner;
     const last = grant && used !== undefined ? grant.token + used : undefined;
     const isUsed = last !== undefined && last < (grant?.lastToken ?? 0);
-    const end = { key: this.key, owner: name, leaseMs: LEASE_MS };
+    const end = { key: this.key, owner: name, claim, leaseMs: LEASE_MS };
     const tokens = { token: last as number, lastToken: grant?.lastToken as number };
     const reply = await store.end(isUsed ? { ...end, used: tokens } : end);
     await this.onEnded(name, isUsed ? tokens : undefined, reply === 'released');

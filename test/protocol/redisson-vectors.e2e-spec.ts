@@ -170,7 +170,7 @@ describe('a lock of Java', () => {
     const locks = node();
     expect(await locks.tryAcquire(name)).toBeNull();
     await expect(locks.acquire(name, { waitMs: 50 })).rejects.toBeInstanceOf(LockWaitTimeoutError);
-    expect(await locks.inspect(name)).toMatchObject({ holder: stranger.owner, pending: [] });
+    expect(await locks.inspect(name)).toMatchObject({ holders: [stranger.owner], pending: [] });
     expect(await state()).toEqual({ [stranger.owner]: '1' });
   });
 

@@ -16,7 +16,7 @@ export class LiveLocks {
     const waiting = Object.fromEntries(counts.filter(([, count]) => count > 0));
     try {
       const snapshot = await this.locks.inspect(key);
-      const holder = snapshot?.holder;
+      const holder = snapshot?.holders[0];
       return {
         holder: holder === undefined ? null : instanceOf(holder),
         isHeld: holder !== undefined,

@@ -8,6 +8,8 @@ import type { AcquireReply, Grant } from './lock-store.js';
 const LONGEST_WAIT_PER_ASK_MS = 60_000;
 /** Tokens reserved for local hand-offs. More would let them run ahead of the store's clock (docs/decisions/0004). */
 const BLOCK = 1000;
+/** Readers of one process share a grant, and several processes hold at once: unused numbers seldom go back. */
+const READERS_BLOCK = 100;
 /** Busy, though somebody waits: it joined after the asking, or its time is over and its timer late. Never in a loop. */
 const BUSY_RETRY_MS = 1;
 const RETRY_MS = { least: 50, spread: 50 };
@@ -46,6 +48,10 @@ export class Asking {
     return this.isUnsure || this.place > 0;
   }
 
+  get isInLine(): boolean {
+    return this.isActive && this.place > 0;
+  }
+
   start(): void {
     this.isActive = true;
     this.look();
@@ -65,9 +71,10 @@ export class Asking {
     this.cancelLook?.();
     this.inFlight = true;
     const { owner, place } = this;
-    const { key, leaseMs } = this.request;
+    const { key, claim, leaseMs } = this.request;
     const waitMs = this.line.longestWaitMs(LONGEST_WAIT_PER_ASK_MS);
-    this.core.store.acquire({ key, owner, leaseMs, waitMs, place, tokens: this.tokensWanted() }).then(
+    const tokens = this.tokensWanted();
+    this.core.store.acquire({ key, owner, claim, leaseMs, waitMs, place, tokens }).then(
       (reply) => this.afterAnswer(() => this.onReply(reply)),
       (error: unknown) => this.afterAnswer(() => this.onFailure(error)),
     );
@@ -80,7 +87,10 @@ export class Asking {
   }
 
   private tokensWanted(): number {
-    return this.request.watched && !this.request.fair && this.line.size > 1 ? BLOCK : 1;
+    const { claim, watched, fair } = this.request;
+    if (!watched || fair) return 1;
+    if (claim.kind === 'shared') return READERS_BLOCK;
+    return this.line.size > 1 ? BLOCK : 1;
   }
 
   private afterAnswer(step: () => void): void {

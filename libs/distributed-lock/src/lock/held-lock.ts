@@ -1,3 +1,4 @@
+import { modeOf, type LockMode } from './claim.js';
 import type { Hold, ReleaseOutcome } from './hold.js';
 import { LockConfigurationError, LockNotHeldError, type LockLostError } from './lock.errors.js';
 import { checkLease } from './lock-options.js';
@@ -18,6 +19,10 @@ export class HeldLock implements Lock {
 
   get keys(): readonly string[] {
     return this.holds.map((hold) => hold.key);
+  }
+
+  get mode(): LockMode {
+    return modeOf(this.first.claim);
   }
 
   get isHeld(): boolean {
@@ -67,6 +72,12 @@ export class HeldLock implements Lock {
     checkLease('ms', ms);
     this.assertHeld();
     await Promise.all(this.holds.map((hold) => hold.tenure.extend(ms)));
+    this.assertHeld();
+  }
+
+  async downgrade(): Promise<void> {
+    this.assertHeld();
+    await Promise.all(this.holds.map((hold) => hold.tenure.downgrade()));
     this.assertHeld();
   }
 

@@ -1,3 +1,4 @@
+import type { Claim } from './claim.js';
 import type { LockLostError } from './lock.errors.js';
 import type { Tenure } from './tenure.js';
 
@@ -27,6 +28,10 @@ export class Hold {
   ) {
     this.key = tenure.key;
     this.acquiredAt = now;
+  }
+
+  get claim(): Claim {
+    return this.tenure.claim;
   }
 
   /** Computed, never remembered: after a stall of the event loop the first that asks finds out. */

@@ -51,8 +51,12 @@ export class Lease {
 
   /** Sound enough to be passed on without asking: a token is left, half of it is left, and no renewal is overdue. */
   get isSound(): boolean {
-    if (this.nextToken > this.grant.lastToken || this.suspendedBy) return false;
+    if (!this.hasToken || this.suspendedBy) return false;
     return !this.isConfirmed || this.validForMs >= this.leaseMs / 2;
+  }
+
+  get hasToken(): boolean {
+    return this.nextToken <= this.grant.lastToken;
   }
 
   takeToken(): number {

@@ -1,3 +1,4 @@
+import { isAlone } from './claim.js';
 import { Fifo } from './fifo.js';
 import type { Hold } from './hold.js';
 import type { LockCore } from './lock-core.js';
@@ -7,14 +8,18 @@ import { Tenure } from './tenure.js';
 import { Waiter } from './waiter.js';
 
 /**
- * The callers of this process that wait for one key with the same kind of lease, in order of asking.
+ * The callers of this process that wait for one key with the same claim and kind of lease, in order of asking.
  *
- * However many they are, one tenure asks the store for all of them. Callers with another lease stand in a line of their
- * own, since a lease is what the store counts down; so do `fair` callers, each alone.
+ * However many they are, one tenure asks the store for all of them, and those that hold pass the lock on to them.
+ * Callers with another lease stand in a line of their own, since a lease is what the store counts down; so do `fair`
+ * callers, each alone.
  */
 export class LocalLine {
   private readonly waiters = new Fifo<Waiter>();
-  private tenure: Tenure | undefined;
+  /** The one that asks for those who wait. */
+  private asking: Tenure | undefined;
+  /** Those that callers are inside of; several only where several may hold. */
+  private readonly holding = new Set<Tenure>();
   private holder: { readonly owner: string | undefined; readonly until: number } | undefined;
   private storeError: LockStoreError | undefined;
 
@@ -36,13 +41,19 @@ export class LocalLine {
   /** @throws LockWaitTimeoutError, LockStoreError, LockShutdownError, or the reason of the request's signal */
   join(request: LockRequest): Promise<Hold> {
     if (request.signal?.aborted) return Promise.reject(request.signal.reason as Error);
-    if (request.waitMs === 0 && this.tenure) return Promise.reject(this.waitTimeout(request));
+    if (request.waitMs === 0 && this.isTaken) return Promise.reject(this.waitTimeout(request));
     const call = this.core.nextCall();
     this.core.emit({ type: 'asked', call, key: this.key });
     return new Promise((resolve, reject) => {
       this.waiters.push(new Waiter(request, call, this.core.clock, { resolve, reject }, this));
-      if (!this.tenure) this.startTenure();
+      if (!this.asking) this.joinReaders();
+      this.ask();
     });
+  }
+
+  /** Takes in a tenure that was granted without having asked for this line, for a caller that waits here. */
+  adopt(tenure: Tenure): void {
+    this.holding.add(tenure);
   }
 
   /** The next caller, which no longer waits. */
@@ -61,6 +72,11 @@ export class LocalLine {
       if (longest >= enough) return enough;
     }
     return longest;
+  }
+
+  /** Of those that the store counts in line, the one that asks for this very line is no reason to hurry. */
+  othersOf(waiting: number): number {
+    return this.asking?.isInLine ? waiting - 1 : waiting;
   }
 
   onHolder(owner: string | undefined, remainingMs: number): void {
@@ -86,19 +102,55 @@ export class LocalLine {
   /** The time of one caller is over: by `waitMs`, or by its signal, which then gives the reason. */
   leave(waiter: Waiter, error: unknown = this.timeout(waiter.request)): void {
     this.dismiss(waiter, error);
-    if (this.waiters.size === 0) this.tenure?.onNobodyWaits();
+    this.tellNobodyWaits();
   }
 
   /** Nobody is served any more; what is held stays held. */
   close(error: unknown): void {
     this.dismissAll(error);
-    this.tenure?.onNobodyWaits();
+    this.tellNobodyWaits();
   }
 
-  onTenureEnded(): void {
-    this.tenure = undefined;
-    if (this.waiters.size > 0) this.startTenure();
-    else this.onIdle();
+  /** It has let callers in: where others may hold beside them, the next ones are asked for. */
+  onServed(tenure: Tenure): void {
+    if (this.asking === tenure) {
+      this.asking = undefined;
+      this.holding.add(tenure);
+    }
+    this.tellNobodyWaits();
+    this.ask();
+  }
+
+  /** It ended, or no longer holds as this line asks for. */
+  onTenureEnded(tenure: Tenure): void {
+    if (this.asking === tenure) this.asking = undefined;
+    else if (!this.holding.delete(tenure)) return;
+    this.ask();
+    if (!this.asking && this.holding.size === 0) this.onIdle();
+  }
+
+  /** Whoever does not wait has no chance: others are before it, or inside and alone. */
+  private get isTaken(): boolean {
+    return this.asking !== undefined || (isAlone(this.sample.claim) && this.holding.size > 0);
+  }
+
+  /** Readers enter beside those of their process that are inside. */
+  private joinReaders(): void {
+    for (const tenure of this.holding) tenure.letJoin();
+  }
+
+  private ask(): void {
+    if (this.waiters.size === 0 || this.isTaken) return;
+    this.holder = undefined;
+    this.storeError = undefined;
+    this.asking = new Tenure(this, this.sample, this.core);
+    this.asking.start();
+  }
+
+  private tellNobodyWaits(): void {
+    if (this.waiters.size > 0) return;
+    this.asking?.onNobodyWaits();
+    for (const tenure of this.holding) tenure.onNobodyWaits();
   }
 
   private dismiss(waiter: Waiter, error: unknown): void {
@@ -108,13 +160,6 @@ export class LocalLine {
     const { call } = waiter;
     const waitedMs = this.core.clock.now() - waiter.askedAt;
     this.core.emit({ type: 'abandoned', call, key: this.key, waitedMs, error });
-  }
-
-  private startTenure(): void {
-    this.holder = undefined;
-    this.storeError = undefined;
-    this.tenure = new Tenure(this, this.sample, this.core);
-    this.tenure.start();
   }
 
   private timeout(request: LockRequest): Error {
@@ -132,8 +177,8 @@ export class LocalLine {
 
   /** Who is in the way: a caller of this process, or whom the store has named. */
   private holderNow(): { readonly owner: string | undefined; readonly remainingMs: number } | undefined {
-    const { tenure, holder } = this;
-    if (tenure?.isHeld) return { owner: tenure.owner, remainingMs: tenure.validForMs };
+    const { holding, holder } = this;
+    for (const tenure of holding) return { owner: tenure.owner, remainingMs: tenure.validForMs };
     return holder && { owner: holder.owner, remainingMs: Math.max(0, holder.until - this.core.clock.now()) };
   }
 }

@@ -23,6 +23,9 @@ export interface LockServiceOptions {
 
 export type ResolvedLockOptions = Required<LockServiceOptions>;
 
+const MAX_PERMITS = 1_000_000;
+/** Each is an entry of its own in the store. */
+const MAX_WEIGHT = 1000;
 const MIN_LEASE_MS = 10;
 /** Leases and waits are kept in integers of ms by the stores; a year is long enough for both. */
 const MAX_LEASE_MS = 366 * 24 * 3_600_000;
@@ -43,7 +46,9 @@ export function resolveLockOptions(options: LockServiceOptions): ResolvedLockOpt
   return { store, keyPrefix, waitMs, watchdogTimeoutMs, shutdownGraceMs, defaults, clock };
 }
 
-export function checkCallOptions({ waitMs, leaseMs, holdAtLeastMs }: CallOptions): void {
+export function checkCallOptions(options: CallOptions): void {
+  const { waitMs, leaseMs, holdAtLeastMs } = options;
+  checkClaim(options);
   if (waitMs !== undefined) checkWait('waitMs', waitMs);
   if (leaseMs !== undefined) checkLease('leaseMs', leaseMs);
   if (holdAtLeastMs === undefined) return;
@@ -52,6 +57,32 @@ export function checkCallOptions({ waitMs, leaseMs, holdAtLeastMs }: CallOptions
     throw new LockConfigurationError(
       `holdAtLeastMs (${holdAtLeastMs}) must not be longer than leaseMs (${leaseMs}): the lease would end before.`,
     );
+  }
+}
+
+function checkClaim({ mode, permits, weight }: CallOptions): void {
+  if (mode !== undefined && mode !== 'exclusive' && mode !== 'shared') {
+    throw new LockConfigurationError(`mode must be 'exclusive' or 'shared'; it is ${JSON.stringify(mode)}.`);
+  }
+  if (weight !== undefined && permits === undefined) {
+    throw new LockConfigurationError(`weight (${weight}) is a share of permits: give permits with it.`);
+  }
+  if (permits === undefined) return;
+  if (mode !== undefined) {
+    throw new LockConfigurationError(
+      `permits (${permits}) and mode ('${mode}') exclude each other: readers are not counted.`,
+    );
+  }
+  checkCount('permits', permits, MAX_PERMITS);
+  if (weight !== undefined) checkCount('weight', weight, MAX_WEIGHT);
+  if (weight !== undefined && weight > permits) {
+    throw new LockConfigurationError(`weight (${weight}) must not be more than permits (${permits}).`);
+  }
+}
+
+function checkCount(name: string, count: number, most: number): void {
+  if (!Number.isInteger(count) || count < 1 || count > most) {
+    throw new LockConfigurationError(`${name} must be a whole number from 1 to ${most}; it is ${count}.`);
   }
 }
 

@@ -1,3 +1,4 @@
+import { LOCK, type Claim } from './claim.js';
 import { LockConfigurationError, LockKeyError } from './lock.errors.js';
 import { checkCallOptions, type ResolvedLockOptions } from './lock-options.js';
 import type { CallOptions, Keys } from './lock.js';
@@ -5,6 +6,7 @@ import type { CallOptions, Keys } from './lock.js';
 /** One call for one key with every default filled in: the only thing that travels down. */
 export interface LockRequest {
   readonly key: string;
+  readonly claim: Claim;
   readonly waitMs: number;
   readonly leaseMs: number;
   /** Renewed until release; otherwise the lease is fixed. */
@@ -23,9 +25,11 @@ export function lockRequest(key: string, call: CallOptions, options: ResolvedLoc
   const { defaults } = options;
   const leaseMs = call.leaseMs ?? defaults.leaseMs;
   const holdAtLeastMs = call.holdAtLeastMs ?? defaults.holdAtLeastMs ?? 0;
-  checkCallOptions({ ...call, leaseMs, holdAtLeastMs });
+  const { mode, permits, weight } = claims(call) ? call : { ...defaults, ...call };
+  checkCallOptions({ ...call, mode, permits, weight, leaseMs, holdAtLeastMs });
   return Object.freeze({
     key,
+    claim: claimOf(mode, permits, weight),
     waitMs: call.waitMs ?? defaults.waitMs ?? options.waitMs,
     leaseMs: leaseMs ?? options.watchdogTimeoutMs,
     watched: leaseMs === undefined,
@@ -33,6 +37,27 @@ export function lockRequest(key: string, call: CallOptions, options: ResolvedLoc
     holdAtLeastMs,
     signal: call.signal ?? defaults.signal,
   });
+}
+
+/**
+ * Callers that one tenure can ask for: the same claim and the same lease of the same key. A fair caller has a line of
+ * its own.
+ */
+export function lineName(request: LockRequest): string | LockRequest {
+  const { key, claim, watched, leaseMs, fair } = request;
+  if (fair) return request;
+  const kind = claim.kind === 'permits' ? `permits ${claim.permits} ${claim.weight}` : claim.kind;
+  return `${kind} ${watched ? '' : leaseMs} ${key}`;
+}
+
+/** A call that names one of the two is not a call of the other kind by default. */
+function claims({ mode, permits }: CallOptions): boolean {
+  return mode !== undefined || permits !== undefined;
+}
+
+function claimOf(mode: CallOptions['mode'], permits: number | undefined, weight = 1): Claim {
+  if (permits !== undefined) return { kind: 'permits', permits, weight };
+  return mode === undefined ? LOCK : { kind: mode };
 }
 
 /** The distinct keys, as given. @throws LockKeyError, LockConfigurationError when there is none */

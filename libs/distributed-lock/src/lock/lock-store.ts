@@ -1,4 +1,5 @@
 import type { Observable } from 'rxjs';
+import type { Claim, LockMode } from './claim.js';
 import type { Clock } from './clock.js';
 import type { LockStoreError } from './lock.errors.js';
 
@@ -23,7 +24,16 @@ export interface LockStore {
 
   /** Asks for the lock; enters the line if `waitMs` allows; answers "granted" again to an owner that already holds. */
   acquire(ask: Ask): Promise<AcquireReply>;
-  /** Restarts leases, all in one batch. Never rejects: each reply stands for one renewal, in order. */
+  /**
+   * Asks for several locks at once, all or none, without entering a line: `null` when one is not free, or when the back
+   * end cannot take them in one step. Absent where it never can.
+   */
+  acquireAll?(asks: readonly Ask[]): Promise<readonly Grant[] | null>;
+  /**
+   * Restarts leases, all in one batch. Never rejects: each reply stands for one renewal, in order.
+   *
+   * An owner that holds alone and renews with a `shared` claim steps down: readers in line enter beside it.
+   */
   renew(renewals: readonly Renewal[]): Promise<readonly RenewalReply[]>;
   /**
    * The owner gives up its lock or its place in line; the next in line is granted.
@@ -57,6 +67,7 @@ export interface LockStoreContext {
 export interface Ask {
   readonly key: string;
   readonly owner: string;
+  readonly claim: Claim;
   /** Length of the lease in ms. */
   readonly leaseMs: number;
   /** How much longer the caller waits, in ms: `Infinity` allowed; 0 asks once and does not enter the line. */
@@ -85,9 +96,9 @@ export interface Grant {
 export interface Queued {
   readonly kind: 'queued';
   readonly place: number;
-  /** The owner that holds the lock now, or `undefined` when the lock is kept free for others for a moment. */
+  /** An owner that holds the lock now, or `undefined` when the lock is kept free for others for a moment. */
   readonly holder: string | undefined;
-  /** What is left of the holder's lease, in ms; `Infinity` when it has none. */
+  /** What is left of that holder's lease, in ms; `Infinity` when it has none. */
   readonly remainingMs: number;
   /** Ask again after this many ms at the latest, whatever is pushed meanwhile. */
   readonly lookAfterMs: number;
@@ -102,6 +113,7 @@ export interface Busy {
 export interface Renewal {
   readonly key: string;
   readonly owner: string;
+  readonly claim: Claim;
   readonly leaseMs: number;
   /** `Grant.token` of the grant that is renewed: the same owner under another grant has lost this one. */
   readonly token: number;
@@ -116,6 +128,7 @@ export type RenewalReply =
 export interface End {
   readonly key: string;
   readonly owner: string;
+  readonly claim: Claim;
   /** The lease asked for: bounds how long an unanswered end is repeated. */
   readonly leaseMs: number;
   /** The grant being given back: its block's end, and the last token that was used. Absent when none was received. */
@@ -137,9 +150,11 @@ export type Push =
 /** What a store knows about a key. */
 export interface LockSnapshot {
   readonly key: string;
-  /** The owner that holds it, as written in the store; `undefined` while it is free. */
-  readonly holder: string | undefined;
-  /** What is left of the lease in ms; `Infinity` when it has none, 0 while the key is free. */
+  /** How it is held; `undefined` while it is free. */
+  readonly mode: LockMode | undefined;
+  /** The owners that hold it, as written in the store. */
+  readonly holders: readonly string[];
+  /** What is left of the lease that ends first, in ms; `Infinity` when none ends, 0 while the key is free. */
   readonly remainingMs: number;
   /** Owners in line, in order. */
   readonly pending: readonly string[];

@@ -7,7 +7,7 @@ import type { LockCore } from './lock-core.js';
 import { LockNotHeldError, LockShutdownError, LockWaitTimeoutError } from './lock.errors.js';
 import type { LockEvent } from './lock.events.js';
 import { resolveLockOptions, type LockServiceOptions, type ResolvedLockOptions } from './lock-options.js';
-import { checkKeys, lockRequest, type LockRequest } from './lock-request.js';
+import { checkKeys, lineName, lockRequest, type LockRequest } from './lock-request.js';
 import type { LockSnapshot } from './lock-store.js';
 import type { CallOptions, Keys, Lock, WithLockOptions } from './lock.js';
 import { findHold, findLock, runHolding } from './owner-context.js';
@@ -203,10 +203,8 @@ export class LockService {
     return this.lineOf(request).join(request);
   }
 
-  /** Shared by all that ask for the same lease of the same key; a fair caller has one of its own. */
   private lineOf(request: LockRequest): LocalLine {
-    const { key, watched, leaseMs, fair } = request;
-    const name = fair ? request : `${watched ? '' : leaseMs} ${key}`;
+    const name = lineName(request);
     let line = this.lines.get(name);
     if (!line) {
       line = new LocalLine(this.core, request, () => this.lines.delete(name));

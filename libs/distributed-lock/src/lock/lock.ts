@@ -1,3 +1,5 @@
+import type { LockMode } from './claim.js';
+
 /** One key, or several that are held together. */
 export type Keys = string | readonly string[];
 
@@ -11,12 +13,15 @@ export interface Lock extends AsyncDisposable {
   /** The key; of several, the first as given. */
   readonly key: string;
   readonly keys: readonly string[];
+  /** `exclusive` also where no mode was given; it becomes `shared` by `downgrade()`. */
+  readonly mode: LockMode;
   /** Aborts with a `LockLostError` as soon as the lease is known to be over before the release; never otherwise. */
   readonly signal: AbortSignal;
   /** How much longer the lease may be believed in, in ms, computed at each use; 0 once released or lost. */
   readonly validForMs: number;
   /**
-   * Larger than every earlier token of this key. Hand it to what you write to, and let that refuse smaller ones.
+   * Larger than every token of this key that an earlier grant gave out; readers that hold together, and holders of
+   * permits, are ordered only against those who could not hold with them. Hand it to what you write to, and let that refuse smaller ones.
    *
    * @throws LockConfigurationError for several keys: use `tokenOf(key)`
    */
@@ -32,6 +37,14 @@ export interface Lock extends AsyncDisposable {
    * LockConfigurationError under the watchdog
    */
   extend(ms: number): Promise<void>;
+  /**
+   * Turns an exclusive lock into a shared one without a gap; readers in line enter at once. For all who share this
+   * lock in this flow.
+   *
+   * @throws LockNotHeldError or LockLostError when it is gone, LockStoreError when the store does not answer,
+   * LockConfigurationError for a lock of permits
+   */
+  downgrade(): Promise<void>;
   /** Runs `work` so that nested calls for these keys find them held. */
   run<T>(work: () => T | Promise<T>): Promise<T>;
   /**
@@ -48,6 +61,15 @@ export interface CallOptions {
   readonly waitMs?: number;
   /** A fixed lease in ms that nothing renews. Without it the watchdog renews until release. */
   readonly leaseMs?: number;
+  /**
+   * `shared`: together with other readers; a writer in line is not overtaken by later ones. `exclusive`: alone, as
+   * without a mode; name it where readers exist, so that Redisson's RReadWriteLock takes part.
+   */
+  readonly mode?: 'exclusive' | 'shared';
+  /** At most this many at once instead of one (a semaphore). Each call counts by its own number, so that it may change. */
+  readonly permits?: number;
+  /** How many of the `permits` this call takes; default 1. */
+  readonly weight?: number;
   /** Strictly in order of asking, across processes: no local hand-off. */
   readonly fair?: boolean;
   /**

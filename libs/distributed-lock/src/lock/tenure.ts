@@ -1,3 +1,4 @@
+import { isAlone, SHARED, type Claim } from './claim.js';
 import { Asking } from './asking.js';
 import { Hold, type ReleaseOutcome } from './hold.js';
 import { keepUntil } from './keep.js';
@@ -7,6 +8,7 @@ import type { LockCore } from './lock-core.js';
 import { LockConfigurationError, LockLostError, LockStoreError } from './lock.errors.js';
 import type { LockRequest } from './lock-request.js';
 import type { EndReply, Grant, Push, Renewal, RenewalReply } from './lock-store.js';
+import type { Waiter } from './waiter.js';
 import { leaseMargin } from './validity.js';
 
 /** How long a process may go on passing the lock to its own callers while others wait. */
@@ -17,7 +19,7 @@ const LONGEST_BLIND_MS = 1000;
 /**
  * waiting:    asks, or stands in the store's line.
  * confirming: granted, but nobody is let in before the store has confirmed it.
- * held:       a caller is inside.
+ * held:       a caller is inside; several, if they are readers of one process.
  * ended:      given up, for good; an owner id never comes back.
  */
 type State = 'waiting' | 'confirming' | 'held' | 'ended';
@@ -33,7 +35,11 @@ export class Tenure {
   readonly owner: string;
   private state: State = 'waiting';
   private lease: Lease | undefined;
-  private hold: Hold | undefined;
+  private readonly holds = new Set<Hold>();
+  /** How it is held: as asked for, until it steps down. */
+  private held: Claim;
+  /** Nobody else gets the key before this. */
+  private keepUntil = 0;
 
   private readonly asking: Asking;
   private cancelExpiry: (() => void) | undefined;
@@ -46,6 +52,7 @@ export class Tenure {
     private readonly core: LockCore,
   ) {
     this.key = request.key;
+    this.held = request.claim;
     this.owner = core.tenures.enter(this);
     this.asking = new Asking(this.owner, request, line, core, {
       onGrant: (grant) => this.onGrant(grant),
@@ -57,8 +64,16 @@ export class Tenure {
     this.asking.start();
   }
 
+  get claim(): Claim {
+    return this.held;
+  }
+
   get isHeld(): boolean {
     return this.state === 'held';
+  }
+
+  get isInLine(): boolean {
+    return this.asking.isInLine;
   }
 
   get now(): number {
@@ -117,52 +132,78 @@ export class Tenure {
     if (this.state === 'confirming') this.admit(lease);
   }
 
-  /** Lets the next caller in; without one the lock goes back. */
+  /** Lets the next caller in, or all readers that wait; without any the lock goes back. */
   private serve(): void {
-    const waiter = this.line.shift();
-    const { core, key, owner, lease } = this;
-    if (!waiter || !lease) return void this.end();
-    const { call } = waiter;
+    const { core, line, lease } = this;
+    const first = line.shift();
+    if (!first || !lease) return void this.end();
+    this.state = 'held';
+    if (this.request.watched) core.watchdog.watch(this);
+    else this.armExpiry();
+    this.letIn(first, lease);
+    while (this.isForMany && lease.hasToken && line.size > 0) this.letIn(line.shift() as Waiter, lease);
+    line.onServed(this);
+  }
+
+  private letIn({ call, request, askedAt, outcome }: Waiter, lease: Lease): void {
+    const { core, key, owner } = this;
     const now = core.clock.now();
     const by = lease.isUntouched ? 'store' : 'local';
     const fencingToken = lease.takeToken();
-    this.state = 'held';
-    this.hold = new Hold(core.scope, call, this, fencingToken, now);
-    this.hold.keepFor(waiter.request.holdAtLeastMs);
-    if (this.request.watched) core.watchdog.watch(this);
-    else this.armExpiry();
-    core.emit({ type: 'acquired', call, key, owner, fencingToken, waitedMs: now - waiter.askedAt, by });
-    waiter.outcome.resolve(this.hold);
+    const hold = new Hold(core.scope, call, this, fencingToken, now);
+    hold.keepFor(request.holdAtLeastMs);
+    this.holds.add(hold);
+    core.emit({ type: 'acquired', call, key, owner, fencingToken, waitedMs: now - askedAt, by });
+    outcome.resolve(hold);
+  }
+
+  /** A reader has come while others of this process are inside: it enters, unless somebody waits for them to leave. */
+  letJoin(): void {
+    const { lease } = this;
+    if (this.state !== 'held' || !this.isForMany || !lease || !this.mayHandOff(lease)) return;
+    this.renewIfBlind(lease);
+    this.serve();
+  }
+
+  /** One lease for all readers of a process, if it is one that the watchdog renews. */
+  private get isForMany(): boolean {
+    const { claim, watched, fair } = this.request;
+    return claim.kind === 'shared' && watched && !fair;
   }
 
   // --- released -------------------------------------------------------------------------------------------------
 
-  /** The caller inside is done: the next one of this process, or the next process. */
+  /** A caller inside is done; after the last one: the next one of this process, or the next process. */
   passOn(hold: Hold): Promise<ReleaseOutcome> {
     const { core, key, owner, lease } = this;
     const now = core.clock.now();
     const { call, fencingToken } = hold;
     core.emit({ type: 'released', call, key, owner, fencingToken, heldMs: now - hold.acquiredAt });
-    this.hold = undefined;
-    if (lease && hold.keepUntil > now)
-      return this.keep(hold.keepUntil, lease).then(asReleaseOutcome, () => 'unknown');
-    if (!lease || !this.mayHandOff(lease, now)) return this.end().then(asReleaseOutcome, () => 'unknown');
+    this.holds.delete(hold);
+    this.keepUntil = Math.max(this.keepUntil, hold.keepUntil);
+    if (this.holds.size > 0) return Promise.resolve('released');
+    if (lease && this.keepUntil > now) return this.keep(lease).then(asReleaseOutcome, () => 'unknown');
+    if (!lease || !this.mayHandOff(lease)) return this.end().then(asReleaseOutcome, () => 'unknown');
     if (lease.isConfirmed) {
-      if (now - lease.answeredAt > LONGEST_BLIND_MS) this.renewNow();
+      this.renewIfBlind(lease);
       this.serve();
     } else this.state = 'confirming';
     return Promise.resolve('released');
   }
 
-  /** Never at the edge of a lease, never with a token that was not reserved, never past the slice. */
-  private mayHandOff(lease: Lease, now: number): boolean {
-    if (this.line.size === 0 || !this.request.watched || this.request.fair) return false;
-    if (this.sliceUntil !== undefined && now >= this.sliceUntil) return false;
-    return lease.isSound;
+  private renewIfBlind({ answeredAt }: Lease): void {
+    if (this.now - answeredAt > LONGEST_BLIND_MS) this.renewNow();
   }
 
-  private onWaiting(others: number): void {
-    if (others === 0) this.sliceUntil = undefined;
+  /** Never at the edge of a lease, never with a token that was not reserved, never past the slice. */
+  private mayHandOff(lease: Lease): boolean {
+    if (this.line.size === 0 || !this.request.watched || this.request.fair) return false;
+    if (this.sliceUntil !== undefined && this.now >= this.sliceUntil) return false;
+    return lease.isSound && this.held === this.request.claim;
+  }
+
+  private onWaiting(waiting: number): void {
+    if (this.line.othersOf(waiting) <= 0) this.sliceUntil = undefined;
     else this.sliceUntil ??= this.core.clock.now() + SLICE_MS;
   }
 
@@ -175,28 +216,34 @@ export class Tenure {
     if (this.asking.mayBeKnown) return void this.end();
     this.stop();
     this.core.tenures.leave(this);
-    this.line.onTenureEnded();
+    this.line.onTenureEnded(this);
   }
 
   private end(delayMs = 0): Promise<EndReply> {
-    const { key, owner, core } = this;
+    const { key, owner, core, claim } = this;
     this.stop();
     // Built once: a repetition that said another last token would give one of them out twice.
-    const end = { key, owner, leaseMs: this.lease?.leaseMs ?? this.request.leaseMs, ...this.lease?.used };
+    const end = {
+      key,
+      owner,
+      claim,
+      leaseMs: this.lease?.leaseMs ?? this.request.leaseMs,
+      ...this.lease?.used,
+    };
     const send = () => core.store.end(end);
     const ended = delayMs > 0 ? core.tenures.pause(delayMs).then(send) : send();
     core.tenures.leave(this, ended);
-    this.line.onTenureEnded();
+    this.line.onTenureEnded(this);
     return ended;
   }
 
   /** The caller has promised the key a longer time than it took: nobody gets it before that is over. */
-  private keep(until: number, lease: Lease): Promise<EndReply> {
-    const { key, owner, core } = this;
+  private keep(lease: Lease): Promise<EndReply> {
+    const { key, owner, core, claim } = this;
     this.stop();
-    const kept = keepUntil(until, { key, owner, ...lease.startRenewal() }, core);
+    const kept = keepUntil(this.keepUntil, { key, owner, claim, ...lease.startRenewal() }, core);
     core.tenures.leave(this, kept);
-    this.line.onTenureEnded();
+    this.line.onTenureEnded(this);
     return kept;
   }
 
@@ -210,8 +257,8 @@ export class Tenure {
   // --- renewal and loss -----------------------------------------------------------------------------------------
 
   renewal(): Renewal | undefined {
-    const { key, owner, lease } = this;
-    return lease && { key, owner, ...lease.startRenewal() };
+    const { key, owner, claim, lease } = this;
+    return lease && { key, owner, claim, ...lease.startRenewal() };
   }
 
   isRenewalDue(now: number): boolean {
@@ -270,21 +317,39 @@ export class Tenure {
 
   /** Sets a fixed lease anew. */
   async extend(ms: number): Promise<void> {
-    const { key, lease, core } = this;
+    const { key } = this;
     if (this.request.watched) {
       throw new LockConfigurationError(
         `"${key}" is renewed by the watchdog: extend() is for locks with a leaseMs.`,
       );
     }
+    await this.setLease(ms, `extend "${key}" by ${ms} ms`);
+  }
+
+  /** From alone to shared: the store lets readers in beside it. What its line still waits for is asked for anew. */
+  async downgrade(): Promise<void> {
+    const { key, lease, request, line } = this;
+    if (request.claim.kind === 'permits') {
+      throw new LockConfigurationError(`"${key}" is held by permits: downgrade() is for exclusive locks.`);
+    }
+    if (!lease || !isAlone(this.held)) return;
+    this.held = SHARED;
+    line.onTenureEnded(this);
+    const leaseMs = request.watched ? lease.leaseMs : Math.max(1, Math.floor(lease.validForMs));
+    await this.setLease(leaseMs, `downgrade "${key}"`);
+  }
+
+  private async setLease(ms: number, what: string): Promise<void> {
+    const { key, owner, claim, lease, core } = this;
     if (!lease) return;
     lease.set(ms);
     const { token, lastToken } = lease.startRenewal();
-    const [reply] = await core.store.renew([{ key, owner: this.owner, leaseMs: ms, token, lastToken }]);
+    const [reply] = await core.store.renew([{ key, owner, claim, leaseMs: ms, token, lastToken }]);
     if (!reply) return;
     if (reply.kind === 'renewed') lease.reset(reply.validUntil);
     this.onRenewal(reply);
     if (reply.kind !== 'unknown') return;
-    const message = `Could not extend "${key}" by ${ms} ms: ${reply.error.message}. It is valid for another ${Math.round(lease.validForMs)} ms.`;
+    const message = `Could not ${what}: ${reply.error.message}. It is valid for another ${Math.round(lease.validForMs)} ms.`;
     throw new LockStoreError(message, key, 'unknown', { cause: reply.error });
   }
 
@@ -312,13 +377,14 @@ export class Tenure {
   /** Nobody but the caller inside has anything to lose. */
   lose(reason: LockLostError['reason'], detail: string): void {
     if (this.state === 'waiting' || this.state === 'ended') return;
-    const { hold, key, owner, core, lease } = this;
+    const { key, owner, core, lease } = this;
     const cause = lease?.suspendedBy;
-    if (hold) {
-      const heldMs = core.clock.now() - hold.acquiredAt;
+    for (const hold of this.holds) {
+      const { call, fencingToken } = hold;
+      const heldMs = this.now - hold.acquiredAt;
       const error = new LockLostError(key, heldMs, reason, detail, cause && { cause });
       hold.lose(error);
-      core.emit({ type: 'lost', call: hold.call, key, owner, fencingToken: hold.fencingToken, error });
+      core.emit({ type: 'lost', call, key, owner, fencingToken, error });
     }
     // We stop believing before the store does. What the store still keeps may protect the caller's last step.
     void this.end(reason === 'expired' && lease ? leaseMargin(lease.leaseMs) : 0);

@@ -7,6 +7,7 @@ import type {
   Ask,
   End,
   EndReply,
+  Grant,
   LockSnapshot,
   LockStore,
   LockStoreContext,
@@ -19,6 +20,7 @@ import type {
 /** What is about to be sent. */
 export type StoreCommand =
   | { readonly kind: 'acquire'; readonly ask: Ask }
+  | { readonly kind: 'acquireAll'; readonly asks: readonly Ask[] }
   | { readonly kind: 'renew'; readonly renewal: Renewal }
   | { readonly kind: 'end'; readonly end: End };
 
@@ -82,19 +84,18 @@ class FaultyClient implements LockStore {
     inner.pushes$.subscribe((push) => this.deliver(push));
   }
 
-  async acquire(ask: Ask): Promise<AcquireReply> {
-    const sentAt = this.clock.now();
-    const notAfter = sentAt + this.commandTimeoutMs;
-    this.lateUntil.set(ask.owner, notAfter);
-    const reply = await this.send({ kind: 'acquire', ask }, async () => {
-      if (this.clock.now() > notAfter) throw unanswered(ask.key);
-      const late = this.clock.now() - sentAt;
-      this.acquires.set(ask.owner, ++this.executions);
+  acquire(ask: Ask): Promise<AcquireReply> {
+    return this.ask({ kind: 'acquire', ask }, [ask], async (late) => {
       const answer = await this.inner.acquire(ask);
       return answer.kind === 'granted' ? { ...answer, validUntil: answer.validUntil - late } : answer;
     });
-    this.lateUntil.delete(ask.owner);
-    return reply;
+  }
+
+  acquireAll(asks: readonly Ask[]): Promise<readonly Grant[] | null> {
+    return this.ask({ kind: 'acquireAll', asks }, asks, async (late) => {
+      const grants = (await this.inner.acquireAll?.(asks)) ?? null;
+      return grants && grants.map((grant) => ({ ...grant, validUntil: grant.validUntil - late }));
+    });
   }
 
   renew(renewals: readonly Renewal[]): Promise<readonly RenewalReply[]> {
@@ -146,6 +147,24 @@ class FaultyClient implements LockStore {
     this.pushes$.complete();
   }
 
+  /** No ask is executed after its deadline; until then, unless it is answered, it may be. */
+  private async ask<T>(
+    command: StoreCommand,
+    asks: readonly Ask[],
+    execute: (late: number) => Promise<T>,
+  ): Promise<T> {
+    const sentAt = this.clock.now();
+    const notAfter = sentAt + this.commandTimeoutMs;
+    for (const { owner } of asks) this.lateUntil.set(owner, notAfter);
+    const reply = await this.send(command, () => {
+      if (this.clock.now() > notAfter) return Promise.reject(unanswered(keyOf(command)));
+      for (const { owner } of asks) this.acquires.set(owner, ++this.executions);
+      return execute(this.clock.now() - sentAt);
+    });
+    for (const { owner } of asks) this.lateUntil.delete(owner);
+    return reply;
+  }
+
   private async renewOne(renewal: Renewal): Promise<RenewalReply> {
     const sentAt = this.clock.now();
     try {
@@ -167,17 +186,22 @@ class FaultyClient implements LockStore {
       let isAnswered = false;
       const fail = (): void => reject(unanswered(keyOf(command)));
       const cancelTimeout = this.after(this.commandTimeoutMs, fail);
-      const answer = (reply: T): void => {
+      const answer = (settle: () => void): void => {
         if (answeredAfterMs === 'never') return;
         this.after(answeredAfterMs, () => {
           isAnswered = true;
           cancelTimeout();
-          resolve(reply);
+          settle();
         });
       };
       for (const [i, ms] of executedAfterMs.entries()) {
         this.after(ms, () => {
-          if (!isAnswered) execute().then(i === 0 ? answer : ignore, ignore);
+          if (isAnswered) return;
+          const first = i === 0 ? answer : ignore;
+          execute().then(
+            (reply) => first(() => resolve(reply)),
+            (error: unknown) => first(() => reject(error as Error)),
+          );
         });
       }
       if (this.isClosed) fail();
@@ -214,8 +238,16 @@ class FaultyClient implements LockStore {
 function ignore(): void {}
 
 function keyOf(command: StoreCommand): string {
-  if (command.kind === 'acquire') return command.ask.key;
-  return command.kind === 'renew' ? command.renewal.key : command.end.key;
+  switch (command.kind) {
+    case 'acquire':
+      return command.ask.key;
+    case 'acquireAll':
+      return command.asks[0]?.key ?? '';
+    case 'renew':
+      return command.renewal.key;
+    case 'end':
+      return command.end.key;
+  }
 }
 
 function unanswered(key: string): LockStoreError {

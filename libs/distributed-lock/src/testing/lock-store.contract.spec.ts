@@ -72,8 +72,8 @@ describe('the contract suite', () => {
   it('finds a store whose renewal brings a lost lock back', async () => {
     const renewsAnything = broken((client) => ({
       renew: async (renewals) => {
-        for (const { key, owner, leaseMs } of renewals) {
-          await client.acquire({ key, owner, leaseMs, waitMs: 0, place: 0, tokens: 1 });
+        for (const { key, owner, claim, leaseMs } of renewals) {
+          await client.acquire({ key, owner, claim, leaseMs, waitMs: 0, place: 0, tokens: 1 });
         }
         return client.renew(renewals);
       },
@@ -87,7 +87,7 @@ describe('the contract suite', () => {
   it('finds a store whose expired holder can release its successor', async () => {
     const releasesAnybody = broken((client) => ({
       end: async (end) => {
-        const holder = (await client.inspect(end.key))?.holder;
+        const holder = (await client.inspect(end.key))?.holders[0];
         return client.end({ ...end, owner: holder ?? end.owner });
       },
     }));

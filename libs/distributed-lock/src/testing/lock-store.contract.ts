@@ -6,9 +6,12 @@ import { expiry } from './contract/expiry.js';
 import { fencing } from './contract/fencing.js';
 import { inspection } from './contract/inspection.js';
 import { keys } from './contract/keys.js';
+import { permits } from './contract/permits.js';
 import { pushes } from './contract/pushes.js';
 import { release } from './contract/release.js';
 import { renewal } from './contract/renewal.js';
+import { several } from './contract/several.js';
+import { sharing } from './contract/sharing.js';
 import { waiting } from './contract/waiting.js';
 
 const groups = {
@@ -20,6 +23,9 @@ const groups = {
   waiting,
   pushes,
   'inspection and force': inspection,
+  'shared mode': sharing,
+  permits,
+  'several keys': several,
   keys,
   closing,
 } satisfies Readonly<Record<string, ContractGroup>>;

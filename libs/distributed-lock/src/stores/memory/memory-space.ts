@@ -1,3 +1,5 @@
+import { isAlone, modeOf, type Claim } from '../../lock/claim.js';
+import { LockStoreError } from '../../lock/lock.errors.js';
 import type {
   AcquireReply,
   Ask,
@@ -14,6 +16,7 @@ import { leaseValidity } from '../../lock/validity.js';
 
 interface Holder {
   readonly owner: string;
+  claim: Claim;
   readonly token: number;
   readonly lastToken: number;
   until: number;
@@ -27,9 +30,10 @@ interface Place {
 }
 
 interface Entry {
-  holder: Holder | undefined;
+  /** All of one kind; more than one only if they share the key. */
+  holders: Holder[];
   /** In order of place. */
-  readonly line: Place[];
+  line: Place[];
 }
 
 type Deliver = (push: Push) => void;
@@ -62,72 +66,103 @@ export class MemorySpace {
 
   acquire(ask: Ask, now: number): AcquireReply {
     const entry = this.touch(ask.key, now);
-    if (entry.holder?.owner === ask.owner) return this.confirm(entry, entry.holder, ask.leaseMs, now);
+    const { owner, leaseMs } = ask;
+    const mine = holderOf(entry, owner);
+    if (mine) return this.confirm(entry, mine, leaseMs, now);
+    checkKind(entry, ask);
     if (ask.waitMs > 0) this.standInLine(entry, ask, now);
-    if (!entry.holder) this.grantNext(entry, now, ask.owner);
-    if (!entry.holder) this.grant(entry, ask, now);
-    const { holder, line } = entry;
-    if (holder?.owner === ask.owner) return this.confirm(entry, holder, ask.leaseMs, now);
-    const remainingMs = holder ? holder.until - now : 0;
-    const mine = line.find((place) => place.ask.owner === ask.owner);
-    if (!mine) return { kind: 'busy', holder: holder?.owner, remainingMs };
-    if (holder) this.tell({ kind: 'wanted', owner: holder.owner, waiting: line.length });
-    const { place } = mine;
-    return { kind: 'queued', place, holder: holder?.owner, remainingMs, lookAfterMs: lookAfter(remainingMs) };
+    this.grantNext(entry, now, owner);
+    if (ask.waitMs <= 0 && entry.line.length === 0 && mayEnter(entry, ask.claim)) this.grant(entry, ask, now);
+    const holder = holderOf(entry, owner);
+    if (holder) return this.confirm(entry, holder, leaseMs, now);
+    return this.queuedOrBusy(entry, owner, now);
   }
 
-  renew({ key, owner, token, leaseMs }: Renewal, now: number): RenewalReply {
+  acquireAll(asks: readonly Ask[], now: number): readonly Grant[] | null {
+    const entries = asks.map(({ key }) => this.touch(key, now));
+    const areFree = entries.every((entry) => {
+      this.grantNext(entry, now);
+      return entry.holders.length === 0 && entry.line.length === 0;
+    });
+    if (!areFree) {
+      asks.forEach(({ key }, i) => this.settle(key, entries[i] as Entry, now));
+      return null;
+    }
+    return asks.map((ask, i) => {
+      const entry = entries[i] as Entry;
+      return this.confirm(entry, this.grant(entry, ask, now), ask.leaseMs, now);
+    });
+  }
+
+  renew({ key, owner, claim, token, leaseMs }: Renewal, now: number): RenewalReply {
     const entry = this.touch(key, now);
-    if (entry.holder?.owner !== owner || entry.holder.token !== token) {
+    const mine = holderOf(entry, owner);
+    if (mine?.token !== token) {
       this.settle(key, entry, now);
       return { kind: 'lost' };
     }
-    const { validUntil, waiting } = this.confirm(entry, entry.holder, leaseMs, now);
+    mine.claim = claim;
+    this.grantNext(entry, now);
+    const { validUntil, waiting } = this.confirm(entry, mine, leaseMs, now);
     return { kind: 'renewed', validUntil, waiting };
   }
 
   end({ key, owner, used }: End, now: number): EndReply {
     const entry = this.touch(key, now);
-    const place = entry.line.findIndex(({ ask }) => ask.owner === owner);
-    if (place >= 0) entry.line.splice(place, 1);
-    const held = entry.holder?.owner === owner;
-    if (held) {
-      entry.holder = undefined;
-      if (used?.lastToken === this.lastToken) this.lastToken = used.token;
-    }
+    entry.line = entry.line.filter(({ ask }) => ask.owner !== owner);
+    const held = holderOf(entry, owner);
+    entry.holders = entry.holders.filter((holder) => holder !== held);
+    if (held && used?.lastToken === this.lastToken) this.lastToken = used.token;
     this.settle(key, entry, now);
     return held ? 'released' : 'not held';
   }
 
   forceRelease(key: string, now: number): 'released' | 'not held' {
     const entry = this.touch(key, now);
-    const { holder } = entry;
-    if (holder) this.tell({ kind: 'lost', owner: holder.owner });
-    entry.holder = undefined;
+    const { holders } = entry;
+    for (const { owner } of holders) this.tell({ kind: 'lost', owner });
+    entry.holders = [];
     this.settle(key, entry, now);
-    return holder ? 'released' : 'not held';
+    return holders.length > 0 ? 'released' : 'not held';
   }
 
   inspect(key: string, now: number): LockSnapshot | null {
     const entry = this.touch(key, now);
     this.settle(key, entry, now);
-    const { holder, line } = entry;
-    if (!holder && line.length === 0) return null;
-    const pending = line.map(({ ask }) => ask.owner);
-    const remainingMs = holder ? holder.until - now : 0;
-    return { key, holder: holder?.owner, remainingMs, pending, fencingToken: holder?.token };
+    const { holders, line } = entry;
+    const [first] = holders;
+    if (!first && line.length === 0) return null;
+    return {
+      key,
+      mode: first && modeOf(first.claim),
+      holders: holders.map(({ owner }) => owner),
+      remainingMs: remaining(entry, now),
+      pending: line.map(({ ask }) => ask.owner),
+      fencingToken: first && Math.max(...holders.map(({ token }) => token)),
+    };
   }
 
   private touch(key: string, now: number): Entry {
     let entry = this.entries.get(key);
-    if (!entry) this.entries.set(key, (entry = { holder: undefined, line: [] }));
-    if (entry.holder && entry.holder.until <= now) entry.holder = undefined;
+    if (!entry) this.entries.set(key, (entry = { holders: [], line: [] }));
+    else if (entry.holders.some(({ until }) => until <= now))
+      entry.holders = entry.holders.filter(({ until }) => until > now);
     return entry;
   }
 
   private settle(key: string, entry: Entry, now: number): void {
-    if (!entry.holder) this.grantNext(entry, now);
-    if (!entry.holder && entry.line.length === 0) this.entries.delete(key);
+    this.grantNext(entry, now);
+    if (entry.holders.length === 0 && entry.line.length === 0) this.entries.delete(key);
+  }
+
+  private queuedOrBusy(entry: Entry, owner: string, now: number): AcquireReply {
+    const { holders, line } = entry;
+    const holder = holders[0]?.owner;
+    const remainingMs = remaining(entry, now);
+    const mine = line.find((place) => place.ask.owner === owner);
+    if (!mine) return { kind: 'busy', holder, remainingMs };
+    for (const other of holders) this.tell({ kind: 'wanted', owner: other.owner, waiting: line.length });
+    return { kind: 'queued', place: mine.place, holder, remainingMs, lookAfterMs: lookAfter(remainingMs) };
   }
 
   private standInLine({ line }: Entry, ask: Ask, now: number): void {
@@ -143,21 +178,26 @@ export class MemorySpace {
     line.splice(behind < 0 ? line.length : behind, 0, { place, ask, until });
   }
 
-  /** Grants to the first that still waits, and tells it unless it is the asker, who gets a reply. */
+  /** Grants to those in front that may enter, and tells each unless it is the asker, who gets a reply. */
   private grantNext(entry: Entry, now: number, asker?: string): void {
-    for (let next = entry.line.shift(); next; next = entry.line.shift()) {
-      const { owner, leaseMs } = next.ask;
-      if (next.until <= now || !this.clients.has(clientOf(owner))) continue;
-      const holder = this.grant(entry, next.ask, now);
-      if (owner !== asker) this.tell({ ...this.confirm(entry, holder, leaseMs, now), owner });
-      return;
+    for (let next = entry.line[0]; next; next = entry.line[0]) {
+      const { ask, until } = next;
+      const isGone = until <= now || !this.clients.has(clientOf(ask.owner));
+      if (!isGone && !mayEnter(entry, ask.claim)) return;
+      entry.line.shift();
+      if (isGone) continue;
+      const holder = this.grant(entry, ask, now);
+      if (ask.owner === asker) continue;
+      this.tell({ ...this.confirm(entry, holder, ask.leaseMs, now), owner: ask.owner });
     }
   }
 
-  private grant(entry: Entry, { owner, leaseMs, tokens }: Ask, now: number): Holder {
+  private grant(entry: Entry, { owner, claim, leaseMs, tokens }: Ask, now: number): Holder {
     const token = this.lastToken + 1;
     this.lastToken += tokens;
-    return (entry.holder = { owner, token, lastToken: this.lastToken, until: now + leaseMs });
+    const holder = { owner, claim, token, lastToken: this.lastToken, until: now + leaseMs };
+    entry.holders.push(holder);
+    return holder;
   }
 
   private confirm({ line }: Entry, holder: Holder, leaseMs: number, now: number): Grant {
@@ -174,4 +214,37 @@ export class MemorySpace {
 
 function clientOf(owner: string): string {
   return owner.slice(0, owner.indexOf(':'));
+}
+
+function holderOf({ holders }: Entry, owner: string): Holder | undefined {
+  return holders.find((holder) => holder.owner === owner);
+}
+
+/** What is left of the lease that ends first. */
+function remaining({ holders }: Entry, now: number): number {
+  return holders.length === 0 ? 0 : Math.min(...holders.map(({ until }) => until)) - now;
+}
+
+function mayEnter({ holders }: Entry, claim: Claim): boolean {
+  if (isAlone(claim)) return holders.length === 0;
+  if (claim.kind === 'shared') return holders.every((holder) => holder.claim.kind === 'shared');
+  const taken = holders.reduce((sum, holder) => sum + weightOf(holder.claim), 0);
+  return taken + claim.weight <= claim.permits;
+}
+
+function weightOf(claim: Claim): number {
+  return claim.kind === 'permits' ? claim.weight : 0;
+}
+
+/** Permits are counted, locks are not: a key is used in one of the two ways at a time. */
+function checkKind({ holders, line }: Entry, { key, claim }: Ask): void {
+  const other = holders[0]?.claim ?? line[0]?.ask.claim;
+  if (!other || (other.kind === 'permits') === (claim.kind === 'permits')) return;
+  throw otherKind(key, claim);
+}
+
+function otherKind(key: string, { kind }: Claim): LockStoreError {
+  const [asked, used] = kind === 'permits' ? ['permits', 'a lock'] : ['a lock', 'permits'];
+  const message = `Could not acquire "${key}" as ${asked}: it is in use as ${used}. Give the two different keys.`;
+  return new LockStoreError(message, key, 'refused');
 }

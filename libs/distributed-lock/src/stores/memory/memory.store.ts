@@ -5,6 +5,7 @@ import type {
   Ask,
   End,
   EndReply,
+  Grant,
   LockSnapshot,
   LockStore,
   LockStoreContext,
@@ -42,6 +43,13 @@ class MemoryStore implements LockStore {
 
   async acquire(ask: Ask): Promise<AcquireReply> {
     return this.space.acquire(this.prefixed(ask), this.now);
+  }
+
+  async acquireAll(asks: readonly Ask[]): Promise<readonly Grant[] | null> {
+    return this.space.acquireAll(
+      asks.map((ask) => this.prefixed(ask)),
+      this.now,
+    );
   }
 
   async renew(renewals: readonly Renewal[]): Promise<readonly RenewalReply[]> {

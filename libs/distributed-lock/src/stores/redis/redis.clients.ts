@@ -7,8 +7,11 @@ import { ownCluster, ownConnection, type RedisTarget } from './redis.options.js'
 export function ownClient(target: RedisTarget, commandTimeoutMs: number): Client {
   const own = ownConnection(commandTimeoutMs);
   if (typeof target === 'string') return new Redis(target, own);
-  if (isCluster(target))
-    return target.duplicate([], ownCluster(commandTimeoutMs, target.options.redisOptions));
+  if (isCluster(target)) {
+    const cluster = ownCluster(commandTimeoutMs, target.options.redisOptions);
+    // For Redisson's channels; a connection to a node is opened with the first of them.
+    return target.duplicate([], { ...cluster, shardedSubscribers: true });
+  }
   if (isRedis(target)) return target.duplicate(own);
   if (typeof target === 'object' && target !== null) return new Redis({ ...target, ...own });
   throw new LockConfigurationError(

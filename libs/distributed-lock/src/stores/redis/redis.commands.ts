@@ -1,3 +1,4 @@
+import type { Claim } from '../../lock/claim.js';
 import type { Clock } from '../../lock/clock.js';
 import type { RedisConnection, Urgency } from './redis.connection.js';
 import { isWrongType, wrongType } from './redis.errors.js';
@@ -9,6 +10,8 @@ export type Arguments = readonly (string | number)[];
 interface Command {
   readonly urgency: Urgency;
   readonly key: string;
+  /** In which way it is taken; it decides where strangers are told. */
+  readonly kind: Claim['kind'];
   /** Made when the command is written, which may be later than it was asked for; may refuse by throwing. */
   readonly args: () => Arguments;
 }
@@ -31,9 +34,9 @@ export class RedisCommands {
   /** @throws LockStoreError */
   async run<Reply extends readonly [unknown, number, ...unknown[]]>(
     script: Script<Reply>,
-    { urgency, key, args }: Command,
+    { urgency, key, kind, args }: Command,
+    keys: readonly string[] = redisKeys(this.lockName(key), kind),
   ): Promise<{ readonly reply: Reply; readonly sentAt: number }> {
-    const keys = redisKeys(this.lockName(key));
     try {
       const { value: reply, sentAt } = await this.connection.run(urgency, key, async (client) =>
         runScript(client, script, keys, args()),

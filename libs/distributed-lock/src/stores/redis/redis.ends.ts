@@ -1,3 +1,4 @@
+import type { Claim } from '../../lock/claim.js';
 import type { Clock } from '../../lock/clock.js';
 import { LockStoreError } from '../../lock/lock.errors.js';
 import type { EndReply } from '../../lock/lock-store.js';
@@ -11,6 +12,7 @@ const RETRY_MS = { least: 100, spread: 400 };
 interface PendingEnd {
   readonly key: string;
   readonly owner: string;
+  readonly kind: Claim['kind'];
   /** The same bytes each time: a repetition that said another last token would give one of them out twice. */
   readonly args: Arguments;
   readonly giveUpAt: number;
@@ -69,12 +71,12 @@ export class RedisEnds {
     this.pauses.wakeAll();
   }
 
-  private async repeat({ key, owner, args, giveUpAt }: PendingEnd): Promise<EndReply> {
+  private async repeat({ key, owner, kind, args, giveUpAt }: PendingEnd): Promise<EndReply> {
     let wasHolder = false;
     let isUnsure = false;
     for (;;) {
       try {
-        const { reply } = await this.commands.run(endScript, { urgency: 'end', key, args: () => args });
+        const { reply } = await this.commands.run(endScript, { urgency: 'end', key, kind, args: () => args });
         wasHolder ||= reply[0] === 1;
         if (reply[1] > (this.lateUntil.get(owner) ?? 0)) {
           if (wasHolder) return 'released';

@@ -1,3 +1,4 @@
+import type { Claim } from '../../lock/claim.js';
 import { LockKeyError } from '../../lock/lock.errors.js';
 
 /** All keys and channels of one lock, in the order in which every script takes them: the only place that names them. */
@@ -8,20 +9,33 @@ export function pushChannel(clientId: string): string {
   return `nest_lock_push:${clientId}`;
 }
 
-/** The lock and its channel are Redisson's (RLock); the rest is ours, in the same cluster slot. */
-export function redisKeys(name: string): RedisKeys {
+/** The lock and its channel are Redisson's; the rest is ours, in the same cluster slot. */
+export function redisKeys(name: string, kind: Claim['kind']): RedisKeys {
   return [
     name,
     tagged('nest_lock_line', name),
     tagged('nest_lock_info', name),
     tagged('nest_lock_token', name),
-    strangersChannel(name),
+    strangersChannel(name, kind),
   ];
 }
 
-/** Where Redisson's clients hear that the lock is free. */
-export function strangersChannel(name: string): string {
-  return tagged('redisson_lock__channel', name);
+const CHANNELS = {
+  lock: 'redisson_lock__channel',
+  exclusive: 'redisson_rwlock',
+  shared: 'redisson_rwlock',
+  permits: 'redisson_sc',
+} satisfies Record<Claim['kind'], string>;
+
+/** Where Redisson's clients hear that the lock is free: those of its RLock, RReadWriteLock or semaphores. */
+export function strangersChannel(name: string, kind: Claim['kind']): string {
+  return tagged(CHANNELS[kind], name);
+}
+
+/** Whether one script may take all of these on a cluster: they say so by the same hash tag. */
+export function shareSlot(names: readonly string[]): boolean {
+  const [first, ...rest] = names.map((name) => /\{([^}]+)\}/.exec(name)?.[1]);
+  return first !== undefined && rest.every((tag) => tag === first);
 }
 
 /** On a cluster the keys of one lock must share a slot: a name with a brace but without a hash tag breaks that. */

@@ -3,7 +3,7 @@ import type { Clock } from '../../lock/clock.js';
 import type { Push } from '../../lock/lock-store.js';
 import { LOOK_MS } from '../../lock/look.js';
 import { closeClient, type Client } from './redis.connection.js';
-import { pushChannel, strangersChannel } from './redis.keys.js';
+import { pushChannel } from './redis.keys.js';
 
 /** A grant as the script wrote it; what it is worth by now is for the store to say. */
 export interface PushedGrant {
@@ -32,7 +32,8 @@ const LOOK = new RegExp(`^look ${OWNER} (\\d{1,5})$`);
 
 /**
  * The store's own connection for messages: grants on a channel of this client, and Redisson's channel of those keys
- * that a stranger holds.
+ * that a stranger holds. On a cluster that channel is a sharded one wherever Redisson's clients find that they can, and
+ * a plain one otherwise: there we listen to both.
  *
  * A message is only the fast way. Whatever is missed is found by the next look, and each time that the subscription
  * stands again, all that wait look at once.
@@ -56,6 +57,9 @@ export class RedisPushes {
     client.on('ready', () => void this.subscribe());
     client.on('close', () => (this.subscribed = false));
     client.on('message', (channel: string, message: string) => this.onMessage(channel, message));
+    client.on('smessage', (channel: string, message: string) => this.onMessage(channel, message));
+    // A cluster client replaces its connections for sharded channels one by one, and subscribes on them unseen.
+    client.on('subscribersReady', () => this.subscribeSharded([...this.strangers.keys()]));
     client.connect().catch(() => undefined);
   }
 
@@ -64,23 +68,23 @@ export class RedisPushes {
     return this.subscribed;
   }
 
-  /** From now on this owner looks when a stranger frees the lock `name`. */
-  listenBehindStranger(name: string, owner: string): void {
-    const channel = strangersChannel(name);
+  /** From now on this owner looks when a stranger frees the lock of this channel. */
+  listenBehindStranger(channel: string, owner: string): void {
     const owners = this.strangers.get(channel);
     if (owners) return void owners.add(owner);
     this.strangers.set(channel, new Set([owner]));
     if (this.subscribed) void this.subscribeTo([channel], owner);
   }
 
-  stopListening(name: string, owner: string): void {
+  stopListening(channel: string, owner: string): void {
     if (this.strangers.size === 0) return;
-    const channel = strangersChannel(name);
     const owners = this.strangers.get(channel);
     owners?.delete(owner);
     if (owners?.size !== 0) return;
     this.strangers.delete(channel);
-    if (this.subscribed) this.client.unsubscribe(channel).catch(() => undefined);
+    if (!this.subscribed) return;
+    this.client.unsubscribe(channel).catch(() => undefined);
+    if (this.client.isCluster) this.client.sunsubscribe(channel).catch(() => undefined);
   }
 
   /**
@@ -112,15 +116,29 @@ export class RedisPushes {
     if (this.subscribed && late.length > 0) await this.subscribeTo(late);
   }
 
-  /** Looks once it stands: what happened before could not be heard. */
   private async subscribeTo(channels: readonly string[], owner?: string): Promise<void> {
     try {
       await this.client.subscribe(...channels);
       this.subscribed = true;
-      this.listener.onPush({ kind: 'look', afterMs: 0, ...(owner !== undefined && { owner }) });
+      this.onSubscribed(owner);
     } catch {
       // Denied, or the connection is gone again: until the next one, waiters find their grants by looking.
     }
+    if (this.client.isCluster)
+      this.subscribeSharded(channels.filter((channel) => this.strangers.has(channel)));
+  }
+
+  /** One by one: a command may name channels of one slot only. Before Redis 7 it is refused, and not missed. */
+  private subscribeSharded(channels: readonly string[]): void {
+    for (const channel of channels) {
+      const onSubscribed = () => this.strangers.get(channel)?.forEach((owner) => this.onSubscribed(owner));
+      this.client.ssubscribe(channel).then(onSubscribed, () => undefined);
+    }
+  }
+
+  /** What happened before could not be heard. */
+  private onSubscribed(owner?: string): void {
+    this.listener.onPush({ kind: 'look', afterMs: 0, ...(owner !== undefined && { owner }) });
   }
 
   private onMessage(channel: string, message: string): void {

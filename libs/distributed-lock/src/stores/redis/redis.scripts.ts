@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
+import type { LockMode } from '../../lock/claim.js';
 import type { Client } from './redis.connection.js';
 import * as lua from './lua.generated.js';
-import type { RedisKeys } from './redis.keys.js';
 
 /** A Lua script and the shape of its reply, whose second part is always the server's time in ms; heads in `lua/*.lua` say what its arguments mean. */
 export interface Script<Reply> {
@@ -18,6 +18,11 @@ export const acquireScript = script<
   | readonly [kind: 2, now: number, holder: string, remainingMs: number, place: number]
   | readonly [kind: 3, now: number, holder: string, remainingMs: number]
 >(lua.acquire);
+export const acquireAllScript = script<
+  | readonly [late: 0, now: number]
+  | readonly [granted: 1, now: number, ...tokens: number[]]
+  | readonly [inUse: 2, now: number]
+>(lua.acquireAll);
 export const endScript = script<readonly [wasHolder: 0 | 1, now: number]>(lua.end);
 export const renewScript = script<
   | readonly [lost: 0, now: number]
@@ -26,14 +31,21 @@ export const renewScript = script<
 >(lua.renew);
 export const forceScript = script<readonly [wasHeld: 0 | 1, now: number]>(lua.force);
 export const inspectScript = script<
-  readonly [holder: string, now: number, remainingMs: number, lastToken: string, ...pending: string[]]
+  readonly [
+    mode: LockMode | '',
+    now: number,
+    remainingMs: number,
+    lastToken: string,
+    holders: number,
+    ...holdersAndPending: string[],
+  ]
 >(lua.inspect);
 
 /** By its hash; in full where the server does not know it yet, or any more. */
 export async function runScript<Reply>(
   client: Client,
   { sha, lua: source }: Script<Reply>,
-  keys: RedisKeys,
+  keys: readonly string[],
   args: readonly Argument[],
 ): Promise<Reply> {
   try {

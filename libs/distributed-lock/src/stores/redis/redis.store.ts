@@ -1,11 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { Subject } from 'rxjs';
+import { isAlone, type Claim } from '../../lock/claim.js';
 import { LockStoreError } from '../../lock/lock.errors.js';
 import type {
   AcquireReply,
   Ask,
   End,
   EndReply,
+  Grant,
   LockSnapshot,
   LockStore,
   LockStoreContext,
@@ -27,8 +29,9 @@ import {
   type RedisStoreOptions,
   type RedisTarget,
 } from './redis.options.js';
+import { redisKeys, shareSlot, strangersChannel } from './redis.keys.js';
 import { RedisPushes, type PushedGrant } from './redis.pushes.js';
-import { acquireScript, forceScript, inspectScript, renewScript } from './redis.scripts.js';
+import { acquireAllScript, acquireScript, forceScript, inspectScript, renewScript } from './redis.scripts.js';
 
 /** How often a waiter looks while no grant can be pushed to it. */
 const DEAF_LOOK_MS = 250;
@@ -91,35 +94,47 @@ class RedisStore implements LockStore {
     return (await this.acquireOnce(ask)) ?? (await this.acquireOnce(ask)) ?? this.alwaysLate(ask.key);
   }
 
+  async acquireAll(asks: readonly Ask[]): Promise<readonly Grant[] | null> {
+    const names = asks.map(({ key }) => this.commands.lockName(key));
+    if (!asks.every(({ claim }) => isAlone(claim)) || (this.cluster && !shareSlot(names))) return null;
+    const keys = names.flatMap((name) => redisKeys(name, 'lock'));
+    return (await this.acquireAllOnce(asks, keys)) ?? (await this.acquireAllOnce(asks, keys)) ?? null;
+  }
+
   renew(renewals: readonly Renewal[]): Promise<readonly RenewalReply[]> {
     return Promise.all(renewals.map((renewal) => this.renewOne(renewal)));
   }
 
-  end({ key, owner, leaseMs, used }: End): Promise<EndReply> {
-    this.pushes.stopListening(this.commands.lockName(key), owner);
+  end({ key, owner, claim, leaseMs, used }: End): Promise<EndReply> {
+    const { kind } = claim;
+    this.pushes.stopListening(strangersChannel(this.commands.lockName(key), kind), owner);
     const { floor, cluster } = this;
-    const args = [owner, used?.token ?? '', used?.lastToken ?? '', floor, cluster, this.connection.publish];
+    const { publish } = this.connection;
+    const [token, lastToken] = used ? [used.token, used.lastToken] : ['', ''];
+    const args = [owner, token, lastToken, floor, cluster, publish, kind, weightOf(claim)];
     // By then its lease is over, and so is the place of a late copy that had entered the line.
     const giveUpAt = this.context.clock.now() + Math.max(leaseMs, GONE_MS) + this.commandTimeoutMs;
-    return this.ends.run({ key, owner, args, giveUpAt });
+    return this.ends.run({ key, owner, kind, args, giveUpAt });
   }
 
   async inspect(key: string): Promise<LockSnapshot | null> {
-    const { reply } = await this.commands.run(inspectScript, { urgency: 'ask', key, args: () => [] });
-    const [holder, , remaining, token, ...pending] = reply;
-    if (holder === '' && pending.length === 0) return null;
+    const command = { urgency: 'ask', key, kind: 'lock', args: () => [] } as const;
+    const { reply } = await this.commands.run(inspectScript, command);
+    const [mode, , remaining, token, count, ...owners] = reply;
+    if (owners.length === 0) return null;
     return {
       key,
-      holder: holder || undefined,
-      remainingMs: holder === '' ? 0 : asRemaining(remaining),
-      pending,
+      mode: mode || undefined,
+      holders: owners.slice(0, count),
+      remainingMs: count === 0 ? 0 : asRemaining(remaining),
+      pending: owners.slice(count),
       fencingToken: token === '' ? undefined : Number(token),
     };
   }
 
   async forceRelease(key: string): Promise<'released' | 'not held'> {
     const args = () => [this.floor, this.cluster, this.connection.publish];
-    const { reply } = await this.commands.run(forceScript, { urgency: 'end', key, args });
+    const { reply } = await this.commands.run(forceScript, { urgency: 'end', key, kind: 'lock', args });
     return reply[0] === 1 ? 'released' : 'not held';
   }
 
@@ -131,7 +146,8 @@ class RedisStore implements LockStore {
 
   /** @returns `undefined` when the server found it too late */
   private async acquireOnce(ask: Ask): Promise<AcquireReply | undefined> {
-    const { key, owner, leaseMs } = ask;
+    const { key, owner, claim, leaseMs } = ask;
+    const { kind } = claim;
     let onAnswer = (): void => undefined;
     const args = (): Arguments => {
       const { waitMs } = ask;
@@ -140,7 +156,7 @@ class RedisStore implements LockStore {
       return this.acquireArguments(ask, notAfter);
     };
     try {
-      const { reply, sentAt } = await this.commands.run(acquireScript, { urgency: 'ask', key, args });
+      const { reply, sentAt } = await this.commands.run(acquireScript, { urgency: 'ask', key, kind, args });
       onAnswer();
       switch (reply[0]) {
         case 0:
@@ -152,7 +168,7 @@ class RedisStore implements LockStore {
           return { kind: 'granted', token, lastToken, validUntil, waiting, confirmed: true };
         }
         case 2:
-          return this.queued(key, owner, reply);
+          return this.queued(ask, reply);
         case 3:
           return { kind: 'busy', holder: reply[2] || undefined, remainingMs: asRemaining(reply[3]) };
       }
@@ -162,12 +178,46 @@ class RedisStore implements LockStore {
     }
   }
 
+  /** @returns `undefined` when the server found it too late */
+  private async acquireAllOnce(
+    asks: readonly Ask[],
+    keys: readonly string[],
+  ): Promise<readonly Grant[] | null | undefined> {
+    const { key } = asks[0] as Ask;
+    let onAnswers: (() => void)[] = [];
+    const args = (): Arguments => {
+      const notAfter = this.notAfter(this.commandTimeoutMs);
+      onAnswers = asks.map((ask) => this.ends.onAsk(ask.owner, ask.key, notAfter));
+      return [notAfter, this.floor, ...asks.flatMap(one)];
+    };
+    const one = ({ owner, leaseMs, tokens, claim }: Ask) => [owner, leaseMs, tokens, claim.kind];
+    try {
+      const command = { urgency: 'ask', key, kind: 'lock', args } as const;
+      const { reply, sentAt } = await this.commands.run(acquireAllScript, command, keys);
+      for (const onAnswer of onAnswers) onAnswer();
+      if (reply[0] === 0) return undefined;
+      if (reply[0] === 2) return null;
+      const [, , ...tokens] = reply;
+      this.floor = Math.max(this.floor, ...tokens);
+      return asks.map(({ leaseMs }, i) => {
+        const [token = 0, lastToken = 0] = tokens.slice(2 * i);
+        const validUntil = leaseValidity(sentAt, leaseMs);
+        return { kind: 'granted', token, lastToken, validUntil, waiting: 0, confirmed: true };
+      });
+    } catch (error) {
+      if (error instanceof LockStoreError && error.reason !== 'unknown')
+        for (const onAnswer of onAnswers) onAnswer();
+      throw error;
+    }
+  }
+
   /** In server time: nothing is executed once its caller, or the deadline of the command, has given it up. */
   private notAfter(budgetMs: number): number {
     return this.connection.serverClock.earliest(this.context.clock.now()) + Math.ceil(budgetMs);
   }
 
-  private acquireArguments({ owner, leaseMs, waitMs, place, tokens }: Ask, notAfter: number): Arguments {
+  private acquireArguments(ask: Ask, notAfter: number): Arguments {
+    const { owner, claim, leaseMs, waitMs, place, tokens } = ask;
     const short = Math.min(
       leaseMs,
       Math.max(SHORT_LEASE_MS, 4 * Math.ceil(this.connection.serverClock.roundTripMs)),
@@ -176,16 +226,17 @@ class RedisStore implements LockStore {
     const wait = Math.ceil(waitMs);
     const { floor, cluster } = this;
     const { publish } = this.connection;
-    return [owner, leaseMs, short, notAfter, wait, place, tokens, floor, GONE_MS, hears, cluster, publish];
+    const counted = [claim.kind, weightOf(claim), permitsOf(claim)];
+    const line = [wait, place, tokens, floor, GONE_MS, hears, cluster, publish];
+    return [owner, leaseMs, short, notAfter, ...line, ...counted];
   }
 
   private queued(
-    key: string,
-    owner: string,
+    { key, owner, claim: { kind } }: Ask,
     [, , holder, remaining, place]: readonly [number, number, string, number, number],
   ): AcquireReply {
     if (holder !== '' && !isOurs(holder))
-      this.pushes.listenBehindStranger(this.commands.lockName(key), owner);
+      this.pushes.listenBehindStranger(strangersChannel(this.commands.lockName(key), kind), owner);
     this.pushes.probe();
     const remainingMs = asRemaining(remaining);
     const lookAfterMs = lookAfter(remainingMs, this.pushes.isUp ? LOOK_MS : DEAF_LOOK_MS);
@@ -221,20 +272,26 @@ class RedisStore implements LockStore {
 
   /** @returns `undefined` when the server found it too late */
   private async renewOnce(renewal: Renewal): Promise<RenewalReply | undefined> {
-    const { key, owner, leaseMs, token, lastToken } = renewal;
-    const args = () => [
-      owner,
-      leaseMs,
-      token,
-      lastToken,
-      this.connection.publish,
-      this.notAfter(this.commandTimeoutMs),
-    ];
-    const { reply, sentAt } = await this.commands.run(renewScript, { urgency: 'renew', key, args });
+    const { key, owner, claim, leaseMs, token, lastToken } = renewal;
+    const { kind } = claim;
+    const args = () => {
+      const { publish } = this.connection;
+      const counted = [kind, weightOf(claim), permitsOf(claim), this.floor, this.cluster];
+      return [owner, leaseMs, token, lastToken, publish, this.notAfter(this.commandTimeoutMs), ...counted];
+    };
+    const { reply, sentAt } = await this.commands.run(renewScript, { urgency: 'renew', key, kind, args });
     if (reply[0] === 0) return { kind: 'lost' };
     if (reply[0] === 2) return undefined;
     return { kind: 'renewed', validUntil: leaseValidity(sentAt, leaseMs), waiting: reply[2] };
   }
+}
+
+function weightOf(claim: Claim): number {
+  return claim.kind === 'permits' ? claim.weight : 0;
+}
+
+function permitsOf(claim: Claim): number {
+  return claim.kind === 'permits' ? claim.permits : 0;
 }
 
 function asRemaining(pttl: number): number {
@@ -248,5 +305,5 @@ function uuidVersion8(): string {
 }
 
 function isOurs(owner: string): boolean {
-  return owner[14] === '8';
+  return owner.length > 36 && owner[14] === '8';
 }

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { LOCK, type Claim } from '../../lock/claim.js';
 import type {
   AcquireReply,
   Ask,
@@ -16,9 +17,16 @@ const LONG_LEASE_MS = 30_000;
 
 type AskOptions = Partial<Omit<Ask, 'key' | 'owner'>>;
 
+interface RenewOptions {
+  readonly claim?: Claim;
+  readonly leaseMs?: number;
+  readonly grant?: Grant;
+}
+
 /** One owner at one client: asks for one key, by the rules that the port sets for those who use it. */
 export class Contender {
   readonly pushes: Push[] = [];
+  private claim: Claim = LOCK;
   private leaseMs = LONG_LEASE_MS;
   private place = 0;
   private granted: Grant | undefined;
@@ -42,12 +50,24 @@ export class Contender {
     return this.granted;
   }
 
-  /** Asks, or looks again: the place and the lease are those of the asking before. */
-  async ask(options: AskOptions = {}): Promise<AcquireReply> {
-    const { leaseMs = this.leaseMs, waitMs = 0, place = this.place, tokens = 1 } = options;
+  /** What this owner asks for, to be asked: the claim, the place and the lease are those of the asking before. */
+  asks(options: AskOptions = {}): Ask {
+    const {
+      claim = this.claim,
+      leaseMs = this.leaseMs,
+      waitMs = 0,
+      place = this.place,
+      tokens = 1,
+    } = options;
+    this.claim = claim;
     this.leaseMs = leaseMs;
     const { key, owner } = this;
-    const reply = await this.store.acquire({ key, owner, leaseMs, waitMs, place, tokens });
+    return { key, owner, claim, leaseMs, waitMs, place, tokens };
+  }
+
+  /** Asks, or looks again. */
+  async ask(options: AskOptions = {}): Promise<AcquireReply> {
+    const reply = await this.store.acquire(this.asks(options));
     if (reply.kind === 'granted') this.granted ??= reply;
     if (reply.kind === 'queued') this.place = reply.place;
     return reply;
@@ -75,24 +95,25 @@ export class Contender {
     return reply as Grant;
   }
 
-  async renew(options: { readonly leaseMs?: number; readonly grant?: Grant } = {}): Promise<RenewalReply> {
-    const { leaseMs = this.leaseMs, grant = this.grant } = options;
+  async renew(options: RenewOptions = {}): Promise<RenewalReply> {
+    const { claim = this.claim, leaseMs = this.leaseMs, grant = this.grant } = options;
+    this.claim = claim;
     const { key, owner } = this;
     const { token, lastToken } = grant;
-    const [reply] = await this.store.renew([{ key, owner, leaseMs, token, lastToken }]);
+    const [reply] = await this.store.renew([{ key, owner, claim, leaseMs, token, lastToken }]);
     assert.ok(reply, 'there is one reply for each renewal');
     return reply;
   }
 
   /** @param usedUpTo the last token that was used; without it nothing is given back */
   end(usedUpTo?: number): Promise<EndReply> {
-    const { key, owner, leaseMs } = this;
+    const { key, owner, claim, leaseMs } = this;
     const used = usedUpTo === undefined ? {} : { used: { token: usedUpTo, lastToken: this.grant.lastToken } };
-    return this.store.end({ key, owner, leaseMs, ...used });
+    return this.store.end({ key, owner, claim, leaseMs, ...used });
   }
 
   async isHolder(): Promise<boolean> {
-    return (await this.store.inspect(this.key))?.holder === this.owner;
+    return (await this.store.inspect(this.key))?.holders.includes(this.owner) ?? false;
   }
 
   async pushed<Kind extends Push['kind']>(kind: Kind): Promise<Extract<Push, { kind: Kind }>> {

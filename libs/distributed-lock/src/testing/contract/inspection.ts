@@ -23,7 +23,8 @@ export const inspection = {
       assert.ok(remainingMs > 0 && remainingMs <= 20_000, `${remainingMs} ms`);
       assert.deepEqual(rest, {
         key: bench.key,
-        holder: holder.owner,
+        mode: 'exclusive',
+        holders: [holder.owner],
         pending: [second.owner, third.owner],
         fencingToken: holder.grant.lastToken,
       });

@@ -20,7 +20,7 @@ export const keys = {
     await prefixed.acquire();
     assert.equal((await spelled.ask()).kind, 'busy');
     assert.equal((await prefixed.store.inspect(bench.key))?.key, bench.key);
-    assert.equal((await spelled.store.inspect(spelled.key))?.holder, prefixed.owner);
+    assert.deepEqual((await spelled.store.inspect(spelled.key))?.holders, [prefixed.owner]);
     assert.equal((await prefixed.renew()).kind, 'renewed');
     assert.equal(await prefixed.end(), 'released');
     await spelled.acquire();

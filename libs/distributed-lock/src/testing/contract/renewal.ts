@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { LOCK } from '../../lock/claim.js';
 import { promise, type ContractGroup } from './contract-case.js';
 
 export const renewal = {
@@ -68,7 +69,7 @@ export const renewal = {
     for (const contender of contenders) await contender.acquire();
     await contenders[1]?.end();
     const renewals = contenders.map(({ key, owner, grant: { token, lastToken } }) => {
-      return { key, owner, leaseMs: 20_000, token, lastToken };
+      return { key, owner, claim: LOCK, leaseMs: 20_000, token, lastToken };
     });
     const replies = await client.renew(renewals);
     assert.deepEqual(

@@ -2,6 +2,7 @@
 --
 -- KEYS  1 lock  2 line  3 info  4 token  5 channel
 -- ARGV  1 owner  2 lease  3 short  4 notAfter  5 wait  6 place  7 tokens  8 floor  9 gone  10 hears  11 cluster  12 publish
+--       13 kind  14 weight  15 permits
 -- Reply  {0, now}                                    too late: nothing was done
 --        {1, now, first token, last token, waiting}  granted
 --        {2, now, holder, remaining, place}          in line
@@ -9,7 +10,7 @@
 --
 -- Times in ms; wait 0 does not enter the line; place 0 is a new one; remaining -1 is a lease without end.
 
-local owner, lease, wait = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[5])
+local owner, lease, wait, kind = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[5]), ARGV[13]
 local floor, cluster, publish = tonumber(ARGV[8]), ARGV[11] == '1', ARGV[12]
 
 --@include time.lua
@@ -17,34 +18,35 @@ local floor, cluster, publish = tonumber(ARGV[8]), ARGV[11] == '1', ARGV[12]
 
 if now > tonumber(ARGV[4]) then return { 0, now } end
 
-local function take()
+-- Nobody holds, nobody waits: the common case, in as few steps as can be.
+if kind == 'lock' and redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3]) == 0 then
   local first, last = next_tokens(tonumber(ARGV[7]))
   redis.call('HSET', KEYS[1], owner, 1)
   redis.call('PEXPIRE', KEYS[1], lease)
   write_tokens(first, last, lease)
-  return first, last
-end
-
--- Nobody holds, nobody waits: the common case, in as few steps as can be.
-if redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3]) == 0 then
-  local first, last = take()
   return { 1, now, first, last, 0 }
 end
 
+--@include holders.lua
 --@include grant.lua
 
-local holder = redis.call('HKEYS', KEYS[1])[1]
-if holder == owner then
-  local tokens = redis.call('GET', KEYS[4])
+local weight, permits = tonumber(ARGV[14]), tonumber(ARGV[15])
+
+local function granted(first, last)
+  return { 1, now, first, last, redis.call('ZCARD', KEYS[2]) }
+end
+
+if holds(owner, kind) then
+  local tokens = is_alone(kind) and redis.call('GET', KEYS[4]) or redis.call('HGET', holders_key, owner)
   local first, last = string.match(tokens or '', '^(%d+) (%d+)$')
   if not first then
     first, last = next_tokens(1)
     write_tokens(first, last, lease)
   end
-  redis.call('PEXPIRE', KEYS[1], lease)
+  enter(owner, kind, weight, permits, lease, first, last)
   redis.call('HDEL', KEYS[3], 'granted')
   leave_line(owner)
-  return { 1, now, tonumber(first), tonumber(last), redis.call('ZCARD', KEYS[2]) }
+  return granted(tonumber(first), tonumber(last))
 end
 
 local function stand_in_line()
@@ -57,33 +59,39 @@ local function stand_in_line()
     redis.call('ZADD', KEYS[2], text(place), owner)
   end
   local live_until = now + math.min(wait, tonumber(ARGV[9]))
-  redis.call('HSET', KEYS[3], owner, table.concat({ text(live_until), ARGV[10], ARGV[7], ARGV[3] }, ' '))
+  local entry = { text(live_until), ARGV[10], ARGV[7], ARGV[3], kind, ARGV[14], ARGV[15] }
+  redis.call('HSET', KEYS[3], owner, table.concat(entry, ' '))
   keep()
   return tonumber(place)
 end
 
-local function queued_or_busy(remaining)
-  if wait == 0 then return { 3, now, holder or '', remaining } end
+local function queued_or_busy()
+  local inside, remaining = holders()
+  local open = tonumber(redis.call('HGET', KEYS[3], 'open') or 0)
+  if #inside == 0 then remaining = math.max(0, open - now) end
+  if wait == 0 then return { 3, now, inside[1] or '', remaining } end
   local place = stand_in_line()
-  if holder and is_ours(holder) then
-    push(holder, 'wanted ' .. holder .. ' ' .. redis.call('ZCARD', KEYS[2]))
+  local waiting = redis.call('ZCARD', KEYS[2])
+  for _, holder in ipairs(inside) do
+    if is_ours(holder) then push(holder, 'wanted ' .. holder .. ' ' .. waiting) end
   end
-  return { 2, now, holder or '', remaining, place }
+  return { 2, now, inside[1] or '', remaining, place }
 end
 
-if holder then return queued_or_busy(redis.call('PTTL', KEYS[1])) end
+if not may_enter(kind, weight, permits) then return queued_or_busy() end
 
 local open = tonumber(redis.call('HGET', KEYS[3], 'open') or 0)
-if open > now then return queued_or_busy(open - now) end
+if open > now then return queued_or_busy() end
 if open > 0 then redis.call('HDEL', KEYS[3], 'open') end
+if kind == 'shared' and redis.call('EXISTS', KEYS[1]) == 1 and strangers_are_next() then return queued_or_busy() end
 
 if wait > 0 then stand_in_line() end
-local granted, first, last = grant(owner, lease)
-if granted == owner then return { 1, now, first, last, redis.call('ZCARD', KEYS[2]) } end
-if granted then
-  holder = granted
-  return queued_or_busy(redis.call('PTTL', KEYS[1]))
+local count, blocked, first, last = grant(owner, lease)
+if not first and not blocked and may_enter(kind, weight, permits) then
+  first, last = next_tokens(tonumber(ARGV[7]))
+  enter(owner, kind, weight, permits, lease, first, last)
+  write_tokens(first, last, lease)
+  leave_line(owner)
 end
-first, last = take()
-leave_line(owner)
-return { 1, now, first, last, redis.call('ZCARD', KEYS[2]) }
+if first then return granted(first, last) end
+return queued_or_busy()

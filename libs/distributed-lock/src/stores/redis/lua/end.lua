@@ -1,38 +1,50 @@
 -- end.lua: this owner gives up its lock or its place in the line; the next in line is granted.
 --
 -- KEYS  1 lock  2 line  3 info  4 token  5 channel
--- ARGV  1 owner  2 used  3 blockEnd  4 floor  5 cluster  6 publish
+-- ARGV  1 owner  2 used  3 blockEnd  4 floor  5 cluster  6 publish  7 kind  8 weight
 -- Reply  {was holder (0 or 1), now}
 --
 -- Any number of executions is harmless. Tokens that were reserved and not used go back; used '' means there are none.
 -- The token key stays: tokens must keep growing after the lock is gone.
 
-local owner = ARGV[1]
+local owner, kind = ARGV[1], ARGV[7]
 local floor, cluster, publish = tonumber(ARGV[4]), ARGV[5] == '1', ARGV[6]
 
 --@include time.lua
 
--- The delete comes first: it needs no memory, and what follows it may then write.
-local was_holder = redis.call('HDEL', KEYS[1], owner)
-
-if was_holder == 1 and ARGV[2] ~= '' then
+local function give_back_tokens()
+  if ARGV[2] == '' then return end
   local first, last = string.match(redis.call('GET', KEYS[4]) or '', '^(%d+) (%d+)$')
   if last == ARGV[3] then redis.call('SET', KEYS[4], first .. ' ' .. ARGV[2], 'KEEPTTL') end
 end
 
-if redis.call('EXISTS', KEYS[2], KEYS[3]) == 0 then
-  -- Nobody of ours waits. A stranger that hears this is remembered, so that it is not passed over for ever.
-  if was_holder == 1 and redis.call(publish, KEYS[5], '0') > 0 then
-    redis.call('HSET', KEYS[3], 'since', text(now))
-    redis.call('PEXPIRE', KEYS[3], KEEP_MS)
+local was_holder
+if kind == 'lock' then
+  -- The delete comes first: it needs no memory, and what follows it may then write.
+  was_holder = redis.call('HDEL', KEYS[1], owner)
+  if was_holder == 1 then give_back_tokens() end
+  if redis.call('EXISTS', KEYS[2], KEYS[3]) == 0 then
+    -- Nobody of ours waits. A stranger that hears this is remembered, so that it is not passed over for ever.
+    if was_holder == 1 and redis.call(publish, KEYS[5], '0') > 0 then
+      redis.call('HSET', KEYS[3], 'since', text(now))
+      redis.call('PEXPIRE', KEYS[3], KEEP_MS)
+    end
+    return { was_holder, now }
   end
-  return { was_holder, now }
 end
 
 --@include tokens.lua
+--@include holders.lua
 --@include grant.lua
 
+if kind ~= 'lock' then
+  was_holder = leave(owner, kind, tonumber(ARGV[8]))
+  if was_holder == 1 then give_back_tokens() end
+end
 leave_line(owner)
 if redis.call('HGET', KEYS[3], 'granted') == owner then redis.call('HDEL', KEYS[3], 'granted') end
-if redis.call('EXISTS', KEYS[1]) == 0 then pass_on() end
+
+local has_room = was_holder == 1 and kind == 'permits' or redis.call('EXISTS', KEYS[1]) == 0
+-- Readers behind a writer that leaves the line enter beside those that are inside.
+if has_room then pass_on(kind) else grant('', 0) end
 return { was_holder, now }

@@ -1,4 +1,4 @@
--- force.lua: takes the lock from whoever holds it; the holder is told if it is ours, and the next in line is granted.
+-- force.lua: takes the lock from whoever holds it; holders are told if they are ours, and the next in line is granted.
 --
 -- KEYS  1 lock  2 line  3 info  4 token  5 channel
 -- ARGV  1 floor  2 cluster  3 publish
@@ -8,11 +8,27 @@ local floor, cluster, publish = tonumber(ARGV[1]), ARGV[2] == '1', ARGV[3]
 
 --@include time.lua
 --@include tokens.lua
+--@include holders.lua
 --@include grant.lua
 
-local holder = redis.call('HKEYS', KEYS[1])[1]
+local MODES = { read = 'shared', write = 'exclusive' }
+local CHANNELS = { shared = 'redisson_rwlock', exclusive = 'redisson_rwlock', permits = 'redisson_sc' }
+
+local kind = 'lock'
+if type_of_lock() ~= 'none' then
+  -- A string that nobody has permits of is not ours to delete: this raises an error.
+  if redis.call('EXISTS', permits_key) == 1 then kind = 'permits'
+  else kind = MODES[redis.call('HGET', KEYS[1], 'mode')] or 'lock' end
+end
+if CHANNELS[kind] then KEYS[5] = CHANNELS[kind] .. string.sub(KEYS[5], #'redisson_lock__channel' + 1) end
+
+local inside = holders()
 local was_held = redis.call('DEL', KEYS[1])
-if holder and is_ours(holder) then push(holder, 'lost ' .. holder) end
+redis.call('DEL', permits_key, holders_key)
+for _, holder in ipairs(inside) do
+  redis.call('DEL', reader_key(holder, 1))
+  if is_ours(holder) then push(holder, 'lost ' .. holder) end
+end
 redis.call('HDEL', KEYS[3], 'granted')
-if was_held == 1 or redis.call('EXISTS', KEYS[2]) == 1 then pass_on() end
+if was_held == 1 or redis.call('EXISTS', KEYS[2]) == 1 then pass_on(kind) end
 return { was_held, now }

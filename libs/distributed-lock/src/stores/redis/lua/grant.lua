@@ -1,6 +1,7 @@
 -- grant.lua: shared by acquire, end and force; not a script of its own.
--- Expects KEYS 1 lock 2 line 3 info 4 token 5 channel, time.lua, tokens.lua, and the locals cluster, publish.
--- The line is a sorted set owner -> place; info holds per owner "until hears tokens short", and three marks:
+-- Expects KEYS 1 lock 2 line 3 info 4 token 5 channel, time.lua, tokens.lua, holders.lua, and the locals cluster, publish.
+-- The line is a sorted set owner -> place; info holds per owner "until hears tokens short kind weight permits",
+-- and three marks:
 -- granted (owner of a grant that was pushed and not yet confirmed), since (a stranger listens since), open (until).
 
 local STRANGER_WAIT_MS = 1000  -- a stranger that listens gets its chance at least this often
@@ -8,11 +9,6 @@ local OPEN_MS = 20             -- how long only strangers may take the lock then
 
 local function client_of(owner)
   return string.match(owner, '^(.*):%d+$') or owner
-end
-
--- Our client ids are UUIDs of version 8; Redisson's are of version 4.
-local function is_ours(owner)
-  return string.sub(owner, 15, 15) == '8'
 end
 
 local function push(owner, message)
@@ -32,7 +28,7 @@ end
 -- Whoever got the last grant and never confirmed it is dead or out of reach, with all its places.
 local function drop_unconfirmed(asker)
   local granted = redis.call('HGET', KEYS[3], 'granted')
-  if not granted then return end
+  if not granted or redis.call('EXISTS', KEYS[1]) == 1 then return end
   redis.call('HDEL', KEYS[3], 'granted')
   local client = client_of(granted)
   for _, owner in ipairs(redis.call('ZRANGE', KEYS[2], 0, -1)) do
@@ -40,18 +36,22 @@ local function drop_unconfirmed(asker)
   end
 end
 
--- Grants the free lock to the first live entry. Returns its owner and tokens; nothing when there is none.
--- The asker gets its full lease, as it learns of the grant by the reply.
+-- Grants to the live entries in front that may enter, up to the first that may not: nobody is overtaken.
+-- Returns how many were granted, whether one stands in the way, and the tokens if the asker was among them. The asker
+-- gets its full lease, as it learns of the grant by the reply.
 local function grant(asker, lease)
   drop_unconfirmed(asker)
-  local index = 0
+  local index, count, asker_first, asker_last = 0, 0, nil, nil
   while true do
     local owner = redis.call('ZRANGE', KEYS[2], index, index)[1]
-    if not owner then return nil end
+    if not owner then return count, false, asker_first, asker_last end
     local entry = redis.call('HGET', KEYS[3], owner) or ''
-    local live_until, hears, tokens, short = string.match(entry, '^(%d+) (%d) (%d+) (%d+)$')
+    local live_until, hears, tokens, short, kind, weight, permits =
+      string.match(entry, '^(%d+) (%d) (%d+) (%d+) (%a+) (%d+) (%d+)$')
     if not live_until or tonumber(live_until) < now then
       leave_line(owner)
+    elseif not may_enter(kind, tonumber(weight), tonumber(permits)) then
+      return count, true, asker_first, asker_last
     else
       local first, last = next_tokens(tonumber(tokens))
       local reached = owner == asker
@@ -63,16 +63,19 @@ local function grant(asker, lease)
       end
       if reached then
         leave_line(owner)
-        redis.call('HSET', KEYS[1], owner, 1)
-        redis.call('PEXPIRE', KEYS[1], owner == asker and lease or short)
-        if owner ~= asker then
-          redis.call('HSET', KEYS[3], 'granted', owner)
+        enter(owner, kind, tonumber(weight), tonumber(permits), owner == asker and lease or short, first, last)
+        write_tokens(first, last, math.max(lease, tonumber(short)))
+        count = count + 1
+        if owner == asker then
+          asker_first, asker_last = first, last
+        else
+          if is_alone(kind) then redis.call('HSET', KEYS[3], 'granted', owner) end
           keep()
         end
-        write_tokens(first, last, lease)
-        return owner, first, last
+        if is_alone(kind) then return count, true, asker_first, asker_last end
+      else
+        index = index + 1
       end
-      index = index + 1
     end
   end
 end
@@ -82,8 +85,14 @@ local function listeners()
   return redis.call('PUBSUB', count, KEYS[5])[2]
 end
 
+local WAKE_UP = { lock = '0', exclusive = '1', shared = '0' }
+
+local function wake_strangers(kind)
+  return redis.call(publish, KEYS[5], WAKE_UP[kind] or redis.call('GET', KEYS[1]) or '1')
+end
+
 -- A Java waiter is in no line of ours: once it has listened long enough, the lock is freed for strangers only.
-local function open_for_strangers()
+local function open_for_strangers(kind)
   local since = redis.call('HGET', KEYS[3], 'since')
   if listeners() == 0 then
     if since then redis.call('HDEL', KEYS[3], 'since') end
@@ -98,14 +107,24 @@ local function open_for_strangers()
   redis.call('HDEL', KEYS[3], 'since')
   redis.call('HSET', KEYS[3], 'open', text(now + OPEN_MS))
   keep()
-  redis.call(publish, KEYS[5], '0')
+  wake_strangers(kind)
   local first = redis.call('ZRANGE', KEYS[2], 0, 0)[1]
   if first then push(first, 'look ' .. first .. ' ' .. OPEN_MS) end
   return true
 end
 
--- The lock is free: the next in line gets it, or whoever comes.
-local function pass_on()
-  if open_for_strangers() then return end
-  if not grant('', 0) then redis.call(publish, KEYS[5], '0') end
+-- Readers of ours that come one after the other would keep a stranger out for ever: after a while they stand in line.
+local function strangers_are_next()
+  if listeners() == 0 then return false end
+  local since = redis.call('HGET', KEYS[3], 'since')
+  if since then return now - tonumber(since) >= STRANGER_WAIT_MS end
+  redis.call('HSET', KEYS[3], 'since', text(now))
+  redis.call('PEXPIRE', KEYS[3], KEEP_MS)
+  return false
+end
+
+-- There is room: those in front get it, or whoever comes.
+local function pass_on(kind)
+  if open_for_strangers(kind) then return end
+  if grant('', 0) == 0 then wake_strangers(kind) end
 end

@@ -2,14 +2,30 @@
 --
 -- KEYS  1 lock  2 line  3 info  4 token  5 channel
 -- ARGV
--- Reply  {holder or '', now, remaining, last token or '', owners in line ...}
+-- Reply  {mode or '', now, remaining, last token or '', number of holders, holders ..., owners in line ...}
 
-local time = redis.call('TIME')
-local now = math.floor((time[1] * 1000000 + time[2]) / 1000)
-local holder = redis.call('HKEYS', KEYS[1])[1]
-local tokens = redis.call('GET', KEYS[4])
-local reply = { holder or '', now, redis.call('PTTL', KEYS[1]), tokens and string.match(tokens, '%d+$') or '' }
-for _, owner in ipairs(redis.call('ZRANGE', KEYS[2], 0, -1)) do
-  reply[#reply + 1] = owner
+--@include time.lua
+--@include holders.lua
+
+local MODES = { read = 'shared', write = 'exclusive' }
+
+local mode, inside, remaining = '', {}, 0
+if redis.call('EXISTS', permits_key) == 1 then
+  mode = 'permits'
+  inside, remaining = holders()
+elseif redis.call('EXISTS', KEYS[1]) == 1 then
+  mode = MODES[redis.call('HGET', KEYS[1], 'mode')] or 'exclusive'
+  inside, remaining = holders()
 end
+local tokens = redis.call('GET', KEYS[4])
+local last = tokens and string.match(tokens, '%d+$') or ''
+local reply = { mode, now, remaining, last, 0 }
+for _, owner in ipairs(inside) do
+  -- A reader whose lease is over stays in the hash until somebody needs its room.
+  if mode ~= 'shared' or redis.call('EXISTS', reader_key(owner, 1)) == 1 then
+    reply[#reply + 1] = owner
+    reply[5] = reply[5] + 1
+  end
+end
+for _, owner in ipairs(redis.call('ZRANGE', KEYS[2], 0, -1)) do reply[#reply + 1] = owner end
 return reply

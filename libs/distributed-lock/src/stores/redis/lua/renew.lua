@@ -1,30 +1,72 @@
 -- renew.lua: restarts the lease of this owner under this grant, and confirms a grant that was pushed.
 --
 -- KEYS  1 lock  2 line  3 info  4 token  5 channel
--- ARGV  1 owner  2 lease  3 first  4 last  5 publish  6 notAfter
+-- ARGV  1 owner  2 lease  3 first  4 last  5 publish  6 notAfter  7 kind  8 weight  9 permits  10 floor  11 cluster
 -- Reply  {0, now}           lost: held by another, by nobody, or by this owner under another grant
 --        {1, now, waiting}  renewed; waiting counts our line, and a stranger that listens as one
 --        {2, now}           too late: nothing was done, so that no old renewal shortens the lease of a newer one
 --
--- A token key that is gone (evicted) is written back: the owner in the lock is proof enough.
+-- An owner that holds alone and renews as "shared" steps down. Tokens that are gone (evicted) are written back: the owner
+-- in the lock is proof enough.
 
-local time = redis.call('TIME')
-local now = math.floor((time[1] * 1000000 + time[2]) / 1000)
+local owner, lease, publish, kind = ARGV[1], tonumber(ARGV[2]), ARGV[5], ARGV[7]
+local floor, cluster = tonumber(ARGV[10]), ARGV[11] == '1'
+
+--@include time.lua
 
 if now > tonumber(ARGV[6]) then return { 2, now } end
-if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return { 0, now } end
 
-local keep = string.format('%.0f', math.max(86400000, 2 * tonumber(ARGV[2])))
-local tokens = redis.call('GET', KEYS[4])
-if tokens and string.match(tokens, '^%d+') ~= ARGV[3] then return { 0, now } end
-if tokens then
-  redis.call('PEXPIRE', KEYS[4], keep)
-else
-  redis.call('SET', KEYS[4], ARGV[3] .. ' ' .. ARGV[4], 'PX', keep)
+local function renewed()
+  local count = publish == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB'
+  local strangers = redis.call('PUBSUB', count, KEYS[5])[2]
+  return { 1, now, redis.call('ZCARD', KEYS[2]) + math.min(strangers, 1) }
 end
-redis.call('PEXPIRE', KEYS[1], ARGV[2])
-redis.call('HDEL', KEYS[3], 'granted')
 
-local count = ARGV[5] == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB'
-local strangers = redis.call('PUBSUB', count, KEYS[5])[2]
-return { 1, now, redis.call('ZCARD', KEYS[2]) + math.min(strangers, 1) }
+local function is_under_this_grant()
+  local tokens = redis.call('GET', KEYS[4])
+  return not tokens or string.match(tokens, '^%d+') == ARGV[3]
+end
+
+local function keep_tokens()
+  local keep = text(math.max(86400000, 2 * lease))
+  if redis.call('PEXPIRE', KEYS[4], keep) == 0 then
+    redis.call('SET', KEYS[4], ARGV[3] .. ' ' .. ARGV[4], 'PX', keep)
+  end
+end
+
+if kind == 'lock' or kind == 'exclusive' then
+  local field = kind == 'lock' and owner or owner .. ':write'
+  if redis.call('HEXISTS', KEYS[1], field) == 0 or not is_under_this_grant() then return { 0, now } end
+  keep_tokens()
+  redis.call('PEXPIRE', KEYS[1], lease)
+  redis.call('HDEL', KEYS[3], 'granted')
+  return renewed()
+end
+
+--@include tokens.lua
+--@include holders.lua
+--@include grant.lua
+
+local weight, permits = tonumber(ARGV[8]), tonumber(ARGV[9])
+
+local function holds_alone()
+  if redis.call('HEXISTS', KEYS[1], owner .. ':write') == 1 then return true end
+  return not redis.call('HGET', KEYS[1], 'mode') and redis.call('HEXISTS', KEYS[1], owner) == 1
+end
+
+if kind == 'shared' and holds_alone() then
+  if not is_under_this_grant() then return { 0, now } end
+  keep_tokens()
+  redis.call('DEL', KEYS[1])
+  redis.call('HDEL', KEYS[3], 'granted')
+  enter(owner, kind, weight, permits, lease, ARGV[3], ARGV[4])
+  grant('', 0)
+  redis.call(publish, KEYS[5], '1')
+  return renewed()
+end
+
+if not holds(owner, kind) then return { 0, now } end
+local tokens = redis.call('HGET', holders_key, owner)
+if tokens and string.match(tokens, '^%d+') ~= ARGV[3] then return { 0, now } end
+enter(owner, kind, weight, permits, lease, ARGV[3], ARGV[4])
+return renewed()

@@ -1,0 +1,31 @@
+-- acquire-all.lua: takes several locks at once, or none of them; for keys that nobody holds and nobody waits for.
+--
+-- KEYS  1 lock  2 line  3 info  4 token  5 channel, and the same for each further lock
+-- ARGV  1 notAfter  2 floor  3 owner  4 lease  5 tokens  6 kind, and the last four for each further lock
+-- Reply  {0, now}                               too late: nothing was done
+--        {1, now, first token, last token ...}  granted: two numbers for each lock
+--        {2, now}                               one of them is in use: nothing was done
+
+local floor = tonumber(ARGV[2])
+
+--@include time.lua
+--@include tokens.lua
+
+if now > tonumber(ARGV[1]) then return { 0, now } end
+for i = 1, #KEYS, 5 do
+  if redis.call('EXISTS', KEYS[i], KEYS[i + 1], KEYS[i + 2]) > 0 then return { 2, now } end
+end
+
+local reply = { 1, now }
+for i = 1, #KEYS, 5 do
+  local arg = 3 + (i - 1) / 5 * 4
+  local owner, lease, count = ARGV[arg], tonumber(ARGV[arg + 1]), tonumber(ARGV[arg + 2])
+  local first, last = next_tokens(count, KEYS[i + 3])
+  if ARGV[arg + 3] == 'exclusive' then redis.call('HSET', KEYS[i], 'mode', 'write', owner .. ':write', 1)
+  else redis.call('HSET', KEYS[i], owner, 1) end
+  redis.call('PEXPIRE', KEYS[i], lease)
+  write_tokens(first, last, lease, KEYS[i + 3])
+  reply[#reply + 1] = first
+  reply[#reply + 1] = last
+end
+return reply

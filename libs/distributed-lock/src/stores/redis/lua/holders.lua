@@ -1,0 +1,168 @@
+-- holders.lua: who holds the lock, in each of the ways to hold one; not a script of its own. Expects time.lua.
+--
+-- lock       the hash of key 1 is {owner -> 1}                              Redisson's RLock
+-- exclusive  {mode -> write, owner:write -> 1}                              its RReadWriteLock
+-- shared     {mode -> read, owner -> 1, ...}, and a key per reader that lives as long as its lease
+-- permits    key 1 counts what is left; a sorted set has owner, owner#2, ... -> end of lease
+--                                                                           its RPermitExpirableSemaphore
+--
+-- Those who hold together have their tokens "first last" in a hash of ours, by owner.
+
+local braced = string.find(KEYS[1], '{', 1, true) and KEYS[1] or '{' .. KEYS[1] .. '}'
+local permits_key = braced .. ':timeout'
+local holders_key = 'nest_lock_holders' .. string.sub(KEYS[3], #'nest_lock_info' + 1)
+
+-- Our client ids are UUIDs of version 8; Redisson's are of version 4.
+local function is_ours(owner)
+  return #owner > 36 and string.sub(owner, 15, 15) == '8'
+end
+
+local function is_alone(kind)
+  return kind == 'lock' or kind == 'exclusive'
+end
+
+local function reader_key(owner, hold)
+  return braced .. ':' .. owner .. ':rwlock_timeout:' .. hold
+end
+
+local function permit(owner, i)
+  return i == 1 and owner or owner .. '#' .. i
+end
+
+local function type_of_lock()
+  return redis.call('TYPE', KEYS[1]).ok
+end
+
+local function holds(owner, kind)
+  if kind == 'lock' then return redis.call('HEXISTS', KEYS[1], owner) == 1 end
+  if kind == 'exclusive' then return redis.call('HEXISTS', KEYS[1], owner .. ':write') == 1 end
+  if kind == 'permits' then
+    -- Raises an error if the key is something else.
+    redis.call('GET', KEYS[1])
+    return redis.call('ZSCORE', permits_key, owner) ~= false
+  end
+  return redis.call('HGET', KEYS[1], 'mode') == 'read' and redis.call('HEXISTS', KEYS[1], owner) == 1
+end
+
+-- Readers whose lease is over are out; the lock lasts as long as the one that has most left.
+local function sweep_readers()
+  local fields = redis.call('HGETALL', KEYS[1])
+  local longest = 0
+  for i = 1, #fields, 2 do
+    local owner, holds_of_it, left = fields[i], tonumber(fields[i + 1]), 0
+    if holds_of_it then
+      for hold = 1, holds_of_it do
+        left = math.max(left, redis.call('PTTL', reader_key(owner, hold)))
+      end
+      if left == 0 then
+        redis.call('HDEL', KEYS[1], owner)
+        redis.call('HDEL', holders_key, owner)
+      end
+      longest = math.max(longest, left)
+    end
+  end
+  if longest > 0 then redis.call('PEXPIRE', KEYS[1], longest) else redis.call('DEL', KEYS[1]) end
+end
+
+local function sweep_permits()
+  local gone = redis.call('ZRANGEBYSCORE', permits_key, '-inf', now)
+  for _, owner in ipairs(gone) do redis.call('HDEL', holders_key, owner) end
+  if #gone == 0 then return end
+  redis.call('ZREMRANGEBYSCORE', permits_key, '-inf', now)
+  if redis.call('EXISTS', KEYS[1]) == 1 then redis.call('INCRBY', KEYS[1], #gone) end
+end
+
+local function may_enter(kind, weight, permits)
+  local found = type_of_lock()
+  if kind == 'permits' then
+    if found == 'hash' then return false end
+    sweep_permits()
+    return redis.call('ZCARD', permits_key) + weight <= permits
+  end
+  if found ~= 'hash' then return found == 'none' end
+  if redis.call('HGET', KEYS[1], 'mode') ~= 'read' then return false end
+  if kind == 'shared' then return true end
+  sweep_readers()
+  return redis.call('EXISTS', KEYS[1]) == 0
+end
+
+local function at_least(key, ms)
+  redis.call('PEXPIRE', key, text(math.max(redis.call('PTTL', key), ms)))
+end
+
+-- For Redisson's clients. A counter that lives for ever is theirs, and so is its limit while nothing of ours is held.
+local function count_permits(left, lease)
+  if redis.call('PTTL', KEYS[1]) == -1 then
+    redis.call('SET', KEYS[1], text(left))
+    return
+  end
+  redis.call('SET', KEYS[1], text(left), 'KEEPTTL')
+  at_least(KEYS[1], math.max(lease, KEEP_MS))
+  at_least(permits_key, math.max(lease, KEEP_MS))
+end
+
+-- Also when it is in already: then its lease starts anew.
+local function enter(owner, kind, weight, permits, lease, first, last)
+  if kind == 'lock' then
+    redis.call('HSET', KEYS[1], owner, 1)
+    redis.call('PEXPIRE', KEYS[1], lease)
+    return
+  end
+  if kind == 'exclusive' then
+    redis.call('HSET', KEYS[1], 'mode', 'write', owner .. ':write', 1)
+    redis.call('PEXPIRE', KEYS[1], lease)
+    return
+  end
+  if kind == 'shared' then
+    redis.call('HSET', KEYS[1], 'mode', 'read', owner, 1)
+    redis.call('SET', reader_key(owner, 1), 1, 'PX', lease)
+    at_least(KEYS[1], tonumber(lease))
+  else
+    for i = 1, weight do redis.call('ZADD', permits_key, text(now + lease), permit(owner, i)) end
+    count_permits(permits - redis.call('ZCARD', permits_key), tonumber(lease))
+  end
+  redis.call('HSET', holders_key, owner, text(first) .. ' ' .. text(last))
+  at_least(holders_key, tonumber(lease))
+end
+
+-- Returns 1 if it was in. A reader may be one that is about to step down: then it still holds alone.
+local function leave(owner, kind, weight)
+  if kind == 'lock' then return redis.call('HDEL', KEYS[1], owner) end
+  if kind == 'permits' then
+    local given_back = 0
+    for i = 1, weight do given_back = given_back + redis.call('ZREM', permits_key, permit(owner, i)) end
+    redis.call('HDEL', holders_key, owner)
+    if given_back == 0 then return 0 end
+    local ttl = redis.call('PTTL', KEYS[1])
+    if ttl ~= -2 then redis.call('INCRBY', KEYS[1], given_back) end
+    if ttl >= 0 and redis.call('EXISTS', permits_key) == 0 then redis.call('DEL', KEYS[1]) end
+    return 1
+  end
+  local was_holder = redis.call('HDEL', KEYS[1], owner .. ':write')
+  if kind == 'shared' then
+    was_holder = math.max(was_holder, redis.call('HDEL', KEYS[1], owner))
+    redis.call('DEL', reader_key(owner, 1))
+    redis.call('HDEL', holders_key, owner)
+  end
+  local mode = was_holder == 1 and redis.call('HGET', KEYS[1], 'mode')
+  if mode and redis.call('HLEN', KEYS[1]) == 1 then redis.call('DEL', KEYS[1])
+  elseif mode == 'read' then sweep_readers() end
+  return was_holder
+end
+
+-- The owners inside, and what is left of the lease that ends first, or of the longest reader's.
+local function holders()
+  local found = {}
+  if type_of_lock() == 'string' then
+    local entries = redis.call('ZRANGE', permits_key, 0, -1, 'WITHSCORES')
+    for i = 1, #entries, 2 do
+      local owner = is_ours(entries[i]) and entries[i] or 'stranger'
+      if not string.find(owner, '#', 1, true) then found[#found + 1] = owner end
+    end
+    return found, entries[2] and math.max(0, tonumber(entries[2]) - now) or 0
+  end
+  for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
+    if field ~= 'mode' then found[#found + 1] = string.gsub(field, ':write$', '') end
+  end
+  return found, redis.call('PTTL', KEYS[1])
+end
