@@ -45,6 +45,8 @@ export class RedisPushes {
   private cancelProbe: (() => void) | undefined;
   /** Redisson's channel -> the owners of ours that wait behind a stranger. */
   private readonly strangers = new Map<string, Set<string>>();
+  /** The same by owner. */
+  private readonly channels = new Map<string, string>();
 
   constructor(
     private readonly client: Client,
@@ -70,14 +72,18 @@ export class RedisPushes {
 
   /** From now on this owner looks when a stranger frees the lock of this channel. */
   listenBehindStranger(channel: string, owner: string): void {
+    this.channels.set(owner, channel);
     const owners = this.strangers.get(channel);
     if (owners) return void owners.add(owner);
     this.strangers.set(channel, new Set([owner]));
     if (this.subscribed) void this.subscribeTo([channel], owner);
   }
 
-  stopListening(channel: string, owner: string): void {
-    if (this.strangers.size === 0) return;
+  /** No stranger is in its way any more. Whoever goes on listening passes for a stranger that waits. */
+  stopListening(owner: string): void {
+    const channel = this.channels.get(owner);
+    if (channel === undefined) return;
+    this.channels.delete(owner);
     const owners = this.strangers.get(channel);
     owners?.delete(owner);
     if (owners?.size !== 0) return;

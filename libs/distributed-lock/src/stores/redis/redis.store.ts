@@ -107,7 +107,7 @@ class RedisStore implements LockStore {
 
   end({ key, owner, claim, leaseMs, used }: End): Promise<EndReply> {
     const { kind } = claim;
-    this.pushes.stopListening(strangersChannel(this.commands.lockName(key), kind), owner);
+    this.pushes.stopListening(owner);
     const { floor, cluster } = this;
     const { publish } = this.connection;
     const [token, lastToken] = used ? [used.token, used.lastToken] : ['', ''];
@@ -163,6 +163,7 @@ class RedisStore implements LockStore {
           return undefined;
         case 1: {
           const [, , token, lastToken, waiting] = reply;
+          this.pushes.stopListening(owner);
           this.floor = Math.max(this.floor, lastToken);
           const validUntil = leaseValidity(sentAt, leaseMs);
           return { kind: 'granted', token, lastToken, validUntil, waiting, confirmed: true };
@@ -237,6 +238,7 @@ class RedisStore implements LockStore {
   ): AcquireReply {
     if (holder !== '' && !isOurs(holder))
       this.pushes.listenBehindStranger(strangersChannel(this.commands.lockName(key), kind), owner);
+    else this.pushes.stopListening(owner);
     this.pushes.probe();
     const remainingMs = asRemaining(remaining);
     const lookAfterMs = lookAfter(remainingMs, this.pushes.isUp ? LOOK_MS : DEAF_LOOK_MS);
@@ -257,6 +259,7 @@ class RedisStore implements LockStore {
     const believed = startedAt + leaseMs - leaseMargin(leaseMs);
     const validUntil = believed - now >= leaseMs / 3 ? believed : -Infinity;
     this.floor = Math.max(this.floor, lastToken);
+    this.pushes.stopListening(owner);
     this.pushes$.next({ kind: 'granted', owner, token, lastToken, waiting, validUntil, confirmed: false });
   }
 

@@ -14,9 +14,15 @@ local owner, lease, wait, kind = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[5]), 
 local floor, cluster, publish = tonumber(ARGV[8]), ARGV[11] == '1', ARGV[12]
 
 --@include time.lua
+--@include strangers.lua
 --@include tokens.lua
 
 if now > tonumber(ARGV[4]) then return { 0, now } end
+
+-- A stranger that listens counts as one that waits, for those who may pass the lock on among themselves.
+local function strangers()
+  return ARGV[7] == '1' and 0 or math.min(1, listeners())
+end
 
 -- Nobody holds, nobody waits: the common case, in as few steps as can be.
 if kind == 'lock' and redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3]) == 0 then
@@ -24,7 +30,7 @@ if kind == 'lock' and redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3]) == 0 then
   redis.call('HSET', KEYS[1], owner, 1)
   redis.call('PEXPIRE', KEYS[1], lease)
   write_tokens(first, last, lease)
-  return { 1, now, first, last, 0 }
+  return { 1, now, first, last, strangers() }
 end
 
 --@include holders.lua
@@ -33,7 +39,7 @@ end
 local weight, permits = tonumber(ARGV[14]), tonumber(ARGV[15])
 
 local function granted(first, last)
-  return { 1, now, first, last, redis.call('ZCARD', KEYS[2]) }
+  return { 1, now, first, last, redis.call('ZCARD', KEYS[2]) + strangers() }
 end
 
 if holds(owner, kind) then

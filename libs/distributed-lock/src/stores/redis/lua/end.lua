@@ -34,6 +34,7 @@ if kind == 'lock' then
 end
 
 --@include tokens.lua
+--@include strangers.lua
 --@include holders.lua
 --@include grant.lua
 

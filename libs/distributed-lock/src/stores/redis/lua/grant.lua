@@ -1,11 +1,12 @@
 -- grant.lua: shared by acquire, end and force; not a script of its own.
--- Expects KEYS 1 lock 2 line 3 info 4 token 5 channel, time.lua, tokens.lua, holders.lua, and the locals cluster, publish.
+-- Expects KEYS 1 lock 2 line 3 info 4 token 5 channel, time.lua, tokens.lua, strangers.lua,
+-- holders.lua, and the locals cluster, publish.
 -- The line is a sorted set owner -> place; info holds per owner "until hears tokens short kind weight permits",
 -- and three marks:
 -- granted (owner of a grant that was pushed and not yet confirmed), since (a stranger listens since), open (until).
 
-local STRANGER_WAIT_MS = 1000  -- a stranger that listens gets its chance at least this often
-local OPEN_MS = 20             -- how long only strangers may take the lock then
+local STRANGER_WAIT_MS = 200  -- a stranger that listens gets its chance at least this often
+local OPEN_MS = 50            -- how long only strangers may take the lock then
 
 local function client_of(owner)
   return string.match(owner, '^(.*):%d+$') or owner
@@ -78,11 +79,6 @@ local function grant(asker, lease)
       end
     end
   end
-end
-
-local function listeners()
-  local count = publish == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB'
-  return redis.call('PUBSUB', count, KEYS[5])[2]
 end
 
 local WAKE_UP = { lock = '0', exclusive = '1', shared = '0' }

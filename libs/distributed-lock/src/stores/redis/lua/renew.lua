@@ -13,13 +13,12 @@ local owner, lease, publish, kind = ARGV[1], tonumber(ARGV[2]), ARGV[5], ARGV[7]
 local floor, cluster = tonumber(ARGV[10]), ARGV[11] == '1'
 
 --@include time.lua
+--@include strangers.lua
 
 if now > tonumber(ARGV[6]) then return { 2, now } end
 
 local function renewed()
-  local count = publish == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB'
-  local strangers = redis.call('PUBSUB', count, KEYS[5])[2]
-  return { 1, now, redis.call('ZCARD', KEYS[2]) + math.min(strangers, 1) }
+  return { 1, now, redis.call('ZCARD', KEYS[2]) + math.min(listeners(), 1) }
 end
 
 local function is_under_this_grant()
