@@ -1,3 +1,4 @@
+import { isAlone } from './claim.js';
 import type { LocalLine } from './local-line.js';
 import type { LockCore } from './lock-core.js';
 import { LockStoreError } from './lock.errors.js';
@@ -8,8 +9,8 @@ import type { AcquireReply, Grant } from './lock-store.js';
 const LONGEST_WAIT_PER_ASK_MS = 60_000;
 /** Tokens reserved for local hand-offs. More would let them run ahead of the store's clock (docs/decisions/0004). */
 const BLOCK = 1000;
-/** Readers of one process share a grant, and several processes hold at once: unused numbers seldom go back. */
-const READERS_BLOCK = 100;
+/** Where several hold at once: unused numbers seldom go back. */
+const SHARED_BLOCK = 100;
 /** Busy, though somebody waits: it joined after the asking, or its time is over and its timer late. Never in a loop. */
 const BUSY_RETRY_MS = 1;
 const RETRY_MS = { least: 50, spread: 50 };
@@ -46,6 +47,10 @@ export class Asking {
   /** The store may know this owner, or get to know it by an attempt that was never answered. */
   get mayBeKnown(): boolean {
     return this.isUnsure || this.place > 0;
+  }
+
+  get isRunning(): boolean {
+    return this.isActive;
   }
 
   get isInLine(): boolean {
@@ -89,7 +94,7 @@ export class Asking {
   private tokensWanted(): number {
     const { claim, watched, fair } = this.request;
     if (!watched || fair) return 1;
-    if (claim.kind === 'shared') return READERS_BLOCK;
+    if (!isAlone(claim)) return SHARED_BLOCK;
     return this.line.size > 1 ? BLOCK : 1;
   }
 

@@ -96,9 +96,18 @@ export class LockKeyError extends LockError {
   readonly code = 'LOCK_KEY';
 }
 
-/** What is asked for would wait for itself. */
+/** What is asked for would wait for itself: for a key of the same flow, or for flows of this process that wait for it. */
 export class LockDeadlockError extends LockError {
   readonly code = 'LOCK_DEADLOCK';
+
+  constructor(
+    message: string,
+    key: string,
+    /** The keys in a circle: the one asked for, the one that its holder waits for, and so on. */
+    readonly path: readonly string[],
+  ) {
+    super(message, key);
+  }
 }
 
 /** The application is closing: nothing is acquired any more. */

@@ -1,4 +1,6 @@
 import { type Observable, Subject } from 'rxjs';
+import { covers } from './claim.js';
+import { Deadlocks, heldInAnotherWay } from './deadlocks.js';
 import { GuardedEvents } from './guarded-events.js';
 import { HeldLock } from './held-lock.js';
 import type { Hold } from './hold.js';
@@ -10,7 +12,8 @@ import { resolveLockOptions, type LockServiceOptions, type ResolvedLockOptions }
 import { checkKeys, lineName, lockRequest, type LockRequest } from './lock-request.js';
 import type { LockSnapshot } from './lock-store.js';
 import type { CallOptions, Keys, Lock, WithLockOptions } from './lock.js';
-import { findHold, findLock, runHolding } from './owner-context.js';
+import { findHold, findLock, holdsOfFlow, runHolding } from './owner-context.js';
+import { acquireTogether } from './together.js';
 import { Tenures } from './tenures.js';
 import { Watchdog } from './watchdog.js';
 
@@ -34,6 +37,7 @@ export class LockService {
   private readonly lines = new Map<string | LockRequest, LocalLine>();
   private opened: LockCore | undefined;
   private closing: Promise<void> | undefined;
+  private readonly deadlocks = new Deadlocks();
   private calls = 0;
   private tellsOfListener = false;
 
@@ -53,7 +57,8 @@ export class LockService {
    * at once, and a call whose work still succeeds rejects with `LockLostError` unless `onLost` is `'ignore'`. The error
    * of `work` always wins.
    *
-   * @throws LockWaitTimeoutError, LockLostError, LockStoreError, LockKeyError, LockShutdownError, or `signal.reason`
+   * @throws LockWaitTimeoutError, LockLostError, LockStoreError, LockKeyError, LockShutdownError,
+   * LockDeadlockError, or `signal.reason`
    */
   withLock<T>(key: Keys, work: Work<T>): Promise<T>;
   withLock<T>(key: Keys, options: WithLockOptions, work: Work<T>): Promise<T>;
@@ -76,7 +81,8 @@ export class LockService {
    *
    * Nested calls find it only inside `lock.run(…)`.
    *
-   * @throws LockWaitTimeoutError, LockStoreError, LockKeyError, LockShutdownError, or `signal.reason`
+   * @throws LockWaitTimeoutError, LockStoreError, LockKeyError, LockShutdownError,
+   * LockDeadlockError, or `signal.reason`
    */
   async acquire(key: Keys, options: CallOptions = {}): Promise<Lock> {
     return this.acquireAll(key, options);
@@ -85,7 +91,8 @@ export class LockService {
   /**
    * As `acquire`, but `null` when the key is not free. Asks once; with `waitMs`, waits that long.
    *
-   * @throws LockStoreError, LockKeyError, LockShutdownError, or `signal.reason`
+   * @throws LockStoreError, LockKeyError, LockShutdownError,
+   * LockDeadlockError, or `signal.reason`
    */
   async tryAcquire(key: Keys, options: CallOptions = {}): Promise<Lock | null> {
     try {
@@ -174,33 +181,59 @@ export class LockService {
 
   private async acquireAll(keys: Keys, options: CallOptions): Promise<HeldLock> {
     const list = checkKeys(keys);
-    if (list.length > 1) return this.acquireInOrder(list, options);
+    if (list.length > 1) return this.acquireSeveral(list, options);
     return new HeldLock([await this.acquireOne(lockRequest(list[0] as string, options, this.options))]);
   }
 
-  /** One by one in the same order everywhere, so that no two callers wait for each other; one deadline for all. */
-  private async acquireInOrder(keys: readonly string[], options: CallOptions): Promise<HeldLock> {
-    const held = new Map<string, Hold>();
-    const { clock } = this.options;
-    const startedAt = clock.now();
+  /** In one step if all are free; else one by one, in the same order everywhere. */
+  private async acquireSeveral(keys: readonly string[], options: CallOptions): Promise<HeldLock> {
+    const requests = keys.toSorted().map((key) => lockRequest(key, options, this.options));
+    const holds = (await this.acquireFree(requests)) ?? (await this.acquireInOrder(requests));
+    const byKey = new Map(holds.map((hold) => [hold.key, hold]));
+    return new HeldLock(keys.map((key) => byKey.get(key) as Hold));
+  }
+
+  private async acquireFree(requests: readonly LockRequest[]): Promise<readonly Hold[] | undefined> {
+    const isNested = requests.some(({ key }) => findHold(this, key));
+    const isInUse = requests.some((request) => this.lines.has(lineName(request)));
+    if (isNested || isInUse || this.closing || requests[0]?.signal?.aborted) return undefined;
+    const holds = await acquireTogether(
+      this.core,
+      requests,
+      requests.map((request) => this.lineOf(request)),
+    );
+    if (!holds || !this.closing) return holds;
+    for (const hold of holds) void hold.release();
+    throw this.shutdownError(requests[0]?.key ?? '');
+  }
+
+  /** No two callers wait for each other; one deadline for all. */
+  private async acquireInOrder(requests: readonly LockRequest[]): Promise<readonly Hold[]> {
+    const held: Hold[] = [];
+    const startedAt = this.options.clock.now();
     try {
-      for (const key of keys.toSorted()) {
-        const request = lockRequest(key, options, this.options);
-        const waitMs = Math.max(0, request.waitMs - (clock.now() - startedAt));
-        held.set(key, await this.acquireOne({ ...request, waitMs }));
+      for (const request of requests) {
+        const waitMs = Math.max(0, request.waitMs - (this.options.clock.now() - startedAt));
+        held.push(await this.acquireOne({ ...request, waitMs }, held));
       }
-      return new HeldLock(keys.map((key) => held.get(key) as Hold));
+      return held;
     } catch (error) {
-      for (const hold of [...held.values()].reverse()) void hold.release();
+      for (const hold of held.reverse()) void hold.release();
       throw error;
     }
   }
 
-  private acquireOne(request: LockRequest): Promise<Hold> {
-    const mine = findHold(this, request.key);
-    if (mine) return Promise.resolve(mine.share(request.holdAtLeastMs));
-    if (this.closing) return Promise.reject(this.shutdownError(request.key));
-    return this.lineOf(request).join(request);
+  /** @param before what the same call has taken so far */
+  private acquireOne(request: LockRequest, before: readonly Hold[] = []): Promise<Hold> {
+    const { key, claim } = request;
+    const mine = findHold(this, key);
+    if (mine && covers(mine.claim, claim)) return Promise.resolve(mine.share(request.holdAtLeastMs));
+    if (mine) return Promise.reject(heldInAnotherWay(mine, claim));
+    if (this.closing) return Promise.reject(this.shutdownError(key));
+    const line = this.lineOf(request);
+    const holds = [...before, ...holdsOfFlow(this)];
+    if (holds.length === 0) return line.join(request);
+    return this.deadlocks.watch(request, holds, () => line.join(request));
   }
 
   private lineOf(request: LockRequest): LocalLine {

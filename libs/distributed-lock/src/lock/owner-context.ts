@@ -30,6 +30,15 @@ export function findHold(scope: object, key: string): Hold | undefined {
   return undefined;
 }
 
+/** All that this flow holds, innermost first. */
+export function holdsOfFlow(scope: object): Hold[] {
+  const holds: Hold[] = [];
+  for (let frame = storage.getStore(); frame; frame = frame.outer) {
+    for (const hold of frame.lock.holds) if (hold.scope === scope) holds.push(hold);
+  }
+  return holds;
+}
+
 /** The innermost lock of this flow that is still held, of `key` if one is named. */
 export function findLock(scope: object, key?: string): HeldLock | undefined {
   for (let frame = storage.getStore(); frame; frame = frame.outer) {

@@ -7,7 +7,7 @@ import type { LocalLine } from './local-line.js';
 import type { LockCore } from './lock-core.js';
 import { LockConfigurationError, LockLostError, LockStoreError } from './lock.errors.js';
 import type { LockRequest } from './lock-request.js';
-import type { EndReply, Grant, Push, Renewal, RenewalReply } from './lock-store.js';
+import type { Ask, EndReply, Grant, Push, Renewal, RenewalReply } from './lock-store.js';
 import type { Waiter } from './waiter.js';
 import { leaseMargin } from './validity.js';
 
@@ -23,6 +23,8 @@ const LONGEST_BLIND_MS = 1000;
  * ended:      given up, for good; an owner id never comes back.
  */
 type State = 'waiting' | 'confirming' | 'held' | 'ended';
+
+type Caller = Pick<Waiter, 'call' | 'request' | 'askedAt'>;
 
 /**
  * One stay of this process with one key: from joining the line until giving the key up.
@@ -137,15 +139,16 @@ export class Tenure {
     const { core, line, lease } = this;
     const first = line.shift();
     if (!first || !lease) return void this.end();
-    this.state = 'held';
-    if (this.request.watched) core.watchdog.watch(this);
-    else this.armExpiry();
-    this.letIn(first, lease);
-    while (this.isForMany && lease.hasToken && line.size > 0) this.letIn(line.shift() as Waiter, lease);
+    this.guard();
+    first.outcome.resolve(this.letIn(first, lease));
+    while (this.isForMany && lease.hasToken && line.size > 0) {
+      const next = line.shift() as Waiter;
+      next.outcome.resolve(this.letIn(next, lease));
+    }
     line.onServed(this);
   }
 
-  private letIn({ call, request, askedAt, outcome }: Waiter, lease: Lease): void {
+  private letIn({ call, request, askedAt }: Caller, lease: Lease): Hold {
     const { core, key, owner } = this;
     const now = core.clock.now();
     const by = lease.isUntouched ? 'store' : 'local';
@@ -154,7 +157,13 @@ export class Tenure {
     hold.keepFor(request.holdAtLeastMs);
     this.holds.add(hold);
     core.emit({ type: 'acquired', call, key, owner, fencingToken, waitedMs: now - askedAt, by });
-    outcome.resolve(hold);
+    return hold;
+  }
+
+  private guard(): void {
+    this.state = 'held';
+    if (this.request.watched) this.core.watchdog.watch(this);
+    else this.armExpiry();
   }
 
   /** A reader has come while others of this process are inside: it enters, unless somebody waits for them to leave. */
@@ -169,6 +178,30 @@ export class Tenure {
   private get isForMany(): boolean {
     const { claim, watched, fair } = this.request;
     return claim.kind === 'shared' && watched && !fair;
+  }
+
+  // --- together with other keys ---------------------------------------------------------------------------------
+
+  /** What is asked for when it is not to wait. */
+  askOnce(): Ask {
+    const { key, claim, leaseMs } = this.request;
+    return { key, owner: this.owner, claim, leaseMs, waitMs: 0, place: 0, tokens: 1 };
+  }
+
+  /** Its caller enters without having stood in line. */
+  enterTogether(grant: Grant, askedAt: number): Hold {
+    const { core, key, request } = this;
+    const lease = (this.lease = new Lease(grant, request.leaseMs, core.clock));
+    const call = core.nextCall();
+    core.emit({ type: 'asked', call, key });
+    this.guard();
+    return this.letIn({ call, askedAt, request }, lease);
+  }
+
+  /** The others were not to be had. */
+  giveUp(mayHold: boolean): void {
+    if (mayHold) void this.end();
+    else this.leave();
   }
 
   // --- released -------------------------------------------------------------------------------------------------
@@ -208,7 +241,7 @@ export class Tenure {
   }
 
   onNobodyWaits(): void {
-    if (this.state === 'waiting' || this.state === 'confirming') void this.end();
+    if (this.asking.isRunning || this.state === 'confirming') void this.end();
   }
 
   /** Nobody asks any more. Whoever was only ever answered "busy" has nothing to give up. */

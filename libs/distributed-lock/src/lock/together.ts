@@ -1,0 +1,74 @@
+import type { Hold } from './hold.js';
+import type { LocalLine } from './local-line.js';
+import type { LockCore } from './lock-core.js';
+import { LockStoreError } from './lock.errors.js';
+import type { LockRequest } from './lock-request.js';
+import type { Grant } from './lock-store.js';
+import { Tenure } from './tenure.js';
+import { Waiter } from './waiter.js';
+
+/**
+ * Takes several keys in one step of the store, if all of them are free.
+ *
+ * @param lines one for each request, that nobody of this process uses
+ * @returns `undefined` when they have to be taken one by one: one of them is in use, the store cannot take them
+ * together, or it has failed
+ * @throws LockStoreError when `waitMs` is over before the store has answered, or the reason of the requests' signal
+ */
+export async function acquireTogether(
+  core: LockCore,
+  requests: readonly LockRequest[],
+  lines: readonly LocalLine[],
+): Promise<readonly Hold[] | undefined> {
+  const askedAt = core.clock.now();
+  const tenures = requests.map((request, i) => {
+    const line = lines[i] as LocalLine;
+    const tenure = new Tenure(line, request, core);
+    line.adopt(tenure);
+    return tenure;
+  });
+  const asking = grantsOf(core, tenures);
+  try {
+    const grants = await withinPatience(core, requests[0] as LockRequest, asking);
+    return grants && tenures.map((tenure, i) => tenure.enterTogether(grants[i] as Grant, askedAt));
+  } catch (error) {
+    void asking.then((grants) => giveUp(grants ? tenures : [], true));
+    throw error;
+  }
+}
+
+/** Never rejects: without all the grants, each tenure has ended. */
+async function grantsOf(core: LockCore, tenures: readonly Tenure[]): Promise<readonly Grant[] | undefined> {
+  try {
+    const grants = await core.store.acquireAll?.(tenures.map((tenure) => tenure.askOnce()));
+    if (grants?.every(({ validUntil }) => validUntil > core.clock.now())) return grants;
+    giveUp(tenures, Boolean(grants));
+  } catch (error) {
+    giveUp(tenures, !(error instanceof LockStoreError) || error.reason === 'unknown');
+  }
+  return undefined;
+}
+
+function giveUp(tenures: readonly Tenure[], mayHold: boolean): void {
+  for (const tenure of tenures) tenure.giveUp(mayHold);
+}
+
+/** All requests of one call have the same deadline and signal. */
+function withinPatience<T>(core: LockCore, request: LockRequest, work: Promise<T>): Promise<T> {
+  return new Promise<T>((resolve, reject) => {
+    const leave = (waiter: Waiter, error: unknown = notAnswered(request)): void => {
+      waiter.settle();
+      reject(error as Error);
+    };
+    const waiter = new Waiter(request, 0, core.clock, { resolve: () => undefined, reject }, { leave });
+    void work.then((result) => {
+      waiter.settle();
+      resolve(result);
+    });
+  });
+}
+
+function notAnswered({ key, waitMs }: LockRequest): LockStoreError {
+  const message = `Could not acquire "${key}" and others within ${waitMs} ms. The store has not answered yet.`;
+  return new LockStoreError(message, key, 'unknown');
+}
