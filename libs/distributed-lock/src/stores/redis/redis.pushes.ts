@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import type { Clock } from '../../lock/clock.js';
 import type { Push } from '../../lock/lock-store.js';
@@ -23,12 +24,8 @@ interface Listener {
 }
 
 const OWNER = String.raw`([0-9a-f-]{36}:\d{1,16})`;
-const GRANTED = new RegExp(
-  String.raw`^granted ${OWNER} (\d{1,16}) (\d{1,16}) (\d{1,16}) (\d{1,9}) (\d{1,9})$`,
-);
 const WANTED = new RegExp(`^wanted ${OWNER} (\\d{1,9})$`);
 const LOST = new RegExp(`^lost ${OWNER}$`);
-const LOOK = new RegExp(`^look ${OWNER} (\\d{1,5})$`);
 
 /**
  * The store's own connection for messages: grants on a channel of this client, and Redisson's channel of those keys
@@ -39,6 +36,15 @@ const LOOK = new RegExp(`^look ${OWNER} (\\d{1,5})$`);
  * stands again, all that wait look at once.
  */
 export class RedisPushes {
+  /**
+   * Goes with each ask and comes back in what is pushed for it. Anybody may publish, but only who may read the locks
+   * can grant one by a forged message.
+   */
+  readonly word = randomBytes(8).toString('hex');
+  private readonly granted = new RegExp(
+    String.raw`^granted ${OWNER} (\d{1,16}) (\d{1,16}) (\d{1,16}) (\d{1,9}) (\d{1,9}) ${this.word}$`,
+  );
+  private readonly look = new RegExp(String.raw`^look ${OWNER} (\d{1,5}) ${this.word}$`);
   private subscribed = false;
   private isClosed = false;
   private probedAt = -Infinity;
@@ -155,8 +161,9 @@ export class RedisPushes {
 
   /** Anybody may publish: what does not read exactly as our scripts write it is ignored. */
   private onOwnMessage(message: string): void {
+    const { granted, look } = this;
     const [, owner = '', ...numbers] =
-      GRANTED.exec(message) ?? WANTED.exec(message) ?? LOST.exec(message) ?? LOOK.exec(message) ?? [];
+      granted.exec(message) ?? WANTED.exec(message) ?? LOST.exec(message) ?? look.exec(message) ?? [];
     if (!owner.startsWith(this.clientId)) return;
     const [first = 0, last = 0, grantedAt = 0, leaseMs = 0, waiting = 0] = numbers.map(Number);
     switch (message.slice(0, message.indexOf(' '))) {

@@ -227,7 +227,7 @@ class RedisStore implements LockStore {
     const wait = Math.ceil(waitMs);
     const { floor, cluster } = this;
     const { publish } = this.connection;
-    const counted = [claim.kind, weightOf(claim), permitsOf(claim)];
+    const counted = [claim.kind, weightOf(claim), permitsOf(claim), this.pushes.word];
     const line = [wait, place, tokens, floor, GONE_MS, hears, cluster, publish];
     return [owner, leaseMs, short, notAfter, ...line, ...counted];
   }

@@ -2,13 +2,13 @@
 --
 -- KEYS  1 lock  2 line  3 info  4 token  5 channel
 -- ARGV  1 owner  2 lease  3 short  4 notAfter  5 wait  6 place  7 tokens  8 floor  9 gone  10 hears  11 cluster  12 publish
---       13 kind  14 weight  15 permits
+--       13 kind  14 weight  15 permits  16 word
 -- Reply  {0, now}                                    too late: nothing was done
 --        {1, now, first token, last token, waiting}  granted
 --        {2, now, holder, remaining, place}          in line
 --        {3, now, holder, remaining}                 busy, and the asker does not wait
 --
--- Times in ms; wait 0 does not enter the line; place 0 is a new one; remaining -1 is a lease without end.
+-- Times in ms; word is repeated in what is pushed to the asker, so that nobody else can forge it; wait 0 does not enter the line; place 0 is a new one; remaining -1 is a lease without end.
 
 local owner, lease, wait, kind = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[5]), ARGV[13]
 local floor, cluster, publish = tonumber(ARGV[8]), ARGV[11] == '1', ARGV[12]
@@ -65,7 +65,7 @@ local function stand_in_line()
     redis.call('ZADD', KEYS[2], text(place), owner)
   end
   local live_until = now + math.min(wait, tonumber(ARGV[9]))
-  local entry = { text(live_until), ARGV[10], ARGV[7], ARGV[3], kind, ARGV[14], ARGV[15] }
+  local entry = { text(live_until), ARGV[10], ARGV[7], ARGV[3], kind, ARGV[14], ARGV[15], ARGV[8], ARGV[16] }
   redis.call('HSET', KEYS[3], owner, table.concat(entry, ' '))
   keep()
   return tonumber(place)

@@ -1,8 +1,8 @@
 -- grant.lua: shared by acquire, end and force; not a script of its own.
 -- Expects KEYS 1 lock 2 line 3 info 4 token 5 channel, time.lua, tokens.lua, strangers.lua,
 -- holders.lua, and the locals cluster, publish.
--- The line is a sorted set owner -> place; info holds per owner "until hears tokens short kind weight permits",
--- and three marks:
+-- The line is a sorted set owner -> place; info holds per owner
+-- "until hears tokens short kind weight permits floor word", and three marks:
 -- granted (owner of a grant that was pushed and not yet confirmed), since (a stranger listens since), open (until).
 
 local STRANGER_WAIT_MS = 200  -- a stranger that listens gets its chance at least this often
@@ -26,6 +26,11 @@ local function leave_line(owner)
   redis.call('HDEL', KEYS[3], owner)
 end
 
+local function entry_of(owner)
+  local entry = redis.call('HGET', KEYS[3], owner) or ''
+  return string.match(entry, '^(%d+) (%d) (%d+) (%d+) (%a+) (%d+) (%d+) (%d+) (%x+)$')
+end
+
 -- Whoever got the last grant and never confirmed it is dead or out of reach, with all its places.
 local function drop_unconfirmed(asker)
   local granted = redis.call('HGET', KEYS[3], 'granted')
@@ -46,19 +51,19 @@ local function grant(asker, lease)
   while true do
     local owner = redis.call('ZRANGE', KEYS[2], index, index)[1]
     if not owner then return count, false, asker_first, asker_last end
-    local entry = redis.call('HGET', KEYS[3], owner) or ''
-    local live_until, hears, tokens, short, kind, weight, permits =
-      string.match(entry, '^(%d+) (%d) (%d+) (%d+) (%a+) (%d+) (%d+)$')
+    local live_until, hears, tokens, short, kind, weight, permits, seen, word = entry_of(owner)
     if not live_until or tonumber(live_until) < now then
       leave_line(owner)
     elseif not may_enter(kind, tonumber(weight), tonumber(permits)) then
       return count, true, asker_first, asker_last
     else
+      -- It may have seen larger tokens than whoever frees the lock.
+      floor = math.max(floor, tonumber(seen))
       local first, last = next_tokens(tonumber(tokens))
       local reached = owner == asker
       if not reached then
         local waiting = redis.call('ZCARD', KEYS[2]) - 1
-        local message = { 'granted', owner, text(first), text(last), text(now), short, text(waiting) }
+        local message = { 'granted', owner, text(first), text(last), text(now), short, text(waiting), word }
         -- Nobody hears a live process whose subscriber reconnects: skip it, it keeps its place.
         reached = push(owner, table.concat(message, ' ')) > 0 or hears == '0' or cluster
       end
@@ -105,7 +110,8 @@ local function open_for_strangers(kind)
   keep()
   wake_strangers(kind)
   local first = redis.call('ZRANGE', KEYS[2], 0, 0)[1]
-  if first then push(first, 'look ' .. first .. ' ' .. OPEN_MS) end
+  local word = first and select(9, entry_of(first))
+  if word then push(first, 'look ' .. first .. ' ' .. OPEN_MS .. ' ' .. word) end
   return true
 end
 

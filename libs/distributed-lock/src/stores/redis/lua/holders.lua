@@ -34,7 +34,11 @@ local function type_of_lock()
 end
 
 local function holds(owner, kind)
-  if kind == 'lock' then return redis.call('HEXISTS', KEYS[1], owner) == 1 end
+  -- With a mode it is the field of a reader: of one that has stepped down, and this is an old copy of what it asked.
+  if kind == 'lock' then
+    local fields = redis.call('HMGET', KEYS[1], owner, 'mode')
+    return fields[1] and not fields[2]
+  end
   if kind == 'exclusive' then return redis.call('HEXISTS', KEYS[1], owner .. ':write') == 1 end
   if kind == 'permits' then
     -- Raises an error if the key is something else.
@@ -154,12 +158,13 @@ end
 local function holders()
   local found = {}
   if type_of_lock() == 'string' then
-    local entries = redis.call('ZRANGE', permits_key, 0, -1, 'WITHSCORES')
+    -- Permits whose lease is over stay until somebody needs them.
+    local entries = redis.call('ZRANGEBYSCORE', permits_key, '(' .. text(now), '+inf', 'WITHSCORES')
     for i = 1, #entries, 2 do
       local owner = is_ours(entries[i]) and entries[i] or 'stranger'
       if not string.find(owner, '#', 1, true) then found[#found + 1] = owner end
     end
-    return found, entries[2] and math.max(0, tonumber(entries[2]) - now) or 0
+    return found, entries[2] and tonumber(entries[2]) - now or 0
   end
   for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
     if field ~= 'mode' then found[#found + 1] = string.gsub(field, ':write$', '') end

@@ -11,8 +11,8 @@ local MODES = { read = 'shared', write = 'exclusive' }
 
 local mode, inside, remaining = '', {}, 0
 if redis.call('EXISTS', permits_key) == 1 then
-  mode = 'permits'
   inside, remaining = holders()
+  if #inside > 0 then mode = 'permits' end
 elseif redis.call('EXISTS', KEYS[1]) == 1 then
   mode = MODES[redis.call('HGET', KEYS[1], 'mode')] or 'exclusive'
   inside, remaining = holders()

@@ -21,6 +21,13 @@ local function renewed()
   return { 1, now, redis.call('ZCARD', KEYS[2]) + math.min(listeners(), 1) }
 end
 
+-- A plain lock has no mode: with one, the field is that of a reader that has stepped down, and this is an old copy.
+local function holds_as_asked()
+  if kind == 'exclusive' then return redis.call('HEXISTS', KEYS[1], owner .. ':write') == 1 end
+  local fields = redis.call('HMGET', KEYS[1], owner, 'mode')
+  return fields[1] and not fields[2]
+end
+
 local function is_under_this_grant()
   local tokens = redis.call('GET', KEYS[4])
   return not tokens or string.match(tokens, '^%d+') == ARGV[3]
@@ -34,8 +41,7 @@ local function keep_tokens()
 end
 
 if kind == 'lock' or kind == 'exclusive' then
-  local field = kind == 'lock' and owner or owner .. ':write'
-  if redis.call('HEXISTS', KEYS[1], field) == 0 or not is_under_this_grant() then return { 0, now } end
+  if not holds_as_asked() or not is_under_this_grant() then return { 0, now } end
   keep_tokens()
   redis.call('PEXPIRE', KEYS[1], lease)
   redis.call('HDEL', KEYS[3], 'granted')
