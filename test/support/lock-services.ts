@@ -8,9 +8,9 @@ const opened: LockService[] = [];
 /** A service of its own on Redis, as another process would have it; without a grace, so that it closes at once. */
 export function openService(
   target: RedisTarget,
-  { commandTimeoutMs, ...options }: Options = {},
+  { commandTimeoutMs = 500, minReplicaAcks = 0, replicaTimeoutMs = 100, ...options }: Options = {},
 ): LockService {
-  const store = redisStore(target, commandTimeoutMs === undefined ? {} : { commandTimeoutMs });
+  const store = redisStore(target, { commandTimeoutMs, minReplicaAcks, replicaTimeoutMs });
   const service = new LockService({ shutdownGraceMs: 0, ...options, store });
   service.open();
   opened.push(service);

@@ -11,10 +11,33 @@ export interface RedisStoreOptions {
    * failure can hide, and how late a call settles after its `waitMs`. At most a third of the watchdog's timeout.
    */
   readonly commandTimeoutMs?: number;
+  /**
+   * A lock counts as granted only when this many replicas have it, so that it survives a failover to one of them;
+   * default 0. Costs one more round trip for each grant. With fewer in time the lock is given back, and the call goes on
+   * trying until its `waitMs` is over. Not on a cluster.
+   */
+  readonly minReplicaAcks?: number;
+  /** How long `minReplicaAcks` may take, in ms; default 100. */
+  readonly replicaTimeoutMs?: number;
 }
 
 export const DEFAULT_COMMAND_TIMEOUT_MS = 500;
 const SLOWEST_RECONNECT_MS = 1000;
+
+export const DEFAULT_REPLICA_TIMEOUT_MS = 100;
+
+export function checkReplicas({ minReplicaAcks = 0, replicaTimeoutMs = 1 }: RedisStoreOptions): void {
+  if (!Number.isInteger(minReplicaAcks) || minReplicaAcks < 0) {
+    throw new LockConfigurationError(
+      `minReplicaAcks must be a whole number, 0 or more; it is ${String(minReplicaAcks)}.`,
+    );
+  }
+  if (!Number.isInteger(replicaTimeoutMs) || replicaTimeoutMs < 1) {
+    throw new LockConfigurationError(
+      `replicaTimeoutMs must be a whole number of ms, 1 or more; it is ${String(replicaTimeoutMs)}.`,
+    );
+  }
+}
 
 export function checkTimings(commandTimeoutMs: number, { watchdogTimeoutMs }: LockStoreContext): void {
   if (!Number.isInteger(commandTimeoutMs) || commandTimeoutMs < 1) {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Subject } from 'rxjs';
 import { isAlone, type Claim } from '../../lock/claim.js';
-import { LockStoreError } from '../../lock/lock.errors.js';
+import { LockConfigurationError, LockStoreError } from '../../lock/lock.errors.js';
 import type {
   AcquireReply,
   Ask,
@@ -24,13 +24,16 @@ import { RedisConnection } from './redis.connection.js';
 import { RedisEnds } from './redis.ends.js';
 import { unknown } from './redis.errors.js';
 import {
+  checkReplicas,
   checkTimings,
   DEFAULT_COMMAND_TIMEOUT_MS,
+  DEFAULT_REPLICA_TIMEOUT_MS,
   type RedisStoreOptions,
   type RedisTarget,
 } from './redis.options.js';
 import { redisKeys, shareSlot, strangersChannel } from './redis.keys.js';
 import { RedisPushes, type PushedGrant } from './redis.pushes.js';
+import { RedisReplicas } from './redis.replicas.js';
 import { acquireAllScript, acquireScript, forceScript, inspectScript, renewScript } from './redis.scripts.js';
 
 /** How often a waiter looks while no grant can be pushed to it. */
@@ -46,10 +49,11 @@ const SHORT_LEASE_MS = 1000;
  */
 export function redisStore(target: RedisTarget, options: RedisStoreOptions = {}): LockStoreFactory {
   const { commandTimeoutMs = DEFAULT_COMMAND_TIMEOUT_MS } = options;
+  checkReplicas(options);
   return {
     create(context) {
       checkTimings(commandTimeoutMs, context);
-      return new RedisStore(target, context, commandTimeoutMs);
+      return new RedisStore(target, context, commandTimeoutMs, options);
     },
   };
 }
@@ -62,6 +66,9 @@ class RedisStore implements LockStore {
   private readonly commands: RedisCommands;
   private readonly ends: RedisEnds;
   private readonly pushes: RedisPushes;
+  private readonly replicas: RedisReplicas | undefined;
+  /** Owners that a push has granted and whose grant may be lost with the master. */
+  private readonly unseen = new Set<string>();
   private readonly cluster: 0 | 1;
   /** The largest token seen: no grant may carry a smaller one, whatever the server has forgotten. */
   private floor = 0;
@@ -70,10 +77,16 @@ class RedisStore implements LockStore {
     target: RedisTarget,
     private readonly context: LockStoreContext,
     readonly commandTimeoutMs: number,
+    { minReplicaAcks = 0, replicaTimeoutMs = DEFAULT_REPLICA_TIMEOUT_MS }: RedisStoreOptions,
   ) {
     const { clock, keyPrefix } = context;
     const client = ownClient(target, commandTimeoutMs);
     this.cluster = client.isCluster ? 1 : 0;
+    if (minReplicaAcks > 0) {
+      if (client.isCluster) throw new LockConfigurationError('minReplicaAcks is not for a cluster.');
+      const own = ownClient(target, commandTimeoutMs);
+      this.replicas = new RedisReplicas(own, clock, commandTimeoutMs, minReplicaAcks, replicaTimeoutMs);
+    }
     this.connection = new RedisConnection(client, clock, commandTimeoutMs);
     this.commands = new RedisCommands(this.connection, clock, keyPrefix, client.isCluster);
     this.ends = new RedisEnds(this.commands, clock);
@@ -91,14 +104,19 @@ class RedisStore implements LockStore {
 
   async acquire(ask: Ask): Promise<AcquireReply> {
     // Found too late: our idea of the server's time was old. The refusal has told it anew.
-    return (await this.acquireOnce(ask)) ?? (await this.acquireOnce(ask)) ?? this.alwaysLate(ask.key);
+    const reply = (await this.acquireOnce(ask)) ?? (await this.acquireOnce(ask)) ?? this.alwaysLate(ask.key);
+    if (this.replicas && reply.kind === 'granted') await this.secure([ask], this.replicas);
+    return reply;
   }
 
   async acquireAll(asks: readonly Ask[]): Promise<readonly Grant[] | null> {
     const names = asks.map(({ key }) => this.commands.lockName(key));
     if (!asks.every(({ claim }) => isAlone(claim)) || (this.cluster && !shareSlot(names))) return null;
     const keys = names.flatMap((name) => redisKeys(name, 'lock'));
-    return (await this.acquireAllOnce(asks, keys)) ?? (await this.acquireAllOnce(asks, keys)) ?? null;
+    const once = await this.acquireAllOnce(asks, keys);
+    const grants = once === undefined ? ((await this.acquireAllOnce(asks, keys)) ?? null) : once;
+    if (this.replicas && grants) await this.secure(asks, this.replicas);
+    return grants;
   }
 
   renew(renewals: readonly Renewal[]): Promise<readonly RenewalReply[]> {
@@ -108,6 +126,7 @@ class RedisStore implements LockStore {
   end({ key, owner, claim, leaseMs, used }: End): Promise<EndReply> {
     const { kind } = claim;
     this.pushes.stopListening(owner);
+    this.unseen.delete(owner);
     const { floor, cluster } = this;
     const { publish } = this.connection;
     const [token, lastToken] = used ? [used.token, used.lastToken] : ['', ''];
@@ -140,8 +159,20 @@ class RedisStore implements LockStore {
 
   async close(): Promise<void> {
     this.ends.close();
-    await Promise.all([this.connection.close(), this.pushes.close()]);
+    await Promise.all([this.connection.close(), this.pushes.close(), this.replicas?.close()]);
     this.pushes$.complete();
+  }
+
+  /** What too few replicas have is given back before anybody is let in. */
+  private async secure(holds: readonly Omit<End, 'used'>[], replicas: RedisReplicas): Promise<void> {
+    try {
+      await replicas.haveSeen(holds[0]?.key ?? '');
+    } catch (error) {
+      await Promise.all(
+        holds.map(({ key, owner, claim, leaseMs }) => this.end({ key, owner, claim, leaseMs })),
+      );
+      throw error;
+    }
   }
 
   /** @returns `undefined` when the server found it too late */
@@ -257,7 +288,9 @@ class RedisStore implements LockStore {
     const now = this.context.clock.now();
     const startedAt = Math.min(now, this.connection.serverClock.toLocal(grantedAt));
     const believed = startedAt + leaseMs - leaseMargin(leaseMs);
-    const validUntil = believed - now >= leaseMs / 3 ? believed : -Infinity;
+    const isEnough = believed - now >= leaseMs / 3 && !this.replicas;
+    const validUntil = isEnough ? believed : -Infinity;
+    if (this.replicas) this.unseen.add(owner);
     this.floor = Math.max(this.floor, lastToken);
     this.pushes.stopListening(owner);
     this.pushes$.next({ kind: 'granted', owner, token, lastToken, waiting, validUntil, confirmed: false });
@@ -265,9 +298,12 @@ class RedisStore implements LockStore {
 
   private async renewOne(renewal: Renewal): Promise<RenewalReply> {
     try {
-      return (
-        (await this.renewOnce(renewal)) ?? (await this.renewOnce(renewal)) ?? this.alwaysLate(renewal.key)
-      );
+      const reply =
+        (await this.renewOnce(renewal)) ?? (await this.renewOnce(renewal)) ?? this.alwaysLate(renewal.key);
+      if (this.replicas && reply.kind === 'renewed' && this.unseen.has(renewal.owner))
+        await this.secure([renewal], this.replicas);
+      this.unseen.delete(renewal.owner);
+      return reply;
     } catch (error) {
       return { kind: 'unknown', error: error as LockStoreError };
     }
