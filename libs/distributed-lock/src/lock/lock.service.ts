@@ -253,7 +253,7 @@ export class LockService {
     for (const line of this.lines.values()) line.close(this.shutdownError(line.key));
     const cancelGrace = clock.after(shutdownGraceMs, () => {
       const detail = `the application closes and its grace of ${shutdownGraceMs} ms is over`;
-      for (const tenure of tenures.held()) tenure.lose('shutdown', detail);
+      for (const tenure of tenures.held()) tenure.onLost('shutdown', detail);
     });
     await tenures.whenIdle();
     cancelGrace();

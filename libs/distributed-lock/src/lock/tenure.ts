@@ -1,20 +1,17 @@
-import { isAlone, SHARED, type Claim } from './claim.js';
 import { Asking } from './asking.js';
+import type { Claim } from './claim.js';
 import { Hold, type ReleaseOutcome } from './hold.js';
 import { keepUntil } from './keep.js';
-import { Lease } from './lease.js';
+import { LeaseKeeper } from './lease-keeper.js';
 import type { LocalLine } from './local-line.js';
 import type { LockCore } from './lock-core.js';
 import { LockConfigurationError, LockLostError, LockStoreError } from './lock.errors.js';
 import type { LockRequest } from './lock-request.js';
-import type { Ask, EndReply, Grant, Push, Renewal, RenewalReply } from './lock-store.js';
+import type { Ask, EndReply, Grant, Push } from './lock-store.js';
 import type { Waiter } from './waiter.js';
-import { leaseMargin } from './validity.js';
 
 /** How long a process may go on passing the lock to its own callers while others wait. */
 const SLICE_MS = 4;
-/** While it passes the lock on locally, a process asks at least this often whether others wait. */
-const LONGEST_BLIND_MS = 1000;
 
 /**
  * waiting:    asks, or stands in the store's line.
@@ -36,15 +33,11 @@ export class Tenure {
   readonly key: string;
   readonly owner: string;
   private state: State = 'waiting';
-  private lease: Lease | undefined;
+  private keeper: LeaseKeeper | undefined;
   private readonly holds = new Set<Hold>();
-  /** How it is held: as asked for, until it steps down. */
-  private held: Claim;
+  private readonly asking: Asking;
   /** Nobody else gets the key before this. */
   private keepUntil = 0;
-
-  private readonly asking: Asking;
-  private cancelExpiry: (() => void) | undefined;
   /** Others wait: no local hand-off from then on. */
   private sliceUntil: number | undefined;
 
@@ -54,7 +47,6 @@ export class Tenure {
     private readonly core: LockCore,
   ) {
     this.key = request.key;
-    this.held = request.claim;
     this.owner = core.tenures.enter(this);
     this.asking = new Asking(this.owner, request, line, core, {
       onGrant: (grant) => this.onGrant(grant),
@@ -67,7 +59,7 @@ export class Tenure {
   }
 
   get claim(): Claim {
-    return this.held;
+    return this.keeper?.claim ?? this.request.claim;
   }
 
   get isHeld(): boolean {
@@ -83,7 +75,7 @@ export class Tenure {
   }
 
   get validForMs(): number {
-    return this.lease?.validForMs ?? 0;
+    return this.keeper?.lease.validForMs ?? 0;
   }
 
   // --- granted --------------------------------------------------------------------------------------------------
@@ -95,7 +87,7 @@ export class Tenure {
       case 'wanted':
         return this.onWaiting(push.waiting);
       case 'lost':
-        return this.lose('taken', 'it was released by force');
+        return this.onLost('taken', 'it was released by force');
       case 'look':
         return push.afterMs > 0 ? this.asking.lookAfter(push.afterMs) : this.asking.look();
     }
@@ -106,49 +98,51 @@ export class Tenure {
     if (this.state === 'ended') return;
     if (this.state !== 'waiting') return this.onGrantAgain(grant);
     this.asking.stop();
-    const lease = (this.lease = new Lease(grant, this.request.leaseMs, this.core.clock));
+    const keeper = (this.keeper = new LeaseKeeper(this, grant, this.request, this.core));
     this.onWaiting(grant.waiting);
-    if (!lease.isConfirmed) this.renewNow();
-    this.admit(lease);
+    if (!grant.confirmed) keeper.renewNow();
+    this.admit(keeper);
   }
 
   /** Nobody gets a dead lock: an answer that took longer than its lease must be confirmed by a faster one. */
-  private admit(lease: Lease): void {
-    if (lease.validForMs > 0) return this.serve();
+  private admit(keeper: LeaseKeeper): void {
+    if (keeper.lease.validForMs > 0) return this.serve(keeper);
     this.state = 'confirming';
-    if (lease.isConfirmed) this.line.dismissImpatient(this.tooSlow(lease));
+    if (keeper.lease.isConfirmed) this.line.dismissImpatient(this.tooSlow(keeper.lease.leaseMs));
     if (this.line.size === 0) void this.end();
-    else this.renewNow();
+    else keeper.renewNow();
   }
 
   /** The same grant, told twice, is good news; another one means that the first was lost in between. */
   private onGrantAgain(grant: Grant): void {
-    if (grant.token !== this.lease?.token) return this.lose('taken', 'it was lost and granted anew');
-    if (grant.confirmed) this.onConfirmed(this.lease, grant.validUntil);
+    if (grant.token !== this.keeper?.lease.token) this.onLost('taken', 'it was lost and granted anew');
+    else if (grant.confirmed) this.keeper.onConfirmed(grant.validUntil);
   }
 
-  private onConfirmed(lease: Lease, validUntil: number): void {
-    lease.onAnswer(validUntil);
-    lease.isConfirmed = true;
-    if (!this.request.watched) this.core.watchdog.unwatch(this);
-    if (this.state === 'confirming') this.admit(lease);
+  onConfirmed(): void {
+    if (this.state === 'confirming' && this.keeper) this.admit(this.keeper);
+  }
+
+  onUnanswered(error: LockStoreError): void {
+    if (this.state !== 'confirming') return;
+    this.line.onStoreError(error);
+    this.line.dismissImpatient(error);
+    if (this.line.size === 0) void this.end();
   }
 
   /** Lets the next caller in, or all readers that wait; without any the lock goes back. */
-  private serve(): void {
-    const { core, line, lease } = this;
-    const first = line.shift();
-    if (!first || !lease) return void this.end();
-    this.guard();
-    first.outcome.resolve(this.letIn(first, lease));
-    while (this.isForMany && lease.hasToken && line.size > 0) {
-      const next = line.shift() as Waiter;
-      next.outcome.resolve(this.letIn(next, lease));
-    }
+  private serve(keeper: LeaseKeeper): void {
+    const { line } = this;
+    let next = line.shift();
+    if (!next) return void this.end();
+    this.state = 'held';
+    keeper.guard();
+    do next.outcome.resolve(this.letIn(next, keeper));
+    while (this.isForMany && keeper.lease.hasToken && (next = line.shift()));
     line.onServed(this);
   }
 
-  private letIn({ call, request, askedAt }: Caller, lease: Lease): Hold {
+  private letIn({ call, request, askedAt }: Caller, { lease }: LeaseKeeper): Hold {
     const { core, key, owner } = this;
     const now = core.clock.now();
     const by = lease.isUntouched ? 'store' : 'local';
@@ -160,24 +154,23 @@ export class Tenure {
     return hold;
   }
 
-  private guard(): void {
-    this.state = 'held';
-    if (this.request.watched) this.core.watchdog.watch(this);
-    else this.armExpiry();
-  }
-
   /** A reader has come while others of this process are inside: it enters, unless somebody waits for them to leave. */
   letJoin(): void {
-    const { lease } = this;
-    if (this.state !== 'held' || !this.isForMany || !lease || !this.mayHandOff(lease)) return;
-    this.renewIfBlind(lease);
-    this.serve();
+    const { keeper } = this;
+    if (this.state !== 'held' || !this.isForMany || !keeper || !this.mayHandOff(keeper)) return;
+    keeper.renewIfBlind();
+    this.serve(keeper);
   }
 
   /** One lease for all readers of a process, if it is one that the watchdog renews. */
   private get isForMany(): boolean {
     const { claim, watched, fair } = this.request;
     return claim.kind === 'shared' && watched && !fair;
+  }
+
+  private tooSlow(leaseMs: number): LockStoreError {
+    const message = `Could not acquire "${this.key}": the store's answer took longer than the lease of ${leaseMs} ms.`;
+    return new LockStoreError(message, this.key, 'unknown');
   }
 
   // --- together with other keys ---------------------------------------------------------------------------------
@@ -191,11 +184,12 @@ export class Tenure {
   /** Its caller enters without having stood in line. */
   enterTogether(grant: Grant, askedAt: number): Hold {
     const { core, key, request } = this;
-    const lease = (this.lease = new Lease(grant, request.leaseMs, core.clock));
+    const keeper = (this.keeper = new LeaseKeeper(this, grant, request, core));
     const call = core.nextCall();
     core.emit({ type: 'asked', call, key });
-    this.guard();
-    return this.letIn({ call, askedAt, request }, lease);
+    this.state = 'held';
+    keeper.guard();
+    return this.letIn({ call, askedAt, request }, keeper);
   }
 
   /** The others were not to be had. */
@@ -204,40 +198,79 @@ export class Tenure {
     else this.leave();
   }
 
+  // --- held -----------------------------------------------------------------------------------------------------
+
+  checkValidity(): void {
+    this.keeper?.checkValidity();
+  }
+
+  /** Sets a fixed lease anew. */
+  async extend(ms: number): Promise<void> {
+    await this.keeper?.extend(ms);
+  }
+
+  /** The store lets readers in beside it. What its line still waits for is asked for anew. */
+  async downgrade(): Promise<void> {
+    const { key, request, line } = this;
+    if (request.claim.kind === 'permits') {
+      throw new LockConfigurationError(`"${key}" is held by permits: downgrade() is for exclusive locks.`);
+    }
+    const stepsDown = this.keeper?.downgrade();
+    if (this.claim !== request.claim) line.onTenureEnded(this);
+    await stepsDown;
+  }
+
+  /** Before anybody was let in it asks again, at the old place. Nobody but the callers inside has anything to lose. */
+  onLost(reason: LockLostError['reason'], detail: string): void {
+    const { key, owner, core, keeper } = this;
+    if (this.state === 'waiting' || this.state === 'ended' || !keeper) return;
+    if (keeper.lease.isUntouched) return this.backToLine(keeper);
+    const cause = keeper.lease.suspendedBy;
+    for (const hold of this.holds) {
+      const { call, fencingToken } = hold;
+      const error = new LockLostError(key, this.now - hold.acquiredAt, reason, detail, cause && { cause });
+      hold.lose(error);
+      core.emit({ type: 'lost', call, key, owner, fencingToken, error });
+    }
+    void this.end(reason === 'expired' ? keeper.marginMs : 0);
+  }
+
+  private backToLine(keeper: LeaseKeeper): void {
+    keeper.stop();
+    this.state = 'waiting';
+    this.keeper = undefined;
+    this.asking.start();
+  }
+
   // --- released -------------------------------------------------------------------------------------------------
 
   /** A caller inside is done; after the last one: the next one of this process, or the next process. */
   passOn(hold: Hold): Promise<ReleaseOutcome> {
-    const { core, key, owner, lease } = this;
-    const now = core.clock.now();
+    const { core, key, owner, keeper } = this;
     const { call, fencingToken } = hold;
-    core.emit({ type: 'released', call, key, owner, fencingToken, heldMs: now - hold.acquiredAt });
+    core.emit({ type: 'released', call, key, owner, fencingToken, heldMs: this.now - hold.acquiredAt });
     this.holds.delete(hold);
     this.keepUntil = Math.max(this.keepUntil, hold.keepUntil);
     if (this.holds.size > 0) return Promise.resolve('released');
-    if (lease && this.keepUntil > now) return this.keep(lease).then(asReleaseOutcome, () => 'unknown');
-    if (!lease || !this.mayHandOff(lease)) return this.end().then(asReleaseOutcome, () => 'unknown');
-    if (lease.isConfirmed) {
-      this.renewIfBlind(lease);
-      this.serve();
+    if (keeper && this.keepUntil > this.now) return this.keep(keeper).then(asReleaseOutcome, () => 'unknown');
+    if (!keeper || !this.mayHandOff(keeper)) return this.end().then(asReleaseOutcome, () => 'unknown');
+    if (keeper.lease.isConfirmed) {
+      keeper.renewIfBlind();
+      this.serve(keeper);
     } else this.state = 'confirming';
     return Promise.resolve('released');
   }
 
-  private renewIfBlind({ answeredAt }: Lease): void {
-    if (this.now - answeredAt > LONGEST_BLIND_MS) this.renewNow();
-  }
-
   /** Never at the edge of a lease, never with a token that was not reserved, never past the slice. */
-  private mayHandOff(lease: Lease): boolean {
+  private mayHandOff({ lease, claim }: LeaseKeeper): boolean {
     if (this.line.size === 0 || !this.request.watched || this.request.fair) return false;
     if (this.sliceUntil !== undefined && this.now >= this.sliceUntil) return false;
-    return lease.isSound && this.held === this.request.claim;
+    return lease.isSound && claim === this.request.claim;
   }
 
-  private onWaiting(waiting: number): void {
+  onWaiting(waiting: number): void {
     if (this.line.othersOf(waiting) <= 0) this.sliceUntil = undefined;
-    else this.sliceUntil ??= this.core.clock.now() + SLICE_MS;
+    else this.sliceUntil ??= this.now + SLICE_MS;
   }
 
   onNobodyWaits(): void {
@@ -253,174 +286,31 @@ export class Tenure {
   }
 
   private end(delayMs = 0): Promise<EndReply> {
-    const { key, owner, core, claim } = this;
-    this.stop();
+    const { key, owner, core, claim, keeper } = this;
     // Built once: a repetition that said another last token would give one of them out twice.
-    const end = {
-      key,
-      owner,
-      claim,
-      leaseMs: this.lease?.leaseMs ?? this.request.leaseMs,
-      ...this.lease?.used,
-    };
+    const leaseMs = keeper?.lease.leaseMs ?? this.request.leaseMs;
+    const end = { key, owner, claim, leaseMs, ...keeper?.lease.used };
     const send = () => core.store.end(end);
-    const ended = delayMs > 0 ? core.tenures.pause(delayMs).then(send) : send();
-    core.tenures.leave(this, ended);
-    this.line.onTenureEnded(this);
-    return ended;
+    return this.finish(() => (delayMs > 0 ? core.tenures.pause(delayMs).then(send) : send()));
   }
 
   /** The caller has promised the key a longer time than it took: nobody gets it before that is over. */
-  private keep(lease: Lease): Promise<EndReply> {
-    const { key, owner, core, claim } = this;
+  private keep(keeper: LeaseKeeper): Promise<EndReply> {
+    return this.finish(() => keepUntil(this.keepUntil, keeper.renewal(), this.core));
+  }
+
+  private finish(how: () => Promise<EndReply>): Promise<EndReply> {
     this.stop();
-    const kept = keepUntil(this.keepUntil, { key, owner, claim, ...lease.startRenewal() }, core);
-    core.tenures.leave(this, kept);
+    const ended = how();
+    this.core.tenures.leave(this, ended);
     this.line.onTenureEnded(this);
-    return kept;
+    return ended;
   }
 
   private stop(): void {
     this.state = 'ended';
     this.asking.stop();
-    this.cancelExpiry?.();
-    this.core.watchdog.unwatch(this);
-  }
-
-  // --- renewal and loss -----------------------------------------------------------------------------------------
-
-  renewal(): Renewal | undefined {
-    const { key, owner, claim, lease } = this;
-    return lease && { key, owner, claim, ...lease.startRenewal() };
-  }
-
-  isRenewalDue(now: number): boolean {
-    return this.lease?.isRenewalDue(now) ?? false;
-  }
-
-  onRenewal(reply: RenewalReply): void {
-    const { lease } = this;
-    lease?.endRenewal();
-    if (!lease || (this.state !== 'held' && this.state !== 'confirming')) return;
-    if (reply.kind === 'renewed') this.onRenewed(lease, reply.validUntil, reply.waiting);
-    else if (reply.kind === 'unknown') this.onRenewalUnknown(lease, reply.error);
-    else if (!lease.isUntouched) this.lose('taken', 'the store says that it is not held by us any more');
-    else this.backToLine();
-  }
-
-  private onRenewed(lease: Lease, validUntil: number, waiting: number): void {
-    const { key, owner, core } = this;
-    if (lease.suspendedBy) {
-      this.cancelExpiry?.();
-      core.emit({ type: 'resumed', key, owner });
-    }
-    this.onWaiting(waiting);
-    this.onConfirmed(lease, validUntil);
-    if (!this.request.watched) this.armExpiry();
-  }
-
-  private onRenewalUnknown(lease: Lease, error: LockStoreError): void {
-    const { key, owner, core } = this;
-    if (!lease.suspendedBy) core.emit({ type: 'suspended', key, owner, validForMs: lease.validForMs, error });
-    lease.onNoAnswer(error);
-    // A fixed lease is asked after only until it is certain; nothing renews it once somebody is inside.
-    if (this.request.watched || !lease.isConfirmed || this.state === 'confirming') core.watchdog.watch(this);
-    if (this.state === 'held') return this.armExpiry();
-    this.line.onStoreError(error);
-    this.line.dismissImpatient(error);
-    if (this.line.size === 0) void this.end();
-  }
-
-  /** Lost before anybody was let in: asks again, at the old place. */
-  private backToLine(): void {
-    this.state = 'waiting';
-    this.lease = undefined;
-    this.core.watchdog.unwatch(this);
-    this.asking.start();
-  }
-
-  private tooSlow({ leaseMs }: Lease): LockStoreError {
-    const message = `Could not acquire "${this.key}": the store's answer took longer than the lease of ${leaseMs} ms.`;
-    return new LockStoreError(message, this.key, 'unknown');
-  }
-
-  private renewNow(): void {
-    if (!this.lease?.isRenewing) void this.core.watchdog.renew([this]);
-  }
-
-  /** Sets a fixed lease anew. */
-  async extend(ms: number): Promise<void> {
-    const { key } = this;
-    if (this.request.watched) {
-      throw new LockConfigurationError(
-        `"${key}" is renewed by the watchdog: extend() is for locks with a leaseMs.`,
-      );
-    }
-    await this.setLease(ms, `extend "${key}" by ${ms} ms`);
-  }
-
-  /** From alone to shared: the store lets readers in beside it. What its line still waits for is asked for anew. */
-  async downgrade(): Promise<void> {
-    const { key, lease, request, line } = this;
-    if (request.claim.kind === 'permits') {
-      throw new LockConfigurationError(`"${key}" is held by permits: downgrade() is for exclusive locks.`);
-    }
-    if (!lease || !isAlone(this.held)) return;
-    this.held = SHARED;
-    line.onTenureEnded(this);
-    const leaseMs = request.watched ? lease.leaseMs : Math.max(1, Math.floor(lease.validForMs));
-    await this.setLease(leaseMs, `downgrade "${key}"`);
-  }
-
-  private async setLease(ms: number, what: string): Promise<void> {
-    const { key, owner, claim, lease, core } = this;
-    if (!lease) return;
-    lease.set(ms);
-    const { token, lastToken } = lease.startRenewal();
-    const [reply] = await core.store.renew([{ key, owner, claim, leaseMs: ms, token, lastToken }]);
-    if (!reply) return;
-    if (reply.kind === 'renewed') lease.reset(reply.validUntil);
-    this.onRenewal(reply);
-    if (reply.kind !== 'unknown') return;
-    const message = `Could not ${what}: ${reply.error.message}. It is valid for another ${Math.round(lease.validForMs)} ms.`;
-    throw new LockStoreError(message, key, 'unknown', { cause: reply.error });
-  }
-
-  /** A timer is only the fast way: whoever asks a hold computes the same. */
-  private armExpiry(): void {
-    this.cancelExpiry?.();
-    this.cancelExpiry = this.core.clock.after(Math.ceil(this.validForMs), () => {
-      this.checkValidity();
-      // Timers may fire a moment before the clock says so.
-      if (this.state === 'held') this.armExpiry();
-    });
-  }
-
-  checkValidity(): void {
-    if (this.state !== 'held' || !this.lease || this.lease.validForMs > 0) return;
-    this.lose('expired', this.expiryDetail(this.lease));
-  }
-
-  private expiryDetail({ leaseMs, answeredAt, suspendedBy }: Lease): string {
-    if (!this.request.watched) return `its lease of ${leaseMs} ms ran out`;
-    const since = Math.round(this.core.clock.now() - answeredAt);
-    return `no renewal succeeded since ${since} ms${suspendedBy ? ` (last error: ${suspendedBy.message})` : ''}`;
-  }
-
-  /** Nobody but the caller inside has anything to lose. */
-  lose(reason: LockLostError['reason'], detail: string): void {
-    if (this.state === 'waiting' || this.state === 'ended') return;
-    const { key, owner, core, lease } = this;
-    const cause = lease?.suspendedBy;
-    for (const hold of this.holds) {
-      const { call, fencingToken } = hold;
-      const heldMs = this.now - hold.acquiredAt;
-      const error = new LockLostError(key, heldMs, reason, detail, cause && { cause });
-      hold.lose(error);
-      core.emit({ type: 'lost', call, key, owner, fencingToken, error });
-    }
-    // We stop believing before the store does. What the store still keeps may protect the caller's last step.
-    void this.end(reason === 'expired' && lease ? leaseMargin(lease.leaseMs) : 0);
+    this.keeper?.stop();
   }
 }
 

@@ -2,7 +2,7 @@ import { exhaustMap, type Subscription } from 'rxjs';
 import type { Clock } from './clock.js';
 import type { LockEvent } from './lock.events.js';
 import type { LockStore, RenewalReply } from './lock-store.js';
-import type { Tenure } from './tenure.js';
+import type { LeaseKeeper } from './lease-keeper.js';
 
 const FASTEST_ROUND_MS = 10;
 const SLOWEST_ROUND_MS = 1000;
@@ -15,7 +15,7 @@ const SLOWEST_ROUND_MS = 1000;
  * something is watched: the first round that finds nothing stops it.
  */
 export class Watchdog {
-  private readonly watched = new Set<Tenure>();
+  private readonly watched = new Set<LeaseKeeper>();
   private rounds: Subscription | undefined;
   private readonly roundMs: number;
 
@@ -28,27 +28,23 @@ export class Watchdog {
     this.roundMs = Math.min(Math.max(watchdogTimeoutMs / 30, FASTEST_ROUND_MS), SLOWEST_ROUND_MS);
   }
 
-  watch(tenure: Tenure): void {
-    this.watched.add(tenure);
+  watch(keeper: LeaseKeeper): void {
+    this.watched.add(keeper);
     this.rounds ??= this.clock
       .interval(this.roundMs)
       .pipe(exhaustMap(() => this.round()))
       .subscribe();
   }
 
-  unwatch(tenure: Tenure): void {
-    this.watched.delete(tenure);
+  unwatch(keeper: LeaseKeeper): void {
+    this.watched.delete(keeper);
   }
 
-  /** Renews these now, whether due or not. Never rejects: the outcome goes to the tenures. */
-  async renew(tenures: readonly Tenure[]): Promise<void> {
-    const batch = tenures.flatMap((tenure) => {
-      const renewal = tenure.renewal();
-      return renewal ? [{ tenure, renewal }] : [];
-    });
+  /** Renews these leases now, whether due or not. Never rejects: the outcome goes to their keepers. */
+  async renew(keepers: readonly LeaseKeeper[]): Promise<void> {
     try {
-      const replies = await this.store.renew(batch.map(({ renewal }) => renewal));
-      batch.forEach(({ tenure }, i) => tenure.onRenewal(replies[i] as RenewalReply));
+      const replies = await this.store.renew(keepers.map((keeper) => keeper.renewal()));
+      keepers.forEach((keeper, i) => keeper.onRenewal(replies[i] as RenewalReply));
     } catch (error) {
       this.emit({ type: 'error', key: undefined, during: 'renewal', error });
     }
@@ -62,7 +58,7 @@ export class Watchdog {
   private async round(): Promise<void> {
     if (this.watched.size === 0) return this.stop();
     const now = this.clock.now();
-    const due = [...this.watched].filter((tenure) => tenure.isRenewalDue(now));
+    const due = [...this.watched].filter((keeper) => keeper.isRenewalDue(now));
     if (due.length > 0) await this.renew(due);
   }
 }

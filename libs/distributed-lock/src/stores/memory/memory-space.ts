@@ -1,4 +1,4 @@
-import { isAlone, modeOf, type Claim } from '../../lock/claim.js';
+import { covers, isAlone, modeOf, type Claim } from '../../lock/claim.js';
 import { LockStoreError } from '../../lock/lock.errors.js';
 import type {
   AcquireReply,
@@ -97,7 +97,8 @@ export class MemorySpace {
   renew({ key, owner, claim, token, leaseMs }: Renewal, now: number): RenewalReply {
     const entry = this.touch(key, now);
     const mine = holderOf(entry, owner);
-    if (mine?.token !== token) {
+    // A late copy from before it stepped down must not take it up again.
+    if (mine?.token !== token || !covers(mine.claim, claim)) {
       this.settle(key, entry, now);
       return { kind: 'lost' };
     }

@@ -1,0 +1,178 @@
+import { isAlone, SHARED, type Claim } from './claim.js';
+import type { LockCore } from './lock-core.js';
+import { LockConfigurationError, LockStoreError, type LockLostError } from './lock.errors.js';
+import type { LockRequest } from './lock-request.js';
+import { Lease } from './lease.js';
+import type { Grant, Renewal, RenewalReply } from './lock-store.js';
+import { leaseMargin } from './validity.js';
+
+/** While it passes the lock on locally, a process asks at least this often whether others wait. */
+const LONGEST_BLIND_MS = 1000;
+
+/** Whose lease it is. */
+interface Holder {
+  readonly key: string;
+  readonly owner: string;
+  /** Somebody is inside: the end of the lease is a loss. */
+  readonly isHeld: boolean;
+  /** The store has answered for the lease. */
+  onConfirmed(): void;
+  /** The store has not answered; the lease may be valid all the same. */
+  onUnanswered(error: LockStoreError): void;
+  onWaiting(waiting: number): void;
+  onLost(reason: LockLostError['reason'], detail: string): void;
+}
+
+/**
+ * Cares for the lease of one grant: has it renewed or confirmed, tells its three answers apart (renewed, lost, none), and
+ * notices when it is over.
+ */
+export class LeaseKeeper {
+  readonly lease: Lease;
+  /** How it is held: as asked for, until it steps down. */
+  claim: Claim;
+  private cancelExpiry: (() => void) | undefined;
+  private isStopped = false;
+
+  constructor(
+    private readonly holder: Holder,
+    grant: Grant,
+    private readonly request: LockRequest,
+    private readonly core: LockCore,
+  ) {
+    this.lease = new Lease(grant, request.leaseMs, core.clock);
+    this.claim = request.claim;
+  }
+
+  /** Somebody is let in. */
+  guard(): void {
+    if (this.request.watched) this.core.watchdog.watch(this);
+    else this.armExpiry();
+  }
+
+  stop(): void {
+    this.isStopped = true;
+    this.cancelExpiry?.();
+    this.core.watchdog.unwatch(this);
+  }
+
+  // --- renewal --------------------------------------------------------------------------------------------------
+
+  isRenewalDue(now: number): boolean {
+    return this.lease.isRenewalDue(now);
+  }
+
+  renewal(): Renewal {
+    const { key, owner } = this.holder;
+    return { key, owner, claim: this.claim, ...this.lease.startRenewal() };
+  }
+
+  renewNow(): void {
+    if (!this.lease.isRenewing) void this.core.watchdog.renew([this]);
+  }
+
+  /** Before the lock is passed on without asking. */
+  renewIfBlind(): void {
+    if (this.core.clock.now() - this.lease.answeredAt > LONGEST_BLIND_MS) this.renewNow();
+  }
+
+  onRenewal(reply: RenewalReply): void {
+    this.lease.endRenewal();
+    if (this.isStopped) return;
+    if (reply.kind === 'renewed') this.onRenewed(reply.validUntil, reply.waiting);
+    else if (reply.kind === 'unknown') this.onUnanswered(reply.error);
+    else this.holder.onLost('taken', 'the store says that it is not held by us any more');
+  }
+
+  /** The store has answered for this grant, by a renewal or by granting it again. */
+  onConfirmed(validUntil: number): void {
+    this.lease.onAnswer(validUntil);
+    this.lease.isConfirmed = true;
+    if (!this.request.watched) this.core.watchdog.unwatch(this);
+    this.holder.onConfirmed();
+  }
+
+  private onRenewed(validUntil: number, waiting: number): void {
+    const { key, owner } = this.holder;
+    if (this.lease.suspendedBy) {
+      this.cancelExpiry?.();
+      this.core.emit({ type: 'resumed', key, owner });
+    }
+    this.holder.onWaiting(waiting);
+    this.onConfirmed(validUntil);
+    if (!this.request.watched) this.armExpiry();
+  }
+
+  private onUnanswered(error: LockStoreError): void {
+    const { lease, core, holder } = this;
+    const { key, owner } = holder;
+    if (!lease.suspendedBy) core.emit({ type: 'suspended', key, owner, validForMs: lease.validForMs, error });
+    lease.onNoAnswer(error);
+    // A fixed lease is asked after only until it is certain; nothing renews it once somebody is inside.
+    if (this.request.watched || !lease.isConfirmed || !holder.isHeld) core.watchdog.watch(this);
+    if (holder.isHeld) this.armExpiry();
+    else holder.onUnanswered(error);
+  }
+
+  // --- set anew by its caller -------------------------------------------------------------------------------------
+
+  async extend(ms: number): Promise<void> {
+    const { key } = this.holder;
+    if (this.request.watched) {
+      throw new LockConfigurationError(
+        `"${key}" is renewed by the watchdog: extend() is for locks with a leaseMs.`,
+      );
+    }
+    await this.set(ms, `extend "${key}" by ${ms} ms`);
+  }
+
+  /** From alone to shared. A fixed lease stays as long as it was. */
+  async downgrade(): Promise<void> {
+    const { lease, request } = this;
+    if (!isAlone(this.claim)) return;
+    this.claim = SHARED;
+    const leaseMs = request.watched ? lease.leaseMs : Math.max(1, Math.floor(lease.validForMs));
+    await this.set(leaseMs, `downgrade "${this.holder.key}"`);
+  }
+
+  private async set(ms: number, what: string): Promise<void> {
+    const { lease } = this;
+    lease.set(ms);
+    const [reply] = await this.core.store.renew([{ ...this.renewal(), leaseMs: ms }]);
+    if (!reply) return;
+    if (reply.kind === 'renewed') lease.reset(reply.validUntil);
+    this.onRenewal(reply);
+    if (reply.kind !== 'unknown') return;
+    const left = Math.round(lease.validForMs);
+    const message = `Could not ${what}: ${reply.error.message}. It is valid for another ${left} ms.`;
+    throw new LockStoreError(message, this.holder.key, 'unknown', { cause: reply.error });
+  }
+
+  // --- its end --------------------------------------------------------------------------------------------------
+
+  /** A timer is only the fast way: whoever asks a hold computes the same. */
+  private armExpiry(): void {
+    this.cancelExpiry?.();
+    this.cancelExpiry = this.core.clock.after(Math.ceil(this.lease.validForMs), () => {
+      this.checkValidity();
+      // Timers may fire a moment before the clock says so.
+      if (this.holder.isHeld && !this.isStopped) this.armExpiry();
+    });
+  }
+
+  checkValidity(): void {
+    if (this.holder.isHeld && this.lease.validForMs <= 0) this.holder.onLost('expired', this.expiryDetail());
+  }
+
+  /** We stop believing before the store does. What the store still keeps may protect the caller's last step. */
+  get marginMs(): number {
+    return leaseMargin(this.lease.leaseMs);
+  }
+
+  private expiryDetail(): string {
+    const { leaseMs, answeredAt, suspendedBy } = this.lease;
+    if (!this.request.watched) return `its lease of ${leaseMs} ms ran out`;
+    const since = Math.round(this.core.clock.now() - answeredAt);
+    return `no renewal succeeded since ${since} ms${suspendedBy ? ` (last error: ${suspendedBy.message})` : ''}`;
+  }
+}
