@@ -18,14 +18,16 @@ function importsOf(file: string, text = readFileSync(join(SRC, file), 'utf8')): 
 }
 
 /** The port of stores, and the rules of time that the core shares with them. */
-const STORE_PORT = 'lock/(lock-store|lock\\.errors|clock|look|pauses|validity)';
+const STORE_PORT = 'lock/(lock-store|claim|lock\\.errors|clock|look|pauses|validity)';
 
 /** By folder, first match decides: all that its files may import. */
 const LAYERS: readonly (readonly [folder: string, mayImport: string])[] = [
   ['lock/', 'lock/.*|rxjs|node:.*'],
   ['stores/memory/', `stores/memory/.*|${STORE_PORT}|rxjs|node:.*`],
   ['stores/redis/', `stores/redis/.*|${STORE_PORT}|rxjs|node:.*|ioredis`],
+  ['stores/quorum/', `stores/quorum/.*|${STORE_PORT}|rxjs|node:.*`],
   ['testing/', `testing/.*|${STORE_PORT}|rxjs|node:.*`],
+  ['guard/', 'guard/.*|lock/(lock|lock\\.errors)|@nestjs/(common|core)'],
   ['observe/otel/', 'observe/otel/.*|lock/.*|distributed-lock.tokens|@nestjs/.*|@opentelemetry/api'],
   ['observe/health/', 'lock/.*|distributed-lock.tokens|observe/health/.*|@nestjs/.*'],
   ['observe/', 'lock/.*|@nestjs/common'],
@@ -71,6 +73,9 @@ describe('the layers of the library', () => {
     ]);
     expect(violationsOf('stores/redis/bad.ts', ['lock/lock.service'])).toHaveLength(1);
     expect(violationsOf('locked/bad.ts', ['stores/memory/memory.store'])).toHaveLength(1);
+    expect(
+      violationsOf('guard/bad.ts', ['lock/lock.service', 'stores/redis/index', 'ioredis', 'pg']),
+    ).toHaveLength(4);
     expect(violationsOf('observe/bad.ts', ['observe/otel/index', '@opentelemetry/api'])).toHaveLength(2);
   });
 });

@@ -20,6 +20,7 @@ export class LocalLine {
   private asking: Tenure | undefined;
   /** Those that callers are inside of; several only where several may hold. */
   private readonly holding = new Set<Tenure>();
+  /** As last seen, also by a tenure before: a busy key is not the fault of a store that has not answered yet. */
   private holder: { readonly owner: string | undefined; readonly until: number } | undefined;
   private storeError: LockStoreError | undefined;
 
@@ -141,7 +142,6 @@ export class LocalLine {
 
   private ask(): void {
     if (this.waiters.size === 0 || this.isTaken) return;
-    this.holder = undefined;
     this.storeError = undefined;
     this.asking = new Tenure(this, this.sample, this.core);
     this.asking.start();

@@ -62,18 +62,10 @@ export class LockService {
    */
   withLock<T>(key: Keys, work: Work<T>): Promise<T>;
   withLock<T>(key: Keys, options: WithLockOptions, work: Work<T>): Promise<T>;
-  async withLock<T>(key: Keys, optionsOrWork: WithLockOptions | Work<T>, maybeWork?: Work<T>): Promise<T> {
+  withLock<T>(key: Keys, optionsOrWork: WithLockOptions | Work<T>, maybeWork?: Work<T>): Promise<T> {
     const options = typeof optionsOrWork === 'function' ? {} : optionsOrWork;
     const work = typeof optionsOrWork === 'function' ? optionsOrWork : (maybeWork as Work<T>);
-    const lock = await this.acquireAll(key, options);
-    try {
-      const result = await runHolding(lock, () => work(lock));
-      if (lock.loss && options.onLost !== 'ignore') throw lock.loss;
-      return result;
-    } finally {
-      // Not awaited: its outcome must not replace the work's. It never rejects; failures are events.
-      void lock.release();
-    }
+    return this.acquireAll(key, options).then((lock) => runUnder(lock, options, work));
   }
 
   /**
@@ -84,7 +76,7 @@ export class LockService {
    * @throws LockWaitTimeoutError, LockStoreError, LockKeyError, LockShutdownError,
    * LockDeadlockError, or `signal.reason`
    */
-  async acquire(key: Keys, options: CallOptions = {}): Promise<Lock> {
+  acquire(key: Keys, options: CallOptions = {}): Promise<Lock> {
     return this.acquireAll(key, options);
   }
 
@@ -179,10 +171,15 @@ export class LockService {
     return { scope: this, clock, store, tenures, watchdog, nextCall: () => ++this.calls, emit };
   }
 
-  private async acquireAll(keys: Keys, options: CallOptions): Promise<HeldLock> {
-    const list = checkKeys(keys);
-    if (list.length > 1) return this.acquireSeveral(list, options);
-    return new HeldLock([await this.acquireOne(lockRequest(list[0] as string, options, this.options))]);
+  /** Not async for one key, by far the most common case: what waits is kept small. */
+  private acquireAll(keys: Keys, options: CallOptions): Promise<HeldLock> {
+    try {
+      const list = checkKeys(keys);
+      if (list.length > 1) return this.acquireSeveral(list, options);
+      return this.acquireOne(lockRequest(list[0] as string, options, this.options)).then(asLock);
+    } catch (error) {
+      return Promise.reject(error as Error);
+    }
   }
 
   /** In one step if all are free; else one by one, in the same order everywhere. */
@@ -270,5 +267,20 @@ export class LockService {
 
   private shutdownError(key: string): LockShutdownError {
     return new LockShutdownError(`"${key}" was not acquired: the application is closing.`, key);
+  }
+}
+
+function asLock(hold: Hold): HeldLock {
+  return new HeldLock([hold]);
+}
+
+async function runUnder<T>(lock: HeldLock, { onLost }: WithLockOptions, work: Work<T>): Promise<T> {
+  try {
+    const result = await runHolding(lock, () => work(lock));
+    if (lock.loss && onLost !== 'ignore') throw lock.loss;
+    return result;
+  } finally {
+    // Not awaited: its outcome must not replace the work's. It never rejects; failures are events.
+    void lock.release();
   }
 }

@@ -336,7 +336,7 @@ describe('a cycle of waits', () => {
     await world.clock.advance(20);
     const [failed, ...rest] = flows.filter(({ state }) => state === 'rejected');
     expect(rest).toEqual([]);
-    expect((failed?.error as LockDeadlockError).path).toHaveLength(4);
+    expect(failed?.error).toHaveProperty('path', expect.arrayContaining(keys));
     expect(flows.filter(({ state }) => state === 'resolved')).toHaveLength(3);
   });
 

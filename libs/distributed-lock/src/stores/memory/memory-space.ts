@@ -1,4 +1,4 @@
-import { covers, isAlone, modeOf, type Claim } from '../../lock/claim.js';
+import { isAlone, modeOf, type Claim } from '../../lock/claim.js';
 import { LockStoreError } from '../../lock/lock.errors.js';
 import type {
   AcquireReply,
@@ -97,12 +97,12 @@ export class MemorySpace {
   renew({ key, owner, claim, token, leaseMs }: Renewal, now: number): RenewalReply {
     const entry = this.touch(key, now);
     const mine = holderOf(entry, owner);
-    // A late copy from before it stepped down must not take it up again.
-    if (mine?.token !== token || !covers(mine.claim, claim)) {
+    if (mine?.token !== token) {
       this.settle(key, entry, now);
       return { kind: 'lost' };
     }
-    mine.claim = claim;
+    // A renewal that was sent before its owner stepped down does not undo that.
+    if (isAlone(mine.claim)) mine.claim = claim;
     this.grantNext(entry, now);
     const { validUntil, waiting } = this.confirm(entry, mine, leaseMs, now);
     return { kind: 'renewed', validUntil, waiting };

@@ -25,8 +25,9 @@ interface Attempt {
 /**
  * The store's own connection for commands.
  *
- * Every command settles within `commandTimeoutMs`, or has never been written. Whatever is unanswered by then may be
- * stuck, so its connection is given up and replaced, and all that it carried fails with it.
+ * A connection that has answered nothing for `commandTimeoutMs` while a command is under way may be stuck: it is given
+ * up and replaced, and all that it carried fails with it. Commands are answered in order, so answers to others are
+ * progress: many commands at once may each take longer than one alone.
  */
 export class RedisConnection {
   readonly serverClock = new ServerClock();
@@ -36,6 +37,7 @@ export class RedisConnection {
   private readonly waiting = new Set<Attempt>();
   private isReady = false;
   private isClosed = false;
+  private answeredAt = -Infinity;
   private lastError: Error | undefined;
   private cancelMeasuring: (() => void) | undefined;
 
@@ -71,16 +73,26 @@ export class RedisConnection {
         write: (client) => {
           sentAt = this.clock.now();
           this.inFlight.add(attempt);
+          writeTogether(client);
           command(client).then(
-            (value) => settle(() => resolve({ value, sentAt: sentAt as number })),
+            (value) => {
+              this.answeredAt = this.clock.now();
+              settle(() => resolve({ value, sentAt: sentAt as number }));
+            },
             (error: unknown) => settle(() => reject(asStoreError(error, key))),
           );
         },
         fail: (error) => settle(() => reject(error)),
       };
-      const cancel = this.clock.after(this.commandTimeoutMs, () =>
-        this.onDeadline(attempt, sentAt !== undefined),
-      );
+      let cancel = (): void => undefined;
+      const wait = (ms: number): void => {
+        cancel = this.clock.after(ms, () => {
+          const leftMs = sentAt === undefined ? 0 : this.patienceMs(sentAt);
+          if (leftMs > 0) wait(leftMs);
+          else this.onDeadline(attempt, sentAt !== undefined);
+        });
+      };
+      wait(this.commandTimeoutMs);
       if (this.isClosed) attempt.fail(unreachable('the store is closed', key));
       else if (this.isReady && this.client.status === 'ready') attempt.write(this.client);
       else this.waiting.add(attempt);
@@ -137,6 +149,12 @@ export class RedisConnection {
     this.publish = hasSharded ? 'SPUBLISH' : 'PUBLISH';
   }
 
+  /** How much longer an answer may take, counted from the last one. A cluster has many connections: there none counts. */
+  private patienceMs(sentAt: number): number {
+    const since = this.client.isCluster ? sentAt : Math.max(sentAt, this.answeredAt);
+    return Math.ceil(since + this.commandTimeoutMs - this.clock.now());
+  }
+
   private onDeadline(attempt: Attempt, wasWritten: boolean): void {
     const within = `within ${this.commandTimeoutMs} ms`;
     const last = this.lastError ? ` (last error: ${describe(this.lastError)})` : '';
@@ -159,6 +177,15 @@ export class RedisConnection {
     this.isReady = false;
     (this.client as Redis).stream?.destroy();
   }
+}
+
+/** What is sent in one turn of the event loop leaves in one system call, and Redis reads it at once. */
+function writeTogether(client: Client): void {
+  if (client.isCluster) return;
+  const { stream } = client as Redis;
+  if (!stream || stream.writableCorked > 0) return;
+  stream.cork();
+  process.nextTick(() => stream.uncork());
 }
 
 /** Says good-bye if anybody listens, and then makes sure. */

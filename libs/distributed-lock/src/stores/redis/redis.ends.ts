@@ -1,6 +1,5 @@
 import type { Claim } from '../../lock/claim.js';
 import type { Clock } from '../../lock/clock.js';
-import { LockStoreError } from '../../lock/lock.errors.js';
 import type { EndReply } from '../../lock/lock-store.js';
 import { Pauses } from '../../lock/pauses.js';
 import type { Arguments, RedisCommands } from './redis.commands.js';
@@ -55,7 +54,7 @@ export class RedisEnds {
     };
   }
 
-  /** @throws LockStoreError when the server refuses, or has not answered by `giveUpAt` */
+  /** @throws LockStoreError when the server refuses, or does not answer, until `giveUpAt` */
   async run(end: PendingEnd): Promise<EndReply> {
     this.ending.add(end.owner);
     try {
@@ -83,8 +82,8 @@ export class RedisEnds {
           return isUnsure ? 'unknown' : 'not held';
         }
       } catch (error) {
-        const isRefused = error instanceof LockStoreError && error.reason === 'refused';
-        if (isRefused || this.isClosed || this.clock.now() > giveUpAt) throw error;
+        // Also when it was refused: a right that is missing for a moment must not leave the lock behind.
+        if (this.isClosed || this.clock.now() > giveUpAt) throw error;
         isUnsure = true;
       }
       await this.pauses.pause(RETRY_MS.least + Math.random() * RETRY_MS.spread);

@@ -39,6 +39,6 @@ export function describe(error: Error): string {
 }
 
 export function wrongType(name: string, key: string, found: string, cause: unknown): LockStoreError {
-  const message = `"${name}" is a ${found} in Redis, not a lock: a lock needs a name of its own. Choose another key, or set keyPrefix (now part of the name) to keep locks apart from data.`;
+  const message = `"${name}" is a ${found} in Redis, not a lock of this kind: a lock needs a name of its own, and one name is either a lock or permits. Choose another key, or set keyPrefix (now part of the name) to keep locks apart from data.`;
   return new LockStoreError(message, key, 'refused', { cause });
 }

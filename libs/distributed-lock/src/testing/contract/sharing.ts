@@ -175,6 +175,23 @@ export const sharing = {
     }
   }),
 
+  renewalAcrossDowngrade: promise(
+    'a renewal that was sent before its owner stepped down neither undoes that nor is a loss',
+    async (bench) => {
+      for (const claim of ALONE) {
+        const [holder, reader] = [bench.contender(), bench.contender()];
+        await holder.acquire({ claim });
+        await holder.renew({ claim: shared });
+        await reader.acquire({ claim: shared });
+        assert.equal((await holder.renew({ claim })).kind, 'renewed');
+        assert.equal((await bench.client().inspect(bench.key))?.mode, 'shared');
+        assert.equal((await holder.renew({ claim: shared })).kind, 'renewed');
+        await holder.end();
+        await reader.end();
+      }
+    },
+  ),
+
   downgradeOfTheLost: promise(
     'who has lost its lock does not get it back by stepping down',
     async (bench) => {

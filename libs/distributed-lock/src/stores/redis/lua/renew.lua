@@ -21,13 +21,6 @@ local function renewed()
   return { 1, now, redis.call('ZCARD', KEYS[2]) + math.min(listeners(), 1) }
 end
 
--- A plain lock has no mode: with one, the field is that of a reader that has stepped down, and this is an old copy.
-local function holds_as_asked()
-  if kind == 'exclusive' then return redis.call('HEXISTS', KEYS[1], owner .. ':write') == 1 end
-  local fields = redis.call('HMGET', KEYS[1], owner, 'mode')
-  return fields[1] and not fields[2]
-end
-
 local function is_under_this_grant()
   local tokens = redis.call('GET', KEYS[4])
   return not tokens or string.match(tokens, '^%d+') == ARGV[3]
@@ -40,8 +33,12 @@ local function keep_tokens()
   end
 end
 
+-- A renewal that was sent before its owner stepped down neither undoes that nor takes it for a loss.
+if kind ~= 'permits' and redis.call('HGET', KEYS[1], 'mode') == 'read' then kind = 'shared' end
+
 if kind == 'lock' or kind == 'exclusive' then
-  if not holds_as_asked() or not is_under_this_grant() then return { 0, now } end
+  local field = kind == 'lock' and owner or owner .. ':write'
+  if redis.call('HEXISTS', KEYS[1], field) == 0 or not is_under_this_grant() then return { 0, now } end
   keep_tokens()
   redis.call('PEXPIRE', KEYS[1], lease)
   redis.call('HDEL', KEYS[3], 'granted')
