@@ -27,8 +27,10 @@ const common = {
   moduleNameMapper: {
     '^nestjs-distributed-lock$': `${src}/index.ts`,
     '^nestjs-distributed-lock/redis$': `${src}/stores/redis/index.ts`,
+    '^nestjs-distributed-lock/quorum$': `${src}/stores/quorum/index.ts`,
     '^nestjs-distributed-lock/otel$': `${src}/observe/otel/index.ts`,
     '^nestjs-distributed-lock/health$': `${src}/observe/health/index.ts`,
+    '^nestjs-distributed-lock/guard$': `${src}/guard/index.ts`,
     '^nestjs-distributed-lock/testing$': `${src}/testing/index.ts`,
     '^(\\.{1,2}/.*)\\.js$': '$1',
   },

@@ -36,8 +36,10 @@ describe('the published package', () => {
     expect(Object.keys(manifest.exports)).toEqual([
       '.',
       './redis',
+      './quorum',
       './otel',
       './health',
+      './guard',
       './testing',
       './package.json',
     ]);

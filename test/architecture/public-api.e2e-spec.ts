@@ -8,8 +8,10 @@ const source = (entry: string) => path(`libs/distributed-lock/src/${entry}`);
 const ENTRY_POINTS = [
   'index.ts',
   'stores/redis/index.ts',
+  'stores/quorum/index.ts',
   'observe/otel/index.ts',
   'observe/health/index.ts',
+  'guard/index.ts',
   'testing/index.ts',
 ];
 
@@ -111,13 +113,26 @@ describe('the public API', () => {
      ]
     `);
   });
+  it('of /quorum is this list', () => {
+    expect(exportsOf('stores/quorum/index.ts')).toMatchInlineSnapshot(`
+     [
+       "<QuorumNodeState>",
+       "<QuorumStoreOptions>",
+       "quorumStore",
+     ]
+    `);
+  });
   it('of /otel is this list', () => {
     expect(exportsOf('observe/otel/index.ts')).toMatchInlineSnapshot(`
      [
        "<LockMetricsModuleOptions>",
        "<LockMetricsOptions>",
+       "<LockTracingModuleOptions>",
+       "<LockTracingOptions>",
        "LockMetricsModule",
+       "LockTracingModule",
        "measureLocks",
+       "traceLocks",
      ]
     `);
   });
@@ -125,6 +140,40 @@ describe('the public API', () => {
     expect(exportsOf('observe/health/index.ts')).toMatchInlineSnapshot(`
      [
        "LockHealthIndicator",
+     ]
+    `);
+  });
+  it('of /guard is this list', () => {
+    expect(exportsOf('guard/index.ts')).toMatchInlineSnapshot(`
+     [
+       "<Fence>",
+       "<FencedChange>",
+       "<FencedKeys>",
+       "<FencedRedisOptions>",
+       "<FencedRequest>",
+       "<FencedRows>",
+       "<FencedTableOptions>",
+       "<FencedWrite>",
+       "<RedisWord>",
+       "<ScriptingClient>",
+       "<SqlDialect>",
+       "<SqlQuery>",
+       "<SqlResult>",
+       "<SqlRow>",
+       "<SqlStatement>",
+       "CurrentFence",
+       "FenceMemory",
+       "Fenced",
+       "FencedGuard",
+       "FencedRedis",
+       "FencedTable",
+       "ProcessFences",
+       "StaleTokenError",
+       "fencedInsert",
+       "fencedRedis",
+       "fencedUpdate",
+       "fencedUpsert",
+       "fencingHeaders",
      ]
     `);
   });

@@ -14,6 +14,12 @@ describe('the page of keys', () => {
     expect(rows.length).toBeGreaterThan(8);
   });
 
+  it('tells when templates meet: never with colons between their parts, and with hyphens they may', () => {
+    expect(lockKey`goods-${'old-7'}`).toBe(lockKey`goods-old-${7}`);
+    expect(lockKey`goods:${'old:7'}`).not.toBe(lockKey`goods:old:${7}`);
+    expect(lockKey`goods:${'7:lines'}`).not.toBe(lockKey`goods:${7}:lines`);
+  });
+
   it.each(rows as [string, string][])('escapes %s as the library does', (value, key) => {
     expect(lockKey`${value}`).toBe(key);
   });

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { Body, Controller, Inject, Injectable, Param, Post, Query } from '@nestjs/common';
 import fc from 'fast-check';
 import {
@@ -91,6 +91,9 @@ class Handlers {
     return this.locks.current()?.keys;
   }
 }
+
+// Hundreds of requests, also on a machine that has other work.
+jest.setTimeout(60_000);
 
 describe.each(ADAPTERS)('keys that come with requests of %s', (adapter) => {
   let started: StartedApp;

@@ -111,6 +111,17 @@ describe('the health of held locks', () => {
     expect(await health.check('mine')).toEqual({ mine: { status: 'up' } });
   });
 
+  it('stays down while one of several readers of a lease that is not renewed is inside', async () => {
+    const { app, clock, locks, health } = await started();
+    const readers = await Promise.all([1, 2].map(() => locks.acquire('k', { mode: 'shared' })));
+    app.cutRenewals();
+    await clock.advance(11_200);
+    await readers[0]?.release();
+    expect(await health.check()).toMatchObject({ locks: { status: 'down' } });
+    await readers[1]?.release();
+    expect(await health.check()).toEqual({ locks: { status: 'up' } });
+  });
+
   it('is down once the application has closed its store', async () => {
     const redis = await onRedis();
     const health = new LockHealthIndicator(redis.locks);

@@ -70,6 +70,24 @@ describe('the log of an application', () => {
     expect(paper.lines).toEqual([]);
   });
 
+  it('has one line for an outage that keeps callers from their locks, and one for its end', async () => {
+    const paper = new Paper();
+    const { locks, clock, ...app } = await given({}, paper);
+    app.cut();
+    const calls = ['a', 'b', 'c'].map((key) => locks.acquire(key, { waitMs: 1000 }).catch(() => 'none'));
+    await clock.advance(2000);
+    expect(await Promise.all(calls)).toEqual(['none', 'none', 'none']);
+    expect(paper.lines).toEqual([
+      expect.stringMatching(
+        /^warn: Left the line for "a" after \d+ ms: Could not acquire "a" within 1000 ms\. The network lost it/,
+      ),
+    ]);
+    app.mend();
+    await locks.withLock('a', () => undefined);
+    await locks.withLock('b', () => undefined);
+    expect(paper.lines.slice(1)).toEqual(['log: The store answers again; calls that got no lock: 3']);
+  });
+
   it('tells each step of each call under debug', async () => {
     const paper = new Paper();
     const { locks, clock } = await given({ logger: 'debug' }, paper);
@@ -148,6 +166,7 @@ async function given(options: LockModuleOptions, logger: LoggerService) {
     locks: app.locks,
     clock: app.clock,
     cutRenewals: () => app.cutRenewals(),
+    cut: () => app.cut(),
     mend: () => app.mend(),
   };
 }

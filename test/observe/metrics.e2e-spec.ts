@@ -33,7 +33,11 @@ class Reader extends MetricReader {
   }
 }
 
-const pick = ({ count, sum }: { readonly count: number; readonly sum?: number }): object => ({ count, sum });
+/** Seconds, to the millisecond: sums of fractions are not exact. */
+const pick = ({ count, sum = 0 }: { readonly count: number; readonly sum?: number }): object => ({
+  count,
+  sum: Math.round(sum * 1000) / 1000,
+});
 
 const reader = () => {
   const it = new Reader();
@@ -63,10 +67,10 @@ describe('the metrics of locks', () => {
     await (await second)?.release();
     await (await third)?.release();
     expect(await read.points('wait.duration')).toEqual([
-      [{ 'distributed_lock.outcome': 'acquired' }, { count: 3, sum: 640 }],
+      [{ 'distributed_lock.outcome': 'acquired' }, { count: 3, sum: 0.64 }],
     ]);
     expect(await read.points('hold.duration')).toEqual([
-      [{ 'distributed_lock.outcome': 'released' }, { count: 3, sum: 340 }],
+      [{ 'distributed_lock.outcome': 'released' }, { count: 3, sum: 0.34 }],
     ]);
     expect(await read.points('acquired')).toEqual([
       [{ 'distributed_lock.by': 'store' }, 2],
@@ -159,8 +163,8 @@ describe('the metrics of locks', () => {
     const { read, locks } = await measured();
     await locks.withLock('k', () => undefined);
     expect(await read.units()).toEqual({
-      'distributed_lock.wait.duration': 'ms',
-      'distributed_lock.hold.duration': 'ms',
+      'distributed_lock.wait.duration': 's',
+      'distributed_lock.hold.duration': 's',
       'distributed_lock.acquired': '{lock}',
       'distributed_lock.released': '{lock}',
       'distributed_lock.waiting': '{call}',

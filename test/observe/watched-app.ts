@@ -43,6 +43,11 @@ export class WatchedApp {
       kind === 'renew' ? { executedAfterMs: [], answeredAfterMs: 'never' } : undefined;
   }
 
+  /** Nothing is answered any more. */
+  cut(): void {
+    this.faults.command = () => ({ executedAfterMs: [], answeredAfterMs: 'never' });
+  }
+
   mend(): void {
     delete this.faults.command;
   }

@@ -1,17 +1,19 @@
 // Packs the library as npm would publish it, installs it into fresh apps, builds and runs them.
 // Prints one line per app; exits with 1 when one of them fails.
 import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
 import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { WebSocket } from 'ws';
 import { spawnGuarded } from '#processes';
 import { startRedisServer } from '#redis-server';
 
 /** The optional peers are in the second one only: the first must not need them. */
 const APPS = [
-  { name: 'nest-12-esm', hasHealth: false },
-  { name: 'nest-11-commonjs', hasHealth: true },
+  { name: 'nest-12-esm', hasPeers: false },
+  { name: 'nest-11-commonjs', hasPeers: true },
 ];
 const START_MS = 30_000;
 
@@ -36,13 +38,13 @@ function pack() {
   return join(folder, filename);
 }
 
-async function tryApp({ name, hasHealth }, tarball) {
+async function tryApp({ name, hasPeers }, tarball) {
   const app = join(folder, name);
   try {
     cpSync(fileURLToPath(new URL(name, import.meta.url)), app, { recursive: true });
     run('npm', ['install', '--no-audit', '--no-fund', '--prefer-offline', tarball], app);
     run('npm', ['run', '--silent', 'build'], app);
-    await checkAnswers(app, hasHealth);
+    await checkAnswers(app, hasPeers);
     console.log(`ok ${name}`);
   } catch (error) {
     console.error(`not ok ${name}: ${error.stdout ?? ''}${error.stderr ?? ''}${error.message}`);
@@ -52,9 +54,9 @@ async function tryApp({ name, hasHealth }, tarball) {
 
 /**
  * Of three that ask at once for one item, one gets it; a fourth gets it afterwards, with a larger token. Where Terminus is
- * installed it finds the locks up.
+ * installed it finds the locks up, and where WebSockets are, of two messages at once one gets the item.
  */
-async function checkAnswers(app, hasHealth) {
+async function checkAnswers(app, hasPeers) {
   const { child, exited } = spawnGuarded(process.execPath, [join(app, 'dist/main.js')], {
     env: { ...process.env, REDIS_URL: redis.url },
     stdio: 'pipe',
@@ -73,9 +75,10 @@ async function checkAnswers(app, hasHealth) {
     if (statuses.join() !== '201,423,423' || later.status !== 201 || !(later.body.token > first.body.token)) {
       throw new Error(`answers: ${JSON.stringify([...answers, later])}`);
     }
-    if (hasHealth) {
+    if (hasPeers) {
       const { details } = await (await fetch(`${address}/ready`)).json();
       if (details.locks.status !== 'up') throw new Error(`health: ${JSON.stringify(details)}`);
+      await checkMessages(address);
     }
     child.kill('SIGTERM');
     const { code, signal } = await exited;
@@ -84,6 +87,20 @@ async function checkAnswers(app, hasHealth) {
     child.kill('SIGKILL');
     await exited;
   }
+}
+
+async function checkMessages(address) {
+  const ask = async () => {
+    const socket = new WebSocket(address.replace('http', 'ws'));
+    await once(socket, 'open');
+    socket.send(JSON.stringify({ event: 'purchase', data: { id: '43' } }));
+    const [message] = await once(socket, 'message', { signal: AbortSignal.timeout(START_MS) });
+    socket.close();
+    return JSON.parse(message);
+  };
+  const answers = await Promise.all([ask(), ask()]);
+  const told = answers.map(({ event, data }) => String(data.code ?? event)).sort();
+  if (told.join() !== 'LOCK_WAIT_TIMEOUT,purchased') throw new Error(`messages: ${JSON.stringify(answers)}`);
 }
 
 function addressOf(child) {

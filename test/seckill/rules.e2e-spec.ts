@@ -116,7 +116,7 @@ describe('the flash sale', () => {
     const item = await goods.findUnder(100, await addItem(5));
     await goods.findUnder(101, item.id);
     await expect(goods.findUnder(100, item.id)).rejects.toThrow(StaleFence);
-    await expect(goods.saveStock(item.id, 4, 100)).rejects.toThrow(StaleFence);
+    await expect(goods.saveStock(item, 1, 100)).rejects.toThrow(StaleFence);
     await expect(orders.place([{ goods: item, fence: 100 }], 'ann')).rejects.toThrow(StaleFence);
     expect(await orders.of(item.id)).toEqual([]);
     expect(await stockOf(item.id)).toBe(5);

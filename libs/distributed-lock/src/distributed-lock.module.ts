@@ -7,7 +7,7 @@ import {
   type OnApplicationBootstrap,
   type Provider,
 } from '@nestjs/common';
-import { APP_FILTER, DiscoveryModule } from '@nestjs/core';
+import { APP_FILTER, DiscoveryModule, DiscoveryService } from '@nestjs/core';
 import {
   ConfigurableModuleClass,
   MODULE_OPTIONS_TOKEN,
@@ -18,7 +18,7 @@ import {
 import { getLockHttpToken, getLockServiceToken } from './distributed-lock.tokens.js';
 import { LockConfigurationError } from './lock/lock.errors.js';
 import { LockService } from './lock/lock.service.js';
-import { enterLive, leaveLive } from './locked/live-services.js';
+import { Registration } from './locked/live-services.js';
 import { LockErrorFilter } from './locked/lock-error.filter.js';
 import { resolveLockHttp } from './locked/lock-http.js';
 import { LockedExplorer } from './locked/locked.explorer.js';
@@ -46,9 +46,14 @@ export class DistributedLockModule
   extends ConfigurableModuleClass
   implements OnApplicationBootstrap, BeforeApplicationShutdown, OnApplicationShutdown
 {
-  constructor(@Inject(OWN_SERVICE) private readonly service: LockService) {
+  private readonly registration: Registration;
+
+  constructor(
+    @Inject(OWN_SERVICE) private readonly service: LockService,
+    @Inject(DiscoveryService) discovery: DiscoveryService,
+  ) {
     super();
-    enterLive(service);
+    this.registration = new Registration(service, discovery);
   }
 
   /** @throws LockConfigurationError at boot when options are wrong or contradict each other */
@@ -63,11 +68,12 @@ export class DistributedLockModule
   /** Not before every module has checked itself: a boot that fails leaves no connection behind. */
   onApplicationBootstrap(): void {
     this.service.open();
+    this.registration.isRunning = true;
   }
 
   async beforeApplicationShutdown(): Promise<void> {
     await this.service.drain();
-    leaveLive(this.service);
+    this.registration.isRunning = false;
   }
 
   async onApplicationShutdown(): Promise<void> {
@@ -105,7 +111,7 @@ function complete(definition: DynamicModule, name: string | undefined): DynamicM
   ];
   return {
     ...definition,
-    imports: [...(definition.imports ?? []), LockedModule],
+    imports: [...(definition.imports ?? []), DiscoveryModule, LockedModule],
     providers: [...(definition.providers ?? []), ...providers],
     exports: [token, http, ...(isDefault ? [LockService] : [])],
   };

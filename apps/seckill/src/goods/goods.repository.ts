@@ -1,4 +1,6 @@
 import { Injectable } from '@nestjs/common';
+import { lockKey } from 'nestjs-distributed-lock';
+import { FencedTable, StaleTokenError, type SqlResult } from 'nestjs-distributed-lock/guard';
 import { Database } from '../database/database.js';
 import { GoodsNotFound, StaleFence } from './goods.errors.js';
 import type { Goods } from './goods.js';
@@ -10,7 +12,15 @@ export const SHOWN = 6;
 
 @Injectable()
 export class GoodsRepository {
-  constructor(private readonly database: Database) {}
+  private readonly fenced: FencedTable;
+
+  constructor(private readonly database: Database) {
+    const query = async (sql: string, parameters: readonly unknown[]): Promise<SqlResult> => {
+      const rows = await database.query(sql, parameters);
+      return { rows, changed: rows.length };
+    };
+    this.fenced = new FencedTable(query, { table: 'goods' });
+  }
 
   all(): Promise<readonly Goods[]> {
     return this.database.query<Goods>(`SELECT ${COLUMNS} FROM goods ORDER BY id`);
@@ -43,9 +53,9 @@ export class GoodsRepository {
    * @throws GoodsNotFound, StaleFence when another has read or written under a larger token
    */
   async findUnder(fence: number, id: number): Promise<Goods> {
-    const sql = `UPDATE goods SET fence = $2 WHERE id = $1 AND fence <= $2 RETURNING ${COLUMNS}`;
-    const [goods] = await this.database.query<Goods>(sql, [id, fence]);
-    return goods ?? this.refuse(id, fence);
+    const goods = await this.first(id, fence, (under) => this.fenced.read({ id }, under, COLUMNS));
+    if (!goods) throw new GoodsNotFound(id);
+    return goods;
   }
 
   /**
@@ -55,29 +65,33 @@ export class GoodsRepository {
    * @throws GoodsNotFound, StaleFence
    */
   async findAllUnder(fences: ReadonlyMap<number, number>): Promise<readonly Goods[]> {
-    const sql = `
-      UPDATE goods SET fence = held.fence
-      FROM unnest($1::integer[], $2::bigint[]) AS held (id, fence)
-      WHERE goods.id = held.id AND goods.fence <= held.fence RETURNING ${COLUMNS}`;
-    const found = await this.database.query<Goods>(sql, [[...fences.keys()], [...fences.values()]]);
-    for (const [id, fence] of fences) {
-      if (!found.some((goods) => goods.id === id)) await this.refuse(id, fence);
+    const found: Goods[] = [];
+    for (const [id, fence] of [...fences].toSorted(([a], [b]) => a - b)) {
+      found.push(await this.findUnder(fence, id));
     }
-    return found.toSorted((a, b) => a.id - b.id);
+    return found;
   }
 
-  /** Restocking: what is added was never on offer before. @throws StaleFence */
-  async saveStock(id: number, stock: number, fence: number): Promise<Goods> {
-    const sql = `
-      UPDATE goods SET stock = $2, offered = offered + $2 - stock, fence = $3
-      WHERE id = $1 AND fence <= $3 RETURNING ${COLUMNS}`;
-    const [goods] = await this.database.query<Goods>(sql, [id, stock, fence]);
-    if (!goods) throw new StaleFence(id, fence);
-    return goods;
+  /** Restocking, from what was read under the same token: what is added was never on offer before. @throws StaleFence */
+  async saveStock({ id, stock, offered }: Goods, amount: number, fence: number): Promise<Goods> {
+    const set = { stock: stock + amount, offered: offered + amount };
+    const saved = await this.first(id, fence, (under) =>
+      this.fenced.update({ where: { id }, set, returning: COLUMNS }, under),
+    );
+    if (!saved) throw new GoodsNotFound(id);
+    return saved;
   }
 
-  private async refuse(id: number, fence: number): Promise<never> {
-    await this.find(id);
-    throw new StaleFence(id, fence);
+  private async first(
+    id: number,
+    fencingToken: number,
+    write: (under: { key: string; fencingToken: number }) => Promise<SqlResult>,
+  ): Promise<Goods | undefined> {
+    try {
+      const { rows } = await write({ key: lockKey`goods:${id}`, fencingToken });
+      return rows[0] as Goods | undefined;
+    } catch (error) {
+      throw error instanceof StaleTokenError ? new StaleFence(id, fencingToken) : error;
+    }
   }
 }

@@ -17,8 +17,8 @@ export class RestockService {
    */
   restock(id: number, amount: number): Promise<Goods> {
     return this.locks.withLock(lockKey`goods:${id}`, async (lock) => {
-      const { stock } = await this.goods.findUnder(lock.fencingToken, id);
-      return this.goods.saveStock(id, stock + amount, lock.fencingToken);
+      const goods = await this.goods.findUnder(lock.fencingToken, id);
+      return this.goods.saveStock(goods, amount, lock.fencingToken);
     });
   }
 }

@@ -10,10 +10,11 @@ interface RawResponse {
 /** Fastify's reply has the response inside. */
 type PlatformResponse = RawResponse & { readonly raw?: RawResponse };
 
-/** What applications usually give to GraphQL. */
+/** What applications usually give to GraphQL; `reply` where Fastify's own integrations do. */
 interface GraphqlContext {
   readonly req?: { readonly res?: PlatformResponse };
   readonly res?: PlatformResponse;
+  readonly reply?: PlatformResponse;
 }
 
 /** A client that has gone must not stand in line. Nest itself tears down gateways, and handlers that return Observables. */
@@ -35,8 +36,8 @@ function responseOf(context: ExecutionContext): PlatformResponse | undefined {
     case 'http':
       return context.switchToHttp().getResponse<PlatformResponse>();
     case 'graphql': {
-      const { req, res } = context.getArgByIndex<GraphqlContext | undefined>(2) ?? {};
-      return res ?? req?.res;
+      const { req, res, reply } = context.getArgByIndex<GraphqlContext | undefined>(2) ?? {};
+      return res ?? req?.res ?? reply;
     }
     default:
       return undefined;

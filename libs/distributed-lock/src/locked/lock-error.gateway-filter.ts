@@ -1,6 +1,6 @@
 import { Catch, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
 import { LockError } from '../lock/lock.errors.js';
-import { transportPayload } from './transport-error.js';
+import { TranslatedLockError, transportPayload } from './transport-error.js';
 
 /** A socket of `ws`, whose `emit` stays in this process, or of socket.io. */
 interface Client {
@@ -9,13 +9,16 @@ interface Client {
   emit?(event: string, data: unknown): void;
 }
 
-/** Tells the clients of gateways of lock errors. Nest's global filters do not reach gateways, so it is put on each. */
-@Catch(LockError)
-export class LockErrorGatewayFilter implements ExceptionFilter<LockError> {
+/**
+ * Tells the clients of gateways of lock errors. Nest's global filters do not reach gateways, so it is put on each; and
+ * Nest 11 tells clients of `ws` of no exception at all, its own included.
+ */
+@Catch(LockError, TranslatedLockError)
+export class LockErrorGatewayFilter implements ExceptionFilter<LockError | TranslatedLockError> {
   static readonly instance = new LockErrorGatewayFilter();
 
-  catch(error: LockError, host: ArgumentsHost): void {
-    LockErrorGatewayFilter.tell(error, host);
+  catch(error: LockError | TranslatedLockError, host: ArgumentsHost): void {
+    LockErrorGatewayFilter.tell(error instanceof TranslatedLockError ? error.cause : error, host);
   }
 
   static tell(error: LockError, host: ArgumentsHost): void {

@@ -7,7 +7,7 @@ import { withoutActivation } from './activation.js';
 import { answersBusy, busyAnswer, callOptions } from './busy-answer.js';
 import { fillSlots } from './current-lock.decorator.js';
 import { KeyPlan } from './key-plan.js';
-import { liveService } from './live-services.js';
+import { serviceOf } from './live-services.js';
 import type { AnyClass, AnyFunction, LockedSite } from './locked-site.js';
 import { UnderLock, whenAdmitted, type Admission } from './under-lock.js';
 
@@ -112,10 +112,10 @@ function classOf(self: unknown, { declaredIn }: LockedSite): AnyClass {
   return typeof cls === 'function' ? (cls as unknown as AnyClass) : declaredIn;
 }
 
-/** What Nest has injected; for objects that it has not built, that of the only application there is. */
+/** What Nest has injected; otherwise that of the application that the object belongs to. */
 function serviceFor(self: unknown, { options: { service: name }, where }: KeyPlan): LockService {
   const injected = (self as Readonly<Record<symbol, LockService | undefined>> | undefined)?.[
     injectedProperty(name)
   ];
-  return injected ?? liveService(name ?? 'default', where);
+  return injected ?? serviceOf(self, name ?? 'default', where);
 }

@@ -7,7 +7,7 @@ import { KeyPlan } from './key-plan.js';
 import { LockErrorGatewayFilter } from './lock-error.gateway-filter.js';
 import { LockedInterceptor } from './locked.interceptor.js';
 import { siteOf, type AnyClass } from './locked-site.js';
-import { FILTERS, GATEWAY, INTERCEPTORS, putInFront } from './nest-metadata.js';
+import { FILTERS, GATEWAY, INTERCEPTORS, isSubscription, putInFront } from './nest-metadata.js';
 
 type Wrapper = ReturnType<DiscoveryService['getProviders']>[number];
 
@@ -53,6 +53,11 @@ export class LockedExplorer implements OnModuleInit {
       );
     }
     const { where, options } = KeyPlan.of(cls, site);
+    if (isSubscription(fn as object)) {
+      throw new LockConfigurationError(
+        `@Locked on ${where}: a subscription goes on when its resolver has returned and its lock is released; acquire inside its generator.`,
+      );
+    }
     const registration = options.service ?? 'default';
     const count = this.registrations.get(getLockServiceToken(registration)) ?? 0;
     if (count === 1) return;

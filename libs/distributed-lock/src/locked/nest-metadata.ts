@@ -14,6 +14,8 @@ const PARAMETER_TYPES = 'design:paramtypes';
 const HTTP_MARK = 'path';
 const RPC_MARKS = ['microservices:handler_type', 'microservices:pattern'];
 const WS_MARK = 'websockets:message_mapping';
+/** Left on the function by `@Query()` and its like: which of them it was. */
+const RESOLVER_TYPE = 'graphql:resolver_type';
 
 export type HandlerKind = 'http' | 'rpc' | 'ws' | 'other';
 
@@ -57,6 +59,11 @@ export function handlerKind(
   if (Reflect.hasMetadata(WS_MARK, fn)) return 'ws';
   const isOther = Reflect.getMetadataKeys(fn).some((key) => String(key).startsWith('graphql:'));
   return isOther || handlerParameters(cls, method).length > 0 ? 'other' : undefined;
+}
+
+/** True for a resolver whose result is a stream of events that GraphQL reads on after it has returned. */
+export function isSubscription(fn: object): boolean {
+  return Reflect.getMetadata(RESOLVER_TYPE, fn) === 'Subscription';
 }
 
 /** Makes it the first of what is bound to a class or a method, wherever it stood before. */

@@ -9,6 +9,7 @@ const PACKAGES: Readonly<Record<string, () => Promise<Type<Error>>>> = {
 };
 
 const exceptions = new Map<string, Type<Error> | undefined>();
+const translated = new WeakSet<object>();
 const logger = new Logger('DistributedLock');
 
 /** What a GraphQL client may read of a lock error; the code is where GraphQL's own errors have it. */
@@ -49,7 +50,19 @@ export function toTransportError(error: unknown, type: string): unknown {
   const payload: TransportPayload = { status: 'error', ...message };
   if (type === 'graphql') return new LockGraphqlError(payload, error);
   const Exception = exceptions.get(type);
-  return Exception ? Object.assign(new Exception(payload), { cause: error }) : error;
+  if (!Exception) return error;
+  const exception = Object.assign(new Exception(payload), { cause: error });
+  translated.add(exception);
+  return exception;
+}
+
+/** For filters: matches the exceptions of messages and gateways that `toTransportError` has made, and no others. */
+export class TranslatedLockError {
+  declare readonly cause: LockError;
+
+  static [Symbol.hasInstance](error: unknown): boolean {
+    return translated.has(Object(error) as object);
+  }
 }
 
 /** What to tell any client of a lock error. A mistake of the program goes into its log instead. */

@@ -1,4 +1,5 @@
 import { Logger } from '@nestjs/common';
+import { isLockError, type LockStoreError } from '../lock/lock.errors.js';
 import type { LockEvent } from '../lock/lock.events.js';
 import type { LockService } from '../lock/lock.service.js';
 
@@ -22,12 +23,15 @@ export function isLockLoggerOption(option: unknown): option is LockLoggerOption 
 /**
  * Writes what happens to the locks of one service to Nest's own logger, until the service closes.
  *
- * An outage suspends every lock at once: those of one round of renewal make one line.
+ * An outage suspends every lock at once: those of one round of renewal make one line. Of the calls that get no lock for it
+ * the first makes one, and so does the first that gets one again.
  */
 export class LockLogger {
   private readonly logger: Logger;
   private suspended: Suspended[] = [];
   private resumed: Resumed[] = [];
+  /** Calls in a row that the store gave no answer to. */
+  private unanswered = 0;
 
   private constructor(
     name: string,
@@ -59,6 +63,7 @@ export class LockLogger {
         if (this.resumed.push(event) === 1) queueMicrotask(() => this.writeResumed());
         return;
       case 'acquired':
+        if (event.by === 'store') this.onAnswer();
         return this.write('debug', () => {
           const how = event.by === 'local' ? ', handed off in this process' : '';
           return `Acquired "${event.key}" after ${round(event.waitedMs)} ms${how}; token ${event.fencingToken}`;
@@ -66,12 +71,26 @@ export class LockLogger {
       case 'released':
         return this.write('debug', () => `Released "${event.key}" after ${round(event.heldMs)} ms`);
       case 'abandoned':
-        return this.write('debug', () => {
+        return this.write(this.levelOf(event.error), () => {
           return `Left the line for "${event.key}" after ${round(event.waitedMs)} ms: ${textOf(event.error)}`;
         });
       case 'asked':
         return;
     }
+  }
+
+  /** Answers that nobody gives tell the same until one comes; a refusal is about one key or one command. */
+  private levelOf(error: unknown): LockLogLevel {
+    if (!isLockError(error) || error.code !== 'LOCK_STORE') return 'debug';
+    if ((error as LockStoreError).reason === 'refused') return 'warn';
+    this.unanswered += 1;
+    return this.unanswered === 1 ? 'warn' : 'debug';
+  }
+
+  private onAnswer(): void {
+    const count = this.unanswered;
+    this.unanswered = 0;
+    if (count > 0) this.write('log', () => `The store answers again; calls that got no lock: ${count}`);
   }
 
   private writeSuspended(): void {

@@ -1,6 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { HealthIndicatorResult } from '@nestjs/terminus';
 import { getLockServiceToken } from '../../distributed-lock.tokens.js';
+import type { LockEvent } from '../../lock/lock.events.js';
 import type { LockService } from '../../lock/lock.service.js';
 
 /** Only asked about, never locked. */
@@ -18,15 +19,11 @@ const PROBE = 'nestjs-distributed-lock:probe';
 export class LockHealthIndicator {
   /** Held locks whose last renewal got no answer, by owner and key: until when they are valid. */
   private readonly suspended = new Map<string, number>();
+  /** Callers inside, by owner and key: readers of one process share a lease. */
+  private readonly holders = new Map<string, number>();
 
   constructor(@Inject(getLockServiceToken()) private readonly locks: LockService) {
-    locks.events$.subscribe((event) => {
-      if (event.type === 'suspended') {
-        this.suspended.set(`${event.owner} ${event.key}`, this.now + event.validForMs);
-      } else if (event.type === 'resumed' || event.type === 'released' || event.type === 'lost') {
-        this.suspended.delete(`${event.owner} ${event.key}`);
-      }
-    });
+    locks.events$.subscribe((event) => this.onEvent(event));
   }
 
   /**
@@ -43,6 +40,25 @@ export class LockHealthIndicator {
         ? { status: 'up' as const }
         : { status: 'down' as const, message: problems.join(' ') };
     return { [name]: status } as HealthIndicatorResult<Name>;
+  }
+
+  private onEvent(event: LockEvent): void {
+    if (!('owner' in event)) return;
+    const lease = `${event.owner} ${event.key}`;
+    const holders = this.holders.get(lease) ?? 0;
+    switch (event.type) {
+      case 'acquired':
+        return void this.holders.set(lease, holders + 1);
+      case 'suspended':
+        return void this.suspended.set(lease, this.now + event.validForMs);
+      case 'resumed':
+        return void this.suspended.delete(lease);
+      case 'released':
+      case 'lost':
+        if (holders > 1) return void this.holders.set(lease, holders - 1);
+        this.holders.delete(lease);
+        this.suspended.delete(lease);
+    }
   }
 
   private async storeProblem(): Promise<string | undefined> {

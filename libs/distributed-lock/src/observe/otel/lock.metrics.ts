@@ -1,7 +1,7 @@
 import { metrics, type Attributes, type Meter, type MeterProvider } from '@opentelemetry/api';
-import { isLockError } from '../../lock/lock.errors.js';
 import type { LockEvent } from '../../lock/lock.events.js';
 import type { LockService } from '../../lock/lock.service.js';
+import { errorType } from './error-type.js';
 
 export interface LockMetricsOptions {
   /**
@@ -13,8 +13,8 @@ export interface LockMetricsOptions {
   readonly meterProvider?: MeterProvider;
 }
 
-/** In ms. Local hand-offs take less than one, watchdog leases 30 000. */
-const BOUNDARIES = [1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000];
+/** In seconds. A free lock and a hand-off take a millisecond, the default wait 10 s, a watchdog's lease 30 s. */
+const BOUNDARIES = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
 /**
  * Measures the locks of one service, until the service closes. Call it before the first lock is asked for: gauges count
@@ -22,8 +22,8 @@ const BOUNDARIES = [1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000
  *
  * | Instrument                       | Kind              | Attributes beside `distributed_lock.registration`                  |
  * | -------------------------------- | ----------------- | ------------------------------------------------------------------ |
- * | `distributed_lock.wait.duration` | histogram, ms     | `distributed_lock.outcome`: `acquired`, `abandoned`; `error.type`  |
- * | `distributed_lock.hold.duration` | histogram, ms     | `distributed_lock.outcome`: `released`, `lost`                     |
+ * | `distributed_lock.wait.duration` | histogram, s      | `distributed_lock.outcome`: `acquired`, `abandoned`; `error.type`  |
+ * | `distributed_lock.hold.duration` | histogram, s      | `distributed_lock.outcome`: `released`, `lost`                     |
  * | `distributed_lock.acquired`      | counter           | `distributed_lock.by`: `store`, `local`                            |
  * | `distributed_lock.released`      | counter           |                                                                    |
  * | `distributed_lock.abandoned`     | counter           | `error.type`: the code of the lock error, or `aborted`             |
@@ -33,7 +33,8 @@ const BOUNDARIES = [1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000
  * | `distributed_lock.waiting`       | up-down counter   |                                                                    |
  * | `distributed_lock.held`          | up-down counter   |                                                                    |
  *
- * Nested calls of a held key are no acquisitions, and are not counted.
+ * The histograms ask for buckets from one millisecond to one minute. Nested calls of a held key are no acquisitions, and
+ * are not counted.
  */
 export function measureLocks(service: LockService, options: LockMetricsOptions = {}): void {
   const { meterProvider = metrics.getMeterProvider(), keyLabel } = options;
@@ -49,7 +50,7 @@ function recorder(meter: Meter, attributesOf: (key: string | undefined) => Attri
   const duration = (name: string, description: string) =>
     meter.createHistogram(`distributed_lock.${name}.duration`, {
       description,
-      unit: 'ms',
+      unit: 's',
       advice: { explicitBucketBoundaries: BOUNDARIES },
     });
   const counter = (name: string, description: string, unit: string) =>
@@ -78,21 +79,21 @@ function recorder(meter: Meter, attributesOf: (key: string | undefined) => Attri
         waiting.add(-1, common);
         held.add(1, common);
         acquired.add(1, { ...common, 'distributed_lock.by': event.by });
-        return wait.record(event.waitedMs, outcome);
+        return wait.record(event.waitedMs / 1000, outcome);
       case 'abandoned': {
-        const type = { 'error.type': isLockError(event.error) ? event.error.code : 'aborted' };
+        const type = { 'error.type': errorType(event.error) };
         waiting.add(-1, common);
         abandoned.add(1, { ...common, ...type });
-        return wait.record(event.waitedMs, { ...outcome, ...type });
+        return wait.record(event.waitedMs / 1000, { ...outcome, ...type });
       }
       case 'released':
         held.add(-1, common);
         released.add(1, common);
-        return hold.record(event.heldMs, outcome);
+        return hold.record(event.heldMs / 1000, outcome);
       case 'lost':
         held.add(-1, common);
         lost.add(1, { ...common, 'distributed_lock.reason': event.error.reason });
-        return hold.record(event.error.heldMs, outcome);
+        return hold.record(event.error.heldMs / 1000, outcome);
       case 'suspended':
         return suspended.add(1, common);
       case 'error':

@@ -1,0 +1,103 @@
+import { LockConfigurationError, LockKeyError } from '../lock/lock.errors.js';
+import { assertFresh, FenceMemory, type Fence } from './fence.js';
+
+/** What is needed of a client: a `Redis` or a `Cluster` of ioredis. It stays yours. */
+export interface ScriptingClient {
+  eval(script: string, numberOfKeys: number, ...args: (string | number | Buffer)[]): Promise<unknown>;
+}
+
+export interface FencedRedisOptions {
+  /** How long a token is remembered after it was last raised, in ms; default seven days, `Infinity` for ever. */
+  readonly keepMs?: number;
+}
+
+/** A command's words after its key. */
+export type RedisWord = string | number | Buffer;
+
+const WEEK_MS = 7 * 24 * 3600 * 1000;
+
+/** The fence of a key is raised, and with words given the command is run on the key: both or neither. */
+const FENCED = `
+local seen = tonumber(redis.call('GET', KEYS[2]) or 0)
+if tonumber(ARGV[1]) < seen then return { 0, string.format('%.0f', seen) } end
+if ARGV[2] == '' then redis.call('SET', KEYS[2], ARGV[1])
+else redis.call('SET', KEYS[2], ARGV[1], 'PX', ARGV[2]) end
+if not ARGV[3] then return { 1 } end
+return { 1, redis.call(ARGV[3], KEYS[1], unpack(ARGV, 4)) }`;
+
+/**
+ * Writes to Redis that refuse whoever comes with a smaller fencing token than their key has seen.
+ *
+ * Each key has its fence beside it, in the same slot of a cluster: `nest_lock_fence:{key}`. One script compares, raises
+ * the fence and writes. Safe as far as Redis keeps its data: a lost fence starts anew with the next token that comes.
+ */
+export class FencedRedis extends FenceMemory {
+  private readonly keep: string;
+
+  constructor(
+    private readonly client: ScriptingClient,
+    { keepMs = WEEK_MS }: FencedRedisOptions = {},
+  ) {
+    super();
+    if (!(keepMs >= 1)) throw new LockConfigurationError(`keepMs must be 1 ms or more; it is ${keepMs}.`);
+    this.keep = keepMs === Infinity ? '' : String(Math.ceil(keepMs));
+  }
+
+  /** @throws StaleTokenError when the key has seen a larger token; nothing is written then */
+  async set(key: string, value: RedisWord, fence: Fence): Promise<void> {
+    await this.call('SET', key, [value], fence);
+  }
+
+  /** @returns how many fields are new @throws StaleTokenError when the key has seen a larger token */
+  async hset(key: string, fields: Readonly<Record<string, RedisWord>>, fence: Fence): Promise<number> {
+    return (await this.call('HSET', key, Object.entries(fields).flat(), fence)) as number;
+  }
+
+  /**
+   * Runs any command whose only key is its first word, as `call('HINCRBY', 'goods:42', ['stock', -1], lock)`.
+   *
+   * @returns the command's reply
+   * @throws StaleTokenError when the key has seen a larger token
+   */
+  async call(command: string, key: string, words: readonly RedisWord[], fence: Fence): Promise<unknown> {
+    const [isFresh, reply] = await this.run(key, fence.fencingToken, command, ...words);
+    if (isFresh === 0) assertFresh(fence, Number(reply));
+    return reply;
+  }
+
+  /** Before reading under a lock: from now on `key` refuses all earlier holders. @throws StaleTokenError */
+  async check(key: string, fence: Fence): Promise<void> {
+    assertFresh(fence, await this.raise(key, fence.fencingToken));
+  }
+
+  async raise(key: string, token: number): Promise<number> {
+    const [isFresh, seen] = await this.run(key, token);
+    return isFresh === 0 ? Number(seen) : token;
+  }
+
+  private run(
+    key: string,
+    token: number,
+    ...command: RedisWord[]
+  ): Promise<[isFresh: 0 | 1, reply?: unknown]> {
+    if (!Number.isSafeInteger(token) || token < 1) {
+      throw new LockConfigurationError(`A fencing token is a whole number from 1 on; this one is ${token}.`);
+    }
+    const args = [token, this.keep, ...command];
+    return this.client.eval(FENCED, 2, key, fenceKey(key), ...args) as Promise<[0 | 1, unknown?]>;
+  }
+}
+
+export function fencedRedis(client: ScriptingClient, options: FencedRedisOptions = {}): FencedRedis {
+  return new FencedRedis(client, options);
+}
+
+/** In the slot of its key. @throws LockKeyError for a key whose slot no other key can have */
+function fenceKey(key: string): string {
+  const open = key.indexOf('{');
+  const close = key.indexOf('}', open + 1);
+  // A cluster takes what stands in the first braces, unless it is empty, otherwise the whole name.
+  if (open >= 0 && close > open + 1) return `nest_lock_fence:${key.slice(open, close + 1)}:${key}`;
+  if (close < 0) return `nest_lock_fence:{${key}}`;
+  throw new LockKeyError(`"${key}" has a closing brace but no hash tag: no fence can lie in its slot.`, key);
+}

@@ -1,0 +1,102 @@
+/** `postgres` also fits SQLite from 3.35 on and whatever else speaks `$1`, `RETURNING` and `ON CONFLICT`. */
+export type SqlDialect = 'postgres' | 'mysql';
+
+export interface SqlStatement {
+  readonly sql: string;
+  readonly parameters: readonly unknown[];
+}
+
+export type SqlRow = Readonly<Record<string, unknown>>;
+
+/** Which rows of which table; names are those of the program, never of a request. */
+export interface FencedRows {
+  readonly dialect: SqlDialect;
+  /** With its schema, if any: `shop.goods`. */
+  readonly table: string;
+  /** The column with the largest token seen: `BIGINT NOT NULL DEFAULT 0`. */
+  readonly fence: string;
+  /** Columns that name the row, and their values. */
+  readonly where: SqlRow;
+}
+
+/** What to write. Without `set` only the fence is raised: for reading under a lock. */
+export interface FencedChange {
+  readonly set?: SqlRow;
+  /** SQL after `RETURNING`, for dialects that have it. */
+  readonly returning?: string;
+}
+
+/** An update of the rows that have seen no larger token; it raises their fence. */
+export function fencedUpdate(rows: FencedRows, token: number, change: FencedChange = {}): SqlStatement {
+  const { dialect, table, fence, where } = rows;
+  const sql = new Text(dialect);
+  const set = sql.pairs({ ...change.set, [fence]: token }, ', ');
+  const named = sql.pairs(where, ' AND ');
+  const fresh = `${sql.name(fence)} <= ${sql.value(token)}`;
+  return sql.statement(`UPDATE ${sql.name(table)} SET ${set} WHERE ${named} AND ${fresh}`, change.returning);
+}
+
+/** A plain insert of the row with its fence: what the database says of a row that exists is an error of its own. */
+export function fencedInsert(rows: FencedRows, token: number, change: FencedChange = {}): SqlStatement {
+  const { dialect, table, fence, where } = rows;
+  const sql = new Text(dialect);
+  const row = { ...change.set, ...where, [fence]: token };
+  const columns = Object.keys(row).map((column) => sql.name(column));
+  const values = Object.values(row).map((value) => sql.value(value));
+  const text = `INSERT INTO ${sql.name(table)} (${columns.join(', ')}) VALUES (${values.join(', ')})`;
+  return sql.statement(text, change.returning);
+}
+
+/** Inserts the row, or updates it if it has seen no larger token: one statement. `where` must be a unique index. */
+export function fencedUpsert(rows: FencedRows, token: number, change: FencedChange = {}): SqlStatement {
+  const sql = new Text(rows.dialect);
+  const columns = [...Object.keys(change.set ?? {}), rows.fence].map((column) => sql.name(column));
+  const set = columns.map((column) => `${column} = excluded.${column}`).join(', ');
+  const target = Object.keys(rows.where).map((column) => sql.name(column));
+  const { sql: insert, parameters } = fencedInsert(rows, token, { ...(change.set && { set: change.set }) });
+  const fence = sql.name(rows.fence);
+  const fresh = `${sql.name(rows.table)}.${fence} <= excluded.${fence}`;
+  const text = `${insert} ON CONFLICT (${target.join(', ')}) DO UPDATE SET ${set} WHERE ${fresh}`;
+  return { sql: text + returning(change.returning), parameters };
+}
+
+/** The largest token that the rows have seen, as `seen`; `null` when there is no such row. */
+export function tokenSeen({ dialect, table, fence, where }: FencedRows): SqlStatement {
+  const sql = new Text(dialect);
+  const named = sql.pairs(where, ' AND ');
+  // Inside a transaction MySQL would otherwise read from before the row was taken over.
+  const now = dialect === 'mysql' ? ' FOR UPDATE' : '';
+  return sql.statement(`SELECT MAX(${sql.name(fence)}) AS seen FROM ${sql.name(table)} WHERE ${named}${now}`);
+}
+
+function returning(columns: string | undefined): string {
+  return columns === undefined ? '' : ` RETURNING ${columns}`;
+}
+
+/** One statement in the making: quotes names, and collects values as parameters in the order of the text. */
+class Text {
+  private readonly parameters: unknown[] = [];
+
+  constructor(private readonly dialect: SqlDialect) {}
+
+  name(name: string): string {
+    const quote = this.dialect === 'mysql' ? '`' : '"';
+    const parts = name.split('.').map((part) => quote + part.replaceAll(quote, quote + quote) + quote);
+    return parts.join('.');
+  }
+
+  value(value: unknown): string {
+    this.parameters.push(value);
+    return this.dialect === 'mysql' ? '?' : `$${this.parameters.length}`;
+  }
+
+  pairs(row: SqlRow, between: string): string {
+    return Object.entries(row)
+      .map(([column, value]) => `${this.name(column)} = ${this.value(value)}`)
+      .join(between);
+  }
+
+  statement(sql: string, columns?: string): SqlStatement {
+    return { sql: sql + returning(columns), parameters: this.parameters };
+  }
+}

@@ -1,0 +1,105 @@
+import {
+  HttpException,
+  Inject,
+  Injectable,
+  Optional,
+  SetMetadata,
+  UseGuards,
+  applyDecorators,
+  createParamDecorator,
+  type CanActivate,
+  type ExecutionContext,
+} from '@nestjs/common';
+import { Reflector } from '@nestjs/core';
+import { LockConfigurationError } from '../lock/lock.errors.js';
+import { FenceMemory, type Fence } from './fence.js';
+import { readFences } from './fencing-headers.js';
+import { ProcessFences } from './process-fences.js';
+
+/** The keys under which a request must be held: what the handler writes to decides, not who calls. */
+export type FencedKeys = (request: FencedRequest) => string | readonly string[];
+
+export interface FencedRequest {
+  readonly params: Readonly<Record<string, string>>;
+  readonly body: unknown;
+}
+
+const KEYS = Symbol('Fenced.keys');
+const FENCES = Symbol('Fenced.fences');
+
+interface CheckedRequest extends FencedRequest {
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  [FENCES]?: readonly Fence[];
+}
+
+const REFUSALS = {
+  400: ['LOCK_FENCE_UNREADABLE', 'Fencing-Key and Fencing-Token cannot be read.'],
+  428: ['LOCK_FENCE_MISSING', 'Say in Fencing-Key and Fencing-Token under which lock this is asked for.'],
+  412: ['LOCK_FENCE_STALE', 'A larger fencing token has been seen: the lock was lost. Nothing was done.'],
+} as const;
+
+/** One per process, for all that bring none of their own. */
+const processFences = new ProcessFences();
+
+/**
+ * Refuses requests whose fencing token is smaller than one that was seen of the same key: 412. Without the headers that
+ * `fencingHeaders(lock)` makes the answer is 428, and 400 when they make no sense.
+ *
+ * Tokens are remembered by the `FenceMemory` that the module provides, by default in this process.
+ */
+@Injectable()
+export class FencedGuard implements CanActivate {
+  constructor(
+    @Inject(Reflector) private readonly reflector: Reflector,
+    @Optional() @Inject(FenceMemory) private readonly memory: FenceMemory = processFences,
+  ) {}
+
+  async canActivate(context: ExecutionContext): Promise<boolean> {
+    if (context.getType() !== 'http') {
+      throw new LockConfigurationError('@Fenced reads HTTP headers: it is for handlers of HTTP requests.');
+    }
+    const request = context.switchToHttp().getRequest<CheckedRequest>();
+    const told = readFences(request.headers);
+    if (!told) throw refusal(400);
+    const keysOf = this.reflector.getAllAndOverride<FencedKeys | undefined>(KEYS, [
+      context.getHandler(),
+      context.getClass(),
+    ]);
+    const fences = keysOf ? [keysOf(request)].flat().map((key) => told.find((it) => it.key === key)) : told;
+    if (fences.length === 0) throw refusal(428);
+    for (const fence of fences) {
+      if (!fence) throw refusal(428);
+      if ((await this.memory.raise(fence.key, fence.fencingToken)) > fence.fencingToken) throw refusal(412);
+    }
+    request[FENCES] = fences as readonly Fence[];
+    return true;
+  }
+}
+
+/**
+ * Puts `FencedGuard` before a handler or a controller.
+ *
+ * It refuses what arrives late. A handler that had begun before a newer holder came is not stopped: give
+ * `@CurrentFence()` to what you write to, and let that refuse it.
+ *
+ * @param keysOf the keys that a request must hold, from the request, as `(request) => lockKey`goods:${request.params['id']}`;
+ * without it the key is whatever the caller says: only for callers who cannot take one key for another
+ */
+export function Fenced(keysOf?: FencedKeys): ClassDecorator & MethodDecorator {
+  return applyDecorators(SetMetadata(KEYS, keysOf), UseGuards(FencedGuard));
+}
+
+/** The key and token under which the request is held: a `Fence`, to be handed on. Of several keys the first. */
+export const CurrentFence = createParamDecorator(
+  (key: string | undefined, context: ExecutionContext): Fence => {
+    const fences = context.switchToHttp().getRequest<CheckedRequest>()[FENCES] ?? [];
+    const fence = key === undefined ? fences[0] : fences.find((it) => it.key === key);
+    if (fence) return fence;
+    throw new LockConfigurationError('@CurrentFence() needs @Fenced() on the handler or its controller.');
+  },
+);
+
+function refusal(status: keyof typeof REFUSALS): HttpException {
+  const [code, message] = REFUSALS[status];
+  return new HttpException({ statusCode: status, message, code }, status);
+}

@@ -1,0 +1,61 @@
+import type { Lock } from '../lock/lock.js';
+import type { Fence } from './fence.js';
+
+/** Keys, percent-encoded, and their tokens: lists in the same order, as HTTP writes lists. */
+export const FENCING_KEY = 'fencing-key';
+export const FENCING_TOKEN = 'fencing-token';
+
+/** A day: how far tokens may be ahead of our clock before they are not believed. Tokens are µs of a clock, or smaller. */
+const LARGEST_LEAD_US = 24 * 3600 * 1e6;
+const MOST_KEYS = 100;
+
+/**
+ * The headers that pass the keys and tokens of a lock on to another service, which refuses stale ones by `@Fenced`.
+ *
+ * `fetch(url, { headers: fencingHeaders(lock) })`
+ */
+export function fencingHeaders(
+  lock: Pick<Lock, 'keys' | 'tokenOf'>,
+): Record<'fencing-key' | 'fencing-token', string> {
+  const keys = lock.keys.map((key) => encodeURIComponent(key));
+  const tokens = lock.keys.map((key) => lock.tokenOf(key));
+  return { [FENCING_KEY]: keys.join(', '), [FENCING_TOKEN]: tokens.join(', ') } as const;
+}
+
+/**
+ * What a request's headers say.
+ *
+ * @returns an empty list when there are none; `undefined` when they cannot be read, or when a token is more than a day
+ * ahead of the clock: once remembered, it would shut out all that is real
+ */
+export function readFences(
+  headers: Readonly<Record<string, string | readonly string[] | undefined>>,
+): readonly Fence[] | undefined {
+  const keys = listOf(headers[FENCING_KEY]);
+  const tokens = listOf(headers[FENCING_TOKEN]);
+  if (keys.length !== tokens.length || keys.length > MOST_KEYS) return undefined;
+  const fences = keys.map((key, i) => ({ key: decoded(key), fencingToken: tokenIn(tokens[i] as string) }));
+  return fences.every(isWhole) ? fences : undefined;
+}
+
+function isWhole(fence: { key: string | undefined; fencingToken: number | undefined }): fence is Fence {
+  return fence.key !== undefined && fence.fencingToken !== undefined;
+}
+
+function listOf(header: string | readonly string[] | undefined): string[] {
+  const text = Array.isArray(header) ? header.join(',') : ((header as string | undefined) ?? '');
+  return text === '' ? [] : text.split(',').map((part) => part.trim());
+}
+
+function tokenIn(text: string): number | undefined {
+  const token = /^\d{1,16}$/.test(text) ? Number(text) : 0;
+  return token >= 1 && token <= Date.now() * 1000 + LARGEST_LEAD_US ? token : undefined;
+}
+
+function decoded(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text) || undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,29 @@
+export { FenceMemory, type Fence } from './fence.js';
+export { StaleTokenError } from './stale-token.error.js';
+export {
+  fencedInsert,
+  fencedUpdate,
+  fencedUpsert,
+  type FencedChange,
+  type FencedRows,
+  type SqlDialect,
+  type SqlRow,
+  type SqlStatement,
+} from './fenced-sql.js';
+export {
+  FencedTable,
+  type FencedTableOptions,
+  type FencedWrite,
+  type SqlQuery,
+  type SqlResult,
+} from './fenced-table.js';
+export {
+  fencedRedis,
+  type FencedRedis,
+  type FencedRedisOptions,
+  type RedisWord,
+  type ScriptingClient,
+} from './fenced-redis.js';
+export { fencingHeaders } from './fencing-headers.js';
+export { ProcessFences } from './process-fences.js';
+export { CurrentFence, Fenced, FencedGuard, type FencedKeys, type FencedRequest } from './fenced.guard.js';

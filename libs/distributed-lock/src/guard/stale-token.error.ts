@@ -1,0 +1,23 @@
+import { LockError } from '../lock/lock.errors.js';
+
+/**
+ * The guarded resource has seen a larger fencing token: whoever offered this one has lost its lock, and may not know it
+ * yet. Nothing was written.
+ *
+ * Its code is that of every loss, so that filters and callers who know what to do on a loss do it. `tokenSeen` tells it
+ * apart, also between two builds of this package.
+ */
+export class StaleTokenError extends LockError {
+  readonly code = 'LOCK_LOST';
+
+  constructor(
+    key: string,
+    readonly tokenOffered: number,
+    readonly tokenSeen: number,
+  ) {
+    super(
+      `Refused a write under "${key}" with token ${tokenOffered}: token ${tokenSeen} has been seen, so the lock was lost and another owner had it since. Nothing was written; acquire the lock again and start from reading.`,
+      key,
+    );
+  }
+}

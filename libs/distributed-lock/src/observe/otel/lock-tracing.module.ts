@@ -1,0 +1,30 @@
+import { Inject, Module, type DynamicModule, type OnModuleInit } from '@nestjs/common';
+import { ModuleRef } from '@nestjs/core';
+import { getLockServiceToken } from '../../distributed-lock.tokens.js';
+import type { LockService } from '../../lock/lock.service.js';
+import { traceLocks, type LockTracingOptions } from './lock.tracing.js';
+
+export interface LockTracingModuleOptions extends LockTracingOptions {
+  /** Of the registration whose locks are traced; default: the one without a name. */
+  readonly name?: string;
+}
+
+const OPTIONS = Symbol('LockTracingModule.options');
+
+/** Makes spans of the locks of a registration of `DistributedLockModule`, from the start of the application. */
+@Module({})
+export class LockTracingModule implements OnModuleInit {
+  constructor(
+    @Inject(OPTIONS) private readonly options: LockTracingModuleOptions,
+    @Inject(ModuleRef) private readonly moduleRef: ModuleRef,
+  ) {}
+
+  static forRoot(options: LockTracingModuleOptions = {}): DynamicModule {
+    return { module: LockTracingModule, providers: [{ provide: OPTIONS, useValue: options }] };
+  }
+
+  onModuleInit(): void {
+    const token = getLockServiceToken(this.options.name);
+    traceLocks(this.moduleRef.get<LockService>(token, { strict: false }), this.options);
+  }
+}

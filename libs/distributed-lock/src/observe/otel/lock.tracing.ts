@@ -1,0 +1,164 @@
+import {
+  SpanStatusCode,
+  context,
+  trace,
+  type Attributes,
+  type Context,
+  type Span,
+  type Tracer,
+  type TracerProvider,
+} from '@opentelemetry/api';
+import { isLockError, type LockWaitTimeoutError } from '../../lock/lock.errors.js';
+import type { LockEvent } from '../../lock/lock.events.js';
+import type { LockService } from '../../lock/lock.service.js';
+import { errorType } from './error-type.js';
+
+export interface LockTracingOptions {
+  /**
+   * Makes the attribute `distributed_lock.key` of a key; `undefined` leaves it out. Without this it is the key itself, as
+   * in the log. With it spans carry no messages of errors either, since those name keys and holders.
+   */
+  readonly keyLabel?: (key: string) => string | undefined;
+  /** Default: the global one, as it is when this is called. */
+  readonly tracerProvider?: TracerProvider;
+}
+
+/**
+ * Makes spans of the calls of one service, until the service closes. Their parent is what was active where the lock was
+ * asked for, so they stand beside the spans of the work. Each has `distributed_lock.registration` and
+ * `distributed_lock.key`, and:
+ *
+ * - `lock.wait`, from asking to having the lock or giving up: `distributed_lock.outcome` (`acquired`, `abandoned`),
+ *   `distributed_lock.by` (`store`, `local`); given up, `error.type` and the `distributed_lock.holder` that was in the way.
+ * - `lock.hold`, from having the lock to its release or loss: `distributed_lock.outcome` (`released`, `lost`),
+ *   `distributed_lock.owner`, `distributed_lock.fencing_token`; lost, `error.type` and `distributed_lock.reason`. It has an
+ *   event `suspended` for a renewal without an answer, with `distributed_lock.valid_for` in seconds, and `resumed`.
+ *
+ * A loss and a wait that was given up have the status of an error. That a key is not free when it is asked for once
+ * (`waitMs: 0`) is an answer, not an error. Nested calls of a held key make no spans.
+ */
+export function traceLocks(service: LockService, options: LockTracingOptions = {}): void {
+  const { tracerProvider = trace.getTracerProvider() } = options;
+  const tracing = new Tracing(tracerProvider.getTracer('nestjs-distributed-lock'), service.name, options);
+  service.events$.subscribe((event) => tracing.onEvent(event));
+}
+
+/** One caller, from asking to the end. */
+interface TracedCall {
+  readonly parent: Context;
+  readonly common: Attributes;
+  /** Of the wait; from the acquisition on, of the hold. */
+  span: Span;
+}
+
+type Acquired = Extract<LockEvent, { readonly type: 'acquired' }>;
+type Ended = Extract<LockEvent, { readonly type: 'released' | 'lost' }>;
+type Lease = { readonly owner: string; readonly key: string };
+
+class Tracing {
+  private readonly calls = new Map<number, TracedCall>();
+  /** By owner and key: renewals know of no caller, and readers of one process share a lease. */
+  private readonly holds = new Map<string, Set<Span>>();
+
+  constructor(
+    private readonly tracer: Tracer,
+    private readonly registration: string,
+    private readonly options: LockTracingOptions,
+  ) {}
+
+  onEvent(event: LockEvent): void {
+    switch (event.type) {
+      case 'asked':
+        return this.onAsked(event.call, event.key);
+      case 'acquired':
+        return this.onAcquired(event);
+      case 'abandoned': {
+        const { waitMs, holder } = timeoutOf(event.error);
+        const who = holder === undefined ? {} : { 'distributed_lock.holder': holder };
+        const error = waitMs === 0 ? undefined : event.error;
+        return this.end(event.call, { ...who, 'distributed_lock.outcome': 'abandoned' }, error);
+      }
+      case 'released':
+        this.forget(event);
+        return this.end(event.call, { 'distributed_lock.outcome': 'released' });
+      case 'lost': {
+        const reason = { 'distributed_lock.reason': event.error.reason };
+        this.forget(event);
+        return this.end(event.call, { ...reason, 'distributed_lock.outcome': 'lost' }, event.error);
+      }
+      case 'suspended': {
+        const validFor = { 'distributed_lock.valid_for': event.validForMs / 1000 };
+        return this.tell(event, 'suspended', validFor);
+      }
+      case 'resumed':
+        return this.tell(event, 'resumed');
+      case 'error':
+        return;
+    }
+  }
+
+  /** Told while the caller still runs: what is active now is the caller's. */
+  private onAsked(call: number, key: string): void {
+    const parent = context.active();
+    const { keyLabel } = this.options;
+    const label = keyLabel ? keyLabel(key) : key;
+    const registration = { 'distributed_lock.registration': this.registration };
+    const common = label === undefined ? registration : { ...registration, 'distributed_lock.key': label };
+    const span = this.tracer.startSpan('lock.wait', { attributes: common }, parent);
+    this.calls.set(call, { parent, common, span });
+  }
+
+  private onAcquired(event: Acquired): void {
+    const call = this.calls.get(event.call);
+    if (!call) return;
+    call.span.setAttributes({ 'distributed_lock.outcome': 'acquired', 'distributed_lock.by': event.by });
+    call.span.end();
+    const attributes = {
+      ...call.common,
+      'distributed_lock.owner': event.owner,
+      'distributed_lock.fencing_token': event.fencingToken,
+    };
+    call.span = this.tracer.startSpan('lock.hold', { attributes }, call.parent);
+    const holds = this.holds.get(nameOf(event));
+    if (holds) holds.add(call.span);
+    else this.holds.set(nameOf(event), new Set([call.span]));
+  }
+
+  private forget(event: Ended): void {
+    const holds = this.holds.get(nameOf(event));
+    const span = this.calls.get(event.call)?.span;
+    if (span) holds?.delete(span);
+    if (holds?.size === 0) this.holds.delete(nameOf(event));
+  }
+
+  private tell(lease: Lease, name: string, attributes?: Attributes): void {
+    for (const span of this.holds.get(nameOf(lease)) ?? []) span.addEvent(name, attributes);
+  }
+
+  private end(number: number, attributes: Attributes, error?: unknown): void {
+    const span = this.calls.get(number)?.span;
+    this.calls.delete(number);
+    span?.setAttributes(attributes);
+    if (error !== undefined) {
+      span?.setAttribute('error.type', errorType(error));
+      span?.setStatus({ code: SpanStatusCode.ERROR, ...this.messageOf(error) });
+    }
+    span?.end();
+  }
+
+  private messageOf(error: unknown): { readonly message?: string } {
+    // Of any kind: a caller's signal gives the reason that it likes.
+    const { message } = Object(error) as { readonly message?: unknown };
+    return this.options.keyLabel || typeof message !== 'string' ? {} : { message };
+  }
+}
+
+function nameOf({ owner, key }: Lease): string {
+  return `${owner} ${key}`;
+}
+
+/** By code: an application may load both builds of this package. */
+function timeoutOf(error: unknown): Partial<LockWaitTimeoutError> {
+  const isTimeout = isLockError(error) && error.code === 'LOCK_WAIT_TIMEOUT';
+  return isTimeout ? (error as LockWaitTimeoutError) : {};
+}

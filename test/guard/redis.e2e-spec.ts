@@ -1,0 +1,115 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { Cluster, Redis } from 'ioredis';
+import { LockKeyError } from 'nestjs-distributed-lock';
+import { fencedRedis, StaleTokenError, type FencedRedis, type Fence } from 'nestjs-distributed-lock/guard';
+import { startRedisServer, type RedisServer } from '#redis-server';
+import { closeServices, failureOf, openService } from '../support/lock-services.js';
+import { startRedisCluster, type RedisCluster } from '../support/redis-cluster.js';
+
+const at = (token: number): Fence => ({ key: 'goods:7', fencingToken: 1_795_237_040_328_412 + token });
+
+describe('fenced writes to Redis', () => {
+  let server: RedisServer;
+  let redis: Redis;
+  let fenced: FencedRedis;
+
+  beforeAll(async () => {
+    server = await startRedisServer();
+    redis = new Redis(server.url);
+    fenced = fencedRedis(redis);
+  }, 60_000);
+  afterAll(async () => {
+    await closeServices();
+    redis?.disconnect();
+    await server?.stop();
+  });
+
+  it('refuse whoever comes with a smaller token than the key has seen, and leave the value', async () => {
+    await fenced.set('stock:1', 'new', at(2));
+    const error = await failureOf(fenced.set('stock:1', 'old', at(1)));
+    expect(error).toBeInstanceOf(StaleTokenError);
+    const [tokenOffered, tokenSeen] = [at(1).fencingToken, at(2).fencingToken];
+    expect(error).toMatchObject({ key: 'goods:7', tokenOffered, tokenSeen });
+    expect(await redis.get('stock:1')).toBe('new');
+  });
+
+  it('refuse from the check on, before anything is written', async () => {
+    await fenced.check('stock:2', at(2));
+    await expect(fenced.set('stock:2', 'old', at(1))).rejects.toThrow(StaleTokenError);
+    await expect(fenced.check('stock:2', at(1))).rejects.toThrow(StaleTokenError);
+    await fenced.set('stock:2', 'own', at(2));
+    expect(await redis.get('stock:2')).toBe('own');
+  });
+
+  it('tell tokens apart that differ in the last of sixteen digits', async () => {
+    const largest = { key: 'k', fencingToken: Number.MAX_SAFE_INTEGER };
+    await fenced.check('stock:3', largest);
+    const error = await failureOf(
+      fenced.check('stock:3', { ...largest, fencingToken: largest.fencingToken - 1 }),
+    );
+    expect(error).toMatchObject({ tokenSeen: Number.MAX_SAFE_INTEGER });
+  });
+
+  it('are any command on the key, with its reply', async () => {
+    expect(await fenced.hset('goods:4', { stock: 7, name: Buffer.from('lamp') }, at(1))).toBe(2);
+    expect(await fenced.call('HINCRBY', 'goods:4', ['stock', -1], at(1))).toBe(6);
+    expect(await fenced.call('HGET', 'goods:4', ['none'], at(1))).toBeNull();
+    expect(await fenced.call('DEL', 'goods:4', [], at(2))).toBe(1);
+    await expect(fenced.call('HSET', 'goods:4', ['stock', 1], at(1))).rejects.toThrow(StaleTokenError);
+    expect(await redis.exists('goods:4')).toBe(0);
+  });
+
+  it('tell what the server says against the command itself', async () => {
+    await fenced.set('stock:5', 'text', at(1));
+    await expect(fenced.hset('stock:5', { a: 1 }, at(1))).rejects.toThrow('WRONGTYPE');
+  });
+
+  it('forget a token after keepMs without a new one, and never with Infinity', async () => {
+    await fencedRedis(redis, { keepMs: 60_000 }).check('stock:6', at(1));
+    await fencedRedis(redis, { keepMs: Infinity }).check('stock:7', at(1));
+    expect(await redis.pttl('nest_lock_fence:{stock:6}')).toBeGreaterThan(50_000);
+    expect(await redis.pttl('nest_lock_fence:{stock:7}')).toBe(-1);
+    expect(() => fencedRedis(redis, { keepMs: 0 })).toThrow('keepMs must be 1 ms or more');
+    await expect(failureOf(fenced.check('stock:6', { key: 'k', fencingToken: NaN }))).resolves.toMatchObject({
+      code: 'LOCK_CONFIGURATION',
+    });
+  });
+
+  it('refuse a holder whose lock was taken and given to another', async () => {
+    const locks = openService(server.url, { watchdogTimeoutMs: 2000 });
+    const first = await locks.acquire('goods:8', { leaseMs: 60_000 });
+    await locks.forceRelease('goods:8');
+    const second = await locks.acquire('goods:8');
+    await fenced.set('stock:8', 'second', second);
+    await expect(fenced.set('stock:8', 'first', first)).rejects.toThrow(StaleTokenError);
+    await Promise.all([first.release(), second.release()]);
+  });
+});
+
+describe('fenced writes to a cluster', () => {
+  let servers: RedisCluster;
+  let cluster: Cluster;
+
+  beforeAll(async () => {
+    servers = await startRedisCluster();
+    cluster = new Cluster([...servers.nodes]);
+  }, 60_000);
+  afterAll(async () => {
+    cluster?.disconnect();
+    await servers?.stop();
+  });
+
+  it.each(['plain', '{tag}:a', 'a:{tag}', 'open{brace', '{a}{b}', 'ключ'])(
+    'keep the fence of "%s" in the slot of its key',
+    async (key) => {
+      const fenced = fencedRedis(cluster);
+      await fenced.set(key, 'new', at(2));
+      await expect(fenced.set(key, 'old', at(1))).rejects.toThrow(StaleTokenError);
+      expect(await cluster.get(key)).toBe('new');
+    },
+  );
+
+  it.each(['closing}', 'empty{}tag'])('refuse "%s", whose slot no other key can have', async (key) => {
+    await expect(fencedRedis(cluster).set(key, 'x', at(1))).rejects.toThrow(LockKeyError);
+  });
+});
