@@ -1,0 +1,85 @@
+import { explore, type Exploration } from './explorer.js';
+import { Protocol } from './protocol.js';
+import type { Rule, Size } from './rules.js';
+
+export interface Experiment {
+  readonly off: readonly Rule[];
+  readonly size: Size;
+  /** Where nothing is seen to be wrong without the rule: what stands in for it. */
+  readonly backup?: string;
+  /** Too large for the tests: `npm run model` alone does it. */
+  readonly isLarge?: true;
+}
+
+const size = (
+  processes: number,
+  callers: number,
+  { java = false, faults = 0, aborts = 0 }: Partial<Omit<Size, 'processes' | 'callers'>>,
+): Size => ({ processes, callers, java, faults, aborts });
+
+/** With all rules on: nothing may be found. */
+export const SMALL: readonly Experiment[] = [
+  { off: [], size: size(2, 1, { java: true, faults: 1 }) },
+  { off: [], size: size(2, 2, { aborts: 1 }) },
+  { off: [], size: size(3, 1, { aborts: 1 }) },
+];
+
+/** For `npm run model`: the same, larger. */
+export const LARGE: readonly Experiment[] = [
+  { off: [], size: size(2, 1, { java: true, faults: 1, aborts: 1 }) },
+  { off: [], size: size(2, 2, { java: true, aborts: 1 }) },
+  { off: [], size: size(2, 1, { faults: 2 }) },
+  { off: [], size: size(3, 1, { faults: 1 }) },
+  { off: [], size: size(2, 2, { faults: 1 }) },
+];
+
+const lonely = size(2, 1, { faults: 1 });
+
+/** Each rule that such a small world can show, taken away. */
+export const WITHOUT: readonly Experiment[] = [
+  { off: ['P1 not after'], size: size(2, 1, { faults: 1, aborts: 1 }) },
+  { off: ['P1 repeated end'], size: size(2, 1, { faults: 1, aborts: 1 }) },
+  { off: ['P2 age of a push'], size: size(2, 1, { java: true, faults: 1 }) },
+  { off: ['P3 first token at renewal'], size: size(2, 1, { faults: 2 }) },
+  {
+    off: ['P3 another grant means lost'],
+    size: lonely,
+    backup: 'the renewal that follows each grant: it names the first token (P3)',
+  },
+  { off: ['P4 end built once'], size: size(2, 2, { faults: 1 }) },
+  { off: ['P4 give-back only by the holder of that block'], size: size(2, 2, { faults: 1 }), isLarge: true },
+  { off: ['P5 end also frees'], size: size(2, 1, { faults: 1, aborts: 1 }) },
+  { off: ['P6 looks'], size: lonely },
+  { off: ['P9 floor'], size: size(2, 2, { faults: 1 }) },
+  {
+    off: ['P10 live until'],
+    size: lonely,
+    backup: 'the short first lease, and an unconfirmed grant that ran out drops the client (P12)',
+  },
+  { off: ['P10 skip'], size: lonely, backup: 'the next look, which enters the line again (P6, P11)' },
+  { off: ['P14 no token left'], size: size(2, 2, {}) },
+  { off: ['P18 who finds it free grants'], size: size(2, 1, { java: true }) },
+  {
+    off: ['P22 back to the line'],
+    size: lonely,
+    backup: 'a new tenure, which asks anew: it costs the place and nothing else',
+  },
+  { off: ['short first lease'], size: lonely },
+];
+
+export function run({ off, size: it }: Experiment, mostStates: number): Exploration {
+  return explore(new Protocol({ ...it, off: new Set(off) }), mostStates);
+}
+
+/** A row of the tables in docs/model.md. */
+export function rowOf(experiment: Experiment, found: Exploration): string {
+  const { processes, callers, java, faults, aborts } = experiment.size;
+  const world = `${processes} × ${callers}${java ? ' + Java' : ''}, ${faults} faults, ${aborts} aborts`;
+  const { violation, states, isComplete } = found;
+  const result = violation
+    ? `${violation.what}, after ${violation.trace.length} steps`
+    : isComplete
+      ? `nothing${experiment.backup === undefined ? '' : `: ${experiment.backup}`}`
+      : 'nothing so far; not complete';
+  return `| ${experiment.off.join(', ') || 'none'} | ${world} | ${states} | ${result} |`;
+}

@@ -1,0 +1,127 @@
+/** A system whose states can all be visited: small enough, and each step written down. */
+export interface Model<State> {
+  readonly start: State;
+  /** What may happen next. `isFault` marks what nobody may rely on to make progress. */
+  steps(state: State): Iterable<Step<State>>;
+  /** A text that two states share only if they are one. */
+  keyOf(state: State): string;
+  /** Why this state must not be reached, or `undefined`. */
+  violation(state: State): string | undefined;
+  /** What must stay possible: from each state in which `isWanted`, one in which it is not, without faults. */
+  readonly wishes: readonly Wish<State>[];
+}
+
+export interface Step<State> {
+  readonly name: string;
+  readonly isFault?: boolean;
+  readonly to: State;
+}
+
+export interface Wish<State> {
+  readonly name: string;
+  isWanted(state: State): boolean;
+}
+
+export interface Exploration {
+  readonly states: number;
+  /** All that can be reached was visited. */
+  readonly isComplete: boolean;
+  /** The shortest way to a violation. */
+  readonly violation?: { readonly what: string; readonly trace: readonly string[] };
+}
+
+/** How a state was reached first. */
+interface Way {
+  readonly from: number;
+  readonly step: number;
+}
+
+/**
+ * Visits all states breadth first, so that the first violation found has the shortest trace.
+ *
+ * States are told apart by 53 bits of a hash: with a million of them, two that are taken for one are expected in fewer
+ * than one run of ten thousand. Wishes are checked backwards over all steps that are no faults, once all is visited.
+ */
+export function explore<State>(model: Model<State>, mostStates: number): Exploration {
+  const seen = new Map<number, number>([[hash(model.keyOf(model.start)), 0]]);
+  const ways: Way[] = [{ from: -1, step: 0 }];
+  const wanted = model.wishes.map((wish) => [wish.isWanted(model.start)]);
+  const back: number[][] = [[]];
+  let frontier: [index: number, state: State][] = [[0, model.start]];
+
+  const found = (index: number, what: string): Exploration => {
+    const isComplete = frontier.length === 0;
+    return { states: ways.length, isComplete, violation: { what, trace: traceTo(model, ways, index) } };
+  };
+
+  const first = model.violation(model.start);
+  if (first) return found(0, first);
+  while (frontier.length > 0) {
+    const next: typeof frontier = [];
+    for (const [from, state] of frontier) {
+      let step = -1;
+      for (const { to, isFault } of model.steps(state)) {
+        step += 1;
+        const key = hash(model.keyOf(to));
+        let index = seen.get(key);
+        if (index === undefined) {
+          index = ways.length;
+          seen.set(key, index);
+          ways.push({ from, step });
+          back.push([]);
+          model.wishes.forEach((wish, i) => wanted[i]?.push(wish.isWanted(to)));
+          const what = model.violation(to);
+          if (what) return found(index, what);
+          next.push([index, to]);
+        }
+        if (!isFault && index !== from) back[index]?.push(from);
+      }
+    }
+    frontier = next;
+    if (ways.length > mostStates) return { states: ways.length, isComplete: false };
+  }
+  for (const [i, wish] of model.wishes.entries()) {
+    const hopeless = firstHopeless(wanted[i] as boolean[], back);
+    if (hopeless >= 0) return found(hopeless, `${wish.name} for ever`);
+  }
+  return { states: ways.length, isComplete: true };
+}
+
+/** @returns the first state in which it is wanted, and from which no way leads to one in which it is not; or -1 */
+function firstHopeless(wanted: readonly boolean[], back: readonly number[][]): number {
+  const hasHope = wanted.map((isWanted) => !isWanted);
+  const open = hasHope.flatMap((has, index) => (has ? [index] : []));
+  for (let index = open.pop(); index !== undefined; index = open.pop()) {
+    for (const before of back[index] as number[]) {
+      if (hasHope[before]) continue;
+      hasHope[before] = true;
+      open.push(before);
+    }
+  }
+  return hasHope.indexOf(false);
+}
+
+/** Takes the steps again: visited states are not kept. */
+function traceTo<State>(model: Model<State>, ways: readonly Way[], index: number): string[] {
+  const path: Way[] = [];
+  for (let way = ways[index]; way && way.from >= 0; way = ways[way.from]) path.unshift(way);
+  let state = model.start;
+  return path.map(({ step }) => {
+    const { name, to } = [...model.steps(state)][step] as Step<State>;
+    state = to;
+    return name;
+  });
+}
+
+/** Two rounds of FNV-1a with different seeds, as one number below 2^53. */
+function hash(text: string): number {
+  let a = 0x811c9dc5;
+  let b = 0x9e3779b9;
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    a = Math.imul(a ^ code, 0x01000193);
+    b = Math.imul(b ^ code, 0x85ebca6b);
+    b ^= b >>> 13;
+  }
+  return (a >>> 0) * 0x200000 + ((b >>> 0) & 0x1fffff);
+}

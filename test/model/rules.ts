@@ -1,0 +1,41 @@
+/** What the protocol does, each part to be switched off: docs/decisions/0003 says what each is for. */
+export const RULES = [
+  'P1 not after',
+  'P1 repeated end',
+  'P2 age of a push',
+  'P3 first token at renewal',
+  'P3 another grant means lost',
+  'P4 end built once',
+  'P4 give-back only by the holder of that block',
+  'P5 end also frees',
+  'P6 looks',
+  'P9 floor',
+  'P10 live until',
+  'P10 skip',
+  'P14 no token left',
+  'P18 who finds it free grants',
+  'P22 back to the line',
+  'short first lease',
+] as const;
+
+export type Rule = (typeof RULES)[number];
+
+export interface Size {
+  readonly processes: number;
+  readonly callers: number;
+  readonly java: boolean;
+  /** Of all kinds together: a message lost or late, a crash, a key deleted, data lost, a subscription broken. */
+  readonly faults: number;
+  readonly aborts: number;
+}
+
+export interface Configuration extends Size {
+  readonly off: ReadonlySet<Rule>;
+}
+
+/** In ticks. A command's deadline is one tick, and margins are nothing: whatever ends, ends with the tick. */
+export const LEASE = 3;
+export const SHORT = 2;
+export const DEADLINE = 1;
+export const GONE = 1;
+export const BLOCK = 2;
