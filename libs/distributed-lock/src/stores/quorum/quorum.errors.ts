@@ -1,0 +1,38 @@
+import { LockStoreError } from '../../lock/lock.errors.js';
+import type { QuorumNode } from './quorum.node.js';
+import { answersOf, majorityOf, type Outcomes } from './quorum.tally.js';
+
+/** Fewer nodes than a majority have answered: says which, and why. */
+export function noMajority(
+  nodes: readonly QuorumNode[],
+  outcomes: Outcomes<unknown>,
+  key: string,
+): LockStoreError {
+  const failures = outcomes.flatMap((outcome, i) =>
+    outcome?.status === 'rejected'
+      ? [{ node: nodes[i] as QuorumNode, error: outcome.reason as unknown }]
+      : [],
+  );
+  const answered = `${answersOf(outcomes).length} of ${nodes.length} nodes answered, ${majorityOf(nodes.length)} are needed`;
+  const why = failures.map(({ node, error }) => `node ${node.number} (${node.store.name}): ${text(error)}`);
+  const errors = failures.map(({ error }) => error);
+  const cause = new AggregateError(errors, answered);
+  return new LockStoreError(`${answered}. ${why.join('; ')}`, key, reasonOf(errors), { cause });
+}
+
+/** Three nodes with two permits each make six, and two of them let one in: three would hold what is for two. */
+export function noPermits(key: string): LockStoreError {
+  const message = `A quorum cannot count permits: a majority of its nodes would let more in than there are. Take permits of "${key}" from a single store.`;
+  return new LockStoreError(message, key, 'refused');
+}
+
+/** What the failures together mean for the caller: one that may have acted makes the outcome unknown. */
+function reasonOf(errors: readonly unknown[]): LockStoreError['reason'] {
+  const reasons = errors.map((error) => (error instanceof LockStoreError ? error.reason : 'refused'));
+  if (reasons.every((reason) => reason === 'refused')) return 'refused';
+  return (['unknown', 'unready'] as const).find((reason) => reasons.includes(reason)) ?? 'unreachable';
+}
+
+function text(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,33 @@
+import { LockConfigurationError, type LockStoreError } from '../../lock/lock.errors.js';
+import type { LockStoreFactory } from '../../lock/lock-store.js';
+
+export interface QuorumStoreOptions {
+  /**
+   * Told when a node stops answering, and when it answers again. While a majority answers, no lock notices; this is how
+   * you do. Runs while locks are passed on: be quick. What it throws is ignored.
+   */
+  readonly onNode?: (state: QuorumNodeState) => void;
+}
+
+export interface QuorumNodeState {
+  /** 1 for the first store of the list. */
+  readonly node: number;
+  readonly isUp: boolean;
+  /** Why it is not up. */
+  readonly error?: LockStoreError;
+}
+
+const FEWEST_NODES = 3;
+
+export function checkNodes(nodes: readonly LockStoreFactory[]): void {
+  if (nodes.length < FEWEST_NODES) {
+    throw new LockConfigurationError(
+      `A quorum takes ${FEWEST_NODES} nodes or more, an odd number of them; it was given ${nodes.length}. For one back end use its store as it is.`,
+    );
+  }
+  if (new Set(nodes).size < nodes.length) {
+    throw new LockConfigurationError(
+      'A quorum was given one store twice: a node that votes for two would count double.',
+    );
+  }
+}

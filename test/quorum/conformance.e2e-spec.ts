@@ -1,0 +1,46 @@
+import { afterAll, beforeAll } from '@jest/globals';
+import { quorumStore } from 'nestjs-distributed-lock/quorum';
+import { redisStore } from 'nestjs-distributed-lock/redis';
+import {
+  describeLockStoreContract,
+  ManualClock,
+  type ContractDeviations,
+} from 'nestjs-distributed-lock/testing';
+import { startRedisServer, type RedisServer } from '#redis-server';
+import type { ContractGroup } from '../../libs/distributed-lock/src/testing/contract/contract-case.js';
+import { several } from '../../libs/distributed-lock/src/testing/contract/several.js';
+import { permits } from '../../libs/distributed-lock/src/testing/contract/permits.js';
+import { memoryStore } from '../../libs/distributed-lock/src/stores/memory/memory.store.js';
+
+const deviations: ContractDeviations = {
+  snapshot: 'the nodes reserve tokens beyond the one that was given: only its holder knows it',
+  ...all(permits, 'a majority of nodes would let in more than there are permits'),
+  ...all(several, 'nodes that are asked one by one cannot take several keys in one step'),
+};
+
+function all(group: ContractGroup, reason: string): ContractDeviations {
+  return Object.fromEntries(Object.keys(group).map((name) => [name, reason]));
+}
+
+describeLockStoreContract(
+  'a quorum of three in memory',
+  () => {
+    const clock = new ManualClock();
+    const store = quorumStore([memoryStore(), memoryStore(), memoryStore()]);
+    return { store, clock, pass: (ms) => clock.advance(ms) };
+  },
+  deviations,
+);
+
+let servers: RedisServer[] = [];
+
+beforeAll(async () => {
+  servers = await Promise.all([1, 2, 3].map(() => startRedisServer()));
+}, 60_000);
+afterAll(() => Promise.all(servers.map((server) => server.stop())));
+
+describeLockStoreContract(
+  'a quorum of three Redis servers',
+  () => ({ store: quorumStore(servers.map(({ url }) => redisStore(url))) }),
+  deviations,
+);

@@ -1,0 +1,71 @@
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { Sale, type SaleOptions } from './sellers.js';
+
+const CROWD = { processes: 3, callers: 3, turns: 150 };
+const TEST_MS = 60_000;
+
+let sale: Sale;
+afterEach(() => sale.close());
+
+async function open(options: Pick<SaleOptions, 'nodes'>): Promise<Sale> {
+  return (sale = await Sale.open({ ...CROWD, ...options }));
+}
+
+/** All that there was is sold, once, by processes that each had their share. */
+async function expectSold(): Promise<void> {
+  const done = await sale.hear('done', CROWD.processes);
+  expect(sale.heard('violation')).toEqual([]);
+  expect(await sale.sold()).toBe(CROWD.turns);
+  const shares = done.map(({ sold }) => sold as number);
+  expect(shares.reduce((total, share) => total + share, 0)).toBe(CROWD.turns);
+  expect(Math.min(...shares)).toBeGreaterThan(0);
+}
+
+function told(what: 'up' | 'down'): unknown[] {
+  return sale.heard(what).map(({ node }) => node);
+}
+
+describe('a sale under locks on several servers', () => {
+  it(
+    'goes on, and sells nothing twice, while two of five nodes die one after the other',
+    async () => {
+      const { nodes } = await open({ nodes: 5 });
+      await sale.untilSold(30);
+      await nodes[0]?.kill();
+      await sale.untilSold(80);
+      await nodes[3]?.kill();
+      await expectSold();
+      expect(told('down').filter((node) => node === 1)).toHaveLength(CROWD.processes);
+      expect(told('down').filter((node) => node === 4)).toHaveLength(CROWD.processes);
+    },
+    TEST_MS,
+  );
+
+  it(
+    'goes on, and sells nothing twice, while one of three nodes hangs and wakes',
+    async () => {
+      const { nodes } = await open({ nodes: 3 });
+      await sale.untilSold(30);
+      await nodes[1]?.pause();
+      await sale.untilSold(80);
+      await nodes[1]?.resume();
+      await expectSold();
+      expect(new Set(told('down'))).toEqual(new Set([2]));
+    },
+    TEST_MS,
+  );
+
+  it(
+    'goes on, and sells nothing twice, while one of three nodes restarts with nothing of what it knew',
+    async () => {
+      const { nodes } = await open({ nodes: 3 });
+      await sale.untilSold(30);
+      await nodes[2]?.restart();
+      await sale.untilSold(80);
+      await nodes[2]?.restart();
+      await expectSold();
+      expect(told('down').every((node) => node === 3)).toBe(true);
+    },
+    TEST_MS,
+  );
+});

@@ -1,0 +1,280 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { quorumStore } from 'nestjs-distributed-lock/quorum';
+import { LOCK } from '../../libs/distributed-lock/src/lock/claim.js';
+import type {
+  Ask,
+  Grant,
+  LockStore,
+  LockStoreFactory,
+  Push,
+} from '../../libs/distributed-lock/src/lock/lock-store.js';
+import { leaseMargin, leaseValidity } from '../../libs/distributed-lock/src/lock/validity.js';
+import { memoryStore } from '../../libs/distributed-lock/src/stores/memory/memory.store.js';
+import { follow } from '../support/lock-world.js';
+import { failureOf } from '../support/lock-services.js';
+import { drifting } from './drifting-node.js';
+import { QuorumWorld } from './quorum-world.js';
+
+const LEASE_MS = 10_000;
+const NODE_TIMEOUT_MS = 100;
+
+let world: QuorumWorld;
+let owners = 0;
+beforeEach(() => void (world = new QuorumWorld()));
+afterEach(() => world.close());
+
+/** What every command of the tests says, apart from what matters to one. */
+function asker(client: LockStore, key = 'k', more: Partial<Ask> = {}): Ask {
+  const owner = `${client.clientId}:${++owners}`;
+  return { key, owner, claim: LOCK, leaseMs: LEASE_MS, waitMs: 0, place: 0, tokens: 1, ...more };
+}
+
+async function granted(reply: Promise<{ kind: string }>): Promise<Grant> {
+  const answer = follow(reply);
+  for (let i = 0; i < 50 && answer.state === 'pending'; i++) await world.clock.advance(10);
+  expect(answer.value.kind).toBe('granted');
+  return answer.value as Grant;
+}
+
+async function holders(): Promise<number> {
+  const seen = await Promise.all(world.faults.map((_, node) => world.eye(node).inspect('k')));
+  return seen.filter((snapshot) => snapshot !== null).length;
+}
+
+describe('a quorum', () => {
+  it('believes in a grant from the moment of asking, for as long as a majority of its leases lasts', async () => {
+    const client = world.client();
+    world.faults[1]!.command = () => ({ answeredAfterMs: 60 });
+    world.faults[2]!.command = () => ({ answeredAfterMs: 90 });
+    const askedAt = world.clock.now();
+    const { validUntil } = await granted(client.acquire(asker(client)));
+    expect(validUntil).toBe(leaseValidity(askedAt, LEASE_MS));
+    expect(world.clock.now()).toBeGreaterThanOrEqual(60);
+  });
+
+  it('is answered by a majority, and does not wait for the others', async () => {
+    const client = world.client();
+    world.cut(2);
+    const reply = follow(client.acquire(asker(client)));
+    await world.clock.settle();
+    expect(reply.value.kind).toBe('granted');
+  });
+
+  it('renews by a majority: what the others were renewed to before does not count', async () => {
+    const client = world.client();
+    const ask = asker(client);
+    const { token, lastToken } = await granted(client.acquire(ask));
+    await world.clock.advance(1000);
+    world.cut(2);
+    const askedAt = world.clock.now();
+    const [reply] = await client.renew([{ ...ask, token, lastToken }]);
+    expect(reply).toMatchObject({ kind: 'renewed', validUntil: leaseValidity(askedAt, LEASE_MS) });
+  });
+
+  it('does not know whether a lock was renewed when a majority is silent, and names the silent ones', async () => {
+    const client = world.client();
+    const ask = asker(client);
+    const { token, lastToken } = await granted(client.acquire(ask));
+    world.cut(0);
+    world.cut(2);
+    const renewal = follow(client.renew([{ ...ask, token, lastToken }]));
+    await world.clock.advance(NODE_TIMEOUT_MS);
+    expect(renewal.value[0]).toMatchObject({ kind: 'unknown' });
+    expect(String((renewal.value[0] as { error: Error }).error.message)).toMatch(
+      /^1 of 3 nodes answered, 2 are needed\. node 1 \(memory\): .*; node 3 \(memory\): /,
+    );
+  });
+
+  it('has lost a lock when a majority has forgotten it', async () => {
+    const client = world.client();
+    const ask = asker(client);
+    const { token, lastToken } = await granted(client.acquire(ask));
+    world.forget(0);
+    expect(await client.renew([{ ...ask, token, lastToken }])).toMatchObject([{ kind: 'renewed' }]);
+    world.forget(1);
+    world.forget(2);
+    expect(await client.renew([{ ...ask, token, lastToken }])).toEqual([{ kind: 'lost' }]);
+  });
+
+  it('takes a node that forgot back in with the next renewal, so that others may forget later', async () => {
+    const client = world.client();
+    const ask = asker(client);
+    const { token, lastToken } = await granted(client.acquire(ask));
+    for (const node of [0, 1, 2, 0]) {
+      world.forget(node);
+      expect(await client.renew([{ ...ask, token, lastToken }])).toMatchObject([{ kind: 'renewed' }]);
+      await world.clock.settle();
+      expect(await holders()).toBe(3);
+    }
+  });
+
+  it('gives back what a failed round took, also by answers that come late', async () => {
+    const client = world.client();
+    world.faults[0]!.command = ({ kind }) => (kind === 'acquire' ? { answeredAfterMs: 80 } : undefined);
+    world.faults[1]!.command = ({ kind }) =>
+      kind === 'acquire' ? { executedAfterMs: [70], answeredAfterMs: 'never' } : undefined;
+    world.cut(2);
+    const failure = failureOf(client.acquire(asker(client)));
+    await world.clock.advance(NODE_TIMEOUT_MS);
+    expect(await failure).toMatchObject({ code: 'LOCK_STORE', reason: 'unknown' });
+    world.mend(2);
+    await world.clock.advance(5 * NODE_TIMEOUT_MS);
+    expect(await holders()).toBe(0);
+  });
+
+  it('is released as soon as a majority has let go, a node that hangs or not', async () => {
+    const client = world.client();
+    const ask = asker(client);
+    await granted(client.acquire(ask));
+    await world.clock.settle();
+    world.cut(1);
+    const ended = follow(client.end(ask));
+    await world.clock.advance(NODE_TIMEOUT_MS);
+    expect(ended.value).toBe('released');
+  });
+
+  it('leaves nothing behind where it was told "busy"', async () => {
+    const [holder, other] = [world.client(), world.client()];
+    await granted(holder.acquire(asker(holder)));
+    world.forget(2);
+    const reply = follow(other.acquire(asker(other)));
+    await world.clock.advance(1000);
+    expect(reply.value).toMatchObject({ kind: 'busy' });
+    expect(await world.eye(2).inspect('k')).toBeNull();
+  });
+
+  it('lets one of several win that have split the votes', async () => {
+    const clients = [0, 1, 2].map((first) => {
+      // Each of them reaches another node sooner than the others.
+      const faults = world.faults.map((_, node) => ({
+        command: () => ({ executedAfterMs: [node === first ? 0 : 5] }),
+      }));
+      return world.clientBehind(faults);
+    });
+    const pushed: Push[] = [];
+    const asks = clients.map((client) => asker(client, 'k', { waitMs: 60_000 }));
+    clients.forEach((client) => client.pushes$.subscribe((push) => pushed.push(push)));
+    const replies = clients.map((client, i) => follow(client.acquire(asks[i] as Ask)));
+    await world.clock.advance(10);
+    expect(replies.map(({ value }) => value.kind)).toEqual(['queued', 'queued', 'queued']);
+    await world.clock.advance(200);
+    expect(pushed.filter(({ kind }) => kind === 'granted')).toHaveLength(1);
+  });
+
+  it('grants to nobody else while a holder believes, though the clocks of the nodes differ by almost 1 %', async () => {
+    for (const speed of [1.009, 0.991]) {
+      await world.close();
+      world = new QuorumWorld(3, () => drifting(memoryStore(), speed));
+      const [holder, rival] = [world.client(), world.client()];
+      const { validUntil } = await granted(holder.acquire(asker(holder)));
+      await world.clock.advance(validUntil - world.clock.now() - 1);
+      expect(await rival.acquire(asker(rival))).toMatchObject({ kind: 'busy' });
+      await world.clock.advance(2 * leaseMargin(LEASE_MS) + 1);
+      expect(await rival.acquire(asker(rival))).toMatchObject({ kind: 'granted' });
+    }
+  });
+
+  it('lets a rival in beside a holder when a node restarts empty and answers too soon, and not when it re-joins late', async () => {
+    for (const [awayMs, isHole] of [
+      [NODE_TIMEOUT_MS, true],
+      [LEASE_MS, false],
+    ] as const) {
+      await world.close();
+      world = new QuorumWorld();
+      const [holder, rival] = [world.client(), world.client()];
+      world.cut(2);
+      const { validUntil } = await granted(holder.acquire(asker(holder)));
+      world.cut(0);
+      world.forget(0);
+      world.mend(2);
+      await world.clock.advance(awayMs);
+      world.mend(0);
+      await granted(rival.acquire(asker(rival)));
+      expect(world.clock.now() < validUntil).toBe(isHole);
+    }
+  });
+
+  it('refuses to count permits: a majority would let in more than there are', async () => {
+    const client = world.client();
+    const ask = asker(client, 'k', { claim: { kind: 'permits', permits: 2, weight: 1 } });
+    expect(await failureOf(client.acquire(ask))).toMatchObject({ code: 'LOCK_STORE', reason: 'refused' });
+  });
+
+  it('tells when a node stops answering, and when it answers again, once each', async () => {
+    const client = world.client();
+    world.cut(1);
+    for (let i = 0; i < 3; i++) {
+      const ask = asker(client, `k${i}`);
+      await granted(client.acquire(ask));
+      await world.clock.advance(NODE_TIMEOUT_MS);
+    }
+    expect(world.told).toEqual([
+      { node: 2, isUp: false, error: expect.objectContaining({ code: 'LOCK_STORE' }) },
+    ]);
+    world.mend(1);
+    await granted(client.acquire(asker(client, 'k9')));
+    expect(world.told.slice(1)).toEqual([{ node: 2, isUp: true }]);
+  });
+});
+
+describe('the recipe of a quorum', () => {
+  it('takes three nodes or more, each of them once', () => {
+    const node = memoryStore();
+    expect(() => quorumStore([node, memoryStore()])).toThrow(/takes 3 nodes or more.*given 2/);
+    expect(() => quorumStore([node, node, memoryStore()])).toThrow(/one store twice/);
+  });
+
+  it('opens all nodes or none', () => {
+    const closed: string[] = [];
+    const closing: LockStoreFactory = {
+      create: (context) => {
+        const store = memoryStore().create(context);
+        return Object.assign(store, { close: async () => void closed.push('closed') });
+      },
+    };
+    const refusing: LockStoreFactory = {
+      create: () => {
+        throw new Error('its timings contradict each other');
+      },
+    };
+    const recipe = quorumStore([closing, refusing, memoryStore()]);
+    const context = { clock: world.clock, keyPrefix: '', watchdogTimeoutMs: 30_000 };
+    expect(() => recipe.create(context)).toThrow(/contradict/);
+    expect(closed).toEqual(['closed']);
+  });
+});
+
+describe('the fencing tokens of a quorum', () => {
+  it('grow though each grant is by another majority and the nodes count differently', async () => {
+    const client = world.client();
+    // Node 2 is far ahead of the others, as after a clock that was wrong for a while.
+    await world.eye(1).acquire(asker(world.eye(1), 'ahead', { tokens: 5_000_000 }));
+    let last = 0;
+    for (const away of [2, 1, 0, 1, 2, 0, 1]) {
+      world.cut(away);
+      const ask = asker(client, 'k', { tokens: 10 });
+      const { token, lastToken } = await granted(client.acquire(ask));
+      expect(token).toBeGreaterThan(last);
+      last = lastToken;
+      const ended = follow(client.end({ ...ask, used: { token: lastToken, lastToken } }));
+      await world.clock.advance(NODE_TIMEOUT_MS);
+      expect(ended.value).toBe('released');
+      world.mend(away);
+      await world.clock.advance(5 * NODE_TIMEOUT_MS);
+    }
+  });
+
+  it('do not run away: what was reserved and not used goes back with the end', async () => {
+    const client = world.client();
+    const firstAsk = asker(client);
+    const first = await granted(client.acquire(firstAsk));
+    await client.end(firstAsk);
+    for (let i = 0; i < 100; i++) {
+      const ask = asker(client, `k${i}`, { tokens: 1 });
+      await granted(client.acquire(ask));
+      await client.end(ask);
+    }
+    const after = await granted(client.acquire(asker(client, 'last')));
+    expect(after.token - first.token).toBeLessThan(1000);
+  });
+});
