@@ -17,6 +17,8 @@ export interface RedisServer {
 export interface RedisServerOptions {
   /** More arguments for its command line, such as `['--appendonly', 'yes']`. Its folder survives `restart`. */
   readonly args?: readonly string[];
+  /** More variables for its environment. */
+  readonly env?: NodeJS.ProcessEnv;
 }
 
 /** How to run a Redis-compatible server on this machine. */

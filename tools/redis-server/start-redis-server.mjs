@@ -15,8 +15,9 @@ const START_MS = 15_000;
 const ATTEMPTS = 5;
 
 /** @type {import('./index.d.mts').startRedisServer} */
-export async function startRedisServer({ args = [] } = {}) {
-  const how = findRedisServer();
+export async function startRedisServer({ args = [], env = {} } = {}) {
+  const found = findRedisServer();
+  const how = { ...found, env: { ...found.env, ...env } };
   const folder = await mkdtemp(join(tmpdir(), 'redis-server-'));
   for (let attempt = 1; ; attempt++) {
     const port = await freePort();

@@ -1,22 +1,22 @@
 /** Reads the commands that a Redis client writes: arrays of strings. */
 export class RespRequests {
-  private unread = Buffer.alloc(0);
+  #unread = Buffer.alloc(0);
 
   /** @returns the commands that are complete now, each with its arguments */
-  read(chunk: Buffer): string[][] {
-    this.unread = Buffer.concat([this.unread, chunk]);
-    const commands: string[][] = [];
-    for (let next = parse(this.unread); next; next = parse(this.unread)) {
+  read(chunk) {
+    this.#unread = Buffer.concat([this.#unread, chunk]);
+    const commands = [];
+    for (let next = parse(this.#unread); next; next = parse(this.#unread)) {
       commands.push(next.command);
-      this.unread = this.unread.subarray(next.length);
+      this.#unread = this.#unread.subarray(next.length);
     }
     return commands;
   }
 }
 
-function parse(bytes: Buffer): { command: string[]; length: number } | undefined {
+function parse(bytes) {
   let at = 0;
-  const number = (sign: string): number | undefined => {
+  const number = (sign) => {
     const end = bytes.indexOf('\r\n', at);
     if (end === -1) return undefined;
     const text = bytes.toString('latin1', at, end);
@@ -26,7 +26,7 @@ function parse(bytes: Buffer): { command: string[]; length: number } | undefined
   };
   const count = number('*');
   if (count === undefined) return undefined;
-  const command: string[] = [];
+  const command = [];
   for (let i = 0; i < count; i++) {
     const length = number('$');
     if (length === undefined || bytes.length < at + length + 2) return undefined;

@@ -1,0 +1,60 @@
+// One process of a service: the built package, callers that take locks, and a record of all that happens to them.
+import { LockService } from 'nestjs-distributed-lock';
+import { COMMAND_MS, GRACE_MS, LEASE_MS } from '../constants.mjs';
+import { recordTo } from '../history/recorder.mjs';
+import { now } from '../now.mjs';
+import { connectToWitness } from '../witness/ask-witness.mjs';
+import { clockOfRate } from './clocks.mjs';
+import { storeOf } from './stores.mjs';
+import { Tenures } from './tenures.mjs';
+import { Traffic } from './traffic.mjs';
+import { watchPauses } from './watch-pauses.mjs';
+
+const SAMPLE_EVERY_MS = 1000;
+
+const settings = JSON.parse(process.argv[2]);
+const { app, file, target, witnessPort, traffic } = settings;
+const record = recordTo(file, app);
+const witness = await connectToWitness(witnessPort);
+const service = new LockService({
+  store: storeOf(target, { commandTimeoutMs: COMMAND_MS, ...traffic.store }),
+  watchdogTimeoutMs: traffic.leaseMs,
+  shutdownGraceMs: GRACE_MS,
+  clock: clockOfRate(traffic.clockRates?.[settings.index] ?? 1),
+});
+const tenures = new Tenures(service);
+const callers = new Traffic({ ...settings, service, tenures, witness, record });
+const stopWatching = watchPauses(record);
+
+/** A synchronous loop, as an unlucky piece of code would be. */
+function block() {
+  const endsAt = now() + 1.5 * LEASE_MS;
+  while (now() < endsAt);
+}
+
+function sample() {
+  globalThis.gc?.();
+  const { rss, heapUsed } = process.memoryUsage();
+  const active = process.getActiveResourcesInfo();
+  const count = (name) => active.filter((other) => other === name).length;
+  record('sample', { rss, heapUsed, sockets: count('TCPSocketWrap'), timers: count('Timeout') });
+}
+
+/** Callers are told and locks given back; then nothing keeps the process alive. */
+async function close() {
+  clearInterval(sampling);
+  const startedAt = now();
+  const settled = callers.stop();
+  await service.close();
+  const tookMs = now() - startedAt;
+  await settled;
+  stopWatching();
+  witness.close();
+  record('closed', { tookMs });
+}
+
+const sampling = setInterval(sample, SAMPLE_EVERY_MS);
+process.on('SIGUSR2', block).once('SIGTERM', () => void close());
+callers.start();
+record('started');
+process.stdout.write('started\n');

@@ -1,0 +1,26 @@
+import { parseArgs } from 'node:util';
+
+const OPTIONS = {
+  kind: { type: 'string', multiple: true },
+  seed: { type: 'string' },
+  workload: { type: 'string' },
+  seconds: { type: 'string' },
+  minutes: { type: 'string' },
+  all: { type: 'boolean' },
+  smoke: { type: 'boolean' },
+  list: { type: 'boolean' },
+  check: { type: 'string', multiple: true },
+  markdown: { type: 'string' },
+};
+
+/** What the command line says. @throws Error for an option that does not exist */
+export function readArguments() {
+  const { values } = parseArgs({ options: OPTIONS });
+  return {
+    ...values,
+    kinds: values.kind ?? [],
+    seed: values.seed ?? '1',
+    seconds: values.seconds === undefined ? undefined : Number(values.seconds),
+    minutes: values.minutes === undefined ? undefined : Number(values.minutes),
+  };
+}

@@ -1,0 +1,61 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { COMMAND_MS, LONG_LEASE_MS, LOOK_MS, SLACK_MS } from '../constants.mjs';
+import { networksHit } from './networks-hit.mjs';
+
+const BACK_MS = 1000 + SLACK_MS;
+
+export const CONNECTION_FAULTS = [
+  {
+    name: 'reset',
+    says: 'connections are reset',
+    traffic: { leaseMs: LONG_LEASE_MS },
+    recoverMs: LOOK_MS + SLACK_MS,
+    inject: async (world) => {
+      for (const network of networksHit(world)) for (const link of network.open) link.reset();
+    },
+  },
+  {
+    name: 'lost-reply',
+    says: 'a command is executed, its answer is lost and its connection reset',
+    traffic: { leaseMs: LONG_LEASE_MS },
+    recoverMs: COMMAND_MS + SLACK_MS,
+    async inject(world) {
+      const network = world.store.networkOf(world.random.pick(world.victims).name);
+      const links = network.open.filter((link) => link.has('time'));
+      await new Promise((resolve) => {
+        const timer = setTimeout(resolve, 2000);
+        for (const link of links) {
+          link.replies.loses = () => {
+            link.reset();
+            clearTimeout(timer);
+            resolve();
+            return true;
+          };
+        }
+      });
+    },
+  },
+  {
+    name: 'half-open',
+    says: 'connections swallow everything for good; new ones are fine',
+    traffic: { leaseMs: LONG_LEASE_MS },
+    recoverMs: COMMAND_MS + BACK_MS + SLACK_MS,
+    inject: async (world) => {
+      for (const network of networksHit(world)) for (const link of network.open) link.vanish();
+    },
+  },
+  {
+    name: 'late-requests',
+    says: 'connections break, and what they had swallowed is executed later',
+    traffic: { leaseMs: LONG_LEASE_MS },
+    recoverMs: COMMAND_MS + 2 * SLACK_MS,
+    async inject(world) {
+      const links = networksHit(world).flatMap((network) => network.open);
+      for (const link of links) link.requests.hold();
+      await pause(world.random.between(50, 1500));
+      for (const link of links) link.reset();
+      await pause(world.random.between(0, 700));
+      for (const link of links) link.deliverLate();
+    },
+  },
+];

@@ -1,0 +1,96 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { GRACE_MS, LEASE_MS, LONG_LEASE_MS, LOOK_MS, SLACK_MS } from '../constants.mjs';
+
+/** Its lease, and the short one of a grant that is pushed to another caller of the frozen process. */
+const FROZEN_MS = LEASE_MS + LOOK_MS + SLACK_MS;
+
+/** A process takes the place of one that ended. */
+async function replace(world) {
+  await pause(world.random.between(0, 300));
+  await world.startApp();
+}
+
+/** One that is not inside now. */
+async function waiter(world) {
+  const holder = await world.holder();
+  return world.victims.find((app) => app !== holder) ?? holder;
+}
+
+export const PROCESS_FAULTS = [
+  {
+    name: 'crash-holder',
+    says: 'kill -9 of a process that holds a lock',
+    recoverMs: LEASE_MS + SLACK_MS,
+    after: replace,
+    async inject(world) {
+      const app = await world.holder();
+      await app.kill();
+      return { fault: { app: app.name } };
+    },
+  },
+  {
+    name: 'crash-waiter',
+    says: 'kill -9 of a process that waits',
+    // It may have been let in meanwhile.
+    recoverMs: LEASE_MS + SLACK_MS,
+    after: replace,
+    async inject(world) {
+      const app = await waiter(world);
+      await app.kill();
+      return { fault: { app: app.name } };
+    },
+  },
+  {
+    name: 'freeze-holder',
+    says: 'SIGSTOP of a holder for longer than its lease',
+    recoverMs: FROZEN_MS,
+    async inject(world) {
+      const app = await world.holder();
+      await app.freeze(world.random.between(1.1, 1.8) * LEASE_MS);
+      return { fault: { app: app.name, freezes: true } };
+    },
+  },
+  {
+    name: 'freeze-waiter',
+    says: 'SIGSTOP of a waiter, longer than a lease',
+    recoverMs: FROZEN_MS,
+    async inject(world) {
+      const app = await waiter(world);
+      await app.freeze(world.random.between(1.1, 1.8) * LEASE_MS);
+      return { fault: { app: app.name, freezes: true } };
+    },
+  },
+  {
+    name: 'freeze-short',
+    says: 'SIGSTOP of a holder for less than its lease',
+    recoverMs: LOOK_MS + SLACK_MS,
+    async inject(world) {
+      const app = await world.holder();
+      await app.freeze(world.random.between(0.1, 0.5) * LEASE_MS);
+      return { fault: { app: app.name, freezes: true } };
+    },
+  },
+  {
+    name: 'block-loop',
+    says: 'a synchronous loop in a holder, longer than its lease',
+    recoverMs: FROZEN_MS,
+    async inject(world) {
+      const app = await world.holder();
+      app.signal('SIGUSR2');
+      await pause(1.5 * LEASE_MS + 50);
+      return { fault: { app: app.name, freezes: true } };
+    },
+  },
+  {
+    name: 'shutdown',
+    says: 'SIGTERM of a process under load',
+    traffic: { leaseMs: LONG_LEASE_MS },
+    recoverMs: GRACE_MS + SLACK_MS,
+    after: replace,
+    async inject(world) {
+      const app = world.random.pick(world.victims);
+      await app.close();
+      return { fault: { app: app.name } };
+    },
+  },
+];

@@ -1,0 +1,146 @@
+/** One line of a history. `at` is on the machine's monotonic clock, in ms; `who` is the process that recorded it. */
+export interface HistoryRecord {
+  readonly at: number;
+  readonly who: string;
+  readonly type: string;
+  readonly [detail: string]: unknown;
+}
+
+/** A kind of fault, and what it excuses. Times in ms. */
+export interface Kind {
+  readonly name: string;
+  /** What it does, in a few words. */
+  readonly says: string;
+  /** How long after it a wanted key may lie idle: from its start, or from its end if it stops the store. */
+  readonly recoverMs?: number;
+  /** While it lasts nobody can be let in. */
+  readonly stopsStore?: boolean;
+  /** The store forgets: two may believe in one lock for a lease. */
+  readonly losesData?: boolean;
+  readonly topology?: 'single' | 'sentinel' | 'cluster' | 'none';
+  readonly serverArgs?: readonly string[];
+  readonly traffic?: Traffic;
+  /** What this machine lacks for it. */
+  readonly missing?: () => string | undefined;
+  /** Makes the fault and heals it; none for what is only load. */
+  readonly inject?: (world: unknown) => Promise<unknown>;
+  /** What has to be put in order before the next one, given what `inject` resolved with. */
+  readonly after?: (world: unknown, told: unknown) => Promise<unknown>;
+  readonly shift?: () => unknown;
+  readonly shifts?: 'apps' | 'server';
+}
+
+/** The load. */
+export interface Traffic {
+  readonly apps?: number;
+  readonly keys?: number;
+  readonly callersPerKey?: number;
+  readonly workload?: string;
+  readonly waitMs?: number;
+  /** The watchdog's lease in ms. */
+  readonly leaseMs?: number;
+  /** More options of the store. */
+  readonly store?: Readonly<Record<string, unknown>>;
+  /** Length of a usual section in ms. */
+  readonly shortMs?: number;
+  /** Share of the calls that their callers abort. */
+  readonly abortRate?: number;
+  /** Speeds of the processes' clocks; 1 is true. */
+  readonly clockRates?: readonly number[];
+  /** So many processes, the first ones, no fault kills or freezes. */
+  readonly sparesApps?: number;
+}
+
+export interface Finding {
+  readonly rule: string;
+  readonly finding: string;
+}
+
+export interface Figures {
+  readonly kind: string;
+  readonly seed: string;
+  readonly faults: number;
+  /** How often somebody was let in. */
+  readonly sections: number;
+  /** For each fault, how long the slowest key lay idle after it, in ms. */
+  readonly recoveryMs: readonly number[];
+  /** Holders that were told of a loss. */
+  readonly told: number;
+  /** How often two believed in one lock, excused by lost data. */
+  readonly overlaps: number;
+  /** Writes that the register refused. */
+  readonly refused: number;
+  /** How calls ended: `done`, or the code of the error. */
+  readonly outcomes: Readonly<Record<string, number>>;
+}
+
+export interface Verdict {
+  /** Empty if all went as promised. */
+  readonly findings: readonly Finding[];
+  readonly figures: Figures;
+}
+
+/** Everything about one call. Times are those of its records. */
+export interface CallRecord {
+  readonly id: string;
+  readonly app: string;
+  readonly key: string;
+  readonly mode: string;
+  readonly via: string;
+  readonly waitMs: number;
+  readonly askedAt: number;
+  readonly token?: number;
+  readonly owner?: string;
+  /** When the first call of its owner asked. */
+  readonly tenureFrom: number;
+  readonly enteredAt?: number;
+  readonly believedFrom?: number | null;
+  readonly believedTo?: number | null;
+  readonly toldAt?: number;
+  readonly leftAt?: number;
+  readonly settledAt?: number;
+  readonly outcome?: string;
+}
+
+export interface Span {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** A history, put together. */
+export interface TrialRecord {
+  readonly settings: HistoryRecord;
+  readonly apps: ReadonlyMap<string, { readonly name: string; readonly pauses: readonly Span[] }>;
+  readonly faults: readonly (HistoryRecord & Span)[];
+  readonly calls: readonly CallRecord[];
+  readonly register: readonly HistoryRecord[];
+  readonly remains: readonly HistoryRecord[];
+  readonly samples: readonly HistoryRecord[];
+  readonly failedFaults: readonly HistoryRecord[];
+  readonly calmFrom: number | undefined;
+  readonly closingFrom: number;
+  readonly endedAt: number;
+}
+
+/** Judges a history, and nothing but the history. @throws Error if it does not begin with a `trial` */
+export function checkHistory(records: readonly HistoryRecord[]): Verdict;
+
+/** What has grown between the beginning and the end, per process that lived through it. */
+export function growth(records: readonly HistoryRecord[]): { lines: string[]; findings: string[] };
+
+/** The records of several files in the order in which things happened. */
+export function readHistory(files: readonly string[]): HistoryRecord[];
+
+export interface TrialOptions {
+  readonly kind: Kind;
+  readonly seed: string;
+  readonly seconds: number;
+  /** Emptied first; its history.jsonl stays. */
+  readonly folder: string;
+  readonly traffic?: Traffic;
+}
+
+/** Runs real processes under one kind of fault, and judges what they recorded. */
+export function runTrial(options: TrialOptions): Promise<Verdict>;
+
+export const KINDS: readonly Kind[];

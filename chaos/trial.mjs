@@ -1,0 +1,99 @@
+import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { COMMAND_MS, GRACE_MS, LEASE_MS } from './constants.mjs';
+import { checkHistory } from './history/check-history.mjs';
+import { readHistory } from './history/read-history.mjs';
+import { recordTo } from './history/recorder.mjs';
+import { now } from './now.mjs';
+import { Random } from './random.mjs';
+import { World } from './world/world.mjs';
+
+const WARM_UP_MS = 700;
+const CALM_MS = 2000;
+/** How long after its lease a lock may be there that nobody gave back. */
+const ORPHAN_MS = 250;
+const TRAFFIC = { apps: 3, keys: 3, callersPerKey: 2, leaseMs: LEASE_MS };
+
+/**
+ * Runs the service under one kind of fault, records what happens, and has the history judged.
+ *
+ * @type {import('./index.d.mts').runTrial}
+ */
+export async function runTrial({ kind, seed, seconds, folder, traffic = {} }) {
+  await rm(folder, { recursive: true, force: true });
+  await mkdir(folder, { recursive: true });
+  const random = new Random(`${seed} ${kind.name}`);
+  const file = join(folder, 'runner.jsonl');
+  const record = recordTo(file, 'runner');
+  const world = await World.open({
+    folder,
+    kind,
+    seed,
+    random,
+    record,
+    traffic: { ...TRAFFIC, ...kind.traffic, ...traffic },
+  });
+  try {
+    const { traffic: load, keys } = world;
+    record('trial', {
+      kind: kind.name,
+      seed,
+      keys,
+      leaseMs: load.leaseMs,
+      commandTimeoutMs: COMMAND_MS,
+      graceMs: GRACE_MS,
+      workload: load.workload,
+      aborts: load.abortRate > 0,
+    });
+    await disturb(world, kind, now() + seconds * 1000);
+    record('calm');
+    await pause(Math.max(CALM_MS, (kind.recoverMs ?? 0) + 1000));
+    record('closing-all');
+    await world.closeApps();
+    record('remains', { keys: await remainsOf(world) });
+  } finally {
+    await world.stop();
+  }
+  const history = readHistory([file, ...world.files]);
+  await writeFile(join(folder, 'history.jsonl'), history.map((line) => `${JSON.stringify(line)}\n`).join(''));
+  return checkHistory(history);
+}
+
+/** One fault after the other, with calm between them. */
+async function disturb(world, kind, endsAt) {
+  await pause(WARM_UP_MS);
+  while (now() < endsAt) {
+    world.record('sample', { redisKeys: (await world.store.remains()).length });
+    const { recoverMs = 0 } = (await injectOnce(world, kind)) ?? {};
+    const calmMs = recoverMs + world.random.between(200, 800);
+    await pause(Math.min(calmMs, Math.max(0, endsAt - now())));
+  }
+}
+
+/** @returns what was recorded of the fault; nothing if there is none */
+async function injectOnce(world, kind) {
+  if (!kind.inject) return undefined;
+  const { name, recoverMs, losesData, stopsStore } = kind;
+  const from = now();
+  try {
+    const told = await kind.inject(world);
+    const fault = { kind: name, recoverMs, losesData, stopsStore, from, to: now(), ...told?.fault };
+    world.record('fault', fault);
+    await kind.after?.(world, told);
+    return fault;
+  } catch (error) {
+    world.record('fault-failed', { kind: name, error: String(error.stack ?? error) });
+    return undefined;
+  }
+}
+
+/** What is left when the last lease must be over; at once if no lock is left. */
+async function remainsOf({ store, keys, traffic }) {
+  const endsAt = now() + traffic.leaseMs + ORPHAN_MS;
+  for (;;) {
+    const found = await store.remains();
+    if (now() > endsAt || !found.some(({ name }) => keys.includes(name))) return found;
+    await pause(LEASE_MS / 10);
+  }
+}

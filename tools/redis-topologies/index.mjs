@@ -1,0 +1,2 @@
+export { startRedisCluster } from './redis-cluster.mjs';
+export { startSentinelSet } from './sentinel-set.mjs';

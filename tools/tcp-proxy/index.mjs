@@ -1,0 +1,4 @@
+export { Flow } from './flow.mjs';
+export { Link } from './link.mjs';
+export { RespRequests } from './resp-requests.mjs';
+export { TcpProxy } from './tcp-proxy.mjs';

@@ -1,0 +1,57 @@
+import { Flow } from './flow.mjs';
+import { RespRequests } from './resp-requests.mjs';
+
+export class Link {
+  commands = [];
+  isOpen = true;
+  #client;
+  #server;
+  #names = new Set();
+
+  /** @param {import('node:net').Socket} client @param {import('node:net').Socket} server @param {boolean} keepsCommands */
+  constructor(client, server, keepsCommands) {
+    this.#client = client;
+    this.#server = server;
+    this.requests = new Flow(server);
+    this.replies = new Flow(client);
+    const parser = new RespRequests();
+    client.on('data', (chunk) => {
+      const commands = parser.read(chunk);
+      for (const [name] of commands) this.#names.add(name.toLowerCase());
+      if (keepsCommands) this.commands.push(...commands);
+      this.requests.carry(chunk);
+    });
+    server.on('data', (chunk) => this.replies.carry(chunk));
+    client.on('close', () => this.#onClientClosed());
+    server.on('close', () => client.destroy());
+    for (const socket of [client, server]) socket.setNoDelay(true).on('error', () => undefined);
+  }
+
+  has(name) {
+    return this.#names.has(name);
+  }
+
+  vanish() {
+    this.requests.drop();
+    this.replies.drop();
+  }
+
+  reset() {
+    this.#client.resetAndDestroy();
+  }
+
+  deliverLate() {
+    this.requests.pass();
+    this.#server.end();
+  }
+
+  destroy() {
+    this.#client.destroy();
+    this.#server.destroy();
+  }
+
+  #onClientClosed() {
+    this.isOpen = false;
+    if (this.requests.heldBytes === 0) this.#server.destroy();
+  }
+}

@@ -1,0 +1,1 @@
+export { until } from './until.mjs';
