@@ -1,0 +1,10 @@
+// withLock, which is what @Locked calls: the work's result does not wait for the answer to the release.
+import { LockService } from 'nestjs-distributed-lock';
+import { redisStore } from 'nestjs-distributed-lock/redis';
+
+/** @type {import('./contestant.d.mts').OpenContestant} */
+export async function open(url, options) {
+  const locks = new LockService({ ...options, store: redisStore(url) });
+  await locks.withLock('open', () => undefined);
+  return { run: (key, work) => locks.withLock(key, work), keep: (key) => locks.acquire(key) };
+}

@@ -1,0 +1,46 @@
+import 'reflect-metadata';
+import { Controller, Module, Param, ParseIntPipe, Post } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { FastifyAdapter } from '@nestjs/platform-fastify';
+import { DistributedLockModule, Locked, memoryStore } from 'nestjs-distributed-lock';
+import { redisStore } from 'nestjs-distributed-lock/redis';
+import { decorateMethod } from './decorate.mjs';
+
+/** The route of the flash sale three times: without a lock, with one in memory, with one in Redis. */
+export const ROUTES = ['bare', 'memory', 'redis'];
+
+/** @param {string} route @param {MethodDecorator[]} locked */
+function goodsController(route, locked) {
+  class GoodsController {
+    purchase(id) {
+      return { id, sold: true };
+    }
+  }
+  decorateMethod(
+    GoodsController,
+    'purchase',
+    [Post(':id/purchase'), ...locked],
+    [Param('id', new ParseIntPipe())],
+  );
+  Controller(`${route}/goods`)(GoodsController);
+  return GoodsController;
+}
+
+/** @param {string} redisUrl @returns {Promise<string>} where it listens */
+export async function startApp(redisUrl) {
+  class AppModule {}
+  Module({
+    imports: [
+      DistributedLockModule.forRoot({ store: memoryStore() }),
+      DistributedLockModule.forRoot({ name: 'redis', store: redisStore(redisUrl) }),
+    ],
+    controllers: [
+      goodsController('bare', []),
+      goodsController('memory', [Locked('goods:<id>')]),
+      goodsController('redis', [Locked('goods:<id>', { service: 'redis' })]),
+    ],
+  })(AppModule);
+  const app = await NestFactory.create(AppModule, new FastifyAdapter(), { logger: false });
+  await app.listen(0, '127.0.0.1');
+  return app.getUrl();
+}

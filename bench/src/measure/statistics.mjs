@@ -1,0 +1,29 @@
+/** @param {readonly number[]} values @returns {number} */
+export function median(values) {
+  const sorted = values.filter((value) => !Number.isNaN(value)).toSorted((a, b) => a - b);
+  const middle = Math.floor(sorted.length / 2);
+  if (sorted.length === 0) return NaN;
+  return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+}
+
+/**
+ * Jain's index of fairness: 1 when all got the same, 1/n when one got everything (Jain, Chiu, Hawe, DEC-TR-301, 1984).
+ *
+ * @param {readonly number[]} shares
+ */
+export function jain(shares) {
+  const sum = shares.reduce((a, b) => a + b, 0);
+  const squares = shares.reduce((a, b) => a + b * b, 0);
+  return squares === 0 ? NaN : sum ** 2 / (shares.length * squares);
+}
+
+/** Of each figure the median over the rounds; what is not a number is taken from the first. @param {object[]} rounds */
+export function medianOf(rounds) {
+  const [first] = rounds;
+  return Object.fromEntries(
+    Object.entries(first).map(([name, value]) => [
+      name,
+      typeof value === 'number' ? median(rounds.map((round) => round[name])) : value,
+    ]),
+  );
+}

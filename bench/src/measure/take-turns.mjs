@@ -1,0 +1,81 @@
+import { sentBetween } from './census.mjs';
+import { Histogram } from './histogram.mjs';
+import { jain } from './statistics.mjs';
+import { withWorkers } from './worker-process.mjs';
+
+/**
+ * A process is warmed up until the just-in-time compiler has seen so many locks, for a limited time: who waits for others
+ * takes few, and does not depend on it.
+ */
+const WARM = { locks: 10_000, sliceMs: 250, graceMs: 1500, longestMs: { one: 500, each: 1500 } };
+
+/** After the time is up, callers may finish what they have begun for so long. */
+const GRACE_MS = 500;
+
+/**
+ * @typedef {object} Load
+ * @property {number} processes
+ * @property {number} callers in each process
+ * @property {'one' | 'each'} keys one key for all callers, or a key for each
+ * @property {number} [workMs] how long a caller stays in the critical section; default 0
+ */
+
+/**
+ * One run of one contestant in fresh processes.
+ *
+ * @param {import('../context.mjs').Context} context @param {import('../../contestants/index.mjs').Entrant} entrant
+ * @param {Load} load @param {string} [url] default: the server's own
+ */
+export async function takeTurns(context, entrant, load, url = context.url) {
+  const { observer, ms } = context;
+  const { processes, callers, keys, workMs = 0 } = load;
+  const shares = await context.sharesOf(entrant);
+  await observer.clear();
+  return withWorkers({ command: entrant.command, count: processes, url }, async (workers) => {
+    const run = (ms, graceMs) =>
+      Promise.all(workers.map((worker, p) => worker.ask('turns', task(p, ms, graceMs))));
+    await warmUp(run, WARM.longestMs[keys]);
+    const before = await observer.readWhenQuiet();
+    const answers = await run(ms, GRACE_MS);
+    const after = await observer.readWhenQuiet();
+    return figures(answers, after.cpuUs - before.cpuUs, sentBetween(before.calls, after.calls, shares));
+  });
+
+  function task(process, ms, graceMs) {
+    const own = Array.from({ length: callers }, (_, i) => `key:${process}:${i}`);
+    return { callers, keys: keys === 'one' ? ['key'] : own, ms, workMs, graceMs };
+  }
+}
+
+/** @param {(ms: number, graceMs: number) => Promise<any[]>} run @param {number} longestMs */
+async function warmUp(run, longestMs) {
+  let locks = 0;
+  const endsAt = performance.now() + longestMs;
+  while (locks < WARM.locks && performance.now() < endsAt) {
+    for (const { acquired } of await run(WARM.sliceMs, WARM.graceMs)) locks += acquired;
+  }
+}
+
+/** @param {any[]} answers of src/worker/turns.mjs, one for each process */
+function figures(answers, redisUs, commands) {
+  const sum = (pick) => answers.reduce((total, answer) => total + pick(answer), 0);
+  const waits = answers.reduce((all, answer) => all.merge(answer.waits), new Histogram());
+  const perCaller = answers.flatMap((answer) => answer.perCaller);
+  const acquired = sum((answer) => answer.acquired);
+  const inTime = perCaller.reduce((a, b) => a + b, 0);
+  const { ms } = answers[0];
+  return {
+    perSecond: (inTime * 1000) / ms,
+    p50Ms: waits.quantile(0.5),
+    p99Ms: waits.quantile(0.99),
+    maxMs: waits.maxMs,
+    jain: jain(perCaller),
+    commands: commands.count / acquired,
+    exact: commands.exact,
+    redisUs: redisUs / acquired,
+    nodeUs: sum((answer) => answer.cpuUs) / acquired,
+    inUse: sum((answer) => answer.usedMs) / ms,
+    failures: sum((answer) => Object.values(answer.failures).reduce((a, b) => a + b, answer.strayErrors)),
+    unfinished: sum((answer) => answer.unfinished),
+  };
+}

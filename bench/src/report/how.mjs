@@ -1,0 +1,29 @@
+/** The part of the page that is the same in each run. */
+export const HOW = `
+## How it is measured
+
+**Contestants.** Each library with the defaults that it documents, in fresh processes, on one Redis server of this
+machine. The floor is \`SET NX PX\` and a delete that checks the owner, with the same client as ours. All that use
+ioredis use the same version. _withLock_ is what \`@Locked\` calls: it gives the result of the work back while the release is under
+way. _acquire + release_ awaits both, as the peers do. Two exceptions to the defaults: murlock's log is off, as it
+writes a line for each lock, and in \`crowd\` our callers may wait for two minutes.
+
+**Time.** A process is warmed up until it has taken 10 000 locks (for 1.5 s at most, 0.5 s where all want one key).
+Ours and the floor alternate, round by round, and the median of the rounds is shown; peers take part in every third round. A wait is the time from the call to the start of the work.
+When the time is up, callers have half a second to finish; whoever still waits then is counted as a wait of at least so long,
+and shown. A caller that was refused (_failed_) asks again at once.
+
+**Fairness** is Jain's index of the locks that each caller got: 1 when all got the same, 1/n when one got all.
+Read it together with the p99: an unfair lock looks fast, as the caller that has it takes it again without waiting.
+
+**Commands** are those that clients send for one lock. \`INFO commandstats\` is read before and after; as it counts the calls of scripts under
+the same names, a short run under \`MONITOR\`, which tells them apart, says beforehand which commands clients send. Where a
+command comes from both sides the count is an estimate, marked "~".
+
+**CPU** of Redis is \`used_cpu_user\` + \`used_cpu_sys\` of \`INFO\`, of Node \`process.cpuUsage()\`, garbage collection
+included. **Heap** is measured after full collections.
+
+**Network.** In \`network\` a small proxy delays what clients send by a timer of 1 ms.
+
+Run it: \`npm run bench\`. One scenario: \`npm run bench -- --only serial --seconds 3 --peers floor,redlock\`.
+`;

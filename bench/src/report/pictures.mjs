@@ -1,0 +1,38 @@
+import { barChart } from '../plot/bars.mjs';
+import { lineChart } from '../plot/lines.mjs';
+
+/**
+ * @param {{ scenario: any, rows: import('../run-scenario.mjs').Row[] }[]} results
+ * @returns {Map<string, string>} SVG by the id of a scenario; those of growth share one, `scaling`
+ */
+export function pictures(results) {
+  const drawn = new Map();
+  for (const { scenario, rows } of results) {
+    const run = rows.filter(({ figures }) => figures && scenario.plot?.of(figures) > 0);
+    if (run.length > 0) drawn.set(scenario.id, bars(scenario, run));
+  }
+  const series = results.filter(({ scenario }) => scenario.lines).map(growthOf);
+  if (series.length > 0) drawn.set('scaling', lineChart(SCALING, series));
+  return drawn;
+}
+
+const SCALING = {
+  title: 'What one costs as they become more',
+  subtitle: 'µs of CPU, Redis and Node together; flat or falling is linear growth of the whole or better',
+};
+
+function bars({ title, plot: { of, show, scale, title: subtitle } }, rows) {
+  const entries = rows.map(({ id, name, figures }) => ({ name, kind: kindOf(id), value: of(figures) }));
+  return barChart({ title, subtitle, show, scale }, entries);
+}
+
+/** @param {string} id */
+const kindOf = (id) => (id.startsWith('ours') ? 'own' : id === 'floor' ? 'floor' : 'other');
+
+/** The size stands in the id: ours-1000. */
+function growthOf({ scenario, rows }) {
+  const points = rows
+    .filter(({ figures }) => figures?.us > 0)
+    .map(({ id, figures }) => [Number(id.slice('ours-'.length)), figures.us]);
+  return { name: scenario.lines, points };
+}

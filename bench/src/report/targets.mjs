@@ -1,0 +1,28 @@
+/**
+ * @typedef {object} Verdict a figure that was promised, and whether this run reaches it
+ * @property {string} claim
+ * @property {number} value
+ * @property {string} limit such as "≥ 0.85"
+ * @property {boolean} reached
+ */
+
+/** @param {string} claim @param {number} value @param {number} limit @returns {Verdict} */
+export const atLeast = (claim, value, limit) => verdict(claim, value, `≥ ${digits(limit)}`, value >= limit);
+
+/** Equal counts as reached, also where rounding made it a little more. @param {string} claim @param {number} value @param {number} limit @returns {Verdict} */
+export const atMost = (claim, value, limit) =>
+  verdict(claim, value, `≤ ${digits(limit)}`, value <= limit + 1e-9);
+
+const verdict = (claim, value, limit, reached) => ({ claim, value, limit, reached });
+
+/** Significant, not decimal: shares are small, ratios are large. @param {number} value */
+export const digits = (value) => String(Number(value.toPrecision(3)));
+
+const MORE_IS_BETTER = new Set(['perSecond', 'inUse']);
+
+/** The best that any peer has in this figure; NaN without peers. @param {object[]} peers @param {string} figure */
+export function best(peers, figure) {
+  const values = peers.map((peer) => peer[figure]).filter((value) => !Number.isNaN(value));
+  if (values.length === 0) return NaN;
+  return MORE_IS_BETTER.has(figure) ? Math.max(...values) : Math.min(...values);
+}

@@ -1,0 +1,79 @@
+import { FLOOR, OURS, peers } from '../../contestants/index.mjs';
+import { withWorkers } from '../measure/worker-process.mjs';
+import { median } from '../measure/statistics.mjs';
+import { ms, whole } from '../report/format.mjs';
+import { atMost } from '../report/targets.mjs';
+
+/** Long enough for the other process to have joined the line again. */
+const HOLD_MS = 3;
+
+/** Two processes take turns at one key: from the release in one to the work running in the other. */
+export const hop = {
+  id: 'hop',
+  title: 'Hand-over between two processes',
+  note: 'The floor is one bare PUBLISH in one process and its message in the other. Turns that a process took twice in a row are not hand-overs.',
+  entrants: () => [{ ...FLOOR, name: 'floor: one PUBLISH' }, OURS, ...peers()],
+  columns: [
+    { title: 'hand-overs/s', of: ({ perSecond }) => whole(perSecond) },
+    { title: 'p50', of: ({ p50Ms }) => ms(p50Ms) },
+    { title: 'p99', of: ({ p99Ms }) => ms(p99Ms) },
+    { title: 'max', of: ({ maxMs }) => ms(maxMs) },
+    { title: 'failed', of: ({ failures }) => whole(failures) },
+  ],
+  rounds: 1,
+  plot: { title: 'Median time of a hand-over', of: ({ p50Ms }) => p50Ms, show: ms, scale: 'log' },
+  measure: (context, entrant) => (entrant.id === 'floor' ? bareHops : handOvers)(context, entrant),
+  targets: ({ floor, ours }) => [atMost('median, times one PUBLISH', ours.p50Ms / floor.p50Ms, 2)],
+};
+
+async function bareHops({ observer, url, ms }, { command }) {
+  await observer.clear();
+  return withWorkers({ command, count: 2, url }, async ([from, to]) => {
+    const channel = 'bare-hop';
+    const [{ hopsMs }] = await Promise.all([
+      to.ask('listen', { url, channel, ms: ms + 200 }),
+      from.ask('publish', { url, channel, ms, everyMs: HOLD_MS }),
+    ]);
+    return figures(hopsMs, ms, 0);
+  });
+}
+
+async function handOvers({ observer, url, ms }, { command }) {
+  await observer.clear();
+  return withWorkers({ command, count: 2, url }, async (workers) => {
+    const run = (ms) => {
+      const asked = workers.map((worker) => worker.ask('hops', { key: 'hop', ms, holdMs: HOLD_MS }));
+      return Promise.all(asked);
+    };
+    await run(ms / 4);
+    const answers = await run(ms);
+    return figures(
+      hopsBetween(answers),
+      ms,
+      answers.reduce((sum, { failed, strayErrors }) => sum + failed + strayErrors, 0),
+    );
+  });
+}
+
+/** @param {{ stays: [number, number][] }[]} answers @returns {number[]} ms from each leaving to the other's entering */
+function hopsBetween(answers) {
+  const stays = answers
+    .flatMap(({ stays }, process) => stays.map(([from, to]) => ({ process, from, to })))
+    .sort((a, b) => a.from - b.from);
+  return stays.flatMap((stay, i) => {
+    const before = stays[i - 1];
+    return before && before.process !== stay.process ? [stay.from - before.to] : [];
+  });
+}
+
+/** @param {number[]} hopsMs */
+function figures(hopsMs, ms, failures) {
+  const sorted = hopsMs.toSorted((a, b) => a - b);
+  return {
+    perSecond: (sorted.length * 1000) / ms,
+    p50Ms: median(sorted),
+    p99Ms: sorted[Math.floor(sorted.length * 0.99)] ?? NaN,
+    maxMs: sorted.at(-1) ?? NaN,
+    failures,
+  };
+}

@@ -1,0 +1,122 @@
+import { FLOOR, OURS, OURS_AWAITED, peers } from '../../contestants/index.mjs';
+import { takeTurns } from '../measure/take-turns.mjs';
+import { atLeast, atMost, best } from '../report/targets.mjs';
+import { count, ms, ratio, whole } from '../report/format.mjs';
+
+const COLUMNS = [
+  { title: 'locks/s', of: ({ perSecond }) => whole(perSecond) },
+  { title: 'p50 wait', of: ({ p50Ms }) => ms(p50Ms) },
+  { title: 'p99 wait', of: ({ p99Ms }) => ms(p99Ms) },
+  { title: 'max wait', of: ({ maxMs }) => ms(maxMs) },
+  { title: 'fairness', of: ({ jain }) => ratio(jain) },
+  { title: 'commands', of: ({ commands, exact }) => `${exact ? '' : '~'}${count(commands)}` },
+  { title: 'Redis CPU µs', of: ({ redisUs }) => count(redisUs) },
+  { title: 'Node CPU µs', of: ({ nodeUs }) => count(nodeUs) },
+  { title: 'failed', of: ({ failures }) => whole(failures) },
+  { title: 'still waiting', of: ({ unfinished }) => whole(unfinished) },
+];
+const IN_USE = { title: 'lock in use', of: ({ inUse }) => `${whole(inUse * 100)} %` };
+
+/** @param {import('../measure/take-turns.mjs').Load} load @param {'url' | 'slowUrl'} [way] */
+const turns =
+  (load, way = 'url') =>
+  (context, entrant) =>
+    takeTurns(context, entrant, load, context[way]);
+
+const everybody = () => [FLOOR, OURS, OURS_AWAITED, ...peers()];
+const thoseWhoWait = () => [OURS, ...peers()];
+
+export const serial = {
+  id: 'serial',
+  title: 'One caller, one key',
+  entrants: everybody,
+  columns: COLUMNS,
+  plot: { title: 'Locks per second', of: ({ perSecond }) => perSecond, show: whole },
+  measure: turns({ processes: 1, callers: 1, keys: 'each' }),
+  targets: ({ floor, ours, awaited }) => [
+    atLeast('acquire + release, share of the floor', awaited.perSecond / floor.perSecond, 0.85),
+    atLeast('withLock, times the floor', ours.perSecond / floor.perSecond, 1.2),
+    atMost('Redis CPU, times the floor', awaited.redisUs / floor.redisUs, 1.4),
+    atMost('Node CPU, times the floor', awaited.nodeUs / floor.nodeUs, 1.5),
+    atMost('commands for each lock', Math.max(ours.commands, awaited.commands), 2),
+  ],
+};
+
+export const network = {
+  id: 'network',
+  title: 'One caller, 1 ms of network between',
+  entrants: everybody,
+  columns: COLUMNS,
+  rounds: 1,
+  plot: { title: 'Locks per second', of: ({ perSecond }) => perSecond, show: whole },
+  measure: turns({ processes: 1, callers: 1, keys: 'each' }, 'slowUrl'),
+  targets: ({ ours, others }) => [
+    atLeast('withLock, times the best peer', ours.perSecond / best(others, 'perSecond'), 1),
+  ],
+};
+
+export const spread = {
+  id: 'spread',
+  title: '64 callers, a key for each',
+  entrants: everybody,
+  columns: COLUMNS,
+  plot: { title: 'Locks per second', of: ({ perSecond }) => perSecond, show: whole },
+  measure: turns({ processes: 1, callers: 64, keys: 'each' }),
+  targets: ({ floor, ours, awaited }) => [
+    atLeast('acquire + release, share of the floor', awaited.perSecond / floor.perSecond, 0.75),
+    atMost('Redis CPU, times the floor', awaited.redisUs / floor.redisUs, 1.4),
+    atMost('Node CPU, times the floor', awaited.nodeUs / floor.nodeUs, 1.5),
+    atMost('commands for each lock', Math.max(ours.commands, awaited.commands), 2),
+  ],
+};
+
+/** @param {number} leastTimes the best peer's throughput @param {number} leastJain */
+const crowded = (leastTimes, leastJain) => ({
+  entrants: thoseWhoWait,
+  columns: COLUMNS,
+  plot: { title: 'Longest wait of 99 in 100', of: ({ p99Ms }) => p99Ms, show: ms, scale: 'log' },
+  targets: ({ ours, others }) => [
+    atLeast('throughput, times the best peer', ours.perSecond / best(others, 'perSecond'), leastTimes),
+    atMost('p99 wait, share of the best peer', ours.p99Ms / best(others, 'p99Ms'), 1 / 50),
+    atLeast('fairness (Jain)', ours.jain, leastJain),
+  ],
+});
+
+export const hot1 = {
+  ...crowded(15, 0.99),
+  id: 'hot1',
+  title: '100 callers of one process, one key',
+  measure: turns({ processes: 1, callers: 100, keys: 'one' }),
+};
+
+const FOUR = { processes: 4, callers: 25, keys: 'one' };
+
+export const hot4 = {
+  ...crowded(25, 0.95),
+  id: 'hot4',
+  title: '4 processes × 25 callers, one key',
+  measure: turns(FOUR),
+};
+
+/** @param {number} workMs */
+const working = (workMs) => ({
+  id: `hot4-${workMs}ms`,
+  title: `4 processes × 25 callers, one key, ${workMs} ms of work under the lock`,
+  entrants: thoseWhoWait,
+  columns: [IN_USE, ...COLUMNS],
+  rounds: 1,
+  plot: {
+    title: 'Share of the time that the lock is in use',
+    of: ({ inUse }) => inUse * 100,
+    show: (v) => `${whole(v)} %`,
+  },
+  measure: turns({ ...FOUR, workMs }),
+  targets: ({ ours, others }) => [
+    atLeast('share of the time that the lock is in use', ours.inUse, 0.85),
+    atMost('Redis CPU, share of the best peer', ours.redisUs / best(others, 'redisUs'), 1 / 20),
+  ],
+});
+
+export const hot4Work1 = working(1);
+/** No target of its own: the longer the work, the less the lock matters. */
+export const hot4Work5 = { ...working(5), targets: () => [] };

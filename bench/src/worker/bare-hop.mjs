@@ -1,0 +1,27 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { Redis } from 'ioredis';
+import { systemMs } from '../measure/system-ms.mjs';
+
+/** What a hand-off costs at least: a PUBLISH in one process, its message in another. */
+
+/** @param {unknown} _ @param {{ url: string, channel: string, ms: number }} details */
+export async function listen(_, { url, channel, ms }) {
+  const hopsMs = [];
+  const client = new Redis(url);
+  client.on('message', (_channel, sentAt) => hopsMs.push(systemMs() - Number(sentAt)));
+  await client.subscribe(channel);
+  await pause(ms);
+  client.disconnect();
+  return { hopsMs };
+}
+
+/** @param {unknown} _ @param {{ url: string, channel: string, ms: number, everyMs: number }} details */
+export async function publish(_, { url, channel, ms, everyMs }) {
+  const client = new Redis(url);
+  const endsAt = performance.now() + ms;
+  while (performance.now() < endsAt) {
+    await client.publish(channel, String(systemMs()));
+    await pause(everyMs);
+  }
+  client.disconnect();
+}
