@@ -1,0 +1,13 @@
+/** How to start the Java service: append its options as one JSON argument (README.md). */
+export interface JavaService {
+  readonly command: string;
+  readonly args: readonly string[];
+}
+
+/**
+ * Builds the jar if its sources are newer, and says how to run it. Java is that of `JAVA_HOME` or the PATH, Maven that
+ * of `MAVEN_HOME` or the PATH; where both are missing and `CI` is set, they are installed (Debian, Ubuntu, as root).
+ *
+ * @throws Error that says what to do when there is no JDK 17 or no Maven, or when the build fails
+ */
+export function javaService(): JavaService;

@@ -1,0 +1,67 @@
+package interop;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.ThreadLocalRandom;
+import org.redisson.api.RFencedLock;
+import org.redisson.api.RedissonClient;
+import org.redisson.client.codec.StringCodec;
+
+/**
+ * Threads that take locks of given names at random until a point in time, and write what they do into one list in
+ * Redis, which thereby has the order of it all: "enter" or "leave", who, name, token.
+ */
+final class Crowd {
+    private final RedissonClient redisson;
+    private final Order order;
+
+    Crowd(RedissonClient redisson, Order order) {
+        this.redisson = redisson;
+        this.order = order;
+    }
+
+    Map<String, ?> run() throws Exception {
+        int threads = (int) order.number("threads", 1);
+        ExecutorService pool = Executors.newFixedThreadPool(threads);
+        try {
+            List<Future<Map<String, Object>>> running = new ArrayList<>();
+            for (int i = 1; i <= threads; i++) {
+                String who = order.text("who", "java") + "." + i;
+                running.add(pool.submit(() -> takeTurns(who)));
+            }
+            List<Map<String, Object>> threadsDone = new ArrayList<>();
+            for (Future<Map<String, Object>> done : running) threadsDone.add(done.get());
+            return Map.of("threads", threadsDone);
+        } finally {
+            pool.shutdownNow();
+        }
+    }
+
+    private Map<String, Object> takeTurns(String who) throws InterruptedException {
+        long turns = 0;
+        double longestWaitMs = 0;
+        while (Times.nowMs() < order.number("untilMs", 0)) {
+            List<String> names = order.texts("names");
+            String name = names.get(ThreadLocalRandom.current().nextInt(names.size()));
+            RFencedLock lock = redisson.getFencedLock(name);
+            long askedAt = System.nanoTime();
+            long token = lock.lockAndGetToken();
+            longestWaitMs = Math.max(longestWaitMs, Times.sinceMs(askedAt));
+            write("enter", who, name, token);
+            Thread.sleep(order.number("holdMs", 1));
+            write("leave", who, name, token);
+            lock.unlock();
+            turns++;
+        }
+        return Map.of("who", who, "turns", turns, "longestWaitMs", longestWaitMs);
+    }
+
+    private void write(String what, String who, String name, long token) {
+        redisson.getList(order.text("history", "history"), StringCodec.INSTANCE)
+                .add(String.join(" ", what, who, name, String.valueOf(token)));
+    }
+}

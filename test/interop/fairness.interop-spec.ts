@@ -1,0 +1,46 @@
+import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
+import { startRedisServer, type RedisServer } from '#redis-server';
+import { Crowd } from './support/crowd.js';
+import { violations } from './support/history.js';
+import type { Side } from './support/peer.js';
+import { BOTH_WAYS, describeBesideJava, Stage } from './support/stage.js';
+
+jest.setTimeout(60_000);
+
+const FOR_MS = 10_000;
+/** How many turns one caller may have for each of another's: the sides are not equally quick, and Java has no order. */
+const MOST_FOR_ONE = 50;
+
+describeBesideJava('one lock that everybody wants', () => {
+  let server: RedisServer;
+  let stage: Stage;
+
+  beforeAll(async () => {
+    server = await startRedisServer();
+    stage = new Stage({ url: server.url });
+  });
+  afterAll(async () => {
+    await stage?.close();
+    await server?.stop();
+  });
+
+  /** Two callers of one side and eight of the other, in three processes. */
+  async function twoAmongEight(few: Side, many: Side): Promise<Crowd> {
+    const crowd = new Crowd(stage, { names: [`crowd:${few}`], holdMs: 2 });
+    const processes = await Promise.all([few, many, many].map((side) => stage.start(side)));
+    const untilMs = Date.now() + FOR_MS;
+    const joined = processes.map((peer) => crowd.join(peer, { untilMs, threads: peer.side === few ? 2 : 4 }));
+    await Promise.all(joined);
+    await Promise.all(processes.map((peer) => peer.kill()));
+    return crowd;
+  }
+
+  it.each(BOTH_WAYS)('two callers of %s and eight of %s all get their turns', async (few, many) => {
+    const crowd = await twoAmongEight(few, many);
+    expect(violations(await crowd.history())).toEqual([]);
+    expect(crowd.done).toHaveLength(10);
+    const turns = crowd.done.map((thread) => thread.turns);
+    expect(Math.max(...turns)).toBeLessThan(MOST_FOR_ONE * Math.min(...turns));
+    expect(stage.complaints).toBe('');
+  });
+});

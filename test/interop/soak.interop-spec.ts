@@ -1,0 +1,87 @@
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { setTimeout as pause } from 'node:timers/promises';
+import { startRedisServer, type RedisServer } from '#redis-server';
+import { Crowd } from './support/crowd.js';
+import { violations } from './support/history.js';
+import type { Peer, Side } from './support/peer.js';
+import { describeBesideJava, Stage } from './support/stage.js';
+
+jest.setTimeout(150_000);
+
+const FOR_MS = 40_000;
+const CRASH_EVERY_MS = 5000;
+const AT_LEAST_MS = 5000;
+const WATCHDOG_MS = 3000;
+const NAMES = Array.from({ length: 10 }, (_, i) => `soak:${i}`);
+const SIDES: readonly Side[] = ['java', 'nest', 'java', 'nest', 'java', 'nest', 'java', 'nest'];
+
+describe('the checker of histories', () => {
+  it.each([
+    [['enter java:1.1 a 1', 'leave java:1.1 a 1', 'enter nest:2.1 a 7'], 0],
+    [['enter java:1.1 a 1', 'enter nest:2.1 a 7'], 1],
+    [['enter java:1.1 a 1', 'enter nest:2.1 b 7'], 0],
+    [['enter java:9.1 a 1', 'enter nest:2.1 a 7'], 0],
+    [['enter java:9.1 a 1', 'enter nest:2.1 a 7', 'leave java:9.1 a 1'], 1],
+    [['enter nest:2.1 a 7', 'leave nest:2.1 a 7', 'enter nest:3.1 a 7'], 1],
+  ])('finds in %j so many violations: %d', (history, count) => {
+    expect(violations(history, new Set(['java:9']))).toHaveLength(count);
+  });
+});
+
+describeBesideJava(
+  'four services of Java and four of Nest on ten locks, of which one is killed every few seconds',
+  () => {
+    let server: RedisServer;
+    let stage: Stage;
+    let crowd: Crowd;
+    let history: string[];
+
+    beforeAll(async () => {
+      server = await startRedisServer();
+      stage = new Stage({ url: server.url, watchdogTimeoutMs: WATCHDOG_MS });
+      crowd = new Crowd(stage, { names: NAMES, holdMs: 1 });
+      const running = await Promise.all(SIDES.map((side) => stage.start(side)));
+      const untilMs = Date.now() + FOR_MS;
+      // Who comes late on a busy machine has its time, too.
+      const join = (peer: Peer) =>
+        crowd.join(peer, { untilMs: Math.max(untilMs, Date.now() + AT_LEAST_MS), threads: 3 });
+      const joined = running.map(join);
+      const replace = async (peer: Peer) => {
+        await crowd.kill(peer);
+        const successor = await stage.start(peer.side);
+        running.push(successor);
+        await join(successor);
+      };
+      while (Date.now() + 2 * CRASH_EVERY_MS < untilMs) {
+        await pause(CRASH_EVERY_MS);
+        joined.push(replace(running.shift() as Peer));
+      }
+      await Promise.all(joined);
+      history = await crowd.history();
+    });
+    afterAll(async () => {
+      await stage?.close();
+      await server?.stop();
+    });
+
+    it('never were two inside one lock, and tokens of each side have grown', () => {
+      expect(history.length).toBeGreaterThan(1000);
+      expect(violations(history, crowd.killed)).toEqual([]);
+    });
+
+    it('processes of both sides were killed', () => {
+      expect(new Set([...crowd.killed].map((id) => id.slice(0, 4)))).toEqual(new Set(['java', 'nest']));
+      expect(crowd.killed.size).toBeGreaterThanOrEqual(4);
+    });
+
+    it('nobody has starved', () => {
+      expect(crowd.done.length).toBeGreaterThanOrEqual(SIDES.length * 3);
+      expect(Math.min(...crowd.done.map(({ turns }) => turns))).toBeGreaterThan(0);
+      expect(Math.max(...crowd.done.map(({ longestWaitMs }) => longestWaitMs))).toBeLessThan(FOR_MS / 2);
+    });
+
+    it('nothing is left behind when all have gone home', async () => {
+      for (const name of NAMES) expect(await stage.redis.hgetall(name)).toEqual({});
+    });
+  },
+);
