@@ -57,7 +57,7 @@ function headOf(text: string): Head {
 /** The numbers that a script, with all that it includes, takes from KEYS or ARGV. */
 function used(word: 'KEYS' | 'ARGV', name: Name): number[] {
   const withIncludes = (text: string): string =>
-    text.replace(/^--@include (\S+)$/gm, (_line, file: string) => withIncludes(read(`lua/${file}`)));
+    text.replace(/^\s*--@include (\S+)$/gm, (_line, file: string) => withIncludes(read(`lua/${file}`)));
   const numbers = withIncludes(source(name))
     .split('\n')
     .map((line) => line.replace(/--.*$/, ''))

@@ -41,7 +41,7 @@ export class RedisCommands {
       const { value: reply, sentAt } = await this.connection.run(urgency, key, async (client) =>
         runScript(client, script, keys, args()),
       );
-      this.connection.serverClock.learn(reply[1], sentAt, this.clock.now());
+      if (reply[1] > 0) this.connection.serverClock.learn(reply[1], sentAt, this.clock.now());
       return { reply, sentAt };
     } catch (error) {
       throw await this.explain(key, error);

@@ -18,6 +18,8 @@ export interface Answer<T> {
 interface Attempt {
   readonly urgency: Urgency;
   readonly key: string | undefined;
+  /** When it was written, or asked for until then. */
+  since: number;
   write(client: Client): void;
   fail(error: Error): void;
 }
@@ -37,7 +39,8 @@ export class RedisConnection {
   private readonly waiting = new Set<Attempt>();
   private isReady = false;
   private isClosed = false;
-  private answeredAt = -Infinity;
+  private answeredAt = 0;
+  private cancelDeadline: (() => void) | undefined;
   private lastError: Error | undefined;
   private cancelMeasuring: (() => void) | undefined;
 
@@ -60,9 +63,7 @@ export class RedisConnection {
     command: (client: Client) => Promise<T>,
   ): Promise<Answer<T>> {
     return new Promise((resolve, reject) => {
-      let sentAt: number | undefined;
       const settle = (outcome: () => void) => {
-        cancel();
         this.inFlight.delete(attempt);
         this.waiting.delete(attempt);
         outcome();
@@ -70,32 +71,25 @@ export class RedisConnection {
       const attempt: Attempt = {
         urgency,
         key,
+        since: this.clock.now(),
         write: (client) => {
-          sentAt = this.clock.now();
+          const sentAt = (attempt.since = this.clock.now());
           this.inFlight.add(attempt);
           writeTogether(client);
           command(client).then(
             (value) => {
               this.answeredAt = this.clock.now();
-              settle(() => resolve({ value, sentAt: sentAt as number }));
+              settle(() => resolve({ value, sentAt }));
             },
             (error: unknown) => settle(() => reject(asStoreError(error, key))),
           );
         },
         fail: (error) => settle(() => reject(error)),
       };
-      let cancel = (): void => undefined;
-      const wait = (ms: number): void => {
-        cancel = this.clock.after(ms, () => {
-          const leftMs = sentAt === undefined ? 0 : this.patienceMs(sentAt);
-          if (leftMs > 0) wait(leftMs);
-          else this.onDeadline(attempt, sentAt !== undefined);
-        });
-      };
-      wait(this.commandTimeoutMs);
-      if (this.isClosed) attempt.fail(unreachable('the store is closed', key));
-      else if (this.isReady && this.client.status === 'ready') attempt.write(this.client);
+      if (this.isClosed) return attempt.fail(unreachable('the store is closed', key));
+      if (this.isReady && this.client.status === 'ready') attempt.write(this.client);
       else this.waiting.add(attempt);
+      if (!this.cancelDeadline) this.armDeadline(this.commandTimeoutMs);
     });
   }
 
@@ -103,6 +97,7 @@ export class RedisConnection {
   async close(): Promise<void> {
     if (this.isClosed) return;
     this.isClosed = true;
+    this.cancelDeadline?.();
     this.onLost('the store is closed');
     for (const attempt of this.waiting) attempt.fail(unreachable('the store is closed', attempt.key));
     await closeClient(this.client, this.clock, this.commandTimeoutMs);
@@ -149,18 +144,43 @@ export class RedisConnection {
     this.publish = hasSharded ? 'SPUBLISH' : 'PUBLISH';
   }
 
-  /** How much longer an answer may take, counted from the last one. A cluster has many connections: there none counts. */
-  private patienceMs(sentAt: number): number {
-    const since = this.client.isCluster ? sentAt : Math.max(sentAt, this.answeredAt);
-    return Math.ceil(since + this.commandTimeoutMs - this.clock.now());
+  /** One timer for all commands: it looks at the oldest, and comes back when that one is due. */
+  private onDeadline(): void {
+    this.cancelDeadline = undefined;
+    const now = this.clock.now();
+    for (const attempt of this.waiting) if (this.dueAt(attempt, 0) <= now) this.onNoConnection(attempt);
+    const [oldest] = this.inFlight;
+    // A cluster has many connections: an answer of one says nothing about the others.
+    const answeredAt = this.client.isCluster ? 0 : this.answeredAt;
+    if (oldest && this.dueAt(oldest, answeredAt) <= now) this.onNoAnswer(oldest);
+    const [next] = this.inFlight;
+    const [first] = this.waiting;
+    const due = Math.min(
+      next ? this.dueAt(next, answeredAt) : Infinity,
+      first ? this.dueAt(first, 0) : Infinity,
+    );
+    if (due === Infinity) return;
+    this.armDeadline(Math.max(1, Math.ceil(due - now)));
   }
 
-  private onDeadline(attempt: Attempt, wasWritten: boolean): void {
-    const within = `within ${this.commandTimeoutMs} ms`;
+  /** Answers that came while the event loop was blocked are read first. */
+  private armDeadline(ms: number): void {
+    this.cancelDeadline = this.clock.after(ms, () => setImmediate(() => this.onDeadline()));
+  }
+
+  /** Counted from its sending, or from the last answer to another command: as long as answers come, it is its turn soon. */
+  private dueAt({ since }: Attempt, answeredAt: number): number {
+    return Math.max(since, answeredAt) + this.commandTimeoutMs;
+  }
+
+  private onNoConnection(attempt: Attempt): void {
     const last = this.lastError ? ` (last error: ${describe(this.lastError)})` : '';
-    if (!wasWritten)
-      return attempt.fail(unreachable(`no connection ${within}${last}`, attempt.key, this.lastError));
-    attempt.fail(unknown(`nothing came back ${within}`, attempt.key));
+    const why = `no connection within ${this.commandTimeoutMs} ms${last}`;
+    attempt.fail(unreachable(why, attempt.key, this.lastError));
+  }
+
+  private onNoAnswer(attempt: Attempt): void {
+    attempt.fail(unknown(`nothing came back within ${this.commandTimeoutMs} ms`, attempt.key));
     this.drop();
   }
 

@@ -75,9 +75,15 @@ export class RedisEnds {
     let isUnsure = false;
     for (;;) {
       try {
-        const { reply } = await this.commands.run(endScript, { urgency: 'end', key, kind, args: () => args });
+        const { reply } = await this.commands.run(endScript, {
+          urgency: 'end',
+          key,
+          kind,
+          args: () => [...args, this.lateUntil.has(owner) ? 1 : 0],
+        });
         wasHolder ||= reply[0] === 1;
-        if (reply[1] > (this.lateUntil.get(owner) ?? 0)) {
+        const lateUntil = this.lateUntil.get(owner);
+        if (lateUntil === undefined || reply[1] > lateUntil) {
           if (wasHolder) return 'released';
           return isUnsure ? 'unknown' : 'not held';
         }

@@ -3,7 +3,7 @@ import type { LockMode } from '../../lock/claim.js';
 import type { Client } from './redis.connection.js';
 import * as lua from './lua.generated.js';
 
-/** A Lua script and the shape of its reply, whose second part is always the server's time in ms; heads in `lua/*.lua` say what its arguments mean. */
+/** A Lua script and the shape of its reply, whose second part is the server's time in ms, or 0; heads in `lua/*.lua` say what its arguments mean. */
 export interface Script<Reply> {
   readonly lua: string;
   readonly sha: string;

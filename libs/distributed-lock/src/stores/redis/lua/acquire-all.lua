@@ -20,11 +20,10 @@ local reply = { 1, now }
 for i = 1, #KEYS, 5 do
   local arg = 3 + (i - 1) / 5 * 4
   local owner, lease, count = ARGV[arg], tonumber(ARGV[arg + 1]), tonumber(ARGV[arg + 2])
-  local first, last = next_tokens(count, KEYS[i + 3])
+  local first, last = take_tokens(count, lease, KEYS[i + 3])
   if ARGV[arg + 3] == 'exclusive' then redis.call('HSET', KEYS[i], 'mode', 'write', owner .. ':write', 1)
   else redis.call('HSET', KEYS[i], owner, 1) end
   redis.call('PEXPIRE', KEYS[i], lease)
-  write_tokens(first, last, lease, KEYS[i + 3])
   reply[#reply + 1] = first
   reply[#reply + 1] = last
 end

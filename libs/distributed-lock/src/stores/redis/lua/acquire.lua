@@ -26,10 +26,9 @@ end
 
 -- Nobody holds, nobody waits: the common case, in as few steps as can be.
 if kind == 'lock' and redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3]) == 0 then
-  local first, last = next_tokens(tonumber(ARGV[7]))
-  redis.call('HSET', KEYS[1], owner, 1)
-  redis.call('PEXPIRE', KEYS[1], lease)
-  write_tokens(first, last, lease)
+  local first, last = take_tokens(tonumber(ARGV[7]), lease)
+  redis.call('HSET', KEYS[1], owner, '1')
+  redis.call('PEXPIRE', KEYS[1], ARGV[2])
   return { 1, now, first, last, strangers() }
 end
 
@@ -46,8 +45,7 @@ if holds(owner, kind) then
   local tokens = is_alone(kind) and redis.call('GET', KEYS[4]) or redis.call('HGET', holders_key, owner)
   local first, last = string.match(tokens or '', '^(%d+) (%d+)$')
   if not first then
-    first, last = next_tokens(1)
-    write_tokens(first, last, lease)
+    first, last = take_tokens(1, lease)
   end
   enter(owner, kind, weight, permits, lease, first, last)
   redis.call('HDEL', KEYS[3], 'granted')
@@ -94,9 +92,8 @@ if kind == 'shared' and redis.call('EXISTS', KEYS[1]) == 1 and strangers_are_nex
 if wait > 0 then stand_in_line() end
 local count, blocked, first, last = grant(owner, lease)
 if not first and not blocked and may_enter(kind, weight, permits) then
-  first, last = next_tokens(tonumber(ARGV[7]))
+  first, last = take_tokens(tonumber(ARGV[7]), lease)
   enter(owner, kind, weight, permits, lease, first, last)
-  write_tokens(first, last, lease)
   leave_line(owner)
 end
 if first then return granted(first, last) end

@@ -1,16 +1,14 @@
 -- end.lua: this owner gives up its lock or its place in the line; the next in line is granted.
 --
 -- KEYS  1 lock  2 line  3 info  4 token  5 channel
--- ARGV  1 owner  2 used  3 blockEnd  4 floor  5 cluster  6 publish  7 kind  8 weight
--- Reply  {was holder (0 or 1), now}
+-- ARGV  1 owner  2 used  3 blockEnd  4 floor  5 cluster  6 publish  7 kind  8 weight  9 when
+-- Reply  {was holder (0 or 1), now}; now may be 0 unless `when` is 1
 --
 -- Any number of executions is harmless. Tokens that were reserved and not used go back; used '' means there are none.
 -- The token key stays: tokens must keep growing after the lock is gone.
 
 local owner, kind = ARGV[1], ARGV[7]
 local floor, cluster, publish = tonumber(ARGV[4]), ARGV[5] == '1', ARGV[6]
-
---@include time.lua
 
 local function give_back_tokens()
   if ARGV[2] == '' then return end
@@ -25,7 +23,10 @@ if kind == 'lock' then
   if was_holder == 1 then give_back_tokens() end
   if redis.call('EXISTS', KEYS[2], KEYS[3]) == 0 then
     -- Nobody of ours waits. A stranger that hears this is remembered, so that it is not passed over for ever.
-    if was_holder == 1 and redis.call(publish, KEYS[5], '0') > 0 then
+    local heard = was_holder == 1 and redis.call(publish, KEYS[5], '0') or 0
+    if heard == 0 and ARGV[9] == '0' then return { was_holder, 0 } end
+    --@include time.lua
+    if heard > 0 then
       redis.call('HSET', KEYS[3], 'since', text(now))
       redis.call('PEXPIRE', KEYS[3], KEEP_MS)
     end
@@ -33,6 +34,7 @@ if kind == 'lock' then
   end
 end
 
+--@include time.lua
 --@include tokens.lua
 --@include strangers.lua
 --@include holders.lua
@@ -46,6 +48,8 @@ leave_line(owner)
 if redis.call('HGET', KEYS[3], 'granted') == owner then redis.call('HDEL', KEYS[3], 'granted') end
 
 local has_room = was_holder == 1 and kind == 'permits' or redis.call('EXISTS', KEYS[1]) == 0
--- Readers behind a writer that leaves the line enter beside those that are inside.
-if has_room then pass_on(kind) else grant('', 0) end
+-- Readers behind a writer that leaves the line enter beside those that are inside; not while a stranger waits for these
+-- to go, which then would never happen.
+if has_room then pass_on(kind)
+elseif kind == 'permits' or not strangers_are_next() then grant('', 0) end
 return { was_holder, now }

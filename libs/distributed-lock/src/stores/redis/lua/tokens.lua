@@ -5,14 +5,27 @@
 local TOKEN_KEEP_MS = 86400000 -- tokens fall back on the clock after this; longer leases keep them longer
 
 -- Larger than every token before, also when the counter was lost: then the clock, or what clients have seen, decides.
-local function next_tokens(count, key)
-  local last = redis.call('GET', key or KEYS[4])
-  last = last and tonumber(string.match(last, ' (%d+)$')) or 0
+local function tokens_after(known, count)
+  local last = known and tonumber(string.match(known, ' (%d+)$')) or 0
   local seen = floor > micros + 86400000000 and 0 or floor
   local first = math.max(last, seen, micros - 1) + 1
   return first, first + count - 1
 end
 
+local function next_tokens(count, key)
+  return tokens_after(redis.call('GET', key or KEYS[4]), count)
+end
+
 local function write_tokens(first, last, lease, key)
-  redis.call('SET', key or KEYS[4], text(first) .. ' ' .. text(last), 'PX', text(math.max(TOKEN_KEEP_MS, 2 * lease)))
+  local keep = 2 * lease > TOKEN_KEEP_MS and text(2 * lease) or '86400000'
+  return redis.call('SET', key or KEYS[4], text(first) .. ' ' .. text(last), 'PX', keep, 'GET')
+end
+
+-- The same in one step, as the clock is nearly always ahead of the tokens before.
+local function take_tokens(count, lease, key)
+  local first, last = tokens_after(nil, count)
+  local known = write_tokens(first, last, lease, key)
+  local sure_first, sure_last = tokens_after(known, count)
+  if sure_first > first then write_tokens(sure_first, sure_last, lease, key) end
+  return sure_first, sure_last
 end
