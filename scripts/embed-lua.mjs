@@ -3,7 +3,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 
 const folder = new URL('../libs/distributed-lock/src/stores/redis/', import.meta.url);
-const SCRIPTS = ['acquire', 'acquire-all', 'end', 'renew', 'force', 'inspect'];
+const SCRIPTS = ['acquire', 'acquire-all', 'end', 'renew', 'renew-all', 'force', 'inspect'];
 
 const read = (name) => readFileSync(new URL(`lua/${name}`, folder), 'utf8');
 
@@ -13,7 +13,7 @@ function camelCase(name) {
 
 function compact(source) {
   return source
-    .replace(/^--@include (\S+)$/gm, (_, file) => read(file))
+    .replace(/^\s*--@include (\S+)$/gm, (_, file) => read(file))
     .split('\n')
     .map((line) => line.replace(/\s*--.*$/, '').trim())
     .filter((line) => line !== '')

@@ -1,16 +1,20 @@
 import { createHash } from 'node:crypto';
 import {
+  acquireAllScript,
   acquireScript,
   endScript,
   forceScript,
   inspectScript,
+  renewAllScript,
   renewScript,
 } from '../../libs/distributed-lock/src/stores/redis/redis.scripts.js';
 
 const SCRIPTS = new Map([
   [acquireScript.sha, 'acquire'],
+  [acquireAllScript.sha, 'acquire-all'],
   [endScript.sha, 'end'],
   [renewScript.sha, 'renew'],
+  [renewAllScript.sha, 'renew-all'],
   [forceScript.sha, 'force'],
   [inspectScript.sha, 'inspect'],
 ]);

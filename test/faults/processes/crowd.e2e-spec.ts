@@ -6,7 +6,7 @@ import { Worker } from './workers.js';
 
 const PROCESSES = 4;
 const CALLERS = 25;
-const TURNS = 6000;
+const TURNS = 2000;
 
 /** 1 when all have the same, 1/n when one has everything. */
 function jainIndex(shares: number[]): number {

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { startRedisServer, type RedisServer } from '#redis-server';
 import { closeServices, elapsed, openService } from '../../support/lock-services.js';
 import { Worker } from './workers.js';
@@ -6,6 +6,24 @@ import { Worker } from './workers.js';
 /** Two commands to give back what is held, and one to say good-bye. */
 const CLOSE_MS = 2000;
 const SLACK_MS = 500;
+
+describe('a process that exits without closing', () => {
+  let server: RedisServer;
+
+  beforeAll(async () => {
+    server = await startRedisServer();
+  }, 20_000);
+  afterAll(() => server.stop());
+  afterEach(closeServices);
+
+  it('has sent the release of each call that has settled', async () => {
+    await openService(server.url).withLock('loads the scripts', () => undefined);
+    const worker = new Worker({ role: 'exit', url: server.url, key: 'exit' });
+    expect(await worker.exited()).toEqual({ code: 0, errors: '' });
+    const lock = openService(server.url).acquire('exit', { waitMs: 1000 });
+    expect(await (await lock).release()).toBe('released');
+  }, 20_000);
+});
 
 describe('a process that closes', () => {
   let server: RedisServer;

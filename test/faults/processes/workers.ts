@@ -6,7 +6,7 @@ import { until } from '../../support/until.js';
 const SCRIPT = fileURLToPath(new URL('worker.mjs', import.meta.url));
 
 export interface WorkerOptions {
-  readonly role: 'hold' | 'wait' | 'write' | 'crowd' | 'close';
+  readonly role: 'hold' | 'wait' | 'write' | 'crowd' | 'close' | 'exit';
   readonly url: string;
   readonly key: string;
   readonly callers?: number;

@@ -2,6 +2,7 @@ import type { Cluster, Redis } from 'ioredis';
 import type { Clock } from '../../lock/clock.js';
 import { asStoreError, describe, unknown, unreachable } from './redis.errors.js';
 import { ServerClock } from './server-clock.js';
+import { writeTogether } from './write-together.js';
 
 export type Client = Redis | Cluster;
 
@@ -75,7 +76,7 @@ export class RedisConnection {
         write: (client) => {
           const sentAt = (attempt.since = this.clock.now());
           this.inFlight.add(attempt);
-          writeTogether(client);
+          if (!client.isCluster) writeTogether((client as Redis).stream);
           command(client).then(
             (value) => {
               this.answeredAt = this.clock.now();
@@ -197,15 +198,6 @@ export class RedisConnection {
     this.isReady = false;
     (this.client as Redis).stream?.destroy();
   }
-}
-
-/** What is sent in one turn of the event loop leaves in one system call, and Redis reads it at once. */
-function writeTogether(client: Client): void {
-  if (client.isCluster) return;
-  const { stream } = client as Redis;
-  if (!stream || stream.writableCorked > 0) return;
-  stream.cork();
-  process.nextTick(() => stream.uncork());
 }
 
 /** Says good-bye if anybody listens, and then makes sure. */

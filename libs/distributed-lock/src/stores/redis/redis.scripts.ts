@@ -29,6 +29,9 @@ export const renewScript = script<
   | readonly [renewed: 1, now: number, waiting: number]
   | readonly [late: 2, now: number]
 >(lua.renew);
+export const renewAllScript = script<
+  readonly [late: 0, now: number] | readonly [answered: 1, now: number, ...waitingOrLost: number[]]
+>(lua.renewAll);
 export const forceScript = script<readonly [wasHeld: 0 | 1, now: number]>(lua.force);
 export const inspectScript = script<
   readonly [

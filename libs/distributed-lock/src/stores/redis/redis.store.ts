@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Subject } from 'rxjs';
-import { isAlone, type Claim } from '../../lock/claim.js';
+import { isAlone } from '../../lock/claim.js';
 import { LockConfigurationError, LockStoreError } from '../../lock/lock.errors.js';
 import type {
   AcquireReply,
@@ -33,8 +33,10 @@ import {
 } from './redis.options.js';
 import { redisKeys, shareSlot, strangersChannel } from './redis.keys.js';
 import { RedisPushes, type PushedGrant } from './redis.pushes.js';
+import { RedisRenewals } from './redis.renewals.js';
+import { permitsOf, RedisSession, weightOf } from './redis.session.js';
 import { RedisReplicas } from './redis.replicas.js';
-import { acquireAllScript, acquireScript, forceScript, inspectScript, renewScript } from './redis.scripts.js';
+import { acquireAllScript, acquireScript, forceScript, inspectScript } from './redis.scripts.js';
 
 /** How often a waiter looks while no grant can be pushed to it. */
 const DEAF_LOOK_MS = 250;
@@ -69,9 +71,8 @@ class RedisStore implements LockStore {
   private readonly replicas: RedisReplicas | undefined;
   /** Owners that a push has granted and whose grant may be lost with the master. */
   private readonly unseen = new Set<string>();
-  private readonly cluster: 0 | 1;
-  /** The largest token seen: no grant may carry a smaller one, whatever the server has forgotten. */
-  private floor = 0;
+  private readonly session: RedisSession;
+  private readonly renewals: RedisRenewals;
 
   constructor(
     target: RedisTarget,
@@ -81,7 +82,6 @@ class RedisStore implements LockStore {
   ) {
     const { clock, keyPrefix } = context;
     const client = ownClient(target, commandTimeoutMs);
-    this.cluster = client.isCluster ? 1 : 0;
     if (minReplicaAcks > 0) {
       if (client.isCluster) throw new LockConfigurationError('minReplicaAcks is not for a cluster.');
       const own = ownClient(target, commandTimeoutMs);
@@ -89,7 +89,9 @@ class RedisStore implements LockStore {
     }
     this.connection = new RedisConnection(client, clock, commandTimeoutMs);
     this.commands = new RedisCommands(this.connection, clock, keyPrefix, client.isCluster);
+    this.session = new RedisSession(this.connection, clock, client.isCluster);
     this.ends = new RedisEnds(this.commands, clock);
+    this.renewals = new RedisRenewals(this.commands, this.session);
     this.pushes = new RedisPushes(
       ownClient(target, commandTimeoutMs),
       this.clientId,
@@ -111,7 +113,8 @@ class RedisStore implements LockStore {
 
   async acquireAll(asks: readonly Ask[]): Promise<readonly Grant[] | null> {
     const names = asks.map(({ key }) => this.commands.lockName(key));
-    if (!asks.every(({ claim }) => isAlone(claim)) || (this.cluster && !shareSlot(names))) return null;
+    if (!asks.every(({ claim }) => isAlone(claim)) || (this.session.isCluster && !shareSlot(names)))
+      return null;
     const keys = names.flatMap((name) => redisKeys(name, 'lock'));
     const once = await this.acquireAllOnce(asks, keys);
     const grants = once === undefined ? ((await this.acquireAllOnce(asks, keys)) ?? null) : once;
@@ -119,16 +122,17 @@ class RedisStore implements LockStore {
     return grants;
   }
 
-  renew(renewals: readonly Renewal[]): Promise<readonly RenewalReply[]> {
-    return Promise.all(renewals.map((renewal) => this.renewOne(renewal)));
+  async renew(renewals: readonly Renewal[]): Promise<readonly RenewalReply[]> {
+    const replies = await this.renewals.run(renewals);
+    if (!this.replicas || this.unseen.size === 0) return replies;
+    return Promise.all(replies.map((reply, i) => this.secureConfirmed(renewals[i] as Renewal, reply)));
   }
 
   end({ key, owner, claim, leaseMs, used }: End): Promise<EndReply> {
     const { kind } = claim;
     this.pushes.stopListening(owner);
     this.unseen.delete(owner);
-    const { floor, cluster } = this;
-    const { publish } = this.connection;
+    const { floor, cluster, publish } = this.session;
     const [token, lastToken] = used ? [used.token, used.lastToken] : ['', ''];
     const args = [owner, token, lastToken, floor, cluster, publish, kind, weightOf(claim)];
     // By then its lease is over, and so is the place of a late copy that had entered the line.
@@ -152,7 +156,7 @@ class RedisStore implements LockStore {
   }
 
   async forceRelease(key: string): Promise<'released' | 'not held'> {
-    const args = () => [this.floor, this.cluster, this.connection.publish];
+    const args = () => [this.session.floor, this.session.cluster, this.session.publish];
     const { reply } = await this.commands.run(forceScript, { urgency: 'end', key, kind: 'lock', args });
     return reply[0] === 1 ? 'released' : 'not held';
   }
@@ -161,6 +165,18 @@ class RedisStore implements LockStore {
     this.ends.close();
     await Promise.all([this.connection.close(), this.pushes.close(), this.replicas?.close()]);
     this.pushes$.complete();
+  }
+
+  /** A pushed grant is known to the replicas when its first renewal is. */
+  private async secureConfirmed(renewal: Renewal, reply: RenewalReply): Promise<RenewalReply> {
+    if (reply.kind !== 'renewed' || !this.replicas || !this.unseen.has(renewal.owner)) return reply;
+    try {
+      await this.secure([renewal], this.replicas);
+      this.unseen.delete(renewal.owner);
+      return reply;
+    } catch (error) {
+      return { kind: 'unknown', error: error as LockStoreError };
+    }
   }
 
   /** What too few replicas have is given back before anybody is let in. */
@@ -182,7 +198,7 @@ class RedisStore implements LockStore {
     let onAnswer = (): void => undefined;
     const args = (): Arguments => {
       const { waitMs } = ask;
-      const notAfter = this.notAfter(Math.min(waitMs > 0 ? waitMs : Infinity, this.commandTimeoutMs));
+      const notAfter = this.session.notAfter(waitMs > 0 ? waitMs : Infinity);
       onAnswer = this.ends.onAsk(owner, key, notAfter);
       return this.acquireArguments(ask, notAfter);
     };
@@ -195,7 +211,7 @@ class RedisStore implements LockStore {
         case 1: {
           const [, , token, lastToken, waiting] = reply;
           this.pushes.stopListening(owner);
-          this.floor = Math.max(this.floor, lastToken);
+          this.session.onToken(lastToken);
           const validUntil = leaseValidity(sentAt, leaseMs);
           return { kind: 'granted', token, lastToken, validUntil, waiting, confirmed: true };
         }
@@ -218,9 +234,9 @@ class RedisStore implements LockStore {
     const { key } = asks[0] as Ask;
     let onAnswers: (() => void)[] = [];
     const args = (): Arguments => {
-      const notAfter = this.notAfter(this.commandTimeoutMs);
+      const notAfter = this.session.notAfter();
       onAnswers = asks.map((ask) => this.ends.onAsk(ask.owner, ask.key, notAfter));
-      return [notAfter, this.floor, ...asks.flatMap(one)];
+      return [notAfter, this.session.floor, ...asks.flatMap(one)];
     };
     const one = ({ owner, leaseMs, tokens, claim }: Ask) => [owner, leaseMs, tokens, claim.kind];
     try {
@@ -230,7 +246,7 @@ class RedisStore implements LockStore {
       if (reply[0] === 0) return undefined;
       if (reply[0] === 2) return null;
       const [, , ...tokens] = reply;
-      this.floor = Math.max(this.floor, ...tokens);
+      this.session.onToken(Math.max(...tokens));
       return asks.map(({ leaseMs }, i) => {
         const [token = 0, lastToken = 0] = tokens.slice(2 * i);
         const validUntil = leaseValidity(sentAt, leaseMs);
@@ -243,11 +259,6 @@ class RedisStore implements LockStore {
     }
   }
 
-  /** In server time: nothing is executed once its caller, or the deadline of the command, has given it up. */
-  private notAfter(budgetMs: number): number {
-    return this.connection.serverClock.earliest(this.context.clock.now()) + Math.ceil(budgetMs);
-  }
-
   private acquireArguments(ask: Ask, notAfter: number): Arguments {
     const { owner, claim, leaseMs, waitMs, place, tokens } = ask;
     const short = Math.min(
@@ -256,8 +267,7 @@ class RedisStore implements LockStore {
     );
     const hears = this.pushes.isUp ? 1 : 0;
     const wait = Math.ceil(waitMs);
-    const { floor, cluster } = this;
-    const { publish } = this.connection;
+    const { floor, cluster, publish } = this.session;
     const counted = [claim.kind, weightOf(claim), permitsOf(claim), this.pushes.word];
     const line = [wait, place, tokens, floor, GONE_MS, hears, cluster, publish];
     return [owner, leaseMs, short, notAfter, ...line, ...counted];
@@ -291,46 +301,10 @@ class RedisStore implements LockStore {
     const isEnough = believed - now >= leaseMs / 3 && !this.replicas;
     const validUntil = isEnough ? believed : -Infinity;
     if (this.replicas) this.unseen.add(owner);
-    this.floor = Math.max(this.floor, lastToken);
+    this.session.onToken(lastToken);
     this.pushes.stopListening(owner);
     this.pushes$.next({ kind: 'granted', owner, token, lastToken, waiting, validUntil, confirmed: false });
   }
-
-  private async renewOne(renewal: Renewal): Promise<RenewalReply> {
-    try {
-      const reply =
-        (await this.renewOnce(renewal)) ?? (await this.renewOnce(renewal)) ?? this.alwaysLate(renewal.key);
-      if (this.replicas && reply.kind === 'renewed' && this.unseen.has(renewal.owner))
-        await this.secure([renewal], this.replicas);
-      this.unseen.delete(renewal.owner);
-      return reply;
-    } catch (error) {
-      return { kind: 'unknown', error: error as LockStoreError };
-    }
-  }
-
-  /** @returns `undefined` when the server found it too late */
-  private async renewOnce(renewal: Renewal): Promise<RenewalReply | undefined> {
-    const { key, owner, claim, leaseMs, token, lastToken } = renewal;
-    const { kind } = claim;
-    const args = () => {
-      const { publish } = this.connection;
-      const counted = [kind, weightOf(claim), permitsOf(claim), this.floor, this.cluster];
-      return [owner, leaseMs, token, lastToken, publish, this.notAfter(this.commandTimeoutMs), ...counted];
-    };
-    const { reply, sentAt } = await this.commands.run(renewScript, { urgency: 'renew', key, kind, args });
-    if (reply[0] === 0) return { kind: 'lost' };
-    if (reply[0] === 2) return undefined;
-    return { kind: 'renewed', validUntil: leaseValidity(sentAt, leaseMs), waiting: reply[2] };
-  }
-}
-
-function weightOf(claim: Claim): number {
-  return claim.kind === 'permits' ? claim.weight : 0;
-}
-
-function permitsOf(claim: Claim): number {
-  return claim.kind === 'permits' ? claim.permits : 0;
 }
 
 function asRemaining(pttl: number): number {

@@ -21,7 +21,7 @@ if now > tonumber(ARGV[4]) then return { 0, now } end
 
 -- A stranger that listens counts as one that waits, for those who may pass the lock on among themselves.
 local function strangers()
-  return ARGV[7] == '1' and 0 or math.min(1, listeners())
+  return ARGV[7] == '1' and 0 or math.min(1, listeners(KEYS[5]))
 end
 
 -- Nobody holds, nobody waits: the common case, in as few steps as can be.

@@ -95,7 +95,7 @@ end
 -- A Java waiter is in no line of ours: once it has listened long enough, the lock is freed for strangers only.
 local function open_for_strangers(kind)
   local since = redis.call('HGET', KEYS[3], 'since')
-  if listeners() == 0 then
+  if listeners(KEYS[5]) == 0 then
     if since then redis.call('HDEL', KEYS[3], 'since') end
     return false
   end
@@ -117,7 +117,7 @@ end
 
 -- Readers of ours that come one after the other would keep a stranger out for ever: after a while they stand in line.
 local function strangers_are_next()
-  if listeners() == 0 then return false end
+  if listeners(KEYS[5]) == 0 then return false end
   local since = redis.call('HGET', KEYS[3], 'since')
   if since then return now - tonumber(since) >= STRANGER_WAIT_MS end
   redis.call('HSET', KEYS[3], 'since', text(now))

@@ -18,7 +18,7 @@ local floor, cluster = tonumber(ARGV[10]), ARGV[11] == '1'
 if now > tonumber(ARGV[6]) then return { 2, now } end
 
 local function renewed()
-  return { 1, now, redis.call('ZCARD', KEYS[2]) + math.min(listeners(), 1) }
+  return { 1, now, redis.call('ZCARD', KEYS[2]) + math.min(listeners(KEYS[5]), 1) }
 end
 
 local function is_under_this_grant()

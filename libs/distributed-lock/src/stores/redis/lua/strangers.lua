@@ -1,7 +1,7 @@
--- strangers.lua: shared by all that free or grant; not a script of its own. Expects KEYS 5 channel and the local publish.
+-- strangers.lua: shared by all that free, grant or renew; not a script of its own. Expects the local publish.
 
 -- How many strangers listen for the lock to come free.
-local function listeners()
+local function listeners(channel)
   local count = publish == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB'
-  return redis.call('PUBSUB', count, KEYS[5])[2]
+  return redis.call('PUBSUB', count, channel)[2]
 end

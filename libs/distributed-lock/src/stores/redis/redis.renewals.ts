@@ -1,0 +1,103 @@
+import { LockStoreError } from '../../lock/lock.errors.js';
+import type { Renewal, RenewalReply } from '../../lock/lock-store.js';
+import { leaseValidity } from '../../lock/validity.js';
+import type { RedisCommands } from './redis.commands.js';
+import { unknown } from './redis.errors.js';
+import { redisKeys } from './redis.keys.js';
+import { renewAllScript, renewScript } from './redis.scripts.js';
+import { permitsOf, weightOf, type RedisSession } from './redis.session.js';
+
+/** Redis does nothing else while a script runs: more at once would hold up those who wait for a lock. */
+const MOST_AT_ONCE = 50;
+
+type Replies = readonly RenewalReply[];
+
+/** Restarts leases: plain locks of one server in batches, all others one by one. */
+export class RedisRenewals {
+  constructor(
+    private readonly commands: RedisCommands,
+    private readonly session: RedisSession,
+  ) {}
+
+  async run(renewals: readonly Renewal[]): Promise<Replies> {
+    const isPlain = ({ claim }: Renewal) => claim.kind === 'lock' && !this.session.isCluster;
+    const plain = renewals.filter(isPlain);
+    if (plain.length < 2) return Promise.all(renewals.map((renewal) => this.one(renewal)));
+    const batches: Promise<Replies>[] = [];
+    for (let i = 0; i < plain.length; i += MOST_AT_ONCE)
+      batches.push(this.many(plain.slice(i, i + MOST_AT_ONCE)));
+    const others = renewals.filter((renewal) => !isPlain(renewal)).map((renewal) => this.one(renewal));
+    const [plainReplies, otherReplies] = await Promise.all([Promise.all(batches), Promise.all(others)]);
+    const [inBatches, alone] = [plainReplies.flat().values(), otherReplies.values()];
+    return renewals.map((renewal) => (isPlain(renewal) ? inBatches : alone).next().value as RenewalReply);
+  }
+
+  private async one(renewal: Renewal): Promise<RenewalReply> {
+    try {
+      return (await this.oneOnce(renewal)) ?? (await this.oneOnce(renewal)) ?? this.late(renewal.key);
+    } catch (error) {
+      return { kind: 'unknown', error: error as LockStoreError };
+    }
+  }
+
+  private async many(renewals: readonly Renewal[]): Promise<Replies> {
+    try {
+      return (
+        (await this.manyOnce(renewals)) ??
+        (await this.manyOnce(renewals)) ??
+        this.late(renewals[0]?.key ?? '')
+      );
+    } catch (error) {
+      // A key that holds something else spoils the batch: it alone is to be told so.
+      if (error instanceof LockStoreError && error.reason === 'refused') {
+        return Promise.all(renewals.map((renewal) => this.one(renewal)));
+      }
+      return renewals.map(() => ({ kind: 'unknown', error: error as LockStoreError }));
+    }
+  }
+
+  /** @returns `undefined` when the server found it too late */
+  private async oneOnce(renewal: Renewal): Promise<RenewalReply | undefined> {
+    const { key, owner, claim, leaseMs, token, lastToken } = renewal;
+    const { kind } = claim;
+    const args = () => {
+      const { publish, floor, cluster } = this.session;
+      const counted = [kind, weightOf(claim), permitsOf(claim), floor, cluster];
+      return [owner, leaseMs, token, lastToken, publish, this.session.notAfter(), ...counted];
+    };
+    const { reply, sentAt } = await this.commands.run(renewScript, { urgency: 'renew', key, kind, args });
+    if (reply[0] === 2) return undefined;
+    return reply[0] === 0 ? { kind: 'lost' } : renewed(renewal, sentAt, reply[2]);
+  }
+
+  /** @returns `undefined` when the server found it too late */
+  private async manyOnce(renewals: readonly Renewal[]): Promise<Replies | undefined> {
+    const { key = '' } = renewals[0] ?? {};
+    const keys = renewals.flatMap((renewal) => redisKeys(this.commands.lockName(renewal.key), 'lock'));
+    const args = () => {
+      const each = renewals.flatMap(({ owner, leaseMs, token, lastToken }) => [
+        owner,
+        leaseMs,
+        token,
+        lastToken,
+      ]);
+      return [this.session.publish, this.session.notAfter(), ...each];
+    };
+    const command = { urgency: 'renew', key, kind: 'lock', args } as const;
+    const { reply, sentAt } = await this.commands.run(renewAllScript, command, keys);
+    if (reply[0] === 0) return undefined;
+    const [, , ...waiting] = reply;
+    return renewals.map((renewal, i) => {
+      const others = waiting[i] ?? -1;
+      return others < 0 ? { kind: 'lost' } : renewed(renewal, sentAt, others);
+    });
+  }
+
+  private late(key: string): never {
+    throw unknown('it found two requests in a row too late, by its own clock', key);
+  }
+}
+
+function renewed({ leaseMs }: Renewal, sentAt: number, waiting: number): RenewalReply {
+  return { kind: 'renewed', validUntil: leaseValidity(sentAt, leaseMs), waiting };
+}

@@ -1,0 +1,44 @@
+import type { Claim } from '../../lock/claim.js';
+import type { Clock } from '../../lock/clock.js';
+import type { RedisConnection } from './redis.connection.js';
+
+/** What goes with the commands of one client. */
+export class RedisSession {
+  readonly cluster: 0 | 1;
+  private largestToken = 0;
+
+  constructor(
+    private readonly connection: RedisConnection,
+    private readonly clock: Clock,
+    readonly isCluster: boolean,
+  ) {
+    this.cluster = isCluster ? 1 : 0;
+  }
+
+  /** The largest token seen: no grant may carry a smaller one, whatever the server has forgotten. */
+  get floor(): number {
+    return this.largestToken;
+  }
+
+  onToken(token: number): void {
+    this.largestToken = Math.max(this.largestToken, token);
+  }
+
+  get publish(): 'PUBLISH' | 'SPUBLISH' {
+    return this.connection.publish;
+  }
+
+  /** In server time: nothing is executed once its caller, or the deadline of the command, has given it up. */
+  notAfter(budgetMs = Infinity): number {
+    const within = Math.min(budgetMs, this.connection.commandTimeoutMs);
+    return this.connection.serverClock.earliest(this.clock.now()) + Math.ceil(within);
+  }
+}
+
+export function weightOf(claim: Claim): number {
+  return claim.kind === 'permits' ? claim.weight : 0;
+}
+
+export function permitsOf(claim: Claim): number {
+  return claim.kind === 'permits' ? claim.permits : 0;
+}

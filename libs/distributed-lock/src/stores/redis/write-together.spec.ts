@@ -1,0 +1,40 @@
+import { Writable } from 'node:stream';
+import { describe, expect, it } from '@jest/globals';
+import { writeTogether } from './write-together.js';
+
+function recorded() {
+  const batches: string[][] = [];
+  const stream = new Writable({
+    decodeStrings: false,
+    write: (chunk: string, _encoding, done) => (batches.push([chunk]), done()),
+    writev: (chunks, done) => (batches.push(chunks.map(({ chunk }) => String(chunk))), done()),
+  });
+  return { stream, batches };
+}
+
+describe('what is written in one turn', () => {
+  it('leaves as one, also what follows in its microtasks, and the next turn as another', async () => {
+    const { stream, batches } = recorded();
+    const write = (text: string) => {
+      writeTogether(stream);
+      stream.write(text);
+    };
+    write('a');
+    void Promise.resolve().then(() => write('b'));
+    expect(batches).toEqual([]);
+    await new Promise((resolve) => setImmediate(resolve));
+    write('c');
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(batches).toEqual([['a', 'b'], ['c']]);
+  });
+
+  it('to several streams leaves to each', async () => {
+    const [one, two] = [recorded(), recorded()];
+    for (const { stream } of [one, two, one]) {
+      writeTogether(stream);
+      stream.write('x');
+    }
+    await new Promise((resolve) => setImmediate(resolve));
+    expect([one.batches, two.batches]).toEqual([[['x', 'x']], [['x']]]);
+  });
+});
