@@ -13,6 +13,7 @@ const PRELUDE = [
   "import { CurrentLock, DistributedLockModule, LockService, LockSignal, Locked, lockKey, memoryStore } from 'nestjs-distributed-lock';",
   "import type { Lock } from 'nestjs-distributed-lock';",
   "import { redisStore } from 'nestjs-distributed-lock/redis';",
+  "declare const app: import('@nestjs/common').INestApplication;",
   'declare const locks: LockService;',
 ].join(' ');
 

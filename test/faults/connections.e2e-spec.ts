@@ -38,6 +38,24 @@ describe('what an operator does to connections and scripts', () => {
     return { holder, waiting, lock, next };
   };
 
+  it('an event loop that was blocked for longer than a command may take costs neither the call nor the connection', async () => {
+    const service = openService(server.url, { commandTimeoutMs: 300 });
+    await service.withLock(key, () => undefined);
+    const received = async () =>
+      /total_connections_received:(\d+)/.exec(await eyes.client.info('stats'))?.[1];
+    const before = await received();
+    const asked = service.acquire(key, { waitMs: 0 });
+    for (const startedAt = performance.now(); performance.now() - startedAt < 500;);
+    expect(await (await asked).release()).toBe('released');
+    expect(await received()).toBe(before);
+  });
+
+  it('10 000 calls in one turn are all served, however long the answers take together', async () => {
+    const service = openService(server.url, { commandTimeoutMs: 100 });
+    const calls = Array.from({ length: 10_000 }, (_, i) => service.withLock(`${key}:${i}`, () => i));
+    expect(await Promise.all(calls)).toHaveLength(10_000);
+  }, 30_000);
+
   it('a connection that breaks before it has told the time does not take the next one with it', async () => {
     const proxy = await TcpProxy.before(server.port);
     proxy.onLink = (link) => link.replies.pass(100);

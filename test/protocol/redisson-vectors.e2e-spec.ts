@@ -109,6 +109,21 @@ describe('a lock of ours', () => {
     expect(await redis.exists(name)).toBe(0);
   });
 
+  it('that was given up while its answer was under way does not listen for Java any more', async () => {
+    const stranger = java();
+    await stranger.tryLock();
+    const locks = node();
+    await locks.withLock(`${name}:warm`, () => undefined);
+    const controller = new AbortController();
+    const asked = locks.acquire(name, { signal: controller.signal });
+    controller.abort(new Error('the client has left'));
+    await expect(asked).rejects.toThrow('the client has left');
+    await stranger.unlock();
+    await locks.withLock(name, () => undefined);
+    const channel = `redisson_lock__channel:{${name}}`;
+    await until(async () => ((await redis.pubsub('NUMSUB', channel)) as [string, number])[1] === 0);
+  });
+
   it('is busy for Java, which is told the remaining time', async () => {
     const lock = await node().acquire(name, { leaseMs: 20_000 });
     const remaining = await java().tryLock();

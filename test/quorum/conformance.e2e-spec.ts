@@ -41,6 +41,6 @@ afterAll(() => Promise.all(servers.map((server) => server.stop())));
 
 describeLockStoreContract(
   'a quorum of three Redis servers',
-  () => ({ store: quorumStore(servers.map(({ url }) => redisStore(url))) }),
+  () => ({ store: quorumStore(servers.map(({ url }) => redisStore(url, { commandTimeoutMs: 2000 }))) }),
   deviations,
 );

@@ -49,6 +49,11 @@ export class Asking {
     return this.isUnsure || this.place > 0;
   }
 
+  /** An attempt was never answered: it may be executed at any time until its end is. */
+  get mayComeLate(): boolean {
+    return this.isUnsure;
+  }
+
   get isRunning(): boolean {
     return this.isActive;
   }

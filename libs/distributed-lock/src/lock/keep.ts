@@ -1,5 +1,5 @@
 import type { LockCore } from './lock-core.js';
-import type { EndReply, Renewal } from './lock-store.js';
+import type { End, EndReply, Renewal } from './lock-store.js';
 
 const RETRY_MS = 200;
 
@@ -19,4 +19,10 @@ export async function keepUntil(until: number, renewal: Renewal, core: LockCore)
     if (core.tenures.isClosing) return 'unknown';
     await core.tenures.pause(RETRY_MS);
   }
+}
+
+/** Not before `until`, and not at all when the application closes first: then the lease runs out by itself. */
+export async function endAfter(until: number, end: End, { clock, store, tenures }: LockCore): Promise<void> {
+  await tenures.pause(Math.ceil(until - clock.now()));
+  if (!tenures.isClosing) await store.end(end);
 }

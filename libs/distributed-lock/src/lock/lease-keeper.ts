@@ -31,6 +31,7 @@ export class LeaseKeeper {
   readonly lease: Lease;
   /** How it is held: as asked for, until it steps down. */
   claim: Claim;
+  private hasSteppedDown = false;
   private cancelExpiry: (() => void) | undefined;
   private isStopped = false;
 
@@ -129,10 +130,11 @@ export class LeaseKeeper {
   /** From alone to shared. A fixed lease stays as long as it was. */
   async downgrade(): Promise<void> {
     const { lease, request } = this;
-    if (!isAlone(this.claim)) return;
+    if (!isAlone(request.claim) || this.hasSteppedDown) return;
     this.claim = SHARED;
     const leaseMs = request.watched ? lease.leaseMs : Math.max(1, Math.floor(lease.validForMs));
     await this.set(leaseMs, `downgrade "${this.holder.key}"`);
+    this.hasSteppedDown = true;
   }
 
   private async set(ms: number, what: string): Promise<void> {

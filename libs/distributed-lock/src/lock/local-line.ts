@@ -42,7 +42,7 @@ export class LocalLine {
   /** @throws LockWaitTimeoutError, LockStoreError, LockShutdownError, or the reason of the request's signal */
   join(request: LockRequest): Promise<Hold> {
     if (request.signal?.aborted) return Promise.reject(request.signal.reason as Error);
-    if (request.waitMs === 0 && this.isTaken) return Promise.reject(this.waitTimeout(request));
+    if (request.waitMs === 0 && this.hasNoChance) return Promise.reject(this.waitTimeout(request));
     const call = this.core.nextCall();
     this.core.emit({ type: 'asked', call, key: this.key });
     return new Promise((resolve, reject) => {
@@ -130,7 +130,12 @@ export class LocalLine {
     if (!this.asking && this.holding.size === 0) this.onIdle();
   }
 
-  /** Whoever does not wait has no chance: others are before it, or inside and alone. */
+  /** Whoever does not wait: others are before it in line, or, of those who hold alone, before it here. */
+  private get hasNoChance(): boolean {
+    return isAlone(this.sample.claim) ? this.isTaken : (this.asking?.isInLine ?? false);
+  }
+
+  /** Nobody else need ask now: one does already, or will pass the lock on. */
   private get isTaken(): boolean {
     return this.asking !== undefined || (isAlone(this.sample.claim) && this.holding.size > 0);
   }

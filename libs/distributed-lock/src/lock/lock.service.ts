@@ -210,7 +210,8 @@ export class LockService {
     const startedAt = this.options.clock.now();
     try {
       for (const request of requests) {
-        const waitMs = Math.max(0, request.waitMs - (this.options.clock.now() - startedAt));
+        const waitedMs = this.options.clock.now() - startedAt;
+        const waitMs = Math.ceil(Math.max(0, request.waitMs - waitedMs));
         held.push(await this.acquireOne({ ...request, waitMs }, held));
       }
       return held;
@@ -229,7 +230,8 @@ export class LockService {
     if (this.closing) return Promise.reject(this.shutdownError(key));
     const line = this.lineOf(request);
     const holds = [...before, ...holdsOfFlow(this)];
-    if (holds.length === 0) return line.join(request);
+    // Whoever asks once does not wait: busy is its answer.
+    if (holds.length === 0 || request.waitMs === 0) return line.join(request);
     return this.deadlocks.watch(request, holds, () => line.join(request));
   }
 

@@ -1,6 +1,12 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { follow, LockWorld } from '../../../../test/support/lock-world.js';
-import { LockConfigurationError, LockDeadlockError, LockLostError } from './lock.errors.js';
+import {
+  LockConfigurationError,
+  LockDeadlockError,
+  LockLostError,
+  LockStoreError,
+  LockWaitTimeoutError,
+} from './lock.errors.js';
 import type { CallOptions, Lock } from './lock.js';
 
 const SHARED: CallOptions = { mode: 'shared' };
@@ -102,6 +108,19 @@ describe('readers', () => {
     await Promise.all(readers.map((lock) => lock.release()));
   });
 
+  it('are told of a loss once each, also when one of them looks at another meanwhile', async () => {
+    const locks = world.service({ watchdogTimeoutMs: 600 });
+    const lost: number[] = [];
+    locks.events$.subscribe((event) => event.type === 'lost' && lost.push(event.call));
+    const [one, two] = [await world.take(locks, 'k', SHARED), await world.take(locks, 'k', SHARED)];
+    one.signal.addEventListener('abort', () => two.validForMs);
+    world.cutNetwork();
+    await world.clock.advance(1000);
+    expect(lost).toEqual([1, 2]);
+    world.mendNetwork();
+    await Promise.all([one.release(), two.release()]);
+  });
+
   it('keep the key for the longest time that one of them has promised it', async () => {
     const [locks, other] = [world.service(), world.service()];
     const [patient, quick] = [
@@ -155,6 +174,19 @@ describe('downgrade', () => {
     await lock.release();
   });
 
+  it('that was not answered may be tried again', async () => {
+    const locks = world.service();
+    const lock = await world.take(locks, 'k', { mode: 'exclusive', leaseMs: 20_000 });
+    world.lose(({ kind }) => kind === 'renew');
+    const failed = follow(lock.downgrade());
+    await world.clock.advance(200);
+    expect(failed.error).toBeInstanceOf(LockStoreError);
+    world.mendNetwork();
+    await lock.downgrade();
+    expect((await world.eye.inspect('k'))?.mode).toBe('shared');
+    await lock.release();
+  });
+
   it('is refused for permits', async () => {
     const locks = world.service();
     const lock = await world.take(locks, 'k', { permits: 2 });
@@ -182,6 +214,18 @@ describe('permits', () => {
     await world.clock.advance(10);
     await Promise.all(waiting.map(({ value }) => value.release()));
   });
+
+  it.each([{ permits: 10 }, SHARED])(
+    'of many that ask at once without waiting, as many are let in as there is room: %j',
+    async (options) => {
+      const locks = world.service();
+      const asked = Array.from({ length: 12 }, () => follow(locks.tryAcquire('k', options)));
+      await world.clock.settle();
+      const got = asked.flatMap(({ value }) => value ?? []);
+      expect(got).toHaveLength(options.permits ?? 12);
+      await Promise.all(got.map((lock) => lock.release()));
+    },
+  );
 
   it('pass from one caller of a process to the next without a command', async () => {
     const locks = world.service();
@@ -312,6 +356,13 @@ describe('a cycle of waits', () => {
       'Acquiring "a" would wait for itself: its holder waits for "b", which this flow holds. Take the keys in one call, or in the same order everywhere.',
     );
     expect(one.value).toBe('one');
+  });
+
+  it('is none where one of them does not wait', async () => {
+    const { one, two } = await cross({}, { waitMs: 0 });
+    await world.clock.settle();
+    expect(one.error).toBeInstanceOf(LockWaitTimeoutError);
+    expect(two.value).toBe('two');
   });
 
   it('is none where readers meet', async () => {

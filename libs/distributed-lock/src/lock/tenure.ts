@@ -1,13 +1,13 @@
 import { Asking } from './asking.js';
 import type { Claim } from './claim.js';
 import { Hold, type ReleaseOutcome } from './hold.js';
-import { keepUntil } from './keep.js';
+import { endAfter, keepUntil } from './keep.js';
 import { LeaseKeeper } from './lease-keeper.js';
 import type { LocalLine } from './local-line.js';
 import type { LockCore } from './lock-core.js';
 import { LockConfigurationError, LockLostError, LockStoreError } from './lock.errors.js';
 import type { LockRequest } from './lock-request.js';
-import type { Ask, EndReply, Grant, Push } from './lock-store.js';
+import type { Ask, End, EndReply, Grant, Push } from './lock-store.js';
 import type { Waiter } from './waiter.js';
 
 /** How long a process may go on passing the lock to its own callers while others wait. */
@@ -226,6 +226,8 @@ export class Tenure {
     if (this.state === 'waiting' || this.state === 'ended' || !keeper) return;
     if (keeper.lease.isUntouched) return this.backToLine(keeper);
     const cause = keeper.lease.suspendedBy;
+    // Whoever is told may look at the others: they must not find it held.
+    this.stop();
     for (const hold of this.holds) {
       const { call, fencingToken } = hold;
       const error = new LockLostError(key, this.now - hold.acquiredAt, reason, detail, cause && { cause });
@@ -286,17 +288,25 @@ export class Tenure {
   }
 
   private end(delayMs = 0): Promise<EndReply> {
-    const { key, owner, core, claim, keeper } = this;
+    const { core } = this;
     // Built once: a repetition that said another last token would give one of them out twice.
-    const leaseMs = keeper?.lease.leaseMs ?? this.request.leaseMs;
-    const end = { key, owner, claim, leaseMs, ...keeper?.lease.used };
+    const end = this.whatEnds();
     const send = () => core.store.end(end);
     return this.finish(() => (delayMs > 0 ? core.tenures.pause(delayMs).then(send) : send()));
   }
 
+  private whatEnds(): End {
+    const { key, owner, claim, keeper } = this;
+    const leaseMs = keeper?.lease.leaseMs ?? this.request.leaseMs;
+    return { key, owner, claim, leaseMs, ...keeper?.lease.used };
+  }
+
   /** The caller has promised the key a longer time than it took: nobody gets it before that is over. */
   private keep(keeper: LeaseKeeper): Promise<EndReply> {
-    return this.finish(() => keepUntil(this.keepUntil, keeper.renewal(), this.core));
+    const { key, core, keepUntil: until } = this;
+    // A late copy of an acquire would bring the lock back when it has run out.
+    if (this.asking.mayComeLate) core.tenures.track(key, endAfter(until, this.whatEnds(), core));
+    return this.finish(() => keepUntil(until, keeper.renewal(), core));
   }
 
   private finish(how: () => Promise<EndReply>): Promise<EndReply> {

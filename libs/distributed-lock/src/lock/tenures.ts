@@ -33,16 +33,19 @@ export class Tenures {
     return owner;
   }
 
-  /** @param ended nobody needs to wait for it: a failure is told by event */
+  /** @param ended see `track` */
   leave({ owner, key }: Tenure, ended?: Promise<EndReply>): void {
     this.byOwner.delete(owner);
-    if (ended) {
-      const told: Promise<unknown> = ended
-        .catch((error: unknown) => this.emit({ type: 'error', key, during: 'release', error }))
-        .then(() => this.ending.delete(told));
-      this.ending.add(told);
-    }
+    if (ended) this.track(key, ended);
     if (this.byOwner.size === 0) this.onIdle?.();
+  }
+
+  /** Something that ends a tenure. Nobody needs to wait for it: a failure is told by event. */
+  track(key: string, ended: Promise<unknown>): void {
+    const told: Promise<unknown> = ended
+      .catch((error: unknown) => this.emit({ type: 'error', key, during: 'release', error }))
+      .then(() => this.ending.delete(told));
+    this.ending.add(told);
   }
 
   onPush(push: Push): void {

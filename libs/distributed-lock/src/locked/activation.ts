@@ -3,12 +3,20 @@ import type { ExecutionContext } from '@nestjs/common';
 import { isObservable } from 'rxjs';
 import { LockNotHeldError } from '../lock/lock.errors.js';
 import type { Lock } from '../lock/lock.js';
-import type { LockedSite } from './locked-site.js';
+import type { AnyClass, LockedSite } from './locked-site.js';
 
 /** One for the process: see the owner context. `undefined` while the handler's own code runs. */
 const SHARED = Symbol.for('nestjs-distributed-lock/activation');
 const shared = globalThis as { [SHARED]?: AsyncLocalStorage<Activation | undefined> };
 const storage = (shared[SHARED] ??= new AsyncLocalStorage<Activation | undefined>());
+
+/** A context knows its activation, and not the other way round. */
+type Covered = ExecutionContext & { [SHARED]?: Activation };
+
+interface Holder {
+  releaseIfDone(): void;
+  streams(): void;
+}
 
 /**
  * One run of a locked handler, from the grant to the end of the interceptors inside: it tells the handler's wrapper that
@@ -20,14 +28,22 @@ export class Activation {
   private isOpen = true;
   private running = 0;
   private instance: unknown;
+  private readonly cls: AnyClass;
 
+  /**
+   * Must not lead to the request once it is over: promises of this flow lead here, and one that has grown old would
+   * keep the whole request, and what comes after it, from all but the full collections.
+   */
   constructor(
     private readonly site: LockedSite,
-    private readonly context: ExecutionContext,
+    context: ExecutionContext,
     /** `undefined` when this call needs none. */
     readonly lock: Lock | undefined,
-    private readonly holder?: { releaseIfDone(): void; streams(): void },
-  ) {}
+    private holder?: Holder,
+  ) {
+    this.cls = context.getClass();
+    (context as Covered)[SHARED] = this;
+  }
 
   /** The activation that covers a call of this site on this object, open or closed. */
   static covering(site: LockedSite, self: unknown): Activation | undefined {
@@ -38,7 +54,7 @@ export class Activation {
   /** True when an interceptor outside has acquired for this very call. */
   static has(context: ExecutionContext, site: LockedSite): boolean {
     const current = storage.getStore();
-    return current?.site === site && current.context === context;
+    return current?.site === site && (context as Covered)[SHARED] === current;
   }
 
   /** True while the handler has started and not settled. */
@@ -53,6 +69,7 @@ export class Activation {
   /** No handler starts in it any more; those that run are still followed. */
   close(): void {
     this.isOpen = false;
+    this.holder = undefined;
   }
 
   /**
@@ -66,18 +83,19 @@ export class Activation {
       throw new LockNotHeldError(message, this.lock?.key);
     }
     this.lock?.assertHeld();
+    const { holder } = this;
     const result = storage.run(undefined, handler);
-    if (isObservable(result)) this.holder?.streams();
-    return isThenable(result) ? this.follow(Promise.resolve(result)) : result;
+    if (isObservable(result)) holder?.streams();
+    return isThenable(result) ? this.follow(Promise.resolve(result), holder) : result;
   }
 
   /** Registers before Nest does, and so knows of the end before Nest passes the result on. */
-  private follow(result: Promise<unknown>): Promise<unknown> {
+  private follow(result: Promise<unknown>, holder: Holder | undefined): Promise<unknown> {
     this.running += 1;
     const settle = (value?: unknown): void => {
       this.running -= 1;
-      if (isObservable(value)) this.holder?.streams();
-      this.holder?.releaseIfDone();
+      if (isObservable(value)) holder?.streams();
+      holder?.releaseIfDone();
     };
     result.then(settle, () => settle());
     return result;
@@ -85,7 +103,7 @@ export class Activation {
 
   /** Nest shows the object only in the call: the first one of the right class is ours. */
   private isFor(self: unknown): boolean {
-    if (!(self instanceof this.context.getClass())) return false;
+    if (!(self instanceof this.cls)) return false;
     this.instance ??= self;
     return this.instance === self;
   }

@@ -1,5 +1,6 @@
 import { isLockError, type LockWaitTimeoutError } from '../lock/lock.errors.js';
 import type { CallOptions } from '../lock/lock.js';
+import type { Departure } from './departure.js';
 import type { LockedOptions } from './locked.options.js';
 
 /** True for an error of acquiring that `onBusy` is to answer. */
@@ -19,10 +20,9 @@ export function busyAnswer(
   return typeof onBusy === 'function' ? Reflect.apply(onBusy, self, [busy, ...args]) : undefined;
 }
 
-/** What the service may know of the options, with one more signal that ends the wait. */
-export function callOptions(options: LockedOptions, waiting?: AbortSignal): CallOptions {
+/** What the service may know of the options. With a departure that is what ends the wait: it follows the given signal. */
+export function callOptions(options: LockedOptions, departure?: Departure): CallOptions {
   const { waitMs, leaseMs, fair, holdAtLeastMs, signal } = options;
-  const signals = [signal, waiting].filter((it) => it !== undefined);
-  const ending = signals.length > 1 ? AbortSignal.any(signals) : signals[0];
-  return { waitMs, leaseMs, fair, holdAtLeastMs, signal: ending };
+  if (signal) departure?.follow(signal);
+  return { waitMs, leaseMs, fair, holdAtLeastMs, signal: departure ?? signal };
 }

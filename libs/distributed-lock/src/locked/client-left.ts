@@ -1,9 +1,10 @@
 import { HttpException, type ExecutionContext } from '@nestjs/common';
+import type { Departure } from './departure.js';
 
 interface RawResponse {
   readonly closed: boolean;
   readonly writableFinished: boolean;
-  once(event: 'close', listener: () => void): unknown;
+  on(event: 'close', listener: () => void): unknown;
   removeListener(event: 'close', listener: () => void): unknown;
 }
 
@@ -18,16 +19,16 @@ interface GraphqlContext {
 }
 
 /** A client that has gone must not stand in line. Nest itself tears down gateways, and handlers that return Observables. */
-export function abortWhenClientLeaves(context: ExecutionContext, waiting: AbortController): () => void {
+export function leaveWithClient(context: ExecutionContext, departure: Departure): void {
   const response = responseOf(context);
   const raw = response?.raw ?? response;
-  if (!raw?.once) return () => undefined;
+  if (!raw?.on) return;
   const leave = (): void => {
-    if (!raw.writableFinished) waiting.abort(new HttpException('Client Closed Request', 499));
+    if (!raw.writableFinished) departure.leave(new HttpException('Client Closed Request', 499));
   };
-  if (raw.closed) leave();
-  raw.once('close', leave);
-  return () => raw.removeListener('close', leave);
+  if (raw.closed) return leave();
+  raw.on('close', leave);
+  departure.whenOver(() => raw.removeListener('close', leave));
 }
 
 /** `undefined` where no answer is open, as for messages and subscriptions. */

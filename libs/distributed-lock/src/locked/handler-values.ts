@@ -1,8 +1,9 @@
 import type { ArgumentMetadata, ExecutionContext, PipeTransform, Type } from '@nestjs/common';
-import { ContextIdFactory, type ApplicationConfig, type ModuleRef } from '@nestjs/core';
+import { ContextIdFactory, type ApplicationConfig, type ContextId, type ModuleRef } from '@nestjs/core';
 import { PIPES, type HandlerKind, type HandlerParameter } from './nest-metadata.js';
 
 type Named = Readonly<Record<string, unknown>>;
+type BoundPipe = PipeTransform | Type<PipeTransform>;
 type Reader = (
   http: { readonly req: Named; readonly res: unknown; readonly next: unknown },
   name?: string,
@@ -38,6 +39,9 @@ export function isReadable({ type, factory }: HandlerParameter, kind: HandlerKin
 
 /** Reads parameters of a handler as Nest is going to, before it does: extracted, then over their pipes. */
 export class HandlerValues {
+  private readonly bound = new WeakMap<HandlerParameter, readonly BoundPipe[]>();
+  private readonly built = new Map<Type<PipeTransform>, PipeTransform | undefined>();
+
   constructor(
     private readonly moduleRef: ModuleRef,
     private readonly config: ApplicationConfig,
@@ -45,39 +49,58 @@ export class HandlerValues {
 
   /** @throws what the pipes throw: an invalid value is refused before any lock is taken */
   async read(parameter: HandlerParameter, context: ExecutionContext): Promise<unknown> {
-    let value = await extract(parameter, context);
+    const extracted = extract(parameter, context);
+    let value = parameter.factory ? await extracted : extracted;
     const { metatype, data, schema } = parameter;
     const type = PIPE_TYPES[parameter.type ?? -1] ?? 'custom';
-    for (const pipe of await this.pipesOf(parameter, context)) {
+    for (const bound of this.pipesOf(parameter, context)) {
+      const pipe = isClass(bound) ? (this.lasting(bound) ?? (await this.resolve(bound, context))) : bound;
       value = await pipe.transform(value, { type, metatype, data, schema } as ArgumentMetadata);
     }
     return value;
   }
 
   /** Looked up at each call: an application may still add global pipes after its modules are built. */
-  private async pipesOf(
-    parameter: HandlerParameter,
-    context: ExecutionContext,
-  ): Promise<readonly PipeTransform[]> {
+  private pipesOf(parameter: HandlerParameter, context: ExecutionContext): readonly BoundPipe[] {
     const isPiped = parameter.type === undefined || parameter.type in PIPE_TYPES;
     // On other transports Nest applies them to every parameter.
     if (context.getType() === 'http' && !isPiped) return [];
-    const contextId = ContextIdFactory.getByRequest(context.getArgByIndex<Record<string, unknown>>(0));
     const scoped = this.config
       .getGlobalRequestPipes()
-      .map((wrapper) => wrapper.getInstanceByContextId(contextId).instance);
-    const bound = [context.getClass(), context.getHandler()].flatMap(
-      (target) => (Reflect.getMetadata(PIPES, target) ?? []) as readonly unknown[],
-    );
-    const own = [...bound, ...parameter.pipes].filter((pipe) => pipe !== undefined && pipe !== null);
-    const resolved = await Promise.all(own.map((pipe) => this.pipe(pipe, contextId)));
-    return [...this.config.getGlobalPipes(), ...scoped, ...resolved];
+      .map((wrapper) => wrapper.getInstanceByContextId(contextIdOf(context)).instance as PipeTransform);
+    return [...this.config.getGlobalPipes(), ...scoped, ...this.boundTo(parameter, context)];
+  }
+
+  /** To the class, the method and the parameter, which is one of this very class and method. */
+  private boundTo(parameter: HandlerParameter, context: ExecutionContext): readonly BoundPipe[] {
+    let bound = this.bound.get(parameter);
+    if (!bound) {
+      const around = [context.getClass(), context.getHandler()].flatMap(
+        (target) => (Reflect.getMetadata(PIPES, target) ?? []) as readonly unknown[],
+      );
+      bound = [...around, ...parameter.pipes].filter((it) => it !== undefined && it !== null) as BoundPipe[];
+      this.bound.set(parameter, bound);
+    }
+    return bound;
+  }
+
+  /** The one that serves all requests; `undefined` where each has its own, and for one of another module. */
+  private lasting(token: Type<PipeTransform>): PipeTransform | undefined {
+    if (!this.built.has(token)) this.built.set(token, this.find(token));
+    return this.built.get(token);
+  }
+
+  private find(token: Type<PipeTransform>): PipeTransform | undefined {
+    try {
+      return this.moduleRef.get(token, { strict: true });
+    } catch {
+      return undefined;
+    }
   }
 
   /** The instance that Nest has built for the handler's module; request-scoped ones belong to the request. */
-  private async pipe(pipe: unknown, contextId: { readonly id: number }): Promise<PipeTransform> {
-    if (typeof pipe !== 'function') return pipe as PipeTransform;
-    const token = pipe as Type<PipeTransform>;
+  private async resolve(token: Type<PipeTransform>, context: ExecutionContext): Promise<PipeTransform> {
+    const contextId = contextIdOf(context);
     try {
       return await this.moduleRef.resolve(token, contextId, { strict: true });
     } catch {
@@ -85,6 +108,14 @@ export class HandlerValues {
       return await this.moduleRef.resolve(token, contextId, { strict: false });
     }
   }
+}
+
+function isClass(pipe: BoundPipe): pipe is Type<PipeTransform> {
+  return typeof pipe === 'function';
+}
+
+function contextIdOf(context: ExecutionContext): ContextId {
+  return ContextIdFactory.getByRequest(context.getArgByIndex<Record<string, unknown>>(0));
 }
 
 function extract({ type = -1, factory, data }: HandlerParameter, context: ExecutionContext): unknown {

@@ -62,8 +62,12 @@ export class KeyPlan {
     }
     const keys: string[] = [];
     for (const template of key) {
-      const read = template.placeholders.map((p) => this.valueInRequest(p, context, values));
-      keys.push(...template.render(await Promise.all(read)));
+      const [only, another] = template.placeholders;
+      const read =
+        only && !another
+          ? [await this.valueInRequest(only, context, values)]
+          : await Promise.all(template.placeholders.map((p) => this.valueInRequest(p, context, values)));
+      keys.push(...template.render(read));
     }
     return keys;
   }

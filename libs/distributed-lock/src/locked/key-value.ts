@@ -1,6 +1,8 @@
 import { LockKeyError } from '../lock/lock.errors.js';
 
 const LONE_SURROGATE = /\p{Surrogate}/u;
+/** Most values are ids: nothing in them has to be written in another way. */
+const UNRESERVED = /^[\w.~-]+$/;
 
 /** What may stand in a key. Strings must not be empty, numbers must be finite. */
 export type KeyValue = string | number | bigint | boolean;
@@ -55,6 +57,7 @@ export function kindOf(value: unknown): string {
 }
 
 function percentEncode(text: string): string {
+  if (UNRESERVED.test(text)) return text;
   return encodeURIComponent(text).replace(
     /[!'()*]/g,
     (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`,

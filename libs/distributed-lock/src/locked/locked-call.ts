@@ -6,6 +6,7 @@ import type { LockService } from '../lock/lock.service.js';
 import { withoutActivation } from './activation.js';
 import { answersBusy, busyAnswer, callOptions } from './busy-answer.js';
 import { fillSlots } from './current-lock.decorator.js';
+import type { Departure } from './departure.js';
 import { KeyPlan } from './key-plan.js';
 import { serviceOf } from './live-services.js';
 import type { AnyClass, AnyFunction, LockedSite } from './locked-site.js';
@@ -66,10 +67,10 @@ async function promised({ plan, service, self, args, run }: Call): Promise<unkno
 
 function streamed({ plan, service, self, args, run }: Call): Observable<unknown> {
   const { options } = plan;
-  const admit = async (waiting: AbortController): Promise<Admission> => {
+  const admit = async (departure: Departure): Promise<Admission> => {
     if (!(await isNeeded(plan, args))) return {};
     try {
-      return { lock: await service.acquire(plan.keysOfCall(args), callOptions(options, waiting.signal)) };
+      return { lock: await service.acquire(plan.keysOfCall(args), callOptions(options, departure)) };
     } catch (error) {
       if (!answersBusy(options, error)) throw error;
       return { answer: await busyAnswer(options, error, self, args) };

@@ -13,7 +13,8 @@ import type { Keys, Lock } from '../lock/lock.js';
 import type { LockService } from '../lock/lock.service.js';
 import { Activation } from './activation.js';
 import { answersBusy, busyAnswer, callOptions } from './busy-answer.js';
-import { abortWhenClientLeaves } from './client-left.js';
+import { leaveWithClient } from './client-left.js';
+import type { Departure } from './departure.js';
 import { HandlerValues } from './handler-values.js';
 import { KeyPlan } from './key-plan.js';
 import { resolveLockHttp, retryAfterSeconds, toHttpException, type LockHttpStatus } from './lock-http.js';
@@ -40,6 +41,8 @@ interface HandlerCall {
 @Injectable()
 export class LockedInterceptor implements NestInterceptor {
   private readonly values: HandlerValues;
+  /** By registration: looking one up takes a walk over the modules. */
+  private readonly services = new Map<string | undefined, LockService>();
 
   constructor(
     @Inject(ModuleRef) private readonly moduleRef: ModuleRef,
@@ -55,34 +58,37 @@ export class LockedInterceptor implements NestInterceptor {
     if (!site || Activation.has(context, site)) return next.handle();
     const call = { site, plan: KeyPlan.of(context.getClass(), site), context, next };
     return whenAdmitted(
-      (waiting) => this.admit(call, waiting),
+      (departure) => this.admit(call, departure),
       (lock, out) => this.run(call, lock, out),
     );
   }
 
-  private async admit(call: HandlerCall, waiting: AbortController): Promise<Admission> {
+  private async admit(call: HandlerCall, departure: Departure): Promise<Admission> {
     const { plan, context } = call;
-    const stopWatching = abortWhenClientLeaves(context, waiting);
     try {
-      await prepareTransport(context.getType());
+      leaveWithClient(context, departure);
+      const preparing = prepareTransport(context.getType());
+      if (preparing) await preparing;
       const { when } = plan.options;
       if (when) {
         const args = await plan.argumentsOf(when.length, context, this.values);
         if (!(await Reflect.apply(when, undefined, args))) return {};
       }
-      return await this.acquire(call, await plan.keysOfRequest(context, this.values), waiting.signal);
+      return await this.acquire(call, await plan.keysOfRequest(context, this.values), departure);
     } catch (error) {
       throw this.errorFor(error, call);
-    } finally {
-      stopWatching();
     }
   }
 
-  private async acquire({ plan, context }: HandlerCall, keys: Keys, signal: AbortSignal): Promise<Admission> {
+  private async acquire(
+    { plan, context }: HandlerCall,
+    keys: Keys,
+    departure: Departure,
+  ): Promise<Admission> {
     const { options } = plan;
-    const service = this.find<LockService>(getLockServiceToken(options.service), options.service);
+    const service = this.serviceOf(options.service);
     try {
-      return { lock: await service.acquire(keys, callOptions(options, signal)) };
+      return { lock: await service.acquire(keys, callOptions(options, departure)) };
     } catch (error) {
       if (!answersBusy(options, error)) throw error;
       const count = typeof options.onBusy === 'function' ? Math.max(0, options.onBusy.length - 1) : 0;
@@ -119,6 +125,15 @@ export class LockedInterceptor implements NestInterceptor {
     }
     const status = this.find<LockHttpStatus>(getLockHttpToken(options.service), options.service);
     return toHttpException(error, resolveLockHttp(options.http, status));
+  }
+
+  private serviceOf(registration: string | undefined): LockService {
+    let service = this.services.get(registration);
+    if (!service) {
+      service = this.find<LockService>(getLockServiceToken(registration), registration);
+      this.services.set(registration, service);
+    }
+    return service;
   }
 
   private find<T>(token: symbol, registration = 'default'): T {

@@ -31,11 +31,14 @@ export interface TransportPayload {
   readonly message: string;
 }
 
-/** Makes `toTransportError` ready for a transport. To be awaited before its first error can come. */
-export async function prepareTransport(type: string): Promise<void> {
+/** Makes `toTransportError` ready for a transport. What it gives is to be awaited before the first error can come. */
+export function prepareTransport(type: string): Promise<unknown> | undefined {
   const load = exceptions.has(type) ? undefined : PACKAGES[type];
   // A package that our own path does not lead to costs its class alone: the filters still know the error.
-  if (load) exceptions.set(type, await load().catch(() => undefined));
+  return load?.().then(
+    (exception) => exceptions.set(type, exception),
+    () => exceptions.set(type, undefined),
+  );
 }
 
 /**

@@ -144,7 +144,7 @@ describe('asking for admission', () => {
   it('happens on subscription, for each subscription, and ends when its subscriber leaves', () => {
     const signals: AbortSignal[] = [];
     const admitted = whenAdmitted(
-      ({ signal }) => new Promise(() => void signals.push(signal)),
+      (departure) => new Promise(() => void signals.push(departure)),
       () => undefined,
     );
     expect(signals).toEqual([]);

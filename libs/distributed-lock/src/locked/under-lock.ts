@@ -1,19 +1,20 @@
 import { Observable, Subscription, type Observer, type Subscriber, type TeardownLogic } from 'rxjs';
 import { isLockError } from '../lock/lock.errors.js';
 import type { Lock } from '../lock/lock.js';
+import { Departure } from './departure.js';
 
 /** The lock, nothing where none is needed, or what to answer in place of the work. */
 export type Admission = { readonly lock?: Lock } | { readonly answer: unknown };
 
 /** Asks on subscription and leaves the line on teardown; then `run` takes over the subscriber. */
 export function whenAdmitted<T>(
-  admit: (waiting: AbortController) => Promise<Admission>,
+  admit: (departure: Departure) => Promise<Admission>,
   run: (lock: Lock | undefined, out: Subscriber<T>) => TeardownLogic,
 ): Observable<T> {
   return new Observable<T>((out) => {
-    const waiting = new AbortController();
-    const teardown = new Subscription(() => waiting.abort());
+    const departure = new Departure();
     const start = (admission: Admission): void => {
+      departure.end();
       if ('answer' in admission) {
         out.next(admission.answer as T);
         out.complete();
@@ -21,13 +22,15 @@ export function whenAdmitted<T>(
         // Granted in the moment of leaving: nobody else would give it back.
         void admission.lock?.release();
       } else {
-        teardown.add(run(admission.lock, out));
+        out.add(run(admission.lock, out));
       }
     };
-    admit(waiting)
-      .then(start)
-      .catch((error: unknown) => out.error(error));
-    return teardown;
+    const fail = (error: unknown): void => {
+      departure.end();
+      out.error(error);
+    };
+    admit(departure).then(start).catch(fail);
+    return () => departure.leave();
   });
 }
 

@@ -1,5 +1,6 @@
 import type { Cluster, Redis } from 'ioredis';
 import type { Clock } from '../../lock/clock.js';
+import { afterReading } from './after-reading.js';
 import { asStoreError, describe, unknown, unreachable } from './redis.errors.js';
 import { ServerClock } from './server-clock.js';
 import { writeTogether } from './write-together.js';
@@ -36,6 +37,8 @@ export class RedisConnection {
   readonly serverClock = new ServerClock();
   /** How Redisson's clients of this deployment speak: on a cluster from Redis 7 on, through sharded channels. */
   publish: 'PUBLISH' | 'SPUBLISH' = 'PUBLISH';
+  /** Counts the connections that have followed each other. */
+  generation = 0;
   private readonly inFlight = new Set<Attempt>();
   private readonly waiting = new Set<Attempt>();
   private isReady = false;
@@ -113,6 +116,7 @@ export class RedisConnection {
       return this.drop();
     }
     if (this.isClosed) return;
+    this.generation += 1;
     this.isReady = true;
     this.lastError = undefined;
     const attempts = [...this.waiting];
@@ -125,7 +129,7 @@ export class RedisConnection {
   /** Before the first command: each of them says in server time until when it may be executed. */
   private async measureTime(): Promise<void> {
     const sentAt = this.clock.now();
-    this.cancelMeasuring = this.clock.after(this.commandTimeoutMs, () => this.drop());
+    this.cancelMeasuring = afterReading(this.clock, this.commandTimeoutMs, () => this.drop());
     try {
       const [seconds, micros] = await this.client.time();
       const receivedAt = this.clock.now();
@@ -164,9 +168,8 @@ export class RedisConnection {
     this.armDeadline(Math.max(1, Math.ceil(due - now)));
   }
 
-  /** Answers that came while the event loop was blocked are read first. */
   private armDeadline(ms: number): void {
-    this.cancelDeadline = this.clock.after(ms, () => setImmediate(() => this.onDeadline()));
+    this.cancelDeadline = afterReading(this.clock, ms, () => this.onDeadline());
   }
 
   /** Counted from its sending, or from the last answer to another command: as long as answers come, it is its turn soon. */

@@ -54,6 +54,10 @@ export class RedisEnds {
     };
   }
 
+  isEnding(owner: string): boolean {
+    return this.ending.has(owner);
+  }
+
   /** @throws LockStoreError when the server refuses, or does not answer, until `giveUpAt` */
   async run(end: PendingEnd): Promise<EndReply> {
     this.ending.add(end.owner);

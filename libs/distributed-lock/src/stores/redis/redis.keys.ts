@@ -32,15 +32,22 @@ export function strangersChannel(name: string, kind: Claim['kind']): string {
   return tagged(CHANNELS[kind], name);
 }
 
+/** What decides over the slot of `name` on a cluster, unless it is the whole name: the server's rule. */
+function hashTag(name: string): string | undefined {
+  const start = name.indexOf('{');
+  const end = name.indexOf('}', start + 1);
+  return start < 0 || end <= start + 1 ? undefined : name.slice(start + 1, end);
+}
+
 /** Whether one script may take all of these on a cluster: they say so by the same hash tag. */
 export function shareSlot(names: readonly string[]): boolean {
-  const [first, ...rest] = names.map((name) => /\{([^}]+)\}/.exec(name)?.[1]);
+  const [first, ...rest] = names.map(hashTag);
   return first !== undefined && rest.every((tag) => tag === first);
 }
 
 /** On a cluster the keys of one lock must share a slot: a name with a brace but without a hash tag breaks that. */
 export function checkSlot(name: string): void {
-  if (!name.includes('{') || /\{[^}]+\}/.test(name)) return;
+  if (!/[{}]/.test(name) || hashTag(name) !== undefined) return;
   throw new LockKeyError(
     `"${name}" has a brace but no hash tag: on a cluster its keys would lie in different slots. Escape the brace (lockKey does) or write {…} around a part of it.`,
     name,

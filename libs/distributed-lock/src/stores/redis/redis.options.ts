@@ -13,11 +13,11 @@ export interface RedisStoreOptions {
   readonly commandTimeoutMs?: number;
   /**
    * A lock counts as granted only when this many replicas have it, so that it survives a failover to one of them;
-   * default 0. Costs one more round trip for each grant. With fewer in time the lock is given back, and the call goes on
-   * trying until its `waitMs` is over. Not on a cluster.
+   * default 0. Costs one more round trip for each grant. With fewer in time the call goes on trying until its `waitMs` is
+   * over, and then gives the lock back. Not on a cluster.
    */
   readonly minReplicaAcks?: number;
-  /** How long `minReplicaAcks` may take, in ms; default 100. */
+  /** How long `minReplicaAcks` may take, in ms; default 100. At most half of `commandTimeoutMs`. */
   readonly replicaTimeoutMs?: number;
 }
 
@@ -26,15 +26,23 @@ const SLOWEST_RECONNECT_MS = 1000;
 
 export const DEFAULT_REPLICA_TIMEOUT_MS = 100;
 
-export function checkReplicas({ minReplicaAcks = 0, replicaTimeoutMs = 1 }: RedisStoreOptions): void {
+export function checkReplicas(options: RedisStoreOptions): void {
+  const { minReplicaAcks = 0, replicaTimeoutMs = DEFAULT_REPLICA_TIMEOUT_MS } = options;
+  const { commandTimeoutMs = DEFAULT_COMMAND_TIMEOUT_MS } = options;
   if (!Number.isInteger(minReplicaAcks) || minReplicaAcks < 0) {
     throw new LockConfigurationError(
       `minReplicaAcks must be a whole number, 0 or more; it is ${String(minReplicaAcks)}.`,
     );
   }
+  if (minReplicaAcks === 0) return;
   if (!Number.isInteger(replicaTimeoutMs) || replicaTimeoutMs < 1) {
     throw new LockConfigurationError(
       `replicaTimeoutMs must be a whole number of ms, 1 or more; it is ${String(replicaTimeoutMs)}.`,
+    );
+  }
+  if (replicaTimeoutMs > commandTimeoutMs / 2) {
+    throw new LockConfigurationError(
+      `replicaTimeoutMs (${replicaTimeoutMs}) must be at most half of commandTimeoutMs (${commandTimeoutMs}): other commands wait behind it.`,
     );
   }
 }

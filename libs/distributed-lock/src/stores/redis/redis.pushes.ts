@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import type { Clock } from '../../lock/clock.js';
+import { afterReading } from './after-reading.js';
 import type { Push } from '../../lock/lock-store.js';
 import { LOOK_MS } from '../../lock/look.js';
 import { closeClient, type Client } from './redis.connection.js';
@@ -109,7 +110,9 @@ export class RedisPushes {
     this.probedAt = now;
     const { stream } = this.client as Redis;
     this.cancelProbe?.();
-    const cancel = (this.cancelProbe = this.clock.after(this.commandTimeoutMs, () => stream.destroy()));
+    const cancel = (this.cancelProbe = afterReading(this.clock, this.commandTimeoutMs, () =>
+      stream.destroy(),
+    ));
     this.client.ping().then(cancel, cancel);
   }
 

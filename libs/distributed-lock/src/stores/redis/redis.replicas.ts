@@ -1,42 +1,46 @@
-import type { Clock } from '../../lock/clock.js';
 import { LockStoreError } from '../../lock/lock.errors.js';
-import { RedisConnection, type Client } from './redis.connection.js';
+import type { RedisConnection } from './redis.connection.js';
+import { unknown } from './redis.errors.js';
+
+interface Count {
+  readonly replicas: number;
+  /** Which of the connections, one after the other, it was counted on. */
+  readonly connection: number;
+}
 
 /**
- * Counts the replicas that have what the master has written, by `WAIT`.
+ * Counts the replicas that have what this client has written, by `WAIT`.
  *
- * On a connection of its own, since `WAIT` holds up all that comes after it. It counts for everything that was answered
- * before it was asked, so that callers who come together share one.
+ * On the connection of the commands, since `WAIT` counts from the last write of its own: a connection that has replaced
+ * that one, perhaps to another master, knows nothing of the grant. Callers who come together share one.
  */
 export class RedisReplicas {
-  private readonly connection: RedisConnection;
   private counting: Promise<unknown> = Promise.resolve();
-  private next: Promise<number> | undefined;
+  private next: Promise<Count> | undefined;
 
   constructor(
-    client: Client,
-    clock: Clock,
-    commandTimeoutMs: number,
+    private readonly connection: RedisConnection,
     private readonly atLeast: number,
     private readonly withinMs: number,
-  ) {
-    this.connection = new RedisConnection(client, clock, commandTimeoutMs + withinMs);
-  }
+  ) {}
 
-  /** @throws LockStoreError when fewer replicas have it in time: it may be lost with the master */
+  /**
+   * Right after the answer to the write in question.
+   *
+   * @throws LockStoreError when fewer replicas have it in time, or it cannot be told: it may be lost with the master
+   */
   async haveSeen(key: string): Promise<void> {
-    const count = await this.count(key);
-    if (count >= this.atLeast) return;
-    const message = `Could not acquire "${key}": ${count} of ${this.atLeast} replicas had it after ${this.withinMs} ms. It was given back. Lower minReplicaAcks, or look after the replicas.`;
-    throw new LockStoreError(message, key, 'unready');
+    const { generation } = this.connection;
+    const { replicas, connection } = await this.count(key);
+    if (connection !== generation)
+      throw unknown('the connection was lost before its replicas were counted', key);
+    if (replicas >= this.atLeast) return;
+    const message = `Could not acquire "${key}": ${replicas} of ${this.atLeast} replicas had it after ${this.withinMs} ms. Lower minReplicaAcks, or look after the replicas.`;
+    throw new LockStoreError(message, key, 'unknown');
   }
 
-  close(): Promise<void> {
-    return this.connection.close();
-  }
-
-  /** One that is under way may have begun before the write in question: the one after it counts. */
-  private count(key: string): Promise<number> {
+  /** One that is under way may have begun before the write: the one after it counts. */
+  private count(key: string): Promise<Count> {
     this.next ??= this.counting.then(() => {
       this.next = undefined;
       const count = this.wait(key);
@@ -46,12 +50,12 @@ export class RedisReplicas {
     return this.next;
   }
 
-  private async wait(key: string): Promise<number> {
-    const { value } = await this.connection.run('ask', key, (client) => {
-      // WAIT counts from the last command of its own connection.
-      client.time().catch(() => undefined);
+  private async wait(key: string): Promise<Count> {
+    let connection = 0;
+    const { value: replicas } = await this.connection.run('renew', key, (client) => {
+      connection = this.connection.generation;
       return client.wait(this.atLeast, this.withinMs);
     });
-    return value;
+    return { replicas, connection };
   }
 }

@@ -69,7 +69,7 @@ class RedisStore implements LockStore {
   private readonly ends: RedisEnds;
   private readonly pushes: RedisPushes;
   private readonly replicas: RedisReplicas | undefined;
-  /** Owners that a push has granted and whose grant may be lost with the master. */
+  /** Owners in line, who may be granted by a push: that may be lost with the master until their renewal is secure. */
   private readonly unseen = new Set<string>();
   private readonly session: RedisSession;
   private readonly renewals: RedisRenewals;
@@ -82,15 +82,14 @@ class RedisStore implements LockStore {
   ) {
     const { clock, keyPrefix } = context;
     const client = ownClient(target, commandTimeoutMs);
-    if (minReplicaAcks > 0) {
-      if (client.isCluster) throw new LockConfigurationError('minReplicaAcks is not for a cluster.');
-      const own = ownClient(target, commandTimeoutMs);
-      this.replicas = new RedisReplicas(own, clock, commandTimeoutMs, minReplicaAcks, replicaTimeoutMs);
-    }
     this.connection = new RedisConnection(client, clock, commandTimeoutMs);
     this.commands = new RedisCommands(this.connection, clock, keyPrefix, client.isCluster);
     this.session = new RedisSession(this.connection, clock, client.isCluster);
     this.ends = new RedisEnds(this.commands, clock);
+    if (minReplicaAcks > 0) {
+      if (client.isCluster) throw new LockConfigurationError('minReplicaAcks is not for a cluster.');
+      this.replicas = new RedisReplicas(this.connection, minReplicaAcks, replicaTimeoutMs);
+    }
     this.renewals = new RedisRenewals(this.commands, this.session);
     this.pushes = new RedisPushes(
       ownClient(target, commandTimeoutMs),
@@ -107,7 +106,7 @@ class RedisStore implements LockStore {
   async acquire(ask: Ask): Promise<AcquireReply> {
     // Found too late: our idea of the server's time was old. The refusal has told it anew.
     const reply = (await this.acquireOnce(ask)) ?? (await this.acquireOnce(ask)) ?? this.alwaysLate(ask.key);
-    if (this.replicas && reply.kind === 'granted') await this.secure([ask], this.replicas);
+    if (this.replicas && reply.kind === 'granted') await this.secure(ask, this.replicas);
     return reply;
   }
 
@@ -118,7 +117,7 @@ class RedisStore implements LockStore {
     const keys = names.flatMap((name) => redisKeys(name, 'lock'));
     const once = await this.acquireAllOnce(asks, keys);
     const grants = once === undefined ? ((await this.acquireAllOnce(asks, keys)) ?? null) : once;
-    if (this.replicas && grants) await this.secure(asks, this.replicas);
+    if (this.replicas && grants) await this.secure(asks[0] as Ask, this.replicas);
     return grants;
   }
 
@@ -163,7 +162,7 @@ class RedisStore implements LockStore {
 
   async close(): Promise<void> {
     this.ends.close();
-    await Promise.all([this.connection.close(), this.pushes.close(), this.replicas?.close()]);
+    await Promise.all([this.connection.close(), this.pushes.close()]);
     this.pushes$.complete();
   }
 
@@ -171,24 +170,20 @@ class RedisStore implements LockStore {
   private async secureConfirmed(renewal: Renewal, reply: RenewalReply): Promise<RenewalReply> {
     if (reply.kind !== 'renewed' || !this.replicas || !this.unseen.has(renewal.owner)) return reply;
     try {
-      await this.secure([renewal], this.replicas);
-      this.unseen.delete(renewal.owner);
+      await this.secure(renewal, this.replicas);
       return reply;
     } catch (error) {
       return { kind: 'unknown', error: error as LockStoreError };
     }
   }
 
-  /** What too few replicas have is given back before anybody is let in. */
-  private async secure(holds: readonly Omit<End, 'used'>[], replicas: RedisReplicas): Promise<void> {
-    try {
-      await replicas.haveSeen(holds[0]?.key ?? '');
-    } catch (error) {
-      await Promise.all(
-        holds.map(({ key, owner, claim, leaseMs }) => this.end({ key, owner, claim, leaseMs })),
-      );
-      throw error;
-    }
+  /** What too few replicas have is not granted: whoever asked ends it, or asks again. */
+  private async secure(
+    { key, owner }: { readonly key: string; readonly owner: string },
+    replicas: RedisReplicas,
+  ): Promise<void> {
+    await replicas.haveSeen(key);
+    this.unseen.delete(owner);
   }
 
   /** @returns `undefined` when the server found it too late */
@@ -277,9 +272,11 @@ class RedisStore implements LockStore {
     { key, owner, claim: { kind } }: Ask,
     [, , holder, remaining, place]: readonly [number, number, string, number, number],
   ): AcquireReply {
-    if (holder !== '' && !isOurs(holder))
-      this.pushes.listenBehindStranger(strangersChannel(this.commands.lockName(key), kind), owner);
-    else this.pushes.stopListening(owner);
+    const isBehindStranger = holder !== '' && !isOurs(holder);
+    // If its caller has left meanwhile, nothing would ever undo what is noted for it now.
+    if (this.ends.isEnding(owner) || !isBehindStranger) this.pushes.stopListening(owner);
+    else this.pushes.listenBehindStranger(strangersChannel(this.commands.lockName(key), kind), owner);
+    if (this.replicas && !this.ends.isEnding(owner)) this.unseen.add(owner);
     this.pushes.probe();
     const remainingMs = asRemaining(remaining);
     const lookAfterMs = lookAfter(remainingMs, this.pushes.isUp ? LOOK_MS : DEAF_LOOK_MS);
@@ -300,7 +297,6 @@ class RedisStore implements LockStore {
     const believed = startedAt + leaseMs - leaseMargin(leaseMs);
     const isEnough = believed - now >= leaseMs / 3 && !this.replicas;
     const validUntil = isEnough ? believed : -Infinity;
-    if (this.replicas) this.unseen.add(owner);
     this.session.onToken(lastToken);
     this.pushes.stopListening(owner);
     this.pushes$.next({ kind: 'granted', owner, token, lastToken, waiting, validUntil, confirmed: false });

@@ -76,7 +76,9 @@ local function queued_or_busy()
   if wait == 0 then return { 3, now, inside[1] or '', remaining } end
   local place = stand_in_line()
   local waiting = redis.call('ZCARD', KEYS[2])
-  for _, holder in ipairs(inside) do
+  -- Those who are not told learn it from their next renewal.
+  for i = 1, math.min(#inside, 16) do
+    local holder = inside[i]
     if is_ours(holder) then push(holder, 'wanted ' .. holder .. ' ' .. waiting) end
   end
   return { 2, now, inside[1] or '', remaining, place }

@@ -48,8 +48,8 @@ local function holds(owner, kind)
   return redis.call('HGET', KEYS[1], 'mode') == 'read' and redis.call('HEXISTS', KEYS[1], owner) == 1
 end
 
--- Readers whose lease is over are out; the lock lasts as long as the one that has most left.
-local function sweep_readers()
+-- What is left of the longest reader's lease; `on_dead` is called with each whose lease is over.
+local function longest_reader(on_dead)
   local fields = redis.call('HGETALL', KEYS[1])
   local longest = 0
   for i = 1, #fields, 2 do
@@ -58,13 +58,19 @@ local function sweep_readers()
       for hold = 1, holds_of_it do
         left = math.max(left, redis.call('PTTL', reader_key(owner, hold)))
       end
-      if left == 0 then
-        redis.call('HDEL', KEYS[1], owner)
-        redis.call('HDEL', holders_key, owner)
-      end
+      if left == 0 then on_dead(owner) end
       longest = math.max(longest, left)
     end
   end
+  return longest
+end
+
+-- Readers whose lease is over are out; the lock lasts as long as the one that has most left.
+local function sweep_readers()
+  local longest = longest_reader(function(owner)
+    redis.call('HDEL', KEYS[1], owner)
+    redis.call('HDEL', holders_key, owner)
+  end)
   if longest > 0 then redis.call('PEXPIRE', KEYS[1], longest) else redis.call('DEL', KEYS[1]) end
 end
 
@@ -95,14 +101,15 @@ local function at_least(key, ms)
 end
 
 -- For Redisson's clients. A counter that lives for ever is theirs, and so is its limit while nothing of ours is held.
-local function count_permits(left, lease)
+local function count_permits(left)
   if redis.call('PTTL', KEYS[1]) == -1 then
     redis.call('SET', KEYS[1], text(left))
     return
   end
-  redis.call('SET', KEYS[1], text(left), 'KEEPTTL')
-  at_least(KEYS[1], math.max(lease, KEEP_MS))
-  at_least(permits_key, math.max(lease, KEEP_MS))
+  local longest = redis.call('ZRANGE', permits_key, -1, -1, 'WITHSCORES')[2]
+  local keep = text(math.max(KEEP_MS, tonumber(longest) - now))
+  redis.call('SET', KEYS[1], text(left), 'PX', keep)
+  redis.call('PEXPIRE', permits_key, keep)
 end
 
 -- Also when it is in already: then its lease starts anew.
@@ -120,10 +127,12 @@ local function enter(owner, kind, weight, permits, lease, first, last)
   if kind == 'shared' then
     redis.call('HSET', KEYS[1], 'mode', 'read', owner, 1)
     redis.call('SET', reader_key(owner, 1), 1, 'PX', lease)
-    at_least(KEYS[1], tonumber(lease))
+    -- As long as the longest reader's, also if this lease was longer until now.
+    if redis.call('PTTL', KEYS[1]) <= tonumber(lease) then redis.call('PEXPIRE', KEYS[1], lease)
+    else redis.call('PEXPIRE', KEYS[1], longest_reader(function() end)) end
   else
     for i = 1, weight do redis.call('ZADD', permits_key, text(now + lease), permit(owner, i)) end
-    count_permits(permits - redis.call('ZCARD', permits_key), tonumber(lease))
+    count_permits(permits - redis.call('ZCARD', permits_key))
   end
   redis.call('HSET', holders_key, owner, text(first) .. ' ' .. text(last))
   at_least(holders_key, tonumber(lease))

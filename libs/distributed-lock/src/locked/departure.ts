@@ -1,0 +1,48 @@
+/**
+ * The signal by which one call leaves the line, until it has got what it waits for.
+ *
+ * An AbortSignal in everything but its making: that takes 5 µs and leaves the collector as much again to do, on every
+ * request, and hardly any request ever leaves (Node 20).
+ */
+export class Departure extends EventTarget implements AbortSignal {
+  aborted = false;
+  reason: unknown;
+  onabort: AbortSignal['onabort'] = null;
+  private isOver = false;
+  private readonly ties: (() => void)[] = [];
+
+  /** Ends the wait; later calls, and those after the wait, do nothing. Without a reason it is that of an AbortController. */
+  leave(reason?: unknown): void {
+    if (this.isOver) return;
+    this.end();
+    this.aborted = true;
+    this.reason = reason ?? new DOMException('This operation was aborted', 'AbortError');
+    const event = new Event('abort');
+    this.onabort?.(event);
+    this.dispatchEvent(event);
+  }
+
+  /** Leaves when `other` aborts, for its reason. */
+  follow(other: AbortSignal): void {
+    if (other.aborted) return this.leave(other.reason);
+    const leave = (): void => this.leave(other.reason);
+    other.addEventListener('abort', leave, { once: true });
+    this.whenOver(() => other.removeEventListener('abort', leave));
+  }
+
+  /** Undoes what only the wait needs. */
+  whenOver(undo: () => void): void {
+    if (this.isOver) undo();
+    else this.ties.push(undo);
+  }
+
+  /** It waits no more, whatever became of it. */
+  end(): void {
+    this.isOver = true;
+    for (const undo of this.ties.splice(0)) undo();
+  }
+
+  throwIfAborted(): void {
+    if (this.aborted) throw this.reason;
+  }
+}
