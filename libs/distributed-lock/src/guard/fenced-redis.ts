@@ -16,7 +16,7 @@ export type RedisWord = string | number | Buffer;
 
 const WEEK_MS = 7 * 24 * 3600 * 1000;
 
-/** The fence of a key is raised, and with words given the command is run on the key: both or neither. */
+/** The fence of a key is raised, and with words given the command is run on the key: never without the fence. */
 const FENCED = `
 local seen = tonumber(redis.call('GET', KEYS[2]) or 0)
 if tonumber(ARGV[1]) < seen then return { 0, string.format('%.0f', seen) } end

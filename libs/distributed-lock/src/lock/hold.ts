@@ -76,10 +76,14 @@ export class Hold {
     return this.outcome;
   }
 
-  /** The tenure tells that the lease is over. Not before a release: what happens after it is nobody's loss. */
-  lose(error: LockLostError): void {
-    if (this.outcome !== undefined || this.lostWith !== undefined) return;
+  /**
+   * The lease is over. What happens after a release is nobody's loss.
+   *
+   * @returns tells those who listen
+   */
+  lose(error: LockLostError): () => void {
+    if (this.outcome !== undefined || this.lostWith !== undefined) return () => undefined;
     this.lostWith = error;
-    this.controller?.abort(error);
+    return () => this.controller?.abort(error);
   }
 }

@@ -1,4 +1,5 @@
 import { isAlone } from './claim.js';
+import { Deadlines } from './deadlines.js';
 import { Fifo } from './fifo.js';
 import type { Hold } from './hold.js';
 import type { LockCore } from './lock-core.js';
@@ -16,6 +17,7 @@ import { Waiter } from './waiter.js';
  */
 export class LocalLine {
   private readonly waiters = new Fifo<Waiter>();
+  private readonly deadlines: Deadlines;
   /** The one that asks for those who wait. */
   private asking: Tenure | undefined;
   /** Those that callers are inside of; several only where several may hold. */
@@ -29,7 +31,9 @@ export class LocalLine {
     private readonly sample: LockRequest,
     /** Nobody waits and nobody holds: this line may be forgotten. */
     private readonly onIdle: () => void,
-  ) {}
+  ) {
+    this.deadlines = new Deadlines(core.clock, this.waiters, (waiter) => this.leave(waiter));
+  }
 
   get key(): string {
     return this.sample.key;
@@ -39,14 +43,15 @@ export class LocalLine {
     return this.waiters.size;
   }
 
-  /** @throws LockWaitTimeoutError, LockStoreError, LockShutdownError, or the reason of the request's signal */
+  /** @throws LockWaitTimeoutError, LockStoreError, LockShutdownError, or the reason of the request's signal, which is not aborted yet */
   join(request: LockRequest): Promise<Hold> {
-    if (request.signal?.aborted) return Promise.reject(request.signal.reason as Error);
     if (request.waitMs === 0 && this.hasNoChance) return Promise.reject(this.waitTimeout(request));
     const call = this.core.nextCall();
     this.core.emit({ type: 'asked', call, key: this.key });
     return new Promise((resolve, reject) => {
-      this.waiters.push(new Waiter(request, call, this.core.clock, { resolve, reject }, this));
+      const waiter = new Waiter(request, call, this.core.clock, { resolve, reject }, this);
+      this.waiters.push(waiter);
+      this.deadlines.watch(waiter);
       if (!this.asking) this.joinReaders();
       this.ask();
     });
@@ -61,6 +66,7 @@ export class LocalLine {
   shift(): Waiter | undefined {
     const waiter = this.waiters.shift();
     waiter?.settle();
+    this.onLeft();
     return waiter;
   }
 
@@ -140,6 +146,10 @@ export class LocalLine {
     return this.asking !== undefined || (isAlone(this.sample.claim) && this.holding.size > 0);
   }
 
+  private onLeft(): void {
+    if (this.waiters.size === 0) this.deadlines.stop();
+  }
+
   /** Readers enter beside those of their process that are inside. */
   private joinReaders(): void {
     for (const tenure of this.holding) tenure.letJoin();
@@ -161,6 +171,7 @@ export class LocalLine {
   private dismiss(waiter: Waiter, error: unknown): void {
     this.waiters.remove(waiter);
     waiter.settle();
+    this.onLeft();
     waiter.outcome.reject(error);
     const { call } = waiter;
     const waitedMs = this.core.clock.now() - waiter.askedAt;

@@ -25,9 +25,10 @@ export function lockRequest(key: string, call: CallOptions, options: ResolvedLoc
   const { defaults } = options;
   const leaseMs = call.leaseMs ?? defaults.leaseMs;
   const holdAtLeastMs = call.holdAtLeastMs ?? defaults.holdAtLeastMs ?? 0;
-  const { mode, permits, weight } = claims(call) ? call : { ...defaults, ...call };
-  checkCallOptions({ ...call, mode, permits, weight, leaseMs, holdAtLeastMs });
-  return Object.freeze({
+  const { mode, permits } = claims(call) ? call : defaults;
+  const weight = call.weight ?? (claims(call) ? undefined : defaults.weight);
+  checkCallOptions({ waitMs: call.waitMs, mode, permits, weight, leaseMs, holdAtLeastMs });
+  return {
     key,
     claim: claimOf(mode, permits, weight),
     waitMs: call.waitMs ?? defaults.waitMs ?? options.waitMs,
@@ -36,7 +37,7 @@ export function lockRequest(key: string, call: CallOptions, options: ResolvedLoc
     fair: call.fair ?? defaults.fair ?? false,
     holdAtLeastMs,
     signal: call.signal ?? defaults.signal,
-  });
+  };
 }
 
 /**

@@ -228,11 +228,12 @@ export class LockService {
     if (mine && covers(mine.claim, claim)) return Promise.resolve(mine.share(request.holdAtLeastMs));
     if (mine) return Promise.reject(heldInAnotherWay(mine, claim));
     if (this.closing) return Promise.reject(this.shutdownError(key));
-    const line = this.lineOf(request);
+    if (request.signal?.aborted) return Promise.reject(request.signal.reason as Error);
+    const join = () => this.lineOf(request).join(request);
     const holds = [...before, ...holdsOfFlow(this)];
     // Whoever asks once does not wait: busy is its answer.
-    if (holds.length === 0 || request.waitMs === 0) return line.join(request);
-    return this.deadlocks.watch(request, holds, () => line.join(request));
+    if (holds.length === 0 || request.waitMs === 0) return join();
+    return this.deadlocks.watch(request, holds, join);
   }
 
   private lineOf(request: LockRequest): LocalLine {

@@ -66,6 +66,10 @@ export class Tenure {
     return this.state === 'held';
   }
 
+  get waits(): boolean {
+    return this.request.waitMs > 0;
+  }
+
   get isInLine(): boolean {
     return this.asking.isInLine;
   }
@@ -226,12 +230,15 @@ export class Tenure {
     if (this.state === 'waiting' || this.state === 'ended' || !keeper) return;
     if (keeper.lease.isUntouched) return this.backToLine(keeper);
     const cause = keeper.lease.suspendedBy;
-    // Whoever is told may look at the others: they must not find it held.
+    // Whoever is told may look at the others, or release them: all have lost it before one is told.
     this.stop();
-    for (const hold of this.holds) {
-      const { call, fencingToken } = hold;
+    const losses = [...this.holds].map((hold) => {
       const error = new LockLostError(key, this.now - hold.acquiredAt, reason, detail, cause && { cause });
-      hold.lose(error);
+      return { hold, error, tell: hold.lose(error) };
+    });
+    for (const { hold, error, tell } of losses) {
+      const { call, fencingToken } = hold;
+      tell();
       core.emit({ type: 'lost', call, key, owner, fencingToken, error });
     }
     void this.end(reason === 'expired' ? keeper.marginMs : 0);

@@ -11,7 +11,8 @@ import type { Tenure } from './tenure.js';
  */
 export class Tenures {
   private readonly byOwner = new Map<string, Tenure>();
-  private readonly ending = new Set<Promise<unknown>>();
+  private ending = 0;
+  private onAllEnded: (() => void) | undefined;
   private readonly pauses: Pauses;
   private count = 0;
   /** Set by shutdown: what only ends a tenure is not tried again. */
@@ -42,10 +43,13 @@ export class Tenures {
 
   /** Something that ends a tenure. Nobody needs to wait for it: a failure is told by event. */
   track(key: string, ended: Promise<unknown>): void {
-    const told: Promise<unknown> = ended
+    this.ending += 1;
+    void ended
       .catch((error: unknown) => this.emit({ type: 'error', key, during: 'release', error }))
-      .then(() => this.ending.delete(told));
-    this.ending.add(told);
+      .then(() => {
+        this.ending -= 1;
+        if (this.ending === 0) this.onAllEnded?.();
+      });
   }
 
   onPush(push: Push): void {
@@ -73,6 +77,6 @@ export class Tenures {
   async whenAllEnded(): Promise<void> {
     this.isClosing = true;
     this.pauses.wakeAll();
-    await Promise.all(this.ending);
+    if (this.ending > 0) await new Promise<void>((resolve) => (this.onAllEnded = resolve));
   }
 }

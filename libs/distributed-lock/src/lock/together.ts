@@ -1,3 +1,4 @@
+import { Deadlines } from './deadlines.js';
 import type { Hold } from './hold.js';
 import type { LocalLine } from './local-line.js';
 import type { LockCore } from './lock-core.js';
@@ -12,8 +13,8 @@ import { Waiter } from './waiter.js';
  *
  * @param lines one for each request, that nobody of this process uses
  * @returns `undefined` when they have to be taken one by one: one of them is in use, the store cannot take them
- * together, or it has failed
- * @throws LockStoreError when `waitMs` is over before the store has answered, or the reason of the requests' signal
+ * together, or it has failed and the caller waits
+ * @throws LockStoreError when it has failed, or not answered within `waitMs`; or the reason of the requests' signal
  */
 export async function acquireTogether(
   core: LockCore,
@@ -32,12 +33,15 @@ export async function acquireTogether(
     const grants = await withinPatience(core, requests[0] as LockRequest, asking);
     return grants && tenures.map((tenure, i) => tenure.enterTogether(grants[i] as Grant, askedAt));
   } catch (error) {
-    void asking.then((grants) => giveUp(grants ? tenures : [], true));
+    asking.then(
+      (grants) => giveUp(grants ? tenures : [], true),
+      () => undefined,
+    );
     throw error;
   }
 }
 
-/** Never rejects: without all the grants, each tenure has ended. */
+/** Without all the grants, each tenure has ended. */
 async function grantsOf(core: LockCore, tenures: readonly Tenure[]): Promise<readonly Grant[] | undefined> {
   try {
     const grants = await core.store.acquireAll?.(tenures.map((tenure) => tenure.askOnce()));
@@ -45,6 +49,7 @@ async function grantsOf(core: LockCore, tenures: readonly Tenure[]): Promise<rea
     giveUp(tenures, Boolean(grants));
   } catch (error) {
     giveUp(tenures, !(error instanceof LockStoreError) || error.reason === 'unknown');
+    if (tenures.every(({ waits }) => !waits)) throw error;
   }
   return undefined;
 }
@@ -57,14 +62,17 @@ function giveUp(tenures: readonly Tenure[], mayHold: boolean): void {
 function withinPatience<T>(core: LockCore, request: LockRequest, work: Promise<T>): Promise<T> {
   return new Promise<T>((resolve, reject) => {
     const leave = (waiter: Waiter, error: unknown = notAnswered(request)): void => {
-      waiter.settle();
+      settle(waiter);
       reject(error as Error);
     };
     const waiter = new Waiter(request, 0, core.clock, { resolve: () => undefined, reject }, { leave });
-    void work.then((result) => {
-      waiter.settle();
-      resolve(result);
-    });
+    const deadlines = new Deadlines(core.clock, [waiter], (late) => leave(late));
+    const settle = (settled: Waiter): void => {
+      settled.settle();
+      deadlines.stop();
+    };
+    deadlines.watch(waiter);
+    void work.then(resolve, reject).finally(() => settle(waiter));
   });
 }
 

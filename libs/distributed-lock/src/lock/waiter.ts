@@ -18,7 +18,6 @@ export class Waiter implements Link {
   after: Link | undefined;
   readonly askedAt: number;
   readonly deadline: number;
-  private readonly cancelTimer: (() => void) | undefined;
   private readonly onAbort: (() => void) | undefined;
 
   constructor(
@@ -31,8 +30,6 @@ export class Waiter implements Link {
     const { waitMs, signal } = request;
     this.askedAt = clock.now();
     this.deadline = this.askedAt + waitMs;
-    // A caller that does not wait is answered by the store's reply, which has a deadline of its own.
-    if (waitMs > 0 && waitMs !== Infinity) this.cancelTimer = clock.after(waitMs, () => line.leave(this));
     if (signal) {
       this.onAbort = () => line.leave(this, signal.reason);
       signal.addEventListener('abort', this.onAbort, { once: true });
@@ -41,7 +38,6 @@ export class Waiter implements Link {
 
   /** It no longer waits, whatever became of it. */
   settle(): void {
-    this.cancelTimer?.();
     if (this.onAbort) this.request.signal?.removeEventListener('abort', this.onAbort);
   }
 }

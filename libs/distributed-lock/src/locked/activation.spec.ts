@@ -8,6 +8,13 @@ class Handlers {}
 const contextOf = (cls: unknown): ExecutionContext => ({ getClass: () => cls }) as ExecutionContext;
 const siteOf = (method: string): LockedSite => ({ method }) as LockedSite;
 
+function reachableFrom(root: unknown, found = new Set<unknown>()): ReadonlySet<unknown> {
+  if (typeof root !== 'object' || root === null || found.has(root)) return found;
+  found.add(root);
+  for (const value of Object.values(root)) reachableFrom(value, found);
+  return found;
+}
+
 describe('an activation', () => {
   it('covers its own method on one object of its class, and nothing else', () => {
     const [site, one] = [siteOf('a'), new Handlers()];
@@ -36,6 +43,15 @@ describe('an activation', () => {
     const activation = new Activation(siteOf('a'), contextOf(Handlers), undefined);
     const result = activation.run(() => lazy);
     expect([await result, await result]).toEqual(['asked 1', 'asked 1']);
+  });
+
+  it('does not lead to its request once it is closed', () => {
+    const context = contextOf(Handlers);
+    const holder = { context, releaseIfDone: () => undefined, streams: () => undefined };
+    const activation = new Activation(siteOf('a'), context, undefined, holder);
+    expect(reachableFrom(activation)).toContain(context);
+    activation.close();
+    expect(reachableFrom(activation)).not.toContain(context);
   });
 
   it('starts no handler once it is closed', () => {

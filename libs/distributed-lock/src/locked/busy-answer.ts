@@ -20,9 +20,28 @@ export function busyAnswer(
   return typeof onBusy === 'function' ? Reflect.apply(onBusy, self, [busy, ...args]) : undefined;
 }
 
-/** What the service may know of the options. With a departure that is what ends the wait: it follows the given signal. */
-export function callOptions(options: LockedOptions, departure?: Departure): CallOptions {
-  const { waitMs, leaseMs, fair, holdAtLeastMs, signal } = options;
-  if (signal) departure?.follow(signal);
-  return { waitMs, leaseMs, fair, holdAtLeastMs, signal: departure ?? signal };
+/** Each option of a call: one that is missing here does not compile. */
+const OF_CALLS: Readonly<Record<keyof CallOptions, true>> = {
+  waitMs: true,
+  leaseMs: true,
+  mode: true,
+  permits: true,
+  weight: true,
+  fair: true,
+  holdAtLeastMs: true,
+  signal: true,
+};
+
+/** What the service is told of the options. Those that are not given stay away, so that its defaults hold. */
+export function callOptions(options: LockedOptions): CallOptions {
+  const given = Object.entries(options).filter(
+    ([name, value]) => Object.hasOwn(OF_CALLS, name) && value !== undefined,
+  );
+  return Object.fromEntries(given);
+}
+
+/** The same for one call that may leave the line. */
+export function leavingBy(departure: Departure, call: CallOptions): CallOptions {
+  if (call.signal) departure.follow(call.signal);
+  return { ...call, signal: departure };
 }

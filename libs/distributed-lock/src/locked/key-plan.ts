@@ -1,6 +1,7 @@
 import type { ExecutionContext } from '@nestjs/common';
 import { LockKeyError } from '../lock/lock.errors.js';
-import type { Keys } from '../lock/lock.js';
+import type { CallOptions, Keys } from '../lock/lock.js';
+import { callOptions } from './busy-answer.js';
 import { checkHandler } from './handler-checks.js';
 import { readSource, type HandlerValues } from './handler-values.js';
 import { originOf, type Origin } from './key-origin.js';
@@ -14,6 +15,8 @@ export class KeyPlan {
   private static readonly plans = new WeakMap<AnyClass, Map<LockedSite, KeyPlan>>();
   /** Options of `@Locked` over those of `@LockDefaults`. */
   readonly options: LockedOptions;
+  /** Of these, what the service is told at each call. */
+  readonly call: CallOptions;
   private readonly shape: MethodShape;
   private readonly origins = new Map<Placeholder, Origin>();
 
@@ -23,6 +26,7 @@ export class KeyPlan {
     private readonly site: LockedSite,
   ) {
     this.options = optionsOf(cls, site);
+    this.call = callOptions(this.options);
     this.shape = shapeOf(cls, site);
     checkTogether(this.shape.where, this.options);
     for (const template of typeof site.key === 'function' ? [] : site.key) {

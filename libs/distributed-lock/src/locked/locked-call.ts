@@ -4,7 +4,7 @@ import { LockConfigurationError } from '../lock/lock.errors.js';
 import type { Lock } from '../lock/lock.js';
 import type { LockService } from '../lock/lock.service.js';
 import { withoutActivation } from './activation.js';
-import { answersBusy, busyAnswer, callOptions } from './busy-answer.js';
+import { answersBusy, busyAnswer, leavingBy } from './busy-answer.js';
 import { fillSlots } from './current-lock.decorator.js';
 import type { Departure } from './departure.js';
 import { KeyPlan } from './key-plan.js';
@@ -53,11 +53,7 @@ async function promised({ plan, service, self, args, run }: Call): Promise<unkno
     return noStream(plan, await run(lock));
   };
   try {
-    return await service.withLock(
-      plan.keysOfCall(args),
-      { ...callOptions(options), onLost: options.onLost },
-      work,
-    );
+    return await service.withLock(plan.keysOfCall(args), { ...plan.call, onLost: options.onLost }, work);
   } catch (error) {
     // What the method throws is its own, also when it is a lock error.
     if (hasStarted || !answersBusy(options, error)) throw error;
@@ -70,7 +66,7 @@ function streamed({ plan, service, self, args, run }: Call): Observable<unknown>
   const admit = async (departure: Departure): Promise<Admission> => {
     if (!(await isNeeded(plan, args))) return {};
     try {
-      return { lock: await service.acquire(plan.keysOfCall(args), callOptions(options, departure)) };
+      return { lock: await service.acquire(plan.keysOfCall(args), leavingBy(departure, plan.call)) };
     } catch (error) {
       if (!answersBusy(options, error)) throw error;
       return { answer: await busyAnswer(options, error, self, args) };

@@ -12,7 +12,7 @@ import { LockConfigurationError } from '../lock/lock.errors.js';
 import type { Keys, Lock } from '../lock/lock.js';
 import type { LockService } from '../lock/lock.service.js';
 import { Activation } from './activation.js';
-import { answersBusy, busyAnswer, callOptions } from './busy-answer.js';
+import { answersBusy, busyAnswer, leavingBy } from './busy-answer.js';
 import { leaveWithClient } from './client-left.js';
 import type { Departure } from './departure.js';
 import { HandlerValues } from './handler-values.js';
@@ -88,7 +88,7 @@ export class LockedInterceptor implements NestInterceptor {
     const { options } = plan;
     const service = this.serviceOf(options.service);
     try {
-      return { lock: await service.acquire(keys, callOptions(options, departure)) };
+      return { lock: await service.acquire(keys, leavingBy(departure, plan.call)) };
     } catch (error) {
       if (!answersBusy(options, error)) throw error;
       const count = typeof options.onBusy === 'function' ? Math.max(0, options.onBusy.length - 1) : 0;

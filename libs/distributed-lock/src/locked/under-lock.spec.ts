@@ -152,4 +152,19 @@ describe('asking for admission', () => {
     subscriptions[0]?.unsubscribe();
     expect(signals.map((signal) => signal.aborted)).toEqual([true, false]);
   });
+
+  it('ends with the wait: who leaves later aborts nothing', async () => {
+    const signals: AbortSignal[] = [];
+    const admitted = whenAdmitted(
+      async (departure) => {
+        signals.push(departure);
+        return { answer: 'answer' };
+      },
+      () => undefined,
+    );
+    const subscription = admitted.subscribe();
+    await nextTurn();
+    subscription.unsubscribe();
+    expect(signals.map((signal) => signal.aborted)).toEqual([false]);
+  });
 });

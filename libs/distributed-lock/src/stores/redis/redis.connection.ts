@@ -10,6 +10,8 @@ export type Client = Redis | Cluster;
 /** On a new connection what gives up goes first, then what keeps, then what asks (docs/decisions/0003, P16). */
 export type Urgency = 'end' | 'renew' | 'ask';
 const ORDER: readonly Urgency[] = ['end', 'renew', 'ask'];
+/** More at once would be answered later than they may be executed; the others are written as answers come. */
+const MOST_IN_FLIGHT = 1000;
 
 export interface Answer<T> {
   readonly value: T;
@@ -30,8 +32,8 @@ interface Attempt {
  * The store's own connection for commands.
  *
  * A connection that has answered nothing for `commandTimeoutMs` while a command is under way may be stuck: it is given
- * up and replaced, and all that it carried fails with it. Commands are answered in order, so answers to others are
- * progress: many commands at once may each take longer than one alone.
+ * up and replaced, and all that it carried fails with it. A deadline counts from the last answer to any command: as long
+ * as answers come, it is the turn of each soon.
  */
 export class RedisConnection {
   readonly serverClock = new ServerClock();
@@ -40,7 +42,7 @@ export class RedisConnection {
   /** Counts the connections that have followed each other. */
   generation = 0;
   private readonly inFlight = new Set<Attempt>();
-  private readonly waiting = new Set<Attempt>();
+  private readonly waiting = { end: new Set<Attempt>(), renew: new Set<Attempt>(), ask: new Set<Attempt>() };
   private isReady = false;
   private isClosed = false;
   private answeredAt = 0;
@@ -69,8 +71,9 @@ export class RedisConnection {
     return new Promise((resolve, reject) => {
       const settle = (outcome: () => void) => {
         this.inFlight.delete(attempt);
-        this.waiting.delete(attempt);
+        this.waiting[urgency].delete(attempt);
         outcome();
+        this.writeWaiting();
       };
       const attempt: Attempt = {
         urgency,
@@ -91,8 +94,8 @@ export class RedisConnection {
         fail: (error) => settle(() => reject(error)),
       };
       if (this.isClosed) return attempt.fail(unreachable('the store is closed', key));
-      if (this.isReady && this.client.status === 'ready') attempt.write(this.client);
-      else this.waiting.add(attempt);
+      this.waiting[urgency].add(attempt);
+      this.writeWaiting();
       if (!this.cancelDeadline) this.armDeadline(this.commandTimeoutMs);
     });
   }
@@ -103,7 +106,7 @@ export class RedisConnection {
     this.isClosed = true;
     this.cancelDeadline?.();
     this.onLost('the store is closed');
-    for (const attempt of this.waiting) attempt.fail(unreachable('the store is closed', attempt.key));
+    for (const attempt of this.allWaiting()) attempt.fail(unreachable('the store is closed', attempt.key));
     await closeClient(this.client, this.clock, this.commandTimeoutMs);
   }
 
@@ -119,11 +122,22 @@ export class RedisConnection {
     this.generation += 1;
     this.isReady = true;
     this.lastError = undefined;
-    const attempts = [...this.waiting];
-    this.waiting.clear();
+    this.writeWaiting();
+  }
+
+  private writeWaiting(): void {
+    if (!this.isReady || this.client.status !== 'ready') return;
     for (const urgency of ORDER) {
-      for (const attempt of attempts) if (attempt.urgency === urgency) attempt.write(this.client);
+      for (const attempt of this.waiting[urgency]) {
+        if (this.inFlight.size >= MOST_IN_FLIGHT) return;
+        this.waiting[urgency].delete(attempt);
+        attempt.write(this.client);
+      }
     }
+  }
+
+  private allWaiting(): Attempt[] {
+    return ORDER.flatMap((urgency) => [...this.waiting[urgency]]);
   }
 
   /** Before the first command: each of them says in server time until when it may be executed. */
@@ -149,32 +163,33 @@ export class RedisConnection {
     this.publish = hasSharded ? 'SPUBLISH' : 'PUBLISH';
   }
 
-  /** One timer for all commands: it looks at the oldest, and comes back when that one is due. */
+  /** One timer for all commands: it looks at those that are due, and comes back for the next. */
   private onDeadline(): void {
     this.cancelDeadline = undefined;
     const now = this.clock.now();
-    for (const attempt of this.waiting) if (this.dueAt(attempt, 0) <= now) this.onNoConnection(attempt);
-    const [oldest] = this.inFlight;
     // A cluster has many connections: an answer of one says nothing about the others.
     const answeredAt = this.client.isCluster ? 0 : this.answeredAt;
-    if (oldest && this.dueAt(oldest, answeredAt) <= now) this.onNoAnswer(oldest);
-    const [next] = this.inFlight;
-    const [first] = this.waiting;
-    const due = Math.min(
-      next ? this.dueAt(next, answeredAt) : Infinity,
-      first ? this.dueAt(first, 0) : Infinity,
-    );
-    if (due === Infinity) return;
-    this.armDeadline(Math.max(1, Math.ceil(due - now)));
+    const dueAt = ({ since }: Attempt) => Math.max(since, answeredAt) + this.commandTimeoutMs;
+    for (const attempt of this.allWaiting()) if (dueAt(attempt) <= now) this.onNoConnection(attempt);
+    for (const attempt of this.inFlight) {
+      // In the order of their sending: what follows is due later.
+      if (dueAt(attempt) > now) break;
+      this.onNoAnswer(attempt);
+    }
+    const [oldest] = this.inFlight;
+    const next = Math.min(...[...(oldest ? [oldest] : []), ...this.firstWaiting()].map(dueAt));
+    if (next < Infinity) this.armDeadline(Math.max(1, Math.ceil(next - now)));
+  }
+
+  private firstWaiting(): Attempt[] {
+    return ORDER.flatMap((urgency) => {
+      const [first] = this.waiting[urgency];
+      return first ? [first] : [];
+    });
   }
 
   private armDeadline(ms: number): void {
     this.cancelDeadline = afterReading(this.clock, ms, () => this.onDeadline());
-  }
-
-  /** Counted from its sending, or from the last answer to another command: as long as answers come, it is its turn soon. */
-  private dueAt({ since }: Attempt, answeredAt: number): number {
-    return Math.max(since, answeredAt) + this.commandTimeoutMs;
   }
 
   private onNoConnection(attempt: Attempt): void {

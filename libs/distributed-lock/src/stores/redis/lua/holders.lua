@@ -107,7 +107,7 @@ local function count_permits(left)
     return
   end
   local longest = redis.call('ZRANGE', permits_key, -1, -1, 'WITHSCORES')[2]
-  local keep = text(math.max(KEEP_MS, tonumber(longest) - now))
+  local keep = text(math.max(1, tonumber(longest) - now))
   redis.call('SET', KEYS[1], text(left), 'PX', keep)
   redis.call('PEXPIRE', permits_key, keep)
 end
