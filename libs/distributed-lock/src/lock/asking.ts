@@ -70,6 +70,7 @@ export class Asking {
   stop(): void {
     this.isActive = false;
     this.cancelLook?.();
+    this.cancelLook = undefined;
   }
 
   look(): void {

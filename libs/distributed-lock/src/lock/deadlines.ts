@@ -28,12 +28,9 @@ export class Deadlines {
     if (deadline < this.dueAt) this.arm(deadline);
   }
 
-  /** Nobody waits. */
+  /** Nobody waits any more. */
   stop(): void {
     this.cancel?.();
-    this.dueAt = Infinity;
-    this.latest = -Infinity;
-    this.areSorted = true;
   }
 
   private arm(dueAt: number): void {

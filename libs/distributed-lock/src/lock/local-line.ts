@@ -17,7 +17,8 @@ import { Waiter } from './waiter.js';
  */
 export class LocalLine {
   private readonly waiters = new Fifo<Waiter>();
-  private readonly deadlines: Deadlines;
+  /** While somebody waits. */
+  private deadlines: Deadlines | undefined;
   /** The one that asks for those who wait. */
   private asking: Tenure | undefined;
   /** Those that callers are inside of; several only where several may hold. */
@@ -31,9 +32,7 @@ export class LocalLine {
     private readonly sample: LockRequest,
     /** Nobody waits and nobody holds: this line may be forgotten. */
     private readonly onIdle: () => void,
-  ) {
-    this.deadlines = new Deadlines(core.clock, this.waiters, (waiter) => this.leave(waiter));
-  }
+  ) {}
 
   get key(): string {
     return this.sample.key;
@@ -49,8 +48,9 @@ export class LocalLine {
     const call = this.core.nextCall();
     this.core.emit({ type: 'asked', call, key: this.key });
     return new Promise((resolve, reject) => {
-      const waiter = new Waiter(request, call, this.core.clock, { resolve, reject }, this);
+      const waiter = new Waiter(request, call, this.core.clock, resolve, reject, this);
       this.waiters.push(waiter);
+      this.deadlines ??= new Deadlines(this.core.clock, this.waiters, (late) => this.leave(late));
       this.deadlines.watch(waiter);
       if (!this.asking) this.joinReaders();
       this.ask();
@@ -147,7 +147,9 @@ export class LocalLine {
   }
 
   private onLeft(): void {
-    if (this.waiters.size === 0) this.deadlines.stop();
+    if (this.waiters.size > 0) return;
+    this.deadlines?.stop();
+    this.deadlines = undefined;
   }
 
   /** Readers enter beside those of their process that are inside. */
@@ -172,7 +174,7 @@ export class LocalLine {
     this.waiters.remove(waiter);
     waiter.settle();
     this.onLeft();
-    waiter.outcome.reject(error);
+    waiter.reject(error);
     const { call } = waiter;
     const waitedMs = this.core.clock.now() - waiter.askedAt;
     this.core.emit({ type: 'abandoned', call, key: this.key, waitedMs, error });

@@ -17,6 +17,8 @@ import { acquireTogether } from './together.js';
 import { Tenures } from './tenures.js';
 import { Watchdog } from './watchdog.js';
 
+const NO_OPTIONS: WithLockOptions = {};
+
 /** Work to do under a lock. */
 export type Work<T> = (lock: Lock) => T | Promise<T>;
 
@@ -63,7 +65,7 @@ export class LockService {
   withLock<T>(key: Keys, work: Work<T>): Promise<T>;
   withLock<T>(key: Keys, options: WithLockOptions, work: Work<T>): Promise<T>;
   withLock<T>(key: Keys, optionsOrWork: WithLockOptions | Work<T>, maybeWork?: Work<T>): Promise<T> {
-    const options = typeof optionsOrWork === 'function' ? {} : optionsOrWork;
+    const options = typeof optionsOrWork === 'function' ? NO_OPTIONS : optionsOrWork;
     const work = typeof optionsOrWork === 'function' ? optionsOrWork : (maybeWork as Work<T>);
     return this.acquireAll(key, options).then((lock) => runUnder(lock, options, work));
   }

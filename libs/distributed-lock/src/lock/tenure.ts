@@ -141,7 +141,7 @@ export class Tenure {
     if (!next) return void this.end();
     this.state = 'held';
     keeper.guard();
-    do next.outcome.resolve(this.letIn(next, keeper));
+    do next.resolve(this.letIn(next, keeper));
     while (this.isForMany && keeper.lease.hasToken && (next = line.shift()));
     line.onServed(this);
   }

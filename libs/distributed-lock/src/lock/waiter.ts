@@ -7,33 +7,31 @@ interface Line {
   leave(waiter: Waiter, error?: unknown): void;
 }
 
-interface Outcome {
-  resolve(hold: Hold): void;
-  reject(error: unknown): void;
-}
-
-/** One caller in the local line, until it is served or leaves. */
+/** One caller in the local line, until it is served or leaves. There may be very many: it is kept small. */
 export class Waiter implements Link {
   before: Link | undefined;
   after: Link | undefined;
   readonly askedAt: number;
-  readonly deadline: number;
   private readonly onAbort: (() => void) | undefined;
 
   constructor(
     readonly request: LockRequest,
     readonly call: number,
     clock: Clock,
-    readonly outcome: Outcome,
+    readonly resolve: (hold: Hold) => void,
+    readonly reject: (error: unknown) => void,
     line: Line,
   ) {
-    const { waitMs, signal } = request;
+    const { signal } = request;
     this.askedAt = clock.now();
-    this.deadline = this.askedAt + waitMs;
     if (signal) {
       this.onAbort = () => line.leave(this, signal.reason);
       signal.addEventListener('abort', this.onAbort, { once: true });
     }
+  }
+
+  get deadline(): number {
+    return this.askedAt + this.request.waitMs;
   }
 
   /** It no longer waits, whatever became of it. */
