@@ -75,11 +75,12 @@ describe('a flash sale over four processes', () => {
     expect(await purchase(running[0]!, goodsId, 'prompt')).toMatchObject({ status: 201 });
     frozen.signal('SIGCONT');
     const { status, body } = await late;
-    expect(['409 STALE_FENCE', '503 LOCK_LOST']).toContain(`${status} ${String(body['code'])}`);
     // The answer may come before the handler has ended; the process ends after it.
     await frozen.stop();
-    const sql = 'SELECT user_id FROM orders WHERE goods_id = $1';
-    expect(await branches.database.query(sql, [goodsId])).toEqual([{ user_id: 'prompt' }]);
+    const sql = 'SELECT user_id, fence FROM orders WHERE goods_id = $1 ORDER BY id';
+    const orders = await branches.database.query(sql, [goodsId]);
+    expect(orders).toEqual([{ user_id: 'prompt', fence: expect.anything() }]);
+    expect(['409 STALE_FENCE', '503 LOCK_LOST']).toContain(`${status} ${String(body['code'])}`);
     expect(await readProof(branches.database, goodsId, 10)).toMatchObject({ stockLeft: 9, lost: 0 });
   }, 60_000);
 
