@@ -11,7 +11,7 @@ const {
   key,
   turns = 0,
   callers = 1,
-  commandTimeoutMs = 200,
+  commandTimeoutMs = 1000,
   ...options
 } = JSON.parse(process.argv[2]);
 const say = (what, more = {}) => process.stdout.write(`${JSON.stringify({ what, ...more })}\n`);

@@ -5,7 +5,7 @@ import { readProof } from '../../apps/seckill/src/demo/proof.js';
 import { runSale } from '../../apps/seckill/src/crowd/sale.js';
 import { wishFor } from '../../apps/seckill/src/crowd/wish.js';
 import { until } from '../support/until.js';
-import { openTestBranches, purchase, type TestBranches } from './support/test-branches.js';
+import { openTestBranches, purchase, untilCaughtUp, type TestBranches } from './support/test-branches.js';
 
 const WATCHDOG_MS = 2000;
 /** How much later than promised a busy machine may be. */
@@ -69,6 +69,8 @@ describe('a flash sale over four processes', () => {
     const release = await branches.holdDatabase();
     const late = purchase(frozen, goodsId, 'late');
     await until(() => isHeld(goodsId));
+    // Frozen before it had read that the lock is its own, it would ask for another one, and sell rightly.
+    await untilCaughtUp(frozen);
     frozen.signal('SIGSTOP');
     // Its read waits in the database; the answer comes to a process that does not run.
     await release();

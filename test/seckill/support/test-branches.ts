@@ -42,3 +42,8 @@ export async function openTestBranches(count: number, env: Record<string, string
 export function purchase({ url }: Instance, goodsId: number, userId: string): Promise<Answer> {
   return post(`${url}/goods/${goodsId}/purchase`, {}, { 'x-user-id': userId });
 }
+
+/** Resolves when the process has read whatever had come to it before: the second answer is from a later turn of its loop. */
+export async function untilCaughtUp({ url }: Instance): Promise<void> {
+  for (let turn = 0; turn < 2; turn++) await post(`${url}/nowhere`, {});
+}
