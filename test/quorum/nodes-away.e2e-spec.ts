@@ -42,6 +42,7 @@ describe('a sale under locks on several servers', () => {
       await nodes[3]?.kill();
       await untilAllTell('down', 4);
       await expectSold();
+      expect(new Set(told('down'))).toEqual(new Set([1, 4]));
     },
     TEST_MS,
   );

@@ -63,8 +63,9 @@ export class QuorumWorld {
     return eye;
   }
 
-  /** Nothing reaches the node any more, and nothing comes back. */
+  /** Nothing reaches the node any more, not even what was under way, and nothing comes back. */
   cut(node: number): void {
+    (this.nodes[node] as ReplaceableNode).isAway = true;
     Object.assign(this.faults[node] as Faults, {
       command: () => ({ executedAfterMs: [], answeredAfterMs: 'never' }),
       push: () => [],
@@ -72,6 +73,7 @@ export class QuorumWorld {
   }
 
   mend(node: number): void {
+    (this.nodes[node] as ReplaceableNode).isAway = false;
     delete this.faults[node]?.command;
     delete this.faults[node]?.push;
   }
@@ -105,6 +107,7 @@ export class QuorumWorld {
 class ReplaceableNode implements LockStoreFactory {
   private readonly forgetters: (() => void)[] = [];
   private memory: LockStoreFactory;
+  isAway = false;
 
   constructor(private readonly make: () => LockStoreFactory) {
     this.memory = make();
@@ -116,14 +119,16 @@ class ReplaceableNode implements LockStoreFactory {
     this.forgetters.push(() => {
       inner = this.memory.create(context);
     });
+    const hear = <T>(command: () => Promise<T>): Promise<T> =>
+      this.isAway ? new Promise<never>(() => undefined) : command();
     return {
       name,
       clientId,
       commandTimeoutMs,
       pushes$,
-      acquire: (ask) => inner.acquire(ask),
-      renew: (renewals) => inner.renew(renewals),
-      end: (end) => inner.end(end),
+      acquire: (ask) => hear(() => inner.acquire(ask)),
+      renew: (renewals) => hear(() => inner.renew(renewals)),
+      end: (end) => hear(() => inner.end(end)),
       inspect: (key) => inner.inspect(key),
       forceRelease: (key) => inner.forceRelease(key),
       close: () => inner.close(),
