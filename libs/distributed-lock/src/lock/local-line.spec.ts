@@ -262,15 +262,24 @@ describe('local hand-off', () => {
     await next.release();
   });
 
-  it('gives way to other processes after a slice, from the moment that they wait', async () => {
-    const busy = cycle(locks, { times: 500, holdMs: 1 });
-    await world.clock.advance(5);
+  it.each([
+    { holdMs: 0.01, callers: 100, what: 'a millisecond of short callers' },
+    { holdMs: 0.5, callers: 16, what: 'sixteen callers' },
+    { holdMs: 8, callers: 2, what: 'sixteen milliseconds' },
+    { holdMs: 300, callers: 1, what: 'one long caller' },
+  ])('gives way to other processes after $what, from the moment that they wait', async (each) => {
+    const { holdMs, callers } = each;
+    const busy = cycle(locks, { times: 500, holdMs });
+    await world.clock.advance(5 * holdMs);
     const stranger = follow(other.acquire('k', { waitMs: Infinity }));
-    await world.clock.advance(10);
+    await world.clock.settle();
+    const before = busy.done;
+    await world.clock.advance((callers + 1) * holdMs);
     expect(stranger.state).toBe('resolved');
-    expect(busy.done).toBeLessThan(15);
+    expect(busy.done - before).toBeGreaterThanOrEqual(callers);
+    expect(busy.done - before).toBeLessThanOrEqual(callers + 1);
     await stranger.value.release();
-    await world.clock.advance(1000);
+    await world.clock.advance(600 * holdMs);
     expect(busy.done).toBe(500);
   });
 

@@ -8,10 +8,8 @@ import type { LockCore } from './lock-core.js';
 import { LockConfigurationError, LockLostError, LockStoreError } from './lock.errors.js';
 import type { LockRequest } from './lock-request.js';
 import type { Ask, End, EndReply, Grant, Push } from './lock-store.js';
+import { Slice } from './slice.js';
 import type { Waiter } from './waiter.js';
-
-/** How long a process may go on passing the lock to its own callers while others wait. */
-const SLICE_MS = 4;
 
 /**
  * waiting:    asks, or stands in the store's line.
@@ -38,8 +36,7 @@ export class Tenure {
   private readonly asking: Asking;
   /** Nobody else gets the key before this. */
   private keepUntil = 0;
-  /** Others wait: no local hand-off from then on. */
-  private sliceUntil: number | undefined;
+  private readonly slice = new Slice();
 
   constructor(
     private readonly line: LocalLine,
@@ -161,7 +158,8 @@ export class Tenure {
   /** A reader has come while others of this process are inside: it enters, unless somebody waits for them to leave. */
   letJoin(): void {
     const { keeper } = this;
-    if (this.state !== 'held' || !this.isForMany || !keeper || !this.mayHandOff(keeper)) return;
+    if (this.state !== 'held' || !this.isForMany || this.slice.isRunning) return;
+    if (!keeper || !this.mayHandOff(keeper)) return;
     keeper.renewIfBlind();
     this.serve(keeper);
   }
@@ -259,6 +257,7 @@ export class Tenure {
     const { call, fencingToken } = hold;
     core.emit({ type: 'released', call, key, owner, fencingToken, heldMs: this.now - hold.acquiredAt });
     this.holds.delete(hold);
+    this.slice.count();
     this.keepUntil = Math.max(this.keepUntil, hold.keepUntil);
     if (this.holds.size > 0) return Promise.resolve('released');
     if (keeper && this.keepUntil > this.now) return this.keep(keeper).then(asReleaseOutcome, () => 'unknown');
@@ -273,13 +272,13 @@ export class Tenure {
   /** Never at the edge of a lease, never with a token that was not reserved, never past the slice. */
   private mayHandOff({ lease, claim }: LeaseKeeper): boolean {
     if (this.line.size === 0 || !this.request.watched || this.request.fair) return false;
-    if (this.sliceUntil !== undefined && this.now >= this.sliceUntil) return false;
+    if (this.slice.isOver(this.now)) return false;
     return lease.isSound && claim === this.request.claim;
   }
 
   onWaiting(waiting: number): void {
-    if (this.line.othersOf(waiting) <= 0) this.sliceUntil = undefined;
-    else this.sliceUntil ??= this.now + SLICE_MS;
+    if (this.line.othersOf(waiting) <= 0) this.slice.clear();
+    else this.slice.start(this.now);
   }
 
   onNobodyWaits(): void {

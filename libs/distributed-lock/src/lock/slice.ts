@@ -1,0 +1,40 @@
+/** Of what a process may take while others wait: so many callers, unless that is too short for the way, or too long to wait. */
+const SLICE = { callers: 16, shortestMs: 1, longestMs: 16 };
+
+/**
+ * How long a process may go on passing the lock to its own callers, from the moment that others wait for it.
+ *
+ * The way to the next process takes about as long whatever the work is. Counting callers makes it small beside work of a
+ * millisecond, and the two bounds keep it small beside less work and others' waits short beside more.
+ */
+export class Slice {
+  private startedAt: number | undefined;
+  private callers = 0;
+
+  /** Others wait. */
+  get isRunning(): boolean {
+    return this.startedAt !== undefined;
+  }
+
+  /** Others wait from now on, if they did not before. */
+  start(now: number): void {
+    this.startedAt ??= now;
+  }
+
+  /** Nobody else waits. */
+  clear(): void {
+    this.startedAt = undefined;
+    this.callers = 0;
+  }
+
+  /** One more caller is done. */
+  count(): void {
+    if (this.startedAt !== undefined) this.callers += 1;
+  }
+
+  isOver(now: number): boolean {
+    if (this.startedAt === undefined) return false;
+    const lastedMs = now - this.startedAt;
+    return lastedMs >= SLICE.longestMs || (lastedMs >= SLICE.shortestMs && this.callers >= SLICE.callers);
+  }
+}
