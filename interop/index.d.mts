@@ -2,12 +2,15 @@
 export interface JavaService {
   readonly command: string;
   readonly args: readonly string[];
+  /** Where it is, for those who start another of its classes, or with other settings of the JVM. */
+  readonly jar: string;
 }
 
 /**
  * Builds the jar if its sources are newer, and says how to run it. Java is that of `JAVA_HOME` or the PATH, Maven that
- * of `MAVEN_HOME` or the PATH; where both are missing and `CI` is set, they are installed (Debian, Ubuntu, as root).
+ * of `MAVEN_HOME` or the PATH; where both are missing and `CI` is set, they are installed (Debian, Ubuntu, as root),
+ * unless `installs` is 'never'.
  *
  * @throws Error that says what to do when there is no JDK 17 or no Maven, or when the build fails
  */
-export function javaService(): JavaService;
+export function javaService(options?: { readonly installs?: 'in CI' | 'never' }): JavaService;

@@ -11,12 +11,12 @@ const ADVICE = `needed: a JDK of version ${OLDEST_JAVA} or later and Maven, by J
   apt-get install openjdk-17-jdk-headless maven, or brew install openjdk@17 maven`;
 
 /** @type {import('./index.d.mts').javaService} */
-export function javaService() {
-  const java = findJava() ?? (install() && findJava());
+export function javaService({ installs = 'in CI' } = {}) {
+  const java = findJava() ?? (installs === 'in CI' && install() && findJava());
   if (!java) throw new Error(`No Java was found; ${ADVICE}`);
   if (!isBuilt()) build();
-  // One thread for each garbage collection and a quick compiler: it shares few cores with Redis and the tests.
-  return { command: java, args: ['-Xmx256m', '-XX:+UseSerialGC', '-jar', JAR] };
+  // One thread for garbage collections: it shares few cores with Redis and the tests.
+  return { command: java, args: ['-Xmx256m', '-XX:+UseSerialGC', '-jar', JAR], jar: JAR };
 }
 
 function findJava() {

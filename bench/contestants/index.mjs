@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { redisson } from './redisson.mjs';
 
 const PEERS = new URL('../peers/', import.meta.url);
 const WORKER = fileURLToPath(new URL('../src/worker/main.mjs', import.meta.url));
@@ -9,7 +10,9 @@ const WORKER = fileURLToPath(new URL('../src/worker/main.mjs', import.meta.url))
  * @property {string} id what `--peers` names
  * @property {string} name as shown
  * @property {string} [skipped] why it cannot run here
- * @property {readonly string[]} command a process that speaks the protocol of src/worker/main.mjs
+ * @property {readonly string[]} [command] a process that speaks the protocol of src/worker/main.mjs
+ * @property {() => { command: readonly string[] } | { skipped: string }} [prepare] builds it, when it is to run
+ * @property {{ leastMs: number, longestMs: number }} [warmUp] where what is enough for Node is not
  */
 
 /** @param {string} id @param {URL} module @param {string} name @returns {Entrant} */
@@ -26,17 +29,10 @@ const own = (id, name) => inNode(id, new URL(`${id}.mjs`, import.meta.url), name
 function peer(id, name = id) {
   const manifest = new URL(`node_modules/${name}/package.json`, PEERS);
   if (!existsSync(manifest)) {
-    return { id, name, command: [], skipped: 'not installed: npm ci --prefix bench/peers' };
+    return { id, name, skipped: 'not installed: npm ci --prefix bench/peers' };
   }
   const { version } = JSON.parse(readFileSync(manifest, 'utf8'));
   return inNode(id, new URL(`${id}.mjs`, PEERS), `${name} ${version}`);
-}
-
-/** Redisson runs in a JVM: its program lies in bench/redisson, as a jar that speaks the same protocol. @returns {Entrant} */
-function redisson() {
-  const jar = fileURLToPath(new URL('../redisson/bench.jar', import.meta.url));
-  const skipped = existsSync(jar) ? undefined : 'needs a JVM and bench/redisson/bench.jar';
-  return { id: 'redisson', name: 'Redisson (Java)', command: ['java', '-jar', jar], skipped };
 }
 
 export const FLOOR = own('floor', 'floor: two bare commands');
@@ -53,5 +49,5 @@ export const peers = () => [
   peer('redlock-universal'),
   peer('node-redisson'),
   peer('verrou', '@verrou/core'),
-  redisson(),
+  ...redisson(),
 ];

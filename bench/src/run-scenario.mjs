@@ -19,7 +19,8 @@ const PEERS_EVERY = 3;
  * @returns {Promise<{ scenario: any, rows: Row[], verdicts: import('./report/targets.mjs').Verdict[] }>}
  */
 export async function runScenario(context, scenario, options) {
-  const entrants = scenario.entrants().filter(({ id }) => options.includes(id));
+  const wanted = scenario.entrants().filter(({ id }) => options.includes(id));
+  const entrants = wanted.map((entrant) => ({ ...entrant, ...entrant.prepare?.() }));
   const rounds = new Map(entrants.map(({ id }) => [id, []]));
   const failed = new Map();
   for (let round = 0; round < Math.min(options.rounds, scenario.rounds ?? Infinity); round++) {
@@ -42,11 +43,12 @@ export async function runScenario(context, scenario, options) {
   return { scenario, rows, verdicts: verdicts(scenario, rows) };
 }
 
-/** A claim about contestants that have not run comes out as no number, and is left out. */
+/** A claim about contestants that have not run comes out as no number, and is left out. The peers run in Node. */
 function verdicts(scenario, rows) {
   const of = (id) => rows.find((row) => row.id === id)?.figures ?? {};
-  const others = rows.filter(isPeer);
-  const known = { floor: of('floor'), ours: of('ours'), awaited: of('ours-awaited'), rows };
+  const others = rows.filter((row) => isPeer(row) && !row.id.startsWith('redisson'));
+  const ours = { ours: of('ours'), awaited: of('ours-awaited') };
+  const known = { ...ours, floor: of('floor'), redisson: of('redisson'), rows };
   const claims = scenario.targets({ ...known, others: others.flatMap(({ figures }) => figures ?? []) });
   return claims.filter(({ value }) => Number.isFinite(value));
 }

@@ -1,5 +1,6 @@
 import { sentBetween } from './census.mjs';
 import { Histogram } from './histogram.mjs';
+import { runUntil } from './run-until.mjs';
 import { jain } from './statistics.mjs';
 import { withWorkers } from './worker-process.mjs';
 
@@ -34,7 +35,8 @@ export async function takeTurns(context, entrant, load, url = context.url) {
   return withWorkers({ command: entrant.command, count: processes, url }, async (workers) => {
     const run = (ms, graceMs) =>
       Promise.all(workers.map((worker, p) => worker.ask('turns', task(p, ms, graceMs))));
-    await warmUp(run, WARM.longestMs[keys]);
+    const enough = { locks: WARM.locks, longestMs: WARM.longestMs[keys], ...entrant.warmUp };
+    await runUntil(() => run(WARM.sliceMs, WARM.graceMs), enough);
     const before = await observer.readWhenQuiet();
     const answers = await run(ms, GRACE_MS);
     const after = await observer.readWhenQuiet();
@@ -47,21 +49,13 @@ export async function takeTurns(context, entrant, load, url = context.url) {
   }
 }
 
-/** @param {(ms: number, graceMs: number) => Promise<any[]>} run @param {number} longestMs */
-async function warmUp(run, longestMs) {
-  let locks = 0;
-  const endsAt = performance.now() + longestMs;
-  while (locks < WARM.locks && performance.now() < endsAt) {
-    for (const { acquired } of await run(WARM.sliceMs, WARM.graceMs)) locks += acquired;
-  }
-}
-
 /** @param {any[]} answers of src/worker/turns.mjs, one for each process */
 function figures(answers, redisUs, commands) {
   const sum = (pick) => answers.reduce((total, answer) => total + pick(answer), 0);
   const waits = answers.reduce((all, answer) => all.merge(answer.waits), new Histogram());
   const perCaller = answers.flatMap((answer) => answer.perCaller);
-  const acquired = sum((answer) => answer.acquired);
+  // Of none there is no cost of one.
+  const acquired = sum((answer) => answer.acquired) || NaN;
   const inTime = perCaller.reduce((a, b) => a + b, 0);
   const { ms } = answers[0];
   return {
@@ -73,7 +67,7 @@ function figures(answers, redisUs, commands) {
     commands: commands.count / acquired,
     exact: commands.exact,
     redisUs: redisUs / acquired,
-    nodeUs: sum((answer) => answer.cpuUs) / acquired,
+    clientUs: sum((answer) => answer.cpuUs) / acquired,
     inUse: sum((answer) => answer.usedMs) / ms,
     failures: sum((answer) => Object.values(answer.failures).reduce((a, b) => a + b, answer.strayErrors)),
     unfinished: sum((answer) => answer.unfinished),

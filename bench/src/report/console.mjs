@@ -21,9 +21,9 @@ export function printResult({ scenario, rows }) {
 export function printVerdicts(results) {
   console.log('\nFigures to reach');
   for (const { scenario, verdicts } of results) {
-    for (const { claim, value, limit, reached } of verdicts) {
-      const outcome = reached ? 'reached    ' : 'NOT REACHED';
-      console.log(`  ${outcome}  ${scenario.id}: ${claim}: ${digits(value)} (${limit})`);
+    for (const { claim, value, limit, outcome } of verdicts) {
+      const sign = outcome === 'not reached' ? 'NOT REACHED' : outcome.padEnd(11);
+      console.log(`  ${sign}  ${scenario.id}: ${claim}: ${digits(value)}${limit && ` (${limit})`}`);
     }
   }
 }

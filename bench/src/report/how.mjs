@@ -8,7 +8,13 @@ ioredis use the same version. _withLock_ is what \`@Locked\` calls: it gives the
 way. _acquire + release_ awaits both, as the peers do. Two exceptions to the defaults: murlock's log is off, as it
 writes a line for each lock, and in \`crowd\` our callers may wait for two minutes.
 
-**Time.** A process is warmed up until it has taken 10 000 locks (for 1.5 s at most, 0.5 s where all want one key).
+**Redisson** is the real one, in a JVM for each process, with its own settings and the JVM's. Its owners are threads, so
+100 callers of a process are 100 threads of one client. Its rows are \`RLock\`, which has no order, and \`RFairLock\`,
+which has one. _Peers_ in the figures to reach are those that run in Node; what is said of Redisson there is \`withLock\`
+beside \`RLock\`, without a promise.
+
+**Time.** A process is warmed up until it has taken 10 000 locks (for 1.5 s at most, 0.5 s where all want one key). A JVM, which compiles later and in the background, has 5 s at least
+and 20 s at most, and in \`hop\` 20 s.
 Ours and the floor alternate, round by round, and the median of the rounds is shown; peers take part in every third round. A wait is the time from the call to the start of the work.
 When the time is up, callers have half a second to finish; whoever still waits then is counted as a wait of at least so long,
 and shown. A caller that was refused (_failed_) asks again at once.
@@ -20,7 +26,8 @@ Read it together with the p99: an unfair lock looks fast, as the caller that has
 the same names, a short run under \`MONITOR\`, which tells them apart, says beforehand which commands clients send. Where a
 command comes from both sides the count is an estimate, marked "~".
 
-**CPU** of Redis is \`used_cpu_user\` + \`used_cpu_sys\` of \`INFO\`, of Node \`process.cpuUsage()\`, garbage collection
+**CPU** of Redis is \`used_cpu_user\` + \`used_cpu_sys\` of \`INFO\`. That of the client is what all threads of its
+processes use: \`process.cpuUsage()\` of Node, \`getProcessCpuTime()\` of a JVM, garbage collection and compilers
 included. **Heap** is measured after full collections.
 
 **Network.** In \`network\` a small proxy delays what clients send by a timer of 1 ms.

@@ -48,8 +48,8 @@ function machine({ redis, minutes, options }) {
 function figuresToReach(results) {
   const lines = results.flatMap(({ scenario, verdicts }) =>
     verdicts.map(
-      ({ claim, value, limit, reached }) =>
-        `| ${scenario.id} | ${claim} | ${digits(value)} | ${limit} | ${reached ? 'reached' : '**not reached**'} |`,
+      ({ claim, value, limit, outcome }) =>
+        `| ${scenario.id} | ${claim} | ${digits(value)} | ${limit} | ${outcome === 'not reached' ? '**not reached**' : outcome} |`,
     ),
   );
   return [

@@ -1,9 +1,9 @@
 /**
- * @typedef {object} Verdict a figure that was promised, and whether this run reaches it
+ * @typedef {object} Verdict a figure, and whether this run reaches what was promised
  * @property {string} claim
  * @property {number} value
- * @property {string} limit such as "≥ 0.85"
- * @property {boolean} reached
+ * @property {string} limit such as "≥ 0.85"; '' where nothing was promised
+ * @property {'reached' | 'not reached' | ''} outcome
  */
 
 /** @param {string} claim @param {number} value @param {number} limit @returns {Verdict} */
@@ -13,7 +13,15 @@ export const atLeast = (claim, value, limit) => verdict(claim, value, `≥ ${dig
 export const atMost = (claim, value, limit) =>
   verdict(claim, value, `≤ ${digits(limit)}`, value <= limit + 1e-9);
 
-const verdict = (claim, value, limit, reached) => ({ claim, value, limit, reached });
+/** To be known, without a promise. @param {string} claim @param {number} value @returns {Verdict} */
+export const noLimit = (claim, value) => ({ claim, value, limit: '', outcome: '' });
+
+const verdict = (claim, value, limit, reached) => ({
+  claim,
+  value,
+  limit,
+  outcome: reached ? 'reached' : 'not reached',
+});
 
 /** Significant, not decimal: shares are small, ratios are large. @param {number} value */
 export const digits = (value) => String(Number(value.toPrecision(3)));

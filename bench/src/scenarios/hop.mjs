@@ -38,14 +38,14 @@ async function bareHops({ observer, url, ms }, { command }) {
   });
 }
 
-async function handOvers({ observer, url, ms }, { command }) {
+async function handOvers({ observer, url, ms }, { command, warmUp }) {
   await observer.clear();
   return withWorkers({ command, count: 2, url }, async (workers) => {
     const run = (ms) => {
       const asked = workers.map((worker) => worker.ask('hops', { key: 'hop', ms, holdMs: HOLD_MS }));
       return Promise.all(asked);
     };
-    await run(ms / 4);
+    await run(warmUp?.longestMs ?? ms / 4);
     const answers = await run(ms);
     return figures(
       hopsBetween(answers),

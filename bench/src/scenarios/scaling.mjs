@@ -35,7 +35,7 @@ function largestStep(rows) {
 /** @param {(size: number) => import('../measure/take-turns.mjs').Load} load */
 const takingTurns = (load) => async (context, entrant) => {
   const figures = await takeTurns(context, { ...entrant, id: 'ours' }, load(entrant.size));
-  return { ...figures, us: figures.nodeUs + figures.redisUs };
+  return { ...figures, us: figures.clientUs + figures.redisUs };
 };
 
 const COLUMNS = [
@@ -77,8 +77,8 @@ export const processes = {
 export const held = {
   ...growth('scale-held', 'locks held', [100, 1000, 10_000], async (context, entrant) => {
     const figures = await holdLocks(context, { ...entrant, id: 'ours' }, entrant.size, HOLD_MS);
-    const { nodeShare, redisShare } = figures;
-    return { ...figures, us: ((nodeShare + redisShare) * 1e6) / entrant.size };
+    const { clientShare, redisShare } = figures;
+    return { ...figures, us: ((clientShare + redisShare) * 1e6) / entrant.size };
   }),
   columns: [
     { title: 'Redis + Node CPU µs/s for a lock', of: ({ us }) => count(us) },

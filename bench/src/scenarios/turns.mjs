@@ -1,6 +1,6 @@
 import { FLOOR, OURS, OURS_AWAITED, peers } from '../../contestants/index.mjs';
 import { takeTurns } from '../measure/take-turns.mjs';
-import { atLeast, atMost, best } from '../report/targets.mjs';
+import { atLeast, atMost, best, noLimit } from '../report/targets.mjs';
 import { count, ms, ratio, whole } from '../report/format.mjs';
 
 const COLUMNS = [
@@ -9,9 +9,12 @@ const COLUMNS = [
   { title: 'p99 wait', of: ({ p99Ms }) => ms(p99Ms) },
   { title: 'max wait', of: ({ maxMs }) => ms(maxMs) },
   { title: 'fairness', of: ({ jain }) => ratio(jain) },
-  { title: 'commands', of: ({ commands, exact }) => `${exact ? '' : '~'}${count(commands)}` },
+  {
+    title: 'commands',
+    of: ({ commands, exact }) => `${exact || Number.isNaN(commands) ? '' : '~'}${count(commands)}`,
+  },
   { title: 'Redis CPU µs', of: ({ redisUs }) => count(redisUs) },
-  { title: 'Node CPU µs', of: ({ nodeUs }) => count(nodeUs) },
+  { title: 'client CPU µs', of: ({ clientUs }) => count(clientUs) },
   { title: 'failed', of: ({ failures }) => whole(failures) },
   { title: 'still waiting', of: ({ unfinished }) => whole(unfinished) },
 ];
@@ -23,6 +26,10 @@ const turns =
   (context, entrant) =>
     takeTurns(context, entrant, load, context[way]);
 
+/** @param {{ perSecond: number }} ours @param {{ perSecond: number }} redisson RLock */
+const timesRedisson = (ours, redisson) =>
+  noLimit('withLock, times Redisson', ours.perSecond / redisson.perSecond);
+
 const everybody = () => [FLOOR, OURS, OURS_AWAITED, ...peers()];
 const thoseWhoWait = () => [OURS, ...peers()];
 
@@ -33,12 +40,13 @@ export const serial = {
   columns: COLUMNS,
   plot: { title: 'Locks per second', of: ({ perSecond }) => perSecond, show: whole },
   measure: turns({ processes: 1, callers: 1, keys: 'each' }),
-  targets: ({ floor, ours, awaited }) => [
+  targets: ({ floor, ours, awaited, redisson }) => [
     atLeast('acquire + release, share of the floor', awaited.perSecond / floor.perSecond, 0.85),
     atLeast('withLock, times the floor', ours.perSecond / floor.perSecond, 1.2),
     atMost('Redis CPU, times the floor', awaited.redisUs / floor.redisUs, 1.4),
-    atMost('Node CPU, times the floor', awaited.nodeUs / floor.nodeUs, 1.5),
+    atMost('client CPU, times the floor', awaited.clientUs / floor.clientUs, 1.5),
     atMost('commands for each lock', Math.max(ours.commands, awaited.commands), 2),
+    timesRedisson(ours, redisson),
   ],
 };
 
@@ -65,7 +73,7 @@ export const spread = {
   targets: ({ floor, ours, awaited }) => [
     atLeast('acquire + release, share of the floor', awaited.perSecond / floor.perSecond, 0.75),
     atMost('Redis CPU, times the floor', awaited.redisUs / floor.redisUs, 1.4),
-    atMost('Node CPU, times the floor', awaited.nodeUs / floor.nodeUs, 1.5),
+    atMost('client CPU, times the floor', awaited.clientUs / floor.clientUs, 1.5),
     atMost('commands for each lock', Math.max(ours.commands, awaited.commands), 2),
   ],
 };
@@ -75,10 +83,11 @@ const crowded = (leastTimes, leastJain) => ({
   entrants: thoseWhoWait,
   columns: COLUMNS,
   plot: { title: 'Longest wait of 99 in 100', of: ({ p99Ms }) => p99Ms, show: ms, scale: 'log' },
-  targets: ({ ours, others }) => [
+  targets: ({ ours, others, redisson }) => [
     atLeast('throughput, times the best peer', ours.perSecond / best(others, 'perSecond'), leastTimes),
     atMost('p99 wait, share of the best peer', ours.p99Ms / best(others, 'p99Ms'), 1 / 50),
     atLeast('fairness (Jain)', ours.jain, leastJain),
+    timesRedisson(ours, redisson),
   ],
 });
 

@@ -28,7 +28,6 @@ final class Orders {
             case "forceUnlock" -> Map.of("freed", Locks.of(redisson, order).forceUnlock());
             case "state" -> state(Locks.of(redisson, order));
             case "crowd" -> new Crowd(redisson, order).run();
-            case "bench" -> new Bench(redisson, order).run();
             default -> timed(() -> permits.carryOut(order));
         };
     }

@@ -1,0 +1,71 @@
+package interop;
+
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.redisson.Redisson;
+import org.redisson.api.RLock;
+import org.redisson.api.RedissonClient;
+import org.redisson.config.Config;
+
+/**
+ * Redisson as a contestant of the benchmark: the tasks of bench/README.md, as JSON lines, one after the other. The first
+ * argument is the kind of lock. All settings are Redisson's own. Ends when stdin does.
+ */
+public final class Contestant {
+    private final String kind;
+    private RedissonClient redisson;
+
+    private Contestant(String kind) {
+        this.kind = kind;
+    }
+
+    public static void main(String[] args) throws Exception {
+        AtomicInteger strayErrors = new AtomicInteger();
+        Thread.setDefaultUncaughtExceptionHandler((thread, error) -> strayErrors.incrementAndGet());
+        Contestant contestant = new Contestant(args[0]);
+        PrintStream out = new PrintStream(System.out, true, StandardCharsets.UTF_8);
+        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String line; (line = in.readLine()) != null; ) {
+            Map<String, Object> answer = new HashMap<>(contestant.answer(new Order(Json.read(line))));
+            answer.put("strayErrors", strayErrors.get());
+            out.println(Json.write(answer));
+        }
+        System.exit(0);
+    }
+
+    private Map<String, ?> answer(Order task) {
+        try {
+            return perform(task);
+        } catch (Exception error) {
+            return Map.of("error", error.toString());
+        }
+    }
+
+    private Map<String, ?> perform(Order task) throws Exception {
+        String what = task.text("task", "");
+        return switch (what) {
+            case "open" -> open(task.text("url", ""));
+            case "turns" -> new Turns(this::lock, task).run();
+            case "hops" -> Hops.run(lock(task.text("key", "")), task);
+            case "hold" -> Holding.hold(this::lock, task);
+            case "idle" -> Holding.idle(task);
+            default -> throw new IllegalArgumentException("no such task: " + what);
+        };
+    }
+
+    private Map<String, ?> open(String url) {
+        Config config = new Config();
+        config.useSingleServer().setAddress(url);
+        redisson = Redisson.create(config);
+        return Map.of();
+    }
+
+    private RLock lock(String name) {
+        return Locks.of(redisson, kind, name);
+    }
+}

@@ -1,0 +1,40 @@
+package interop;
+
+import java.lang.management.ManagementFactory;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.function.Function;
+import org.redisson.api.RLock;
+
+/** What bench/src/worker/holding.mjs does: locks that are kept, and what the process does by itself meanwhile. */
+final class Holding {
+    private static final List<RLock> HELD = new ArrayList<>();
+
+    private Holding() {}
+
+    static Map<String, ?> hold(Function<String, RLock> locks, Order task) {
+        long count = task.number("count", 0);
+        long before = heapBytes();
+        for (long i = 0; i < count; i++) {
+            RLock lock = locks.apply(task.text("prefix", "") + i);
+            lock.lock();
+            HELD.add(lock);
+        }
+        return Map.of("bytesEach", (heapBytes() - before) / (double) count);
+    }
+
+    static Map<String, ?> idle(Order task) throws InterruptedException {
+        long cpuUsBefore = Times.cpuUs();
+        long startedAt = System.nanoTime();
+        Thread.sleep(task.number("ms", 0));
+        return Map.of("cpuUs", Times.cpuUs() - cpuUsBefore, "ms", Times.sinceMs(startedAt));
+    }
+
+    /** What is in use after a full collection. */
+    private static long heapBytes() {
+        System.gc();
+        System.gc();
+        return ManagementFactory.getMemoryMXBean().getHeapMemoryUsage().getUsed();
+    }
+}

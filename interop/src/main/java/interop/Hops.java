@@ -1,0 +1,31 @@
+package interop;
+
+import static java.util.concurrent.TimeUnit.MILLISECONDS;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import org.redisson.api.RLock;
+
+/** What bench/src/worker/hops.mjs does: one caller that notes when it was in, while another process does the same. */
+final class Hops {
+    private Hops() {}
+
+    static Map<String, ?> run(RLock lock, Order task) throws InterruptedException {
+        List<List<Double>> stays = new ArrayList<>();
+        int failed = 0;
+        long endsAt = System.nanoTime() + MILLISECONDS.toNanos(task.number("ms", 0));
+        while (System.nanoTime() < endsAt) {
+            try {
+                lock.lock();
+                double fromMs = Times.monotonicMs();
+                Thread.sleep(task.number("holdMs", 0));
+                stays.add(List.of(fromMs, Times.monotonicMs()));
+                lock.unlock();
+            } catch (RuntimeException error) {
+                failed++;
+            }
+        }
+        return Map.of("stays", stays, "failed", failed);
+    }
+}
