@@ -4,7 +4,7 @@ import { Cluster } from 'ioredis';
 import type { LockService } from 'nestjs-distributed-lock';
 import type { RedisTarget } from 'nestjs-distributed-lock/redis';
 import { startRedisServer, type RedisServer } from '#redis-server';
-import { closeServices, openService } from '../support/lock-services.js';
+import { closeServices, failureOf, openService } from '../support/lock-services.js';
 import { startRedisCluster, type RedisCluster } from '../support/redis-cluster.js';
 import { RedisEyes } from '../support/redis-eyes.js';
 import { until } from '../support/until.js';
@@ -41,6 +41,7 @@ async function useAll(target: RedisTarget, eyes: RedisEyes, id: string): Promise
   const name = (key: string) => keyPrefix + key;
   const inLine = (key: string) => soon(async () => (await eyes.line(name(key))).length > 0);
   await Promise.all([one, two].map((it, i) => untilHearing(it, `heard-${i}`)));
+  await eyes.client.script('FLUSH');
   const handed = one.withLock('handed', async () => {
     const next = two.withLock('handed', () => 'next');
     await inLine('handed');
@@ -156,8 +157,10 @@ describe('a Redis user with exactly the rights of SECURITY.md', () => {
       return (await refusalsOf(eyes, user)).length > 0 ? [] : [right];
     };
     const needless: string[] = [];
-    // EVAL is for scripts that the server does not know: alone, as all the others would teach it.
-    for (const some of [['+eval'], rights.filter((right) => right !== '+eval')]) {
+    // For scripts that the server does not know: alone, as all the others would teach it.
+    const teaching = ['+eval', '+script|load'];
+    const others = rights.filter((right) => !teaching.includes(right));
+    for (const some of [...teaching.map((right) => [right]), others]) {
       needless.push(...(await Promise.all(some.map(missing))).flat());
     }
     warned.mockRestore();
@@ -197,4 +200,23 @@ describe('a user of a cluster with exactly the rights of SECURITY.md', () => {
     expect(refused.flat()).toEqual([]);
     target.disconnect();
   }, 60_000);
+
+  it.each(['+spublish', '+pubsub|shardnumsub', '~{lock:*', '+eval'])(
+    'without %s is told so',
+    async (word) => {
+      const words = cluster.filter((it) => it !== word);
+      for (const it of eyes) await setUser(it, 'short', words);
+      const redisOptions = { username: 'short', password: 'secret' };
+      const target = new Cluster([...servers.nodes], { redisOptions, lazyConnect: true });
+      const service = openService(target, { keyPrefix: 'lock:' });
+      let failure: unknown;
+      await until(async () => {
+        failure = await failureOf(service.tryAcquire('k').then((lock) => lock?.release()));
+        return String(failure).includes('ACL SETUSER');
+      });
+      expect(String(failure).split('ACL SETUSER ')[1]).toBe(`short ${word}`);
+      target.disconnect();
+    },
+    60_000,
+  );
 });

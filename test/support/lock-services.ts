@@ -1,4 +1,9 @@
-import { LockService, type LockEvent, type LockServiceOptions } from 'nestjs-distributed-lock';
+import {
+  LockService,
+  type LockEvent,
+  type LockServiceOptions,
+  type LockStoreFactory,
+} from 'nestjs-distributed-lock';
 import { redisStore, type RedisStoreOptions, type RedisTarget } from 'nestjs-distributed-lock/redis';
 
 type Options = Omit<Partial<LockServiceOptions>, 'store'> & RedisStoreOptions;
@@ -8,9 +13,17 @@ const opened: LockService[] = [];
 /** A service of its own on Redis, as another process would have it; without a grace, so that it closes at once. */
 export function openService(
   target: RedisTarget,
-  { commandTimeoutMs = 500, minReplicaAcks = 0, replicaTimeoutMs = 100, ...options }: Options = {},
+  { commandTimeoutMs = 500, minReplicaAcks, replicaTimeoutMs, restartGuardMs, ...options }: Options = {},
 ): LockService {
-  const store = redisStore(target, { commandTimeoutMs, minReplicaAcks, replicaTimeoutMs });
+  const store = redisStore(target, { commandTimeoutMs, minReplicaAcks, replicaTimeoutMs, restartGuardMs });
+  return openServiceOn(store, options);
+}
+
+/** The same on any store. */
+export function openServiceOn(
+  store: LockStoreFactory,
+  options: Omit<Partial<LockServiceOptions>, 'store'> = {},
+): LockService {
   const service = new LockService({ shutdownGraceMs: 0, ...options, store });
   service.open();
   opened.push(service);

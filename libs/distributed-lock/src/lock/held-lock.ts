@@ -42,6 +42,12 @@ export class HeldLock implements Lock {
     return (this.joined ??= AbortSignal.any(signals));
   }
 
+  /** Calls `listener`, which must not throw, when one of its holds is lost from now on. @returns stops listening */
+  onLoss(listener: () => void): () => void {
+    const undos = this.holds.map((hold) => hold.onLoss(listener));
+    return () => undos.forEach((undo) => undo());
+  }
+
   get validForMs(): number {
     if (this.outcome !== undefined) return 0;
     return this.holds.reduce((least, hold) => Math.min(least, hold.validForMs), Infinity);

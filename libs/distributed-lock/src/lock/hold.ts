@@ -18,6 +18,7 @@ export class Hold {
   private lostWith: LockLostError | undefined;
   private outcome: Promise<ReleaseOutcome> | undefined;
   private controller: AbortController | undefined;
+  private listeners: Set<() => void> | undefined;
 
   constructor(
     readonly scope: object,
@@ -56,6 +57,18 @@ export class Hold {
     return this.controller.signal;
   }
 
+  /**
+   * Calls `listener`, which must not throw, if it is lost from now on. As `signal` does, which takes 6 µs to make and to
+   * listen to.
+   *
+   * @returns stops listening
+   */
+  onLoss(listener: () => void): () => void {
+    const listeners = (this.listeners ??= new Set());
+    listeners.add(listener);
+    return () => void listeners.delete(listener);
+  }
+
   share(keepAtLeastMs: number): this {
     this.shares += 1;
     this.keepFor(keepAtLeastMs);
@@ -84,6 +97,9 @@ export class Hold {
   lose(error: LockLostError): () => void {
     if (this.outcome !== undefined || this.lostWith !== undefined) return () => undefined;
     this.lostWith = error;
-    return () => this.controller?.abort(error);
+    return () => {
+      this.controller?.abort(error);
+      for (const tell of this.listeners ?? []) tell();
+    };
   }
 }

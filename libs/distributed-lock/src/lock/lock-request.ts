@@ -61,9 +61,10 @@ function claimOf(mode: CallOptions['mode'], permits: number | undefined, weight 
   return mode === undefined ? LOCK : { kind: mode };
 }
 
-/** The distinct keys, as given. @throws LockKeyError, LockConfigurationError when there is none */
-export function checkKeys(keys: Keys): readonly string[] {
-  const list = Array.isArray(keys) ? [...new Set(keys as readonly string[])] : [keys as string];
+/** The distinct keys, as given; one by itself. @throws LockKeyError, LockConfigurationError when there is none */
+export function checkKeys(keys: Keys): string | readonly string[] {
+  if (typeof keys === 'string') return checkKey(keys);
+  const list = Array.isArray(keys) ? [...new Set(keys as readonly string[])] : [keys as unknown as string];
   if (list.length === 0) throw new LockConfigurationError('No key was given: an empty list locks nothing.');
   if (list.length > MAX_KEYS) {
     throw new LockKeyError(
@@ -71,16 +72,19 @@ export function checkKeys(keys: Keys): readonly string[] {
       undefined,
     );
   }
-  for (const key of list) {
-    if (typeof key !== 'string' || key === '') {
-      throw new LockKeyError(`A key must be a non-empty string; it is ${JSON.stringify(key)}.`, undefined);
-    }
-    if (key.length > MAX_KEY_LENGTH) {
-      throw new LockKeyError(
-        `The key "${key.slice(0, 40)}…" has ${key.length} characters; at most ${MAX_KEY_LENGTH} are allowed.`,
-        key.slice(0, 40),
-      );
-    }
+  list.forEach(checkKey);
+  return list.length === 1 ? (list[0] as string) : list;
+}
+
+function checkKey(key: string): string {
+  if (typeof key !== 'string' || key === '') {
+    throw new LockKeyError(`A key must be a non-empty string; it is ${JSON.stringify(key)}.`, undefined);
   }
-  return list;
+  if (key.length > MAX_KEY_LENGTH) {
+    throw new LockKeyError(
+      `The key "${key.slice(0, 40)}…" has ${key.length} characters; at most ${MAX_KEY_LENGTH} are allowed.`,
+      key.slice(0, 40),
+    );
+  }
+  return key;
 }

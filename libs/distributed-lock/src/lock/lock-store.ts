@@ -62,6 +62,8 @@ export interface LockStoreContext {
   readonly keyPrefix: string;
   /** The longest lease that the watchdog asks for; a store checks its own timings against it. */
   readonly watchdogTimeoutMs: number;
+  /** Takes what went wrong although no caller had asked for it; it becomes an `error` event. */
+  readonly onError?: (during: string, error: LockStoreError) => void;
 }
 
 export interface Ask {

@@ -9,6 +9,7 @@ import {
   LockWaitTimeoutError,
 } from './lock.errors.js';
 import { memoryStore } from '../stores/memory/memory.store.js';
+import type { HeldLock } from './held-lock.js';
 import { LockService } from './lock.service.js';
 import type { LockStoreContext } from './lock-store.js';
 import type { Lock } from './lock.js';
@@ -248,6 +249,18 @@ describe('a lock', () => {
     expect(lock.signal.aborted).toBe(false);
     expect(() => lock.assertHeld()).toThrow('was released');
     await expect(lock.run(() => undefined)).rejects.toBeInstanceOf(LockNotHeldError);
+  });
+
+  it('tells whoever listens of its loss, once, and nobody who has stopped listening', async () => {
+    const lock = (await world.service().acquire(['x', 'y'])) as HeldLock;
+    const told: string[] = [];
+    lock.onLoss(() => told.push(lock.loss?.key ?? 'not lost'));
+    lock.onLoss(() => told.push('stopped'))();
+    await world.eye.forceRelease('y');
+    await world.clock.settle();
+    expect(told).toEqual(['y']);
+    await lock.release();
+    expect(told).toEqual(['y']);
   });
 
   it('tells that it was lost before its release', async () => {

@@ -3,7 +3,7 @@ import { covers } from './claim.js';
 import { Deadlocks, heldInAnotherWay } from './deadlocks.js';
 import { GuardedEvents } from './guarded-events.js';
 import { HeldLock } from './held-lock.js';
-import type { Hold } from './hold.js';
+import { Hold } from './hold.js';
 import { LocalLine } from './local-line.js';
 import type { LockCore } from './lock-core.js';
 import { LockNotHeldError, LockShutdownError, LockWaitTimeoutError } from './lock.errors.js';
@@ -67,7 +67,7 @@ export class LockService {
   withLock<T>(key: Keys, optionsOrWork: WithLockOptions | Work<T>, maybeWork?: Work<T>): Promise<T> {
     const options = typeof optionsOrWork === 'function' ? NO_OPTIONS : optionsOrWork;
     const work = typeof optionsOrWork === 'function' ? optionsOrWork : (maybeWork as Work<T>);
-    return this.acquireAll(key, options).then((lock) => runUnder(lock, options, work));
+    return this.holdsFor(key, options).then((holds) => runUnder(asLock(holds), options, work));
   }
 
   /**
@@ -79,7 +79,7 @@ export class LockService {
    * LockDeadlockError, or `signal.reason`
    */
   acquire(key: Keys, options: CallOptions = {}): Promise<Lock> {
-    return this.acquireAll(key, options);
+    return this.holdsFor(key, options).then(asLock);
   }
 
   /**
@@ -90,7 +90,7 @@ export class LockService {
    */
   async tryAcquire(key: Keys, options: CallOptions = {}): Promise<Lock | null> {
     try {
-      return await this.acquireAll(key, { waitMs: 0, ...options });
+      return asLock(await this.holdsFor(key, { waitMs: 0, ...options }));
     } catch (error) {
       if (error instanceof LockWaitTimeoutError) return null;
       throw error;
@@ -165,8 +165,10 @@ export class LockService {
 
   private openCore(): LockCore {
     const { clock, keyPrefix, watchdogTimeoutMs } = this.options;
-    const store = this.options.store.create({ clock, keyPrefix, watchdogTimeoutMs });
     const emit = (event: LockEvent) => this.events.next(event);
+    const onError = (during: string, error: unknown) =>
+      emit({ type: 'error', key: undefined, during, error });
+    const store = this.options.store.create({ clock, keyPrefix, watchdogTimeoutMs, onError });
     const tenures = new Tenures(store.clientId, clock, emit);
     const watchdog = new Watchdog(store, clock, watchdogTimeoutMs, emit);
     store.pushes$.subscribe((push) => tenures.onPush(push));
@@ -174,22 +176,22 @@ export class LockService {
   }
 
   /** Not async for one key, by far the most common case: what waits is kept small. */
-  private acquireAll(keys: Keys, options: CallOptions): Promise<HeldLock> {
+  private holdsFor(keys: Keys, options: CallOptions): Promise<Hold | readonly Hold[]> {
     try {
       const list = checkKeys(keys);
-      if (list.length > 1) return this.acquireSeveral(list, options);
-      return this.acquireOne(lockRequest(list[0] as string, options, this.options)).then(asLock);
+      if (typeof list !== 'string') return this.acquireSeveral(list, options);
+      return this.acquireOne(lockRequest(list, options, this.options));
     } catch (error) {
       return Promise.reject(error as Error);
     }
   }
 
   /** In one step if all are free; else one by one, in the same order everywhere. */
-  private async acquireSeveral(keys: readonly string[], options: CallOptions): Promise<HeldLock> {
+  private async acquireSeveral(keys: readonly string[], options: CallOptions): Promise<readonly Hold[]> {
     const requests = keys.toSorted().map((key) => lockRequest(key, options, this.options));
     const holds = (await this.acquireFree(requests)) ?? (await this.acquireInOrder(requests));
     const byKey = new Map(holds.map((hold) => [hold.key, hold]));
-    return new HeldLock(keys.map((key) => byKey.get(key) as Hold));
+    return keys.map((key) => byKey.get(key) as Hold);
   }
 
   private async acquireFree(requests: readonly LockRequest[]): Promise<readonly Hold[] | undefined> {
@@ -275,8 +277,8 @@ export class LockService {
   }
 }
 
-function asLock(hold: Hold): HeldLock {
-  return new HeldLock([hold]);
+function asLock(holds: Hold | readonly Hold[]): HeldLock {
+  return new HeldLock(holds instanceof Hold ? [holds] : holds);
 }
 
 async function runUnder<T>(lock: HeldLock, { onLost }: WithLockOptions, work: Work<T>): Promise<T> {

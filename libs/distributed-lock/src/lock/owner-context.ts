@@ -2,29 +2,40 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { HeldLock } from './held-lock.js';
 import type { Hold } from './hold.js';
 
-/** What the present async flow holds: innermost first. */
+/** What the present async flow holds and what it runs for: innermost first. */
 interface Frame {
-  readonly lock: HeldLock;
+  readonly lock: HeldLock | undefined;
+  /** What a caller of this module wants to find again: an activation of a handler. */
+  readonly activation: object | undefined;
   readonly outer: Frame | undefined;
 }
 
 /**
  * One for the process, on `globalThis`: an application may load both builds of this package, and a flow that starts in
- * one must be found by the other.
+ * one must be found by the other. One for all purposes, since every promise of the process pays for each.
  */
 const SHARED = Symbol.for('nestjs-distributed-lock/owner-context');
 const shared = globalThis as { [SHARED]?: AsyncLocalStorage<Frame> };
 const storage = (shared[SHARED] ??= new AsyncLocalStorage<Frame>());
 
 /** Runs `work` as a flow that has `lock` on top of what the present flow has. */
-export function runHolding<T>(lock: HeldLock, work: () => T): T {
-  return storage.run({ lock, outer: storage.getStore() }, work);
+export function runHolding<T>(lock: HeldLock, work: () => T, activation = activationOfFlow()): T {
+  return storage.run({ lock, activation, outer: storage.getStore() }, work);
+}
+
+/** Runs `work` as a flow that holds what the present flow holds, and runs for `activation` alone. */
+export function runFor<T>(activation: object | undefined, work: () => T): T {
+  return storage.run({ lock: undefined, activation, outer: storage.getStore() }, work);
+}
+
+export function activationOfFlow(): object | undefined {
+  return storage.getStore()?.activation;
 }
 
 /** The innermost live hold of `key` in this flow. A hold that was released or lost is dead: it is not found. */
 export function findHold(scope: object, key: string): Hold | undefined {
   for (let frame = storage.getStore(); frame; frame = frame.outer) {
-    const hold = frame.lock.holds.find((h) => h.scope === scope && h.key === key && h.isLive);
+    const hold = frame.lock?.holds.find((h) => h.scope === scope && h.key === key && h.isLive);
     if (hold) return hold;
   }
   return undefined;
@@ -34,7 +45,7 @@ export function findHold(scope: object, key: string): Hold | undefined {
 export function holdsOfFlow(scope: object): Hold[] {
   const holds: Hold[] = [];
   for (let frame = storage.getStore(); frame; frame = frame.outer) {
-    for (const hold of frame.lock.holds) if (hold.scope === scope) holds.push(hold);
+    for (const hold of frame.lock?.holds ?? []) if (hold.scope === scope) holds.push(hold);
   }
   return holds;
 }
@@ -43,7 +54,7 @@ export function holdsOfFlow(scope: object): Hold[] {
 export function findLock(scope: object, key?: string): HeldLock | undefined {
   for (let frame = storage.getStore(); frame; frame = frame.outer) {
     const { lock } = frame;
-    if (lock.isHeld && lock.holds[0]?.scope === scope && (key === undefined || lock.keys.includes(key)))
+    if (lock?.isHeld && lock.holds[0]?.scope === scope && (key === undefined || lock.keys.includes(key)))
       return lock;
   }
   return undefined;

@@ -44,12 +44,13 @@ export class Tenures {
   /** Something that ends a tenure. Nobody needs to wait for it: a failure is told by event. */
   track(key: string, ended: Promise<unknown>): void {
     this.ending += 1;
-    void ended
-      .catch((error: unknown) => this.emit({ type: 'error', key, during: 'release', error }))
-      .then(() => {
-        this.ending -= 1;
-        if (this.ending === 0) this.onAllEnded?.();
-      });
+    ended.then(
+      () => this.onEnded(),
+      (error: unknown) => {
+        this.emit({ type: 'error', key, during: 'release', error });
+        this.onEnded();
+      },
+    );
   }
 
   onPush(push: Push): void {
@@ -78,5 +79,10 @@ export class Tenures {
     this.isClosing = true;
     this.pauses.wakeAll();
     if (this.ending > 0) await new Promise<void>((resolve) => (this.onAllEnded = resolve));
+  }
+
+  private onEnded(): void {
+    this.ending -= 1;
+    if (this.ending === 0) this.onAllEnded?.();
   }
 }

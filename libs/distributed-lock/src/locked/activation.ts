@@ -1,14 +1,11 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
 import type { ExecutionContext } from '@nestjs/common';
 import { isObservable } from 'rxjs';
 import { LockNotHeldError } from '../lock/lock.errors.js';
-import type { Lock } from '../lock/lock.js';
+import type { HeldLock } from '../lock/held-lock.js';
+import { activationOfFlow, runFor, runHolding } from '../lock/owner-context.js';
 import type { AnyClass, LockedSite } from './locked-site.js';
 
-/** One for the process: see the owner context. `undefined` while the handler's own code runs. */
 const SHARED = Symbol.for('nestjs-distributed-lock/activation');
-const shared = globalThis as { [SHARED]?: AsyncLocalStorage<Activation | undefined> };
-const storage = (shared[SHARED] ??= new AsyncLocalStorage<Activation | undefined>());
 
 /** A context knows its activation, and not the other way round. */
 type Covered = ExecutionContext & { [SHARED]?: Activation };
@@ -38,7 +35,7 @@ export class Activation {
     private readonly site: LockedSite,
     context: ExecutionContext,
     /** `undefined` when this call needs none. */
-    readonly lock: Lock | undefined,
+    readonly lock: HeldLock | undefined,
     private holder?: Holder,
   ) {
     this.cls = context.getClass();
@@ -47,13 +44,13 @@ export class Activation {
 
   /** The activation that covers a call of this site on this object, open or closed. */
   static covering(site: LockedSite, self: unknown): Activation | undefined {
-    const current = storage.getStore();
+    const current = currentActivation();
     return current?.site === site && current.isFor(self) ? current : undefined;
   }
 
   /** True when an interceptor outside has acquired for this very call. */
   static has(context: ExecutionContext, site: LockedSite): boolean {
-    const current = storage.getStore();
+    const current = currentActivation();
     return current?.site === site && (context as Covered)[SHARED] === current;
   }
 
@@ -62,8 +59,9 @@ export class Activation {
     return this.running > 0;
   }
 
+  /** Runs `work` as a flow that holds its lock. */
   enter<T>(work: () => T): T {
-    return storage.run(this, work);
+    return this.lock ? runHolding(this.lock, work, this) : runFor(this, work);
   }
 
   /** No handler starts in it any more; those that run are still followed. */
@@ -84,7 +82,7 @@ export class Activation {
     }
     this.lock?.assertHeld();
     const { holder } = this;
-    const result = storage.run(undefined, handler);
+    const result = runFor(undefined, handler);
     if (isObservable(result)) holder?.streams();
     return isThenable(result) ? this.follow(Promise.resolve(result), holder) : result;
   }
@@ -111,7 +109,12 @@ export class Activation {
 
 /** Leaves the activation: for code that is no handler of it. */
 export function withoutActivation<T>(work: () => T): T {
-  return storage.getStore() ? storage.run(undefined, work) : work();
+  return currentActivation() ? runFor(undefined, work) : work();
+}
+
+/** `undefined` while the handler's own code runs. */
+function currentActivation(): Activation | undefined {
+  return activationOfFlow() as Activation | undefined;
 }
 
 function isThenable(value: unknown): value is PromiseLike<unknown> {

@@ -1,5 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
-import { callOptions, leavingBy } from './busy-answer.js';
+import { LockService } from '../lock/lock.service.js';
+import { memoryStore } from '../stores/memory/memory.store.js';
+import { acquireFor, callOptions } from './busy-answer.js';
 import { Departure } from './departure.js';
 
 describe('what the service is told of the options of @Locked', () => {
@@ -13,11 +15,22 @@ describe('what the service is told of the options of @Locked', () => {
   it('leaves out what is not given, so that the defaults of the module hold', () => {
     expect(Object.keys(callOptions({ mode: undefined, waitMs: 1 }))).toEqual(['waitMs']);
   });
+});
 
-  it('of a call that may leave, ends the wait by the given signal as well', () => {
-    const [controller, departure] = [new AbortController(), new Departure()];
-    const { signal } = leavingBy(departure, { signal: controller.signal });
-    controller.abort('stop');
-    expect([signal?.aborted, signal?.reason]).toEqual([true, 'stop']);
+describe('a call that may leave the line', () => {
+  const [given, byDefault] = [new AbortController(), new AbortController()];
+  const stop = { 'its own signal': given, "the module's default": byDefault };
+
+  it.each(Object.entries(stop))('leaves it by %s, and by its departure', async (name, controller) => {
+    const service = new LockService({ store: memoryStore(), defaults: { signal: byDefault.signal } });
+    const departure = new Departure();
+    const held = await service.acquire('a', { signal: new AbortController().signal });
+    const call = controller === given ? { signal: given.signal } : {};
+    const waits = [departure, new Departure()].map((it) => acquireFor(it, service, 'a', call));
+    departure.leave('gone');
+    controller.abort(name);
+    expect(await Promise.allSettled(waits)).toMatchObject([{ reason: 'gone' }, { reason: name }]);
+    await held.release();
+    await service.close();
   });
 });

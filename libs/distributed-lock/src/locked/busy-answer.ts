@@ -1,5 +1,7 @@
 import { isLockError, type LockWaitTimeoutError } from '../lock/lock.errors.js';
-import type { CallOptions } from '../lock/lock.js';
+import type { HeldLock } from '../lock/held-lock.js';
+import type { CallOptions, Keys } from '../lock/lock.js';
+import type { LockService } from '../lock/lock.service.js';
 import type { Departure } from './departure.js';
 import type { LockedOptions } from './locked.options.js';
 
@@ -40,8 +42,15 @@ export function callOptions(options: LockedOptions): CallOptions {
   return Object.fromEntries(given);
 }
 
-/** The same for one call that may leave the line. */
-export function leavingBy(departure: Departure, call: CallOptions): CallOptions {
-  if (call.signal) departure.follow(call.signal);
-  return { ...call, signal: departure };
+/** Acquires for a call that may leave the line: by its departure, and by the signal that it would have without. */
+export function acquireFor(
+  departure: Departure,
+  service: LockService,
+  keys: Keys,
+  call: CallOptions,
+): Promise<HeldLock> {
+  const signal = call.signal ?? service.options.defaults.signal;
+  if (signal) departure.follow(signal);
+  // The service uses no more of a signal than a departure has, and gives no other kind of lock.
+  return service.acquire(keys, { ...call, signal: departure as unknown as AbortSignal }) as Promise<HeldLock>;
 }

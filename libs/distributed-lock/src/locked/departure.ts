@@ -1,14 +1,14 @@
 /**
- * The signal by which one call leaves the line, until it has got what it waits for.
+ * By which one call leaves the line, until it has got what it waits for.
  *
- * An AbortSignal in everything but its making, which takes up to 5 µs on Node 20, on every request, although hardly any
- * request ever leaves.
+ * What a wait needs of an AbortSignal, and no more: to make one and to listen to it takes 6 µs on Node 20, on every
+ * request, although hardly any request ever leaves.
  */
-export class Departure extends EventTarget implements AbortSignal {
+export class Departure {
   aborted = false;
   reason: unknown;
-  onabort: AbortSignal['onabort'] = null;
   private isOver = false;
+  private listeners: readonly (() => void)[] = [];
   private readonly ties: (() => void)[] = [];
 
   /** Ends the wait; later calls, and those after the wait, do nothing. Without a reason it is that of an AbortController. */
@@ -17,9 +17,7 @@ export class Departure extends EventTarget implements AbortSignal {
     this.end();
     this.aborted = true;
     this.reason = reason ?? new DOMException('This operation was aborted', 'AbortError');
-    const event = new Event('abort');
-    this.onabort?.(event);
-    this.dispatchEvent(event);
+    for (const listener of this.listeners) listener();
   }
 
   /** Leaves when `other` aborts, for its reason. */
@@ -42,7 +40,11 @@ export class Departure extends EventTarget implements AbortSignal {
     for (const undo of this.ties.splice(0)) undo();
   }
 
-  throwIfAborted(): void {
-    if (this.aborted) throw this.reason;
+  addEventListener(_abort: string, listener: () => void): void {
+    this.listeners = [...this.listeners, listener];
+  }
+
+  removeEventListener(_abort: string, listener: () => void): void {
+    this.listeners = this.listeners.filter((it) => it !== listener);
   }
 }

@@ -47,17 +47,24 @@ export class HandlerValues {
     private readonly config: ApplicationConfig,
   ) {}
 
-  /** @throws what the pipes throw: an invalid value is refused before any lock is taken */
-  async read(parameter: HandlerParameter, context: ExecutionContext): Promise<unknown> {
-    const extracted = extract(parameter, context);
-    let value = parameter.factory ? await extracted : extracted;
-    const { metatype, data, schema } = parameter;
-    const type = PIPE_TYPES[parameter.type ?? -1] ?? 'custom';
-    for (const bound of this.pipesOf(parameter, context)) {
-      const pipe = isClass(bound) ? (this.lasting(bound) ?? (await this.resolve(bound, context))) : bound;
-      value = await pipe.transform(value, { type, metatype, data, schema } as ArgumentMetadata);
-    }
-    return value;
+  /** The value, or a promise of it. @throws what the pipes throw: an invalid value is refused before any lock is taken */
+  read(parameter: HandlerParameter, context: ExecutionContext): unknown {
+    const { type: source = -1, metatype, data, schema } = parameter;
+    const metadata = { type: PIPE_TYPES[source] ?? 'custom', metatype, data, schema } as ArgumentMetadata;
+    return this.pipesOf(parameter, context).reduce(
+      (value: unknown, bound) => whenThere(value, (it) => this.transform(it, bound, metadata, context)),
+      extract(parameter, context),
+    );
+  }
+
+  private transform(
+    value: unknown,
+    bound: BoundPipe,
+    metadata: ArgumentMetadata,
+    context: ExecutionContext,
+  ): unknown {
+    const pipe = isClass(bound) ? (this.lasting(bound) ?? this.resolve(bound, context)) : bound;
+    return whenThere(pipe, (it) => it.transform(value, metadata));
   }
 
   /** Looked up at each call: an application may still add global pipes after its modules are built. */
@@ -108,6 +115,15 @@ export class HandlerValues {
       return await this.moduleRef.resolve(token, contextId, { strict: false });
     }
   }
+}
+
+/** At once where `value` is there already: a promise costs on every request, and most values need none. */
+export function whenThere<T, R>(value: T | PromiseLike<T>, then: (value: T) => R): R | PromiseLike<R> {
+  return isPromise(value) ? value.then(then) : then(value);
+}
+
+function isPromise<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
+  return typeof (value as PromiseLike<T> | undefined)?.then === 'function';
 }
 
 function isClass(pipe: BoundPipe): pipe is Type<PipeTransform> {

@@ -3,7 +3,7 @@ import { LockKeyError } from '../lock/lock.errors.js';
 import type { CallOptions, Keys } from '../lock/lock.js';
 import { callOptions } from './busy-answer.js';
 import { checkHandler } from './handler-checks.js';
-import { readSource, type HandlerValues } from './handler-values.js';
+import { readSource, whenThere, type HandlerValues } from './handler-values.js';
 import { originOf, type Origin } from './key-origin.js';
 import { follow, type Placeholder } from './key-template.js';
 import { optionsOf, type AnyClass, type LockedSite } from './locked-site.js';
@@ -70,7 +70,9 @@ export class KeyPlan {
       const read =
         only && !another
           ? [await this.valueInRequest(only, context, values)]
-          : await Promise.all(template.placeholders.map((p) => this.valueInRequest(p, context, values)));
+          : await Promise.all(
+              template.placeholders.map(async (p) => this.valueInRequest(p, context, values)),
+            );
       keys.push(...template.render(read));
     }
     return keys;
@@ -93,14 +95,12 @@ export class KeyPlan {
     throw new LockKeyError(message, undefined);
   }
 
-  private async valueInRequest(
-    p: Placeholder,
-    context: ExecutionContext,
-    values: HandlerValues,
-  ): Promise<unknown> {
+  /** The value, or a promise of it. */
+  private valueInRequest(p: Placeholder, context: ExecutionContext, values: HandlerValues): unknown {
     const origin = this.origins.get(p) as Origin;
     if ('source' in origin) return follow(readSource(origin.source, context), origin.rest);
-    return follow(origin.parameter && (await values.read(origin.parameter, context)), origin.rest);
+    const value = origin.parameter && values.read(origin.parameter, context);
+    return origin.rest.length > 0 ? whenThere(value, (it) => follow(it, origin.rest)) : value;
   }
 
   /** A key function may be plain JavaScript: what it gives is not trusted. */

@@ -3,8 +3,9 @@ import { injectedProperty } from '../distributed-lock.tokens.js';
 import { LockConfigurationError } from '../lock/lock.errors.js';
 import type { Lock } from '../lock/lock.js';
 import type { LockService } from '../lock/lock.service.js';
+import { runHolding } from '../lock/owner-context.js';
 import { withoutActivation } from './activation.js';
-import { answersBusy, busyAnswer, leavingBy } from './busy-answer.js';
+import { acquireFor, answersBusy, busyAnswer } from './busy-answer.js';
 import { fillSlots } from './current-lock.decorator.js';
 import type { Departure } from './departure.js';
 import { KeyPlan } from './key-plan.js';
@@ -66,7 +67,7 @@ function streamed({ plan, service, self, args, run }: Call): Observable<unknown>
   const admit = async (departure: Departure): Promise<Admission> => {
     if (!(await isNeeded(plan, args))) return {};
     try {
-      return { lock: await service.acquire(plan.keysOfCall(args), leavingBy(departure, plan.call)) };
+      return { lock: await acquireFor(departure, service, plan.keysOfCall(args), plan.call) };
     } catch (error) {
       if (!answersBusy(options, error)) throw error;
       return { answer: await busyAnswer(options, error, self, args) };
@@ -80,7 +81,7 @@ function streamed({ plan, service, self, args, run }: Call): Observable<unknown>
     });
     underLock.streams();
     underLock.start({
-      subscribe: (observer) => streamOf(plan, run(lock)).subscribe(observer),
+      subscribe: (observer) => runHolding(lock, () => streamOf(plan, run(lock)).subscribe(observer)),
       isRunning: () => false,
       close: () => undefined,
     });

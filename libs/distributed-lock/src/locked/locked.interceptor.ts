@@ -9,10 +9,11 @@ import { ApplicationConfig, HttpAdapterHost, ModuleRef } from '@nestjs/core';
 import type { Observable, Subscriber, TeardownLogic } from 'rxjs';
 import { getLockHttpToken, getLockServiceToken } from '../distributed-lock.tokens.js';
 import { LockConfigurationError } from '../lock/lock.errors.js';
-import type { Keys, Lock } from '../lock/lock.js';
+import type { HeldLock } from '../lock/held-lock.js';
+import type { Keys } from '../lock/lock.js';
 import type { LockService } from '../lock/lock.service.js';
 import { Activation } from './activation.js';
-import { answersBusy, busyAnswer, leavingBy } from './busy-answer.js';
+import { acquireFor, answersBusy, busyAnswer } from './busy-answer.js';
 import { leaveWithClient } from './client-left.js';
 import type { Departure } from './departure.js';
 import { HandlerValues } from './handler-values.js';
@@ -80,24 +81,24 @@ export class LockedInterceptor implements NestInterceptor {
     }
   }
 
-  private async acquire(
-    { plan, context }: HandlerCall,
-    keys: Keys,
-    departure: Departure,
-  ): Promise<Admission> {
-    const { options } = plan;
-    const service = this.serviceOf(options.service);
-    try {
-      return { lock: await service.acquire(keys, leavingBy(departure, plan.call)) };
-    } catch (error) {
-      if (!answersBusy(options, error)) throw error;
-      const count = typeof options.onBusy === 'function' ? Math.max(0, options.onBusy.length - 1) : 0;
-      const args = await plan.argumentsOf(count, context, this.values);
-      return { answer: await busyAnswer(options, error, undefined, args) };
-    }
+  private acquire(call: HandlerCall, keys: Keys, departure: Departure): Promise<Admission> {
+    const { plan } = call;
+    return acquireFor(departure, this.serviceOf(plan.options.service), keys, plan.call).then(
+      (lock) => ({ lock }),
+      (error: unknown) => this.answerFor(error, call),
+    );
   }
 
-  private run(call: HandlerCall, lock: Lock | undefined, out: Subscriber<unknown>): TeardownLogic {
+  /** @throws the error, if it is not for `onBusy` to answer */
+  private async answerFor(error: unknown, { plan, context }: HandlerCall): Promise<Admission> {
+    const { options } = plan;
+    if (!answersBusy(options, error)) throw error;
+    const count = typeof options.onBusy === 'function' ? Math.max(0, options.onBusy.length - 1) : 0;
+    const args = await plan.argumentsOf(count, context, this.values);
+    return { answer: await busyAnswer(options, error, undefined, args) };
+  }
+
+  private run(call: HandlerCall, lock: HeldLock | undefined, out: Subscriber<unknown>): TeardownLogic {
     const { site, plan, context, next } = call;
     if (!lock) return new Activation(site, context, undefined).enter(() => next.handle().subscribe(out));
     const underLock = new UnderLock(out, lock, {

@@ -1,7 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
 import { Observable, Subject, type Subscription } from 'rxjs';
 import { LockLostError } from '../lock/lock.errors.js';
-import type { Lock } from '../lock/lock.js';
+import type { HeldLock } from '../lock/held-lock.js';
+import type { Departure } from './departure.js';
 import { UnderLock, whenAdmitted } from './under-lock.js';
 
 const lost = new LockLostError('a', 1, 'expired', 'for a test');
@@ -10,20 +11,28 @@ const lost = new LockLostError('a', 1, 'expired', 'for a test');
 class Scene {
   readonly log: string[] = [];
   readonly inner = new Subject<string>();
-  readonly lossSignal = new AbortController();
+  private readonly lossListeners = new Set<() => void>();
   isLost = false;
   isRunning = false;
   readonly lock = {
     key: 'a',
-    signal: this.lossSignal.signal,
-    run: async (work: () => unknown) => work(),
+    loss: lost,
+    onLoss: (listener: () => void) => {
+      this.lossListeners.add(listener);
+      return () => this.lossListeners.delete(listener);
+    },
     assertHeld: () => {
       if (this.isLost) throw lost;
     },
     release: async () => void this.log.push('released'),
-  } as unknown as Lock;
+  } as unknown as HeldLock;
   readonly subscription: Subscription;
   underLock!: UnderLock<string>;
+
+  /** Tells whoever listens. */
+  lose(): void {
+    for (const tell of this.lossListeners) tell();
+  }
 
   constructor(onLost: 'throw' | 'ignore' = 'throw') {
     const work = new Observable<string>((out) => {
@@ -97,11 +106,35 @@ describe('work under a lock', () => {
   });
 
   it('passes a loss on at once, and is still followed to its end', () => {
-    const { inner, log, lossSignal } = new Scene();
-    lossSignal.abort(lost);
+    const scene = new Scene();
+    const { inner, log } = scene;
+    scene.lose();
     expect(log).toEqual(['closed', 'LockLostError']);
     inner.complete();
     expect(log).toEqual(['closed', 'LockLostError', 'closed', 'released']);
+  });
+
+  it('is not told of a loss after its end, although something of it still runs', () => {
+    const scene = new Scene();
+    scene.isRunning = true;
+    scene.inner.complete();
+    scene.lose();
+    expect(scene.log).toEqual(['closed', 'complete']);
+  });
+
+  it('that cannot start ends with its error and gives the lock back', () => {
+    const { lock, log } = new Scene();
+    const work = new Observable<string>((out) =>
+      new UnderLock(out, lock, { onLost: 'throw', lossFor: (error) => error }).start({
+        subscribe: () => {
+          throw new TypeError();
+        },
+        isRunning: () => false,
+        close: () => log.push('closed'),
+      }),
+    );
+    work.subscribe({ error: (error: Error) => log.push(error.name) });
+    expect(log).toEqual(['closed', 'released', 'TypeError']);
   });
 
   it('that succeeds after a loss that nobody has noticed ends with the loss', () => {
@@ -122,7 +155,7 @@ describe('work under a lock', () => {
   it('keeps its result after a loss under onLost: ignore', () => {
     const scene = new Scene('ignore');
     scene.isLost = true;
-    scene.lossSignal.abort(lost);
+    scene.lose();
     scene.inner.next('value');
     scene.inner.complete();
     expect(scene.log).toEqual(['closed', 'released', 'value', 'complete']);
@@ -132,8 +165,8 @@ describe('work under a lock', () => {
 describe('asking for admission', () => {
   it('a lock that is granted in the moment of leaving is given back', async () => {
     const { lock, log } = new Scene();
-    let grant: (admission: { lock: Lock }) => void = () => undefined;
-    const admit = (): Promise<{ lock: Lock }> => new Promise((resolve) => (grant = resolve));
+    let grant: (admission: { lock: HeldLock }) => void = () => undefined;
+    const admit = (): Promise<{ lock: HeldLock }> => new Promise((resolve) => (grant = resolve));
     const subscription = whenAdmitted(admit, () => void log.push('ran')).subscribe();
     subscription.unsubscribe();
     grant({ lock });
@@ -142,22 +175,22 @@ describe('asking for admission', () => {
   });
 
   it('happens on subscription, for each subscription, and ends when its subscriber leaves', () => {
-    const signals: AbortSignal[] = [];
+    const departures: Departure[] = [];
     const admitted = whenAdmitted(
-      (departure) => new Promise(() => void signals.push(departure)),
+      (departure) => new Promise(() => void departures.push(departure)),
       () => undefined,
     );
-    expect(signals).toEqual([]);
+    expect(departures).toEqual([]);
     const subscriptions = [admitted.subscribe(), admitted.subscribe()];
     subscriptions[0]?.unsubscribe();
-    expect(signals.map((signal) => signal.aborted)).toEqual([true, false]);
+    expect(departures.map(({ aborted }) => aborted)).toEqual([true, false]);
   });
 
   it('ends with the wait: who leaves later aborts nothing', async () => {
-    const signals: AbortSignal[] = [];
+    const departures: Departure[] = [];
     const admitted = whenAdmitted(
       async (departure) => {
-        signals.push(departure);
+        departures.push(departure);
         return { answer: 'answer' };
       },
       () => undefined,
@@ -165,6 +198,6 @@ describe('asking for admission', () => {
     const subscription = admitted.subscribe();
     await nextTurn();
     subscription.unsubscribe();
-    expect(signals.map((signal) => signal.aborted)).toEqual([false]);
+    expect(departures.map(({ aborted }) => aborted)).toEqual([false]);
   });
 });

@@ -1,15 +1,15 @@
 import { Observable, Subscription, type Observer, type Subscriber, type TeardownLogic } from 'rxjs';
+import type { HeldLock } from '../lock/held-lock.js';
 import { isLockError } from '../lock/lock.errors.js';
-import type { Lock } from '../lock/lock.js';
 import { Departure } from './departure.js';
 
 /** The lock, nothing where none is needed, or what to answer in place of the work. */
-export type Admission = { readonly lock?: Lock } | { readonly answer: unknown };
+export type Admission = { readonly lock?: HeldLock } | { readonly answer: unknown };
 
 /** Asks on subscription and leaves the line on teardown; then `run` takes over the subscriber. */
 export function whenAdmitted<T>(
   admit: (departure: Departure) => Promise<Admission>,
-  run: (lock: Lock | undefined, out: Subscriber<T>) => TeardownLogic,
+  run: (lock: HeldLock | undefined, out: Subscriber<T>) => TeardownLogic,
 ): Observable<T> {
   return new Observable<T>((out) => {
     const departure = new Departure();
@@ -36,7 +36,7 @@ export function whenAdmitted<T>(
 
 /** What runs under a lock, as far as its end cannot be told from its Observable alone. */
 export interface LockedWork<T> {
-  /** Called once, inside the context of the lock. */
+  /** Called once; puts what it starts into the context of the lock. */
   subscribe(observer: Observer<T>): Subscription;
   /** True while something runs that unsubscribing does not stop. */
   isRunning(): boolean;
@@ -57,7 +57,7 @@ export interface UnderLockOptions {
  * Unsubscribing stops a stream; anything else runs on under the lock until it has ended by itself. A loss is passed on
  * at once unless `onLost` is `'ignore'`; an error of the work that comes first wins.
  */
-export class UnderLock<T> {
+export class UnderLock<T> implements Observer<T> {
   private readonly inner = new Subscription();
   private readonly held: T[] = [];
   private isStream = false;
@@ -67,25 +67,19 @@ export class UnderLock<T> {
 
   constructor(
     private readonly out: Subscriber<T>,
-    private readonly lock: Lock,
+    private readonly lock: HeldLock,
     private readonly options: UnderLockOptions,
   ) {}
 
   start(work: LockedWork<T>): void {
     this.work = work;
-    if (this.options.onLost === 'throw') {
-      const lose = (): void => this.lose();
-      this.lock.signal.addEventListener('abort', lose, { once: true });
-      this.inner.add(() => this.lock.signal.removeEventListener('abort', lose));
+    try {
+      this.lock.assertHeld();
+      if (this.options.onLost === 'throw') this.inner.add(this.lock.onLoss(() => this.lose()));
+      this.inner.add(work.subscribe(this));
+    } catch (error) {
+      this.error(error);
     }
-    const error = (cause: unknown): void => this.end(() => this.out.error(cause));
-    const subscribe = (): void => {
-      const next = (value: T): void => this.next(value);
-      this.inner.add(
-        work.subscribe({ next, error, complete: () => this.end((loss) => this.complete(loss)) }),
-      );
-    };
-    this.lock.run(subscribe).catch(error);
   }
 
   /** The result has turned out to be a stream: from now on unsubscribing ends it. */
@@ -108,19 +102,25 @@ export class UnderLock<T> {
    * A value waits for an end in the same turn, so that the release is on its way before the client can ask again.
    * It waits no longer than that: nobody knows when a stream ends.
    */
-  private next(value: T): void {
+  next(value: T): void {
     if (this.isStream) this.out.next(value);
     else if (this.held.push(value) === 1) queueMicrotask(() => this.flush());
   }
 
-  private flush(): void {
-    for (const value of this.held.splice(0)) this.out.next(value);
+  error(cause: unknown): void {
+    this.end(() => this.out.error(cause));
   }
 
-  private complete(loss: unknown): void {
-    if (loss) return this.out.error(this.options.lossFor(loss));
-    this.flush();
-    this.out.complete();
+  complete(): void {
+    this.end((loss) => {
+      if (loss) return this.out.error(this.options.lossFor(loss));
+      this.flush();
+      this.out.complete();
+    });
+  }
+
+  private flush(): void {
+    for (const value of this.held.splice(0)) this.out.next(value);
   }
 
   private end(settle: (loss: unknown) => void): void {
@@ -140,12 +140,12 @@ export class UnderLock<T> {
 
   private lose(): void {
     this.work?.close();
-    this.out.error(this.options.lossFor(this.lock.signal.reason));
+    this.out.error(this.options.lossFor(this.lock.loss));
   }
 }
 
 /** Also finds a loss that nobody has noticed yet, as after a stall of the event loop. */
-function lossOf(lock: Lock): unknown {
+function lossOf(lock: HeldLock): unknown {
   try {
     lock.assertHeld();
   } catch (error) {

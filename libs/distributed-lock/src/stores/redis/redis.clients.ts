@@ -19,6 +19,14 @@ export function ownClient(target: RedisTarget, commandTimeoutMs: number): Client
   );
 }
 
+/** Whom the server takes it for. */
+export function userOf(client: Client): string {
+  const { username } = client.isCluster
+    ? ((client as Cluster).options.redisOptions ?? {})
+    : (client as Redis).options;
+  return username || 'default';
+}
+
 // Not by instanceof: the application may have another copy of ioredis than this package sees.
 function isCluster(target: object): target is Cluster {
   return 'isCluster' in target && target.isCluster === true;

@@ -32,20 +32,22 @@ export class RedisCommands {
   }
 
   /** @throws LockStoreError */
-  async run<Reply extends readonly [unknown, number, ...unknown[]]>(
+  run<Reply extends readonly [unknown, number, ...unknown[]]>(
     script: Script<Reply>,
     { urgency, key, kind, args }: Command,
     keys: readonly string[] = redisKeys(this.lockName(key), kind),
   ): Promise<{ readonly reply: Reply; readonly sentAt: number }> {
-    try {
-      const { value: reply, sentAt } = await this.connection.run(urgency, key, async (client) =>
-        runScript(client, script, keys, args()),
+    return this.connection
+      .run(urgency, key, (client) => runScript(client, script, keys, args()))
+      .then(
+        ({ value: reply, sentAt }) => {
+          if (reply[1] > 0) this.connection.serverClock.learn(reply[1], sentAt, this.clock.now());
+          return { reply, sentAt };
+        },
+        async (error: unknown) => {
+          throw await this.explain(key, error);
+        },
       );
-      if (reply[1] > 0) this.connection.serverClock.learn(reply[1], sentAt, this.clock.now());
-      return { reply, sentAt };
-    } catch (error) {
-      throw await this.explain(key, error);
-    }
   }
 
   /** The classic mistake, a lock named like the data that it protects, is told as what it is. */

@@ -2,6 +2,8 @@ import type { Cluster, Redis } from 'ioredis';
 import type { Clock } from '../../lock/clock.js';
 import { afterReading } from './after-reading.js';
 import { asStoreError, describe, unknown, unreachable } from './redis.errors.js';
+import { isDenied, type RedisRights } from './redis.rights.js';
+import { loadScripts } from './redis.scripts.js';
 import { ServerClock } from './server-clock.js';
 import { writeTogether } from './write-together.js';
 
@@ -19,13 +21,16 @@ export interface Answer<T> {
   readonly sentAt: number;
 }
 
-interface Attempt {
+type Command<T> = (client: Client) => Promise<T>;
+
+interface Attempt<T = unknown> {
   readonly urgency: Urgency;
   readonly key: string | undefined;
+  readonly command: Command<T>;
   /** When it was written, or asked for until then. */
   since: number;
-  write(client: Client): void;
-  fail(error: Error): void;
+  resolve(answer: Answer<T>): void;
+  reject(error: Error): void;
 }
 
 /**
@@ -48,12 +53,13 @@ export class RedisConnection {
   private answeredAt = 0;
   private cancelDeadline: (() => void) | undefined;
   private lastError: Error | undefined;
-  private cancelMeasuring: (() => void) | undefined;
+  private cancelPreparing: (() => void) | undefined;
 
   constructor(
     private readonly client: Client,
     private readonly clock: Clock,
     readonly commandTimeoutMs: number,
+    private readonly rights: RedisRights,
   ) {
     client.on('error', (error: Error) => (this.lastError = error));
     client.on('ready', () => void this.onReady());
@@ -62,39 +68,15 @@ export class RedisConnection {
     client.connect().catch((error: Error) => (this.lastError = error));
   }
 
-  /** @throws LockStoreError: `unreachable` if it was never written, otherwise by the answer or `unknown` */
-  run<T>(
-    urgency: Urgency,
-    key: string | undefined,
-    command: (client: Client) => Promise<T>,
-  ): Promise<Answer<T>> {
+  /**
+   * @param command may refuse, when it is about to be written, by throwing
+   * @throws LockStoreError: `unreachable` if it was never written, otherwise by the answer or `unknown`
+   */
+  run<T>(urgency: Urgency, key: string | undefined, command: Command<T>): Promise<Answer<T>> {
     return new Promise((resolve, reject) => {
-      const settle = (outcome: () => void) => {
-        this.inFlight.delete(attempt);
-        this.waiting[urgency].delete(attempt);
-        outcome();
-        this.writeWaiting();
-      };
-      const attempt: Attempt = {
-        urgency,
-        key,
-        since: this.clock.now(),
-        write: (client) => {
-          const sentAt = (attempt.since = this.clock.now());
-          this.inFlight.add(attempt);
-          if (!client.isCluster) writeTogether((client as Redis).stream);
-          command(client).then(
-            (value) => {
-              this.answeredAt = this.clock.now();
-              settle(() => resolve({ value, sentAt }));
-            },
-            (error: unknown) => settle(() => reject(asStoreError(error, key))),
-          );
-        },
-        fail: (error) => settle(() => reject(error)),
-      };
-      if (this.isClosed) return attempt.fail(unreachable('the store is closed', key));
-      this.waiting[urgency].add(attempt);
+      if (this.isClosed) return reject(unreachable('the store is closed', key));
+      const attempt: Attempt<T> = { urgency, key, command, since: this.clock.now(), resolve, reject };
+      this.waiting[urgency].add(attempt as Attempt);
       this.writeWaiting();
       if (!this.cancelDeadline) this.armDeadline(this.commandTimeoutMs);
     });
@@ -106,17 +88,21 @@ export class RedisConnection {
     this.isClosed = true;
     this.cancelDeadline?.();
     this.onLost('the store is closed');
-    for (const attempt of this.allWaiting()) attempt.fail(unreachable('the store is closed', attempt.key));
+    for (const attempt of this.allWaiting()) this.fail(attempt, unreachable('the store is closed', attempt.key));
     await closeClient(this.client, this.clock, this.commandTimeoutMs);
   }
 
   private async onReady(): Promise<void> {
+    const cancel = afterReading(this.clock, this.commandTimeoutMs, () => this.drop());
+    this.cancelPreparing = cancel;
     try {
-      await this.measureTime();
-      if (this.client.isCluster) await this.probeSharded();
+      const checked = this.checkRights();
+      await Promise.all([checked, this.measureTime(), this.probeSharded(), loadScripts(this.client)]);
     } catch (error) {
       this.lastError = error as Error;
       return this.drop();
+    } finally {
+      cancel();
     }
     if (this.isClosed) return;
     this.generation += 1;
@@ -131,31 +117,86 @@ export class RedisConnection {
       for (const attempt of this.waiting[urgency]) {
         if (this.inFlight.size >= MOST_IN_FLIGHT) return;
         this.waiting[urgency].delete(attempt);
-        attempt.write(this.client);
+        this.write(attempt);
       }
     }
+  }
+
+  private write(attempt: Attempt): void {
+    const { client } = this;
+    const sentAt = (attempt.since = this.clock.now());
+    this.inFlight.add(attempt);
+    if (!client.isCluster) writeTogether((client as Redis).stream);
+    this.send(attempt).then(
+      (value) => {
+        this.answeredAt = this.clock.now();
+        if (this.settle(attempt)) attempt.resolve({ value, sentAt });
+        this.writeWaiting();
+      },
+      (error: unknown) => void this.onRefused(attempt, error),
+    );
+  }
+
+  private send({ urgency, key, command }: Attempt): Promise<unknown> {
+    if (urgency === 'ask' && this.rights.areLacking) return this.ifAllowed(key, command);
+    try {
+      return command(this.client);
+    } catch (error) {
+      return Promise.reject(error as Error);
+    }
+  }
+
+  private async onRefused(attempt: Attempt, error: unknown): Promise<void> {
+    const { key } = attempt;
+    const refusal = isDenied(error) && (await this.rights.refusalFor(this.client, key, error));
+    this.fail(attempt, refusal || asStoreError(error, key));
+  }
+
+  private fail(attempt: Attempt, error: Error): void {
+    if (this.settle(attempt)) attempt.reject(error);
+    this.writeWaiting();
+  }
+
+  /** @returns whether it was still open */
+  private settle(attempt: Attempt): boolean {
+    return this.inFlight.delete(attempt) || this.waiting[attempt.urgency].delete(attempt);
   }
 
   private allWaiting(): Attempt[] {
     return ORDER.flatMap((urgency) => [...this.waiting[urgency]]);
   }
 
+  /** Written ahead of TIME and answered with it, in one write. A cluster has another node answer: nobody waits for that. */
+  private async checkRights(): Promise<void> {
+    if (!this.client.isCluster) writeTogether((this.client as Redis).stream);
+    const checked = this.rights.check(this.client);
+    if (!this.client.isCluster) await checked;
+  }
+
+  /** Something was missing before: it may have been added by now. */
+  private async ifAllowed<T>(key: string | undefined, command: Command<T>): Promise<T> {
+    const refusal = await this.rights.refusalFor(this.client, key);
+    if (refusal) throw refusal;
+    return command(this.client);
+  }
+
   /** Before the first command: each of them says in server time until when it may be executed. */
   private async measureTime(): Promise<void> {
     const sentAt = this.clock.now();
-    this.cancelMeasuring = afterReading(this.clock, this.commandTimeoutMs, () => this.drop());
     try {
       const [seconds, micros] = await this.client.time();
       const receivedAt = this.clock.now();
       this.serverClock.learn(Number(seconds) * 1000 + Math.floor(Number(micros) / 1000), sentAt, receivedAt);
       this.serverClock.roundTripMs = receivedAt - sentAt;
-    } finally {
-      this.cancelMeasuring();
+    } catch (error) {
+      // Then nobody is given a lock, and whoever asks is told why.
+      if (!isDenied(error)) throw error;
     }
   }
 
   /** The probe that Redisson makes. */
   private async probeSharded(): Promise<void> {
+    if (!this.client.isCluster) return;
     const hasSharded = await this.client.call('PUBSUB', 'SHARDNUMSUB').then(
       () => true,
       () => false,
@@ -195,19 +236,19 @@ export class RedisConnection {
   private onNoConnection(attempt: Attempt): void {
     const last = this.lastError ? ` (last error: ${describe(this.lastError)})` : '';
     const why = `no connection within ${this.commandTimeoutMs} ms${last}`;
-    attempt.fail(unreachable(why, attempt.key, this.lastError));
+    this.fail(attempt, unreachable(why, attempt.key, this.lastError));
   }
 
   private onNoAnswer(attempt: Attempt): void {
-    attempt.fail(unknown(`nothing came back within ${this.commandTimeoutMs} ms`, attempt.key));
+    this.fail(attempt, unknown(`nothing came back within ${this.commandTimeoutMs} ms`, attempt.key));
     this.drop();
   }
 
   private onLost(why: string): void {
     this.isReady = false;
     // An answer that is lost with its connection never comes: its deadline must not meet the next one.
-    this.cancelMeasuring?.();
-    for (const attempt of this.inFlight) attempt.fail(unknown(why, attempt.key, this.lastError));
+    this.cancelPreparing?.();
+    for (const attempt of this.inFlight) this.fail(attempt, unknown(why, attempt.key, this.lastError));
   }
 
   /** A cluster client replaces a silent node by itself (`socketTimeout`). */

@@ -9,6 +9,11 @@ export function pushChannel(clientId: string): string {
   return `nest_lock_push:${clientId}`;
 }
 
+/** What a server that keeps its data remembers of the services with this prefix. */
+export function restartMark(keyPrefix: string): string {
+  return `nest_lock_guard:${keyPrefix}`;
+}
+
 /** The lock and its channel are Redisson's; the rest is ours, in the same cluster slot. */
 export function redisKeys(name: string, kind: Claim['kind']): RedisKeys {
   return [
@@ -30,6 +35,11 @@ const CHANNELS = {
 /** Where Redisson's clients hear that the lock is free: those of its RLock, RReadWriteLock or semaphores. */
 export function strangersChannel(name: string, kind: Claim['kind']): string {
   return tagged(CHANNELS[kind], name);
+}
+
+/** The holders of permits, by the end of their leases: Redisson's. */
+export function permitsKey(name: string): string {
+  return `${name.includes('{') ? name : `{${name}}`}:timeout`;
 }
 
 /** What decides over the slot of `name` on a cluster, unless it is the whole name: the server's rule. */

@@ -19,6 +19,12 @@ export interface RedisStoreOptions {
   readonly minReplicaAcks?: number;
   /** How long `minReplicaAcks` may take, in ms; default 100. At most half of `commandTimeoutMs`. */
   readonly replicaTimeoutMs?: number;
+  /**
+   * A server that comes back without its data grants nothing for so long, in ms: until every lease that it has forgotten
+   * is over. Give the longest lease of all services that use these locks, at least the watchdog's timeout; default 0,
+   * off. The first start on an empty server waits, too. Not on a cluster.
+   */
+  readonly restartGuardMs?: number;
 }
 
 export const DEFAULT_COMMAND_TIMEOUT_MS = 500;
@@ -47,7 +53,21 @@ export function checkReplicas(options: RedisStoreOptions): void {
   }
 }
 
-export function checkTimings(commandTimeoutMs: number, { watchdogTimeoutMs }: LockStoreContext): void {
+/** @throws LockConfigurationError for the first that is set */
+export function refuseOnCluster(options: RedisStoreOptions): void {
+  const [name] = Object.entries(options).find(([, value]) => value !== 0) ?? [];
+  if (name !== undefined) throw new LockConfigurationError(`${name} is not for a cluster.`);
+}
+
+export function checkTimings(
+  { commandTimeoutMs = DEFAULT_COMMAND_TIMEOUT_MS, restartGuardMs = 0 }: RedisStoreOptions,
+  { watchdogTimeoutMs }: LockStoreContext,
+): void {
+  if (restartGuardMs !== 0 && !(Number.isInteger(restartGuardMs) && restartGuardMs >= watchdogTimeoutMs)) {
+    throw new LockConfigurationError(
+      `restartGuardMs must be 0, or a whole number of ms and at least watchdogTimeoutMs (${watchdogTimeoutMs}); it is ${String(restartGuardMs)}.`,
+    );
+  }
   if (!Number.isInteger(commandTimeoutMs) || commandTimeoutMs < 1) {
     throw new LockConfigurationError(
       `commandTimeoutMs must be a whole number of ms, 1 or more; it is ${String(commandTimeoutMs)}.`,

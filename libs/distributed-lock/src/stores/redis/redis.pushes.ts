@@ -22,6 +22,8 @@ export interface PushedGrant {
 interface Listener {
   onGrant(grant: PushedGrant): void;
   onPush(push: Push): void;
+  /** The server refused to let it listen, or to stop. */
+  onDeaf(error: unknown): void;
 }
 
 const OWNER = String.raw`([0-9a-f-]{36}:\d{1,16})`;
@@ -96,8 +98,8 @@ export class RedisPushes {
     if (owners?.size !== 0) return;
     this.strangers.delete(channel);
     if (!this.subscribed) return;
-    this.client.unsubscribe(channel).catch(() => undefined);
-    if (this.client.isCluster) this.client.sunsubscribe(channel).catch(() => undefined);
+    this.client.unsubscribe(channel).catch(this.onDeaf);
+    if (this.client.isCluster) this.client.sunsubscribe(channel).catch(this.onDeaf);
   }
 
   /**
@@ -126,6 +128,8 @@ export class RedisPushes {
   private async subscribe(): Promise<void> {
     const channels = [pushChannel(this.clientId), ...this.strangers.keys()];
     await this.subscribeTo(channels);
+    // Whether it may be left: nobody listens there.
+    if (this.subscribed) this.client.unsubscribe(pushChannel('rights')).catch(this.onDeaf);
     // Some may have come to wait behind a stranger while this one was under way.
     const late = [...this.strangers.keys()].filter((channel) => !channels.includes(channel));
     if (this.subscribed && late.length > 0) await this.subscribeTo(late);
@@ -136,7 +140,8 @@ export class RedisPushes {
       await this.client.subscribe(...channels);
       this.subscribed = true;
       this.onSubscribed(owner);
-    } catch {
+    } catch (error) {
+      this.onDeaf(error);
       // Denied, or the connection is gone again: until the next one, waiters find their grants by looking.
     }
     if (this.client.isCluster)
@@ -147,9 +152,11 @@ export class RedisPushes {
   private subscribeSharded(channels: readonly string[]): void {
     for (const channel of channels) {
       const onSubscribed = () => this.strangers.get(channel)?.forEach((owner) => this.onSubscribed(owner));
-      this.client.ssubscribe(channel).then(onSubscribed, () => undefined);
+      this.client.ssubscribe(channel).then(onSubscribed, this.onDeaf);
     }
   }
+
+  private readonly onDeaf = (error: unknown): void => this.listener.onDeaf(error);
 
   /** What happened before could not be heard. */
   private onSubscribed(owner?: string): void {

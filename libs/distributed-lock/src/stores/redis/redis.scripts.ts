@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { Cluster, Redis } from 'ioredis';
 import type { LockMode } from '../../lock/claim.js';
 import type { Client } from './redis.connection.js';
 import * as lua from './lua.generated.js';
@@ -44,19 +45,53 @@ export const inspectScript = script<
   ]
 >(lua.inspect);
 
-/** By its hash; in full where the server does not know it yet, or any more. */
-export async function runScript<Reply>(
+export const guardScript = script<readonly [leftMs: number, now: number]>(lua.guard);
+
+const ALL = [
+  acquireScript,
+  acquireAllScript,
+  endScript,
+  renewScript,
+  renewAllScript,
+  forceScript,
+  inspectScript,
+  guardScript,
+];
+
+/**
+ * Tells a server those scripts that it does not know. What is asked for by hash after that finds them, in the order in
+ * which it was asked: a script sent once more, in full, would come behind what followed it.
+ *
+ * A server that does not allow it gets each script in full when it asks for it.
+ */
+export async function loadScripts(client: Client): Promise<void> {
+  if (!client.isCluster) return loadInto(client as Redis);
+  // One node that is silent holds up nobody.
+  for (const node of (client as Cluster).nodes('master')) void loadInto(node);
+}
+
+async function loadInto(server: Redis): Promise<void> {
+  try {
+    const known = (await server.script('EXISTS', ...ALL.map(({ sha }) => sha))) as number[];
+    const unknown = ALL.filter((_, i) => known[i] !== 1);
+    // Nobody waits for the answers: what follows on this connection comes after them.
+    for (const { lua } of unknown) server.script('LOAD', lua).catch(() => undefined);
+  } catch {
+    // Not allowed, or gone: then this connection is told so by what follows.
+  }
+}
+
+/** By its hash; in full where the server does not know it any more. */
+export function runScript<Reply>(
   client: Client,
   { sha, lua: source }: Script<Reply>,
   keys: readonly string[],
   args: readonly Argument[],
 ): Promise<Reply> {
-  try {
-    return (await client.evalsha(sha, keys.length, ...keys, ...args)) as Reply;
-  } catch (error) {
+  return client.evalsha(sha, keys.length, ...keys, ...args).catch((error: unknown) => {
     if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error;
-    return (await client.eval(source, keys.length, ...keys, ...args)) as Reply;
-  }
+    return client.eval(source, keys.length, ...keys, ...args);
+  }) as Promise<Reply>;
 }
 
 function script<Reply>(source: string): Script<Reply> {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Subject } from 'rxjs';
 import { isAlone } from '../../lock/claim.js';
-import { LockConfigurationError, LockStoreError } from '../../lock/lock.errors.js';
+import { LockStoreError } from '../../lock/lock.errors.js';
 import type {
   AcquireReply,
   Ask,
@@ -18,7 +18,7 @@ import type {
 } from '../../lock/lock-store.js';
 import { GONE_MS, LOOK_MS, lookAfter } from '../../lock/look.js';
 import { leaseMargin, leaseValidity } from '../../lock/validity.js';
-import { ownClient } from './redis.clients.js';
+import { ownClient, userOf } from './redis.clients.js';
 import { RedisCommands, type Arguments } from './redis.commands.js';
 import { RedisConnection } from './redis.connection.js';
 import { RedisEnds } from './redis.ends.js';
@@ -28,13 +28,16 @@ import {
   checkTimings,
   DEFAULT_COMMAND_TIMEOUT_MS,
   DEFAULT_REPLICA_TIMEOUT_MS,
+  refuseOnCluster,
   type RedisStoreOptions,
   type RedisTarget,
 } from './redis.options.js';
-import { redisKeys, shareSlot, strangersChannel } from './redis.keys.js';
+import { redisKeys, restartMark, shareSlot, strangersChannel } from './redis.keys.js';
+import { RedisRights } from './redis.rights.js';
 import { RedisPushes, type PushedGrant } from './redis.pushes.js';
 import { RedisRenewals } from './redis.renewals.js';
 import { permitsOf, RedisSession, weightOf } from './redis.session.js';
+import { RestartGuard } from './redis.restart-guard.js';
 import { RedisReplicas } from './redis.replicas.js';
 import { acquireAllScript, acquireScript, forceScript, inspectScript } from './redis.scripts.js';
 
@@ -54,7 +57,7 @@ export function redisStore(target: RedisTarget, options: RedisStoreOptions = {})
   checkReplicas(options);
   return {
     create(context) {
-      checkTimings(commandTimeoutMs, context);
+      checkTimings(options, context);
       return new RedisStore(target, context, commandTimeoutMs, options);
     },
   };
@@ -69,6 +72,7 @@ class RedisStore implements LockStore {
   private readonly ends: RedisEnds;
   private readonly pushes: RedisPushes;
   private readonly replicas: RedisReplicas | undefined;
+  private readonly guard: RestartGuard | undefined;
   /** Owners in line, who may be granted by a push: that may be lost with the master until their renewal is secure. */
   private readonly unseen = new Set<string>();
   private readonly session: RedisSession;
@@ -78,17 +82,29 @@ class RedisStore implements LockStore {
     target: RedisTarget,
     private readonly context: LockStoreContext,
     readonly commandTimeoutMs: number,
-    { minReplicaAcks = 0, replicaTimeoutMs = DEFAULT_REPLICA_TIMEOUT_MS }: RedisStoreOptions,
+    {
+      minReplicaAcks = 0,
+      replicaTimeoutMs = DEFAULT_REPLICA_TIMEOUT_MS,
+      restartGuardMs = 0,
+    }: RedisStoreOptions,
   ) {
     const { clock, keyPrefix } = context;
     const client = ownClient(target, commandTimeoutMs);
-    this.connection = new RedisConnection(client, clock, commandTimeoutMs);
+    if (client.isCluster) refuseOnCluster({ minReplicaAcks, restartGuardMs });
+    const rights = new RedisRights(
+      { keyPrefix, isCluster: client.isCluster, user: userOf(client), waits: minReplicaAcks > 0 },
+      (error) => context.onError?.('check of rights', error),
+    );
+    this.connection = new RedisConnection(client, clock, commandTimeoutMs, rights);
     this.commands = new RedisCommands(this.connection, clock, keyPrefix, client.isCluster);
     this.session = new RedisSession(this.connection, clock, client.isCluster);
     this.ends = new RedisEnds(this.commands, clock);
     if (minReplicaAcks > 0) {
-      if (client.isCluster) throw new LockConfigurationError('minReplicaAcks is not for a cluster.');
       this.replicas = new RedisReplicas(this.connection, minReplicaAcks, replicaTimeoutMs);
+    }
+    if (restartGuardMs > 0) {
+      const mark = restartMark(keyPrefix);
+      this.guard = new RestartGuard(this.commands, this.connection, clock, mark, restartGuardMs);
     }
     this.renewals = new RedisRenewals(this.commands, this.session);
     this.pushes = new RedisPushes(
@@ -99,11 +115,13 @@ class RedisStore implements LockStore {
       {
         onGrant: (grant) => this.onGrant(grant),
         onPush: (push) => this.pushes$.next(push),
+        onDeaf: (error) => rights.onDeaf(error),
       },
     );
   }
 
   async acquire(ask: Ask): Promise<AcquireReply> {
+    if (this.guard) await this.guard.pass(ask.key);
     // Found too late: our idea of the server's time was old. The refusal has told it anew.
     const reply = (await this.acquireOnce(ask)) ?? (await this.acquireOnce(ask)) ?? this.alwaysLate(ask.key);
     if (this.replicas && reply.kind === 'granted') await this.secure(ask, this.replicas);
@@ -114,6 +132,8 @@ class RedisStore implements LockStore {
     const names = asks.map(({ key }) => this.commands.lockName(key));
     if (!asks.every(({ claim }) => isAlone(claim)) || (this.session.isCluster && !shareSlot(names)))
       return null;
+    const [{ key }] = asks as [Ask];
+    if (this.guard) await this.guard.pass(key);
     const keys = names.flatMap((name) => redisKeys(name, 'lock'));
     const once = await this.acquireAllOnce(asks, keys);
     const grants = once === undefined ? ((await this.acquireAllOnce(asks, keys)) ?? null) : once;
@@ -193,6 +213,7 @@ class RedisStore implements LockStore {
     let onAnswer = (): void => undefined;
     const args = (): Arguments => {
       const { waitMs } = ask;
+      this.guard?.check(key);
       const notAfter = this.session.notAfter(waitMs > 0 ? waitMs : Infinity);
       onAnswer = this.ends.onAsk(owner, key, notAfter);
       return this.acquireArguments(ask, notAfter);
@@ -229,6 +250,7 @@ class RedisStore implements LockStore {
     const { key } = asks[0] as Ask;
     let onAnswers: (() => void)[] = [];
     const args = (): Arguments => {
+      this.guard?.check(key);
       const notAfter = this.session.notAfter();
       onAnswers = asks.map((ask) => this.ends.onAsk(ask.owner, ask.key, notAfter));
       return [notAfter, this.session.floor, ...asks.flatMap(one)];

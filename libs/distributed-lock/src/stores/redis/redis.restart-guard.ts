@@ -1,0 +1,66 @@
+import type { Clock } from '../../lock/clock.js';
+import { LockStoreError } from '../../lock/lock.errors.js';
+import type { RedisCommands } from './redis.commands.js';
+import type { RedisConnection } from './redis.connection.js';
+import { guardScript } from './redis.scripts.js';
+
+/**
+ * Grants nothing on a server that came back without its data until every lease that it has forgotten is over: the
+ * "delayed restart" of Redlock's description (redis.io, Distributed locks), without an operator.
+ *
+ * A server that comes back is met by a new connection, so each connection looks for the mark once.
+ */
+export class RestartGuard {
+  private lookedOn = 0;
+  private openFrom = Infinity;
+  private looking: Promise<void> | undefined;
+
+  constructor(
+    private readonly commands: RedisCommands,
+    private readonly connection: RedisConnection,
+    private readonly clock: Clock,
+    private readonly mark: string,
+    private readonly longestLeaseMs: number,
+  ) {}
+
+  /** @throws LockStoreError `unready` while leases may run that the server has forgotten; otherwise as any command */
+  async pass(key: string): Promise<void> {
+    if (this.lookedOn !== this.connection.generation) {
+      this.looking ??= this.look(key).finally(() => (this.looking = undefined));
+      await this.looking;
+    }
+    this.check(key);
+  }
+
+  /**
+   * For what is about to be written: the connection may be another one than that which was looked at.
+   *
+   * @throws LockStoreError `unready`
+   */
+  check(key: string): void {
+    const leftMs = Math.ceil(this.openFrom - this.clock.now());
+    if (this.lookedOn !== this.connection.generation) throw unready('it has just come back', key);
+    if (leftMs > 0)
+      throw unready(
+        `it came back without its data, and leases that it has forgotten may run for another ${leftMs} ms (restartGuardMs is ${this.longestLeaseMs})`,
+        key,
+      );
+  }
+
+  private async look(key: string): Promise<void> {
+    let generation = 0;
+    const args = () => {
+      generation = this.connection.generation;
+      return [this.longestLeaseMs];
+    };
+    const { reply } = await this.commands.run(guardScript, { urgency: 'ask', key, kind: 'lock', args }, [
+      this.mark,
+    ]);
+    this.lookedOn = generation;
+    this.openFrom = this.clock.now() + reply[0];
+  }
+}
+
+function unready(why: string, key: string): LockStoreError {
+  return new LockStoreError(`Redis is not ready: ${why}.`, key, 'unready');
+}
