@@ -102,6 +102,16 @@ describe('a Redis user', () => {
     expect(String((failure as Error).cause)).toMatch(/can't run|permissions to run/);
   });
 
+  it('that is denied halfway through asking leaves no place in the line', async () => {
+    const { user, service } = await openAs([]);
+    await service.withLock('k', () => undefined);
+    const held = await openService(server.url, { keyPrefix: 'lock:' }).acquire('k');
+    await eyes.client.acl('SETUSER', user, '-publish');
+    expect(await failureOf(service.acquire('k'))).toMatchObject({ reason: 'refused' });
+    await until(async () => (await eyes.line('lock:k')).length === 0);
+    await held.release();
+  });
+
   it('with all rights leaves no trace of the check', async () => {
     await eyes.client.call('ACL', 'LOG', 'RESET');
     const { service, events } = await openAs([]);

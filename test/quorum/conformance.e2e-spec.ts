@@ -13,6 +13,7 @@ import { permits } from '../../libs/distributed-lock/src/testing/contract/permit
 import { memoryStore } from '../../libs/distributed-lock/src/stores/memory/memory.store.js';
 
 const deviations: ContractDeviations = {
+  reserveMoreWhileHolding: 'a quorum asks this of its nodes, and is no node of another one',
   snapshot: 'the nodes reserve tokens beyond the one that was given: only its holder knows it',
   ...all(permits, 'a majority of nodes would let in more than there are permits'),
   ...all(several, 'nodes that are asked one by one cannot take several keys in one step'),

@@ -78,6 +78,8 @@ export interface Ask {
   readonly place: number;
   /** How many fencing tokens to reserve for local hand-offs, at least 1. */
   readonly tokens: number;
+  /** Whoever has the lock already reserves tokens up to this one; for a store made of stores. */
+  readonly reserveTo?: number;
 }
 
 export type AcquireReply = Grant | Queued | Busy;

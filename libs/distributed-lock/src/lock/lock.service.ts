@@ -217,6 +217,8 @@ export class LockService {
         const waitedMs = this.options.clock.now() - startedAt;
         const waitMs = Math.ceil(Math.max(0, request.waitMs - waitedMs));
         held.push(await this.acquireOne({ ...request, waitMs }, held));
+        // A fixed lease may have run out while its caller waited for the next key.
+        for (const { loss } of held) if (loss) throw loss;
       }
       return held;
     } catch (error) {

@@ -73,6 +73,17 @@ describe('several keys of which one is not free', () => {
     await world.clock.settle();
     await both.value.release();
   });
+
+  it('are not given to whose first lease ran out while it waited for the next, and nothing is kept', async () => {
+    const [locks, other] = [world.service(), world.service()];
+    const busy = await world.take(other, 'b');
+    const call = follow(locks.withLock(['a', 'b'], { leaseMs: 500, waitMs: 3000 }, () => 'let in'));
+    await world.clock.advance(1000);
+    await busy.release();
+    await world.clock.advance(10);
+    expect(call.error).toMatchObject({ code: 'LOCK_LOST', key: 'a', reason: 'expired' });
+    for (const key of ['a', 'b']) expect(await world.eye.inspect(key)).toBeNull();
+  });
 });
 
 describe('several keys and a store that fails', () => {

@@ -18,7 +18,7 @@ interface Holder {
   readonly owner: string;
   claim: Claim;
   readonly token: number;
-  readonly lastToken: number;
+  lastToken: number;
   until: number;
 }
 
@@ -68,7 +68,7 @@ export class MemorySpace {
     const entry = this.touch(ask.key, now);
     const { owner, leaseMs } = ask;
     const mine = holderOf(entry, owner);
-    if (mine) return this.confirm(entry, mine, leaseMs, now);
+    if (mine) return this.confirm(entry, this.reserve(mine, ask.reserveTo ?? 0), leaseMs, now);
     checkKind(entry, ask);
     if (ask.waitMs > 0) this.standInLine(entry, ask, now);
     this.grantNext(entry, now, owner);
@@ -198,6 +198,12 @@ export class MemorySpace {
     this.lastToken += tokens;
     const holder = { owner, claim, token, lastToken: this.lastToken, until: now + leaseMs };
     entry.holders.push(holder);
+    return holder;
+  }
+
+  private reserve(holder: Holder, upTo: number): Holder {
+    holder.lastToken = Math.max(holder.lastToken, upTo);
+    this.lastToken = Math.max(this.lastToken, upTo);
     return holder;
   }
 

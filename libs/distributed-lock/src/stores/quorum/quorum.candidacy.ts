@@ -8,13 +8,13 @@ import { idAt, newPlace } from './quorum.names.js';
 import type { QuorumNode } from './quorum.node.js';
 import { busyReply, endReply, identityOf, queuedReply } from './quorum.replies.js';
 import { answersOf, gather, type Outcomes, type Suffices } from './quorum.tally.js';
-import type { TokenSource } from './quorum.tokens.js';
+import { SPARE, type TokenSource } from './quorum.tokens.js';
 import { Votes } from './quorum.votes.js';
 
 /** How long votes that are no majority are kept: a moment at random, so that of several that split them one wins. */
 const MINORITY_MS = { least: 10, spread: 30 };
 const FAILED_LOOK_MS = 50;
-/** How often tokens that are too far apart are asked for anew; the first time should do. */
+/** How often more tokens are reserved where they are too far apart; the first time should do. */
 const LEVELLINGS = 3;
 
 /** What the candidacies of one store share. */
@@ -90,16 +90,20 @@ export class Candidacy {
     const { clock, nodeTimeoutMs, majority } = this.electorate;
     const startedAt = clock.now();
     this.asked = { ask, at: startedAt };
+    let reserveTo = 0;
     for (let levellings = 0; ;) {
       const sentAt = clock.now();
-      const outcomes = await this.round(ask);
+      const outcomes = await this.round({ ...ask, reserveTo });
       const voters = this.votes.at(clock.now());
       if (voters.length >= majority) {
         const answered = new Set(this.votes.ballots.filter((_, i) => outcomes[i]?.status === 'fulfilled'));
         const grant = this.votes.win(voters, answered, ask.tokens);
         if (grant) return grant;
-        await this.leaveAll(ask);
-        if (++levellings > LEVELLINGS) throw notLevel(ask.key);
+        if (++levellings > LEVELLINGS) {
+          void this.leaveAll(ask);
+          throw notLevel(ask.key);
+        }
+        reserveTo = this.votes.tokensWanted(voters, ask.tokens);
         continue;
       }
       this.votes.drop();
@@ -118,10 +122,10 @@ export class Candidacy {
 
   /** Asks all nodes at once, and hears them until it is clear what comes of it. */
   private async round(ask: Ask): Promise<Outcomes<AcquireReply>> {
-    const { nodes, majority, tokens } = this.electorate;
+    const { nodes, majority } = this.electorate;
     if (this.hasEnded) throw hasLeft(ask.key);
     this.place ||= ask.place || newPlace();
-    const asks = { ...ask, place: this.place, tokens: ask.tokens + tokens.spare };
+    const asks = { ...ask, place: this.place, tokens: ask.tokens + SPARE };
     const isHolder = this.votes.isHeld();
     const outcomes = await gather(
       this.votes.ballots.map((ballot) => this.askOne(ballot, asks)),

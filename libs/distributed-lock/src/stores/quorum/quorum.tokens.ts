@@ -1,9 +1,10 @@
 import { reachedBy } from './quorum.tally.js';
 
-/** How many fencing tokens are reserved beyond those asked for, at least: for nodes with a clock, 10 ms. */
-const FEWEST_SPARE = 10_000;
-/** What is left of the spare with each grant, until the counters are found apart again. */
-const FORGETTING = 0.9;
+/**
+ * How many fencing tokens are reserved beyond those asked for: counters that are no further apart, for nodes with a clock
+ * 10 ms, cost no second round. It never grows: what one grant reserves may be what sets the next one's counters apart.
+ */
+export const SPARE = 10_000;
 
 /** A block of fencing tokens. */
 export interface Tokens {
@@ -22,32 +23,28 @@ export interface Tokens {
 export class TokenSource {
   /** The largest that this process knows to be used. */
   private floor = 0;
-  /** Reserved beyond what was asked for: by so much the counters of the nodes may differ. */
-  spare = 10 * FEWEST_SPARE;
 
   constructor(private readonly majority: number) {}
 
   /**
    * @param votes the tokens that each node gave, from a majority at least
-   * @returns `undefined` when the counters are so far apart that too few nodes have reserved what the others gave; they
-   * must be asked anew, for more
+   * @returns `undefined` when the counters are so far apart that too few nodes have reserved what the others gave: they
+   * must reserve more
    */
   common(votes: readonly Tokens[], count: number): Tokens | undefined {
     const token = Math.max(this.floor + 1, ...votes.map((vote) => vote.token));
-    const apart =
-      token -
-      reachedBy(
-        this.majority,
-        votes.map((vote) => vote.token),
-      );
     const reserved = reachedBy(
       this.majority,
       votes.map((vote) => vote.lastToken),
     );
-    this.spare = Math.max(FEWEST_SPARE, 2 * apart, Math.floor(this.spare * FORGETTING));
     if (reserved < token) return undefined;
     this.used(token);
     return { token, lastToken: Math.min(token + count - 1, reserved) };
+  }
+
+  /** Up to which token a majority must reserve theirs to make `common` possible. */
+  wanted(votes: readonly Tokens[], count: number): number {
+    return Math.max(this.floor + 1, ...votes.map((vote) => vote.token)) + count - 1;
   }
 
   used(token: number): void {

@@ -53,6 +53,11 @@ export class Votes {
     return { kind: 'granted', token, lastToken, confirmed: true, ...this.standing() };
   }
 
+  /** Up to which token the nodes must reserve theirs when they are too far apart. */
+  tokensWanted(voters: readonly Ballot[], tokens: number): number {
+    return this.source.wanted(voters.map(voteOf), tokens);
+  }
+
   /** Those that make up what is held, as far as they are left. */
   counted(): Ballot[] {
     return this.ballots.filter((ballot) => this.counts(ballot));

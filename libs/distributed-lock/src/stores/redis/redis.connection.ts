@@ -88,7 +88,8 @@ export class RedisConnection {
     this.isClosed = true;
     this.cancelDeadline?.();
     this.onLost('the store is closed');
-    for (const attempt of this.allWaiting()) this.fail(attempt, unreachable('the store is closed', attempt.key));
+    for (const attempt of this.allWaiting())
+      this.fail(attempt, unreachable('the store is closed', attempt.key));
     await closeClient(this.client, this.clock, this.commandTimeoutMs);
   }
 

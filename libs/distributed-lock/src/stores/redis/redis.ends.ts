@@ -3,7 +3,7 @@ import type { Clock } from '../../lock/clock.js';
 import type { EndReply } from '../../lock/lock-store.js';
 import { Pauses } from '../../lock/pauses.js';
 import type { Arguments, RedisCommands } from './redis.commands.js';
-import { unreachable } from './redis.errors.js';
+import { callerHasLeft } from './redis.errors.js';
 import { endScript } from './redis.scripts.js';
 
 const RETRY_MS = { least: 100, spread: 400 };
@@ -45,7 +45,7 @@ export class RedisEnds {
    * @throws LockStoreError if its owner is being ended: it must not hold after that
    */
   onAsk(owner: string, key: string, notAfter: number): () => void {
-    if (this.ending.has(owner)) throw unreachable('its caller has left before it was asked', key);
+    if (this.ending.has(owner)) throw callerHasLeft(key);
     const before = this.lateUntil.get(owner);
     this.lateUntil.set(owner, Math.max(notAfter, before ?? 0));
     return () => {

@@ -33,6 +33,11 @@ export function unreachable(detail: string, key: string | undefined, cause?: unk
   return new LockStoreError(`Redis could not be reached: ${detail}`, key, 'unreachable', { cause });
 }
 
+/** Never written, and nothing that the server could be blamed for. */
+export function callerHasLeft(key: string): LockStoreError {
+  return new LockStoreError('Its caller has left before it was asked', key, 'refused');
+}
+
 /** Some errors of sockets say nothing but their code. */
 export function describe(error: Error): string {
   return error.message || ('code' in error ? String(error.code) : error.name);

@@ -33,7 +33,7 @@ import {
   type RedisTarget,
 } from './redis.options.js';
 import { redisKeys, restartMark, shareSlot, strangersChannel } from './redis.keys.js';
-import { RedisRights } from './redis.rights.js';
+import { isDenied, RedisRights } from './redis.rights.js';
 import { RedisPushes, type PushedGrant } from './redis.pushes.js';
 import { RedisRenewals } from './redis.renewals.js';
 import { permitsOf, RedisSession, weightOf } from './redis.session.js';
@@ -238,6 +238,8 @@ class RedisStore implements LockStore {
       }
     } catch (error) {
       if (error instanceof LockStoreError && error.reason !== 'unknown') onAnswer();
+      // Redis undoes nothing of a script that was denied halfway: what it has written may be a place in the line.
+      if (error instanceof Error && isDenied(error.cause)) this.end(ask).catch(() => undefined);
       throw error;
     }
   }
@@ -277,7 +279,7 @@ class RedisStore implements LockStore {
   }
 
   private acquireArguments(ask: Ask, notAfter: number): Arguments {
-    const { owner, claim, leaseMs, waitMs, place, tokens } = ask;
+    const { owner, claim, leaseMs, waitMs, place, tokens, reserveTo = 0 } = ask;
     const short = Math.min(
       leaseMs,
       Math.max(SHORT_LEASE_MS, 4 * Math.ceil(this.connection.serverClock.roundTripMs)),
@@ -285,7 +287,7 @@ class RedisStore implements LockStore {
     const hears = this.pushes.isUp ? 1 : 0;
     const wait = Math.ceil(waitMs);
     const { floor, cluster, publish } = this.session;
-    const counted = [claim.kind, weightOf(claim), permitsOf(claim), this.pushes.word];
+    const counted = [claim.kind, weightOf(claim), permitsOf(claim), this.pushes.word, reserveTo];
     const line = [wait, place, tokens, floor, GONE_MS, hears, cluster, publish];
     return [owner, leaseMs, short, notAfter, ...line, ...counted];
   }

@@ -58,11 +58,12 @@ export class Contender {
       waitMs = 0,
       place = this.place,
       tokens = 1,
+      reserveTo = 0,
     } = options;
     this.claim = claim;
     this.leaseMs = leaseMs;
     const { key, owner } = this;
-    return { key, owner, claim, leaseMs, waitMs, place, tokens };
+    return { key, owner, claim, leaseMs, waitMs, place, tokens, reserveTo };
   }
 
   /** Asks, or looks again. */

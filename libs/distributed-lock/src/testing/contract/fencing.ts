@@ -102,6 +102,22 @@ export const fencing = {
       assert.ok(next.grant.token > second.lastToken);
     },
   ),
+
+  reserveMoreWhileHolding: promise(
+    'whoever holds the lock can reserve more tokens, under the same grant, and they are nobody else’s',
+    async (bench) => {
+      const [holder, next] = [bench.contender(), bench.contender()];
+      const first = await holder.acquire();
+      const reserveTo = first.lastToken + 3_600_000_000;
+      const more = await holder.acquire({ reserveTo });
+      assert.deepEqual([more.token, more.lastToken], [first.token, reserveTo]);
+      assert.equal((await holder.acquire({ reserveTo: reserveTo - 1 })).lastToken, reserveTo);
+      assert.equal((await holder.renew({ grant: more })).kind, 'renewed');
+      await holder.end();
+      await next.acquire();
+      assert.ok(next.grant.token > reserveTo);
+    },
+  ),
 } satisfies ContractGroup;
 
 function assertGrowing(tokens: readonly number[]): void {

@@ -2,7 +2,7 @@
 --
 -- KEYS  1 lock  2 line  3 info  4 token  5 channel
 -- ARGV  1 owner  2 lease  3 short  4 notAfter  5 wait  6 place  7 tokens  8 floor  9 gone  10 hears  11 cluster  12 publish
---       13 kind  14 weight  15 permits  16 word
+--       13 kind  14 weight  15 permits  16 word  17 reserve to
 -- Reply  {0, now}                                    too late: nothing was done
 --        {1, now, first token, last token, waiting}  granted
 --        {2, now, holder, remaining, place}          in line
@@ -47,10 +47,17 @@ if holds(owner, kind) then
   if not first then
     first, last = take_tokens(1, lease)
   end
+  first, last = tonumber(first), tonumber(last)
+  local reserve_to = tonumber(ARGV[17])
+  if reserve_to > last then
+    last = reserve_to
+    local _, counted = next_tokens(0)
+    if is_alone(kind) or counted < last then write_tokens(first, last, lease) end
+  end
   enter(owner, kind, weight, permits, lease, first, last)
   redis.call('HDEL', KEYS[3], 'granted')
   leave_line(owner)
-  return granted(tonumber(first), tonumber(last))
+  return granted(first, last)
 end
 
 local function stand_in_line()
