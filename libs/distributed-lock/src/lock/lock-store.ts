@@ -137,6 +137,8 @@ export interface End {
   readonly leaseMs: number;
   /** The grant being given back: its block's end, and the last token that was used. Absent when none was received. */
   readonly used?: { readonly token: number; readonly lastToken: number };
+  /** Other processes wait for it: nothing should come before it on its way. */
+  readonly isWanted?: boolean;
 }
 
 /** `unknown`: gone now, but whether it was held until this call cannot be told, as an earlier answer was lost. */

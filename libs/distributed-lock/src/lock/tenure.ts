@@ -304,7 +304,7 @@ export class Tenure {
   private whatEnds(): End {
     const { key, owner, claim, keeper } = this;
     const leaseMs = keeper?.lease.leaseMs ?? this.request.leaseMs;
-    return { key, owner, claim, leaseMs, ...keeper?.lease.used };
+    return { key, owner, claim, leaseMs, ...keeper?.lease.used, isWanted: this.slice.isRunning };
   }
 
   /** The caller has promised the key a longer time than it took: nobody gets it before that is over. */

@@ -10,6 +10,8 @@ export type Arguments = readonly (string | number)[];
 interface Command {
   readonly urgency: Urgency;
   readonly key: string;
+  /** It leaves at once, ahead of what follows in this turn of the event loop. */
+  readonly isPressing?: boolean;
   /** In which way it is taken; it decides where strangers are told. */
   readonly kind: Claim['kind'];
   /** Made when the command is written, which may be later than it was asked for; may refuse by throwing. */
@@ -34,11 +36,11 @@ export class RedisCommands {
   /** @throws LockStoreError */
   run<Reply extends readonly [unknown, number, ...unknown[]]>(
     script: Script<Reply>,
-    { urgency, key, kind, args }: Command,
+    { urgency, isPressing, key, kind, args }: Command,
     keys: readonly string[] = redisKeys(this.lockName(key), kind),
   ): Promise<{ readonly reply: Reply; readonly sentAt: number }> {
     return this.connection
-      .run(urgency, key, (client) => runScript(client, script, keys, args()))
+      .run(urgency, key, (client) => runScript(client, script, keys, args()), isPressing)
       .then(
         ({ value: reply, sentAt }) => {
           if (reply[1] > 0) this.connection.serverClock.learn(reply[1], sentAt, this.clock.now());

@@ -5,7 +5,7 @@ import { asStoreError, describe, unknown, unreachable } from './redis.errors.js'
 import { isDenied, type RedisRights } from './redis.rights.js';
 import { loadScripts } from './redis.scripts.js';
 import { ServerClock } from './server-clock.js';
-import { writeTogether } from './write-together.js';
+import { writeNow, writeTogether } from './write-together.js';
 
 export type Client = Redis | Cluster;
 
@@ -27,6 +27,8 @@ interface Attempt<T = unknown> {
   readonly urgency: Urgency;
   readonly key: string | undefined;
   readonly command: Command<T>;
+  /** It leaves at once, ahead of what follows in this turn of the event loop. */
+  readonly isPressing: boolean;
   /** When it was written, or asked for until then. */
   since: number;
   resolve(answer: Answer<T>): void;
@@ -72,10 +74,23 @@ export class RedisConnection {
    * @param command may refuse, when it is about to be written, by throwing
    * @throws LockStoreError: `unreachable` if it was never written, otherwise by the answer or `unknown`
    */
-  run<T>(urgency: Urgency, key: string | undefined, command: Command<T>): Promise<Answer<T>> {
+  run<T>(
+    urgency: Urgency,
+    key: string | undefined,
+    command: Command<T>,
+    isPressing = false,
+  ): Promise<Answer<T>> {
     return new Promise((resolve, reject) => {
       if (this.isClosed) return reject(unreachable('the store is closed', key));
-      const attempt: Attempt<T> = { urgency, key, command, since: this.clock.now(), resolve, reject };
+      const attempt: Attempt<T> = {
+        urgency,
+        key,
+        command,
+        isPressing,
+        since: this.clock.now(),
+        resolve,
+        reject,
+      };
       this.waiting[urgency].add(attempt as Attempt);
       this.writeWaiting();
       if (!this.cancelDeadline) this.armDeadline(this.commandTimeoutMs);
@@ -136,6 +151,7 @@ export class RedisConnection {
       },
       (error: unknown) => void this.onRefused(attempt, error),
     );
+    if (attempt.isPressing && !client.isCluster) writeNow((client as Redis).stream);
   }
 
   private send({ urgency, key, command }: Attempt): Promise<unknown> {

@@ -15,6 +15,7 @@ interface PendingEnd {
   /** The same bytes each time: a repetition that said another last token would give one of them out twice. */
   readonly args: Arguments;
   readonly giveUpAt: number;
+  readonly isWanted: boolean | undefined;
 }
 
 /**
@@ -74,13 +75,14 @@ export class RedisEnds {
     this.pauses.wakeAll();
   }
 
-  private async repeat({ key, owner, kind, args, giveUpAt }: PendingEnd): Promise<EndReply> {
+  private async repeat({ key, owner, kind, args, giveUpAt, isWanted }: PendingEnd): Promise<EndReply> {
     let wasHolder = false;
     let isUnsure = false;
     for (;;) {
       try {
         const { reply } = await this.commands.run(endScript, {
           urgency: 'end',
+          isPressing: isWanted,
           key,
           kind,
           args: () => [...args, this.lateUntil.has(owner) ? 1 : 0],

@@ -147,7 +147,7 @@ class RedisStore implements LockStore {
     return Promise.all(replies.map((reply, i) => this.secureConfirmed(renewals[i] as Renewal, reply)));
   }
 
-  end({ key, owner, claim, leaseMs, used }: End): Promise<EndReply> {
+  end({ key, owner, claim, leaseMs, used, isWanted }: End): Promise<EndReply> {
     const { kind } = claim;
     this.pushes.stopListening(owner);
     this.unseen.delete(owner);
@@ -156,7 +156,7 @@ class RedisStore implements LockStore {
     const args = [owner, token, lastToken, floor, cluster, publish, kind, weightOf(claim)];
     // By then its lease is over, and so is the place of a late copy that had entered the line.
     const giveUpAt = this.context.clock.now() + Math.max(leaseMs, GONE_MS) + this.commandTimeoutMs;
-    return this.ends.run({ key, owner, kind, args, giveUpAt });
+    return this.ends.run({ key, owner, kind, args, giveUpAt, isWanted });
   }
 
   async inspect(key: string): Promise<LockSnapshot | null> {

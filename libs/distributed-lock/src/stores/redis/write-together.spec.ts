@@ -1,6 +1,6 @@
 import { Writable } from 'node:stream';
 import { describe, expect, it } from '@jest/globals';
-import { writeTogether } from './write-together.js';
+import { writeNow, writeTogether } from './write-together.js';
 
 function recorded() {
   const batches: string[][] = [];
@@ -36,5 +36,17 @@ describe('what is written in one turn', () => {
     }
     await new Promise((resolve) => setImmediate(resolve));
     expect([one.batches, two.batches]).toEqual([[['x', 'x']], [['x']]]);
+  });
+
+  it('leaves at once as far as it is pressing, and what follows as another', async () => {
+    const { stream, batches } = recorded();
+    for (const text of ['a', 'b', 'c']) {
+      writeTogether(stream);
+      stream.write(text);
+      if (text === 'b') writeNow(stream);
+    }
+    expect(batches).toEqual([['a', 'b']]);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(batches).toEqual([['a', 'b'], ['c']]);
   });
 });

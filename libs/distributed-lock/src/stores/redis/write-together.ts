@@ -17,6 +17,11 @@ export function writeTogether(stream: Writable): void {
   stream.cork();
 }
 
+/** What was written to `stream` in this turn so far leaves now. */
+export function writeNow(stream: Writable): void {
+  if (corked.delete(stream)) stream.uncork();
+}
+
 function flush(): void {
   for (const stream of corked) stream.uncork();
   corked.clear();
