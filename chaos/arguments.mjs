@@ -8,6 +8,8 @@ const OPTIONS = {
   minutes: { type: 'string' },
   all: { type: 'boolean' },
   smoke: { type: 'boolean' },
+  faults: { type: 'string' },
+  mutants: { type: 'boolean' },
   list: { type: 'boolean' },
   check: { type: 'string', multiple: true },
   markdown: { type: 'string' },
@@ -16,11 +18,13 @@ const OPTIONS = {
 /** What the command line says. @throws Error for an option that does not exist */
 export function readArguments() {
   const { values } = parseArgs({ options: OPTIONS });
+  const number = (name) => (values[name] === undefined ? undefined : Number(values[name]));
   return {
     ...values,
     kinds: values.kind ?? [],
     seed: values.seed ?? '1',
-    seconds: values.seconds === undefined ? undefined : Number(values.seconds),
-    minutes: values.minutes === undefined ? undefined : Number(values.minutes),
+    seconds: number('seconds'),
+    minutes: number('minutes'),
+    faults: number('faults') ?? 0,
   };
 }

@@ -11,3 +11,11 @@ export const LOOK_MS = 1000;
 export const SLACK_MS = 500;
 /** A caller may be answered so much later than `waitMs` and one command (goal R11). */
 export const LATE_MS = 1000;
+/** What the end of a lease or a look may be late, usually (goals R5, R15). */
+export const LATE_TIMER_MS = 150;
+/** What the median recovery has to keep: after errors, resets and lost bytes (goals R6 to R8) … */
+export const GOAL_MS = 500;
+/** … after the server or the network is back (goal R9) … */
+export const BACK_GOAL_MS = 1000;
+/** … and after a promotion (goal R10). */
+export const FAILOVER_GOAL_MS = 1500;

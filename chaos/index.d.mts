@@ -17,7 +17,14 @@ export interface Kind {
   readonly stopsStore?: boolean;
   /** The store forgets: two may believe in one lock for a lease. */
   readonly losesData?: boolean;
-  readonly topology?: 'single' | 'sentinel' | 'cluster' | 'none';
+  /** A majority of the nodes is left: no call may fail by it, and no lock be lost. */
+  readonly sparesMajority?: boolean;
+  /** What `recoverMs` allows once may not be usual: the median of three or more has to keep this. */
+  readonly goalMs?: number;
+  readonly limits?: Limits;
+  readonly topology?: 'single' | 'sentinel' | 'cluster' | 'quorum' | 'none';
+  /** Of a quorum; 3 by default. */
+  readonly nodes?: number;
   readonly serverArgs?: readonly string[];
   readonly traffic?: Traffic;
   /** What this machine lacks for it. */
@@ -26,8 +33,20 @@ export interface Kind {
   readonly inject?: (world: unknown) => Promise<unknown>;
   /** What has to be put in order before the next one, given what `inject` resolved with. */
   readonly after?: (world: unknown, told: unknown) => Promise<unknown>;
+  /** More variables for the processes of the service. */
+  readonly env?: NodeJS.ProcessEnv;
   readonly shift?: () => unknown;
   readonly shifts?: 'apps' | 'server';
+}
+
+/** What is usual without a fault; each where it is judged. */
+export interface Limits {
+  /** For how long a wanted key may lie idle, in ms. */
+  readonly idleMs?: number;
+  /** What each process may weigh. */
+  readonly megabytes?: number;
+  /** What each caller may cost Redis a second. */
+  readonly scriptsPerCaller?: number;
 }
 
 /** The load. */
@@ -116,6 +135,8 @@ export interface TrialRecord {
   readonly register: readonly HistoryRecord[];
   readonly remains: readonly HistoryRecord[];
   readonly samples: readonly HistoryRecord[];
+  /** What processes were told of the nodes of a quorum. */
+  readonly nodes: readonly HistoryRecord[];
   readonly failedFaults: readonly HistoryRecord[];
   readonly calmFrom: number | undefined;
   readonly closingFrom: number;
@@ -142,5 +163,22 @@ export interface TrialOptions {
 
 /** Runs real processes under one kind of fault, and judges what they recorded. */
 export function runTrial(options: TrialOptions): Promise<Verdict>;
+
+/** The library with one change, by which it must be found out. */
+export interface Mutant {
+  readonly says: string;
+  /** Of the built library, below dist/esm. */
+  readonly file: string;
+  readonly from: string;
+  readonly to: string;
+  /** The kind of fault that shows it, and the rules one of which must be found broken. */
+  readonly kind: string;
+  readonly rules: readonly string[];
+}
+
+export const MUTANTS: readonly Mutant[];
+
+/** A text of the library, changed. @throws Error when there is nothing to change in it */
+export function mutate(source: string, mutant: Mutant): string;
 
 export const KINDS: readonly Kind[];

@@ -2,4 +2,5 @@ export { KINDS } from './faults/index.mjs';
 export { growth } from './growth.mjs';
 export { checkHistory } from './history/check-history.mjs';
 export { readHistory } from './history/read-history.mjs';
+export { MUTANTS, mutate } from './mutants/index.mjs';
 export { runTrial } from './trial.mjs';

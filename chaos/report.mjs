@@ -28,9 +28,29 @@ export function report(verdicts) {
     if (findings.length > SHOWN) console.log(`  and ${findings.length - SHOWN} more`);
     console.log(`  history: ${relative('.', folderOf(figures.kind, figures.seed))}/history.jsonl`);
   }
+  console.log(totals(verdicts));
   const failed = verdicts.filter(({ findings }) => findings.length > 0).length;
-  console.log(`${verdicts.length - failed} kinds passed, ${failed} failed`);
+  console.log(`${verdicts.length - failed} trials passed, ${failed} failed`);
 }
+
+/** @param {readonly import('./index.d.mts').Verdict[]} verdicts */
+export function faultsIn(verdicts) {
+  return sum(verdicts.map(({ figures }) => figures.faults));
+}
+
+/** All trials together. @param {readonly import('./index.d.mts').Verdict[]} verdicts */
+function totals(verdicts) {
+  const total = (name) => sum(verdicts.map(({ figures }) => figures[name]));
+  const accepted = verdicts.flatMap(({ findings }) => findings).filter(({ rule }) => rule === 'register');
+  return [
+    `${total('faults')} faults injected`,
+    `${total('sections')} sections`,
+    `${total('refused')} stale writes refused by token`,
+    `${accepted.length} accepted`,
+  ].join(' · ');
+}
+
+const sum = (values) => values.reduce((total, value) => total + value, 0);
 
 export function asMs(ms) {
   return ms >= 1000 ? `${(ms / 1000).toFixed(1)} s` : `${Math.round(ms)} ms`;

@@ -5,39 +5,80 @@ import { folderOf } from './folders.mjs';
 import { checkHistory } from './history/check-history.mjs';
 import { readHistory } from './history/read-history.mjs';
 import { writeTable } from './markdown.mjs';
-import { lineOf, report } from './report.mjs';
+import { convict, MUTANTS } from './mutants/index.mjs';
+import { faultsIn, lineOf, report } from './report.mjs';
 import { runTrial } from './trial.mjs';
 
 const HELP = `npm run chaos -- --kind <kind> [--seed 1] [--seconds 10]   one kind of fault; --kind may be repeated;
                                                            --workload shared, permits, several-keys or fair
 npm run chaos -- --all [--seed 1] [--seconds 10]           every kind; --markdown <file> writes the table there
-npm run chaos -- --smoke [--seed 1]                        a minute of all kinds mixed, with and without readers
+npm run chaos -- --all --faults 500                        again and again, with other seeds, until so many were made
+npm run chaos -- --smoke [--seed 1]                        a minute of all kinds mixed: locks, readers, a quorum
+npm run chaos -- --mutants                                 the library, broken on purpose in one place at a time
 npm run chaos -- --check <history.jsonl>                   judges histories again; may be repeated
 npm run chaos -- --list                                    the kinds`;
 
-const { kinds, all, smoke, list, check, markdown, seed, seconds, workload } = readArguments();
+const SMOKE = ['mixed', 'mixed-shared', 'mixed-quorum'];
+const SMOKE_S = 10;
+
+const { kinds, all, smoke, mutants, list, check, markdown, faults, seed, seconds, workload } =
+  readArguments();
 const traffic = workload ? { workload } : {};
 if (list) for (const { name, says } of KINDS) console.log(`${name.padEnd(22)} ${says}`);
 else if (check) conclude(check.map((file) => checkHistory(readHistory([file]))));
-else if (smoke) await run(['mixed', 'mixed-shared'], seconds ?? 22);
+else if (mutants) await convictAll();
+else if (smoke) await run(SMOKE, seconds ?? SMOKE_S);
 else if (all || kinds.length > 0) await run(all ? KINDS.map(({ name }) => name) : kinds, seconds ?? 10);
 else console.log(HELP);
 
+/** Each kind once; then those with faults again, in rounds with a seed of their own, until enough were made. */
 async function run(names, lengthS) {
   const results = [];
-  for (const name of names) {
-    const kind = KINDS.find((other) => other.name === name);
-    if (!kind) throw new Error(`There is no kind "${name}". See npm run chaos -- --list.`);
-    const missing = kind.missing?.();
-    if (missing) {
-      console.log(`${name.padEnd(22)} skipped: ${missing}`);
-      continue;
+  const isEnough = () => faultsIn(results) >= faults;
+  for (let round = 1; ; round++) {
+    const before = faultsIn(results);
+    for (const name of names) {
+      if (round > 1 && (isEnough() || !kindNamed(name).inject)) continue;
+      const result = await runOne(name, lengthS, round === 1 ? seed : [seed, round].join('.'));
+      if (result) results.push(result);
     }
-    const result = await runTrial({ kind, seed, seconds: lengthS, folder: folderOf(name, seed), traffic });
-    console.log(lineOf(result));
-    results.push(result);
+    if (isEnough() || faultsIn(results) === before) return conclude(results);
   }
-  conclude(results);
+}
+
+/** @returns nothing if this machine lacks something for it */
+async function runOne(name, lengthS, seedOfRound) {
+  const kind = kindNamed(name);
+  const missing = kind.missing?.();
+  if (missing) {
+    console.log(`${name.padEnd(22)} skipped: ${missing}`);
+    return undefined;
+  }
+  const folder = folderOf(name, seedOfRound);
+  const verdict = await runTrial({ kind, seed: seedOfRound, seconds: lengthS, folder, traffic });
+  console.log(lineOf(verdict));
+  return verdict;
+}
+
+async function convictAll() {
+  let free = 0;
+  for (const mutant of MUTANTS) {
+    const rules = await convict(mutant, { kind: kindNamed(mutant.kind), seconds: seconds ?? 10 });
+    const isConvicted = mutant.rules.some((rule) => rules.includes(rule));
+    console.log(
+      `${isConvicted ? 'convicted' : 'GOES FREE'}  ${mutant.says}: ${mutant.kind}: ${rules.join(', ')}`,
+    );
+    if (!isConvicted) free += 1;
+  }
+  console.log(`${MUTANTS.length - free} convicted, ${free} go free`);
+  process.exitCode = free > 0 ? 1 : 0;
+}
+
+/** @throws Error if there is none */
+function kindNamed(name) {
+  const kind = KINDS.find((other) => other.name === name);
+  if (!kind) throw new Error(`There is no kind "${name}". See npm run chaos -- --list.`);
+  return kind;
 }
 
 function conclude(results) {

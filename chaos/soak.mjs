@@ -1,4 +1,4 @@
-// npm run soak -- --minutes 10: all kinds mixed, and what processes and Redis use must not grow.
+// npm run soak -- --minutes 10: all kinds mixed, on one Redis and then on a quorum; what processes and Redis use must not grow.
 import { readArguments } from './arguments.mjs';
 import { KINDS } from './faults/index.mjs';
 import { folderOf } from './folders.mjs';
@@ -7,16 +7,28 @@ import { growth } from './growth.mjs';
 import { lineOf, report } from './report.mjs';
 import { runTrial } from './trial.mjs';
 
-const { minutes = 10, seed } = readArguments();
-const mixed = KINDS.find(({ name }) => name === 'mixed');
-const kind = { ...mixed, name: 'soak' };
-const folder = folderOf(kind.name, seed);
+const SOAKS = [
+  { name: 'soak', mix: 'mixed' },
+  { name: 'soak-quorum', mix: 'mixed-quorum' },
+];
 
-// Three of four live through it; the faults of processes hit the fourth and those that take its place.
-const verdict = await runTrial({ kind, seed, seconds: minutes * 60, folder, traffic: { sparesApps: 3 } });
-console.log(lineOf(verdict));
-const { lines, findings } = growth(readHistory([`${folder}/history.jsonl`]));
-for (const line of lines) console.log(line);
-const all = [...verdict.findings, ...findings.map((finding) => ({ rule: 'growth', finding }))];
-report([{ ...verdict, findings: all }]);
-process.exitCode = all.length > 0 ? 1 : 0;
+const { minutes = 10, seconds = minutes * 60, seed } = readArguments();
+const verdicts = [];
+for (const soaked of SOAKS) verdicts.push(await soak(soaked));
+report(verdicts);
+process.exitCode = verdicts.some(({ findings }) => findings.length > 0) ? 1 : 0;
+
+/** Three of four processes live through it; the faults of processes hit the fourth and those that take its place. */
+async function soak({ name, mix }) {
+  const kind = { ...KINDS.find((each) => each.name === mix), name };
+  const folder = folderOf(name, seed);
+  const options = { kind, seed, seconds: seconds / SOAKS.length, folder, traffic: { sparesApps: 3 } };
+  const verdict = await runTrial(options);
+  console.log(lineOf(verdict));
+  const { lines, findings } = growth(readHistory([`${folder}/history.jsonl`]));
+  for (const line of lines) console.log(line);
+  return {
+    ...verdict,
+    findings: [...verdict.findings, ...findings.map((finding) => ({ rule: 'growth', finding }))],
+  };
+}

@@ -2,6 +2,7 @@ import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { COMMAND_MS, GRACE_MS, LEASE_MS } from './constants.mjs';
+import { excusesOf } from './faults/excuses.mjs';
 import { checkHistory } from './history/check-history.mjs';
 import { readHistory } from './history/read-history.mjs';
 import { recordTo } from './history/recorder.mjs';
@@ -45,6 +46,10 @@ export async function runTrial({ kind, seed, seconds, folder, traffic = {} }) {
       graceMs: GRACE_MS,
       workload: load.workload,
       aborts: load.abortRate > 0,
+      callers: load.apps * load.keys * load.callersPerKey,
+      limits: kind.limits,
+      wallAt: Date.now(),
+      shiftsClock: kind.shift !== undefined,
     });
     await disturb(world, kind, now() + seconds * 1000);
     record('calm');
@@ -64,7 +69,10 @@ export async function runTrial({ kind, seed, seconds, folder, traffic = {} }) {
 async function disturb(world, kind, endsAt) {
   await pause(WARM_UP_MS);
   while (now() < endsAt) {
-    world.record('sample', { redisKeys: (await world.store.remains()).length });
+    world.record('sample', {
+      redisKeys: (await world.store.remains()).length,
+      redisScripts: await world.store.scriptsRun?.(),
+    });
     const { recoverMs = 0 } = (await injectOnce(world, kind)) ?? {};
     const calmMs = recoverMs + world.random.between(200, 800);
     await pause(Math.min(calmMs, Math.max(0, endsAt - now())));
@@ -74,16 +82,16 @@ async function disturb(world, kind, endsAt) {
 /** @returns what was recorded of the fault; nothing if there is none */
 async function injectOnce(world, kind) {
   if (!kind.inject) return undefined;
-  const { name, recoverMs, losesData, stopsStore } = kind;
   const from = now();
   try {
     const told = await kind.inject(world);
-    const fault = { kind: name, recoverMs, losesData, stopsStore, from, to: now(), ...told?.fault };
-    world.record('fault', fault);
+    const to = now();
     await kind.after?.(world, told);
+    const fault = { ...excusesOf(kind), from, to, cleanAt: now(), ...told?.fault };
+    world.record('fault', fault);
     return fault;
   } catch (error) {
-    world.record('fault-failed', { kind: name, error: String(error.stack ?? error) });
+    world.record('fault-failed', { kind: kind.name, error: String(error.stack ?? error) });
     return undefined;
   }
 }

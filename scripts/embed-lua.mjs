@@ -3,7 +3,17 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 
 const folder = new URL('../libs/distributed-lock/src/stores/redis/', import.meta.url);
-const SCRIPTS = ['acquire', 'acquire-all', 'end', 'renew', 'renew-all', 'force', 'inspect', 'guard', 'rights'];
+const SCRIPTS = [
+  'acquire',
+  'acquire-all',
+  'end',
+  'renew',
+  'renew-all',
+  'force',
+  'inspect',
+  'guard',
+  'rights',
+];
 
 const read = (name) => readFileSync(new URL(`lua/${name}`, folder), 'utf8');
 

@@ -16,8 +16,9 @@ const settings = JSON.parse(process.argv[2]);
 const { app, file, target, witnessPort, traffic } = settings;
 const record = recordTo(file, app);
 const witness = await connectToWitness(witnessPort);
+const onNode = ({ node, isUp, error }) => record('node', { node, isUp, error: error?.message });
 const service = new LockService({
-  store: storeOf(target, { commandTimeoutMs: COMMAND_MS, ...traffic.store }),
+  store: storeOf(target, { commandTimeoutMs: COMMAND_MS, ...traffic.store }, onNode),
   watchdogTimeoutMs: traffic.leaseMs,
   shutdownGraceMs: GRACE_MS,
   clock: clockOfRate(traffic.clockRates?.[settings.index] ?? 1),

@@ -1,14 +1,23 @@
 import { Cluster } from 'ioredis';
+import { quorumStore } from 'nestjs-distributed-lock/quorum';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import { neverLocks } from './never-locks.mjs';
 
 /**
- * What `target` in the settings of an app means: a URL or options of ioredis, `{ cluster: nodes }`, or `never-locks`.
+ * What `target` in the settings of an app means: a URL or options of ioredis, `{ cluster: nodes }`, `{ quorum: urls }`, or
+ * `never-locks`.
  *
- * @param {any} target @param {import('nestjs-distributed-lock/redis').RedisStoreOptions} options
+ * @param {any} target @param {import('nestjs-distributed-lock/redis').RedisStoreOptions & { commandTimeoutMs: number }} options
+ * @param {import('nestjs-distributed-lock/quorum').QuorumStoreOptions['onNode']} onNode
  */
-export function storeOf(target, options) {
+export function storeOf(target, options, onNode) {
   if (target === 'never-locks') return neverLocks();
-  const { cluster } = target;
-  return redisStore(cluster ? new Cluster(cluster, { lazyConnect: true }) : target, options);
+  const { cluster, quorum } = target;
+  if (!quorum) return redisStore(cluster ? new Cluster(cluster, { lazyConnect: true }) : target, options);
+  // A quorum takes two commands of a node at most.
+  const ofNode = { ...options, commandTimeoutMs: options.commandTimeoutMs / 2 };
+  return quorumStore(
+    quorum.map((url) => redisStore(url, ofNode)),
+    { onNode },
+  );
 }

@@ -97,7 +97,7 @@ export class Traffic {
   };
 }
 
-/** What a nested call must say again: the kind of lock. */
+/** What a nested call must say again: the kind of lock. It has it; if it was lost meanwhile, it does not wait for it. */
 function inner({ mode, permits, weight }) {
-  return { ...(mode && { mode }), ...(permits && { permits, weight }) };
+  return { waitMs: 0, ...(mode && { mode }), ...(permits && { permits, weight }) };
 }

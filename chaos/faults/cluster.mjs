@@ -1,5 +1,5 @@
 import { until } from '#until';
-import { LEASE_MS, SLACK_MS } from '../constants.mjs';
+import { FAILOVER_GOAL_MS, LEASE_MS, SLACK_MS } from '../constants.mjs';
 
 const RECOVER_MS = 1500 + SLACK_MS;
 
@@ -45,6 +45,7 @@ export const CLUSTER_FAULTS = [
     says: 'CLUSTER FAILOVER: a replica takes over from its master, by agreement',
     topology: 'cluster',
     stopsStore: true,
+    goalMs: FAILOVER_GOAL_MS,
     recoverMs: RECOVER_MS,
     after: untilWhole,
     async inject(world) {
@@ -59,6 +60,7 @@ export const CLUSTER_FAULTS = [
     topology: 'cluster',
     stopsStore: true,
     losesData: true,
+    goalMs: FAILOVER_GOAL_MS,
     recoverMs: RECOVER_MS,
     async after(world, server) {
       await server.restart();

@@ -1,14 +1,41 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { COMMAND_MS, LONG_LEASE_MS, LOOK_MS, SLACK_MS } from '../constants.mjs';
+import { COMMAND_MS, GOAL_MS, LONG_LEASE_MS, LOOK_MS, SLACK_MS } from '../constants.mjs';
 import { networksHit } from './networks-hit.mjs';
 
 const BACK_MS = 1000 + SLACK_MS;
+
+const AT_MOST_MS = 2000;
+
+/**
+ * What one process sends or hears next on its connections for commands is lost, and the connection with it.
+ *
+ * @param {any} world @param {'requests' | 'replies'} direction
+ */
+async function loseNext({ store, random, victims }, direction) {
+  const networks = store.networksOf(random.pick(victims).name);
+  const links = networks.flatMap(({ open }) => open).filter((link) => link.has('time'));
+  await Promise.all(links.map((link) => loseNextOf(link, link[direction])));
+}
+
+async function loseNextOf(link, flow) {
+  await new Promise((resolve) => {
+    const timer = setTimeout(resolve, AT_MOST_MS);
+    flow.loses = () => {
+      link.reset();
+      clearTimeout(timer);
+      resolve();
+      return true;
+    };
+  });
+  flow.loses = () => false;
+}
 
 export const CONNECTION_FAULTS = [
   {
     name: 'reset',
     says: 'connections are reset',
     traffic: { leaseMs: LONG_LEASE_MS },
+    goalMs: GOAL_MS,
     recoverMs: LOOK_MS + SLACK_MS,
     inject: async (world) => {
       for (const network of networksHit(world)) for (const link of network.open) link.reset();
@@ -18,22 +45,17 @@ export const CONNECTION_FAULTS = [
     name: 'lost-reply',
     says: 'a command is executed, its answer is lost and its connection reset',
     traffic: { leaseMs: LONG_LEASE_MS },
+    goalMs: GOAL_MS,
     recoverMs: COMMAND_MS + SLACK_MS,
-    async inject(world) {
-      const network = world.store.networkOf(world.random.pick(world.victims).name);
-      const links = network.open.filter((link) => link.has('time'));
-      await new Promise((resolve) => {
-        const timer = setTimeout(resolve, 2000);
-        for (const link of links) {
-          link.replies.loses = () => {
-            link.reset();
-            clearTimeout(timer);
-            resolve();
-            return true;
-          };
-        }
-      });
-    },
+    inject: (world) => loseNext(world, 'replies'),
+  },
+  {
+    name: 'lost-request',
+    says: 'a command is lost on its way, and its connection reset',
+    traffic: { leaseMs: LONG_LEASE_MS },
+    goalMs: GOAL_MS,
+    recoverMs: COMMAND_MS + SLACK_MS,
+    inject: (world) => loseNext(world, 'requests'),
   },
   {
     name: 'half-open',

@@ -7,6 +7,7 @@ import { mixes } from './mixed.mjs';
 import { NETWORK_FAULTS } from './network.mjs';
 import { OPERATOR_FAULTS } from './operator.mjs';
 import { PROCESS_FAULTS } from './processes.mjs';
+import { QUORUM_FAULTS } from './quorum.mjs';
 import { REFUSALS } from './refusals.mjs';
 import { SENTINEL_FAULTS } from './sentinel.mjs';
 import { SERVER_FAULTS } from './server.mjs';
@@ -23,6 +24,7 @@ const SINGLES = [
   ...CLOCK_FAULTS,
   ...SENTINEL_FAULTS,
   ...CLUSTER_FAULTS,
+  ...QUORUM_FAULTS,
 ];
 
 /** Every kind of fault. @type {readonly import('../index.d.mts').Kind[]} */

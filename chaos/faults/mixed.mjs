@@ -1,3 +1,5 @@
+import { excusesOf } from './excuses.mjs';
+
 /** What callers ask for. */
 const CALLERS = {
   exclusive: 'one at a time',
@@ -6,39 +8,64 @@ const CALLERS = {
   'several-keys': 'one or two keys',
   fair: 'in strict order',
 };
+/** These forget where there is no append-only file. */
+const KEEP_IN_FILE = ['restart-aof', 'server-down'];
 
 /**
- * All kinds that need one Redis and nothing special of it, in random order.
+ * One kind after the other, in random order.
  *
- * @param {readonly import('../index.d.mts').Kind[]} kinds @param {string} [workload] what callers ask for
+ * @param {Partial<import('../index.d.mts').Kind>} about @param {readonly import('../index.d.mts').Kind[]} parts
  * @returns {import('../index.d.mts').Kind}
  */
-function mixedOf(kinds, workload = 'exclusive') {
-  const parts = kinds.filter((kind) => 'inject' in kind && !('topology' in kind) && !('shift' in kind));
+function mixOf(about, parts) {
   return {
-    name: workload === 'exclusive' ? 'mixed' : `mixed-${workload}`,
-    says: `all kinds for one Redis in random order; ${CALLERS[workload]}`,
-    // For `busy` and `loading`; there is no append-only file, so every restart loses the data.
-    serverArgs: ['--busy-reply-threshold', '50', '--loading-process-events-interval-bytes', '1024'],
-    traffic: { apps: 4, workload },
+    ...about,
     recoverMs: Math.max(...parts.map(({ recoverMs }) => recoverMs)),
     after: (world, { after, told }) => after?.(world, told),
     async inject(world) {
-      const { name, inject, after, recoverMs, stopsStore, losesData } = world.random.pick(
-        parts.filter(({ missing }) => !missing?.()),
-      );
-      const forgets = losesData || ['restart-aof', 'server-down'].includes(name);
-      const told = await inject(world);
-      return {
-        told,
-        after,
-        fault: { kind: name, recoverMs, stopsStore, losesData: forgets, ...told?.fault },
-      };
+      const kind = world.random.pick(parts.filter(({ missing }) => !missing?.()));
+      const losesData = kind.losesData || KEEP_IN_FILE.includes(kind.name);
+      const told = await kind.inject(world);
+      return { told, after: kind.after, fault: { ...excusesOf(kind), losesData, ...told?.fault } };
     },
   };
 }
 
-/** A mix for each workload. @param {readonly import('../index.d.mts').Kind[]} kinds */
+/** For `busy` and `loading`. There is no append-only file, so every restart loses the data. */
+const SERVER = ['--busy-reply-threshold', '50', '--loading-process-events-interval-bytes', '1024'];
+
+/**
+ * A mix for each workload of all that needs one Redis and nothing special of it, and one for a quorum.
+ *
+ * @param {readonly import('../index.d.mts').Kind[]} kinds
+ */
 export function mixes(kinds) {
-  return Object.keys(CALLERS).map((workload) => mixedOf(kinds, workload));
+  const faults = kinds.filter((kind) => 'inject' in kind && !('shift' in kind));
+  const forOne = faults.filter((kind) => !('topology' in kind));
+  const forQuorum = faults.filter(
+    ({ topology, nodes, serverArgs, losesData }) =>
+      topology === 'quorum' && !nodes && !serverArgs && !losesData,
+  );
+  return [
+    ...Object.entries(CALLERS).map(([workload, says]) =>
+      mixOf(
+        {
+          name: workload === 'exclusive' ? 'mixed' : `mixed-${workload}`,
+          says: `all kinds for one Redis in random order; ${says}`,
+          serverArgs: SERVER,
+          traffic: { apps: 4, workload },
+        },
+        forOne,
+      ),
+    ),
+    mixOf(
+      {
+        name: 'mixed-quorum',
+        says: 'all kinds for a quorum of three in random order',
+        topology: 'quorum',
+        traffic: { apps: 4 },
+      },
+      forQuorum,
+    ),
+  ];
 }

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { LEASE_MS, LONG_LEASE_MS, LOOK_MS, SLACK_MS } from '../constants.mjs';
+import { BACK_GOAL_MS, GOAL_MS, LEASE_MS, LONG_LEASE_MS, LOOK_MS, SLACK_MS } from '../constants.mjs';
 
 /** A server that answers again is found by the next renewal or look. */
 const RECOVER_MS = LOOK_MS + SLACK_MS;
@@ -29,6 +29,7 @@ export const OPERATOR_FAULTS = [
     says: 'BUSY: a script that does not end, until SCRIPT KILL',
     serverArgs: ['--busy-reply-threshold', '50'],
     stopsStore: true,
+    goalMs: GOAL_MS,
     recoverMs: RECOVER_MS,
     async inject({ store, random }) {
       const other = store.admin.duplicate();
@@ -43,6 +44,7 @@ export const OPERATOR_FAULTS = [
     name: 'script-flush',
     says: 'SCRIPT FLUSH',
     traffic: { leaseMs: LONG_LEASE_MS },
+    goalMs: GOAL_MS,
     recoverMs: RECOVER_MS,
     inject: ({ store }) => store.admin.script('FLUSH'),
   },
@@ -50,6 +52,7 @@ export const OPERATOR_FAULTS = [
     name: 'client-kill',
     says: 'CLIENT KILL of all connections, or of those that listen',
     traffic: { leaseMs: LONG_LEASE_MS },
+    goalMs: GOAL_MS,
     recoverMs: RECOVER_MS,
     inject: ({ store, random }) =>
       store.admin.call('CLIENT', 'KILL', 'TYPE', random.pick(['normal', 'pubsub']), 'SKIPME', 'yes'),
@@ -59,6 +62,7 @@ export const OPERATOR_FAULTS = [
     says: 'LOADING: Redis reads its data again, slowly',
     serverArgs: ['--loading-process-events-interval-bytes', '1024'],
     stopsStore: true,
+    goalMs: BACK_GOAL_MS,
     recoverMs: LEASE_MS + SLACK_MS,
     async inject({ store, random }) {
       await store.admin.call('DEBUG', 'POPULATE', 1000, 'filler', 100);

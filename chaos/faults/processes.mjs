@@ -1,5 +1,13 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { GRACE_MS, LEASE_MS, LONG_LEASE_MS, LOOK_MS, SLACK_MS } from '../constants.mjs';
+import {
+  GOAL_MS,
+  GRACE_MS,
+  LATE_TIMER_MS,
+  LEASE_MS,
+  LONG_LEASE_MS,
+  LOOK_MS,
+  SLACK_MS,
+} from '../constants.mjs';
 
 /** Its lease, and the short one of a grant that is pushed to another caller of the frozen process. */
 const FROZEN_MS = LEASE_MS + LOOK_MS + SLACK_MS;
@@ -20,6 +28,7 @@ export const PROCESS_FAULTS = [
   {
     name: 'crash-holder',
     says: 'kill -9 of a process that holds a lock',
+    goalMs: LEASE_MS + LATE_TIMER_MS,
     recoverMs: LEASE_MS + SLACK_MS,
     after: replace,
     async inject(world) {
@@ -85,6 +94,7 @@ export const PROCESS_FAULTS = [
     name: 'shutdown',
     says: 'SIGTERM of a process under load',
     traffic: { leaseMs: LONG_LEASE_MS },
+    goalMs: GOAL_MS,
     recoverMs: GRACE_MS + SLACK_MS,
     after: replace,
     async inject(world) {

@@ -2,7 +2,7 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { until } from '#until';
-import { LOOK_MS, SLACK_MS } from '../constants.mjs';
+import { GOAL_MS, LOOK_MS, SLACK_MS } from '../constants.mjs';
 import { missingProcess } from './missing-process.mjs';
 
 const RECOVER_MS = LOOK_MS + SLACK_MS;
@@ -18,6 +18,7 @@ function refusal(name, says, enter, leave) {
     name,
     says,
     stopsStore: true,
+    goalMs: GOAL_MS,
     recoverMs: RECOVER_MS,
     async inject({ store: { admin }, random }) {
       await enter(admin, random);

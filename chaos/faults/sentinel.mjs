@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { until } from '#until';
-import { SLACK_MS } from '../constants.mjs';
+import { FAILOVER_GOAL_MS, SLACK_MS } from '../constants.mjs';
 
 /** After the promotion (goal R10). */
 const RECOVER_MS = 1500 + SLACK_MS;
@@ -29,6 +29,7 @@ export const SENTINEL_FAULTS = [
     stopsStore: true,
     // What the old master grants until it steps down is not always replicated.
     losesData: true,
+    goalMs: FAILOVER_GOAL_MS,
     recoverMs: RECOVER_MS,
     inject: async ({ store }) => {
       await store.set.failover();
@@ -41,6 +42,7 @@ export const SENTINEL_FAULTS = [
     topology: 'sentinel',
     stopsStore: true,
     losesData: true,
+    goalMs: FAILOVER_GOAL_MS,
     recoverMs: RECOVER_MS,
     after: bringBack,
     inject: crashMaster,
@@ -51,6 +53,7 @@ export const SENTINEL_FAULTS = [
     topology: 'sentinel',
     stopsStore: true,
     losesData: true,
+    goalMs: FAILOVER_GOAL_MS,
     recoverMs: RECOVER_MS,
     after: bringBack,
     async inject(world) {

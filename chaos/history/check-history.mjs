@@ -2,8 +2,11 @@ import { answers } from './rules/answers.mjs';
 import { exits, injections, remains } from './rules/ends.mjs';
 import { errors } from './rules/errors.mjs';
 import { exclusion, overlaps } from './rules/exclusion.mjs';
+import { goals } from './rules/goals.mjs';
 import { liveness, recoveries, service } from './rules/liveness.mjs';
+import { load } from './rules/load.mjs';
 import { losses } from './rules/losses.mjs';
+import { nodes } from './rules/nodes.mjs';
 import { order } from './rules/order.mjs';
 import { register } from './rules/register.mjs';
 import { tokens } from './rules/tokens.mjs';
@@ -16,11 +19,14 @@ const RULES = {
   order,
   register,
   liveness,
+  goals,
   service,
+  nodes,
   answers,
   losses,
   errors,
   exits,
+  load,
   remains,
   injections,
 };

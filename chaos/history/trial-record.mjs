@@ -25,6 +25,7 @@ export function trialRecord(records) {
     register: of('read', 'write').filter(({ who }) => who === 'witness'),
     remains: of('remains'),
     samples: of('sample'),
+    nodes: of('node'),
     failedFaults: of('fault-failed'),
     calmFrom: of('calm')[0]?.at,
     closingFrom: of('closing-all')[0]?.at ?? Infinity,

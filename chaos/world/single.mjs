@@ -18,14 +18,17 @@ export async function openSingle({ serverArgs = [], shift: makeShift, shifts }) 
     admin,
     shift,
     appEnv: shifts === 'apps' ? shift.env : undefined,
-    /** The network between this process and the server. @param {string} app */
-    networkOf: (app) => proxies.get(app),
+    /** The network between this process and the server, as a list of one. @param {string} app */
+    networksOf: (app) => [proxies.get(app)],
     async targetFor(app) {
       const proxy = await TcpProxy.before(server.port, { keepsCommands: false });
       proxies.set(app, proxy);
       return proxy.url.replace('//', '//service:secret@');
     },
     remains: () => remainsOf([admin]),
+    /** So far; what scripts do inside is not counted. */
+    scriptsRun: async () =>
+      Number(/cmdstat_evalsha:calls=(\d+)/.exec(await admin.info('commandstats'))?.[1] ?? 0),
     async stop() {
       admin.disconnect();
       await Promise.all([...proxies.values()].map((proxy) => proxy.close()));

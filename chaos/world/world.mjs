@@ -6,11 +6,18 @@ import { until } from '#until';
 import { connectToWitness } from '../witness/ask-witness.mjs';
 import { AppProcess } from './app-process.mjs';
 import { openCluster } from './cluster.mjs';
+import { openQuorum } from './quorum.mjs';
 import { openSentinel } from './sentinel.mjs';
 import { openSingle } from './single.mjs';
 
 const WITNESS = fileURLToPath(new URL('../witness/witness.mjs', import.meta.url));
-const TOPOLOGIES = { single: openSingle, sentinel: openSentinel, cluster: openCluster, none: openNone };
+const TOPOLOGIES = {
+  single: openSingle,
+  sentinel: openSentinel,
+  cluster: openCluster,
+  quorum: openQuorum,
+  none: openNone,
+};
 
 /** Everything that a trial consists of: servers, the witness, and the processes of the service. */
 export class World {
@@ -49,7 +56,7 @@ export class World {
     const file = join(this.folder, `${name}.jsonl`);
     const { keys, seed, traffic, witnessPort } = this;
     const target = await this.store.targetFor(name);
-    const env = { ...process.env, ...this.store.appEnv };
+    const env = { ...process.env, ...this.store.appEnv, ...this.kind.env };
     const app = new AppProcess(
       { app: name, index, file, target, keys, seed, traffic, witnessPort },
       this.record,

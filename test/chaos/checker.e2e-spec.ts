@@ -94,6 +94,19 @@ describe('the checker of histories', () => {
     expect(rulesBroken(story)).toContain('tokens');
   });
 
+  it('finds tokens that run ahead of the clock, from which a server that forgets starts again', () => {
+    const secondsAhead = (seconds: number, more?: object): Story => {
+      const story = goodHistory({ wallAt: 0, ...more });
+      story.hold('a.1', { app: 'a', from: 5000, to: 5100, token: (5 + seconds) * 1e6 });
+      story.hold('a.8', { app: 'a', from: 9000, to: 9100, token: 9e6 });
+      story.hold('b.8', { app: 'b', from: 9200, to: 9300, token: 9.1e6 });
+      return story;
+    };
+    expect(rulesBroken(secondsAhead(1.4))).toEqual([]);
+    expect(rulesBroken(secondsAhead(1.6))).toEqual(['tokens']);
+    expect(rulesBroken(secondsAhead(1.6, { shiftsClock: true }))).toEqual([]);
+  });
+
   it('finds a write that the register should have refused, and an update that is lost', () => {
     const story = goodHistory();
     story.write('a.1', { at: 1000, token: 12, value: 2 });
@@ -110,6 +123,16 @@ describe('the checker of histories', () => {
     story.hold('a.1', { app: 'a', from: 1000, to: 1100, token: 11 });
     story.hold('b.1', { app: 'b', askedAt: 1050, from: 3000, to: 3100, token: 12 });
     expect(rulesBroken(story)).toEqual(['liveness']);
+  });
+
+  it('finds a key that lies idle for longer than its trial allows', () => {
+    const story = (more?: object): Story => {
+      const told = goodHistory(more);
+      told.hold('a.1', { app: 'a', askedAt: 1000, from: 1600, to: 1700, token: 11 });
+      return told;
+    };
+    expect(rulesBroken(story())).toEqual([]);
+    expect(rulesBroken(story({ limits: { idleMs: 500 } }))).toEqual(['liveness']);
   });
 
   it('gives a fault its time to heal, and no more', () => {
@@ -156,6 +179,19 @@ describe('the checker of histories', () => {
     expect(rulesBroken(story)).toEqual(['losses']);
   });
 
+  it('finds a call that is let in with a lock that was lost before, unless its process was frozen', () => {
+    const story = goodHistory();
+    story.asked('a.1', { app: 'a', at: 1000, waitMs: 1000 });
+    const entered = { type: 'entered', who: 'a', at: 1500, call: 'a.1', key: 'goods', token: 11 };
+    story.record({ ...entered, mode: 'exclusive', believedAt: null });
+    story.record({ type: 'left', who: 'a', at: 1510, call: 'a.1', key: 'goods', believedAt: null });
+    story.settled('a.1', { app: 'a', at: 1520, outcome: 'LOCK_LOST' });
+    story.fault({ kind: 'taken', from: 1000, to: 1100, recoverMs: 1000 });
+    expect(rulesBroken(story)).toEqual(['losses']);
+    story.fault({ kind: 'freeze', app: 'a', freezes: true, from: 1100, to: 1490, recoverMs: 1000 });
+    expect(rulesBroken(story)).toEqual([]);
+  });
+
   it('finds an error without a fault', () => {
     const story = goodHistory();
     story.asked('a.1', { app: 'a', at: 1000, waitMs: 100 });
@@ -197,6 +233,108 @@ describe('the checker of histories', () => {
     const story = goodHistory();
     story.exit('c', { errors: '', code: 0, expected: true });
     expect(rulesBroken(story)).toEqual(['service']);
+  });
+
+  describe('of a quorum', () => {
+    const disturbed = (more: object): Story => {
+      const story = goodHistory();
+      story.fault({ kind: 'node', from: 1050, to: 3000, recoverMs: 1500, ...more });
+      return story;
+    };
+
+    it('finds a call that fails, and a lock that is lost, while a majority of the nodes is left', () => {
+      for (const outcome of ['LOCK_STORE', 'LOCK_LOST']) {
+        const story = (more: object): Story => {
+          const told = disturbed(more);
+          told.asked('a.1', { app: 'a', at: 1100, waitMs: 1000 });
+          told.settled('a.1', { app: 'a', at: 1500, outcome });
+          return told;
+        };
+        expect(rulesBroken(story({ sparesMajority: true }))).toEqual(['errors']);
+        expect(rulesBroken(story({ stopsStore: true }))).toEqual([]);
+      }
+    });
+
+    it('finds a key that lies idle while a majority of the nodes is left', () => {
+      const story = disturbed({ sparesMajority: true });
+      story.hold('b.1', { app: 'b', askedAt: 1100, from: 2700, to: 2800, token: 12 });
+      expect(rulesBroken(story)).toEqual(['liveness']);
+    });
+
+    it('excuses no two that believe in one lock when a node forgets', () => {
+      const story = disturbed({ sparesMajority: true });
+      story.hold('a.1', { app: 'a', from: 1000, to: 1200, token: 11 });
+      story.hold('b.1', { app: 'b', from: 1100, to: 1300, token: 12 });
+      expect(rulesBroken(story)).toEqual(['exclusion']);
+    });
+
+    it('finds a token that is smaller by another majority', () => {
+      const story = disturbed({ sparesMajority: true });
+      story.hold('a.1', { app: 'a', from: 1000, to: 1100, token: 100 });
+      story.hold('b.1', { app: 'b', askedAt: 1150, from: 1200, to: 1300, token: 50 });
+      expect(rulesBroken(story)).toEqual(['tokens']);
+    });
+
+    it('finds a node that is told away twice, and one that is told back without having been away', () => {
+      const twice = goodHistory();
+      twice.node('a', { at: 1000, isUp: false });
+      twice.node('a', { at: 1100, isUp: false });
+      twice.node('a', { at: 1200, isUp: true });
+      expect(rulesBroken(twice)).toEqual(['nodes']);
+      const back = goodHistory();
+      back.node('a', { at: 1000, isUp: true });
+      expect(rulesBroken(back)).toEqual(['nodes']);
+    });
+
+    it('finds a node that does not take part again when all is well', () => {
+      const story = goodHistory();
+      story.node('a', { at: 1000, isUp: false });
+      expect(rulesBroken(story)).toEqual(['nodes']);
+      story.node('a', { at: 8500, isUp: true });
+      expect(rulesBroken(story)).toEqual([]);
+    });
+
+    it('does not mind what a process that has ended was told last', () => {
+      const story = goodHistory();
+      story.record({ type: 'started', who: 'c', at: 0 });
+      story.node('c', { at: 1000, isUp: false });
+      story.record({ type: 'exited', who: 'runner', at: 2000, app: 'c', expected: true, errors: '' });
+      expect(rulesBroken(story)).toEqual([]);
+    });
+  });
+
+  it('finds a recovery that is usually too long, and not one that is so once', () => {
+    const idleFor = (lengths: readonly number[]): Story => {
+      const story = goodHistory();
+      lengths.forEach((ms, i) => {
+        const from = 1000 + 2000 * i;
+        story.fault({ kind: 'reset', from, to: from, recoverMs: 1000, goalMs: 500 });
+        story.hold(`a.${i + 1}`, {
+          app: 'a',
+          askedAt: from,
+          from: from + ms,
+          to: from + ms + 10,
+          token: 11 + i,
+        });
+      });
+      return story;
+    };
+    expect(rulesBroken(idleFor([600, 700, 100]))).toEqual(['goals']);
+    expect(rulesBroken(idleFor([600, 400, 100]))).toEqual([]);
+    expect(rulesBroken(idleFor([600, 700]))).toEqual([]);
+  });
+
+  it('finds a process that weighs too much, and waiting that costs Redis too much', () => {
+    const crowd = (megabytes: number, scripts: number): Story => {
+      const story = goodHistory({ callers: 100, limits: { megabytes: 200, scriptsPerCaller: 2 } });
+      story.record({ type: 'sample', who: 'runner', at: 1000, redisScripts: 0 });
+      story.record({ type: 'sample', who: 'runner', at: 3000, redisScripts: scripts });
+      story.record({ type: 'sample', who: 'a', at: 2000, rss: megabytes * 1e6 });
+      return story;
+    };
+    expect(rulesBroken(crowd(199, 399))).toEqual([]);
+    expect(rulesBroken(crowd(201, 399))).toEqual(['load']);
+    expect(rulesBroken(crowd(199, 401))).toEqual(['load']);
   });
 
   it('calls a trial without a single section a failure', () => {

@@ -60,6 +60,11 @@ export class Story {
     this.record({ type: 'fault', who: 'runner', at: fault.to, ...fault });
   }
 
+  /** What a process is told of a node of its quorum. */
+  node(app: string, { at, isUp }: { at: number; isUp: boolean }): void {
+    this.record({ type: 'node', who: app, at, node: 2, isUp });
+  }
+
   /** A process that lived until the end. */
   exit(app: string, exit: { errors: string; code: number; expected: boolean }): void {
     this.record({ type: 'started', who: app, at: 0 });
@@ -71,8 +76,8 @@ export class Story {
   }
 }
 
-/** Two processes, one lock each, a write, and a calm end at which both are served. */
-export function goodHistory(): Story {
+/** Two processes, one lock each, a write, and a calm end at which both are served. @param more settings of the trial */
+export function goodHistory(more: object = {}): Story {
   const story = new Story();
   const settings = {
     kind: 'made up',
@@ -81,6 +86,7 @@ export function goodHistory(): Story {
     leaseMs: 1500,
     commandTimeoutMs: 500,
     graceMs: 1000,
+    ...more,
   };
   story.record({ type: 'trial', who: 'runner', at: 0, ...settings });
   for (const app of ['a', 'b']) story.exit(app, { errors: '', code: 0, expected: true });

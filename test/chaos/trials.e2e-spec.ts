@@ -12,6 +12,7 @@ describe('a trial with real processes', () => {
   });
   afterAll(() => rm(folder, { recursive: true, force: true }));
 
+  const kindNamed = (name: string) => KINDS.find((kind) => kind.name === name) as Kind;
   const run = (kind: Kind) => runTrial({ kind, seed: '1', seconds: 2, folder: join(folder, kind.name) });
 
   it('convicts a lock that never locks, of every crime', async () => {
@@ -20,10 +21,17 @@ describe('a trial with real processes', () => {
     expect(rules).toEqual(expect.arrayContaining(['exclusion', 'tokens', 'register']));
   }, 60_000);
 
-  it('finds nothing when a process that holds a lock is killed', async () => {
-    const { findings, figures } = await run(KINDS.find(({ name }) => name === 'crash-holder') as Kind);
-    expect(findings).toEqual([]);
-    expect(figures.faults).toBeGreaterThan(0);
-    expect(figures.sections).toBeGreaterThan(0);
-  }, 60_000);
+  it.each([
+    ['a process that holds a lock is killed', 'crash-holder'],
+    ['one node of three hangs and wakes', 'quorum-node-frozen'],
+  ])(
+    'finds nothing when %s',
+    async (_, name) => {
+      const { findings, figures } = await run(kindNamed(name));
+      expect(findings).toEqual([]);
+      expect(figures.faults).toBeGreaterThan(0);
+      expect(figures.sections).toBeGreaterThan(0);
+    },
+    60_000,
+  );
 });

@@ -3,7 +3,8 @@ import { overlapMs } from '../spans.mjs';
 
 /** Longest time to live of what a line leaves behind. */
 const KEEP_MS = 10_000;
-const EXIT_MS = 1000;
+/** Less than the two seconds for which ioredis may keep a timer. */
+const EXIT_MS = 1500;
 
 /** Processes that were asked to close did, in time, by themselves and without a word on stderr. */
 export function exits({ apps, settings }) {

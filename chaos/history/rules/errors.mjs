@@ -2,7 +2,10 @@
 const BEFORE_MS = 500;
 const ALWAYS_FINE = ['done', 'LOCK_WAIT_TIMEOUT'];
 
-/** Calls fail for a reason: the store's troubles and lost locks under faults, shutdown at shutdown, aborts if aborted. */
+/**
+ * Calls fail for a reason: the store's troubles and lost locks under faults, shutdown at shutdown, aborts if aborted. What
+ * leaves a majority of the nodes is no reason.
+ */
 export function errors(trial) {
   const { calls, apps, settings } = trial;
   return calls
@@ -25,7 +28,8 @@ function isExplained({ faults }, { outcome, askedAt, settledAt }, app, settings)
       const isClosing = app?.closingAt <= settledAt;
       const wasPaused = app?.pauses.some(({ from, to }) => from <= settledAt && to >= askedAt);
       const hadFault = faults.some(
-        ({ from, to, recoverMs }) => from <= settledAt && askedAt <= to + recoverMs + BEFORE_MS,
+        ({ from, to, recoverMs, sparesMajority }) =>
+          !sparesMajority && from <= settledAt && askedAt <= to + recoverMs + BEFORE_MS,
       );
       return isClosing || wasPaused || hadFault;
     }

@@ -46,9 +46,9 @@ function lostTo({ faults, settings }, hold, other) {
   return faults.some(
     (fault) =>
       fault.losesData &&
-      hold.tenureFrom <= fault.to &&
+      hold.tenureFrom <= (fault.cleanAt ?? fault.to) &&
       from >= fault.from &&
-      to <= fault.to + settings.leaseMs,
+      to <= (fault.cleanAt ?? fault.to) + settings.leaseMs,
   );
 }
 

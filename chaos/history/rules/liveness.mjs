@@ -1,7 +1,7 @@
 import { LOOK_MS, SLACK_MS } from '../../constants.mjs';
 import { idleSpans } from '../idle-spans.mjs';
 
-/** A key that is wanted does not lie idle for longer than a look; after a fault, than that fault allows. */
+/** A key that is wanted does not lie idle for longer than a look, or the trial allows; after a fault, than that allows. */
 export function liveness(trial) {
   return keysOf(trial).flatMap((key) =>
     idleSpans(trial, key)
@@ -25,11 +25,12 @@ export function service({ apps, calls, calmFrom, closingFrom }) {
 }
 
 /** When the first one must be inside. */
-function deadline({ faults }, span) {
+function deadline({ faults, settings }, span) {
   const allowed = faults
     .filter(({ from, to, recoverMs }) => from <= span.to && span.from <= to + recoverMs)
     .map((fault) => Math.max(span.from, healedAt(fault)) + fault.recoverMs);
-  return allowed.length > 0 ? Math.max(...allowed) : span.from + LOOK_MS + SLACK_MS;
+  const usualMs = settings.limits?.idleMs ?? LOOK_MS + SLACK_MS;
+  return allowed.length > 0 ? Math.max(...allowed) : span.from + usualMs;
 }
 
 /** From when on a lock can be had again: at once, or when the store is back. */

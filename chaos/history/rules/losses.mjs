@@ -2,13 +2,16 @@ import { groupBy } from '../../group-by.mjs';
 import { SLACK_MS } from '../../constants.mjs';
 import { overlapMs } from '../spans.mjs';
 
-/** A holder that was superseded is told within a lease; a call whose lock was lost says so. */
+/** A holder that was superseded is told within a lease; a call whose lock was lost says so, and is not let in with it. */
 export function losses({ calls, apps, settings }) {
   const findings = [];
   const successors = firstSuccessors(calls);
   for (const call of calls) {
     if (call.enteredAt === undefined) continue;
     const app = apps.get(call.app);
+    const wasPaused = app?.pauses.some(({ from, to }) => from <= call.enteredAt && to >= call.askedAt);
+    if (call.believedFrom === null && !wasPaused)
+      findings.push(`${call.id} "${call.key}": let in with a lock that was lost before`);
     const next = successors.get(call);
     const knewAt = Math.min(call.toldAt ?? Infinity, call.leftAt ?? Infinity, app?.endedAt ?? Infinity);
     if (next && knewAt > next.enteredAt) {

@@ -7,7 +7,28 @@
  */
 export function tokens(trial) {
   const entered = trial.calls.filter(({ token, mode }) => token !== undefined && mode !== 'permits');
-  return [...givenTwice(entered.filter(({ mode }) => mode === 'exclusive')), ...regressions(trial, entered)];
+  return [
+    ...givenTwice(entered.filter(({ mode }) => mode === 'exclusive')),
+    ...regressions(trial, entered),
+    ...runaways(trial),
+  ];
+}
+
+/**
+ * Tokens that are ahead of the clock: a server that forgets starts again from its clock, when its leases are over at the
+ * earliest, and must not give smaller ones. Tokens count microseconds.
+ */
+function runaways({ calls, settings }) {
+  const { wallAt, shiftsClock, leaseMs, at: startedAt } = settings;
+  if (wallAt === undefined || shiftsClock) return [];
+  const aheadMs = ({ token, enteredAt }) => token / 1000 - (wallAt + enteredAt - startedAt);
+  const all = calls.filter((call) => call.token !== undefined && aheadMs(call) > leaseMs);
+  if (all.length === 0) return [];
+  const furthest = all.reduce((worst, call) => (aheadMs(call) > aheadMs(worst) ? call : worst));
+  const { id, key, token } = furthest;
+  return [
+    `"${key}": token ${token} of ${id} is ${(aheadMs(furthest) / 1000).toFixed(1)} s ahead of the clock, as one of ${all.length}`,
+  ];
 }
 
 function givenTwice(entered) {
@@ -49,11 +70,11 @@ function isOfLostTenure({ faults, settings }, call, before) {
   return (
     call.tenureFrom < before.enteredAt &&
     faults.some(
-      ({ losesData, from, to }) =>
+      ({ losesData, from, to, cleanAt = to }) =>
         losesData &&
-        call.tenureFrom <= to &&
+        call.tenureFrom <= cleanAt &&
         call.enteredAt >= from &&
-        call.enteredAt <= to + settings.leaseMs,
+        call.enteredAt <= cleanAt + settings.leaseMs,
     )
   );
 }

@@ -1,7 +1,9 @@
+import { once } from 'node:events';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { Redis } from 'ioredis';
+import { Redis, type RedisOptions } from 'ioredis';
 import { closeServices, elapsed, openService } from '../../support/lock-services.js';
 import { startSentinelSet, type SentinelSet } from '../../support/redis-sentinel.js';
+import { TcpProxy } from '../../support/tcp-proxy.js';
 import { until } from '../../support/until.js';
 
 const LEASE_MS = 3000;
@@ -59,6 +61,54 @@ describe('Redis behind a sentinel', () => {
     await until(async () => (await eyes.exists(key, `${key}:kept`, `${key}:again`)) === 0);
     eyes.disconnect();
   }, 40_000);
+
+  describe('a client that ioredis has given up for good comes back', () => {
+    let proxy: TcpProxy;
+    /** What answers for the sentinel. */
+    beforeEach(async () => {
+      proxy = await TcpProxy.before(Number(set.options.sentinels?.[0]?.port));
+    });
+    afterEach(async () => {
+      await closeServices();
+      await proxy.close();
+    });
+    const openBehind = (more: RedisOptions = {}) => {
+      const sentinels = [{ host: '127.0.0.1', port: proxy.port }];
+      return openService({ ...set.options, ...more, sentinels }, { watchdogTimeoutMs: LEASE_MS });
+    };
+
+    it('where no sentinel answered and it may not ask again by itself', async () => {
+      proxy.onLink = (link) => link.reset();
+      const service = openBehind({ sentinelRetryStrategy: () => null });
+      await until(() => proxy.all.length >= 2);
+      proxy.onLink = () => undefined;
+      await service.withLock(key, { waitMs: 10_000 }, () => undefined);
+    }, 20_000);
+
+    it('where a failover was told while it asked who is master', async () => {
+      const service = openBehind();
+      await service.withLock(key, () => undefined);
+      await until(() => proxy.open.filter((link) => link.has('subscribe')).length === 2);
+      const before = proxy.all.length;
+      proxy.onLink = (link) => link.replies.hold();
+      const eyes = new Redis(await set.masterPort(), '127.0.0.1');
+      for (const type of ['normal', 'pubsub'])
+        await eyes.call('CLIENT', 'KILL', 'TYPE', type, 'SKIPME', 'yes');
+      eyes.disconnect();
+      const asking = () => proxy.all.slice(before);
+      await until(() => asking().length >= 2);
+      const [sentinel] = set.options.sentinels ?? [];
+      const told = new Redis(Number(sentinel?.port), '127.0.0.1');
+      await told.subscribe('+switch-master');
+      const isTold = once(told, 'message');
+      await set.failover();
+      await isTold;
+      told.disconnect();
+      proxy.onLink = () => undefined;
+      for (const link of asking()) link.replies.pass();
+      await service.withLock(key, { waitMs: 10_000 }, () => undefined);
+    }, 40_000);
+  });
 
   it('the crash of the master fails nobody who waits long enough, and tokens grow', async () => {
     const service = open();

@@ -1,4 +1,5 @@
 import { Redis, type Cluster } from 'ioredis';
+import type { Clock } from '../../lock/clock.js';
 import { LockConfigurationError } from '../../lock/lock.errors.js';
 import type { Client } from './redis.connection.js';
 import { ownCluster, ownConnection, type RedisTarget } from './redis.options.js';
@@ -17,6 +18,31 @@ export function ownClient(target: RedisTarget, commandTimeoutMs: number): Client
   throw new LockConfigurationError(
     `redisStore takes a URL, ioredis options or an ioredis client; it was given ${String(target)}.`,
   );
+}
+
+/** How soon it is tried again where ioredis has given up, at random, so that not all come at once. */
+const REVIVAL_MS = { least: 100, spread: 400 };
+
+/**
+ * Connects, and begins anew whenever ioredis gives up for good: it does when a failover is told while it looks for the
+ * master, and when no Sentinel answers and its own retries are off.
+ *
+ * @param onFailure told why an attempt has failed
+ * @returns stops that
+ */
+export function keepConnecting(client: Client, clock: Clock, onFailure: (error: Error) => void): () => void {
+  let cancel = (): void => undefined;
+  let isStopped = false;
+  const connect = () => void client.connect().catch(onFailure);
+  client.on('end', () => {
+    cancel();
+    if (!isStopped) cancel = clock.after(REVIVAL_MS.least + Math.random() * REVIVAL_MS.spread, connect);
+  });
+  connect();
+  return () => {
+    isStopped = true;
+    cancel();
+  };
 }
 
 /** Whom the server takes it for. */

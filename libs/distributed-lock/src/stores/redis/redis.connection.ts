@@ -1,6 +1,7 @@
 import type { Cluster, Redis } from 'ioredis';
 import type { Clock } from '../../lock/clock.js';
 import { afterReading } from './after-reading.js';
+import { keepConnecting } from './redis.clients.js';
 import { asStoreError, describe, unknown, unreachable } from './redis.errors.js';
 import { isDenied, type RedisRights } from './redis.rights.js';
 import { loadScripts } from './redis.scripts.js';
@@ -55,6 +56,7 @@ export class RedisConnection {
   private answeredAt = 0;
   private cancelDeadline: (() => void) | undefined;
   private lastError: Error | undefined;
+  private readonly stopConnecting: () => void;
   private cancelPreparing: (() => void) | undefined;
 
   constructor(
@@ -67,7 +69,7 @@ export class RedisConnection {
     client.on('ready', () => void this.onReady());
     client.on('close', () => this.onLost('the connection was closed'));
     client.on('end', () => this.onLost('the connection was closed'));
-    client.connect().catch((error: Error) => (this.lastError = error));
+    this.stopConnecting = keepConnecting(client, clock, (error) => (this.lastError = error));
   }
 
   /**
@@ -101,6 +103,7 @@ export class RedisConnection {
   async close(): Promise<void> {
     if (this.isClosed) return;
     this.isClosed = true;
+    this.stopConnecting();
     this.cancelDeadline?.();
     this.onLost('the store is closed');
     for (const attempt of this.allWaiting())

@@ -4,6 +4,7 @@ import type { Clock } from '../../lock/clock.js';
 import { afterReading } from './after-reading.js';
 import type { Push } from '../../lock/lock-store.js';
 import { LOOK_MS } from '../../lock/look.js';
+import { keepConnecting } from './redis.clients.js';
 import { closeClient, type Client } from './redis.connection.js';
 import { pushChannel } from './redis.keys.js';
 
@@ -49,6 +50,7 @@ export class RedisPushes {
   );
   private readonly look = new RegExp(String.raw`^look ${OWNER} (\d{1,5}) ${this.word}$`);
   private subscribed = false;
+  private readonly stopConnecting: () => void;
   private isClosed = false;
   private probedAt = -Infinity;
   private cancelProbe: (() => void) | undefined;
@@ -71,7 +73,7 @@ export class RedisPushes {
     client.on('smessage', (channel: string, message: string) => this.onMessage(channel, message));
     // A cluster client replaces its connections for sharded channels one by one, and subscribes on them unseen.
     client.on('subscribersReady', () => this.subscribeSharded([...this.strangers.keys()]));
-    client.connect().catch(() => undefined);
+    this.stopConnecting = keepConnecting(client, clock, () => undefined);
   }
 
   /** Whether grants can arrive. Waiters look more often while they cannot. */
@@ -121,6 +123,7 @@ export class RedisPushes {
   async close(): Promise<void> {
     if (this.isClosed) return;
     this.isClosed = true;
+    this.stopConnecting();
     this.cancelProbe?.();
     await closeClient(this.client, this.clock, this.commandTimeoutMs);
   }

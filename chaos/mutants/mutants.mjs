@@ -1,0 +1,64 @@
+/**
+ * The library with one rule of its protocol switched off, and where that shows. `rules`: one of them must be found
+ * broken.
+ *
+ * @type {readonly import('../index.d.mts').Mutant[]}
+ */
+export const MUTANTS = [
+  {
+    says: 'ends that were not answered are not repeated',
+    file: 'stores/redis/redis.ends.js',
+    from: 'if (this.isClosed || this.clock.now() > giveUpAt)',
+    to: 'if (true)',
+    kind: 'lost-request',
+    rules: ['liveness'],
+  },
+  {
+    says: 'holders believe in their locks for three leases',
+    file: 'lock/validity.js',
+    from: 'return startedAt + leaseMs - leaseMargin(leaseMs)',
+    to: 'return startedAt + 3 * leaseMs',
+    kind: 'freeze-holder',
+    rules: ['exclusion'],
+  },
+  {
+    says: 'waiters look once a minute',
+    file: 'lock/look.js',
+    from: 'LOOK_MS = 1000',
+    to: 'LOOK_MS = 60_000',
+    kind: 'pushes-lost',
+    rules: ['liveness'],
+  },
+  {
+    says: 'acquires are executed however late they are',
+    file: 'stores/redis/lua.generated.js',
+    from: 'if now > tonumber(ARGV[4]) then',
+    to: 'if false then',
+    kind: 'late-requests',
+    rules: ['liveness'],
+  },
+  {
+    says: 'tokens start at 1 when the counter is gone',
+    file: 'stores/redis/lua.generated.js',
+    from: 'math.max(last, seen, micros - 1) + 1',
+    to: 'last + 1',
+    kind: 'restart-empty',
+    rules: ['tokens', 'exclusion'],
+  },
+  {
+    says: 'one node of three is a majority',
+    file: 'stores/quorum/quorum.tally.js',
+    from: 'return Math.floor(nodes / 2) + 1',
+    to: 'return Math.floor(nodes / 2)',
+    kind: 'quorum-views',
+    rules: ['exclusion'],
+  },
+  {
+    says: 'votes that are no majority are kept',
+    file: 'stores/quorum/quorum.candidacy.js',
+    from: 'if (this.cancelYield || this.hasEnded)',
+    to: 'if (true)',
+    kind: 'quorum-views',
+    rules: ['liveness'],
+  },
+];
