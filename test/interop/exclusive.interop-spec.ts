@@ -170,6 +170,20 @@ describeBesideJava('a lock beside Java', () => {
     expect(await stage.redis.get(`nest_lock_token:{${name}}`)).toMatch(new RegExp(` ${tokens.nest[2]}$`));
   });
 
+  it('counts its fencing tokens with Java’s fenced lock where they are shared: they grow as one', async () => {
+    const nest = await stage.start('nest', { sharedTokens: true });
+    const tokens: number[] = [];
+    for (let turn = 0; turn < 4; turn++) {
+      for (const [peer, kind] of [[peers.java, 'fenced'], [nest]] as const) {
+        const { token } = await peer.order('lock', name, { kind });
+        tokens.push(token as number);
+        await peer.order('unlock', name, { kind });
+      }
+    }
+    expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b));
+    expect(Number(await stage.redis.get(`redisson_lock_token:{${name}}`))).toBe(tokens.at(-1));
+  });
+
   it('is announced by nothing but what Redisson knows, and neither side has complained', () => {
     expect(stage.complaints).toBe('');
     expect(stage.heard.length).toBeGreaterThan(20);

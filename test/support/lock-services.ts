@@ -13,9 +13,22 @@ const opened: LockService[] = [];
 /** A service of its own on Redis, as another process would have it; without a grace, so that it closes at once. */
 export function openService(
   target: RedisTarget,
-  { commandTimeoutMs = 500, minReplicaAcks, replicaTimeoutMs, restartGuardMs, ...options }: Options = {},
+  {
+    commandTimeoutMs = 500,
+    minReplicaAcks,
+    replicaTimeoutMs,
+    restartGuardMs,
+    sharedTokens,
+    ...options
+  }: Options = {},
 ): LockService {
-  const store = redisStore(target, { commandTimeoutMs, minReplicaAcks, replicaTimeoutMs, restartGuardMs });
+  const store = redisStore(target, {
+    commandTimeoutMs,
+    minReplicaAcks,
+    replicaTimeoutMs,
+    restartGuardMs,
+    sharedTokens,
+  });
   return openServiceOn(store, options);
 }
 

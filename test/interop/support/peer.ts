@@ -15,6 +15,7 @@ export interface PeerOptions {
   readonly url?: string;
   readonly nodes?: readonly string[];
   readonly watchdogTimeoutMs?: number;
+  readonly sharedTokens?: boolean;
   readonly sharded?: 'AUTO' | 'ON' | 'OFF';
 }
 

@@ -2,7 +2,7 @@ import type { Claim } from '../../lock/claim.js';
 import type { Clock } from '../../lock/clock.js';
 import type { RedisConnection, Urgency } from './redis.connection.js';
 import { isWrongType, wrongType } from './redis.errors.js';
-import { checkSlot, redisKeys } from './redis.keys.js';
+import { checkSlot, redisKeys, type RedisKeys } from './redis.keys.js';
 import { runScript, type Script } from './redis.scripts.js';
 
 export type Arguments = readonly (string | number)[];
@@ -18,26 +18,35 @@ interface Command {
   readonly args: () => Arguments;
 }
 
+interface Naming {
+  readonly keyPrefix: string;
+  readonly isCluster: boolean;
+  readonly sharedTokens: boolean;
+}
+
 /** Runs the scripts: from a lock's key to its Redis keys, and from each reply the server's time. */
 export class RedisCommands {
   constructor(
     private readonly connection: RedisConnection,
     private readonly clock: Clock,
-    private readonly keyPrefix: string,
-    private readonly isCluster: boolean,
+    private readonly naming: Naming,
   ) {}
 
   lockName(key: string): string {
-    const name = this.keyPrefix + key;
-    if (this.isCluster) checkSlot(name);
+    const name = this.naming.keyPrefix + key;
+    if (this.naming.isCluster) checkSlot(name);
     return name;
+  }
+
+  keysOf(key: string, kind: Claim['kind']): RedisKeys {
+    return redisKeys(this.lockName(key), kind, this.naming.sharedTokens);
   }
 
   /** @throws LockStoreError */
   run<Reply extends readonly [unknown, number, ...unknown[]]>(
     script: Script<Reply>,
     { urgency, isPressing, key, kind, args }: Command,
-    keys: readonly string[] = redisKeys(this.lockName(key), kind),
+    keys: readonly string[] = this.keysOf(key, kind),
   ): Promise<{ readonly reply: Reply; readonly sentAt: number }> {
     return this.connection
       .run(urgency, key, (client) => runScript(client, script, keys, args()), isPressing)

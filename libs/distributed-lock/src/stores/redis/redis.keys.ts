@@ -14,13 +14,17 @@ export function restartMark(keyPrefix: string): string {
   return `nest_lock_guard:${keyPrefix}`;
 }
 
-/** The lock and its channel are Redisson's; the rest is ours, in the same cluster slot. */
-export function redisKeys(name: string, kind: Claim['kind']): RedisKeys {
+/**
+ * The lock and its channel are Redisson's; the rest is ours, in the same cluster slot.
+ *
+ * @param sharesTokens the scripts count tokens together with Redisson's fenced lock, as the name of the key tells them
+ */
+export function redisKeys(name: string, kind: Claim['kind'], sharesTokens = false): RedisKeys {
   return [
     name,
     tagged('nest_lock_line', name),
     tagged('nest_lock_info', name),
-    tagged('nest_lock_token', name),
+    tagged(sharesTokens ? 'nest_lock_shared_token' : 'nest_lock_token', name),
     strangersChannel(name, kind),
   ];
 }

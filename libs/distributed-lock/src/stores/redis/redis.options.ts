@@ -25,6 +25,11 @@ export interface RedisStoreOptions {
    * off. The first start on an empty server waits, too. Not on a cluster.
    */
   readonly restartGuardMs?: number;
+  /**
+   * Counts fencing tokens together with Redisson's `getFencedLock` of the same name, so that a resource that both sides
+   * write can check one order; default `false`. All services on these locks must say the same.
+   */
+  readonly sharedTokens?: boolean;
 }
 
 export const DEFAULT_COMMAND_TIMEOUT_MS = 500;

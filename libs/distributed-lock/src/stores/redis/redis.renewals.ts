@@ -3,7 +3,6 @@ import type { Renewal, RenewalReply } from '../../lock/lock-store.js';
 import { leaseValidity } from '../../lock/validity.js';
 import type { RedisCommands } from './redis.commands.js';
 import { unknown } from './redis.errors.js';
-import { redisKeys } from './redis.keys.js';
 import { renewAllScript, renewScript } from './redis.scripts.js';
 import { permitsOf, weightOf, type RedisSession } from './redis.session.js';
 
@@ -73,7 +72,7 @@ export class RedisRenewals {
   /** @returns `undefined` when the server found it too late */
   private async manyOnce(renewals: readonly Renewal[]): Promise<Replies | undefined> {
     const { key = '' } = renewals[0] ?? {};
-    const keys = renewals.flatMap((renewal) => redisKeys(this.commands.lockName(renewal.key), 'lock'));
+    const keys = renewals.flatMap((renewal) => this.commands.keysOf(renewal.key, 'lock'));
     const args = () => {
       const each = renewals.flatMap(({ owner, leaseMs, token, lastToken }) => [
         owner,

@@ -32,7 +32,7 @@ import {
   type RedisStoreOptions,
   type RedisTarget,
 } from './redis.options.js';
-import { redisKeys, restartMark, shareSlot, strangersChannel } from './redis.keys.js';
+import { restartMark, shareSlot, strangersChannel } from './redis.keys.js';
 import { isDenied, RedisRights } from './redis.rights.js';
 import { RedisPushes, type PushedGrant } from './redis.pushes.js';
 import { RedisRenewals } from './redis.renewals.js';
@@ -86,6 +86,7 @@ class RedisStore implements LockStore {
       minReplicaAcks = 0,
       replicaTimeoutMs = DEFAULT_REPLICA_TIMEOUT_MS,
       restartGuardMs = 0,
+      sharedTokens = false,
     }: RedisStoreOptions,
   ) {
     const { clock, keyPrefix } = context;
@@ -96,7 +97,11 @@ class RedisStore implements LockStore {
       (error) => context.onError?.('check of rights', error),
     );
     this.connection = new RedisConnection(client, clock, commandTimeoutMs, rights);
-    this.commands = new RedisCommands(this.connection, clock, keyPrefix, client.isCluster);
+    this.commands = new RedisCommands(this.connection, clock, {
+      keyPrefix,
+      isCluster: client.isCluster,
+      sharedTokens,
+    });
     this.session = new RedisSession(this.connection, clock, client.isCluster);
     this.ends = new RedisEnds(this.commands, clock);
     if (minReplicaAcks > 0) {
@@ -134,7 +139,7 @@ class RedisStore implements LockStore {
       return null;
     const [{ key }] = asks as [Ask];
     if (this.guard) await this.guard.pass(key);
-    const keys = names.flatMap((name) => redisKeys(name, 'lock'));
+    const keys = asks.flatMap((ask) => this.commands.keysOf(ask.key, 'lock'));
     const once = await this.acquireAllOnce(asks, keys);
     const grants = once === undefined ? ((await this.acquireAllOnce(asks, keys)) ?? null) : once;
     if (this.replicas && grants) await this.secure(asks[0] as Ask, this.replicas);
