@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { WorkerProcess } from '../measure/worker-process.mjs';
 import { count, ms, whole } from '../report/format.mjs';
-import { atLeast, atMost } from '../report/targets.mjs';
+import { atLeast, atMost, noLimit } from '../report/targets.mjs';
 
 const WORKER = fileURLToPath(new URL('../http/worker.mjs', import.meta.url));
 const AUTOCANNON = new URL('../../peers/autocannon.mjs', import.meta.url);
@@ -25,6 +25,7 @@ export const http = {
   note: `${CONNECTIONS} connections ask for ${ITEMS} items in turn; the handler answers at once. One process serves, one core is left for the load.`,
   entrants: () => [
     entrant('bare', 'without a lock'),
+    entrant('least', 'an interceptor that does nothing but run the handler in an AsyncLocalStorage'),
     entrant('memory', '@Locked, memory store'),
     entrant('redis', '@Locked, Redis store'),
   ],
@@ -38,10 +39,13 @@ export const http = {
   plot: { title: 'Requests per second', of: ({ perSecond }) => perSecond, show: whole },
   measure: loadRoute,
   targets: ({ rows }) => {
-    const [bare, memory] = rows.map(({ figures }) => figures);
-    return bare && memory
-      ? [atLeast('memory store, share of the bare route', memory.perSecond / bare.perSecond, 0.85)]
-      : [];
+    const [bare, least, memory] = rows.map(({ figures }) => figures);
+    if (!bare || !least || !memory) return [];
+    return [
+      atLeast('memory store, share of the bare route', memory.perSecond / bare.perSecond, 0.85),
+      noLimit('the same of an interceptor that does nothing', least.perSecond / bare.perSecond),
+      noLimit('memory store, share of that interceptor', memory.perSecond / least.perSecond),
+    ];
   },
 };
 
