@@ -20,6 +20,8 @@ export async function census(observer, command, url, canWait) {
   const seen = new Map();
   const keys = canWait ? ['census'] : ['census:0', 'census:1'];
   await withWorkers({ command, count: canWait ? 2 : 1, url }, async (workers) => {
+    // What they say when they connect is no part of a lock.
+    await observer.readWhenQuiet();
     const stop = await observer.watch((name, byScript) => {
       const { all = 0, sent = 0 } = seen.get(name) ?? {};
       seen.set(name, { all: all + 1, sent: sent + (byScript ? 0 : 1) });
