@@ -56,6 +56,28 @@ describe('callers that leave', () => {
     expect(await eyes.remains(key)).toEqual([]);
   });
 
+  it.each([
+    ['a store', {}],
+    ['a store with restartGuardMs', { restartGuardMs: 1500, watchdogTimeoutMs: 1500 }],
+  ])(
+    '%s lets nothing be held by those who left before their question was written',
+    async (_name, options) => {
+      // Waits out the first start under a guard.
+      await openService(server.url, options).withLock('warm', { waitMs: 10_000 }, () => undefined);
+      const service = openService(server.url, options);
+      const leaving = new AbortController();
+      // More than are in flight at once: most of them leave while they wait to be written.
+      const failures = Array.from({ length: 3000 }, (_, i) =>
+        failureOf(service.acquire(`${key}:${i}`, { signal: leaving.signal })),
+      );
+      setImmediate(() => leaving.abort(new Error('gone')));
+      for (const failure of failures) expect(await failure).toMatchObject({ message: 'gone' });
+      await service.withLock(`${key}:last`, { waitMs: 10_000 }, () => undefined);
+      await until(async () => (await eyes.client.keys(`${key}:*`)).length === 0);
+    },
+    30_000,
+  );
+
   it('the lock goes on from hand to hand while callers abort in the moment of hand-off, and is free at the end', async () => {
     const services = [openService(server.url), openService(server.url)];
     const random = numbers(11);

@@ -22,6 +22,8 @@ describe('a Redis store with restartGuardMs', () => {
   let eyes: RedisEyes;
   const open = (on: RedisServer, restartGuardMs = LEASE_MS): LockService =>
     openService(on.url, { commandTimeoutMs: 300, watchdogTimeoutMs: LEASE_MS, restartGuardMs });
+  /** In ms of the server's clock. */
+  const openFrom = async () => Number((await eyes.client.get(MARK))?.split(' ')[0]);
   /** The guard of the first start is over. */
   const openWarm = async (on: RedisServer): Promise<LockService> => {
     const service = open(on);
@@ -66,12 +68,12 @@ describe('a Redis store with restartGuardMs', () => {
   it('grants from the end of the longest lease on, and from then on at once', async () => {
     const service = open(server);
     const lock = await service.acquire('k', { waitMs: 10_000 });
-    const openFrom = Number(await eyes.client.get(MARK));
+    const from = await openFrom();
     const [seconds, micros] = (await eyes.client.time()).map(Number) as [number, number];
-    expect(seconds * 1000 + micros / 1000).toBeGreaterThanOrEqual(openFrom);
+    expect(seconds * 1000 + micros / 1000).toBeGreaterThanOrEqual(from);
     await lock.release();
     await openWarm(server);
-    expect(Number(await eyes.client.get(MARK))).toBe(openFrom);
+    expect(await openFrom()).toBe(from);
   }, 30_000);
 
   it('is not called by a connection that is lost, nor by a server that kept its data', async () => {
@@ -80,13 +82,36 @@ describe('a Redis store with restartGuardMs', () => {
     eyes.close();
     eyes = new RedisEyes(server.url);
     const service = await openWarm(server);
-    const openFrom = await eyes.client.get(MARK);
+    const from = await openFrom();
     await eyes.client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
     await service.withLock('k', { waitMs: 10_000 }, () => undefined);
     await server.restart();
     await service.withLock('k', { waitMs: 10_000 }, () => undefined);
-    expect(await eyes.client.get(MARK)).toBe(openFrom);
+    expect(await openFrom()).toBe(from);
   }, 30_000);
+
+  it('stands in nobody’s way once it is over: not at the start, nor when a connection is new', async () => {
+    await openWarm(server);
+    const service = open(server);
+    await (await service.tryAcquire('at-once'))?.release();
+    expect(await eyes.holder('at-once')).toBeUndefined();
+    await eyes.client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+    const lock = await service.acquire('again', { waitMs: 2000 });
+    expect(await lock.release()).toBe('released');
+  }, 30_000);
+
+  it('is as long as the longest that any service says, in whatever order they come', async () => {
+    for (const [before, own, lasts] of [
+      [10_000, LEASE_MS, 10_000],
+      [LEASE_MS, 10_000, 10_000],
+    ] as const) {
+      const from = Date.now() + before;
+      await eyes.client.set(MARK, `${from} ${before}`);
+      const service = open(server, own);
+      expect(await failureOf(service.tryAcquire('k'))).toMatchObject({ reason: 'unready' });
+      expect(await openFrom()).toBe(from + lasts - before);
+    }
+  });
 
   it('lets a holder know that its lock is gone', async () => {
     const service = await openWarm(server);
@@ -99,9 +124,9 @@ describe('a Redis store with restartGuardMs', () => {
 
   it('is not longer than the longest lease when the clock of the server is set back', async () => {
     await openWarm(server);
-    await eyes.client.set(MARK, Date.now() + 3_600_000);
+    await eyes.client.set(MARK, `${Date.now() + 3_600_000} ${LEASE_MS}`);
     await openWarm(server);
-    expect(Number(await eyes.client.get(MARK))).toBeLessThan(Date.now() + LEASE_MS);
+    expect(await openFrom()).toBeLessThan(Date.now() + LEASE_MS);
   }, 30_000);
 
   it('keeps a node of a quorum out of every majority until then', async () => {

@@ -112,6 +112,14 @@ describe('a Redis user', () => {
     await held.release();
   });
 
+  it('that is denied halfway through taking several keys holds none of them', async () => {
+    const { user, service } = await openAs([]);
+    await service.withLock('k', () => undefined);
+    await eyes.client.acl('SETUSER', user, '-pexpire');
+    expect(await failureOf(service.acquire(['a', 'b']))).toMatchObject({ reason: 'refused' });
+    await until(async () => (await eyes.client.exists('lock:a', 'lock:b')) === 0);
+  });
+
   it('with all rights leaves no trace of the check', async () => {
     await eyes.client.call('ACL', 'LOG', 'RESET');
     const { service, events } = await openAs([]);

@@ -17,7 +17,6 @@ export interface SaleOptions {
   readonly nodes: number;
   readonly processes: number;
   readonly callers: number;
-  readonly turns: number;
   readonly watchdogTimeoutMs?: number;
 }
 
@@ -40,7 +39,7 @@ export class Sale {
     const sale = new Sale(rest, shop as RedisServer);
     for (let i = 0; i < processes; i++) sale.start({ role: 'sell', ...options });
     await sale.hear('ready', processes);
-    await sale.eyes.client.set(`${KEY}:go`, '1');
+    await sale.eyes.client.mset(`${KEY}:go`, '1', `${KEY}:stock`, '1e9');
     return sale;
   }
 
@@ -53,6 +52,11 @@ export class Sale {
 
   async sold(): Promise<number> {
     return Number(await this.eyes.client.get(`${KEY}:sold`));
+  }
+
+  /** What is done by then is all that is sold, and some more. */
+  async sellOut(): Promise<void> {
+    await this.eyes.client.set(`${KEY}:stock`, String((await this.sold()) + 50));
   }
 
   /** Resolves with what so many of them tell under that name. */

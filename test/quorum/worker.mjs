@@ -9,7 +9,6 @@ const {
   urls,
   shop,
   key,
-  turns = 0,
   callers = 1,
   commandTimeoutMs = 1000,
   ...options
@@ -63,12 +62,13 @@ async function sellOne({ fencingToken }) {
   const sold = Number(await redis.get(`${key}:sold`));
   const accepted = (await redis.eval(GUARDED_WRITE, 1, `${key}:fence`, fencingToken)) === 1;
   if (inside !== 1 || !accepted) say('violation', { inside, accepted });
-  if (sold < turns) {
+  const isSold = sold < Number(await redis.get(`${key}:stock`));
+  if (isSold) {
     await redis.set(`${key}:sold`, sold + 1);
     await redis.rpush(`${key}:order`, process.pid);
   }
   await redis.decr(`${key}:inside`);
-  return sold < turns;
+  return isSold;
 }
 
 const alive = setInterval(() => undefined, 1000);

@@ -13,6 +13,7 @@ import type { HeldLock } from './held-lock.js';
 import { LockService } from './lock.service.js';
 import type { LockStoreContext } from './lock-store.js';
 import type { Lock } from './lock.js';
+import { holdsOfFlow } from './owner-context.js';
 
 let world: LockWorld;
 
@@ -90,6 +91,23 @@ describe('withLock', () => {
     await world.clock.advance(5000);
     expect(typesOf(events)).toEqual(['acquired', 'released', 'error']);
     world.mendNetwork();
+  });
+});
+
+describe('a flow that starts its next run from within its lock', () => {
+  it('keeps nothing of the runs before', async () => {
+    const locks = world.service();
+    const kept: number[] = [];
+    const run = async (left: number): Promise<void> => {
+      const lock = await locks.acquire('job');
+      await lock.run(async () => {
+        kept.push(holdsOfFlow(locks).length);
+        await lock.release();
+        if (left > 1) await run(left - 1);
+      });
+    };
+    await run(5);
+    expect(kept).toEqual([1, 1, 1, 1, 1]);
   });
 });
 

@@ -20,12 +20,19 @@ const storage = (shared[SHARED] ??= new AsyncLocalStorage<Frame>());
 
 /** Runs `work` as a flow that has `lock` on top of what the present flow has. */
 export function runHolding<T>(lock: HeldLock, work: () => T, activation = activationOfFlow()): T {
-  return storage.run({ lock, activation, outer: storage.getStore() }, work);
+  return storage.run({ lock, activation, outer: innermostLive() }, work);
 }
 
 /** Runs `work` as a flow that holds what the present flow holds, and runs for `activation` alone. */
 export function runFor<T>(activation: object | undefined, work: () => T): T {
-  return storage.run({ lock: undefined, activation, outer: storage.getStore() }, work);
+  return storage.run({ lock: undefined, activation, outer: innermostLive() }, work);
+}
+
+/** A flow may start its next run from within its lock, for years: what is over must not be kept by what follows. */
+function innermostLive(): Frame | undefined {
+  let frame = storage.getStore();
+  while (frame && !frame.lock?.holds.some((hold) => hold.isLive)) frame = frame.outer;
+  return frame;
 }
 
 export function activationOfFlow(): object | undefined {

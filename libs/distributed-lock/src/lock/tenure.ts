@@ -159,7 +159,7 @@ export class Tenure {
   letJoin(): void {
     const { keeper } = this;
     if (this.state !== 'held' || !this.isForMany || this.slice.isRunning) return;
-    if (!keeper || !this.mayHandOff(keeper)) return;
+    if (!keeper || !this.mayHandOff(keeper) || keeper.lease.validForMs <= 0) return;
     keeper.renewIfBlind();
     this.serve(keeper);
   }

@@ -1,3 +1,4 @@
+import { onAbort } from './abort-listeners.js';
 import type { Clock } from './clock.js';
 import type { Link } from './fifo.js';
 import type { Hold } from './hold.js';
@@ -12,7 +13,7 @@ export class Waiter implements Link {
   before: Link | undefined;
   after: Link | undefined;
   readonly askedAt: number;
-  private readonly onAbort: (() => void) | undefined;
+  private readonly stopListening: (() => void) | undefined;
 
   constructor(
     readonly request: LockRequest,
@@ -25,8 +26,7 @@ export class Waiter implements Link {
     const { signal } = request;
     this.askedAt = clock.now();
     if (signal) {
-      this.onAbort = () => line.leave(this, signal.reason);
-      signal.addEventListener('abort', this.onAbort, { once: true });
+      this.stopListening = onAbort(signal, () => line.leave(this, signal.reason));
     }
   }
 
@@ -36,6 +36,6 @@ export class Waiter implements Link {
 
   /** It no longer waits, whatever became of it. */
   settle(): void {
-    if (this.onAbort) this.request.signal?.removeEventListener('abort', this.onAbort);
+    this.stopListening?.();
   }
 }

@@ -59,7 +59,7 @@ describe('a departure', () => {
     } as unknown as AbortSignal;
     const [left, served] = [new Departure(), new Departure()];
     for (const departure of [left, served]) departure.follow(signal);
-    expect(listeners.size).toBe(2);
+    expect(listeners.size).toBe(1);
     left.leave();
     served.end();
     expect(listeners.size).toBe(0);

@@ -1,3 +1,5 @@
+import { onAbort } from '../lock/abort-listeners.js';
+
 /**
  * By which one call leaves the line, until it has got what it waits for.
  *
@@ -23,9 +25,7 @@ export class Departure {
   /** Leaves when `other` aborts, for its reason. */
   follow(other: AbortSignal): void {
     if (other.aborted) return this.leave(other.reason);
-    const leave = (): void => this.leave(other.reason);
-    other.addEventListener('abort', leave, { once: true });
-    this.whenOver(() => other.removeEventListener('abort', leave));
+    this.whenOver(onAbort(other, () => this.leave(other.reason)));
   }
 
   /** Undoes what only the wait needs. */

@@ -59,6 +59,11 @@ export class RedisConnection {
   private readonly stopConnecting: () => void;
   private cancelPreparing: (() => void) | undefined;
 
+  /** What is asked for now is written now. */
+  get isUp(): boolean {
+    return this.isReady;
+  }
+
   constructor(
     private readonly client: Client,
     private readonly clock: Clock,

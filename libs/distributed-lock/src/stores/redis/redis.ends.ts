@@ -27,6 +27,9 @@ interface PendingEnd {
  */
 export class RedisEnds {
   private readonly ending = new Set<string>();
+  /** How many ends, and how many acquires, of an owner are under way. */
+  private readonly ends = new Counts();
+  private readonly asks = new Counts();
   /** Until when, in server time, an unanswered acquire of an owner may be executed. */
   private readonly lateUntil = new Map<string, number>();
   private readonly pauses: Pauses;
@@ -37,6 +40,19 @@ export class RedisEnds {
     private readonly clock: Clock,
   ) {
     this.pauses = new Pauses(clock);
+  }
+
+  /** Until `work` settles, an acquire of `owners` may still be written: to one that has ended by then it is refused. */
+  async whileAsking<T>(owners: readonly string[], work: () => Promise<T>): Promise<T> {
+    for (const owner of owners) this.asks.add(owner);
+    try {
+      return await work();
+    } finally {
+      for (const owner of owners) {
+        this.asks.remove(owner);
+        this.forget(owner);
+      }
+    }
   }
 
   /**
@@ -61,13 +77,22 @@ export class RedisEnds {
 
   /** @throws LockStoreError when the server refuses, or does not answer, until `giveUpAt` */
   async run(end: PendingEnd): Promise<EndReply> {
-    this.ending.add(end.owner);
+    const { owner } = end;
+    this.ending.add(owner);
+    this.ends.add(owner);
     try {
       return await this.repeat(end);
     } finally {
-      this.ending.delete(end.owner);
-      this.lateUntil.delete(end.owner);
+      this.ends.remove(owner);
+      this.forget(owner);
     }
+  }
+
+  /** Once it has ended and nothing of it can be written any more. */
+  private forget(owner: string): void {
+    if (!this.ending.has(owner) || this.ends.has(owner) || this.asks.has(owner)) return;
+    this.ending.delete(owner);
+    this.lateUntil.delete(owner);
   }
 
   close(): void {
@@ -100,5 +125,24 @@ export class RedisEnds {
       }
       await this.pauses.pause(RETRY_MS.least + Math.random() * RETRY_MS.spread);
     }
+  }
+}
+
+/** How often each of some names counts. */
+class Counts {
+  private readonly counts = new Map<string, number>();
+
+  has(name: string): boolean {
+    return this.counts.has(name);
+  }
+
+  add(name: string): void {
+    this.counts.set(name, (this.counts.get(name) ?? 0) + 1);
+  }
+
+  remove(name: string): void {
+    const count = this.counts.get(name) ?? 0;
+    if (count > 1) this.counts.set(name, count - 1);
+    else this.counts.delete(name);
   }
 }

@@ -96,6 +96,7 @@ export function ownConnection(commandTimeoutMs: number): RedisOptions {
     autoResendUnfulfilledCommands: false,
     autoResubscribe: false,
     maxRetriesPerRequest: null,
+    stringNumbers: false,
     connectTimeout: Math.max(commandTimeoutMs, 100) * 2,
     commandTimeout: undefined,
     // A stream is destroyed at once where it matters; ioredis' own timer for it would outlive close().

@@ -4,6 +4,8 @@ import type { RedisCommands } from './redis.commands.js';
 import type { RedisConnection } from './redis.connection.js';
 import { guardScript } from './redis.scripts.js';
 
+const MOST_ATTEMPTS = 3;
+
 /**
  * Grants nothing on a server that came back without its data until every lease that it has forgotten is over: the
  * "delayed restart" of Redlock's description (redis.io, Distributed locks), without an operator.
@@ -11,6 +13,7 @@ import { guardScript } from './redis.scripts.js';
  * A server that comes back is met by a new connection, so each connection looks for the mark once.
  */
 export class RestartGuard {
+  /** The connection that the mark was looked for on, as it is counted. */
   private lookedOn = 0;
   private openFrom = Infinity;
   private looking: Promise<void> | undefined;
@@ -23,13 +26,26 @@ export class RestartGuard {
     private readonly longestLeaseMs: number,
   ) {}
 
-  /** @throws LockStoreError `unready` while leases may run that the server has forgotten; otherwise as any command */
-  async pass(key: string): Promise<void> {
-    if (this.lookedOn !== this.connection.generation) {
-      this.looking ??= this.look(key).finally(() => (this.looking = undefined));
-      await this.looking;
+  /**
+   * Runs `ask`, which is to call `check` when it writes.
+   *
+   * @throws LockStoreError `unready` while leases may run that the server has forgotten; otherwise as `ask`
+   */
+  async pass<T>(key: string, ask: () => Promise<T>): Promise<T> {
+    for (let attempts = 1; ; attempts++) {
+      if (!this.isUpToDate) await (this.looking ??= this.look(key).finally(() => (this.looking = undefined)));
+      try {
+        return await ask();
+      } catch (error) {
+        // The connection was replaced before it could write.
+        const isStale = error instanceof LockStoreError && error.reason === 'unready' && !this.isUpToDate;
+        if (!isStale || attempts === MOST_ATTEMPTS) throw error;
+      }
     }
-    this.check(key);
+  }
+
+  private get isUpToDate(): boolean {
+    return this.connection.isUp && this.lookedOn === this.connection.generation;
   }
 
   /**

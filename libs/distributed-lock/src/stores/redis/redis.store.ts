@@ -125,8 +125,20 @@ class RedisStore implements LockStore {
     );
   }
 
-  async acquire(ask: Ask): Promise<AcquireReply> {
-    if (this.guard) await this.guard.pass(ask.key);
+  acquire(ask: Ask): Promise<AcquireReply> {
+    return this.asking([ask], () => this.acquireInTime(ask));
+  }
+
+  private asking<T>(asks: readonly Ask[], work: () => Promise<T>): Promise<T> {
+    const { guard } = this;
+    const [{ key }] = asks as readonly [Ask];
+    return this.ends.whileAsking(
+      asks.map(({ owner }) => owner),
+      guard ? () => guard.pass(key, work) : work,
+    );
+  }
+
+  private async acquireInTime(ask: Ask): Promise<AcquireReply> {
     // Found too late: our idea of the server's time was old. The refusal has told it anew.
     const reply = (await this.acquireOnce(ask)) ?? (await this.acquireOnce(ask)) ?? this.alwaysLate(ask.key);
     if (this.replicas && reply.kind === 'granted') await this.secure(ask, this.replicas);
@@ -137,11 +149,11 @@ class RedisStore implements LockStore {
     const names = asks.map(({ key }) => this.commands.lockName(key));
     if (!asks.every(({ claim }) => isAlone(claim)) || (this.session.isCluster && !shareSlot(names)))
       return null;
-    const [{ key }] = asks as [Ask];
-    if (this.guard) await this.guard.pass(key);
     const keys = asks.flatMap((ask) => this.commands.keysOf(ask.key, 'lock'));
-    const once = await this.acquireAllOnce(asks, keys);
-    const grants = once === undefined ? ((await this.acquireAllOnce(asks, keys)) ?? null) : once;
+    const grants = await this.asking(asks, async () => {
+      const once = await this.acquireAllOnce(asks, keys);
+      return once === undefined ? ((await this.acquireAllOnce(asks, keys)) ?? null) : once;
+    });
     if (this.replicas && grants) await this.secure(asks[0] as Ask, this.replicas);
     return grants;
   }
@@ -243,8 +255,7 @@ class RedisStore implements LockStore {
       }
     } catch (error) {
       if (error instanceof LockStoreError && error.reason !== 'unknown') onAnswer();
-      // Redis undoes nothing of a script that was denied halfway: what it has written may be a place in the line.
-      if (error instanceof Error && isDenied(error.cause)) this.end(ask).catch(() => undefined);
+      this.afterRefusal(error, [ask]);
       throw error;
     }
   }
@@ -279,8 +290,15 @@ class RedisStore implements LockStore {
     } catch (error) {
       if (error instanceof LockStoreError && error.reason !== 'unknown')
         for (const onAnswer of onAnswers) onAnswer();
+      this.afterRefusal(error, asks);
       throw error;
     }
+  }
+
+  /** Redis undoes nothing of a script that was denied halfway: it may have written a place in the line, or a lock. */
+  private afterRefusal(error: unknown, asks: readonly Ask[]): void {
+    if (!(error instanceof Error) || !isDenied(error.cause)) return;
+    for (const ask of asks) this.end(ask).catch(() => undefined);
   }
 
   private acquireArguments(ask: Ask, notAfter: number): Arguments {

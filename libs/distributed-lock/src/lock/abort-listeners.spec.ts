@@ -1,0 +1,24 @@
+import { getEventListeners } from 'node:events';
+import { describe, expect, it } from '@jest/globals';
+import { onAbort } from './abort-listeners.js';
+
+describe('a signal that many wait by', () => {
+  it('has one listener, and tells all of them but those who have stopped listening', () => {
+    const controller = new AbortController();
+    const told: number[] = [];
+    const stops = Array.from({ length: 20 }, (_, i) => onAbort(controller.signal, () => told.push(i)));
+    for (const stop of stops.slice(3)) stop();
+    expect(getEventListeners(controller.signal, 'abort')).toHaveLength(1);
+    controller.abort();
+    expect(told).toEqual([0, 1, 2]);
+  });
+
+  it('has none once all have stopped listening, and one again with the next', () => {
+    const { signal } = new AbortController();
+    const stop = onAbort(signal, () => undefined);
+    stop();
+    expect(getEventListeners(signal, 'abort')).toEqual([]);
+    onAbort(signal, () => undefined);
+    expect(getEventListeners(signal, 'abort')).toHaveLength(1);
+  });
+});
