@@ -1,3 +1,8 @@
+/** What is asked of a signal here, and can be had for less. */
+interface Lean {
+  onAbort(listener: () => void): () => void;
+}
+
 const listeners = new WeakMap<AbortSignal, Listeners>();
 
 /**
@@ -6,7 +11,8 @@ const listeners = new WeakMap<AbortSignal, Listeners>();
  *
  * @returns stops listening
  */
-export function onAbort(signal: AbortSignal, listener: () => void): () => void {
+export function onAbort(signal: AbortSignal | Lean, listener: () => void): () => void {
+  if ('onAbort' in signal) return signal.onAbort(listener);
   let those = listeners.get(signal);
   if (!those) listeners.set(signal, (those = new Listeners(signal)));
   return those.add(listener);

@@ -3,7 +3,7 @@ import type { Hold, ReleaseOutcome } from './hold.js';
 import { LockConfigurationError, LockNotHeldError, type LockLostError } from './lock.errors.js';
 import { checkLease } from './lock-options.js';
 import type { Lock } from './lock.js';
-import { runHolding } from './owner-context.js';
+import { outsideOfFlows, runHolding } from './owner-context.js';
 
 /** The `Lock` that callers get: one share of one or several holds. */
 export class HeldLock implements Lock {
@@ -93,7 +93,9 @@ export class HeldLock implements Lock {
   }
 
   release(): Promise<ReleaseOutcome> {
-    return (this.outcome ??= this.holds.length === 1 ? this.first.release() : this.releaseAll());
+    return (this.outcome ??= outsideOfFlows(() =>
+      this.holds.length === 1 ? this.first.release() : this.releaseAll(),
+    ));
   }
 
   [Symbol.asyncDispose](): Promise<void> {

@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { eventsOf, follow, LockWorld, typesOf } from '../../../../test/support/lock-world.js';
 import {
@@ -108,6 +110,32 @@ describe('a flow that starts its next run from within its lock', () => {
     };
     await run(5);
     expect(kept).toEqual([1, 1, 1, 1, 1]);
+  });
+
+  it('leaves them to the garbage collector while the flow goes on', async () => {
+    setFlagsFromString('--expose-gc');
+    const collect = runInNewContext('gc') as () => void;
+    const locks = world.service();
+    const before: WeakRef<object>[] = [];
+    let end = (): void => undefined;
+    const run = (left: number, onLast: () => void): Promise<unknown> =>
+      locks.withLock('job', (lock) => {
+        if (left === 0) {
+          onLast();
+          return new Promise<void>((resolve) => (end = resolve));
+        }
+        before.push(new WeakRef(lock));
+        setImmediate(() => void run(left - 1, onLast));
+        return undefined;
+      });
+    await new Promise<void>((resolve) => void run(50, resolve));
+    const alive = () => before.filter((ref) => ref.deref()).length;
+    for (let turn = 0; turn < 20 && alive() > 5; turn++) {
+      await new Promise((resolve) => setImmediate(resolve));
+      collect();
+    }
+    end();
+    expect(alive()).toBeLessThanOrEqual(5);
   });
 });
 

@@ -54,9 +54,9 @@ describe('an activation', () => {
     expect(reachableFrom(activation)).not.toContain(context);
   });
 
-  it('starts no handler once it is closed', () => {
+  it('starts no handler once it is closed', async () => {
     const activation = new Activation(siteOf('a'), contextOf(Handlers), undefined);
     activation.close();
-    expect(() => activation.run(() => 'ran')).toThrow(LockNotHeldError);
+    await expect(activation.run(() => 'ran')).rejects.toThrow(LockNotHeldError);
   });
 });

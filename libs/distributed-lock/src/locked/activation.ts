@@ -45,7 +45,9 @@ export class Activation {
   /** The activation that covers a call of this site on this object, open or closed. */
   static covering(site: LockedSite, self: unknown): Activation | undefined {
     const current = currentActivation();
-    return current?.site === site && current.isFor(self) ? current : undefined;
+    // One that needed no lock covers nothing once it is over: what is called later asks for itself.
+    const covers = current?.site === site && (current.isOpen || current.lock !== undefined);
+    return covers && current.isFor(self) ? current : undefined;
   }
 
   /** True when an interceptor outside has acquired for this very call. */
@@ -73,18 +75,21 @@ export class Activation {
   /**
    * Runs the handler itself. It gets no activation, so that a call of its own method inside acquires for itself.
    *
-   * @throws LockNotHeldError, LockLostError when it would run unlocked
+   * @returns what it returns; where it would run unlocked, a promise that rejects with LockNotHeldError or LockLostError
    */
   run(handler: () => unknown): unknown {
-    if (!this.isOpen) {
-      const message = `"${this.lock?.key}" is not held any more: the request was answered before its handler could start.`;
-      throw new LockNotHeldError(message, this.lock?.key);
-    }
-    this.lock?.assertHeld();
+    const refusal = this.refusal();
+    if (refusal) return Promise.reject(refusal);
     const { holder } = this;
     const result = runFor(undefined, handler);
     if (isObservable(result)) holder?.streams();
     return isThenable(result) ? this.follow(Promise.resolve(result), holder) : result;
+  }
+
+  private refusal(): Error | undefined {
+    if (this.isOpen) return this.lock?.loss;
+    const message = `"${this.lock?.key}" is not held any more: the request was answered before its handler could start.`;
+    return new LockNotHeldError(message, this.lock?.key);
   }
 
   /** Registers before Nest does, and so knows of the end before Nest passes the result on. */

@@ -3,7 +3,7 @@ import { Departure } from './departure.js';
 
 const eventsOf = (departure: Departure): string[] => {
   const log: string[] = [];
-  departure.addEventListener('abort', () => log.push(`left: ${String(departure.reason)}`));
+  departure.onAbort(() => log.push(`left: ${String(departure.reason)}`));
   return log;
 };
 
@@ -21,8 +21,7 @@ describe('a departure', () => {
     const departure = new Departure();
     const stays = eventsOf(departure);
     const goes = (): unknown => stays.push('told');
-    departure.addEventListener('abort', goes);
-    departure.removeEventListener('abort', goes);
+    departure.onAbort(goes)();
     departure.leave('first');
     expect(stays).toEqual(['left: first']);
   });

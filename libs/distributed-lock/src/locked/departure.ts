@@ -40,11 +40,11 @@ export class Departure {
     for (const undo of this.ties.splice(0)) undo();
   }
 
-  addEventListener(_abort: string, listener: () => void): void {
+  /** @returns stops listening */
+  onAbort(listener: () => void): () => void {
     this.listeners = [...this.listeners, listener];
-  }
-
-  removeEventListener(_abort: string, listener: () => void): void {
-    this.listeners = this.listeners.filter((it) => it !== listener);
+    return () => {
+      this.listeners = this.listeners.filter((it) => it !== listener);
+    };
   }
 }

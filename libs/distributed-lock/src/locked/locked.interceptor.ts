@@ -6,7 +6,7 @@ import {
   type NestInterceptor,
 } from '@nestjs/common';
 import { ApplicationConfig, HttpAdapterHost, ModuleRef } from '@nestjs/core';
-import type { Observable, Subscriber, TeardownLogic } from 'rxjs';
+import { finalize, type Observable, type Subscriber, type TeardownLogic } from 'rxjs';
 import { getLockHttpToken, getLockServiceToken } from '../distributed-lock.tokens.js';
 import { LockConfigurationError } from '../lock/lock.errors.js';
 import type { HeldLock } from '../lock/held-lock.js';
@@ -100,7 +100,15 @@ export class LockedInterceptor implements NestInterceptor {
 
   private run(call: HandlerCall, lock: HeldLock | undefined, out: Subscriber<unknown>): TeardownLogic {
     const { site, plan, context, next } = call;
-    if (!lock) return new Activation(site, context, undefined).enter(() => next.handle().subscribe(out));
+    if (!lock) {
+      const free = new Activation(site, context, undefined);
+      return free.enter(() =>
+        next
+          .handle()
+          .pipe(finalize(() => free.close()))
+          .subscribe(out),
+      );
+    }
     const underLock = new UnderLock(out, lock, {
       onLost: plan.options.onLost ?? 'throw',
       lossFor: (error) => this.errorFor(error, call),

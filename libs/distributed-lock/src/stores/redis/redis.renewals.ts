@@ -13,12 +13,28 @@ type Replies = readonly RenewalReply[];
 
 /** Restarts leases: plain locks of one server in batches, all others one by one. */
 export class RedisRenewals {
+  /** The last of each owner that is under way: an earlier one that is sent again must not come after it. */
+  private readonly latest = new Map<string, Renewal>();
+
   constructor(
     private readonly commands: RedisCommands,
     private readonly session: RedisSession,
   ) {}
 
   async run(renewals: readonly Renewal[]): Promise<Replies> {
+    for (const renewal of renewals) this.latest.set(renewal.owner, renewal);
+    try {
+      return await this.inBatches(renewals);
+    } finally {
+      for (const renewal of renewals) if (this.isLatest(renewal)) this.latest.delete(renewal.owner);
+    }
+  }
+
+  private isLatest(renewal: Renewal): boolean {
+    return this.latest.get(renewal.owner) === renewal;
+  }
+
+  private async inBatches(renewals: readonly Renewal[]): Promise<Replies> {
     const isPlain = ({ claim }: Renewal) => claim.kind === 'lock' && !this.session.isCluster;
     const plain = renewals.filter(isPlain);
     if (plain.length < 2) return Promise.all(renewals.map((renewal) => this.one(renewal)));
@@ -33,25 +49,27 @@ export class RedisRenewals {
 
   private async one(renewal: Renewal): Promise<RenewalReply> {
     try {
-      return (await this.oneOnce(renewal)) ?? (await this.oneOnce(renewal)) ?? this.late(renewal.key);
+      const reply = await this.oneOnce(renewal);
+      if (reply) return reply;
+      return (this.isLatest(renewal) && (await this.oneOnce(renewal))) || this.late(renewal.key);
     } catch (error) {
       return { kind: 'unknown', error: error as LockStoreError };
     }
   }
 
   private async many(renewals: readonly Renewal[]): Promise<Replies> {
+    const isLatest = (renewal: Renewal) => this.isLatest(renewal);
     try {
+      const replies = await this.manyOnce(renewals);
+      if (replies) return replies;
       return (
-        (await this.manyOnce(renewals)) ??
-        (await this.manyOnce(renewals)) ??
-        this.late(renewals[0]?.key ?? '')
+        (renewals.every(isLatest) && (await this.manyOnce(renewals))) || this.late(renewals[0]?.key ?? '')
       );
     } catch (error) {
+      const unknown: RenewalReply = { kind: 'unknown', error: error as LockStoreError };
       // A key that holds something else spoils the batch: it alone is to be told so.
-      if (error instanceof LockStoreError && error.reason === 'refused') {
-        return Promise.all(renewals.map((renewal) => this.one(renewal)));
-      }
-      return renewals.map(() => ({ kind: 'unknown', error: error as LockStoreError }));
+      const isSpoiled = error instanceof LockStoreError && error.reason === 'refused';
+      return Promise.all(renewals.map(async (it) => (isSpoiled && isLatest(it) ? this.one(it) : unknown)));
     }
   }
 
