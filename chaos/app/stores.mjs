@@ -7,8 +7,7 @@ import { neverLocks } from './never-locks.mjs';
  * What `target` in the settings of an app means: a URL or options of ioredis, `{ cluster: nodes }`, `{ quorum: urls }`, or
  * `never-locks`.
  *
- * @param {any} target @param {import('nestjs-distributed-lock/redis').RedisStoreOptions & { commandTimeoutMs: number }} options
- * @param {import('nestjs-distributed-lock/quorum').QuorumStoreOptions['onNode']} onNode
+ * @param {any} target @param {any} options of the Redis store @param {any} onNode see quorumStore
  */
 export function storeOf(target, options, onNode) {
   if (target === 'never-locks') return neverLocks();

@@ -15,8 +15,8 @@ interface Frame {
  * one must be found by the other. One for all purposes, since every promise of the process pays for each.
  */
 const SHARED = Symbol.for('nestjs-distributed-lock/owner-context');
-const shared = globalThis as { [SHARED]?: AsyncLocalStorage<Frame> };
-const storage = (shared[SHARED] ??= new AsyncLocalStorage<Frame>());
+const shared = globalThis as { [SHARED]?: AsyncLocalStorage<Frame | undefined> };
+const storage = (shared[SHARED] ??= new AsyncLocalStorage<Frame | undefined>());
 
 /** Runs `work` as a flow that has `lock` on top of what the present flow has. */
 export function runHolding<T>(lock: HeldLock, work: () => T, activation = activationOfFlow()): T {
@@ -30,7 +30,7 @@ export function runFor<T>(activation: object | undefined, work: () => T): T {
 
 /** For what outlives the flow: on Node 20 a promise keeps all that the flow has which made it. */
 export function outsideOfFlows<T>(work: () => T): T {
-  return storage.exit(work);
+  return storage.getStore() ? storage.run(undefined, work) : work();
 }
 
 /** A flow may start its next run from within its lock, for years: what is over must not be kept by what follows. */

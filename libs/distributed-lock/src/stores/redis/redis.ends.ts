@@ -42,17 +42,14 @@ export class RedisEnds {
     this.pauses = new Pauses(clock);
   }
 
-  /** Until `work` settles, an acquire of `owners` may still be written: to one that has ended by then it is refused. */
-  async whileAsking<T>(owners: readonly string[], work: () => Promise<T>): Promise<T> {
-    for (const owner of owners) this.asks.add(owner);
-    try {
-      return await work();
-    } finally {
-      for (const owner of owners) {
-        this.asks.remove(owner);
-        this.forget(owner);
-      }
-    }
+  /** From now on, until `onAsked`, an acquire of `owner` may be written: it is refused to one that has ended by then. */
+  onAsking(owner: string): void {
+    this.asks.add(owner);
+  }
+
+  onAsked(owner: string): void {
+    this.asks.remove(owner);
+    this.forget(owner);
   }
 
   /**

@@ -125,24 +125,17 @@ class RedisStore implements LockStore {
     );
   }
 
-  acquire(ask: Ask): Promise<AcquireReply> {
-    return this.asking([ask], () => this.acquireInTime(ask));
-  }
-
-  private asking<T>(asks: readonly Ask[], work: () => Promise<T>): Promise<T> {
-    const { guard } = this;
-    const [{ key }] = asks as readonly [Ask];
-    return this.ends.whileAsking(
-      asks.map(({ owner }) => owner),
-      guard ? () => guard.pass(key, work) : work,
-    );
-  }
-
-  private async acquireInTime(ask: Ask): Promise<AcquireReply> {
-    // Found too late: our idea of the server's time was old. The refusal has told it anew.
-    const reply = (await this.acquireOnce(ask)) ?? (await this.acquireOnce(ask)) ?? this.alwaysLate(ask.key);
-    if (this.replicas && reply.kind === 'granted') await this.secure(ask, this.replicas);
-    return reply;
+  async acquire(ask: Ask): Promise<AcquireReply> {
+    this.ends.onAsking(ask.owner);
+    try {
+      // Found too late: our idea of the server's time was old. The refusal has told it anew.
+      const reply =
+        (await this.acquireOnce(ask)) ?? (await this.acquireOnce(ask)) ?? this.alwaysLate(ask.key);
+      if (this.replicas && reply.kind === 'granted') await this.secure(ask, this.replicas);
+      return reply;
+    } finally {
+      this.ends.onAsked(ask.owner);
+    }
   }
 
   async acquireAll(asks: readonly Ask[]): Promise<readonly Grant[] | null> {
@@ -150,12 +143,15 @@ class RedisStore implements LockStore {
     if (!asks.every(({ claim }) => isAlone(claim)) || (this.session.isCluster && !shareSlot(names)))
       return null;
     const keys = asks.flatMap((ask) => this.commands.keysOf(ask.key, 'lock'));
-    const grants = await this.asking(asks, async () => {
+    for (const { owner } of asks) this.ends.onAsking(owner);
+    try {
       const once = await this.acquireAllOnce(asks, keys);
-      return once === undefined ? ((await this.acquireAllOnce(asks, keys)) ?? null) : once;
-    });
-    if (this.replicas && grants) await this.secure(asks[0] as Ask, this.replicas);
-    return grants;
+      const grants = once === undefined ? ((await this.acquireAllOnce(asks, keys)) ?? null) : once;
+      if (this.replicas && grants) await this.secure(asks[0] as Ask, this.replicas);
+      return grants;
+    } finally {
+      for (const { owner } of asks) this.ends.onAsked(owner);
+    }
   }
 
   async renew(renewals: readonly Renewal[]): Promise<readonly RenewalReply[]> {
@@ -236,7 +232,9 @@ class RedisStore implements LockStore {
       return this.acquireArguments(ask, notAfter);
     };
     try {
-      const { reply, sentAt } = await this.commands.run(acquireScript, { urgency: 'ask', key, kind, args });
+      const { guard } = this;
+      const run = () => this.commands.run(acquireScript, { urgency: 'ask', key, kind, args });
+      const { reply, sentAt } = await (guard ? guard.pass(key, run) : run());
       onAnswer();
       switch (reply[0]) {
         case 0:
@@ -276,7 +274,9 @@ class RedisStore implements LockStore {
     const one = ({ owner, leaseMs, tokens, claim }: Ask) => [owner, leaseMs, tokens, claim.kind];
     try {
       const command = { urgency: 'ask', key, kind: 'lock', args } as const;
-      const { reply, sentAt } = await this.commands.run(acquireAllScript, command, keys);
+      const { guard } = this;
+      const run = () => this.commands.run(acquireAllScript, command, keys);
+      const { reply, sentAt } = await (guard ? guard.pass(key, run) : run());
       for (const onAnswer of onAnswers) onAnswer();
       if (reply[0] === 0) return undefined;
       if (reply[0] === 2) return null;
