@@ -1,0 +1,45 @@
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from '@jest/globals';
+
+const read = (page: string): string =>
+  readFileSync(fileURLToPath(new URL(`../../docs/${page}`, import.meta.url)), 'utf8');
+const [api, recipes] = [read('api.md'), read('recipes.md')];
+
+const pairs = (text: string, pattern: RegExp): [string, string][] =>
+  [...text.matchAll(pattern)].map(([, name = '', value = '']) => [name, value]);
+
+/** The members of an interface with their comments, as the generated reference shows them. */
+function membersOf(name: string): [string, string][] {
+  const from = api.indexOf(`interface ${name} `);
+  const body = api.slice(from, api.indexOf('\n}\n', from));
+  return pairs(body, /\/\*\*([^]*?)\*\/\s+readonly (\w+)/g).map(([comment, member]) => [member, comment]);
+}
+
+function rowsOf(heading: string): Map<string, string> {
+  const from = recipes.indexOf(`### ${heading}\n`);
+  return new Map(pairs(recipes.slice(from, recipes.indexOf('\n#', from + 1)), /^\| `(\w+)` +\| (.+?) +\|/gm));
+}
+
+const TABLES = {
+  'Options of the module': ['LockModuleOptions', 'LockServiceOptions', 'LockRegistration'],
+  'Options of redisStore': ['RedisStoreOptions'],
+};
+
+describe.each(Object.entries(TABLES))('%s', (heading, interfaces) => {
+  const rows = rowsOf(heading);
+  const members = interfaces.flatMap(membersOf);
+
+  it('are all in the table, and no others', () => {
+    expect([...rows.keys()].sort()).toEqual([...new Set(members.map(([name]) => name))].sort());
+  });
+
+  it('have the defaults that the code says', () => {
+    const said = members.flatMap(([name, comment]): [string, string][] => {
+      const [, value] = /\bdefault:? (`\w+`|\d[\d ]*\d|\d|nothing)/i.exec(comment) ?? [];
+      return value === undefined ? [] : [[name, value]];
+    });
+    expect(said.length).toBeGreaterThan(4);
+    for (const [name, value] of said) expect(`${name}: ${rows.get(name)}`).toContain(value);
+  });
+});
