@@ -1,6 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { permitsKey, pushChannel, redisKeys } from './redis.keys.js';
 
+/** What Redisson announces a release with, should anybody listen to all channels. */
+const RELEASED = '0';
+
 /** The words of a command that changes nothing and that nobody hears. */
 export type Probe = readonly [command: string, ...words: string[]];
 
@@ -41,12 +44,12 @@ export function scriptProbes(keyPrefix: string, isCluster: boolean): readonly Pr
     // Each script is given the channel as one of its keys.
     ['exists', channel],
     ['del', channel],
-    ['publish', channel, ''],
-    ['publish', pushChannel('rights'), ''],
+    ['publish', channel, RELEASED],
+    ['publish', pushChannel('rights'), RELEASED],
     ['pubsub', 'numsub', channel],
     ...(isCluster
       ? ([
-          ['spublish', channel, ''],
+          ['spublish', channel, RELEASED],
           ['pubsub', 'shardnumsub', channel],
         ] as const)
       : []),
