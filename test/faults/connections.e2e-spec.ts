@@ -130,6 +130,13 @@ describe('what an operator does to connections and scripts', () => {
     expect(await lock.release()).toBe('released');
   });
 
+  it('a client that gives numbers as text makes no difference', async () => {
+    const target = new Redis(server.url, { lazyConnect: true, stringNumbers: true });
+    const lock = await openService(target).acquire(key);
+    expect(lock.fencingToken).toEqual(expect.any(Number));
+    expect(await lock.release()).toBe('released');
+  });
+
   it('the client of the application is neither used nor closed', async () => {
     const unconnected = new Redis(server.url, { lazyConnect: true });
     const service = openService(unconnected);

@@ -168,4 +168,22 @@ describe('messages that arrive late', () => {
     expect(events.filter(({ type }) => type === 'suspended' || type === 'lost')).toEqual([]);
     await lock.release();
   });
+
+  it('renewals that are sent once more one by one leave alone what was given back meanwhile', async () => {
+    const service = await openBehindProxy({ watchdogTimeoutMs: 3000, commandTimeoutMs: 900 });
+    const [, kept] = [
+      await service.acquire(`${key}:data`),
+      await service.acquire(key, { holdAtLeastMs: 1500 }),
+    ];
+    // It spoils the batch of both.
+    await eyes.client.set(`${key}:data`, 'data');
+    const link = proxy.commands;
+    link.replies.hold();
+    await until(() => sent((command) => wireName(command) === 'renew-all').length > 0);
+    const released = kept.release();
+    await until(() => sent(isRenewal).length > 0);
+    link.replies.pass();
+    await released;
+    expect(await elapsed(until(async () => (await eyes.client.exists(key)) === 0))).toBeLessThan(1500);
+  }, 20_000);
 });

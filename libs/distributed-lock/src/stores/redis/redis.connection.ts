@@ -162,10 +162,10 @@ export class RedisConnection {
     if (attempt.isPressing && !client.isCluster) writeNow((client as Redis).stream);
   }
 
-  private send({ urgency, key, command }: Attempt): Promise<unknown> {
-    if (urgency === 'ask' && this.rights.areLacking) return this.ifAllowed(key, command);
+  private send(attempt: Attempt): Promise<unknown> {
+    if (attempt.urgency === 'ask' && this.rights.areLacking) return this.ifAllowed(attempt);
     try {
-      return command(this.client);
+      return attempt.command(this.client);
     } catch (error) {
       return Promise.reject(error as Error);
     }
@@ -199,10 +199,12 @@ export class RedisConnection {
   }
 
   /** Something was missing before: it may have been added by now. */
-  private async ifAllowed<T>(key: string | undefined, command: Command<T>): Promise<T> {
-    const refusal = await this.rights.refusalFor(this.client, key);
+  private async ifAllowed(attempt: Attempt): Promise<unknown> {
+    const refusal = await this.rights.refusalFor(this.client, attempt.key);
     if (refusal) throw refusal;
-    return command(this.client);
+    // Given up meanwhile: its owner may have ended, and nothing would undo what is written now.
+    if (!this.inFlight.has(attempt)) throw unreachable('it was given up before it was written', attempt.key);
+    return attempt.command(this.client);
   }
 
   /** Before the first command: each of them says in server time until when it may be executed. */

@@ -27,7 +27,8 @@ export interface RedisStoreOptions {
   readonly restartGuardMs?: number;
   /**
    * Counts fencing tokens together with Redisson's `getFencedLock` of the same name, so that a resource that both sides
-   * write can check one order; default `false`. All services on these locks must say the same.
+   * write can check one order; default `false`. All services on these locks must say the same. For each name a key
+   * `redisson_lock_token:…` stays in Redis without an end, as Redisson's does.
    */
   readonly sharedTokens?: boolean;
 }
@@ -97,6 +98,7 @@ export function ownConnection(commandTimeoutMs: number): RedisOptions {
     autoResubscribe: false,
     maxRetriesPerRequest: null,
     stringNumbers: false,
+
     connectTimeout: Math.max(commandTimeoutMs, 100) * 2,
     commandTimeout: undefined,
     // A stream is destroyed at once where it matters; ioredis' own timer for it would outlive close().
