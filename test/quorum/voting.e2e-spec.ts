@@ -96,6 +96,18 @@ describe('a quorum', () => {
     expect(await client.renew([{ ...ask, token, lastToken }])).toEqual([{ kind: 'lost' }]);
   });
 
+  it('is seen as a reader by all once a majority knows that it has stepped down', async () => {
+    const client = world.client();
+    const ask = { ...asker(client), claim: { kind: 'exclusive' } as const };
+    const { token, lastToken } = await granted(client.acquire(ask));
+    world.cut(0);
+    const stepDown = follow(client.renew([{ ...ask, claim: { kind: 'shared' }, token, lastToken }]));
+    await world.clock.advance(1000);
+    expect(stepDown.value).toMatchObject([{ kind: 'renewed' }]);
+    world.mend(0);
+    expect(await world.client().inspect('k')).toMatchObject({ mode: 'shared' });
+  });
+
   it('takes a node that forgot back in with the next renewal, so that others may forget later', async () => {
     const client = world.client();
     const ask = asker(client);

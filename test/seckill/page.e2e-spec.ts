@@ -20,7 +20,7 @@ describeInBrowser(`the page in a browser${where}`, () => {
     if (command === undefined) throw new Error(NO_CHROMIUM);
     branches = await openTestBranches(2, {});
     running = await startChromium(command);
-    browser = await chromium.connectOverCDP(running.endpoint);
+    browser = await chromium.connectOverCDP(running.endpoint, { timeout: 2 * PATIENCE_MS });
     page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
     page.setDefaultTimeout(PATIENCE_MS);
     page.on('pageerror', ({ message }) => problems.push(message));
@@ -29,7 +29,7 @@ describeInBrowser(`the page in a browser${where}`, () => {
     });
     await page.goto(branches.instances[0]!.url);
     await page.locator('#instances .chip').nth(1).waitFor();
-  }, 60_000);
+  }, 4 * PATIENCE_MS);
   afterAll(async () => {
     await browser?.close();
     await running?.stop();

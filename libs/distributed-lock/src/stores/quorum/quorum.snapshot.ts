@@ -29,10 +29,15 @@ export function commonSnapshot(
   const leases = holders.map((owner) => votesFor(owner).map(({ remainingMs }) => remainingMs));
   return {
     key,
-    mode: holders[0] === undefined ? undefined : votesFor(holders[0])[0]?.mode,
+    mode: modeOf(holders.slice(0, 1).flatMap(votesFor)),
     holders,
     remainingMs: holders.length === 0 ? 0 : Math.min(...leases.map((lease) => reachedBy(majority, lease))),
     pending,
     fencingToken: undefined,
   };
+}
+
+/** Who has stepped down at a majority may hold alone still at a node that has not heard of it. */
+function modeOf(votes: readonly LockSnapshot[]): LockSnapshot['mode'] {
+  return votes.find(({ mode }) => mode === 'shared')?.mode ?? votes[0]?.mode;
 }
