@@ -32,7 +32,7 @@ export const MUTANTS = [
   {
     says: 'acquires are executed however late they are',
     file: 'stores/redis/lua.generated.js',
-    from: 'if now > tonumber(ARGV[4]) then',
+    from: 'if now > tonumber(ARGV[5]) then',
     to: 'if false then',
     kind: 'late-requests',
     rules: ['liveness'],

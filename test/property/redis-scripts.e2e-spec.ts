@@ -114,7 +114,7 @@ async function hears(store: LockStore): Promise<boolean> {
   const [key, owner] = [`warm-up:${randomUUID()}`, `${store.clientId}:0`];
   await store.acquire({ key, owner, claim, leaseMs: 1000, waitMs: 0, place: 0, tokens: 1 });
   await store.end({ key, owner, claim, leaseMs: 1000 });
-  return calls.find(({ keys }) => keys[0] === key)?.args[9] === '1';
+  return calls.find(({ keys }) => keys[0] === key)?.args[6]?.split(' ')[2] === '1';
 }
 
 /** One lock, three clients, and the model of what should become of it. */
@@ -308,8 +308,9 @@ class Stage {
     }
     if (!owner) throw new Error('a copy of a command has an owner');
     if (sha === scripts.acquireScript.sha && reply[0] > 0) {
-      const [kind, , token, lastToken] = reply as [number, number, number, number];
-      return this.onAsked(owner, Number(args[5]), kind === 1 ? { token, lastToken } : undefined);
+      const [kind, , token, lastToken = token] = reply as [number, number, number, number?];
+      const place = Number(args[6]?.split(' ')[1]);
+      return this.onAsked(owner, place, kind === 1 ? { token, lastToken } : undefined);
     }
     if (sha === scripts.renewScript.sha) {
       return this.onRenewed(
@@ -319,7 +320,8 @@ class Stage {
       );
     }
     if (sha === scripts.endScript.sha) {
-      const used = args[1] === '' ? undefined : { token: Number(args[1]), lastToken: Number(args[2]) };
+      const [token, lastToken] = (args[3] ?? '').split(' ').map(Number) as [number, number];
+      const used = args[3] === '' ? undefined : { token, lastToken };
       await this.onEnded(owner.name, used, reply[0] === 1);
     }
   }

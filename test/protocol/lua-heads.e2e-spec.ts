@@ -29,6 +29,8 @@ const BY_NAME = {
 interface Head {
   readonly keys: readonly string[];
   readonly args: readonly string[];
+  /** What the argument "more" is made of. */
+  readonly more: readonly string[];
   /** How many parts each kind of reply has, not counting a last one that stands for any number of them. */
   readonly replies: readonly number[];
   readonly isOpen: boolean;
@@ -47,11 +49,13 @@ function headOf(text: string): Head {
     names.forEach(([, number], i) => expect(Number(number)).toBe(i + 1));
     return names.map(([, , name = '']) => name);
   };
+  const [, more = ''] = /^-- More +([\w, ]+):/m.exec(head) ?? [];
   const replies = [...head.matchAll(/\{(.+?)\}/g)].map(([, inside = '']) => {
     return inside.split(',').filter((part) => !part.endsWith('...')).length;
   });
   const isOpen = head.includes('...}');
-  return { isOpen, keys: numbered('KEYS'), args: numbered('ARGV'), replies };
+  const parts = more.split(', ').filter((part) => part !== '');
+  return { isOpen, keys: numbered('KEYS'), args: numbered('ARGV'), more: parts, replies };
 }
 
 /** The numbers that a script, with all that it includes, takes from KEYS or ARGV. */
@@ -91,10 +95,14 @@ let store: LockStore;
 const callsOf = (name: Name) => calls.filter(({ sha }) => sha === BY_NAME[name].sha);
 const only = (values: readonly number[]) => [...new Set(values)].sort((a, b) => a - b);
 
-/** By the names in the head: what the store passes where. */
+/** By the names in the head: what the store passes where. One argument may stand for several, "more". */
 function passed(name: Name, which = 0): Record<string, string | undefined> {
-  const { args } = callsOf(name)[which]!;
-  return Object.fromEntries(headOf(source(name)).args.map((arg, i) => [arg, args[i]]));
+  const call = callsOf(name)[which]!;
+  const { args, more } = headOf(source(name));
+  const named = Object.fromEntries(args.map((arg, i) => [arg, call.args[i]]));
+  const parts = named['more']?.split(' ') ?? [];
+  expect(parts).toHaveLength(more.length);
+  return { ...named, ...Object.fromEntries(more.map((part, i) => [part, parts[i]])) };
 }
 
 /** Everything that the store can be asked, with every kind of answer. */
@@ -108,7 +116,7 @@ beforeAll(async () => {
   if (grant.kind !== 'granted') throw new Error('the key should be free');
   const { token, lastToken } = grant;
   await store.acquire({ ...ask, owner: two });
-  await store.acquire({ ...ask, owner: three, waitMs: 4321, place: 77 });
+  await store.acquire({ ...ask, owner: three, waitMs: 2345, place: 77 });
   await store.renew([{ key, owner: one, claim, leaseMs: 8000, token, lastToken }]);
   await store.renew([{ key, owner: two, claim, leaseMs: 8000, token, lastToken }]);
   await store.inspect(key);
@@ -156,11 +164,11 @@ describe('the arguments of the scripts', () => {
     expect(passed('acquire', 2)).toMatchObject({
       owner,
       lease: '7000',
-      wait: '4321',
+      wait: '2345',
       place: '77',
       tokens: '3',
     });
-    expect(passed('acquire', 2)).toMatchObject({ gone: '3000', cluster: '0', publish: 'PUBLISH' });
+    expect(passed('acquire', 2)).toMatchObject({ cluster: '0', publish: 'PUBLISH', reserve: '0' });
     expect(passed('acquire', 0)).toMatchObject({ wait: '0', place: '0', short: '1000', floor: '0' });
     const notAfter = Number(passed('acquire', 0)['notAfter']);
     expect(Math.abs(notAfter - Date.now())).toBeLessThan(60_000);
@@ -171,8 +179,8 @@ describe('the arguments of the scripts', () => {
     const owner = `${store.clientId}:1`;
     const [, , first, last] = callsOf('acquire')[0]!.reply as [number, number, number, number];
     expect(passed('renew')).toMatchObject({ owner, lease: '8000', first: `${first}`, last: `${last}` });
-    expect(passed('end')).toMatchObject({ owner, used: `${first + 1}`, blockEnd: `${last}`, cluster: '0' });
-    expect(passed('end', 1)).toMatchObject({ owner: `${store.clientId}:2`, used: '', blockEnd: '' });
+    expect(passed('end')).toMatchObject({ owner, used: `${first + 1} ${last}`, cluster: '0' });
+    expect(passed('end', 1)).toMatchObject({ owner: `${store.clientId}:2`, used: '' });
     expect(Number(passed('force')['floor'])).toBeGreaterThanOrEqual(last);
     expect(passed('force')).toMatchObject({ cluster: '0', publish: 'PUBLISH' });
   });

@@ -15,7 +15,7 @@ type Argument = string | number;
 
 export const acquireScript = script<
   | readonly [kind: 0, now: number]
-  | readonly [kind: 1, now: number, token: number, lastToken: number, waiting: number]
+  | readonly [kind: 1, now: number, token: number, lastToken?: number, waiting?: number]
   | readonly [kind: 2, now: number, holder: string, remainingMs: number, place: number]
   | readonly [kind: 3, now: number, holder: string, remainingMs: number]
 >(lua.acquire);

@@ -165,8 +165,8 @@ class RedisStore implements LockStore {
     this.pushes.stopListening(owner);
     this.unseen.delete(owner);
     const { floor, cluster, publish } = this.session;
-    const [token, lastToken] = used ? [used.token, used.lastToken] : ['', ''];
-    const args = [owner, token, lastToken, floor, cluster, publish, kind, weightOf(claim)];
+    const reserved = used ? `${used.token} ${used.lastToken}` : '';
+    const args = [owner, kind, publish, reserved, `${floor} ${cluster} ${weightOf(claim)}`];
     // By then its lease is over, and so is the place of a late copy that had entered the line.
     const giveUpAt = this.context.clock.now() + Math.max(leaseMs, GONE_MS) + this.commandTimeoutMs;
     return this.ends.run({ key, owner, kind, args, giveUpAt, isWanted });
@@ -240,7 +240,7 @@ class RedisStore implements LockStore {
         case 0:
           return undefined;
         case 1: {
-          const [, , token, lastToken, waiting] = reply;
+          const [, , token, lastToken = token, waiting = 0] = reply;
           this.pushes.stopListening(owner);
           this.session.onToken(lastToken);
           const validUntil = leaseValidity(sentAt, leaseMs);
@@ -308,11 +308,11 @@ class RedisStore implements LockStore {
       Math.max(SHORT_LEASE_MS, 4 * Math.ceil(this.connection.serverClock.roundTripMs)),
     );
     const hears = this.pushes.isUp ? 1 : 0;
-    const wait = Math.ceil(waitMs);
+    const wait = Math.min(Math.ceil(waitMs), GONE_MS);
     const { floor, cluster, publish } = this.session;
-    const counted = [claim.kind, weightOf(claim), permitsOf(claim), this.pushes.word, reserveTo];
-    const line = [wait, place, tokens, floor, GONE_MS, hears, cluster, publish];
-    return [owner, leaseMs, short, notAfter, ...line, ...counted];
+    const line = `${wait} ${place} ${hears} ${cluster} ${publish} ${short}`;
+    const more = `${line} ${weightOf(claim)} ${permitsOf(claim)} ${this.pushes.word} ${reserveTo}`;
+    return [owner, claim.kind, tokens, leaseMs, notAfter, floor, more];
   }
 
   private queued(

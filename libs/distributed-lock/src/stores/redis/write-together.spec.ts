@@ -28,6 +28,16 @@ describe('what is written in one turn', () => {
     expect(batches).toEqual([['a', 'b'], ['c']]);
   });
 
+  it('leaves in several, where it is much: the server answers the first while the last is made', async () => {
+    const { stream, batches } = recorded();
+    for (let i = 0; i < 40; i++) {
+      writeTogether(stream);
+      stream.write('x');
+    }
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(batches.map(({ length }) => length)).toEqual([16, 16, 8]);
+  });
+
   it('to several streams leaves to each', async () => {
     const [one, two] = [recorded(), recorded()];
     for (const { stream } of [one, two, one]) {

@@ -1,54 +1,64 @@
 -- acquire.lua: asks for the lock, stands in line for it, or looks again; the same owner is answered the same.
 --
 -- KEYS  1 lock  2 line  3 info  4 token  5 channel
--- ARGV  1 owner  2 lease  3 short  4 notAfter  5 wait  6 place  7 tokens  8 floor  9 gone  10 hears  11 cluster  12 publish
---       13 kind  14 weight  15 permits  16 word  17 reserve to
+-- ARGV  1 owner  2 kind  3 tokens  4 lease  5 notAfter  6 floor  7 more
+-- More  wait, place, hears, cluster, publish, short, weight, permits, word, reserve: one text, since each argument costs
+--       time and the common case needs none of these
 -- Reply  {0, now}                                    too late: nothing was done
+--        {1, now, token}                             granted, with one token, and nobody waits
 --        {1, now, first token, last token, waiting}  granted
 --        {2, now, holder, remaining, place}          in line
 --        {3, now, holder, remaining}                 busy, and the asker does not wait
 --
--- Times in ms; word is repeated in what is pushed to the asker, so that nobody else can forge it; wait 0 does not enter the line; place 0 is a new one; remaining -1 is a lease without end.
+-- Times in ms; word is repeated in what is pushed to the asker, so that nobody else can forge it; a place that is not
+-- asked for again within wait is dropped, and wait 0 does not enter the line; place 0 is a new one; reserve is the last
+-- token that an owner that holds wants to have, or 0; remaining -1 is a lease without end.
 
-local owner, lease, wait, kind = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[5]), ARGV[13]
-local floor, cluster, publish = tonumber(ARGV[8]), ARGV[11] == '1', ARGV[12]
+local owner, kind, tokens, lease = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
+local floor = tonumber(ARGV[6])
 
 --@include time.lua
---@include strangers.lua
 --@include tokens.lua
 
-if now > tonumber(ARGV[4]) then return { 0, now } end
+if now > tonumber(ARGV[5]) then return { 0, now } end
 
--- A stranger that listens counts as one that waits, for those who may pass the lock on among themselves.
-local function strangers()
-  return ARGV[7] == '1' and 0 or math.min(1, listeners(KEYS[5]))
-end
-
--- Nobody holds, nobody waits: the common case, in as few steps as can be.
-if kind == 'lock' and redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3]) == 0 then
-  local first, last = take_tokens(tonumber(ARGV[7]), lease)
+-- Nobody holds, nobody waits, here or there: the common case, in as few steps as can be.
+if kind == 'lock' and tokens == '1' and redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3]) == 0 then
+  local token = next_tokens(1)
+  write_tokens(token, token, lease)
   redis.call('HSET', KEYS[1], owner, '1')
-  redis.call('PEXPIRE', KEYS[1], ARGV[2])
-  return { 1, now, first, last, strangers() }
+  redis.call('PEXPIRE', KEYS[1], ARGV[4])
+  return { 1, now, token }
 end
 
+local wait, presented, hears, cluster, publish, short, weight, permits, word, reserve_to =
+  string.match(ARGV[7], '^(%d+) (%d+) (%d) (%d) (%u+) (%d+) (%d+) (%d+) (%x+) (%d+)$')
+wait, cluster, reserve_to = tonumber(wait), cluster == '1', tonumber(reserve_to)
+
+--@include strangers.lua
 --@include holders.lua
 --@include grant.lua
 
-local weight, permits = tonumber(ARGV[14]), tonumber(ARGV[15])
+local entry = table.concat({ hears, tokens, short, kind, weight, permits, ARGV[6], word }, ' ')
+weight, permits = tonumber(weight), tonumber(permits)
 
+-- A stranger that listens counts as one that waits, for those who may pass the lock on among themselves.
 local function granted(first, last)
-  return { 1, now, first, last, redis.call('ZCARD', KEYS[2]) + strangers() }
+  local strangers = tokens == '1' and 0 or math.min(1, listeners(KEYS[5]))
+  return { 1, now, first, last, redis.call('ZCARD', KEYS[2]) + strangers }
+end
+
+local function take_tokens(count)
+  local first, last = next_tokens(count)
+  write_tokens(first, last, lease)
+  return first, last
 end
 
 if holds(owner, kind) then
-  local tokens = is_alone(kind) and redis.call('GET', KEYS[4]) or redis.call('HGET', holders_key, owner)
-  local first, last = string.match(tokens or '', '^(%d+) (%d+)$')
-  if not first then
-    first, last = take_tokens(1, lease)
-  end
+  local taken = is_alone(kind) and redis.call('GET', KEYS[4]) or redis.call('HGET', holders_key, owner)
+  local first, last = string.match(taken or '', '^(%d+) (%d+)$')
+  if not first then first, last = take_tokens(1) end
   first, last = tonumber(first), tonumber(last)
-  local reserve_to = tonumber(ARGV[17])
   if reserve_to > last then
     last = reserve_to
     local _, counted = next_tokens(0)
@@ -64,14 +74,12 @@ local function stand_in_line()
   local place = redis.call('ZSCORE', KEYS[2], owner)
   if not place then
     local tail = redis.call('ZRANGE', KEYS[2], -1, -1, 'WITHSCORES')
-    place = tonumber(ARGV[6])
+    place = tonumber(presented)
     -- Places are times, so that one that is presented again after the line was lost is ahead of newer ones.
     if place == 0 then place = math.max(micros, tonumber(tail[2] or 0) + 1) end
     redis.call('ZADD', KEYS[2], text(place), owner)
   end
-  local live_until = now + math.min(wait, tonumber(ARGV[9]))
-  local entry = { text(live_until), ARGV[10], ARGV[7], ARGV[3], kind, ARGV[14], ARGV[15], ARGV[8], ARGV[16] }
-  redis.call('HSET', KEYS[3], owner, table.concat(entry, ' '))
+  redis.call('HSET', KEYS[3], owner, text(now + wait) .. ' ' .. entry)
   keep()
   return tonumber(place)
 end
@@ -101,7 +109,7 @@ if kind == 'shared' and redis.call('EXISTS', KEYS[1]) == 1 and strangers_are_nex
 if wait > 0 then stand_in_line() end
 local count, blocked, first, last = grant(owner, lease)
 if not first and not blocked and may_enter(kind, weight, permits) then
-  first, last = take_tokens(tonumber(ARGV[7]), lease)
+  first, last = take_tokens(tonumber(tokens))
   enter(owner, kind, weight, permits, lease, first, last)
   leave_line(owner)
 end

@@ -1,19 +1,20 @@
 -- end.lua: this owner gives up its lock or its place in the line; the next in line is granted.
 --
 -- KEYS  1 lock  2 line  3 info  4 token  5 channel
--- ARGV  1 owner  2 used  3 blockEnd  4 floor  5 cluster  6 publish  7 kind  8 weight  9 when
+-- ARGV  1 owner  2 kind  3 publish  4 used  5 more  6 when
+-- More  floor, cluster, weight: one text, for the line and for who does not hold alone
 -- Reply  {was holder (0 or 1), now}; now may be 0 unless `when` is 1
 --
--- Any number of executions is harmless. Tokens that were reserved and not used go back; used '' means there are none.
--- The token key stays: tokens must keep growing after the lock is gone.
+-- Any number of executions is harmless. Of reserved tokens `used` is "last used, last": those between go back; '' means
+-- there are none. The token key stays: tokens must keep growing after the lock is gone.
 
-local owner, kind = ARGV[1], ARGV[7]
-local floor, cluster, publish = tonumber(ARGV[4]), ARGV[5] == '1', ARGV[6]
+local owner, kind, publish = ARGV[1], ARGV[2], ARGV[3]
 
 local function give_back_tokens()
-  if ARGV[2] == '' then return end
+  if ARGV[4] == '' then return end
+  local used, reserved = string.match(ARGV[4], '^(%d+) (%d+)$')
   local first, last = string.match(redis.call('GET', KEYS[4]) or '', '^(%d+) (%d+)$')
-  if last == ARGV[3] then redis.call('SET', KEYS[4], first .. ' ' .. ARGV[2], 'KEEPTTL') end
+  if last == reserved then redis.call('SET', KEYS[4], first .. ' ' .. used, 'KEEPTTL') end
 end
 
 local was_holder
@@ -24,7 +25,7 @@ if kind == 'lock' then
   if redis.call('EXISTS', KEYS[2], KEYS[3]) == 0 then
     -- Nobody of ours waits. A stranger that hears this is remembered, so that it is not passed over for ever.
     local heard = was_holder == 1 and redis.call(publish, KEYS[5], '0') or 0
-    if heard == 0 and ARGV[9] == '0' then return { was_holder, 0 } end
+    if heard == 0 and ARGV[6] == '0' then return { was_holder, 0 } end
     --@include time.lua
     if heard > 0 then
       redis.call('HSET', KEYS[3], 'since', text(now))
@@ -34,6 +35,9 @@ if kind == 'lock' then
   end
 end
 
+local floor, cluster, weight = string.match(ARGV[5], '^(%d+) (%d) (%d+)$')
+floor, cluster, weight = tonumber(floor), cluster == '1', tonumber(weight)
+
 --@include time.lua
 --@include tokens.lua
 --@include strangers.lua
@@ -41,7 +45,7 @@ end
 --@include grant.lua
 
 if kind ~= 'lock' then
-  was_holder = leave(owner, kind, tonumber(ARGV[8]))
+  was_holder = leave(owner, kind, weight)
   if was_holder == 1 then give_back_tokens() end
 end
 leave_line(owner)
