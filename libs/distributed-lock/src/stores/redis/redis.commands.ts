@@ -1,22 +1,32 @@
 import type { Claim } from '../../lock/claim.js';
 import type { Clock } from '../../lock/clock.js';
-import type { RedisConnection, Urgency } from './redis.connection.js';
+import type { LockStoreError } from '../../lock/lock.errors.js';
+import type { Client, Command, RedisConnection, Urgency } from './redis.connection.js';
 import { isWrongType, wrongType } from './redis.errors.js';
 import { checkSlot, redisKeys, type RedisKeys } from './redis.keys.js';
-import { runScript, type Script } from './redis.scripts.js';
+import type { Script } from './redis.scripts.js';
 
 export type Arguments = readonly (string | number)[];
 
-interface Command {
+/** What a script is to do for a lock. */
+export interface Call<Reply, Result> {
   readonly urgency: Urgency;
   readonly key: string;
   /** It leaves at once, ahead of what follows in this turn of the event loop. */
-  readonly isPressing?: boolean;
+  readonly isPressing?: boolean | undefined;
   /** In which way it is taken; it decides where strangers are told. */
   readonly kind: Claim['kind'];
+  /** Those of `key`, where they are not others. */
+  readonly keys?: readonly string[];
   /** Made when the command is written, which may be later than it was asked for; may refuse by throwing. */
-  readonly args: () => Arguments;
+  args(): Arguments;
+  /** @param sentAt when it was written, on the clock of the store */
+  read(reply: Reply, sentAt: number): Result;
+  /** It has no answer, or a refusal. */
+  onFailed?(error: LockStoreError): void;
 }
+
+type Reply = readonly [unknown, number, ...unknown[]];
 
 interface Naming {
   readonly keyPrefix: string;
@@ -43,34 +53,66 @@ export class RedisCommands {
   }
 
   /** @throws LockStoreError */
-  run<Reply extends readonly [unknown, number, ...unknown[]]>(
-    script: Script<Reply>,
-    { urgency, isPressing, key, kind, args }: Command,
-    keys: readonly string[] = this.keysOf(key, kind),
-  ): Promise<{ readonly reply: Reply; readonly sentAt: number }> {
-    return this.connection
-      .run(urgency, key, (client) => runScript(client, script, keys, args()), isPressing)
-      .then(
-        ({ value: reply, sentAt }) => {
-          if (reply[1] > 0) this.connection.serverClock.learn(reply[1], sentAt, this.clock.now());
-          return { reply, sentAt };
-        },
-        async (error: unknown) => {
-          throw await this.explain(key, error);
-        },
-      );
+  run<R extends Reply, Result>(script: Script<R>, call: Call<R, Result>): Promise<Result> {
+    return this.connection.run(new ScriptCommand(script, call, this));
+  }
+
+  learn(serverMs: number, sentAt: number): void {
+    if (serverMs > 0) this.connection.serverClock.learn(serverMs, sentAt, this.clock.now());
   }
 
   /** The classic mistake, a lock named like the data that it protects, is told as what it is. */
-  private async explain(key: string, error: unknown): Promise<unknown> {
-    const cause = error instanceof Error ? error.cause : undefined;
-    if (!isWrongType(cause)) return error;
+  async explain(key: string, error: unknown): Promise<LockStoreError | undefined> {
+    if (!isWrongType(error)) return undefined;
     const name = this.lockName(key);
-    try {
-      const { value: type } = await this.connection.run('ask', key, (client) => client.type(name));
-      return wrongType(name, key, type, cause);
-    } catch {
-      return error;
-    }
+    const send = (client: Client) => client.type(name);
+    const read = (type: string) => wrongType(name, key, type, error);
+    return this.connection.run({ urgency: 'ask', key, send, read }).catch(() => undefined);
+  }
+}
+
+class ScriptCommand<R extends Reply, Result> implements Command<R, Result> {
+  readonly urgency: Urgency;
+  readonly key: string;
+  readonly isPressing: boolean | undefined;
+  private readonly keys: readonly string[];
+  private args: Arguments = [];
+
+  constructor(
+    private readonly script: Script<R>,
+    private readonly call: Call<R, Result>,
+    private readonly commands: RedisCommands,
+  ) {
+    this.urgency = call.urgency;
+    this.key = call.key;
+    this.isPressing = call.isPressing;
+    this.keys = call.keys ?? commands.keysOf(call.key, call.kind);
+  }
+
+  /** By its hash. */
+  send(client: Client): Promise<R> {
+    const { keys, script } = this;
+    this.args = this.call.args();
+    return client.evalsha(script.sha, keys.length, ...keys, ...this.args) as Promise<R>;
+  }
+
+  /** In full, where the server does not know it any more. */
+  sendAgain(client: Client, error: unknown): Promise<R> | undefined {
+    const { keys, script, args } = this;
+    if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) return undefined;
+    return client.eval(script.lua, keys.length, ...keys, ...args) as Promise<R>;
+  }
+
+  read(reply: R, sentAt: number): Result {
+    this.commands.learn(reply[1], sentAt);
+    return this.call.read(reply, sentAt);
+  }
+
+  explain(error: unknown): Promise<LockStoreError | undefined> {
+    return this.commands.explain(this.key, error);
+  }
+
+  onFailed(error: LockStoreError): void {
+    this.call.onFailed?.(error);
   }
 }

@@ -1,5 +1,6 @@
 import type { Cluster, Redis } from 'ioredis';
 import type { Clock } from '../../lock/clock.js';
+import type { LockStoreError } from '../../lock/lock.errors.js';
 import { afterReading } from './after-reading.js';
 import { keepConnecting } from './redis.clients.js';
 import { asStoreError, describe, unknown, unreachable } from './redis.errors.js';
@@ -16,23 +17,29 @@ const ORDER: readonly Urgency[] = ['end', 'renew', 'ask'];
 /** More at once would be answered later than they may be executed; the others are written as answers come. */
 const MOST_IN_FLIGHT = 1000;
 
-export interface Answer<T> {
-  readonly value: T;
-  /** When the command was written, on the clock of the store. */
-  readonly sentAt: number;
-}
-
-type Command<T> = (client: Client) => Promise<T>;
-
-interface Attempt<T = unknown> {
+/** Something to ask the server: how it is written, and what becomes of its answer. */
+export interface Command<Value = unknown, Result = unknown> {
   readonly urgency: Urgency;
   readonly key: string | undefined;
-  readonly command: Command<T>;
   /** It leaves at once, ahead of what follows in this turn of the event loop. */
-  readonly isPressing: boolean;
+  readonly isPressing?: boolean | undefined;
+  /** Writes it, which may be later than it was asked for. May refuse, by throwing. */
+  send(client: Client): Promise<Value>;
+  /** Writes it anew where this answer calls for that; `undefined` if the answer stands. */
+  sendAgain?(client: Client, error: unknown): Promise<Value> | undefined;
+  /** @param sentAt when it was written, on the clock of the store */
+  read(value: Value, sentAt: number): Result;
+  /** Says in other words what the server has refused. */
+  explain?(error: unknown): Promise<LockStoreError | undefined>;
+  /** It has no answer, or a refusal. */
+  onFailed?(error: LockStoreError): void;
+}
+
+interface Attempt {
+  readonly command: Command;
   /** When it was written, or asked for until then. */
   since: number;
-  resolve(answer: Answer<T>): void;
+  resolve(result: unknown): void;
   reject(error: Error): void;
 }
 
@@ -77,28 +84,12 @@ export class RedisConnection {
     this.stopConnecting = keepConnecting(client, clock, (error) => (this.lastError = error));
   }
 
-  /**
-   * @param command may refuse, when it is about to be written, by throwing
-   * @throws LockStoreError: `unreachable` if it was never written, otherwise by the answer or `unknown`
-   */
-  run<T>(
-    urgency: Urgency,
-    key: string | undefined,
-    command: Command<T>,
-    isPressing = false,
-  ): Promise<Answer<T>> {
+  /** @throws LockStoreError: `unreachable` if it was never written, otherwise by the answer or `unknown` */
+  run<Value, Result>(command: Command<Value, Result>): Promise<Result> {
     return new Promise((resolve, reject) => {
-      if (this.isClosed) return reject(unreachable('the store is closed', key));
-      const attempt: Attempt<T> = {
-        urgency,
-        key,
-        command,
-        isPressing,
-        since: this.clock.now(),
-        resolve,
-        reject,
-      };
-      this.waiting[urgency].add(attempt as Attempt);
+      const attempt = { command, since: this.clock.now(), resolve, reject } as unknown as Attempt;
+      if (this.isClosed) return reject(unreachable('the store is closed', command.key));
+      this.waiting[command.urgency].add(attempt);
       this.writeWaiting();
       if (!this.cancelDeadline) this.armDeadline(this.commandTimeoutMs);
     });
@@ -112,7 +103,7 @@ export class RedisConnection {
     this.cancelDeadline?.();
     this.onLost('the store is closed');
     for (const attempt of this.allWaiting())
-      this.fail(attempt, unreachable('the store is closed', attempt.key));
+      this.fail(attempt, unreachable('the store is closed', attempt.command.key));
     await closeClient(this.client, this.clock, this.commandTimeoutMs);
   }
 
@@ -148,43 +139,61 @@ export class RedisConnection {
 
   private write(attempt: Attempt): void {
     const { client } = this;
-    const sentAt = (attempt.since = this.clock.now());
+    attempt.since = this.clock.now();
     this.inFlight.add(attempt);
     if (!client.isCluster) writeTogether((client as Redis).stream);
-    this.send(attempt).then(
-      (value) => {
-        this.answeredAt = this.clock.now();
-        if (this.settle(attempt)) attempt.resolve({ value, sentAt });
-        this.writeWaiting();
-      },
-      (error: unknown) => void this.onRefused(attempt, error),
-    );
-    if (attempt.isPressing && !client.isCluster) writeNow((client as Redis).stream);
+    this.await(attempt, this.send(attempt.command, attempt));
+    if (attempt.command.isPressing && !client.isCluster) writeNow((client as Redis).stream);
   }
 
-  private send(attempt: Attempt): Promise<unknown> {
-    if (attempt.urgency === 'ask' && this.rights.areLacking) return this.ifAllowed(attempt);
+  private send(command: Command, attempt: Attempt): Promise<unknown> {
+    if (command.urgency === 'ask' && this.rights.areLacking) return this.ifAllowed(attempt);
     try {
-      return attempt.command(this.client);
+      return command.send(this.client);
     } catch (error) {
       return Promise.reject(error as Error);
     }
   }
 
-  private async onRefused(attempt: Attempt, error: unknown): Promise<void> {
-    const { key } = attempt;
-    const refusal = isDenied(error) && (await this.rights.refusalFor(this.client, key, error));
-    this.fail(attempt, refusal || asStoreError(error, key));
+  private await(attempt: Attempt, answer: Promise<unknown>): void {
+    const sentAt = attempt.since;
+    answer.then(
+      (value) => this.onAnswer(attempt, value, sentAt),
+      (error: unknown) => void this.onRefused(attempt, error),
+    );
   }
 
-  private fail(attempt: Attempt, error: Error): void {
-    if (this.settle(attempt)) attempt.reject(error);
+  private onAnswer(attempt: Attempt, value: unknown, sentAt: number): void {
+    this.answeredAt = this.clock.now();
+    if (this.settle(attempt)) {
+      try {
+        attempt.resolve(attempt.command.read(value, sentAt));
+      } catch (error) {
+        attempt.reject(error as Error);
+      }
+    }
+    this.writeWaiting();
+  }
+
+  private async onRefused(attempt: Attempt, error: unknown): Promise<void> {
+    const { command } = attempt;
+    const again = this.inFlight.has(attempt) && command.sendAgain?.(this.client, error);
+    if (again) return this.await(attempt, again);
+    const refusal = isDenied(error) && (await this.rights.refusalFor(this.client, command.key, error));
+    this.fail(attempt, refusal || (await command.explain?.(error)) || asStoreError(error, command.key));
+  }
+
+  private fail(attempt: Attempt, error: LockStoreError): void {
+    if (this.settle(attempt)) {
+      attempt.command.onFailed?.(error);
+      attempt.reject(error);
+    }
     this.writeWaiting();
   }
 
   /** @returns whether it was still open */
   private settle(attempt: Attempt): boolean {
-    return this.inFlight.delete(attempt) || this.waiting[attempt.urgency].delete(attempt);
+    return this.inFlight.delete(attempt) || this.waiting[attempt.command.urgency].delete(attempt);
   }
 
   private allWaiting(): Attempt[] {
@@ -200,11 +209,12 @@ export class RedisConnection {
 
   /** Something was missing before: it may have been added by now. */
   private async ifAllowed(attempt: Attempt): Promise<unknown> {
-    const refusal = await this.rights.refusalFor(this.client, attempt.key);
+    const { command } = attempt;
+    const refusal = await this.rights.refusalFor(this.client, command.key);
     if (refusal) throw refusal;
     // Given up meanwhile: its owner may have ended, and nothing would undo what is written now.
-    if (!this.inFlight.has(attempt)) throw unreachable('it was given up before it was written', attempt.key);
-    return attempt.command(this.client);
+    if (!this.inFlight.has(attempt)) throw unreachable('it was given up before it was written', command.key);
+    return command.send(this.client);
   }
 
   /** Before the first command: each of them says in server time until when it may be executed. */
@@ -263,11 +273,11 @@ export class RedisConnection {
   private onNoConnection(attempt: Attempt): void {
     const last = this.lastError ? ` (last error: ${describe(this.lastError)})` : '';
     const why = `no connection within ${this.commandTimeoutMs} ms${last}`;
-    this.fail(attempt, unreachable(why, attempt.key, this.lastError));
+    this.fail(attempt, unreachable(why, attempt.command.key, this.lastError));
   }
 
   private onNoAnswer(attempt: Attempt): void {
-    this.fail(attempt, unknown(`nothing came back within ${this.commandTimeoutMs} ms`, attempt.key));
+    this.fail(attempt, unknown(`nothing came back within ${this.commandTimeoutMs} ms`, attempt.command.key));
     this.drop();
   }
 
@@ -275,7 +285,8 @@ export class RedisConnection {
     this.isReady = false;
     // An answer that is lost with its connection never comes: its deadline must not meet the next one.
     this.cancelPreparing?.();
-    for (const attempt of this.inFlight) this.fail(attempt, unknown(why, attempt.key, this.lastError));
+    for (const attempt of this.inFlight)
+      this.fail(attempt, unknown(why, attempt.command.key, this.lastError));
   }
 
   /** A cluster client replaces a silent node by itself (`socketTimeout`). */

@@ -4,7 +4,7 @@ import type { EndReply } from '../../lock/lock-store.js';
 import { Pauses } from '../../lock/pauses.js';
 import type { Arguments, RedisCommands } from './redis.commands.js';
 import { callerHasLeft } from './redis.errors.js';
-import { endScript } from './redis.scripts.js';
+import { endScript, type ReplyOf } from './redis.scripts.js';
 
 const RETRY_MS = { least: 100, spread: 400 };
 
@@ -77,8 +77,24 @@ export class RedisEnds {
     const { owner } = end;
     this.ending.add(owner);
     this.ends.add(owner);
+    let wasHolder = false;
+    let isUnsure = false;
     try {
-      return await this.repeat(end);
+      for (;;) {
+        try {
+          const reply = await this.send(end);
+          wasHolder ||= reply[0] === 1;
+          if (this.isCertain(owner, reply[1])) {
+            if (wasHolder) return 'released';
+            return isUnsure ? 'unknown' : 'not held';
+          }
+        } catch (error) {
+          // Also when it was refused: a right that is missing for a moment must not leave the lock behind.
+          if (this.isClosed || this.clock.now() > end.giveUpAt) throw error;
+          isUnsure = true;
+        }
+        await this.pauses.pause(RETRY_MS.least + Math.random() * RETRY_MS.spread);
+      }
     } finally {
       this.ends.remove(owner);
       this.forget(owner);
@@ -97,31 +113,21 @@ export class RedisEnds {
     this.pauses.wakeAll();
   }
 
-  private async repeat({ key, owner, kind, args, giveUpAt, isWanted }: PendingEnd): Promise<EndReply> {
-    let wasHolder = false;
-    let isUnsure = false;
-    for (;;) {
-      try {
-        const { reply } = await this.commands.run(endScript, {
-          urgency: 'end',
-          isPressing: isWanted,
-          key,
-          kind,
-          args: () => [...args, this.lateUntil.has(owner) ? 1 : 0],
-        });
-        wasHolder ||= reply[0] === 1;
-        const lateUntil = this.lateUntil.get(owner);
-        if (lateUntil === undefined || reply[1] > lateUntil) {
-          if (wasHolder) return 'released';
-          return isUnsure ? 'unknown' : 'not held';
-        }
-      } catch (error) {
-        // Also when it was refused: a right that is missing for a moment must not leave the lock behind.
-        if (this.isClosed || this.clock.now() > giveUpAt) throw error;
-        isUnsure = true;
-      }
-      await this.pauses.pause(RETRY_MS.least + Math.random() * RETRY_MS.spread);
-    }
+  private send({ key, owner, kind, args, isWanted }: PendingEnd): Promise<ReplyOf<typeof endScript>> {
+    return this.commands.run(endScript, {
+      urgency: 'end',
+      isPressing: isWanted,
+      key,
+      kind,
+      args: () => [...args, this.lateUntil.has(owner) ? 1 : 0],
+      read: (reply) => reply,
+    });
+  }
+
+  /** Executed when no acquire before it can be executed any more. */
+  private isCertain(owner: string, executedAt: number): boolean {
+    const lateUntil = this.lateUntil.get(owner);
+    return lateUntil === undefined || executedAt > lateUntil;
   }
 }
 

@@ -74,7 +74,7 @@ export class RedisRenewals {
   }
 
   /** @returns `undefined` when the server found it too late */
-  private async oneOnce(renewal: Renewal): Promise<RenewalReply | undefined> {
+  private oneOnce(renewal: Renewal): Promise<RenewalReply | undefined> {
     const { key, owner, claim, leaseMs, token, lastToken } = renewal;
     const { kind } = claim;
     const args = () => {
@@ -82,13 +82,20 @@ export class RedisRenewals {
       const counted = [kind, weightOf(claim), permitsOf(claim), floor, cluster];
       return [owner, leaseMs, token, lastToken, publish, this.session.notAfter(), ...counted];
     };
-    const { reply, sentAt } = await this.commands.run(renewScript, { urgency: 'renew', key, kind, args });
-    if (reply[0] === 2) return undefined;
-    return reply[0] === 0 ? { kind: 'lost' } : renewed(renewal, sentAt, reply[2]);
+    return this.commands.run(renewScript, {
+      urgency: 'renew',
+      key,
+      kind,
+      args,
+      read(reply, sentAt) {
+        if (reply[0] === 2) return undefined;
+        return reply[0] === 0 ? { kind: 'lost' } : renewed(renewal, sentAt, reply[2]);
+      },
+    });
   }
 
   /** @returns `undefined` when the server found it too late */
-  private async manyOnce(renewals: readonly Renewal[]): Promise<Replies | undefined> {
+  private manyOnce(renewals: readonly Renewal[]): Promise<Replies | undefined> {
     const { key = '' } = renewals[0] ?? {};
     const keys = renewals.flatMap((renewal) => this.commands.keysOf(renewal.key, 'lock'));
     const args = () => {
@@ -100,13 +107,20 @@ export class RedisRenewals {
       ]);
       return [this.session.publish, this.session.notAfter(), ...each];
     };
-    const command = { urgency: 'renew', key, kind: 'lock', args } as const;
-    const { reply, sentAt } = await this.commands.run(renewAllScript, command, keys);
-    if (reply[0] === 0) return undefined;
-    const [, , ...waiting] = reply;
-    return renewals.map((renewal, i) => {
-      const others = waiting[i] ?? -1;
-      return others < 0 ? { kind: 'lost' } : renewed(renewal, sentAt, others);
+    return this.commands.run(renewAllScript, {
+      urgency: 'renew',
+      key,
+      kind: 'lock',
+      keys,
+      args,
+      read(reply, sentAt): Replies | undefined {
+        if (reply[0] === 0) return undefined;
+        const [, , ...waiting] = reply;
+        return renewals.map((renewal, i) => {
+          const others = waiting[i] ?? -1;
+          return others < 0 ? { kind: 'lost' } : renewed(renewal, sentAt, others);
+        });
+      },
     });
   }
 

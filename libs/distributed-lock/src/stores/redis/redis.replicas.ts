@@ -1,5 +1,5 @@
 import { LockStoreError } from '../../lock/lock.errors.js';
-import type { RedisConnection } from './redis.connection.js';
+import type { Client, RedisConnection } from './redis.connection.js';
 import { unknown } from './redis.errors.js';
 
 interface Count {
@@ -50,12 +50,13 @@ export class RedisReplicas {
     return this.next;
   }
 
-  private async wait(key: string): Promise<Count> {
+  private wait(key: string): Promise<Count> {
     let connection = 0;
-    const { value: replicas } = await this.connection.run('renew', key, (client) => {
+    const send = (client: Client): Promise<number> => {
       connection = this.connection.generation;
       return client.wait(this.atLeast, this.withinMs);
-    });
-    return { replicas, connection };
+    };
+    const read = (replicas: number): Count => ({ replicas, connection });
+    return this.connection.run({ urgency: 'renew', key, send, read });
   }
 }

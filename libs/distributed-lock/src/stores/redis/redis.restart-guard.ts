@@ -69,11 +69,18 @@ export class RestartGuard {
       generation = this.connection.generation;
       return [this.longestLeaseMs];
     };
-    const { reply } = await this.commands.run(guardScript, { urgency: 'ask', key, kind: 'lock', args }, [
-      this.mark,
-    ]);
+    const read = ([leftMs]: readonly [leftMs: number, now: number]) => leftMs;
+    const keys = [this.mark];
+    const leftMs = await this.commands.run(guardScript, {
+      urgency: 'ask',
+      key,
+      kind: 'lock',
+      keys,
+      args,
+      read,
+    });
     this.lookedOn = generation;
-    this.openFrom = this.clock.now() + reply[0];
+    this.openFrom = this.clock.now() + leftMs;
   }
 }
 

@@ -11,7 +11,7 @@ export interface Script<Reply> {
   readonly reply?: Reply;
 }
 
-type Argument = string | number;
+export type ReplyOf<S> = S extends Script<infer Reply> ? Reply : never;
 
 export const acquireScript = script<
   | readonly [kind: 0, now: number]
@@ -79,19 +79,6 @@ async function loadInto(server: Redis): Promise<void> {
   } catch {
     // Not allowed, or gone: then this connection is told so by what follows.
   }
-}
-
-/** By its hash; in full where the server does not know it any more. */
-export function runScript<Reply>(
-  client: Client,
-  { sha, lua: source }: Script<Reply>,
-  keys: readonly string[],
-  args: readonly Argument[],
-): Promise<Reply> {
-  return client.evalsha(sha, keys.length, ...keys, ...args).catch((error: unknown) => {
-    if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error;
-    return client.eval(source, keys.length, ...keys, ...args);
-  }) as Promise<Reply>;
 }
 
 function script<Reply>(source: string): Script<Reply> {

@@ -24,6 +24,10 @@ export class RedisSession {
     this.largestToken = Math.max(this.largestToken, token);
   }
 
+  get roundTripMs(): number {
+    return this.connection.serverClock.roundTripMs;
+  }
+
   get publish(): 'PUBLISH' | 'SPUBLISH' {
     return this.connection.publish;
   }

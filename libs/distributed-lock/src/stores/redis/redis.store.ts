@@ -1,6 +1,4 @@
-import { randomUUID } from 'node:crypto';
 import { Subject } from 'rxjs';
-import { isAlone } from '../../lock/claim.js';
 import { LockStoreError } from '../../lock/lock.errors.js';
 import type {
   AcquireReply,
@@ -16,13 +14,13 @@ import type {
   Renewal,
   RenewalReply,
 } from '../../lock/lock-store.js';
-import { GONE_MS, LOOK_MS, lookAfter } from '../../lock/look.js';
-import { leaseMargin, leaseValidity } from '../../lock/validity.js';
+import { GONE_MS } from '../../lock/look.js';
+import { leaseMargin } from '../../lock/validity.js';
+import { asRemaining, RedisAsks } from './redis.asks.js';
 import { ownClient, userOf } from './redis.clients.js';
-import { RedisCommands, type Arguments } from './redis.commands.js';
+import { RedisCommands } from './redis.commands.js';
 import { RedisConnection } from './redis.connection.js';
 import { RedisEnds } from './redis.ends.js';
-import { unknown } from './redis.errors.js';
 import {
   checkReplicas,
   checkTimings,
@@ -32,19 +30,15 @@ import {
   type RedisStoreOptions,
   type RedisTarget,
 } from './redis.options.js';
-import { restartMark, shareSlot, strangersChannel } from './redis.keys.js';
-import { isDenied, RedisRights } from './redis.rights.js';
+import { restartMark } from './redis.keys.js';
+import { newClientId } from './redis.owners.js';
+import { RedisRights } from './redis.rights.js';
 import { RedisPushes, type PushedGrant } from './redis.pushes.js';
 import { RedisRenewals } from './redis.renewals.js';
-import { permitsOf, RedisSession, weightOf } from './redis.session.js';
+import { RedisSession, weightOf } from './redis.session.js';
 import { RestartGuard } from './redis.restart-guard.js';
 import { RedisReplicas } from './redis.replicas.js';
-import { acquireAllScript, acquireScript, forceScript, inspectScript } from './redis.scripts.js';
-
-/** How often a waiter looks while no grant can be pushed to it. */
-const DEAF_LOOK_MS = 250;
-/** The first lease of a pushed grant is at least this: a receiver that is dead blocks the line that long. */
-const SHORT_LEASE_MS = 1000;
+import { forceScript, inspectScript, type ReplyOf } from './redis.scripts.js';
 
 /**
  * Locks in Redis: one hash per lock, exactly Redisson's, and a line behind it of our own.
@@ -65,14 +59,14 @@ export function redisStore(target: RedisTarget, options: RedisStoreOptions = {})
 
 class RedisStore implements LockStore {
   readonly name = 'redis';
-  readonly clientId = uuidVersion8();
+  readonly clientId = newClientId();
   readonly pushes$ = new Subject<Push>();
   private readonly connection: RedisConnection;
   private readonly commands: RedisCommands;
+  private readonly asks: RedisAsks;
   private readonly ends: RedisEnds;
   private readonly pushes: RedisPushes;
   private readonly replicas: RedisReplicas | undefined;
-  private readonly guard: RestartGuard | undefined;
   /** Owners in line, who may be granted by a push: that may be lost with the master until their renewal is secure. */
   private readonly unseen = new Set<string>();
   private readonly session: RedisSession;
@@ -107,10 +101,6 @@ class RedisStore implements LockStore {
     if (minReplicaAcks > 0) {
       this.replicas = new RedisReplicas(this.connection, minReplicaAcks, replicaTimeoutMs);
     }
-    if (restartGuardMs > 0) {
-      const mark = restartMark(keyPrefix);
-      this.guard = new RestartGuard(this.commands, this.connection, clock, mark, restartGuardMs);
-    }
     this.renewals = new RedisRenewals(this.commands, this.session);
     this.pushes = new RedisPushes(
       ownClient(target, commandTimeoutMs),
@@ -123,35 +113,23 @@ class RedisStore implements LockStore {
         onDeaf: (error) => rights.onDeaf(error),
       },
     );
+    const { commands, connection, session, pushes, ends } = this;
+    const guard =
+      restartGuardMs > 0
+        ? new RestartGuard(commands, connection, clock, restartMark(keyPrefix), restartGuardMs)
+        : undefined;
+    const undo = (ask: Ask) => void this.end(ask).catch(() => undefined);
+    this.asks = new RedisAsks(commands, session, pushes, ends, guard, undo);
   }
 
-  async acquire(ask: Ask): Promise<AcquireReply> {
-    this.ends.onAsking(ask.owner);
-    try {
-      // Found too late: our idea of the server's time was old. The refusal has told it anew.
-      const reply =
-        (await this.acquireOnce(ask)) ?? (await this.acquireOnce(ask)) ?? this.alwaysLate(ask.key);
-      if (this.replicas && reply.kind === 'granted') await this.secure(ask, this.replicas);
-      return reply;
-    } finally {
-      this.ends.onAsked(ask.owner);
-    }
+  acquire(ask: Ask): Promise<AcquireReply> {
+    return this.replicas ? this.acquireSecurely(ask, this.replicas) : this.asks.acquire(ask);
   }
 
   async acquireAll(asks: readonly Ask[]): Promise<readonly Grant[] | null> {
-    const names = asks.map(({ key }) => this.commands.lockName(key));
-    if (!asks.every(({ claim }) => isAlone(claim)) || (this.session.isCluster && !shareSlot(names)))
-      return null;
-    const keys = asks.flatMap((ask) => this.commands.keysOf(ask.key, 'lock'));
-    for (const { owner } of asks) this.ends.onAsking(owner);
-    try {
-      const once = await this.acquireAllOnce(asks, keys);
-      const grants = once === undefined ? ((await this.acquireAllOnce(asks, keys)) ?? null) : once;
-      if (this.replicas && grants) await this.secure(asks[0] as Ask, this.replicas);
-      return grants;
-    } finally {
-      for (const { owner } of asks) this.ends.onAsked(owner);
-    }
+    const grants = await this.asks.acquireAll(asks);
+    if (this.replicas && grants) await this.secure(asks[0] as Ask, this.replicas);
+    return grants;
   }
 
   async renew(renewals: readonly Renewal[]): Promise<readonly RenewalReply[]> {
@@ -173,24 +151,29 @@ class RedisStore implements LockStore {
   }
 
   async inspect(key: string): Promise<LockSnapshot | null> {
-    const command = { urgency: 'ask', key, kind: 'lock', args: () => [] } as const;
-    const { reply } = await this.commands.run(inspectScript, command);
-    const [mode, , remaining, token, count, ...owners] = reply;
-    if (owners.length === 0) return null;
-    return {
+    return this.commands.run(inspectScript, {
+      urgency: 'ask',
       key,
-      mode: mode || undefined,
-      holders: owners.slice(0, count),
-      remainingMs: count === 0 ? 0 : asRemaining(remaining),
-      pending: owners.slice(count),
-      fencingToken: token === '' ? undefined : Number(token),
-    };
+      kind: 'lock',
+      args: () => [],
+      read([mode, , remaining, token, count, ...owners]) {
+        if (owners.length === 0) return null;
+        return {
+          key,
+          mode: mode || undefined,
+          holders: owners.slice(0, count),
+          remainingMs: count === 0 ? 0 : asRemaining(remaining),
+          pending: owners.slice(count),
+          fencingToken: token === '' ? undefined : Number(token),
+        };
+      },
+    });
   }
 
   async forceRelease(key: string): Promise<'released' | 'not held'> {
     const args = () => [this.session.floor, this.session.cluster, this.session.publish];
-    const { reply } = await this.commands.run(forceScript, { urgency: 'end', key, kind: 'lock', args });
-    return reply[0] === 1 ? 'released' : 'not held';
+    const read = (reply: ReplyOf<typeof forceScript>) => (reply[0] === 1 ? 'released' : 'not held');
+    return this.commands.run(forceScript, { urgency: 'end', key, kind: 'lock', args, read });
   }
 
   async close(): Promise<void> {
@@ -210,6 +193,13 @@ class RedisStore implements LockStore {
     }
   }
 
+  private async acquireSecurely(ask: Ask, replicas: RedisReplicas): Promise<AcquireReply> {
+    const reply = await this.asks.acquire(ask);
+    if (reply.kind === 'granted') await this.secure(ask, replicas);
+    else if (reply.kind === 'queued' && !this.ends.isEnding(ask.owner)) this.unseen.add(ask.owner);
+    return reply;
+  }
+
   /** What too few replicas have is not granted: whoever asked ends it, or asks again. */
   private async secure(
     { key, owner }: { readonly key: string; readonly owner: string },
@@ -217,121 +207,6 @@ class RedisStore implements LockStore {
   ): Promise<void> {
     await replicas.haveSeen(key);
     this.unseen.delete(owner);
-  }
-
-  /** @returns `undefined` when the server found it too late */
-  private async acquireOnce(ask: Ask): Promise<AcquireReply | undefined> {
-    const { key, owner, claim, leaseMs } = ask;
-    const { kind } = claim;
-    let onAnswer = (): void => undefined;
-    const args = (): Arguments => {
-      const { waitMs } = ask;
-      this.guard?.check(key);
-      const notAfter = this.session.notAfter(waitMs > 0 ? waitMs : Infinity);
-      onAnswer = this.ends.onAsk(owner, key, notAfter);
-      return this.acquireArguments(ask, notAfter);
-    };
-    try {
-      const { guard } = this;
-      const run = () => this.commands.run(acquireScript, { urgency: 'ask', key, kind, args });
-      const { reply, sentAt } = await (guard ? guard.pass(key, run) : run());
-      onAnswer();
-      switch (reply[0]) {
-        case 0:
-          return undefined;
-        case 1: {
-          const [, , token, lastToken = token, waiting = 0] = reply;
-          this.pushes.stopListening(owner);
-          this.session.onToken(lastToken);
-          const validUntil = leaseValidity(sentAt, leaseMs);
-          return { kind: 'granted', token, lastToken, validUntil, waiting, confirmed: true };
-        }
-        case 2:
-          return this.queued(ask, reply);
-        case 3:
-          return { kind: 'busy', holder: reply[2] || undefined, remainingMs: asRemaining(reply[3]) };
-      }
-    } catch (error) {
-      if (error instanceof LockStoreError && error.reason !== 'unknown') onAnswer();
-      this.afterRefusal(error, [ask]);
-      throw error;
-    }
-  }
-
-  /** @returns `undefined` when the server found it too late */
-  private async acquireAllOnce(
-    asks: readonly Ask[],
-    keys: readonly string[],
-  ): Promise<readonly Grant[] | null | undefined> {
-    const { key } = asks[0] as Ask;
-    let onAnswers: (() => void)[] = [];
-    const args = (): Arguments => {
-      this.guard?.check(key);
-      const notAfter = this.session.notAfter();
-      onAnswers = asks.map((ask) => this.ends.onAsk(ask.owner, ask.key, notAfter));
-      return [notAfter, this.session.floor, ...asks.flatMap(one)];
-    };
-    const one = ({ owner, leaseMs, tokens, claim }: Ask) => [owner, leaseMs, tokens, claim.kind];
-    try {
-      const command = { urgency: 'ask', key, kind: 'lock', args } as const;
-      const { guard } = this;
-      const run = () => this.commands.run(acquireAllScript, command, keys);
-      const { reply, sentAt } = await (guard ? guard.pass(key, run) : run());
-      for (const onAnswer of onAnswers) onAnswer();
-      if (reply[0] === 0) return undefined;
-      if (reply[0] === 2) return null;
-      const [, , ...tokens] = reply;
-      this.session.onToken(Math.max(...tokens));
-      return asks.map(({ leaseMs }, i) => {
-        const [token = 0, lastToken = 0] = tokens.slice(2 * i);
-        const validUntil = leaseValidity(sentAt, leaseMs);
-        return { kind: 'granted', token, lastToken, validUntil, waiting: 0, confirmed: true };
-      });
-    } catch (error) {
-      if (error instanceof LockStoreError && error.reason !== 'unknown')
-        for (const onAnswer of onAnswers) onAnswer();
-      this.afterRefusal(error, asks);
-      throw error;
-    }
-  }
-
-  /** Redis undoes nothing of a script that was denied halfway: it may have written a place in the line, or a lock. */
-  private afterRefusal(error: unknown, asks: readonly Ask[]): void {
-    if (!(error instanceof Error) || !isDenied(error.cause)) return;
-    for (const ask of asks) this.end(ask).catch(() => undefined);
-  }
-
-  private acquireArguments(ask: Ask, notAfter: number): Arguments {
-    const { owner, claim, leaseMs, waitMs, place, tokens, reserveTo = 0 } = ask;
-    const short = Math.min(
-      leaseMs,
-      Math.max(SHORT_LEASE_MS, 4 * Math.ceil(this.connection.serverClock.roundTripMs)),
-    );
-    const hears = this.pushes.isUp ? 1 : 0;
-    const wait = Math.min(Math.ceil(waitMs), GONE_MS);
-    const { floor, cluster, publish } = this.session;
-    const line = `${wait} ${place} ${hears} ${cluster} ${publish} ${short}`;
-    const more = `${line} ${weightOf(claim)} ${permitsOf(claim)} ${this.pushes.word} ${reserveTo}`;
-    return [owner, claim.kind, tokens, leaseMs, notAfter, floor, more];
-  }
-
-  private queued(
-    { key, owner, claim: { kind } }: Ask,
-    [, , holder, remaining, place]: readonly [number, number, string, number, number],
-  ): AcquireReply {
-    const isBehindStranger = holder !== '' && !isOurs(holder);
-    // If its caller has left meanwhile, nothing would ever undo what is noted for it now.
-    if (this.ends.isEnding(owner) || !isBehindStranger) this.pushes.stopListening(owner);
-    else this.pushes.listenBehindStranger(strangersChannel(this.commands.lockName(key), kind), owner);
-    if (this.replicas && !this.ends.isEnding(owner)) this.unseen.add(owner);
-    this.pushes.probe();
-    const remainingMs = asRemaining(remaining);
-    const lookAfterMs = lookAfter(remainingMs, this.pushes.isUp ? LOOK_MS : DEAF_LOOK_MS);
-    return { kind: 'queued', place, holder: holder || undefined, remainingMs, lookAfterMs };
-  }
-
-  private alwaysLate(key: string): never {
-    throw unknown('it found two requests in a row too late, by its own clock', key);
   }
 
   /**
@@ -348,18 +223,4 @@ class RedisStore implements LockStore {
     this.pushes.stopListening(owner);
     this.pushes$.next({ kind: 'granted', owner, token, lastToken, waiting, validUntil, confirmed: false });
   }
-}
-
-function asRemaining(pttl: number): number {
-  return pttl < 0 ? Infinity : pttl;
-}
-
-/** Redisson's client ids are UUIDs of version 4: scripts tell ours from strangers' by the version. */
-function uuidVersion8(): string {
-  const uuid = randomUUID();
-  return `${uuid.slice(0, 14)}8${uuid.slice(15)}`;
-}
-
-function isOurs(owner: string): boolean {
-  return owner.length > 36 && owner[14] === '8';
 }

@@ -1,0 +1,11 @@
+import { randomUUID } from 'node:crypto';
+
+/** Redisson's client ids are UUIDs of version 4: scripts and clients tell ours from strangers' by the version. */
+export function newClientId(): string {
+  const uuid = randomUUID();
+  return `${uuid.slice(0, 14)}8${uuid.slice(15)}`;
+}
+
+export function isOurs(owner: string): boolean {
+  return owner.length > 36 && owner[14] === '8';
+}
