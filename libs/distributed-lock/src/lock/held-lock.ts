@@ -1,12 +1,16 @@
 import { modeOf, type LockMode } from './claim.js';
-import type { Hold, ReleaseOutcome } from './hold.js';
+import type { Hold } from './hold.js';
 import { LockConfigurationError, LockNotHeldError, type LockLostError } from './lock.errors.js';
 import { checkLease } from './lock-options.js';
+import type { EndReply } from './lock-store.js';
 import type { Lock } from './lock.js';
 import { outsideOfFlows, runHolding } from './owner-context.js';
 
+type ReleaseOutcome = Awaited<ReturnType<Lock['release']>>;
+
 /** The `Lock` that callers get: one share of one or several holds. */
 export class HeldLock implements Lock {
+  private ended: Promise<EndReply> | undefined;
   private outcome: Promise<ReleaseOutcome> | undefined;
   private joined: AbortSignal | undefined;
 
@@ -26,7 +30,7 @@ export class HeldLock implements Lock {
   }
 
   get isHeld(): boolean {
-    return this.outcome === undefined && this.holds.every((hold) => hold.isLive);
+    return this.ended === undefined && this.holds.every((hold) => hold.isLive);
   }
 
   /** Why it was lost before the release, if it was. */
@@ -49,7 +53,7 @@ export class HeldLock implements Lock {
   }
 
   get validForMs(): number {
-    if (this.outcome !== undefined) return 0;
+    if (this.ended !== undefined) return 0;
     return this.holds.reduce((least, hold) => Math.min(least, hold.validForMs), Infinity);
   }
 
@@ -69,7 +73,7 @@ export class HeldLock implements Lock {
   assertHeld(): void {
     const { loss } = this;
     if (loss) throw loss;
-    if (this.outcome !== undefined) {
+    if (this.ended !== undefined) {
       throw new LockNotHeldError(`"${this.key}" is not held any more: this lock was released.`, this.key);
     }
   }
@@ -93,7 +97,15 @@ export class HeldLock implements Lock {
   }
 
   release(): Promise<ReleaseOutcome> {
-    return (this.outcome ??= outsideOfFlows(() =>
+    return (this.outcome ??= this.giveBack().then(
+      (reply) => (reply === 'not held' ? 'lost' : reply),
+      () => 'unknown',
+    ));
+  }
+
+  /** As `release`, for who does not wait for the outcome. */
+  giveBack(): Promise<EndReply> {
+    return (this.ended ??= outsideOfFlows(() =>
       this.holds.length === 1 ? this.first.release() : this.releaseAll(),
     ));
   }
@@ -103,9 +115,11 @@ export class HeldLock implements Lock {
   }
 
   /** All at once: whoever waits for one of them need not wait for the others. */
-  private async releaseAll(): Promise<ReleaseOutcome> {
-    const outcomes = await Promise.all(this.holds.map((hold) => hold.release()));
-    return outcomes.find((o) => o === 'lost') ?? outcomes.find((o) => o === 'unknown') ?? 'released';
+  private async releaseAll(): Promise<EndReply> {
+    const replies = await Promise.all(
+      this.holds.map((hold) => hold.release().catch(() => 'unknown' as const)),
+    );
+    return replies.find((r) => r === 'not held') ?? replies.find((r) => r === 'unknown') ?? 'released';
   }
 
   private get first(): Hold {

@@ -1,8 +1,11 @@
 import type { Claim } from './claim.js';
 import type { LockLostError } from './lock.errors.js';
+import type { EndReply } from './lock-store.js';
 import type { Tenure } from './tenure.js';
 
-export type ReleaseOutcome = 'released' | 'lost' | 'unknown';
+/** Without asking the store. */
+export const RELEASED: Promise<EndReply> = Promise.resolve('released');
+const NOT_HELD: Promise<EndReply> = Promise.resolve('not held');
 
 /**
  * One caller's possession of one key, under one fencing token.
@@ -16,7 +19,7 @@ export class Hold {
   keepUntil = 0;
   private shares = 1;
   private lostWith: LockLostError | undefined;
-  private outcome: Promise<ReleaseOutcome> | undefined;
+  private ended: Promise<EndReply> | undefined;
   private controller: AbortController | undefined;
   private listeners: Set<() => void> | undefined;
 
@@ -37,12 +40,12 @@ export class Hold {
 
   /** Computed, never remembered: after a stall of the event loop the first that asks finds out. */
   get isLive(): boolean {
-    return this.outcome === undefined && this.loss === undefined;
+    return this.ended === undefined && this.loss === undefined;
   }
 
   /** Why it was lost before the release, if it was. */
   get loss(): LockLostError | undefined {
-    if (this.outcome === undefined && this.lostWith === undefined) this.tenure.checkValidity();
+    if (this.ended === undefined && this.lostWith === undefined) this.tenure.checkValidity();
     return this.lostWith;
   }
 
@@ -80,13 +83,17 @@ export class Hold {
     if (ms > 0) this.keepUntil = Math.max(this.keepUntil, this.tenure.now + ms);
   }
 
-  /** Ends one share; with the last one the tenure passes the lock on. */
-  release(): Promise<ReleaseOutcome> {
+  /**
+   * Ends one share; with the last one the tenure passes the lock on.
+   *
+   * @returns what the store says; whoever does not wait for it need not care for a rejection, which is told by event
+   */
+  release(): Promise<EndReply> {
     this.shares -= 1;
-    if (this.shares > 0) return Promise.resolve(this.loss ? 'lost' : 'released');
     const { loss } = this;
-    this.outcome ??= loss ? Promise.resolve('lost') : this.tenure.passOn(this);
-    return this.outcome;
+    if (this.shares > 0) return loss ? NOT_HELD : RELEASED;
+    this.ended ??= loss ? NOT_HELD : this.tenure.passOn(this);
+    return this.ended;
   }
 
   /**
@@ -95,7 +102,7 @@ export class Hold {
    * @returns tells those who listen
    */
   lose(error: LockLostError): () => void {
-    if (this.outcome !== undefined || this.lostWith !== undefined) return () => undefined;
+    if (this.ended !== undefined || this.lostWith !== undefined) return () => undefined;
     this.lostWith = error;
     return () => {
       this.controller?.abort(error);

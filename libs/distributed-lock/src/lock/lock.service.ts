@@ -165,7 +165,9 @@ export class LockService {
 
   private openCore(): LockCore {
     const { clock, keyPrefix, watchdogTimeoutMs } = this.options;
-    const emit = (event: LockEvent) => this.events.next(event);
+    const emit = (event: LockEvent) => {
+      if (this.events.observed) this.events.next(event);
+    };
     const onError = (during: string, error: unknown) =>
       emit({ type: 'error', key: undefined, during, error });
     const store = this.options.store.create({ clock, keyPrefix, watchdogTimeoutMs, onError });
@@ -289,7 +291,7 @@ async function runUnder<T>(lock: HeldLock, { onLost }: WithLockOptions, work: Wo
     if (lock.loss && onLost !== 'ignore') throw lock.loss;
     return result;
   } finally {
-    // Not awaited: its outcome must not replace the work's. It never rejects; failures are events.
-    void lock.release();
+    // Not awaited: its outcome must not replace the work's. Failures are events.
+    void lock.giveBack();
   }
 }

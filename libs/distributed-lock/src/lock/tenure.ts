@@ -1,6 +1,6 @@
 import { Asking } from './asking.js';
 import type { Claim } from './claim.js';
-import { Hold, type ReleaseOutcome } from './hold.js';
+import { Hold, RELEASED } from './hold.js';
 import { endAfter, keepUntil } from './keep.js';
 import { LeaseKeeper } from './lease-keeper.js';
 import type { LocalLine } from './local-line.js';
@@ -252,21 +252,21 @@ export class Tenure {
   // --- released -------------------------------------------------------------------------------------------------
 
   /** A caller inside is done; after the last one: the next one of this process, or the next process. */
-  passOn(hold: Hold): Promise<ReleaseOutcome> {
+  passOn(hold: Hold): Promise<EndReply> {
     const { core, key, owner, keeper } = this;
     const { call, fencingToken } = hold;
     core.emit({ type: 'released', call, key, owner, fencingToken, heldMs: this.now - hold.acquiredAt });
     this.holds.delete(hold);
     this.slice.count();
     this.keepUntil = Math.max(this.keepUntil, hold.keepUntil);
-    if (this.holds.size > 0) return Promise.resolve('released');
-    if (keeper && this.keepUntil > this.now) return this.keep(keeper).then(asReleaseOutcome, () => 'unknown');
-    if (!keeper || !this.mayHandOff(keeper)) return this.end().then(asReleaseOutcome, () => 'unknown');
+    if (this.holds.size > 0) return RELEASED;
+    if (keeper && this.keepUntil > this.now) return this.keep(keeper);
+    if (!keeper || !this.mayHandOff(keeper)) return this.end();
     if (keeper.lease.isConfirmed) {
       keeper.renewIfBlind();
       this.serve(keeper);
     } else this.state = 'confirming';
-    return Promise.resolve('released');
+    return RELEASED;
   }
 
   /** Never at the edge of a lease, never with a token that was not reserved, never past the slice. */
@@ -328,8 +328,4 @@ export class Tenure {
     this.asking.stop();
     this.keeper?.stop();
   }
-}
-
-function asReleaseOutcome(reply: EndReply): ReleaseOutcome {
-  return reply === 'not held' ? 'lost' : reply;
 }

@@ -24,7 +24,7 @@ class Scene {
     assertHeld: () => {
       if (this.isLost) throw lost;
     },
-    release: async () => void this.log.push('released'),
+    giveBack: async () => void this.log.push('released'),
   } as unknown as HeldLock;
   readonly subscription: Subscription;
   underLock!: UnderLock<string>;

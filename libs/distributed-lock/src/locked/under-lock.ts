@@ -20,7 +20,7 @@ export function whenAdmitted<T>(
         out.complete();
       } else if (out.closed) {
         // Granted in the moment of leaving: nobody else would give it back.
-        void admission.lock?.release();
+        void admission.lock?.giveBack();
       } else {
         out.add(run(admission.lock, out));
       }
@@ -95,7 +95,7 @@ export class UnderLock<T> implements Observer<T> {
   }
 
   releaseIfDone(): void {
-    if (this.hasEnded && !this.work?.isRunning()) void this.lock.release();
+    if (this.hasEnded && !this.work?.isRunning()) void this.lock.giveBack();
   }
 
   /**

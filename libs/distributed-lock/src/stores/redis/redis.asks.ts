@@ -5,7 +5,7 @@ import { GONE_MS, LOOK_MS, lookAfter } from '../../lock/look.js';
 import { leaseValidity } from '../../lock/validity.js';
 import type { Arguments, RedisCommands } from './redis.commands.js';
 import type { RedisEnds } from './redis.ends.js';
-import { unknown } from './redis.errors.js';
+import { LATE } from './redis.connection.js';
 import { shareSlot, strangersChannel } from './redis.keys.js';
 import { isOurs } from './redis.owners.js';
 import type { RedisPushes } from './redis.pushes.js';
@@ -19,6 +19,9 @@ const DEAF_LOOK_MS = 250;
 /** The first lease of a pushed grant is at least this: a receiver that is dead blocks the line that long. */
 const SHORT_LEASE_MS = 1000;
 
+/** Not too late. */
+type Answer = Exclude<ReplyOf<typeof acquireScript>, readonly [0, number]>;
+
 /** Asks for locks: what goes with the question, and what the answer means. */
 export class RedisAsks {
   constructor(
@@ -30,13 +33,12 @@ export class RedisAsks {
     private readonly undo: (ask: Ask) => void,
   ) {}
 
-  async acquire(ask: Ask): Promise<AcquireReply> {
-    this.ends.onAsking(ask.owner);
+  acquire(ask: Ask): Promise<AcquireReply> {
     try {
-      // Found too late: our idea of the server's time was old. The refusal has told it anew.
-      return (await this.acquireOnce(ask)) ?? (await this.acquireOnce(ask)) ?? alwaysLate(ask.key);
-    } finally {
-      this.ends.onAsked(ask.owner);
+      return this.guard ? this.pass(this.guard, [ask], () => this.acquireNow(ask)) : this.acquireNow(ask);
+    } catch (error) {
+      // A key that a cluster cannot take.
+      return Promise.reject(error as Error);
     }
   }
 
@@ -45,70 +47,73 @@ export class RedisAsks {
     const names = asks.map(({ key }) => this.commands.lockName(key));
     if (!asks.every(({ claim }) => isAlone(claim)) || (this.session.isCluster && !shareSlot(names)))
       return null;
+    const acquire = () => this.acquireAllNow(asks);
+    return this.guard ? this.pass(this.guard, asks, acquire) : acquire();
+  }
+
+  private async pass<T>(guard: RestartGuard, asks: readonly Ask[], acquire: () => Promise<T>): Promise<T> {
     for (const { owner } of asks) this.ends.onAsking(owner);
     try {
-      const once = await this.acquireAllOnce(asks);
-      return once === undefined ? ((await this.acquireAllOnce(asks)) ?? null) : once;
+      return await guard.pass((asks[0] as Ask).key, acquire);
     } finally {
       for (const { owner } of asks) this.ends.onAsked(owner);
     }
   }
 
-  /** @returns `undefined` when the server found it too late */
-  private acquireOnce(ask: Ask): Promise<AcquireReply | undefined> {
+  private acquireNow(ask: Ask): Promise<AcquireReply> {
     const { key, owner, claim, waitMs } = ask;
+    const keys = this.commands.keysOf(key, claim.kind);
     let onAnswer = (): void => undefined;
-    return this.pass(key, () =>
-      this.commands.run(acquireScript, {
-        urgency: 'ask',
-        key,
-        kind: claim.kind,
-        args: () => {
-          this.guard?.check(key);
-          const notAfter = this.session.notAfter(waitMs > 0 ? waitMs : Infinity);
-          onAnswer = this.ends.onAsk(owner, key, notAfter);
-          return this.acquireArguments(ask, notAfter);
-        },
-        read: (reply, sentAt) => {
-          onAnswer();
-          return this.meaning(ask, reply, sentAt);
-        },
-        onFailed: (error) => this.onFailed(error, [ask], [onAnswer]),
-      }),
-    );
+    this.ends.onAsking(owner);
+    return this.commands.run(acquireScript, {
+      urgency: 'ask',
+      key,
+      kind: claim.kind,
+      keys,
+      args: () => {
+        this.guard?.check(key);
+        const notAfter = this.session.notAfter(waitMs > 0 ? waitMs : Infinity);
+        onAnswer = this.ends.onAsk(owner, key, notAfter);
+        return this.acquireArguments(ask, notAfter);
+      },
+      read: (reply, sentAt) => {
+        onAnswer();
+        if (reply[0] === 0) return LATE;
+        this.ends.onAsked(owner);
+        return this.meaning(ask, reply, sentAt);
+      },
+      onFailed: (error) => this.onFailed(error, [ask], [onAnswer]),
+    });
   }
 
-  /** @returns `undefined` when the server found it too late */
-  private acquireAllOnce(asks: readonly Ask[]): Promise<readonly Grant[] | null | undefined> {
+  private acquireAllNow(asks: readonly Ask[]): Promise<readonly Grant[] | null> {
     const { key } = asks[0] as Ask;
-    const onAnswers: (() => void)[] = [];
+    const keys = asks.flatMap((ask) => this.commands.keysOf(ask.key, 'lock'));
     const one = ({ owner, leaseMs, tokens, claim }: Ask) => [owner, leaseMs, tokens, claim.kind];
-    return this.pass(key, () =>
-      this.commands.run(acquireAllScript, {
-        urgency: 'ask',
-        key,
-        kind: 'lock',
-        keys: asks.flatMap((ask) => this.commands.keysOf(ask.key, 'lock')),
-        args: () => {
-          this.guard?.check(key);
-          const notAfter = this.session.notAfter();
-          for (const ask of asks) onAnswers.push(this.ends.onAsk(ask.owner, ask.key, notAfter));
-          return [notAfter, this.session.floor, ...asks.flatMap(one)];
-        },
-        read: (reply, sentAt) => {
-          for (const onAnswer of onAnswers) onAnswer();
-          if (reply[0] === 0) return undefined;
-          if (reply[0] === 2) return null;
-          const [, , ...tokens] = reply;
-          return asks.map((ask, i) => this.granted(ask, sentAt, tokens[2 * i], tokens[2 * i + 1]));
-        },
-        onFailed: (error) => this.onFailed(error, asks, onAnswers),
-      }),
-    );
-  }
-
-  private pass<T>(key: string, ask: () => Promise<T>): Promise<T> {
-    return this.guard ? this.guard.pass(key, ask) : ask();
+    let onAnswers: (() => void)[] = [];
+    for (const { owner } of asks) this.ends.onAsking(owner);
+    return this.commands.run(acquireAllScript, {
+      urgency: 'ask',
+      key,
+      kind: 'lock',
+      keys,
+      args: () => {
+        this.guard?.check(key);
+        const notAfter = this.session.notAfter();
+        onAnswers = [];
+        for (const ask of asks) onAnswers.push(this.ends.onAsk(ask.owner, ask.key, notAfter));
+        return [notAfter, this.session.floor, ...asks.flatMap(one)];
+      },
+      read: (reply, sentAt) => {
+        for (const onAnswer of onAnswers) onAnswer();
+        if (reply[0] === 0) return LATE;
+        for (const { owner } of asks) this.ends.onAsked(owner);
+        if (reply[0] === 2) return null;
+        const [, , ...tokens] = reply;
+        return asks.map((ask, i) => this.granted(ask, sentAt, tokens[2 * i], tokens[2 * i + 1]));
+      },
+      onFailed: (error) => this.onFailed(error, asks, onAnswers),
+    });
   }
 
   private onFailed(error: LockStoreError, asks: readonly Ask[], onAnswers: readonly (() => void)[]): void {
@@ -116,6 +121,7 @@ export class RedisAsks {
     if (error.reason !== 'unknown') for (const onAnswer of onAnswers) onAnswer();
     // Redis undoes nothing of a script that was denied halfway: it may have written a place in the line, or a lock.
     if (isDenied(error.cause)) for (const ask of asks) this.undo(ask);
+    for (const { owner } of asks) this.ends.onAsked(owner);
   }
 
   private acquireArguments(ask: Ask, notAfter: number): Arguments {
@@ -129,10 +135,8 @@ export class RedisAsks {
     return [owner, claim.kind, tokens, leaseMs, notAfter, floor, more];
   }
 
-  private meaning(ask: Ask, reply: ReplyOf<typeof acquireScript>, sentAt: number): AcquireReply | undefined {
+  private meaning(ask: Ask, reply: Answer, sentAt: number): AcquireReply {
     switch (reply[0]) {
-      case 0:
-        return undefined;
       case 1:
         return this.granted(ask, sentAt, reply[2], reply[3], reply[4]);
       case 2:
@@ -169,8 +173,4 @@ export class RedisAsks {
 /** From what `PTTL` says. */
 export function asRemaining(pttl: number): number {
   return pttl < 0 ? Infinity : pttl;
-}
-
-function alwaysLate(key: string): never {
-  throw unknown('it found two requests in a row too late, by its own clock', key);
 }

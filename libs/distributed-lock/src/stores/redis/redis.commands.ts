@@ -1,7 +1,7 @@
 import type { Claim } from '../../lock/claim.js';
 import type { Clock } from '../../lock/clock.js';
 import type { LockStoreError } from '../../lock/lock.errors.js';
-import type { Client, Command, RedisConnection, Urgency } from './redis.connection.js';
+import type { Client, Command, LATE, RedisConnection, Urgency } from './redis.connection.js';
 import { isWrongType, wrongType } from './redis.errors.js';
 import { checkSlot, redisKeys, type RedisKeys } from './redis.keys.js';
 import type { Script } from './redis.scripts.js';
@@ -20,8 +20,11 @@ export interface Call<Reply, Result> {
   readonly keys?: readonly string[];
   /** Made when the command is written, which may be later than it was asked for; may refuse by throwing. */
   args(): Arguments;
-  /** @param sentAt when it was written, on the clock of the store */
-  read(reply: Reply, sentAt: number): Result;
+  /**
+   * @param sentAt when it was written, on the clock of the store
+   * @returns `LATE` to be written once more, with new arguments
+   */
+  read(reply: Reply, sentAt: number): Result | typeof LATE;
   /** It has no answer, or a refusal. */
   onFailed?(error: LockStoreError): void;
 }
@@ -103,7 +106,7 @@ class ScriptCommand<R extends Reply, Result> implements Command<R, Result> {
     return client.eval(script.lua, keys.length, ...keys, ...args) as Promise<R>;
   }
 
-  read(reply: R, sentAt: number): Result {
+  read(reply: R, sentAt: number): Result | typeof LATE {
     this.commands.learn(reply[1], sentAt);
     return this.call.read(reply, sentAt);
   }

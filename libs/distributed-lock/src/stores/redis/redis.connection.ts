@@ -17,6 +17,9 @@ const ORDER: readonly Urgency[] = ['end', 'renew', 'ask'];
 /** More at once would be answered later than they may be executed; the others are written as answers come. */
 const MOST_IN_FLIGHT = 1000;
 
+/** Found too late by the server, which has done nothing: our idea of its time was old. */
+export const LATE = Symbol('late');
+
 /** Something to ask the server: how it is written, and what becomes of its answer. */
 export interface Command<Value = unknown, Result = unknown> {
   readonly urgency: Urgency;
@@ -27,8 +30,11 @@ export interface Command<Value = unknown, Result = unknown> {
   send(client: Client): Promise<Value>;
   /** Writes it anew where this answer calls for that; `undefined` if the answer stands. */
   sendAgain?(client: Client, error: unknown): Promise<Value> | undefined;
-  /** @param sentAt when it was written, on the clock of the store */
-  read(value: Value, sentAt: number): Result;
+  /**
+   * @param sentAt when it was written, on the clock of the store
+   * @returns `LATE` to be written once more, now that the answer has told the time
+   */
+  read(value: Value, sentAt: number): Result | typeof LATE;
   /** Says in other words what the server has refused. */
   explain?(error: unknown): Promise<LockStoreError | undefined>;
   /** It has no answer, or a refusal. */
@@ -39,6 +45,7 @@ interface Attempt {
   readonly command: Command;
   /** When it was written, or asked for until then. */
   since: number;
+  wasLate: boolean;
   resolve(result: unknown): void;
   reject(error: Error): void;
 }
@@ -87,9 +94,10 @@ export class RedisConnection {
   /** @throws LockStoreError: `unreachable` if it was never written, otherwise by the answer or `unknown` */
   run<Value, Result>(command: Command<Value, Result>): Promise<Result> {
     return new Promise((resolve, reject) => {
-      const attempt = { command, since: this.clock.now(), resolve, reject } as unknown as Attempt;
-      if (this.isClosed) return reject(unreachable('the store is closed', command.key));
+      const since = this.clock.now();
+      const attempt = { command, since, wasLate: false, resolve, reject } as unknown as Attempt;
       this.waiting[command.urgency].add(attempt);
+      if (this.isClosed) return this.fail(attempt, unreachable('the store is closed', command.key));
       this.writeWaiting();
       if (!this.cancelDeadline) this.armDeadline(this.commandTimeoutMs);
     });
@@ -156,23 +164,32 @@ export class RedisConnection {
   }
 
   private await(attempt: Attempt, answer: Promise<unknown>): void {
-    const sentAt = attempt.since;
     answer.then(
-      (value) => this.onAnswer(attempt, value, sentAt),
+      (value) => this.onAnswer(attempt, value),
       (error: unknown) => void this.onRefused(attempt, error),
     );
   }
 
-  private onAnswer(attempt: Attempt, value: unknown, sentAt: number): void {
+  private onAnswer(attempt: Attempt, value: unknown): void {
     this.answeredAt = this.clock.now();
     if (this.settle(attempt)) {
       try {
-        attempt.resolve(attempt.command.read(value, sentAt));
+        const result = attempt.command.read(value, attempt.since);
+        if (result === LATE) this.onLate(attempt);
+        else attempt.resolve(result);
       } catch (error) {
         attempt.reject(error as Error);
       }
     }
     this.writeWaiting();
+  }
+
+  private onLate(attempt: Attempt): void {
+    const { urgency, key } = attempt.command;
+    this.waiting[urgency].add(attempt);
+    if (attempt.wasLate)
+      this.fail(attempt, unknown('it found two requests in a row too late, by its own clock', key));
+    attempt.wasLate = true;
   }
 
   private async onRefused(attempt: Attempt, error: unknown): Promise<void> {

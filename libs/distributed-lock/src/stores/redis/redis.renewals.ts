@@ -2,6 +2,7 @@ import { LockStoreError } from '../../lock/lock.errors.js';
 import type { Renewal, RenewalReply } from '../../lock/lock-store.js';
 import { leaseValidity } from '../../lock/validity.js';
 import type { RedisCommands } from './redis.commands.js';
+import { LATE } from './redis.connection.js';
 import { unknown } from './redis.errors.js';
 import { renewAllScript, renewScript } from './redis.scripts.js';
 import { permitsOf, weightOf, type RedisSession } from './redis.session.js';
@@ -47,74 +48,56 @@ export class RedisRenewals {
     return renewals.map((renewal) => (isPlain(renewal) ? inBatches : alone).next().value as RenewalReply);
   }
 
-  private async one(renewal: Renewal): Promise<RenewalReply> {
-    try {
-      const reply = await this.oneOnce(renewal);
-      if (reply) return reply;
-      return (this.isLatest(renewal) && (await this.oneOnce(renewal))) || this.late(renewal.key);
-    } catch (error) {
-      return { kind: 'unknown', error: error as LockStoreError };
-    }
+  private one(renewal: Renewal): Promise<RenewalReply> {
+    return this.renewOne(renewal).catch((error: unknown) => unanswered(error));
   }
 
-  private async many(renewals: readonly Renewal[]): Promise<Replies> {
-    const isLatest = (renewal: Renewal) => this.isLatest(renewal);
-    try {
-      const replies = await this.manyOnce(renewals);
-      if (replies) return replies;
-      return (
-        (renewals.every(isLatest) && (await this.manyOnce(renewals))) || this.late(renewals[0]?.key ?? '')
-      );
-    } catch (error) {
-      const unknown: RenewalReply = { kind: 'unknown', error: error as LockStoreError };
+  private many(renewals: readonly Renewal[]): Promise<Replies> {
+    return this.renewMany(renewals).catch((error: unknown) => {
       // A key that holds something else spoils the batch: it alone is to be told so.
       const isSpoiled = error instanceof LockStoreError && error.reason === 'refused';
-      return Promise.all(renewals.map(async (it) => (isSpoiled && isLatest(it) ? this.one(it) : unknown)));
-    }
+      const alone = async (renewal: Renewal) =>
+        isSpoiled && this.isLatest(renewal) ? this.one(renewal) : unanswered(error);
+      return Promise.all(renewals.map(alone));
+    });
   }
 
-  /** @returns `undefined` when the server found it too late */
-  private oneOnce(renewal: Renewal): Promise<RenewalReply | undefined> {
+  private renewOne(renewal: Renewal): Promise<RenewalReply> {
     const { key, owner, claim, leaseMs, token, lastToken } = renewal;
     const { kind } = claim;
-    const args = () => {
-      const { publish, floor, cluster } = this.session;
-      const counted = [kind, weightOf(claim), permitsOf(claim), floor, cluster];
-      return [owner, leaseMs, token, lastToken, publish, this.session.notAfter(), ...counted];
-    };
+    const checkLate = this.lateCheck([renewal]);
     return this.commands.run(renewScript, {
       urgency: 'renew',
       key,
       kind,
-      args,
+      args: () => {
+        checkLate();
+        const { publish, floor, cluster } = this.session;
+        const counted = [kind, weightOf(claim), permitsOf(claim), floor, cluster];
+        return [owner, leaseMs, token, lastToken, publish, this.session.notAfter(), ...counted];
+      },
       read(reply, sentAt) {
-        if (reply[0] === 2) return undefined;
+        if (reply[0] === 2) return LATE;
         return reply[0] === 0 ? { kind: 'lost' } : renewed(renewal, sentAt, reply[2]);
       },
     });
   }
 
-  /** @returns `undefined` when the server found it too late */
-  private manyOnce(renewals: readonly Renewal[]): Promise<Replies | undefined> {
+  private renewMany(renewals: readonly Renewal[]): Promise<Replies> {
     const { key = '' } = renewals[0] ?? {};
-    const keys = renewals.flatMap((renewal) => this.commands.keysOf(renewal.key, 'lock'));
-    const args = () => {
-      const each = renewals.flatMap(({ owner, leaseMs, token, lastToken }) => [
-        owner,
-        leaseMs,
-        token,
-        lastToken,
-      ]);
-      return [this.session.publish, this.session.notAfter(), ...each];
-    };
+    const checkLate = this.lateCheck(renewals);
+    const one = ({ owner, leaseMs, token, lastToken }: Renewal) => [owner, leaseMs, token, lastToken];
     return this.commands.run(renewAllScript, {
       urgency: 'renew',
       key,
       kind: 'lock',
-      keys,
-      args,
-      read(reply, sentAt): Replies | undefined {
-        if (reply[0] === 0) return undefined;
+      keys: renewals.flatMap((renewal) => this.commands.keysOf(renewal.key, 'lock')),
+      args: () => {
+        checkLate();
+        return [this.session.publish, this.session.notAfter(), ...renewals.flatMap(one)];
+      },
+      read(reply, sentAt) {
+        if (reply[0] === 0) return LATE;
         const [, , ...waiting] = reply;
         return renewals.map((renewal, i) => {
           const others = waiting[i] ?? -1;
@@ -124,9 +107,19 @@ export class RedisRenewals {
     });
   }
 
-  private late(key: string): never {
-    throw unknown('it found two requests in a row too late, by its own clock', key);
+  /** @returns to be called at each writing: from the second on, none of them may come after a newer one */
+  private lateCheck(renewals: readonly Renewal[]): () => void {
+    let isFirst = true;
+    return () => {
+      const isStale = !isFirst && !renewals.every((renewal) => this.isLatest(renewal));
+      isFirst = false;
+      if (isStale) throw unknown('it found a renewal too late that a newer one follows', renewals[0]?.key);
+    };
   }
+}
+
+function unanswered(error: unknown): RenewalReply {
+  return { kind: 'unknown', error: error as LockStoreError };
 }
 
 function renewed({ leaseMs }: Renewal, sentAt: number, waiting: number): RenewalReply {
