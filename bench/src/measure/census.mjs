@@ -26,7 +26,8 @@ export async function census(observer, command, url, canWait) {
       const { all = 0, sent = 0 } = seen.get(name) ?? {};
       seen.set(name, { all: all + 1, sent: sent + (byScript ? 0 : 1) });
     });
-    const task = { callers: 2, keys, ms: CENSUS_MS, workMs: 0, graceMs: CENSUS_MS };
+    // Some commands are for who works for a while.
+    const task = { callers: 2, keys, ms: CENSUS_MS, workMs: 1, graceMs: CENSUS_MS };
     await runUntil(() => Promise.all(workers.map((worker) => worker.ask('turns', task))), ENOUGH);
     stop();
   });

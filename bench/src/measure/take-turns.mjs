@@ -8,7 +8,7 @@ import { withWorkers } from './worker-process.mjs';
  * A process is warmed up until the just-in-time compiler has seen so many locks, for a limited time: who waits for others
  * takes few, and does not depend on it.
  */
-const WARM = { locks: 10_000, sliceMs: 250, graceMs: 1500, longestMs: { one: 500, each: 1500 } };
+const WARM = { locks: 30_000, sliceMs: 250, graceMs: 1500, longestMs: { one: 500, each: 4000 } };
 
 /** After the time is up, callers may finish what they have begun for so long. */
 const GRACE_MS = 500;
@@ -35,8 +35,7 @@ export async function takeTurns(context, entrant, load, url = context.url) {
   return withWorkers({ command: entrant.command, count: processes, url }, async (workers) => {
     const run = (ms, graceMs) =>
       Promise.all(workers.map((worker, p) => worker.ask('turns', task(p, ms, graceMs))));
-    const enough = { locks: WARM.locks, longestMs: WARM.longestMs[keys], ...entrant.warmUp };
-    await runUntil(() => run(WARM.sliceMs, WARM.graceMs), enough);
+    await warmUp(entrant, run, WARM.longestMs[keys]);
     const before = await observer.readWhenQuiet();
     const answers = await run(ms, GRACE_MS);
     const after = await observer.readWhenQuiet();
@@ -47,6 +46,15 @@ export async function takeTurns(context, entrant, load, url = context.url) {
     const own = Array.from({ length: callers }, (_, i) => `key:${process}:${i}`);
     return { callers, keys: keys === 'one' ? ['key'] : own, ms, workMs, graceMs };
   }
+}
+
+/**
+ * @param {import('../../contestants/index.mjs').Entrant} entrant
+ * @param {(ms: number, graceMs: number) => Promise<{ acquired: number }[]>} run @param {number} longestMs
+ */
+export function warmUp(entrant, run, longestMs = WARM.longestMs.each) {
+  const enough = { locks: WARM.locks, longestMs, ...entrant.warmUp };
+  return runUntil(() => run(WARM.sliceMs, WARM.graceMs), enough);
 }
 
 /** @param {any[]} answers of src/worker/turns.mjs, one for each process */

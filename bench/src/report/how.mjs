@@ -13,11 +13,13 @@ writes a line for each lock, and in \`crowd\` our callers may wait for two minut
 which has one. _Peers_ in the figures to reach are those that run in Node; what is said of Redisson there is \`withLock\`
 beside \`RLock\`, without a promise.
 
-**Time.** A process is warmed up until it has taken 10 000 locks (for 1.5 s at most, 0.5 s where all want one key). A JVM, which compiles later and in the background, has 5 s at least
-and 20 s at most, and in \`hop\` 20 s.
+**Time.** A process is warmed up until it has taken 30 000 locks (for 4 s at most, 0.5 s where all want one key), in \`hop\` with
+a key of its own and then with the common one, in \`http\` for 5 s. A JVM, which compiles later and in the background, has 5 s
+at least and 20 s at most, and in \`hop\` 20 s more.
 Ours and the floor alternate, round by round, and the median of the rounds is shown; peers take part in every third round. A wait is the time from the call to the start of the work.
 When the time is up, callers have half a second to finish; whoever still waits then is counted as a wait of at least so long,
-and shown. A caller that was refused (_failed_) asks again at once.
+and shown. A caller that was refused (_failed_) asks again at once. How long it would have had to wait is not known, so the
+p99 of a library that refused some is not taken for the best.
 
 **Fairness** is Jain's index of the locks that each caller got: 1 when all got the same, 1/n when one got all.
 Read it together with the p99: an unfair lock looks fast, as the caller that has it takes it again without waiting.

@@ -1,4 +1,5 @@
 import { FLOOR, OURS, peers } from '../../contestants/index.mjs';
+import { warmUp } from '../measure/take-turns.mjs';
 import { withWorkers } from '../measure/worker-process.mjs';
 import { median } from '../measure/statistics.mjs';
 import { ms, whole } from '../report/format.mjs';
@@ -38,14 +39,20 @@ async function bareHops({ observer, url, ms }, { command }) {
   });
 }
 
-async function handOvers({ observer, url, ms }, { command, warmUp }) {
+async function handOvers({ observer, url, ms }, entrant) {
+  const { command, warmUp: longer } = entrant;
   await observer.clear();
   return withWorkers({ command, count: 2, url }, async (workers) => {
     const run = (ms) => {
       const asked = workers.map((worker) => worker.ask('hops', { key: 'hop', ms, holdMs: HOLD_MS }));
       return Promise.all(asked);
     };
-    await run(warmUp?.longestMs ?? ms / 4);
+    // Hand-overs are few in a second: the compilers get to know the library by locks that nobody else wants.
+    await warmUp(entrant, (ms, graceMs) => {
+      const task = (p) => ({ callers: 1, keys: [`warm:${p}`], ms, workMs: 0, graceMs });
+      return Promise.all(workers.map((worker, p) => worker.ask('turns', task(p))));
+    });
+    await run(longer?.longestMs ?? ms);
     const answers = await run(ms);
     return figures(
       hopsBetween(answers),

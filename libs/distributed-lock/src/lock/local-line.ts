@@ -1,5 +1,6 @@
 import { isAlone } from './claim.js';
 import { Deadlines } from './deadlines.js';
+import { Few } from './few.js';
 import { Fifo } from './fifo.js';
 import type { Hold } from './hold.js';
 import type { LockCore } from './lock-core.js';
@@ -22,7 +23,7 @@ export class LocalLine {
   /** The one that asks for those who wait. */
   private asking: Tenure | undefined;
   /** Those that callers are inside of; several only where several may hold. */
-  private readonly holding = new Set<Tenure>();
+  private readonly holding = new Few<Tenure>();
   /** As last seen, also by a tenure before: a busy key is not the fault of a store that has not answered yet. */
   private holder: { readonly owner: string | undefined; readonly until: number } | undefined;
   private storeError: LockStoreError | undefined;

@@ -1,5 +1,6 @@
 import { Asking } from './asking.js';
 import type { Claim } from './claim.js';
+import { Few } from './few.js';
 import { Hold, RELEASED } from './hold.js';
 import { endAfter, keepUntil } from './keep.js';
 import { LeaseKeeper } from './lease-keeper.js';
@@ -32,7 +33,7 @@ export class Tenure {
   readonly owner: string;
   private state: State = 'waiting';
   private keeper: LeaseKeeper | undefined;
-  private readonly holds = new Set<Hold>();
+  private readonly holds = new Few<Hold>();
   private readonly asking: Asking;
   /** Nobody else gets the key before this. */
   private keepUntil = 0;
@@ -101,8 +102,8 @@ export class Tenure {
     this.asking.stop();
     const keeper = (this.keeper = new LeaseKeeper(this, grant, this.request, this.core));
     this.onWaiting(grant.waiting);
-    if (!grant.confirmed) keeper.renewNow();
     this.admit(keeper);
+    if (!grant.confirmed) keeper.confirmSoon();
   }
 
   /** Nobody gets a dead lock: an answer that took longer than its lease must be confirmed by a faster one. */
@@ -265,7 +266,10 @@ export class Tenure {
     if (keeper.lease.isConfirmed) {
       keeper.renewIfBlind();
       this.serve(keeper);
-    } else this.state = 'confirming';
+    } else {
+      this.state = 'confirming';
+      keeper.renewNow();
+    }
     return RELEASED;
   }
 

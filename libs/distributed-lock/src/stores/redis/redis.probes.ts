@@ -72,7 +72,7 @@ export function rightFor(probe: Probe, answer: string, keyPrefix: string): strin
   }
 }
 
-/** Redis learned `SET … GET` in 6.2; an older one does not understand its last word. */
+/** Redis learned `SET … GET` in 6.2, the oldest that is supported; an older one does not understand its last word. */
 export function isTooOld(probe: Probe, answer: string): boolean {
   return probe[0] === 'set' && answer.includes('syntax error');
 }

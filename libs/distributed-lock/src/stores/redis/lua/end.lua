@@ -48,12 +48,17 @@ if kind ~= 'lock' then
   was_holder = leave(owner, kind, weight)
   if was_holder == 1 then give_back_tokens() end
 end
-leave_line(owner)
-if redis.call('HGET', KEYS[3], 'granted') == owner then redis.call('HDEL', KEYS[3], 'granted') end
+-- Whoever holds a plain lock stands in no line, and only its own grant can be unconfirmed.
+local held_alone = was_holder == 1 and kind == 'lock'
+if held_alone then redis.call('HDEL', KEYS[3], 'granted')
+else
+  leave_line(owner)
+  if redis.call('HGET', KEYS[3], 'granted') == owner then redis.call('HDEL', KEYS[3], 'granted') end
+end
 
-local has_room = was_holder == 1 and kind == 'permits' or redis.call('EXISTS', KEYS[1]) == 0
+local is_free = redis.call('EXISTS', KEYS[1]) == 0
 -- Readers behind a writer that leaves the line enter beside those that are inside; not while a stranger waits for these
 -- to go, which then would never happen.
-if has_room then pass_on(kind)
+if is_free or was_holder == 1 and kind == 'permits' then pass_on(kind, is_free and held_alone)
 elseif kind == 'permits' or not strangers_are_next() then grant('', 0) end
 return { was_holder, now }

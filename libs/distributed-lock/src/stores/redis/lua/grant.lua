@@ -44,9 +44,9 @@ end
 
 -- Grants to the live entries in front that may enter, up to the first that may not: nobody is overtaken.
 -- Returns how many were granted, whether one stands in the way, and the tokens if the asker was among them. The asker
--- gets its full lease, as it learns of the grant by the reply.
-local function grant(asker, lease)
-  drop_unconfirmed(asker)
+-- gets its full lease, as it learns of the grant by the reply. `is_free`: its holder has just left it.
+local function grant(asker, lease, is_free)
+  if not is_free then drop_unconfirmed(asker) end
   local index, count, asker_first, asker_last = 0, 0, nil, nil
   while true do
     local owner = redis.call('ZRANGE', KEYS[2], index, index)[1]
@@ -54,7 +54,7 @@ local function grant(asker, lease)
     local live_until, hears, tokens, short, kind, weight, permits, seen, word = entry_of(owner)
     if not live_until or tonumber(live_until) < now then
       leave_line(owner)
-    elseif not may_enter(kind, tonumber(weight), tonumber(permits)) then
+    elseif not (is_free and is_alone(kind)) and not may_enter(kind, tonumber(weight), tonumber(permits)) then
       return count, true, asker_first, asker_last
     else
       -- It may have seen larger tokens than whoever frees the lock.
@@ -71,12 +71,12 @@ local function grant(asker, lease)
         leave_line(owner)
         enter(owner, kind, tonumber(weight), tonumber(permits), owner == asker and lease or short, first, last)
         write_tokens(first, last, math.max(lease, tonumber(short)))
-        count = count + 1
+        count, is_free = count + 1, false
         if owner == asker then
           asker_first, asker_last = first, last
         else
           if is_alone(kind) then redis.call('HSET', KEYS[3], 'granted', owner) end
-          keep()
+          redis.call('PEXPIRE', KEYS[3], KEEP_MS)
         end
         if is_alone(kind) then return count, true, asker_first, asker_last end
       else
@@ -94,11 +94,11 @@ end
 
 -- A Java waiter is in no line of ours: once it has listened long enough, the lock is freed for strangers only.
 local function open_for_strangers(kind)
-  local since = redis.call('HGET', KEYS[3], 'since')
   if listeners(KEYS[5]) == 0 then
-    if since then redis.call('HDEL', KEYS[3], 'since') end
+    redis.call('HDEL', KEYS[3], 'since')
     return false
   end
+  local since = redis.call('HGET', KEYS[3], 'since')
   if not since then
     redis.call('HSET', KEYS[3], 'since', text(now))
     redis.call('PEXPIRE', KEYS[3], KEEP_MS)
@@ -126,7 +126,7 @@ local function strangers_are_next()
 end
 
 -- There is room: those in front get it, or whoever comes.
-local function pass_on(kind)
+local function pass_on(kind, is_free)
   if open_for_strangers(kind) then return end
-  if grant('', 0) == 0 then wake_strangers(kind) end
+  if grant('', 0, is_free) == 0 then wake_strangers(kind) end
 end

@@ -1,0 +1,34 @@
+const NONE: readonly never[] = [];
+
+/** A set that mostly has one member or none, and then weighs no more than a field. */
+export class Few<T extends object> implements Iterable<T> {
+  private one: T | undefined;
+  /** Once there were several. */
+  private several: Set<T> | undefined;
+
+  get size(): number {
+    if (this.several) return this.several.size;
+    return this.one ? 1 : 0;
+  }
+
+  add(item: T): void {
+    if (this.several) this.several.add(item);
+    else if (!this.one || this.one === item) this.one = item;
+    else {
+      this.several = new Set([this.one, item]);
+      this.one = undefined;
+    }
+  }
+
+  /** @returns whether it was in */
+  delete(item: T): boolean {
+    if (this.several) return this.several.delete(item);
+    if (this.one !== item) return false;
+    this.one = undefined;
+    return true;
+  }
+
+  [Symbol.iterator](): Iterator<T> {
+    return (this.several ?? (this.one ? [this.one] : NONE))[Symbol.iterator]();
+  }
+}
