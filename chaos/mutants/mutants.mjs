@@ -8,7 +8,7 @@ export const MUTANTS = [
   {
     says: 'ends that were not answered are not repeated',
     file: 'stores/redis/redis.ends.js',
-    from: 'if (this.isClosed || this.clock.now() > giveUpAt)',
+    from: 'if (this.isClosed || this.clock.now() > end.giveUpAt)',
     to: 'if (true)',
     kind: 'lost-request',
     rules: ['liveness'],

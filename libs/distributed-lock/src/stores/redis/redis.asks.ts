@@ -5,7 +5,7 @@ import { GONE_MS, LOOK_MS, lookAfter } from '../../lock/look.js';
 import { leaseValidity } from '../../lock/validity.js';
 import type { Arguments, RedisCommands } from './redis.commands.js';
 import type { RedisEnds } from './redis.ends.js';
-import { LATE } from './redis.connection.js';
+import { LATE } from './redis.command.js';
 import { shareSlot, strangersChannel } from './redis.keys.js';
 import { isOurs } from './redis.owners.js';
 import type { RedisPushes } from './redis.pushes.js';

@@ -1,7 +1,7 @@
 import { Redis, type Cluster } from 'ioredis';
 import type { Clock } from '../../lock/clock.js';
 import { LockConfigurationError } from '../../lock/lock.errors.js';
-import type { Client } from './redis.connection.js';
+import type { Client } from './redis.command.js';
 import { ownCluster, ownConnection, type RedisTarget } from './redis.options.js';
 
 /** A new, unconnected client for `target`, with settings of its own where locks depend on them. */
@@ -60,4 +60,23 @@ function isCluster(target: object): target is Cluster {
 
 function isRedis(target: object): target is Redis {
   return 'isCluster' in target && 'duplicate' in target;
+}
+
+/** Says good-bye if anybody listens, and then makes sure. */
+export async function closeClient(client: Client, clock: Clock, withinMs: number): Promise<void> {
+  if (client.status === 'ready') {
+    await new Promise<void>((resolve) => {
+      const settle = (): void => {
+        cancel();
+        resolve();
+      };
+      const cancel = clock.after(withinMs, settle);
+      // A connection that goes down now leaves the answer out.
+      client.once('close', settle);
+      client.quit().then(settle, settle);
+    });
+  }
+  if (client.status === 'end') return;
+  client.disconnect();
+  if (!client.isCluster) (client as Redis).stream?.destroy();
 }

@@ -1,7 +1,8 @@
 import type { Claim } from '../../lock/claim.js';
 import type { Clock } from '../../lock/clock.js';
 import type { LockStoreError } from '../../lock/lock.errors.js';
-import type { Client, Command, LATE, RedisConnection, Urgency } from './redis.connection.js';
+import type { Client, Command, LATE, Urgency } from './redis.command.js';
+import type { RedisConnection } from './redis.connection.js';
 import { isWrongType, wrongType } from './redis.errors.js';
 import { checkSlot, redisKeys, type RedisKeys } from './redis.keys.js';
 import type { Script } from './redis.scripts.js';

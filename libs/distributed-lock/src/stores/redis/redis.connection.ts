@@ -1,45 +1,18 @@
-import type { Cluster, Redis } from 'ioredis';
+import type { Redis } from 'ioredis';
 import type { Clock } from '../../lock/clock.js';
 import type { LockStoreError } from '../../lock/lock.errors.js';
 import { afterReading } from './after-reading.js';
-import { keepConnecting } from './redis.clients.js';
+import { closeClient, keepConnecting } from './redis.clients.js';
+import { LATE, type Client, type Command, type Urgency } from './redis.command.js';
 import { asStoreError, describe, unknown, unreachable } from './redis.errors.js';
 import { isDenied, type RedisRights } from './redis.rights.js';
 import { loadScripts } from './redis.scripts.js';
 import { ServerClock } from './server-clock.js';
 import { writeNow, writeTogether } from './write-together.js';
 
-export type Client = Redis | Cluster;
-
-/** On a new connection what gives up goes first, then what keeps, then what asks (docs/decisions/0003, P16). */
-export type Urgency = 'end' | 'renew' | 'ask';
 const ORDER: readonly Urgency[] = ['end', 'renew', 'ask'];
 /** More at once would be answered later than they may be executed; the others are written as answers come. */
 const MOST_IN_FLIGHT = 1000;
-
-/** Found too late by the server, which has done nothing: our idea of its time was old. */
-export const LATE = Symbol('late');
-
-/** Something to ask the server: how it is written, and what becomes of its answer. */
-export interface Command<Value = unknown, Result = unknown> {
-  readonly urgency: Urgency;
-  readonly key: string | undefined;
-  /** It leaves at once, ahead of what follows in this turn of the event loop. */
-  readonly isPressing?: boolean | undefined;
-  /** Writes it, which may be later than it was asked for. May refuse, by throwing. */
-  send(client: Client): Promise<Value>;
-  /** Writes it anew where this answer calls for that; `undefined` if the answer stands. */
-  sendAgain?(client: Client, error: unknown): Promise<Value> | undefined;
-  /**
-   * @param sentAt when it was written, on the clock of the store
-   * @returns `LATE` to be written once more, now that the answer has told the time
-   */
-  read(value: Value, sentAt: number): Result | typeof LATE;
-  /** Says in other words what the server has refused. */
-  explain?(error: unknown): Promise<LockStoreError | undefined>;
-  /** It has no answer, or a refusal. */
-  onFailed?(error: LockStoreError): void;
-}
 
 interface Attempt {
   readonly command: Command;
@@ -312,23 +285,4 @@ export class RedisConnection {
     this.isReady = false;
     (this.client as Redis).stream?.destroy();
   }
-}
-
-/** Says good-bye if anybody listens, and then makes sure. */
-export async function closeClient(client: Client, clock: Clock, withinMs: number): Promise<void> {
-  if (client.status === 'ready') {
-    await new Promise<void>((resolve) => {
-      const settle = (): void => {
-        cancel();
-        resolve();
-      };
-      const cancel = clock.after(withinMs, settle);
-      // A connection that goes down now leaves the answer out.
-      client.once('close', settle);
-      client.quit().then(settle, settle);
-    });
-  }
-  if (client.status === 'end') return;
-  client.disconnect();
-  if (!client.isCluster) (client as Redis).stream?.destroy();
 }

@@ -4,8 +4,8 @@ import type { Clock } from '../../lock/clock.js';
 import { afterReading } from './after-reading.js';
 import type { Push } from '../../lock/lock-store.js';
 import { LOOK_MS } from '../../lock/look.js';
-import { keepConnecting } from './redis.clients.js';
-import { closeClient, type Client } from './redis.connection.js';
+import { closeClient, keepConnecting } from './redis.clients.js';
+import type { Client } from './redis.command.js';
 import { pushChannel } from './redis.keys.js';
 
 /** A grant as the script wrote it; what it is worth by now is for the store to say. */

@@ -2,7 +2,7 @@ import { LockStoreError } from '../../lock/lock.errors.js';
 import type { Renewal, RenewalReply } from '../../lock/lock-store.js';
 import { leaseValidity } from '../../lock/validity.js';
 import type { RedisCommands } from './redis.commands.js';
-import { LATE } from './redis.connection.js';
+import { LATE } from './redis.command.js';
 import { unknown } from './redis.errors.js';
 import { renewAllScript, renewScript } from './redis.scripts.js';
 import { permitsOf, weightOf, type RedisSession } from './redis.session.js';

@@ -1,5 +1,6 @@
 import { LockStoreError } from '../../lock/lock.errors.js';
-import type { Client, RedisConnection } from './redis.connection.js';
+import type { Client } from './redis.command.js';
+import type { RedisConnection } from './redis.connection.js';
 import { unknown } from './redis.errors.js';
 
 interface Count {

@@ -1,5 +1,5 @@
 import { LockStoreError } from '../../lock/lock.errors.js';
-import type { Client } from './redis.connection.js';
+import type { Client } from './redis.command.js';
 import { isTooOld, rightFor, scriptProbes, whatIsDenied, type Probe } from './redis.probes.js';
 import { rights as script } from './lua.generated.js';
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Cluster, Redis } from 'ioredis';
 import type { LockMode } from '../../lock/claim.js';
-import type { Client } from './redis.connection.js';
+import type { Client } from './redis.command.js';
 import * as lua from './lua.generated.js';
 
 /** A Lua script and the shape of its reply, whose second part is the server's time in ms, or 0; heads in `lua/*.lua` say what its arguments mean. */

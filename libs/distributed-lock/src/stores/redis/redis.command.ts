@@ -1,0 +1,31 @@
+import type { Cluster, Redis } from 'ioredis';
+import type { LockStoreError } from '../../lock/lock.errors.js';
+
+export type Client = Redis | Cluster;
+
+/** On a new connection what gives up goes first, then what keeps, then what asks (docs/decisions/0003, P16). */
+export type Urgency = 'end' | 'renew' | 'ask';
+
+/** Found too late by the server, which has done nothing: our idea of its time was old. */
+export const LATE = Symbol('late');
+
+/** Something to ask the server: how it is written, and what becomes of its answer. */
+export interface Command<Value = unknown, Result = unknown> {
+  readonly urgency: Urgency;
+  readonly key: string | undefined;
+  /** It leaves at once, ahead of what follows in this turn of the event loop. */
+  readonly isPressing?: boolean | undefined;
+  /** Writes it, which may be later than it was asked for. May refuse, by throwing. */
+  send(client: Client): Promise<Value>;
+  /** Writes it anew where this answer calls for that; `undefined` if the answer stands. */
+  sendAgain?(client: Client, error: unknown): Promise<Value> | undefined;
+  /**
+   * @param sentAt when it was written, on the clock of the store
+   * @returns `LATE` to be written once more, now that the answer has told the time
+   */
+  read(value: Value, sentAt: number): Result | typeof LATE;
+  /** Says in other words what the server has refused. */
+  explain?(error: unknown): Promise<LockStoreError | undefined>;
+  /** It has no answer, or a refusal. */
+  onFailed?(error: LockStoreError): void;
+}
