@@ -1,20 +1,18 @@
-import type { Clock } from './clock.js';
+import type { Alarm, Sleeper } from './alarm.js';
 import type { Waiter } from './waiter.js';
 
 /**
- * One timer for the deadlines of all that wait in a line.
+ * The deadlines of all that wait in a line.
  *
  * Callers mostly wait equally long, so their deadlines come in the order of asking, and only the first ones are looked
  * at; where they don't, all are.
  */
-export class Deadlines {
-  private dueAt = Infinity;
+export class Deadlines implements Sleeper {
   private latest = -Infinity;
   private areSorted = true;
-  private cancel: (() => void) | undefined;
 
   constructor(
-    private readonly clock: Clock,
+    private readonly alarm: Alarm,
     /** In the order of asking. */
     private readonly waiters: Iterable<Waiter>,
     private readonly onOver: (waiter: Waiter) => void,
@@ -25,23 +23,15 @@ export class Deadlines {
     if (request.waitMs === 0) return;
     this.areSorted &&= deadline >= this.latest;
     this.latest = Math.max(this.latest, deadline);
-    if (deadline < this.dueAt) this.arm(deadline);
+    this.alarm.wake(this, deadline);
   }
 
   /** Nobody waits any more. */
   stop(): void {
-    this.cancel?.();
+    this.alarm.forget(this);
   }
 
-  private arm(dueAt: number): void {
-    this.cancel?.();
-    this.dueAt = dueAt;
-    this.cancel = this.clock.after(dueAt - this.clock.now(), () => this.onDue());
-  }
-
-  private onDue(): void {
-    this.dueAt = Infinity;
-    const now = this.clock.now();
+  onAlarm(now: number): number {
     let next = Infinity;
     for (const waiter of this.waiters) {
       if (waiter.request.waitMs === 0) continue;
@@ -51,6 +41,6 @@ export class Deadlines {
         if (this.areSorted) break;
       }
     }
-    if (next < Infinity) this.arm(next);
+    return next;
   }
 }

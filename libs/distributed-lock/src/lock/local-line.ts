@@ -51,7 +51,7 @@ export class LocalLine {
     return new Promise((resolve, reject) => {
       const waiter = new Waiter(request, call, this.core.clock, resolve, reject, this);
       this.waiters.push(waiter);
-      this.deadlines ??= new Deadlines(this.core.clock, this.waiters, (late) => this.leave(late));
+      this.deadlines ??= new Deadlines(this.core.alarm, this.waiters, (late) => this.leave(late));
       this.deadlines.watch(waiter);
       if (!this.asking) this.joinReaders();
       this.ask();

@@ -1,3 +1,4 @@
+import type { Alarm } from './alarm.js';
 import type { Clock } from './clock.js';
 import type { LockEvent } from './lock.events.js';
 import type { LockStore } from './lock-store.js';
@@ -9,6 +10,7 @@ export interface LockCore {
   /** Tells one service's holds from another's in the same async flow. */
   readonly scope: object;
   readonly clock: Clock;
+  readonly alarm: Alarm;
   readonly store: LockStore;
   readonly tenures: Tenures;
   readonly watchdog: Watchdog;

@@ -1,4 +1,5 @@
 import { type Observable, Subject } from 'rxjs';
+import { Alarm } from './alarm.js';
 import { covers } from './claim.js';
 import { Deadlocks, heldInAnotherWay } from './deadlocks.js';
 import { GuardedEvents } from './guarded-events.js';
@@ -174,7 +175,9 @@ export class LockService {
     const tenures = new Tenures(store.clientId, clock, emit);
     const watchdog = new Watchdog(store, clock, watchdogTimeoutMs, emit);
     store.pushes$.subscribe((push) => tenures.onPush(push));
-    return { scope: this, clock, store, tenures, watchdog, nextCall: () => ++this.calls, emit };
+    const alarm = new Alarm(clock);
+    const nextCall = () => ++this.calls;
+    return { scope: this, clock, alarm, store, tenures, watchdog, nextCall, emit };
   }
 
   /** Not async for one key, by far the most common case: what waits is kept small. */
@@ -256,7 +259,7 @@ export class LockService {
 
   private async drainNow(): Promise<void> {
     if (!this.opened) return;
-    const { clock, store, tenures, watchdog } = this.opened;
+    const { clock, alarm, store, tenures, watchdog } = this.opened;
     const { shutdownGraceMs } = this.options;
     for (const line of this.lines.values()) line.close(this.shutdownError(line.key));
     const cancelGrace = clock.after(shutdownGraceMs, () => {
@@ -266,6 +269,7 @@ export class LockService {
     await tenures.whenIdle();
     cancelGrace();
     watchdog.stop();
+    alarm.stop();
     await this.within(2 * store.commandTimeoutMs, tenures.whenAllEnded());
   }
 

@@ -66,7 +66,7 @@ function withinPatience<T>(core: LockCore, request: LockRequest, work: Promise<T
       reject(error as Error);
     };
     const waiter = new Waiter(request, 0, core.clock, () => undefined, reject, { leave });
-    const deadlines = new Deadlines(core.clock, [waiter], (late) => leave(late));
+    const deadlines = new Deadlines(core.alarm, [waiter], (late) => leave(late));
     const settle = (settled: Waiter): void => {
       settled.settle();
       deadlines.stop();
