@@ -1,3 +1,4 @@
+import { ChurningSet } from './churning-map.js';
 import type { Clock } from './clock.js';
 
 /** It rings at least this often while somebody sleeps, and once more when nobody does. */
@@ -15,7 +16,7 @@ export interface Sleeper {
  * shows in a process that takes one lock after the other (`npm run bench -- --only serial`). This one rings in vain.
  */
 export class Alarm {
-  private readonly sleepers = new Set<Sleeper>();
+  private readonly sleepers = new ChurningSet<Sleeper>();
   private ringsAt = Infinity;
   private cancel: (() => void) | undefined;
 

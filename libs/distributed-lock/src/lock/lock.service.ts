@@ -1,5 +1,6 @@
 import { type Observable, Subject } from 'rxjs';
 import { Alarm } from './alarm.js';
+import { ChurningMap } from './churning-map.js';
 import { covers } from './claim.js';
 import { Deadlocks, heldInAnotherWay } from './deadlocks.js';
 import { GuardedEvents } from './guarded-events.js';
@@ -37,7 +38,7 @@ export class LockService {
   readonly events$: Observable<LockEvent>;
   readonly options: ResolvedLockOptions;
   private readonly events = new Subject<LockEvent>();
-  private readonly lines = new Map<string | LockRequest, LocalLine>();
+  private readonly lines = new ChurningMap<string | LockRequest, LocalLine>();
   private opened: LockCore | undefined;
   private closing: Promise<void> | undefined;
   private readonly deadlocks = new Deadlocks();

@@ -1,3 +1,4 @@
+import { ChurningMap } from './churning-map.js';
 import type { Clock } from './clock.js';
 import type { LockEvent } from './lock.events.js';
 import type { EndReply, Push } from './lock-store.js';
@@ -10,7 +11,7 @@ import type { Tenure } from './tenure.js';
  * A push for an owner that is not here is stale: the store repeats that owner's end until no grant of it can be left.
  */
 export class Tenures {
-  private readonly byOwner = new Map<string, Tenure>();
+  private readonly byOwner = new ChurningMap<string, Tenure>();
   private ending = 0;
   private onAllEnded: (() => void) | undefined;
   private readonly pauses: Pauses;

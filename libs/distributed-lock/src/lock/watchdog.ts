@@ -1,4 +1,5 @@
 import { exhaustMap, type Subscription } from 'rxjs';
+import { ChurningSet } from './churning-map.js';
 import type { Clock } from './clock.js';
 import type { LockEvent } from './lock.events.js';
 import type { LockStore, RenewalReply } from './lock-store.js';
@@ -15,7 +16,7 @@ const SLOWEST_ROUND_MS = 1000;
  * something is watched: the first round that finds nothing stops it.
  */
 export class Watchdog {
-  private readonly watched = new Set<LeaseKeeper>();
+  private readonly watched = new ChurningSet<LeaseKeeper>();
   private rounds: Subscription | undefined;
   private readonly roundMs: number;
 

@@ -1,4 +1,5 @@
 import type { Redis } from 'ioredis';
+import { ChurningSet } from '../../lock/churning-map.js';
 import type { Clock } from '../../lock/clock.js';
 import type { LockStoreError } from '../../lock/lock.errors.js';
 import { afterReading } from './after-reading.js';
@@ -36,8 +37,12 @@ export class RedisConnection {
   publish: 'PUBLISH' | 'SPUBLISH' = 'PUBLISH';
   /** Counts the connections that have followed each other. */
   generation = 0;
-  private readonly inFlight = new Set<Attempt>();
-  private readonly waiting = { end: new Set<Attempt>(), renew: new Set<Attempt>(), ask: new Set<Attempt>() };
+  private readonly inFlight = new ChurningSet<Attempt>();
+  private readonly waiting = {
+    end: new ChurningSet<Attempt>(),
+    renew: new ChurningSet<Attempt>(),
+    ask: new ChurningSet<Attempt>(),
+  };
   private isReady = false;
   private isClosed = false;
   private answeredAt = 0;

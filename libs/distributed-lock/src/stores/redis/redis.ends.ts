@@ -1,3 +1,4 @@
+import { ChurningMap, ChurningSet } from '../../lock/churning-map.js';
 import type { Claim } from '../../lock/claim.js';
 import type { Clock } from '../../lock/clock.js';
 import type { EndReply } from '../../lock/lock-store.js';
@@ -26,12 +27,12 @@ interface PendingEnd {
  * (docs/decisions/0003, P1).
  */
 export class RedisEnds {
-  private readonly ending = new Set<string>();
+  private readonly ending = new ChurningSet<string>();
   /** How many ends, and how many acquires, of an owner are under way. */
   private readonly ends = new Counts();
   private readonly asks = new Counts();
   /** Until when, in server time, an unanswered acquire of an owner may be executed. */
-  private readonly lateUntil = new Map<string, number>();
+  private readonly lateUntil = new ChurningMap<string, number>();
   private readonly pauses: Pauses;
   private isClosed = false;
 
@@ -133,7 +134,7 @@ export class RedisEnds {
 
 /** How often each of some names counts. */
 class Counts {
-  private readonly counts = new Map<string, number>();
+  private readonly counts = new ChurningMap<string, number>();
 
   has(name: string): boolean {
     return this.counts.has(name);

@@ -1,0 +1,33 @@
+import { describe, expect, it } from '@jest/globals';
+import { ChurningMap, ChurningSet } from './churning-map.js';
+
+describe('a map for what comes and goes', () => {
+  it('has what a Map has, in the same order, however much has come and gone', () => {
+    const [churning, map] = [new ChurningMap<number, string>(), new Map<number, string>()];
+    for (let i = 0; i < 5000; i++) {
+      for (const each of [churning, map]) {
+        each.set(i, `value ${i}`);
+        each.set(i % 7, 'again');
+      }
+      expect(churning.delete(i - 40)).toBe(map.delete(i - 40));
+      expect([...churning.values()]).toEqual([...map.values()]);
+    }
+    expect(churning.size).toBe(map.size);
+    expect([churning.has(4999), churning.get(4999), churning.get(-1)]).toEqual([
+      true,
+      'value 4999',
+      undefined,
+    ]);
+  });
+
+  it('may be gone through while it changes', () => {
+    const set = new ChurningSet<number>();
+    for (let i = 0; i < 300; i++) set.add(i);
+    const seen: number[] = [];
+    for (const item of set) {
+      seen.push(item);
+      set.delete(item);
+    }
+    expect([seen.length, set.size]).toEqual([300, 0]);
+  });
+});
