@@ -50,6 +50,18 @@ describe('what an operator does to connections and scripts', () => {
     expect(await received()).toBe(before);
   });
 
+  it('whoever is let in by a push and blocks the event loop for longer than its first lease keeps its lock', async () => {
+    const { waiting, lock, next } = await holdAndWait();
+    const blocked = next.then(async (granted) => {
+      for (const startedAt = performance.now(); performance.now() - startedAt < 1500;);
+      return { granted, leaseMs: await eyes.client.pttl(key) };
+    });
+    await lock.release();
+    const { granted, leaseMs } = await blocked;
+    expect(leaseMs).toBeGreaterThan(waiting.options.watchdogTimeoutMs / 2);
+    expect(await granted.release()).toBe('released');
+  });
+
   it('10 000 calls in one turn are all served, however long the answers take together', async () => {
     const service = openService(server.url);
     await service.withLock(key, () => undefined);

@@ -72,13 +72,6 @@ export class LeaseKeeper {
     if (!this.lease.isRenewing) void this.core.watchdog.renew([this]);
   }
 
-  /** After a push: the caller whom it lets in starts first, and may be done by then. */
-  confirmSoon(): void {
-    setImmediate(() => {
-      if (!this.isStopped && !this.lease.isConfirmed) this.renewNow();
-    });
-  }
-
   /** Before the lock is passed on without asking. */
   renewIfBlind(): void {
     if (this.core.clock.now() - this.lease.answeredAt > LONGEST_BLIND_MS) this.renewNow();

@@ -102,8 +102,9 @@ export class Tenure {
     this.asking.stop();
     const keeper = (this.keeper = new LeaseKeeper(this, grant, this.request, this.core));
     this.onWaiting(grant.waiting);
+    // It leaves before the caller starts, who may block the event loop for longer than a push is valid.
+    if (!grant.confirmed) keeper.renewNow();
     this.admit(keeper);
-    if (!grant.confirmed) keeper.confirmSoon();
   }
 
   /** Nobody gets a dead lock: an answer that took longer than its lease must be confirmed by a faster one. */
@@ -266,10 +267,7 @@ export class Tenure {
     if (keeper.lease.isConfirmed) {
       keeper.renewIfBlind();
       this.serve(keeper);
-    } else {
-      this.state = 'confirming';
-      keeper.renewNow();
-    }
+    } else this.state = 'confirming';
     return RELEASED;
   }
 
