@@ -153,6 +153,20 @@ describe('a Redis that says no', () => {
       expect(await eyes.line(key)).toEqual([]);
     });
 
+    it('more keys that hold data than may be asked for at once are each told so, on the same connection', async () => {
+      const keys = Array.from({ length: 1500 }, (_, i) => `${key}:${i}`);
+      await eyes.client.mset(keys.flatMap((name) => [name, 'stock']));
+      const service = open();
+      await service.withLock(key, () => undefined);
+      await eyes.untilListening(1);
+      const received = async () =>
+        /total_connections_received:(\d+)/.exec(await eyes.client.info('stats'))?.[1];
+      const before = await received();
+      const errors = await Promise.all(keys.map((name) => failureOf(service.acquire(name))));
+      expect(await received()).toBe(before);
+      expect(errors.filter((error) => !String(error).includes('is a string in Redis'))).toEqual([]);
+    });
+
     it.each(['evalsha', 'eval', 'publish'])(
       'a user without the right to %s is told by the first acquire',
       async (command) => {

@@ -40,7 +40,7 @@ export class ChurningMap<K, V> {
     return this.map.delete(key);
   }
 
-  /** In the order of their coming. */
+  /** In the order of their coming. What comes while it is gone through may be missing; what goes, may still be met. */
   values(): IterableIterator<V> {
     return this.map.values();
   }

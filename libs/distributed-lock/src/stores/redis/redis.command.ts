@@ -24,8 +24,8 @@ export interface Command<Value = unknown, Result = unknown> {
    * @returns `LATE` to be written once more, now that the answer has told the time
    */
   read(value: Value, sentAt: number): Result | typeof LATE;
-  /** Says in other words what the server has refused. */
-  explain?(error: unknown): Promise<LockStoreError | undefined>;
+  /** Says in other words what the server has refused, and may ask it about that. Never rejects. */
+  explain?(client: Client, error: unknown): Promise<LockStoreError | undefined>;
   /** It has no answer, or a refusal. */
   onFailed?(error: LockStoreError): void;
 }

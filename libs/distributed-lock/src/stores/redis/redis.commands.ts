@@ -66,12 +66,14 @@ export class RedisCommands {
   }
 
   /** The classic mistake, a lock named like the data that it protects, is told as what it is. */
-  async explain(key: string, error: unknown): Promise<LockStoreError | undefined> {
+  async explain(client: Client, key: string, error: unknown): Promise<LockStoreError | undefined> {
     if (!isWrongType(error)) return undefined;
     const name = this.lockName(key);
-    const send = (client: Client) => client.type(name);
-    const read = (type: string) => wrongType(name, key, type, error);
-    return this.connection.run({ urgency: 'ask', key, send, read }).catch(() => undefined);
+    try {
+      return wrongType(name, key, await client.type(name), error);
+    } catch {
+      return undefined;
+    }
   }
 }
 
@@ -112,8 +114,8 @@ class ScriptCommand<R extends Reply, Result> implements Command<R, Result> {
     return this.call.read(reply, sentAt);
   }
 
-  explain(error: unknown): Promise<LockStoreError | undefined> {
-    return this.commands.explain(this.key, error);
+  explain(client: Client, error: unknown): Promise<LockStoreError | undefined> {
+    return this.commands.explain(client, this.key, error);
   }
 
   onFailed(error: LockStoreError): void {

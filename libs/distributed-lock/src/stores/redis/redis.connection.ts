@@ -128,7 +128,7 @@ export class RedisConnection {
     attempt.since = this.clock.now();
     this.inFlight.add(attempt);
     if (!client.isCluster) writeTogether((client as Redis).stream);
-    this.await(attempt, this.send(attempt.command, attempt));
+    this.follow(attempt, this.send(attempt.command, attempt));
     if (attempt.command.isPressing && !client.isCluster) writeNow((client as Redis).stream);
   }
 
@@ -141,7 +141,7 @@ export class RedisConnection {
     }
   }
 
-  private await(attempt: Attempt, answer: Promise<unknown>): void {
+  private follow(attempt: Attempt, answer: Promise<unknown>): void {
     answer.then(
       (value) => this.onAnswer(attempt, value),
       (error: unknown) => void this.onRefused(attempt, error),
@@ -173,9 +173,12 @@ export class RedisConnection {
   private async onRefused(attempt: Attempt, error: unknown): Promise<void> {
     const { command } = attempt;
     const again = this.inFlight.has(attempt) && command.sendAgain?.(this.client, error);
-    if (again) return this.await(attempt, again);
+    if (again) return this.follow(attempt, again);
     const refusal = isDenied(error) && (await this.rights.refusalFor(this.client, command.key, error));
-    this.fail(attempt, refusal || (await command.explain?.(error)) || asStoreError(error, command.key));
+    this.fail(
+      attempt,
+      refusal || (await command.explain?.(this.client, error)) || asStoreError(error, command.key),
+    );
   }
 
   private fail(attempt: Attempt, error: LockStoreError): void {
