@@ -8,7 +8,7 @@ export const MUTANTS = [
   {
     says: 'ends that were not answered are not repeated',
     file: 'stores/redis/redis.ends.js',
-    from: 'if (this.isClosed || this.clock.now() > end.giveUpAt)',
+    from: 'if (this.isClosed || this.clock.now() > giveUpAt)',
     to: 'if (true)',
     kind: 'lost-request',
     rules: ['liveness'],
@@ -32,7 +32,7 @@ export const MUTANTS = [
   {
     says: 'acquires are executed however late they are',
     file: 'stores/redis/lua.generated.js',
-    from: 'if now > tonumber(ARGV[5]) then',
+    from: 'if now > tonumber(ARGV[3]) then',
     to: 'if false then',
     kind: 'late-requests',
     rules: ['liveness'],

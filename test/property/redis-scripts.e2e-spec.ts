@@ -114,7 +114,13 @@ async function hears(store: LockStore): Promise<boolean> {
   const [key, owner] = [`warm-up:${randomUUID()}`, `${store.clientId}:0`];
   await store.acquire({ key, owner, claim, leaseMs: 1000, waitMs: 0, place: 0, tokens: 1 });
   await store.end({ key, owner, claim, leaseMs: 1000 });
-  return calls.find(({ keys }) => keys[0] === key)?.args[6]?.split(' ')[2] === '1';
+  return calls.find(({ keys }) => keys[0] === key)?.args[4]?.split(' ')[5] === '1';
+}
+
+/** What a script means by its answer. */
+function inFull(sha: string, answer: unknown): readonly [number, ...number[]] {
+  const script = [scripts.acquireScript, scripts.endScript].find((one) => one.sha === sha);
+  return (typeof answer === 'number' ? script?.inFull?.(answer) : answer) as readonly [number, ...number[]];
 }
 
 /** One lock, three clients, and the model of what should become of it. */
@@ -299,7 +305,7 @@ class Stage {
     const call = mine[index % Math.max(1, mine.length)];
     if (!call) return;
     const { sha, keys, args } = call;
-    const reply = (await redis.evalsha(sha, keys.length, ...keys, ...args)) as [number, number, ...number[]];
+    const reply = inFull(sha, await redis.evalsha(sha, keys.length, ...keys, ...args));
     const owner = this.owners.find(({ name }) => name === args[0]);
     if (sha === scripts.forceScript.sha) {
       this.model.holder = undefined;
@@ -308,8 +314,8 @@ class Stage {
     }
     if (!owner) throw new Error('a copy of a command has an owner');
     if (sha === scripts.acquireScript.sha && reply[0] > 0) {
-      const [kind, , token, lastToken = token] = reply as [number, number, number, number?];
-      const place = Number(args[6]?.split(' ')[1]);
+      const [kind, , token, lastToken] = reply as [number, number, number, number];
+      const place = Number(args[4]?.split(' ')[4]);
       return this.onAsked(owner, place, kind === 1 ? { token, lastToken } : undefined);
     }
     if (sha === scripts.renewScript.sha) {
@@ -320,8 +326,8 @@ class Stage {
       );
     }
     if (sha === scripts.endScript.sha) {
-      const [token, lastToken] = (args[3] ?? '').split(' ').map(Number) as [number, number];
-      const used = args[3] === '' ? undefined : { token, lastToken };
+      const [token, lastToken] = (args[1] ?? '').split(' ').slice(4).map(Number) as [number, number];
+      const used = lastToken === 0 ? undefined : { token, lastToken };
       await this.onEnded(owner.name, used, reply[0] === 1);
     }
   }

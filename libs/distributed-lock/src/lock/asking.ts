@@ -15,7 +15,9 @@ const SHARED_BLOCK = 100;
 const BUSY_RETRY_MS = 1;
 const RETRY_MS = { least: 50, spread: 50 };
 
-interface Outcome {
+/** Who asks. */
+interface Asker {
+  readonly owner: string;
   onGrant(grant: Grant): void;
   /** All callers have been told; nobody asks any more. */
   onNobodyLeft(): void;
@@ -37,11 +39,10 @@ export class Asking {
   private cancelLook: (() => void) | undefined;
 
   constructor(
-    private readonly owner: string,
+    private readonly asker: Asker,
     private readonly request: LockRequest,
     private readonly line: LocalLine,
     private readonly core: LockCore,
-    private readonly outcome: Outcome,
   ) {}
 
   /** The store may know this owner, or get to know it by an attempt that was never answered. */
@@ -81,11 +82,11 @@ export class Asking {
     }
     this.cancelLook?.();
     this.inFlight = true;
-    const { owner, place } = this;
+    const { asker, place } = this;
     const { key, claim, leaseMs } = this.request;
     const waitMs = this.line.longestWaitMs(LONGEST_WAIT_PER_ASK_MS);
     const tokens = this.tokensWanted();
-    this.core.store.acquire({ key, owner, claim, leaseMs, waitMs, place, tokens }).then(
+    this.core.store.acquire({ key, owner: asker.owner, claim, leaseMs, waitMs, place, tokens }).then(
       (reply) => this.afterAnswer(() => this.onReply(reply)),
       (error: unknown) => this.afterAnswer(() => this.onFailure(error)),
     );
@@ -113,13 +114,13 @@ export class Asking {
   }
 
   private onReply(reply: AcquireReply): void {
-    if (reply.kind === 'granted') return this.outcome.onGrant(reply);
+    if (reply.kind === 'granted') return this.asker.onGrant(reply);
     // A push may have overtaken this reply: then it is old news.
     if (!this.isActive) return;
     this.line.onHolder(reply.holder, reply.remainingMs);
     this.line.dismissImpatient();
     if (reply.kind === 'queued') this.place = reply.place;
-    if (this.line.size === 0) this.outcome.onNobodyLeft();
+    if (this.line.size === 0) this.asker.onNobodyLeft();
     else this.lookAfter(reply.kind === 'queued' ? reply.lookAfterMs : BUSY_RETRY_MS);
   }
 
@@ -131,7 +132,7 @@ export class Asking {
       this.line.onStoreError(error);
       this.line.dismissImpatient(error);
     }
-    if (this.line.size === 0) this.outcome.onNobodyLeft();
+    if (this.line.size === 0) this.asker.onNobodyLeft();
     else this.lookAfter(RETRY_MS.least + Math.random() * RETRY_MS.spread);
   }
 }

@@ -8,14 +8,22 @@ import { outsideOfFlows, runHolding } from './owner-context.js';
 
 type ReleaseOutcome = Awaited<ReturnType<Lock['release']>>;
 
+const NONE: readonly Hold[] = [];
+
 /** The `Lock` that callers get: one share of one or several holds. */
 export class HeldLock implements Lock {
   private ended: Promise<EndReply> | undefined;
   private outcome: Promise<ReleaseOutcome> | undefined;
   private joined: AbortSignal | undefined;
 
-  /** @param holds in the order of the keys as given; at least one */
-  constructor(readonly holds: readonly Hold[]) {}
+  /**
+   * In the order of the keys as given. The first is a field of its own, as it mostly is the only one: an array that lives
+   * as long as a lock may be allocated as if it lived for ever, and V8 then copies all that hangs on it.
+   */
+  constructor(
+    private readonly first: Hold,
+    private readonly others: readonly Hold[] = NONE,
+  ) {}
 
   get key(): string {
     return this.first.key;
@@ -25,22 +33,29 @@ export class HeldLock implements Lock {
     return this.holds.map((hold) => hold.key);
   }
 
+  get holds(): readonly Hold[] {
+    return [this.first, ...this.others];
+  }
+
+  find(isIt: (hold: Hold) => boolean): Hold | undefined {
+    return isIt(this.first) ? this.first : this.others.find(isIt);
+  }
+
   get mode(): LockMode {
     return modeOf(this.first.claim);
   }
 
   get isHeld(): boolean {
-    return this.ended === undefined && this.holds.every((hold) => hold.isLive);
+    return this.ended === undefined && !this.find((hold) => !hold.isLive);
   }
 
   /** Why it was lost before the release, if it was. */
   get loss(): LockLostError | undefined {
-    for (const hold of this.holds) if (hold.loss) return hold.loss;
-    return undefined;
+    return this.find((hold) => hold.loss !== undefined)?.loss;
   }
 
   get signal(): AbortSignal {
-    if (this.holds.length === 1) return this.first.signal;
+    if (this.others.length === 0) return this.first.signal;
     // Each is asked, so that a loss that nobody has noticed yet shows here, too.
     const signals = this.holds.map((hold) => hold.signal);
     return (this.joined ??= AbortSignal.any(signals));
@@ -58,14 +73,14 @@ export class HeldLock implements Lock {
   }
 
   get fencingToken(): number {
-    if (this.holds.length === 1) return this.first.fencingToken;
+    if (this.others.length === 0) return this.first.fencingToken;
     throw new LockConfigurationError(
       `A lock of ${this.holds.length} keys has a fencing token for each of them: use tokenOf(key).`,
     );
   }
 
   tokenOf(key: string): number {
-    const hold = this.holds.find((h) => h.key === key);
+    const hold = this.find((h) => h.key === key);
     if (hold) return hold.fencingToken;
     throw new LockNotHeldError(`"${key}" is not one of this lock's keys: ${this.keys.join(', ')}.`, key);
   }
@@ -106,7 +121,7 @@ export class HeldLock implements Lock {
   /** As `release`, for who does not wait for the outcome. */
   giveBack(): Promise<EndReply> {
     return (this.ended ??= outsideOfFlows(() =>
-      this.holds.length === 1 ? this.first.release() : this.releaseAll(),
+      this.others.length === 0 ? this.first.release() : this.releaseAll(),
     ));
   }
 
@@ -120,9 +135,5 @@ export class HeldLock implements Lock {
       this.holds.map((hold) => hold.release().catch(() => 'unknown' as const)),
     );
     return replies.find((r) => r === 'not held') ?? replies.find((r) => r === 'unknown') ?? 'released';
-  }
-
-  private get first(): Hold {
-    return this.holds[0] as Hold;
   }
 }

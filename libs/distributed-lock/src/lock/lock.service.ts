@@ -287,7 +287,9 @@ export class LockService {
 }
 
 function asLock(holds: Hold | readonly Hold[]): HeldLock {
-  return new HeldLock(holds instanceof Hold ? [holds] : holds);
+  if (holds instanceof Hold) return new HeldLock(holds);
+  const [first, ...others] = holds as [Hold, ...Hold[]];
+  return new HeldLock(first, others);
 }
 
 async function runUnder<T>(lock: HeldLock, { onLost }: WithLockOptions, work: Work<T>): Promise<T> {

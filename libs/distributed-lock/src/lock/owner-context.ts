@@ -3,11 +3,13 @@ import type { HeldLock } from './held-lock.js';
 import type { Hold } from './hold.js';
 
 /** What the present async flow holds and what it runs for: innermost first. */
-interface Frame {
-  readonly lock: HeldLock | undefined;
-  /** What a caller of this module wants to find again: an activation of a handler. */
-  readonly activation: object | undefined;
-  readonly outer: Frame | undefined;
+class Frame {
+  constructor(
+    readonly lock: HeldLock | undefined,
+    /** What a caller of this module wants to find again: an activation of a handler. */
+    readonly activation: object | undefined,
+    readonly outer = innermostLive(),
+  ) {}
 }
 
 /**
@@ -20,12 +22,12 @@ const storage = (shared[SHARED] ??= new AsyncLocalStorage<Frame | undefined>());
 
 /** Runs `work` as a flow that has `lock` on top of what the present flow has. */
 export function runHolding<T>(lock: HeldLock, work: () => T, activation = activationOfFlow()): T {
-  return storage.run({ lock, activation, outer: innermostLive() }, work);
+  return storage.run(new Frame(lock, activation), work);
 }
 
 /** Runs `work` as a flow that holds what the present flow holds, and runs for `activation` alone. */
 export function runFor<T>(activation: object | undefined, work: () => T): T {
-  return storage.run({ lock: undefined, activation, outer: innermostLive() }, work);
+  return storage.run(new Frame(undefined, activation), work);
 }
 
 /** For what outlives the flow: on Node 20 a promise keeps all that the flow has which made it. */
@@ -36,7 +38,7 @@ export function outsideOfFlows<T>(work: () => T): T {
 /** A flow may start its next run from within its lock, for years: what is over must not be kept by what follows. */
 function innermostLive(): Frame | undefined {
   let frame = storage.getStore();
-  while (frame && !frame.lock?.holds.some((hold) => hold.isLive)) frame = frame.outer;
+  while (frame && !frame.lock?.find((hold) => hold.isLive)) frame = frame.outer;
   return frame;
 }
 
@@ -47,7 +49,7 @@ export function activationOfFlow(): object | undefined {
 /** The innermost live hold of `key` in this flow. A hold that was released or lost is dead: it is not found. */
 export function findHold(scope: object, key: string): Hold | undefined {
   for (let frame = storage.getStore(); frame; frame = frame.outer) {
-    const hold = frame.lock?.holds.find((h) => h.scope === scope && h.key === key && h.isLive);
+    const hold = frame.lock?.find((h) => h.scope === scope && h.key === key && h.isLive);
     if (hold) return hold;
   }
   return undefined;
@@ -66,7 +68,7 @@ export function holdsOfFlow(scope: object): Hold[] {
 export function findLock(scope: object, key?: string): HeldLock | undefined {
   for (let frame = storage.getStore(); frame; frame = frame.outer) {
     const { lock } = frame;
-    if (lock?.isHeld && lock.holds[0]?.scope === scope && (key === undefined || lock.keys.includes(key)))
+    if (lock?.isHeld && lock.find((hold) => hold.scope === scope) && (key === undefined || lock.keys.includes(key)))
       return lock;
   }
   return undefined;

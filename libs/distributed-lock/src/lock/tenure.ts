@@ -46,10 +46,7 @@ export class Tenure {
   ) {
     this.key = request.key;
     this.owner = core.tenures.enter(this);
-    this.asking = new Asking(this.owner, request, line, core, {
-      onGrant: (grant) => this.onGrant(grant),
-      onNobodyLeft: () => this.leave(),
-    });
+    this.asking = new Asking(this, request, line, core);
   }
 
   start(): void {
@@ -95,7 +92,7 @@ export class Tenure {
     }
   }
 
-  private onGrant(grant: Grant): void {
+  onGrant(grant: Grant): void {
     // The end of this owner is under way and is repeated until no grant of it can be left.
     if (this.state === 'ended') return;
     if (this.state !== 'waiting') return this.onGrantAgain(grant);
@@ -199,7 +196,7 @@ export class Tenure {
   /** The others were not to be had. */
   giveUp(mayHold: boolean): void {
     if (mayHold) void this.end();
-    else this.leave();
+    else this.onNobodyLeft();
   }
 
   // --- held -----------------------------------------------------------------------------------------------------
@@ -288,7 +285,7 @@ export class Tenure {
   }
 
   /** Nobody asks any more. Whoever was only ever answered "busy" has nothing to give up. */
-  private leave(): void {
+  onNobodyLeft(): void {
     if (this.asking.mayBeKnown) return void this.end();
     this.stop();
     this.core.tenures.leave(this);

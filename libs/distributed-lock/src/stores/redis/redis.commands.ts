@@ -46,6 +46,10 @@ export class RedisCommands {
     private readonly naming: Naming,
   ) {}
 
+  get sharesTokens(): boolean {
+    return this.naming.sharedTokens;
+  }
+
   lockName(key: string): string {
     const name = this.naming.keyPrefix + key;
     if (this.naming.isCluster) checkSlot(name);
@@ -77,7 +81,7 @@ export class RedisCommands {
   }
 }
 
-class ScriptCommand<R extends Reply, Result> implements Command<R, Result> {
+class ScriptCommand<R extends Reply, Result> implements Command<R | number, Result> {
   readonly urgency: Urgency;
   readonly key: string;
   readonly isPressing: boolean | undefined;
@@ -109,7 +113,9 @@ class ScriptCommand<R extends Reply, Result> implements Command<R, Result> {
     return client.eval(script.lua, keys.length, ...keys, ...args) as Promise<R>;
   }
 
-  read(reply: R, sentAt: number): Result | typeof LATE {
+  read(answer: R | number, sentAt: number): Result | typeof LATE {
+    const reply =
+      typeof answer === 'number' && this.script.inFull ? this.script.inFull(answer) : (answer as R);
     this.commands.learn(reply[1], sentAt);
     return this.call.read(reply, sentAt);
   }

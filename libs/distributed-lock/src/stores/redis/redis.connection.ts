@@ -15,13 +15,16 @@ const ORDER: readonly Urgency[] = ['end', 'renew', 'ask'];
 /** More at once would be answered later than they may be executed; the others are written as answers come. */
 const MOST_IN_FLIGHT = 1000;
 
-interface Attempt {
-  readonly command: Command;
-  /** When it was written, or asked for until then. */
-  since: number;
-  wasLate: boolean;
-  resolve(result: unknown): void;
-  reject(error: Error): void;
+class Attempt {
+  wasLate = false;
+
+  constructor(
+    readonly command: Command,
+    /** When it was written, or asked for until then. */
+    public since: number,
+    readonly resolve: (result: unknown) => void,
+    readonly reject: (error: Error) => void,
+  ) {}
 }
 
 /**
@@ -72,8 +75,8 @@ export class RedisConnection {
   /** @throws LockStoreError: `unreachable` if it was never written, otherwise by the answer or `unknown` */
   run<Value, Result>(command: Command<Value, Result>): Promise<Result> {
     return new Promise((resolve, reject) => {
-      const since = this.clock.now();
-      const attempt = { command, since, wasLate: false, resolve, reject } as unknown as Attempt;
+      const settle = resolve as (result: unknown) => void;
+      const attempt = new Attempt(command as unknown as Command, this.clock.now(), settle, reject);
       this.waiting[command.urgency].add(attempt);
       if (this.isClosed) return this.fail(attempt, unreachable('the store is closed', command.key));
       this.writeWaiting();

@@ -1,22 +1,63 @@
-import { ChurningMap, ChurningSet } from '../../lock/churning-map.js';
+import { ChurningMap } from '../../lock/churning-map.js';
 import type { Claim } from '../../lock/claim.js';
 import type { Clock } from '../../lock/clock.js';
-import type { EndReply } from '../../lock/lock-store.js';
+import type { End, EndReply } from '../../lock/lock-store.js';
 import { Pauses } from '../../lock/pauses.js';
-import type { Arguments, RedisCommands } from './redis.commands.js';
+import type { Arguments, Call, RedisCommands } from './redis.commands.js';
 import { callerHasLeft } from './redis.errors.js';
 import { endScript, type ReplyOf } from './redis.scripts.js';
+import { weightOf, type RedisSession } from './redis.session.js';
 
 const RETRY_MS = { least: 100, spread: 400 };
 
-interface PendingEnd {
+type Reply = ReplyOf<typeof endScript>;
+
+/** What is under way for an owner, and what may come late. */
+class Doings {
+  asks = 0;
+  ends = 0;
+  isEnding = false;
+  /** Until when, in server time, an acquire that was not answered may be executed. */
+  lateUntil: number | undefined;
+
+  /** There is nothing that a later command of the owner must know. */
+  get areOver(): boolean {
+    return this.asks === 0 && this.ends === 0 && (this.isEnding || this.lateUntil === undefined);
+  }
+}
+
+/** The same bytes each time: a repetition that said another last token would give one of them out twice. */
+class EndCall implements Call<Reply, Reply> {
+  readonly urgency = 'end';
   readonly key: string;
-  readonly owner: string;
   readonly kind: Claim['kind'];
-  /** The same bytes each time: a repetition that said another last token would give one of them out twice. */
-  readonly args: Arguments;
-  readonly giveUpAt: number;
-  readonly isWanted: boolean | undefined;
+  readonly isPressing: boolean | undefined;
+  private readonly owner: string;
+  private readonly isPlain: boolean;
+  private readonly more: string;
+
+  constructor(
+    { key, owner, claim, used, isWanted }: End,
+    { floor, cluster, publish }: RedisSession,
+    private readonly doings: Doings,
+  ) {
+    this.key = key;
+    this.kind = claim.kind;
+    this.isPressing = isWanted;
+    this.owner = owner;
+    this.isPlain = claim.kind === 'lock' && publish === 'PUBLISH' && !used;
+    const tokens = used ? `${used.token} ${used.lastToken}` : '0 0';
+    this.more = `${claim.kind} ${publish} ${tokens} ${floor} ${cluster} ${weightOf(claim)}`;
+  }
+
+  args(): Arguments {
+    const when = this.doings.lateUntil === undefined ? 0 : 1;
+    return [this.owner, `${this.isPlain && when === 0 ? 1 : 0} ${when} ${this.more}`];
+  }
+
+  read(reply: Reply): Reply {
+    return reply;
+  }
 }
 
 /**
@@ -27,17 +68,13 @@ interface PendingEnd {
  * (docs/decisions/0003, P1).
  */
 export class RedisEnds {
-  private readonly ending = new ChurningSet<string>();
-  /** How many ends, and how many acquires, of an owner are under way. */
-  private readonly ends = new Counts();
-  private readonly asks = new Counts();
-  /** Until when, in server time, an unanswered acquire of an owner may be executed. */
-  private readonly lateUntil = new ChurningMap<string, number>();
+  private readonly owners = new ChurningMap<string, Doings>();
   private readonly pauses: Pauses;
   private isClosed = false;
 
   constructor(
     private readonly commands: RedisCommands,
+    private readonly session: RedisSession,
     private readonly clock: Clock,
   ) {
     this.pauses = new Pauses(clock);
@@ -45,68 +82,71 @@ export class RedisEnds {
 
   /** From now on, until `onAsked`, an acquire of `owner` may be written: it is refused to one that has ended by then. */
   onAsking(owner: string): void {
-    this.asks.add(owner);
+    this.doingsOf(owner).asks += 1;
   }
 
   onAsked(owner: string): void {
-    this.asks.remove(owner);
-    this.forget(owner);
+    const doings = this.doingsOf(owner);
+    doings.asks -= 1;
+    if (doings.areOver) this.owners.delete(owner);
   }
 
   /**
    * An acquire is about to be written.
    *
-   * @returns what to call once it is answered; attempts before it that never were may still be executed
+   * @returns until when one before it, that was never answered, may be executed: for `onAnswer`
    * @throws LockStoreError if its owner is being ended: it must not hold after that
    */
-  onAsk(owner: string, key: string, notAfter: number): () => void {
-    if (this.ending.has(owner)) throw callerHasLeft(key);
-    const before = this.lateUntil.get(owner);
-    this.lateUntil.set(owner, Math.max(notAfter, before ?? 0));
-    return () => {
-      if (before === undefined) this.lateUntil.delete(owner);
-      else this.lateUntil.set(owner, before);
-    };
+  onAsk(owner: string, key: string, notAfter: number): number | undefined {
+    const doings = this.doingsOf(owner);
+    if (doings.isEnding) throw callerHasLeft(key);
+    const before = doings.lateUntil;
+    doings.lateUntil = Math.max(notAfter, before ?? 0);
+    return before;
+  }
+
+  /** It was executed, or never will be. */
+  onAnswer(owner: string, before: number | undefined): void {
+    this.doingsOf(owner).lateUntil = before;
   }
 
   isEnding(owner: string): boolean {
-    return this.ending.has(owner);
+    return this.owners.get(owner)?.isEnding ?? false;
   }
 
   /** @throws LockStoreError when the server refuses, or does not answer, until `giveUpAt` */
-  async run(end: PendingEnd): Promise<EndReply> {
+  async run(end: End, giveUpAt: number): Promise<EndReply> {
     const { owner } = end;
-    this.ending.add(owner);
-    this.ends.add(owner);
-    let wasHolder = false;
-    let isUnsure = false;
+    const doings = this.doingsOf(owner);
+    doings.isEnding = true;
+    doings.ends += 1;
     try {
-      for (;;) {
-        try {
-          const reply = await this.send(end);
-          wasHolder ||= reply[0] === 1;
-          if (this.isCertain(owner, reply[1])) {
-            if (wasHolder) return 'released';
-            return isUnsure ? 'unknown' : 'not held';
-          }
-        } catch (error) {
-          // Also when it was refused: a right that is missing for a moment must not leave the lock behind.
-          if (this.isClosed || this.clock.now() > end.giveUpAt) throw error;
-          isUnsure = true;
-        }
-        await this.pauses.pause(RETRY_MS.least + Math.random() * RETRY_MS.spread);
-      }
+      return await this.repeat(new EndCall(end, this.session, doings), doings, giveUpAt);
     } finally {
-      this.ends.remove(owner);
-      this.forget(owner);
+      doings.ends -= 1;
+      if (doings.areOver) this.owners.delete(owner);
     }
   }
 
-  /** Once it has ended and nothing of it can be written any more. */
-  private forget(owner: string): void {
-    if (!this.ending.has(owner) || this.ends.has(owner) || this.asks.has(owner)) return;
-    this.ending.delete(owner);
-    this.lateUntil.delete(owner);
+  /** Until it was executed when no acquire before it can be executed any more. */
+  private async repeat(end: EndCall, doings: Doings, giveUpAt: number): Promise<EndReply> {
+    let wasHolder = false;
+    let isUnsure = false;
+    for (;;) {
+      try {
+        const [held, executedAt] = await this.commands.run(endScript, end);
+        wasHolder ||= held === 1;
+        if (doings.lateUntil === undefined || executedAt > doings.lateUntil) {
+          if (wasHolder) return 'released';
+          return isUnsure ? 'unknown' : 'not held';
+        }
+      } catch (error) {
+        // Also when it was refused: a right that is missing for a moment must not leave the lock behind.
+        if (this.isClosed || this.clock.now() > giveUpAt) throw error;
+        isUnsure = true;
+      }
+      await this.pauses.pause(RETRY_MS.least + Math.random() * RETRY_MS.spread);
+    }
   }
 
   close(): void {
@@ -114,39 +154,9 @@ export class RedisEnds {
     this.pauses.wakeAll();
   }
 
-  private send({ key, owner, kind, args, isWanted }: PendingEnd): Promise<ReplyOf<typeof endScript>> {
-    return this.commands.run(endScript, {
-      urgency: 'end',
-      isPressing: isWanted,
-      key,
-      kind,
-      args: () => [...args, this.lateUntil.has(owner) ? 1 : 0],
-      read: (reply) => reply,
-    });
-  }
-
-  /** Executed when no acquire before it can be executed any more. */
-  private isCertain(owner: string, executedAt: number): boolean {
-    const lateUntil = this.lateUntil.get(owner);
-    return lateUntil === undefined || executedAt > lateUntil;
-  }
-}
-
-/** How often each of some names counts. */
-class Counts {
-  private readonly counts = new ChurningMap<string, number>();
-
-  has(name: string): boolean {
-    return this.counts.has(name);
-  }
-
-  add(name: string): void {
-    this.counts.set(name, (this.counts.get(name) ?? 0) + 1);
-  }
-
-  remove(name: string): void {
-    const count = this.counts.get(name) ?? 0;
-    if (count > 1) this.counts.set(name, count - 1);
-    else this.counts.delete(name);
+  private doingsOf(owner: string): Doings {
+    let doings = this.owners.get(owner);
+    if (!doings) this.owners.set(owner, (doings = new Doings()));
+    return doings;
   }
 }

@@ -8,23 +8,27 @@ import * as lua from './lua.generated.js';
 export interface Script<Reply> {
   readonly lua: string;
   readonly sha: string;
-  readonly reply?: Reply;
+  /** What it means by a single number, its commonest reply. */
+  readonly inFull?: (reply: number) => Reply;
 }
 
 export type ReplyOf<S> = S extends Script<infer Reply> ? Reply : never;
 
 export const acquireScript = script<
   | readonly [kind: 0, now: number]
-  | readonly [kind: 1, now: number, token: number, lastToken?: number, waiting?: number]
+  | readonly [kind: 1, now: number, token: number, lastToken: number, waiting: number]
   | readonly [kind: 2, now: number, holder: string, remainingMs: number, place: number]
   | readonly [kind: 3, now: number, holder: string, remainingMs: number]
->(lua.acquire);
+>(lua.acquire, (token) => [1, Math.floor(token / 1000), token, token, 0]);
 export const acquireAllScript = script<
   | readonly [late: 0, now: number]
   | readonly [granted: 1, now: number, ...tokens: number[]]
   | readonly [inUse: 2, now: number]
 >(lua.acquireAll);
-export const endScript = script<readonly [wasHolder: 0 | 1, now: number]>(lua.end);
+export const endScript = script<readonly [wasHolder: 0 | 1, now: number]>(lua.end, (wasHolder) => [
+  wasHolder as 0 | 1,
+  0,
+]);
 export const renewScript = script<
   | readonly [lost: 0, now: number]
   | readonly [renewed: 1, now: number, waiting: number]
@@ -81,6 +85,7 @@ async function loadInto(server: Redis): Promise<void> {
   }
 }
 
-function script<Reply>(source: string): Script<Reply> {
-  return { lua: source, sha: createHash('sha1').update(source).digest('hex') };
+function script<Reply>(source: string, inFull?: Script<Reply>['inFull']): Script<Reply> {
+  const sha = createHash('sha1').update(source).digest('hex');
+  return inFull ? { lua: source, sha, inFull } : { lua: source, sha };
 }

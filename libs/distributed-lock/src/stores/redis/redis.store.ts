@@ -16,7 +16,8 @@ import type {
 } from '../../lock/lock-store.js';
 import { GONE_MS } from '../../lock/look.js';
 import { leaseMargin } from '../../lock/validity.js';
-import { asRemaining, RedisAsks } from './redis.asks.js';
+import { asRemaining } from './redis.acquire.js';
+import { RedisAsks } from './redis.asks.js';
 import { ownClient, userOf } from './redis.clients.js';
 import { RedisCommands } from './redis.commands.js';
 import { RedisConnection } from './redis.connection.js';
@@ -35,7 +36,7 @@ import { newClientId } from './redis.owners.js';
 import { RedisRights } from './redis.rights.js';
 import { RedisPushes, type PushedGrant } from './redis.pushes.js';
 import { RedisRenewals } from './redis.renewals.js';
-import { RedisSession, weightOf } from './redis.session.js';
+import { RedisSession } from './redis.session.js';
 import { RestartGuard } from './redis.restart-guard.js';
 import { RedisReplicas } from './redis.replicas.js';
 import { forceScript, inspectScript, type ReplyOf } from './redis.scripts.js';
@@ -97,7 +98,7 @@ class RedisStore implements LockStore {
       sharedTokens,
     });
     this.session = new RedisSession(this.connection, clock, client.isCluster);
-    this.ends = new RedisEnds(this.commands, clock);
+    this.ends = new RedisEnds(this.commands, this.session, clock);
     if (minReplicaAcks > 0) {
       this.replicas = new RedisReplicas(this.connection, minReplicaAcks, replicaTimeoutMs);
     }
@@ -119,7 +120,7 @@ class RedisStore implements LockStore {
         ? new RestartGuard(commands, connection, clock, restartMark(keyPrefix), restartGuardMs)
         : undefined;
     const undo = (ask: Ask) => void this.end(ask).catch(() => undefined);
-    this.asks = new RedisAsks(commands, session, pushes, ends, guard, undo);
+    this.asks = new RedisAsks({ commands, session, pushes, ends, guard, undo });
   }
 
   acquire(ask: Ask): Promise<AcquireReply> {
@@ -138,16 +139,12 @@ class RedisStore implements LockStore {
     return Promise.all(replies.map((reply, i) => this.secureConfirmed(renewals[i] as Renewal, reply)));
   }
 
-  end({ key, owner, claim, leaseMs, used, isWanted }: End): Promise<EndReply> {
-    const { kind } = claim;
-    this.pushes.stopListening(owner);
-    this.unseen.delete(owner);
-    const { floor, cluster, publish } = this.session;
-    const reserved = used ? `${used.token} ${used.lastToken}` : '';
-    const args = [owner, kind, publish, reserved, `${floor} ${cluster} ${weightOf(claim)}`];
+  end(end: End): Promise<EndReply> {
+    this.pushes.stopListening(end.owner);
+    this.unseen.delete(end.owner);
     // By then its lease is over, and so is the place of a late copy that had entered the line.
-    const giveUpAt = this.context.clock.now() + Math.max(leaseMs, GONE_MS) + this.commandTimeoutMs;
-    return this.ends.run({ key, owner, kind, args, giveUpAt, isWanted });
+    const giveUpAt = this.context.clock.now() + Math.max(end.leaseMs, GONE_MS) + this.commandTimeoutMs;
+    return this.ends.run(end, giveUpAt);
   }
 
   async inspect(key: string): Promise<LockSnapshot | null> {

@@ -3,8 +3,14 @@ import type { Writable } from 'node:stream';
 /** Few enough that the server answers the first while the next are still made, many enough to share a system call. */
 const MOST_TOGETHER = 16;
 
-/** What is held back, and of how many commands. */
-const corked = new Map<Writable, number>();
+/** A stream whose writes are held back, and of how many commands. */
+interface Held {
+  readonly stream: Writable;
+  commands: number;
+}
+
+const known = new WeakMap<Writable, Held>();
+let held: Held[] = [];
 let flushesAtExit = false;
 
 /**
@@ -13,28 +19,42 @@ let flushesAtExit = false;
  * A process that exits in the same turn still sends it: a release is on its way when its call has settled.
  */
 export function writeTogether(stream: Writable): void {
-  const count = corked.get(stream) ?? 0;
-  if (count === 0) hold(stream);
-  else if (count % MOST_TOGETHER === 0) {
+  const its = heldOf(stream);
+  if (its.commands === 0) hold(its);
+  else if (its.commands % MOST_TOGETHER === 0) {
     stream.uncork();
     stream.cork();
   }
-  corked.set(stream, count + 1);
+  its.commands += 1;
 }
 
 /** What was written to `stream` in this turn so far leaves now. */
 export function writeNow(stream: Writable): void {
-  if (corked.delete(stream)) stream.uncork();
+  release(heldOf(stream));
 }
 
-function hold(stream: Writable): void {
+function heldOf(stream: Writable): Held {
+  let its = known.get(stream);
+  if (!its) known.set(stream, (its = { stream, commands: 0 }));
+  return its;
+}
+
+function hold(its: Held): void {
   if (!flushesAtExit) process.once('exit', flush);
   flushesAtExit = true;
-  if (corked.size === 0) process.nextTick(flush);
-  stream.cork();
+  if (held.length === 0) process.nextTick(flush);
+  held.push(its);
+  its.stream.cork();
 }
 
 function flush(): void {
-  for (const stream of corked.keys()) stream.uncork();
-  corked.clear();
+  const all = held;
+  held = [];
+  all.forEach(release);
+}
+
+function release(its: Held): void {
+  if (its.commands === 0) return;
+  its.commands = 0;
+  its.stream.uncork();
 }

@@ -9,6 +9,7 @@
 local floor = tonumber(ARGV[2])
 
 --@include time.lua
+--@include next-token.lua
 --@include tokens.lua
 
 if now > tonumber(ARGV[1]) then return { 0, now } end

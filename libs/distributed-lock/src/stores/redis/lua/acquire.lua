@@ -1,45 +1,48 @@
 -- acquire.lua: asks for the lock, stands in line for it, or looks again; the same owner is answered the same.
 --
 -- KEYS  1 lock  2 line  3 info  4 token  5 channel
--- ARGV  1 owner  2 kind  3 tokens  4 lease  5 notAfter  6 floor  7 more
--- More  wait, place, hears, cluster, publish, short, weight, permits, word, reserve: one text, since each argument costs
---       time and the common case needs none of these
--- Reply  {0, now}                                    too late: nothing was done
---        {1, now, token}                             granted, with one token, and nobody waits
+-- ARGV  1 owner  2 lease  3 notAfter  4 floor  5 more
+-- More  plain, kind, tokens, wait, place, hears, cluster, publish, short, weight, permits, word, reserve: one text, since
+--       each argument costs time, and the common case needs to know only that it may be one
+-- Reply  now * 1000 + n                           granted, with this token, and nobody waits: the common case
+--        {0, now}                                 too late: nothing was done
 --        {1, now, first token, last token, waiting}  granted
---        {2, now, holder, remaining, place}          in line
---        {3, now, holder, remaining}                 busy, and the asker does not wait
+--        {2, now, holder, remaining, place}       in line
+--        {3, now, holder, remaining}              busy, and the asker does not wait
 --
 -- Times in ms; word is repeated in what is pushed to the asker, so that nobody else can forge it; a place that is not
 -- asked for again within wait is dropped, and wait 0 does not enter the line; place 0 is a new one; reserve is the last
--- token that an owner that holds wants to have, or 0; remaining -1 is a lease without end.
+-- token that an owner that holds wants to have, or 0; remaining -1 is a lease without end; plain is 1 where a lock of the
+-- kind "lock" is asked for with one token and a lease of half a day at most, and no tokens are shared with Java.
 
-local owner, kind, tokens, lease = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
-local floor = tonumber(ARGV[6])
+local owner, floor = ARGV[1], tonumber(ARGV[4])
 
 --@include time.lua
---@include tokens.lua
+--@include next-token.lua
 
-if now > tonumber(ARGV[5]) then return { 0, now } end
+if now > tonumber(ARGV[3]) then return { 0, now } end
 
 -- Nobody holds, nobody waits, here or there: the common case, in as few steps as can be.
-if kind == 'lock' and tokens == '1' and redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3]) == 0 then
-  local token = next_tokens(1)
-  write_tokens(token, token, lease)
+if string.sub(ARGV[5], 1, 1) == '1' and redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3]) == 0 then
+  local token = take_one()
   redis.call('HSET', KEYS[1], owner, '1')
-  redis.call('PEXPIRE', KEYS[1], ARGV[4])
-  return { 1, now, token }
+  redis.call('PEXPIRE', KEYS[1], ARGV[2])
+  -- Mostly the token is the time, and says it.
+  if token == micros then return token end
+  return { 1, now, token, token, 0 }
 end
 
-local wait, presented, hears, cluster, publish, short, weight, permits, word, reserve_to =
-  string.match(ARGV[7], '^(%d+) (%d+) (%d) (%d) (%u+) (%d+) (%d+) (%d+) (%x+) (%d+)$')
+local kind, tokens, wait, presented, hears, cluster, publish, short, weight, permits, word, reserve_to =
+  string.match(ARGV[5], '^%d (%a+) (%d+) (%d+) (%d+) (%d) (%d) (%u+) (%d+) (%d+) (%d+) (%x+) (%d+)$')
+local lease = tonumber(ARGV[2])
 wait, cluster, reserve_to = tonumber(wait), cluster == '1', tonumber(reserve_to)
 
+--@include tokens.lua
 --@include strangers.lua
 --@include holders.lua
 --@include grant.lua
 
-local entry = table.concat({ hears, tokens, short, kind, weight, permits, ARGV[6], word }, ' ')
+local entry = table.concat({ hears, tokens, short, kind, weight, permits, ARGV[4], word }, ' ')
 weight, permits = tonumber(weight), tonumber(permits)
 
 -- A stranger that listens counts as one that waits, for those who may pass the lock on among themselves.

@@ -1,18 +1,23 @@
 -- end.lua: this owner gives up its lock or its place in the line; the next in line is granted.
 --
 -- KEYS  1 lock  2 line  3 info  4 token  5 channel
--- ARGV  1 owner  2 kind  3 publish  4 used  5 more  6 when
--- More  floor, cluster, weight: one text, for the line and for who does not hold alone
--- Reply  {was holder (0 or 1), now}; now may be 0 unless `when` is 1
+-- ARGV  1 owner  2 more
+-- More  plain, when, kind, publish, used, reserved, floor, cluster, weight: one text, since each argument costs time
+-- Reply  was holder (0 or 1)         the common case: a plain lock that nobody waits for
+--        {was holder (0 or 1), now}
 --
--- Any number of executions is harmless. Of reserved tokens `used` is "last used, last": those between go back; '' means
--- there are none. The token key stays: tokens must keep growing after the lock is gone.
+-- Any number of executions is harmless. Of the tokens up to `reserved` those after `used` go back; 0 and 0 mean that there
+-- are none. `plain` is 1 where `when` is 0, and the three after it are lock, PUBLISH and 0. `now` may be 0 unless `when` is
+-- 1. The token key stays: tokens must keep growing after the lock is gone.
 
-local owner, kind, publish = ARGV[1], ARGV[2], ARGV[3]
+local owner = ARGV[1]
+local when, kind, publish, used, reserved = '0', 'lock', 'PUBLISH', '0', '0'
+if string.sub(ARGV[2], 1, 1) == '0' then
+  when, kind, publish, used, reserved = string.match(ARGV[2], '^%d (%d) (%a+) (%u+) (%d+) (%d+)')
+end
 
 local function give_back_tokens()
-  if ARGV[4] == '' then return end
-  local used, reserved = string.match(ARGV[4], '^(%d+) (%d+)$')
+  if reserved == '0' then return end
   local first, last = string.match(redis.call('GET', KEYS[4]) or '', '^(%d+) (%d+)$')
   if last == reserved then redis.call('SET', KEYS[4], first .. ' ' .. used, 'KEEPTTL') end
 end
@@ -25,7 +30,7 @@ if kind == 'lock' then
   if redis.call('EXISTS', KEYS[2], KEYS[3]) == 0 then
     -- Nobody of ours waits. A stranger that hears this is remembered, so that it is not passed over for ever.
     local heard = was_holder == 1 and redis.call(publish, KEYS[5], '0') or 0
-    if heard == 0 and ARGV[6] == '0' then return { was_holder, 0 } end
+    if heard == 0 and when == '0' then return was_holder end
     --@include time.lua
     if heard > 0 then
       redis.call('HSET', KEYS[3], 'since', text(now))
@@ -35,10 +40,11 @@ if kind == 'lock' then
   end
 end
 
-local floor, cluster, weight = string.match(ARGV[5], '^(%d+) (%d) (%d+)$')
+local floor, cluster, weight = string.match(ARGV[2], '(%d+) (%d) (%d+)$')
 floor, cluster, weight = tonumber(floor), cluster == '1', tonumber(weight)
 
 --@include time.lua
+--@include next-token.lua
 --@include tokens.lua
 --@include strangers.lua
 --@include holders.lua

@@ -45,6 +45,7 @@ if kind == 'lock' or kind == 'exclusive' then
   return renewed()
 end
 
+--@include next-token.lua
 --@include tokens.lua
 --@include holders.lua
 --@include grant.lua

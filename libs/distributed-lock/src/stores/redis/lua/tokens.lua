@@ -1,7 +1,7 @@
 -- tokens.lua: shared by all that grant; not a script of its own. Fencing tokens: key 4, or the one given, holds
 -- "first last". Where they are counted together with those of Java's fenced lock, that key says so by its name, and
 -- Redisson's counter of the same lock is kept as far.
--- Expects time.lua and the local floor.
+-- Expects time.lua and next-token.lua.
 
 local TOKEN_KEEP_MS = 86400000 -- tokens fall back on the clock after this; longer leases keep them longer
 
@@ -12,14 +12,12 @@ local function java_counter(key)
   return 'redisson_lock_token' .. string.sub(key, #SHARED + 1)
 end
 
--- Larger than every token before, also when the counter was lost: then the clock, or what clients have seen, decides.
 local function next_tokens(count, key)
   key = key or KEYS[4]
   local known = redis.call('GET', key)
   local last = known and tonumber(string.match(known, ' (%d+)$')) or 0
-  local seen = floor > micros + 86400000000 and 0 or floor
-  local first = math.max(last, seen, micros - 1) + 1
-  if are_shared then first = math.max(first, tonumber(redis.call('GET', java_counter(key)) or 0) + 1) end
+  if are_shared then last = math.max(last, tonumber(redis.call('GET', java_counter(key)) or 0)) end
+  local first = next_after(last)
   return first, first + count - 1
 end
 

@@ -1,0 +1,166 @@
+import type { Claim } from '../../lock/claim.js';
+import type { LockStoreError } from '../../lock/lock.errors.js';
+import type { AcquireReply, Ask, Grant } from '../../lock/lock-store.js';
+import { GONE_MS, LOOK_MS, lookAfter } from '../../lock/look.js';
+import { leaseValidity } from '../../lock/validity.js';
+import { LATE } from './redis.command.js';
+import type { Arguments, Call, RedisCommands } from './redis.commands.js';
+import type { RedisEnds } from './redis.ends.js';
+import { strangersChannel, type RedisKeys } from './redis.keys.js';
+import { isOurs } from './redis.owners.js';
+import type { RedisPushes } from './redis.pushes.js';
+import type { RestartGuard } from './redis.restart-guard.js';
+import { isDenied } from './redis.rights.js';
+import type { acquireScript, ReplyOf } from './redis.scripts.js';
+import { permitsOf, weightOf, type RedisSession } from './redis.session.js';
+
+/** How often a waiter looks while no grant can be pushed to it. */
+const DEAF_LOOK_MS = 250;
+/** The first lease of a pushed grant is at least this: a receiver that is dead blocks the line that long. */
+const SHORT_LEASE_MS = 1000;
+/** Tokens are kept for a day, and twice as long as the lease. */
+const LONGEST_PLAIN_MS = 43_200_000;
+
+type Reply = ReplyOf<typeof acquireScript>;
+/** Not too late. */
+type Answer = Exclude<Reply, readonly [0, number]>;
+
+/** What all that is asked has in common. */
+export interface AskContext {
+  readonly commands: RedisCommands;
+  readonly session: RedisSession;
+  readonly pushes: RedisPushes;
+  readonly ends: RedisEnds;
+  readonly guard: RestartGuard | undefined;
+  readonly undo: (ask: Ask) => void;
+}
+
+/** One question for one lock: what goes with it, and what the answer means. */
+export class AcquireCall implements Call<Reply, AcquireReply> {
+  readonly urgency = 'ask';
+  readonly key: string;
+  readonly kind: Claim['kind'];
+  readonly keys: RedisKeys;
+  private readonly attempt: Attempt;
+
+  /** @throws LockKeyError for a key that a cluster cannot take */
+  constructor(
+    private readonly ask: Ask,
+    private readonly context: AskContext,
+  ) {
+    this.key = ask.key;
+    this.kind = ask.claim.kind;
+    this.keys = context.commands.keysOf(this.key, this.kind);
+    this.attempt = new Attempt(ask, context);
+  }
+
+  args(): Arguments {
+    const { owner, claim, leaseMs, waitMs, place, tokens, reserveTo = 0 } = this.ask;
+    const { session, pushes, commands } = this.context;
+    const notAfter = session.notAfter(waitMs > 0 ? waitMs : Infinity);
+    this.attempt.onWrite(notAfter);
+    const short = Math.min(leaseMs, Math.max(SHORT_LEASE_MS, 4 * Math.ceil(session.roundTripMs)));
+    const hears = pushes.isUp ? 1 : 0;
+    const wait = Math.min(Math.ceil(waitMs), GONE_MS);
+    const { floor, cluster, publish } = session;
+    const isPlain =
+      claim.kind === 'lock' && tokens === 1 && leaseMs <= LONGEST_PLAIN_MS && !commands.sharesTokens;
+    const what = `${isPlain ? 1 : 0} ${claim.kind} ${tokens} ${wait} ${place} ${hears} ${cluster} ${publish}`;
+    const more = `${what} ${short} ${weightOf(claim)} ${permitsOf(claim)} ${pushes.word} ${reserveTo}`;
+    return [owner, leaseMs, notAfter, floor, more];
+  }
+
+  read(reply: Reply, sentAt: number): AcquireReply | typeof LATE {
+    this.attempt.onAnswer();
+    if (reply[0] === 0) return LATE;
+    this.attempt.onDone();
+    return this.meaning(reply, sentAt);
+  }
+
+  onFailed(error: LockStoreError): void {
+    this.attempt.onFailed(error);
+  }
+
+  private meaning(reply: Answer, sentAt: number): AcquireReply {
+    switch (reply[0]) {
+      case 1:
+        return granted(this.ask, this.context, sentAt, reply[2], reply[3], reply[4]);
+      case 2:
+        return this.queued(reply[2], reply[3], reply[4]);
+      case 3:
+        return { kind: 'busy', holder: reply[2] || undefined, remainingMs: asRemaining(reply[3]) };
+    }
+  }
+
+  private queued(holder: string, remaining: number, place: number): AcquireReply {
+    const { pushes, ends, commands } = this.context;
+    const { owner } = this.ask;
+    const isBehindStranger = holder !== '' && !isOurs(holder);
+    // If its caller has left meanwhile, nothing would ever undo what is noted for it now.
+    if (ends.isEnding(owner) || !isBehindStranger) pushes.stopListening(owner);
+    else pushes.listenBehindStranger(strangersChannel(commands.lockName(this.key), this.kind), owner);
+    pushes.probe();
+    const remainingMs = asRemaining(remaining);
+    const lookAfterMs = lookAfter(remainingMs, pushes.isUp ? LOOK_MS : DEAF_LOOK_MS);
+    return { kind: 'queued', place, holder: holder || undefined, remainingMs, lookAfterMs };
+  }
+}
+
+/** That an owner is asked for, as far as its end must know: from when it may be written until nothing of it can be executed. */
+export class Attempt {
+  /** Until when an earlier one that was never answered may be executed. */
+  private before: number | undefined;
+  private isOpen = false;
+
+  constructor(
+    private readonly ask: Ask,
+    private readonly context: AskContext,
+  ) {
+    context.ends.onAsking(ask.owner);
+  }
+
+  /** @throws LockStoreError if it must not be written now */
+  onWrite(notAfter: number): void {
+    const { guard, ends } = this.context;
+    const { key, owner } = this.ask;
+    guard?.check(key);
+    this.before = ends.onAsk(owner, key, notAfter);
+    this.isOpen = true;
+  }
+
+  onAnswer(): void {
+    if (this.isOpen) this.context.ends.onAnswer(this.ask.owner, this.before);
+    this.isOpen = false;
+  }
+
+  onDone(): void {
+    this.context.ends.onAsked(this.ask.owner);
+  }
+
+  onFailed(error: LockStoreError): void {
+    // It was refused, or never written: nothing of it can be executed any more.
+    if (error.reason !== 'unknown') this.onAnswer();
+    // Redis undoes nothing of a script that was denied halfway: it may have written a place in the line, or a lock.
+    if (isDenied(error.cause)) this.context.undo(this.ask);
+    this.onDone();
+  }
+}
+
+export function granted(
+  { owner, leaseMs }: Ask,
+  { pushes, session }: AskContext,
+  sentAt: number,
+  token: number,
+  lastToken: number,
+  waiting = 0,
+): Grant {
+  pushes.stopListening(owner);
+  session.onToken(lastToken);
+  const validUntil = leaseValidity(sentAt, leaseMs);
+  return { kind: 'granted', token, lastToken, validUntil, waiting, confirmed: true };
+}
+
+/** From what `PTTL` says. */
+export function asRemaining(pttl: number): number {
+  return pttl < 0 ? Infinity : pttl;
+}
