@@ -112,7 +112,7 @@ export class HeldLock implements Lock {
   }
 
   release(): Promise<ReleaseOutcome> {
-    return (this.outcome ??= this.giveBack().then(
+    return (this.outcome ??= this.end(true).then(
       (reply) => (reply === 'not held' ? 'lost' : reply),
       () => 'unknown',
     ));
@@ -120,8 +120,12 @@ export class HeldLock implements Lock {
 
   /** As `release`, for who does not wait for the outcome. */
   giveBack(): Promise<EndReply> {
+    return this.end(false);
+  }
+
+  private end(isAwaited: boolean): Promise<EndReply> {
     return (this.ended ??= outsideOfFlows(() =>
-      this.others.length === 0 ? this.first.release() : this.releaseAll(),
+      this.others.length === 0 ? this.first.release(isAwaited) : this.releaseAll(isAwaited),
     ));
   }
 
@@ -130,9 +134,9 @@ export class HeldLock implements Lock {
   }
 
   /** All at once: whoever waits for one of them need not wait for the others. */
-  private async releaseAll(): Promise<EndReply> {
+  private async releaseAll(isAwaited: boolean): Promise<EndReply> {
     const replies = await Promise.all(
-      this.holds.map((hold) => hold.release().catch(() => 'unknown' as const)),
+      this.holds.map((hold) => hold.release(isAwaited).catch(() => 'unknown' as const)),
     );
     return replies.find((r) => r === 'not held') ?? replies.find((r) => r === 'unknown') ?? 'released';
   }

@@ -86,13 +86,14 @@ export class Hold {
   /**
    * Ends one share; with the last one the tenure passes the lock on.
    *
+   * @param isAwaited the caller goes on when the store has answered
    * @returns what the store says; whoever does not wait for it need not care for a rejection, which is told by event
    */
-  release(): Promise<EndReply> {
+  release(isAwaited = false): Promise<EndReply> {
     this.shares -= 1;
     const { loss } = this;
     if (this.shares > 0) return loss ? NOT_HELD : RELEASED;
-    this.ended ??= loss ? NOT_HELD : this.tenure.passOn(this);
+    this.ended ??= loss ? NOT_HELD : this.tenure.passOn(this, isAwaited);
     return this.ended;
   }
 

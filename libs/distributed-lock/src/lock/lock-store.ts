@@ -139,6 +139,8 @@ export interface End {
   readonly used?: { readonly token: number; readonly lastToken: number };
   /** Other processes wait for it: nothing should come before it on its way. */
   readonly isWanted?: boolean;
+  /** Whoever released goes on when it is answered. */
+  readonly isAwaited?: boolean;
 }
 
 /** `unknown`: gone now, but whether it was held until this call cannot be told, as an earlier answer was lost. */

@@ -68,7 +68,11 @@ export function holdsOfFlow(scope: object): Hold[] {
 export function findLock(scope: object, key?: string): HeldLock | undefined {
   for (let frame = storage.getStore(); frame; frame = frame.outer) {
     const { lock } = frame;
-    if (lock?.isHeld && lock.find((hold) => hold.scope === scope) && (key === undefined || lock.keys.includes(key)))
+    if (
+      lock?.isHeld &&
+      lock.find((hold) => hold.scope === scope) &&
+      (key === undefined || lock.keys.includes(key))
+    )
       return lock;
   }
   return undefined;

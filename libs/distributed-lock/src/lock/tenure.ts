@@ -251,7 +251,7 @@ export class Tenure {
   // --- released -------------------------------------------------------------------------------------------------
 
   /** A caller inside is done; after the last one: the next one of this process, or the next process. */
-  passOn(hold: Hold): Promise<EndReply> {
+  passOn(hold: Hold, isAwaited: boolean): Promise<EndReply> {
     const { core, key, owner, keeper } = this;
     const { call, fencingToken } = hold;
     core.emit({ type: 'released', call, key, owner, fencingToken, heldMs: this.now - hold.acquiredAt });
@@ -260,7 +260,7 @@ export class Tenure {
     this.keepUntil = Math.max(this.keepUntil, hold.keepUntil);
     if (this.holds.size > 0) return RELEASED;
     if (keeper && this.keepUntil > this.now) return this.keep(keeper);
-    if (!keeper || !this.mayHandOff(keeper)) return this.end();
+    if (!keeper || !this.mayHandOff(keeper)) return this.end(0, isAwaited);
     if (keeper.lease.isConfirmed) {
       keeper.renewIfBlind();
       this.serve(keeper);
@@ -292,18 +292,19 @@ export class Tenure {
     this.line.onTenureEnded(this);
   }
 
-  private end(delayMs = 0): Promise<EndReply> {
+  private end(delayMs = 0, isAwaited = false): Promise<EndReply> {
     const { core } = this;
     // Built once: a repetition that said another last token would give one of them out twice.
-    const end = this.whatEnds();
+    const end = this.whatEnds(isAwaited);
     const send = () => core.store.end(end);
     return this.finish(() => (delayMs > 0 ? core.tenures.pause(delayMs).then(send) : send()));
   }
 
-  private whatEnds(): End {
+  private whatEnds(isAwaited = false): End {
     const { key, owner, claim, keeper } = this;
     const leaseMs = keeper?.lease.leaseMs ?? this.request.leaseMs;
-    return { key, owner, claim, leaseMs, ...keeper?.lease.used, isWanted: this.slice.isRunning };
+    const isWanted = this.slice.isRunning;
+    return { key, owner, claim, leaseMs, ...keeper?.lease.used, isWanted, isAwaited };
   }
 
   /** The caller has promised the key a longer time than it took: nobody gets it before that is over. */

@@ -38,6 +38,7 @@ export interface AskContext {
 /** One question for one lock: what goes with it, and what the answer means. */
 export class AcquireCall implements Call<Reply, AcquireReply> {
   readonly urgency = 'ask';
+  readonly isAwaited = true;
   readonly key: string;
   readonly kind: Claim['kind'];
   readonly keys: RedisKeys;

@@ -50,6 +50,7 @@ export class RedisAsks {
     const attempts = asks.map((ask) => new Attempt(ask, this.context));
     return commands.run(acquireAllScript, {
       urgency: 'ask',
+      isAwaited: true,
       key,
       kind: 'lock',
       keys,

@@ -15,6 +15,8 @@ export interface Command<Value = unknown, Result = unknown> {
   readonly key: string | undefined;
   /** It leaves at once, ahead of what follows in this turn of the event loop. */
   readonly isPressing?: boolean | undefined;
+  /** Somebody goes on when it is answered: it leaves at once if the server has nothing of ours to do. */
+  readonly isAwaited?: boolean | undefined;
   /** Writes it, which may be later than it was asked for. May refuse, by throwing. */
   send(client: Client): Promise<Value>;
   /** Writes it anew where this answer calls for that; `undefined` if the answer stands. */

@@ -15,6 +15,8 @@ export interface Call<Reply, Result> {
   readonly key: string;
   /** It leaves at once, ahead of what follows in this turn of the event loop. */
   readonly isPressing?: boolean | undefined;
+  /** Somebody goes on when it is answered: it leaves at once if the server has nothing of ours to do. */
+  readonly isAwaited?: boolean | undefined;
   /** In which way it is taken; it decides where strangers are told. */
   readonly kind: Claim['kind'];
   /** Those of `key`, where they are not others. */
@@ -85,6 +87,7 @@ class ScriptCommand<R extends Reply, Result> implements Command<R | number, Resu
   readonly urgency: Urgency;
   readonly key: string;
   readonly isPressing: boolean | undefined;
+  readonly isAwaited: boolean | undefined;
   private readonly keys: readonly string[];
   private args: Arguments = [];
 
@@ -96,6 +99,7 @@ class ScriptCommand<R extends Reply, Result> implements Command<R | number, Resu
     this.urgency = call.urgency;
     this.key = call.key;
     this.isPressing = call.isPressing;
+    this.isAwaited = call.isAwaited;
     this.keys = call.keys ?? commands.keysOf(call.key, call.kind);
   }
 

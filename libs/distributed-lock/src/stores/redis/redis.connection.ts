@@ -1,4 +1,5 @@
 import type { Redis } from 'ioredis';
+import type { Writable } from 'node:stream';
 import { ChurningSet } from '../../lock/churning-map.js';
 import type { Clock } from '../../lock/clock.js';
 import type { LockStoreError } from '../../lock/lock.errors.js';
@@ -127,12 +128,19 @@ export class RedisConnection {
   }
 
   private write(attempt: Attempt): void {
-    const { client } = this;
+    const { command } = attempt;
     attempt.since = this.clock.now();
     this.inFlight.add(attempt);
-    if (!client.isCluster) writeTogether((client as Redis).stream);
-    this.follow(attempt, this.send(attempt.command, attempt));
-    if (attempt.command.isPressing && !client.isCluster) writeNow((client as Redis).stream);
+    const stream = this.streamFor(command);
+    if (stream) writeTogether(stream);
+    this.follow(attempt, this.send(command, attempt));
+    if (stream && command.isPressing) writeNow(stream);
+  }
+
+  /** Where a command may wait for others to leave with; not if its caller waits, and the server for it. */
+  private streamFor({ isAwaited }: Command): Writable | undefined {
+    if (this.client.isCluster || (isAwaited && this.inFlight.size === 1)) return undefined;
+    return (this.client as Redis).stream;
   }
 
   private send(command: Command, attempt: Attempt): Promise<unknown> {

@@ -32,18 +32,20 @@ class EndCall implements Call<Reply, Reply> {
   readonly key: string;
   readonly kind: Claim['kind'];
   readonly isPressing: boolean | undefined;
+  readonly isAwaited: boolean | undefined;
   private readonly owner: string;
   private readonly isPlain: boolean;
   private readonly more: string;
 
   constructor(
-    { key, owner, claim, used, isWanted }: End,
+    { key, owner, claim, used, isWanted, isAwaited }: End,
     { floor, cluster, publish }: RedisSession,
     private readonly doings: Doings,
   ) {
     this.key = key;
     this.kind = claim.kind;
     this.isPressing = isWanted;
+    this.isAwaited = isAwaited;
     this.owner = owner;
     this.isPlain = claim.kind === 'lock' && publish === 'PUBLISH' && !used;
     const tokens = used ? `${used.token} ${used.lastToken}` : '0 0';

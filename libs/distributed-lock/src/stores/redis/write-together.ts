@@ -20,11 +20,8 @@ let flushesAtExit = false;
  */
 export function writeTogether(stream: Writable): void {
   const its = heldOf(stream);
+  if (its.commands === MOST_TOGETHER) release(its);
   if (its.commands === 0) hold(its);
-  else if (its.commands % MOST_TOGETHER === 0) {
-    stream.uncork();
-    stream.cork();
-  }
   its.commands += 1;
 }
 
