@@ -36,6 +36,7 @@ function peer(id, name = id) {
 }
 
 export const FLOOR = own('floor', 'floor: two bare commands');
+export const QUEUE = own('queue', 'floor: a queue of promises');
 export const OURS = own('ours', 'ours, withLock');
 export const OURS_AWAITED = own('ours-awaited', 'ours, acquire + release');
 

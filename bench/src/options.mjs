@@ -32,7 +32,7 @@ export function parseOptions(args, scenarios) {
   const isWhole = !only && !values.peers;
   return {
     runs: (id) => !only || only.includes(id),
-    includes: (id) => !values.peers || id.startsWith('ours') || values.peers.split(',').includes(id),
+    includes: (id) => !values.peers || /^(ours|queue)\b/.test(id) || values.peers.split(',').includes(id),
     ms: seconds * 1000,
     rounds,
     out: values.out ?? (isWhole ? 'docs' : undefined),

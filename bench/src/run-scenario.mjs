@@ -54,7 +54,7 @@ function verdicts(scenario, rows) {
 }
 
 /** @param {{ id: string }} one */
-const isPeer = ({ id }) => id !== 'floor' && !id.startsWith('ours');
+const isPeer = ({ id }) => !/^(ours|floor|queue)\b/.test(id);
 
 /** On a terminal only. @param {string} text */
 function progress(text) {

@@ -2,11 +2,13 @@
 import { createInterface } from 'node:readline';
 import { startApp } from './app.mjs';
 import { microsecondsPerCall } from './methods.mjs';
+import { startSale } from './sale.mjs';
 
 let cpu = process.cpuUsage();
 
 const TASKS = {
   open: async ({ url }) => ({ url: await startApp(url) }),
+  sale: startSale,
   methods: async ({ count }) => ({ us: await microsecondsPerCall(count) }),
   /** CPU since the last time it was asked. */
   cpu: async () => {

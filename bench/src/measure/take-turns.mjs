@@ -5,10 +5,10 @@ import { jain } from './statistics.mjs';
 import { withWorkers } from './worker-process.mjs';
 
 /**
- * A process is warmed up until the just-in-time compiler has seen so many locks, for a limited time: who waits for others
- * takes few, and does not depend on it.
+ * Processes are warmed up until the just-in-time compiler of each has seen so many locks, for a limited time. Where all
+ * want one key they take few, and get to know the library by keys of their own before that.
  */
-const WARM = { locks: 30_000, sliceMs: 250, graceMs: 1500, longestMs: { one: 500, each: 4000 } };
+const WARM = { locks: 30_000, sliceMs: 250, graceMs: 1500, longestMs: 4000, commonMs: 500 };
 
 /** After the time is up, callers may finish what they have begun for so long. */
 const GRACE_MS = 500;
@@ -33,27 +33,27 @@ export async function takeTurns(context, entrant, load, url = context.url) {
   const shares = await context.sharesOf(entrant);
   await observer.clear();
   return withWorkers({ command: entrant.command, count: processes, url }, async (workers) => {
-    const run = (ms, graceMs) =>
-      Promise.all(workers.map((worker, p) => worker.ask('turns', task(p, ms, graceMs))));
-    await warmUp(entrant, run, WARM.longestMs[keys]);
+    const own = (p) => Array.from({ length: callers }, (_, i) => `key:${p}:${i}`);
+    const run = (keysOf, ms, graceMs) => {
+      const task = (p) => ({ callers, keys: keysOf(p), ms, workMs, graceMs });
+      return Promise.all(workers.map((worker, p) => worker.ask('turns', task(p))));
+    };
+    const wanted = keys === 'one' ? () => ['key'] : own;
+    await warmUp(entrant, workers, (ms, graceMs) => run(own, ms, graceMs));
+    if (keys === 'one') await run(wanted, WARM.commonMs, WARM.graceMs);
     const before = await observer.readWhenQuiet();
-    const answers = await run(ms, GRACE_MS);
+    const answers = await run(wanted, ms, GRACE_MS);
     const after = await observer.readWhenQuiet();
     return figures(answers, after.cpuUs - before.cpuUs, sentBetween(before.calls, after.calls, shares));
   });
-
-  function task(process, ms, graceMs) {
-    const own = Array.from({ length: callers }, (_, i) => `key:${process}:${i}`);
-    return { callers, keys: keys === 'one' ? ['key'] : own, ms, workMs, graceMs };
-  }
 }
 
 /**
- * @param {import('../../contestants/index.mjs').Entrant} entrant
- * @param {(ms: number, graceMs: number) => Promise<{ acquired: number }[]>} run @param {number} longestMs
+ * @param {import('../../contestants/index.mjs').Entrant} entrant @param {readonly unknown[]} workers its processes
+ * @param {(ms: number, graceMs: number) => Promise<{ acquired: number }[]>} run
  */
-export function warmUp(entrant, run, longestMs = WARM.longestMs.each) {
-  const enough = { locks: WARM.locks, longestMs, ...entrant.warmUp };
+export function warmUp(entrant, workers, run) {
+  const enough = { locks: WARM.locks * workers.length, longestMs: WARM.longestMs, ...entrant.warmUp };
   return runUntil(() => run(WARM.sliceMs, WARM.graceMs), enough);
 }
 

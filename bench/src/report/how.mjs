@@ -13,13 +13,19 @@ writes a line for each lock, and in \`crowd\` our callers may wait for two minut
 which has one. _Peers_ in the figures to reach are those that run in Node; what is said of Redisson there is \`withLock\`
 beside \`RLock\`, without a promise.
 
-**Time.** A process is warmed up until it has taken 30 000 locks (for 4 s at most, 0.5 s where all want one key), in \`hop\` with
-a key of its own and then with the common one, in \`http\` for 5 s. A JVM, which compiles later and in the background, has 5 s
-at least and 20 s at most, and in \`hop\` 20 s more.
+**Time.** Processes are warmed up until each has taken 30 000 locks, for 4 s at most; where all want one key, by keys of
+their own and then for 0.5 s, in \`hop\` for a whole run, by the common one. \`http\` and \`handler\` have 5 s. A JVM, which
+compiles later and in the background, has 5 s at least and 20 s at most, and in \`hop\` 20 s more.
 Ours and the floor alternate, round by round, and the median of the rounds is shown; peers take part in every third round. A wait is the time from the call to the start of the work.
 When the time is up, callers have half a second to finish; whoever still waits then is counted as a wait of at least so long,
 and shown. A caller that was refused (_failed_) asks again at once. How long it would have had to wait is not known, so the
-p99 of a library that refused some is not taken for the best.
+p99 of a library that refused some is not taken for the shortest.
+
+**The best peer** is the one with most throughput, or with the lock in use for most of the time; what else is said of the
+best peer in that scenario is said of the same one. Beside it stands, without a limit, what any peer does best.
+
+**Growth** is judged by the largest step of what one lock costs from one size to the next. A floor of the same sizes, two bare
+commands or a queue of promises within the process, shows what of that step is the machine's caches and V8's collector.
 
 **Fairness** is Jain's index of the locks that each caller got: 1 when all got the same, 1/n when one got all.
 Read it together with the p99: an unfair lock looks fast, as the caller that has it takes it again without waiting.

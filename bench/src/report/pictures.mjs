@@ -32,7 +32,7 @@ const kindOf = (id) => (id.startsWith('ours') ? 'own' : id === 'floor' ? 'floor'
 /** The size stands in the id: ours-1000. */
 function growthOf({ scenario, rows }) {
   const points = rows
-    .filter(({ figures }) => figures?.us > 0)
+    .filter(({ id, figures }) => id.startsWith('ours-') && figures?.us > 0)
     .map(({ id, figures }) => [Number(id.slice('ours-'.length)), figures.us]);
   return { name: scenario.lines, points };
 }

@@ -26,11 +26,16 @@ const verdict = (claim, value, limit, reached) => ({
 /** Significant, not decimal: shares are small, ratios are large. @param {number} value */
 export const digits = (value) => String(Number(value.toPrecision(3)));
 
-const MORE_IS_BETTER = new Set(['perSecond', 'inUse']);
+/** The least that any of them has in this figure; NaN without any. @param {object[]} peers @param {string} figure */
+export const least = (peers, figure) => extreme(peers, figure, Math.min);
 
-/** The best that any peer has in this figure; NaN without peers. @param {object[]} peers @param {string} figure */
-export function best(peers, figure) {
+/** @param {object[]} peers @param {string} figure */
+export const most = (peers, figure) => extreme(peers, figure, Math.max);
+
+function extreme(peers, figure, choose) {
   const values = peers.map((peer) => peer[figure]).filter((value) => !Number.isNaN(value));
-  if (values.length === 0) return NaN;
-  return MORE_IS_BETTER.has(figure) ? Math.max(...values) : Math.min(...values);
+  return values.length === 0 ? NaN : choose(...values);
 }
+
+/** The peer that has most of this figure: what else is said of "the best peer" is said of the same one. @param {object[]} peers @param {string} figure */
+export const best = (peers, figure) => peers.find((peer) => peer[figure] === most(peers, figure)) ?? {};

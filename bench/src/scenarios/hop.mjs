@@ -48,7 +48,7 @@ async function handOvers({ observer, url, ms }, entrant) {
       return Promise.all(asked);
     };
     // Hand-overs are few in a second: the compilers get to know the library by locks that nobody else wants.
-    await warmUp(entrant, (ms, graceMs) => {
+    await warmUp(entrant, workers, (ms, graceMs) => {
       const task = (p) => ({ callers: 1, keys: [`warm:${p}`], ms, workMs: 0, graceMs });
       return Promise.all(workers.map((worker, p) => worker.ask('turns', task(p))));
     });

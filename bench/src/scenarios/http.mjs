@@ -9,62 +9,106 @@ const AUTOCANNON = new URL('../../peers/autocannon.mjs', import.meta.url);
 const INSTALLED = new URL('../../peers/node_modules/autocannon', import.meta.url);
 const COMMAND = [process.execPath, '--no-warnings', WORKER];
 const CONNECTIONS = 50;
-const ITEMS = 64;
+/** So many that requests which run at the same time seldom want the same one: what the lock costs, not what waiting does. */
+const ITEMS = 2000;
 /** The compilers have more to see of a locked route than of a bare one. */
 const WARM_UP_S = 5;
+/** A database makes short runs uneven. */
+const LEAST_S = 3;
 
-const entrant = (id, name) => ({
+const entrant = (id, name, details) => ({
   id: `ours-${id}`,
-  route: id,
   name,
+  ...details,
   skipped: existsSync(INSTALLED) ? undefined : 'autocannon is not installed: npm ci --prefix bench/peers',
 });
 
-/** The route of the flash sale on Fastify, without its database: what is left is Nest and the lock. */
+const COLUMNS = [
+  { title: 'requests/s', of: ({ perSecond }) => whole(perSecond) },
+  { title: 'p50', of: ({ p50Ms }) => ms(p50Ms) },
+  { title: 'p99', of: ({ p99Ms }) => ms(p99Ms) },
+  { title: 'Node CPU µs', of: ({ nodeUs }) => count(nodeUs) },
+  { title: 'other than 2xx', of: ({ failures }) => whole(failures) },
+];
+const PLOT = { title: 'Requests per second', of: ({ perSecond }) => perSecond, show: whole };
+const LOAD = `${CONNECTIONS} connections ask for one of ${whole(ITEMS)} items at random. One process serves, one core is left for the load.`;
+
 export const http = {
   id: 'http',
-  title: 'A Nest route on Fastify, with and without @Locked',
-  note: `${CONNECTIONS} connections ask for ${ITEMS} items in turn; the handler answers at once. One process serves, one core is left for the load.`,
+  title: 'The purchase of the flash sale on Fastify, with and without @Locked',
+  note: `${LOAD} The database is the embedded one, in the same process. The route without a lock has the same statements; where purchases of one item cross, the table refuses the one with the smaller token.`,
+  entrants: () => [
+    entrant('bare', 'without a lock', { route: 'purchase-bare' }),
+    entrant('memory', '@Locked, memory store', { route: 'purchase' }),
+    entrant('redis', '@Locked, Redis store', { route: 'purchase', isOnRedis: true }),
+  ],
+  columns: COLUMNS,
+  plot: PLOT,
+  measure: (context, { route, isOnRedis }) =>
+    loadApp(context, async (worker) => {
+      let buyers = 0;
+      const redisUrl = isOnRedis ? context.url : undefined;
+      const sale = await worker.ask('sale', { redisUrl, items: ITEMS });
+      // Each buyer buys once.
+      const headers = () => ({ 'x-user-id': `buyer-${++buyers}` });
+      const requestFor = (item) => ({ path: `/goods/${sale.ids[item]}/${route}`, headers: headers() });
+      return { url: sale.url, requestFor };
+    }),
+  targets: ({ rows }) => {
+    const [bare, memory, redis] = rows.map(({ figures }) => figures);
+    if (!bare || !memory || !redis) return [];
+    return [
+      atLeast('memory store, share of the route without a lock', memory.perSecond / bare.perSecond, 0.85),
+      noLimit('Redis store, share of the route without a lock', redis.perSecond / bare.perSecond),
+    ];
+  },
+};
+
+/** What is left when there is no work: Nest, and the lock. */
+export const handler = {
+  id: 'handler',
+  title: 'A Nest route on Fastify that does nothing, with and without @Locked',
+  note: `${LOAD} The handler answers at once.`,
   entrants: () => [
     entrant('bare', 'without a lock'),
     entrant('least', 'an interceptor that does nothing but run the handler in an AsyncLocalStorage'),
     entrant('memory', '@Locked, memory store'),
     entrant('redis', '@Locked, Redis store'),
   ],
-  columns: [
-    { title: 'requests/s', of: ({ perSecond }) => whole(perSecond) },
-    { title: 'p50', of: ({ p50Ms }) => ms(p50Ms) },
-    { title: 'p99', of: ({ p99Ms }) => ms(p99Ms) },
-    { title: 'Node CPU µs', of: ({ nodeUs }) => count(nodeUs) },
-    { title: 'other than 2xx', of: ({ failures }) => whole(failures) },
-  ],
-  plot: { title: 'Requests per second', of: ({ perSecond }) => perSecond, show: whole },
-  measure: loadRoute,
+  columns: COLUMNS,
+  plot: PLOT,
+  measure: (context, { id }) =>
+    loadApp(context, async (worker) => {
+      const route = id.replace('ours-', '');
+      const { url } = await worker.ask('open', { url: context.url });
+      return { url, requestFor: (item) => ({ path: `/${route}/goods/${item}/purchase` }) };
+    }),
   targets: ({ rows }) => {
     const [bare, least, memory] = rows.map(({ figures }) => figures);
     if (!bare || !least || !memory) return [];
     return [
-      atLeast('memory store, share of the bare route', memory.perSecond / bare.perSecond, 0.85),
+      noLimit('memory store, share of the bare route', memory.perSecond / bare.perSecond),
       noLimit('the same of an interceptor that does nothing', least.perSecond / bare.perSecond),
       noLimit('memory store, share of that interceptor', memory.perSecond / least.perSecond),
     ];
   },
 };
 
-async function loadRoute({ url, ms }, { route }) {
+/** @param {import('../context.mjs').Context} context @param {(worker: WorkerProcess) => Promise<{ url: string, requestFor: (item: number) => object }>} open */
+async function loadApp({ observer, ms }, open) {
   const { default: autocannon } = await import(AUTOCANNON.href);
+  // The process before was killed, with locks in its hands.
+  await observer.clear();
   const worker = new WorkerProcess(COMMAND);
   try {
-    const app = await worker.ask('open', { url });
-    const requests = Array.from({ length: ITEMS }, (_, i) => ({
-      method: 'POST',
-      path: `/${route}/goods/${i}/purchase`,
-    }));
-    const load = (seconds) =>
-      autocannon({ url: app.url, connections: CONNECTIONS, duration: seconds, requests });
+    const { url, requestFor } = await open(worker);
+    // In turn, connections would form convoys behind one that waits.
+    const setupRequest = (request) => ({ ...request, ...requestFor(Math.floor(Math.random() * ITEMS)) });
+    const requests = [{ method: 'POST', setupRequest }];
+    const load = (seconds) => autocannon({ url, connections: CONNECTIONS, duration: seconds, requests });
     await load(WARM_UP_S);
     await worker.ask('cpu');
-    const result = await load(Math.max(1, ms / 1000));
+    const result = await load(Math.max(LEAST_S, ms / 1000));
     const { cpuUs } = await worker.ask('cpu');
     return {
       perSecond: result.requests.total / result.duration,

@@ -1,13 +1,13 @@
 import { crowd } from './crowd.mjs';
 import { hold } from './hold.mjs';
 import { hop } from './hop.mjs';
-import { http, methods } from './http.mjs';
+import { handler, http, methods } from './http.mjs';
 import { held, keys, processes, waiters } from './scaling.mjs';
 import { hot1, hot4, hot4Work1, hot4Work5, network, serial, spread } from './turns.mjs';
 
 export const SCENARIOS = [
   [serial, network, spread],
   [hot1, hot4, hot4Work1, hot4Work5, hop],
-  [hold, crowd, http, methods],
+  [hold, crowd, http, handler, methods],
   [waiters, keys, processes, held],
 ].flat();

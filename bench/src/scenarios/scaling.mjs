@@ -1,40 +1,56 @@
-import { OURS } from '../../contestants/index.mjs';
+import { FLOOR, OURS, QUEUE } from '../../contestants/index.mjs';
 import { takeTurns } from '../measure/take-turns.mjs';
 import { count, whole } from '../report/format.mjs';
-import { atMost } from '../report/targets.mjs';
+import { atMost, noLimit } from '../report/targets.mjs';
 import { holdLocks } from './hold.mjs';
 
 /** Between two sizes the cost of one may grow by so much at most: noise, and caches that fill. */
 const TOLERANCE = 1.5;
 const HOLD_MS = 11_000;
 
-/** @param {string} id @param {string} what @param {number[]} sizes */
-const growth = (id, what, sizes, measure) => ({
+/** @param {import('../../contestants/index.mjs').Entrant} entrant @param {string} id @param {string} name @param {number[]} sizes */
+const inSizes = (entrant, id, name, sizes) =>
+  sizes.map((size) => ({ ...entrant, id: `${id}-${size}`, name: `${whole(size)} ${name}`, size }));
+
+/**
+ * @param {string} id @param {string} what @param {number[]} sizes
+ * @param {{ floor?: import('../../contestants/index.mjs').Entrant, judgedFrom?: number, note?: string }} [options] the floor
+ * shows what of a step is the machine's, its caches, its collector; so many steps are shown but not judged
+ */
+const growth = (id, what, sizes, measure, { floor, judgedFrom = 0, note } = {}) => ({
+  note,
   id,
   title: `How the cost grows with ${what}`,
-  entrants: () =>
-    sizes.map((size) => ({ ...OURS, id: `ours-${size}`, name: `${whole(size)} ${what}`, size })),
+  entrants: () => [
+    ...inSizes(OURS, 'ours', what, sizes),
+    ...(floor ? inSizes(floor, floor.id, `${what} (${floor.name})`, sizes) : []),
+  ],
   rounds: 1,
   measure,
   lines: what,
-  targets: ({ rows }) => [
-    atMost(
-      `largest step of the cost of one, from one number of ${what} to the next`,
-      largestStep(rows),
-      TOLERANCE,
-    ),
-  ],
+  targets: ({ rows }) => {
+    const steps = stepsOf(rows, 'ours').slice(judgedFrom);
+    const largest = `largest step of the cost of one, from one number of ${what} to the next`;
+    if (!floor) return [atMost(largest, Math.max(...steps), TOLERANCE)];
+    const common = stepsOf(rows, floor.id).slice(judgedFrom);
+    const own = steps.map((step, i) => step / Math.max(1, common[i]));
+    return [
+      atMost(`${largest}, beyond the step of the floor`, Math.max(...own), TOLERANCE),
+      noLimit(largest, Math.max(...steps)),
+    ];
+  },
 });
 
-/** Linear growth of the whole means that one costs the same. @param {import('../run-scenario.mjs').Row[]} rows */
-function largestStep(rows) {
-  const costs = rows.map(({ figures }) => figures?.us ?? NaN);
-  return Math.max(...costs.slice(1).map((cost, i) => cost / costs[i]));
+/** Linear growth of the whole means that one costs the same. @param {import('../run-scenario.mjs').Row[]} rows @param {string} id */
+function stepsOf(rows, id) {
+  const costs = rows.filter((row) => row.id.startsWith(`${id}-`)).map(({ figures }) => figures?.us ?? NaN);
+  return costs.slice(1).map((cost, i) => cost / costs[i]);
 }
 
 /** @param {(size: number) => import('../measure/take-turns.mjs').Load} load */
 const takingTurns = (load) => async (context, entrant) => {
-  const figures = await takeTurns(context, { ...entrant, id: 'ours' }, load(entrant.size));
+  const id = entrant.id.split('-')[0];
+  const figures = await takeTurns(context, { ...entrant, id }, load(entrant.size));
   return { ...figures, us: figures.clientUs + figures.redisUs };
 };
 
@@ -50,6 +66,7 @@ export const waiters = {
     'callers of one key',
     [1, 10, 100, 1000, 10_000],
     takingTurns((callers) => ({ processes: 1, callers, keys: 'one' })),
+    { floor: QUEUE },
   ),
   columns: COLUMNS,
 };
@@ -60,6 +77,7 @@ export const keys = {
     'keys in use at once',
     [1, 10, 100, 1000],
     takingTurns((callers) => ({ processes: 1, callers, keys: 'each' })),
+    { floor: FLOOR },
   ),
   columns: COLUMNS,
 };
@@ -70,6 +88,10 @@ export const processes = {
     'processes on one key',
     [1, 2, 4, 8],
     takingTurns((processes) => ({ processes, callers: 10, keys: 'one', workMs: 1 })),
+    {
+      judgedFrom: 1,
+      note: 'A single process hands the lock over to no other: the step from one to two is not judged.',
+    },
   ),
   columns: COLUMNS,
 };
