@@ -8,7 +8,7 @@ import { withWorkers } from './worker-process.mjs';
  * Processes are warmed up until the just-in-time compiler of each has seen so many locks, for a limited time. Where all
  * want one key they take few, and get to know the library by keys of their own before that.
  */
-const WARM = { locks: 30_000, sliceMs: 250, graceMs: 1500, longestMs: 4000, commonMs: 500 };
+const WARM = { locks: 120_000, sliceMs: 250, graceMs: 1500, longestMs: 5000, commonMs: 500 };
 
 /** After the time is up, callers may finish what they have begun for so long. */
 const GRACE_MS = 500;

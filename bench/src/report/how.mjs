@@ -5,7 +5,8 @@ export const HOW = `
 **Contestants.** Each library with the defaults that it documents, in fresh processes, on one Redis server of this
 machine. The floor is \`SET NX PX\` and a delete that checks the owner, with the same client as ours. All that use
 ioredis use the same version. _withLock_ is what \`@Locked\` calls: it gives the result of the work back while the release is under
-way. _acquire + release_ awaits both, as the peers do. Two exceptions to the defaults: murlock's log is off, as it
+way. _acquire + release_ awaits both, as the peers do; it
+leaves Node's \`AsyncLocalStorage\` off, which \`withLock\` needs for nested calls and which costs each promise on Node 20. Two exceptions to the defaults: murlock's log is off, as it
 writes a line for each lock, and in \`crowd\` our callers may wait for two minutes.
 
 **Redisson** is the real one, in a JVM for each process, with its own settings and the JVM's. Its owners are threads, so
@@ -13,7 +14,7 @@ writes a line for each lock, and in \`crowd\` our callers may wait for two minut
 which has one. _Peers_ in the figures to reach are those that run in Node; what is said of Redisson there is \`withLock\`
 beside \`RLock\`, without a promise.
 
-**Time.** Processes are warmed up until each has taken 30 000 locks, for 4 s at most; where all want one key, by keys of
+**Time.** Processes are warmed up until each has taken 120 000 locks, for 5 s at most; where all want one key, by keys of
 their own and then for 0.5 s, in \`hop\` for a whole run, by the common one. \`http\` and \`handler\` have 5 s. A JVM, which
 compiles later and in the background, has 5 s at least and 20 s at most, and in \`hop\` 20 s more.
 Ours and the floor alternate, round by round, and the median of the rounds is shown; peers take part in every third round. A wait is the time from the call to the start of the work.

@@ -116,38 +116,38 @@ export class RedisEnds {
     return this.owners.get(owner)?.isEnding ?? false;
   }
 
-  /** @throws LockStoreError when the server refuses, or does not answer, until `giveUpAt` */
+  /**
+   * Repeats the end until it was executed when no acquire before it can be executed any more.
+   *
+   * @throws LockStoreError when the server refuses, or does not answer, until `giveUpAt`
+   */
   async run(end: End, giveUpAt: number): Promise<EndReply> {
     const { owner } = end;
     const doings = this.doingsOf(owner);
     doings.isEnding = true;
     doings.ends += 1;
+    const call = new EndCall(end, this.session, doings);
+    let wasHolder = false;
+    let isUnsure = false;
     try {
-      return await this.repeat(new EndCall(end, this.session, doings), doings, giveUpAt);
+      for (;;) {
+        try {
+          const [held, executedAt] = await this.commands.run(endScript, call);
+          wasHolder ||= held === 1;
+          if (doings.lateUntil === undefined || executedAt > doings.lateUntil) {
+            if (wasHolder) return 'released';
+            return isUnsure ? 'unknown' : 'not held';
+          }
+        } catch (error) {
+          // Also when it was refused: a right that is missing for a moment must not leave the lock behind.
+          if (this.isClosed || this.clock.now() > giveUpAt) throw error;
+          isUnsure = true;
+        }
+        await this.pauses.pause(RETRY_MS.least + Math.random() * RETRY_MS.spread);
+      }
     } finally {
       doings.ends -= 1;
       if (doings.areOver) this.owners.delete(owner);
-    }
-  }
-
-  /** Until it was executed when no acquire before it can be executed any more. */
-  private async repeat(end: EndCall, doings: Doings, giveUpAt: number): Promise<EndReply> {
-    let wasHolder = false;
-    let isUnsure = false;
-    for (;;) {
-      try {
-        const [held, executedAt] = await this.commands.run(endScript, end);
-        wasHolder ||= held === 1;
-        if (doings.lateUntil === undefined || executedAt > doings.lateUntil) {
-          if (wasHolder) return 'released';
-          return isUnsure ? 'unknown' : 'not held';
-        }
-      } catch (error) {
-        // Also when it was refused: a right that is missing for a moment must not leave the lock behind.
-        if (this.isClosed || this.clock.now() > giveUpAt) throw error;
-        isUnsure = true;
-      }
-      await this.pauses.pause(RETRY_MS.least + Math.random() * RETRY_MS.spread);
     }
   }
 
