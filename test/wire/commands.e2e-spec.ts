@@ -85,6 +85,20 @@ describe('commands on the wire', () => {
     expect(after.get('eval')).toBe(before.get('eval'));
   });
 
+  it('an acquire leaves at once when nothing else is under way, whatever its process does next', async () => {
+    // Past the proxy, which lives in this process, too.
+    const service = openService(server.url);
+    await service.withLock(`${key}:warm`, () => undefined);
+    await until(async () => (await service.inspect(`${key}:warm`)) === null);
+    const asked = service.acquire(key);
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100);
+    const free = Date.now();
+    const lock = await asked;
+    // Its token is the server's time of the grant, in µs.
+    expect(lock.fencingToken / 1000).toBeLessThan(free);
+    await lock.release();
+  });
+
   it('a call under the lock costs what acquire and release cost', async () => {
     const service = await openBehindProxy();
     const commands = await during(service, async () => {
