@@ -29,10 +29,13 @@ export function parseOptions(args, scenarios) {
   const rounds = Number(values.rounds);
   if (stranger) throw new Error(`There is no scenario "${stranger}": ${scenarios.join(', ')}.\n\n${USAGE}`);
   if (!(seconds > 0) || !(rounds >= 1)) throw new Error(USAGE);
-  const isWhole = !only && !values.peers;
+  const peers = values.peers?.split(',');
+  // Of a size: floor-100.
+  const nameOf = (id) => id.replace(/-\d+$/, '');
+  const isWhole = !only && !peers;
   return {
     runs: (id) => !only || only.includes(id),
-    includes: (id) => !values.peers || /^(ours|queue)\b/.test(id) || values.peers.split(',').includes(id),
+    includes: (id) => !peers || /^(ours|queue)\b/.test(id) || peers.includes(nameOf(id)),
     ms: seconds * 1000,
     rounds,
     out: values.out ?? (isWhole ? 'docs' : undefined),

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { Redis } from 'ioredis';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import { systemClock } from '../../libs/distributed-lock/src/lock/clock.js';
 import type { LockStore } from '../../libs/distributed-lock/src/lock/lock-store.js';
@@ -188,6 +189,23 @@ describe('the arguments of the scripts', () => {
     expect(passed('end', 1)).toMatchObject({ owner: `${store.clientId}:2`, reserved: '0', plain: '1' });
     expect(Number(passed('force')['floor'])).toBeGreaterThanOrEqual(last);
     expect(passed('force')).toMatchObject({ cluster: '0', publish: 'PUBLISH' });
+  });
+});
+
+describe('the time of the server', () => {
+  it('is not taken from a token that is ahead of it', async () => {
+    const other = `${key}:ahead`;
+    const ahead = (Date.now() + 3_600_000) * 1000;
+    const redis = new Redis(process.env['REDIS_URL'] as string);
+    await redis.set(redisKeys(`p:${other}`, 'lock')[3], `${ahead} ${ahead}`, 'PX', 60_000);
+    await redis.quit();
+    const ask = { claim: { kind: 'lock' } as const, leaseMs: 1000, waitMs: 0, place: 0, tokens: 1 };
+    const granted = await store.acquire({ ...ask, key: other, owner: `${store.clientId}:8` });
+    expect(granted).toMatchObject({ kind: 'granted', token: ahead + 1 });
+    const before = callsOf('acquire').length;
+    await store.acquire({ ...ask, key: `${other}:next`, owner: `${store.clientId}:9` });
+    const notAfter = Number(passed('acquire', before)['notAfter']);
+    expect(Math.abs(notAfter - Date.now())).toBeLessThan(60_000);
   });
 });
 

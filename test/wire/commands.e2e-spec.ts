@@ -91,7 +91,7 @@ describe('commands on the wire', () => {
     await service.withLock(`${key}:warm`, () => undefined);
     await until(async () => (await service.inspect(`${key}:warm`)) === null);
     const asked = service.acquire(key);
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100);
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500);
     const free = Date.now();
     const lock = await asked;
     // Its token is the server's time of the grant, in µs.

@@ -68,12 +68,8 @@ export function holdsOfFlow(scope: object): Hold[] {
 export function findLock(scope: object, key?: string): HeldLock | undefined {
   for (let frame = storage.getStore(); frame; frame = frame.outer) {
     const { lock } = frame;
-    if (
-      lock?.isHeld &&
-      lock.find((hold) => hold.scope === scope) &&
-      (key === undefined || lock.keys.includes(key))
-    )
-      return lock;
+    const isIt = (hold: Hold) => hold.scope === scope && (key === undefined || hold.key === key);
+    if (lock?.isHeld && lock.find(isIt)) return lock;
   }
   return undefined;
 }

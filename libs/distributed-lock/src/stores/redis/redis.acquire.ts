@@ -42,7 +42,7 @@ export class AcquireCall implements Call<Reply, AcquireReply> {
   readonly key: string;
   readonly kind: Claim['kind'];
   readonly keys: RedisKeys;
-  private readonly attempt: Attempt;
+  private readonly pending: PendingAsk;
 
   /** @throws LockKeyError for a key that a cluster cannot take */
   constructor(
@@ -52,14 +52,14 @@ export class AcquireCall implements Call<Reply, AcquireReply> {
     this.key = ask.key;
     this.kind = ask.claim.kind;
     this.keys = context.commands.keysOf(this.key, this.kind);
-    this.attempt = new Attempt(ask, context);
+    this.pending = new PendingAsk(ask, context);
   }
 
   args(): Arguments {
     const { owner, claim, leaseMs, waitMs, place, tokens, reserveTo = 0 } = this.ask;
     const { session, pushes, commands } = this.context;
     const notAfter = session.notAfter(waitMs > 0 ? waitMs : Infinity);
-    this.attempt.onWrite(notAfter);
+    this.pending.onWrite(notAfter);
     const short = Math.min(leaseMs, Math.max(SHORT_LEASE_MS, 4 * Math.ceil(session.roundTripMs)));
     const hears = pushes.isUp ? 1 : 0;
     const wait = Math.min(Math.ceil(waitMs), GONE_MS);
@@ -72,14 +72,14 @@ export class AcquireCall implements Call<Reply, AcquireReply> {
   }
 
   read(reply: Reply, sentAt: number): AcquireReply | typeof LATE {
-    this.attempt.onAnswer();
+    this.pending.onAnswer();
     if (reply[0] === 0) return LATE;
-    this.attempt.onDone();
+    this.pending.onDone();
     return this.meaning(reply, sentAt);
   }
 
   onFailed(error: LockStoreError): void {
-    this.attempt.onFailed(error);
+    this.pending.onFailed(error);
   }
 
   private meaning(reply: Answer, sentAt: number): AcquireReply {
@@ -108,7 +108,7 @@ export class AcquireCall implements Call<Reply, AcquireReply> {
 }
 
 /** That an owner is asked for, as far as its end must know: from when it may be written until nothing of it can be executed. */
-export class Attempt {
+export class PendingAsk {
   /** Until when an earlier one that was never answered may be executed. */
   private before: number | undefined;
   private isOpen = false;

@@ -1,6 +1,6 @@
 import { isAlone } from '../../lock/claim.js';
 import type { AcquireReply, Ask, Grant } from '../../lock/lock-store.js';
-import { AcquireCall, Attempt, granted, type AskContext } from './redis.acquire.js';
+import { AcquireCall, PendingAsk, granted, type AskContext } from './redis.acquire.js';
 import { LATE } from './redis.command.js';
 import { shareSlot } from './redis.keys.js';
 import type { RestartGuard } from './redis.restart-guard.js';
@@ -47,7 +47,7 @@ export class RedisAsks {
     const { key } = asks[0] as Ask;
     const keys = asks.flatMap((ask) => commands.keysOf(ask.key, 'lock'));
     const one = ({ owner, leaseMs, tokens, claim }: Ask) => [owner, leaseMs, tokens, claim.kind];
-    const attempts = asks.map((ask) => new Attempt(ask, this.context));
+    const pending = asks.map((ask) => new PendingAsk(ask, this.context));
     return commands.run(acquireAllScript, {
       urgency: 'ask',
       isAwaited: true,
@@ -56,20 +56,20 @@ export class RedisAsks {
       keys,
       args: () => {
         const notAfter = session.notAfter();
-        for (const attempt of attempts) attempt.onWrite(notAfter);
+        for (const each of pending) each.onWrite(notAfter);
         return [notAfter, session.floor, ...asks.flatMap(one)];
       },
       read: (reply, sentAt) => {
-        for (const attempt of attempts) attempt.onAnswer();
+        for (const each of pending) each.onAnswer();
         if (reply[0] === 0) return LATE;
-        for (const attempt of attempts) attempt.onDone();
+        for (const each of pending) each.onDone();
         if (reply[0] === 2) return null;
         const [, , ...tokens] = reply;
         const token = (i: number) => tokens[i] as number;
         return asks.map((ask, i) => granted(ask, this.context, sentAt, token(2 * i), token(2 * i + 1)));
       },
       onFailed: (error) => {
-        for (const attempt of attempts) attempt.onFailed(error);
+        for (const each of pending) each.onFailed(error);
       },
     });
   }

@@ -68,6 +68,8 @@ export class RedisRenewals {
     const checkLate = this.lateCheck([renewal]);
     return this.commands.run(renewScript, {
       urgency: 'renew',
+      // It may confirm a push, whose caller is about to start and may block the event loop.
+      isPressing: true,
       key,
       kind,
       args: () => {

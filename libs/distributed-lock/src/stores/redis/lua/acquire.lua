@@ -4,11 +4,11 @@
 -- ARGV  1 owner  2 lease  3 notAfter  4 floor  5 more
 -- More  plain, kind, tokens, wait, place, hears, cluster, publish, short, weight, permits, word, reserve: one text, since
 --       each argument costs time, and the common case needs to know only that it may be one
--- Reply  now * 1000 + n                           granted, with this token, and nobody waits: the common case
---        {0, now}                                 too late: nothing was done
+-- Reply  now * 1000 + n                              granted, with this token, and nobody waits: the common case
+--        {0, now}                                    too late: nothing was done
 --        {1, now, first token, last token, waiting}  granted
---        {2, now, holder, remaining, place}       in line
---        {3, now, holder, remaining}              busy, and the asker does not wait
+--        {2, now, holder, remaining, place}          in line
+--        {3, now, holder, remaining}                 busy, and the asker does not wait
 --
 -- Times in ms; word is repeated in what is pushed to the asker, so that nobody else can forge it; a place that is not
 -- asked for again within wait is dropped, and wait 0 does not enter the line; place 0 is a new one; reserve is the last
