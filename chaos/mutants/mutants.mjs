@@ -40,8 +40,8 @@ export const MUTANTS = [
   {
     says: 'tokens start at 1 when the counter is gone',
     file: 'stores/redis/lua.generated.js',
-    from: 'math.max(last, seen, micros - 1) + 1',
-    to: 'last + 1',
+    from: 'and micros or floor + 1',
+    to: 'and 1 or floor + 1',
     kind: 'restart-empty',
     rules: ['tokens', 'exclusion'],
   },

@@ -9,7 +9,7 @@
 local floor = tonumber(ARGV[2])
 
 --@include time.lua
---@include next-token.lua
+--@include numbers.lua
 --@include tokens.lua
 
 if now > tonumber(ARGV[1]) then return { 0, now } end
@@ -17,19 +17,19 @@ for i = 1, #KEYS, 5 do
   if redis.call('EXISTS', KEYS[i], KEYS[i + 1], KEYS[i + 2]) > 0 then return { 2, now } end
 end
 
--- All that may fail comes before the first write: none is taken alone.
+-- All that may fail comes before the first lock: none is taken alone.
 local reply = { 1, now }
 for i = 1, #KEYS, 5 do
-  local first, last = next_tokens(tonumber(ARGV[5 + (i - 1) / 5 * 4]), KEYS[i + 3])
+  local arg = 4 + (i - 1) / 5 * 4
+  local first, last = take_tokens(tonumber(ARGV[arg + 1]), tonumber(ARGV[arg]), KEYS[i + 3])
   reply[#reply + 1] = first
   reply[#reply + 1] = last
 end
 for i = 1, #KEYS, 5 do
-  local arg, at = 3 + (i - 1) / 5 * 4, 3 + (i - 1) / 5 * 2
+  local arg = 3 + (i - 1) / 5 * 4
   local owner, lease = ARGV[arg], tonumber(ARGV[arg + 1])
   if ARGV[arg + 3] == 'exclusive' then redis.call('HSET', KEYS[i], 'mode', 'write', owner .. ':write', 1)
   else redis.call('HSET', KEYS[i], owner, 1) end
   redis.call('PEXPIRE', KEYS[i], lease)
-  write_tokens(reply[at], reply[at + 1], lease, KEYS[i + 3])
 end
 return reply

@@ -18,18 +18,22 @@
 local owner, floor = ARGV[1], tonumber(ARGV[4])
 
 --@include time.lua
---@include next-token.lua
 
 if now > tonumber(ARGV[3]) then return { 0, now } end
 
 -- Nobody holds, nobody waits, here or there: the common case, in as few steps as can be.
 if string.sub(ARGV[5], 1, 1) == '1' and redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3]) == 0 then
-  local token = take_one()
-  redis.call('HSET', KEYS[1], owner, '1')
-  redis.call('PEXPIRE', KEYS[1], ARGV[2])
-  -- Mostly the token is the time, and says it.
-  if token == micros then return token end
-  return { 1, now, token, token, 0 }
+  local token = (floor < micros or floor > micros + FARTHEST_AHEAD) and micros or floor + 1
+  local counted = redis.call('SET', KEYS[4], string.format('%.0f', token), 'PX', TOKEN_KEEP_MS, 'GET')
+  if not counted or (tonumber(counted) or tonumber(string.match(counted, '%d+$')) or 0) < token then
+    redis.call('HSET', KEYS[1], owner, '1')
+    redis.call('PEXPIRE', KEYS[1], ARGV[2])
+    -- Mostly the token is the time, and says it.
+    if token == micros then return token end
+    return { 1, now, token, token, 0 }
+  end
+  -- The clock is behind: counted on from what was there, in the general way.
+  redis.call('SET', KEYS[4], counted, 'PX', TOKEN_KEEP_MS)
 end
 
 local kind, tokens, wait, presented, hears, cluster, publish, short, weight, permits, word, reserve_to =
@@ -37,6 +41,7 @@ local kind, tokens, wait, presented, hears, cluster, publish, short, weight, per
 local lease = tonumber(ARGV[2])
 wait, cluster, reserve_to = tonumber(wait), cluster == '1', tonumber(reserve_to)
 
+--@include numbers.lua
 --@include tokens.lua
 --@include strangers.lua
 --@include holders.lua
@@ -51,21 +56,14 @@ local function granted(first, last)
   return { 1, now, first, last, redis.call('ZCARD', KEYS[2]) + strangers }
 end
 
-local function take_tokens(count)
-  local first, last = next_tokens(count)
-  write_tokens(first, last, lease)
-  return first, last
-end
-
 if holds(owner, kind) then
   local taken = is_alone(kind) and redis.call('GET', KEYS[4]) or redis.call('HGET', holders_key, owner)
-  local first, last = string.match(taken or '', '^(%d+) (%d+)$')
-  if not first then first, last = take_tokens(1) end
-  first, last = tonumber(first), tonumber(last)
+  local first, last = first_and_last(taken or '')
+  if not first then first, last = take_tokens(1, lease) end
   if reserve_to > last then
     last = reserve_to
-    local _, counted = next_tokens(0)
-    if is_alone(kind) or counted < last then write_tokens(first, last, lease) end
+    local _, counted = first_and_last(redis.call('GET', KEYS[4]) or '')
+    if is_alone(kind) or last > (counted or 0) then count_up(first, last, lease, KEYS[4]) end
   end
   enter(owner, kind, weight, permits, lease, first, last)
   redis.call('HDEL', KEYS[3], 'granted')
@@ -112,7 +110,7 @@ if kind == 'shared' and redis.call('EXISTS', KEYS[1]) == 1 and strangers_are_nex
 if wait > 0 then stand_in_line() end
 local count, blocked, first, last = grant(owner, lease)
 if not first and not blocked and may_enter(kind, weight, permits) then
-  first, last = take_tokens(tonumber(tokens))
+  first, last = take_tokens(tonumber(tokens), lease)
   enter(owner, kind, weight, permits, lease, first, last)
   leave_line(owner)
 end

@@ -32,6 +32,7 @@ if kind == 'lock' then
     local heard = was_holder == 1 and redis.call(publish, KEYS[5], '0') or 0
     if heard == 0 and when == '0' then return was_holder end
     --@include time.lua
+    --@include numbers.lua
     if heard > 0 then
       redis.call('HSET', KEYS[3], 'since', text(now))
       redis.call('PEXPIRE', KEYS[3], KEEP_MS)
@@ -44,7 +45,7 @@ local floor, cluster, weight = string.match(ARGV[2], '(%d+) (%d) (%d+)$')
 floor, cluster, weight = tonumber(floor), cluster == '1', tonumber(weight)
 
 --@include time.lua
---@include next-token.lua
+--@include numbers.lua
 --@include tokens.lua
 --@include strangers.lua
 --@include holders.lua
@@ -54,17 +55,16 @@ if kind ~= 'lock' then
   was_holder = leave(owner, kind, weight)
   if was_holder == 1 then give_back_tokens() end
 end
--- Whoever holds a plain lock stands in no line, and only its own grant can be unconfirmed.
-local held_alone = was_holder == 1 and kind == 'lock'
-if held_alone then redis.call('HDEL', KEYS[3], 'granted')
-else
+local is_free = redis.call('EXISTS', KEYS[1]) == 0
+-- Whoever held a plain lock stands in no line, and only its own grant can be unconfirmed.
+local held_alone = is_free and was_holder == 1 and kind == 'lock'
+if not held_alone then
   leave_line(owner)
   if redis.call('HGET', KEYS[3], 'granted') == owner then redis.call('HDEL', KEYS[3], 'granted') end
 end
 
-local is_free = redis.call('EXISTS', KEYS[1]) == 0
 -- Readers behind a writer that leaves the line enter beside those that are inside; not while a stranger waits for these
 -- to go, which then would never happen.
-if is_free or was_holder == 1 and kind == 'permits' then pass_on(kind, is_free and held_alone)
+if is_free or was_holder == 1 and kind == 'permits' then pass_on(kind, held_alone)
 elseif kind == 'permits' or not strangers_are_next() then grant('', 0) end
 return { was_holder, now }

@@ -8,7 +8,7 @@ local floor, cluster, publish = tonumber(ARGV[1]), ARGV[2] == '1', ARGV[3]
 
 --@include time.lua
 --@include strangers.lua
---@include next-token.lua
+--@include numbers.lua
 --@include tokens.lua
 --@include holders.lua
 --@include grant.lua

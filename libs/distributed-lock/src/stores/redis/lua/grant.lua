@@ -59,7 +59,7 @@ local function grant(asker, lease, is_free)
     else
       -- It may have seen larger tokens than whoever frees the lock.
       floor = math.max(floor, tonumber(seen))
-      local first, last = next_tokens(tonumber(tokens))
+      local first, last = take_tokens(tonumber(tokens), math.max(lease, tonumber(short)))
       local reached = owner == asker
       if not reached then
         local waiting = redis.call('ZCARD', KEYS[2]) - 1
@@ -68,16 +68,12 @@ local function grant(asker, lease, is_free)
         reached = push(owner, table.concat(message, ' ')) > 0 or hears == '0' or cluster
       end
       if reached then
+        -- Marked before it leaves the line: info, whose last entry that may be, keeps its expiry so.
+        if owner ~= asker and is_alone(kind) then redis.call('HSET', KEYS[3], 'granted', owner) end
         leave_line(owner)
         enter(owner, kind, tonumber(weight), tonumber(permits), owner == asker and lease or short, first, last)
-        write_tokens(first, last, math.max(lease, tonumber(short)))
         count, is_free = count + 1, false
-        if owner == asker then
-          asker_first, asker_last = first, last
-        else
-          if is_alone(kind) then redis.call('HSET', KEYS[3], 'granted', owner) end
-          redis.call('PEXPIRE', KEYS[3], KEEP_MS)
-        end
+        if owner == asker then asker_first, asker_last = first, last end
         if is_alone(kind) then return count, true, asker_first, asker_last end
       else
         index = index + 1
@@ -94,10 +90,6 @@ end
 
 -- A Java waiter is in no line of ours: once it has listened long enough, the lock is freed for strangers only.
 local function open_for_strangers(kind)
-  if listeners(KEYS[5]) == 0 then
-    redis.call('HDEL', KEYS[3], 'since')
-    return false
-  end
   local since = redis.call('HGET', KEYS[3], 'since')
   if not since then
     redis.call('HSET', KEYS[3], 'since', text(now))
@@ -125,8 +117,13 @@ local function strangers_are_next()
   return false
 end
 
--- There is room: those in front get it, or whoever comes.
+-- There is room: those in front get it, or whoever comes. `is_free`: its holder has just left it, whose grant, if it was
+-- pushed, needs no confirmation any more.
 local function pass_on(kind, is_free)
-  if open_for_strangers(kind) then return end
+  local strangers = listeners(KEYS[5])
+  if is_free or strangers == 0 then
+    redis.call('HDEL', KEYS[3], is_free and 'granted' or 'since', strangers == 0 and 'since' or 'granted')
+  end
+  if strangers > 0 and open_for_strangers(kind) then return end
   if grant('', 0, is_free) == 0 then wake_strangers(kind) end
 end

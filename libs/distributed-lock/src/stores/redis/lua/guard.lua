@@ -10,6 +10,7 @@
 local longest = tonumber(ARGV[1])
 
 --@include time.lua
+--@include numbers.lua
 
 local open_from, length = string.match(redis.call('GET', KEYS[1]) or '', '^(%d+) (%d+)$')
 open_from, length = tonumber(open_from), tonumber(length or 0)

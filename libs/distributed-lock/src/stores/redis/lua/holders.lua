@@ -1,4 +1,5 @@
--- holders.lua: who holds the lock, in each of the ways to hold one; not a script of its own. Expects time.lua.
+-- holders.lua: who holds the lock, in each of the ways to hold one; not a script of its own. Expects time.lua and
+-- numbers.lua.
 --
 -- lock       the hash of key 1 is {owner -> 1}                              Redisson's RLock
 -- exclusive  {mode -> write, owner:write -> 1}                              its RReadWriteLock

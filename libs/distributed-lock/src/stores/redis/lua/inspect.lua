@@ -5,6 +5,7 @@
 -- Reply  {mode or '', now, remaining, last token or '', number of holders, holders ..., owners in line ...}
 
 --@include time.lua
+--@include numbers.lua
 --@include holders.lua
 
 local MODES = { read = 'shared', write = 'exclusive' }

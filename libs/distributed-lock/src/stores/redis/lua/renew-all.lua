@@ -8,17 +8,17 @@
 local publish = ARGV[1]
 
 --@include time.lua
+--@include numbers.lua
 --@include strangers.lua
 
 if now > tonumber(ARGV[2]) then return { 0, now } end
 
 local function renew(lock, line, info, token, channel, owner, lease, first, last)
   if redis.call('HEXISTS', lock, owner) == 0 then return -1 end
-  local tokens = redis.call('GET', token)
-  if tokens and string.match(tokens, '^%d+') ~= first then return -1 end
-  local keep = text(math.max(86400000, 2 * tonumber(lease)))
+  local keep = token_keep(lease)
+  local tokens = redis.call('GETEX', token, 'PX', keep)
   if not tokens then redis.call('SET', token, first .. ' ' .. last, 'PX', keep)
-  else redis.call('PEXPIRE', token, keep) end
+  elseif string.match(tokens, '^%d+') ~= first then return -1 end
   redis.call('PEXPIRE', lock, lease)
   redis.call('HDEL', info, 'granted')
   return redis.call('ZCARD', line) + math.min(listeners(channel), 1)

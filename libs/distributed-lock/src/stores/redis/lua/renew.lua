@@ -13,6 +13,7 @@ local owner, lease, publish, kind = ARGV[1], tonumber(ARGV[2]), ARGV[5], ARGV[7]
 local floor, cluster = tonumber(ARGV[10]), ARGV[11] == '1'
 
 --@include time.lua
+--@include numbers.lua
 --@include strangers.lua
 
 if now > tonumber(ARGV[6]) then return { 2, now } end
@@ -21,31 +22,29 @@ local function renewed()
   return { 1, now, redis.call('ZCARD', KEYS[2]) + math.min(listeners(KEYS[5]), 1) }
 end
 
+-- The tokens are kept as long as they must be, also under another grant.
 local function is_under_this_grant()
-  local tokens = redis.call('GET', KEYS[4])
-  return not tokens or string.match(tokens, '^%d+') == ARGV[3]
+  local keep = token_keep(lease)
+  local tokens = redis.call('GETEX', KEYS[4], 'PX', keep)
+  if tokens then return string.match(tokens, '^%d+') == ARGV[3] end
+  redis.call('SET', KEYS[4], ARGV[3] .. ' ' .. ARGV[4], 'PX', keep)
+  return true
 end
 
-local function keep_tokens()
-  local keep = text(math.max(86400000, 2 * lease))
-  if redis.call('PEXPIRE', KEYS[4], keep) == 0 then
-    redis.call('SET', KEYS[4], ARGV[3] .. ' ' .. ARGV[4], 'PX', keep)
-  end
+local mode, field
+if kind ~= 'permits' then
+  mode, field = unpack(redis.call('HMGET', KEYS[1], 'mode', kind == 'lock' and owner or owner .. ':write'))
 end
-
 -- A renewal that was sent before its owner stepped down neither undoes that nor takes it for a loss.
-if kind ~= 'permits' and redis.call('HGET', KEYS[1], 'mode') == 'read' then kind = 'shared' end
+if mode == 'read' then kind = 'shared' end
 
 if kind == 'lock' or kind == 'exclusive' then
-  local field = kind == 'lock' and owner or owner .. ':write'
-  if redis.call('HEXISTS', KEYS[1], field) == 0 or not is_under_this_grant() then return { 0, now } end
-  keep_tokens()
+  if not field or not is_under_this_grant() then return { 0, now } end
   redis.call('PEXPIRE', KEYS[1], lease)
   redis.call('HDEL', KEYS[3], 'granted')
   return renewed()
 end
 
---@include next-token.lua
 --@include tokens.lua
 --@include holders.lua
 --@include grant.lua
@@ -59,7 +58,6 @@ end
 
 if kind == 'shared' and holds_alone() then
   if not is_under_this_grant() then return { 0, now } end
-  keep_tokens()
   redis.call('DEL', KEYS[1])
   redis.call('HDEL', KEYS[3], 'granted')
   enter(owner, kind, weight, permits, lease, ARGV[3], ARGV[4])

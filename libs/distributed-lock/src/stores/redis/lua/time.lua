@@ -1,12 +1,9 @@
--- time.lua: shared by all scripts that write; not a script of its own. The server's clock, and numbers as text.
+-- time.lua: shared by all scripts; not a script of its own. The server's clock, and for how long keys are kept.
 
 local KEEP_MS = 10000 -- line and info outlive the last look by this
+local TOKEN_KEEP_MS = '86400000' -- tokens fall back on the clock after this; longer leases keep them longer
+local FARTHEST_AHEAD = 86400000000 -- micros; a token that is further ahead of the clock was not made by it
 
 local time = redis.call('TIME')
 local micros = time[1] * 1000000 + time[2]
-local now = math.floor(micros / 1000)
-
--- Lua's own conversion to text keeps 14 digits: two tokens of one millisecond would read the same.
-local function text(number)
-  return string.format('%.0f', number)
-end
+local now = (micros - micros % 1000) / 1000
