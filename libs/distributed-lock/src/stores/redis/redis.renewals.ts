@@ -22,13 +22,11 @@ export class RedisRenewals {
     private readonly session: RedisSession,
   ) {}
 
-  async run(renewals: readonly Renewal[]): Promise<Replies> {
+  /** A single one, which may keep a caller from starting, is not made to wait by what only several need. */
+  run(renewals: readonly Renewal[]): Promise<Replies> {
     for (const renewal of renewals) this.latest.set(renewal.owner, renewal);
-    try {
-      return await this.inBatches(renewals);
-    } finally {
-      for (const renewal of renewals) if (this.isLatest(renewal)) this.latest.delete(renewal.owner);
-    }
+    const [first, another] = renewals;
+    return first && !another ? this.one(first, (reply) => [reply]) : this.inBatches(renewals);
   }
 
   private isLatest(renewal: Renewal): boolean {
@@ -38,28 +36,41 @@ export class RedisRenewals {
   private async inBatches(renewals: readonly Renewal[]): Promise<Replies> {
     const isPlain = ({ claim }: Renewal) => claim.kind === 'lock' && !this.session.isCluster;
     const plain = renewals.filter(isPlain);
-    if (plain.length < 2) return Promise.all(renewals.map((renewal) => this.one(renewal)));
+    if (plain.length < 2) return Promise.all(renewals.map((renewal) => this.one(renewal, asIs)));
     const batches: Promise<Replies>[] = [];
     for (let i = 0; i < plain.length; i += MOST_AT_ONCE)
       batches.push(this.many(plain.slice(i, i + MOST_AT_ONCE)));
-    const others = renewals.filter((renewal) => !isPlain(renewal)).map((renewal) => this.one(renewal));
+    const others = renewals.filter((renewal) => !isPlain(renewal)).map((renewal) => this.one(renewal, asIs));
     const [plainReplies, otherReplies] = await Promise.all([Promise.all(batches), Promise.all(others)]);
     const [inBatches, alone] = [plainReplies.flat().values(), otherReplies.values()];
     return renewals.map((renewal) => (isPlain(renewal) ? inBatches : alone).next().value as RenewalReply);
   }
 
-  private one(renewal: Renewal): Promise<RenewalReply> {
-    return this.renewOne(renewal).catch((error: unknown) => unanswered(error));
+  private one<T>(renewal: Renewal, as: (reply: RenewalReply) => T): Promise<T> {
+    return this.renewOne(renewal).then(
+      (reply) => as(this.onReply(renewal, reply)),
+      (error: unknown) => as(this.onReply(renewal, unanswered(error))),
+    );
   }
 
   private many(renewals: readonly Renewal[]): Promise<Replies> {
-    return this.renewMany(renewals).catch((error: unknown) => {
-      // A key that holds something else spoils the batch: it alone is to be told so.
-      const isSpoiled = error instanceof LockStoreError && error.reason === 'refused';
-      const alone = async (renewal: Renewal) =>
-        isSpoiled && this.isLatest(renewal) ? this.one(renewal) : unanswered(error);
-      return Promise.all(renewals.map(alone));
-    });
+    return this.renewMany(renewals).then(
+      (replies) => replies.map((reply, i) => this.onReply(renewals[i] as Renewal, reply)),
+      (error: unknown) => {
+        // A key that holds something else spoils the batch: it alone is to be told so.
+        const isSpoiled = error instanceof LockStoreError && error.reason === 'refused';
+        const alone = async (renewal: Renewal) =>
+          isSpoiled && this.isLatest(renewal)
+            ? this.one(renewal, asIs)
+            : this.onReply(renewal, unanswered(error));
+        return Promise.all(renewals.map(alone));
+      },
+    );
+  }
+
+  private onReply(renewal: Renewal, reply: RenewalReply): RenewalReply {
+    if (this.isLatest(renewal)) this.latest.delete(renewal.owner);
+    return reply;
   }
 
   private renewOne(renewal: Renewal): Promise<RenewalReply> {
@@ -119,6 +130,8 @@ export class RedisRenewals {
     };
   }
 }
+
+const asIs = (reply: RenewalReply): RenewalReply => reply;
 
 function unanswered(error: unknown): RenewalReply {
   return { kind: 'unknown', error: error as LockStoreError };

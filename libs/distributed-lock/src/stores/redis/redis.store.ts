@@ -133,10 +133,8 @@ class RedisStore implements LockStore {
     return grants;
   }
 
-  async renew(renewals: readonly Renewal[]): Promise<readonly RenewalReply[]> {
-    const replies = await this.renewals.run(renewals);
-    if (!this.replicas || this.unseen.size === 0) return replies;
-    return Promise.all(replies.map((reply, i) => this.secureConfirmed(renewals[i] as Renewal, reply)));
+  renew(renewals: readonly Renewal[]): Promise<readonly RenewalReply[]> {
+    return this.replicas ? this.renewSecurely(renewals) : this.renewals.run(renewals);
   }
 
   end(end: End): Promise<EndReply> {
@@ -177,6 +175,12 @@ class RedisStore implements LockStore {
     this.ends.close();
     await Promise.all([this.connection.close(), this.pushes.close()]);
     this.pushes$.complete();
+  }
+
+  private async renewSecurely(renewals: readonly Renewal[]): Promise<readonly RenewalReply[]> {
+    const replies = await this.renewals.run(renewals);
+    if (this.unseen.size === 0) return replies;
+    return Promise.all(replies.map((reply, i) => this.secureConfirmed(renewals[i] as Renewal, reply)));
   }
 
   /** A pushed grant is known to the replicas when its first renewal is. */
