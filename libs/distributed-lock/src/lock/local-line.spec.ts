@@ -263,7 +263,7 @@ describe('local hand-off', () => {
   });
 
   it.each([
-    { holdMs: 0.05, callers: 40, what: 'two milliseconds of short callers' },
+    { holdMs: 0.05, callers: 30, what: 'one and a half milliseconds of short callers' },
     { holdMs: 0.5, callers: 16, what: 'sixteen callers' },
     { holdMs: 8, callers: 2, what: 'sixteen milliseconds' },
     { holdMs: 300, callers: 1, what: 'one long caller' },
