@@ -1,10 +1,38 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { startRedisServer, type RedisServer } from '#redis-server';
+import type { Clock, Lock, LockService } from 'nestjs-distributed-lock';
+import { defer, lastValueFrom, Observable, of, type Observer } from 'rxjs';
+import type { HeldLock } from '../../libs/distributed-lock/src/lock/held-lock.js';
+import { systemClock } from '../../libs/distributed-lock/src/lock/clock.js';
+import { UnderLock } from '../../libs/distributed-lock/src/locked/under-lock.js';
 import { closeServices, elapsed, eventsOf, openService } from '../support/lock-services.js';
 import { RedisEyes } from '../support/redis-eyes.js';
 import { TcpProxy } from '../support/tcp-proxy.js';
 import { until } from '../support/until.js';
+
+/** The real one, that jumps ahead when a timer of a given length has fired: as if what followed had taken so long. */
+class StallingClock implements Clock {
+  stallMs = 0;
+  onOver = (): void => undefined;
+
+  constructor(private readonly timerMs: number) {}
+
+  now(): number {
+    return systemClock.now() + this.stallMs;
+  }
+
+  after(ms: number, task: () => void): () => void {
+    return systemClock.after(ms, () => {
+      task();
+      if (ms === this.timerMs) this.onOver();
+    });
+  }
+
+  interval(ms: number): ReturnType<Clock['interval']> {
+    return systemClock.interval(ms);
+  }
+}
 
 const LOOK_MS = 1000;
 const SLACK_MS = 500;
@@ -29,14 +57,15 @@ describe('what an operator does to connections and scripts', () => {
   });
 
   /** One service holds the key, another waits for it. */
-  const holdAndWait = async () => {
+  const holdAndAsk = async <T>(ask: (waiting: LockService) => Promise<T>) => {
     const [holder, waiting] = [openService(server.url), openService(server.url)];
     const lock = await holder.acquire(key);
-    const next = waiting.acquire(key);
+    const next = ask(waiting);
     await eyes.untilInLine(key, 1);
     await eyes.untilListening(2);
     return { holder, waiting, lock, next };
   };
+  const holdAndWait = () => holdAndAsk((waiting) => waiting.acquire(key));
 
   it('an event loop that was blocked for longer than a command may take costs neither the call nor the connection', async () => {
     const service = openService(server.url, { commandTimeoutMs: 300 });
@@ -60,6 +89,57 @@ describe('what an operator does to connections and scripts', () => {
     const { granted, leaseMs } = await blocked;
     expect(leaseMs).toBeGreaterThan(waiting.options.watchdogTimeoutMs / 2);
     expect(await granted.release()).toBe('released');
+  });
+
+  /** Longer than the first lease of a pushed grant. */
+  const block = () => {
+    for (const startedAt = performance.now(); performance.now() - startedAt < 1500;);
+    return 'done';
+  };
+
+  it('work that blocks the event loop for longer than the first lease of its grant, and then ends, has not lost its lock', async () => {
+    const { waiting, lock, next } = await holdAndAsk((service) => service.withLock(key, block));
+    const events = eventsOf(waiting);
+    await lock.release();
+    expect(await next).toBe('done');
+    expect(events.map(({ type }) => type)).toEqual(['acquired', 'released']);
+  });
+
+  it('a handler that blocks the event loop for longer than the first lease of its grant, and then ends, has not lost its lock', async () => {
+    const { waiting, lock, next } = await holdAndWait();
+    const events = eventsOf(waiting);
+    const result = next.then((granted) => {
+      const held = granted as HeldLock;
+      return lastValueFrom(
+        new Observable((out) => {
+          const work = {
+            subscribe: (observer: Observer<unknown>) => defer(() => of(block())).subscribe(observer),
+            isRunning: () => false,
+            close: () => undefined,
+          };
+          new UnderLock(out, held, { onLost: 'throw', lossFor: (error) => error }).start(work);
+        }),
+      );
+    });
+    await lock.release();
+    expect(await result).toBe('done');
+    expect(events.map(({ type }) => type)).toEqual(['acquired', 'released']);
+  });
+
+  it('a long turn between a deadline and what follows from it costs the connection nothing', async () => {
+    const clock = new StallingClock(300);
+    const service = openService(server.url, { commandTimeoutMs: 300, clock });
+    await service.withLock(key, () => undefined);
+    const received = async () =>
+      /total_connections_received:(\d+)/.exec(await eyes.client.info('stats'))?.[1];
+    const before = await received();
+    const asked: Promise<Lock>[] = [];
+    clock.onOver = () => {
+      if (asked.push(service.acquire(key)) === 1) clock.stallMs += 400;
+    };
+    await until(() => asked.length > 0);
+    expect(await (await asked[0])?.release()).toBe('released');
+    expect(await received()).toBe(before);
   });
 
   it('10 000 calls in one turn are all served, however long the answers take together', async () => {

@@ -1,3 +1,4 @@
+import { whatHasArrived } from './arrived.js';
 import { modeOf, type LockMode } from './claim.js';
 import type { Hold } from './hold.js';
 import { LockConfigurationError, LockNotHeldError, type LockLostError } from './lock.errors.js';
@@ -47,6 +48,11 @@ export class HeldLock implements Lock {
 
   get isHeld(): boolean {
     return this.ended === undefined && !this.find((hold) => !hold.isLive);
+  }
+
+  /** Whether it was lost is better asked once what has arrived is read: the event loop was blocked for very long. */
+  get isInDoubt(): boolean {
+    return this.first.isInDoubt || this.others.some((hold) => hold.isInDoubt);
   }
 
   /** Why it was lost before the release, if it was. */
@@ -125,8 +131,12 @@ export class HeldLock implements Lock {
 
   private end(isAwaited: boolean): Promise<EndReply> {
     return (this.ended ??= outsideOfFlows(() =>
-      this.others.length === 0 ? this.first.release(isAwaited) : this.releaseAll(isAwaited),
+      this.isInDoubt ? whatHasArrived().then(() => this.endNow(isAwaited)) : this.endNow(isAwaited),
     ));
+  }
+
+  private endNow(isAwaited: boolean): Promise<EndReply> {
+    return this.others.length === 0 ? this.first.release(isAwaited) : this.releaseAll(isAwaited);
   }
 
   [Symbol.asyncDispose](): Promise<void> {

@@ -49,6 +49,11 @@ export class Hold {
     return this.lostWith;
   }
 
+  /** Whether it was lost is better asked once what has arrived is read. */
+  get isInDoubt(): boolean {
+    return this.ended === undefined && this.lostWith === undefined && this.tenure.isInDoubt;
+  }
+
   get validForMs(): number {
     return this.isLive ? this.tenure.validForMs : 0;
   }

@@ -162,6 +162,11 @@ export class LeaseKeeper {
     });
   }
 
+  /** Over by the clock, but asked about: after a long turn of the event loop the answer may be there, and not read. */
+  get isInDoubt(): boolean {
+    return this.lease.isRenewing && this.holder.isHeld && this.lease.validForMs <= 0;
+  }
+
   checkValidity(): void {
     if (this.holder.isHeld && this.lease.validForMs <= 0) this.holder.onLost('expired', this.expiryDetail());
   }

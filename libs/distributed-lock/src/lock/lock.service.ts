@@ -1,5 +1,6 @@
 import { type Observable, Subject } from 'rxjs';
 import { Alarm } from './alarm.js';
+import { whatHasArrived } from './arrived.js';
 import { ChurningMap } from './churning-map.js';
 import { covers } from './claim.js';
 import { Deadlocks, heldInAnotherWay } from './deadlocks.js';
@@ -295,6 +296,7 @@ function asLock(holds: Hold | readonly Hold[]): HeldLock {
 async function runUnder<T>(lock: HeldLock, { onLost }: WithLockOptions, work: Work<T>): Promise<T> {
   try {
     const result = await runHolding(lock, () => work(lock));
+    if (lock.isInDoubt) await whatHasArrived();
     if (lock.loss && onLost !== 'ignore') throw lock.loss;
     return result;
   } finally {

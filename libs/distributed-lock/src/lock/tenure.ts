@@ -201,6 +201,10 @@ export class Tenure {
 
   // --- held -----------------------------------------------------------------------------------------------------
 
+  get isInDoubt(): boolean {
+    return this.keeper?.isInDoubt ?? false;
+  }
+
   checkValidity(): void {
     this.keeper?.checkValidity();
   }

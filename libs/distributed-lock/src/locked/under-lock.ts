@@ -1,4 +1,5 @@
 import { Observable, Subscription, type Observer, type Subscriber, type TeardownLogic } from 'rxjs';
+import { whatHasArrived } from '../lock/arrived.js';
 import type { HeldLock } from '../lock/held-lock.js';
 import { isLockError } from '../lock/lock.errors.js';
 import { Departure } from './departure.js';
@@ -127,6 +128,11 @@ export class UnderLock<T> implements Observer<T> {
     if (this.hasEnded) return;
     this.hasEnded = true;
     this.work?.close();
+    if (this.lock.isInDoubt) void whatHasArrived().then(() => this.settle(settle));
+    else this.settle(settle);
+  }
+
+  private settle(settle: (loss: unknown) => void): void {
     const loss = this.options.onLost === 'throw' ? lossOf(this.lock) : undefined;
     this.releaseIfDone();
     settle(loss);

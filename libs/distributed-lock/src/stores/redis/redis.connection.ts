@@ -117,6 +117,8 @@ export class RedisConnection {
   }
 
   private writeWaiting(): void {
+    const { end, renew, ask } = this.waiting;
+    if (end.size + renew.size + ask.size === 0) return;
     if (!this.isReady || this.client.status !== 'ready') return;
     for (const urgency of ORDER) {
       for (const attempt of this.waiting[urgency]) {
@@ -250,10 +252,13 @@ export class RedisConnection {
     this.publish = hasSharded ? 'SPUBLISH' : 'PUBLISH';
   }
 
-  /** One timer for all commands: it looks at those that are due, and comes back for the next. */
-  private onDeadline(): void {
+  /**
+   * One timer for all commands: it looks at those that are due, and comes back for the next.
+   *
+   * @param now when it was over: what was sent in a long turn since then had no chance of an answer
+   */
+  private onDeadline(now: number): void {
     this.cancelDeadline = undefined;
-    const now = this.clock.now();
     // A cluster has many connections: an answer of one says nothing about the others.
     const answeredAt = this.client.isCluster ? 0 : this.answeredAt;
     const dueAt = ({ since }: Attempt) => Math.max(since, answeredAt) + this.commandTimeoutMs;
@@ -265,7 +270,7 @@ export class RedisConnection {
     }
     const [oldest] = this.inFlight;
     const next = Math.min(...[...(oldest ? [oldest] : []), ...this.firstWaiting()].map(dueAt));
-    if (next < Infinity) this.armDeadline(Math.max(1, Math.ceil(next - now)));
+    if (next < Infinity) this.armDeadline(Math.max(1, Math.ceil(next - this.clock.now())));
   }
 
   private firstWaiting(): Attempt[] {
@@ -276,7 +281,7 @@ export class RedisConnection {
   }
 
   private armDeadline(ms: number): void {
-    this.cancelDeadline = afterReading(this.clock, ms, () => this.onDeadline());
+    this.cancelDeadline = afterReading(this.clock, ms, (overAt) => this.onDeadline(overAt));
   }
 
   private onNoConnection(attempt: Attempt): void {
