@@ -192,6 +192,26 @@ describe('the arguments of the scripts', () => {
   });
 });
 
+describe('a waiter that does not hear of its grant', () => {
+  it('uses up no tokens', async () => {
+    const other = `${key}:deaf`;
+    const redis = new Redis(process.env['REDIS_URL'] as string);
+    await until(async () => (await redis.pubsub('CHANNELS', `*${store.clientId}`)).length > 0);
+    const ask = { key: other, claim: { kind: 'lock' } as const, leaseMs: 1000, waitMs: 0, place: 0 };
+    const holder = `${store.clientId}:10`;
+    await store.acquire({ ...ask, owner: holder, tokens: 1 });
+    const asked = callsOf('acquire').length;
+    // Of a client that has no subscription; its tokens would reach into the time after a hundred seconds.
+    await store.acquire({ ...ask, owner: `${randomUUID()}:1`, waitMs: 5000, tokens: 100_000_000 });
+    expect(passed('acquire', asked)).toMatchObject({ hears: '1' });
+    await store.end({ ...ask, owner: holder });
+    const [last = ''] = /\d+$/.exec((await redis.get(redisKeys(`p:${other}`, 'lock')[3])) ?? '') ?? [];
+    expect(Number(last)).toBeGreaterThan((Date.now() - 60_000) * 1000);
+    expect(Number(last)).toBeLessThan((Date.now() + 60_000) * 1000);
+    await redis.quit();
+  });
+});
+
 describe('the time of the server', () => {
   it('is not taken from a token that is ahead of it', async () => {
     const other = `${key}:ahead`;

@@ -76,6 +76,8 @@ local function grant(asker, lease, is_free)
         if owner == asker then asker_first, asker_last = first, last end
         if is_alone(kind) then return count, true, asker_first, asker_last end
       else
+        -- Its tokens go back: nobody was told of them.
+        count_up(first - 1, first - 1, math.max(lease, tonumber(short)), KEYS[4])
         index = index + 1
       end
     end

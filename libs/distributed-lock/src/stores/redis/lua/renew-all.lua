@@ -14,7 +14,7 @@ local publish = ARGV[1]
 if now > tonumber(ARGV[2]) then return { 0, now } end
 
 local function renew(lock, line, info, token, channel, owner, lease, first, last)
-  if redis.call('HEXISTS', lock, owner) == 0 then return -1 end
+  if not redis.call('HGET', lock, owner) then return -1 end
   local keep = token_keep(lease)
   local tokens = redis.call('GETEX', token, 'PX', keep)
   if not tokens then redis.call('SET', token, first .. ' ' .. last, 'PX', keep)
