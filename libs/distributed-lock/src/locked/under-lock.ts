@@ -128,11 +128,11 @@ export class UnderLock<T> implements Observer<T> {
     if (this.hasEnded) return;
     this.hasEnded = true;
     this.work?.close();
-    if (this.lock.isInDoubt) void whatHasArrived().then(() => this.settle(settle));
-    else this.settle(settle);
+    if (this.lock.isInDoubt) void whatHasArrived().then(() => this.finish(settle));
+    else this.finish(settle);
   }
 
-  private settle(settle: (loss: unknown) => void): void {
+  private finish(settle: (loss: unknown) => void): void {
     const loss = this.options.onLost === 'throw' ? lossOf(this.lock) : undefined;
     this.releaseIfDone();
     settle(loss);
