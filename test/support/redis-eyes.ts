@@ -26,6 +26,12 @@ export class RedisEyes {
     return keys.filter((_, i) => found[i] === 1);
   }
 
+  /** How many there were since the server started: one more for each that was replaced. */
+  async connectionsReceived(): Promise<number> {
+    const [, count] = /total_connections_received:(\d+)/.exec(await this.client.info('stats')) ?? [];
+    return Number(count);
+  }
+
   async untilInLine(key: string, count: number): Promise<void> {
     await until(async () => (await this.line(key)).length === count);
   }

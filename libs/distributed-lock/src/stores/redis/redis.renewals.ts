@@ -26,7 +26,7 @@ export class RedisRenewals {
   run(renewals: readonly Renewal[]): Promise<Replies> {
     for (const renewal of renewals) this.latest.set(renewal.owner, renewal);
     const [first, another] = renewals;
-    return first && !another ? this.one(first, (reply) => [reply]) : this.inBatches(renewals);
+    return first && !another ? this.one(first) : this.inBatches(renewals);
   }
 
   private isLatest(renewal: Renewal): boolean {
@@ -36,34 +36,34 @@ export class RedisRenewals {
   private async inBatches(renewals: readonly Renewal[]): Promise<Replies> {
     const isPlain = ({ claim }: Renewal) => claim.kind === 'lock' && !this.session.isCluster;
     const plain = renewals.filter(isPlain);
-    if (plain.length < 2) return Promise.all(renewals.map((renewal) => this.one(renewal, asIs)));
+    if (plain.length < 2) return (await Promise.all(renewals.map((renewal) => this.one(renewal)))).flat();
     const batches: Promise<Replies>[] = [];
     for (let i = 0; i < plain.length; i += MOST_AT_ONCE)
       batches.push(this.many(plain.slice(i, i + MOST_AT_ONCE)));
-    const others = renewals.filter((renewal) => !isPlain(renewal)).map((renewal) => this.one(renewal, asIs));
+    const others = renewals.filter((renewal) => !isPlain(renewal)).map((renewal) => this.one(renewal));
     const [plainReplies, otherReplies] = await Promise.all([Promise.all(batches), Promise.all(others)]);
-    const [inBatches, alone] = [plainReplies.flat().values(), otherReplies.values()];
+    const [inBatches, alone] = [plainReplies.flat().values(), otherReplies.flat().values()];
     return renewals.map((renewal) => (isPlain(renewal) ? inBatches : alone).next().value as RenewalReply);
   }
 
-  private one<T>(renewal: Renewal, as: (reply: RenewalReply) => T): Promise<T> {
+  private one(renewal: Renewal): Promise<Replies> {
     return this.renewOne(renewal).then(
-      (reply) => as(this.onReply(renewal, reply)),
-      (error: unknown) => as(this.onReply(renewal, unanswered(error))),
+      (reply) => [this.onReply(renewal, reply)],
+      (error: unknown) => [this.onReply(renewal, unanswered(error))],
     );
   }
 
   private many(renewals: readonly Renewal[]): Promise<Replies> {
     return this.renewMany(renewals).then(
       (replies) => replies.map((reply, i) => this.onReply(renewals[i] as Renewal, reply)),
-      (error: unknown) => {
+      async (error: unknown) => {
         // A key that holds something else spoils the batch: it alone is to be told so.
         const isSpoiled = error instanceof LockStoreError && error.reason === 'refused';
         const alone = async (renewal: Renewal) =>
           isSpoiled && this.isLatest(renewal)
-            ? this.one(renewal, asIs)
-            : this.onReply(renewal, unanswered(error));
-        return Promise.all(renewals.map(alone));
+            ? this.one(renewal)
+            : [this.onReply(renewal, unanswered(error))];
+        return (await Promise.all(renewals.map(alone))).flat();
       },
     );
   }
@@ -130,8 +130,6 @@ export class RedisRenewals {
     };
   }
 }
-
-const asIs = (reply: RenewalReply): RenewalReply => reply;
 
 function unanswered(error: unknown): RenewalReply {
   return { kind: 'unknown', error: error as LockStoreError };
