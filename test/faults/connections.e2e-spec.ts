@@ -135,15 +135,16 @@ describe('what an operator does to connections and scripts', () => {
   });
 
   it('a long turn between a deadline and what follows from it costs the connection nothing', async () => {
-    const clock = new StallingClock(300);
-    const service = openService(server.url, { commandTimeoutMs: 300, clock });
+    const commandTimeoutMs = 2000;
+    const clock = new StallingClock(commandTimeoutMs);
+    const service = openService(server.url, { commandTimeoutMs, clock });
     await service.withLock(key, () => undefined);
     const before = await eyes.connectionsReceived();
     const asked: Promise<Lock>[] = [];
     clock.onOver = () => {
       clock.onOver = () => undefined;
       asked.push(service.acquire(key));
-      clock.stallMs += 400;
+      clock.stallMs += 1.5 * commandTimeoutMs;
     };
     await until(() => asked.length > 0);
     expect(await (await asked[0])?.release()).toBe('released');

@@ -1,12 +1,12 @@
-import { ChurningSet } from './churning-map.js';
 import type { Clock } from './clock.js';
+import { Fifo, Link } from './fifo.js';
 
 /** It rings at least this often while somebody sleeps, and once more when nobody does. */
 const LONGEST_REST_MS = 250;
 
-export interface Sleeper {
+export abstract class Sleeper extends Link {
   /** @returns when it wants to be woken next; `Infinity` for never */
-  onAlarm(now: number): number;
+  abstract onAlarm(now: number): number;
 }
 
 /**
@@ -16,19 +16,19 @@ export interface Sleeper {
  * shows in a process that takes one lock after the other (`npm run bench -- --only serial`). This one rings in vain.
  */
 export class Alarm {
-  private readonly sleepers = new ChurningSet<Sleeper>();
+  private readonly sleepers = new Fifo<Sleeper>();
   private ringsAt = Infinity;
   private cancel: (() => void) | undefined;
 
   constructor(private readonly clock: Clock) {}
 
   wake(sleeper: Sleeper, at: number): void {
-    this.sleepers.add(sleeper);
+    this.sleepers.push(sleeper);
     if (at < this.ringsAt) this.set(at);
   }
 
   forget(sleeper: Sleeper): void {
-    this.sleepers.delete(sleeper);
+    this.sleepers.remove(sleeper);
   }
 
   stop(): void {

@@ -45,29 +45,3 @@ export class ChurningMap<K, V> {
     return this.map.values();
   }
 }
-
-/** The same for a `Set`. */
-export class ChurningSet<T> implements Iterable<T> {
-  private readonly items = new ChurningMap<T, T>();
-
-  get size(): number {
-    return this.items.size;
-  }
-
-  has(item: T): boolean {
-    return this.items.has(item);
-  }
-
-  add(item: T): void {
-    this.items.set(item, item);
-  }
-
-  /** @returns whether it was there */
-  delete(item: T): boolean {
-    return this.items.delete(item);
-  }
-
-  [Symbol.iterator](): Iterator<T> {
-    return this.items.values();
-  }
-}

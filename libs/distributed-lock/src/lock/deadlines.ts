@@ -1,4 +1,4 @@
-import type { Alarm, Sleeper } from './alarm.js';
+import { Sleeper, type Alarm } from './alarm.js';
 import type { Waiter } from './waiter.js';
 
 /**
@@ -7,7 +7,7 @@ import type { Waiter } from './waiter.js';
  * Callers mostly wait equally long, so their deadlines come in the order of asking, and only the first ones are looked
  * at; where they don't, all are.
  */
-export class Deadlines implements Sleeper {
+export class Deadlines extends Sleeper {
   private latest = -Infinity;
   private areSorted = true;
 
@@ -16,7 +16,9 @@ export class Deadlines implements Sleeper {
     /** In the order of asking. */
     private readonly waiters: Iterable<Waiter>,
     private readonly onOver: (waiter: Waiter) => void,
-  ) {}
+  ) {
+    super();
+  }
 
   watch({ request, deadline }: Waiter): void {
     // A caller that does not wait is answered by the store's reply, which has a deadline of its own.

@@ -1,11 +1,10 @@
 import { describe, expect, it } from '@jest/globals';
-import { Fifo, type Link } from './fifo.js';
+import { Fifo, Link } from './fifo.js';
 
-class Item implements Link {
-  before: Link | undefined;
-  after: Link | undefined;
-
-  constructor(readonly name: string) {}
+class Item extends Link {
+  constructor(readonly name: string) {
+    super();
+  }
 }
 
 function lineOf(...names: string[]): { line: Fifo<Item>; items: Item[] } {
@@ -49,10 +48,41 @@ describe('a line', () => {
     expect(line.size).toBe(0);
   });
 
+  it('is walked to its end, also within another walk, whoever leaves meanwhile', () => {
+    const { line, items } = lineOf('a', 'b', 'c', 'd', 'e');
+    const seen: string[] = [];
+    for (const outer of line) {
+      seen.push(outer.name);
+      if (outer.name !== 'b') continue;
+      for (const inner of line) {
+        seen.push(inner.name.toUpperCase());
+        if (inner.name === 'a') line.remove(items[2] as Item);
+        if (inner.name === 'd') line.remove(items[4] as Item);
+      }
+    }
+    expect(seen.join('')).toBe('abABDd');
+  });
+
+  it('is left at once by a walk that is over early', () => {
+    const { line } = lineOf('a', 'b', 'c');
+    const [first] = line;
+    for (const item of line) if (item.name === 'b') break;
+    expect([first?.name, line.cursor]).toEqual(['a', undefined]);
+  });
+
   it('takes back one that has left, at its end', () => {
     const { line, items } = lineOf('a', 'b');
     line.remove(items[0] as Item);
     line.push(items[0] as Item);
     expect(namesOf(line)).toBe('ba');
+  });
+
+  it('knows who stands in it, and leaves whoever is told to come or go once more where it is', () => {
+    const [{ line, items }, other] = [lineOf('a', 'b'), new Fifo<Item>()];
+    const [a, b] = items as [Item, Item];
+    line.push(a);
+    expect([namesOf(line), line.size]).toEqual(['ab', 2]);
+    expect([line.remove(b), line.remove(b), other.remove(a)]).toEqual([true, false, false]);
+    expect([line.has(a), line.has(b), other.has(a), line.size]).toEqual([true, false, false, 1]);
   });
 });

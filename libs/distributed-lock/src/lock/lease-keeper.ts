@@ -1,4 +1,5 @@
 import { isAlone, SHARED, type Claim } from './claim.js';
+import { Link } from './fifo.js';
 import type { LockCore } from './lock-core.js';
 import { LockConfigurationError, LockStoreError, type LockLostError } from './lock.errors.js';
 import type { LockRequest } from './lock-request.js';
@@ -27,7 +28,7 @@ interface Holder {
  * Cares for the lease of one grant: has it renewed or confirmed, tells its three answers apart (renewed, lost, none), and
  * notices when it is over.
  */
-export class LeaseKeeper {
+export class LeaseKeeper extends Link {
   readonly lease: Lease;
   /** How it is held: as asked for, until it steps down. */
   claim: Claim;
@@ -41,6 +42,7 @@ export class LeaseKeeper {
     private readonly request: LockRequest,
     private readonly core: LockCore,
   ) {
+    super();
     this.lease = new Lease(grant, request.leaseMs, core.clock);
     this.claim = request.claim;
   }

@@ -43,6 +43,25 @@ describe('waiting', () => {
     expect(free).not.toBeNull();
   });
 
+  it('ends for each of those who leave, also when a listener lets others leave meanwhile', async () => {
+    const lock = await world.take(other, 'k');
+    const leaving = new AbortController();
+    const asked = [undefined, leaving.signal, undefined, undefined].map((signal) =>
+      follow(locks.acquire('k', { waitMs: 2000, ...(signal && { signal }) })),
+    );
+    const told = locks.events$.subscribe(({ type }) => {
+      if (type === 'abandoned') leaving.abort();
+    });
+    await world.clock.advance(2000);
+    await world.clock.settle();
+    told.unsubscribe();
+    expect(asked.map(({ state }) => state)).toEqual(['rejected', 'rejected', 'rejected', 'rejected']);
+    expect(asked[1]?.error).toBe(leaving.signal.reason);
+    expect(await pending()).toEqual([]);
+    await lock.release();
+    await (await locks.acquire('k')).release();
+  });
+
   it('ends after its time and not earlier, and says who holds the lock', async () => {
     const lock = await world.take(other, 'k');
     const waiter = follow(locks.acquire('k', { waitMs: 2000 }));

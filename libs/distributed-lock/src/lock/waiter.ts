@@ -1,6 +1,6 @@
 import { onAbort } from './abort-listeners.js';
 import type { Clock } from './clock.js';
-import type { Link } from './fifo.js';
+import { Link } from './fifo.js';
 import type { Hold } from './hold.js';
 import type { LockRequest } from './lock-request.js';
 
@@ -9,9 +9,7 @@ interface Line {
 }
 
 /** One caller in the local line, until it is served or leaves. There may be very many: it is kept small. */
-export class Waiter implements Link {
-  before: Link | undefined;
-  after: Link | undefined;
+export class Waiter extends Link {
   readonly askedAt: number;
   private readonly stopListening: (() => void) | undefined;
 
@@ -23,6 +21,7 @@ export class Waiter implements Link {
     readonly reject: (error: unknown) => void,
     line: Line,
   ) {
+    super();
     const { signal } = request;
     this.askedAt = clock.now();
     if (signal) {

@@ -1,6 +1,6 @@
 import { exhaustMap, type Subscription } from 'rxjs';
-import { ChurningSet } from './churning-map.js';
 import type { Clock } from './clock.js';
+import { Fifo } from './fifo.js';
 import type { LockEvent } from './lock.events.js';
 import type { LockStore, RenewalReply } from './lock-store.js';
 import type { LeaseKeeper } from './lease-keeper.js';
@@ -16,7 +16,7 @@ const SLOWEST_ROUND_MS = 1000;
  * something is watched: the first round that finds nothing stops it.
  */
 export class Watchdog {
-  private readonly watched = new ChurningSet<LeaseKeeper>();
+  private readonly watched = new Fifo<LeaseKeeper>();
   private rounds: Subscription | undefined;
   private readonly roundMs: number;
 
@@ -30,7 +30,7 @@ export class Watchdog {
   }
 
   watch(keeper: LeaseKeeper): void {
-    this.watched.add(keeper);
+    this.watched.push(keeper);
     this.rounds ??= this.clock
       .interval(this.roundMs)
       .pipe(exhaustMap(() => this.round()))
@@ -38,7 +38,7 @@ export class Watchdog {
   }
 
   unwatch(keeper: LeaseKeeper): void {
-    this.watched.delete(keeper);
+    this.watched.remove(keeper);
   }
 
   /** Renews these leases now, whether due or not. Never rejects: the outcome goes to their keepers. */

@@ -5,7 +5,7 @@ import { GONE_MS, LOOK_MS, lookAfter } from '../../lock/look.js';
 import { leaseValidity } from '../../lock/validity.js';
 import { LATE } from './redis.command.js';
 import type { Arguments, Call, RedisCommands } from './redis.commands.js';
-import type { RedisEnds } from './redis.ends.js';
+import type { Doings, RedisEnds } from './redis.ends.js';
 import { strangersChannel, type RedisKeys } from './redis.keys.js';
 import { isOurs } from './redis.owners.js';
 import type { RedisPushes } from './redis.pushes.js';
@@ -112,25 +112,25 @@ export class PendingAsk {
   /** Until when an earlier one that was never answered may be executed. */
   private before: number | undefined;
   private isOpen = false;
+  private readonly doings: Doings;
 
   constructor(
     private readonly ask: Ask,
     private readonly context: AskContext,
   ) {
-    context.ends.onAsking(ask.owner);
+    this.doings = context.ends.onAsking(ask.owner);
   }
 
   /** @throws LockStoreError if it must not be written now */
   onWrite(notAfter: number): void {
-    const { guard, ends } = this.context;
-    const { key, owner } = this.ask;
-    guard?.check(key);
-    this.before = ends.onAsk(owner, key, notAfter);
+    const { key } = this.ask;
+    this.context.guard?.check(key);
+    this.before = this.doings.onAsk(key, notAfter);
     this.isOpen = true;
   }
 
   onAnswer(): void {
-    if (this.isOpen) this.context.ends.onAnswer(this.ask.owner, this.before);
+    if (this.isOpen) this.doings.onAnswer(this.before);
     this.isOpen = false;
   }
 

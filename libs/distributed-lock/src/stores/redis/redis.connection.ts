@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import type { Writable } from 'node:stream';
-import { ChurningSet } from '../../lock/churning-map.js';
 import type { Clock } from '../../lock/clock.js';
+import { Fifo, Link } from '../../lock/fifo.js';
 import type { LockStoreError } from '../../lock/lock.errors.js';
 import { afterReading } from './after-reading.js';
 import { closeClient, keepConnecting } from './redis.clients.js';
@@ -16,7 +16,7 @@ const ORDER: readonly Urgency[] = ['end', 'renew', 'ask'];
 /** More at once would be answered later than they may be executed; the others are written as answers come. */
 const MOST_IN_FLIGHT = 1000;
 
-class Attempt {
+class Attempt extends Link {
   wasLate = false;
 
   constructor(
@@ -25,7 +25,9 @@ class Attempt {
     public since: number,
     readonly resolve: (result: unknown) => void,
     readonly reject: (error: Error) => void,
-  ) {}
+  ) {
+    super();
+  }
 }
 
 /**
@@ -41,11 +43,11 @@ export class RedisConnection {
   publish: 'PUBLISH' | 'SPUBLISH' = 'PUBLISH';
   /** Counts the connections that have followed each other. */
   generation = 0;
-  private readonly inFlight = new ChurningSet<Attempt>();
+  private readonly inFlight = new Fifo<Attempt>();
   private readonly waiting = {
-    end: new ChurningSet<Attempt>(),
-    renew: new ChurningSet<Attempt>(),
-    ask: new ChurningSet<Attempt>(),
+    end: new Fifo<Attempt>(),
+    renew: new Fifo<Attempt>(),
+    ask: new Fifo<Attempt>(),
   };
   private isReady = false;
   private isClosed = false;
@@ -78,7 +80,7 @@ export class RedisConnection {
     return new Promise((resolve, reject) => {
       const settle = resolve as (result: unknown) => void;
       const attempt = new Attempt(command as unknown as Command, this.clock.now(), settle, reject);
-      this.waiting[command.urgency].add(attempt);
+      this.waiting[command.urgency].push(attempt);
       if (this.isClosed) return this.fail(attempt, unreachable('the store is closed', command.key));
       this.writeWaiting();
       if (!this.cancelDeadline) this.armDeadline(this.commandTimeoutMs);
@@ -121,10 +123,10 @@ export class RedisConnection {
     if (end.size + renew.size + ask.size === 0) return;
     if (!this.isReady || this.client.status !== 'ready') return;
     for (const urgency of ORDER) {
-      for (const attempt of this.waiting[urgency]) {
+      const waiting = this.waiting[urgency];
+      while (waiting.size > 0) {
         if (this.inFlight.size >= MOST_IN_FLIGHT) return;
-        this.waiting[urgency].delete(attempt);
-        this.write(attempt);
+        this.write(waiting.shift() as Attempt);
       }
     }
   }
@@ -132,7 +134,7 @@ export class RedisConnection {
   private write(attempt: Attempt): void {
     const { command } = attempt;
     attempt.since = this.clock.now();
-    this.inFlight.add(attempt);
+    this.inFlight.push(attempt);
     const stream = this.streamFor(command);
     if (stream) writeTogether(stream);
     this.follow(attempt, this.send(command, attempt));
@@ -177,7 +179,7 @@ export class RedisConnection {
 
   private onLate(attempt: Attempt): void {
     const { urgency, key } = attempt.command;
-    this.waiting[urgency].add(attempt);
+    this.waiting[urgency].push(attempt);
     if (attempt.wasLate)
       this.fail(attempt, unknown('it found two requests in a row too late, by its own clock', key));
     attempt.wasLate = true;
@@ -204,7 +206,7 @@ export class RedisConnection {
 
   /** @returns whether it was still open */
   private settle(attempt: Attempt): boolean {
-    return this.inFlight.delete(attempt) || this.waiting[attempt.command.urgency].delete(attempt);
+    return this.inFlight.remove(attempt) || this.waiting[attempt.command.urgency].remove(attempt);
   }
 
   private allWaiting(): Attempt[] {

@@ -13,7 +13,7 @@ const RETRY_MS = { least: 100, spread: 400 };
 type Reply = ReplyOf<typeof endScript>;
 
 /** What is under way for an owner, and what may come late. */
-class Doings {
+export class Doings {
   asks = 0;
   ends = 0;
   isEnding = false;
@@ -23,6 +23,24 @@ class Doings {
   /** There is nothing that a later command of the owner must know. */
   get areOver(): boolean {
     return this.asks === 0 && this.ends === 0 && (this.isEnding || this.lateUntil === undefined);
+  }
+
+  /**
+   * An acquire is about to be written.
+   *
+   * @returns until when one before it, that was never answered, may be executed: for `onAnswer`
+   * @throws LockStoreError if its owner is being ended: it must not hold after that
+   */
+  onAsk(key: string, notAfter: number): number | undefined {
+    if (this.isEnding) throw callerHasLeft(key);
+    const before = this.lateUntil;
+    this.lateUntil = Math.max(notAfter, before ?? 0);
+    return before;
+  }
+
+  /** It was executed, or never will be. */
+  onAnswer(before: number | undefined): void {
+    this.lateUntil = before;
   }
 }
 
@@ -83,33 +101,16 @@ export class RedisEnds {
   }
 
   /** From now on, until `onAsked`, an acquire of `owner` may be written: it is refused to one that has ended by then. */
-  onAsking(owner: string): void {
-    this.doingsOf(owner).asks += 1;
+  onAsking(owner: string): Doings {
+    const doings = this.doingsOf(owner);
+    doings.asks += 1;
+    return doings;
   }
 
   onAsked(owner: string): void {
     const doings = this.doingsOf(owner);
     doings.asks -= 1;
     if (doings.areOver) this.owners.delete(owner);
-  }
-
-  /**
-   * An acquire is about to be written.
-   *
-   * @returns until when one before it, that was never answered, may be executed: for `onAnswer`
-   * @throws LockStoreError if its owner is being ended: it must not hold after that
-   */
-  onAsk(owner: string, key: string, notAfter: number): number | undefined {
-    const doings = this.doingsOf(owner);
-    if (doings.isEnding) throw callerHasLeft(key);
-    const before = doings.lateUntil;
-    doings.lateUntil = Math.max(notAfter, before ?? 0);
-    return before;
-  }
-
-  /** It was executed, or never will be. */
-  onAnswer(owner: string, before: number | undefined): void {
-    this.doingsOf(owner).lateUntil = before;
   }
 
   isEnding(owner: string): boolean {
