@@ -67,7 +67,7 @@ describe('callers that leave', () => {
       const service = openService(server.url, options);
       const leaving = new AbortController();
       // More than are in flight at once: most of them leave while they wait to be written.
-      const failures = Array.from({ length: 3000 }, (_, i) =>
+      const failures = Array.from({ length: 6000 }, (_, i) =>
         failureOf(service.acquire(`${key}:${i}`, { signal: leaving.signal })),
       );
       setImmediate(() => leaving.abort(new Error('gone')));

@@ -122,7 +122,7 @@ export function whenThere<T, R>(value: T | PromiseLike<T>, then: (value: T) => R
   return isPromise(value) ? value.then(then) : then(value);
 }
 
-function isPromise<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
+export function isPromise<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
   return typeof (value as PromiseLike<T> | undefined)?.then === 'function';
 }
 

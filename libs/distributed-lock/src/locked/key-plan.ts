@@ -5,7 +5,7 @@ import { callOptions } from './busy-answer.js';
 import { checkHandler } from './handler-checks.js';
 import { readSource, whenThere, type HandlerValues } from './handler-values.js';
 import { originOf, type Origin } from './key-origin.js';
-import { follow, type Placeholder } from './key-template.js';
+import { follow, type KeyTemplate, type Placeholder } from './key-template.js';
 import { optionsOf, type AnyClass, type LockedSite } from './locked-site.js';
 import { checkTogether, type LockedOptions } from './locked.options.js';
 import { shapeOf, type MethodShape } from './method-shape.js';
@@ -58,22 +58,32 @@ export class KeyPlan {
     );
   }
 
-  /** The keys of a call that Nest is about to make. @throws LockKeyError, or what the pipes throw */
-  async keysOfRequest(context: ExecutionContext, values: HandlerValues): Promise<Keys> {
+  /**
+   * The keys of a call that Nest is about to make, or a promise of them.
+   *
+   * @throws LockKeyError, or what the pipes throw
+   */
+  keysOfRequest(context: ExecutionContext, values: HandlerValues): Keys | PromiseLike<Keys> {
     const { key } = this.site;
     if (typeof key === 'function') {
-      return this.checked(Reflect.apply(key, undefined, await this.argumentsOf(key.length, context, values)));
+      const args = this.argumentsOf(key.length, context, values);
+      return args.then((given) => this.checked(Reflect.apply(key, undefined, given)));
     }
+    const [template, others] = [key[0] as KeyTemplate, key.length > 1];
+    const [only, another] = template.placeholders;
+    if (!only || another || others) return this.keysOfTemplates(key, context, values);
+    return whenThere(this.valueInRequest(only, context, values), (value) => template.render([value]));
+  }
+
+  private async keysOfTemplates(
+    templates: readonly KeyTemplate[],
+    context: ExecutionContext,
+    values: HandlerValues,
+  ): Promise<Keys> {
     const keys: string[] = [];
-    for (const template of key) {
-      const [only, another] = template.placeholders;
-      const read =
-        only && !another
-          ? [await this.valueInRequest(only, context, values)]
-          : await Promise.all(
-              template.placeholders.map(async (p) => this.valueInRequest(p, context, values)),
-            );
-      keys.push(...template.render(read));
+    for (const template of templates) {
+      const reads = template.placeholders.map(async (p) => this.valueInRequest(p, context, values));
+      keys.push(...template.render(await Promise.all(reads)));
     }
     return keys;
   }

@@ -19,9 +19,10 @@ export type KeyValue = string | number | bigint | boolean;
 export function escapeKeyValue(value: unknown): string | undefined {
   switch (typeof value) {
     case 'string':
+      if (UNRESERVED.test(value)) return value;
       return value === '' || LONE_SURROGATE.test(value) ? undefined : percentEncode(value);
     case 'number':
-      return Number.isFinite(value) ? percentEncode(String(value)) : undefined;
+      return Number.isFinite(value) ? escapeKeyValue(String(value)) : undefined;
     case 'bigint':
     case 'boolean':
       return String(value);
@@ -57,7 +58,6 @@ export function kindOf(value: unknown): string {
 }
 
 function percentEncode(text: string): string {
-  if (UNRESERVED.test(text)) return text;
   return encodeURIComponent(text).replace(
     /[!'()*]/g,
     (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`,

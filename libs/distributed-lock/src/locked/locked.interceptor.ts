@@ -10,13 +10,12 @@ import { finalize, type Observable, type Subscriber, type TeardownLogic } from '
 import { getLockHttpToken, getLockServiceToken } from '../distributed-lock.tokens.js';
 import { LockConfigurationError } from '../lock/lock.errors.js';
 import type { HeldLock } from '../lock/held-lock.js';
-import type { Keys } from '../lock/lock.js';
 import type { LockService } from '../lock/lock.service.js';
 import { Activation } from './activation.js';
 import { acquireFor, answersBusy, busyAnswer } from './busy-answer.js';
 import { leaveWithClient } from './client-left.js';
 import type { Departure } from './departure.js';
-import { HandlerValues } from './handler-values.js';
+import { HandlerValues, isPromise } from './handler-values.js';
 import { KeyPlan } from './key-plan.js';
 import { resolveLockHttp, retryAfterSeconds, toHttpException, type LockHttpStatus } from './lock-http.js';
 import { siteOf, type LockedSite } from './locked-site.js';
@@ -75,18 +74,17 @@ export class LockedInterceptor implements NestInterceptor {
         const args = await plan.argumentsOf(when.length, context, this.values);
         if (!(await Reflect.apply(when, undefined, args))) return {};
       }
-      return await this.acquire(call, await plan.keysOfRequest(context, this.values), departure);
+      const read = plan.keysOfRequest(context, this.values);
+      const keys = isPromise(read) ? await read : read;
+      const service = this.serviceOf(plan.options.service);
+      try {
+        return { lock: await acquireFor(departure, service, keys, plan.call) };
+      } catch (error) {
+        return await this.answerFor(error, call);
+      }
     } catch (error) {
       throw this.errorFor(error, call);
     }
-  }
-
-  private acquire(call: HandlerCall, keys: Keys, departure: Departure): Promise<Admission> {
-    const { plan } = call;
-    return acquireFor(departure, this.serviceOf(plan.options.service), keys, plan.call).then(
-      (lock) => ({ lock }),
-      (error: unknown) => this.answerFor(error, call),
-    );
   }
 
   /** @throws the error, if it is not for `onBusy` to answer */

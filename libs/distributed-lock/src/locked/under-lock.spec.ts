@@ -105,6 +105,26 @@ describe('work under a lock', () => {
     expect(log).toEqual(['closed', 'released']);
   });
 
+  it('is stopped if it turns out to be a stream while it starts, its subscriber gone', () => {
+    const { lock, log } = new Scene();
+    const stopped = { by: 'nobody' };
+    const gone = new Observable<string>((out) => {
+      const underLock = new UnderLock(out, lock, { onLost: 'throw', lossFor: (error) => error });
+      underLock.leave();
+      underLock.start({
+        subscribe: (observer) =>
+          new Observable<string>(() => {
+            underLock.streams();
+            return () => (stopped.by = 'its subscriber');
+          }).subscribe(observer),
+        isRunning: () => false,
+        close: () => log.push('closed'),
+      });
+    });
+    gone.subscribe();
+    expect([stopped.by, ...log]).toEqual(['its subscriber', 'closed', 'released']);
+  });
+
   it('passes a loss on at once, and is still followed to its end', () => {
     const scene = new Scene();
     const { inner, log } = scene;

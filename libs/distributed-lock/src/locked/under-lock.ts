@@ -1,4 +1,4 @@
-import { Observable, Subscription, type Observer, type Subscriber, type TeardownLogic } from 'rxjs';
+import { Observable, type Observer, type Subscriber, type Subscription, type TeardownLogic } from 'rxjs';
 import { whatHasArrived } from '../lock/arrived.js';
 import type { HeldLock } from '../lock/held-lock.js';
 import { isLockError } from '../lock/lock.errors.js';
@@ -23,14 +23,18 @@ export function whenAdmitted<T>(
         // Granted in the moment of leaving: nobody else would give it back.
         void admission.lock?.giveBack();
       } else {
-        out.add(run(admission.lock, out));
+        try {
+          out.add(run(admission.lock, out));
+        } catch (error) {
+          out.error(error);
+        }
       }
     };
     const fail = (error: unknown): void => {
       departure.end();
       out.error(error);
     };
-    admit(departure).then(start).catch(fail);
+    admit(departure).then(start, fail);
     return () => departure.leave();
   });
 }
@@ -59,7 +63,9 @@ export interface UnderLockOptions {
  * at once unless `onLost` is `'ignore'`; an error of the work that comes first wins.
  */
 export class UnderLock<T> implements Observer<T> {
-  private readonly inner = new Subscription();
+  private running: Subscription | undefined;
+  private stopListening: (() => void) | undefined;
+  private hasLetGo = false;
   private readonly held: T[] = [];
   private isStream = false;
   private hasLeft = false;
@@ -76,8 +82,9 @@ export class UnderLock<T> implements Observer<T> {
     this.work = work;
     try {
       this.lock.assertHeld();
-      if (this.options.onLost === 'throw') this.inner.add(this.lock.onLoss(() => this.lose()));
-      this.inner.add(work.subscribe(this));
+      if (this.options.onLost === 'throw') this.stopListening = this.lock.onLoss(() => this.lose());
+      this.running = work.subscribe(this);
+      if (this.hasLetGo) this.running.unsubscribe();
     } catch (error) {
       this.error(error);
     }
@@ -136,12 +143,19 @@ export class UnderLock<T> implements Observer<T> {
     const loss = this.options.onLost === 'throw' ? lossOf(this.lock) : undefined;
     this.releaseIfDone();
     settle(loss);
-    this.inner.unsubscribe();
+    this.letGo();
   }
 
   private stop(): void {
-    this.inner.unsubscribe();
+    this.letGo();
     this.end(() => undefined);
+  }
+
+  /** Also before `subscribe` has returned what it started. */
+  private letGo(): void {
+    this.hasLetGo = true;
+    this.stopListening?.();
+    this.running?.unsubscribe();
   }
 
   private lose(): void {

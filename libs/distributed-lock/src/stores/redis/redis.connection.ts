@@ -14,7 +14,7 @@ import { writeNow, writeTogether } from './write-together.js';
 
 const ORDER: readonly Urgency[] = ['end', 'renew', 'ask'];
 /** More at once would be answered later than they may be executed; the others are written as answers come. */
-const MOST_IN_FLIGHT = 1000;
+const MOST_IN_FLIGHT = 2000;
 
 class Attempt extends Link {
   wasLate = false;
