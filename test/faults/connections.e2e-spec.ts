@@ -1,4 +1,5 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { createRequire } from 'node:module';
 import { Redis } from 'ioredis';
 import { startRedisServer, type RedisServer } from '#redis-server';
 import type { Clock, Lock, LockService } from 'nestjs-distributed-lock';
@@ -236,6 +237,19 @@ describe('what an operator does to connections and scripts', () => {
     const lock = await openService(target).acquire(key);
     expect(lock.fencingToken).toEqual(expect.any(Number));
     expect(await lock.release()).toBe('released');
+  });
+
+  it('a client of another copy of ioredis is given commands of its own copy alone', async () => {
+    let copy = {} as typeof import('ioredis');
+    jest.isolateModules(() => (copy = createRequire(import.meta.url)('ioredis') as typeof copy));
+    const target = new copy.Redis(server.url, { lazyConnect: true });
+    expect(target).not.toBeInstanceOf(Redis);
+    const send = jest.spyOn(copy.Redis.prototype, 'sendCommand');
+    const lock = await openService(target).acquire(key);
+    expect(await lock.release()).toBe('released');
+    const sent = send.mock.calls.map(([command]) => command);
+    expect(sent.map(({ name }) => name)).toContain('evalsha');
+    expect(sent.filter((command) => !(command instanceof copy.Command))).toEqual([]);
   });
 
   it('the client of the application is neither used nor closed', async () => {

@@ -3,10 +3,11 @@ import type { LockStoreError } from '../../lock/lock.errors.js';
 import type { AcquireReply, Ask, Grant } from '../../lock/lock-store.js';
 import { GONE_MS, LOOK_MS, lookAfter } from '../../lock/look.js';
 import { leaseValidity } from '../../lock/validity.js';
+import type { Arguments, WireKeys } from './evalsha.js';
 import { LATE } from './redis.command.js';
-import type { Arguments, Call, RedisCommands } from './redis.commands.js';
+import type { Call, RedisCommands } from './redis.commands.js';
 import type { Doings, RedisEnds } from './redis.ends.js';
-import { strangersChannel, type RedisKeys } from './redis.keys.js';
+import { strangersChannel } from './redis.keys.js';
 import { isOurs } from './redis.owners.js';
 import type { RedisPushes } from './redis.pushes.js';
 import type { RestartGuard } from './redis.restart-guard.js';
@@ -41,7 +42,7 @@ export class AcquireCall implements Call<Reply, AcquireReply> {
   readonly isAwaited = true;
   readonly key: string;
   readonly kind: Claim['kind'];
-  readonly keys: RedisKeys;
+  readonly keys: WireKeys;
   private readonly pending: PendingAsk;
 
   /** @throws LockKeyError for a key that a cluster cannot take */

@@ -1,5 +1,6 @@
 import { isAlone } from '../../lock/claim.js';
 import type { AcquireReply, Ask, Grant } from '../../lock/lock-store.js';
+import { WireKeys } from './evalsha.js';
 import { AcquireCall, PendingAsk, granted, type AskContext } from './redis.acquire.js';
 import { LATE } from './redis.command.js';
 import { shareSlot } from './redis.keys.js';
@@ -45,7 +46,7 @@ export class RedisAsks {
   private acquireAllNow(asks: readonly Ask[]): Promise<readonly Grant[] | null> {
     const { commands, session } = this.context;
     const { key } = asks[0] as Ask;
-    const keys = asks.flatMap((ask) => commands.keysOf(ask.key, 'lock'));
+    const keys = new WireKeys(asks.flatMap((ask) => commands.namesOf(ask.key, 'lock')));
     const one = ({ owner, leaseMs, tokens, claim }: Ask) => [owner, leaseMs, tokens, claim.kind];
     const pending = asks.map((ask) => new PendingAsk(ask, this.context));
     return commands.run(acquireAllScript, {

@@ -1,13 +1,15 @@
 import type { Claim } from '../../lock/claim.js';
 import type { Clock } from '../../lock/clock.js';
 import type { LockStoreError } from '../../lock/lock.errors.js';
+import { evalSha, WireKeys, type Arguments } from './evalsha.js';
 import type { Client, Command, LATE, Urgency } from './redis.command.js';
 import type { RedisConnection } from './redis.connection.js';
 import { isWrongType, wrongType } from './redis.errors.js';
 import { checkSlot, redisKeys, type RedisKeys } from './redis.keys.js';
 import type { Script } from './redis.scripts.js';
 
-export type Arguments = readonly (string | number)[];
+/** For a short key, some 800 bytes each. */
+const MOST_KNOWN = 2048;
 
 /** What a script is to do for a lock. */
 export interface Call<Reply, Result> {
@@ -20,7 +22,7 @@ export interface Call<Reply, Result> {
   /** In which way it is taken; it decides where strangers are told. */
   readonly kind: Claim['kind'];
   /** Those of `key`, where they are not others. */
-  readonly keys?: readonly string[];
+  readonly keys?: WireKeys;
   /** Made when the command is written, which may be later than it was asked for; may refuse by throwing. */
   args(): Arguments;
   /**
@@ -42,6 +44,9 @@ interface Naming {
 
 /** Runs the scripts: from a lock's key to its Redis keys, and from each reply the server's time. */
 export class RedisCommands {
+  /** Of locks that may soon be asked for again. */
+  private readonly known = { lock: keyMap(), exclusive: keyMap(), shared: keyMap(), permits: keyMap() };
+
   constructor(
     private readonly connection: RedisConnection,
     private readonly clock: Clock,
@@ -58,7 +63,18 @@ export class RedisCommands {
     return name;
   }
 
-  keysOf(key: string, kind: Claim['kind']): RedisKeys {
+  keysOf(key: string, kind: Claim['kind']): WireKeys {
+    const known = this.known[kind];
+    let keys = known.get(key);
+    if (!keys) {
+      if (known.size === MOST_KNOWN) known.clear();
+      known.set(key, (keys = new WireKeys(this.namesOf(key, kind))));
+    }
+    return keys;
+  }
+
+  /** @throws LockKeyError for a key that a cluster cannot take */
+  namesOf(key: string, kind: Claim['kind']): RedisKeys {
     return redisKeys(this.lockName(key), kind, this.naming.sharedTokens);
   }
 
@@ -83,12 +99,16 @@ export class RedisCommands {
   }
 }
 
+function keyMap(): Map<string, WireKeys> {
+  return new Map();
+}
+
 class ScriptCommand<R extends Reply, Result> implements Command<R | number, Result> {
   readonly urgency: Urgency;
   readonly key: string;
   readonly isPressing: boolean | undefined;
   readonly isAwaited: boolean | undefined;
-  private readonly keys: readonly string[];
+  private readonly keys: WireKeys;
   private args: Arguments = [];
 
   constructor(
@@ -107,14 +127,15 @@ class ScriptCommand<R extends Reply, Result> implements Command<R | number, Resu
   send(client: Client): Promise<R> {
     const { keys, script } = this;
     this.args = this.call.args();
-    return client.evalsha(script.sha, keys.length, ...keys, ...this.args) as Promise<R>;
+    return evalSha(client, script.sha, keys, this.args) as Promise<R>;
   }
 
   /** In full, where the server does not know it any more. */
   sendAgain(client: Client, error: unknown): Promise<R> | undefined {
-    const { keys, script, args } = this;
+    const { script, args } = this;
+    const { names } = this.keys;
     if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) return undefined;
-    return client.eval(script.lua, keys.length, ...keys, ...args) as Promise<R>;
+    return client.eval(script.lua, names.length, ...names, ...args) as Promise<R>;
   }
 
   read(answer: R | number, sentAt: number): Result | typeof LATE {

@@ -1,6 +1,7 @@
 import { LockStoreError } from '../../lock/lock.errors.js';
 import type { Renewal, RenewalReply } from '../../lock/lock-store.js';
 import { leaseValidity } from '../../lock/validity.js';
+import { WireKeys } from './evalsha.js';
 import type { RedisCommands } from './redis.commands.js';
 import { LATE } from './redis.command.js';
 import { unknown } from './redis.errors.js';
@@ -104,7 +105,7 @@ export class RedisRenewals {
       urgency: 'renew',
       key,
       kind: 'lock',
-      keys: renewals.flatMap((renewal) => this.commands.keysOf(renewal.key, 'lock')),
+      keys: new WireKeys(renewals.flatMap((renewal) => this.commands.namesOf(renewal.key, 'lock'))),
       args: () => {
         checkLate();
         return [this.session.publish, this.session.notAfter(), ...renewals.flatMap(one)];

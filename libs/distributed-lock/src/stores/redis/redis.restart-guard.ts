@@ -1,5 +1,6 @@
 import type { Clock } from '../../lock/clock.js';
 import { LockStoreError } from '../../lock/lock.errors.js';
+import { WireKeys } from './evalsha.js';
 import type { RedisCommands } from './redis.commands.js';
 import type { RedisConnection } from './redis.connection.js';
 import { guardScript } from './redis.scripts.js';
@@ -70,7 +71,7 @@ export class RestartGuard {
       return [this.longestLeaseMs];
     };
     const read = ([leftMs]: readonly [leftMs: number, now: number]) => leftMs;
-    const keys = [this.mark];
+    const keys = new WireKeys([this.mark]);
     const leftMs = await this.commands.run(guardScript, {
       urgency: 'ask',
       key,
