@@ -8,6 +8,12 @@ import { TcpProxy } from '../support/tcp-proxy.js';
 import { until } from '../support/until.js';
 import { wireName } from '../support/wire-names.js';
 
+/** @returns when it was over */
+function blockEventLoop(): number {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500);
+  return Date.now();
+}
+
 describe('commands on the wire', () => {
   let server: RedisServer;
   let eyes: RedisEyes;
@@ -91,12 +97,27 @@ describe('commands on the wire', () => {
     await service.withLock(`${key}:warm`, () => undefined);
     await until(async () => (await service.inspect(`${key}:warm`)) === null);
     const asked = service.acquire(key);
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500);
-    const free = Date.now();
+    const free = blockEventLoop();
     const lock = await asked;
     // Its token is the server's time of the grant, in µs.
     expect(lock.fencingToken / 1000).toBeLessThan(free);
     await lock.release();
+  });
+
+  it('so does a release that is awaited', async () => {
+    const service = openService(server.url);
+    const lock = await service.acquire(key);
+    const endedAt: number[] = [];
+    const monitor = await eyes.client.monitor();
+    monitor.on('monitor', (seconds: string, words: string[]) => {
+      if (wireName(words) === 'end' && words.includes(key)) endedAt.push(Number(seconds) * 1000);
+    });
+    const released = lock.release();
+    const free = blockEventLoop();
+    expect(await released).toBe('released');
+    await until(() => endedAt.length > 0);
+    monitor.disconnect();
+    expect(endedAt[0]).toBeLessThan(free);
   });
 
   it('a call under the lock costs what acquire and release cost', async () => {
