@@ -20,7 +20,7 @@ export function evalSha(client: Client, sha: string, keys: WireKeys, args: Argum
   return client.sendCommand(new EvalSha(sha, keys, args)) as Promise<unknown>;
 }
 
-/** ioredis would copy them, and look at each. */
+/** Arguments are set later: ioredis would copy them, and look at each. */
 const NONE: string[] = [];
 const OPTIONS = { replyEncoding: 'utf8' } as const;
 

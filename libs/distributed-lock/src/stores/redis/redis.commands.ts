@@ -63,6 +63,7 @@ export class RedisCommands {
     return name;
   }
 
+  /** @throws LockKeyError for a key that a cluster cannot take */
   keysOf(key: string, kind: Claim['kind']): WireKeys {
     const known = this.known[kind];
     let keys = known.get(key);
@@ -73,7 +74,7 @@ export class RedisCommands {
     return keys;
   }
 
-  /** @throws LockKeyError for a key that a cluster cannot take */
+  /** For what is not asked for again; throws as `keysOf`. */
   namesOf(key: string, kind: Claim['kind']): RedisKeys {
     return redisKeys(this.lockName(key), kind, this.naming.sharedTokens);
   }
