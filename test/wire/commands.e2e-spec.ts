@@ -104,7 +104,7 @@ describe('commands on the wire', () => {
     await lock.release();
   });
 
-  it('so does a release that is awaited', async () => {
+  it('a release that is awaited leaves at once, too', async () => {
     const service = openService(server.url);
     const lock = await service.acquire(key);
     const endedAt: number[] = [];

@@ -49,7 +49,7 @@ describe('a line', () => {
   });
 
   it('is walked to its end, also within another walk, whoever leaves meanwhile', () => {
-    const { line, items } = lineOf('a', 'b', 'c', 'd', 'e');
+    const { line, items } = lineOf('a', 'b', 'c', 'd', 'e', 'f');
     const seen: string[] = [];
     for (const outer of line) {
       seen.push(outer.name);
@@ -59,8 +59,9 @@ describe('a line', () => {
         if (inner.name === 'a') line.remove(items[2] as Item);
         if (inner.name === 'd') line.remove(items[4] as Item);
       }
+      line.remove(items[3] as Item);
     }
-    expect(seen.join('')).toBe('abABDd');
+    expect(seen.join('')).toBe('abABDFf');
   });
 
   it('is left at once by a walk that is over early', () => {

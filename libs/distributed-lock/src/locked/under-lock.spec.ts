@@ -194,6 +194,17 @@ describe('asking for admission', () => {
     expect(log).toEqual(['released']);
   });
 
+  it('work that throws instead of starting ends with its error', async () => {
+    const seen: unknown[] = [];
+    const cannot = new Error('cannot start');
+    const run = (): never => {
+      throw cannot;
+    };
+    whenAdmitted(async () => ({}), run).subscribe({ error: (error) => seen.push(error) });
+    await nextTurn();
+    expect(seen).toEqual([cannot]);
+  });
+
   it('happens on subscription, for each subscription, and ends when its subscriber leaves', () => {
     const departures: Departure[] = [];
     const admitted = whenAdmitted(

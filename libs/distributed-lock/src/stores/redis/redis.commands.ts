@@ -74,7 +74,7 @@ export class RedisCommands {
     return keys;
   }
 
-  /** For what is not asked for again; throws as `keysOf`. */
+  /** For batches, which hardly come again; throws as `keysOf`. */
   namesOf(key: string, kind: Claim['kind']): RedisKeys {
     return redisKeys(this.lockName(key), kind, this.naming.sharedTokens);
   }
