@@ -35,6 +35,22 @@ const LAYERS: readonly (readonly [folder: string, mayImport: string])[] = [
   ['', '.*/.*|distributed-lock\\..*|rxjs|node:.*|reflect-metadata'],
 ];
 
+type Imports = ReadonlyMap<string, readonly string[]>;
+
+/** Files that import each other, type imports included: from the first one back to it. */
+function circlesOf(imports: Imports): string[] {
+  const circles: string[] = [];
+  const done = new Set<string>();
+  const follow = (file: string, path: readonly string[]): void => {
+    if (path.includes(file)) return void circles.push([...path.slice(path.indexOf(file)), file].join(' → '));
+    if (done.has(file)) return;
+    for (const name of imports.get(file) ?? []) follow(name, [...path, file]);
+    done.add(file);
+  };
+  for (const file of imports.keys()) follow(file, []);
+  return circles;
+}
+
 function violationsOf(file: string, imports: readonly string[]): string[] {
   const [, mayImport] = LAYERS.find(([folder]) => file.startsWith(folder))!;
   const allowed = new RegExp(`^(${mayImport})$`);
@@ -44,6 +60,12 @@ function violationsOf(file: string, imports: readonly string[]): string[] {
 describe('the layers of the library', () => {
   it('point one way: locked → lock ← stores, observe listens, testing knows the port only, clients stay where they are used', () => {
     expect(files.flatMap((file) => violationsOf(file, importsOf(file)))).toEqual([]);
+  });
+
+  it('have no circles: whoever reads a file can read all that it imports before it', () => {
+    const imports = new Map(files.map((file) => [file.replace(/\.ts$/, ''), importsOf(file)]));
+    expect(circlesOf(imports)).toEqual([]);
+    expect(imports.size).toBeGreaterThan(100);
   });
 
   it('load Nest, rxjs and the platform from the main entry point, and no driver', () => {
@@ -71,6 +93,13 @@ describe('the layers of the library', () => {
       'lock/bad.ts imports stores/redis/redis.keys',
       'lock/bad.ts imports ioredis',
     ]);
+    const circle = new Map([
+      ['a', ['b']],
+      ['b', ['c', 'd']],
+      ['c', ['a']],
+      ['d', []],
+    ]);
+    expect(circlesOf(circle)).toEqual(['a → b → c → a']);
     expect(violationsOf('stores/redis/bad.ts', ['lock/lock.service'])).toHaveLength(1);
     expect(violationsOf('locked/bad.ts', ['stores/memory/memory.store'])).toHaveLength(1);
     expect(

@@ -1,5 +1,4 @@
 import { isAlone } from './claim.js';
-import type { LocalLine } from './local-line.js';
 import type { LockCore } from './lock-core.js';
 import { LockStoreError } from './lock.errors.js';
 import type { LockRequest } from './lock-request.js';
@@ -14,6 +13,18 @@ const SHARED_BLOCK = 100;
 /** Busy, though somebody waits: it joined after the asking, or its time is over and its timer late. Never in a loop. */
 const BUSY_RETRY_MS = 1;
 const RETRY_MS = { least: 50, spread: 50 };
+
+/** The callers for whom an owner asks. */
+export interface WaitingCallers {
+  readonly size: number;
+  /** How long the most patient caller still waits, in ms. Any value from `enough` on is as good as `enough`. */
+  longestWaitMs(enough: number): number;
+  onHolder(owner: string | undefined, remainingMs: number): void;
+  onStoreError(error: LockStoreError): void;
+  /** Callers that do not wait are told that the key is busy, or `error`. */
+  dismissImpatient(error?: unknown): void;
+  dismissAll(error: unknown): void;
+}
 
 /** Who asks. */
 interface Asker {
@@ -41,7 +52,7 @@ export class Asking {
   constructor(
     private readonly asker: Asker,
     private readonly request: LockRequest,
-    private readonly line: LocalLine,
+    private readonly line: WaitingCallers,
     private readonly core: LockCore,
   ) {}
 

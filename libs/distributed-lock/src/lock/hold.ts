@@ -1,11 +1,24 @@
 import type { Claim } from './claim.js';
 import type { LockLostError } from './lock.errors.js';
 import type { EndReply } from './lock-store.js';
-import type { Tenure } from './tenure.js';
 
 /** Without asking the store. */
 export const RELEASED: Promise<EndReply> = Promise.resolve('released');
 const NOT_HELD: Promise<EndReply> = Promise.resolve('not held');
+
+/** The owner whose key a hold is a part of. */
+interface HeldOwner {
+  readonly key: string;
+  readonly claim: Claim;
+  readonly now: number;
+  readonly validForMs: number;
+  /** The lease is over by our clock, but the reply to a renewal may have arrived and be unread. */
+  readonly isInDoubt: boolean;
+  checkValidity(): void;
+  extend(ms: number): Promise<void>;
+  downgrade(): Promise<void>;
+  passOn(hold: Hold, isAwaited: boolean): Promise<EndReply>;
+}
 
 /**
  * One caller's possession of one key, under one fencing token.
@@ -26,7 +39,7 @@ export class Hold {
   constructor(
     readonly scope: object,
     readonly call: number,
-    readonly tenure: Tenure,
+    readonly tenure: HeldOwner,
     readonly fencingToken: number,
     now: number,
   ) {

@@ -6,6 +6,7 @@ import type { LockRequest } from './lock-request.js';
 import { Lease } from './lease.js';
 import type { Grant, Renewal, RenewalReply } from './lock-store.js';
 import { leaseMargin } from './validity.js';
+import type { Renewable, Watchdog } from './watchdog.js';
 
 /** While it passes the lock on locally, a process asks at least this often whether others wait. */
 const LONGEST_BLIND_MS = 1000;
@@ -28,7 +29,7 @@ interface Holder {
  * Cares for the lease of one grant: has it renewed or confirmed, tells its three answers apart (renewed, lost, none), and
  * notices when it is over.
  */
-export class LeaseKeeper extends Link {
+export class LeaseKeeper extends Link implements Renewable {
   readonly lease: Lease;
   /** How it is held: as asked for, until it steps down. */
   claim: Claim;
@@ -41,6 +42,7 @@ export class LeaseKeeper extends Link {
     grant: Grant,
     private readonly request: LockRequest,
     private readonly core: LockCore,
+    private readonly watchdog: Watchdog,
   ) {
     super();
     this.lease = new Lease(grant, request.leaseMs, core.clock);
@@ -49,14 +51,14 @@ export class LeaseKeeper extends Link {
 
   /** Somebody is let in. */
   guard(): void {
-    if (this.request.watched) this.core.watchdog.watch(this);
+    if (this.request.watched) this.watchdog.watch(this);
     else this.armExpiry();
   }
 
   stop(): void {
     this.isStopped = true;
     this.cancelExpiry?.();
-    this.core.watchdog.unwatch(this);
+    this.watchdog.unwatch(this);
   }
 
   // --- renewal --------------------------------------------------------------------------------------------------
@@ -71,7 +73,7 @@ export class LeaseKeeper extends Link {
   }
 
   renewNow(): void {
-    if (!this.lease.isRenewing) void this.core.watchdog.renew([this]);
+    if (!this.lease.isRenewing) void this.watchdog.renew([this]);
   }
 
   /** Before the lock is passed on without asking. */
@@ -91,7 +93,7 @@ export class LeaseKeeper extends Link {
   onConfirmed(validUntil: number): void {
     this.lease.onAnswer(validUntil);
     this.lease.isConfirmed = true;
-    if (!this.request.watched) this.core.watchdog.unwatch(this);
+    if (!this.request.watched) this.watchdog.unwatch(this);
     this.holder.onConfirmed();
   }
 
@@ -107,12 +109,12 @@ export class LeaseKeeper extends Link {
   }
 
   private onUnanswered(error: LockStoreError): void {
-    const { lease, core, holder } = this;
+    const { lease, core, holder, watchdog } = this;
     const { key, owner } = holder;
     if (!lease.suspendedBy) core.emit({ type: 'suspended', key, owner, validForMs: lease.validForMs, error });
     lease.onNoAnswer(error);
     // A fixed lease is asked after only until it is certain; nothing renews it once somebody is inside.
-    if (this.request.watched || !lease.isConfirmed || !holder.isHeld) core.watchdog.watch(this);
+    if (this.request.watched || !lease.isConfirmed || !holder.isHeld) watchdog.watch(this);
     if (holder.isHeld) this.armExpiry();
     else holder.onUnanswered(error);
   }

@@ -6,7 +6,8 @@ import type { Hold } from './hold.js';
 import type { LockCore } from './lock-core.js';
 import { LockStoreError, LockWaitTimeoutError } from './lock.errors.js';
 import type { LockRequest } from './lock-request.js';
-import { Tenure } from './tenure.js';
+import type { Tenure } from './tenure.js';
+import type { Tenures } from './tenures.js';
 import { Waiter } from './waiter.js';
 
 /**
@@ -30,6 +31,7 @@ export class LocalLine {
 
   constructor(
     private readonly core: LockCore,
+    private readonly tenures: Tenures,
     private readonly sample: LockRequest,
     /** Nobody waits and nobody holds: this line may be forgotten. */
     private readonly onIdle: () => void,
@@ -161,7 +163,7 @@ export class LocalLine {
   private ask(): void {
     if (this.waiters.size === 0 || this.isTaken) return;
     this.storeError = undefined;
-    this.asking = new Tenure(this, this.sample, this.core);
+    this.asking = this.tenures.open(this, this.sample);
     this.asking.start();
   }
 

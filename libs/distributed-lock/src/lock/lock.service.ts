@@ -22,6 +22,13 @@ import { Watchdog } from './watchdog.js';
 
 const NO_OPTIONS: WithLockOptions = {};
 
+/** What a service has while its store is open. */
+interface Parts {
+  readonly core: LockCore;
+  readonly tenures: Tenures;
+  readonly watchdog: Watchdog;
+}
+
 /** Work to do under a lock. */
 export type Work<T> = (lock: Lock) => T | Promise<T>;
 
@@ -40,7 +47,7 @@ export class LockService {
   readonly options: ResolvedLockOptions;
   private readonly events = new Subject<LockEvent>();
   private readonly lines = new ChurningMap<string | LockRequest, LocalLine>();
-  private opened: LockCore | undefined;
+  private opened: Parts | undefined;
   private closing: Promise<void> | undefined;
   private readonly deadlocks = new Deadlocks();
   private calls = 0;
@@ -115,7 +122,7 @@ export class LockService {
 
   /** Who holds `key` and who waits for it; `null` when nobody does either. @throws LockStoreError, LockShutdownError */
   async inspect(key: string): Promise<LockSnapshot | null> {
-    return this.coreFor(key).store.inspect(key);
+    return this.partsFor(key).core.store.inspect(key);
   }
 
   /**
@@ -124,12 +131,12 @@ export class LockService {
    * @throws LockStoreError, LockShutdownError
    */
   async forceRelease(key: string): Promise<'released' | 'not held'> {
-    return this.coreFor(key).store.forceRelease(key);
+    return this.partsFor(key).core.store.forceRelease(key);
   }
 
   /** Opens the store, if it is neither open nor closed yet. Does not wait for a connection. */
   open(): void {
-    if (!this.closing) void this.core;
+    if (!this.closing) void this.parts;
   }
 
   /**
@@ -143,7 +150,7 @@ export class LockService {
   /** Drains, then closes what the store has opened. */
   async close(): Promise<void> {
     await this.drain();
-    await this.opened?.store.close();
+    await this.opened?.core.store.close();
     this.events.complete();
   }
 
@@ -155,18 +162,18 @@ export class LockService {
     this.tellsOfListener = false;
   }
 
-  private get core(): LockCore {
-    return (this.opened ??= this.openCore());
+  private get parts(): Parts {
+    return (this.opened ??= this.openParts());
   }
 
   /** A store that nobody would close must not be opened any more. */
-  private coreFor(key: string): LockCore {
+  private partsFor(key: string): Parts {
     if (this.closing && !this.opened)
       throw new LockShutdownError(`"${key}" was not asked for: the application is closing.`, key);
-    return this.core;
+    return this.parts;
   }
 
-  private openCore(): LockCore {
+  private openParts(): Parts {
     const { clock, keyPrefix, watchdogTimeoutMs } = this.options;
     const emit = (event: LockEvent) => {
       if (this.events.observed) this.events.next(event);
@@ -174,12 +181,13 @@ export class LockService {
     const onError = (during: string, error: unknown) =>
       emit({ type: 'error', key: undefined, during, error });
     const store = this.options.store.create({ clock, keyPrefix, watchdogTimeoutMs, onError });
-    const tenures = new Tenures(store.clientId, clock, emit);
-    const watchdog = new Watchdog(store, clock, watchdogTimeoutMs, emit);
-    store.pushes$.subscribe((push) => tenures.onPush(push));
     const alarm = new Alarm(clock);
     const nextCall = () => ++this.calls;
-    return { scope: this, clock, alarm, store, tenures, watchdog, nextCall, emit };
+    const core = { scope: this, clock, alarm, store, nextCall, emit };
+    const watchdog = new Watchdog(store, clock, watchdogTimeoutMs, emit);
+    const tenures = new Tenures(core, watchdog);
+    store.pushes$.subscribe((push) => tenures.onPush(push));
+    return { core, tenures, watchdog };
   }
 
   /** Not async for one key, by far the most common case: what waits is kept small. */
@@ -205,8 +213,10 @@ export class LockService {
     const isNested = requests.some(({ key }) => findHold(this, key));
     const isInUse = requests.some((request) => this.lines.has(lineName(request)));
     if (isNested || isInUse || this.closing || requests[0]?.signal?.aborted) return undefined;
+    const { core, tenures } = this.parts;
     const holds = await acquireTogether(
-      this.core,
+      core,
+      tenures,
       requests,
       requests.map((request) => this.lineOf(request)),
     );
@@ -253,7 +263,7 @@ export class LockService {
     const name = lineName(request);
     let line = this.lines.get(name);
     if (!line) {
-      line = new LocalLine(this.core, request, () => this.lines.delete(name));
+      line = new LocalLine(this.parts.core, this.parts.tenures, request, () => this.lines.delete(name));
       this.lines.set(name, line);
     }
     return line;
@@ -261,7 +271,8 @@ export class LockService {
 
   private async drainNow(): Promise<void> {
     if (!this.opened) return;
-    const { clock, alarm, store, tenures, watchdog } = this.opened;
+    const { core, tenures, watchdog } = this.opened;
+    const { clock, alarm, store } = core;
     const { shutdownGraceMs } = this.options;
     for (const line of this.lines.values()) line.close(this.shutdownError(line.key));
     const cancelGrace = clock.after(shutdownGraceMs, () => {

@@ -1,11 +1,18 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { HeldLock } from './held-lock.js';
 import type { Hold } from './hold.js';
+import type { Lock } from './lock.js';
+
+/** A lock that a flow can have: its holds are what nested calls share. */
+export interface FlowLock extends Lock {
+  readonly holds: readonly Hold[];
+  readonly isHeld: boolean;
+  find(isIt: (hold: Hold) => boolean): Hold | undefined;
+}
 
 /** What the present async flow holds and what it runs for: innermost first. */
 class Frame {
   constructor(
-    readonly lock: HeldLock | undefined,
+    readonly lock: FlowLock | undefined,
     /** What a caller of this module wants to find again: an activation of a handler. */
     readonly activation: object | undefined,
     readonly outer = innermostLive(),
@@ -21,7 +28,7 @@ const shared = globalThis as { [SHARED]?: AsyncLocalStorage<Frame | undefined> }
 const storage = (shared[SHARED] ??= new AsyncLocalStorage<Frame | undefined>());
 
 /** Runs `work` as a flow that has `lock` on top of what the present flow has. */
-export function runHolding<T>(lock: HeldLock, work: () => T, activation = activationOfFlow()): T {
+export function runHolding<T>(lock: FlowLock, work: () => T, activation = activationOfFlow()): T {
   return storage.run(new Frame(lock, activation), work);
 }
 
@@ -65,7 +72,7 @@ export function holdsOfFlow(scope: object): Hold[] {
 }
 
 /** The innermost lock of this flow that is still held, of `key` if one is named. */
-export function findLock(scope: object, key?: string): HeldLock | undefined {
+export function findLock(scope: object, key?: string): Lock | undefined {
   for (let frame = storage.getStore(); frame; frame = frame.outer) {
     const { lock } = frame;
     const isIt = (hold: Hold) => hold.scope === scope && (key === undefined || hold.key === key);

@@ -1,16 +1,15 @@
-import { Asking } from './asking.js';
+import { Asking, type WaitingCallers } from './asking.js';
 import type { Claim } from './claim.js';
 import { Few } from './few.js';
 import { Hold, RELEASED } from './hold.js';
-import { endAfter, keepUntil } from './keep.js';
+import { endAfter, keepUntil, type Afterwards } from './keep.js';
 import { LeaseKeeper } from './lease-keeper.js';
-import type { LocalLine } from './local-line.js';
 import type { LockCore } from './lock-core.js';
 import { LockConfigurationError, LockLostError, LockStoreError } from './lock.errors.js';
 import type { LockRequest } from './lock-request.js';
 import type { Ask, End, EndReply, Grant, Push } from './lock-store.js';
 import { Slice } from './slice.js';
-import type { Waiter } from './waiter.js';
+import type { Watchdog } from './watchdog.js';
 
 /**
  * waiting:    asks, or stands in the store's line.
@@ -20,7 +19,41 @@ import type { Waiter } from './waiter.js';
  */
 type State = 'waiting' | 'confirming' | 'held' | 'ended';
 
-type Caller = Pick<Waiter, 'call' | 'request' | 'askedAt'>;
+/** One call that is let in. */
+interface Caller {
+  readonly call: number;
+  readonly request: LockRequest;
+  readonly askedAt: number;
+}
+
+/** A call that waits. */
+interface WaitingCaller extends Caller {
+  resolve(hold: Hold): void;
+}
+
+/** The callers of this process for whom an owner asks, and to whom it hands the lock. */
+export interface Callers extends WaitingCallers {
+  /** The next caller, which no longer waits. */
+  shift(): WaitingCaller | undefined;
+  /** How many of the owners that wait in the store are not this process's own. */
+  othersOf(waiting: number): number;
+  /** The owner has let callers in. */
+  onServed(tenure: Tenure): void;
+  /** The owner has ended, or no longer holds as these callers ask for. */
+  onTenureEnded(tenure: Tenure): void;
+}
+
+/** The owners of this process: where one gets its id, and what outlives it. */
+interface Registry extends Afterwards {
+  enter(tenure: Tenure): string;
+  leave(tenure: Tenure, ended?: Promise<EndReply>): void;
+  track(key: string, ended: Promise<unknown>): void;
+}
+
+interface Surroundings {
+  readonly registry: Registry;
+  readonly watchdog: Watchdog;
+}
 
 /**
  * One stay of this process with one key: from joining the line until giving the key up.
@@ -40,12 +73,13 @@ export class Tenure {
   private readonly slice = new Slice();
 
   constructor(
-    private readonly line: LocalLine,
+    private readonly line: Callers,
     private readonly request: LockRequest,
     private readonly core: LockCore,
+    private readonly around: Surroundings,
   ) {
     this.key = request.key;
-    this.owner = core.tenures.enter(this);
+    this.owner = around.registry.enter(this);
     this.asking = new Asking(this, request, line, core);
   }
 
@@ -97,7 +131,13 @@ export class Tenure {
     if (this.state === 'ended') return;
     if (this.state !== 'waiting') return this.onGrantAgain(grant);
     this.asking.stop();
-    const keeper = (this.keeper = new LeaseKeeper(this, grant, this.request, this.core));
+    const keeper = (this.keeper = new LeaseKeeper(
+      this,
+      grant,
+      this.request,
+      this.core,
+      this.around.watchdog,
+    ));
     this.onWaiting(grant.waiting);
     // It leaves before the caller starts, who may block the event loop for longer than a push is valid.
     if (!grant.confirmed) keeper.renewNow();
@@ -184,8 +224,8 @@ export class Tenure {
 
   /** Its caller enters without having stood in line. */
   enterTogether(grant: Grant, askedAt: number): Hold {
-    const { core, key, request } = this;
-    const keeper = (this.keeper = new LeaseKeeper(this, grant, request, core));
+    const { core, key, request, around } = this;
+    const keeper = (this.keeper = new LeaseKeeper(this, grant, request, core, around.watchdog));
     const call = core.nextCall();
     core.emit({ type: 'asked', call, key });
     this.state = 'held';
@@ -292,16 +332,16 @@ export class Tenure {
   onNobodyLeft(): void {
     if (this.asking.mayBeKnown) return void this.end();
     this.stop();
-    this.core.tenures.leave(this);
+    this.around.registry.leave(this);
     this.line.onTenureEnded(this);
   }
 
   private end(delayMs = 0, isAwaited = false): Promise<EndReply> {
-    const { core } = this;
+    const { core, around } = this;
     // Built once: a repetition that said another last token would give one of them out twice.
     const end = this.whatEnds(isAwaited);
     const send = () => core.store.end(end);
-    return this.finish(() => (delayMs > 0 ? core.tenures.pause(delayMs).then(send) : send()));
+    return this.finish(() => (delayMs > 0 ? around.registry.pause(delayMs).then(send) : send()));
   }
 
   private whatEnds(isAwaited = false): End {
@@ -313,16 +353,17 @@ export class Tenure {
 
   /** The caller has promised the key a longer time than it took: nobody gets it before that is over. */
   private keep(keeper: LeaseKeeper): Promise<EndReply> {
-    const { key, core, keepUntil: until } = this;
+    const { key, keepUntil: until } = this;
+    const { registry } = this.around;
     // A late copy of an acquire would bring the lock back when it has run out.
-    if (this.asking.mayComeLate) core.tenures.track(key, endAfter(until, this.whatEnds(), core));
-    return this.finish(() => keepUntil(until, keeper.renewal(), core));
+    if (this.asking.mayComeLate) registry.track(key, endAfter(until, this.whatEnds(), registry));
+    return this.finish(() => keepUntil(until, keeper.renewal(), registry));
   }
 
   private finish(how: () => Promise<EndReply>): Promise<EndReply> {
     this.stop();
     const ended = how();
-    this.core.tenures.leave(this, ended);
+    this.around.registry.leave(this, ended);
     this.line.onTenureEnded(this);
     return ended;
   }

@@ -1,9 +1,11 @@
 import { ChurningMap } from './churning-map.js';
 import type { Clock } from './clock.js';
-import type { LockEvent } from './lock.events.js';
-import type { EndReply, Push } from './lock-store.js';
+import type { LockCore } from './lock-core.js';
+import type { LockRequest } from './lock-request.js';
+import type { EndReply, LockStore, Push } from './lock-store.js';
 import { Pauses } from './pauses.js';
-import type { Tenure } from './tenure.js';
+import { Tenure, type Callers } from './tenure.js';
+import type { Watchdog } from './watchdog.js';
 
 /**
  * The tenures of one service by owner, each from before its first command until it ends.
@@ -11,26 +13,38 @@ import type { Tenure } from './tenure.js';
  * A push for an owner that is not here is stale: the store repeats that owner's end until no grant of it can be left.
  */
 export class Tenures {
+  readonly clock: Clock;
+  readonly store: LockStore;
   private readonly byOwner = new ChurningMap<string, Tenure>();
   private ending = 0;
   private onAllEnded: (() => void) | undefined;
   private readonly pauses: Pauses;
   private count = 0;
-  /** Set by shutdown: what only ends a tenure is not tried again. */
-  isClosing = false;
+  private hasClosed = false;
   private onIdle: (() => void) | undefined;
 
   constructor(
-    private readonly clientId: string,
-    clock: Clock,
-    private readonly emit: (event: LockEvent) => void,
+    private readonly core: LockCore,
+    private readonly watchdog: Watchdog,
   ) {
-    this.pauses = new Pauses(clock);
+    this.clock = core.clock;
+    this.store = core.store;
+    this.pauses = new Pauses(core.clock);
+  }
+
+  /** A new owner that asks for these callers. */
+  open(callers: Callers, request: LockRequest): Tenure {
+    return new Tenure(callers, request, this.core, { registry: this, watchdog: this.watchdog });
+  }
+
+  /** Set by shutdown: what only ends a tenure is not tried again. */
+  isClosing(): boolean {
+    return this.hasClosed;
   }
 
   /** Gives the tenure an owner id that was never used before. */
   enter(tenure: Tenure): string {
-    const owner = `${this.clientId}:${++this.count}`;
+    const owner = `${this.store.clientId}:${++this.count}`;
     this.byOwner.set(owner, tenure);
     return owner;
   }
@@ -48,7 +62,7 @@ export class Tenures {
     ended.then(
       () => this.onEnded(),
       (error: unknown) => {
-        this.emit({ type: 'error', key, during: 'release', error });
+        this.core.emit({ type: 'error', key, during: 'release', error });
         this.onEnded();
       },
     );
@@ -77,7 +91,7 @@ export class Tenures {
 
   /** All ends are certain, or have failed; what was put off is done now. */
   async whenAllEnded(): Promise<void> {
-    this.isClosing = true;
+    this.hasClosed = true;
     this.pauses.wakeAll();
     if (this.ending > 0) await new Promise<void>((resolve) => (this.onAllEnded = resolve));
   }

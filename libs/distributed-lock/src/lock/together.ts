@@ -5,7 +5,8 @@ import type { LockCore } from './lock-core.js';
 import { LockStoreError } from './lock.errors.js';
 import type { LockRequest } from './lock-request.js';
 import type { Grant } from './lock-store.js';
-import { Tenure } from './tenure.js';
+import type { Tenure } from './tenure.js';
+import type { Tenures } from './tenures.js';
 import { Waiter } from './waiter.js';
 
 /**
@@ -18,13 +19,14 @@ import { Waiter } from './waiter.js';
  */
 export async function acquireTogether(
   core: LockCore,
+  owners: Tenures,
   requests: readonly LockRequest[],
   lines: readonly LocalLine[],
 ): Promise<readonly Hold[] | undefined> {
   const askedAt = core.clock.now();
   const tenures = requests.map((request, i) => {
     const line = lines[i] as LocalLine;
-    const tenure = new Tenure(line, request, core);
+    const tenure = owners.open(line, request);
     line.adopt(tenure);
     return tenure;
   });

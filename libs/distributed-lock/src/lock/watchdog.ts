@@ -1,12 +1,19 @@
 import { exhaustMap, type Subscription } from 'rxjs';
 import type { Clock } from './clock.js';
-import { Fifo } from './fifo.js';
+import { Fifo, type Link } from './fifo.js';
 import type { LockEvent } from './lock.events.js';
-import type { LockStore, RenewalReply } from './lock-store.js';
-import type { LeaseKeeper } from './lease-keeper.js';
+import type { LockStore, Renewal, RenewalReply } from './lock-store.js';
 
 const FASTEST_ROUND_MS = 10;
 const SLOWEST_ROUND_MS = 1000;
+
+/** A lease that the watchdog renews. */
+export interface Renewable extends Link {
+  isRenewalDue(now: number): boolean;
+  /** Starts a renewal: the reply to it follows by `onRenewal`. */
+  renewal(): Renewal;
+  onRenewal(reply: RenewalReply): void;
+}
 
 /**
  * Keeps leases alive while their holders work.
@@ -16,7 +23,7 @@ const SLOWEST_ROUND_MS = 1000;
  * something is watched: the first round that finds nothing stops it.
  */
 export class Watchdog {
-  private readonly watched = new Fifo<LeaseKeeper>();
+  private readonly watched = new Fifo<Renewable>();
   private rounds: Subscription | undefined;
   private readonly roundMs: number;
 
@@ -29,7 +36,7 @@ export class Watchdog {
     this.roundMs = Math.min(Math.max(watchdogTimeoutMs / 30, FASTEST_ROUND_MS), SLOWEST_ROUND_MS);
   }
 
-  watch(keeper: LeaseKeeper): void {
+  watch(keeper: Renewable): void {
     this.watched.push(keeper);
     this.rounds ??= this.clock
       .interval(this.roundMs)
@@ -37,12 +44,12 @@ export class Watchdog {
       .subscribe();
   }
 
-  unwatch(keeper: LeaseKeeper): void {
+  unwatch(keeper: Renewable): void {
     this.watched.remove(keeper);
   }
 
   /** Renews these leases now, whether due or not. Never rejects: the outcome goes to their keepers. */
-  async renew(keepers: readonly LeaseKeeper[]): Promise<void> {
+  async renew(keepers: readonly Renewable[]): Promise<void> {
     try {
       const replies = await this.store.renew(keepers.map((keeper) => keeper.renewal()));
       keepers.forEach((keeper, i) => keeper.onRenewal(replies[i] as RenewalReply));

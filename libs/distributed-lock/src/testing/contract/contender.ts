@@ -10,7 +10,11 @@ import type {
   Queued,
   RenewalReply,
 } from '../../lock/lock-store.js';
-import type { Bench } from './bench.js';
+
+/** Lets time pass until `isSo` holds. */
+interface Patience {
+  eventually(what: string, isSo: () => boolean | Promise<boolean>): Promise<void>;
+}
 
 /** Longer than any case takes: a lease that does not end while the test looks. */
 const LONG_LEASE_MS = 30_000;
@@ -32,7 +36,7 @@ export class Contender {
   private granted: Grant | undefined;
 
   constructor(
-    private readonly bench: Bench,
+    private readonly bench: Patience,
     readonly store: LockStore,
     readonly owner: string,
     readonly key: string,
