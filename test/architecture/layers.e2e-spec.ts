@@ -18,7 +18,8 @@ function importsOf(file: string, text = readFileSync(join(SRC, file), 'utf8')): 
 }
 
 /** The port of stores, and the rules of time and the containers that the core shares with them. */
-const STORE_PORT = 'lock/(lock-store|claim|lock\\.errors|clock|look|pauses|validity|churning-map|fifo)';
+const STORE_PORT =
+  'lock/(lock-store|claim|lock\\.errors|clock|in-background|look|pauses|validity|churning-map|fifo)';
 
 /** By folder, first match decides: all that its files may import. */
 const LAYERS: readonly (readonly [folder: string, mayImport: string])[] = [

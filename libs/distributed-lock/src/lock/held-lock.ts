@@ -1,6 +1,7 @@
 import { whatHasArrived } from './arrived.js';
 import { modeOf, type LockMode } from './claim.js';
 import type { Hold } from './hold.js';
+import { inBackground, type Owned } from './in-background.js';
 import { LockConfigurationError, LockNotHeldError, type LockLostError } from './lock.errors.js';
 import { checkLease } from './lock-options.js';
 import type { EndReply } from './lock-store.js';
@@ -13,7 +14,7 @@ const NONE: readonly Hold[] = [];
 
 /** The `Lock` that callers get: one share of one or several holds. */
 export class HeldLock implements Lock {
-  private ended: Promise<EndReply> | undefined;
+  private ended: Owned<EndReply> | undefined;
   private outcome: Promise<ReleaseOutcome> | undefined;
   private joined: AbortSignal | undefined;
 
@@ -118,24 +119,25 @@ export class HeldLock implements Lock {
   }
 
   release(): Promise<ReleaseOutcome> {
-    return (this.outcome ??= this.end(true).then(
-      (reply) => (reply === 'not held' ? 'lost' : reply),
-      () => 'unknown',
-    ));
+    return (this.outcome ??= this.end(true).then((reply) => (reply === 'not held' ? 'lost' : reply)));
   }
 
   /** As `release`, for who does not wait for the outcome. */
-  giveBack(): Promise<EndReply> {
-    return this.end(false);
+  giveBack(): void {
+    inBackground(this.end(false));
   }
 
-  private end(isAwaited: boolean): Promise<EndReply> {
+  private end(isAwaited: boolean): Owned<EndReply> {
     return (this.ended ??= outsideOfFlows(() =>
-      this.isInDoubt ? whatHasArrived().then(() => this.endNow(isAwaited)) : this.endNow(isAwaited),
+      this.isInDoubt ? this.endWhenSure(isAwaited) : this.endNow(isAwaited),
     ));
   }
 
-  private endNow(isAwaited: boolean): Promise<EndReply> {
+  private endWhenSure(isAwaited: boolean): Owned<EndReply> {
+    return whatHasArrived().then(() => this.endNow(isAwaited)) as Owned<EndReply>;
+  }
+
+  private endNow(isAwaited: boolean): Owned<EndReply> {
     return this.others.length === 0 ? this.first.release(isAwaited) : this.releaseAll(isAwaited);
   }
 
@@ -144,10 +146,9 @@ export class HeldLock implements Lock {
   }
 
   /** All at once: whoever waits for one of them need not wait for the others. */
-  private async releaseAll(isAwaited: boolean): Promise<EndReply> {
-    const replies = await Promise.all(
-      this.holds.map((hold) => hold.release(isAwaited).catch(() => 'unknown' as const)),
-    );
-    return replies.find((r) => r === 'not held') ?? replies.find((r) => r === 'unknown') ?? 'released';
+  private releaseAll(isAwaited: boolean): Owned<EndReply> {
+    const worst = (replies: readonly EndReply[]) =>
+      replies.find((r) => r === 'not held') ?? replies.find((r) => r === 'unknown') ?? 'released';
+    return Promise.all(this.holds.map((hold) => hold.release(isAwaited))).then(worst) as Owned<EndReply>;
   }
 }

@@ -1,10 +1,11 @@
 import type { Claim } from './claim.js';
+import type { Owned } from './in-background.js';
 import type { LockLostError } from './lock.errors.js';
 import type { EndReply } from './lock-store.js';
 
 /** Without asking the store. */
-export const RELEASED: Promise<EndReply> = Promise.resolve('released');
-const NOT_HELD: Promise<EndReply> = Promise.resolve('not held');
+export const RELEASED = Promise.resolve('released') as Owned<EndReply>;
+const NOT_HELD = Promise.resolve('not held') as Owned<EndReply>;
 
 /** The owner whose key a hold is a part of. */
 interface HeldOwner {
@@ -17,7 +18,7 @@ interface HeldOwner {
   checkValidity(): void;
   extend(ms: number): Promise<void>;
   downgrade(): Promise<void>;
-  passOn(hold: Hold, isAwaited: boolean): Promise<EndReply>;
+  passOn(hold: Hold, isAwaited: boolean): Owned<EndReply>;
 }
 
 /**
@@ -32,7 +33,7 @@ export class Hold {
   keepUntil = 0;
   private shares = 1;
   private lostWith: LockLostError | undefined;
-  private ended: Promise<EndReply> | undefined;
+  private ended: Owned<EndReply> | undefined;
   private controller: AbortController | undefined;
   private listeners: Set<() => void> | undefined;
 
@@ -87,7 +88,9 @@ export class Hold {
   onLoss(listener: () => void): () => void {
     const listeners = (this.listeners ??= new Set());
     listeners.add(listener);
-    return () => void listeners.delete(listener);
+    return () => {
+      listeners.delete(listener);
+    };
   }
 
   share(keepAtLeastMs: number): this {
@@ -105,9 +108,9 @@ export class Hold {
    * Ends one share; with the last one the tenure passes the lock on.
    *
    * @param isAwaited the caller goes on when the store has answered
-   * @returns what the store says; whoever does not wait for it need not care for a rejection, which is told by event
+   * @returns what the store says
    */
-  release(isAwaited = false): Promise<EndReply> {
+  release(isAwaited = false): Owned<EndReply> {
     this.shares -= 1;
     const { loss } = this;
     if (this.shares > 0) return loss ? NOT_HELD : RELEASED;

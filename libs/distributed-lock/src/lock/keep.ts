@@ -31,7 +31,7 @@ export async function keepUntil(until: number, renewal: Renewal, after: Afterwar
 }
 
 /** Not before `until`, and not at all when the application closes first: then the lease runs out by itself. */
-export async function endAfter(until: number, end: End, after: Afterwards): Promise<void> {
+export async function endAfter(until: number, end: End, after: Afterwards): Promise<EndReply> {
   await after.pause(Math.ceil(until - after.clock.now()));
-  if (!after.isClosing()) await after.store.end(end);
+  return after.isClosing() ? 'unknown' : after.store.end(end);
 }

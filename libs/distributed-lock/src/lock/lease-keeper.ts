@@ -1,5 +1,6 @@
 import { isAlone, SHARED, type Claim } from './claim.js';
 import { Link } from './fifo.js';
+import { inBackground } from './in-background.js';
 import type { LockCore } from './lock-core.js';
 import { LockConfigurationError, LockStoreError, type LockLostError } from './lock.errors.js';
 import type { LockRequest } from './lock-request.js';
@@ -73,7 +74,7 @@ export class LeaseKeeper extends Link implements Renewable {
   }
 
   renewNow(): void {
-    if (!this.lease.isRenewing) void this.watchdog.renew([this]);
+    if (!this.lease.isRenewing) inBackground(this.watchdog.renew([this]));
   }
 
   /** Before the lock is passed on without asking. */

@@ -7,6 +7,7 @@ import { Deadlocks, heldInAnotherWay } from './deadlocks.js';
 import { GuardedEvents } from './guarded-events.js';
 import { HeldLock } from './held-lock.js';
 import { Hold } from './hold.js';
+import { inBackground } from './in-background.js';
 import { LocalLine } from './local-line.js';
 import type { LockCore } from './lock-core.js';
 import { LockNotHeldError, LockShutdownError, LockWaitTimeoutError } from './lock.errors.js';
@@ -136,7 +137,7 @@ export class LockService {
 
   /** Opens the store, if it is neither open nor closed yet. Does not wait for a connection. */
   open(): void {
-    if (!this.closing) void this.parts;
+    if (!this.closing) this.parts();
   }
 
   /**
@@ -162,7 +163,7 @@ export class LockService {
     this.tellsOfListener = false;
   }
 
-  private get parts(): Parts {
+  private parts(): Parts {
     return (this.opened ??= this.openParts());
   }
 
@@ -170,7 +171,7 @@ export class LockService {
   private partsFor(key: string): Parts {
     if (this.closing && !this.opened)
       throw new LockShutdownError(`"${key}" was not asked for: the application is closing.`, key);
-    return this.parts;
+    return this.parts();
   }
 
   private openParts(): Parts {
@@ -213,7 +214,7 @@ export class LockService {
     const isNested = requests.some(({ key }) => findHold(this, key));
     const isInUse = requests.some((request) => this.lines.has(lineName(request)));
     if (isNested || isInUse || this.closing || requests[0]?.signal?.aborted) return undefined;
-    const { core, tenures } = this.parts;
+    const { core, tenures } = this.parts();
     const holds = await acquireTogether(
       core,
       tenures,
@@ -221,7 +222,7 @@ export class LockService {
       requests.map((request) => this.lineOf(request)),
     );
     if (!holds || !this.closing) return holds;
-    for (const hold of holds) void hold.release();
+    for (const hold of holds) inBackground(hold.release());
     throw this.shutdownError(requests[0]?.key ?? '');
   }
 
@@ -239,7 +240,7 @@ export class LockService {
       }
       return held;
     } catch (error) {
-      for (const hold of held.reverse()) void hold.release();
+      for (const hold of held.reverse()) inBackground(hold.release());
       throw error;
     }
   }
@@ -263,7 +264,8 @@ export class LockService {
     const name = lineName(request);
     let line = this.lines.get(name);
     if (!line) {
-      line = new LocalLine(this.parts.core, this.parts.tenures, request, () => this.lines.delete(name));
+      const { core, tenures } = this.parts();
+      line = new LocalLine(core, tenures, request, () => this.lines.delete(name));
       this.lines.set(name, line);
     }
     return line;
@@ -312,6 +314,6 @@ async function runUnder<T>(lock: HeldLock, { onLost }: WithLockOptions, work: Wo
     return result;
   } finally {
     // Not awaited: its outcome must not replace the work's. Failures are events.
-    void lock.giveBack();
+    lock.giveBack();
   }
 }

@@ -2,6 +2,7 @@ import { Asking, type WaitingCallers } from './asking.js';
 import type { Claim } from './claim.js';
 import { Few } from './few.js';
 import { Hold, RELEASED } from './hold.js';
+import { inBackground, type Owned } from './in-background.js';
 import { endAfter, keepUntil, type Afterwards } from './keep.js';
 import { LeaseKeeper } from './lease-keeper.js';
 import type { LockCore } from './lock-core.js';
@@ -46,8 +47,8 @@ export interface Callers extends WaitingCallers {
 /** The owners of this process: where one gets its id, and what outlives it. */
 interface Registry extends Afterwards {
   enter(tenure: Tenure): string;
-  leave(tenure: Tenure, ended?: Promise<EndReply>): void;
-  track(key: string, ended: Promise<unknown>): void;
+  leave(tenure: Tenure): void;
+  track(key: string, ended: Promise<EndReply>): Owned<EndReply>;
 }
 
 interface Surroundings {
@@ -149,7 +150,7 @@ export class Tenure {
     if (keeper.lease.validForMs > 0) return this.serve(keeper);
     this.state = 'confirming';
     if (keeper.lease.isConfirmed) this.line.dismissImpatient(this.tooSlow(keeper.lease.leaseMs));
-    if (this.line.size === 0) void this.end();
+    if (this.line.size === 0) this.leave();
     else keeper.renewNow();
   }
 
@@ -167,14 +168,14 @@ export class Tenure {
     if (this.state !== 'confirming') return;
     this.line.onStoreError(error);
     this.line.dismissImpatient(error);
-    if (this.line.size === 0) void this.end();
+    if (this.line.size === 0) this.leave();
   }
 
   /** Lets the next caller in, or all readers that wait; without any the lock goes back. */
   private serve(keeper: LeaseKeeper): void {
     const { line } = this;
     let next = line.shift();
-    if (!next) return void this.end();
+    if (!next) return this.leave();
     this.state = 'held';
     keeper.guard();
     do next.resolve(this.letIn(next, keeper));
@@ -235,7 +236,7 @@ export class Tenure {
 
   /** The others were not to be had. */
   giveUp(mayHold: boolean): void {
-    if (mayHold) void this.end();
+    if (mayHold) this.leave();
     else this.onNobodyLeft();
   }
 
@@ -282,7 +283,7 @@ export class Tenure {
       tell();
       core.emit({ type: 'lost', call, key, owner, fencingToken, error });
     }
-    void this.end(reason === 'expired' ? keeper.marginMs : 0);
+    this.leave(reason === 'expired' ? keeper.marginMs : 0);
   }
 
   private backToLine(keeper: LeaseKeeper): void {
@@ -295,7 +296,7 @@ export class Tenure {
   // --- released -------------------------------------------------------------------------------------------------
 
   /** A caller inside is done; after the last one: the next one of this process, or the next process. */
-  passOn(hold: Hold, isAwaited: boolean): Promise<EndReply> {
+  passOn(hold: Hold, isAwaited: boolean): Owned<EndReply> {
     const { core, key, owner, keeper } = this;
     const { call, fencingToken } = hold;
     core.emit({ type: 'released', call, key, owner, fencingToken, heldMs: this.now - hold.acquiredAt });
@@ -325,18 +326,22 @@ export class Tenure {
   }
 
   onNobodyWaits(): void {
-    if (this.asking.isRunning || this.state === 'confirming') void this.end();
+    if (this.asking.isRunning || this.state === 'confirming') this.leave();
   }
 
   /** Nobody asks any more. Whoever was only ever answered "busy" has nothing to give up. */
   onNobodyLeft(): void {
-    if (this.asking.mayBeKnown) return void this.end();
+    if (this.asking.mayBeKnown) return this.leave();
     this.stop();
     this.around.registry.leave(this);
     this.line.onTenureEnded(this);
   }
 
-  private end(delayMs = 0, isAwaited = false): Promise<EndReply> {
+  private leave(delayMs = 0): void {
+    inBackground(this.end(delayMs));
+  }
+
+  private end(delayMs = 0, isAwaited = false): Owned<EndReply> {
     const { core, around } = this;
     // Built once: a repetition that said another last token would give one of them out twice.
     const end = this.whatEnds(isAwaited);
@@ -352,18 +357,20 @@ export class Tenure {
   }
 
   /** The caller has promised the key a longer time than it took: nobody gets it before that is over. */
-  private keep(keeper: LeaseKeeper): Promise<EndReply> {
+  private keep(keeper: LeaseKeeper): Owned<EndReply> {
     const { key, keepUntil: until } = this;
     const { registry } = this.around;
     // A late copy of an acquire would bring the lock back when it has run out.
-    if (this.asking.mayComeLate) registry.track(key, endAfter(until, this.whatEnds(), registry));
+    if (this.asking.mayComeLate)
+      inBackground(registry.track(key, endAfter(until, this.whatEnds(), registry)));
     return this.finish(() => keepUntil(until, keeper.renewal(), registry));
   }
 
-  private finish(how: () => Promise<EndReply>): Promise<EndReply> {
+  private finish(how: () => Promise<EndReply>): Owned<EndReply> {
+    const { registry } = this.around;
     this.stop();
-    const ended = how();
-    this.around.registry.leave(this, ended);
+    const ended = registry.track(this.key, how());
+    registry.leave(this);
     this.line.onTenureEnded(this);
     return ended;
   }

@@ -1,5 +1,6 @@
 import { ChurningMap } from './churning-map.js';
 import type { Clock } from './clock.js';
+import type { Owned } from './in-background.js';
 import type { LockCore } from './lock-core.js';
 import type { LockRequest } from './lock-request.js';
 import type { EndReply, LockStore, Push } from './lock-store.js';
@@ -49,23 +50,29 @@ export class Tenures {
     return owner;
   }
 
-  /** @param ended see `track` */
-  leave({ owner, key }: Tenure, ended?: Promise<EndReply>): void {
+  leave({ owner }: Tenure): void {
     this.byOwner.delete(owner);
-    if (ended) this.track(key, ended);
     if (this.byOwner.size === 0) this.onIdle?.();
   }
 
-  /** Something that ends a tenure. Nobody needs to wait for it: a failure is told by event. */
-  track(key: string, ended: Promise<unknown>): void {
+  /**
+   * Follows what ends a tenure; shutdown waits for it.
+   *
+   * @returns its reply; `unknown` when it has failed, which is told by event
+   */
+  track(key: string, ended: Promise<EndReply>): Owned<EndReply> {
     this.ending += 1;
-    ended.then(
-      () => this.onEnded(),
+    return ended.then(
+      (reply) => {
+        this.onEnded();
+        return reply;
+      },
       (error: unknown) => {
         this.core.emit({ type: 'error', key, during: 'release', error });
         this.onEnded();
+        return 'unknown';
       },
-    );
+    ) as Owned<EndReply>;
   }
 
   onPush(push: Push): void {

@@ -74,7 +74,13 @@ function withinPatience<T>(core: LockCore, request: LockRequest, work: Promise<T
       deadlines.stop();
     };
     deadlines.watch(waiter);
-    void work.then(resolve, reject).finally(() => settle(waiter));
+    work.then(
+      (value) => {
+        settle(waiter);
+        resolve(value);
+      },
+      (error: unknown) => leave(waiter, error),
+    );
   });
 }
 

@@ -1,6 +1,7 @@
 import { exhaustMap, type Subscription } from 'rxjs';
 import type { Clock } from './clock.js';
 import { Fifo, type Link } from './fifo.js';
+import type { Owned } from './in-background.js';
 import type { LockEvent } from './lock.events.js';
 import type { LockStore, Renewal, RenewalReply } from './lock-store.js';
 
@@ -48,14 +49,15 @@ export class Watchdog {
     this.watched.remove(keeper);
   }
 
-  /** Renews these leases now, whether due or not. Never rejects: the outcome goes to their keepers. */
-  async renew(keepers: readonly Renewable[]): Promise<void> {
-    try {
-      const replies = await this.store.renew(keepers.map((keeper) => keeper.renewal()));
-      keepers.forEach((keeper, i) => keeper.onRenewal(replies[i] as RenewalReply));
-    } catch (error) {
-      this.emit({ type: 'error', key: undefined, during: 'renewal', error });
-    }
+  /** Renews these leases now, whether due or not; the outcome goes to their keepers. */
+  renew(keepers: readonly Renewable[]): Owned<void> {
+    const failed = (error: unknown) => this.emit({ type: 'error', key: undefined, during: 'renewal', error });
+    return this.renewAll(keepers).catch(failed) as Owned<void>;
+  }
+
+  private async renewAll(keepers: readonly Renewable[]): Promise<void> {
+    const replies = await this.store.renew(keepers.map((keeper) => keeper.renewal()));
+    keepers.forEach((keeper, i) => keeper.onRenewal(replies[i] as RenewalReply));
   }
 
   stop(): void {

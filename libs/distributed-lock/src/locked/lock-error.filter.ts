@@ -49,7 +49,10 @@ export class LockErrorFilter
     const response: unknown = host.switchToHttp().getResponse();
     const exception = toHttpException(error, this.status());
     if (!(exception instanceof HttpException)) return this.handleUnknownError(error, host, httpAdapter);
-    if (httpAdapter.isHeadersSent(response)) return void httpAdapter.end(response);
+    if (httpAdapter.isHeadersSent(response)) {
+      httpAdapter.end(response);
+      return;
+    }
     const seconds = retryAfterSeconds(error);
     if (seconds !== undefined) httpAdapter.setHeader(response, 'Retry-After', String(seconds));
     httpAdapter.reply(response, exception.getResponse(), exception.getStatus());

@@ -1,6 +1,7 @@
 import { Observable, type Observer, type Subscriber, type Subscription, type TeardownLogic } from 'rxjs';
 import { whatHasArrived } from '../lock/arrived.js';
 import type { HeldLock } from '../lock/held-lock.js';
+import { inBackground } from '../lock/in-background.js';
 import { isLockError } from '../lock/lock.errors.js';
 import { Departure } from './departure.js';
 
@@ -21,7 +22,7 @@ export function whenAdmitted<T>(
         out.complete();
       } else if (out.closed) {
         // Granted in the moment of leaving: nobody else would give it back.
-        void admission.lock?.giveBack();
+        admission.lock?.giveBack();
       } else {
         try {
           out.add(run(admission.lock, out));
@@ -103,7 +104,7 @@ export class UnderLock<T> implements Observer<T> {
   }
 
   releaseIfDone(): void {
-    if (this.hasEnded && !this.work?.isRunning()) void this.lock.giveBack();
+    if (this.hasEnded && !this.work?.isRunning()) this.lock.giveBack();
   }
 
   /**
@@ -135,8 +136,11 @@ export class UnderLock<T> implements Observer<T> {
     if (this.hasEnded) return;
     this.hasEnded = true;
     this.work?.close();
-    if (this.lock.isInDoubt) void whatHasArrived().then(() => this.finish(settle));
-    else this.finish(settle);
+    if (!this.lock.isInDoubt) return this.finish(settle);
+    inBackground(
+      whatHasArrived().then(() => this.finish(settle)),
+      (error) => this.out.error(error),
+    );
   }
 
   private finish(settle: (loss: unknown) => void): void {

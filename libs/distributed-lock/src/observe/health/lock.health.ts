@@ -48,14 +48,20 @@ export class LockHealthIndicator {
     const holders = this.holders.get(lease) ?? 0;
     switch (event.type) {
       case 'acquired':
-        return void this.holders.set(lease, holders + 1);
+        this.holders.set(lease, holders + 1);
+        return;
       case 'suspended':
-        return void this.suspended.set(lease, this.now + event.validForMs);
+        this.suspended.set(lease, this.now + event.validForMs);
+        return;
       case 'resumed':
-        return void this.suspended.delete(lease);
+        this.suspended.delete(lease);
+        return;
       case 'released':
       case 'lost':
-        if (holders > 1) return void this.holders.set(lease, holders - 1);
+        if (holders > 1) {
+          this.holders.set(lease, holders - 1);
+          return;
+        }
         this.holders.delete(lease);
         this.suspended.delete(lease);
     }

@@ -1,4 +1,5 @@
 import type { Clock } from '../../lock/clock.js';
+import { inBackground } from '../../lock/in-background.js';
 import { LockStoreError } from '../../lock/lock.errors.js';
 import type { AcquireReply, Ask, End, EndReply, Push, Renewal, RenewalReply } from '../../lock/lock-store.js';
 import { Pauses } from '../../lock/pauses.js';
@@ -100,7 +101,7 @@ export class Candidacy {
         const grant = this.votes.win(voters, answered, ask.tokens);
         if (grant) return grant;
         if (++levellings > LEVELLINGS) {
-          void this.leaveAll(ask);
+          inBackground(this.leaveAll(ask), () => undefined);
           throw notLevel(ask.key);
         }
         reserveTo = this.votes.tokensWanted(voters, ask.tokens);
@@ -174,7 +175,7 @@ export class Candidacy {
   private yieldVotes(): void {
     const votes = this.votes.ballots.filter((ballot) => ballot.vote);
     if (!this.asked || votes.length === 0 || this.hasEnded || this.votes.isHeld()) return;
-    for (const ballot of votes) void this.leave(ballot, this.asked.ask);
+    for (const ballot of votes) this.electorate.inBackground(this.leave(ballot, this.asked.ask));
     this.electorate.push({ kind: 'look', owner: this.owner, afterMs: moment() });
   }
 
@@ -186,13 +187,12 @@ export class Candidacy {
     const { clock, nodeTimeoutMs } = this.electorate;
     this.votes.drop();
     const left = this.votes.ballots.map((ballot) => this.leave(ballot, command));
+    left.forEach((each) => this.electorate.inBackground(each));
     return gather(left, suffices, { clock, ms: nodeTimeoutMs });
   }
 
   private leave(ballot: Ballot, command: Ask | End): Promise<EndReply> {
-    const left = ballot.leave(identityOf(command), this.votes.lastSpent);
-    this.electorate.inBackground(left);
-    return left;
+    return ballot.leave(identityOf(command), this.votes.lastSpent);
   }
 
   /** Resolves once a majority is certain to be without it; nodes that are down are told until they are, too. */

@@ -1,4 +1,5 @@
 import { Subject } from 'rxjs';
+import { inBackground } from '../../lock/in-background.js';
 import type {
   AcquireReply,
   Ask,
@@ -168,7 +169,7 @@ function openAll(factories: readonly LockStoreFactory[], context: LockStoreConte
     for (const factory of factories) stores.push(factory.create(context));
     return stores;
   } catch (error) {
-    for (const store of stores) void store.close();
+    for (const store of stores) inBackground(store.close(), () => undefined);
     throw error;
   }
 }

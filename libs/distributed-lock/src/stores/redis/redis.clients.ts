@@ -1,5 +1,6 @@
 import { Redis, type Cluster } from 'ioredis';
 import type { Clock } from '../../lock/clock.js';
+import { inBackground } from '../../lock/in-background.js';
 import { LockConfigurationError } from '../../lock/lock.errors.js';
 import type { Client } from './redis.command.js';
 import { ownCluster, ownConnection, type RedisTarget } from './redis.options.js';
@@ -33,7 +34,7 @@ const REVIVAL_MS = { least: 100, spread: 400 };
 export function keepConnecting(client: Client, clock: Clock, onFailure: (error: Error) => void): () => void {
   let cancel = (): void => undefined;
   let isStopped = false;
-  const connect = () => void client.connect().catch(onFailure);
+  const connect = () => inBackground(client.connect(), (error) => onFailure(error as Error));
   client.on('end', () => {
     cancel();
     if (!isStopped) cancel = clock.after(REVIVAL_MS.least + Math.random() * REVIVAL_MS.spread, connect);

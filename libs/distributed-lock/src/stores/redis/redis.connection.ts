@@ -2,6 +2,7 @@ import type { Redis } from 'ioredis';
 import type { Writable } from 'node:stream';
 import type { Clock } from '../../lock/clock.js';
 import { Fifo, Link } from '../../lock/fifo.js';
+import { inBackground } from '../../lock/in-background.js';
 import type { LockStoreError } from '../../lock/lock.errors.js';
 import { afterReading } from './after-reading.js';
 import { closeClient, keepConnecting } from './redis.clients.js';
@@ -69,7 +70,7 @@ export class RedisConnection {
     private readonly rights: RedisRights,
   ) {
     client.on('error', (error: Error) => (this.lastError = error));
-    client.on('ready', () => void this.onReady());
+    client.on('ready', () => inBackground(this.onReady(), (error) => this.onUnready(error)));
     client.on('close', () => this.onLost('the connection was closed'));
     client.on('end', () => this.onLost('the connection was closed'));
     this.stopConnecting = keepConnecting(client, clock, (error) => (this.lastError = error));
@@ -105,9 +106,6 @@ export class RedisConnection {
     try {
       const checked = this.checkRights();
       await Promise.all([checked, this.measureTime(), this.probeSharded(), loadScripts(this.client)]);
-    } catch (error) {
-      this.lastError = error as Error;
-      return this.drop();
     } finally {
       cancel();
     }
@@ -116,6 +114,11 @@ export class RedisConnection {
     this.isReady = true;
     this.lastError = undefined;
     this.writeWaiting();
+  }
+
+  private onUnready(error: unknown): void {
+    this.lastError = error as Error;
+    this.drop();
   }
 
   private writeWaiting(): void {
@@ -159,7 +162,7 @@ export class RedisConnection {
   private follow(attempt: Attempt, answer: Promise<unknown>): void {
     answer.then(
       (value) => this.onAnswer(attempt, value),
-      (error: unknown) => void this.onRefused(attempt, error),
+      (error: unknown) => this.onRefused(attempt, error),
     );
   }
 
@@ -185,15 +188,19 @@ export class RedisConnection {
     attempt.wasLate = true;
   }
 
-  private async onRefused(attempt: Attempt, error: unknown): Promise<void> {
+  private onRefused(attempt: Attempt, error: unknown): void {
     const { command } = attempt;
     const again = this.inFlight.has(attempt) && command.sendAgain?.(this.client, error);
     if (again) return this.follow(attempt, again);
-    const refusal = isDenied(error) && (await this.rights.refusalFor(this.client, command.key, error));
-    this.fail(
-      attempt,
-      refusal || (await command.explain?.(this.client, error)) || asStoreError(error, command.key),
+    this.explain(command, error).then(
+      (explained) => this.fail(attempt, explained),
+      () => this.fail(attempt, asStoreError(error, command.key)),
     );
+  }
+
+  private async explain(command: Command, error: unknown): Promise<LockStoreError> {
+    const refusal = isDenied(error) && (await this.rights.refusalFor(this.client, command.key, error));
+    return refusal || (await command.explain?.(this.client, error)) || asStoreError(error, command.key);
   }
 
   private fail(attempt: Attempt, error: LockStoreError): void {

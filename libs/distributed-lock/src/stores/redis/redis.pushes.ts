@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import type { Clock } from '../../lock/clock.js';
 import { afterReading } from './after-reading.js';
+import { inBackground } from '../../lock/in-background.js';
 import type { Push } from '../../lock/lock-store.js';
 import { LOOK_MS } from '../../lock/look.js';
 import { closeClient, keepConnecting } from './redis.clients.js';
@@ -67,7 +68,7 @@ export class RedisPushes {
     private readonly listener: Listener,
   ) {
     client.on('error', () => undefined);
-    client.on('ready', () => void this.subscribe());
+    client.on('ready', () => inBackground(this.subscribe(), this.onDeaf));
     client.on('close', () => (this.subscribed = false));
     client.on('message', (channel: string, message: string) => this.onMessage(channel, message));
     client.on('smessage', (channel: string, message: string) => this.onMessage(channel, message));
@@ -85,9 +86,12 @@ export class RedisPushes {
   listenBehindStranger(channel: string, owner: string): void {
     this.channels.set(owner, channel);
     const owners = this.strangers.get(channel);
-    if (owners) return void owners.add(owner);
+    if (owners) {
+      owners.add(owner);
+      return;
+    }
     this.strangers.set(channel, new Set([owner]));
-    if (this.subscribed) void this.subscribeTo([channel], owner);
+    if (this.subscribed) inBackground(this.subscribeTo([channel], owner), this.onDeaf);
   }
 
   /** No stranger is in its way any more. Whoever goes on listening passes for a stranger that waits. */

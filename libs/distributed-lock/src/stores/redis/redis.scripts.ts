@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Cluster, Redis } from 'ioredis';
 import type { LockMode } from '../../lock/claim.js';
+import { inBackground } from '../../lock/in-background.js';
 import type { Client } from './redis.command.js';
 import * as lua from './lua.generated.js';
 
@@ -71,7 +72,7 @@ const ALL = [
 export async function loadScripts(client: Client): Promise<void> {
   if (!client.isCluster) return loadInto(client as Redis);
   // One node that is silent holds up nobody.
-  for (const node of (client as Cluster).nodes('master')) void loadInto(node);
+  for (const node of (client as Cluster).nodes('master')) inBackground(loadInto(node), () => undefined);
 }
 
 async function loadInto(server: Redis): Promise<void> {

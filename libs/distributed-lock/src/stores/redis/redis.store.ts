@@ -1,4 +1,5 @@
 import { Subject } from 'rxjs';
+import { inBackground } from '../../lock/in-background.js';
 import { LockStoreError } from '../../lock/lock.errors.js';
 import type {
   AcquireReply,
@@ -119,7 +120,7 @@ class RedisStore implements LockStore {
       restartGuardMs > 0
         ? new RestartGuard(commands, connection, clock, restartMark(keyPrefix), restartGuardMs)
         : undefined;
-    const undo = (ask: Ask) => void this.end(ask).catch(() => undefined);
+    const undo = (ask: Ask) => inBackground(this.end(ask), () => undefined);
     this.asks = new RedisAsks({ commands, session, pushes, ends, guard, undo });
   }
 
