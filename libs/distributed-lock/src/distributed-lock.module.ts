@@ -9,15 +9,20 @@ import {
 } from '@nestjs/common';
 import { APP_FILTER, DiscoveryModule, DiscoveryService } from '@nestjs/core';
 import {
+  ASYNC_NAMES,
   ConfigurableModuleClass,
+  MODULE_NAMES,
   MODULE_OPTIONS_TOKEN,
+  REGISTRATION_NAMES,
   type ASYNC_OPTIONS_TYPE,
   type LockModuleOptions,
   type OPTIONS_TYPE,
 } from './distributed-lock.options.js';
 import { getLockHttpToken, getLockServiceToken } from './distributed-lock.tokens.js';
+import { describeGiven } from './lock/describe-given.js';
 import { LockConfigurationError } from './lock/lock.errors.js';
 import { LockService } from './lock/lock.service.js';
+import { checkOptionNames } from './lock/option-names.js';
 import { Registration } from './locked/live-services.js';
 import { LockErrorFilter } from './locked/lock-error.filter.js';
 import { resolveLockHttp } from './locked/lock-http.js';
@@ -58,10 +63,12 @@ export class DistributedLockModule
 
   /** @throws LockConfigurationError at boot when options are wrong or contradict each other */
   static override forRoot(options: typeof OPTIONS_TYPE = {}): DynamicModule {
+    checkOptionNames('DistributedLockModule.forRoot', options, { ...MODULE_NAMES, ...REGISTRATION_NAMES });
     return complete(super.forRoot(options), options.name);
   }
 
   static override forRootAsync(options: typeof ASYNC_OPTIONS_TYPE): DynamicModule {
+    checkOptionNames('DistributedLockModule.forRootAsync', options, ASYNC_NAMES);
     return complete(super.forRootAsync(options), options.name);
   }
 
@@ -81,7 +88,9 @@ export class DistributedLockModule
   }
 }
 
-function openService({ store = memoryStore(), logger = true, ...options }: LockModuleOptions, name?: string) {
+function openService(given: LockModuleOptions, name?: string): LockService {
+  checkOptionNames('DistributedLockModule', given, MODULE_NAMES);
+  const { store = memoryStore(), logger = true, http: _http, ...options } = given;
   if (!isLockLoggerOption(logger)) {
     throw new LockConfigurationError(
       `logger must be true, false, 'error', 'warn', 'log' or 'debug'; it is ${String(logger)}.`,
@@ -93,6 +102,11 @@ function openService({ store = memoryStore(), logger = true, ...options }: LockM
 }
 
 function complete(definition: DynamicModule, name: string | undefined): DynamicModule {
+  if (name !== undefined && (typeof name !== 'string' || name === '')) {
+    throw new LockConfigurationError(
+      `The name of a DistributedLockModule must be a string; it is ${describeGiven(name)}.`,
+    );
+  }
   const [token, http] = [getLockServiceToken(name), getLockHttpToken(name)];
   const isDefault = name === undefined || name === 'default';
   const providers: Provider[] = [

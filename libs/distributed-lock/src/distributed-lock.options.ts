@@ -1,5 +1,6 @@
 import { ConfigurableModuleBuilder } from '@nestjs/common';
-import type { LockServiceOptions } from './lock/lock-options.js';
+import { SERVICE_NAMES, type LockServiceOptions } from './lock/lock-options.js';
+import type { OptionNames } from './lock/option-names.js';
 import type { LockHttpOptions } from './locked/lock-http.js';
 import type { LockLoggerOption } from './observe/lock.logger.js';
 
@@ -38,3 +39,15 @@ export const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN, OPTIONS_TYPE, ASYN
       global: isGlobal,
     }))
     .build();
+
+export const MODULE_NAMES: OptionNames<LockModuleOptions> = { ...SERVICE_NAMES, http: true, logger: true };
+export const REGISTRATION_NAMES: OptionNames<LockRegistration> = { name: true, isGlobal: true };
+export const ASYNC_NAMES: OptionNames<typeof ASYNC_OPTIONS_TYPE> = {
+  ...REGISTRATION_NAMES,
+  imports: true,
+  inject: true,
+  provideInjectionTokensFrom: true,
+  useClass: true,
+  useExisting: true,
+  useFactory: true,
+};

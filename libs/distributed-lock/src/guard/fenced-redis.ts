@@ -1,4 +1,6 @@
+import { describeGiven } from '../lock/describe-given.js';
 import { LockConfigurationError, LockKeyError } from '../lock/lock.errors.js';
+import { checkOptionNames, type OptionNames } from '../lock/option-names.js';
 import { assertFresh, FenceMemory, type Fence } from './fence.js';
 
 /** What is needed of a client: a `Redis` or a `Cluster` of ioredis. It stays yours. */
@@ -14,6 +16,7 @@ export interface FencedRedisOptions {
 /** A command's words after its key. */
 export type RedisWord = string | number | Buffer;
 
+const OPTION_NAMES: OptionNames<FencedRedisOptions> = { keepMs: true };
 const WEEK_MS = 7 * 24 * 3600 * 1000;
 
 /** The fence of a key is raised, and with words given the command is run on the key: never without the fence. */
@@ -36,9 +39,16 @@ export class FencedRedis extends FenceMemory {
 
   constructor(
     private readonly client: ScriptingClient,
-    { keepMs = WEEK_MS }: FencedRedisOptions = {},
+    options: FencedRedisOptions = {},
   ) {
     super();
+    checkOptionNames('fencedRedis', options, OPTION_NAMES);
+    if (typeof client?.eval !== 'function') {
+      throw new LockConfigurationError(
+        `fencedRedis takes a client of ioredis, which stays yours; it was given ${describeGiven(client)}.`,
+      );
+    }
+    const { keepMs = WEEK_MS } = options;
     if (!(keepMs >= 1)) throw new LockConfigurationError(`keepMs must be 1 ms or more; it is ${keepMs}.`);
     this.keep = keepMs === Infinity ? '' : String(Math.ceil(keepMs));
   }

@@ -1,3 +1,6 @@
+import { LockConfigurationError } from '../lock/lock.errors.js';
+import { checkOptionNames, type OptionNames } from '../lock/option-names.js';
+
 /** `postgres` also fits SQLite from 3.35 on and whatever else speaks `$1`, `RETURNING` and `ON CONFLICT`. */
 export type SqlDialect = 'postgres' | 'mysql';
 
@@ -26,8 +29,24 @@ export interface FencedChange {
   readonly returning?: string;
 }
 
+const ROWS_NAMES: OptionNames<FencedRows> = { dialect: true, table: true, fence: true, where: true };
+const CHANGE_NAMES: OptionNames<FencedChange> = { set: true, returning: true };
+
+export function checkDialect(dialect: SqlDialect): void {
+  if (dialect === 'postgres' || dialect === 'mysql') return;
+  throw new LockConfigurationError(`dialect must be 'postgres' or 'mysql'; it is ${String(dialect)}.`);
+}
+
+/** What is misspelt would be left out of the statement, and the fence raised all the same. */
+function checkWrite(rows: FencedRows, change: FencedChange): void {
+  checkOptionNames('The rows of a fenced write', rows, ROWS_NAMES);
+  checkOptionNames('A fenced write', change, CHANGE_NAMES);
+  checkDialect(rows.dialect);
+}
+
 /** An update of the rows that have seen no larger token; it raises their fence. */
 export function fencedUpdate(rows: FencedRows, token: number, change: FencedChange = {}): SqlStatement {
+  checkWrite(rows, change);
   const { dialect, table, fence, where } = rows;
   const sql = new Text(dialect);
   const set = sql.pairs({ ...change.set, [fence]: token }, ', ');
@@ -38,6 +57,7 @@ export function fencedUpdate(rows: FencedRows, token: number, change: FencedChan
 
 /** A plain insert of the row with its fence: what the database says of a row that exists is an error of its own. */
 export function fencedInsert(rows: FencedRows, token: number, change: FencedChange = {}): SqlStatement {
+  checkWrite(rows, change);
   const { dialect, table, fence, where } = rows;
   const sql = new Text(dialect);
   const row = { ...change.set, ...where, [fence]: token };
@@ -49,6 +69,7 @@ export function fencedInsert(rows: FencedRows, token: number, change: FencedChan
 
 /** Inserts the row, or updates it if it has seen no larger token: one statement. `where` must be a unique index. */
 export function fencedUpsert(rows: FencedRows, token: number, change: FencedChange = {}): SqlStatement {
+  checkWrite(rows, change);
   const sql = new Text(rows.dialect);
   const columns = [...Object.keys(change.set ?? {}), rows.fence].map((column) => sql.name(column));
   const set = columns.map((column) => `${column} = excluded.${column}`).join(', ');

@@ -1,6 +1,9 @@
+import { describeGiven } from '../lock/describe-given.js';
 import { LockConfigurationError } from '../lock/lock.errors.js';
+import { checkOptionNames, type OptionNames } from '../lock/option-names.js';
 import { assertFresh, type Fence } from './fence.js';
 import {
+  checkDialect,
   fencedInsert,
   fencedUpdate,
   fencedUpsert,
@@ -29,6 +32,8 @@ export interface FencedTableOptions {
   readonly dialect?: SqlDialect;
 }
 
+const OPTION_NAMES: OptionNames<FencedTableOptions> = { table: true, fence: true, dialect: true };
+
 /** What to write to which row. */
 export interface FencedWrite extends FencedChange {
   readonly where: SqlRow;
@@ -47,8 +52,19 @@ export class FencedTable {
 
   constructor(
     private readonly query: SqlQuery,
-    { table, fence = 'fence', dialect = 'postgres' }: FencedTableOptions,
+    options: FencedTableOptions,
   ) {
+    checkOptionNames('FencedTable', options, OPTION_NAMES);
+    const { table, fence = 'fence', dialect = 'postgres' } = options;
+    if (typeof query !== 'function') {
+      throw new LockConfigurationError(
+        `FencedTable takes a function that runs a query; it was given ${describeGiven(query)}.`,
+      );
+    }
+    if (typeof table !== 'string' || table === '') {
+      throw new LockConfigurationError(`table must be the name of a table; it is ${describeGiven(table)}.`);
+    }
+    checkDialect(dialect);
     this.options = { table, fence, dialect };
   }
 

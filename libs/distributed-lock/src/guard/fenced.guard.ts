@@ -11,6 +11,7 @@ import {
   type ExecutionContext,
 } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
+import { describeGiven } from '../lock/describe-given.js';
 import { LockConfigurationError } from '../lock/lock.errors.js';
 import { FenceMemory, type Fence } from './fence.js';
 import { readFences } from './fencing-headers.js';
@@ -86,6 +87,11 @@ export class FencedGuard implements CanActivate {
  * without it the key is whatever the caller says: only for callers who cannot take one key for another
  */
 export function Fenced(keysOf?: FencedKeys): ClassDecorator & MethodDecorator {
+  if (keysOf !== undefined && typeof keysOf !== 'function') {
+    throw new LockConfigurationError(
+      `@Fenced takes a function of the request that gives its keys; it was given ${describeGiven(keysOf)}.`,
+    );
+  }
   return applyDecorators(SetMetadata(KEYS, keysOf), UseGuards(FencedGuard));
 }
 

@@ -1,3 +1,5 @@
+import { describeGiven } from '../lock/describe-given.js';
+import { LockConfigurationError } from '../lock/lock.errors.js';
 import { FenceMemory } from './fence.js';
 
 /**
@@ -11,6 +13,11 @@ export class ProcessFences extends FenceMemory {
 
   constructor(private readonly most = 100_000) {
     super();
+    if (!Number.isInteger(most) || most < 1) {
+      throw new LockConfigurationError(
+        `ProcessFences takes how many keys it remembers, 1 or more; it was given ${typeof most === 'number' ? most : describeGiven(most)}.`,
+      );
+    }
   }
 
   raise(key: string, token: number): number {

@@ -1,7 +1,9 @@
+import { describeGiven } from './describe-given.js';
 import { LockConfigurationError } from './lock.errors.js';
-import type { CallOptions } from './lock.js';
+import type { CallOptions, WithLockOptions } from './lock.js';
 import type { LockStoreFactory } from './lock-store.js';
 import { systemClock, type Clock } from './clock.js';
+import { checkOptionNames, type OptionNames } from './option-names.js';
 
 /** Options of one registration. All times in ms. */
 export interface LockServiceOptions {
@@ -23,6 +25,27 @@ export interface LockServiceOptions {
 
 export type ResolvedLockOptions = Required<LockServiceOptions>;
 
+export const SERVICE_NAMES: OptionNames<LockServiceOptions> = {
+  store: true,
+  keyPrefix: true,
+  waitMs: true,
+  watchdogTimeoutMs: true,
+  shutdownGraceMs: true,
+  defaults: true,
+  clock: true,
+};
+export const CALL_NAMES: OptionNames<CallOptions> = {
+  waitMs: true,
+  leaseMs: true,
+  mode: true,
+  permits: true,
+  weight: true,
+  fair: true,
+  holdAtLeastMs: true,
+  signal: true,
+};
+export const WITH_LOCK_NAMES: OptionNames<WithLockOptions> = { ...CALL_NAMES, onLost: true };
+
 const MAX_PERMITS = 1_000_000;
 /** Each is an entry of its own in the store. */
 const MAX_WEIGHT = 1000;
@@ -31,11 +54,13 @@ const MIN_LEASE_MS = 10;
 const MAX_LEASE_MS = 366 * 24 * 3_600_000;
 
 export function resolveLockOptions(options: LockServiceOptions): ResolvedLockOptions {
+  checkOptionNames('LockService', options, SERVICE_NAMES);
   const { store, keyPrefix = '', waitMs = 10_000, watchdogTimeoutMs = 30_000 } = options;
   const { shutdownGraceMs = 10_000, defaults = {}, clock = systemClock } = options;
   checkWait('waitMs', waitMs);
   checkLease('watchdogTimeoutMs', watchdogTimeoutMs);
   checkWait('shutdownGraceMs', shutdownGraceMs);
+  checkOptionNames('defaults', defaults, CALL_NAMES);
   checkCallOptions(defaults);
   if (typeof store?.create !== 'function') {
     throw new LockConfigurationError(
@@ -47,8 +72,16 @@ export function resolveLockOptions(options: LockServiceOptions): ResolvedLockOpt
 }
 
 export function checkCallOptions(options: CallOptions): void {
-  const { waitMs, leaseMs, holdAtLeastMs } = options;
+  const { waitMs, leaseMs, holdAtLeastMs, fair, signal } = options;
   checkClaim(options);
+  if (fair !== undefined && typeof fair !== 'boolean') {
+    throw new LockConfigurationError(`fair must be true or false; it is ${describeGiven(fair)}.`);
+  }
+  if (signal !== undefined && typeof signal?.aborted !== 'boolean') {
+    throw new LockConfigurationError(
+      `signal must be an AbortSignal, as controller.signal; it is ${describeGiven(signal)}.`,
+    );
+  }
   if (waitMs !== undefined) checkWait('waitMs', waitMs);
   if (leaseMs !== undefined) checkLease('leaseMs', leaseMs);
   if (holdAtLeastMs === undefined) return;
@@ -58,6 +91,11 @@ export function checkCallOptions(options: CallOptions): void {
       `holdAtLeastMs (${holdAtLeastMs}) must not be longer than leaseMs (${leaseMs}): the lease would end before.`,
     );
   }
+}
+
+export function checkOnLost(onLost: WithLockOptions['onLost']): void {
+  if (onLost === undefined || onLost === 'throw' || onLost === 'ignore') return;
+  throw new LockConfigurationError(`onLost must be 'throw' or 'ignore'; it is ${String(onLost)}.`);
 }
 
 function checkClaim({ mode, permits, weight }: CallOptions): void {

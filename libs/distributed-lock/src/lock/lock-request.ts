@@ -27,7 +27,8 @@ export function lockRequest(key: string, call: CallOptions, options: ResolvedLoc
   const holdAtLeastMs = call.holdAtLeastMs ?? defaults.holdAtLeastMs ?? 0;
   const { mode, permits } = claims(call) ? call : defaults;
   const weight = call.weight ?? (claims(call) ? undefined : defaults.weight);
-  checkCallOptions({ waitMs: call.waitMs, mode, permits, weight, leaseMs, holdAtLeastMs });
+  const { waitMs, fair, signal } = call;
+  checkCallOptions({ waitMs, mode, permits, weight, leaseMs, holdAtLeastMs, fair, signal });
   return {
     key,
     claim: claimOf(mode, permits, weight),

@@ -10,11 +10,25 @@ import { Hold } from './hold.js';
 import { inBackground } from './in-background.js';
 import { LocalLine } from './local-line.js';
 import type { LockCore } from './lock-core.js';
-import { LockNotHeldError, LockShutdownError, LockWaitTimeoutError } from './lock.errors.js';
+import {
+  LockConfigurationError,
+  LockNotHeldError,
+  LockShutdownError,
+  LockWaitTimeoutError,
+} from './lock.errors.js';
 import type { LockEvent } from './lock.events.js';
-import { resolveLockOptions, type LockServiceOptions, type ResolvedLockOptions } from './lock-options.js';
+import { describeGiven } from './describe-given.js';
+import {
+  CALL_NAMES,
+  checkOnLost,
+  resolveLockOptions,
+  WITH_LOCK_NAMES,
+  type LockServiceOptions,
+  type ResolvedLockOptions,
+} from './lock-options.js';
 import { checkKeys, lineName, lockRequest, type LockRequest } from './lock-request.js';
 import type { LockSnapshot } from './lock-store.js';
+import { checkOptionNames } from './option-names.js';
 import type { CallOptions, Keys, Lock, WithLockOptions } from './lock.js';
 import { findHold, findLock, holdsOfFlow, runHolding } from './owner-context.js';
 import { acquireTogether } from './together.js';
@@ -76,9 +90,11 @@ export class LockService {
   withLock<T>(key: Keys, work: Work<T>): Promise<T>;
   withLock<T>(key: Keys, options: WithLockOptions, work: Work<T>): Promise<T>;
   withLock<T>(key: Keys, optionsOrWork: WithLockOptions | Work<T>, maybeWork?: Work<T>): Promise<T> {
-    const options = typeof optionsOrWork === 'function' ? NO_OPTIONS : optionsOrWork;
-    const work = typeof optionsOrWork === 'function' ? optionsOrWork : (maybeWork as Work<T>);
-    return this.holdsFor(key, options).then((holds) => runUnder(asLock(holds), options, work));
+    const isPlain = typeof optionsOrWork === 'function' && maybeWork === undefined;
+    const options = isPlain ? NO_OPTIONS : (optionsOrWork as WithLockOptions);
+    const work = isPlain ? optionsOrWork : (maybeWork as Work<T>);
+    if (typeof work !== 'function') return Promise.reject(noWork(work));
+    return this.holdsFor(key, options, 'withLock').then((holds) => runUnder(asLock(holds), options, work));
   }
 
   /**
@@ -89,8 +105,8 @@ export class LockService {
    * @throws LockWaitTimeoutError, LockStoreError, LockKeyError, LockShutdownError,
    * LockDeadlockError, or `signal.reason`
    */
-  acquire(key: Keys, options: CallOptions = {}): Promise<Lock> {
-    return this.holdsFor(key, options).then(asLock);
+  acquire(key: Keys, options: CallOptions = NO_OPTIONS): Promise<Lock> {
+    return this.holdsFor(key, options, 'acquire').then(asLock);
   }
 
   /**
@@ -101,7 +117,8 @@ export class LockService {
    */
   async tryAcquire(key: Keys, options: CallOptions = {}): Promise<Lock | null> {
     try {
-      return asLock(await this.holdsFor(key, { waitMs: 0, ...options }));
+      checkOptionNames('tryAcquire', options, CALL_NAMES);
+      return asLock(await this.holdsFor(key, { waitMs: 0, ...options }, 'acquire'));
     } catch (error) {
       if (error instanceof LockWaitTimeoutError) return null;
       throw error;
@@ -192,8 +209,13 @@ export class LockService {
   }
 
   /** Not async for one key, by far the most common case: what waits is kept small. */
-  private holdsFor(keys: Keys, options: CallOptions): Promise<Hold | readonly Hold[]> {
+  private holdsFor(
+    keys: Keys,
+    options: CallOptions,
+    call: 'withLock' | 'acquire',
+  ): Promise<Hold | readonly Hold[]> {
     try {
+      if (options !== NO_OPTIONS) checkNames(call, options);
       const list = checkKeys(keys);
       if (typeof list !== 'string') return this.acquireSeveral(list, options);
       return this.acquireOne(lockRequest(list, options, this.options));
@@ -298,6 +320,18 @@ export class LockService {
   private shutdownError(key: string): LockShutdownError {
     return new LockShutdownError(`"${key}" was not acquired: the application is closing.`, key);
   }
+}
+
+function checkNames(call: 'withLock' | 'acquire', options: WithLockOptions): void {
+  if (call === 'acquire') return checkOptionNames(call, options, CALL_NAMES);
+  checkOptionNames(call, options, WITH_LOCK_NAMES);
+  checkOnLost(options.onLost);
+}
+
+function noWork(given: unknown): LockConfigurationError {
+  return new LockConfigurationError(
+    `withLock takes a key, options or none, and a function to run; in place of the function it was given ${describeGiven(given)}.`,
+  );
 }
 
 function asLock(holds: Hold | readonly Hold[]): HeldLock {

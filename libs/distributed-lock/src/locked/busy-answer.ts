@@ -1,4 +1,5 @@
 import { isLockError, type LockWaitTimeoutError } from '../lock/lock.errors.js';
+import { CALL_NAMES } from '../lock/lock-options.js';
 import type { HeldLock } from '../lock/held-lock.js';
 import type { CallOptions, Keys } from '../lock/lock.js';
 import type { LockService } from '../lock/lock.service.js';
@@ -22,22 +23,10 @@ export function busyAnswer(
   return typeof onBusy === 'function' ? Reflect.apply(onBusy, self, [busy, ...args]) : undefined;
 }
 
-/** Each option of a call: one that is missing here does not compile. */
-const OF_CALLS: Readonly<Record<keyof CallOptions, true>> = {
-  waitMs: true,
-  leaseMs: true,
-  mode: true,
-  permits: true,
-  weight: true,
-  fair: true,
-  holdAtLeastMs: true,
-  signal: true,
-};
-
 /** What the service is told of the options. Those that are not given stay away, so that its defaults hold. */
 export function callOptions(options: LockedOptions): CallOptions {
   const given = Object.entries(options).filter(
-    ([name, value]) => Object.hasOwn(OF_CALLS, name) && value !== undefined,
+    ([name, value]) => Object.hasOwn(CALL_NAMES, name) && value !== undefined,
   );
   return Object.fromEntries(given);
 }

@@ -1,6 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import { HttpException } from '@nestjs/common';
 import { LockConfigurationError, isLockError, type LockErrorCode } from '../lock/lock.errors.js';
+import { checkOptionNames, type OptionNames } from '../lock/option-names.js';
 
 /** Which HTTP status stands for what. Not 429 for `busy`: clients and gateways take that as their own quota. */
 export interface LockHttpOptions {
@@ -16,6 +17,7 @@ export interface LockHttpOptions {
 
 export type LockHttpStatus = Required<LockHttpOptions>;
 
+const OPTION_NAMES: OptionNames<LockHttpOptions> = { busy: true, storeDown: true, lost: true, badKey: true };
 const DEFAULTS: LockHttpStatus = { busy: 423, storeDown: 503, lost: 503, badKey: 400 };
 
 /** What clients are told. Neither the key nor the holder nor a number: they name tenants and machines. */
@@ -32,6 +34,7 @@ export function resolveLockHttp(
   options: LockHttpOptions = {},
   base: LockHttpStatus = DEFAULTS,
 ): LockHttpStatus {
+  checkOptionNames('http', options, OPTION_NAMES);
   const status = { ...base, ...options };
   for (const [name, code] of Object.entries(status)) {
     if (!Number.isInteger(code) || code < 400 || code > 599) {

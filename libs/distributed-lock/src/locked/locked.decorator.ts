@@ -39,7 +39,7 @@ export function Locked(
   options: LockedOptions = {},
 ): MethodDecorator {
   const source = keySource(key);
-  checkLockedOptions(options);
+  checkLockedOptions('@Locked', options);
   return (target, method, descriptor: PropertyDescriptor | undefined) => {
     const original = descriptor?.value as AnyFunction | undefined;
     const declaredIn = declaringClass(target);

@@ -1,6 +1,8 @@
 import { injectLockService } from '../distributed-lock.tokens.js';
+import { describeGiven } from '../lock/describe-given.js';
 import { LockConfigurationError, type LockWaitTimeoutError } from '../lock/lock.errors.js';
-import { checkCallOptions } from '../lock/lock-options.js';
+import { checkCallOptions, checkOnLost, WITH_LOCK_NAMES } from '../lock/lock-options.js';
+import { checkOptionNames, type OptionNames } from '../lock/option-names.js';
 import type { WithLockOptions } from '../lock/lock.js';
 import { resolveLockHttp, type LockHttpOptions } from './lock-http.js';
 
@@ -33,11 +35,19 @@ export interface LockedOptions extends WithLockOptions {
   readonly http?: LockHttpOptions;
 }
 
+const OPTION_NAMES: OptionNames<LockedOptions> = {
+  ...WITH_LOCK_NAMES,
+  service: true,
+  onBusy: true,
+  when: true,
+  stream: true,
+  http: true,
+};
 const LOCK_DEFAULTS = Symbol.for('nestjs-distributed-lock/defaults');
 
 /** Options for all `@Locked` methods of a class; those of `@Locked` itself come first. It does not lock anything. */
 export function LockDefaults(options: LockedOptions): ClassDecorator {
-  checkLockedOptions(options);
+  checkLockedOptions('@LockDefaults', options);
   return (target) => {
     Reflect.defineMetadata(LOCK_DEFAULTS, options, target);
     if (options.service !== undefined) injectLockService(target.prototype as object, options.service);
@@ -49,17 +59,24 @@ export function lockDefaultsOf(cls: object): LockedOptions {
 }
 
 /** @throws LockConfigurationError */
-export function checkLockedOptions(options: LockedOptions): void {
-  const { onBusy = 'throw', onLost = 'throw', when, http } = options;
+export function checkLockedOptions(of: '@Locked' | '@LockDefaults', options: LockedOptions): void {
+  checkOptionNames(of, options, OPTION_NAMES);
+  const { onBusy = 'throw', when, http, service, stream } = options;
   checkCallOptions(options);
+  checkOnLost(options.onLost);
   resolveLockHttp(http);
+  if (service !== undefined && (typeof service !== 'string' || service === '')) {
+    throw new LockConfigurationError(
+      `service must be the name of a registration; it is ${describeGiven(service)}.`,
+    );
+  }
+  if (stream !== undefined && typeof stream !== 'boolean') {
+    throw new LockConfigurationError(`stream must be true or false; it is ${describeGiven(stream)}.`);
+  }
   if (typeof onBusy !== 'function' && onBusy !== 'throw' && onBusy !== 'skip') {
     throw new LockConfigurationError(
       `onBusy must be 'throw', 'skip' or a function; it is ${String(onBusy)}.`,
     );
-  }
-  if (onLost !== 'throw' && onLost !== 'ignore') {
-    throw new LockConfigurationError(`onLost must be 'throw' or 'ignore'; it is ${String(onLost)}.`);
   }
   if (when !== undefined && typeof when !== 'function') {
     throw new LockConfigurationError('when must be a function of the arguments of the method.');

@@ -2,7 +2,8 @@ import { Inject, Module, type DynamicModule, type OnModuleInit } from '@nestjs/c
 import { ModuleRef } from '@nestjs/core';
 import { getLockServiceToken } from '../../distributed-lock.tokens.js';
 import type { LockService } from '../../lock/lock.service.js';
-import { measureLocks, type LockMetricsOptions } from './lock.metrics.js';
+import { checkOptionNames } from '../../lock/option-names.js';
+import { METRICS_NAMES, measureLocks, type LockMetricsOptions } from './lock.metrics.js';
 
 export interface LockMetricsModuleOptions extends LockMetricsOptions {
   /** Of the registration whose locks are measured; default: the one without a name. */
@@ -20,12 +21,14 @@ export class LockMetricsModule implements OnModuleInit {
   ) {}
 
   static forRoot(options: LockMetricsModuleOptions = {}): DynamicModule {
+    checkOptionNames('LockMetricsModule', options, { ...METRICS_NAMES, name: true });
     return { module: LockMetricsModule, providers: [{ provide: OPTIONS, useValue: options }] };
   }
 
   /** Not before: by then the program has set its global meter provider. */
   onModuleInit(): void {
-    const token = getLockServiceToken(this.options.name);
-    measureLocks(this.moduleRef.get<LockService>(token, { strict: false }), this.options);
+    const { name, ...options } = this.options;
+    const token = getLockServiceToken(name);
+    measureLocks(this.moduleRef.get<LockService>(token, { strict: false }), options);
   }
 }

@@ -2,7 +2,8 @@ import { Inject, Module, type DynamicModule, type OnModuleInit } from '@nestjs/c
 import { ModuleRef } from '@nestjs/core';
 import { getLockServiceToken } from '../../distributed-lock.tokens.js';
 import type { LockService } from '../../lock/lock.service.js';
-import { traceLocks, type LockTracingOptions } from './lock.tracing.js';
+import { checkOptionNames } from '../../lock/option-names.js';
+import { TRACING_NAMES, traceLocks, type LockTracingOptions } from './lock.tracing.js';
 
 export interface LockTracingModuleOptions extends LockTracingOptions {
   /** Of the registration whose locks are traced; default: the one without a name. */
@@ -20,11 +21,13 @@ export class LockTracingModule implements OnModuleInit {
   ) {}
 
   static forRoot(options: LockTracingModuleOptions = {}): DynamicModule {
+    checkOptionNames('LockTracingModule', options, { ...TRACING_NAMES, name: true });
     return { module: LockTracingModule, providers: [{ provide: OPTIONS, useValue: options }] };
   }
 
   onModuleInit(): void {
-    const token = getLockServiceToken(this.options.name);
-    traceLocks(this.moduleRef.get<LockService>(token, { strict: false }), this.options);
+    const { name, ...options } = this.options;
+    const token = getLockServiceToken(name);
+    traceLocks(this.moduleRef.get<LockService>(token, { strict: false }), options);
   }
 }

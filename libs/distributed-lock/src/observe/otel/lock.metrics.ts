@@ -1,6 +1,7 @@
 import { metrics, type Attributes, type Meter, type MeterProvider } from '@opentelemetry/api';
 import type { LockEvent } from '../../lock/lock.events.js';
 import type { LockService } from '../../lock/lock.service.js';
+import { checkOptionNames, type OptionNames } from '../../lock/option-names.js';
 import { errorType } from './error-type.js';
 
 export interface LockMetricsOptions {
@@ -15,6 +16,8 @@ export interface LockMetricsOptions {
 
 /** In seconds. A free lock and a hand-off take a millisecond, the default wait 10 s, a watchdog's lease 30 s. */
 const BOUNDARIES = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
+
+export const METRICS_NAMES: OptionNames<LockMetricsOptions> = { keyLabel: true, meterProvider: true };
 
 /**
  * Measures the locks of one service, until the service closes. Call it before the first lock is asked for: gauges count
@@ -37,6 +40,7 @@ const BOUNDARIES = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 
  * are not counted.
  */
 export function measureLocks(service: LockService, options: LockMetricsOptions = {}): void {
+  checkOptionNames('measureLocks', options, METRICS_NAMES);
   const { meterProvider = metrics.getMeterProvider(), keyLabel } = options;
   const record = recorder(meterProvider.getMeter('nestjs-distributed-lock'), (key) => {
     const label = key === undefined ? undefined : keyLabel?.(key);

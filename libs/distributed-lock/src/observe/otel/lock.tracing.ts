@@ -11,6 +11,7 @@ import {
 import { isLockError, type LockWaitTimeoutError } from '../../lock/lock.errors.js';
 import type { LockEvent } from '../../lock/lock.events.js';
 import type { LockService } from '../../lock/lock.service.js';
+import { checkOptionNames, type OptionNames } from '../../lock/option-names.js';
 import { errorType } from './error-type.js';
 
 export interface LockTracingOptions {
@@ -22,6 +23,8 @@ export interface LockTracingOptions {
   /** Default: the global one, as it is when this is called. */
   readonly tracerProvider?: TracerProvider;
 }
+
+export const TRACING_NAMES: OptionNames<LockTracingOptions> = { keyLabel: true, tracerProvider: true };
 
 /**
  * Makes spans of the calls of one service, until the service closes. Their parent is what was active where the lock was
@@ -38,6 +41,7 @@ export interface LockTracingOptions {
  * (`waitMs: 0`) is an answer, not an error. Nested calls of a held key make no spans.
  */
 export function traceLocks(service: LockService, options: LockTracingOptions = {}): void {
+  checkOptionNames('traceLocks', options, TRACING_NAMES);
   const { tracerProvider = trace.getTracerProvider() } = options;
   const tracing = new Tracing(tracerProvider.getTracer('nestjs-distributed-lock'), service.name, options);
   service.events$.subscribe((event) => tracing.onEvent(event));

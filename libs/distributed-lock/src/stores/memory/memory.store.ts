@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Subject } from 'rxjs';
+import { describeGiven } from '../../lock/describe-given.js';
+import { LockConfigurationError } from '../../lock/lock.errors.js';
 import type {
   AcquireReply,
   Ask,
@@ -22,7 +24,13 @@ import { MemorySpace } from './memory-space.js';
  * Excludes callers of this process only. The same recipe given to several registrations or applications is one space
  * of locks; two recipes share nothing. Same order, tokens and expiry as on Redis.
  */
-export function memoryStore(): LockStoreFactory {
+export function memoryStore(): LockStoreFactory;
+export function memoryStore(given?: unknown): LockStoreFactory {
+  if (given !== undefined) {
+    throw new LockConfigurationError(
+      `memoryStore takes nothing; it was given ${describeGiven(given)}. For locks in Redis write redisStore(…).`,
+    );
+  }
   const space = new MemorySpace();
   return { create: (context) => new MemoryStore(space, context) };
 }

@@ -1,5 +1,7 @@
+import { describeGiven } from '../../lock/describe-given.js';
 import { LockConfigurationError, type LockStoreError } from '../../lock/lock.errors.js';
 import type { LockStoreFactory } from '../../lock/lock-store.js';
+import { checkOptionNames, type OptionNames } from '../../lock/option-names.js';
 
 export interface QuorumStoreOptions {
   /**
@@ -18,8 +20,26 @@ export interface QuorumNodeState {
 }
 
 const FEWEST_NODES = 3;
+const OPTION_NAMES: OptionNames<QuorumStoreOptions> = { onNode: true };
+
+export function checkQuorumOptions(options: QuorumStoreOptions): void {
+  checkOptionNames('quorumStore', options, OPTION_NAMES);
+  if (options.onNode === undefined || typeof options.onNode === 'function') return;
+  throw new LockConfigurationError(
+    `onNode must be a function; it was given ${describeGiven(options.onNode)}.`,
+  );
+}
 
 export function checkNodes(nodes: readonly LockStoreFactory[]): void {
+  const isStore = (node: LockStoreFactory | undefined): boolean => typeof node?.create === 'function';
+  if (!Array.isArray(nodes) || !nodes.every(isStore)) {
+    const given = Array.isArray(nodes)
+      ? `a list with ${describeGiven(nodes.find((node: LockStoreFactory) => !isStore(node)))} in it`
+      : describeGiven(nodes);
+    throw new LockConfigurationError(
+      `quorumStore takes a list of stores such as [redisStore(a), redisStore(b), redisStore(c)]; it was given ${given}.`,
+    );
+  }
   if (nodes.length < FEWEST_NODES) {
     throw new LockConfigurationError(
       `A quorum takes ${FEWEST_NODES} nodes or more, an odd number of them; it was given ${nodes.length}. For one back end use its store as it is.`,

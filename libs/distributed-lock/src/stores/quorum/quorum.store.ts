@@ -17,7 +17,12 @@ import { Candidacy, type Electorate } from './quorum.candidacy.js';
 import { noMajority, noPermits } from './quorum.errors.js';
 import { newClientId, numberAt, numberOf } from './quorum.names.js';
 import { QuorumNode } from './quorum.node.js';
-import { checkNodes, type QuorumNodeState, type QuorumStoreOptions } from './quorum.options.js';
+import {
+  checkNodes,
+  checkQuorumOptions,
+  type QuorumNodeState,
+  type QuorumStoreOptions,
+} from './quorum.options.js';
 import { commonSnapshot } from './quorum.snapshot.js';
 import { answersOf, gather, majorityOf } from './quorum.tally.js';
 import { TokenSource } from './quorum.tokens.js';
@@ -34,6 +39,7 @@ export function quorumStore(
   options: QuorumStoreOptions = {},
 ): LockStoreFactory {
   checkNodes(nodes);
+  checkQuorumOptions(options);
   return { create: (context) => new QuorumStore(nodes, context, options) };
 }
 

@@ -1,9 +1,9 @@
 import { Redis, type Cluster } from 'ioredis';
 import type { Clock } from '../../lock/clock.js';
 import { inBackground } from '../../lock/in-background.js';
-import { LockConfigurationError } from '../../lock/lock.errors.js';
 import type { Client } from './redis.command.js';
 import { ownCluster, ownConnection, type RedisTarget } from './redis.options.js';
+import { isCluster, isRedis } from './redis.target.js';
 
 /** A new, unconnected client for `target`, with settings of its own where locks depend on them. */
 export function ownClient(target: RedisTarget, commandTimeoutMs: number): Client {
@@ -15,10 +15,7 @@ export function ownClient(target: RedisTarget, commandTimeoutMs: number): Client
     return target.duplicate([], { ...cluster, shardedSubscribers: true });
   }
   if (isRedis(target)) return target.duplicate(own);
-  if (typeof target === 'object' && target !== null) return new Redis({ ...target, ...own });
-  throw new LockConfigurationError(
-    `redisStore takes a URL, ioredis options or an ioredis client; it was given ${String(target)}.`,
-  );
+  return new Redis({ ...target, ...own });
 }
 
 /** How soon it is tried again where ioredis has given up, at random, so that not all come at once. */
@@ -52,15 +49,6 @@ export function userOf(client: Client): string {
     ? ((client as Cluster).options.redisOptions ?? {})
     : (client as Redis).options;
   return username || 'default';
-}
-
-// Not by instanceof: the application may have another copy of ioredis than this package sees.
-function isCluster(target: object): target is Cluster {
-  return 'isCluster' in target && target.isCluster === true;
-}
-
-function isRedis(target: object): target is Redis {
-  return 'isCluster' in target && 'duplicate' in target;
 }
 
 /** Says good-bye if anybody listens, and then makes sure. */

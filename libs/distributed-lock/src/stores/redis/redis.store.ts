@@ -19,6 +19,7 @@ import { GONE_MS } from '../../lock/look.js';
 import { leaseMargin } from '../../lock/validity.js';
 import { asRemaining } from './redis.acquire.js';
 import { RedisAsks } from './redis.asks.js';
+import { checkOptionNames, type OptionNames } from '../../lock/option-names.js';
 import { ownClient, userOf } from './redis.clients.js';
 import { RedisCommands } from './redis.commands.js';
 import { RedisConnection } from './redis.connection.js';
@@ -37,10 +38,19 @@ import { newClientId } from './redis.owners.js';
 import { RedisRights } from './redis.rights.js';
 import { RedisPushes, type PushedGrant } from './redis.pushes.js';
 import { RedisRenewals } from './redis.renewals.js';
+import { checkKeyPrefix, checkTarget } from './redis.target.js';
 import { RedisSession } from './redis.session.js';
 import { RestartGuard } from './redis.restart-guard.js';
 import { RedisReplicas } from './redis.replicas.js';
 import { forceScript, inspectScript, type ReplyOf } from './redis.scripts.js';
+
+const OPTION_NAMES: OptionNames<RedisStoreOptions> = {
+  commandTimeoutMs: true,
+  minReplicaAcks: true,
+  replicaTimeoutMs: true,
+  restartGuardMs: true,
+  sharedTokens: true,
+};
 
 /**
  * Locks in Redis: one hash per lock, exactly Redisson's, and a line behind it of our own.
@@ -49,11 +59,14 @@ import { forceScript, inspectScript, type ReplyOf } from './redis.scripts.js';
  * stays yours
  */
 export function redisStore(target: RedisTarget, options: RedisStoreOptions = {}): LockStoreFactory {
-  const { commandTimeoutMs = DEFAULT_COMMAND_TIMEOUT_MS } = options;
+  checkTarget(target);
+  checkOptionNames('redisStore', options, OPTION_NAMES);
   checkReplicas(options);
+  const { commandTimeoutMs = DEFAULT_COMMAND_TIMEOUT_MS } = options;
   return {
     create(context) {
       checkTimings(options, context);
+      checkKeyPrefix(target, context.keyPrefix);
       return new RedisStore(target, context, commandTimeoutMs, options);
     },
   };

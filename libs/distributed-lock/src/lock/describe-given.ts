@@ -1,0 +1,9 @@
+/** Says of which kind a value is, for messages: never the value itself, which may be secret. */
+export function describeGiven(value: unknown): string {
+  if (value === undefined || value === null) return String(value);
+  if (value === '') return 'an empty string';
+  if (Array.isArray(value)) return 'a list';
+  if (typeof value !== 'object') return `a ${typeof value}`;
+  const { name = '' } = (Object.getPrototypeOf(value) as object | null)?.constructor ?? {};
+  return name === '' || name === 'Object' ? 'an object' : `an object of class ${name}`;
+}
