@@ -29,6 +29,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
         { waitMs: 20_000 },
         { waitMs: 20_000, fair: true },
         { waitMs: 20_000, leaseMs: 400 },
+        { waitMs: 20_000, holdAtLeastMs: 300 },
       ),
       holdMs: fc.constantFrom(0, 5, 60, 900),
     }),

@@ -52,6 +52,18 @@ describe('a quorum', () => {
     expect(world.clock.now()).toBeGreaterThanOrEqual(60);
   });
 
+  it('keeps a lock through ten million owners of its client', async () => {
+    const client = world.client();
+    const first = asker(client, 'first', { owner: `${client.clientId}:7` });
+    const later = asker(client, 'later', { owner: `${client.clientId}:10000007` });
+    const { token, lastToken } = await granted(client.acquire(first));
+    await granted(client.acquire(later));
+    await client.end(later);
+    const [reply] = await client.renew([{ ...first, token, lastToken }]);
+    expect(reply?.kind).toBe('renewed');
+    expect((await client.inspect('first'))?.holders).toEqual([first.owner]);
+  });
+
   it('is answered by a majority, and does not wait for the others', async () => {
     const client = world.client();
     world.cut(2);

@@ -17,14 +17,20 @@ export interface Afterwards {
  *
  * What is left becomes a lease that nobody renews, so it ends by itself, also when this process is gone. Asked again
  * while the store does not answer, but not past a shutdown; whatever the store has then ends with its present lease.
+ * Without such a lease the owner is ended, so that the store keeps nothing for it.
  */
-export async function keepUntil(until: number, renewal: Renewal, after: Afterwards): Promise<EndReply> {
+export async function keepUntil(
+  until: number,
+  renewal: Renewal,
+  end: End,
+  after: Afterwards,
+): Promise<EndReply> {
   for (;;) {
     const leaseMs = Math.ceil(until - after.clock.now());
-    if (leaseMs <= 0) return 'unknown';
-    const [reply] = await after.store.renew([{ ...renewal, leaseMs }]);
+    if (leaseMs <= 0) return after.store.end(end);
+    const [reply] = await after.store.renew([{ ...renewal, leaseMs, isLast: true }]);
     if (reply?.kind === 'renewed') return 'released';
-    if (reply?.kind === 'lost') return 'not held';
+    if (reply?.kind === 'lost') return after.store.end(end);
     if (after.isClosing()) return 'unknown';
     await after.pause(RETRY_MS);
   }

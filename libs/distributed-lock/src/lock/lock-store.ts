@@ -15,7 +15,7 @@ import type { LockStoreError } from './lock.errors.js';
 export interface LockStore {
   /** For messages and events: `memory`, `redis`. */
   readonly name: string;
-  /** Starts each owner id of this client; owners are written `clientId:number`. */
+  /** Starts each owner id of this client; owners are written `clientId:number`, with a number of any length. */
   readonly clientId: string;
   /** Longest time in ms that one call takes to settle; `end` may repeat itself for longer, see there. */
   readonly commandTimeoutMs: number;
@@ -122,6 +122,8 @@ export interface Renewal {
   /** `Grant.token` of the grant that is renewed: the same owner under another grant has lost this one. */
   readonly token: number;
   readonly lastToken: number;
+  /** Its caller has left: once this is answered with "renewed" no end follows, and the lease runs out by itself. */
+  readonly isLast?: boolean;
 }
 
 export type RenewalReply =

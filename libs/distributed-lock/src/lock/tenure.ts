@@ -360,10 +360,10 @@ export class Tenure {
   private keep(keeper: LeaseKeeper): Owned<EndReply> {
     const { key, keepUntil: until } = this;
     const { registry } = this.around;
+    const end = this.whatEnds();
     // A late copy of an acquire would bring the lock back when it has run out.
-    if (this.asking.mayComeLate)
-      inBackground(registry.track(key, endAfter(until, this.whatEnds(), registry)));
-    return this.finish(() => keepUntil(until, keeper.renewal(), registry));
+    if (this.asking.mayComeLate) inBackground(registry.track(key, endAfter(until, end, registry)));
+    return this.finish(() => keepUntil(until, keeper.renewal(), end, registry));
   }
 
   private finish(how: () => Promise<EndReply>): Owned<EndReply> {

@@ -38,6 +38,8 @@ interface Entry {
 
 type Deliver = (push: Push) => void;
 
+const LEAST_SWEEP = 256;
+
 /**
  * The state that all clients of one memory store share, and the same steps as the scripts of the Redis store.
  *
@@ -50,6 +52,9 @@ export class MemorySpace {
   private lastPlace = 0;
   /** One for all keys: it outlives them, so that nothing is kept for a key that nobody uses. */
   private lastToken: number;
+  /** Keys that may never be touched again, as their last lease runs out by itself: how many since the last sweep. */
+  private leftAlone = 0;
+  private leftBySweep = 0;
 
   /** @param startedAt wall-clock ms: tokens start from it, so that they grow across restarts of the process */
   constructor(startedAt = Date.now()) {
@@ -94,7 +99,8 @@ export class MemorySpace {
     });
   }
 
-  renew({ key, owner, claim, token, leaseMs }: Renewal, now: number): RenewalReply {
+  renew({ key, owner, claim, token, leaseMs, isLast }: Renewal, now: number): RenewalReply {
+    if (isLast && ++this.leftAlone > LEAST_SWEEP + this.leftBySweep) this.sweep(now);
     const entry = this.touch(key, now);
     const mine = holderOf(entry, owner);
     if (mine?.token !== token) {
@@ -149,6 +155,12 @@ export class MemorySpace {
     else if (entry.holders.some(({ until }) => until <= now))
       entry.holders = entry.holders.filter(({ until }) => until > now);
     return entry;
+  }
+
+  private sweep(now: number): void {
+    for (const key of this.entries.keys()) this.settle(key, this.touch(key, now), now);
+    this.leftAlone = 0;
+    this.leftBySweep = this.entries.size;
   }
 
   private settle(key: string, entry: Entry, now: number): void {

@@ -1,5 +1,13 @@
 import type { Clock } from '../../lock/clock.js';
-import type { AcquireReply, Ask, End, EndReply, Grant, RenewalReply } from '../../lock/lock-store.js';
+import type {
+  AcquireReply,
+  Ask,
+  End,
+  EndReply,
+  Grant,
+  Renewal,
+  RenewalReply,
+} from '../../lock/lock-store.js';
 import { leaseValidity } from '../../lock/validity.js';
 import type { QuorumNode } from './quorum.node.js';
 
@@ -51,7 +59,7 @@ export class Ballot {
   }
 
   /** For a ballot with a vote. */
-  async renew(renewal: Identity): Promise<RenewalReply> {
+  async renew(renewal: Identity & Pick<Renewal, 'isLast'>): Promise<RenewalReply> {
     const { id } = this;
     const { token, lastToken } = this.vote as Grant;
     const sentAt = this.clock.now();

@@ -3,7 +3,7 @@ import { inBackground } from '../../lock/in-background.js';
 import { LockStoreError } from '../../lock/lock.errors.js';
 import type { AcquireReply, Ask, End, EndReply, Push, Renewal, RenewalReply } from '../../lock/lock-store.js';
 import { Pauses } from '../../lock/pauses.js';
-import { Ballot } from './quorum.ballot.js';
+import { Ballot, type Identity } from './quorum.ballot.js';
 import { noMajority } from './quorum.errors.js';
 import { idAt, newPlace } from './quorum.names.js';
 import type { QuorumNode } from './quorum.node.js';
@@ -191,7 +191,7 @@ export class Candidacy {
     return gather(left, suffices, { clock, ms: nodeTimeoutMs });
   }
 
-  private leave(ballot: Ballot, command: Ask | End): Promise<EndReply> {
+  private leave(ballot: Ballot, command: Identity): Promise<EndReply> {
     return ballot.leave(identityOf(command), this.votes.lastSpent);
   }
 
@@ -263,11 +263,12 @@ export class Candidacy {
   async renew(renewal: Renewal): Promise<RenewalReply> {
     const { nodes, majority } = this.electorate;
     if (!this.asked || !this.votes.isHeld() || this.votes.token !== renewal.token) return { kind: 'lost' };
+    const { isLast } = renewal;
     const identity = identityOf(renewal);
     this.asked = { ...this.asked, ask: { ...this.asked.ask, ...identity } };
     const voters = this.votes.counted();
     const outcomes = await gather(
-      voters.map((ballot) => ballot.renew(identity)),
+      voters.map((ballot) => ballot.renew({ ...identity, isLast })),
       (so) => {
         const replies = answersOf(so);
         const renewed = replies.filter(({ kind }) => kind === 'renewed').length;
@@ -281,9 +282,16 @@ export class Candidacy {
       return { kind: 'unknown', error: noMajority(nodes, failed, renewal.key) };
     }
     const counted = this.votes.counted();
-    for (const ballot of this.votes.ballots)
-      if (!counted.includes(ballot)) this.invite(ballot, this.asked.ask);
+    const others = this.votes.ballots.filter((ballot) => !counted.includes(ballot));
+    if (isLast) this.letRunOut(others, identity);
+    else for (const ballot of others) this.invite(ballot, this.asked.ask);
     return { kind: 'renewed', ...this.votes.standing() };
+  }
+
+  /** The majority's votes run out by themselves; nothing else is left behind. */
+  private letRunOut(others: readonly Ballot[], identity: Identity): void {
+    for (const ballot of others) this.electorate.inBackground(this.leave(ballot, identity));
+    this.close();
   }
 
   /** A node that was away, or another's for a moment, takes part again, so that the next failure can be borne, too. */

@@ -1,8 +1,11 @@
 import type { LockStore } from '../../lock/lock-store.js';
 
-/** Digits of the number in an id: the client, the owner's count, and its stay at the node; 16 are what a store bears. */
-const DIGITS = { client: 4, count: 7, stay: 5 };
-const NUMBER = new RegExp(`:(\\d{${DIGITS.client}})(\\d{${DIGITS.count}})\\d{${DIGITS.stay}}$`);
+/**
+ * Digits of the number in an id: the client, the owner's count, which may have more, and its stay at the node. A billion
+ * stays take longer than any message of the first one is under way.
+ */
+const DIGITS = { client: 4, count: 7, stay: 9 };
+const NUMBER = new RegExp(`:(\\d{${DIGITS.client}})(\\d{${DIGITS.count},})\\d{${DIGITS.stay}}$`);
 
 /** Only for messages and `inspect`: two clients with one name disturb nothing, as nodes know each by an id of its own. */
 export function newClientId(): string {
@@ -16,19 +19,19 @@ export function newClientId(): string {
  * the network cannot touch a later one.
  */
 export function idAt(node: LockStore, owner: string, stay: number): string {
-  return `${node.clientId}:${numberOf(owner)}${last(DIGITS.stay, stay)}`;
+  return `${node.clientId}:${numberOf(owner)}${padded(DIGITS.stay, stay % 10 ** DIGITS.stay)}`;
 }
 
-/** The owner whose stay it is; a stranger keeps its own name. After ten million owners of a client names come again. */
+/** The owner whose stay it is; a stranger keeps its own name. */
 export function ownerAt(id: string): string {
   const [, client, count] = NUMBER.exec(id) ?? [];
-  return client === undefined ? id : `quorum-${client}:${Number(count)}`;
+  return client === undefined ? id : `quorum-${client}:${BigInt(count ?? 0)}`;
 }
 
 /** The same for an owner and for all its stays. */
 export function numberOf(owner: string): string {
   const [client = '', count = ''] = owner.slice(owner.indexOf('-') + 1).split(':');
-  return client + last(DIGITS.count, count);
+  return client + padded(DIGITS.count, count);
 }
 
 export function numberAt(id: string): string {
@@ -36,8 +39,8 @@ export function numberAt(id: string): string {
   return client + count;
 }
 
-function last(digits: number, number: number | string): string {
-  return String(number).padStart(digits, '0').slice(-digits);
+function padded(digits: number, number: number | string): string {
+  return String(number).padStart(digits, '0');
 }
 
 let lastPlace = 0;

@@ -100,13 +100,14 @@ class QuorumStore implements LockStore {
   }
 
   renew(renewals: readonly Renewal[]): Promise<readonly RenewalReply[]> {
-    return Promise.all(
-      renewals.map(
-        (renewal) =>
-          this.candidacies.get(numberOf(renewal.owner))?.renew(renewal) ??
-          Promise.resolve({ kind: 'lost' as const }),
-      ),
-    );
+    return Promise.all(renewals.map((renewal) => this.renewOne(renewal)));
+  }
+
+  private async renewOne(renewal: Renewal): Promise<RenewalReply> {
+    const number = numberOf(renewal.owner);
+    const reply = await this.candidacies.get(number)?.renew(renewal);
+    if (renewal.isLast && reply?.kind === 'renewed') this.candidacies.delete(number);
+    return reply ?? { kind: 'lost' };
   }
 
   async end(end: End): Promise<EndReply> {

@@ -28,7 +28,7 @@ interface Listener {
   onDeaf(error: unknown): void;
 }
 
-const OWNER = String.raw`([0-9a-f-]{36}:\d{1,16})`;
+const OWNER = String.raw`([0-9a-f-]{36}:\d+)`;
 const WANTED = new RegExp(`^wanted ${OWNER} (\\d{1,9})$`);
 const LOST = new RegExp(`^lost ${OWNER}$`);
 

@@ -44,7 +44,12 @@ export class Bench {
 
   /** A new owner, at a client of its own unless one is given. */
   contender({ client = this.client(), key = this.key } = {}): Contender {
-    return new Contender(this, client, `${client.clientId}:${++this.owners}`, key);
+    return this.ownerNamed(client, String(++this.owners), key);
+  }
+
+  /** An owner with this number, which must be new to its client. */
+  ownerNamed(client: LockStore, number: string, key = this.key): Contender {
+    return new Contender(this, client, `${client.clientId}:${number}`, key);
   }
 
   /** One whose client is known to receive pushes, so that a case can rely on them. */

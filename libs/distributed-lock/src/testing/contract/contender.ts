@@ -25,6 +25,7 @@ interface RenewOptions {
   readonly claim?: Claim;
   readonly leaseMs?: number;
   readonly grant?: Grant;
+  readonly isLast?: boolean;
 }
 
 /** One owner at one client: asks for one key, by the rules that the port sets for those who use it. */
@@ -101,11 +102,11 @@ export class Contender {
   }
 
   async renew(options: RenewOptions = {}): Promise<RenewalReply> {
-    const { claim = this.claim, leaseMs = this.leaseMs, grant = this.grant } = options;
+    const { claim = this.claim, leaseMs = this.leaseMs, grant = this.grant, isLast = false } = options;
     this.claim = claim;
     const { key, owner } = this;
     const { token, lastToken } = grant;
-    const [reply] = await this.store.renew([{ key, owner, claim, leaseMs, token, lastToken }]);
+    const [reply] = await this.store.renew([{ key, owner, claim, leaseMs, token, lastToken, isLast }]);
     assert.ok(reply, 'there is one reply for each renewal');
     return reply;
   }

@@ -13,6 +13,20 @@ export const pushes = {
     assert.equal(grant.waiting, 0);
   }),
 
+  longNumbers: promise('an owner may have a number of any length', async (bench) => {
+    const [holder, { store }] = [bench.contender(), await bench.listener()];
+    const numbers = ['900001', '10900001', `1${'0'.repeat(24)}1`];
+    await holder.acquire();
+    const line = numbers.map((number) => bench.ownerNamed(store, number));
+    for (const owner of line) await owner.queue();
+    await holder.end();
+    for (const owner of line) {
+      const grant = await owner.pushed('granted');
+      assert.equal((await owner.renew({ grant })).kind, 'renewed');
+      await owner.end();
+    }
+  }),
+
   pushedOnce: promise('a grant is pushed to its owner only', async (bench) => {
     const [holder, next, last] = [bench.contender(), await bench.listener(), await bench.listener()];
     const neighbour = bench.contender({ client: next.store });
