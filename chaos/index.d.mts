@@ -17,7 +17,7 @@ export interface Kind {
   readonly stopsStore?: boolean;
   /** The store forgets: two may believe in one lock for a lease. */
   readonly losesData?: boolean;
-  /** A majority of the nodes is left: no call may fail by it, and no lock be lost. */
+  /** A majority of the nodes is left, or new connections are fine: no call may fail by it, and no lock be lost. */
   readonly sparesMajority?: boolean;
   /** What `recoverMs` allows once may not be usual: the median of three or more has to keep this. */
   readonly goalMs?: number;
@@ -56,6 +56,8 @@ export interface Traffic {
   readonly callersPerKey?: number;
   readonly workload?: string;
   readonly waitMs?: number;
+  /** The longest time in ms that a caller does nothing after each call; 0 by default. */
+  readonly pauseMs?: number;
   /** The watchdog's lease in ms. */
   readonly leaseMs?: number;
   /** More options of the store. */

@@ -47,6 +47,7 @@ export class Traffic {
     while (!this.#isOver) {
       const isServed = await this.#call(random, workload(random, about));
       if (!isServed) await pause(AFTER_FAILURE_MS);
+      if (traffic.pauseMs) await pause(random.between(0, traffic.pauseMs));
     }
   }
 

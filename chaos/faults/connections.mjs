@@ -1,10 +1,13 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { COMMAND_MS, GOAL_MS, LONG_LEASE_MS, LOOK_MS, SLACK_MS } from '../constants.mjs';
+import { during } from './during.mjs';
 import { networksHit } from './networks-hit.mjs';
 
 const BACK_MS = 1000 + SLACK_MS;
 
 const AT_MOST_MS = 2000;
+/** What a load balancer's minutes are here: longer than the library takes a connection for a busy one. */
+const FORGETS_AFTER_MS = 700;
 
 /**
  * What one process sends or hears next on its connections for commands is lost, and the connection with it.
@@ -64,6 +67,21 @@ export const CONNECTION_FAULTS = [
     recoverMs: COMMAND_MS + BACK_MS + SLACK_MS,
     inject: async (world) => {
       for (const network of networksHit(world)) for (const link of network.open) link.vanish();
+    },
+  },
+  {
+    name: 'idle-forgotten',
+    says: 'connections that carry nothing for 0.7 s are forgotten, and nobody is told; callers pause, many ask once',
+    traffic: { leaseMs: LONG_LEASE_MS, callersPerKey: 1, waitMs: 0, pauseMs: 3000 },
+    sparesMajority: true,
+    recoverMs: 2 * COMMAND_MS + BACK_MS + SLACK_MS,
+    async inject(world) {
+      await during(
+        networksHit(world),
+        world.random.between(2000, 5000),
+        (link) => (link.forgetsAfterMs = FORGETS_AFTER_MS),
+        (link) => (link.forgetsAfterMs = Infinity),
+      );
     },
   },
   {

@@ -46,6 +46,14 @@ export const MUTANTS = [
     rules: ['tokens', 'exclusion'],
   },
   {
+    says: 'what an idle connection has swallowed is not asked again',
+    file: 'stores/redis/redis.connection.js',
+    from: 'if (!this.isInDoubt || ',
+    to: 'if (true || ',
+    kind: 'idle-forgotten',
+    rules: ['errors'],
+  },
+  {
     says: 'one node of three is a majority',
     file: 'stores/quorum/quorum.tally.js',
     from: 'return Math.floor(nodes / 2) + 1',

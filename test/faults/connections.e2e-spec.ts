@@ -6,6 +6,7 @@ import type { Clock, Lock, LockService } from 'nestjs-distributed-lock';
 import { defer, lastValueFrom, Observable, of, type Observer } from 'rxjs';
 import type { HeldLock } from '../../libs/distributed-lock/src/lock/held-lock.js';
 import { systemClock } from '../../libs/distributed-lock/src/lock/clock.js';
+import { KEEP_ALIVE_MS } from '../../libs/distributed-lock/src/stores/redis/keep-alive.js';
 import { UnderLock } from '../../libs/distributed-lock/src/locked/under-lock.js';
 import { closeServices, elapsed, eventsOf, openService } from '../support/lock-services.js';
 import { RedisEyes } from '../support/redis-eyes.js';
@@ -37,6 +38,7 @@ class StallingClock implements Clock {
 
 const LOOK_MS = 1000;
 const SLACK_MS = 500;
+const COMMAND_MS = 500;
 
 describe('what an operator does to connections and scripts', () => {
   let server: RedisServer;
@@ -177,6 +179,168 @@ describe('what an operator does to connections and scripts', () => {
     expect(await lock.release()).toBe('released');
     await closeServices();
     await proxy.close();
+  });
+
+  describe('a connection that the network forgets when it is idle, without telling anybody', () => {
+    const FORGETS_AFTER_MS = 700;
+    let proxy: TcpProxy;
+
+    beforeEach(async () => {
+      proxy = await TcpProxy.before(server.port);
+      proxy.onLink = (link) => (link.forgetsAfterMs = FORGETS_AFTER_MS);
+    });
+    afterEach(async () => {
+      await closeServices();
+      await proxy.close();
+    });
+
+    const idle = () => new Promise((resolve) => setTimeout(resolve, FORGETS_AFTER_MS + 100));
+    /** Both connections stand, and nobody has used them for a while. */
+    const openIdleService = async (options: Parameters<typeof openService>[1] = {}) => {
+      const service = openService(proxy.url, options);
+      await service.withLock(key, () => undefined);
+      await eyes.untilListening(1);
+      await idle();
+      return service;
+    };
+    const forgotten = () => proxy.all.filter((link) => link.requests.droppedBytes > 0).length;
+
+    it('costs a call that asks once no more than the time of one command', async () => {
+      const service = await openIdleService();
+      for (let night = 1; night <= 3; night++) {
+        const asked = service.tryAcquire(key);
+        expect(await elapsed(asked)).toBeLessThan(COMMAND_MS);
+        expect(forgotten()).toBe(night);
+        expect(await (await asked)?.release()).toBe('released');
+        await idle();
+      }
+      expect(await eyes.remains(key)).toEqual([]);
+    }, 20_000);
+
+    it('costs a call that asks once for several keys no more than that, and leaves none of them behind', async () => {
+      const service = await openIdleService();
+      const keys = [`${key}:a`, `${key}:b`];
+      const asked = service.acquire(keys, { waitMs: 0 });
+      expect(await elapsed(asked)).toBeLessThan(COMMAND_MS);
+      expect(forgotten()).toBe(1);
+      await (await asked).release();
+      expect((await Promise.all(keys.map((each) => eyes.remains(each)))).flat()).toEqual([]);
+    });
+
+    it.each<[string, (service: LockService) => Promise<unknown>, unknown]>([
+      ['asking once', (service) => service.tryAcquire(key), null],
+      ['looking at it', (service) => service.inspect(key), expect.objectContaining({ mode: 'exclusive' })],
+    ])('is not told by %s from a good one: a key that is held is held', async (_, ask, answer) => {
+      const service = await openIdleService();
+      const lock = await openService(server.url).acquire(key);
+      expect(await ask(service)).toEqual(answer);
+      expect(forgotten()).toBe(1);
+      expect(await lock.release()).toBe('released');
+    });
+
+    it('lets a fixed lease be extended, and given back', async () => {
+      const service = await openIdleService();
+      const lock = await service.acquire(key, { leaseMs: 30_000 });
+      await idle();
+      await lock.extend(60_000);
+      expect(await eyes.client.pttl(key)).toBeGreaterThan(50_000);
+      await idle();
+      const released = lock.release();
+      expect(await elapsed(released)).toBeLessThan(4 * COMMAND_MS);
+      expect(await released).toBe('released');
+      expect(forgotten()).toBe(3);
+      expect(await eyes.remains(key)).toEqual([]);
+    }, 10_000);
+
+    it.each([
+      ['a connection that stands', Infinity],
+      ['one that is forgotten', FORGETS_AFTER_MS],
+    ])(
+      'and a server that is slow, over %s: the call is answered by its one command',
+      async (_, forgetsAfterMs) => {
+        proxy.onLink = (link) => (link.forgetsAfterMs = forgetsAfterMs);
+        const service = await openIdleService({ commandTimeoutMs: 1000 });
+        await server.pause();
+        setTimeout(() => void server.resume(), 700);
+        const asked = service.tryAcquire(key);
+        expect(await elapsed(asked)).toBeLessThan(1000 + SLACK_MS);
+        expect(await (await asked)?.release()).toBe('released');
+      },
+    );
+
+    /** One whose connections stand, until a test says what becomes of their bytes. */
+    const openSilentService = (options?: Parameters<typeof openService>[1]) => {
+      proxy.onLink = () => undefined;
+      return openIdleService(options);
+    };
+    /** What the old connection carries is executed after it was given up. */
+    const deliverLate = () => proxy.all.find((link) => link.requests.heldBytes > 0)?.deliverLate();
+    const holdRequests = () => proxy.commands.requests.hold();
+
+    it('and a first copy that is executed late, after the second one was told that the key is held: nobody holds it then', async () => {
+      const service = await openSilentService({ commandTimeoutMs: 2000 });
+      const lock = await openService(server.url).acquire(key);
+      holdRequests();
+      expect(await service.tryAcquire(key)).toBeNull();
+      await lock.release();
+      deliverLate();
+      await until(async () => (await eyes.holder(key)) !== undefined);
+      await until(async () => (await eyes.remains(key)).length === 0, 5000);
+    }, 10_000);
+
+    it('and a first copy that is executed late, after the second one was let in and has released: nobody holds it then', async () => {
+      const service = await openSilentService({ commandTimeoutMs: 2000 });
+      holdRequests();
+      const released = (await service.tryAcquire(key))?.release();
+      await until(async () => (await eyes.holder(key)) === undefined);
+      deliverLate();
+      await until(async () => (await eyes.holder(key)) !== undefined);
+      expect(await released).toBe('released');
+      expect(await eyes.remains(key)).toEqual([]);
+    }, 10_000);
+
+    it('and several keys whose first copy was executed, and its answer lost: the second copy has them, too', async () => {
+      const service = await openSilentService();
+      const keys = [`${key}:a`, `${key}:b`];
+      proxy.commands.replies.drop();
+      const lock = await service.acquire(keys, { waitMs: 0 });
+      expect(await lock.release()).toBe('released');
+      expect((await Promise.all(keys.map((each) => eyes.remains(each)))).flat()).toEqual([]);
+    });
+
+    /** The real one, in a hurry to keep connections alive. */
+    const often: Clock = {
+      ...systemClock,
+      after: (ms, task) => systemClock.after(ms === KEEP_ALIVE_MS ? 300 : ms, task),
+    };
+
+    it('is never idle for so long: both connections are used now and then', async () => {
+      proxy.onLink = (link) => (link.forgetsAfterMs = 2 * FORGETS_AFTER_MS);
+      const service = await openIdleService({ clock: often });
+      for (let i = 0; i < 4; i++) await idle();
+      expect(proxy.all).toHaveLength(2);
+      expect(forgotten()).toBe(0);
+      await (await service.acquire(key, { waitMs: 0 })).release();
+    });
+
+    it('is noticed and replaced before anybody needs it', async () => {
+      await openIdleService({ clock: often });
+      const old = [...proxy.all];
+      for (const link of old) link.vanish();
+      await until(() => old.every((link) => !link.isOpen) && proxy.open.length === 2);
+      await eyes.untilListening(1);
+      expect(forgotten()).toBe(2);
+    });
+
+    it('costs a waiter whose messages it swallows one look at most', async () => {
+      const service = await openIdleService();
+      const lock = await openService(server.url).acquire(key);
+      const next = service.acquire(key);
+      await eyes.untilInLine(key, 1);
+      await lock.release();
+      expect(await elapsed(next)).toBeLessThan(LOOK_MS + SLACK_MS);
+      await (await next).release();
+    });
   });
 
   it('waiters whose subscribers are all killed get the lock by the next look', async () => {

@@ -20,6 +20,8 @@ export class Link {
   /** Every command that the client has written, delivered or not; nothing with `keepsCommands: false`. */
   readonly commands: string[][];
   readonly isOpen: boolean;
+  /** A connection that carries nothing for longer than this vanishes, as behind a load balancer; never by default. */
+  forgetsAfterMs: number;
   /** Whether the client has ever written the command `name` here. */
   has(name: string): boolean;
   /** Bytes vanish both ways; nobody is told. */

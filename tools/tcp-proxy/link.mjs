@@ -4,6 +4,8 @@ import { RespRequests } from './resp-requests.mjs';
 export class Link {
   commands = [];
   isOpen = true;
+  forgetsAfterMs = Infinity;
+  #carriedAt = performance.now();
   #client;
   #server;
   #names = new Set();
@@ -19,9 +21,13 @@ export class Link {
       const commands = parser.read(chunk);
       for (const [name] of commands) this.#names.add(name.toLowerCase());
       if (keepsCommands) this.commands.push(...commands);
+      this.#forgetIfIdle();
       this.requests.carry(chunk);
     });
-    server.on('data', (chunk) => this.replies.carry(chunk));
+    server.on('data', (chunk) => {
+      this.#forgetIfIdle();
+      this.replies.carry(chunk);
+    });
     client.on('close', () => this.#onClientClosed());
     server.on('close', () => client.destroy());
     for (const socket of [client, server]) socket.setNoDelay(true).on('error', () => undefined);
@@ -48,6 +54,12 @@ export class Link {
   destroy() {
     this.#client.destroy();
     this.#server.destroy();
+  }
+
+  #forgetIfIdle() {
+    const now = performance.now();
+    if (now - this.#carriedAt > this.forgetsAfterMs) this.vanish();
+    this.#carriedAt = now;
   }
 
   #onClientClosed() {

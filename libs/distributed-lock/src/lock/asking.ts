@@ -125,6 +125,7 @@ export class Asking {
   }
 
   private onReply(reply: AcquireReply): void {
+    if (reply.mayComeLate) this.isUnsure = true;
     if (reply.kind === 'granted') return this.asker.onGrant(reply);
     // A push may have overtaken this reply: then it is old news.
     if (!this.isActive) return;

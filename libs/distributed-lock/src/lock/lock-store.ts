@@ -82,7 +82,10 @@ export interface Ask {
   readonly reserveTo?: number;
 }
 
-export type AcquireReply = Grant | Queued | Busy;
+export type AcquireReply = (Grant | Queued | Busy) & {
+  /** An earlier copy of the request was never answered and may still be executed: whatever follows, `end` the owner. */
+  readonly mayComeLate?: boolean;
+};
 
 export interface Grant {
   readonly kind: 'granted';
@@ -124,6 +127,8 @@ export interface Renewal {
   readonly lastToken: number;
   /** Its caller has left: once this is answered with "renewed" no end follows, and the lease runs out by itself. */
   readonly isLast?: boolean;
+  /** A caller has asked for it and is told if it fails. */
+  readonly isAwaited?: boolean;
 }
 
 export type RenewalReply =

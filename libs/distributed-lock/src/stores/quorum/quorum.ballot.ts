@@ -59,7 +59,7 @@ export class Ballot {
   }
 
   /** For a ballot with a vote. */
-  async renew(renewal: Identity & Pick<Renewal, 'isLast'>): Promise<RenewalReply> {
+  async renew(renewal: Identity & Pick<Renewal, 'isLast' | 'isAwaited'>): Promise<RenewalReply> {
     const { id } = this;
     const { token, lastToken } = this.vote as Grant;
     const sentAt = this.clock.now();

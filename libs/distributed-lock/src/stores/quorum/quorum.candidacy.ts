@@ -263,12 +263,12 @@ export class Candidacy {
   async renew(renewal: Renewal): Promise<RenewalReply> {
     const { nodes, majority } = this.electorate;
     if (!this.asked || !this.votes.isHeld() || this.votes.token !== renewal.token) return { kind: 'lost' };
-    const { isLast } = renewal;
+    const { isLast, isAwaited } = renewal;
     const identity = identityOf(renewal);
     this.asked = { ...this.asked, ask: { ...this.asked.ask, ...identity } };
     const voters = this.votes.counted();
     const outcomes = await gather(
-      voters.map((ballot) => ballot.renew({ ...identity, isLast })),
+      voters.map((ballot) => ballot.renew({ ...identity, isLast, isAwaited })),
       (so) => {
         const replies = answersOf(so);
         const renewed = replies.filter(({ kind }) => kind === 'renewed').length;

@@ -40,6 +40,7 @@ export interface AskContext {
 export class AcquireCall implements Call<Reply, AcquireReply> {
   readonly urgency = 'ask';
   readonly isAwaited = true;
+  readonly isRepeatable = true;
   readonly key: string;
   readonly kind: Claim['kind'];
   readonly keys: WireKeys;
@@ -75,8 +76,10 @@ export class AcquireCall implements Call<Reply, AcquireReply> {
   read(reply: Reply, sentAt: number): AcquireReply | typeof LATE {
     this.pending.onAnswer();
     if (reply[0] === 0) return LATE;
+    const { mayComeLate } = this.pending;
     this.pending.onDone();
-    return this.meaning(reply, sentAt);
+    const answer = this.meaning(reply, sentAt);
+    return mayComeLate ? { ...answer, mayComeLate } : answer;
   }
 
   onFailed(error: LockStoreError): void {
@@ -122,9 +125,16 @@ export class PendingAsk {
     this.doings = context.ends.onAsking(ask.owner);
   }
 
+  /** A copy that was never answered may be executed after the one that was. */
+  get mayComeLate(): boolean {
+    return this.doings.lateUntil !== undefined;
+  }
+
   /** @throws LockStoreError if it must not be written now */
   onWrite(notAfter: number): void {
     const { key } = this.ask;
+    // Open already: then this is its second copy, and the first one was never answered.
+    this.isOpen = false;
     this.context.guard?.check(key);
     this.before = this.doings.onAsk(key, notAfter);
     this.isOpen = true;
@@ -143,7 +153,9 @@ export class PendingAsk {
     // It was refused, or never written: nothing of it can be executed any more.
     if (error.reason !== 'unknown') this.onAnswer();
     // Redis undoes nothing of a script that was denied halfway: it may have written a place in the line, or a lock.
-    if (isDenied(error.cause)) this.context.undo(this.ask);
+    // A refusal of the second copy says nothing about the first one.
+    const mayHold = isDenied(error.cause) || (error.reason === 'refused' && this.mayComeLate);
+    if (mayHold) this.context.undo(this.ask);
     this.onDone();
   }
 }

@@ -52,6 +52,7 @@ export class RedisAsks {
     return commands.run(acquireAllScript, {
       urgency: 'ask',
       isAwaited: true,
+      isRepeatable: true,
       key,
       kind: 'lock',
       keys,
@@ -63,8 +64,12 @@ export class RedisAsks {
       read: (reply, sentAt) => {
         for (const each of pending) each.onAnswer();
         if (reply[0] === 0) return LATE;
+        const mayComeLate = pending.some((each) => each.mayComeLate);
         for (const each of pending) each.onDone();
-        if (reply[0] === 2) return null;
+        if (reply[0] === 2) {
+          if (mayComeLate) asks.forEach(this.context.undo);
+          return null;
+        }
         const [, , ...tokens] = reply;
         const token = (i: number) => tokens[i] as number;
         return asks.map((ask, i) => granted(ask, this.context, sentAt, token(2 * i), token(2 * i + 1)));

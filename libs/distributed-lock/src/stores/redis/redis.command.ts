@@ -17,6 +17,8 @@ export interface Command<Value = unknown, Result = unknown> {
   readonly isPressing?: boolean | undefined;
   /** Somebody goes on when it is answered: it leaves at once if the server has nothing of ours to do. */
   readonly isAwaited?: boolean | undefined;
+  /** It may be executed twice: it is asked once more when a connection that had been idle has swallowed it. */
+  readonly isRepeatable?: boolean | undefined;
   /** Writes it, which may be later than it was asked for. May refuse, by throwing. */
   send(client: Client): Promise<Value>;
   /** Writes it anew where this answer calls for that; `undefined` if the answer stands. */

@@ -19,6 +19,8 @@ export interface Call<Reply, Result> {
   readonly isPressing?: boolean | undefined;
   /** Somebody goes on when it is answered: it leaves at once if the server has nothing of ours to do. */
   readonly isAwaited?: boolean | undefined;
+  /** It may be executed twice: it is asked once more when a connection that had been idle has swallowed it. */
+  readonly isRepeatable?: boolean | undefined;
   /** In which way it is taken; it decides where strangers are told. */
   readonly kind: Claim['kind'];
   /** Those of `key`, where they are not others. */
@@ -109,6 +111,7 @@ class ScriptCommand<R extends Reply, Result> implements Command<R | number, Resu
   readonly key: string;
   readonly isPressing: boolean | undefined;
   readonly isAwaited: boolean | undefined;
+  readonly isRepeatable: boolean | undefined;
   private readonly keys: WireKeys;
   private args: Arguments = [];
 
@@ -121,6 +124,7 @@ class ScriptCommand<R extends Reply, Result> implements Command<R | number, Resu
     this.key = call.key;
     this.isPressing = call.isPressing;
     this.isAwaited = call.isAwaited;
+    this.isRepeatable = call.isRepeatable;
     this.keys = call.keys ?? commands.keysOf(call.key, call.kind);
   }
 

@@ -1,4 +1,4 @@
-import type { Redis } from 'ioredis';
+import type { Cluster, Redis } from 'ioredis';
 import type { Writable } from 'node:stream';
 import type { Clock } from '../../lock/clock.js';
 import { Fifo, Link } from '../../lock/fifo.js';
@@ -7,7 +7,7 @@ import type { LockStoreError } from '../../lock/lock.errors.js';
 import { afterReading } from './after-reading.js';
 import { closeClient, keepConnecting } from './redis.clients.js';
 import { LATE, type Client, type Command, type Urgency } from './redis.command.js';
-import { asStoreError, describe, unknown, unreachable } from './redis.errors.js';
+import { asStoreError, asUnsure, describe, isAnswer, unknown, unreachable } from './redis.errors.js';
 import { isDenied, type RedisRights } from './redis.rights.js';
 import { loadScripts } from './redis.scripts.js';
 import { ServerClock } from './server-clock.js';
@@ -16,13 +16,26 @@ import { writeNow, writeTogether } from './write-together.js';
 const ORDER: readonly Urgency[] = ['end', 'renew', 'ask'];
 /** More at once would be answered later than they may be executed; the others are written as answers come. */
 const MOST_IN_FLIGHT = 2000;
+/** A connection that has been silent for so long may have been forgotten by the network. */
+const IDLE_MS = 500;
+
+const PING: Command = {
+  urgency: 'renew',
+  key: undefined,
+  send: (client) => (client.isCluster ? pingAll(client as Cluster) : client.ping()),
+  read: () => undefined,
+};
 
 class Attempt extends Link {
   wasLate = false;
+  /** An idle connection has swallowed it. A first copy that was never answered may still be executed. */
+  isSecondCopy = false;
+  /** When this copy was written. */
+  sentAt = 0;
 
   constructor(
     readonly command: Command,
-    /** When it was written, or asked for until then. */
+    /** From when its deadline counts: when its first copy was written, or when it was asked for until then. */
     public since: number,
     readonly resolve: (result: unknown) => void,
     readonly reject: (error: Error) => void,
@@ -37,6 +50,10 @@ class Attempt extends Link {
  * A connection that has answered nothing for `commandTimeoutMs` while a command is under way may be stuck: it is given
  * up and replaced, and all that it carried fails with it. A deadline counts from the last answer to any command: as long
  * as answers come, it is the turn of each soon.
+ *
+ * Load balancers and firewalls forget a connection that was idle, and tell nobody. A command that is written on one has
+ * half of its time for the first answer. After that the connection is replaced, and the command is asked once more on
+ * the new one within the other half.
  */
 export class RedisConnection {
   readonly serverClock = new ServerClock();
@@ -53,6 +70,8 @@ export class RedisConnection {
   private isReady = false;
   private isClosed = false;
   private answeredAt = 0;
+  /** It had been idle when the oldest command under way was written, and nothing has come back since. */
+  private isInDoubt = false;
   private cancelDeadline: (() => void) | undefined;
   private lastError: Error | undefined;
   private readonly stopConnecting: () => void;
@@ -88,6 +107,12 @@ export class RedisConnection {
     });
   }
 
+  /** Asks a connection that has been idle whether it is still there; without an answer it is replaced. */
+  checkIdle(): void {
+    if (!this.isReady || this.inFlight.size > 0 || this.clock.now() - this.answeredAt < IDLE_MS) return;
+    inBackground(this.run(PING), () => undefined);
+  }
+
   /** Rejects what is under way. Leaves no socket and no timer, whatever the server does. */
   async close(): Promise<void> {
     if (this.isClosed) return;
@@ -112,6 +137,7 @@ export class RedisConnection {
     if (this.isClosed) return;
     this.generation += 1;
     this.isReady = true;
+    this.onHeard();
     this.lastError = undefined;
     this.writeWaiting();
   }
@@ -136,7 +162,9 @@ export class RedisConnection {
 
   private write(attempt: Attempt): void {
     const { command } = attempt;
-    attempt.since = this.clock.now();
+    attempt.sentAt = this.clock.now();
+    if (!attempt.isSecondCopy) attempt.since = attempt.sentAt;
+    if (this.inFlight.size === 0 && attempt.sentAt - this.answeredAt > IDLE_MS) this.doubt();
     this.inFlight.push(attempt);
     const stream = this.streamFor(command);
     if (stream) writeTogether(stream);
@@ -159,18 +187,36 @@ export class RedisConnection {
     }
   }
 
+  /** What becomes of a copy that has been given up concerns nobody. */
   private follow(attempt: Attempt, answer: Promise<unknown>): void {
+    const { isSecondCopy } = attempt;
+    const isLatest = () => isSecondCopy === attempt.isSecondCopy;
     answer.then(
-      (value) => this.onAnswer(attempt, value),
-      (error: unknown) => this.onRefused(attempt, error),
+      (value) => {
+        if (isLatest()) this.onAnswer(attempt, value);
+      },
+      (error: unknown) => {
+        if (isLatest()) this.onRefused(attempt, error);
+      },
     );
   }
 
-  private onAnswer(attempt: Attempt, value: unknown): void {
+  private doubt(): void {
+    this.isInDoubt = true;
+    this.cancelDeadline?.();
+    this.armDeadline(this.commandTimeoutMs / 2);
+  }
+
+  private onHeard(): void {
     this.answeredAt = this.clock.now();
+    this.isInDoubt = false;
+  }
+
+  private onAnswer(attempt: Attempt, value: unknown): void {
+    this.onHeard();
     if (this.settle(attempt)) {
       try {
-        const result = attempt.command.read(value, attempt.since);
+        const result = attempt.command.read(value, attempt.sentAt);
         if (result === LATE) this.onLate(attempt);
         else attempt.resolve(result);
       } catch (error) {
@@ -189,6 +235,7 @@ export class RedisConnection {
   }
 
   private onRefused(attempt: Attempt, error: unknown): void {
+    if (isAnswer(error)) this.onHeard();
     const { command } = attempt;
     const again = this.inFlight.has(attempt) && command.sendAgain?.(this.client, error);
     if (again) return this.follow(attempt, again);
@@ -205,8 +252,9 @@ export class RedisConnection {
 
   private fail(attempt: Attempt, error: LockStoreError): void {
     if (this.settle(attempt)) {
-      attempt.command.onFailed?.(error);
-      attempt.reject(error);
+      const failure = attempt.isSecondCopy ? asUnsure(error) : error;
+      attempt.command.onFailed?.(failure);
+      attempt.reject(failure);
     }
     this.writeWaiting();
   }
@@ -270,23 +318,29 @@ export class RedisConnection {
     this.cancelDeadline = undefined;
     // A cluster has many connections: an answer of one says nothing about the others.
     const answeredAt = this.client.isCluster ? 0 : this.answeredAt;
-    const dueAt = ({ since }: Attempt) => Math.max(since, answeredAt) + this.commandTimeoutMs;
+    const dueAt = (attempt: Attempt) => Math.max(attempt.since, answeredAt) + this.timeoutOf(attempt);
     for (const attempt of this.allWaiting()) if (dueAt(attempt) <= now) this.onNoConnection(attempt);
-    for (const attempt of this.inFlight) {
-      // In the order of their sending: what follows is due later.
-      if (dueAt(attempt) > now) break;
-      this.onNoAnswer(attempt);
-    }
-    const [oldest] = this.inFlight;
-    const next = Math.min(...[...(oldest ? [oldest] : []), ...this.firstWaiting()].map(dueAt));
+    for (const attempt of this.inFlight) if (dueAt(attempt) <= now) this.onNoAnswer(attempt);
+    let next = Infinity;
+    for (const attempt of this.allWaiting()) next = Math.min(next, dueAt(attempt));
+    for (const attempt of this.inFlight) next = Math.min(next, dueAt(attempt));
     if (next < Infinity) this.armDeadline(Math.max(1, Math.ceil(next - this.clock.now())));
   }
 
-  private firstWaiting(): Attempt[] {
-    return ORDER.flatMap((urgency) => {
-      const [first] = this.waiting[urgency];
-      return first ? [first] : [];
-    });
+  /** Half of it where the connection may have been forgotten, so that the other half is left for a new one. */
+  private timeoutOf(attempt: Attempt): number {
+    return this.mayAskAgain(attempt) ? this.commandTimeoutMs / 2 : this.commandTimeoutMs;
+  }
+
+  private mayAskAgain(attempt: Attempt): boolean {
+    if (!this.isInDoubt || attempt.isSecondCopy || !attempt.command.isRepeatable) return false;
+    return !this.isClosed && this.inFlight.has(attempt);
+  }
+
+  private askAgain(attempt: Attempt): void {
+    this.inFlight.remove(attempt);
+    attempt.isSecondCopy = true;
+    this.waiting[attempt.command.urgency].push(attempt);
   }
 
   private armDeadline(ms: number): void {
@@ -300,7 +354,8 @@ export class RedisConnection {
   }
 
   private onNoAnswer(attempt: Attempt): void {
-    this.fail(attempt, unknown(`nothing came back within ${this.commandTimeoutMs} ms`, attempt.command.key));
+    const why = `nothing came back within ${this.commandTimeoutMs} ms`;
+    if (!this.mayAskAgain(attempt)) this.fail(attempt, unknown(why, attempt.command.key));
     this.drop();
   }
 
@@ -308,14 +363,29 @@ export class RedisConnection {
     this.isReady = false;
     // An answer that is lost with its connection never comes: its deadline must not meet the next one.
     this.cancelPreparing?.();
-    for (const attempt of this.inFlight)
-      this.fail(attempt, unknown(why, attempt.command.key, this.lastError));
+    for (const attempt of this.inFlight) {
+      if (this.mayAskAgain(attempt)) this.askAgain(attempt);
+      else this.fail(attempt, unknown(why, attempt.command.key, this.lastError));
+    }
+    this.isInDoubt = false;
   }
 
-  /** A cluster client replaces a silent node by itself (`socketTimeout`). */
+  /** A cluster client replaces a silent node by itself (`socketTimeout`), and asks it again what had no answer. */
   private drop(): void {
-    if (this.client.isCluster) return;
+    if (this.client.isCluster) return this.dropNodes();
     this.isReady = false;
     (this.client as Redis).stream?.destroy();
   }
+  /** Before its `socketTimeout` is over where connections to nodes may have been forgotten. */
+  private dropNodes(): void {
+    if (!this.isInDoubt) return;
+    this.isInDoubt = false;
+    for (const node of (this.client as Cluster).nodes('master')) node.stream?.destroy();
+  }
+}
+
+/** Each node has a connection of its own, which `socketTimeout` ends when it does not answer. */
+function pingAll(cluster: Cluster): Promise<unknown> {
+  const open = cluster.nodes('master').filter(({ status }) => status === 'ready');
+  return Promise.allSettled(open.map((node) => node.ping()));
 }

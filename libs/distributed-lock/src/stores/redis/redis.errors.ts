@@ -12,11 +12,16 @@ export function isWrongType(error: unknown): boolean {
   return error instanceof Error && /\bWRONGTYPE\b/.test(error.message);
 }
 
+/** The server has said so; all else is what the client says about a connection. */
+export function isAnswer(error: unknown): error is Error {
+  return error instanceof Error && error.name === 'ReplyError' && ANSWER.test(describe(error));
+}
+
 /** Tells apart what the caller must do: wait, give up, or fix something. */
 export function asStoreError(cause: unknown, key: string | undefined): LockStoreError {
   if (cause instanceof LockStoreError) return cause;
   const text = cause instanceof Error ? describe(cause) : String(cause);
-  if (cause instanceof Error && cause.name === 'ReplyError' && ANSWER.test(text)) {
+  if (isAnswer(cause)) {
     if (UNREADY.test(text)) {
       return new LockStoreError(`Redis is not ready: ${text}`, key, 'unready', { cause });
     }
@@ -27,6 +32,12 @@ export function asStoreError(cause: unknown, key: string | undefined): LockStore
 
 export function unknown(detail: string, key: string | undefined, cause?: unknown): LockStoreError {
   return new LockStoreError(`Redis did not answer: ${detail}`, key, 'unknown', { cause });
+}
+
+/** What a second copy failed with, whose first copy was never answered and may still be executed. */
+export function asUnsure(error: LockStoreError): LockStoreError {
+  if (error.reason === 'refused' || error.reason === 'unknown') return error;
+  return new LockStoreError(error.message, error.key, 'unknown', { cause: error.cause });
 }
 
 export function unreachable(detail: string, key: string | undefined, cause?: unknown): LockStoreError {

@@ -1,4 +1,5 @@
 import type { Cluster, ClusterOptions, Redis, RedisOptions } from 'ioredis';
+import { KEEP_ALIVE_MS } from './keep-alive.js';
 import { LockConfigurationError } from '../../lock/lock.errors.js';
 import type { LockStoreContext } from '../../lock/lock-store.js';
 
@@ -99,6 +100,7 @@ export function ownConnection(commandTimeoutMs: number): RedisOptions {
     maxRetriesPerRequest: null,
     stringNumbers: false,
 
+    keepAlive: KEEP_ALIVE_MS,
     connectTimeout: Math.max(commandTimeoutMs, 100) * 2,
     commandTimeout: undefined,
     // A stream is destroyed at once where it matters; ioredis' own timer for it would outlive close().

@@ -82,6 +82,8 @@ export class RedisRenewals {
       urgency: 'renew',
       // It may confirm a push, whose caller is about to start and may block the event loop.
       isPressing: true,
+      // The watchdog repeats its own.
+      isRepeatable: renewal.isAwaited,
       key,
       kind,
       args: () => {

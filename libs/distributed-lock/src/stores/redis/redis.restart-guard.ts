@@ -74,6 +74,7 @@ export class RestartGuard {
     const keys = new WireKeys([this.mark]);
     const leftMs = await this.commands.run(guardScript, {
       urgency: 'ask',
+      isRepeatable: true,
       key,
       kind: 'lock',
       keys,

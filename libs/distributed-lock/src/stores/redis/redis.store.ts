@@ -17,6 +17,7 @@ import type {
 } from '../../lock/lock-store.js';
 import { GONE_MS } from '../../lock/look.js';
 import { leaseMargin } from '../../lock/validity.js';
+import { keepAlive } from './keep-alive.js';
 import { asRemaining } from './redis.acquire.js';
 import { RedisAsks } from './redis.asks.js';
 import { checkOptionNames, type OptionNames } from '../../lock/option-names.js';
@@ -86,6 +87,7 @@ class RedisStore implements LockStore {
   private readonly unseen = new Set<string>();
   private readonly session: RedisSession;
   private readonly renewals: RedisRenewals;
+  private readonly stopKeepingAlive: () => void;
 
   constructor(
     target: RedisTarget,
@@ -133,6 +135,10 @@ class RedisStore implements LockStore {
       restartGuardMs > 0
         ? new RestartGuard(commands, connection, clock, restartMark(keyPrefix), restartGuardMs)
         : undefined;
+    this.stopKeepingAlive = keepAlive(clock, () => {
+      connection.checkIdle();
+      pushes.probe();
+    });
     const undo = (ask: Ask) => inBackground(this.end(ask), () => undefined);
     this.asks = new RedisAsks({ commands, session, pushes, ends, guard, undo });
   }
@@ -162,6 +168,7 @@ class RedisStore implements LockStore {
   async inspect(key: string): Promise<LockSnapshot | null> {
     return this.commands.run(inspectScript, {
       urgency: 'ask',
+      isRepeatable: true,
       key,
       kind: 'lock',
       args: () => [],
@@ -186,6 +193,7 @@ class RedisStore implements LockStore {
   }
 
   async close(): Promise<void> {
+    this.stopKeepingAlive();
     this.ends.close();
     await Promise.all([this.connection.close(), this.pushes.close()]);
     this.pushes$.complete();

@@ -13,8 +13,13 @@ local floor = tonumber(ARGV[2])
 --@include tokens.lua
 
 if now > tonumber(ARGV[1]) then return { 0, now } end
+-- What these owners have already was taken by a copy of this request whose answer was lost.
 for i = 1, #KEYS, 5 do
-  if redis.call('EXISTS', KEYS[i], KEYS[i + 1], KEYS[i + 2]) > 0 then return { 2, now } end
+  local arg = 3 + (i - 1) / 5 * 4
+  local field = ARGV[arg + 3] == 'exclusive' and ARGV[arg] .. ':write' or ARGV[arg]
+  if redis.call('EXISTS', KEYS[i], KEYS[i + 1], KEYS[i + 2]) > 0 and redis.pcall('HEXISTS', KEYS[i], field) ~= 1 then
+    return { 2, now }
+  end
 end
 
 -- All that may fail comes before the first lock: none is taken alone.
