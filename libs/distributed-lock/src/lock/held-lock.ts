@@ -1,4 +1,5 @@
 import { whatHasArrived } from './arrived.js';
+import { bindListeners } from './bound-listeners.js';
 import { modeOf, type LockMode } from './claim.js';
 import type { Hold } from './hold.js';
 import { inBackground, type Owned } from './in-background.js';
@@ -6,7 +7,8 @@ import { LockConfigurationError, LockNotHeldError, type LockLostError } from './
 import { checkLease } from './lock-options.js';
 import type { EndReply } from './lock-store.js';
 import type { Lock } from './lock.js';
-import { outsideOfFlows, runHolding } from './owner-context.js';
+import { outside } from './outside.js';
+import { runHolding } from './owner-context.js';
 
 type ReleaseOutcome = Awaited<ReturnType<Lock['release']>>;
 
@@ -65,10 +67,10 @@ export class HeldLock implements Lock {
     if (this.others.length === 0) return this.first.signal;
     // Each is asked, so that a loss that nobody has noticed yet shows here, too.
     const signals = this.holds.map((hold) => hold.signal);
-    return (this.joined ??= AbortSignal.any(signals));
+    return (this.joined ??= bindListeners(AbortSignal.any(signals)));
   }
 
-  /** Calls `listener`, which must not throw, when one of its holds is lost from now on. @returns stops listening */
+  /** As `Hold.onLoss`, for each of its holds. @returns stops listening */
   onLoss(listener: () => void): () => void {
     const undos = this.holds.map((hold) => hold.onLoss(listener));
     return () => undos.forEach((undo) => undo());
@@ -128,7 +130,7 @@ export class HeldLock implements Lock {
   }
 
   private end(isAwaited: boolean): Owned<EndReply> {
-    return (this.ended ??= outsideOfFlows(() =>
+    return (this.ended ??= outside(() =>
       this.isInDoubt ? this.endWhenSure(isAwaited) : this.endNow(isAwaited),
     ));
   }

@@ -1,5 +1,11 @@
 import type { LockLostError } from './lock.errors.js';
 
+/**
+ * Where a `LockService` tells its events in the async context of whoever causes them, `asked` in that of the call: for who
+ * has to know that context, as tracing does.
+ */
+export const EVENTS_IN_PLACE = Symbol.for('nestjs-distributed-lock/events-in-place');
+
 /** What happened to a lock of this process. Times are ms; `call` pairs what happened to one caller and one key. */
 export type LockEvent =
   /** A caller has joined the line of this process; `acquired` or `abandoned` follows. Nested calls are not told. */

@@ -1,6 +1,7 @@
 import { type Observable, Subject } from 'rxjs';
 import { Alarm } from './alarm.js';
 import { whatHasArrived } from './arrived.js';
+import { bindEvents } from './bound-events.js';
 import { ChurningMap } from './churning-map.js';
 import { covers } from './claim.js';
 import { Deadlocks, heldInAnotherWay } from './deadlocks.js';
@@ -16,7 +17,7 @@ import {
   LockShutdownError,
   LockWaitTimeoutError,
 } from './lock.errors.js';
-import type { LockEvent } from './lock.events.js';
+import { EVENTS_IN_PLACE, type LockEvent } from './lock.events.js';
 import { describeGiven } from './describe-given.js';
 import {
   CALL_NAMES,
@@ -31,6 +32,9 @@ import type { LockSnapshot } from './lock-store.js';
 import { checkOptionNames } from './option-names.js';
 import type { CallOptions, Keys, Lock, WithLockOptions } from './lock.js';
 import { findHold, findLock, holdsOfFlow, runHolding } from './owner-context.js';
+import { outside } from './outside.js';
+import { outsideClock } from './outside-clock.js';
+import { outsideStore } from './outside-store.js';
 import { acquireTogether } from './together.js';
 import { Tenures } from './tenures.js';
 import { Watchdog } from './watchdog.js';
@@ -55,10 +59,12 @@ export type Work<T> = (lock: Lock) => T | Promise<T>;
  */
 export class LockService {
   /**
-   * What happens to locks of this process. Listeners run while locks are passed on: be quick. One that throws hurts
-   * neither a lock nor the process: an `error` event tells of it.
+   * What happens to locks of this process. Listeners run while locks are passed on: be quick. Each runs in the async
+   * context in which it has subscribed, whichever call an event is about. One that throws hurts neither a lock nor the
+   * process: an `error` event tells of it.
    */
   readonly events$: Observable<LockEvent>;
+  readonly [EVENTS_IN_PLACE]: Observable<LockEvent>;
   readonly options: ResolvedLockOptions;
   private readonly events = new Subject<LockEvent>();
   private readonly lines = new ChurningMap<string | LockRequest, LocalLine>();
@@ -74,7 +80,9 @@ export class LockService {
     readonly name = 'default',
   ) {
     this.options = resolveLockOptions(options);
-    this.events$ = new GuardedEvents(this.events, (error) => this.onListenerFailed(error));
+    const tell = (error: unknown) => this.onListenerFailed(error);
+    this.events$ = new GuardedEvents(bindEvents(this.events), tell);
+    this[EVENTS_IN_PLACE] = new GuardedEvents(this.events, tell);
   }
 
   /**
@@ -181,7 +189,7 @@ export class LockService {
   }
 
   private parts(): Parts {
-    return (this.opened ??= this.openParts());
+    return (this.opened ??= outside(() => this.openParts()));
   }
 
   /** A store that nobody would close must not be opened any more. */
@@ -192,13 +200,14 @@ export class LockService {
   }
 
   private openParts(): Parts {
-    const { clock, keyPrefix, watchdogTimeoutMs } = this.options;
+    const { keyPrefix, watchdogTimeoutMs } = this.options;
+    const clock = outsideClock(this.options.clock);
     const emit = (event: LockEvent) => {
       if (this.events.observed) this.events.next(event);
     };
     const onError = (during: string, error: unknown) =>
       emit({ type: 'error', key: undefined, during, error });
-    const store = this.options.store.create({ clock, keyPrefix, watchdogTimeoutMs, onError });
+    const store = outsideStore(this.options.store.create({ clock, keyPrefix, watchdogTimeoutMs, onError }));
     const alarm = new Alarm(clock);
     const nextCall = () => ++this.calls;
     const core = { scope: this, clock, alarm, store, nextCall, emit };
@@ -287,7 +296,9 @@ export class LockService {
     let line = this.lines.get(name);
     if (!line) {
       const { core, tenures } = this.parts();
-      line = new LocalLine(core, tenures, request, () => this.lines.delete(name));
+      // The line may live much longer than this call.
+      const sample = { ...request, signal: undefined };
+      line = new LocalLine(core, tenures, sample, () => this.lines.delete(name));
       this.lines.set(name, line);
     }
     return line;

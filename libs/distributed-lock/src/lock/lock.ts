@@ -15,7 +15,10 @@ export interface Lock extends AsyncDisposable {
   readonly keys: readonly string[];
   /** `exclusive` also where no mode was given; it becomes `shared` by `downgrade()`. */
   readonly mode: LockMode;
-  /** Aborts with a `LockLostError` as soon as the lease is known to be over before the release; never otherwise. */
+  /**
+   * Aborts with a `LockLostError` as soon as the lease is known to be over before the release; never otherwise. Each
+   * listener runs in the async context in which it was added.
+   */
   readonly signal: AbortSignal;
   /** How much longer the lease may be believed in, in ms, computed at each use; 0 once released or lost. */
   readonly validForMs: number;

@@ -37,11 +37,6 @@ export function runFor<T>(activation: object | undefined, work: () => T): T {
   return storage.run(new Frame(undefined, activation), work);
 }
 
-/** For what outlives the flow: on Node 20 a promise keeps all that the flow has which made it. */
-export function outsideOfFlows<T>(work: () => T): T {
-  return storage.getStore() ? storage.run(undefined, work) : work();
-}
-
 /** A flow may start its next run from within its lock, for years: what is over must not be kept by what follows. */
 function innermostLive(): Frame | undefined {
   let frame = storage.getStore();

@@ -1,5 +1,6 @@
 import { Logger, type Type } from '@nestjs/common';
 import type { LockError } from '../lock/lock.errors.js';
+import { outside } from '../lock/outside.js';
 import { publicMessage } from './lock-http.js';
 
 /** Nest's packages of transports are optional; a call that comes over one of them proves that it is there. */
@@ -35,9 +36,12 @@ export interface TransportPayload {
 export function prepareTransport(type: string): Promise<unknown> | undefined {
   const load = exceptions.has(type) ? undefined : PACKAGES[type];
   // A package that our own path does not lead to costs its class alone: the filters still know the error.
-  return load?.().then(
-    (exception) => exceptions.set(type, exception),
-    () => exceptions.set(type, undefined),
+  return (
+    load &&
+    outside(load).then(
+      (exception) => exceptions.set(type, exception),
+      () => exceptions.set(type, undefined),
+    )
   );
 }
 

@@ -9,7 +9,7 @@ import {
   type TracerProvider,
 } from '@opentelemetry/api';
 import { isLockError, type LockWaitTimeoutError } from '../../lock/lock.errors.js';
-import type { LockEvent } from '../../lock/lock.events.js';
+import { EVENTS_IN_PLACE, type LockEvent } from '../../lock/lock.events.js';
 import type { LockService } from '../../lock/lock.service.js';
 import { checkOptionNames, type OptionNames } from '../../lock/option-names.js';
 import { errorType } from './error-type.js';
@@ -44,6 +44,9 @@ export function traceLocks(service: LockService, options: LockTracingOptions = {
   checkOptionNames('traceLocks', options, TRACING_NAMES);
   const { tracerProvider = trace.getTracerProvider() } = options;
   const tracing = new Tracing(tracerProvider.getTracer('nestjs-distributed-lock'), service.name, options);
+  service[EVENTS_IN_PLACE].subscribe((event) => {
+    if (event.type === 'asked') tracing.onAsked(event.call, event.key);
+  });
   service.events$.subscribe((event) => tracing.onEvent(event));
 }
 
@@ -72,8 +75,6 @@ class Tracing {
 
   onEvent(event: LockEvent): void {
     switch (event.type) {
-      case 'asked':
-        return this.onAsked(event.call, event.key);
       case 'acquired':
         return this.onAcquired(event);
       case 'abandoned': {
@@ -96,13 +97,14 @@ class Tracing {
       }
       case 'resumed':
         return this.tell(event, 'resumed');
+      case 'asked':
       case 'error':
         return;
     }
   }
 
-  /** Told while the caller still runs: what is active now is the caller's. */
-  private onAsked(call: number, key: string): void {
+  /** Told in the context of the call: what is active now is the caller's. */
+  onAsked(call: number, key: string): void {
     const parent = context.active();
     const { keyLabel } = this.options;
     const label = keyLabel ? keyLabel(key) : key;

@@ -6,7 +6,7 @@ import { checkOptionNames, type OptionNames } from '../../lock/option-names.js';
 export interface QuorumStoreOptions {
   /**
    * Told when a node stops answering, and when it answers again. While a majority answers, no lock notices; this is how
-   * you do. Runs while locks are passed on: be quick. What it throws is ignored.
+   * you do. Runs while locks are passed on, in the async context of `quorumStore(…)`: be quick. What it throws is ignored.
    */
   readonly onNode?: (state: QuorumNodeState) => void;
 }

@@ -1,3 +1,4 @@
+import { AsyncResource } from 'node:async_hooks';
 import { Subject } from 'rxjs';
 import { inBackground } from '../../lock/in-background.js';
 import type {
@@ -40,7 +41,9 @@ export function quorumStore(
 ): LockStoreFactory {
   checkNodes(nodes);
   checkQuorumOptions(options);
-  return { create: (context) => new QuorumStore(nodes, context, options) };
+  const listener = new AsyncResource('nestjs-distributed-lock.onNode');
+  const onNode = (state: QuorumNodeState) => listener.runInAsyncScope(() => options.onNode?.(state));
+  return { create: (context) => new QuorumStore(nodes, context, onNode) };
 }
 
 class QuorumStore implements LockStore {
@@ -59,7 +62,7 @@ class QuorumStore implements LockStore {
   constructor(
     factories: readonly LockStoreFactory[],
     private readonly context: LockStoreContext,
-    { onNode }: QuorumStoreOptions,
+    onNode: (state: QuorumNodeState) => void,
   ) {
     const stores = openAll(factories, context);
     this.nodes = stores.map(
@@ -181,9 +184,9 @@ function openAll(factories: readonly LockStoreFactory[], context: LockStoreConte
   }
 }
 
-function tellSafely(onNode: QuorumStoreOptions['onNode'], state: QuorumNodeState): void {
+function tellSafely(onNode: (state: QuorumNodeState) => void, state: QuorumNodeState): void {
   try {
-    onNode?.(state);
+    onNode(state);
   } catch {
     // Who only watches must not be able to hurt a lock.
   }

@@ -1,0 +1,12 @@
+import { Observable } from 'rxjs';
+import type { Clock } from './clock.js';
+import { outside } from './outside.js';
+
+/** The same clock, whose timers belong to no async context. */
+export function outsideClock(clock: Clock): Clock {
+  return {
+    now: () => clock.now(),
+    after: (ms, task) => outside(() => clock.after(ms, task)),
+    interval: (ms) => new Observable((out) => outside(() => clock.interval(ms).subscribe(out))),
+  };
+}

@@ -1,0 +1,21 @@
+import type { LockStore } from './lock-store.js';
+import { outside } from './outside.js';
+
+/** The same store, whose commands belong to no async context: it may repeat them, and open connections for them. */
+export function outsideStore(store: LockStore): LockStore {
+  const { name, clientId, commandTimeoutMs, pushes$ } = store;
+  const acquireAll = store.acquireAll?.bind(store);
+  return {
+    name,
+    clientId,
+    commandTimeoutMs,
+    pushes$,
+    acquire: (ask) => outside(() => store.acquire(ask)),
+    ...(acquireAll && { acquireAll: (asks) => outside(() => acquireAll(asks)) }),
+    renew: (renewals) => outside(() => store.renew(renewals)),
+    end: (end) => outside(() => store.end(end)),
+    inspect: (key) => outside(() => store.inspect(key)),
+    forceRelease: (key) => outside(() => store.forceRelease(key)),
+    close: () => outside(() => store.close()),
+  };
+}
