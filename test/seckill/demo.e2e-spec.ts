@@ -1,11 +1,23 @@
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer, type AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from '@jest/globals';
+import { until } from '../support/until.js';
 
-const PROGRAM = fileURLToPath(new URL('../../dist/apps/seckill/demo/main.js', import.meta.url));
+const programOf = (folder: 'demo' | 'serve') =>
+  fileURLToPath(new URL(`../../dist/apps/seckill/${folder}/main.js`, import.meta.url));
+/** Whatever the tests run on: the demo brings its own servers. */
+const OWN_SERVERS = { REDIS_URL: '', DATABASE_URL: '' };
+const LIMIT_MS = 60_000;
 
-const play = (...args: string[]) =>
-  spawnSync(process.execPath, [PROGRAM, ...args], { encoding: 'utf8', timeout: 60_000 });
+const run = (program: string, args: readonly string[], env: Record<string, string> = {}) =>
+  spawnSync(process.execPath, [program, ...args], {
+    encoding: 'utf8',
+    timeout: LIMIT_MS,
+    env: { ...process.env, ...OWN_SERVERS, ...env },
+  });
+const play = (...args: string[]) => run(programOf('demo'), args);
 
 describe('the demo', () => {
   it('sells all of a small sale, proves it from the embedded database, and ends', () => {
@@ -16,10 +28,108 @@ describe('the demo', () => {
     expect(status).toBe(0);
   }, 60_000);
 
-  it('says what it can do when asked for something else', () => {
-    const { status, stderr } = play('--kill');
-    expect(stderr).toContain('--kill needs --instances 2 or more.');
+  it('explains what went wrong without the lock', () => {
+    const { status, stdout } = play('--no-lock');
+    expect(stdout).toMatch(/\d+ oversold: that is what the lock is for/);
+    expect(stdout).toMatch(/\d+ orders took the stock from 100 to \d+ only/);
+    expect(status).toBe(0);
+  }, 60_000);
+
+  it('kills the process that holds the lock, and another goes on when its lease is over, not before', () => {
+    const { status, stdout, stderr } = play('--instances', '3', '--kill', '--stock', '30', '--buyers', '120');
+    expect(stderr).toBe('');
+    expect(stdout).toMatch(/kill -9 instance \d \(process \d+\), which holds the lock/);
+    const [, leaseLeftMs] = /(\d+) ms left/.exec(stdout)!;
+    const [, afterMs] = /holds the lock (\d+) ms later/.exec(stdout)!;
+    expect(Number(leaseLeftMs)).toBeGreaterThan(0);
+    expect(Number(afterMs)).toBeGreaterThanOrEqual(Number(leaseLeftMs) - 20);
+    expect(stdout).toMatch(/sold +\| +30 \|[^]*failed +\| +0 \|[^]*oversold +\| +0 \|/);
+    expect(status).toBe(0);
+  }, 60_000);
+
+  it('prints what it can do when asked, and is content', () => {
+    const { status, stdout, stderr } = play('--help');
+    expect(stdout).toContain('npm run demo -- [options]');
+    expect(stderr).toBe('');
+    expect(status).toBe(0);
+  });
+
+  it.each([
+    [['--instances', '1000'], 'a whole number from 1 to 8; it is "1000"'],
+    [['--instnces', '2'], 'Did you mean --instances?'],
+    [['--kill'], '--kill needs --instances 2 or more'],
+  ])('says what it can do when asked for %j, and fails', (args, problem) => {
+    const { status, stdout, stderr } = play(...args);
+    expect(stderr).toContain(problem);
     expect(stderr).toContain('--no-lock');
+    expect(stdout).toBe('');
+    expect(status).toBe(1);
+  });
+
+  it.each([['1'], ['2']])('says within seconds that there is no Redis for %s instances', (instances) => {
+    const REDIS_URL = 'redis://me:swordfish@127.0.0.1:1';
+    const { status, stdout, stderr } = run(programOf('demo'), ['--instances', instances], { REDIS_URL });
+    expect(stderr).toContain('REDIS_URL names redis://127.0.0.1:1, but no Redis can be used there');
+    expect(stdout + stderr).not.toContain('swordfish');
+    expect(status).toBe(1);
+  });
+
+  it('leaves no process behind when it is ended in mid-sale', async () => {
+    const demo = spawn(process.execPath, [programOf('demo'), '--instances', '2', '--stock', '1000'], {
+      env: { ...process.env, ...OWN_SERVERS },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    try {
+      let printed = '';
+      demo.stdout.setEncoding('utf8').on('data', (text: string) => (printed += text));
+      await until(() => printed.includes('buyers answered'), LIMIT_MS);
+      const children = childrenOf(demo.pid!);
+      // A Redis and two instances, at least.
+      expect(children.length).toBeGreaterThanOrEqual(3);
+      demo.kill('SIGINT');
+      await once(demo, 'exit');
+      await until(() => !children.some(runs));
+    } finally {
+      demo.kill('SIGKILL');
+    }
+  }, 90_000);
+});
+
+describe('npm start', () => {
+  it('says that its port is taken, and ends', async () => {
+    const other = createServer().listen(0, '127.0.0.1');
+    await once(other, 'listening');
+    try {
+      const PORT = String((other.address() as AddressInfo).port);
+      const { status, stderr } = run(programOf('serve'), [], { PORT });
+      expect(stderr).toContain(`Port ${PORT} on 127.0.0.1 is taken`);
+      expect(stderr).not.toContain('    at ');
+      expect(status).toBe(1);
+    } finally {
+      other.close();
+    }
+  }, 60_000);
+
+  it('prints what it can do when asked, and refuses what it cannot', () => {
+    expect(run(programOf('serve'), ['--help'])).toMatchObject({ status: 0, stderr: '' });
+    const { status, stderr } = run(programOf('serve'), ['--instances', '99']);
+    expect(stderr).toContain('a whole number from 1 to 8; it is "99"');
     expect(status).toBe(1);
   });
 });
+
+/** The processes that it has started. */
+function childrenOf(pid: number): readonly number[] {
+  const { stdout } = spawnSync('ps', ['-A', '-o', 'pid=,ppid=,stat='], { encoding: 'utf8' });
+  const rows = stdout
+    .trim()
+    .split('\n')
+    .map((line) => line.trim().split(/\s+/));
+  return rows.filter(([, parent]) => Number(parent) === pid).map(([child]) => Number(child));
+}
+
+/** One that has ended and was not waited for yet does not run any more. */
+function runs(pid: number): boolean {
+  const { stdout } = spawnSync('ps', ['-o', 'stat=', '-p', `${pid}`], { encoding: 'utf8' });
+  return stdout.trim() !== '' && !stdout.trim().startsWith('Z');
+}

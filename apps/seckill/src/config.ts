@@ -1,3 +1,5 @@
+import { withoutSecrets } from './preflight/without-secrets.js';
+
 /** All that the app reads from its environment. */
 export interface Config {
   readonly host: string;
@@ -27,7 +29,7 @@ export function readConfig(env: Environment): Config {
     const text = env[name];
     if (text === undefined || text === '') return undefined;
     const value = read(text);
-    if (value === undefined) problems.push(`${name} must be ${meant}; it is "${text}".`);
+    if (value === undefined) problems.push(`${name} must be ${meant}; it is "${withoutSecrets(text)}".`);
     return value;
   };
   const config: Config = {

@@ -1,4 +1,5 @@
 import { fileURLToPath } from 'node:url';
+import { ConsoleLogger } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { AppModule } from './app.module.js';
@@ -11,11 +12,19 @@ const PAGE = fileURLToPath(new URL('./page', import.meta.url));
 /** Starts the app; it listens when this resolves. Closes itself on SIGINT and SIGTERM. */
 export async function createApp(config: Config): Promise<NestExpressApplication> {
   const module = AppModule.register(config);
-  const app = await NestFactory.create<NestExpressApplication>(module, { logger: ['error', 'warn'] });
+  const colors = process.stdout.isTTY && !process.env['NO_COLOR'];
+  const logger = new ConsoleLogger({ logLevels: ['error', 'warn'], colors });
+  const app = await NestFactory.create<NestExpressApplication>(module, { logger });
   app.enableShutdownHooks();
   app.useStaticAssets(PAGE);
   serveDocs(app);
-  await app.listen(config.port, config.host);
+  try {
+    await app.listen(config.port, config.host);
+  } catch (error) {
+    // Its database and its timers would keep a process alive that serves nobody.
+    await app.close();
+    throw error;
+  }
   await app.get(InstanceService).announce(await app.getUrl());
   return app;
 }

@@ -1,7 +1,9 @@
 import { readConfig } from './config.js';
 import { createApp } from './create-app.js';
+import { preflight } from './preflight/preflight.js';
 
 const config = readConfig(process.env);
+await preflight(config);
 const app = await createApp(config);
 const url = await app.getUrl();
 const locks = config.redisUrl ? 'the Redis of REDIS_URL' : 'in this process (set REDIS_URL to share them)';

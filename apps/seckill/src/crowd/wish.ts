@@ -4,6 +4,7 @@ export interface Wish {
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-export function wishFor(goodsId: number): Wish {
-  return { path: `/goods/${goodsId}/purchase`, body: {} };
+/** @param payMs how long the payment takes, in the middle of the purchase */
+export function wishFor(goodsId: number, payMs = 0): Wish {
+  return { path: `/goods/${goodsId}/purchase`, body: { payMs } };
 }

@@ -10,6 +10,7 @@ export interface Branches {
   readonly instances: readonly Instance[];
   readonly database: Database;
   readonly databaseUrl: string;
+  readonly redisUrl: string;
   /** `undefined` when it is not ours. */
   readonly redis: RedisServer | undefined;
   close(): Promise<void>;
@@ -23,19 +24,25 @@ export interface BranchOptions {
   /** Servers that run already; others are started. */
   readonly redisUrl?: string | undefined;
   readonly databaseUrl?: string | undefined;
+  /** Told what is started, before each step that takes a while. */
+  readonly onStep?: (step: string) => void;
 }
 
 const PROGRAM = fileURLToPath(new URL('../main.js', import.meta.url));
 
 export async function openBranches(options: BranchOptions): Promise<Branches> {
-  const { count, program = PROGRAM, env = {} } = options;
+  const { count, program = PROGRAM, env = {}, onStep = () => {} } = options;
   const closing: (() => Promise<unknown>)[] = [];
   const close = async () => {
     for (const end of closing.splice(0).reverse()) await end();
   };
   try {
+    if (!options.redisUrl) onStep('Starting a Redis server (the first time it may have to be fetched) …');
     const redis = options.redisUrl ? undefined : await startRedisServer();
     if (redis) closing.push(() => redis.stop());
+    onStep(
+      `Starting ${options.databaseUrl ? '' : 'an embedded Postgres and '}${count} instances of the app …`,
+    );
     const server = options.databaseUrl ? undefined : await startDatabaseServer();
     if (server) closing.push(() => server.close());
     const redisUrl = redis?.url ?? options.redisUrl!;
@@ -51,7 +58,7 @@ export async function openBranches(options: BranchOptions): Promise<Branches> {
     const starting = Array.from({ length: count }, start);
     await Promise.allSettled(starting);
     const instances = await Promise.all(starting);
-    return { instances, database, databaseUrl, redis, close };
+    return { instances, database, databaseUrl, redisUrl, redis, close };
   } catch (error) {
     await close();
     throw error;

@@ -1,15 +1,15 @@
-import { readConfig } from '../config.js';
+import type { Config } from '../config.js';
 import { createApp } from '../create-app.js';
 import { Database } from '../database/database.js';
 import type { Shop } from './shop.js';
 
-/** The app in this very process: embedded Postgres, locks in memory. */
-export async function openOneProcess(locked: boolean): Promise<Shop> {
-  const app = await createApp(readConfig({ PORT: '0', LOCK: locked ? 'on' : 'off' }));
+/** The app in this very process. */
+export async function openOneProcess(config: Config): Promise<Shop> {
+  const app = await createApp(config);
   return {
     urls: [await app.getUrl()],
     database: app.get(Database),
-    killOne: () => Promise.reject(new Error('There is only one process.')),
+    killHolder: () => Promise.reject(new Error('There is only one process.')),
     close: () => app.close(),
   };
 }

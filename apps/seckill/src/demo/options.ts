@@ -1,4 +1,6 @@
-import { parseArgs } from 'node:util';
+import type { Command, Values } from '../command-line/command.js';
+import { wrongUsage } from '../command-line/wrong-usage.js';
+import { MOST_INSTANCES, WHY_NO_MORE } from './most-instances.js';
 
 export interface DemoOptions {
   readonly stock: number;
@@ -6,48 +8,36 @@ export interface DemoOptions {
   /** How many processes serve the sale. */
   readonly instances: number;
   readonly locked: boolean;
-  /** Kill one of the processes in mid-sale. */
+  /** Kill the process that holds the lock, in mid-sale. */
   readonly kill: boolean;
 }
 
-const USAGE = `npm run demo -- [options]
+export const DEMO = {
+  name: 'npm run demo',
+  does: 'Plays a flash sale: many buyers, few items. The database then proves that none was sold twice.',
+  options: {
+    'no-lock': { says: 'the same sale without the lock: see how it oversells' },
+    instances: {
+      says: 'processes that sell; 2 or more share a real Redis and one database',
+      byDefault: 1,
+      most: MOST_INSTANCES,
+      because: WHY_NO_MORE,
+    },
+    kill: { says: 'kill -9 the process that holds the lock, in mid-sale (with --instances)' },
+    stock: { says: 'items to sell', byDefault: 100, most: 999_999 },
+    buyers: { says: 'who want one each', byDefault: 1000, most: 999_999 },
+  },
+  notes: ['REDIS_URL and DATABASE_URL name servers to use; without them the demo brings its own.'],
+} as const satisfies Command;
 
-  --no-lock        the same sale without the lock: see how it oversells
-  --instances <n>  over n processes, with a real Redis and one database (default 1: all in one process)
-  --kill           kill -9 one of the processes in mid-sale (with --instances)
-  --stock <n>      items to sell (default 100)
-  --buyers <n>     who want one each (default 1000)
-
-With --instances, REDIS_URL and DATABASE_URL name servers to use instead of starting them.`;
-
-/** @throws Error with the usage */
-export function readOptions(args: string[]): DemoOptions {
-  try {
-    const { values } = parseArgs({
-      args,
-      options: {
-        'no-lock': { type: 'boolean', default: false },
-        instances: { type: 'string', default: '1' },
-        kill: { type: 'boolean', default: false },
-        stock: { type: 'string', default: '100' },
-        buyers: { type: 'string', default: '1000' },
-      },
-    });
-    const instances = positive('instances', values.instances);
-    if (values.kill && instances < 2) throw new Error('--kill needs --instances 2 or more.');
-    return {
-      stock: positive('stock', values.stock),
-      buyers: positive('buyers', values.buyers),
-      instances,
-      locked: !values['no-lock'],
-      kill: values.kill,
-    };
-  } catch (error) {
-    throw new Error(`${(error as Error).message}\n\n${USAGE}`, { cause: error });
+/** @throws Error with the usage when two options contradict each other */
+export function demoOptions(values: Values<typeof DEMO.options>): DemoOptions {
+  const { 'no-lock': unlocked, instances, kill, stock, buyers } = values;
+  if (kill && instances < 2) {
+    throw wrongUsage(DEMO, '--kill needs --instances 2 or more: others must go on with the sale.');
   }
-}
-
-function positive(name: string, text: string): number {
-  if (!/^[1-9]\d{0,5}$/.test(text)) throw new Error(`--${name} must be a whole number from 1 to 999999.`);
-  return Number(text);
+  if (kill && unlocked) {
+    throw wrongUsage(DEMO, '--kill kills the process that holds the lock: with --no-lock there is none.');
+  }
+  return { stock, buyers, instances, locked: !unlocked, kill };
 }

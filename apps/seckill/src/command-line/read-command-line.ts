@@ -1,0 +1,74 @@
+import { parseArgs } from 'node:util';
+import { isCount, type Command, type Count, type OptionTable, type Values } from './command.js';
+import { nearest } from './nearest.js';
+import { wrongUsage } from './wrong-usage.js';
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/**
+ * @param args what follows the name of the program
+ * @param env where npm puts the options that it took for its own
+ * @returns `undefined` when help was asked for
+ * @throws Error that says what is wrong, what is allowed, and the usage
+ */
+export function readCommandLine<Options extends OptionTable>(
+  command: Command<Options>,
+  args: string[],
+  env: Environment,
+): Values<Options> | undefined {
+  const { options } = command;
+  const values = Object.fromEntries(
+    Object.entries(options).map(([name, it]) => [name, isCount(it) ? it.byDefault : false]),
+  ) as Record<string, number | boolean>;
+  const types = Object.entries(options).map(
+    ([name, it]) => [name, { type: isCount(it) ? 'string' : 'boolean' }] as const,
+  );
+  const { tokens } = parseArgs({
+    args,
+    options: { ...Object.fromEntries(types), help: { type: 'boolean', short: 'h' } },
+    allowPositionals: true,
+    strict: false,
+    tokens: true,
+  });
+  try {
+    refuseTakenByNpm(command, env);
+    for (const token of tokens) {
+      if (token.kind === 'option-terminator') continue;
+      if (token.kind === 'positional') throw new Error(notAnOption(token.value, command));
+      if (token.name === 'help') return undefined;
+      const option = Object.hasOwn(options, token.name) ? options[token.name] : undefined;
+      if (!option) throw new Error(unknown(token.rawName, command));
+      if (isCount(option)) values[token.name] = count(token.rawName, token.value, option);
+      else if (token.value === undefined) values[token.name] = true;
+      else throw new Error(`${token.rawName} takes no value; it was given "${token.value}".`);
+    }
+    return values as Values<Options>;
+  } catch (error) {
+    throw wrongUsage(command, (error as Error).message);
+  }
+}
+
+/** `npm run demo --kill`: npm keeps what comes before `--`, and the program would run without it. */
+function refuseTakenByNpm({ name, options }: Command, env: Environment): void {
+  const taken = Object.keys(options).find((option) => env[`npm_config_${option.replaceAll('-', '_')}`]);
+  if (taken === undefined) return;
+  throw new Error(`npm took --${taken} for an option of its own. Put "--" before it: ${name} -- --${taken}`);
+}
+
+function notAnOption(word: string, command: Command): string {
+  const meant = nearest(word, Object.keys(command.options));
+  const advice = meant === undefined ? 'Options start with two dashes.' : `Did you mean --${meant}?`;
+  return `"${word}" is not an option. ${advice}`;
+}
+
+function unknown(option: string, { options }: Command): string {
+  const names = Object.keys(options).map((name) => `--${name}`);
+  const meant = nearest(option, [...names, '--help']);
+  return `There is no option ${option}. ${meant === undefined ? `There are ${names.join(', ')}.` : `Did you mean ${meant}?`}`;
+}
+
+function count(name: string, text: string | boolean | undefined, { most, because = '' }: Count): number {
+  if (typeof text === 'string' && /^[1-9]\d*$/.test(text) && Number(text) <= most) return Number(text);
+  const given = typeof text === 'string' ? `it is "${text}".` : 'it has no value.';
+  throw new Error(`${name} must be a whole number from 1 to ${most}; ${given} ${because}`.trim());
+}

@@ -1,0 +1,18 @@
+/** What happened to the lock of a process that was killed while it held it. */
+export interface Kill {
+  /** The number of the instance, as the page has it, and its process. */
+  readonly instance: number;
+  readonly pid: number;
+  /** What was left of its lease. */
+  readonly leaseLeftMs: number;
+  /** How many other instances stood in the queue. */
+  readonly waiting: number;
+  /** The next holder; rejects when there is none long after the lease. */
+  readonly next: Promise<NextHolder>;
+}
+
+export interface NextHolder {
+  readonly instance: number | undefined;
+  /** How long after `leaseLeftMs` was read it was seen to hold the lock. */
+  readonly afterMs: number;
+}

@@ -1,0 +1,27 @@
+import pg from 'pg';
+import { reasonOf } from './reason-of.js';
+import { within } from './within.js';
+import { withoutSecrets } from './without-secrets.js';
+
+const WITHIN_MS = 3000;
+
+/** @throws Error that says what was tried and what to do, within seconds */
+export async function checkDatabase(url: string): Promise<void> {
+  // Its own limit only drops the connection that was given up here.
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: WITHIN_MS + 100 });
+  client.on('error', () => {});
+  try {
+    await within(
+      WITHIN_MS,
+      client.connect().then(() => client.query('SELECT')),
+    );
+  } catch (error) {
+    throw new Error(
+      `DATABASE_URL names ${withoutSecrets(url)}, but no Postgres can be used there: ${reasonOf(error)}.
+Start a Postgres there, correct DATABASE_URL, or leave it out: then none of yours is needed.`,
+      { cause: error },
+    );
+  } finally {
+    client.end().catch(() => {});
+  }
+}

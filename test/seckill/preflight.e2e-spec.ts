@@ -1,0 +1,88 @@
+import { once } from 'node:events';
+import { createServer as createHttpServer } from 'node:http';
+import { createServer, type AddressInfo, type Server } from 'node:net';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { Redis } from 'ioredis';
+import { startRedisServer, type RedisServer } from '#redis-server';
+import { startDatabaseServer, type DatabaseServer } from '../../apps/seckill/src/demo/database-server.js';
+import { checkDatabase } from '../../apps/seckill/src/preflight/check-database.js';
+import { checkPort } from '../../apps/seckill/src/preflight/check-port.js';
+import { checkRedis } from '../../apps/seckill/src/preflight/check-redis.js';
+
+const PASSWORD = 'hunter2';
+/** A check gives up after 3 s; the rest is for a busy machine. */
+const SECONDS_MS = 10_000;
+
+describe('the check of the servers before the app starts', () => {
+  let redis: RedisServer;
+  let database: DatabaseServer;
+  let web: Server;
+  let silent: Server;
+
+  const addressOf = (server: Server) => `127.0.0.1:${(server.address() as AddressInfo).port}`;
+
+  beforeAll(async () => {
+    redis = await startRedisServer();
+    const client = new Redis(redis.url);
+    await client.config('SET', 'requirepass', PASSWORD);
+    client.disconnect();
+    database = await startDatabaseServer();
+    web = createHttpServer((_, response) => response.end('hello')).listen(0, '127.0.0.1');
+    silent = createServer(() => {}).listen(0, '127.0.0.1');
+    await Promise.all([once(web, 'listening'), once(silent, 'listening')]);
+  }, 60_000);
+  afterAll(async () => {
+    web?.close();
+    silent?.close();
+    await redis?.stop();
+    await database?.close();
+  });
+
+  const complaint = async (check: Promise<void>) => {
+    const start = performance.now();
+    const error = await check.then(
+      () => undefined,
+      (reason: Error) => reason.message,
+    );
+    expect(performance.now() - start).toBeLessThan(SECONDS_MS);
+    return error;
+  };
+
+  it('finds nothing wrong with a Redis, a Postgres and a port that can be used', async () => {
+    expect(await complaint(checkRedis(`redis://:${PASSWORD}@127.0.0.1:${redis.port}`))).toBeUndefined();
+    expect(await complaint(checkDatabase(database.url))).toBeUndefined();
+    expect(await complaint(checkPort('127.0.0.1', 0))).toBeUndefined();
+  });
+
+  it.each([
+    ['where nobody listens', () => '127.0.0.1:1', 'ECONNREFUSED'],
+    ['where nothing answers', () => addressOf(silent), 'no answer within 3000 ms'],
+    ['where a web server answers', () => addressOf(web), 'another program listens there'],
+    ['with a wrong password', () => `127.0.0.1:${redis.port}`, 'WRONGPASS'],
+  ])('says within seconds why a Redis %s cannot be used, and what to do', async (_, address, reason) => {
+    const message = await complaint(checkRedis(`redis://:swordfish@${address()}`));
+    expect(message).toContain(`REDIS_URL names redis://${address()}, but no Redis can be used there`);
+    expect(message).toContain(reason);
+    expect(message).toContain('Start a Redis there, correct REDIS_URL, or leave it out');
+    expect(message).not.toContain('swordfish');
+  });
+
+  it.each([
+    ['where nobody listens', () => '127.0.0.1:1', 'ECONNREFUSED'],
+    ['where nothing answers', () => addressOf(silent), 'no answer within 3000 ms'],
+    ['where a web server answers', () => addressOf(web), 'terminated'],
+  ])('says within seconds why a Postgres %s cannot be used, and what to do', async (_, address, reason) => {
+    const message = await complaint(checkDatabase(`postgres://me:swordfish@${address()}/shop`));
+    expect(message).toContain(`DATABASE_URL names postgres://${address()}/shop, but no Postgres can be used`);
+    expect(message).toContain(reason);
+    expect(message).toContain('Start a Postgres there, correct DATABASE_URL, or leave it out');
+    expect(message).not.toContain('swordfish');
+  });
+
+  it('says that a port is taken, and how to take another', async () => {
+    const { port } = web.address() as AddressInfo;
+    const message = await complaint(checkPort('127.0.0.1', port));
+    expect(message).toContain(`Port ${port} on 127.0.0.1 is taken`);
+    expect(message).toContain('PORT=0 npm start');
+  });
+});
