@@ -1,4 +1,5 @@
 import { LockConfigurationError, LockKeyError } from '../lock/lock.errors.js';
+import { foreignPlaceholder } from './foreign-placeholders.js';
 import { KEY_FILTERS, type KeyFilter } from './key-filters.js';
 import { escapeKeyValue, kindOf, NEEDED } from './key-value.js';
 
@@ -50,6 +51,13 @@ export class KeyTemplate {
       end = close + 1;
     }
     if (text === '') throw mistake(text, 'is empty');
+    const foreign = foreignPlaceholder(text);
+    if (foreign) {
+      throw mistake(
+        text,
+        `has ${foreign.text} at position ${foreign.position}, which is plain text here, the same for every call: write "${foreign.instead}". If it is meant as it stands, make the key by a function, with lockKey\`…\``,
+      );
+    }
     const merged = placeholders.findIndex((_, i) => i > 0 && !SEPARATOR.test(texts[i] ?? ''));
     if (merged > 0) {
       const [one, next] = placeholders.slice(merged - 1) as [Placeholder, Placeholder];

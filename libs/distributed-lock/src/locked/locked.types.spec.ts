@@ -71,6 +71,51 @@ describe('the types of @Locked', () => {
     expect(refused).toBeInstanceOf(Function);
   });
 
+  it('refuse what reads as a placeholder of another tool', () => {
+    const refused = () =>
+      class {
+        // @ts-expect-error braces
+        @Locked('goods:{id}')
+        async braces(_id: string): Promise<void> {}
+        // @ts-expect-error two braces
+        @Locked('goods:{{id}}')
+        async twoBraces(_id: string): Promise<void> {}
+        // @ts-expect-error a path in braces after a whole hash tag
+        @Locked('{<0>}:goods:{dto.items[].id}')
+        async path(_id: string): Promise<void> {}
+        // @ts-expect-error as a route has it
+        @Locked('goods::id')
+        async colon(_id: string): Promise<void> {}
+        // @ts-expect-error as a route has it
+        @Locked('goods/:id')
+        async slash(_id: string): Promise<void> {}
+        // @ts-expect-error the backticks are missing, and `lockKey` before them
+        @Locked('goods:${id}')
+        async dollar(_id: string): Promise<void> {}
+        // @ts-expect-error the second of several
+        @Locked(['a', 'goods:{id}'])
+        async several(_id: string): Promise<void> {}
+      };
+    expect(refused).toBeInstanceOf(Function);
+    expect(refused).toThrow('write "goods:<id>"');
+  });
+
+  it('take braces and colons that are meant as they stand', () => {
+    class Fine {
+      @Locked('{<0>}:goods:<1>')
+      async hashTag(_tenant: string, _id: string): Promise<void> {}
+      @Locked('{order:<0>}:lines')
+      async tagWithText(_id: string): Promise<void> {}
+      @Locked('{shard-1}:report:nightly')
+      async constantTag(): Promise<void> {}
+      @Locked(() => '{orders}:nightly')
+      async nameTag(): Promise<void> {}
+      @Locked((id: string) => lockKey`{orders}::${id}`)
+      async nameTagWithValue(_id: string): Promise<void> {}
+    }
+    expect(new Fine()).toBeInstanceOf(Fine);
+  });
+
   it('refuse methods that cannot wait, functions and options that do not fit', () => {
     const refused = () =>
       class {

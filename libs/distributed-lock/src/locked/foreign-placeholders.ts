@@ -1,0 +1,45 @@
+const NAME = String.raw`[A-Za-z_$][\w$]*(?:\[\d*\])?(?:\.[\w$]+(?:\[\d*\])?)*`;
+/** What no name of a longer text ends with: there `:id`, `#id` and `$id` are parts of a word. */
+const ALONE = String.raw`(?<![\w>}\]%~.-])`;
+
+/**
+ * How other tools write a placeholder: `${id}` (JavaScript, here without its backticks), `{id}` and `{{id}}`, `:id` (routes,
+ * SQL), `#id` (Spring), `$id` and `$1`, `%s`. The group is the name, if there is one.
+ */
+const FOREIGN = [
+  String.raw`\$\{\s*(${NAME})?[^}]*\}?`,
+  String.raw`#?\{+\s*(${NAME}|\d+)(?:\|\w+)*\s*\}+`,
+  `${ALONE}[:#](${NAME})`,
+  String.raw`${ALONE}\$(${NAME}|\d+)`,
+  String.raw`%[sdioj](?![\dA-Fa-f])()`,
+];
+const ANY = new RegExp(FOREIGN.join('|'), 'g');
+
+/** A part of a template that is meant as a placeholder and is none. */
+export interface ForeignPlaceholder {
+  /** As written. */
+  readonly text: string;
+  readonly position: number;
+  /** The whole template as it has to be written. */
+  readonly instead: string;
+}
+
+/**
+ * The first part of a template that reads as a placeholder of another tool. It would be plain text here, so that all
+ * values would share one lock.
+ */
+export function foreignPlaceholder(template: string): ForeignPlaceholder | undefined {
+  // Of the same length, so that positions stay.
+  const plain = template.replace(/<[^<>]*>/g, (placeholder) => '>'.repeat(placeholder.length));
+  const found = [...plain.matchAll(ANY)];
+  const [first] = found;
+  if (!first) return undefined;
+  let instead = '';
+  let end = 0;
+  for (const match of found) {
+    const [text, ...names] = match;
+    instead += `${template.slice(end, match.index)}<${names.find(Boolean) ?? 'name'}>`;
+    end = match.index + text.length;
+  }
+  return { text: first[0], position: first.index, instead: instead + template.slice(end) };
+}
