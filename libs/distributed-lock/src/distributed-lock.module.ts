@@ -33,6 +33,7 @@ import { memoryStore } from './stores/memory/memory.store.js';
 /** Once for an application, however many registrations it has. */
 @Module({
   imports: [DiscoveryModule],
+  exports: [LockedExplorer],
   providers: [LockedExplorer, { provide: APP_FILTER, useClass: LockErrorFilter }],
 })
 class LockedModule {}
@@ -56,6 +57,7 @@ export class DistributedLockModule
   constructor(
     @Inject(OWN_SERVICE) private readonly service: LockService,
     @Inject(DiscoveryService) discovery: DiscoveryService,
+    @Inject(LockedExplorer) private readonly explorer: LockedExplorer,
   ) {
     super();
     this.registration = new Registration(service, discovery);
@@ -76,6 +78,7 @@ export class DistributedLockModule
   onApplicationBootstrap(): void {
     this.service.open();
     this.registration.isRunning = true;
+    for (const warning of this.explorer.takeWarnings(this.service.name)) this.service.warn(warning);
   }
 
   async beforeApplicationShutdown(): Promise<void> {

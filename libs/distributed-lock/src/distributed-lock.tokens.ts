@@ -1,4 +1,5 @@
 import { Inject, Optional } from '@nestjs/common';
+import { refuseStandard } from './lock/standard-decorators.js';
 
 /** By `Symbol.for`, so that both builds of this package mean the same provider. */
 const token = (kind: string, name: string): symbol => Symbol.for(`nestjs-distributed-lock/${kind}/${name}`);
@@ -10,7 +11,11 @@ export function getLockServiceToken(name = 'default'): symbol {
 
 /** Injects the `LockService` of a named registration; without a name the same as injecting `LockService` by type. */
 export function InjectLockService(name?: string): ParameterDecorator & PropertyDecorator {
-  return Inject(getLockServiceToken(name));
+  const inject = Inject(getLockServiceToken(name));
+  return (target: object, key: string | symbol | undefined, index?: number) => {
+    refuseStandard('@InjectLockService', key);
+    inject(target, key, index as number);
+  };
 }
 
 /** The provider of one registration's `LockHttpStatus`. */

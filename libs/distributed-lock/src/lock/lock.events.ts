@@ -54,6 +54,8 @@ export type LockEvent =
       readonly fencingToken: number;
       readonly error: LockLostError;
     }
+  /** Something works, and is probably not what was meant. */
+  | { readonly type: 'warning'; readonly key: undefined; readonly message: string }
   /** Something failed that no caller waits for, such as the release of a finished call. */
   | {
       readonly type: 'error';

@@ -160,6 +160,11 @@ export class LockService {
     return this.partsFor(key).core.store.forceRelease(key);
   }
 
+  /** Tells listeners, and so the log, of something that works and is probably not what was meant. */
+  warn(message: string): void {
+    this.events.next({ type: 'warning', key: undefined, message });
+  }
+
   /** Opens the store, if it is neither open nor closed yet. Does not wait for a connection. */
   open(): void {
     if (!this.closing) this.parts();

@@ -1,4 +1,6 @@
+import { LockConfigurationError } from '../lock/lock.errors.js';
 import type { Lock } from '../lock/lock.js';
+import { refuseStandard } from '../lock/standard-decorators.js';
 import type { AnyClass, LockedSite } from './locked-site.js';
 
 interface Slot {
@@ -15,20 +17,24 @@ const SLOTS = Symbol.for('nestjs-distributed-lock/slots');
  * when `when` has decided that no lock is needed. On a method without `@Locked` the application does not start.
  */
 export function CurrentLock(): ParameterDecorator {
-  return slot((lock) => lock);
+  return slot('@CurrentLock', (lock) => lock);
 }
 
 /** The signal of the lock that this call of a `@Locked` method holds: it aborts when the lock is lost. */
 export function LockSignal(): ParameterDecorator {
-  return slot((lock) => lock.signal);
+  return slot('@LockSignal', (lock) => lock.signal);
 }
 
-function slot(of: Slot['of']): ParameterDecorator {
+function slot(decorator: string, of: Slot['of']): ParameterDecorator {
   return (target, name, index) => {
-    const cls = declaringClass(target);
-    if (name === undefined)
-      throw new TypeError('@CurrentLock and @LockSignal belong on parameters of methods.');
-    Reflect.defineMetadata(SLOTS, [...slotsOf(cls, name), { index, of }], cls, name);
+    refuseStandard(decorator, name);
+    if (name === undefined || typeof index !== 'number') {
+      const where = name === undefined ? 'the constructor' : String(name);
+      throw new LockConfigurationError(
+        `${decorator} on ${where} of ${declaringClass(target).name}: it belongs on a parameter of a method.`,
+      );
+    }
+    Reflect.defineMetadata(SLOTS, [...slotsOf(target, name), { index, of }], target, name);
   };
 }
 
@@ -37,9 +43,13 @@ export function declaringClass(target: object): AnyClass {
   return (typeof target === 'function' ? target : target.constructor) as AnyClass;
 }
 
-/** Of the method that this very class declares: a method that overrides it has its own. */
-export function slotsOf(cls: AnyClass, method: string | symbol): readonly Slot[] {
-  return (Reflect.getOwnMetadata(SLOTS, cls, method) as readonly Slot[] | undefined) ?? [];
+/**
+ * Of the method that this very class declares: a method that overrides it has its own.
+ *
+ * @param target its prototype, or the class itself for a static method
+ */
+export function slotsOf(target: object, method: string | symbol): readonly Slot[] {
+  return (Reflect.getOwnMetadata(SLOTS, target, method) as readonly Slot[] | undefined) ?? [];
 }
 
 /** The arguments with the lock in the places that ask for it and that the caller has left out. */
@@ -48,7 +58,8 @@ export function fillSlots(
   args: readonly unknown[],
   lock: Lock | undefined,
 ): readonly unknown[] {
-  const slots = slotsOf(site.declaredIn, site.method);
+  const { declaredIn, isStatic, method } = site;
+  const slots = slotsOf(isStatic ? declaredIn : (declaredIn.prototype as object), method);
   if (slots.length === 0 || !lock) return args;
   const filled = [...args];
   for (const { index, of } of slots) filled[index] ??= of(lock);

@@ -10,6 +10,11 @@ type HandlerShape = MethodShape & { readonly kind: HandlerKind };
 
 /** What a handler cannot have although a plain method can. @throws LockConfigurationError */
 export function checkHandler(shape: HandlerShape, site: LockedSite, { onBusy, when }: LockedOptions): void {
+  if (site.inner) {
+    throw new LockConfigurationError(
+      `@Locked on ${shape.where}: there are two on one handler, and only the upper one is around its pipes and interceptors. Write one for both keys: ${bothKeys(site)}.`,
+    );
+  }
   if (onBusy === 'skip' && shape.kind === 'http') {
     throw new LockConfigurationError(
       `@Locked on ${shape.where}: onBusy 'skip' would answer 200 with nothing; give a function that makes the answer.`,
@@ -18,6 +23,13 @@ export function checkHandler(shape: HandlerShape, site: LockedSite, { onBusy, wh
   if (typeof site.key === 'function') checkArguments(shape, 'key function', site.key, 0);
   if (typeof onBusy === 'function') checkArguments(shape, 'onBusy function', onBusy, 1);
   if (when) checkArguments(shape, 'when function', when, 0);
+}
+
+function bothKeys(site: LockedSite): string {
+  const keys = [site.key, site.inner?.key].map((key) =>
+    typeof key === 'object' ? key.map(({ text }) => `'${text}'`).join(', ') : undefined,
+  );
+  return keys.includes(undefined) ? 'a key function that returns a list' : `@Locked([${keys.join(', ')}])`;
 }
 
 /** Only the arguments that `fn` declares are built, so it must declare all that it uses, and they must be there. */

@@ -1,9 +1,10 @@
 import type { ArgumentMetadata, ExecutionContext, PipeTransform, Type } from '@nestjs/common';
 import { ContextIdFactory, type ApplicationConfig, type ContextId, type ModuleRef } from '@nestjs/core';
+import { hasAppConfig } from './app-config.guard.js';
 import { PIPES, type HandlerKind, type HandlerParameter } from './nest-metadata.js';
 
 type Named = Readonly<Record<string, unknown>>;
-type BoundPipe = PipeTransform | Type<PipeTransform>;
+type BoundPipe = PipeTransform | PromiseLike<PipeTransform> | Type<PipeTransform>;
 type Reader = (
   http: { readonly req: Named; readonly res: unknown; readonly next: unknown },
   name?: string,
@@ -37,9 +38,26 @@ export function isReadable({ type, factory }: HandlerParameter, kind: HandlerKin
   return factory !== undefined || (type !== undefined && type in sources);
 }
 
+/** What Nest injects as `REQUEST` for a message. */
+class MessageRequest {
+  constructor(
+    readonly data: unknown,
+    readonly context: unknown,
+  ) {}
+
+  getData(): unknown {
+    return this.data;
+  }
+
+  getContext(): unknown {
+    return this.context;
+  }
+}
+
 /** Reads parameters of a handler as Nest is going to, before it does: extracted, then over their pipes. */
 export class HandlerValues {
   private readonly bound = new WeakMap<HandlerParameter, readonly BoundPipe[]>();
+  private readonly contextIds = new WeakMap<ExecutionContext, ContextId>();
   private readonly built = new Map<Type<PipeTransform>, PipeTransform | undefined>();
 
   constructor(
@@ -72,10 +90,35 @@ export class HandlerValues {
     const isPiped = parameter.type === undefined || parameter.type in PIPE_TYPES;
     // On other transports Nest applies them to every parameter.
     if (context.getType() === 'http' && !isPiped) return [];
-    const scoped = this.config
-      .getGlobalRequestPipes()
-      .map((wrapper) => wrapper.getInstanceByContextId(contextIdOf(context)).instance as PipeTransform);
-    return [...this.config.getGlobalPipes(), ...scoped, ...this.boundTo(parameter, context)];
+    const bound = this.boundTo(parameter, context);
+    if (!hasAppConfig(context)) return bound;
+    return [...this.config.getGlobalPipes(), ...this.scoped(context), ...bound];
+  }
+
+  /** Global ones that each request has of its own: that of this request where it can be found, otherwise one like it. */
+  private scoped(context: ExecutionContext): readonly BoundPipe[] {
+    return this.config.getGlobalRequestPipes().map((wrapper) => {
+      const contextId = this.contextIdOf(context);
+      const { instance, isResolved } = wrapper.getInstanceByContextId(contextId);
+      if (isResolved) return instance as PipeTransform;
+      return this.moduleRef.resolve<PipeTransform>(wrapper.token as symbol, contextId, { strict: false });
+    });
+  }
+
+  /** Nest keeps that of a message to itself: such a call has one of its own. */
+  private contextIdOf(context: ExecutionContext): ContextId {
+    const [first, second, third] = context.getArgs<[unknown, unknown, unknown]>();
+    const type = context.getType<string>();
+    if (type === 'graphql') return ContextIdFactory.getByRequest(third as Named, ['req']);
+    if (type !== 'rpc') return ContextIdFactory.getByRequest(first as Named);
+    let contextId = this.contextIds.get(context);
+    if (!contextId) {
+      const request = new MessageRequest(first, second);
+      contextId = ContextIdFactory.getByRequest(request);
+      this.contextIds.set(context, contextId);
+      this.moduleRef.registerRequestByContextId(request, contextId);
+    }
+    return contextId;
   }
 
   /** To the class, the method and the parameter, which is one of this very class and method. */
@@ -107,7 +150,7 @@ export class HandlerValues {
 
   /** The instance that Nest has built for the handler's module; request-scoped ones belong to the request. */
   private async resolve(token: Type<PipeTransform>, context: ExecutionContext): Promise<PipeTransform> {
-    const contextId = contextIdOf(context);
+    const contextId = this.contextIdOf(context);
     try {
       return await this.moduleRef.resolve(token, contextId, { strict: true });
     } catch {
@@ -128,10 +171,6 @@ export function isPromise<T>(value: T | PromiseLike<T>): value is PromiseLike<T>
 
 function isClass(pipe: BoundPipe): pipe is Type<PipeTransform> {
   return typeof pipe === 'function';
-}
-
-function contextIdOf(context: ExecutionContext): ContextId {
-  return ContextIdFactory.getByRequest(context.getArgByIndex<Record<string, unknown>>(0));
 }
 
 function extract({ type = -1, factory, data }: HandlerParameter, context: ExecutionContext): unknown {

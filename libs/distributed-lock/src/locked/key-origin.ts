@@ -2,7 +2,7 @@ import { LockConfigurationError } from '../lock/lock.errors.js';
 import { isReadable } from './handler-values.js';
 import type { KeyTemplate, Placeholder } from './key-template.js';
 import type { MethodShape } from './method-shape.js';
-import type { HandlerKind, HandlerParameter } from './nest-metadata.js';
+import { ROUTE_PARAMETER, type HandlerKind, type HandlerParameter } from './nest-metadata.js';
 
 /** Where the value of one placeholder comes from: an argument of the method, or the request. Then properties of it. */
 export type Origin =
@@ -20,7 +20,7 @@ const SOURCES: Readonly<Record<HandlerKind, readonly string[]>> = {
 const SOURCE_TYPES: Readonly<Record<string, number>> = {
   body: 3,
   query: 4,
-  params: 5,
+  params: ROUTE_PARAMETER,
   headers: 6,
   data: 3,
   args: 3,
@@ -31,10 +31,28 @@ const POSITION = /^\d+$/;
 /** @throws LockConfigurationError for a name that the method does not have, with those that it has */
 export function originOf(p: Placeholder, template: KeyTemplate, shape: MethodShape): Origin {
   const origin = shape.kind ? inHandler(p, template, shape, shape.kind) : inMethod(p, shape);
+  if (origin && isWildcard(p, origin, shape)) {
+    const { where } = shape;
+    throw new LockConfigurationError(
+      `@Locked on ${where}: ${p.text} in "${template.text}" at position ${p.position} is a wildcard of the route, which Express gives as a list of its segments. Give a key function, (path: string[]) => lockKey\`…\${path.join('/')}\`, or @Param a pipe that joins them.`,
+    );
+  }
   if (origin) return origin;
   throw new LockConfigurationError(
     `@Locked on ${shape.where}: unknown ${p.text} in "${template.text}" at position ${p.position}; ${offerOf(shape)}.`,
   );
+}
+
+/** One that is read as a whole: an element of it, or each of them, makes a key. */
+function isWildcard({ isList }: Placeholder, origin: Origin, { wildcards }: MethodShape): boolean {
+  if (isList) return false;
+  if ('source' in origin) {
+    const [name = '', ...deeper] = origin.rest;
+    return origin.source === 'params' && deeper.length === 0 && wildcards.includes(name);
+  }
+  const { parameter, rest } = origin;
+  if (parameter?.type !== ROUTE_PARAMETER || parameter.pipes.length > 0) return false;
+  return rest.length === 0 && wildcards.includes(String(parameter.data));
 }
 
 function inMethod({ path: [name = '', ...rest] }: Placeholder, { written }: MethodShape): Origin | undefined {

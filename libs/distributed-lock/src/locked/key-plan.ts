@@ -1,6 +1,6 @@
 import type { ExecutionContext } from '@nestjs/common';
-import { LockKeyError } from '../lock/lock.errors.js';
-import type { CallOptions, Keys } from '../lock/lock.js';
+import { LockConfigurationError, LockKeyError } from '../lock/lock.errors.js';
+import type { CallOptions, Keys, Lock } from '../lock/lock.js';
 import { callOptions } from './busy-answer.js';
 import { checkHandler } from './handler-checks.js';
 import { readSource, whenThere, type HandlerValues } from './handler-values.js';
@@ -8,6 +8,7 @@ import { originOf, type Origin } from './key-origin.js';
 import { follow, type KeyTemplate, type Placeholder } from './key-template.js';
 import { optionsOf, type AnyClass, type LockedSite } from './locked-site.js';
 import { checkTogether, type LockedOptions } from './locked.options.js';
+import { ROUTE_PARAMETER } from './nest-metadata.js';
 import { shapeOf, type MethodShape } from './method-shape.js';
 
 /** How one locked method of one concrete class gets its keys and options. Made once, at boot or at the first call. */
@@ -49,6 +50,22 @@ export class KeyPlan {
     return this.shape.where;
   }
 
+  /**
+   * What to say of a key that is the same for every request although the handler reads a parameter of its route;
+   * `undefined` where that is so by a key function, or where several may hold the key.
+   */
+  get warning(): string | undefined {
+    const { key } = this.site;
+    const { kind, where, decorated } = this.shape;
+    const { mode, permits } = this.call;
+    if (kind !== 'http' || typeof key === 'function' || this.origins.size > 0) return undefined;
+    if (mode === 'shared' || permits !== undefined) return undefined;
+    const parameter = decorated.find(({ type, data }) => type === ROUTE_PARAMETER && typeof data === 'string');
+    if (!parameter) return undefined;
+    const [name, text] = [String(parameter.data), key.map((template) => template.text).join('", "')];
+    return `@Locked on ${where}: the key "${text}" is the same for every "${name}" of the route, so all of its requests wait for each other. Write "${key[0]?.text}:<${name}>" for a lock of its own for each. If one lock is meant, give a function: () => '${key[0]?.text}'.`;
+  }
+
   /** The keys of a plain call. @throws LockKeyError */
   keysOfCall(args: readonly unknown[]): Keys {
     const { key } = this.site;
@@ -86,6 +103,29 @@ export class KeyPlan {
       keys.push(...template.render(await Promise.all(reads)));
     }
     return keys;
+  }
+
+  /**
+   * Compares the key of a message with what its handler is about to get. Nest shows nobody the global pipes that a
+   * microservice has of its own, or that an application adds after it has connected one.
+   *
+   * @throws LockConfigurationError when they differ: the handler would run under the lock of something else
+   */
+  assertKeyOf(args: readonly unknown[], lock: Lock): void {
+    const { key } = this.site;
+    if (this.shape.kind !== 'rpc' || typeof key === 'function') return;
+    const { keys } = lock;
+    for (const template of key) {
+      const { placeholders } = template;
+      if (!placeholders.every((p) => 'argument' in (this.origins.get(p) as Origin))) continue;
+      const other = template
+        .render(placeholders.map((p) => this.valueInCall(p, args)))
+        .find((it) => !keys.includes(it));
+      if (other === undefined) continue;
+      throw new LockConfigurationError(
+        `@Locked on ${this.where}: the handler is given the value of "${other}", but "${keys.join('", "')}" is locked, since pipes ran that this package cannot see: global ones of a microservice, or of the application after connectMicroservice. Bind them to the handler, or connect with inheritAppConfig after the last useGlobalPipes.`,
+      );
+    }
   }
 
   /** The first `count` arguments that Nest is about to give to the handler. */

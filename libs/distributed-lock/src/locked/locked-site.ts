@@ -22,6 +22,10 @@ export interface LockedSite {
   readonly options: LockedOptions;
   readonly declaredIn: AnyClass;
   readonly method: string | symbol;
+  /** Of the class itself: an instance may have a method of the same name. */
+  readonly isStatic: boolean;
+  /** The `@Locked` below this one on the same method. */
+  readonly inner: LockedSite | undefined;
   /** `undefined` when another decorator has replaced the method before. */
   readonly parameters: readonly Parameter[] | undefined;
 }

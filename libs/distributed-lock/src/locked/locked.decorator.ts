@@ -1,11 +1,13 @@
 import { injectLockService } from '../distributed-lock.tokens.js';
 import { LockConfigurationError } from '../lock/lock.errors.js';
+import { refuseStandard } from '../lock/standard-decorators.js';
 import type { Keys } from '../lock/lock.js';
 import { Activation } from './activation.js';
 import { declaringClass, fillSlots } from './current-lock.decorator.js';
 import { callLocked } from './locked-call.js';
+import { KeyPlan } from './key-plan.js';
 import { LockedInterceptor } from './locked.interceptor.js';
-import { keySource, putSite, type AnyFunction, type LockedSite } from './locked-site.js';
+import { keySource, putSite, siteOf, type AnyClass, type AnyFunction, type LockedSite } from './locked-site.js';
 import { checkLockedOptions, type LockedOptions } from './locked.options.js';
 import type { FunctionDecorator, KeyFunction, TemplateDecorator } from './locked.types.js';
 import { INTERCEPTORS, putInFront } from './nest-metadata.js';
@@ -41,22 +43,27 @@ export function Locked(
   const source = keySource(key);
   checkLockedOptions('@Locked', options);
   return (target, method, descriptor: PropertyDescriptor | undefined) => {
+    refuseStandard('@Locked', method);
     const original = descriptor?.value as AnyFunction | undefined;
     const declaredIn = declaringClass(target);
     if (!descriptor || typeof original !== 'function') {
+      const what = method === undefined ? 'a class' : 'not a method';
+      const where = method === undefined ? declaredIn.name : `${declaredIn.name}.${String(method)}`;
       throw new LockConfigurationError(
-        `@Locked on ${declaredIn.name}.${String(method)}: this is not a method.`,
+        `@Locked on ${where}: this is ${what}. Put it on the methods that are to be locked.`,
       );
     }
     const parameters = parametersOf(original);
-    const site = Object.freeze({ key: source, options, declaredIn, method, parameters });
+    const isStatic = typeof target === 'function';
+    const inner = siteOf(original);
+    const site = Object.freeze({ key: source, options, declaredIn, method, isStatic, inner, parameters });
     const wrapped = wrap(original, site);
     for (const name of Reflect.getOwnMetadataKeys(original)) {
       Reflect.defineMetadata(name, Reflect.getOwnMetadata(name, original), wrapped);
     }
     putSite(wrapped, site);
     descriptor.value = wrapped;
-    if (typeof target === 'function') return;
+    if (isStatic) return;
     // First in the list is outermost. @UseInterceptors appends, above or below @Locked, and so stays inside.
     putInFront(INTERCEPTORS, LockedInterceptor, wrapped);
     injectLockService(target, options.service);
@@ -69,7 +76,11 @@ function wrap(original: AnyFunction, site: LockedSite): AnyFunction {
     apply(_target, self: unknown, args: readonly unknown[]) {
       const activation = Activation.covering(site, self);
       if (!activation) return callLocked(site, original, self, args);
-      return activation.run(() => Reflect.apply(original, self, fillSlots(site, args, activation.lock)));
+      return activation.run(() => {
+        const { lock } = activation;
+        if (lock) KeyPlan.of((self as object).constructor as AnyClass, site).assertKeyOf(args, lock);
+        return Reflect.apply(original, self, fillSlots(site, args, lock));
+      });
     },
   });
 }

@@ -1,66 +1,90 @@
 import { Inject, Injectable, type OnModuleInit } from '@nestjs/common';
-import { DiscoveryService, MetadataScanner } from '@nestjs/core';
+import { ApplicationConfig, DiscoveryService, MetadataScanner } from '@nestjs/core';
 import { getLockServiceToken } from '../distributed-lock.tokens.js';
 import { LockConfigurationError } from '../lock/lock.errors.js';
+import { AppConfigGuard } from './app-config.guard.js';
 import { slotsOf } from './current-lock.decorator.js';
 import { KeyPlan } from './key-plan.js';
 import { LockErrorGatewayFilter } from './lock-error.gateway-filter.js';
 import { LockedInterceptor } from './locked.interceptor.js';
-import { siteOf, type AnyClass } from './locked-site.js';
-import { FILTERS, GATEWAY, INTERCEPTORS, isSubscription, putInFront } from './nest-metadata.js';
+import { siteOf, type AnyClass, type AnyFunction } from './locked-site.js';
+import { FILTERS, GATEWAY, handlerKind, INTERCEPTORS, isSubscription, putInFront } from './nest-metadata.js';
 
 type Wrapper = ReturnType<DiscoveryService['getProviders']>[number];
 
 /**
  * Looks at every class of the application once: puts the lock around class interceptors, lets gateways answer
- * with lock errors, and checks what it can.
+ * with lock errors, tells messages with global pipes from those without, and checks what it can.
  */
 @Injectable()
 export class LockedExplorer implements OnModuleInit {
-  private readonly registrations = new Map<unknown, number>();
+  private readonly warnings = new Map<string, readonly string[]>();
 
   constructor(
     @Inject(DiscoveryService) private readonly discovery: DiscoveryService,
     @Inject(MetadataScanner) private readonly scanner: MetadataScanner,
+    @Inject(ApplicationConfig) config: ApplicationConfig,
   ) {
+    let hasMessages = false;
     // Here and not in onModuleInit: Nest registers routes in between.
     for (const cls of this.classes()) {
-      const isLocked = this.methods(cls).some(([, fn]) => siteOf(fn));
+      const locked = this.methods(cls).filter(([, fn]) => siteOf(fn));
+      const isLocked = locked.length > 0;
+      hasMessages ||= locked.some(([name, fn]) => handlerKind(cls, name, fn as AnyFunction) === 'rpc');
       if (isLocked && Reflect.hasMetadata(INTERCEPTORS, cls)) {
         putInFront(INTERCEPTORS, LockedInterceptor, cls);
       }
       // Of filters the first is asked last: those of the application come before it.
       if (Reflect.hasMetadata(GATEWAY, cls)) putInFront(FILTERS, LockErrorGatewayFilter.instance, cls);
     }
+    if (hasMessages) config.useGlobalGuards(new AppConfigGuard());
   }
 
   /** @throws LockConfigurationError that names the first method whose `@Locked` cannot work */
   onModuleInit(): void {
-    for (const { token } of this.discovery.getProviders()) {
-      this.registrations.set(token, (this.registrations.get(token) ?? 0) + 1);
-    }
+    this.warnings.clear();
+    const tokens = this.discovery.getProviders().map(({ token }) => token as unknown);
     for (const cls of this.classes()) {
-      for (const [name, fn] of this.methods(cls)) this.check(cls, name, fn);
+      for (const [name, fn] of this.methods(cls)) this.check(cls, name, fn, tokens);
+      for (const [name, fn] of staticMethods(cls)) this.check(cls, name, fn, tokens, cls);
     }
   }
 
-  private check(cls: AnyClass, name: string, fn: unknown): void {
+  /** What is worth a line in the log of a registration, once. */
+  takeWarnings(registration: string): readonly string[] {
+    const warnings = this.warnings.get(registration) ?? [];
+    this.warnings.delete(registration);
+    return warnings;
+  }
+
+  private check(
+    cls: AnyClass,
+    name: string,
+    fn: unknown,
+    tokens: readonly unknown[],
+    target = cls.prototype as object,
+  ): void {
     const site = siteOf(fn);
     if (!site) {
-      if (slotsOf(cls, name).length === 0) return;
+      if (slotsOf(target, name).length === 0) return;
       throw new LockConfigurationError(
         `@CurrentLock or @LockSignal on ${cls.name}.${name}: the method has no @Locked.`,
       );
     }
-    const { where, options } = KeyPlan.of(cls, site);
+    const { where, options, warning } = KeyPlan.of(cls, site);
     if (isSubscription(fn as object)) {
       throw new LockConfigurationError(
         `@Locked on ${where}: a subscription goes on when its resolver has returned and its lock is released; acquire inside its generator.`,
       );
     }
     const registration = options.service ?? 'default';
-    const count = this.registrations.get(getLockServiceToken(registration)) ?? 0;
-    if (count === 1) return;
+    const service = getLockServiceToken(registration);
+    const count = tokens.filter((token) => token === service).length;
+    if (count === 1) {
+      const warnings = this.warnings.get(registration) ?? [];
+      if (warning) this.warnings.set(registration, [...warnings, warning]);
+      return;
+    }
     const found = count === 0 ? 'no DistributedLockModule has' : `${count} DistributedLockModules have`;
     throw new LockConfigurationError(`@Locked on ${where}: ${found} the name "${registration}".`);
   }
@@ -74,6 +98,12 @@ export class LockedExplorer implements OnModuleInit {
     const prototype = cls.prototype as Readonly<Record<string, unknown>>;
     return this.scanner.getAllMethodNames(prototype).map((name) => [name, prototype[name]]);
   }
+}
+
+/** Only what is declared there, and without calling what is a getter. */
+function staticMethods(cls: AnyClass): readonly (readonly [name: string, fn: unknown])[] {
+  const own = Object.entries(Object.getOwnPropertyDescriptors(cls));
+  return own.filter(([, { value }]) => typeof value === 'function').map(([name, { value }]) => [name, value]);
 }
 
 /** Never through the instance of a class: those of request-scoped classes are empty shells. */

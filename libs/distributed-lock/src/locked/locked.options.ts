@@ -4,6 +4,7 @@ import { LockConfigurationError, type LockWaitTimeoutError } from '../lock/lock.
 import { checkCallOptions, checkOnLost, WITH_LOCK_NAMES } from '../lock/lock-options.js';
 import { checkOptionNames, type OptionNames } from '../lock/option-names.js';
 import type { WithLockOptions } from '../lock/lock.js';
+import { refuseStandard } from '../lock/standard-decorators.js';
 import { resolveLockHttp, type LockHttpOptions } from './lock-http.js';
 
 /** Answers in place of the method when the key is not free within `waitMs`. On a handler `this` is not set. */
@@ -48,7 +49,11 @@ const LOCK_DEFAULTS = Symbol.for('nestjs-distributed-lock/defaults');
 /** Options for all `@Locked` methods of a class; those of `@Locked` itself come first. It does not lock anything. */
 export function LockDefaults(options: LockedOptions): ClassDecorator {
   checkLockedOptions('@LockDefaults', options);
-  return (target) => {
+  return (target, ...context: unknown[]) => {
+    refuseStandard('@LockDefaults', context[0]);
+    if (typeof target !== 'function' || context.length > 0) {
+      throw new LockConfigurationError('@LockDefaults belongs on a class: on a method write @Locked.');
+    }
     Reflect.defineMetadata(LOCK_DEFAULTS, options, target);
     if (options.service !== undefined) injectLockService(target.prototype as object, options.service);
   };

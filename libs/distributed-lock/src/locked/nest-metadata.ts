@@ -17,6 +17,9 @@ const WS_MARK = 'websockets:message_mapping';
 /** Left on the function by `@Query()` and its like: which of them it was. */
 const RESOLVER_TYPE = 'graphql:resolver_type';
 
+/** Nest's number of `@Param()`. */
+export const ROUTE_PARAMETER = 5;
+
 export type HandlerKind = 'http' | 'rpc' | 'ws' | 'other';
 
 /** One decorated parameter of a handler, as Nest keeps it. */
@@ -59,6 +62,17 @@ export function handlerKind(
   if (Reflect.hasMetadata(WS_MARK, fn)) return 'ws';
   const isOther = Reflect.getMetadataKeys(fn).some((key) => String(key).startsWith('graphql:'));
   return isOther || handlerParameters(cls, method).length > 0 ? 'other' : undefined;
+}
+
+/** True where pipes are bound to the class or to the method. */
+export function isPiped(cls: AnyClass, fn: AnyFunction): boolean {
+  return [cls, fn].some((target) => Reflect.hasMetadata(PIPES, target));
+}
+
+/** The names of `*name` in the paths of a route and of its controller: Express gives such a parameter as a list. */
+export function wildcardsOf(cls: AnyClass, fn: AnyFunction): readonly string[] {
+  const paths = [cls, fn].flatMap((target) => Reflect.getMetadata(HTTP_MARK, target) as unknown);
+  return paths.flatMap((path) => [...String(path).matchAll(/\*(\w+)/g)].map(([, name = '']) => name));
 }
 
 /** True for a resolver whose result is a stream of events that GraphQL reads on after it has returned. */

@@ -56,6 +56,8 @@ export class LockLogger {
           const about = event.key === undefined ? '' : ` of "${event.key}"`;
           return `Failed during ${event.during}${about}: ${textOf(event.error)}`;
         });
+      case 'warning':
+        return this.write('warn', () => event.message);
       case 'suspended':
         if (this.suspended.push(event) === 1) queueMicrotask(() => this.writeSuspended());
         return;

@@ -1,0 +1,20 @@
+import type { CanActivate, ExecutionContext } from '@nestjs/common';
+
+/** The arguments of messages that are handled with the pipes, guards and interceptors of the application. */
+const seen = new WeakSet<object>();
+
+/**
+ * Marks the messages of microservices that have the global enhancers of the application. A microservice that is connected
+ * without `inheritAppConfig` has none of them, this guard included, and one handler may serve both.
+ */
+export class AppConfigGuard implements CanActivate {
+  canActivate(context: ExecutionContext): boolean {
+    if (context.getType() === 'rpc') seen.add(context.getArgs());
+    return true;
+  }
+}
+
+/** False for a message that no global pipe of the application is applied to. */
+export function hasAppConfig(context: ExecutionContext): boolean {
+  return context.getType() !== 'rpc' || seen.has(context.getArgs());
+}
