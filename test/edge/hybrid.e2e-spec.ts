@@ -89,38 +89,41 @@ async function appWith(cls: Type<unknown>, scopedPipe = false): Promise<INestApp
 
 afterEach(() => app?.close());
 
-describe.each([Messages, ScopedMessages])('the key of a message handler of a hybrid application: %p', (cls) => {
-  it('goes over no pipe of the HTTP side when the microservice does not inherit them', async () => {
-    const { wire } = await connected(cls, {});
-    expect(await wire.ask('sell', { id: '7' })).toEqual({ id: '7-class-own', key: 'goods:7-class-own' });
-  });
-
-  it('goes over the pipes of the application when the microservice inherits them', async () => {
-    const { wire } = await connected(cls, { inheritAppConfig: true });
-    expect(await wire.ask('sell', { id: '7' })).toEqual({
-      id: '7-app-class-own',
-      key: 'goods:7-app-class-own',
+describe.each([Messages, ScopedMessages])(
+  'the key of a message handler of a hybrid application: %p',
+  (cls) => {
+    it('goes over no pipe of the HTTP side when the microservice does not inherit them', async () => {
+      const { wire } = await connected(cls, {});
+      expect(await wire.ask('sell', { id: '7' })).toEqual({ id: '7-class-own', key: 'goods:7-class-own' });
     });
-  });
 
-  it('is told apart for each of two microservices that serve one handler', async () => {
-    const { wire, other } = await connected(cls, { inheritAppConfig: true });
-    expect(await other.ask('sell', { id: '7' })).toMatchObject({ key: 'goods:7-class-own' });
-    expect(await wire.ask('sell', { id: '7' })).toMatchObject({ key: 'goods:7-app-class-own' });
-  });
-
-  it('of other pipes than the handler is given is refused: the handler does not run under it', async () => {
-    const it = await appWith(cls);
-    const wire = new Wire();
-    const microservice = it.connectMicroservice({ strategy: wire }, { deferInitialization: true });
-    microservice.useGlobalPipes(new Through('microservice'));
-    await it.init();
-    await microservice.init();
-    await expect(wire.ask('sell', { id: '7' })).rejects.toMatchObject({
-      message: expect.stringContaining('Internal server error'),
+    it('goes over the pipes of the application when the microservice inherits them', async () => {
+      const { wire } = await connected(cls, { inheritAppConfig: true });
+      expect(await wire.ask('sell', { id: '7' })).toEqual({
+        id: '7-app-class-own',
+        key: 'goods:7-app-class-own',
+      });
     });
-  });
-});
+
+    it('is told apart for each of two microservices that serve one handler', async () => {
+      const { wire, other } = await connected(cls, { inheritAppConfig: true });
+      expect(await other.ask('sell', { id: '7' })).toMatchObject({ key: 'goods:7-class-own' });
+      expect(await wire.ask('sell', { id: '7' })).toMatchObject({ key: 'goods:7-app-class-own' });
+    });
+
+    it('of other pipes than the handler is given is refused: the handler does not run under it', async () => {
+      const it = await appWith(cls);
+      const wire = new Wire();
+      const microservice = it.connectMicroservice({ strategy: wire }, { deferInitialization: true });
+      microservice.useGlobalPipes(new Through('microservice'));
+      await it.init();
+      await microservice.init();
+      await expect(wire.ask('sell', { id: '7' })).rejects.toMatchObject({
+        message: expect.stringContaining('Internal server error'),
+      });
+    });
+  },
+);
 
 describe('a request-scoped pipe of the application', () => {
   it.each([

@@ -9,8 +9,8 @@ import { LockConfigurationError } from './lock.errors.js';
  */
 export function refuseStandard(decorator: string, context: unknown): void {
   if (typeof context !== 'object' || context === null || !('kind' in context)) return;
-  const name = 'name' in context && context.name !== undefined ? String(context.name) : 'a class';
+  const { name = 'a class' } = context as { readonly name?: string | symbol };
   throw new LockConfigurationError(
-    `${decorator} on ${name}: this code is compiled with standard decorators, which Nest cannot read. Set "experimentalDecorators": true and "emitDecoratorMetadata": true in compilerOptions of tsconfig.json; with SWC jsc.transform.legacyDecorator and decoratorMetadata.`,
+    `${decorator} on ${String(name)}: this code is compiled with standard decorators, which Nest cannot read. Set "experimentalDecorators": true and "emitDecoratorMetadata": true in compilerOptions of tsconfig.json; with SWC jsc.transform.legacyDecorator and decoratorMetadata.`,
   );
 }

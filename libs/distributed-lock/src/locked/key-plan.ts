@@ -60,7 +60,9 @@ export class KeyPlan {
     const { mode, permits } = this.call;
     if (kind !== 'http' || typeof key === 'function' || this.origins.size > 0) return undefined;
     if (mode === 'shared' || permits !== undefined) return undefined;
-    const parameter = decorated.find(({ type, data }) => type === ROUTE_PARAMETER && typeof data === 'string');
+    const parameter = decorated.find(
+      ({ type, data }) => type === ROUTE_PARAMETER && typeof data === 'string',
+    );
     if (!parameter) return undefined;
     const [name, text] = [String(parameter.data), key.map((template) => template.text).join('", "')];
     return `@Locked on ${where}: the key "${text}" is the same for every "${name}" of the route, so all of its requests wait for each other. Write "${key[0]?.text}:<${name}>" for a lock of its own for each. If one lock is meant, give a function: () => '${key[0]?.text}'.`;

@@ -7,7 +7,14 @@ import { declaringClass, fillSlots } from './current-lock.decorator.js';
 import { callLocked } from './locked-call.js';
 import { KeyPlan } from './key-plan.js';
 import { LockedInterceptor } from './locked.interceptor.js';
-import { keySource, putSite, siteOf, type AnyClass, type AnyFunction, type LockedSite } from './locked-site.js';
+import {
+  keySource,
+  putSite,
+  siteOf,
+  type AnyClass,
+  type AnyFunction,
+  type LockedSite,
+} from './locked-site.js';
 import { checkLockedOptions, type LockedOptions } from './locked.options.js';
 import type { FunctionDecorator, KeyFunction, TemplateDecorator } from './locked.types.js';
 import { INTERCEPTORS, putInFront } from './nest-metadata.js';

@@ -1,5 +1,12 @@
 import { nameOf, type AnyClass, type AnyFunction, type LockedSite } from './locked-site.js';
-import { handlerKind, handlerParameters, isPiped, wildcardsOf, type HandlerKind, type HandlerParameter } from './nest-metadata.js';
+import {
+  handlerKind,
+  handlerParameters,
+  isPiped,
+  wildcardsOf,
+  type HandlerKind,
+  type HandlerParameter,
+} from './nest-metadata.js';
 import type { Parameter } from './parameter-names.js';
 
 /** What a locked method of one concrete class looks like from outside. */
@@ -18,7 +25,8 @@ export interface MethodShape {
 
 export function shapeOf(cls: AnyClass, site: LockedSite): MethodShape {
   const written = site.parameters;
-  if (site.isStatic) return { where: nameOf(cls, site), kind: undefined, decorated: [], written, wildcards: [] };
+  if (site.isStatic)
+    return { where: nameOf(cls, site), kind: undefined, decorated: [], written, wildcards: [] };
   const fn = (cls.prototype as Readonly<Record<string | symbol, AnyFunction>> | undefined)?.[site.method];
   const kind = fn && handlerKind(cls, site.method, fn);
   return {
