@@ -156,6 +156,7 @@ describe('the public API', () => {
        "<FencedWrite>",
        "<RedisWord>",
        "<ScriptingClient>",
+       "<SqlAnswer>",
        "<SqlDialect>",
        "<SqlQuery>",
        "<SqlResult>",

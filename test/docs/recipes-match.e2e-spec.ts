@@ -1,29 +1,37 @@
 import { readFileSync, readdirSync } from 'node:fs';
+import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from '@jest/globals';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-const folder = `${root}/test/docs/recipes`;
 
 const page = readFileSync(`${root}/docs/recipes.md`, 'utf8');
 const shown = [...page.matchAll(/^```ts\n([^]*?)^```$/gm)].map(([, code = '']) => code);
-const files = readdirSync(folder).filter((file) => file.endsWith('.ts'));
+
+/** Those in the second need packages that only the tests of that folder install. */
+const FOLDERS = ['test/docs/recipes', 'test/stores/orms/recipes'];
+const files = FOLDERS.flatMap((folder) =>
+  readdirSync(`${root}/${folder}`)
+    .filter((file) => file.endsWith('.ts'))
+    .map((file) => `${folder}/${file}`),
+);
 
 /** What is written for the linter alone is not shown. */
 const withoutMarks = (code: string): string => code.replaceAll(/^ *\/\/ oxlint-.*\n/gm, '');
 
 describe('the page of recipes', () => {
   it('shows each file that the tests run, and no other', () => {
-    const run = files.map((file) => withoutMarks(readFileSync(`${folder}/${file}`, 'utf8')));
+    const run = files.map((file) => withoutMarks(readFileSync(`${root}/${file}`, 'utf8')));
     expect([...shown].sort()).toEqual(run.sort());
   });
 
   it('is tried as a whole: each file is imported by a test', () => {
-    const tests = readdirSync(`${root}/test/docs`)
-      .filter((file) => file.endsWith('spec.ts'))
-      .map((file) => readFileSync(`${root}/test/docs/${file}`, 'utf8'))
+    const tests = ['test/docs', 'test/guard/support', 'test/stores/orms']
+      .flatMap((folder) => readdirSync(`${root}/${folder}`).map((file) => `${root}/${folder}/${file}`))
+      .filter((file) => file.endsWith('.ts'))
+      .map((file) => readFileSync(file, 'utf8'))
       .join('\n');
-    const untried = files.filter((file) => !tests.includes(`'./recipes/${file.replace('.ts', '.js')}'`));
+    const untried = files.filter((file) => !tests.includes(`/recipes/${basename(file, '.ts')}.js'`));
     expect(untried).toEqual([]);
   });
 });

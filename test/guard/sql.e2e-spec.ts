@@ -1,13 +1,21 @@
 import 'reflect-metadata';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { Kysely, PostgresDialect } from 'kysely';
+import { CompiledQuery, Kysely, PostgresDialect } from 'kysely';
 import mysql from 'mysql2/promise';
 import { LockService, memoryStore } from 'nestjs-distributed-lock';
-import { FencedTable, StaleTokenError, type Fence, type SqlQuery } from 'nestjs-distributed-lock/guard';
+import {
+  FencedTable,
+  StaleTokenError,
+  type Fence,
+  type SqlAnswer,
+  type SqlQuery,
+  type SqlRow,
+} from 'nestjs-distributed-lock/guard';
 import pg from 'pg';
 import { DataSource } from 'typeorm';
 import { startDatabaseServer, type DatabaseServer } from '../../apps/seckill/src/demo/database-server.js';
-import { kyselyQuery, mysqlQuery, pgQuery, typeormQuery } from '../docs/recipes/fenced-queries.js';
+import { mysqlQuery, pgQuery } from '../docs/recipes/fenced-queries.js';
+import { typeormQuery } from '../docs/recipes/fenced-typeorm.js';
 import { failureOf } from '../support/lock-services.js';
 import { startMariadbServer } from './support/mariadb-server.js';
 
@@ -28,7 +36,7 @@ afterAll(async () => {
   await mariadb?.stop();
 });
 
-/** Through the adapters of docs/recipes.md. */
+/** Each statement a transaction of its own; several in one are in transactions.e2e-spec.ts. */
 const ENGINES: Record<string, () => Promise<Engine>> = {
   async pg() {
     const pool = new pg.Pool({ connectionString: postgres.url, max: 4 });
@@ -37,11 +45,15 @@ const ENGINES: Record<string, () => Promise<Engine>> = {
   async Kysely() {
     const pool = new pg.Pool({ connectionString: postgres.url, max: 4 });
     const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool }) });
-    return { query: kyselyQuery(db), dialect: 'postgres', close: () => db.destroy() };
+    const query: SqlQuery = (text, parameters) =>
+      db.executeQuery<SqlRow>(CompiledQuery.raw(text, parameters));
+    return { query, dialect: 'postgres', close: () => db.destroy() };
   },
   async TypeORM() {
     const source = await new DataSource({ type: 'postgres', url: postgres.url }).initialize();
-    return { query: typeormQuery(source), dialect: 'postgres', close: () => source.destroy() };
+    const query: SqlQuery = (text, parameters) =>
+      source.transaction((manager) => typeormQuery(manager)(text, parameters));
+    return { query, dialect: 'postgres', close: () => source.destroy() };
   },
   async mysql2() {
     const pool = mysql.createPool({ uri: mariadb!.url, connectionLimit: 4 });
@@ -59,10 +71,11 @@ describe.each(engines)('a fenced table through %s', (name) => {
   let goods: FencedTable;
   const where = { id: 7 };
 
-  const stock = async () => {
-    const { rows } = await engine.query('SELECT stock FROM goods_fenced WHERE id = 7', []);
-    return rows[0]?.['stock'];
+  const rowsOf = async (sql: string): Promise<readonly SqlRow[]> => {
+    const answer = await engine.query(sql, []);
+    return 'rows' in answer ? answer.rows : answer;
   };
+  const stock = async () => (await rowsOf('SELECT stock FROM goods_fenced WHERE id = 7'))[0]?.['stock'];
 
   beforeAll(async () => {
     engine = await ENGINES[name]!();
@@ -107,7 +120,7 @@ describe.each(engines)('a fenced table through %s', (name) => {
     expect((await goods.upsert(row, at(1))).changed).toBeGreaterThan(0);
     expect((await goods.upsert({ where: { id: 9 }, set: { stock: 2 } }, at(2))).changed).toBeGreaterThan(0);
     await expect(goods.upsert(row, at(1))).rejects.toThrow(StaleTokenError);
-    const { rows } = await engine.query('SELECT stock FROM goods_fenced WHERE id = 9', []);
+    const rows = await rowsOf('SELECT stock FROM goods_fenced WHERE id = 9');
     expect(rows).toEqual([expect.objectContaining({ stock: 2 })]);
   });
 
@@ -115,7 +128,7 @@ describe.each(engines)('a fenced table through %s', (name) => {
     const row = (token: number) => ({ where: { id: 10 }, set: { stock: token } });
     const tokens = [5, 1, 8, 3, 7, 2, 6, 4];
     await Promise.allSettled(tokens.map((token) => goods.upsert(row(token), at(token))));
-    const { rows } = await engine.query('SELECT stock FROM goods_fenced WHERE id = 10', []);
+    const rows = await rowsOf('SELECT stock FROM goods_fenced WHERE id = 10');
     expect(rows).toEqual([expect.objectContaining({ stock: 8 })]);
   });
 
@@ -129,7 +142,21 @@ describe.each(engines)('a fenced table through %s', (name) => {
       await goods.read({ id: wicked }, lock).catch(() => 'refused as no number');
     });
     await locks.close();
-    expect((await engine.query('SELECT stock FROM goods_fenced', [])).rows).toHaveLength(1);
+    expect(await rowsOf('SELECT stock FROM goods_fenced')).toHaveLength(1);
+  });
+});
+
+describe.each(engines)('a fence that is NULL, through %s,', (name) => {
+  it('is said to refuse everybody, instead of passing for a row that is not there', async () => {
+    const engine = await ENGINES[name]!();
+    const { query, dialect } = engine;
+    await query('DROP TABLE IF EXISTS goods_unfenced', []);
+    await query('CREATE TABLE goods_unfenced (id INT PRIMARY KEY, fence BIGINT)', []);
+    await query('INSERT INTO goods_unfenced (id) VALUES (7)', []);
+    const goods = new FencedTable(query, { table: 'goods_unfenced', dialect });
+    await expect(goods.read({ id: 7 }, at(1))).rejects.toThrow('fence of a row of goods_unfenced is NULL');
+    expect(await goods.read({ id: 8 }, at(1))).toMatchObject({ changed: 0 });
+    await engine.close();
   });
 });
 
@@ -149,6 +176,72 @@ describe('a fenced table', () => {
     }
   });
 
+  const id = { id: 1 };
+
+  it('takes rows alone or under a name, as drivers answer', async () => {
+    const row = { stock: 1 };
+    const inPostgres = (answer: SqlAnswer) => new FencedTable(async () => answer, { table: 'goods' });
+    for (const answer of [[row], { rows: [row] }, { rows: [row], rowCount: 1, changed: 1 }]) {
+      expect(await inPostgres(answer).read(id, at(1))).toEqual({ rows: [row], changed: 1 });
+      expect(await inPostgres(answer).update({ where: id }, at(1))).toEqual({ rows: [], changed: 1 });
+    }
+  });
+
+  it.each([
+    ['nothing', undefined],
+    ['null', null],
+    ['a count alone, as of an execute', 1],
+    ['text', 'UPDATE 1'],
+    ['the pair of TypeORM', [[{ stock: 1 }], 1]],
+    ['the pair of TypeORM, of which nothing was written', [[], 0]],
+    ['no rows', { rowCount: 0 }],
+    ['rows that are arrays', { rows: [[1]] }],
+    ['a count that is a bigint, which equals no number', { rows: [], changed: 0n }],
+    ['a count that is text', { rows: [], changed: '0' }],
+    ['a count that is no number', { rows: [], changed: NaN }],
+    ['no answer to what the row has seen', []],
+  ])(
+    'says so when a query function answers %s, so that no refusal passes for a write',
+    async (_what, answer) => {
+      const table = new FencedTable(async () => answer as SqlAnswer, { table: 'goods' });
+      const failure = await failureOf(table.update({ where: id, set: { stock: 1 } }, at(1)));
+      expect(failure).toMatchObject({ code: 'LOCK_CONFIGURATION' });
+      expect(failure).toMatchObject({
+        message: expect.stringContaining('query function of the fenced table goods'),
+      });
+    },
+  );
+
+  it('asks for a count of what a write has met where no rows can come back', async () => {
+    for (const answer of [[], { rows: [] }]) {
+      const table = new FencedTable(async () => answer, { table: 'goods', dialect: 'mysql' });
+      await expect(table.update({ where: id }, at(1))).rejects.toThrow('did not say how many rows');
+    }
+  });
+
+  it('sends nothing for a row that cannot be told, or a name that some driver would read as a parameter', async () => {
+    const sent: string[] = [];
+    const query: SqlQuery = async (sql) => (sent.push(sql), [{ written: 1 }]);
+    const table = new FencedTable(query, { table: 'goods' });
+    for (const wrong of [null, undefined, { a: 1 }, JSON.parse('{"id":1}'), [1], NaN, () => 1]) {
+      await expect(table.upsert({ where: { id: wrong } }, at(1))).rejects.toThrow('equals no column');
+    }
+    for (const wrong of [null, undefined]) {
+      await expect(table.read(wrong as never, at(1))).rejects.toThrow('it is empty');
+      await expect(table.read(id, wrong as never)).rejects.toThrow('whole number');
+    }
+    for (const wrong of ['.goods', 'shop..goods', 'go?ods', 'go$1ods', 'go\0ods']) {
+      const named = new FencedTable(query, { table: wrong });
+      await expect(named.read(id, at(1))).rejects.toThrow('cannot name a table');
+      await expect(table.update({ where: id, set: { [wrong]: 1 } }, at(1))).rejects.toThrow('cannot name');
+    }
+    expect(sent).toEqual([]);
+    for (const value of ['1', 1, 1n, true, new Date(), Buffer.from('1')])
+      await table.read({ id: value }, at(1));
+    await table.update({ where: { US$: 1 } }, at(1));
+    expect(sent).toHaveLength(7);
+  });
+
   it('quotes names, so that none of them is SQL', async () => {
     const sent: string[] = [];
     const query: SqlQuery = async (sql) => (sent.push(sql), { rows: [], changed: 1 });
@@ -157,7 +250,7 @@ describe('a fenced table', () => {
       await table.update({ where: { 'i d': 1 }, set: { stock: 2 } }, at(1));
     }
     expect(sent).toEqual([
-      'UPDATE "shop"."go""o`ds" SET "stock" = $1, "seen" = $2 WHERE "i d" = $3 AND "seen" <= $4',
+      'UPDATE "shop"."go""o`ds" SET "stock" = $1, "seen" = $2 WHERE "i d" = $3 AND "seen" <= $4 RETURNING 1 AS written',
       'UPDATE `shop`.`go"o``ds` SET `stock` = ?, `seen` = ? WHERE `i d` = ? AND `seen` <= ?',
     ]);
   });

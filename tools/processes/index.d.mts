@@ -8,6 +8,10 @@ export interface GuardedChild {
 
 export interface GuardedOptions {
   readonly env?: NodeJS.ProcessEnv;
+  readonly cwd?: string;
+  /** Whom it runs as, where this process may choose. */
+  readonly uid?: number;
+  readonly gid?: number;
   /** Removed by the guard if this process dies before the child. */
   readonly folder?: string;
   /** Where its output goes: nowhere by default, a file descriptor, or a pipe. */

@@ -2,10 +2,14 @@ import { spawn } from 'node:child_process';
 
 /**
  * Ends the child and removes the folder, unless it is told before the pipe closes that the child has ended. TERM comes
- * first, as Docker's client passes it on to the container.
+ * first, as Docker's client passes it on to the container. KILL also goes to what the child has started, which may be
+ * stopped and would then never notice that it is alone.
  */
-const GUARD =
-  'read -r ended; [ "$ended" ] && exit; kill "$0"; sleep 1; kill -9 "$0"; [ -z "$1" ] || rm -rf "$1"';
+const GUARD = `
+  read -r ended; [ "$ended" ] && exit
+  kill "$0"; sleep 1
+  kill -9 "$0" $(cat "/proc/$0/task/$0/children")
+  [ -z "$1" ] || rm -rf "$1"`;
 
 /**
  * Starts a child that never outlives this process, even if this process is killed with SIGKILL.
@@ -15,8 +19,8 @@ const GUARD =
  *
  * @type {import('./index.d.mts').spawnGuarded}
  */
-export function spawnGuarded(command, args, { env, folder, stdio = 'ignore' } = {}) {
-  const child = spawn(command, args, { env, stdio: ['ignore', stdio, stdio], detached: true });
+export function spawnGuarded(command, args, { folder, stdio = 'ignore', ...options } = {}) {
+  const child = spawn(command, args, { ...options, stdio: ['ignore', stdio, stdio], detached: true });
   const exited = new Promise((resolve) => {
     child.once('exit', (code, signal) => resolve({ code, signal }));
     child.once('error', (error) => resolve({ code: null, signal: null, error }));

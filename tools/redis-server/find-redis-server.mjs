@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process';
-import { unpackDebianPackages, unpackedServer } from './debian-packages.mjs';
+import { join } from 'node:path';
+import { unpackDebianPackages } from '../debian-packages/index.mjs';
 
 const ADVICE = `No Redis server was found, and none could be fetched. Do one of these:
   - install one, so that redis-server is on the PATH: apt-get install redis-server, or brew install redis
@@ -23,9 +24,11 @@ function onThisMachine() {
 }
 
 function fetched() {
-  if (!unpackedServer()) unpackDebianPackages();
-  const unpacked = unpackedServer();
-  return unpacked && runs(unpacked.command, unpacked.env) ? { ...unpacked, container: false } : undefined;
+  const unpacked = unpackDebianPackages('redis-server', ['redis-server', 'redis-tools']);
+  if (!unpacked) return undefined;
+  const { folder, env } = unpacked;
+  const command = join(folder, 'usr/bin/redis-server');
+  return runs(command, env) ? { command, env, container: false } : undefined;
 }
 
 /** Asks the daemon: the client alone is of no use. */

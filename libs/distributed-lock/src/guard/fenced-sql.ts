@@ -18,7 +18,7 @@ export interface FencedRows {
   readonly table: string;
   /** The column with the largest token seen: `BIGINT NOT NULL DEFAULT 0`. */
   readonly fence: string;
-  /** Columns that name the row, and their values. */
+  /** Columns that name the row, and their values, in the types of the columns. */
   readonly where: SqlRow;
 }
 
@@ -81,13 +81,17 @@ export function fencedUpsert(rows: FencedRows, token: number, change: FencedChan
   return { sql: text + returning(change.returning), parameters };
 }
 
-/** The largest token that the rows have seen, as `seen`; `null` when there is no such row. */
+/**
+ * The largest token that the rows have seen, as `seen`: `null` when there is no such row. `unfenced` is the number of
+ * rows whose fence is `NULL`, which no comparison ever passes.
+ */
 export function tokenSeen({ dialect, table, fence, where }: FencedRows): SqlStatement {
   const sql = new Text(dialect);
   const named = sql.pairs(where, ' AND ');
   // Inside a transaction MySQL would otherwise read from before the row was taken over.
   const now = dialect === 'mysql' ? ' FOR UPDATE' : '';
-  return sql.statement(`SELECT MAX(${sql.name(fence)}) AS seen FROM ${sql.name(table)} WHERE ${named}${now}`);
+  const seen = `MAX(${sql.name(fence)}) AS seen, COUNT(*) - COUNT(${sql.name(fence)}) AS unfenced`;
+  return sql.statement(`SELECT ${seen} FROM ${sql.name(table)} WHERE ${named}${now}`);
 }
 
 function returning(columns: string | undefined): string {
@@ -102,8 +106,14 @@ class Text {
 
   name(name: string): string {
     const quote = this.dialect === 'mysql' ? '`' : '"';
-    const parts = name.split('.').map((part) => quote + part.replaceAll(quote, quote + quote) + quote);
-    return parts.join('.');
+    const parts = name.split('.');
+    // Drivers that put parameters into the text look for placeholders in quoted names, too.
+    if (parts.includes('') || /[?\0]|\$\d/.test(name)) {
+      throw new LockConfigurationError(
+        `${JSON.stringify(name)} cannot name a table or a column here: it has an empty part, a NUL, or what some drivers take for a placeholder (? or $1). Rename it.`,
+      );
+    }
+    return parts.map((part) => quote + part.replaceAll(quote, quote + quote) + quote).join('.');
   }
 
   value(value: unknown): string {

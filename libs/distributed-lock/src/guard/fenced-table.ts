@@ -14,15 +14,18 @@ import {
   type SqlRow,
   type SqlStatement,
 } from './fenced-sql.js';
+import { assertNamesRow } from './named-row.js';
+import { resultOf, unusable, type SqlAnswer, type SqlResult } from './sql-answer.js';
 
-export interface SqlResult {
-  readonly rows: readonly SqlRow[];
-  /** How many rows the statement has met or written. MySQL's clients must count rows that it met, as mysql2 does. */
-  readonly changed: number;
-}
-
-/** Runs one statement of yours or of a transaction of yours; a line for each driver in docs/recipes.md. */
-export type SqlQuery = (sql: string, parameters: unknown[]) => Promise<SqlResult>;
+/**
+ * Runs one statement on a connection of yours, and answers its rows; a line for each driver in docs/recipes.md.
+ *
+ * Within a transaction it must be the transaction's own connection. A statement on another connection waits for the row
+ * locks of the transaction, which waits for the statement, and its write stays when the transaction is rolled back.
+ *
+ * @param sql with `$1`, `$2`, … in the order of `parameters`, each once; `?` for MySQL
+ */
+export type SqlQuery = (sql: string, parameters: unknown[]) => Promise<SqlAnswer>;
 
 export interface FencedTableOptions {
   readonly table: string;
@@ -45,11 +48,15 @@ export interface FencedWrite extends FencedChange {
  * Read with `read`, which raises the fence, then write with `update`: to check at the write alone lets an earlier holder
  * write between the read and the write of a later one. The same token may come as often as it likes.
  *
+ * In a transaction, give it the transaction's own connection and begin with `read`. The row is then locked until the end,
+ * so that whatever else the transaction writes is as safe as the row. A rollback takes the fence back with the writes.
+ *
  * A row that is deleted forgets its fence: mark rows as gone instead where a late holder could bring them back.
  */
 export class FencedTable {
   private readonly options: Required<FencedTableOptions>;
 
+  /** @param query in a transaction, that of its own connection */
   constructor(
     private readonly query: SqlQuery,
     options: FencedTableOptions,
@@ -86,7 +93,7 @@ export class FencedTable {
    */
   async update({ where, ...change }: FencedWrite, fence: Fence): Promise<SqlResult> {
     const rows = this.rows(where, fence);
-    const result = await this.run(fencedUpdate(rows, fence.fencingToken, change));
+    const result = await this.write(fencedUpdate, rows, fence, change);
     if (result.changed === 0) await this.refuseStale(rows, fence);
     return result;
   }
@@ -99,7 +106,7 @@ export class FencedTable {
   async upsert({ where, ...change }: FencedWrite, fence: Fence): Promise<SqlResult> {
     if (this.options.dialect === 'mysql') return this.updateOrInsert({ where, ...change }, fence);
     const rows = this.rows(where, fence);
-    const result = await this.run(fencedUpsert(rows, fence.fencingToken, change));
+    const result = await this.write(fencedUpsert, rows, fence, change);
     if (result.changed === 0) await this.refuseStale(rows, fence);
     return result;
   }
@@ -109,7 +116,7 @@ export class FencedTable {
     const updated = await this.update({ where, ...change }, fence);
     if (updated.changed > 0) return updated;
     try {
-      return await this.run(fencedInsert(this.rows(where, fence), fence.fencingToken, change));
+      return await this.write(fencedInsert, this.rows(where, fence), fence, change);
     } catch (error) {
       // Another may have inserted it in between: then there is a row now, and its fence decides.
       const again = await this.update({ where, ...change }, fence);
@@ -118,25 +125,50 @@ export class FencedTable {
     }
   }
 
-  private async refuseStale(rows: FencedRows, fence: Fence): Promise<void> {
-    const { rows: found } = await this.run(tokenSeen(rows));
-    // Drivers give BIGINT as text or bigint; tokens are safe integers.
-    assertFresh(fence, Number(found[0]?.['seen'] ?? 0));
+  /** Where there is `RETURNING`, the rows that come back are counted: not every driver says how many it wrote. */
+  private async write(
+    build: typeof fencedUpdate,
+    rows: FencedRows,
+    { fencingToken }: Fence,
+    change: FencedChange,
+  ): Promise<SqlResult> {
+    const { table, dialect } = rows;
+    if (dialect === 'mysql') {
+      return resultOf(await this.run(build(rows, fencingToken, change)), table, { mustCount: true });
+    }
+    const returning = change.returning ?? '1 AS written';
+    const result = resultOf(await this.run(build(rows, fencingToken, { ...change, returning })), table);
+    return change.returning === undefined ? { ...result, rows: [] } : result;
   }
 
-  private run({ sql, parameters }: SqlStatement): Promise<SqlResult> {
+  private async refuseStale(rows: FencedRows, fence: Fence): Promise<void> {
+    const { table } = rows;
+    const [found] = resultOf(await this.run(tokenSeen(rows)), table).rows;
+    // Drivers give BIGINT as text or bigint; tokens are safe integers.
+    const { seen = NaN, unfenced = NaN } = found ?? {};
+    if (Number.isNaN(Number(seen)) || Number.isNaN(Number(unfenced))) {
+      throw unusable(table, 'did not answer the columns seen and unfenced of a SELECT');
+    }
+    assertFresh(fence, Number(seen));
+    if (Number(unfenced) === 0) return;
+    throw new LockConfigurationError(
+      `The fence of a row of ${table} is NULL, which refuses everybody: make the column ${rows.fence} BIGINT NOT NULL DEFAULT 0.`,
+    );
+  }
+
+  private run({ sql, parameters }: SqlStatement): Promise<SqlAnswer> {
     return this.query(sql, [...parameters]);
   }
 
-  private rows(where: SqlRow, { fencingToken }: Fence): FencedRows {
-    if (!Number.isSafeInteger(fencingToken) || fencingToken < 1) {
+  private rows(where: SqlRow, fence: Fence): FencedRows {
+    // JavaScript may pass what a method without its lock has: nothing.
+    const token = (fence as Fence | undefined)?.fencingToken;
+    if (!Number.isSafeInteger(token) || (token as number) < 1) {
       throw new LockConfigurationError(
-        `A fencing token is a whole number from 1 on; this one is ${String(fencingToken)}.`,
+        `A fencing token is a whole number from 1 on; this one is ${String(token)}.`,
       );
     }
-    if (Object.keys(where).length === 0) {
-      throw new LockConfigurationError(`where must name the row of ${this.options.table}: it is empty.`);
-    }
+    assertNamesRow(where, this.options.table);
     return { ...this.options, where };
   }
 }

@@ -10,13 +10,8 @@ export {
   type SqlRow,
   type SqlStatement,
 } from './fenced-sql.js';
-export {
-  FencedTable,
-  type FencedTableOptions,
-  type FencedWrite,
-  type SqlQuery,
-  type SqlResult,
-} from './fenced-table.js';
+export { FencedTable, type FencedTableOptions, type FencedWrite, type SqlQuery } from './fenced-table.js';
+export type { SqlAnswer, SqlResult } from './sql-answer.js';
 export {
   fencedRedis,
   type FencedRedis,

@@ -1,0 +1,64 @@
+import { MikroORM } from '@mikro-orm/postgresql';
+import { PrismaPg } from '@prisma/adapter-pg';
+import { sql } from 'drizzle-orm';
+import { drizzle } from 'drizzle-orm/node-postgres';
+import knex from 'knex';
+import pg from 'pg';
+import type { OpenTransactions } from '../../guard/support/fenced-transactions.contract.js';
+import { DrizzleSale, drizzleQuery } from './recipes/fenced-drizzle.js';
+import { KnexSale, knexQuery } from './recipes/fenced-knex.js';
+import { GoodsSchema, MikroOrmSale, mikroOrmQuery } from './recipes/fenced-mikro-orm.js';
+import { PrismaSale, prismaQuery } from './recipes/fenced-prisma.js';
+import { PrismaClient } from './recipes/generated/prisma/client.js';
+
+/** Of the packages that only this folder has. */
+export const openTransactions: Readonly<Record<string, OpenTransactions>> = {
+  async Prisma(url, connections) {
+    const adapter = new PrismaPg({ connectionString: url, max: connections });
+    const prisma = new PrismaClient({ adapter });
+    return {
+      transaction: (work) =>
+        prisma.$transaction((tx) =>
+          work({ query: prismaQuery(tx), run: (text) => tx.$executeRawUnsafe(text) }),
+        ),
+      sellOne: (locks, id) => new PrismaSale(locks, prisma).sellOne(id),
+      close: () => prisma.$disconnect(),
+    };
+  },
+
+  async Drizzle(url, connections) {
+    const pool = new pg.Pool({ connectionString: url, max: connections });
+    const db = drizzle(pool);
+    return {
+      transaction: (work) =>
+        db.transaction((tx) => work({ query: drizzleQuery(tx), run: (text) => tx.execute(sql.raw(text)) })),
+      sellOne: (locks, id) => new DrizzleSale(locks, db).sellOne(id),
+      close: () => pool.end(),
+    };
+  },
+
+  async MikroORM(url, connections) {
+    const pool = { min: 0, max: connections };
+    const orm = await MikroORM.init({ clientUrl: url, entities: [GoodsSchema], pool });
+    return {
+      transaction: (work) =>
+        orm.em
+          .fork()
+          .transactional((em) =>
+            work({ query: mikroOrmQuery(em), run: (text) => em.execute(text, [], 'run') }),
+          ),
+      sellOne: (locks, id) => new MikroOrmSale(locks, orm.em).sellOne(id),
+      close: () => orm.close(),
+    };
+  },
+
+  async Knex(url, connections) {
+    const db = knex({ client: 'pg', connection: url, pool: { min: 0, max: connections } });
+    return {
+      transaction: (work) =>
+        db.transaction((trx) => work({ query: knexQuery(trx), run: async (text) => trx.raw(text) })),
+      sellOne: (locks, id) => new KnexSale(locks, db).sellOne(id),
+      close: () => db.destroy(),
+    };
+  },
+};

@@ -1,0 +1,42 @@
+import { eq, sql } from 'drizzle-orm';
+import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import { bigint, integer, pgTable } from 'drizzle-orm/pg-core';
+import { LockService, lockKey } from 'nestjs-distributed-lock';
+import { FencedTable, type SqlQuery, type SqlRow } from 'nestjs-distributed-lock/guard';
+
+type Transaction = Parameters<Parameters<NodePgDatabase['transaction']>[0]>[0];
+
+// Drizzle numbers the parameters itself.
+export const drizzleQuery =
+  (tx: Transaction): SqlQuery =>
+  (text, parameters) => {
+    const [start = '', ...rest] = text.split(/\$\d+/).map((part) => sql.raw(part));
+    const parts = rest.flatMap((part, i) => [sql.param(parameters[i]), part]);
+    return tx.execute<SqlRow>(sql.join([start, ...parts]));
+  };
+
+export const goods = pgTable('goods', {
+  id: integer().primaryKey(),
+  stock: integer().notNull(),
+  fence: bigint({ mode: 'number' }).notNull().default(0), // the guard alone writes it
+});
+
+export class DrizzleSale {
+  constructor(
+    private readonly locks: LockService,
+    private readonly db: NodePgDatabase,
+  ) {}
+
+  sellOne(id: number): Promise<number> {
+    return this.locks.withLock(lockKey`goods:${id}`, (lock) =>
+      this.db.transaction(async (tx) => {
+        await new FencedTable(drizzleQuery(tx), { table: 'goods' }).read({ id }, lock);
+        const [found] = await tx.select({ stock: goods.stock }).from(goods).where(eq(goods.id, id));
+        if (!found?.stock) throw new Error('sold out');
+        const stock = found.stock - 1;
+        await tx.update(goods).set({ stock }).where(eq(goods.id, id));
+        return stock;
+      }),
+    );
+  }
+}

@@ -1,0 +1,41 @@
+import { EntitySchema, type SqlEntityManager } from '@mikro-orm/postgresql';
+import { LockService, lockKey } from 'nestjs-distributed-lock';
+import { FencedTable, type SqlQuery, type SqlRow } from 'nestjs-distributed-lock/guard';
+
+// The em that transactional() hands out. MikroORM writes ? for a parameter.
+export const mikroOrmQuery =
+  (em: SqlEntityManager): SqlQuery =>
+  (sql, parameters) => {
+    if (!em.isInTransaction()) throw new Error('mikroOrmQuery needs the em of a transaction');
+    return em.execute<SqlRow[]>(sql.replaceAll(/\$\d+/g, '?'), parameters);
+  };
+
+export class Goods {
+  id!: number;
+  stock!: number;
+}
+
+export const GoodsSchema = new EntitySchema<Goods>({
+  class: Goods,
+  tableName: 'goods',
+  properties: { id: { type: 'integer', primary: true }, stock: { type: 'integer' } },
+});
+
+export class MikroOrmSale {
+  constructor(
+    private readonly locks: LockService,
+    private readonly em: SqlEntityManager,
+  ) {}
+
+  sellOne(id: number): Promise<number> {
+    return this.locks.withLock(lockKey`goods:${id}`, (lock) =>
+      this.em.fork().transactional(async (em) => {
+        await new FencedTable(mikroOrmQuery(em), { table: 'goods' }).read({ id }, lock);
+        const goods = await em.findOneOrFail(Goods, { id });
+        if (goods.stock === 0) throw new Error('sold out');
+        goods.stock -= 1; // written at the end of the transaction, within it
+        return goods.stock;
+      }),
+    );
+  }
+}

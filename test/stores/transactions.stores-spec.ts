@@ -1,0 +1,18 @@
+import 'reflect-metadata';
+import { afterAll, beforeAll } from '@jest/globals';
+import { startPostgresServer, type PostgresServer } from '#postgres-server';
+import { describeFencedTransactions } from '../guard/support/fenced-transactions.contract.js';
+import { openTransactions as openOwn } from '../guard/support/open-transactions.js';
+import { openTransactions } from './orms/open-transactions.js';
+
+let server: PostgresServer;
+/** A transaction that waits for itself is ended, so that the tests after it can run. */
+const settings = { lock_timeout: '3s', idle_in_transaction_session_timeout: '3s' };
+beforeAll(async () => {
+  server = await startPostgresServer({ settings });
+}, 60_000);
+afterAll(() => server?.stop());
+
+for (const [name, open] of Object.entries({ ...openOwn, ...openTransactions })) {
+  describeFencedTransactions(name, () => ({ url: server.url, interleaves: true }), open);
+}

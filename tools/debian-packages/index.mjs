@@ -1,0 +1,1 @@
+export { unpackDebianPackages } from './unpack-debian-packages.mjs';

@@ -1,0 +1,70 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, readdirSync, realpathSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { unpackDebianPackages } from '../debian-packages/index.mjs';
+
+const ADVICE = `No Postgres server was found, and none could be fetched. Do one of these:
+  - install one: apt-get install postgresql, or brew install postgresql
+  - set POSTGRES_BIN to the folder of its postgres and initdb`;
+
+/** @type {import('./index.d.mts').findPostgresServer} */
+export function findPostgresServer() {
+  const user = unprivileged();
+  const found = onThisMachine(user) ?? fetched(user);
+  if (!found) throw new Error(ADVICE);
+  return { ...found, user };
+}
+
+/** Nobody, where this process is root. */
+function unprivileged() {
+  if (process.getuid?.() !== 0) return {};
+  const id = (of) => Number(spawnSync('id', [of, 'nobody'], { encoding: 'utf8' }).stdout);
+  return { uid: id('-u'), gid: id('-g') };
+}
+
+function onThisMachine(user) {
+  const { env } = process;
+  const chosen = env.POSTGRES_BIN;
+  if (chosen && !runs(chosen, env, user)) {
+    throw new Error(`POSTGRES_BIN (${chosen}) has no postgres and initdb that run here.`);
+  }
+  const candidates = chosen ? [chosen] : [...onThePath(), ...versionsBelow('/usr/lib/postgresql')];
+  const bin = candidates.find((folder) => runs(folder, env, user));
+  return bin && { bin, env };
+}
+
+function fetched(user) {
+  const unpacked = unpackDebianPackages('postgres-server', ['postgresql']);
+  if (!unpacked) return undefined;
+  const { folder, env } = unpacked;
+  const bin = versionsBelow(join(folder, 'usr/lib/postgresql')).find((candidate) =>
+    runs(candidate, env, user),
+  );
+  return bin && { bin, env };
+}
+
+/** Behind a link there is the folder that has initdb as well. */
+function onThePath() {
+  const folders = (process.env.PATH ?? '').split(':').filter(Boolean);
+  return folders
+    .map((folder) => join(folder, 'postgres'))
+    .filter((command) => existsSync(command))
+    .map((command) => dirname(realpathSync(command)));
+}
+
+/** As Debian lays them out, the newest first. @param {string} folder */
+function versionsBelow(folder) {
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder)
+    .toSorted((a, b) => Number(b) - Number(a))
+    .map((version) => join(folder, version, 'bin'));
+}
+
+/** Whether whom the server will run as can run it: root's own folders are closed to others. */
+function runs(bin, env, user) {
+  return ['postgres', 'initdb'].every(
+    (name) =>
+      spawnSync(join(bin, name), ['--version'], { env, ...user, cwd: '/', stdio: 'ignore', timeout: 10_000 })
+        .status === 0,
+  );
+}

@@ -1,0 +1,2 @@
+export { findPostgresServer } from './find-postgres-server.mjs';
+export { startPostgresServer } from './start-postgres-server.mjs';
