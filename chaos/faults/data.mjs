@@ -1,15 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { LOOK_MS, SLACK_MS } from '../constants.mjs';
+import { partsOf } from '../world/key-names.mjs';
 
 const RECOVER_MS = LOOK_MS + SLACK_MS;
-
-/** All that belongs to a lock in Redis. @param {string} key */
-const partsOf = (key) => [
-  key,
-  `nest_lock_line:{${key}}`,
-  `nest_lock_info:{${key}}`,
-  `nest_lock_token:{${key}}`,
-];
 
 export const DATA_FAULTS = [
   {

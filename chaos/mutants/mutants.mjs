@@ -54,6 +54,14 @@ export const MUTANTS = [
     rules: ['errors'],
   },
   {
+    says: 'x and {x} share the line and the tokens',
+    file: 'stores/redis/redis.keys.js',
+    from: 'return tag === undefined ?',
+    to: 'return true ?',
+    kind: 'calm',
+    rules: ['exclusion'],
+  },
+  {
     says: 'one node of three is a majority',
     file: 'stores/quorum/quorum.tally.js',
     from: 'return Math.floor(nodes / 2) + 1',

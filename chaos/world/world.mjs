@@ -6,6 +6,7 @@ import { until } from '#until';
 import { connectToWitness } from '../witness/ask-witness.mjs';
 import { AppProcess } from './app-process.mjs';
 import { openCluster } from './cluster.mjs';
+import { keyNames } from './key-names.mjs';
 import { openQuorum } from './quorum.mjs';
 import { openSentinel } from './sentinel.mjs';
 import { openSingle } from './single.mjs';
@@ -30,7 +31,7 @@ export class World {
     Object.assign(this, { folder, kind, seed, random, record, store, witness, traffic });
     this.witnessPort = witnessPort;
     this.witnessProcess = witnessProcess;
-    this.keys = Array.from({ length: traffic.keys }, (_, i) => `chaos:${i + 1}`);
+    this.keys = keyNames({ count: traffic.keys, workload: traffic.workload, seed });
   }
 
   /** @param {{ folder: string, kind: any, seed: string, random: any, record: any, traffic: any }} trial */

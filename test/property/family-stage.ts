@@ -41,8 +41,8 @@ export interface Backend {
   untilPushed(isThere: () => boolean): Promise<void>;
   /** Its own format says the same as the model. */
   check(key: string, holders: readonly Holder[]): Promise<void>;
-  /** Nobody holds, nobody waits. */
-  checkNothingLeft(key: string): Promise<void>;
+  /** Nobody holds any of these, nobody waits; all that belongs to them has `id` in its name. */
+  checkNothingLeft(keys: readonly string[], id: string): Promise<void>;
 }
 
 export interface Holder {
@@ -74,9 +74,11 @@ export class FamilyStage {
   /** The store has forgotten the tokens of one that holds alone: it believes the next renewal, or makes new ones. */
   private tokensLost = false;
 
+  /** @param firstOwner an owner has one key: two stages number theirs apart */
   constructor(
     private readonly key: string,
     private readonly backend: Backend,
+    private readonly firstOwner = 1,
   ) {
     this.model = new FamilyModel(backend.isRemote);
   }
@@ -132,7 +134,6 @@ export class FamilyStage {
   async finish(): Promise<void> {
     for (const owner of this.owners) await this.end(owner, undefined);
     await this.check();
-    await this.backend.checkNothingLeft(this.key);
   }
 
   private get holders(): Holder[] {
@@ -144,7 +145,7 @@ export class FamilyStage {
 
   private newOwner({ client, claim, waits, tokens, leaseMs }: Extract<Step, { do: 'ask' }>): Owner {
     const store = this.backend.stores[client]!;
-    const name = `${store.clientId}:${this.owners.length + 1}`;
+    const name = `${store.clientId}:${this.firstOwner + this.owners.length}`;
     const waitMs = waits ? Infinity : 0;
     const ask = { key: this.key, owner: name, claim, leaseMs, waitMs, tokens };
     const fresh = {

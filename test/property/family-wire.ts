@@ -1,5 +1,6 @@
 import type { Redis } from 'ioredis';
 import type { Holder } from './family-stage.js';
+import { braced } from '../support/redisson-names.js';
 import { weightOf } from './family-model.js';
 
 /** How a key and its holders are written in Redis, apart from the times. */
@@ -13,8 +14,8 @@ interface Written {
   readonly outlived: readonly string[];
 }
 
-const readerKey = (key: string, name: string) => `{${key}}:${name}:rwlock_timeout:1`;
-const permitsKey = (key: string) => `{${key}}:timeout`;
+const readerKey = (key: string, name: string) => `${braced(key)}:${name}:rwlock_timeout:1`;
+const permitsKey = (key: string) => `${braced(key)}:timeout`;
 
 /** The lease of this holder ends; a key whose last lease that is ends with it. */
 export async function lapseInRedis(
@@ -37,10 +38,12 @@ export async function lapseInRedis(
 
 export async function heldInRedis(redis: Redis, key: string, holders: readonly Holder[]): Promise<Written> {
   const isCounted = (await redis.type(key)) === 'string';
+  // A lock of another name may lie where permits of this one would.
+  const hasPermits = isCounted && (await redis.type(permitsKey(key))) === 'zset';
   const [hash, left, permits, ttl, ...leases] = await Promise.all([
     isCounted ? {} : redis.hgetall(key),
     isCounted ? redis.get(key) : null,
-    redis.zrange(permitsKey(key), '0', '-1'),
+    hasPermits ? redis.zrange(permitsKey(key), '0', '-1') : [],
     redis.pttl(key),
     ...holders.map(({ name }) => redis.pttl(readerKey(key, name))),
   ]);

@@ -10,6 +10,7 @@ import type { Grant, LockStore, Push } from '../../libs/distributed-lock/src/loc
 import { redisKeys } from '../../libs/distributed-lock/src/stores/redis/redis.keys.js';
 import * as scripts from '../../libs/distributed-lock/src/stores/redis/redis.scripts.js';
 import { recordedRedis, type ScriptCall } from '../support/recorded-redis.js';
+import { oddName } from '../support/odd-names.js';
 import { until } from '../support/until.js';
 
 /** Longer than any run; the end of a lease is brought about by deleting what it would delete. */
@@ -125,10 +126,11 @@ function inFull(sha: string, answer: unknown): readonly [number, ...number[]] {
 
 /** One lock, three clients, and the model of what should become of it. */
 class Stage {
-  private readonly key = `property:${randomUUID()}`;
   private readonly model = new Model();
   private readonly owners: Owner[] = [];
   private count = 0;
+
+  constructor(private readonly key: string) {}
 
   async take(step: Step): Promise<void> {
     switch (step.do) {
@@ -378,10 +380,11 @@ describe('whatever is asked of the scripts, and whichever copies of it arrive la
   it('the lock is where a simple model says, tokens grow, and nothing is left in the end', async () => {
     const property = fc.asyncProperty(
       fc.array(step, { minLength: 3, maxLength: 40, size: 'max' }),
-      async (steps) => {
+      oddName('ID'),
+      async (steps, name) => {
         calls.length = 0;
         pushes.length = 0;
-        const stage = new Stage();
+        const stage = new Stage(name.replaceAll('ID', randomUUID()));
         const startedAt = performance.now();
         try {
           for (const one of steps) {

@@ -4,8 +4,8 @@ import type { LockStoreError } from '../../lock/lock.errors.js';
 import { evalSha, WireKeys, type Arguments } from './evalsha.js';
 import type { Client, Command, LATE, Urgency } from './redis.command.js';
 import type { RedisConnection } from './redis.connection.js';
-import { isWrongType, wrongType } from './redis.errors.js';
-import { checkSlot, redisKeys, type RedisKeys } from './redis.keys.js';
+import { isWrongType, wrongPart, wrongType } from './redis.errors.js';
+import { checkReserved, checkSlot, permitsKey, redisKeys, type RedisKeys } from './redis.keys.js';
 import type { Script } from './redis.scripts.js';
 
 /** For a short key, some 800 bytes each. */
@@ -59,13 +59,15 @@ export class RedisCommands {
     return this.naming.sharedTokens;
   }
 
+  /** @throws LockKeyError for a name that belongs to another lock, or that a cluster cannot take */
   lockName(key: string): string {
     const name = this.naming.keyPrefix + key;
+    checkReserved(name);
     if (this.naming.isCluster) checkSlot(name);
     return name;
   }
 
-  /** @throws LockKeyError for a key that a cluster cannot take */
+  /** Throws as `lockName`. */
   keysOf(key: string, kind: Claim['kind']): WireKeys {
     const known = this.known[kind];
     let keys = known.get(key);
@@ -76,7 +78,7 @@ export class RedisCommands {
     return keys;
   }
 
-  /** For batches, which hardly come again; throws as `keysOf`. */
+  /** For batches, which hardly come again; throws as `lockName`. */
   namesOf(key: string, kind: Claim['kind']): RedisKeys {
     return redisKeys(this.lockName(key), kind, this.naming.sharedTokens);
   }
@@ -91,14 +93,41 @@ export class RedisCommands {
   }
 
   /** The classic mistake, a lock named like the data that it protects, is told as what it is. */
-  async explain(client: Client, key: string, error: unknown): Promise<LockStoreError | undefined> {
+  async explain(
+    client: Client,
+    { key, kind }: { readonly key: string; readonly kind: Claim['kind'] },
+    error: unknown,
+  ): Promise<LockStoreError | undefined> {
     if (!isWrongType(error)) return undefined;
     const name = this.lockName(key);
     try {
-      return wrongType(name, key, await client.type(name), error);
+      const found = await client.type(name);
+      const asLock = kind === 'permits' ? 'string' : 'hash';
+      const part =
+        found === asLock || found === 'none' ? await this.partOfWrongType(client, key, kind) : undefined;
+      return part ? wrongPart({ name, key, ...part }, error) : wrongType({ name, key, found }, error);
     } catch {
       return undefined;
     }
+  }
+
+  private async partOfWrongType(
+    client: Client,
+    key: string,
+    kind: Claim['kind'],
+  ): Promise<{ readonly part: string; readonly found: string } | undefined> {
+    const [name, line, info, token] = this.namesOf(key, kind);
+    const parts = [
+      [line, 'zset'],
+      [info, 'hash'],
+      [token, 'string'],
+      ...(kind === 'permits' ? ([[permitsKey(name), 'zset']] as const) : []),
+    ] as const;
+    for (const [part, type] of parts) {
+      const found = await client.type(part);
+      if (found !== 'none' && found !== type) return { part, found };
+    }
+    return undefined;
   }
 }
 
@@ -151,7 +180,7 @@ class ScriptCommand<R extends Reply, Result> implements Command<R | number, Resu
   }
 
   explain(client: Client, error: unknown): Promise<LockStoreError | undefined> {
-    return this.commands.explain(client, this.key, error);
+    return this.commands.explain(client, this.call, error);
   }
 
   onFailed(error: LockStoreError): void {

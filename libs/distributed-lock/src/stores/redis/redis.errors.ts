@@ -1,4 +1,5 @@
 import { LockStoreError } from '../../lock/lock.errors.js';
+import { permitsKey } from './redis.keys.js';
 
 /** Answers that mean "not now": the state of the server or of the network will change by itself. */
 const UNREADY =
@@ -7,6 +8,10 @@ const UNREADY =
 const NEVER_WRITTEN = /Stream isn't writeable/;
 /** Any answer of the server starts with an upper-case word; what the client says about a connection does not. */
 const ANSWER = /^[A-Z]{3,}\b/;
+
+/** What our own scripts say, see holders.lua. */
+const NO_LOCK = 'data of the application';
+const TWINS = 'permits of two names';
 
 export function isWrongType(error: unknown): boolean {
   return error instanceof Error && /\bWRONGTYPE\b/.test(error.message);
@@ -54,7 +59,34 @@ export function describe(error: Error): string {
   return error.message || ('code' in error ? String(error.code) : error.name);
 }
 
-export function wrongType(name: string, key: string, found: string, cause: unknown): LockStoreError {
-  const message = `"${name}" is a ${found} in Redis, not a lock of this kind: a lock needs a name of its own, and one name is either a lock or permits. Choose another key, or set keyPrefix (now part of the name) to keep locks apart from data.`;
+interface WrongType {
+  /** Of the lock in Redis. */
+  readonly name: string;
+  readonly key: string;
+  /** The type that Redis tells. */
+  readonly found: string;
+}
+
+const OWN_NAME =
+  'a lock needs a name of its own, and one name is either a lock or permits. Choose another key, or set keyPrefix (now part of the name) to keep locks apart from data.';
+
+/** The key of the lock holds something else. */
+export function wrongType({ name, key, found }: WrongType, cause: unknown): LockStoreError {
+  const text = cause instanceof Error ? cause.message : '';
+  if (text.includes(TWINS)) {
+    const message = `The permits of "${name}" are kept in "${permitsKey(name)}", by Redisson's rule, and so are those of the same name without or with its braces, which are in use. Choose another key.`;
+    return new LockStoreError(message, key, 'refused', { cause });
+  }
+  const data = text.includes(NO_LOCK) ? 'it holds data of the application, which is left as it is; ' : '';
+  const message = `"${name}" is a ${found} in Redis, not a lock of this kind: ${data}${OWN_NAME}`;
+  return new LockStoreError(message, key, 'refused', { cause });
+}
+
+/** Another key of the lock does. */
+export function wrongPart(
+  { name, key, found, part }: WrongType & { readonly part: string },
+  cause: unknown,
+): LockStoreError {
+  const message = `"${part}" is a ${found} in Redis, where the lock "${name}" keeps something else. Choose another key for the lock, or delete that one if nobody needs it.`;
   return new LockStoreError(message, key, 'refused', { cause });
 }

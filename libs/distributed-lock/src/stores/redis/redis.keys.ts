@@ -15,16 +15,19 @@ export function restartMark(keyPrefix: string): string {
 }
 
 /**
- * The lock and its channel are Redisson's; the rest is ours, in the same cluster slot.
+ * The lock and its channel are Redisson's; the rest is ours. All of them lie in the same cluster slot.
+ *
+ * Redisson gives `x` and `{x}` one channel. That wakes a waiter of the other lock in vain and does no other harm, so only
+ * the keys of ours tell the two apart.
  *
  * @param sharesTokens the scripts count tokens together with Redisson's fenced lock, as the name of the key tells them
  */
 export function redisKeys(name: string, kind: Claim['kind'], sharesTokens = false): RedisKeys {
   return [
     name,
-    tagged('nest_lock_line', name),
-    tagged('nest_lock_info', name),
-    tagged(sharesTokens ? 'nest_lock_shared_token' : 'nest_lock_token', name),
+    ownKey('nest_lock_line', name),
+    ownKey('nest_lock_info', name),
+    ownKey(sharesTokens ? 'nest_lock_shared_token' : 'nest_lock_token', name),
     strangersChannel(name, kind),
   ];
 }
@@ -66,6 +69,33 @@ export function checkSlot(name: string): void {
     `"${name}" has a brace but no hash tag: on a cluster its keys would lie in different slots. Escape the brace (lockKey does) or write {…} around a part of it.`,
     name,
   );
+}
+
+const RESERVED = [
+  /^nest_lock_(line|info|token|shared_token|holders|fence|guard):/,
+  /^redisson_(lock_queue|lock_timeout|lock_token|unlock_latch):/,
+  /:rwlock_timeout:\d+$/,
+];
+
+/** A lock may have any name but one that a script takes for a part of another lock. */
+export function checkReserved(name: string): void {
+  if (!RESERVED.some((reserved) => reserved.test(name))) return;
+  throw new LockKeyError(
+    `"${name}" is the name of a key that belongs to another lock, by this library's rules or by Redisson's. Choose another key.`,
+    name,
+  );
+}
+
+/**
+ * A key of ours for the lock `name`: no other name has it, and a cluster keeps it in the slot of the lock.
+ *
+ * The name is its own hash tag unless it has a closing brace, which would end the tag too early. Then the tag of the name
+ * comes first, and the whole name after it. A name with a closing brace and no tag is refused on a cluster.
+ */
+function ownKey(prefix: string, name: string): string {
+  if (!name.includes('}')) return `${prefix}:{${name}}`;
+  const tag = hashTag(name);
+  return tag === undefined ? `${prefix}:${name}` : `${prefix}:{${tag}}:${name}`;
 }
 
 /** Redisson's rule: a name that contains a brace is its own hash tag. */

@@ -26,7 +26,7 @@ end
 local reply = { 1, now }
 for i = 1, #KEYS, 5 do
   local arg = 4 + (i - 1) / 5 * 4
-  local first, last = take_tokens(tonumber(ARGV[arg + 1]), tonumber(ARGV[arg]), KEYS[i + 3])
+  local first, last = take_tokens(tonumber(ARGV[arg + 1]), tonumber(ARGV[arg]), i)
   reply[#reply + 1] = first
   reply[#reply + 1] = last
 end

@@ -63,7 +63,7 @@ if holds(owner, kind) then
   if reserve_to > last then
     last = reserve_to
     local _, counted = first_and_last(redis.call('GET', KEYS[4]) or '')
-    if is_alone(kind) or last > (counted or 0) then count_up(first, last, lease, KEYS[4]) end
+    if is_alone(kind) or last > (counted or 0) then count_up(first, last, lease, 1) end
   end
   enter(owner, kind, weight, permits, lease, first, last)
   redis.call('HDEL', KEYS[3], 'granted')
@@ -100,7 +100,11 @@ local function queued_or_busy()
   return { 2, now, inside[1] or '', remaining, place }
 end
 
-if not may_enter(kind, weight, permits) then return queued_or_busy() end
+if not may_enter(kind, weight, permits) then
+  local refused = refusal(kind)
+  if refused then return redis.error_reply(refused) end
+  return queued_or_busy()
+end
 
 local open = tonumber(redis.call('HGET', KEYS[3], 'open') or 0)
 if open > now then return queued_or_busy() end

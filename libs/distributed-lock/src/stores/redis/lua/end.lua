@@ -25,7 +25,11 @@ end
 local was_holder
 if kind == 'lock' then
   -- The delete comes first: it needs no memory, and what follows it may then write.
-  was_holder = redis.call('HDEL', KEYS[1], owner)
+  was_holder = redis.pcall('HDEL', KEYS[1], owner)
+  -- In what is no hash any more it holds nothing. Any other error comes again, and is raised.
+  if type(was_holder) == 'table' then
+    was_holder = redis.call('TYPE', KEYS[1]).ok == 'hash' and redis.call('HDEL', KEYS[1], owner) or 0
+  end
   if was_holder == 1 then give_back_tokens() end
   if redis.call('EXISTS', KEYS[2], KEYS[3]) == 0 then
     -- Nobody of ours waits. A stranger that hears this is remembered, so that it is not passed over for ever.

@@ -16,19 +16,21 @@ local floor, cluster, publish = tonumber(ARGV[1]), ARGV[2] == '1', ARGV[3]
 local MODES = { read = 'shared', write = 'exclusive' }
 local CHANNELS = { shared = 'redisson_rwlock', exclusive = 'redisson_rwlock', permits = 'redisson_sc' }
 
-local kind = 'lock'
-if type_of_lock() ~= 'none' then
-  -- A string that nobody has permits of is not ours to delete: this raises an error.
-  if redis.call('EXISTS', permits_key) == 1 then kind = 'permits'
-  else kind = MODES[redis.call('HGET', KEYS[1], 'mode')] or 'lock' end
-end
+local kind, found = 'lock', type_of_lock()
+if found == 'hash' then kind = MODES[redis.call('HGET', KEYS[1], 'mode')] or 'lock'
+elseif found == 'string' or found == 'none' and type_of_permits() == 'zset' and not has_twin() then kind = 'permits' end
+local refused = refusal(kind)
+-- A number that nobody has permits of may be one of the application.
+if not refused and found == 'string' and type_of_permits() == 'none' then refused = NO_LOCK end
+if refused then return redis.error_reply(refused) end
 if CHANNELS[kind] then KEYS[5] = CHANNELS[kind] .. string.sub(KEYS[5], #'redisson_lock__channel' + 1) end
 
 local inside = holders()
 local was_held = redis.call('DEL', KEYS[1])
-redis.call('DEL', permits_key, holders_key)
+if kind == 'permits' then was_held = math.max(was_held, redis.call('DEL', permits_key)) end
+redis.call('DEL', holders_key)
 for _, holder in ipairs(inside) do
-  redis.call('DEL', reader_key(holder, 1))
+  if kind == 'shared' then redis.call('DEL', reader_key(holder, 1)) end
   if is_ours(holder) then push(holder, 'lost ' .. holder) end
 end
 redis.call('HDEL', KEYS[3], 'granted')

@@ -77,7 +77,7 @@ local function grant(asker, lease, is_free)
         if is_alone(kind) then return count, true, asker_first, asker_last end
       else
         -- Its tokens go back: nobody was told of them.
-        count_up(first - 1, first - 1, math.max(lease, tonumber(short)), KEYS[4])
+        count_up(first - 1, first - 1, math.max(lease, tonumber(short)), 1)
         index = index + 1
       end
     end
@@ -87,7 +87,7 @@ end
 local WAKE_UP = { lock = '0', exclusive = '1', shared = '0' }
 
 local function wake_strangers(kind)
-  return redis.call(publish, KEYS[5], WAKE_UP[kind] or redis.call('GET', KEYS[1]) or '1')
+  return redis.call(publish, KEYS[5], WAKE_UP[kind] or is_number(KEYS[1]) and redis.call('GET', KEYS[1]) or '1')
 end
 
 -- A Java waiter is in no line of ours: once it has listened long enough, the lock is freed for strangers only.

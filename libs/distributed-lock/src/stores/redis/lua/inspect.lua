@@ -10,14 +10,14 @@
 
 local MODES = { read = 'shared', write = 'exclusive' }
 
+local found = type_of_lock()
+local refused = refusal(found == 'string' and type_of_permits() == 'zset' and 'permits' or 'lock')
+if refused then return redis.error_reply(refused) end
+
 local mode, inside, remaining = '', {}, 0
-if redis.call('EXISTS', permits_key) == 1 then
-  inside, remaining = holders()
-  if #inside > 0 then mode = 'permits' end
-elseif redis.call('EXISTS', KEYS[1]) == 1 then
-  mode = MODES[redis.call('HGET', KEYS[1], 'mode')] or 'exclusive'
-  inside, remaining = holders()
-end
+if found ~= 'none' then inside, remaining = holders() end
+if found == 'hash' then mode = MODES[redis.call('HGET', KEYS[1], 'mode')] or 'exclusive'
+elseif #inside > 0 then mode = 'permits' end
 local tokens = redis.call('GET', KEYS[4])
 local last = tokens and string.match(tokens, '%d+$') or ''
 local reply = { mode, now, remaining, last, 0 }

@@ -58,7 +58,7 @@ end
 
 if kind == 'shared' and holds_alone() then
   if not is_under_this_grant() then return { 0, now } end
-  redis.call('DEL', KEYS[1])
+  redis.call('HDEL', KEYS[1], owner .. ':write')
   redis.call('HDEL', KEYS[3], 'granted')
   enter(owner, kind, weight, permits, lease, ARGV[3], ARGV[4])
   grant('', 0)

@@ -6,8 +6,9 @@
 local SHARED = 'nest_lock_shared_token'
 local are_shared = string.find(KEYS[4], SHARED, 1, true) == 1
 
-local function java_counter(key)
-  return 'redisson_lock_token' .. string.sub(key, #SHARED + 1)
+-- Redisson's name, which x and {x} have in common.
+local function java_counter(lock)
+  return 'redisson_lock_token:' .. (string.find(lock, '{', 1, true) and lock or '{' .. lock .. '}')
 end
 
 -- Larger than every token before, also when the counter was lost: then the clock, or what clients have seen, decides.
@@ -20,22 +21,32 @@ local function first_and_last(tokens)
   return tonumber(string.match(tokens, '^%d+')), tonumber(string.match(tokens, '%d+$'))
 end
 
--- Returns the last token that was counted before.
-local function count_up(first, last, lease, key)
-  local to = text(last)
-  if are_shared then redis.call('SET', java_counter(key), to) end
+local raised_to
+
+-- Never lowers what another lock with the same counter there may have counted.
+local function count_in_java(lock, last)
+  local counted = tonumber(redis.call('GET', java_counter(lock)) or 0)
+  if counted >= last and counted ~= raised_to then return end
+  redis.call('SET', java_counter(lock), text(last))
+  raised_to = last
+end
+
+-- Returns the last token that was counted before. `at` is where the keys of the lock begin.
+local function count_up(first, last, lease, at)
+  local to, key = text(last), KEYS[at + 3]
+  if are_shared then count_in_java(KEYS[at], last) end
   local tokens = first == last and to or text(first) .. ' ' .. to
   local _, counted = first_and_last(redis.call('SET', key, tokens, 'PX', token_keep(lease), 'GET') or '')
   return counted or 0
 end
 
-local function take_tokens(number, lease, key)
-  key = key or KEYS[4]
-  local first = next_after(are_shared and tonumber(redis.call('GET', java_counter(key)) or 0) or 0)
-  local known = count_up(first, first + number - 1, lease, key)
+local function take_tokens(number, lease, at)
+  at = at or 1
+  local first = next_after(are_shared and tonumber(redis.call('GET', java_counter(KEYS[at])) or 0) or 0)
+  local known = count_up(first, first + number - 1, lease, at)
   if known >= first then
     first = next_after(known)
-    count_up(first, first + number - 1, lease, key)
+    count_up(first, first + number - 1, lease, at)
   end
   return first, first + number - 1
 end
