@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import fc from 'fast-check';
 import type { CallOptions, LockService } from 'nestjs-distributed-lock';
 import { permitsKey, redisKeys } from '../../libs/distributed-lock/src/stores/redis/redis.keys.js';
 import { closeServices, elapsed, failureOf, openService } from '../support/lock-services.js';
@@ -65,6 +66,58 @@ const everything = () => [
   () => locks.inspect(key),
   () => locks.forceRelease(key),
 ];
+
+const OWNERS = [JAVA, `${JAVA}7`, '11111111-2222-8333-9444-555555555555:12'];
+const anyHash: fc.Arbitrary<Fields> = fc
+  .uniqueArray(
+    fc.tuple(
+      fc.constantFrom(...OWNERS, ...OWNERS.map((owner) => `${owner}:write`), 'stock', `${JAVA}:x`),
+      fc.constantFrom('1', '1', '2', '40', '2000000', '0', '-1', 'read', 'chair'),
+    ),
+    { maxLength: 3, selector: ([field]) => field },
+  )
+  .chain((fields) => fc.constantFrom(fields, [...fields, ['mode', 'read']], [...fields, ['mode', 'write']]))
+  .filter((fields) => fields.length > 0)
+  .map((fields) => Object.fromEntries(fields) as Fields);
+
+/** What Redisson and we write: an owner alone, a writer with what it reads, or readers. */
+function isLock({ mode, ...fields }: Fields): boolean {
+  const isWriter = (field: string) => field.endsWith(':write');
+  const owners = Object.keys(fields);
+  const areOwners = owners.every((field) => OWNERS.includes(field.replace(/:write$/, '')));
+  if (!areOwners || owners.length === 0 || !Object.values(fields).every((count) => Number(count) >= 1))
+    return false;
+  if (mode === 'write') return true;
+  return !owners.some(isWriter) && (mode === 'read' || (mode === undefined && owners.length === 1));
+}
+
+describe('a hash with the name of a lock', () => {
+  it('of any fields is a lock or data: as data it is refused, whatever is asked, and left as it is', async () => {
+    const seen = { lock: 0, data: 0 };
+    const property = fc.asyncProperty(
+      anyHash,
+      fc.nat({ max: everything().length - 1 }),
+      async (fields, which) => {
+        const kind = isLock(fields) ? 'lock' : 'data';
+        seen[kind] += 1;
+        // One name is either a lock or permits.
+        const isToBeRefused = kind === 'data' || which === WAYS.findIndex(([way]) => way === 'by permits');
+        // The process may hold the key of the run before.
+        key = `data:${randomUUID()}`;
+        await eyes.client.hset(key, fields);
+        const before = await untouched();
+        const failure = (await failureOf(everything()[which]!())) as { readonly reason?: string };
+        const isRefused = failure.reason === 'refused';
+        const after = await untouched();
+        await eyes.client.del(key);
+        expect(isRefused).toBe(isToBeRefused);
+        expect(isRefused ? after : before).toEqual(before);
+      },
+    );
+    await fc.assert(property, { numRuns: 300 });
+    expect(Math.min(seen.lock, seen.data)).toBeGreaterThan(5);
+  }, 60_000);
+});
 
 describe('a hash of the application with the name of a lock', () => {
   it.each(DATA)('is refused as what it is, and left as it is: %s', async (_what, fields) => {

@@ -40,10 +40,10 @@ export async function heldInRedis(redis: Redis, key: string, holders: readonly H
   const isCounted = (await redis.type(key)) === 'string';
   // A lock of another name may lie where permits of this one would.
   const hasPermits = isCounted && (await redis.type(permitsKey(key))) === 'zset';
-  const [hash, left, permits, ttl, ...leases] = await Promise.all([
+  const members = hasPermits ? await redis.zrange(permitsKey(key), '0', '-1') : [];
+  const [hash, left, ttl, ...leases] = await Promise.all([
     isCounted ? {} : redis.hgetall(key),
     isCounted ? redis.get(key) : null,
-    hasPermits ? redis.zrange(permitsKey(key), '0', '-1') : [],
     redis.pttl(key),
     ...holders.map(({ name }) => redis.pttl(readerKey(key, name))),
   ]);
@@ -52,7 +52,7 @@ export async function heldInRedis(redis: Redis, key: string, holders: readonly H
     hash,
     readers: names.filter((_, i) => leases[i]! > 0).sort(),
     left,
-    permits: permits.sort(),
+    permits: members.sort(),
     outlived: names.filter((_, i) => leases[i]! > ttl + 1),
   };
 }
