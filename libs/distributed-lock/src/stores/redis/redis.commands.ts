@@ -105,7 +105,8 @@ export class RedisCommands {
       const asLock = kind === 'permits' ? 'string' : 'hash';
       const part =
         found === asLock || found === 'none' ? await this.partOfWrongType(client, key, kind) : undefined;
-      return part ? wrongPart({ name, key, ...part }, error) : wrongType({ name, key, found }, error);
+      if (part) return wrongPart({ name, key, ...part }, error);
+      return wrongType({ name, key, found }, error);
     } catch {
       return undefined;
     }
