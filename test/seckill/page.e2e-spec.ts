@@ -1,7 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { Redis } from 'ioredis';
 import { chromium, type Browser, type Page } from 'playwright-core';
 import { findChromium, NO_CHROMIUM, startChromium, type Chromium } from '#chromium';
-import { openTestBranches, type TestBranches } from './support/test-branches.js';
+import { until } from '../support/until.js';
+import { faintTexts } from './support/faint-texts.js';
+import { openTestBranches, purchase, type TestBranches } from './support/test-branches.js';
 
 const command = findChromium();
 /** CI installs a browser: there it is a failure when none is found. */
@@ -55,23 +58,68 @@ describeInBrowser(`the page in a browser${where}`, () => {
     expect(await figure('overlaps')).toBe(0);
     expect(await isRed('#oversold')).toBe(false);
     expect(await page.locator('article.bad').count()).toBe(0);
-    const colours = await page.locator('canvas').evaluate(coloursIn);
-    expect(colours).toBeGreaterThan(2);
+    expect(await page.locator('#verdict').textContent()).toMatch(/^Nothing was oversold/);
   }, 120_000);
 
-  it('marks what is oversold when the lock is switched off, and is clean again after a reset', async () => {
-    await page.locator('#reset').click();
-    await page.getByText('Ready: send in the crowd.').waitFor();
+  it('draws a timeline for each item, with a lane for each instance', async () => {
+    const canvases = page.locator('article canvas');
+    expect(await canvases.count()).toBe(3);
+    expect(await canvases.first().evaluate(coloursIn)).toBeGreaterThan(2);
+    expect(await canvases.first().getAttribute('aria-label')).toMatch(/^Timeline of Phone: \d+ critical/);
+  });
+
+  it('names the instances by their numbers, in order', async () => {
+    const names = await page.locator('#instances .chip').allTextContents();
+    expect(names.map((name) => name.replace('(this page)', ''))).toEqual(['instance 1', 'instance 2']);
+  });
+
+  it('oversells a new sale when the lock is switched off after a sale that sold out, and says what happened', async () => {
     await page.locator('.switch').click();
     await sellToCrowd();
     expect(await figure('oversold')).toBeGreaterThan(0);
     expect(await figure('overlaps')).toBeGreaterThan(0);
     expect(await isRed('#oversold')).toBe(true);
     expect(await page.locator('article .badge:visible').first().textContent()).toMatch(/\d+ oversold/);
+    expect(await page.locator('#verdict').textContent()).toMatch(
+      /^\d+ sold that were never there: buyers read/,
+    );
+    expect(await page.locator('article .why:visible').first().textContent()).toMatch(
+      /\d+ orders took the stock from 100 to \d+ only/,
+    );
+  }, 120_000);
+
+  it('has text that can be read in light and in dark, as WCAG AA asks', async () => {
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme });
+      expect(await page.evaluate(faintTexts)).toEqual([]);
+    }
+    await page.emulateMedia({ colorScheme: 'light' });
+  });
+
+  it('is clean again after a reset', async () => {
     await page.locator('#reset').click();
     await page.getByText('Ready: send in the crowd.').waitFor();
+    await page.locator('.switch').click();
     expect([await figure('oversold'), await figure('overlaps'), await figure('orders')]).toEqual([0, 0, 0]);
   }, 120_000);
+
+  it('leaves the focus of the keyboard on the button that was pressed', async () => {
+    const focused = () => page.evaluate('document.activeElement.id');
+    await page.locator('#start').focus();
+    await page.keyboard.press('Enter');
+    await page.getByText(/^[1-9]\d* of 600 buyers answered/).waitFor();
+    expect(await focused()).toBe('start');
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Enter');
+    await page.getByText('Ready: send in the crowd.').waitFor();
+    expect(await focused()).toBe('reset');
+  }, 120_000);
+
+  it('shows the first timeline of a phone without scrolling', async () => {
+    await page.setViewportSize({ width: 390, height: 844 });
+    const { y, height } = (await page.locator('article canvas').first().boundingBox())!;
+    expect(y + height).toBeLessThan(844);
+  });
 
   it('fits a phone, and needs nothing from elsewhere', async () => {
     await page.setViewportSize({ width: 360, height: 740 });
@@ -83,6 +131,26 @@ describeInBrowser(`the page in a browser${where}`, () => {
     expect(origins).toEqual([new URL(page.url()).origin]);
     expect(problems).toEqual([]);
   });
+
+  it('names a holder that was killed, and counts its lease down', async () => {
+    const { id } = (await branches.database.query<{ id: number }>('SELECT id FROM goods ORDER BY id'))[0]!;
+    const victim = branches.instances[1]!;
+    const [{ id: number }] = (await branches.database.query<{ id: number }>(
+      'SELECT id FROM instances WHERE url = $1',
+      [victim.url],
+    )) as [{ id: number }];
+    const release = await branches.holdDatabase();
+    void purchase(victim, id, 'ann').catch(() => {});
+    const redis = new Redis(branches.redis.url);
+    await until(async () => (await redis.exists(`goods:${id}`)) === 1);
+    redis.disconnect();
+    victim.signal('SIGKILL');
+    await release();
+    const holder = page.locator('article .holder').first();
+    await holder.getByText(/no answer: the next goes on in \d+ s, when the lease is over/).waitFor();
+    expect(await holder.locator('.chip').textContent()).toBe(`instance ${number}`);
+    expect(await page.locator('#instances .silent').textContent()).toBe(`instance ${number}: no answer`);
+  }, 60_000);
 
   it('has Swagger UI beside it', async () => {
     await page.goto(`${branches.instances[0]!.url}/docs`);

@@ -57,7 +57,8 @@ export class CrowdService implements OnModuleDestroy {
       const crowd = `crowd-${Date.now().toString(36)}`;
       const { buyers } = options;
       const onProgress = (answered: number, sold: number) => update({ answered, sold });
-      const wishOf = (buyer: number) => wish(buyer, goods, options);
+      // By turns of all instances: each of them sells each item.
+      const wishOf = (buyer: number) => wish(Math.floor(buyer / urls.length), goods, options);
       await runSale({ wishOf, buyers, crowd, urls: () => urls, onProgress, signal });
     } catch (error) {
       this.logger.warn(`The crowd went home: ${String(error)}`);
@@ -67,10 +68,10 @@ export class CrowdService implements OnModuleDestroy {
 }
 
 /**
- * Buyers take turns over the items. None has two in the cart: it would hold the first while it stands in the long line
+ * Turns go round the items. No buyer has two in the cart: it would hold the first while it stands in the long line
  * for the second, and the first would not sell meanwhile.
  */
-function wish(buyer: number, goods: readonly number[], { locked, payMs }: CrowdOptions): Wish {
+function wish(turn: number, goods: readonly number[], { locked, payMs }: CrowdOptions): Wish {
   const purchase = locked ? 'purchase' : 'purchase-without-lock';
-  return { path: `/goods/${goods[buyer % goods.length]!}/${purchase}`, body: { payMs } };
+  return { path: `/goods/${goods[turn % goods.length]!}/${purchase}`, body: { payMs } };
 }

@@ -1,9 +1,11 @@
 import { Injectable } from '@nestjs/common';
 import { Database } from '../database/database.js';
-import type { Instance } from './instance.js';
+import type { Instance, KnownInstance } from './instance.js';
 
 /** An instance that was silent for so long is gone. */
 const SILENCE = `interval '3 seconds'`;
+/** But its locks may outlive it, and the page names their holder: leases are shorter than this. */
+const REMEMBERED = `interval '1 hour'`;
 
 @Injectable()
 export class InstancesRepository {
@@ -11,7 +13,7 @@ export class InstancesRepository {
 
   /** @returns the id of the new one */
   async add(): Promise<number> {
-    await this.database.query(`DELETE FROM instances WHERE seen_at < now() - 10 * ${SILENCE}`);
+    await this.database.query(`DELETE FROM instances WHERE seen_at < now() - ${REMEMBERED}`);
     const sql = 'INSERT INTO instances DEFAULT VALUES RETURNING id';
     const [row] = await this.database.query<{ id: number }>(sql);
     return row!.id;
@@ -28,9 +30,15 @@ export class InstancesRepository {
     await this.database.query('DELETE FROM instances WHERE id = $1', [id]);
   }
 
-  alive(): Promise<readonly Instance[]> {
-    return this.database.query<Instance>(`
-      SELECT id, url, client, waiting FROM instances
-      WHERE url IS NOT NULL AND seen_at > now() - ${SILENCE} ORDER BY id`);
+  /** Those that run, in the order of their numbers. */
+  async alive(): Promise<readonly Instance[]> {
+    return (await this.known()).filter(({ isAlive }) => isAlive);
+  }
+
+  /** Those that run and those that were killed, in the order of their numbers. */
+  known(): Promise<readonly KnownInstance[]> {
+    return this.database.query<KnownInstance>(`
+      SELECT id, url, client, waiting, seen_at > now() - ${SILENCE} AS "isAlive" FROM instances
+      WHERE url IS NOT NULL ORDER BY id`);
   }
 }

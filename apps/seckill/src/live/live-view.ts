@@ -5,13 +5,20 @@ export interface LiveView {
   readonly at: number;
   /** The instance that this page comes from. */
   readonly instance: number;
-  readonly instances: readonly { readonly id: number; readonly url: string }[];
+  /** Those that run, and those that were killed and still hold a lock, in the order of their numbers. */
+  readonly instances: readonly LiveInstance[];
   readonly goods: readonly LiveGoods[];
   /** The latest, oldest first; a page that has seen some of them knows them by their ids. */
   readonly sections: readonly Section[];
   readonly crowd: CrowdState | null;
   /** `false` with `LOCK=off`. */
   readonly locked: boolean;
+}
+
+export interface LiveInstance {
+  readonly id: number;
+  readonly url: string;
+  readonly isAlive: boolean;
 }
 
 export interface LiveGoods extends StockedGoods {
@@ -23,6 +30,8 @@ export interface LiveLock {
   /** The instance that holds it; `null`: nobody, or somebody whom we do not know. */
   readonly holder: number | null;
   readonly isHeld: boolean;
+  /** When nobody renews it, the next in the queue goes on after this; 0 while the lock is free. */
+  readonly leaseLeftMs: number;
   readonly fencingToken: number | null;
   /** The instances in line, in order; each may have several callers. */
   readonly line: readonly (number | null)[];

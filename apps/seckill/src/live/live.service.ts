@@ -60,13 +60,15 @@ export class LiveService implements OnModuleDestroy {
   private async look(sinceMs: number): Promise<LiveView> {
     // In this order: what is over for the crowd is in the stocks, and what was reset there is not in the sections.
     const crowd = this.crowd.state;
-    const [instances, { at, goods }] = await Promise.all([this.instances.alive(), this.sale.goods()]);
+    const [known, { at, goods }] = await Promise.all([this.instances.known(), this.sale.goods()]);
     const sections = await this.sale.sections(sinceMs);
-    const locks = await Promise.all(goods.map(({ id }) => this.locks.of(id, instances)));
+    const locks = await Promise.all(goods.map(({ id }) => this.locks.of(id, known)));
+    const holders = new Set(locks.map((lock) => lock?.holder));
+    const instances = known.filter(({ id, isAlive }) => isAlive || holders.has(id));
     return {
       at,
       instance: this.self.id,
-      instances: instances.map(({ id, url }) => ({ id, url })),
+      instances: instances.map(({ id, url, isAlive }) => ({ id, url, isAlive })),
       goods: goods.map((item, index) => ({ ...item, lock: locks[index]! })),
       sections,
       crowd,

@@ -6,6 +6,9 @@ const sum = (numbers) => numbers.reduce((total, number) => total + number, 0);
 
 export const oversoldOf = ({ orders, offered }) => Math.max(0, orders - offered);
 
+/** Orders that the stock does not know of: another order has overwritten what they had written. */
+export const lostOf = ({ orders, stock, offered }) => Math.max(0, orders - (offered - stock));
+
 /** Callers that wait, over all instances. */
 export const waitingFor = ({ lock }) => sum(Object.values(lock?.waiting ?? {}));
 

@@ -1,9 +1,11 @@
-import { oversoldOf, waitingFor } from './figures.js';
-import { chip, nameOf } from './instances.js';
+import { lostOf, oversoldOf, waitingFor } from './figures.js';
+import { chip, isSilent, nameOf } from './instances.js';
 
 const TEMPLATE = `
   <header><h2></h2><span class="badge" hidden></span><span class="stock"></span></header>
   <div class="bar"><i></i></div>
+  <p class="why" hidden></p>
+  <div class="lanes"><canvas role="img"></canvas><p class="tip" hidden></p></div>
   <dl><dt>sold</dt><dd class="sold"></dd><dt>holds</dt><dd class="holder"></dd><dt>wait</dt><dd class="waiters"></dd></dl>`;
 
 const cards = new Map();
@@ -12,7 +14,8 @@ export function showGoods({ goods }) {
   for (const item of goods) show(cardOf(item), item);
 }
 
-function cardOf({ id, name }) {
+/** The card of an item; it has a canvas for its timeline. */
+export function cardOf({ id, name }) {
   let card = cards.get(id);
   if (card) return card;
   card = document.createElement('article');
@@ -25,47 +28,47 @@ function cardOf({ id, name }) {
 }
 
 function show(card, item) {
-  const { stock, offered, lock } = item;
-  const mistake = mistakeOf(item);
+  const { stock, offered, orders, lock } = item;
+  const lost = lostOf(item);
   const badge = card.querySelector('.badge');
-  card.classList.toggle('bad', mistake !== undefined);
-  badge.hidden = mistake === undefined;
-  badge.textContent = mistake;
+  const why = card.querySelector('.why');
+  card.classList.toggle('bad', lost > 0);
+  badge.hidden = why.hidden = lost === 0;
+  badge.textContent = badgeOf(item);
+  why.textContent = `${orders} orders took the stock from ${offered} to ${stock} only. Buyers who read it at the same time all
+    wrote back the same number, and so ${lost} of their updates are lost.`;
   card.querySelector('.stock').textContent = `${stock} of ${offered} left`;
-  card.querySelector('.sold').textContent = item.orders;
+  card.querySelector('.sold').textContent = orders;
   card.querySelector('.bar i').style.width = `${(Math.max(0, stock) / Math.max(1, offered)) * 100}%`;
   card.querySelector('.holder').replaceChildren(...holderOf(lock));
   card.querySelector('.waiters').replaceChildren(...waitersOf(item));
 }
 
-/** What is wrong with the books, if anything is. */
-function mistakeOf(item) {
+function badgeOf(item) {
   const oversold = oversoldOf(item);
-  if (oversold > 0) return `${oversold} oversold`;
-  const lost = item.orders + item.stock - item.offered;
-  return lost > 0 ? `${lost} sold twice` : undefined;
+  return oversold > 0 ? `${oversold} oversold` : `${lostOf(item)} sold twice`;
 }
 
 function holderOf(lock) {
   if (!lock) return [soft('the store of the locks does not answer')];
   if (!lock.isHeld) return [soft('nobody')];
-  const token = soft(`token ${shortToken(lock.fencingToken)}`);
-  token.title = `fencing token ${lock.fencingToken}`;
-  return [chip(lock.holder), token];
+  const { holder, leaseLeftMs, fencingToken } = lock;
+  const seconds = `${Math.ceil(leaseLeftMs / 1000)} s`;
+  const note = isSilent(holder)
+    ? soft(`no answer: the next goes on in ${seconds}, when the lease is over`)
+    : soft(`lease ${seconds} · token ${shortToken(fencingToken)}`);
+  note.title = `fencing token ${fencingToken}; the lease ends in ${seconds} unless its holder renews it`;
+  return [chip(holder), note];
 }
 
-/** Instances in the order of their line; those that do not stand in it share the lock of their instance. */
-function waitersOf({ lock, ...item }) {
+/** In the order of their numbers, which stands still while the queue moves on. */
+function waitersOf({ lock, name }) {
   if (waitingFor({ lock }) === 0) return [soft('nobody')];
-  const ids = Object.keys(lock.waiting).map(Number);
-  const place = (id) => (lock.line.includes(id) ? lock.line.indexOf(id) : Infinity);
-  return ids
-    .sort((a, b) => place(a) - place(b) || a - b)
-    .map((id) => {
-      const waiting = chip(id, `${lock.waiting[id]}`);
-      waiting.title = `${lock.waiting[id]} buyers of ${item.name} wait on ${nameOf(id)}`;
-      return waiting;
-    });
+  return Object.entries(lock.waiting).map(([id, count]) => {
+    const waiting = chip(Number(id), `${count} on ${id}`);
+    waiting.title = `${count} buyers of ${name} wait on ${nameOf(id)}`;
+    return waiting;
+  });
 }
 
 /** Tokens are long, and only their ends differ. */

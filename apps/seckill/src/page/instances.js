@@ -1,23 +1,25 @@
-const COLOURS = 6;
-const byId = new Map();
-
-/** The n-th instance that this page has seen has the n-th colour, for as long as the page is open. */
-export function indexOf(id) {
-  if (!byId.has(id)) byId.set(id, byId.size);
-  return byId.get(id);
-}
+const COLOURS = 8;
+/** Those that were killed and still hold a lock. */
+let silent = new Set();
 
 export function colourOf(id) {
-  return id === null ? '--soft' : `--i${indexOf(id) % COLOURS}`;
+  return id === null ? '--soft' : `--i${(id - 1) % COLOURS}`;
 }
 
+/** The same on every page, in the order of their start. */
 export function nameOf(id) {
-  return id === null ? 'unknown' : `instance ${indexOf(id) + 1}`;
+  return id === null ? 'unknown' : `instance ${id}`;
+}
+
+/** Whether it does not tell of itself any more. */
+export function isSilent(id) {
+  return silent.has(id);
 }
 
 export function chip(id, text = nameOf(id), tag = 'span') {
   const element = document.createElement(tag);
   element.className = 'chip';
+  element.classList.toggle('silent', isSilent(id));
   element.style.setProperty('--of', `var(${colourOf(id)})`);
   element.textContent = text;
   return element;
@@ -25,10 +27,17 @@ export function chip(id, text = nameOf(id), tag = 'span') {
 
 /** Each leads to the page of that instance. */
 export function showInstances({ instances, instance }) {
-  const chips = instances.map(({ id, url }) => {
+  silent = new Set(instances.filter(({ isAlive }) => !isAlive).map(({ id }) => id));
+  const chips = instances.map(({ id, url, isAlive }) => {
+    if (!isAlive) return chip(id, `${nameOf(id)}: no answer`);
     const link = chip(id, undefined, 'a');
     link.href = url;
-    if (id === instance) link.append(' (this page)');
+    if (id !== instance) return link;
+    const here = document.createElement('span');
+    here.className = 'here';
+    here.textContent = '(this page)';
+    link.append(here);
+    link.setAttribute('aria-current', 'page');
     return link;
   });
   const list = document.querySelector('#instances');

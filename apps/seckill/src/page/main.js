@@ -1,4 +1,4 @@
-import { connectControls, showCrowd } from './controls.js';
+import { connectControls, showCrowd, showSilence } from './controls.js';
 import { showFigures } from './figures.js';
 import { showGoods } from './goods.js';
 import { showInstances } from './instances.js';
@@ -6,9 +6,9 @@ import { Sections } from './sections.js';
 import { Timeline } from './timeline.js';
 
 const sections = new Sections();
-const timeline = new Timeline(document.querySelector('#timeline'), sections);
+const timeline = new Timeline(document.querySelector('#span'), sections);
 
-connectControls();
+connectControls(() => sections.clear());
 
 const stream = new EventSource('live');
 stream.addEventListener('message', ({ data }) => {
@@ -20,6 +20,4 @@ stream.addEventListener('message', ({ data }) => {
   showGoods(view);
   timeline.show(view);
 });
-stream.addEventListener('error', () => {
-  document.querySelector('#status').value = 'The instance does not answer; trying again …';
-});
+stream.addEventListener('error', showSilence);

@@ -13,7 +13,7 @@ export class Sections {
   add({ sections, goods, at }) {
     // Fewer than before: somebody has reset the sale, maybe on the page of another instance.
     const orders = goods.reduce((total, item) => total + item.orders, 0);
-    if (orders < this.#orders) this.#clear();
+    if (orders < this.#orders) this.clear();
     this.#orders = orders;
     for (const { ...section } of sections) {
       if (this.#seen.has(section.id)) continue;
@@ -42,7 +42,8 @@ export class Sections {
     return count;
   }
 
-  #clear() {
+  /** Forgets what is shown; what was seen is not shown again. */
+  clear() {
     this.byGoods.clear();
     this.overlaps = 0;
   }
