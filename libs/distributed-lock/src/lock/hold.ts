@@ -40,7 +40,7 @@ export class Hold {
   private listeners: Set<() => void> | undefined;
 
   constructor(
-    readonly scope: object,
+    readonly scope: symbol,
     readonly call: number,
     readonly tenure: HeldOwner,
     readonly fencingToken: number,

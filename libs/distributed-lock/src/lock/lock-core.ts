@@ -6,7 +6,7 @@ import type { LockStore } from './lock-store.js';
 /** What the parts of one lock service share: leaves only, nothing that knows the parts. */
 export interface LockCore {
   /** Tells one service's holds from another's in the same async flow. */
-  readonly scope: object;
+  readonly scope: symbol;
   readonly clock: Clock;
   readonly alarm: Alarm;
   readonly store: LockStore;

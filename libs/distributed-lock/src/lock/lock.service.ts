@@ -66,6 +66,8 @@ export class LockService {
   readonly events$: Observable<LockEvent>;
   readonly [EVENTS_IN_PLACE]: Observable<LockEvent>;
   readonly options: ResolvedLockOptions;
+  /** Who this is, also where Nest has put a Proxy around it: then `this` is one object or the other. */
+  private readonly scope = Symbol('LockService');
   private readonly events = new Subject<LockEvent>();
   private readonly lines = new ChurningMap<string | LockRequest, LocalLine>();
   private opened: Parts | undefined;
@@ -135,7 +137,7 @@ export class LockService {
 
   /** The innermost lock of this async flow that is still held: of `key`, or any. */
   current(key?: string): Lock | undefined {
-    return findLock(this, key);
+    return findLock(this.scope, key);
   }
 
   /** For code that relies on being called under a lock. @throws LockNotHeldError */
@@ -215,7 +217,7 @@ export class LockService {
     const store = outsideStore(this.options.store.create({ clock, keyPrefix, watchdogTimeoutMs, onError }));
     const alarm = new Alarm(clock);
     const nextCall = () => ++this.calls;
-    const core = { scope: this, clock, alarm, store, nextCall, emit };
+    const core = { scope: this.scope, clock, alarm, store, nextCall, emit };
     const watchdog = new Watchdog(store, clock, watchdogTimeoutMs, emit);
     const tenures = new Tenures(core, watchdog);
     store.pushes$.subscribe((push) => tenures.onPush(push));
@@ -247,7 +249,7 @@ export class LockService {
   }
 
   private async acquireFree(requests: readonly LockRequest[]): Promise<readonly Hold[] | undefined> {
-    const isNested = requests.some(({ key }) => findHold(this, key));
+    const isNested = requests.some(({ key }) => findHold(this.scope, key));
     const isInUse = requests.some((request) => this.lines.has(lineName(request)));
     if (isNested || isInUse || this.closing || requests[0]?.signal?.aborted) return undefined;
     const { core, tenures } = this.parts();
@@ -284,13 +286,13 @@ export class LockService {
   /** @param before what the same call has taken so far */
   private acquireOne(request: LockRequest, before: readonly Hold[] = []): Promise<Hold> {
     const { key, claim } = request;
-    const mine = findHold(this, key);
+    const mine = findHold(this.scope, key);
     if (mine && covers(mine.claim, claim)) return Promise.resolve(mine.share(request.holdAtLeastMs));
     if (mine) return Promise.reject(heldInAnotherWay(mine, claim));
     if (this.closing) return Promise.reject(this.shutdownError(key));
     if (request.signal?.aborted) return Promise.reject(request.signal.reason as Error);
     const join = () => this.lineOf(request).join(request);
-    const holds = [...before, ...holdsOfFlow(this)];
+    const holds = [...before, ...holdsOfFlow(this.scope)];
     // Whoever asks once does not wait: busy is its answer.
     if (holds.length === 0 || request.waitMs === 0) return join();
     return this.deadlocks.watch(request, holds, join);

@@ -49,7 +49,7 @@ export function activationOfFlow(): object | undefined {
 }
 
 /** The innermost live hold of `key` in this flow. A hold that was released or lost is dead: it is not found. */
-export function findHold(scope: object, key: string): Hold | undefined {
+export function findHold(scope: symbol, key: string): Hold | undefined {
   for (let frame = storage.getStore(); frame; frame = frame.outer) {
     const hold = frame.lock?.find((h) => h.scope === scope && h.key === key && h.isLive);
     if (hold) return hold;
@@ -58,7 +58,7 @@ export function findHold(scope: object, key: string): Hold | undefined {
 }
 
 /** All that this flow holds, innermost first. */
-export function holdsOfFlow(scope: object): Hold[] {
+export function holdsOfFlow(scope: symbol): Hold[] {
   const holds: Hold[] = [];
   for (let frame = storage.getStore(); frame; frame = frame.outer) {
     for (const hold of frame.lock?.holds ?? []) if (hold.scope === scope) holds.push(hold);
@@ -67,7 +67,7 @@ export function holdsOfFlow(scope: object): Hold[] {
 }
 
 /** The innermost lock of this flow that is still held, of `key` if one is named. */
-export function findLock(scope: object, key?: string): Lock | undefined {
+export function findLock(scope: symbol, key?: string): Lock | undefined {
   for (let frame = storage.getStore(); frame; frame = frame.outer) {
     const { lock } = frame;
     const isIt = (hold: Hold) => hold.scope === scope && (key === undefined || hold.key === key);

@@ -3,6 +3,7 @@ import { isObservable } from 'rxjs';
 import { LockNotHeldError } from '../lock/lock.errors.js';
 import type { HeldLock } from '../lock/held-lock.js';
 import { activationOfFlow, runFor, runHolding } from '../lock/owner-context.js';
+import { isAmong } from './is-among.js';
 import type { AnyClass, LockedSite } from './locked-site.js';
 
 const SHARED = Symbol.for('nestjs-distributed-lock/activation');
@@ -24,7 +25,7 @@ interface Holder {
 export class Activation {
   private isOpen = true;
   private running = 0;
-  private instance: unknown;
+  private instance: object | undefined;
   private readonly cls: AnyClass;
 
   /**
@@ -107,8 +108,8 @@ export class Activation {
   /** Nest shows the object only in the call: the first one of the right class is ours. */
   private isFor(self: unknown): boolean {
     if (!(self instanceof this.cls)) return false;
-    this.instance ??= self;
-    return this.instance === self;
+    this.instance ??= self as object;
+    return isAmong([this.instance], self as object);
   }
 }
 

@@ -1,6 +1,7 @@
 import type { DiscoveryService } from '@nestjs/core';
 import { LockConfigurationError } from '../lock/lock.errors.js';
 import type { LockService } from '../lock/lock.service.js';
+import { isAmong } from './is-among.js';
 
 /**
  * Those of all applications of the process, also of another build of this package. An application whose boot fails tells
@@ -24,8 +25,9 @@ export class Registration {
 
   /** True for a provider of its application, also one that a factory has made or that was given as a value. */
   owns(object: unknown): boolean {
-    if (typeof object !== 'object') return false;
-    return this.discovery.getProviders().some(({ instance }) => instance === object);
+    if (typeof object !== 'object' || object === null) return false;
+    const instances: unknown[] = this.discovery.getProviders().map(({ instance }) => instance as unknown);
+    return isAmong(instances, object);
   }
 }
 
