@@ -4,3 +4,8 @@ import { fileURLToPath } from 'node:url';
 export function folderOf(kind, seed) {
   return fileURLToPath(new URL(`../node_modules/.cache/chaos/${kind}-${seed}`, import.meta.url));
 }
+
+/** Where it is written for how long the machine of a process has slept, in ms. @param {string} history of that process */
+export function sleptFile(history) {
+  return `${history}.slept`;
+}

@@ -66,6 +66,8 @@ export interface Traffic {
   readonly shortMs?: number;
   /** Share of the calls that their callers abort. */
   readonly abortRate?: number;
+  /** The processes run on machines that may be suspended: their monotonic clocks stand still then. */
+  readonly sleeps?: boolean;
   /** Speeds of the processes' clocks; 1 is true. */
   readonly clockRates?: readonly number[];
   /** So many processes, the first ones, no fault kills or freezes. */

@@ -4,7 +4,8 @@ import { COMMAND_MS, GRACE_MS, LEASE_MS } from '../constants.mjs';
 import { recordTo } from '../history/recorder.mjs';
 import { now } from '../now.mjs';
 import { connectToWitness } from '../witness/ask-witness.mjs';
-import { clockOfRate } from './clocks.mjs';
+import { sleptFile } from '../folders.mjs';
+import { clockOfRate, clockThatSleeps } from './clocks.mjs';
 import { storeOf } from './stores.mjs';
 import { Tenures } from './tenures.mjs';
 import { Traffic } from './traffic.mjs';
@@ -21,7 +22,9 @@ const service = new LockService({
   store: storeOf(target, { commandTimeoutMs: COMMAND_MS, ...traffic.store }, onNode),
   watchdogTimeoutMs: traffic.leaseMs,
   shutdownGraceMs: GRACE_MS,
-  clock: clockOfRate(traffic.clockRates?.[settings.index] ?? 1),
+  clock: traffic.sleeps
+    ? clockThatSleeps(sleptFile(file))
+    : clockOfRate(traffic.clockRates?.[settings.index] ?? 1),
 });
 const tenures = new Tenures(service);
 const callers = new Traffic({ ...settings, service, tenures, witness, record });

@@ -41,7 +41,7 @@ const SERVER = ['--busy-reply-threshold', '50', '--loading-process-events-interv
  */
 export function mixes(kinds) {
   const faults = kinds.filter((kind) => 'inject' in kind && !('shift' in kind));
-  const forOne = faults.filter((kind) => !('topology' in kind));
+  const forOne = faults.filter((kind) => !('topology' in kind) && !kind.traffic?.sleeps);
   const forQuorum = faults.filter(
     ({ topology, nodes, serverArgs, losesData }) =>
       topology === 'quorum' && !nodes && !serverArgs && !losesData,

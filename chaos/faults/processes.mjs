@@ -60,6 +60,17 @@ export const PROCESS_FAULTS = [
     },
   },
   {
+    name: 'suspended',
+    says: 'the machine of a holder is suspended for longer than its lease: its monotonic clock stands still',
+    traffic: { sleeps: true },
+    recoverMs: FROZEN_MS,
+    async inject(world) {
+      const app = await world.holder();
+      await app.suspend(world.random.between(1.1, 1.8) * LEASE_MS);
+      return { fault: { app: app.name, freezes: true } };
+    },
+  },
+  {
     name: 'freeze-waiter',
     says: 'SIGSTOP of a waiter, longer than a lease',
     recoverMs: FROZEN_MS,

@@ -1,7 +1,10 @@
 import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { setTimeout as pause } from 'node:timers/promises';
 import { spawnGuarded } from '#processes';
+import { sleptFile } from '../folders.mjs';
+import { now } from '../now.mjs';
 
 const SCRIPT = fileURLToPath(new URL('../app/app.mjs', import.meta.url));
 /** Grace, two commands, a lease that an unanswered end may take, and reserves. */
@@ -13,10 +16,13 @@ export class AppProcess {
   #process;
   #errors = '';
   #record;
+  #file;
+  #sleptMs = 0;
 
-  /** @param {{ app: string }} settings @param {(type: string, details?: object) => void} record @param {NodeJS.ProcessEnv} [env] */
+  /** @param {{ app: string, file: string }} settings @param {(type: string, details?: object) => void} record @param {NodeJS.ProcessEnv} [env] */
   constructor(settings, record, env = process.env) {
     this.name = settings.app;
+    this.#file = settings.file;
     this.#record = record;
     const args = ['--expose-gc', SCRIPT, JSON.stringify(settings)];
     this.#process = spawnGuarded(process.execPath, args, { env, stdio: 'pipe' });
@@ -35,6 +41,16 @@ export class AppProcess {
   async freeze(ms) {
     this.signal('SIGSTOP');
     await pause(ms);
+    this.signal('SIGCONT');
+  }
+
+  /** Suspends its machine for so long: it is frozen, and its monotonic clock does not know of that. */
+  async suspend(ms) {
+    this.signal('SIGSTOP');
+    const from = now();
+    await pause(ms);
+    this.#sleptMs += now() - from;
+    writeFileSync(sleptFile(this.#file), String(this.#sleptMs));
     this.signal('SIGCONT');
   }
 

@@ -110,6 +110,29 @@ describe('messages on the channel of a client that no script has written', () =>
     await after.release();
   });
 
+  it.each(['0', '1', '999999999'])(
+    'let no process keep the lock to itself while another waits: wanted by %s',
+    async (waiting) => {
+      const [one, two] = [openService(server.url), openService(server.url)] as [LockService, LockService];
+      const key = `kept:${waiting}`;
+      let isOver = false;
+      const work = () => new Promise((resolve) => setTimeout(resolve, 2));
+      const calls = Array.from({ length: 600 }, () => one.withLock(key, () => (isOver ? undefined : work())));
+      const owner = await holderOf(key);
+      await eyes.untilListening(2);
+      const forging = (async () => {
+        for (let of = owner; !isOver; of = (await eyes.holder(key)) ?? of)
+          await forge(clientOf(of), `wanted ${of} ${waiting}`);
+      })();
+      const startedAt = performance.now();
+      const lock = await two.acquire(key);
+      expect(performance.now() - startedAt).toBeLessThan(300);
+      isOver = true;
+      await lock.release();
+      await Promise.all([...calls, forging]);
+    },
+  );
+
   it('cause no look', async () => {
     const [one, two] = [openService(server.url), openService(server.url)];
     const lock = await one.acquire('looked');

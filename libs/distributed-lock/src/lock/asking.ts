@@ -1,4 +1,5 @@
 import { isAlone } from './claim.js';
+import { leadOf } from './clock.js';
 import type { LockCore } from './lock-core.js';
 import { LockStoreError } from './lock.errors.js';
 import type { LockRequest } from './lock-request.js';
@@ -47,6 +48,8 @@ export class Asking {
   private lookWanted = false;
   private place = 0;
   private isUnsure = false;
+  /** How far the time of day was ahead of the clock when the store was asked last. */
+  private askedLead = 0;
   private cancelLook: (() => void) | undefined;
 
   constructor(
@@ -55,6 +58,15 @@ export class Asking {
     private readonly line: WaitingCallers,
     private readonly core: LockCore,
   ) {}
+
+  get lead(): number {
+    return this.askedLead;
+  }
+
+  /** The store is about to be asked. */
+  onAsk(): void {
+    this.askedLead = leadOf(this.core.clock);
+  }
 
   /** The store may know this owner, or get to know it by an attempt that was never answered. */
   get mayBeKnown(): boolean {
@@ -93,6 +105,7 @@ export class Asking {
     }
     this.cancelLook?.();
     this.inFlight = true;
+    this.onAsk();
     const { asker, place } = this;
     const { key, claim, leaseMs } = this.request;
     const waitMs = this.line.longestWaitMs(LONGEST_WAIT_PER_ASK_MS);

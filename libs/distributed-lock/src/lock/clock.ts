@@ -1,3 +1,4 @@
+import { uptime } from 'node:os';
 import { interval, type Observable } from 'rxjs';
 
 /**
@@ -8,17 +9,70 @@ import { interval, type Observable } from 'rxjs';
 export interface Clock {
   /** Milliseconds since some fixed moment in the past. */
   now(): number;
+  /**
+   * Milliseconds of the time of day, which may be set to and fro. A monotonic clock stands still while a machine is
+   * suspended and the time of day does not: a holder whose time of day has run ahead by more than its lease asks the store
+   * before it believes in its lock. Without this a suspended machine is not noticed.
+   */
+  timeOfDay?(): number;
   /** Runs `task` once after `ms`; the returned function cancels it. */
   after(ms: number, task: () => void): () => void;
   /** Emits every `ms` until unsubscribed. */
   interval(ms: number): Observable<unknown>;
 }
 
+/** How far the time of day is ahead of the monotonic clock: what it gains is time that the machine has slept, or was set. */
+export function leadOf(clock: Clock): number {
+  // Asked first: it may find out how long the machine has slept, which `now` knows from then on.
+  const timeOfDay = clock.timeOfDay?.();
+  return timeOfDay === undefined ? 0 : timeOfDay - clock.now();
+}
+
+/** Where a machine tells its times, in ms. */
+interface TimeSources {
+  readonly monotonic: () => number;
+  readonly timeOfDay: () => number;
+  /** Since it was started, its sleep included; need not be exact. */
+  readonly uptime: () => number;
+}
+
+/** The uptime of Linux is told in hundredths of a second, and clocks are set by a moment now and then. */
+const LEAST_SLEEP_MS = 1000;
+
+/** A monotonic clock that counts the sleep of the machine, which Node's does not on Linux. */
+export function awakeClock({
+  monotonic,
+  timeOfDay,
+  uptime: uptimeNow,
+}: TimeSources): Required<Pick<Clock, 'now' | 'timeOfDay'>> {
+  const awakeUntilNow = uptimeNow() - monotonic();
+  let sleptMs = 0;
+  let lead = timeOfDay() - monotonic();
+  return {
+    now: () => monotonic() + sleptMs,
+    timeOfDay() {
+      const time = timeOfDay();
+      const leadNow = time - monotonic();
+      // The uptime takes a system call: it is asked only when the time of day has jumped.
+      if (leadNow - lead > LEAST_SLEEP_MS) {
+        const slept = uptimeNow() - monotonic() - awakeUntilNow;
+        if (slept - sleptMs > LEAST_SLEEP_MS) sleptMs = slept;
+      }
+      lead = leadNow;
+      return time;
+    },
+  };
+}
+
 /** Node refuses longer delays and would fire at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 export const systemClock: Clock = {
-  now: () => performance.now(),
+  ...awakeClock({
+    monotonic: () => performance.now(),
+    timeOfDay: () => Date.now(),
+    uptime: () => uptime() * 1000,
+  }),
   after(ms, task) {
     const timer = setTimeout(task, Math.min(ms, LONGEST_TIMER_MS));
     return () => clearTimeout(timer);

@@ -1,4 +1,3 @@
-import { whatHasArrived } from './arrived.js';
 import { bindListeners } from './bound-listeners.js';
 import { modeOf, type LockMode } from './claim.js';
 import type { Hold } from './hold.js';
@@ -53,9 +52,13 @@ export class HeldLock implements Lock {
     return this.ended === undefined && !this.find((hold) => !hold.isLive);
   }
 
-  /** Whether it was lost is better asked once what has arrived is read: the event loop was blocked for very long. */
+  /** Whether it was lost is better asked when `whenSure` has resolved: after a long block of the event loop, or a suspend. */
   get isInDoubt(): boolean {
     return this.first.isInDoubt || this.others.some((hold) => hold.isInDoubt);
+  }
+
+  whenSure(): Owned<void> {
+    return Promise.all(this.holds.map((hold) => hold.whenSure())).then(() => undefined) as Owned<void>;
   }
 
   /** Why it was lost before the release, if it was. */
@@ -95,8 +98,7 @@ export class HeldLock implements Lock {
   }
 
   assertHeld(): void {
-    const { loss } = this;
-    if (loss) throw loss;
+    for (const hold of this.holds) hold.assertBelieved();
     if (this.ended !== undefined) {
       throw new LockNotHeldError(`"${this.key}" is not held any more: this lock was released.`, this.key);
     }
@@ -136,7 +138,7 @@ export class HeldLock implements Lock {
   }
 
   private endWhenSure(isAwaited: boolean): Owned<EndReply> {
-    return whatHasArrived().then(() => this.endNow(isAwaited)) as Owned<EndReply>;
+    return this.whenSure().then(() => this.endNow(isAwaited)) as Owned<EndReply>;
   }
 
   private endNow(isAwaited: boolean): Owned<EndReply> {

@@ -1,7 +1,7 @@
 import { AsyncResource } from 'node:async_hooks';
 import type { Claim } from './claim.js';
 import type { Owned } from './in-background.js';
-import type { LockLostError } from './lock.errors.js';
+import { LockLostError } from './lock.errors.js';
 import type { EndReply } from './lock-store.js';
 import { LossController } from './loss-controller.js';
 
@@ -15,8 +15,11 @@ interface HeldOwner {
   readonly claim: Claim;
   readonly now: number;
   readonly validForMs: number;
-  /** The lease is over by our clock, but the reply to a renewal may have arrived and be unread. */
+  /** The lease is over by our clock, or by the time of day, but the store may have answered or can be asked. */
   readonly isInDoubt: boolean;
+  /** Why it must not be believed in before the store has answered. */
+  readonly doubt: string | undefined;
+  whenSure(): Owned<void>;
   checkValidity(): void;
   extend(ms: number): Promise<void>;
   downgrade(): Promise<void>;
@@ -65,9 +68,21 @@ export class Hold {
     return this.lostWith;
   }
 
-  /** Whether it was lost is better asked once what has arrived is read. */
+  /** Whether it was lost is better asked when `whenSure` has resolved. */
   get isInDoubt(): boolean {
     return this.ended === undefined && this.lostWith === undefined && this.tenure.isInDoubt;
+  }
+
+  whenSure(): Owned<void> {
+    return this.tenure.whenSure();
+  }
+
+  /** @throws LockLostError also while it cannot be known whether it is still held */
+  assertBelieved(): void {
+    const { key, loss, tenure, acquiredAt } = this;
+    if (loss) throw loss;
+    if (this.ended === undefined && tenure.doubt !== undefined)
+      throw new LockLostError(key, tenure.now - acquiredAt, 'expired', tenure.doubt);
   }
 
   get validForMs(): number {

@@ -1,6 +1,7 @@
+import { whatHasArrived } from './arrived.js';
 import { isAlone, SHARED, type Claim } from './claim.js';
 import { Link } from './fifo.js';
-import { inBackground } from './in-background.js';
+import { inBackground, type Owned } from './in-background.js';
 import type { LockCore } from './lock-core.js';
 import { LockConfigurationError, LockStoreError, type LockLostError } from './lock.errors.js';
 import type { LockRequest } from './lock-request.js';
@@ -11,6 +12,10 @@ import type { Renewable, Watchdog } from './watchdog.js';
 
 /** While it passes the lock on locally, a process asks at least this often whether others wait. */
 const LONGEST_BLIND_MS = 1000;
+/** How soon after its machine has woken up a fixed lease is looked at, which no watchdog renews. */
+const WAKE_CHECK_MS = 1000;
+const UNSURE =
+  'its machine was suspended, or its clock was set, and the store has not said since that it is still held';
 
 /** Whose lease it is. */
 interface Holder {
@@ -44,9 +49,10 @@ export class LeaseKeeper extends Link implements Renewable {
     private readonly request: LockRequest,
     private readonly core: LockCore,
     private readonly watchdog: Watchdog,
+    askedLead: number,
   ) {
     super();
-    this.lease = new Lease(grant, request.leaseMs, core.clock);
+    this.lease = new Lease(grant, request.leaseMs, core.clock, askedLead);
     this.claim = request.claim;
   }
 
@@ -70,7 +76,11 @@ export class LeaseKeeper extends Link implements Renewable {
 
   renewal(): Renewal {
     const { key, owner } = this.holder;
-    return { key, owner, claim: this.claim, ...this.lease.startRenewal() };
+    const { claim, lease } = this;
+    const renewal = { key, owner, claim, ...lease.startRenewal() };
+    if (this.request.watched || !lease.isUnsure) return renewal;
+    // A fixed lease is only asked after, and stays as long as it was.
+    return { ...renewal, leaseMs: Math.ceil(lease.leftMs + this.marginMs) };
   }
 
   renewNow(): void {
@@ -115,7 +125,8 @@ export class LeaseKeeper extends Link implements Renewable {
     if (!lease.suspendedBy) core.emit({ type: 'suspended', key, owner, validForMs: lease.validForMs, error });
     lease.onNoAnswer(error);
     // A fixed lease is asked after only until it is certain; nothing renews it once somebody is inside.
-    if (this.request.watched || !lease.isConfirmed || !holder.isHeld) watchdog.watch(this);
+    const isAskedAfter = !lease.isConfirmed || lease.isUnsure;
+    if (this.request.watched || isAskedAfter || !holder.isHeld) watchdog.watch(this);
     if (holder.isHeld) this.armExpiry();
     else holder.onUnanswered(error);
   }
@@ -159,21 +170,40 @@ export class LeaseKeeper extends Link implements Renewable {
 
   /** A timer is only the fast way: whoever asks a hold computes the same. */
   private armExpiry(): void {
+    const { clock } = this.core;
     this.cancelExpiry?.();
-    this.cancelExpiry = this.core.clock.after(Math.ceil(this.lease.validForMs), () => {
+    const ms = Math.min(Math.ceil(this.lease.leftMs), clock.timeOfDay ? WAKE_CHECK_MS : Infinity);
+    this.cancelExpiry = clock.after(ms, () => {
       this.checkValidity();
       // Timers may fire a moment before the clock says so.
       if (this.holder.isHeld && !this.isStopped) this.armExpiry();
     });
   }
 
-  /** Over by the clock, but asked about: after a long turn of the event loop the answer may be there, and not read. */
+  /** Over by our clock, or by the time of day, but the store may have answered or can be asked. */
   get isInDoubt(): boolean {
-    return this.lease.isRenewing && this.holder.isHeld && this.lease.validForMs <= 0;
+    const { lease, holder } = this;
+    return holder.isHeld && (lease.isUnsure || (lease.isRenewing && lease.validForMs <= 0));
+  }
+
+  /** Why it must not be believed in before the store has answered. */
+  get doubt(): string | undefined {
+    return this.lease.isUnsure ? UNSURE : undefined;
+  }
+
+  /** Resolves once it is known whether the lease is over: by what has arrived, or by asking the store. */
+  whenSure(): Owned<void> {
+    if (!this.lease.isUnsure) return whatHasArrived();
+    return this.watchdog.renew([this]).then(() => {
+      if (this.holder.isHeld && this.lease.isUnsure) this.holder.onLost('expired', UNSURE);
+    }) as Owned<void>;
   }
 
   checkValidity(): void {
-    if (this.holder.isHeld && this.lease.validForMs <= 0) this.holder.onLost('expired', this.expiryDetail());
+    const { holder, lease } = this;
+    if (!holder.isHeld) return;
+    if (lease.leftMs <= 0) holder.onLost('expired', this.expiryDetail());
+    else if (lease.isUnsure) this.renewNow();
   }
 
   /** We stop believing before the store does. What the store still keeps may protect the caller's last step. */

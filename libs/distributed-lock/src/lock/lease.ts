@@ -1,4 +1,4 @@
-import type { Clock } from './clock.js';
+import { leadOf, type Clock } from './clock.js';
 import type { End, Grant } from './lock-store.js';
 import { leaseValidity } from './validity.js';
 
@@ -10,6 +10,9 @@ const RENEWAL_RETRY_MS = { least: 100, spread: 200 };
  *
  * Validity counts from the moment the request was sent, on the monotonic clock: the store may have started the lease at
  * any time after that, so we give up no later than the store does. A renewal that fails does not move it.
+ *
+ * The monotonic clock stands still while the machine is suspended. So validity counts by the time of day, too, and the
+ * shorter of both is believed; where only the time of day says that it is over, the store is asked.
  */
 export class Lease {
   /** The store has answered for it; until then it is only as long as its push said. */
@@ -22,12 +25,17 @@ export class Lease {
   private renewAt: number;
   private nextToken: number;
   private renewalInFlight = false;
+  /** The lead of the time of day when the request was made that the store answered last. */
+  private lead: number;
 
   constructor(
     private readonly grant: Grant,
     public leaseMs: number,
     private readonly clock: Clock,
+    /** The lead of the time of day when the request was made that is under way, or was the last. */
+    private askedLead: number,
   ) {
+    this.lead = askedLead;
     this.isConfirmed = grant.confirmed;
     this.nextToken = grant.token;
     this.validUntil = grant.validUntil;
@@ -41,7 +49,23 @@ export class Lease {
   }
 
   get validForMs(): number {
+    const { aheadMs } = this;
+    return Math.max(0, this.leftMs - aheadMs);
+  }
+
+  /** What is left of it by the monotonic clock alone. */
+  get leftMs(): number {
     return Math.max(0, this.validUntil - this.clock.now());
+  }
+
+  /** Over by the time of day alone: the machine was suspended, or its clock was set. Only the store can tell. */
+  get isUnsure(): boolean {
+    return this.validForMs <= 0 && this.leftMs > 0;
+  }
+
+  /** What the time of day has gained since the store was asked. */
+  private get aheadMs(): number {
+    return Math.max(0, leadOf(this.clock) - this.lead);
   }
 
   /** Nobody has been let in under this grant yet. */
@@ -73,6 +97,7 @@ export class Lease {
   /** The store has answered for this grant. */
   onAnswer(validUntil: number): void {
     this.validUntil = Math.max(this.validUntil, validUntil);
+    this.lead = this.askedLead;
     this.suspendedBy = undefined;
     this.answeredAt = this.clock.now();
     this.renewAt = this.nextRenewal();
@@ -95,7 +120,7 @@ export class Lease {
   }
 
   isRenewalDue(now: number): boolean {
-    return !this.renewalInFlight && now >= this.renewAt;
+    return !this.renewalInFlight && (now >= this.renewAt || now + this.aheadMs >= this.renewAt);
   }
 
   get isRenewing(): boolean {
@@ -104,6 +129,7 @@ export class Lease {
 
   startRenewal(): Pick<Grant, 'token' | 'lastToken'> & { readonly leaseMs: number } {
     this.renewalInFlight = true;
+    this.askedLead = leadOf(this.clock);
     const { leaseMs } = this;
     const { token, lastToken } = this.grant;
     return { leaseMs, token, lastToken };

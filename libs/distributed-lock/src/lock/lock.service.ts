@@ -1,6 +1,5 @@
 import { type Observable, Subject } from 'rxjs';
 import { Alarm } from './alarm.js';
-import { whatHasArrived } from './arrived.js';
 import { bindEvents } from './bound-events.js';
 import { ChurningMap } from './churning-map.js';
 import { covers } from './claim.js';
@@ -140,9 +139,14 @@ export class LockService {
     return findLock(this.scope, key);
   }
 
-  /** For code that relies on being called under a lock. @throws LockNotHeldError */
+  /**
+   * For code that relies on being called under a lock.
+   *
+   * @throws LockNotHeldError, or LockLostError while it cannot be known whether it is still held
+   */
   assertHeld(key: string): Lock {
     const lock = this.current(key);
+    findHold(this, key)?.assertBelieved();
     if (lock) return lock;
     const message = `"${key}" is not held by this async flow. Call this inside withLock("${key}", …) or @Locked.`;
     throw new LockNotHeldError(message, key);
@@ -361,7 +365,7 @@ function asLock(holds: Hold | readonly Hold[]): HeldLock {
 async function runUnder<T>(lock: HeldLock, { onLost }: WithLockOptions, work: Work<T>): Promise<T> {
   try {
     const result = await runHolding(lock, () => work(lock));
-    if (lock.isInDoubt) await whatHasArrived();
+    if (lock.isInDoubt) await lock.whenSure();
     if (lock.loss && onLost !== 'ignore') throw lock.loss;
     return result;
   } finally {

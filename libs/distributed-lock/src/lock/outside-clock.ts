@@ -6,6 +6,7 @@ import { outside } from './outside.js';
 export function outsideClock(clock: Clock): Clock {
   return {
     now: () => clock.now(),
+    ...(clock.timeOfDay && { timeOfDay: () => clock.timeOfDay?.() as number }),
     after: (ms, task) => outside(() => clock.after(ms, task)),
     interval: (ms) => new Observable((out) => outside(() => clock.interval(ms).subscribe(out))),
   };

@@ -1,5 +1,7 @@
+import { whatHasArrived } from './arrived.js';
 import { Asking, type WaitingCallers } from './asking.js';
 import type { Claim } from './claim.js';
+import { leadOf } from './clock.js';
 import { Few } from './few.js';
 import { Hold, RELEASED } from './hold.js';
 import { inBackground, type Owned } from './in-background.js';
@@ -119,7 +121,7 @@ export class Tenure {
       case 'granted':
         return this.onGrant(push);
       case 'wanted':
-        return this.onWaiting(push.waiting);
+        return this.onWanted(push.waiting);
       case 'lost':
         return this.onLost('taken', 'it was released by force');
       case 'look':
@@ -138,6 +140,7 @@ export class Tenure {
       this.request,
       this.core,
       this.around.watchdog,
+      this.asking.lead,
     ));
     this.onWaiting(grant.waiting);
     // It leaves before the caller starts, who may block the event loop for longer than a push is valid.
@@ -220,13 +223,28 @@ export class Tenure {
   /** What is asked for when it is not to wait. */
   askOnce(): Ask {
     const { key, claim, leaseMs } = this.request;
+    this.asking.onAsk();
     return { key, owner: this.owner, claim, leaseMs, waitMs: 0, place: 0, tokens: 1 };
+  }
+
+  /** It has not run out since it was asked for, by any clock. */
+  isGood({ validUntil }: Grant): boolean {
+    const { clock } = this.core;
+    const ahead = Math.max(0, leadOf(clock) - this.asking.lead);
+    return validUntil - ahead > clock.now();
   }
 
   /** Its caller enters without having stood in line. */
   enterTogether(grant: Grant, askedAt: number): Hold {
     const { core, key, request, around } = this;
-    const keeper = (this.keeper = new LeaseKeeper(this, grant, request, core, around.watchdog));
+    const keeper = (this.keeper = new LeaseKeeper(
+      this,
+      grant,
+      request,
+      core,
+      around.watchdog,
+      this.asking.lead,
+    ));
     const call = core.nextCall();
     core.emit({ type: 'asked', call, key });
     this.state = 'held';
@@ -244,6 +262,14 @@ export class Tenure {
 
   get isInDoubt(): boolean {
     return this.keeper?.isInDoubt ?? false;
+  }
+
+  get doubt(): string | undefined {
+    return this.keeper?.doubt;
+  }
+
+  whenSure(): Owned<void> {
+    return this.keeper?.whenSure() ?? whatHasArrived();
   }
 
   checkValidity(): void {
@@ -323,6 +349,11 @@ export class Tenure {
   onWaiting(waiting: number): void {
     if (this.line.othersOf(waiting) <= 0) this.slice.clear();
     else this.slice.start(this.now);
+  }
+
+  /** Told by a push, which anybody may have published: that nobody waits is believed only of an answer of the store. */
+  private onWanted(waiting: number): void {
+    if (this.line.othersOf(waiting) > 0) this.slice.start(this.now);
   }
 
   onNobodyWaits(): void {

@@ -47,7 +47,7 @@ export async function acquireTogether(
 async function grantsOf(core: LockCore, tenures: readonly Tenure[]): Promise<readonly Grant[] | undefined> {
   try {
     const grants = await core.store.acquireAll?.(tenures.map((tenure) => tenure.askOnce()));
-    if (grants?.every(({ validUntil }) => validUntil > core.clock.now())) return grants;
+    if (grants && tenures.every((tenure, i) => tenure.isGood(grants[i] as Grant))) return grants;
     giveUp(tenures, Boolean(grants));
   } catch (error) {
     giveUp(tenures, !(error instanceof LockStoreError) || error.reason === 'unknown');

@@ -1,5 +1,4 @@
 import { Observable, type Observer, type Subscriber, type Subscription, type TeardownLogic } from 'rxjs';
-import { whatHasArrived } from '../lock/arrived.js';
 import type { HeldLock } from '../lock/held-lock.js';
 import { inBackground } from '../lock/in-background.js';
 import { isLockError } from '../lock/lock.errors.js';
@@ -138,7 +137,7 @@ export class UnderLock<T> implements Observer<T> {
     this.work?.close();
     if (!this.lock.isInDoubt) return this.finish(settle);
     inBackground(
-      whatHasArrived().then(() => this.finish(settle)),
+      this.lock.whenSure().then(() => this.finish(settle)),
       (error) => this.out.error(error),
     );
   }

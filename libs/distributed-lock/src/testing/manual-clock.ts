@@ -15,11 +15,16 @@ interface Timer {
  */
 export class ManualClock implements Clock {
   private time = 0;
+  private sleptMs = 0;
   /** By the time that they are due; of those due together the older one first. */
   private readonly timers: Timer[] = [];
 
   now(): number {
     return this.time;
+  }
+
+  timeOfDay(): number {
+    return this.time + this.sleptMs;
   }
 
   after(ms: number, task: () => void): () => void {
@@ -65,6 +70,11 @@ export class ManualClock implements Clock {
   /** Lets `ms` pass without firing anything, as for a process whose event loop is stuck. */
   stall(ms: number): void {
     this.time += ms;
+  }
+
+  /** Lets the time of day jump, back if negative: as after the machine was suspended for `ms`, or somebody has set its clock. */
+  suspend(ms: number): void {
+    this.sleptMs += ms;
   }
 
   /** Runs what is ready to run, without any time passing. */

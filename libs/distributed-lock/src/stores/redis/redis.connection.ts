@@ -1,6 +1,6 @@
 import type { Cluster, Redis } from 'ioredis';
 import type { Writable } from 'node:stream';
-import type { Clock } from '../../lock/clock.js';
+import { leadOf, type Clock } from '../../lock/clock.js';
 import { Fifo, Link } from '../../lock/fifo.js';
 import { inBackground } from '../../lock/in-background.js';
 import type { LockStoreError } from '../../lock/lock.errors.js';
@@ -32,6 +32,8 @@ class Attempt extends Link {
   isSecondCopy = false;
   /** When this copy was written. */
   sentAt = 0;
+  /** How far the time of day was ahead of the clock then. */
+  sentLead = 0;
 
   constructor(
     readonly command: Command,
@@ -162,6 +164,7 @@ export class RedisConnection {
 
   private write(attempt: Attempt): void {
     const { command } = attempt;
+    attempt.sentLead = leadOf(this.clock);
     attempt.sentAt = this.clock.now();
     if (!attempt.isSecondCopy) attempt.since = attempt.sentAt;
     if (this.inFlight.size === 0 && attempt.sentAt - this.answeredAt > IDLE_MS) this.doubt();
@@ -216,6 +219,7 @@ export class RedisConnection {
     this.onHeard();
     if (this.settle(attempt)) {
       try {
+        this.serverClock.sentLead = attempt.sentLead;
         const result = attempt.command.read(value, attempt.sentAt);
         if (result === LATE) this.onLate(attempt);
         else attempt.resolve(result);
@@ -287,11 +291,13 @@ export class RedisConnection {
 
   /** Before the first command: each of them says in server time until when it may be executed. */
   private async measureTime(): Promise<void> {
+    const sentLead = leadOf(this.clock);
     const sentAt = this.clock.now();
     try {
       const [seconds, micros] = await this.client.time();
       const receivedAt = this.clock.now();
       this.serverClock.learn(Number(seconds) * 1000 + Math.floor(Number(micros) / 1000), sentAt, receivedAt);
+      this.serverClock.sentLead = sentLead;
       this.serverClock.roundTripMs = receivedAt - sentAt;
     } catch (error) {
       // Then nobody is given a lock, and whoever asks is told why.

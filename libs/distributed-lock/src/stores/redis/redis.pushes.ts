@@ -29,7 +29,7 @@ interface Listener {
 }
 
 const OWNER = String.raw`([0-9a-f-]{36}:\d+)`;
-const WANTED = new RegExp(`^wanted ${OWNER} (\\d{1,9})$`);
+const WANTED = new RegExp(`^wanted ${OWNER} ([1-9]\\d{0,8})$`);
 const LOST = new RegExp(`^lost ${OWNER}$`);
 
 /**

@@ -15,6 +15,7 @@ import type {
   Renewal,
   RenewalReply,
 } from '../../lock/lock-store.js';
+import { leadOf } from '../../lock/clock.js';
 import { GONE_MS } from '../../lock/look.js';
 import { leaseMargin } from '../../lock/validity.js';
 import { keepAlive } from './keep-alive.js';
@@ -234,11 +235,14 @@ class RedisStore implements LockStore {
 
   /**
    * A push may have been long under way: its lease began when the server wrote it, not now. With little of it left, it
-   * must be confirmed before anybody is let in.
+   * must be confirmed before anybody is let in. The same holds when the machine was suspended meanwhile.
    */
   private onGrant({ owner, token, lastToken, grantedAt, leaseMs, waiting }: PushedGrant): void {
-    const now = this.context.clock.now();
-    const startedAt = Math.min(now, this.connection.serverClock.toLocal(grantedAt));
+    const { clock } = this.context;
+    const { serverClock } = this.connection;
+    const ahead = Math.max(0, leadOf(clock) - serverClock.sentLead);
+    const now = clock.now();
+    const startedAt = Math.min(now, serverClock.toLocal(grantedAt)) - ahead;
     const believed = startedAt + leaseMs - leaseMargin(leaseMs);
     const isEnough = believed - now >= leaseMs / 3 && !this.replicas;
     const validUntil = isEnough ? believed : -Infinity;

@@ -5,6 +5,8 @@
  * the safe one.
  */
 export class ServerClock {
+  /** How far the time of day was ahead of our clock when the last reply was asked for. */
+  sentLead = 0;
   private sentAt = 0;
   private receivedAt = 0;
   private serverMs = 0;
