@@ -146,7 +146,7 @@ export class LockService {
    */
   assertHeld(key: string): Lock {
     const lock = this.current(key);
-    findHold(this, key)?.assertBelieved();
+    findHold(this.scope, key)?.assertBelieved();
     if (lock) return lock;
     const message = `"${key}" is not held by this async flow. Call this inside withLock("${key}", …) or @Locked.`;
     throw new LockNotHeldError(message, key);
