@@ -141,6 +141,8 @@ export interface TrialRecord {
   readonly samples: readonly HistoryRecord[];
   /** What processes were told of the nodes of a quorum. */
   readonly nodes: readonly HistoryRecord[];
+  /** Promises that were rejected and that nobody handled. */
+  readonly unhandled: readonly HistoryRecord[];
   readonly failedFaults: readonly HistoryRecord[];
   readonly calmFrom: number | undefined;
   readonly closingFrom: number;

@@ -58,6 +58,8 @@ async function close() {
 }
 
 const sampling = setInterval(sample, SAMPLE_EVERY_MS);
+// Without a listener it would end here, as a customer's process does. On record it is a finding, and the trial goes on.
+process.on('unhandledRejection', (error) => record('unhandled', { error: String(error?.stack ?? error) }));
 process.on('SIGUSR2', block).once('SIGTERM', () => void close());
 callers.start();
 record('started');

@@ -6,6 +6,8 @@ import { WORKLOADS } from './workloads/index.mjs';
 
 /** What a refused caller waits before it asks again. */
 const AFTER_FAILURE_MS = 100;
+/** Share of the calls whose work fails when it is done. */
+const MISHAP_RATE = 0.05;
 /** Length of a usual section. */
 const SHORT_MS = 20;
 
@@ -53,7 +55,7 @@ export class Traffic {
 
   /** @returns whether it was let in, or did not want to be any more */
   async #call(random, { keys, mode, options, lengthMs }) {
-    const { app, traffic, record } = this.context;
+    const { app, seed, traffic, record } = this.context;
     const number = ++this.#calls;
     const waitMs = random.chance(0.05) ? 0 : (traffic.waitMs ?? WAIT_MS);
     const abortAfterMs = random.chance(traffic.abortRate ?? 0)
@@ -64,8 +66,12 @@ export class Traffic {
     // Each key is a call of its own on record.
     const calls = keys.map((key, i) => ({ call: `${app}.${number}${i > 0 ? `+${i}` : ''}`, key }));
     const each = (type, details) => calls.forEach((names) => record(type, { ...names, ...details }));
-    const work = (lock) =>
-      Promise.all(calls.map((names) => section(lock, { ...this.context, ...names, lengthMs, mode })));
+    // Of its own, so that a seed means the same traffic as before.
+    const fails = new Random(`${seed} ${app}.${number} fails`).chance(MISHAP_RATE);
+    const work = async (lock) => {
+      await Promise.all(calls.map((names) => section(lock, { ...this.context, ...names, lengthMs, mode })));
+      if (fails) throw Object.assign(new Error('the work failed'), { code: 'mishap' });
+    };
     const { permits, weight, fair } = options;
     each('asked', { mode, via, permits, weight, fair, waitMs: Math.min(waitMs, abortAfterMs ?? Infinity) });
     try {
@@ -76,7 +82,7 @@ export class Traffic {
       const wasAborted = error === signal?.reason;
       const outcome = wasAborted ? 'aborted' : (error.code ?? error.name);
       each('settled', { outcome, reason: error.reason, detail: error.message });
-      return wasAborted;
+      return wasAborted || outcome === 'mishap';
     }
   }
 

@@ -9,6 +9,7 @@ import { losses } from './rules/losses.mjs';
 import { nodes } from './rules/nodes.mjs';
 import { order } from './rules/order.mjs';
 import { register } from './rules/register.mjs';
+import { rejections } from './rules/rejections.mjs';
 import { tokens } from './rules/tokens.mjs';
 import { trialRecord } from './trial-record.mjs';
 
@@ -26,6 +27,7 @@ const RULES = {
   losses,
   errors,
   exits,
+  rejections,
   load,
   remains,
   injections,

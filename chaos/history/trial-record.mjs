@@ -26,6 +26,7 @@ export function trialRecord(records) {
     remains: of('remains'),
     samples: of('sample'),
     nodes: of('node'),
+    unhandled: of('unhandled'),
     failedFaults: of('fault-failed'),
     calmFrom: of('calm')[0]?.at,
     closingFrom: of('closing-all')[0]?.at ?? Infinity,

@@ -229,6 +229,12 @@ describe('the checker of histories', () => {
     expect(rulesBroken(story)).toEqual(['remains']);
   });
 
+  it('finds a rejected promise that nobody handled', () => {
+    const story = goodHistory();
+    story.record({ type: 'unhandled', who: 'a', at: 1000, error: 'LockStoreError: no answer' });
+    expect(rulesBroken(story)).toEqual(['rejections']);
+  });
+
   it('finds a process that is not served any more when all is well again', () => {
     const story = goodHistory();
     story.exit('c', { errors: '', code: 0, expected: true });

@@ -19,6 +19,8 @@ type Step =
       readonly options: CallOptions;
       /** Released after that many ms by itself; otherwise by a later step, or at the end. */
       readonly holdMs: number | undefined;
+      /** By hand, or around work that succeeds or fails when it is released. */
+      readonly via: 'acquire' | 'work' | 'failing work';
     }
   | { readonly do: 'release' | 'abort'; readonly which: number }
   | { readonly do: 'extend'; readonly which: number; readonly ms: number }
@@ -55,6 +57,7 @@ const ask: fc.Arbitrary<Step> = fc.record({
     { weight: 1, arbitrary: waits({ leaseMs: 50 }) },
   ),
   holdMs: fc.constantFrom(undefined, 0, 1, 10, 100, 1200),
+  via: fc.constantFrom('acquire' as const, 'work' as const, 'failing work' as const),
 });
 
 function waits(options: CallOptions): fc.Arbitrary<CallOptions> {
@@ -142,6 +145,8 @@ interface Caller {
   readonly controller: AbortController;
   readonly dueAt: number;
   lock: Lock | undefined;
+  /** Ends the work that it does under its lock. */
+  end: (() => void) | undefined;
   isSettled: boolean;
 }
 
@@ -239,14 +244,14 @@ class Stage {
     }
   }
 
-  private ask({ process: index, keys, options, holdMs }: Extract<Step, { do: 'ask' }>): void {
+  private ask({ process: index, keys, options, holdMs, via }: Extract<Step, { do: 'ask' }>): void {
     const process = this.processes[index]!;
     const { clock } = this.world;
     const controller = new AbortController();
     const { waitMs = 0 } = options;
     // Without patience a caller waits for one answer; several keys are one answer each.
     const dueAt = clock.now() - this.stalledMs + waitMs + 2 * COMMAND_TIMEOUT_MS;
-    const caller: Caller = { controller, dueAt, lock: undefined, isSettled: false };
+    const caller: Caller = { controller, dueAt, lock: undefined, end: undefined, isSettled: false };
     this.callers.add(caller);
     const settle = (lock?: Lock): void => {
       caller.isSettled = true;
@@ -255,13 +260,24 @@ class Stage {
       this.history.onLock(lock, process.name);
       if (holdMs !== undefined) clock.after(holdMs, () => void this.release(lock));
     };
-    process.service.acquire(keys, { ...options, signal: controller.signal }).then(settle, () => settle());
+    const given = { ...options, signal: controller.signal };
+    const { service } = process;
+    if (via === 'acquire') return void service.acquire(keys, given).then(settle, () => settle());
+    const work = (lock: Lock) =>
+      new Promise<void>((resolve, reject) => {
+        caller.end = via === 'work' ? resolve : () => reject(new Error('the work failed'));
+        settle(lock);
+      });
+    service.withLock(keys, given, work).catch(() => caller.isSettled || settle());
   }
 
   private async release(lock: Lock): Promise<void> {
-    for (const caller of this.callers) if (caller.lock === lock) this.callers.delete(caller);
+    const caller = [...this.callers].find((each) => each.lock === lock);
+    if (caller) this.callers.delete(caller);
     this.history.onReleased(lock);
-    await lock.release();
+    // A promise that nobody handles fails the test: what work leaves behind is nobody's to wait for.
+    if (caller?.end) caller.end();
+    else await lock.release();
   }
 
   /** Nothing of it is heard any more; half-open, its connection still stands. */

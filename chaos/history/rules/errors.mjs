@@ -1,6 +1,6 @@
 /** How long after a call has failed its fault may have been over, beyond the time it takes to recover. */
 const BEFORE_MS = 500;
-const ALWAYS_FINE = ['done', 'LOCK_WAIT_TIMEOUT'];
+const ALWAYS_FINE = ['done', 'LOCK_WAIT_TIMEOUT', 'mishap'];
 
 /**
  * Calls fail for a reason: the store's troubles and lost locks under faults, shutdown at shutdown, aborts if aborted. What
