@@ -74,6 +74,25 @@ describe('the demo', () => {
     expect(status).toBe(1);
   });
 
+  it('says no more when it is ended in mid-sale, and ends', async () => {
+    const demo = spawn(process.execPath, [programOf('demo'), '--stock', '1000'], {
+      env: { ...process.env, ...OWN_SERVERS },
+    });
+    try {
+      let printed = '';
+      for (const stream of [demo.stdout, demo.stderr]) {
+        stream.setEncoding('utf8').on('data', (text: string) => (printed += text));
+      }
+      await until(() => printed.includes('buyers answered'), LIMIT_MS);
+      demo.kill('SIGINT');
+      const [, signal] = await once(demo, 'close');
+      expect(signal).toBe('SIGINT');
+      expect(printed.trim().split('\n').at(-1)).toMatch(/^ +\d+\/1000 buyers answered, \d+ orders$/);
+    } finally {
+      demo.kill('SIGKILL');
+    }
+  }, 90_000);
+
   it('leaves no process behind when it is ended in mid-sale', async () => {
     const demo = spawn(process.execPath, [programOf('demo'), '--instances', '2', '--stock', '1000'], {
       env: { ...process.env, ...OWN_SERVERS },

@@ -30,6 +30,8 @@ export async function openManyProcesses(
       return running.map(({ url }) => url);
     },
     database: branches.database,
+    // This process just dies, and all others with it.
+    closing: new AbortController().signal,
     async killHolder(goodsId, signal) {
       const known = new InstancesRepository(branches.database);
       const key = lockKey`goods:${goodsId}`;

@@ -30,16 +30,19 @@ export async function play(options: DemoOptions, config: Config): Promise<boolea
       wishOf: () => wishFor(goodsId, hunt ? PAY_MS : 0),
       buyers: options.buyers,
       urls: () => shop.urls,
+      signal: shop.closing,
       onProgress(answered, sold) {
+        if (shop.closing.aborted) return;
         progress.show(answered, sold);
         hunt?.onSold(sold);
       },
     });
+    if (shop.closing.aborted) return false;
     const blamed = (await hunt?.over()) ?? [];
     const proof = await readProof(shop.database, goodsId, options.stock);
     console.log(table(result, proof));
     return verdict(options, [...objections(options, result, proof), ...blamed], proof);
   } finally {
-    await shop.close();
+    if (!shop.closing.aborted) await shop.close();
   }
 }

@@ -16,9 +16,9 @@ let latest;
 export function connectControls(onReset) {
   find('controls').addEventListener('submit', (event) => {
     event.preventDefault();
-    press('start', () => sendCrowd(onReset));
+    void press('start', () => sendCrowd(onReset));
   });
-  find('reset').addEventListener('click', () => press('reset', () => reset(onReset)));
+  find('reset').addEventListener('click', () => void press('reset', () => reset(onReset)));
 }
 
 /**
