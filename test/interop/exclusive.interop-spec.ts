@@ -41,6 +41,26 @@ describeBesideJava('a lock beside Java', () => {
     expect(await asker.order('unlock', name)).toMatchObject({ outcome: 'released' });
   });
 
+  it.each(BOTH_WAYS)(
+    'that %s holds excludes nobody from the name in braces, whose waiter of %s gets its own lock alone',
+    async (one, other) => {
+      const [holder, waiter] = [peers[one], peers[other]];
+      const braced = `{${name}}`;
+      await holder.order('lock', name);
+      await holder.order('lock', braced);
+      const acquired = waiter.order('lock', braced);
+      // Both names have this channel.
+      await stage.untilListening(name);
+      expect(await holder.order('unlock', braced)).toMatchObject({ outcome: 'released' });
+      expect((await acquired).held).not.toBe(false);
+      expect(await waiter.order('tryLock', name)).toMatchObject({ held: false });
+      expect(await holder.order('state', name)).toMatchObject({ locked: true, mine: true });
+      expect(await holder.order('unlock', name)).toMatchObject({ outcome: 'released' });
+      expect(await waiter.order('unlock', braced)).toMatchObject({ outcome: 'released' });
+      await stage.untilNobodyListens(name);
+    },
+  );
+
   it.each(BOTH_WAYS)('that %s gives back wakes %s within milliseconds', async (one, other) => {
     const [holder, waiter] = [peers[one], peers[other]];
     const delays: number[] = [];

@@ -227,6 +227,21 @@ describe('other data with the name of a lock', () => {
   );
 });
 
+describe('a lock with as many readers as a script reads', () => {
+  it('is a lock all the same: one more waits for one to leave', async () => {
+    const readers = Array.from({ length: 9999 }, (_, i) => [`${JAVA}0${i}`, '1']);
+    await eyes.client.hset(key, { mode: 'read', ...Object.fromEntries(readers) });
+    await eyes.client.pexpire(key, 60_000);
+    expect(await failureOf(locks.acquire(key, { mode: 'shared' }))).toMatchObject({
+      code: 'LOCK_WAIT_TIMEOUT',
+    });
+    await eyes.client.hdel(key, `${JAVA}00`);
+    const reader = await locks.acquire(key, { mode: 'shared' });
+    expect((await locks.inspect(key))?.mode).toBe('shared');
+    expect(await reader.release()).toBe('released');
+  });
+});
+
 describe('a reader of Java with more holds than a script looks at', () => {
   it('keeps writers out for as long as its lock lasts, and holds up nobody else', async () => {
     await eyes.client.hset(key, { mode: 'read', [JAVA]: 2_000_000 });

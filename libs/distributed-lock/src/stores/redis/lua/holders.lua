@@ -20,6 +20,7 @@ local holders_key = 'nest_lock_holders' .. string.sub(KEYS[3], #'nest_lock_info'
 local twin = string.match(KEYS[1], '^{([^{]+)}$') or braced ~= KEYS[1] and braced
 
 local MOST_FIELDS = 10000 -- of a hash that is read as a whole, and leases of readers that one script looks at
+local MANY_FIELDS = 30 -- of a hash whose fields are counted instead, if that will do
 local OWNER = '^%x%x%x%x%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%x%x%x%x%x%x%x%x:%-?%d+$'
 local NUMBER = '^%-?%d+$'
 local NO_LOCK = 'WRONGTYPE this key holds data of the application'
@@ -70,6 +71,14 @@ local verdict
 local function is_lock()
   if verdict == nil then verdict = has_fields_of_a_lock() end
   return verdict
+end
+
+-- Where there are many readers, all of ours, each of them has tokens: as many as fields but the mode. So one more reader need
+-- not read them all.
+local function may_read_along()
+  local fields = redis.call('HLEN', KEYS[1])
+  if fields >= MOST_FIELDS then return false end
+  return fields > MANY_FIELDS and redis.call('HLEN', holders_key) == fields - 1 or is_lock()
 end
 
 -- As the counter of a semaphore is.
@@ -162,8 +171,9 @@ local function may_enter(kind, weight, permits)
     return redis.call('ZCARD', permits_key) + weight <= permits
   end
   if found ~= 'hash' then return found == 'none' end
-  if redis.call('HGET', KEYS[1], 'mode') ~= 'read' or not is_lock() then return false end
-  if kind == 'shared' then return true end
+  if redis.call('HGET', KEYS[1], 'mode') ~= 'read' then return false end
+  if kind == 'shared' then return may_read_along() end
+  if not is_lock() then return false end
   sweep_readers()
   return redis.call('EXISTS', KEYS[1]) == 0
 end
