@@ -19,7 +19,7 @@ function importsOf(file: string, text = readFileSync(join(SRC, file), 'utf8')): 
 
 /** The port of stores, and the checks, the rules of time and the containers that the core shares with them. */
 const STORE_PORT =
-  'lock/(lock-store|claim|lock\\.errors|clock|in-background|look|pauses|validity|churning-map|fifo|option-names|describe-given)';
+  'lock/(lock-store|claim|lock\\.errors|clock|in-background|look|pauses|validity|churning-map|fifo|option-names|describe-given|conceal)';
 
 /** By folder, first match decides: all that its files may import. */
 const LAYERS: readonly (readonly [folder: string, mayImport: string])[] = [
@@ -28,7 +28,7 @@ const LAYERS: readonly (readonly [folder: string, mayImport: string])[] = [
   ['stores/redis/', `stores/redis/.*|${STORE_PORT}|rxjs|node:.*|ioredis`],
   ['stores/quorum/', `stores/quorum/.*|${STORE_PORT}|rxjs|node:.*`],
   ['testing/', `testing/.*|${STORE_PORT}|rxjs|node:.*`],
-  ['guard/', 'guard/.*|lock/(lock|lock\\.errors|option-names|describe-given)|@nestjs/(common|core)'],
+  ['guard/', 'guard/.*|lock/(lock|lock\\.errors|option-names|describe-given|conceal)|@nestjs/(common|core)'],
   ['observe/otel/', 'observe/otel/.*|lock/.*|distributed-lock.tokens|@nestjs/.*|@opentelemetry/api'],
   ['observe/health/', 'lock/.*|distributed-lock.tokens|observe/health/.*|@nestjs/.*'],
   ['observe/', 'lock/.*|@nestjs/common'],

@@ -69,10 +69,27 @@ describe('the health of locks', () => {
     expect(Date.now() - askedAt).toBeLessThan(2000);
     expect([code, locks]).toEqual([
       503,
-      { status: 'down', message: expect.stringContaining('The store of the locks does not answer: Redis') },
+      { status: 'down', message: 'The store of the locks does not answer.' },
     ]);
     await redis.resume();
     await until(async () => (await healthOf(app)).code === 200);
+  });
+});
+
+describe('the health of a store that cannot be reached', () => {
+  it('names neither hosts nor ports, unless details are asked for', async () => {
+    const store = redisStore('redis://127.0.0.1:1', { commandTimeoutMs: 100 });
+    const locks = new LockService({ store });
+    closers.push(() => locks.close());
+    const health = new LockHealthIndicator(locks);
+    expect(await health.check()).toEqual({
+      locks: { status: 'down', message: 'The store of the locks does not answer.' },
+    });
+    expect(await health.check('locks', { details: true })).toMatchObject({
+      locks: {
+        message: expect.stringMatching(/^The store of the locks does not answer: Redis .*127\.0\.0\.1:1/),
+      },
+    });
   });
 });
 

@@ -19,6 +19,7 @@ import {
   type OPTIONS_TYPE,
 } from './distributed-lock.options.js';
 import { getLockHttpToken, getLockServiceToken } from './distributed-lock.tokens.js';
+import { conceal } from './lock/conceal.js';
 import { describeGiven } from './lock/describe-given.js';
 import { LockConfigurationError } from './lock/lock.errors.js';
 import { LockService } from './lock/lock.service.js';
@@ -61,6 +62,7 @@ export class DistributedLockModule
   ) {
     super();
     this.registration = new Registration(service, discovery);
+    conceal(this, 'service', 'explorer', 'registration');
   }
 
   /** @throws LockConfigurationError at boot when options are wrong or contradict each other */

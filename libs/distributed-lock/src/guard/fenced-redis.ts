@@ -1,3 +1,4 @@
+import { conceal } from '../lock/conceal.js';
 import { describeGiven } from '../lock/describe-given.js';
 import { LockConfigurationError, LockKeyError } from '../lock/lock.errors.js';
 import { checkOptionNames, type OptionNames } from '../lock/option-names.js';
@@ -42,6 +43,7 @@ export class FencedRedis extends FenceMemory {
     options: FencedRedisOptions = {},
   ) {
     super();
+    conceal(this, 'client');
     checkOptionNames('fencedRedis', options, OPTION_NAMES);
     if (typeof client?.eval !== 'function') {
       throw new LockConfigurationError(

@@ -3,6 +3,7 @@ import { modeOf, type LockMode } from './claim.js';
 import type { Hold } from './hold.js';
 import { inBackground, type Owned } from './in-background.js';
 import { LockConfigurationError, LockNotHeldError, type LockLostError } from './lock.errors.js';
+import { INSPECT, type Inspect } from './inspect.js';
 import { checkLease } from './lock-options.js';
 import type { EndReply } from './lock-store.js';
 import type { Lock } from './lock.js';
@@ -147,6 +148,17 @@ export class HeldLock implements Lock {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.release().then(() => undefined);
+  }
+
+  /** For logs. Asks nothing that could find out a loss, and leads to nothing else. */
+  toJSON(): object {
+    const { key, keys, mode } = this;
+    const fencingTokens = Object.fromEntries(this.holds.map((hold) => [hold.key, hold.fencingToken]));
+    return { key, keys, mode, fencingTokens, isReleased: this.ended !== undefined };
+  }
+
+  [INSPECT](_depth: number, options: object, inspect: Inspect): string {
+    return `Lock ${inspect(this.toJSON(), options)}`;
   }
 
   /** All at once: whoever waits for one of them need not wait for the others. */

@@ -1,3 +1,5 @@
+import { printable } from './printable.js';
+
 /** What can go wrong with a lock. Tell errors apart by `code`: it also holds between two builds of this package. */
 export type LockErrorCode =
   | 'LOCK_WAIT_TIMEOUT'
@@ -18,7 +20,7 @@ export abstract class LockError extends Error {
     readonly key: string | undefined,
     options?: ErrorOptions,
   ) {
-    super(message, options);
+    super(printable(message), options);
     this.name = new.target.name;
   }
 }

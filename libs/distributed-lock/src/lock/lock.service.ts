@@ -9,6 +9,7 @@ import { HeldLock } from './held-lock.js';
 import { Hold } from './hold.js';
 import { inBackground } from './in-background.js';
 import { LocalLine } from './local-line.js';
+import { INSPECT, type Inspect } from './inspect.js';
 import type { LockCore } from './lock-core.js';
 import {
   LockConfigurationError,
@@ -189,6 +190,21 @@ export class LockService {
     await this.drain();
     await this.opened?.core.store.close();
     this.events.complete();
+  }
+
+  /** For logs: no option of the store and nothing that is held. */
+  toJSON(): object {
+    const { name, options, opened } = this;
+    return {
+      name,
+      keyPrefix: options.keyPrefix,
+      store: opened?.core.store.name,
+      clientId: opened?.core.store.clientId,
+    };
+  }
+
+  [INSPECT](_depth: number, options: object, inspect: Inspect): string {
+    return `LockService ${inspect(this.toJSON(), options)}`;
   }
 
   /** Told once at a time: a listener that always throws would throw over this, too. */

@@ -1,6 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { isLockError, type LockStoreError } from '../lock/lock.errors.js';
 import type { LockEvent } from '../lock/lock.events.js';
+import { printable } from '../lock/printable.js';
 import type { LockService } from '../lock/lock.service.js';
 
 /** From the fewest lines to the most. `debug` adds a line or more for every call. */
@@ -114,7 +115,7 @@ export class LockLogger {
   private write(level: LockLogLevel, text: () => string): void {
     if (LEVELS.indexOf(level) > LEVELS.indexOf(this.level)) return;
     try {
-      this.logger[level](text());
+      this.logger[level](printable(text()));
     } catch {
       // There is no better place to say it; thrown from a microtask it would end the process.
     }

@@ -11,7 +11,7 @@ const PROBE = 'nestjs-distributed-lock:probe';
  * For Terminus: down while the store does not answer, and while a lock that is held here could not be renewed.
  *
  * Fit for readiness. Not for liveness: a restart would give up the locks that an outage of the store has not ended yet.
- * Neither names keys nor holders. Of a cluster, the store's answer is that of the one node with the probe's slot.
+ * Names neither keys nor holders; servers and clients only with `details`. Of a cluster, the store's answer is that of the one node with the probe's slot.
  *
  * For a registration with a name: `new LockHealthIndicator(locks)` in a `useFactory`.
  */
@@ -30,11 +30,15 @@ export class LockHealthIndicator {
    * Never rejects, and takes no longer than one command of the store may.
    *
    * @param name under which Terminus shows it
+   * @param options `details` adds the error of the store, with hosts, ports and clients: for a page that is not public
    */
   async check<const Name extends string = 'locks'>(
     name = 'locks' as Name,
+    { details = false }: { readonly details?: boolean } = {},
   ): Promise<HealthIndicatorResult<Name>> {
-    const problems = [await this.storeProblem(), this.renewalProblem()].filter((it) => it !== undefined);
+    const problems = [await this.storeProblem(details), this.renewalProblem()].filter(
+      (it) => it !== undefined,
+    );
     const status =
       problems.length === 0
         ? { status: 'up' as const }
@@ -67,12 +71,13 @@ export class LockHealthIndicator {
     }
   }
 
-  private async storeProblem(): Promise<string | undefined> {
+  private async storeProblem(details: boolean): Promise<string | undefined> {
     try {
       await this.locks.inspect(PROBE);
       return undefined;
     } catch (error) {
-      return `The store of the locks does not answer: ${error instanceof Error ? error.message : String(error)}.`;
+      const why = error instanceof Error ? error.message : String(error);
+      return `The store of the locks does not answer${details ? `: ${why}` : ''}.`;
     }
   }
 

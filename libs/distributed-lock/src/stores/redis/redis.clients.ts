@@ -2,11 +2,19 @@ import { Redis, type Cluster } from 'ioredis';
 import type { Clock } from '../../lock/clock.js';
 import { inBackground } from '../../lock/in-background.js';
 import type { Client } from './redis.command.js';
+import { forgetArguments } from './redis.errors.js';
 import { ownCluster, ownConnection, type RedisTarget } from './redis.options.js';
 import { isCluster, isRedis } from './redis.target.js';
 
 /** A new, unconnected client for `target`, with settings of its own where locks depend on them. */
 export function ownClient(target: RedisTarget, commandTimeoutMs: number): Client {
+  const client = duplicateOf(target, commandTimeoutMs);
+  // Before any other listener keeps the error.
+  client.on('error', forgetArguments);
+  return client;
+}
+
+function duplicateOf(target: RedisTarget, commandTimeoutMs: number): Client {
   const own = ownConnection(commandTimeoutMs);
   if (typeof target === 'string') return new Redis(target, own);
   if (isCluster(target)) {

@@ -22,6 +22,23 @@ export function isAnswer(error: unknown): error is Error {
   return error instanceof Error && error.name === 'ReplyError' && ANSWER.test(describe(error));
 }
 
+interface ClientError {
+  command?: { args?: unknown };
+  /** Of a cluster client. */
+  readonly lastNodeError?: unknown;
+}
+
+/**
+ * Takes the arguments of its command from an error of the client: of one that was refused to connect they are its user and
+ * password, and the error becomes the `cause` of what callers log.
+ */
+export function forgetArguments(error: unknown): void {
+  if (typeof error !== 'object' || error === null) return;
+  const { command, lastNodeError } = error as ClientError;
+  if (typeof command === 'object' && command !== null) delete command.args;
+  if (lastNodeError !== error) forgetArguments(lastNodeError);
+}
+
 /** Tells apart what the caller must do: wait, give up, or fix something. */
 export function asStoreError(cause: unknown, key: string | undefined): LockStoreError {
   if (cause instanceof LockStoreError) return cause;

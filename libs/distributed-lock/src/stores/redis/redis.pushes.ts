@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import type { Clock } from '../../lock/clock.js';
 import { afterReading } from './after-reading.js';
+import { conceal } from '../../lock/conceal.js';
 import { inBackground } from '../../lock/in-background.js';
 import type { Push } from '../../lock/lock-store.js';
 import { LOOK_MS } from '../../lock/look.js';
@@ -67,6 +68,7 @@ export class RedisPushes {
     private readonly commandTimeoutMs: number,
     private readonly listener: Listener,
   ) {
+    conceal(this, 'client');
     client.on('error', () => undefined);
     client.on('ready', () => inBackground(this.subscribe(), this.onDeaf));
     client.on('close', () => (this.subscribed = false));
