@@ -3,7 +3,7 @@ import { modeOf, type LockMode } from './claim.js';
 import type { Hold } from './hold.js';
 import { inBackground, type Owned } from './in-background.js';
 import { LockConfigurationError, LockNotHeldError, type LockLostError } from './lock.errors.js';
-import { INSPECT, type Inspect } from './inspect.js';
+import { inspectByJson } from './inspect-by-json.js';
 import { checkLease } from './lock-options.js';
 import type { EndReply } from './lock-store.js';
 import type { Lock } from './lock.js';
@@ -157,10 +157,6 @@ export class HeldLock implements Lock {
     return { key, keys, mode, fencingTokens, isReleased: this.ended !== undefined };
   }
 
-  [INSPECT](_depth: number, options: object, inspect: Inspect): string {
-    return `Lock ${inspect(this.toJSON(), options)}`;
-  }
-
   /** All at once: whoever waits for one of them need not wait for the others. */
   private releaseAll(isAwaited: boolean): Owned<EndReply> {
     const worst = (replies: readonly EndReply[]) =>
@@ -168,3 +164,5 @@ export class HeldLock implements Lock {
     return Promise.all(this.holds.map((hold) => hold.release(isAwaited))).then(worst) as Owned<EndReply>;
   }
 }
+
+inspectByJson(HeldLock, 'Lock');

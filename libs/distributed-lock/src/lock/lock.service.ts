@@ -9,7 +9,7 @@ import { HeldLock } from './held-lock.js';
 import { Hold } from './hold.js';
 import { inBackground } from './in-background.js';
 import { LocalLine } from './local-line.js';
-import { INSPECT, type Inspect } from './inspect.js';
+import { inspectByJson } from './inspect-by-json.js';
 import type { LockCore } from './lock-core.js';
 import {
   LockConfigurationError,
@@ -203,10 +203,6 @@ export class LockService {
     };
   }
 
-  [INSPECT](_depth: number, options: object, inspect: Inspect): string {
-    return `LockService ${inspect(this.toJSON(), options)}`;
-  }
-
   /** Told once at a time: a listener that always throws would throw over this, too. */
   private onListenerFailed(error: unknown): void {
     if (this.tellsOfListener) return;
@@ -359,6 +355,8 @@ export class LockService {
     return new LockShutdownError(`"${key}" was not acquired: the application is closing.`, key);
   }
 }
+
+inspectByJson(LockService, 'LockService');
 
 function checkNames(call: 'withLock' | 'acquire', options: WithLockOptions): void {
   if (call === 'acquire') return checkOptionNames(call, options, CALL_NAMES);
