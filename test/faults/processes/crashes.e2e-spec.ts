@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import type { Redis } from 'ioredis';
 import { startRedisServer, type RedisServer } from '#redis-server';
 import { closeServices, elapsed, openService } from '../../support/lock-services.js';
 import { RedisEyes } from '../../support/redis-eyes.js';
@@ -16,6 +17,7 @@ describe('processes that crash and freeze', () => {
   let key: string;
   let count = 0;
   const workers: Worker[] = [];
+  let tool: Redis | undefined;
 
   beforeAll(async () => {
     server = await startRedisServer();
@@ -25,6 +27,7 @@ describe('processes that crash and freeze', () => {
     key = `crash:${++count}`;
   });
   afterEach(async () => {
+    tool?.disconnect();
     await Promise.all(workers.splice(0).map((worker) => worker.kill()));
     await closeServices();
   });
@@ -56,6 +59,49 @@ describe('processes that crash and freeze', () => {
     expect(performance.now() - killedAt).toBeLessThan(LEASE_MS + LOOK_MS);
     expect(lock.fencingToken).toBeGreaterThan(fencingToken as number);
     await lock.release();
+  }, 30_000);
+
+  /** A tool that looks on, such as Redis Insight: the server counts it as a receiver of every message. */
+  const lookOn = async () => {
+    tool = eyes.client.duplicate();
+    await tool.psubscribe('*');
+  };
+
+  it('a tool that listens to all channels does not make a free lock dearer: nobody takes it for one that waits', async () => {
+    await lookOn();
+    const service = open();
+    const calls = async () =>
+      [...(await eyes.client.info('commandstats')).matchAll(/^cmdstat_(?!info)[\w|]+:calls=(\d+)/gm)].reduce(
+        (sum, [, count]) => sum + Number(count),
+        0,
+      );
+    const price = async () => {
+      const before = await calls();
+      for (let i = 0; i < 20; i++) await (await service.acquire(key)).release();
+      return (await calls()) - before;
+    };
+    await price();
+    const watched = await price();
+    expect(await eyes.remains(key)).toEqual([]);
+    tool?.disconnect();
+    await until(async () => Number(await eyes.client.pubsub('NUMPAT')) === 0);
+    // One question more for each release.
+    expect(watched).toBeLessThanOrEqual((await price()) + 20 + 10);
+  });
+
+  it('the line goes on at once when its first waiter has been killed, also before the eyes of a tool that listens to all', async () => {
+    await lookOn();
+    const lock = await open().acquire(key);
+    const first = start('wait', 4 * LEASE_MS);
+    await eyes.untilInLine(key, 1);
+    const next = open().acquire(key);
+    await eyes.untilInLine(key, 2);
+    await eyes.untilListening(3);
+    await first.kill();
+    await eyes.untilListening(2);
+    await lock.release();
+    expect(await elapsed(next)).toBeLessThan(SLACK_MS);
+    await (await next).release();
   }, 30_000);
 
   it('the line goes on at once when its first waiter has been killed', async () => {

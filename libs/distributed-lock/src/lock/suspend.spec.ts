@@ -27,6 +27,19 @@ describe('a holder whose machine was suspended', () => {
     expect(lock.signal.aborted).toBe(false);
   });
 
+  it('is not called one by what relies on being called under the lock', async () => {
+    const service = world.service();
+    const work = follow(
+      service.withLock('key', () => {
+        service.assertHeld('key');
+        suspend(LEASE_MS);
+        service.assertHeld('key');
+      }),
+    );
+    await settle();
+    expect(work.error).toMatchObject({ code: 'LOCK_LOST', key: 'key' });
+  });
+
   it('believes in it again when the store says that it still holds: somebody has only set the clock', async () => {
     const service = world.service();
     const events = eventsOf(service);

@@ -34,6 +34,10 @@ if kind == 'lock' then
   if redis.call('EXISTS', KEYS[2], KEYS[3]) == 0 then
     -- Nobody of ours waits. A stranger that hears this is remembered, so that it is not passed over for ever.
     local heard = was_holder == 1 and redis.call(publish, KEYS[5], '0') or 0
+    if heard > 0 then
+      --@include strangers.lua
+      heard = listeners(KEYS[5])
+    end
     if heard == 0 and when == '0' then return was_holder end
     --@include time.lua
     --@include numbers.lua

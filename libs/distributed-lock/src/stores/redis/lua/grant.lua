@@ -12,8 +12,17 @@ local function client_of(owner)
   return string.match(owner, '^(.*):%d+$') or owner
 end
 
+local function push_channel(owner)
+  return 'nest_lock_push:' .. client_of(owner)
+end
+
 local function push(owner, message)
-  return redis.call('PUBLISH', 'nest_lock_push:' .. client_of(owner), message)
+  return redis.call('PUBLISH', push_channel(owner), message)
+end
+
+-- PUBLISH counts those who listen by a pattern, too, such as a tool that looks on: only its own client is the owner's.
+local function is_subscribed(owner)
+  return redis.call('PUBSUB', 'NUMSUB', push_channel(owner))[2] > 0
 end
 
 local function keep()
@@ -65,7 +74,8 @@ local function grant(asker, lease, is_free)
         local waiting = redis.call('ZCARD', KEYS[2]) - 1
         local message = { 'granted', owner, text(first), text(last), text(now), short, text(waiting), word }
         -- Nobody hears a live process whose subscriber reconnects: skip it, it keeps its place.
-        reached = push(owner, table.concat(message, ' ')) > 0 or hears == '0' or cluster
+        local receivers = push(owner, table.concat(message, ' '))
+        reached = hears == '0' or cluster or receivers > 0 and is_subscribed(owner)
       end
       if reached then
         -- Marked before it leaves the line: info, whose last entry that may be, keeps its expiry so.
