@@ -50,9 +50,13 @@ async function killAndTell(
   ${leaseLeftMs} ms left, and ${waiting} other instances wait in the queue`);
   const next = await kill.next;
   const afterMs = Math.round(next.afterMs);
-  progress.say(`instance ${next.instance ?? '?'} holds the lock ${afterMs} ms later, ${afterMs - leaseLeftMs} ms after the lease was over:
+  const holder = next.instance === undefined ? 'another program' : `instance ${next.instance}`;
+  if (afterMs < leaseLeftMs - TOLERANCE_MS) {
+    return [
+      `${holder} held the lock ${afterMs} ms later, ${leaseLeftMs - afterMs} ms before the lease was over`,
+    ];
+  }
+  progress.say(`${holder} holds the lock ${afterMs} ms later, ${Math.max(0, afterMs - leaseLeftMs)} ms after the lease was over:
   until then, nobody could tell a dead holder from a slow one`);
-  return afterMs < leaseLeftMs - TOLERANCE_MS
-    ? [`the next holder came ${leaseLeftMs - afterMs} ms before the lease was over`]
-    : [];
+  return [];
 }
