@@ -7,9 +7,9 @@ import type { Shop } from './shop.js';
 export async function openOneProcess(config: Config): Promise<Shop> {
   const app = await createApp(config);
   const closing = new AbortController();
-  const onSignal = () => {
-    // Whoever asks twice does not want to wait for the buyers who are being served.
-    if (closing.signal.aborted) process.exit(1);
+  const onSignal = (_: NodeJS.Signals, number: number) => {
+    // Nest signals a second time when it has closed; so does whoever does not want to wait for that.
+    if (closing.signal.aborted) process.exit(128 + number);
     closing.abort();
   };
   for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, onSignal);
