@@ -74,6 +74,17 @@ export interface Traffic {
   readonly sparesApps?: number;
 }
 
+/** Why the time of day of a process cannot be shifted on this machine; `undefined` if it can. */
+export function missingShift(): string | undefined;
+
+/** A shift of the time of day for processes that start with `env`. */
+export class ClockShift {
+  readonly env: NodeJS.ProcessEnv;
+  /** While they run. */
+  set(ms: number): void;
+  remove(): void;
+}
+
 export interface Finding {
   readonly rule: string;
   readonly finding: string;

@@ -1,3 +1,4 @@
+export { ClockShift, missingShift } from './faults/clock-shift.mjs';
 export { KINDS } from './faults/index.mjs';
 export { growth } from './growth.mjs';
 export { checkHistory } from './history/check-history.mjs';

@@ -136,7 +136,9 @@ export class RedisEnds {
         try {
           const [held, executedAt] = await this.commands.run(endScript, call);
           wasHolder ||= held === 1;
-          if (doings.lateUntil === undefined || executedAt > doings.lateUntil) {
+          // Its own clock decides at the end: the server's may have been set back meanwhile, by any time.
+          const isOver = executedAt > (doings.lateUntil ?? -1) || this.clock.now() > giveUpAt;
+          if (isOver) {
             if (wasHolder) return 'released';
             return isUnsure ? 'unknown' : 'not held';
           }

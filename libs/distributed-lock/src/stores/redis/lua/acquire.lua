@@ -87,8 +87,7 @@ end
 
 local function queued_or_busy()
   local inside, remaining = holders()
-  local open = tonumber(redis.call('HGET', KEYS[3], 'open') or 0)
-  if #inside == 0 then remaining = math.max(0, open - now) end
+  if #inside == 0 then remaining = open_for() end
   if wait == 0 then return { 3, now, inside[1] or '', remaining } end
   local place = stand_in_line()
   local waiting = redis.call('ZCARD', KEYS[2])
@@ -106,9 +105,7 @@ if not may_enter(kind, weight, permits) then
   return queued_or_busy()
 end
 
-local open = tonumber(redis.call('HGET', KEYS[3], 'open') or 0)
-if open > now then return queued_or_busy() end
-if open > 0 then redis.call('HDEL', KEYS[3], 'open') end
+if open_for() > 0 then return queued_or_busy() end
 if kind == 'shared' and redis.call('EXISTS', KEYS[1]) == 1 and strangers_are_next() then return queued_or_busy() end
 
 if wait > 0 then stand_in_line() end

@@ -100,15 +100,29 @@ local function wake_strangers(kind)
   return redis.call(publish, KEYS[5], WAKE_UP[kind] or is_number(KEYS[1]) and redis.call('GET', KEYS[1]) or '1')
 end
 
+-- For how much longer only strangers may take the lock. A mark that is further ahead is from before the clock was set back.
+local function open_for()
+  local open = redis.call('HGET', KEYS[3], 'open')
+  if not open then return 0 end
+  local left = tonumber(open) - now
+  if left > 0 and left <= OPEN_MS then return left end
+  redis.call('HDEL', KEYS[3], 'open')
+  return 0
+end
+
+-- For how long a stranger has listened, from the first time that this is asked. A mark that is ahead is from before the
+-- clock was set back.
+local function strangers_waited()
+  local since = tonumber(redis.call('HGET', KEYS[3], 'since') or now + 1)
+  if since <= now then return now - since end
+  redis.call('HSET', KEYS[3], 'since', text(now))
+  redis.call('PEXPIRE', KEYS[3], KEEP_MS)
+  return 0
+end
+
 -- A Java waiter is in no line of ours: once it has listened long enough, the lock is freed for strangers only.
 local function open_for_strangers(kind)
-  local since = redis.call('HGET', KEYS[3], 'since')
-  if not since then
-    redis.call('HSET', KEYS[3], 'since', text(now))
-    redis.call('PEXPIRE', KEYS[3], KEEP_MS)
-    return false
-  end
-  if now - tonumber(since) < STRANGER_WAIT_MS then return false end
+  if strangers_waited() < STRANGER_WAIT_MS then return false end
   redis.call('HDEL', KEYS[3], 'since')
   redis.call('HSET', KEYS[3], 'open', text(now + OPEN_MS))
   keep()
@@ -121,12 +135,7 @@ end
 
 -- Readers of ours that come one after the other would keep a stranger out for ever: after a while they stand in line.
 local function strangers_are_next()
-  if listeners(KEYS[5]) == 0 then return false end
-  local since = redis.call('HGET', KEYS[3], 'since')
-  if since then return now - tonumber(since) >= STRANGER_WAIT_MS end
-  redis.call('HSET', KEYS[3], 'since', text(now))
-  redis.call('PEXPIRE', KEYS[3], KEEP_MS)
-  return false
+  return listeners(KEYS[5]) > 0 and strangers_waited() >= STRANGER_WAIT_MS
 end
 
 -- There is room: those in front get it, or whoever comes. `is_free`: its holder has just left it, whose grant, if it was
