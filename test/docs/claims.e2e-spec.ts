@@ -16,7 +16,9 @@ describe('the page of guarantees', () => {
   const claims = [...page.matchAll(/→ _([^_]+)_/g)].map(([, name]) => (name as string).replace(/\s+/g, ' '));
   const tests = sources('test') + sources('libs/distributed-lock/src');
   /** Of specs, and of the cases of the contract. */
-  const names = [...tests.matchAll(/\b(?:it|promise)\(\s*'([^'\\]+)'/g)].map(([, name]) => name);
+  const names = [...tests.matchAll(/\b(?:it|promise|it\.each\([^]*?\))\(\s*'([^'\\]+)'/g)].map(
+    ([, name]) => name,
+  );
 
   it('names a test for what it promises', () => {
     expect(claims.length).toBeGreaterThan(10);

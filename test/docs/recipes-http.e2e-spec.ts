@@ -19,6 +19,7 @@ import { AppModule, TransactionInterceptor } from './recipes/global-transaction.
 import { AppModule as ObservedModule } from './recipes/observed.js';
 import { TransferController } from './recipes/several-keys.js';
 import { ExportController } from './recipes/stream.js';
+import { Ledger, LedgerController } from './recipes/streamed-report.js';
 import { Payments, WebhookController } from './recipes/webhook.js';
 
 const started: StartedApp[] = [];
@@ -164,6 +165,25 @@ describe('a stream', () => {
     client.abort();
     await reader.read().catch(() => undefined);
     await until(async () => (await locks.inspect('export:7')) === null);
+  });
+});
+
+describe('a report that is sent while it is made', () => {
+  it('holds its own lock and that of what it reads until it is sent', async () => {
+    const { fetch, locks } = await start({ controllers: [LedgerController], providers: [Ledger] });
+    const events: string[] = [];
+    locks.events$.subscribe(({ type, key }) => events.push(`${type} ${key}`));
+    const report = await (await fetch('/ledgers/2026')).text();
+    expect(report.split('\n')).toHaveLength(14);
+    await until(() => events.includes('released report:2026'));
+    const order = events.filter((it) => /^(acquired|released)/.test(it));
+    const [outer, inner] = ['report:2026', 'ledger:2026'];
+    expect(order).toEqual([
+      `acquired ${outer}`,
+      `acquired ${inner}`,
+      `released ${inner}`,
+      `released ${outer}`,
+    ]);
   });
 });
 

@@ -4,8 +4,10 @@ import { bindEvents } from './bound-events.js';
 import { ChurningMap } from './churning-map.js';
 import { covers } from './claim.js';
 import { Deadlocks, heldInAnotherWay } from './deadlocks.js';
+import { discardStream } from './discard-stream.js';
 import { GuardedEvents } from './guarded-events.js';
 import { HeldLock } from './held-lock.js';
+import { holdStream } from './held-stream.js';
 import { Hold } from './hold.js';
 import { inBackground } from './in-background.js';
 import { LocalLine } from './local-line.js';
@@ -90,12 +92,15 @@ export class LockService {
   /**
    * Runs `work` under the lock and gives it back, whatever happens.
    *
+   * A stream that `work` gives (an async generator, a `ReadableStream`, a `Readable`, a `Response` with a body) holds the
+   * lock until it has ended, or its reader has left it: read it, or cancel it. An Observable is refused.
+   *
    * Settles as `work` does, once the release is on its way. If the lock is lost before `work` ends, `lock.signal` aborts
    * at once, and a call whose work still succeeds rejects with `LockLostError` unless `onLost` is `'ignore'`. The error
    * of `work` always wins.
    *
    * @throws LockWaitTimeoutError, LockLostError, LockStoreError, LockKeyError, LockShutdownError,
-   * LockDeadlockError, or `signal.reason`
+   * LockDeadlockError, LockConfigurationError for a result that cannot be held, or `signal.reason`
    */
   withLock<T>(key: Keys, work: Work<T>): Promise<T>;
   withLock<T>(key: Keys, options: WithLockOptions, work: Work<T>): Promise<T>;
@@ -377,13 +382,25 @@ function asLock(holds: Hold | readonly Hold[]): HeldLock {
 }
 
 async function runUnder<T>(lock: HeldLock, { onLost }: WithLockOptions, work: Work<T>): Promise<T> {
+  let isKept = false;
   try {
     const result = await runHolding(lock, () => work(lock));
     if (lock.isInDoubt) await lock.whenSure();
-    if (lock.loss && onLost !== 'ignore') throw lock.loss;
-    return result;
+    if (lock.loss && onLost !== 'ignore') {
+      discardStream(result);
+      throw lock.loss;
+    }
+    const held = holdStream(result, lock, {
+      where: `The work under "${lock.key}"`,
+      readBy: 'caller',
+      onLost,
+      lossFor: (loss) => loss,
+      onEnd: () => lock.giveBack(),
+    });
+    isKept = held !== undefined;
+    return held ? (held.value as T) : result;
   } finally {
     // Not awaited: its outcome must not replace the work's. Failures are events.
-    lock.giveBack();
+    if (!isKept) lock.giveBack();
   }
 }

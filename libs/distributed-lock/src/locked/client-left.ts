@@ -1,11 +1,18 @@
 import { HttpException, type ExecutionContext } from '@nestjs/common';
 import type { Departure } from './departure.js';
 
-interface RawResponse {
-  readonly closed: boolean;
-  readonly writableFinished: boolean;
+interface CloseSource {
   on(event: 'close', listener: () => void): unknown;
   removeListener(event: 'close', listener: () => void): unknown;
+}
+
+interface RawResponse extends CloseSource {
+  readonly closed: boolean;
+  readonly writableFinished: boolean;
+  readonly req?: {
+    readonly httpVersionMajor?: number;
+    readonly socket?: CloseSource & { readonly destroyed?: boolean };
+  };
 }
 
 /** Fastify's reply has the response inside. */
@@ -20,15 +27,41 @@ interface GraphqlContext {
 
 /** A client that has gone must not stand in line. Nest itself tears down gateways, and handlers that return Observables. */
 export function leaveWithClient(context: ExecutionContext, departure: Departure): void {
-  const response = responseOf(context);
-  const raw = response?.raw ?? response;
-  if (!raw?.on) return;
+  const raw = rawResponseOf(context);
+  if (!raw) return;
   const leave = (): void => {
     if (!raw.writableFinished) departure.leave(new HttpException('Client Closed Request', 499));
   };
   if (raw.closed) return leave();
   raw.on('close', leave);
   departure.whenOver(() => raw.removeListener('close', leave));
+}
+
+/**
+ * Calls `listener` when nothing more can be sent: all is, or the client has gone. Never where no answer is open.
+ *
+ * @returns stops listening
+ */
+export function whenAnswered(context: ExecutionContext, listener: () => void): () => void {
+  const raw = rawResponseOf(context);
+  if (!raw) return () => undefined;
+  const { httpVersionMajor, socket } = raw.req ?? {};
+  // An answer that waits for those before it on its connection is not told that the connection has closed.
+  const sources = httpVersionMajor === 1 && socket ? [raw, socket] : [raw];
+  const stop = (): void => sources.forEach((source) => source.removeListener('close', tell));
+  const tell = (): void => {
+    stop();
+    listener();
+  };
+  if (raw.closed || socket?.destroyed) tell();
+  else sources.forEach((source) => source.on('close', tell));
+  return stop;
+}
+
+function rawResponseOf(context: ExecutionContext): RawResponse | undefined {
+  const response = responseOf(context);
+  const raw = response?.raw ?? response;
+  return typeof raw?.on === 'function' ? raw : undefined;
 }
 
 /** `undefined` where no answer is open, as for messages and subscriptions. */

@@ -19,6 +19,7 @@ export class KeyPlan {
   /** Of these, what the service is told at each call. */
   readonly call: CallOptions;
   private readonly shape: MethodShape;
+  private readonly isByArguments: boolean;
   private readonly origins = new Map<Placeholder, Origin>();
 
   /** @throws LockConfigurationError for a name that the method does not have, or options that do not fit it */
@@ -34,6 +35,10 @@ export class KeyPlan {
       for (const p of template.placeholders) this.origins.set(p, originOf(p, template, this.shape));
     }
     const { kind } = this.shape;
+    this.isByArguments =
+      kind !== 'rpc' &&
+      typeof site.key !== 'function' &&
+      ![...this.origins.values()].some((it) => 'source' in it);
     if (kind) checkHandler({ ...this.shape, kind }, site, this.options);
   }
 
@@ -75,6 +80,19 @@ export class KeyPlan {
     return key.flatMap((template) =>
       template.render(template.placeholders.map((p) => this.valueInCall(p, args))),
     );
+  }
+
+  /**
+   * False where the arguments name other keys than these. Parts of the request and key functions are not asked again;
+   * messages have `assertKeyOf`.
+   */
+  fits(keys: readonly string[], args: readonly unknown[]): boolean {
+    if (!this.isByArguments) return true;
+    try {
+      return [this.keysOfCall(args)].flat().every((key) => keys.includes(key));
+    } catch {
+      return false;
+    }
   }
 
   /**

@@ -28,6 +28,8 @@ export interface LockedSite {
   readonly inner: LockedSite | undefined;
   /** `undefined` when another decorator has replaced the method before. */
   readonly parameters: readonly Parameter[] | undefined;
+  /** True for an `async *` method: its call gives an async generator at once. */
+  readonly isGenerator: boolean;
 }
 
 const SITE = Symbol.for('nestjs-distributed-lock/site');

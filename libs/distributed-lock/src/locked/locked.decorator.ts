@@ -2,26 +2,18 @@ import { injectLockService } from '../distributed-lock.tokens.js';
 import { LockConfigurationError } from '../lock/lock.errors.js';
 import { refuseStandard } from '../lock/standard-decorators.js';
 import type { Keys } from '../lock/lock.js';
-import { Activation } from './activation.js';
 import { declaringClass, fillSlots } from './current-lock.decorator.js';
+import { HandlerCall } from './handler-call.js';
 import { callLocked } from './locked-call.js';
-import { KeyPlan } from './key-plan.js';
 import { LockedInterceptor } from './locked.interceptor.js';
-import {
-  keySource,
-  putSite,
-  siteOf,
-  type AnyClass,
-  type AnyFunction,
-  type LockedSite,
-} from './locked-site.js';
+import { keySource, putSite, siteOf, type AnyFunction, type LockedSite } from './locked-site.js';
 import { checkLockedOptions, type LockedOptions } from './locked.options.js';
 import type { FunctionDecorator, KeyFunction, TemplateDecorator } from './locked.types.js';
 import { INTERCEPTORS, putInFront } from './nest-metadata.js';
 import { parametersOf } from './parameter-names.js';
 
 /**
- * Runs the method under a lock: acquired before it, kept alive while it runs, given back when it has settled.
+ * Runs the method under a lock: acquired before it, kept alive while it runs, given back when it has ended.
  *
  * The key is a template, several templates (all are held, in one order everywhere), or a function of the arguments.
  *
@@ -31,7 +23,10 @@ import { parametersOf } from './parameter-names.js';
  * - On any other method of a provider `<id>` is the argument of that name and `<0.sku>` one by position.
  *
  * A name that the method does not have stops the boot. Without a `DistributedLockModule` the call fails; it never runs
- * unlocked. Other decorators may stand above or below. A `StreamableFile` is sent after the release.
+ * unlocked. Other decorators may stand above or below.
+ *
+ * A result that goes on producing (an async generator, a web or Node stream, a `Response`, a `StreamableFile`) holds the
+ * lock until it has ended or its reader has left it. An `async *` method acquires when its first value is asked for.
  *
  * @throws LockConfigurationError for a mistake in a template or an option, when the class is loaded
  */
@@ -63,7 +58,17 @@ export function Locked(
     const parameters = parametersOf(original);
     const isStatic = typeof target === 'function';
     const inner = siteOf(original);
-    const site = Object.freeze({ key: source, options, declaredIn, method, isStatic, inner, parameters });
+    const isGenerator = Object.prototype.toString.call(original) === '[object AsyncGeneratorFunction]';
+    const site = Object.freeze({
+      key: source,
+      options,
+      declaredIn,
+      method,
+      isStatic,
+      inner,
+      parameters,
+      isGenerator,
+    });
     const wrapped = wrap(original, site);
     for (const name of Reflect.getOwnMetadataKeys(original)) {
       Reflect.defineMetadata(name, Reflect.getOwnMetadata(name, original), wrapped);
@@ -81,12 +86,11 @@ export function Locked(
 function wrap(original: AnyFunction, site: LockedSite): AnyFunction {
   return new Proxy(original, {
     apply(_target, self: unknown, args: readonly unknown[]) {
-      const activation = Activation.covering(site, self);
-      if (!activation) return callLocked(site, original, self, args);
-      return activation.run(() => {
-        const { lock } = activation;
-        if (lock) KeyPlan.of((self as object).constructor as AnyClass, site).assertKeyOf(args, lock);
-        return Reflect.apply(original, self, fillSlots(site, args, lock));
+      const call = HandlerCall.of(site, args);
+      if (!call) return callLocked(site, original, self, args);
+      return call.run(() => {
+        call.assertKeyOf(args);
+        return Reflect.apply(original, self, fillSlots(site, args, call.lock));
       });
     },
   });

@@ -5,10 +5,22 @@ import { LockConfigurationError } from '../lock/lock.errors.js';
 import { AppConfigGuard } from './app-config.guard.js';
 import { slotsOf } from './current-lock.decorator.js';
 import { KeyPlan } from './key-plan.js';
+import { lastInterceptor } from './last-interceptor.js';
 import { LockErrorGatewayFilter } from './lock-error.gateway-filter.js';
 import { LockedInterceptor } from './locked.interceptor.js';
 import { siteOf, type AnyClass, type AnyFunction } from './locked-site.js';
-import { FILTERS, GATEWAY, handlerKind, INTERCEPTORS, isSubscription, putInFront } from './nest-metadata.js';
+import {
+  FILTERS,
+  GATEWAY,
+  GUARDS,
+  INTERCEPTORS,
+  boundTo,
+  handlerKind,
+  isSse,
+  isSubscription,
+  putInFront,
+  putLast,
+} from './nest-metadata.js';
 
 type Wrapper = ReturnType<DiscoveryService['getProviders']>[number];
 
@@ -29,10 +41,13 @@ export class LockedExplorer implements OnModuleInit {
     // Here and not in onModuleInit: Nest registers routes in between.
     for (const cls of this.classes()) {
       const locked = this.methods(cls).filter(([, fn]) => siteOf(fn));
-      const isLocked = locked.length > 0;
       hasMessages ||= locked.some(([name, fn]) => handlerKind(cls, name, fn as AnyFunction) === 'rpc');
-      if (isLocked && Reflect.hasMetadata(INTERCEPTORS, cls)) {
-        putInFront(INTERCEPTORS, LockedInterceptor, cls);
+      const hasOwn = Reflect.hasMetadata(INTERCEPTORS, cls);
+      if (locked.length > 0 && hasOwn) putInFront(INTERCEPTORS, LockedInterceptor, cls);
+      for (const fn of locked.map(([, it]) => it as AnyFunction)) {
+        if (hasOwn || boundTo(INTERCEPTORS, fn).length > 1) putLast(INTERCEPTORS, lastInterceptor, fn);
+        // A guard still can answer with a status; when interceptors run, Nest has sent the headers of the events.
+        if (isSse(fn)) putLast(GUARDS, LockedInterceptor, fn);
       }
       // Of filters the first is asked last: those of the application come before it.
       if (Reflect.hasMetadata(GATEWAY, cls)) putInFront(FILTERS, LockErrorGatewayFilter.instance, cls);

@@ -2,6 +2,7 @@ import {
   Inject,
   Injectable,
   type CallHandler,
+  type CanActivate,
   type ExecutionContext,
   type NestInterceptor,
 } from '@nestjs/common';
@@ -11,24 +12,22 @@ import { getLockHttpToken, getLockServiceToken } from '../distributed-lock.token
 import { LockConfigurationError } from '../lock/lock.errors.js';
 import type { HeldLock } from '../lock/held-lock.js';
 import type { LockService } from '../lock/lock.service.js';
-import { Activation } from './activation.js';
+import { hasAppConfig } from './app-config.guard.js';
+import { Activation, type LockedCall as ActivationCall } from './activation.js';
 import { acquireFor, answersBusy, busyAnswer } from './busy-answer.js';
-import { leaveWithClient } from './client-left.js';
-import type { Departure } from './departure.js';
+import { leaveWithClient, whenAnswered } from './client-left.js';
+import { Departure } from './departure.js';
+import { EarlyAdmissions } from './early-admissions.js';
 import { HandlerValues, isPromise } from './handler-values.js';
 import { KeyPlan } from './key-plan.js';
+import { lastInterceptor } from './last-interceptor.js';
 import { resolveLockHttp, retryAfterSeconds, toHttpException, type LockHttpStatus } from './lock-http.js';
-import { siteOf, type LockedSite } from './locked-site.js';
+import { siteOf } from './locked-site.js';
+import { INTERCEPTORS, boundTo } from './nest-metadata.js';
 import { prepareTransport, toTransportError } from './transport-error.js';
 import { UnderLock, whenAdmitted, type Admission } from './under-lock.js';
 
-/** One call of a locked handler, before it has its lock. */
-interface HandlerCall {
-  readonly site: LockedSite;
-  readonly plan: KeyPlan;
-  readonly context: ExecutionContext;
-  readonly next: CallHandler;
-}
+type LockedCall = ActivationCall & { readonly plan: KeyPlan };
 
 /**
  * Acquires the lock of a `@Locked` handler before the interceptors inside it and the handler run, and holds it until
@@ -36,17 +35,18 @@ interface HandlerCall {
  *
  * `@Locked` binds it; bind it globally as well to lock around global interceptors that come after it. Bound more than
  * once, it locks once. A timeout outside that fires in the line leaves the line; one that fires later, inside or
- * outside, does not free the lock under the running handler.
+ * outside, does not free the lock under the running handler. On `@Sse` handlers it is bound as a guard as well.
  */
 @Injectable()
-export class LockedInterceptor implements NestInterceptor {
+export class LockedInterceptor implements NestInterceptor, CanActivate {
   private readonly values: HandlerValues;
+  private readonly early = new EarlyAdmissions();
   /** By registration: looking one up takes a walk over the modules. */
   private readonly services = new Map<string | undefined, LockService>();
 
   constructor(
     @Inject(ModuleRef) private readonly moduleRef: ModuleRef,
-    @Inject(ApplicationConfig) config: ApplicationConfig,
+    @Inject(ApplicationConfig) private readonly config: ApplicationConfig,
     @Inject(HttpAdapterHost) private readonly adapterHost: HttpAdapterHost,
   ) {
     this.values = new HandlerValues(moduleRef, config);
@@ -55,15 +55,38 @@ export class LockedInterceptor implements NestInterceptor {
   /** Not `async`: nobody could leave the line before the promise has settled. */
   intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
     const site = siteOf(context.getHandler());
-    if (!site || Activation.has(context, site)) return next.handle();
-    const call = { site, plan: KeyPlan.of(context.getClass(), site), context, next };
+    if (!site) return next.handle();
+    const passing = Activation.passing(context, site);
+    if (passing) return this.isLast(context) ? passing.toHandler(next) : next.handle();
+    const call = { site, plan: KeyPlan.of(context.getClass(), site), context };
     return whenAdmitted(
-      (departure) => this.admit(call, departure),
-      (lock, out) => this.run(call, lock, out),
+      (departure) => this.early.take(context) ?? this.admit(call, departure),
+      (lock, out) => this.run(call, next, lock, out),
     );
   }
 
-  private async admit(call: HandlerCall, departure: Departure): Promise<Admission> {
+  /** Acquires before Nest sends the headers of server-sent events, so that the answer can have a status of its own. */
+  async canActivate(context: ExecutionContext): Promise<boolean> {
+    const site = siteOf(context.getHandler());
+    if (!site) return true;
+    const departure = new Departure();
+    const call = { site, plan: KeyPlan.of(context.getClass(), site), context };
+    try {
+      this.early.keep(context, await this.admit(call, departure));
+      return true;
+    } finally {
+      departure.end();
+    }
+  }
+
+  /** True where only the handler follows. Bound globally as well, it has that of the method after it. */
+  private isLast(context: ExecutionContext): boolean {
+    if (boundTo(INTERCEPTORS, context.getHandler()).at(-1) === lastInterceptor) return false;
+    if (Activation.of(context) || !hasAppConfig(context)) return true;
+    return !this.config.getGlobalInterceptors().some((it) => it instanceof LockedInterceptor);
+  }
+
+  private async admit(call: LockedCall, departure: Departure): Promise<Admission> {
     const { plan, context } = call;
     try {
       leaveWithClient(context, departure);
@@ -88,7 +111,7 @@ export class LockedInterceptor implements NestInterceptor {
   }
 
   /** @throws the error, if it is not for `onBusy` to answer */
-  private async answerFor(error: unknown, { plan, context }: HandlerCall): Promise<Admission> {
+  private async answerFor(error: unknown, { plan, context }: LockedCall): Promise<Admission> {
     const { options } = plan;
     if (!answersBusy(options, error)) throw error;
     const count = typeof options.onBusy === 'function' ? Math.max(0, options.onBusy.length - 1) : 0;
@@ -96,25 +119,38 @@ export class LockedInterceptor implements NestInterceptor {
     return { answer: await busyAnswer(options, error, undefined, args) };
   }
 
-  private run(call: HandlerCall, lock: HeldLock | undefined, out: Subscriber<unknown>): TeardownLogic {
-    const { site, plan, context, next } = call;
+  private run(
+    call: LockedCall,
+    next: CallHandler,
+    lock: HeldLock | undefined,
+    out: Subscriber<unknown>,
+  ): TeardownLogic {
+    const { plan, context } = call;
+    const isLast = this.isLast(context);
+    // Nest keeps the async context of the call of handle(), and subscribes a handler's Observable in that of subscribe().
+    const inside = (activation: Activation): Observable<unknown> =>
+      isLast ? activation.toHandler(next) : next.handle();
     if (!lock) {
-      const free = new Activation(site, context, undefined);
+      const free = new Activation(call, undefined);
       return free.enter(() =>
-        next
-          .handle()
+        inside(free)
           .pipe(finalize(() => free.close()))
           .subscribe(out),
       );
     }
+    const type = context.getType<string>();
     const underLock = new UnderLock(out, lock, {
       onLost: plan.options.onLost ?? 'throw',
       lossFor: (error) => this.errorFor(error, call),
+      streams: {
+        where: plan.where,
+        readBy: type === 'rpc' || type === 'ws' ? 'nobody' : 'nest',
+        whenLeft: (stop) => whenAnswered(context, stop),
+      },
     });
-    const activation = new Activation(site, context, lock, underLock);
+    const activation = new Activation(call, lock, underLock);
     underLock.start({
-      // Nest keeps the async context of the call of handle(), and subscribes a handler's Observable in that of subscribe().
-      subscribe: (observer) => activation.enter(() => next.handle().subscribe(observer)),
+      subscribe: (observer) => activation.enter(() => inside(activation).subscribe(observer)),
       isRunning: () => activation.isRunning,
       close: () => activation.close(),
     });
@@ -122,7 +158,7 @@ export class LockedInterceptor implements NestInterceptor {
   }
 
   /** What the client is told. Only of errors of the lock itself: those of the handler pass as they are. */
-  private errorFor(error: unknown, { plan: { options }, context }: HandlerCall): unknown {
+  private errorFor(error: unknown, { plan: { options }, context }: LockedCall): unknown {
     const type = context.getType<string>();
     if (type !== 'http') return toTransportError(error, type);
     const seconds = retryAfterSeconds(error, options.leaseMs);

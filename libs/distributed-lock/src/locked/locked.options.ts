@@ -21,7 +21,8 @@ export interface LockedOptions extends WithLockOptions {
    * What to do when the key is not free within `waitMs`.
    *
    * `'throw'` (default): `LockWaitTimeoutError`, on HTTP 423. `'skip'`: return `undefined` without running; asks once
-   * unless `waitMs` is given; not for HTTP handlers. A function: its result is the method's.
+   * unless `waitMs` is given; not for HTTP handlers. A function: its result is the method's; for an async generator it
+   * gives what is to be iterated, for server-sent events an Observable or one event.
    * A lock error that the method itself throws is never taken for this.
    */
   readonly onBusy?: 'throw' | 'skip' | BusyFallback;

@@ -43,6 +43,29 @@ describe('the types of @Locked', () => {
         return new Observable();
       }
     }
+    class Streams {
+      @Locked('a:<0>', { onBusy: 'skip' })
+      async *generator(_id: string): AsyncGenerator<number> {
+        yield 1;
+      }
+      @Locked('a')
+      async response(): Promise<Response> {
+        return new Response('text');
+      }
+      @Locked('a')
+      async bytes(): Promise<ReadableStream<Uint8Array> | undefined> {
+        return undefined;
+      }
+      @Locked('a')
+      async anything(): Promise<any> {
+        return 1;
+      }
+      @Locked('a')
+      async never(): Promise<never> {
+        throw new Error();
+      }
+    }
+    expect(new Streams()).toBeInstanceOf(Streams);
     expect(new Fine()).toBeInstanceOf(Fine);
   });
 
@@ -126,8 +149,15 @@ describe('the types of @Locked', () => {
         }
         // @ts-expect-error nor can a generator
         @Locked('a')
-        async *generator(): AsyncGenerator<number> {
+        *generator(): Generator<number> {
           yield 1;
+        }
+        // @ts-expect-error nor what starts when the lock is given back
+        @Locked('a')
+        async generators(): Promise<Generator<number>> {
+          return (function* () {
+            yield 1;
+          })();
         }
         // @ts-expect-error the function takes a number, the method a string
         @Locked((id: number) => `a:${id}`)

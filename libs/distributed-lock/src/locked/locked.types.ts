@@ -3,8 +3,10 @@ import type { Keys } from '../lock/lock.js';
 import type { KeyValue } from './key-value.js';
 import type { LockedOptions } from './locked.options.js';
 
-/** A method that can wait for a lock before it runs: it answers with a Promise or an Observable. */
-export type LockableMethod = (...args: never[]) => Promise<unknown> | Observable<unknown>;
+/** A method that can wait for a lock before it runs: it answers with a Promise or an Observable, or is an `async *`. */
+export type LockableMethod = (
+  ...args: never[]
+) => Promise<unknown> | Observable<unknown> | AsyncGenerator<unknown, unknown, never>;
 
 /** The decorator that `@Locked('goods:<0.sku>')` makes: positions are checked against the method it stands on. */
 export type TemplateDecorator<S extends string | readonly string[], O extends LockedOptions> = <
@@ -12,7 +14,7 @@ export type TemplateDecorator<S extends string | readonly string[], O extends Lo
 >(
   target: object,
   name: string | symbol,
-  descriptor: TypedPropertyDescriptor<M> & CheckTemplates<S, M> & CheckOptions<O, M>,
+  descriptor: TypedPropertyDescriptor<M> & CheckTemplates<S, M> & CheckResult<M> & CheckOptions<O, M>,
 ) => void;
 
 /** The decorator that `@Locked((id: string) => …)` makes: the method's arguments must fit the function's. */
@@ -21,6 +23,7 @@ export type FunctionDecorator<A extends unknown[], O extends LockedOptions> = <M
   name: string | symbol,
   descriptor: TypedPropertyDescriptor<M> &
     CheckArguments<A, M, 'key function', 'takes other arguments than the method'> &
+    CheckResult<M> &
     CheckOptions<O, M>,
 ) => void;
 
@@ -119,6 +122,15 @@ type AtPath<T, Path extends string> = Path extends `${infer Head}.${infer Rest}`
 
 type AtStep<T, Step extends string> = Step extends `${infer List}[]` ? ElementOf<At<T, List>> : At<T, Step>;
 
+/** What only starts to work when it is read, in a way that cannot wait for a lock nor tell of its end. */
+type CheckResult<M extends LockableMethod> = 0 extends 1 & Awaited<ReturnType<M>>
+  ? Fine
+  : [Awaited<ReturnType<M>>] extends [never]
+    ? Fine
+    : Awaited<ReturnType<M>> extends Generator<unknown, unknown, never>
+      ? Mistake<'result', 'a generator would go on after the release: make it an async generator'>
+      : Fine;
+
 type CheckOptions<O extends LockedOptions, M extends LockableMethod> = CheckKnown<O> &
   CheckSkip<O, M> &
   CheckWhen<O, M>;
@@ -131,7 +143,9 @@ type CheckKnown<O> = [Exclude<keyof O, keyof LockedOptions>] extends [never]
 type CheckSkip<O extends LockedOptions, M extends LockableMethod> = O extends { readonly onBusy: 'skip' }
   ? undefined extends Awaited<ReturnType<M>>
     ? Fine
-    : Mistake<'onBusy', 'a skipped call gives undefined, which the method does not'>
+    : ReturnType<M> extends AsyncGenerator<unknown, unknown, never>
+      ? Fine
+      : Mistake<'onBusy', 'a skipped call gives undefined, which the method does not'>
   : Fine;
 
 type CheckWhen<O extends LockedOptions, M extends LockableMethod> = O extends {

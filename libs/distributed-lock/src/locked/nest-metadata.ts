@@ -3,6 +3,7 @@ import type { AnyClass, AnyFunction } from './locked-site.js';
 /** Metadata keys of Nest that are the same in all versions we support, and that it does not export from its root. */
 export const INTERCEPTORS = '__interceptors__';
 export const PIPES = '__pipes__';
+export const GUARDS = '__guards__';
 export const FILTERS = '__exceptionFilters__';
 /** Left on the class by `@WebSocketGateway()`. */
 export const GATEWAY = 'websockets:is_gateway';
@@ -80,8 +81,24 @@ export function isSubscription(fn: object): boolean {
   return Reflect.getMetadata(RESOLVER_TYPE, fn) === 'Subscription';
 }
 
+/** True for a handler of server-sent events. */
+export function isSse(fn: object): boolean {
+  return Reflect.hasMetadata('__sse__', fn);
+}
+
+/** What is bound to a class or a method, outermost first. */
+export function boundTo(list: string, target: object): readonly unknown[] {
+  return (Reflect.getMetadata(list, target) ?? []) as readonly unknown[];
+}
+
+/** Makes it the last of what is bound to a class or a method, wherever it stood before. */
+export function putLast(list: string, enhancer: unknown, target: object): void {
+  const others = boundTo(list, target).filter((it) => it !== enhancer);
+  Reflect.defineMetadata(list, [...others, enhancer], target);
+}
+
 /** Makes it the first of what is bound to a class or a method, wherever it stood before. */
 export function putInFront(list: string, enhancer: unknown, target: object): void {
-  const bound = (Reflect.getMetadata(list, target) ?? []) as readonly unknown[];
-  Reflect.defineMetadata(list, [enhancer, ...bound.filter((it) => it !== enhancer)], target);
+  const others = boundTo(list, target).filter((it) => it !== enhancer);
+  Reflect.defineMetadata(list, [enhancer, ...others], target);
 }

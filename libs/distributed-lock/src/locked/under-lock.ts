@@ -1,6 +1,15 @@
-import { Observable, type Observer, type Subscriber, type Subscription, type TeardownLogic } from 'rxjs';
+import {
+  Observable,
+  isObservable,
+  of,
+  type Observer,
+  type Subscriber,
+  type Subscription,
+  type TeardownLogic,
+} from 'rxjs';
 import type { HeldLock } from '../lock/held-lock.js';
 import { inBackground } from '../lock/in-background.js';
+import { holdStream, type StreamOrigin } from '../lock/held-stream.js';
 import { isLockError } from '../lock/lock.errors.js';
 import { Departure } from './departure.js';
 
@@ -17,8 +26,8 @@ export function whenAdmitted<T>(
     const start = (admission: Admission): void => {
       departure.end();
       if ('answer' in admission) {
-        out.next(admission.answer as T);
-        out.complete();
+        const { answer } = admission;
+        out.add((isObservable(answer) ? (answer as Observable<T>) : of(answer as T)).subscribe(out));
       } else if (out.closed) {
         // Granted in the moment of leaving: nobody else would give it back.
         admission.lock?.giveBack();
@@ -53,11 +62,16 @@ export interface UnderLockOptions {
   readonly onLost: 'throw' | 'ignore';
   /** What subscribers are told of a loss. */
   readonly lossFor: (error: unknown) => unknown;
+  /** Who reads streams that go out as values; without it they are passed on as they are. */
+  readonly streams?: StreamOrigin & {
+    /** Calls `stop` once nobody reads any more. */
+    readonly whenLeft: (stop: () => void) => void;
+  };
 }
 
 /**
  * Runs work under a lock that is held already and gives the lock back when the work has ended: its Observable has ended
- * *and* nothing of it runs any more.
+ * *and* nothing of it runs any more, streams that have gone out as its values included.
  *
  * Unsubscribing stops a stream; anything else runs on under the lock until it has ended by itself. A loss is passed on
  * at once unless `onLost` is `'ignore'`; an error of the work that comes first wins.
@@ -71,6 +85,9 @@ export class UnderLock<T> implements Observer<T> {
   private hasLeft = false;
   private hasEnded = false;
   private work: LockedWork<T> | undefined;
+  /** Streams that have gone out, and how many of them have not ended. */
+  private readonly streamsOut: unknown[] = [];
+  private streamsOpen = 0;
 
   constructor(
     private readonly out: Subscriber<T>,
@@ -103,7 +120,28 @@ export class UnderLock<T> implements Observer<T> {
   }
 
   releaseIfDone(): void {
-    if (this.hasEnded && !this.work?.isRunning()) this.lock.giveBack();
+    if (this.hasEnded && this.streamsOpen === 0 && !this.work?.isRunning()) this.lock.giveBack();
+  }
+
+  /**
+   * A value that goes on producing holds the lock until it has ended.
+   *
+   * @returns what is to go out in its place
+   * @throws LockConfigurationError for a stream that cannot be held
+   */
+  hold(value: unknown): unknown {
+    const { streams, onLost, lossFor } = this.options;
+    if (!streams || this.streamsOut.includes(value)) return value;
+    const onEnd = (): void => {
+      this.streamsOpen -= 1;
+      this.releaseIfDone();
+    };
+    const held = holdStream(value, this.lock, { ...streams, onLost, lossFor, onEnd });
+    if (!held) return value;
+    this.streamsOpen += 1;
+    this.streamsOut.push(held.value);
+    streams.whenLeft(() => held.stop());
+    return held.value;
   }
 
   /**
@@ -111,8 +149,13 @@ export class UnderLock<T> implements Observer<T> {
    * It waits no longer than that: nobody knows when a stream ends.
    */
   next(value: T): void {
-    if (this.isStream) this.out.next(value);
-    else if (this.held.push(value) === 1) queueMicrotask(() => this.flush());
+    try {
+      const out = this.hold(value) as T;
+      if (this.isStream) this.out.next(out);
+      else if (this.held.push(out) === 1) queueMicrotask(() => this.flush());
+    } catch (error) {
+      this.error(error);
+    }
   }
 
   error(cause: unknown): void {
