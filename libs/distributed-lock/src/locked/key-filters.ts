@@ -1,14 +1,16 @@
 /** Brings a value to one written form; `undefined` when the value has none. */
 export type KeyFilter = (value: unknown) => unknown;
 
-const INTEGER = /^[+-]?\d+$/;
+const INTEGER = /^([+-]?)(\d+)$/;
 
 /** For values that no pipe has been over: `<query.id|int>`. Several are applied from left to right. */
 export const KEY_FILTERS: Readonly<Record<string, KeyFilter>> = {
-  /** `'042'`, `'+42'` and `42` become `42`, whatever their size. */
+  /** `'042'`, `'+42'` and `42` become `42`, whatever their size: as text, since a long BigInt takes long to make. */
   int: (value) => {
     if (typeof value === 'bigint' || Number.isSafeInteger(value)) return value;
-    return typeof value === 'string' && INTEGER.test(value) ? BigInt(value.replace(/^\+/, '')) : undefined;
+    const [, sign, digits] = (typeof value === 'string' && INTEGER.exec(value)) || [];
+    const shortest = digits?.replace(/^0+(?=\d)/, '');
+    return sign === '-' && shortest !== '0' ? `-${shortest}` : shortest;
   },
   lower: (value) => (typeof value === 'string' ? value.toLowerCase() : value),
   trim: (value) => (typeof value === 'string' ? value.trim() : value),

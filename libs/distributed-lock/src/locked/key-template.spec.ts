@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { LockConfigurationError, LockKeyError } from '../lock/lock.errors.js';
+import { KEY_FILTERS } from './key-filters.js';
 import { KeyTemplate, follow } from './key-template.js';
 import { lockKey } from './key-value.js';
 import { parametersOf } from './parameter-names.js';
@@ -78,11 +79,28 @@ describe('a key template', () => {
     expect(render('<a|int>', '0042')).toEqual(['42']);
     expect(render('<a|int>', '+42')).toEqual(['42']);
     expect(render('<a|int>', -7)).toEqual(['-7']);
+    expect(render('<a|int>', '-042')).toEqual(['-42']);
+    expect(['0', '-0', '+000'].map((zero) => render('<a|int>', zero))).toEqual([['0'], ['0'], ['0']]);
     expect(render('<a|int>', '123456789012345678901234567890')).toEqual(['123456789012345678901234567890']);
     expect(render('<a|trim|lower>', '  ABC ')).toEqual(['abc']);
     expect(() => render('<a|int>', '4.2')).toThrow('not accepted by the filter int');
     expect(() => render('<a|trim>', '  ')).toThrow('is an empty string');
   });
+
+  it.each(Object.keys(KEY_FILTERS))(
+    'the filter %s takes a moment for a text of a million characters',
+    (name) => {
+      const count = 1_000_000;
+      const texts = ['7', '0', ' ', 'İ'].flatMap((part) => [
+        part.repeat(count),
+        `${part.repeat(count)}x`,
+        `-${part.repeat(count)}`,
+      ]);
+      const startedAt = performance.now();
+      for (const text of texts) KEY_FILTERS[name]?.(text);
+      expect((performance.now() - startedAt) / texts.length).toBeLessThan(100);
+    },
+  );
 
   it.each([
     ['goods:<id', 'has an unclosed "<" at position 6'],
