@@ -59,6 +59,27 @@ describe('fenced writes to Redis', () => {
     expect(await redis.exists('goods:4')).toBe(0);
   });
 
+  it.each([3499, 3500, 3501, 5000, 25_000])('are of as many as %d fields at once', async (count) => {
+    const fields = Object.fromEntries(Array.from({ length: count }, (_, i) => [`f${i}`, i]));
+    const key = `goods:many:${count}`;
+    expect(await fenced.hset(key, fields, at(1))).toBe(count);
+    expect(await redis.hlen(key)).toBe(count);
+    expect(await redis.hget(key, `f${count - 1}`)).toBe(String(count - 1));
+    expect(await fenced.hset(key, { ...fields, more: 1 }, at(1)).catch((error: unknown) => error)).toEqual(
+      count < 25_000 ? 1 : expect.objectContaining({ code: 'LOCK_CONFIGURATION' }),
+    );
+  });
+
+  it('raise no fence for more words than a script may pass on', async () => {
+    const words = Array.from({ length: 7001 }, (_, i) => i);
+    const error = await failureOf(fenced.call('SADD', 'set:1', words, at(2)));
+    expect(error).toMatchObject({
+      code: 'LOCK_CONFIGURATION',
+      message: expect.stringContaining('7001 words'),
+    });
+    expect(await fenced.call('SADD', 'set:1', words.slice(1), at(1))).toBe(7000);
+  });
+
   it('tell what the server says against the command itself', async () => {
     await fenced.set('stock:5', 'text', at(1));
     await expect(fenced.hset('stock:5', { a: 1 }, at(1))).rejects.toThrow('WRONGTYPE');

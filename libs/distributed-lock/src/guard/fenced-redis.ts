@@ -20,6 +20,11 @@ export type RedisWord = string | number | Buffer;
 const OPTION_NAMES: OptionNames<FencedRedisOptions> = { keepMs: true };
 const WEEK_MS = 7 * 24 * 3600 * 1000;
 
+/** Lua passes no more than about 8000 words to a command; `HSET` comes in parts. An even number. */
+const MOST_WORDS = 7000;
+/** JavaScript passes no more than about 100 000 to a function. */
+const MOST_WORDS_IN_PARTS = 50_000;
+
 /** The fence of a key is raised, and with words given the command is run on the key: never without the fence. */
 const FENCED = `
 local seen = tonumber(redis.call('GET', KEYS[2]) or 0)
@@ -27,7 +32,12 @@ if tonumber(ARGV[1]) < seen then return { 0, string.format('%.0f', seen) } end
 if ARGV[2] == '' then redis.call('SET', KEYS[2], ARGV[1])
 else redis.call('SET', KEYS[2], ARGV[1], 'PX', ARGV[2]) end
 if not ARGV[3] then return { 1 } end
-return { 1, redis.call(ARGV[3], KEYS[1], unpack(ARGV, 4)) }`;
+if #ARGV - 3 <= ${MOST_WORDS} then return { 1, redis.call(ARGV[3], KEYS[1], unpack(ARGV, 4)) } end
+local added = 0
+for i = 4, #ARGV, ${MOST_WORDS} do
+  added = added + redis.call('HSET', KEYS[1], unpack(ARGV, i, math.min(i + ${MOST_WORDS} - 1, #ARGV)))
+end
+return { 1, added }`;
 
 /**
  * Writes to Redis that refuse whoever comes with a smaller fencing token than their key has seen.
@@ -62,7 +72,9 @@ export class FencedRedis extends FenceMemory {
 
   /** @returns how many fields are new @throws StaleTokenError when the key has seen a larger token */
   async hset(key: string, fields: Readonly<Record<string, RedisWord>>, fence: Fence): Promise<number> {
-    return (await this.call('HSET', key, Object.entries(fields).flat(), fence)) as number;
+    const words = Object.entries(fields).flat();
+    checkCount('HSET', key, words, MOST_WORDS_IN_PARTS);
+    return (await this.runFenced('HSET', key, words, fence)) as number;
   }
 
   /**
@@ -72,6 +84,16 @@ export class FencedRedis extends FenceMemory {
    * @throws StaleTokenError when the key has seen a larger token
    */
   async call(command: string, key: string, words: readonly RedisWord[], fence: Fence): Promise<unknown> {
+    checkCount(command, key, words, MOST_WORDS);
+    return this.runFenced(command, key, words, fence);
+  }
+
+  private async runFenced(
+    command: string,
+    key: string,
+    words: readonly RedisWord[],
+    fence: Fence,
+  ): Promise<unknown> {
     const [isFresh, reply] = await this.run(key, fence.fencingToken, command, ...words);
     if (isFresh === 0) assertFresh(fence, Number(reply));
     return reply;
@@ -102,6 +124,13 @@ export class FencedRedis extends FenceMemory {
 
 export function fencedRedis(client: ScriptingClient, options: FencedRedisOptions = {}): FencedRedis {
   return new FencedRedis(client, options);
+}
+
+function checkCount(command: string, key: string, { length }: readonly RedisWord[], most: number): void {
+  if (length <= most) return;
+  throw new LockConfigurationError(
+    `${command} of "${key}" has ${length} words after its key; at most ${most} are allowed. Write it in several calls.`,
+  );
 }
 
 /** In the slot of its key. @throws LockKeyError for a key whose slot no other key can have */
