@@ -53,6 +53,7 @@ describe('the public API', () => {
        "<End>",
        "<EndReply>",
        "<Grant>",
+       "<InTheWay>",
        "<KeyValue>",
        "<Keys>",
        "<Lock>",

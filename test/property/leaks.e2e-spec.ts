@@ -28,7 +28,7 @@ const WAYS: Readonly<Record<string, (locks: LockService, key: string) => Promise
   'is refused one of two keys': (locks, key) =>
     locks.withLock(key, () => refused(locks, [`${key}:free`, key])),
   'gives up waiting': (locks, key) =>
-    locks.withLock(key, () => refused(locks, key, { waitMs: 30, fair: true })),
+    locks.withLock(key, () => refused(locks, key, { waitMs: 2, fair: true })),
   'is aborted': (locks, key) => locks.withLock(key, () => abort(locks, key)),
   'loses its lock': async (locks, key) => {
     const lock = await locks.acquire(key);

@@ -43,6 +43,7 @@ export type {
   End,
   EndReply,
   Grant,
+  InTheWay,
   LockSnapshot,
   LockStore,
   LockStoreContext,

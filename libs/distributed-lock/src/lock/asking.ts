@@ -1,9 +1,12 @@
 import { isAlone } from './claim.js';
 import { leadOf } from './clock.js';
+import type { FairQueue } from './fair-queue.js';
+import type { FairQueues } from './fair-queues.js';
 import type { LockCore } from './lock-core.js';
 import { LockStoreError } from './lock.errors.js';
-import type { LockRequest } from './lock-request.js';
+import { kindName, type LockRequest } from './lock-request.js';
 import type { AcquireReply, Grant } from './lock-store.js';
+import { LOOK_MS } from './look.js';
 
 /** A store drops whoever has not looked for three looks; more patience than this need not be told. */
 const LONGEST_WAIT_PER_ASK_MS = 60_000;
@@ -18,12 +21,14 @@ const RETRY_MS = { least: 50, spread: 50 };
 /** The callers for whom an owner asks. */
 export interface WaitingCallers {
   readonly size: number;
-  /** How long the most patient caller still waits, in ms. Any value from `enough` on is as good as `enough`. */
+  /** For how long callers may wait, in ms. Any value from `enough` on is as good as `enough`. */
   longestWaitMs(enough: number): number;
-  onHolder(owner: string | undefined, remainingMs: number): void;
+  /** @param askedAt when the store was asked */
+  onHolder(owner: string | undefined, remainingMs: number, askedAt: number): void;
   onStoreError(error: LockStoreError): void;
-  /** Callers that do not wait are told that the key is busy, or `error`. */
-  dismissImpatient(error?: unknown): void;
+  /** Callers that do not wait, or no longer, are told that the key is busy. */
+  refuseImpatient(): void;
+  dismissImpatient(error: unknown): void;
   dismissAll(error: unknown): void;
 }
 
@@ -46,7 +51,10 @@ export class Asking {
   private isActive = false;
   private inFlight = false;
   private lookWanted = false;
-  private place = 0;
+  place = 0;
+  /** Of a fair caller, while it stands in the store's line. */
+  private fairQueue: FairQueue<Asking> | undefined;
+  private lookedAt = -Infinity;
   private isUnsure = false;
   /** How far the time of day was ahead of the clock when the store was asked last. */
   private askedLead = 0;
@@ -57,6 +65,7 @@ export class Asking {
     private readonly request: LockRequest,
     private readonly line: WaitingCallers,
     private readonly core: LockCore,
+    private readonly fairQueues: FairQueues<Asking>,
   ) {}
 
   get lead(): number {
@@ -95,6 +104,13 @@ export class Asking {
     this.isActive = false;
     this.cancelLook?.();
     this.cancelLook = undefined;
+    this.fairQueue?.leave(this);
+    this.fairQueue = undefined;
+  }
+
+  /** Its place may have been dropped since its last look. */
+  onFirst(): void {
+    this.lookAfter(Math.max(0, this.lookedAt + LOOK_MS - this.core.clock.now()));
   }
 
   look(): void {
@@ -106,6 +122,7 @@ export class Asking {
     this.cancelLook?.();
     this.inFlight = true;
     this.onAsk();
+    this.lookedAt = this.core.clock.now();
     const { asker, place } = this;
     const { key, claim, leaseMs } = this.request;
     const waitMs = this.line.longestWaitMs(LONGEST_WAIT_PER_ASK_MS);
@@ -119,6 +136,7 @@ export class Asking {
   lookAfter(ms: number): void {
     if (!this.isActive) return;
     this.cancelLook?.();
+    if (ms <= 0) return this.look();
     this.cancelLook = this.core.clock.after(ms, () => this.look());
   }
 
@@ -142,11 +160,12 @@ export class Asking {
     if (reply.kind === 'granted') return this.asker.onGrant(reply);
     // A push may have overtaken this reply: then it is old news.
     if (!this.isActive) return;
-    this.line.onHolder(reply.holder, reply.remainingMs);
-    this.line.dismissImpatient();
-    if (reply.kind === 'queued') this.place = reply.place;
+    if (reply.kind === 'queued') this.onQueued(reply.place);
+    this.tell((line) => line.onHolder(reply.holder, reply.remainingMs, this.lookedAt));
+    this.line.refuseImpatient();
     if (this.line.size === 0) this.asker.onNobodyLeft();
-    else this.lookAfter(reply.kind === 'queued' ? reply.lookAfterMs : BUSY_RETRY_MS);
+    else if (reply.kind === 'busy') this.lookAfter(BUSY_RETRY_MS);
+    else if (this.isFirst) this.lookAfter(reply.lookAfterMs);
   }
 
   private onFailure(error: unknown): void {
@@ -154,10 +173,26 @@ export class Asking {
     if (!(error instanceof LockStoreError) || error.reason === 'refused') this.line.dismissAll(error);
     else {
       if (error.reason === 'unknown') this.isUnsure = true;
-      this.line.onStoreError(error);
+      this.tell((line) => line.onStoreError(error));
       this.line.dismissImpatient(error);
     }
     if (this.line.size === 0) this.asker.onNobodyLeft();
-    else this.lookAfter(RETRY_MS.least + Math.random() * RETRY_MS.spread);
+    else if (this.isFirst) this.lookAfter(RETRY_MS.least + Math.random() * RETRY_MS.spread);
+  }
+
+  private onQueued(place: number): void {
+    this.place = place;
+    if (this.request.fair) this.fairQueue ??= this.fairQueues.enter(kindName(this.request), this);
+  }
+
+  /** Nobody of its process looks in its stead. */
+  private get isFirst(): boolean {
+    return !this.fairQueue || this.fairQueue.first === this;
+  }
+
+  /** The first one learns it for all that stand behind it. */
+  private tell(step: (line: WaitingCallers) => void): void {
+    if (this.fairQueue?.first === this) for (const { line } of this.fairQueue) step(line);
+    else step(this.line);
   }
 }

@@ -4,6 +4,7 @@ import { eventsOf, follow, LockWorld, typesOf } from '../../../../test/support/l
 import { LockStoreError, LockWaitTimeoutError } from './lock.errors.js';
 import type { Lock } from './lock.js';
 import type { LockService } from './lock.service.js';
+import type { CallOptions } from './lock.js';
 
 let world: LockWorld;
 let locks: LockService;
@@ -96,19 +97,23 @@ describe('waiting', () => {
     await lock.release();
   });
 
-  it('asks the store once a second at most, however many wait', async () => {
-    const lock = await world.take(other, 'k');
-    const waiters = Array.from({ length: 50 }, () => follow(locks.acquire('k', { waitMs: Infinity })));
-    await world.clock.settle();
-    const before = world.sent('acquire');
-    await world.clock.advance(10_000);
-    expect(world.sent('acquire') - before).toBeLessThanOrEqual(10);
-    expect(await pending()).toHaveLength(1);
-    const served = serveAll(waiters);
-    await lock.release();
-    await world.clock.advance(1000);
-    expect(served).toHaveLength(50);
-  });
+  it.each([false, true])(
+    'asks the store once a second at most, however many wait (fair: %s)',
+    async (fair) => {
+      const lock = await world.take(other, 'k');
+      const waiters = Array.from({ length: 50 }, () =>
+        follow(locks.acquire('k', { waitMs: Infinity, fair })),
+      );
+      await world.clock.settle();
+      const before = world.sent('acquire');
+      await world.clock.advance(10_000);
+      expect(world.sent('acquire') - before).toBeLessThanOrEqual(10);
+      const served = serveAll(waiters);
+      await lock.release();
+      await world.clock.advance(1000);
+      expect(served).toHaveLength(50);
+    },
+  );
 
   it('is in order of asking within a process', async () => {
     const lock = await world.take(locks, 'k');
@@ -120,28 +125,52 @@ describe('waiting', () => {
     expect(order).toEqual([0, 1, 2, 3, 4]);
   });
 
-  it('is in order of asking across processes when it is fair', async () => {
-    const third = world.service();
-    const lock = await world.take(locks, 'k');
-    const order: string[] = [];
-    const ask = async (name: string, service: LockService) => {
-      const asked = service.withLock('k', { fair: true }, () => void order.push(name));
+  describe.each([
+    ['at once', 0],
+    ['for much longer than a place is kept', 20_000],
+  ])('%s', (_, heldMs) => {
+    it('is in order of asking across processes when it is fair', async () => {
+      const third = world.service();
+      const lock = await world.take(locks, 'k');
+      const order: string[] = [];
+      const leaving = new AbortController();
+      const ask = async (name: string, service: LockService, options: CallOptions = {}) => {
+        const asked = service.withLock('k', { fair: true, waitMs: Infinity, ...options }, () => {
+          order.push(name);
+        });
+        await world.clock.settle();
+        return asked;
+      };
+      const gone = follow(ask('b0', other, { signal: leaving.signal }));
+      const all = Promise.all([
+        ask('a1', locks),
+        ask('b1', other),
+        ask('a2', locks),
+        ask('c1', third),
+        ask('b2', other),
+        ask('a3', locks),
+      ]);
       await world.clock.settle();
-      return asked;
-    };
-    const all = Promise.all([
-      ask('a1', locks),
-      ask('b1', other),
-      ask('a2', locks),
-      ask('c1', third),
-      ask('b2', other),
-      ask('a3', locks),
-    ]);
-    await world.clock.settle();
+      await world.clock.advance(heldMs);
+      leaving.abort();
+      await world.clock.settle();
+      expect(gone.state).toBe('rejected');
+      await lock.release();
+      await world.clock.advance(500);
+      await all;
+      expect(order).toEqual(['a1', 'b1', 'a2', 'c1', 'b2', 'a3']);
+    });
+  });
+
+  it('tells all fair callers of a process when the store is away, though only one of them looks', async () => {
+    const lock = await world.take(other, 'k');
+    const asked = [1, 2, 3].map(() => follow(locks.acquire('k', { fair: true, waitMs: 5000 })));
+    await world.clock.advance(2000);
+    world.cutNetwork();
+    await world.clock.advance(3000);
+    for (const { error } of asked) expect(error).toBeInstanceOf(LockStoreError);
+    world.mendNetwork();
     await lock.release();
-    await world.clock.advance(500);
-    await all;
-    expect(order).toEqual(['a1', 'b1', 'a2', 'c1', 'b2', 'a3']);
   });
 
   it('is over for all at once, with the store’s words, when the store refuses', async () => {

@@ -10,6 +10,8 @@ import type { Tenure } from './tenure.js';
 import type { Tenures } from './tenures.js';
 import { Waiter } from './waiter.js';
 
+const NOBODY: readonly Waiter[] = [];
+
 /**
  * The callers of this process that wait for one key with the same claim and kind of lease, in order of asking.
  *
@@ -19,15 +21,19 @@ import { Waiter } from './waiter.js';
  */
 export class LocalLine {
   private readonly waiters = new Fifo<Waiter>();
+  /** Those that do not wait, or no longer: the next answer is theirs. */
+  private readonly impatient = new Few<Waiter>();
   /** While somebody waits. */
   private deadlines: Deadlines | undefined;
   /** The one that asks for those who wait. */
   private asking: Tenure | undefined;
-  /** Those that callers are inside of; several only where several may hold. */
+  /** Those that callers are inside of, or may be at once; several mostly where several may hold. */
   private readonly holding = new Few<Tenure>();
   /** As last seen, also by a tenure before: a busy key is not the fault of a store that has not answered yet. */
   private holder: { readonly owner: string | undefined; readonly until: number } | undefined;
   private storeError: LockStoreError | undefined;
+  /** Callers that had come by then have had an answer. */
+  private answeredFor = -Infinity;
 
   constructor(
     private readonly core: LockCore,
@@ -47,20 +53,20 @@ export class LocalLine {
 
   /** @throws LockWaitTimeoutError, LockStoreError, LockShutdownError, or the reason of the request's signal, which is not aborted yet */
   join(request: LockRequest): Promise<Hold> {
-    if (request.waitMs === 0 && this.hasNoChance) return Promise.reject(this.waitTimeout(request));
     const call = this.core.nextCall();
     this.core.emit({ type: 'asked', call, key: this.key });
     return new Promise((resolve, reject) => {
       const waiter = new Waiter(request, call, this.core.clock, resolve, reject, this);
       this.waiters.push(waiter);
-      this.deadlines ??= new Deadlines(this.core.alarm, this.waiters, (late) => this.leave(late));
-      this.deadlines.watch(waiter);
+      if (request.waitMs > 0) this.watch(waiter);
+      else if (this.isOutOfReach) return this.dismiss(waiter, this.waitTimeout(request));
+      else this.impatient.add(waiter);
       if (!this.asking) this.joinReaders();
       this.ask();
     });
   }
 
-  /** Takes in a tenure that was granted without having asked for this line, for a caller that waits here. */
+  /** Takes in a tenure that is asked for together with other keys, for a caller that does not stand here. */
   adopt(tenure: Tenure): void {
     this.holding.add(tenure);
   }
@@ -68,20 +74,14 @@ export class LocalLine {
   /** The next caller, which no longer waits. */
   shift(): Waiter | undefined {
     const waiter = this.waiters.shift();
-    waiter?.settle();
-    this.onLeft();
+    if (waiter) this.onLeft(waiter);
     return waiter;
   }
 
-  /** How long the most patient caller still waits, in ms; anything from `enough` on is as good as `enough`. */
+  /** For how long callers may wait here, in ms; anything from `enough` on is as good as `enough`. */
   longestWaitMs(enough: number): number {
-    const now = this.core.clock.now();
-    let longest = 0;
-    for (const waiter of this.waiters) {
-      longest = Math.max(longest, waiter.deadline - now);
-      if (longest >= enough) return enough;
-    }
-    return longest;
+    const latest = this.deadlines?.latest ?? -Infinity;
+    return Math.min(enough, Math.max(0, latest - this.core.clock.now()));
   }
 
   /** Of those that the store counts in line, the one that asks for this very line is no reason to hurry. */
@@ -89,27 +89,36 @@ export class LocalLine {
     return this.asking?.isInLine ? waiting - 1 : waiting;
   }
 
-  onHolder(owner: string | undefined, remainingMs: number): void {
+  onHolder(owner: string | undefined, remainingMs: number, askedAt: number): void {
     this.holder = { owner, until: this.core.clock.now() + remainingMs };
+    this.answeredFor = askedAt;
     this.storeError = undefined;
   }
 
   onStoreError(error: LockStoreError): void {
+    this.answeredFor = this.core.clock.now();
     this.storeError = error;
   }
 
-  /** Callers that do not wait are told that the key is busy, or that the store failed. */
-  dismissImpatient(error?: unknown): void {
-    for (const waiter of this.waiters) {
-      if (waiter.request.waitMs === 0) this.dismiss(waiter, error ?? this.waitTimeout(waiter.request));
+  /** Callers that do not wait, or no longer, are told that the key is busy: the store was asked after they had come. */
+  refuseImpatient(): void {
+    const isInLine = this.asking?.isInLine;
+    for (const waiter of this.impatientNow()) {
+      if (isInLine || waiter.askedAt <= this.answeredFor)
+        this.dismiss(waiter, this.waitTimeout(waiter.request));
     }
+  }
+
+  /** The same callers are told that the store failed, or is too slow. */
+  dismissImpatient(error: unknown): void {
+    for (const waiter of this.impatientNow()) this.dismiss(waiter, error);
   }
 
   dismissAll(error: unknown): void {
     for (const waiter of this.waiters) this.dismiss(waiter, error);
   }
 
-  /** The time of one caller is over: by `waitMs`, or by its signal, which then gives the reason. */
+  /** One caller gives up: its time is over, or its signal has aborted, which then gives the reason. */
   leave(waiter: Waiter, error: unknown = this.timeout(waiter.request)): void {
     this.dismiss(waiter, error);
     this.tellNobodyWaits();
@@ -127,6 +136,9 @@ export class LocalLine {
       this.asking = undefined;
       this.holding.add(tenure);
     }
+    if (isAlone(this.sample.claim)) {
+      for (const waiter of this.impatientNow()) this.dismiss(waiter, this.waitTimeout(waiter.request));
+    }
     this.tellNobodyWaits();
     this.ask();
   }
@@ -139,17 +151,46 @@ export class LocalLine {
     if (!this.asking && this.holding.size === 0) this.onIdle();
   }
 
-  /** Whoever does not wait: others are before it in line, or, of those who hold alone, before it here. */
-  private get hasNoChance(): boolean {
-    return isAlone(this.sample.claim) ? this.isTaken : (this.asking?.isInLine ?? false);
+  /**
+   * That a caller which does not wait cannot have the key is known without asking: it is held here, or the store has
+   * others in line before it. Not while an answer is under way, nor after one that did not come.
+   */
+  get isOutOfReach(): boolean {
+    if (isAlone(this.sample.claim) && this.granted) return true;
+    return this.storeError === undefined && (this.asking?.isInLine ?? false);
   }
 
   /** Nobody else need ask now: one does already, or will pass the lock on. */
   private get isTaken(): boolean {
-    return this.asking !== undefined || (isAlone(this.sample.claim) && this.holding.size > 0);
+    return this.asking !== undefined || (isAlone(this.sample.claim) && this.granted !== undefined);
   }
 
-  private onLeft(): void {
+  /** One that holds. What is asked for together with other keys may not be granted yet. */
+  private get granted(): Tenure | undefined {
+    for (const tenure of this.holding) if (tenure.isGranted) return tenure;
+    return undefined;
+  }
+
+  private watch(waiter: Waiter): void {
+    this.deadlines ??= new Deadlines(this.core.alarm, this.waiters, (late) => this.onLate(late));
+    this.deadlines.watch(waiter);
+  }
+
+  /** As they are now: a listener that is told of one may ask anew. */
+  private impatientNow(): readonly Waiter[] {
+    return this.impatient.size === 0 ? NOBODY : Array.from(this.impatient);
+  }
+
+  /** However short its time was, the first answer counts for it, as for callers that ask once. */
+  private onLate(waiter: Waiter): void {
+    const isAnswered = waiter.askedAt <= this.answeredFor || this.asking?.isInLine;
+    if (this.asking && !isAnswered) this.impatient.add(waiter);
+    else this.leave(waiter);
+  }
+
+  private onLeft(waiter: Waiter): void {
+    waiter.settle();
+    this.impatient.delete(waiter);
     if (this.waiters.size > 0) return;
     this.deadlines?.stop();
     this.deadlines = undefined;
@@ -175,8 +216,7 @@ export class LocalLine {
 
   private dismiss(waiter: Waiter, error: unknown): void {
     this.waiters.remove(waiter);
-    waiter.settle();
-    this.onLeft();
+    this.onLeft(waiter);
     waiter.reject(error);
     const { call } = waiter;
     const waitedMs = this.core.clock.now() - waiter.askedAt;
@@ -198,8 +238,8 @@ export class LocalLine {
 
   /** Who is in the way: a caller of this process, or whom the store has named. */
   private holderNow(): { readonly owner: string | undefined; readonly remainingMs: number } | undefined {
-    const { holding, holder } = this;
-    for (const tenure of holding) return { owner: tenure.owner, remainingMs: tenure.validForMs };
+    const { granted, holder } = this;
+    if (granted) return { owner: granted.owner, remainingMs: granted.validForMs };
     return holder && { owner: holder.owner, remainingMs: Math.max(0, holder.until - this.core.clock.now()) };
   }
 }

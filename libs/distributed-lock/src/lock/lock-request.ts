@@ -46,8 +46,11 @@ export function lockRequest(key: string, call: CallOptions, options: ResolvedLoc
  * its own.
  */
 export function lineName(request: LockRequest): string | LockRequest {
-  const { key, claim, watched, leaseMs, fair } = request;
-  if (fair) return request;
+  return request.fair ? request : kindName(request);
+}
+
+/** The key, and in which way and for how long it is asked for. */
+export function kindName({ key, claim, watched, leaseMs }: LockRequest): string {
   const kind = claim.kind === 'permits' ? `permits ${claim.permits} ${claim.weight}` : claim.kind;
   return `${kind} ${watched ? '' : leaseMs} ${key}`;
 }

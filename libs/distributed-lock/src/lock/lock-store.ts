@@ -25,10 +25,10 @@ export interface LockStore {
   /** Asks for the lock; enters the line if `waitMs` allows; answers "granted" again to an owner that already holds. */
   acquire(ask: Ask): Promise<AcquireReply>;
   /**
-   * Asks for several locks at once, all or none, without entering a line: `null` when one is not free, or when the back
-   * end cannot take them in one step. Absent where it never can.
+   * Asks for several locks at once, all or none, without entering a line. `InTheWay` names one that seems to be in use;
+   * `null` when none can be named, or when the back end cannot take them in one step. Absent where it never can.
    */
-  acquireAll?(asks: readonly Ask[]): Promise<readonly Grant[] | null>;
+  acquireAll?(asks: readonly Ask[]): Promise<readonly Grant[] | InTheWay | null>;
   /**
    * Restarts leases, all in one batch. Never rejects: each reply stands for one renewal, in order.
    *
@@ -115,6 +115,11 @@ export interface Busy {
   readonly kind: 'busy';
   readonly holder: string | undefined;
   readonly remainingMs: number;
+}
+
+/** Of several keys, one that is held or waited for. What is left of holders that are gone may look so, too. */
+export interface InTheWay {
+  readonly key: string;
 }
 
 export interface Renewal {

@@ -522,8 +522,11 @@ describe('a store that does not answer', () => {
     const locks = world.service();
     world.faults.command = ({ kind }) =>
       kind === 'acquire' ? { executedAfterMs: [99], answeredAfterMs: 'never' } : undefined;
-    const given = follow(locks.acquire('k', { waitMs: 50 }));
-    await world.clock.advance(60);
+    const caller = new AbortController();
+    const given = follow(locks.acquire('k', { signal: caller.signal }));
+    await world.clock.advance(50);
+    caller.abort();
+    await world.clock.settle();
     expect(given.state).toBe('rejected');
     await world.clock.advance(300);
     expect(await world.eye.inspect('k')).toBeNull();

@@ -37,7 +37,7 @@ import { findHold, findLock, holdsOfFlow, runHolding } from './owner-context.js'
 import { outside } from './outside.js';
 import { outsideClock } from './outside-clock.js';
 import { outsideStore } from './outside-store.js';
-import { acquireTogether } from './together.js';
+import { acquireTogether, type NotTogether } from './together.js';
 import { Tenures } from './tenures.js';
 import { Watchdog } from './watchdog.js';
 
@@ -264,36 +264,48 @@ export class LockService {
   /** In one step if all are free; else one by one, in the same order everywhere. */
   private async acquireSeveral(keys: readonly string[], options: CallOptions): Promise<readonly Hold[]> {
     const requests = keys.toSorted().map((key) => lockRequest(key, options, this.options));
-    const holds = (await this.acquireFree(requests)) ?? (await this.acquireInOrder(requests));
+    const startedAt = this.options.clock.now();
+    const taken = await this.acquireFree(requests);
+    const holds = 'busyKey' in taken ? await this.acquireInOrder(requests, startedAt, taken.busyKey) : taken;
     const byKey = new Map(holds.map((hold) => [hold.key, hold]));
     return keys.map((key) => byKey.get(key) as Hold);
   }
 
-  private async acquireFree(requests: readonly LockRequest[]): Promise<readonly Hold[] | undefined> {
+  private async acquireFree(requests: readonly LockRequest[]): Promise<readonly Hold[] | NotTogether> {
+    const { waitMs, signal } = requests[0] as LockRequest;
+    const refusing = requests.find((request) => this.lines.get(lineName(request))?.isOutOfReach);
+    if (refusing) return { busyKey: refusing.key };
     const isNested = requests.some(({ key }) => findHold(this.scope, key));
-    const isInUse = requests.some((request) => this.lines.has(lineName(request)));
-    if (isNested || isInUse || this.closing || requests[0]?.signal?.aborted) return undefined;
+    // Those that wait are served by this process, as soon as it is their turn.
+    const isWaitedFor = waitMs > 0 && requests.some((request) => this.lines.has(lineName(request)));
+    if (isNested || isWaitedFor || this.closing || signal?.aborted) return { busyKey: undefined };
     const { core, tenures } = this.parts();
-    const holds = await acquireTogether(
-      core,
-      tenures,
-      requests,
-      requests.map((request) => this.lineOf(request)),
-    );
-    if (!holds || !this.closing) return holds;
+    if (!core.store.acquireAll) return { busyKey: undefined };
+    const lines = requests.map((request) => this.lineOf(request));
+    const holds = await acquireTogether(core, tenures, requests, lines);
+    if ('busyKey' in holds || !this.closing) return holds;
     for (const hold of holds) inBackground(hold.release());
     throw this.shutdownError(requests[0]?.key ?? '');
   }
 
-  /** No two callers wait for each other; one deadline for all. */
-  private async acquireInOrder(requests: readonly LockRequest[]): Promise<readonly Hold[]> {
+  /**
+   * No two callers wait for each other; one deadline for all.
+   *
+   * @param busyKey asked for first by a caller that does not wait: it mostly is the answer for all
+   */
+  private async acquireInOrder(
+    requests: readonly LockRequest[],
+    startedAt: number,
+    busyKey: string | undefined,
+  ): Promise<readonly Hold[]> {
+    const { clock } = this.options;
     const held: Hold[] = [];
-    const startedAt = this.options.clock.now();
+    const leftOf = ({ waitMs }: LockRequest) => Math.ceil(Math.max(0, waitMs - (clock.now() - startedAt)));
+    const waits = leftOf(requests[0] as LockRequest) > 0;
+    const order = waits ? requests : requests.toSorted((a, b) => +(b.key === busyKey) - +(a.key === busyKey));
     try {
-      for (const request of requests) {
-        const waitedMs = this.options.clock.now() - startedAt;
-        const waitMs = Math.ceil(Math.max(0, request.waitMs - waitedMs));
-        held.push(await this.acquireOne({ ...request, waitMs }, held));
+      for (const request of order) {
+        held.push(await this.acquireOne({ ...request, waitMs: leftOf(request) }, held));
         // A fixed lease may have run out while its caller waited for the next key.
         for (const { loss } of held) if (loss) throw loss;
       }

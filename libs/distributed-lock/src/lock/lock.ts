@@ -60,7 +60,10 @@ export interface Lock extends AsyncDisposable {
 
 /** How one call acquires. Defaults come from the module's options. */
 export interface CallOptions {
-  /** Longest time in line, in ms; 0 asks once, `Infinity` waits for ever. */
+  /**
+   * Longest time in line, in ms; 0 asks once, `Infinity` waits for ever. However short it is, the store's first answer
+   * counts.
+   */
   readonly waitMs?: number;
   /** A fixed lease in ms that nothing renews. Without it the watchdog renews until release. */
   readonly leaseMs?: number;

@@ -2,6 +2,7 @@ import { whatHasArrived } from './arrived.js';
 import { Asking, type WaitingCallers } from './asking.js';
 import type { Claim } from './claim.js';
 import { leadOf } from './clock.js';
+import type { FairQueues } from './fair-queues.js';
 import { Few } from './few.js';
 import { Hold, RELEASED } from './hold.js';
 import { inBackground, type Owned } from './in-background.js';
@@ -48,6 +49,7 @@ export interface Callers extends WaitingCallers {
 
 /** The owners of this process: where one gets its id, and what outlives it. */
 interface Registry extends Afterwards {
+  readonly fairQueues: FairQueues<Asking>;
   enter(tenure: Tenure): string;
   leave(tenure: Tenure): void;
   track(key: string, ended: Promise<EndReply>): Owned<EndReply>;
@@ -83,7 +85,7 @@ export class Tenure {
   ) {
     this.key = request.key;
     this.owner = around.registry.enter(this);
-    this.asking = new Asking(this, request, line, core);
+    this.asking = new Asking(this, request, line, core, around.registry.fairQueues);
   }
 
   start(): void {
@@ -96,6 +98,11 @@ export class Tenure {
 
   get isHeld(): boolean {
     return this.state === 'held';
+  }
+
+  /** The store has granted the key to it; a caller may be inside. */
+  get isGranted(): boolean {
+    return this.state === 'held' || this.state === 'confirming';
   }
 
   get waits(): boolean {
@@ -250,6 +257,14 @@ export class Tenure {
     this.state = 'held';
     keeper.guard();
     return this.letIn({ call, askedAt, request }, keeper);
+  }
+
+  /** Its caller leaves without having stood in line. */
+  tellAbandoned(askedAt: number, error: unknown): void {
+    const { core, key } = this;
+    const call = core.nextCall();
+    core.emit({ type: 'asked', call, key });
+    core.emit({ type: 'abandoned', call, key, waitedMs: this.now - askedAt, error });
   }
 
   /** The others were not to be had. */

@@ -1,5 +1,7 @@
+import type { Asking } from './asking.js';
 import { ChurningMap } from './churning-map.js';
 import type { Clock } from './clock.js';
+import { FairQueues } from './fair-queues.js';
 import type { Owned } from './in-background.js';
 import type { LockCore } from './lock-core.js';
 import type { LockRequest } from './lock-request.js';
@@ -16,6 +18,7 @@ import type { Watchdog } from './watchdog.js';
 export class Tenures {
   readonly clock: Clock;
   readonly store: LockStore;
+  readonly fairQueues = new FairQueues<Asking>();
   private readonly byOwner = new ChurningMap<string, Tenure>();
   private ending = 0;
   private onAllEnded: (() => void) | undefined;

@@ -1,4 +1,4 @@
-import { Deadlines } from './deadlines.js';
+import { onAbort } from './abort-listeners.js';
 import type { Hold } from './hold.js';
 import type { LocalLine } from './local-line.js';
 import type { LockCore } from './lock-core.js';
@@ -7,22 +7,28 @@ import type { LockRequest } from './lock-request.js';
 import type { Grant } from './lock-store.js';
 import type { Tenure } from './tenure.js';
 import type { Tenures } from './tenures.js';
-import { Waiter } from './waiter.js';
+
+/** Why several keys were not taken in one step; the key that is in the way, where it is known. */
+export interface NotTogether {
+  readonly busyKey: string | undefined;
+}
+
+const NOT_TOGETHER: NotTogether = { busyKey: undefined };
 
 /**
  * Takes several keys in one step of the store, if all of them are free.
  *
- * @param lines one for each request, that nobody of this process uses
- * @returns `undefined` when they have to be taken one by one: one of them is in use, the store cannot take them
+ * @param lines one for each request
+ * @returns `NotTogether` when they have to be taken one by one: one of them is in use, the store cannot take them
  * together, or it has failed and the caller waits
- * @throws LockStoreError when it has failed, or not answered within `waitMs`; or the reason of the requests' signal
+ * @throws LockStoreError when it has failed and the caller does not wait any more; or the reason of the requests' signal
  */
 export async function acquireTogether(
   core: LockCore,
   owners: Tenures,
   requests: readonly LockRequest[],
   lines: readonly LocalLine[],
-): Promise<readonly Hold[] | undefined> {
+): Promise<readonly Hold[] | NotTogether> {
   const askedAt = core.clock.now();
   const tenures = requests.map((request, i) => {
     const line = lines[i] as LocalLine;
@@ -30,61 +36,60 @@ export async function acquireTogether(
     line.adopt(tenure);
     return tenure;
   });
-  const asking = grantsOf(core, tenures);
+  // All requests of one call have the same deadline and signal.
+  const { waitMs, signal } = requests[0] as LockRequest;
+  const asking = grantsOf(core, tenures, askedAt + waitMs);
   try {
-    const grants = await withinPatience(core, requests[0] as LockRequest, asking);
-    return grants && tenures.map((tenure, i) => tenure.enterTogether(grants[i] as Grant, askedAt));
+    const grants = await unlessAborted(signal, asking);
+    if ('busyKey' in grants) return grants;
+    return tenures.map((tenure, i) => tenure.enterTogether(grants[i] as Grant, askedAt));
   } catch (error) {
     asking.then(
-      (grants) => giveUp(grants ? tenures : [], true),
+      (grants) => giveUp('busyKey' in grants ? [] : tenures, true),
       () => undefined,
     );
+    for (const tenure of tenures) tenure.tellAbandoned(askedAt, error);
     throw error;
   }
 }
 
 /** Without all the grants, each tenure has ended. */
-async function grantsOf(core: LockCore, tenures: readonly Tenure[]): Promise<readonly Grant[] | undefined> {
+async function grantsOf(
+  core: LockCore,
+  tenures: readonly Tenure[],
+  deadline: number,
+): Promise<readonly Grant[] | NotTogether> {
   try {
-    const grants = await core.store.acquireAll?.(tenures.map((tenure) => tenure.askOnce()));
-    if (grants && tenures.every((tenure, i) => tenure.isGood(grants[i] as Grant))) return grants;
-    giveUp(tenures, Boolean(grants));
+    const reply = await core.store.acquireAll?.(tenures.map((tenure) => tenure.askOnce()));
+    const isGranted = reply != null && !('key' in reply);
+    if (isGranted && tenures.every((tenure, i) => tenure.isGood(reply[i] as Grant))) return reply;
+    giveUp(tenures, isGranted);
+    return reply && !isGranted ? { busyKey: reply.key } : NOT_TOGETHER;
   } catch (error) {
     giveUp(tenures, !(error instanceof LockStoreError) || error.reason === 'unknown');
-    if (tenures.every(({ waits }) => !waits)) throw error;
+    if (core.clock.now() >= deadline) throw error;
+    return NOT_TOGETHER;
   }
-  return undefined;
 }
 
 function giveUp(tenures: readonly Tenure[], mayHold: boolean): void {
   for (const tenure of tenures) tenure.giveUp(mayHold);
 }
 
-/** All requests of one call have the same deadline and signal. */
-function withinPatience<T>(core: LockCore, request: LockRequest, work: Promise<T>): Promise<T> {
+/** Settles as `work` does, or rejects with the signal's reason as soon as it aborts. */
+function unlessAborted<T>(signal: AbortSignal | undefined, work: Promise<T>): Promise<T> {
+  if (!signal) return work;
   return new Promise<T>((resolve, reject) => {
-    const leave = (waiter: Waiter, error: unknown = notAnswered(request)): void => {
-      settle(waiter);
-      reject(error as Error);
-    };
-    const waiter = new Waiter(request, 0, core.clock, () => undefined, reject, { leave });
-    const deadlines = new Deadlines(core.alarm, [waiter], (late) => leave(late));
-    const settle = (settled: Waiter): void => {
-      settled.settle();
-      deadlines.stop();
-    };
-    deadlines.watch(waiter);
+    const stopListening = onAbort(signal, () => reject(signal.reason as Error));
     work.then(
       (value) => {
-        settle(waiter);
+        stopListening();
         resolve(value);
       },
-      (error: unknown) => leave(waiter, error),
+      (error: Error) => {
+        stopListening();
+        reject(error);
+      },
     );
   });
-}
-
-function notAnswered({ key, waitMs }: LockRequest): LockStoreError {
-  const message = `Could not acquire "${key}" and others within ${waitMs} ms. The store has not answered yet.`;
-  return new LockStoreError(message, key, 'unknown');
 }

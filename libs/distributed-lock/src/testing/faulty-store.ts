@@ -8,6 +8,7 @@ import type {
   End,
   EndReply,
   Grant,
+  InTheWay,
   LockSnapshot,
   LockStore,
   LockStoreContext,
@@ -91,10 +92,11 @@ class FaultyClient implements LockStore {
     });
   }
 
-  acquireAll(asks: readonly Ask[]): Promise<readonly Grant[] | null> {
+  acquireAll(asks: readonly Ask[]): Promise<readonly Grant[] | InTheWay | null> {
     return this.ask({ kind: 'acquireAll', asks }, asks, async (late) => {
-      const grants = (await this.inner.acquireAll?.(asks)) ?? null;
-      return grants && grants.map((grant) => ({ ...grant, validUntil: grant.validUntil - late }));
+      const reply = (await this.inner.acquireAll?.(asks)) ?? null;
+      if (!reply || 'key' in reply) return reply;
+      return reply.map((grant) => ({ ...grant, validUntil: grant.validUntil - late }));
     });
   }
 

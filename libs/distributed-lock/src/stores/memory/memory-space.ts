@@ -83,15 +83,16 @@ export class MemorySpace {
     return this.queuedOrBusy(entry, owner, now);
   }
 
-  acquireAll(asks: readonly Ask[], now: number): readonly Grant[] | null {
+  /** @returns which of them is in use */
+  acquireAll(asks: readonly Ask[], now: number): readonly Grant[] | number {
     const entries = asks.map(({ key }) => this.touch(key, now));
-    const areFree = entries.every((entry) => {
+    const inUse = entries.findIndex((entry) => {
       this.grantNext(entry, now);
-      return entry.holders.length === 0 && entry.line.length === 0;
+      return entry.holders.length > 0 || entry.line.length > 0;
     });
-    if (!areFree) {
+    if (inUse >= 0) {
       asks.forEach(({ key }, i) => this.settle(key, entries[i] as Entry, now));
-      return null;
+      return inUse;
     }
     return asks.map((ask, i) => {
       const entry = entries[i] as Entry;

@@ -8,6 +8,7 @@ import type {
   End,
   EndReply,
   Grant,
+  InTheWay,
   LockSnapshot,
   LockStore,
   LockStoreContext,
@@ -53,11 +54,10 @@ class MemoryStore implements LockStore {
     return this.space.acquire(this.prefixed(ask), this.now);
   }
 
-  async acquireAll(asks: readonly Ask[]): Promise<readonly Grant[] | null> {
-    return this.space.acquireAll(
-      asks.map((ask) => this.prefixed(ask)),
-      this.now,
-    );
+  async acquireAll(asks: readonly Ask[]): Promise<readonly Grant[] | InTheWay> {
+    const prefixed = asks.map((ask) => this.prefixed(ask));
+    const reply = this.space.acquireAll(prefixed, this.now);
+    return typeof reply === 'number' ? { key: (asks[reply] as Ask).key } : reply;
   }
 
   async renew(renewals: readonly Renewal[]): Promise<readonly RenewalReply[]> {

@@ -60,7 +60,7 @@ export class AcquireCall implements Call<Reply, AcquireReply> {
   args(): Arguments {
     const { owner, claim, leaseMs, waitMs, place, tokens, reserveTo = 0 } = this.ask;
     const { session, pushes, commands } = this.context;
-    const notAfter = session.notAfter(waitMs > 0 ? waitMs : Infinity);
+    const notAfter = session.notAfter();
     this.pending.onWrite(notAfter);
     const short = Math.min(leaseMs, Math.max(SHORT_LEASE_MS, 4 * Math.ceil(session.roundTripMs)));
     const hears = pushes.isUp ? 1 : 0;

@@ -1,5 +1,5 @@
 import { isAlone } from '../../lock/claim.js';
-import type { AcquireReply, Ask, Grant } from '../../lock/lock-store.js';
+import type { AcquireReply, Ask, Grant, InTheWay } from '../../lock/lock-store.js';
 import { WireKeys } from './evalsha.js';
 import { AcquireCall, PendingAsk, granted, type AskContext } from './redis.acquire.js';
 import { LATE } from './redis.command.js';
@@ -20,8 +20,8 @@ export class RedisAsks {
     }
   }
 
-  /** @returns `null` when one of them is in use, or no script may take them all */
-  async acquireAll(asks: readonly Ask[]): Promise<readonly Grant[] | null> {
+  /** @returns `null` when no script may take them all */
+  async acquireAll(asks: readonly Ask[]): Promise<readonly Grant[] | InTheWay | null> {
     const { guard, commands, session } = this.context;
     const names = asks.map(({ key }) => commands.lockName(key));
     if (!asks.every(({ claim }) => isAlone(claim)) || (session.isCluster && !shareSlot(names))) return null;
@@ -43,7 +43,7 @@ export class RedisAsks {
     return this.context.commands.run(acquireScript, new AcquireCall(ask, this.context));
   }
 
-  private acquireAllNow(asks: readonly Ask[]): Promise<readonly Grant[] | null> {
+  private acquireAllNow(asks: readonly Ask[]): Promise<readonly Grant[] | InTheWay> {
     const { commands, session } = this.context;
     const { key } = asks[0] as Ask;
     const keys = new WireKeys(asks.flatMap((ask) => commands.namesOf(ask.key, 'lock')));
@@ -68,7 +68,7 @@ export class RedisAsks {
         for (const each of pending) each.onDone();
         if (reply[0] === 2) {
           if (mayComeLate) asks.forEach(this.context.undo);
-          return null;
+          return { key: (asks[reply[2] - 1] as Ask).key };
         }
         const [, , ...tokens] = reply;
         const token = (i: number) => tokens[i] as number;

@@ -24,7 +24,7 @@ export const acquireScript = script<
 export const acquireAllScript = script<
   | readonly [late: 0, now: number]
   | readonly [granted: 1, now: number, ...tokens: number[]]
-  | readonly [inUse: 2, now: number]
+  | readonly [inUse: 2, now: number, number: number]
 >(lua.acquireAll);
 export const endScript = script<readonly [wasHolder: 0 | 1, now: number]>(lua.end, (wasHolder) => [
   wasHolder as 0 | 1,

@@ -32,10 +32,10 @@ export class RedisSession {
     return this.connection.publish;
   }
 
-  /** In server time: nothing is executed once its caller, or the deadline of the command, has given it up. */
-  notAfter(budgetMs = Infinity): number {
-    const within = Math.min(budgetMs, this.connection.commandTimeoutMs);
-    return this.connection.serverClock.earliest(this.clock.now()) + Math.ceil(within);
+  /** In server time: nothing is executed once the deadline of its command is over. */
+  notAfter(): number {
+    const { serverClock, commandTimeoutMs } = this.connection;
+    return serverClock.earliest(this.clock.now()) + Math.ceil(commandTimeoutMs);
   }
 }
 

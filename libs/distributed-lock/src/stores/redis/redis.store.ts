@@ -7,6 +7,7 @@ import type {
   End,
   EndReply,
   Grant,
+  InTheWay,
   LockSnapshot,
   LockStore,
   LockStoreContext,
@@ -148,10 +149,10 @@ class RedisStore implements LockStore {
     return this.replicas ? this.acquireSecurely(ask, this.replicas) : this.asks.acquire(ask);
   }
 
-  async acquireAll(asks: readonly Ask[]): Promise<readonly Grant[] | null> {
-    const grants = await this.asks.acquireAll(asks);
-    if (this.replicas && grants) await this.secure(asks[0] as Ask, this.replicas);
-    return grants;
+  async acquireAll(asks: readonly Ask[]): Promise<readonly Grant[] | InTheWay | null> {
+    const reply = await this.asks.acquireAll(asks);
+    if (this.replicas && Array.isArray(reply)) await this.secure(asks[0] as Ask, this.replicas);
+    return reply;
   }
 
   renew(renewals: readonly Renewal[]): Promise<readonly RenewalReply[]> {

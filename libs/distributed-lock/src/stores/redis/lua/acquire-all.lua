@@ -4,7 +4,7 @@
 -- ARGV  1 notAfter  2 floor  3 owner  4 lease  5 tokens  6 kind, and the last four for each further lock
 -- Reply  {0, now}                               too late: nothing was done
 --        {1, now, first token, last token ...}  granted: two numbers for each lock
---        {2, now}                               one of them is in use: nothing was done
+--        {2, now, i}                            the lock of this number is in use: nothing was done
 
 local floor = tonumber(ARGV[2])
 
@@ -18,7 +18,7 @@ for i = 1, #KEYS, 5 do
   local arg = 3 + (i - 1) / 5 * 4
   local field = ARGV[arg + 3] == 'exclusive' and ARGV[arg] .. ':write' or ARGV[arg]
   if redis.call('EXISTS', KEYS[i], KEYS[i + 1], KEYS[i + 2]) > 0 and redis.pcall('HEXISTS', KEYS[i], field) ~= 1 then
-    return { 2, now }
+    return { 2, now, (i + 4) / 5 }
   end
 end
 
