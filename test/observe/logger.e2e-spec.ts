@@ -162,6 +162,8 @@ describe('the log of an application', () => {
 
 async function given(options: LockModuleOptions, logger: LoggerService) {
   const app = await started(options, logger);
+  // What is said at the start has a suite of its own.
+  if (logger instanceof Paper) logger.lines.length = 0;
   return {
     locks: app.locks,
     clock: app.clock,

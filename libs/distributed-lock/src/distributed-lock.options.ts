@@ -11,8 +11,8 @@ export interface LockModuleOptions extends Omit<LockServiceOptions, 'store'> {
   /** Statuses of lock errors for HTTP clients; default: 423 busy, 503 store down, 503 lost, 400 bad key. */
   readonly http?: LockHttpOptions;
   /**
-   * What goes to Nest's logger; default `true`: lost locks, and outages of the store. `'warn'` and `'error'` write less,
-   * `'debug'` a line for every call, `false` nothing.
+   * What goes to Nest's logger; default `true`: at the start one line with the store and the client, then lost locks, and
+   * outages of the store. `'warn'` and `'error'` write less, `'debug'` a line for every call, `false` nothing.
    */
   readonly logger?: LockLoggerOption;
 }

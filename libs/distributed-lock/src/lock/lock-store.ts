@@ -15,6 +15,8 @@ import type { LockStoreError } from './lock.errors.js';
 export interface LockStore {
   /** For messages and events: `memory`, `redis`. */
   readonly name: string;
+  /** Where it is, for messages: host and port, without user and password. Absent where there is nothing to say. */
+  readonly address?: string;
   /** Starts each owner id of this client; owners are written `clientId:number`, with a number of any length. */
   readonly clientId: string;
   /** Longest time in ms that one call takes to settle; `end` may repeat itself for longer, see there. */
@@ -64,7 +66,20 @@ export interface LockStoreContext {
   readonly watchdogTimeoutMs: number;
   /** Takes what went wrong although no caller had asked for it; it becomes an `error` event. */
   readonly onError?: (during: string, error: LockStoreError) => void;
+  /** Takes that the back end cannot be reached, and that it can again; it becomes a `store` event. */
+  readonly onState?: (state: StoreState) => void;
 }
+
+/** Whether a back end can be reached. Nothing is said of one that can be from the start. */
+export type StoreState =
+  | { readonly isUp: false; readonly error: LockStoreError; readonly node?: number }
+  | {
+      readonly isUp: true;
+      /** How long it could not be reached, in ms. */
+      readonly afterMs: number;
+      /** Of a store made of stores: which one, from 1 on. */
+      readonly node?: number;
+    };
 
 export interface Ask {
   readonly key: string;

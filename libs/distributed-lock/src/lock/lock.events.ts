@@ -1,4 +1,5 @@
 import type { LockLostError } from './lock.errors.js';
+import type { StoreState } from './lock-store.js';
 
 /**
  * Where a `LockService` tells its events in the async context of whoever causes them, `asked` in that of the call: for who
@@ -54,6 +55,19 @@ export type LockEvent =
       readonly fencingToken: number;
       readonly error: LockLostError;
     }
+  /** The service has opened its store, when its application started or by `open()`. Nothing is known of a connection yet. */
+  | {
+      readonly type: 'opened';
+      readonly key: undefined;
+      /** `memory`, `redis`, `quorum`. */
+      readonly store: string;
+      /** Starts each owner id of this service. */
+      readonly clientId: string;
+      /** Host and port, where the store has one. */
+      readonly address: string | undefined;
+    }
+  /** The store cannot be reached, or can be again, whether or not anybody asks it for a lock. */
+  | { readonly type: 'store'; readonly key: undefined; readonly store: string; readonly state: StoreState }
   /** Something works, and is probably not what was meant. */
   | { readonly type: 'warning'; readonly key: undefined; readonly message: string }
   /** Something failed that no caller waits for, such as the release of a finished call. */

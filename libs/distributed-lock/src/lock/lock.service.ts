@@ -30,7 +30,7 @@ import {
   type ResolvedLockOptions,
 } from './lock-options.js';
 import { checkKeys, lineName, lockRequest, type LockRequest } from './lock-request.js';
-import type { LockSnapshot } from './lock-store.js';
+import type { LockSnapshot, LockStore, StoreState } from './lock-store.js';
 import { checkOptionNames } from './option-names.js';
 import type { CallOptions, Keys, Lock, WithLockOptions } from './lock.js';
 import { findHold, findLock, holdsOfFlow, runHolding } from './owner-context.js';
@@ -73,6 +73,8 @@ export class LockService {
   private readonly events = new Subject<LockEvent>();
   private readonly lines = new ChurningMap<string | LockRequest, LocalLine>();
   private opened: Parts | undefined;
+  /** `open()` was called. */
+  private isOpen = false;
   private closing: Promise<void> | undefined;
   private readonly deadlocks = new Deadlocks();
   private calls = 0;
@@ -177,9 +179,12 @@ export class LockService {
     this.events.next({ type: 'warning', key: undefined, message });
   }
 
-  /** Opens the store, if it is neither open nor closed yet. Does not wait for a connection. */
+  /** Opens the store, if it is neither open nor closed yet, and tells of it once. Does not wait for a connection. */
   open(): void {
-    if (!this.closing) this.parts();
+    if (this.closing || this.isOpen) return;
+    const { name: store, clientId, address } = this.parts().core.store;
+    this.isOpen = true;
+    this.events.next({ type: 'opened', key: undefined, store, clientId, address });
   }
 
   /**
@@ -235,7 +240,9 @@ export class LockService {
     };
     const onError = (during: string, error: unknown) =>
       emit({ type: 'error', key: undefined, during, error });
-    const store = outsideStore(this.options.store.create({ clock, keyPrefix, watchdogTimeoutMs, onError }));
+    const onState = (state: StoreState) => emit({ type: 'store', key: undefined, store: store.name, state });
+    const context = { clock, keyPrefix, watchdogTimeoutMs, onError, onState };
+    const store: LockStore = outsideStore(this.options.store.create(context));
     const alarm = new Alarm(clock);
     const nextCall = () => ++this.calls;
     const core = { scope: this.scope, clock, alarm, store, nextCall, emit };

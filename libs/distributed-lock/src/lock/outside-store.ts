@@ -3,10 +3,11 @@ import { outside } from './outside.js';
 
 /** The same store, whose commands belong to no async context: it may repeat them, and open connections for them. */
 export function outsideStore(store: LockStore): LockStore {
-  const { name, clientId, commandTimeoutMs, pushes$ } = store;
+  const { name, address, clientId, commandTimeoutMs, pushes$ } = store;
   const acquireAll = store.acquireAll?.bind(store);
   return {
     name,
+    ...(address !== undefined && { address }),
     clientId,
     commandTimeoutMs,
     pushes$,

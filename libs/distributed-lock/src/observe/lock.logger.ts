@@ -15,6 +15,8 @@ const LEVELS: readonly LockLogLevel[] = ['error', 'warn', 'log', 'debug'];
 const NAMED = 3;
 
 type Suspended = Extract<LockEvent, { readonly type: 'suspended' }>;
+type Opened = Extract<LockEvent, { readonly type: 'opened' }>;
+type StoreChanged = Extract<LockEvent, { readonly type: 'store' }>;
 type Resumed = Extract<LockEvent, { readonly type: 'resumed' }>;
 
 export function isLockLoggerOption(option: unknown): option is LockLoggerOption {
@@ -57,6 +59,10 @@ export class LockLogger {
           const about = event.key === undefined ? '' : ` of "${event.key}"`;
           return `Failed during ${event.during}${about}: ${textOf(event.error)}`;
         });
+      case 'opened':
+        return this.writeOpened(event);
+      case 'store':
+        return this.writeStore(event);
       case 'warning':
         return this.write('warn', () => event.message);
       case 'suspended':
@@ -94,6 +100,24 @@ export class LockLogger {
     const count = this.unanswered;
     this.unanswered = 0;
     if (count > 0) this.write('log', () => `The store answers again; calls that got no lock: ${count}`);
+  }
+
+  private writeOpened({ store, clientId, address }: Opened): void {
+    const where = address === undefined ? store : `${store} at ${address}`;
+    this.write('log', () => `Locks are kept in ${where}; this process is client ${clientId}`);
+    if (store !== 'memory' || process.env['NODE_ENV'] !== 'production') return;
+    this.write('warn', () => {
+      return 'NODE_ENV is production, and locks are kept in the memory of this process: other instances are not excluded. Give the module a store, such as redisStore(url).';
+    });
+  }
+
+  private writeStore({ state }: StoreChanged): void {
+    const what = state.node === undefined ? 'The store' : `Node ${state.node} of the store`;
+    if (state.isUp) {
+      return this.write('log', () => `${what} can be reached again, after ${round(state.afterMs)} ms`);
+    }
+    const { error } = state;
+    this.write('warn', () => `${what} cannot be used: ${error.message}. Trying again until it can be.`);
   }
 
   private writeSuspended(): void {

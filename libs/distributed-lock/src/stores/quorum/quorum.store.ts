@@ -13,6 +13,7 @@ import type {
   Push,
   Renewal,
   RenewalReply,
+  StoreState,
 } from '../../lock/lock-store.js';
 import { Candidacy, type Electorate } from './quorum.candidacy.js';
 import { noMajority, noPermits } from './quorum.errors.js';
@@ -176,7 +177,11 @@ class QuorumStore implements LockStore {
 function openAll(factories: readonly LockStoreFactory[], context: LockStoreContext): LockStore[] {
   const stores: LockStore[] = [];
   try {
-    for (const factory of factories) stores.push(factory.create(context));
+    for (const factory of factories) {
+      const node = stores.length + 1;
+      const onState = (state: StoreState) => context.onState?.({ ...state, node });
+      stores.push(factory.create({ ...context, onState }));
+    }
     return stores;
   } catch (error) {
     for (const store of stores) inBackground(store.close(), () => undefined);

@@ -51,6 +51,14 @@ export function keepConnecting(client: Client, clock: Clock, onFailure: (error: 
   };
 }
 
+/** Where it connects to, without user and password. */
+export function addressOf(client: Client): string {
+  if (client.isCluster) return 'a cluster';
+  const { path, sentinels, name, host, port, db } = (client as Redis).options;
+  if (sentinels) return `the master "${name}" of ${sentinels.length} Sentinels`;
+  return path ?? `${host}:${port}/${db}`;
+}
+
 /** Whom the server takes it for. */
 export function userOf(client: Client): string {
   const { username } = client.isCluster

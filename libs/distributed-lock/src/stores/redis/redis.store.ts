@@ -23,7 +23,7 @@ import { keepAlive } from './keep-alive.js';
 import { asRemaining } from './redis.acquire.js';
 import { RedisAsks } from './redis.asks.js';
 import { checkOptionNames, type OptionNames } from '../../lock/option-names.js';
-import { ownClient, userOf } from './redis.clients.js';
+import { addressOf, ownClient, userOf } from './redis.clients.js';
 import { RedisCommands } from './redis.commands.js';
 import { RedisConnection } from './redis.connection.js';
 import { RedisEnds } from './redis.ends.js';
@@ -43,6 +43,7 @@ import { RedisPushes, type PushedGrant } from './redis.pushes.js';
 import { RedisRenewals } from './redis.renewals.js';
 import { checkKeyPrefix, checkTarget } from './redis.target.js';
 import { RedisSession } from './redis.session.js';
+import { watchOutage } from './watch-outage.js';
 import { RestartGuard } from './redis.restart-guard.js';
 import { RedisReplicas } from './redis.replicas.js';
 import { forceScript, inspectScript, type ReplyOf } from './redis.scripts.js';
@@ -77,8 +78,10 @@ export function redisStore(target: RedisTarget, options: RedisStoreOptions = {})
 
 class RedisStore implements LockStore {
   readonly name = 'redis';
+  readonly address: string;
   readonly clientId = newClientId();
   readonly pushes$ = new Subject<Push>();
+  private readonly stopWatching: () => void;
   private readonly connection: RedisConnection;
   private readonly commands: RedisCommands;
   private readonly asks: RedisAsks;
@@ -104,11 +107,13 @@ class RedisStore implements LockStore {
   ) {
     const { clock, keyPrefix } = context;
     const client = ownClient(target, commandTimeoutMs);
+    this.address = addressOf(client);
     if (client.isCluster) refuseOnCluster({ minReplicaAcks, restartGuardMs });
     const rights = new RedisRights(
       { keyPrefix, isCluster: client.isCluster, user: userOf(client), waits: minReplicaAcks > 0 },
       (error) => context.onError?.('check of rights', error),
     );
+    this.stopWatching = watchOutage(client, clock, commandTimeoutMs, (state) => context.onState?.(state));
     this.connection = new RedisConnection(client, clock, commandTimeoutMs, rights);
     this.commands = new RedisCommands(this.connection, clock, {
       keyPrefix,
@@ -195,6 +200,7 @@ class RedisStore implements LockStore {
   }
 
   async close(): Promise<void> {
+    this.stopWatching();
     this.stopKeepingAlive();
     this.ends.close();
     await Promise.all([this.connection.close(), this.pushes.close()]);
