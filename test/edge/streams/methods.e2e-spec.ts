@@ -206,6 +206,14 @@ describe('an async generator that is locked', () => {
     await until(() => isFree('talk'));
   });
 
+  it('shows nothing of its lock to whoever prints it or sends it as JSON', async () => {
+    const { rows } = await start();
+    const held = await rows.promised();
+    expect(JSON.stringify([held, rows.generator()])).toBe('[{},{}]');
+    expect(Object.keys(held)).toEqual([]);
+    await held.return('');
+  });
+
   it('waits in line with its first value, and gives up by waitMs', async () => {
     const { rows, locks, isFree } = await start();
     const mine = await locks.acquire('rows');

@@ -3,7 +3,11 @@ import type { StreamHold } from './stream-hold.js';
 
 /** Reads an async generator, or anything that is read as one, under its lock. */
 export class HeldIterator implements AsyncIterableIterator<unknown, unknown> {
-  constructor(private readonly source: HeldSource) {}
+  readonly #source: HeldSource;
+
+  constructor(source: HeldSource) {
+    this.#source = source;
+  }
 
   static of(iterator: StepSource | AsyncIterator<unknown>, hold: StreamHold): HeldIterator {
     const source = new HeldSource(iterator as StepSource, hold);
@@ -13,20 +17,20 @@ export class HeldIterator implements AsyncIterableIterator<unknown, unknown> {
   }
 
   next(...args: readonly unknown[]): Promise<IteratorResult<unknown, unknown>> {
-    return this.source.next(...args);
+    return this.#source.next(...args);
   }
 
   return(value?: unknown): Promise<IteratorResult<unknown, unknown>> {
-    return this.source.return(value);
+    return this.#source.return(value);
   }
 
   throw(error?: unknown): Promise<IteratorResult<unknown, unknown>> {
-    return this.source.throw(error);
+    return this.#source.throw(error);
   }
 
   /** For who does not read on. */
   stop(): void {
-    this.source.stop();
+    this.#source.stop();
   }
 
   [Symbol.asyncIterator](): this {
