@@ -1,13 +1,22 @@
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { setTimeout } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { TestingModule } from '@nestjs/testing';
 import { Test } from '@nestjs/testing';
-import { DistributedLockModule, Locked, LockLostError, LockService } from 'nestjs-distributed-lock';
+import {
+  DistributedLockModule,
+  Locked,
+  LockLostError,
+  LockService,
+  memoryStore,
+} from 'nestjs-distributed-lock';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import { startRedisServer, type RedisServer } from '#redis-server';
 import { until } from '../support/until.js';
+import { elapsed } from '../support/lock-services.js';
+import { Feed, Importer } from './recipes/long-loop.js';
 import { Invoices, Mail } from './recipes/lost-lock.js';
 
 describe('a lock that is lost', () => {
@@ -54,6 +63,30 @@ describe('a lock that is lost', () => {
     await app.get(LockService).forceRelease(`preview:${encodeURIComponent(url)}`);
     answers.shift()?.();
     expect(await preview).toBe('invoice');
+  });
+});
+
+describe('a loop that runs for as long as its instance', () => {
+  it('stops when the application closes, and goes on in the next one', async () => {
+    const store = memoryStore();
+    const imported: string[] = [];
+    const start = async (name: string) => {
+      const importNext = async () => {
+        imported.push(name);
+        await setTimeout(5);
+      };
+      const feed = { provide: Feed, useValue: { importNext } };
+      const imports = [DistributedLockModule.forRoot({ store })];
+      const app = await Test.createTestingModule({ imports, providers: [Importer, feed] }).compile();
+      return app.init();
+    };
+    const [one, other] = [await start('one'), await start('other')];
+    await until(() => imported.length > 3);
+    expect(new Set(imported).size).toBe(1);
+    const [first, next] = imported[0] === 'one' ? [one, other] : [other, one];
+    expect(await elapsed(first.close())).toBeLessThan(2000);
+    await until(() => new Set(imported).size === 2);
+    await next.close();
   });
 });
 

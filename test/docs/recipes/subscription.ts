@@ -14,7 +14,8 @@ export class EditorResolver {
   async *editing(): AsyncGenerator<{ readonly editing: number }> {
     const lock = await this.locks.acquire('editor', { waitMs: 0 });
     try {
-      for (let editing = 0; !lock.signal.aborted; editing++) {
+      const stop = AbortSignal.any([lock.signal, lock.shutdownSignal]);
+      for (let editing = 0; !stop.aborted; editing++) {
         yield { editing };
         await new Promise((resolve) => setTimeout(resolve, 100));
       }

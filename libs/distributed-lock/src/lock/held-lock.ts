@@ -74,6 +74,11 @@ export class HeldLock implements Lock {
     return (this.joined ??= bindListeners(AbortSignal.any(signals)));
   }
 
+  /** All of its holds are told at once. */
+  get shutdownSignal(): AbortSignal {
+    return this.first.shutdownSignal;
+  }
+
   /** As `Hold.onLoss`, for each of its holds. @returns stops listening */
   onLoss(listener: () => void): () => void {
     const undos = this.holds.map((hold) => hold.onLoss(listener));

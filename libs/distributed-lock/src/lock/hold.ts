@@ -1,7 +1,7 @@
 import { AsyncResource } from 'node:async_hooks';
 import type { Claim } from './claim.js';
 import type { Owned } from './in-background.js';
-import { LockLostError } from './lock.errors.js';
+import { LockLostError, type LockShutdownError } from './lock.errors.js';
 import type { EndReply } from './lock-store.js';
 import { LossController } from './loss-controller.js';
 
@@ -20,6 +20,8 @@ interface HeldOwner {
   /** Why it must not be believed in before the store has answered. */
   readonly doubt: string | undefined;
   whenSure(): Owned<void>;
+  /** Once the service has begun to close. */
+  readonly shutdown: LockShutdownError | undefined;
   checkValidity(): void;
   extend(ms: number): Promise<void>;
   downgrade(): Promise<void>;
@@ -41,6 +43,7 @@ export class Hold {
   private ended: Owned<EndReply> | undefined;
   private controller: LossController | undefined;
   private listeners: Set<() => void> | undefined;
+  private shutdownController: LossController | undefined;
 
   constructor(
     readonly scope: symbol,
@@ -94,6 +97,18 @@ export class Hold {
     this.controller ??= new LossController();
     if (loss) this.controller.abort(loss);
     return this.controller.signal;
+  }
+
+  get shutdownSignal(): AbortSignal {
+    this.shutdownController ??= new LossController();
+    this.tellShutdown();
+    return this.shutdownController.signal;
+  }
+
+  /** Who listens is told if the service has begun to close. */
+  tellShutdown(): void {
+    const { shutdown } = this.tenure;
+    if (shutdown && this.ended === undefined) this.shutdownController?.abort(shutdown);
   }
 
   /**

@@ -361,6 +361,7 @@ export class LockService {
       const detail = `the application closes and its grace of ${shutdownGraceMs} ms is over`;
       for (const tenure of tenures.held()) tenure.onLost('shutdown', detail);
     });
+    tenures.beginShutdown((key) => closing(key, shutdownGraceMs));
     await tenures.whenIdle();
     cancelGrace();
     watchdog.stop();
@@ -386,6 +387,11 @@ function checkNames(call: 'withLock' | 'acquire', options: WithLockOptions): voi
   if (call === 'acquire') return checkOptionNames(call, options, CALL_NAMES);
   checkOptionNames(call, options, WITH_LOCK_NAMES);
   checkOnLost(options.onLost);
+}
+
+function closing(key: string, graceMs: number): LockShutdownError {
+  const message = `The application is closing: end the work under "${key}" within ${graceMs} ms, or the lock is taken from it.`;
+  return new LockShutdownError(message, key);
 }
 
 function noWork(given: unknown): LockConfigurationError {

@@ -20,6 +20,11 @@ export interface Lock extends AsyncDisposable {
    * listener runs in the async context in which it was added.
    */
   readonly signal: AbortSignal;
+  /**
+   * Aborts with a `LockShutdownError` when the application begins to close while the lock is held: the work has
+   * `shutdownGraceMs` to end, then the lock is taken from it and `signal` aborts, too. For loops that run for long.
+   */
+  readonly shutdownSignal: AbortSignal;
   /** How much longer the lease may be believed in, in ms, computed at each use; 0 once released or lost. */
   readonly validForMs: number;
   /**

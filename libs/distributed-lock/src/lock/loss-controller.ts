@@ -2,7 +2,7 @@ import { AsyncResource } from 'node:async_hooks';
 import { bindListeners } from './bound-listeners.js';
 
 /**
- * Tells of a loss by an AbortSignal. Each of its listeners runs in the async context in which it was added; those of an
+ * Tells of a loss, or of a shutdown, by an AbortSignal. Each of its listeners runs in the async context in which it was added; those of an
  * `AbortSignal.any(…)` with it, in the one in which the signal was first asked for.
  */
 export class LossController extends AsyncResource {

@@ -9,7 +9,12 @@ import { inBackground, type Owned } from './in-background.js';
 import { endAfter, keepUntil, type Afterwards } from './keep.js';
 import { LeaseKeeper } from './lease-keeper.js';
 import type { LockCore } from './lock-core.js';
-import { LockConfigurationError, LockLostError, LockStoreError } from './lock.errors.js';
+import {
+  LockConfigurationError,
+  LockLostError,
+  LockStoreError,
+  type LockShutdownError,
+} from './lock.errors.js';
 import type { LockRequest } from './lock-request.js';
 import type { Ask, End, EndReply, Grant, Push } from './lock-store.js';
 import { Slice } from './slice.js';
@@ -50,6 +55,8 @@ export interface Callers extends WaitingCallers {
 /** The owners of this process: where one gets its id, and what outlives it. */
 interface Registry extends Afterwards {
   readonly fairQueues: FairQueues<Asking>;
+  /** Once the service has begun to close. */
+  readonly shutdownErrorOf: ((key: string) => LockShutdownError) | undefined;
   enter(tenure: Tenure): string;
   leave(tenure: Tenure): void;
   track(key: string, ended: Promise<EndReply>): Owned<EndReply>;
@@ -285,6 +292,14 @@ export class Tenure {
 
   whenSure(): Owned<void> {
     return this.keeper?.whenSure() ?? whatHasArrived();
+  }
+
+  get shutdown(): LockShutdownError | undefined {
+    return this.around.registry.shutdownErrorOf?.(this.key);
+  }
+
+  tellShutdown(): void {
+    for (const hold of this.holds) hold.tellShutdown();
   }
 
   checkValidity(): void {

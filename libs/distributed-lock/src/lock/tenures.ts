@@ -4,6 +4,7 @@ import type { Clock } from './clock.js';
 import { FairQueues } from './fair-queues.js';
 import type { Owned } from './in-background.js';
 import type { LockCore } from './lock-core.js';
+import type { LockShutdownError } from './lock.errors.js';
 import type { LockRequest } from './lock-request.js';
 import type { EndReply, LockStore, Push } from './lock-store.js';
 import { Pauses } from './pauses.js';
@@ -25,6 +26,7 @@ export class Tenures {
   private readonly pauses: Pauses;
   private count = 0;
   private hasClosed = false;
+  shutdownErrorOf: ((key: string) => LockShutdownError) | undefined;
   private onIdle: (() => void) | undefined;
 
   constructor(
@@ -86,6 +88,12 @@ export class Tenures {
   /** Those that somebody is inside of. */
   held(): Tenure[] {
     return [...this.byOwner.values()].filter((tenure) => tenure.isHeld);
+  }
+
+  /** The service begins to close: holders are told why they should end. */
+  beginShutdown(errorOf: (key: string) => LockShutdownError): void {
+    this.shutdownErrorOf = errorOf;
+    for (const tenure of this.held()) tenure.tellShutdown();
   }
 
   /** Before something that only ends a tenure; shutdown does not wait for it. */

@@ -1,0 +1,127 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { eventsOf, follow, LockWorld, typesOf } from '../../../../test/support/lock-world.js';
+import { LockLostError, LockShutdownError } from './lock.errors.js';
+import type { LockService } from './lock.service.js';
+import type { Lock } from './lock.js';
+
+const GRACE_MS = 5000;
+
+let world: LockWorld;
+let locks: LockService;
+beforeEach(() => {
+  world = new LockWorld();
+  locks = world.service({ shutdownGraceMs: GRACE_MS });
+});
+afterEach(() => world.close());
+
+/** A job that runs until somebody tells it to stop. */
+async function loop(signal: AbortSignal): Promise<number> {
+  let rounds = 0;
+  while (!signal.aborted) {
+    rounds += 1;
+    await new Promise<void>((resolve) => world.clock.after(100, resolve));
+  }
+  return rounds;
+}
+
+describe('lock.shutdownSignal', () => {
+  it('ends a loop when the shutdown begins, long before its grace is over, and nothing is lost', async () => {
+    const events = eventsOf(locks);
+    const job = follow(locks.withLock('k', (lock) => loop(lock.shutdownSignal)));
+    await world.clock.advance(1000);
+    expect(job.state).toBe('pending');
+    const closed = follow(locks.close());
+    await world.clock.advance(150);
+    expect(job.value).toBeGreaterThan(5);
+    expect(closed.state).toBe('resolved');
+    expect(typesOf(events)).toEqual(['acquired', 'released']);
+  });
+
+  it('says which key, why and for how long, and is no loss', async () => {
+    const lock = await world.take(locks, 'k');
+    const { shutdownSignal, signal } = lock;
+    const closed = follow(locks.close());
+    await world.clock.settle();
+    expect(shutdownSignal.reason).toBeInstanceOf(LockShutdownError);
+    expect(shutdownSignal.reason).toMatchObject({
+      key: 'k',
+      message: expect.stringContaining('within 5000 ms'),
+    });
+    expect(signal.aborted).toBe(false);
+    lock.assertHeld();
+    await world.clock.advance(GRACE_MS);
+    expect(signal.reason).toBeInstanceOf(LockLostError);
+    expect(closed.state).toBe('resolved');
+  });
+
+  it('is aborted for who asks first when the shutdown has begun', async () => {
+    const lock = await world.take(locks, 'k');
+    const closed = follow(locks.close());
+    await world.clock.settle();
+    expect(lock.shutdownSignal.aborted).toBe(true);
+    await lock.release();
+    await world.clock.settle();
+    expect(closed.state).toBe('resolved');
+  });
+
+  it('never aborts once the lock is given back', async () => {
+    const lock = await world.take(locks, 'k');
+    const { shutdownSignal } = lock;
+    await lock.release();
+    await locks.close();
+    expect([shutdownSignal.aborted, lock.shutdownSignal.aborted]).toEqual([false, false]);
+  });
+
+  it('is told to every holder: of several keys, of readers, and inside of nested calls', async () => {
+    const told: string[] = [];
+    const job = (name: string) => async (lock: Lock) => {
+      await loop(lock.shutdownSignal);
+      told.push(name);
+    };
+    const jobs = Promise.all([
+      locks.withLock(['a', 'b'], job('several')),
+      locks.withLock('r', { mode: 'shared' }, job('reader 1')),
+      locks.withLock('r', { mode: 'shared' }, job('reader 2')),
+      locks.withLock('n', () => locks.withLock(['n', 'o'], job('nested'))),
+      locks.withLock('f', { leaseMs: 60_000 }, job('fixed lease')),
+    ]);
+    await world.clock.advance(300);
+    const closed = follow(locks.close());
+    await world.clock.advance(200);
+    await jobs;
+    expect(told.toSorted()).toEqual(['fixed lease', 'nested', 'reader 1', 'reader 2', 'several']);
+    expect(closed.state).toBe('resolved');
+  });
+
+  it('tells each listener in the request that has added it', async () => {
+    const requests = new AsyncLocalStorage<string>();
+    const heard: (string | undefined)[] = [];
+    const held = await Promise.all(
+      ['one', 'two'].map((request) =>
+        requests.run(request, async () => {
+          const lock = await locks.acquire(request);
+          lock.shutdownSignal.addEventListener('abort', () => {
+            heard.push(requests.getStore());
+            void lock.release();
+          });
+        }),
+      ),
+    );
+    expect(held).toHaveLength(2);
+    await requests.run('shutdown', () => locks.close());
+    expect(heard).toEqual(['one', 'two']);
+  });
+
+  it('costs nothing unless it is asked for', async () => {
+    const made = jest.spyOn(globalThis, 'AbortController');
+    await locks.withLock('k', () => undefined);
+    const lock = await world.take(locks, 'k');
+    const closed = follow(locks.close());
+    await lock.release();
+    await world.clock.settle();
+    expect(closed.state).toBe('resolved');
+    expect(made).not.toHaveBeenCalled();
+    made.mockRestore();
+  });
+});
