@@ -8,6 +8,7 @@ import {
   Head,
   Inject,
   Injectable,
+  Res,
   StreamableFile,
   UseInterceptors,
   type CallHandler,
@@ -178,6 +179,14 @@ class Rows {
     yield* this.make();
   }
 
+  /** Nest neither reads nor closes what it returns. */
+  @Get('own')
+  @Locked('rows')
+  async own(@Res() response: { send(text: string): void }): Promise<AsyncGenerator<string>> {
+    response.send('own');
+    return this.make();
+  }
+
   @Get('late')
   @UseInterceptors(Impatient)
   @Locked('rows')
@@ -303,6 +312,13 @@ describe.each(ADAPTERS)('a stream of a locked handler on %s', (adapter) => {
   it('that nobody reads does not hold the lock: HEAD', async () => {
     const { fetch, isFree } = await start();
     expect((await fetch('/head', { method: 'HEAD' })).status).toBe(200);
+    await until(isFree);
+    expect(tap.log).toEqual([]);
+  });
+
+  it('that nobody reads does not hold the lock: of a handler that answers itself', async () => {
+    const { fetch, isFree } = await start();
+    expect(await (await fetch('/own')).text()).toBe('own');
     await until(isFree);
     expect(tap.log).toEqual([]);
   });
