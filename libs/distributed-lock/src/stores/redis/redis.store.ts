@@ -61,6 +61,7 @@ const OPTION_NAMES: OptionNames<RedisStoreOptions> = {
  *
  * @param target a URL, ioredis options (Sentinel included), or an ioredis `Redis` or `Cluster`, which is duplicated and
  * stays yours
+ * @throws LockConfigurationError for what ioredis would take for localhost, and for options that would do nothing
  */
 export function redisStore(target: RedisTarget, options: RedisStoreOptions = {}): LockStoreFactory {
   checkTarget(target);
