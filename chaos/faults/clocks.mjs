@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { LEASE_MS, LOOK_MS, SLACK_MS } from '../constants.mjs';
+import { LEASE_MS, LONG_LEASE_MS, LOOK_MS, SLACK_MS } from '../constants.mjs';
 import { ClockShift, missingShift } from './clock-shift.mjs';
 
 /** Jumps to a new time, and stays there for a while. */
@@ -41,6 +41,19 @@ export const CLOCK_FAULTS = [
     recoverMs: 2 * LEASE_MS + LOOK_MS + SLACK_MS,
     async inject(world) {
       world.shiftedMs = (world.shiftedMs ?? 0) - world.random.between(0.1, 0.5) * LEASE_MS;
+      await jump(world, world.shiftedMs);
+    },
+  },
+  {
+    name: 'clock-redis-far-back',
+    says: "Redis' time of day jumps back by up to an hour: whoever lives notices nothing",
+    missing: missingShift,
+    shift: () => new ClockShift(),
+    shifts: 'server',
+    traffic: { leaseMs: LONG_LEASE_MS },
+    recoverMs: LOOK_MS + SLACK_MS,
+    async inject(world) {
+      world.shiftedMs = (world.shiftedMs ?? 0) - world.random.between(60_000, 3_600_000);
       await jump(world, world.shiftedMs);
     },
   },
