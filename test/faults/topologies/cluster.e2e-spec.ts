@@ -60,6 +60,31 @@ describe('a Redis cluster', () => {
     expect(nodes.every((size) => size > 0)).toBe(true);
   });
 
+  it('connections that were idle and are forgotten cost a call that asks once no more than the time of one command', async () => {
+    const proxies = await Promise.all(cluster.nodes.map(({ port }) => TcpProxy.before(port)));
+    const ports = proxies.map(({ port }) => port);
+    for (const proxy of proxies) proxy.onLink = (link) => (link.forgetsAfterMs = 900);
+    const natMap = Object.fromEntries(
+      cluster.nodes.map(({ port }, i) => [
+        `127.0.0.1:${port}`,
+        { host: '127.0.0.1', port: ports[i] as number },
+      ]),
+    );
+    const behind = new Cluster(
+      ports.map((port) => ({ host: '127.0.0.1', port })),
+      { natMap, lazyConnect: true },
+    );
+    const commandTimeoutMs = 1000;
+    const service = openService(behind, { commandTimeoutMs });
+    await service.withLock(key, () => undefined);
+    await new Promise((resolve) => setTimeout(resolve, 1200));
+    const asked = service.tryAcquire(key);
+    expect(await elapsed(asked)).toBeLessThan(commandTimeoutMs);
+    expect(await (await asked)?.release()).toBe('released');
+    await closeServices();
+    await Promise.all(proxies.map((proxy) => proxy.close()));
+  }, 20_000);
+
   it('a waiter is served by a push, not by its next look', async () => {
     const [first, second] = [open(), open()];
     await second.withLock(`${key}:warm`, () => undefined);

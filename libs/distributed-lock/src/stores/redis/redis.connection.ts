@@ -83,6 +83,8 @@ export class RedisConnection {
   private answeredAt = 0;
   /** It had been idle when the oldest command under way was written, and nothing has come back since. */
   private isInDoubt = false;
+  /** Its nodes were given up for that, on a cluster. */
+  private areNodesDropped = false;
   private cancelDeadline: (() => void) | undefined;
   private lastError: Error | undefined;
   private readonly stopConnecting: () => void;
@@ -216,6 +218,7 @@ export class RedisConnection {
 
   private doubt(): void {
     this.isInDoubt = true;
+    this.areNodesDropped = false;
     this.cancelDeadline?.();
     this.armDeadline(this.commandTimeoutMs / 2);
   }
@@ -346,7 +349,8 @@ export class RedisConnection {
 
   /** Half of it where the connection may have been forgotten, so that the other half is left for a new one. */
   private timeoutOf(attempt: Attempt): number {
-    return this.mayAskAgain(attempt) ? this.commandTimeoutMs / 2 : this.commandTimeoutMs;
+    const isFirstHalf = this.mayAskAgain(attempt) && !this.areNodesDropped;
+    return isFirstHalf ? this.commandTimeoutMs / 2 : this.commandTimeoutMs;
   }
 
   private mayAskAgain(attempt: Attempt): boolean {
@@ -372,7 +376,8 @@ export class RedisConnection {
 
   private onNoAnswer(attempt: Attempt): void {
     const why = `nothing came back within ${this.commandTimeoutMs} ms`;
-    if (!this.mayAskAgain(attempt)) this.fail(attempt, unknown(why, attempt.command.key));
+    const isLast = this.timeoutOf(attempt) === this.commandTimeoutMs;
+    if (isLast) this.fail(attempt, unknown(why, attempt.command.key));
     this.drop();
   }
 
@@ -393,10 +398,13 @@ export class RedisConnection {
     this.isReady = false;
     (this.client as Redis).stream?.destroy();
   }
-  /** Before its `socketTimeout` is over where connections to nodes may have been forgotten. */
+  /**
+   * Before its `socketTimeout` is over where connections to nodes may have been forgotten. The client then asks again by
+   * itself, or begins anew when no connection is left.
+   */
   private dropNodes(): void {
-    if (!this.isInDoubt) return;
-    this.isInDoubt = false;
+    if (!this.isInDoubt || this.areNodesDropped) return;
+    this.areNodesDropped = true;
     for (const node of (this.client as Cluster).nodes('master')) node.stream?.destroy();
   }
 }
