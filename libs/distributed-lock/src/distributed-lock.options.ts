@@ -34,7 +34,7 @@ export const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN, OPTIONS_TYPE, ASYN
   new ConfigurableModuleBuilder<LockModuleOptions>({ moduleName: 'DistributedLock' })
     .setClassMethodName('forRoot')
     .setFactoryMethodName('createLockOptions')
-    .setExtras<LockRegistration>({ name: undefined, isGlobal: true }, (definition, { isGlobal }) => ({
+    .setExtras<LockRegistration>({ name: undefined, isGlobal: true }, (definition, { isGlobal = true }) => ({
       ...definition,
       global: isGlobal,
     }))

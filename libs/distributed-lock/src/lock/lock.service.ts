@@ -37,11 +37,13 @@ import { findHold, findLock, holdsOfFlow, runHolding } from './owner-context.js'
 import { outside } from './outside.js';
 import { outsideClock } from './outside-clock.js';
 import { outsideStore } from './outside-store.js';
+import { overlay } from './overlay.js';
 import { acquireTogether, type NotTogether } from './together.js';
 import { Tenures } from './tenures.js';
 import { Watchdog } from './watchdog.js';
 
 const NO_OPTIONS: WithLockOptions = {};
+const ONCE: CallOptions = { waitMs: 0 };
 
 /** What a service has while its store is open. */
 interface Parts {
@@ -135,7 +137,7 @@ export class LockService {
   async tryAcquire(key: Keys, options: CallOptions = {}): Promise<Lock | null> {
     try {
       checkOptionNames('tryAcquire', options, CALL_NAMES);
-      return asLock(await this.holdsFor(key, { waitMs: 0, ...options }, 'acquire'));
+      return asLock(await this.holdsFor(key, overlay(ONCE, options), 'acquire'));
     } catch (error) {
       if (error instanceof LockWaitTimeoutError) return null;
       throw error;

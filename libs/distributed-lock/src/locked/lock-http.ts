@@ -2,6 +2,7 @@ import { STATUS_CODES } from 'node:http';
 import { HttpException } from '@nestjs/common';
 import { LockConfigurationError, isLockError, type LockErrorCode } from '../lock/lock.errors.js';
 import { checkOptionNames, type OptionNames } from '../lock/option-names.js';
+import { overlay } from '../lock/overlay.js';
 
 /** Which HTTP status stands for what. Not 429 for `busy`: clients and gateways take that as their own quota. */
 export interface LockHttpOptions {
@@ -35,7 +36,7 @@ export function resolveLockHttp(
   base: LockHttpStatus = DEFAULTS,
 ): LockHttpStatus {
   checkOptionNames('http', options, OPTION_NAMES);
-  const status = { ...base, ...options };
+  const status: LockHttpStatus = overlay(base, options);
   for (const [name, code] of Object.entries(status)) {
     if (!Number.isInteger(code) || code < 400 || code > 599) {
       throw new LockConfigurationError(

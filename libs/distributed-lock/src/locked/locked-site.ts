@@ -1,5 +1,6 @@
 import { LockConfigurationError } from '../lock/lock.errors.js';
 import type { Keys } from '../lock/lock.js';
+import { overlay } from '../lock/overlay.js';
 import { KeyTemplate } from './key-template.js';
 import { lockDefaultsOf, type LockedOptions } from './locked.options.js';
 import type { Parameter } from './parameter-names.js';
@@ -57,6 +58,6 @@ export function nameOf(cls: AnyClass, site: LockedSite): string {
 
 /** Options of one method of a concrete class: those of `@Locked` over those of `@LockDefaults`. */
 export function optionsOf(cls: AnyClass, site: LockedSite): LockedOptions {
-  const options = { ...lockDefaultsOf(cls), ...site.options };
-  return options.onBusy === 'skip' ? { waitMs: 0, ...options } : options;
+  const options: LockedOptions = overlay(lockDefaultsOf(cls), site.options);
+  return options.onBusy === 'skip' ? overlay({ waitMs: 0 }, options) : options;
 }

@@ -37,7 +37,7 @@ export interface LockedOptions extends WithLockOptions {
   readonly http?: LockHttpOptions;
 }
 
-const OPTION_NAMES: OptionNames<LockedOptions> = {
+export const OPTION_NAMES: OptionNames<LockedOptions> = {
   ...WITH_LOCK_NAMES,
   service: true,
   onBusy: true,
