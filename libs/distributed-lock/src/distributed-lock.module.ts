@@ -18,11 +18,12 @@ import {
   type LockModuleOptions,
   type OPTIONS_TYPE,
 } from './distributed-lock.options.js';
+import { LockOpener, LockOpenerModule } from './distributed-lock.opener.js';
 import { getLockHttpToken, getLockServiceToken } from './distributed-lock.tokens.js';
 import { conceal } from './lock/conceal.js';
 import { describeGiven } from './lock/describe-given.js';
 import { LockConfigurationError } from './lock/lock.errors.js';
-import { LockService } from './lock/lock.service.js';
+import { IS_BOOTING, LockService } from './lock/lock.service.js';
 import { checkOptionNames } from './lock/option-names.js';
 import { Registration } from './locked/live-services.js';
 import { LockErrorFilter } from './locked/lock-error.filter.js';
@@ -59,9 +60,11 @@ export class DistributedLockModule
     @Inject(OWN_SERVICE) private readonly service: LockService,
     @Inject(DiscoveryService) discovery: DiscoveryService,
     @Inject(LockedExplorer) private readonly explorer: LockedExplorer,
+    @Inject(LockOpener) opener: LockOpener,
   ) {
     super();
     this.registration = new Registration(service, discovery);
+    opener.add(service);
     conceal(this, 'service', 'explorer', 'registration');
   }
 
@@ -76,9 +79,7 @@ export class DistributedLockModule
     return complete(super.forRootAsync(options), options.name);
   }
 
-  /** Not before every module has checked itself: a boot that fails leaves no connection behind. */
   onApplicationBootstrap(): void {
-    this.service.open();
     this.registration.isRunning = true;
     for (const warning of this.explorer.takeWarnings(this.service.name)) this.service.warn(warning);
   }
@@ -102,6 +103,7 @@ function openService(given: LockModuleOptions, name?: string): LockService {
     );
   }
   const service = new LockService({ store, ...options }, name);
+  service[IS_BOOTING] = true;
   LockLogger.listen(service, logger);
   return service;
 }
@@ -130,7 +132,7 @@ function complete(definition: DynamicModule, name: string | undefined): DynamicM
   ];
   return {
     ...definition,
-    imports: [...(definition.imports ?? []), DiscoveryModule, LockedModule],
+    imports: [...(definition.imports ?? []), DiscoveryModule, LockedModule, LockOpenerModule],
     providers: [...(definition.providers ?? []), ...providers],
     exports: [token, http, ...(isDefault ? [LockService] : [])],
   };

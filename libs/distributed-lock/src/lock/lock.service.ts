@@ -44,6 +44,14 @@ import { Watchdog } from './watchdog.js';
 
 const NO_OPTIONS: WithLockOptions = {};
 const ONCE: CallOptions = { waitMs: 0 };
+/** How long a store that was opened during the boot stays open with nothing to do. */
+const REST_MS = 1000;
+
+/**
+ * Set by an application that boots, until `open()`: what is opened for a call is closed again when nothing is under way.
+ * Nest tells nobody that a boot has failed, and connections would keep its process alive.
+ */
+export const IS_BOOTING = Symbol('LockService.isBooting');
 
 /** What a service has while its store is open. */
 interface Parts {
@@ -77,6 +85,10 @@ export class LockService {
   private opened: Parts | undefined;
   /** `open()` was called. */
   private isOpen = false;
+  [IS_BOOTING] = false;
+  /** Commands of callers that hold nothing for them. */
+  private asking = 0;
+  private cancelRest: (() => void) | undefined;
   private closing: Promise<void> | undefined;
   private readonly deadlocks = new Deadlocks();
   private calls = 0;
@@ -164,7 +176,7 @@ export class LockService {
 
   /** Who holds `key` and who waits for it; `null` when nobody does either. @throws LockStoreError, LockShutdownError */
   async inspect(key: string): Promise<LockSnapshot | null> {
-    return this.partsFor(key).core.store.inspect(key);
+    return this.ask(key, (store) => store.inspect(key));
   }
 
   /**
@@ -173,7 +185,7 @@ export class LockService {
    * @throws LockStoreError, LockShutdownError
    */
   async forceRelease(key: string): Promise<'released' | 'not held'> {
-    return this.partsFor(key).core.store.forceRelease(key);
+    return this.ask(key, (store) => store.forceRelease(key));
   }
 
   /** Tells listeners, and so the log, of something that works and is probably not what was meant. */
@@ -184,6 +196,8 @@ export class LockService {
   /** Opens the store, if it is neither open nor closed yet, and tells of it once. Does not wait for a connection. */
   open(): void {
     if (this.closing || this.isOpen) return;
+    this[IS_BOOTING] = false;
+    this.cancelRest?.();
     const { name: store, clientId, address } = this.parts().core.store;
     this.isOpen = true;
     this.events.next({ type: 'opened', key: undefined, store, clientId, address });
@@ -224,7 +238,34 @@ export class LockService {
   }
 
   private parts(): Parts {
-    return (this.opened ??= outside(() => this.openParts()));
+    if (this.opened) return this.opened;
+    const parts = (this.opened = outside(() => this.openParts()));
+    if (this[IS_BOOTING]) this.closeAtRest(parts);
+    return parts;
+  }
+
+  private closeAtRest(parts: Parts): void {
+    const { core, tenures, watchdog } = parts;
+    const { owners } = tenures;
+    this.cancelRest = core.clock.after(REST_MS, () => {
+      if (this.asking > 0 || !tenures.areAllEnded || tenures.owners > owners) return this.closeAtRest(parts);
+      this.opened = undefined;
+      watchdog.stop();
+      core.alarm.stop();
+      inBackground(core.store.close(), (error) =>
+        core.emit({ type: 'error', key: undefined, during: 'close', error }),
+      );
+    });
+  }
+
+  private async ask<T>(key: string, command: (store: LockStore) => Promise<T>): Promise<T> {
+    const { store } = this.partsFor(key).core;
+    this.asking += 1;
+    try {
+      return await command(store);
+    } finally {
+      this.asking -= 1;
+    }
   }
 
   /** A store that nobody would close must not be opened any more. */
@@ -354,6 +395,7 @@ export class LockService {
   }
 
   private async drainNow(): Promise<void> {
+    this.cancelRest?.();
     if (!this.opened) return;
     const { core, tenures, watchdog } = this.opened;
     const { clock, alarm, store } = core;

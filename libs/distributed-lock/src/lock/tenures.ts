@@ -24,7 +24,7 @@ export class Tenures {
   private ending = 0;
   private onAllEnded: (() => void) | undefined;
   private readonly pauses: Pauses;
-  private count = 0;
+  private entered = 0;
   private hasClosed = false;
   shutdownErrorOf: ((key: string) => LockShutdownError) | undefined;
   private onIdle: (() => void) | undefined;
@@ -50,7 +50,7 @@ export class Tenures {
 
   /** Gives the tenure an owner id that was never used before. */
   enter(tenure: Tenure): string {
-    const owner = `${this.store.clientId}:${++this.count}`;
+    const owner = `${this.store.clientId}:${++this.entered}`;
     this.byOwner.set(owner, tenure);
     return owner;
   }
@@ -83,6 +83,16 @@ export class Tenures {
   onPush(push: Push): void {
     if (push.owner !== undefined) return this.byOwner.get(push.owner)?.onPush(push);
     for (const tenure of this.byOwner.values()) tenure.onPush(push);
+  }
+
+  /** How many there ever were. */
+  get owners(): number {
+    return this.entered;
+  }
+
+  /** Nobody asks and nobody is inside, and all ends are certain, or have failed. */
+  get areAllEnded(): boolean {
+    return this.byOwner.size === 0 && this.ending === 0;
   }
 
   /** Those that somebody is inside of. */
