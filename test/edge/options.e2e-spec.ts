@@ -101,6 +101,10 @@ describe('redisStore', () => {
     ['Sentinels', { sentinels: [{ host: 'h', port: 1 }], name: 'm' }],
     ['an option that is left out', { host: 'h', keyPrefix: undefined, url: undefined }],
     ['options of a client', new Redis({ host: 'h', ...lazy }).options],
+    [
+      'options of a client that connects at once',
+      { ...new Redis({ host: 'h', ...lazy }).options, lazyConnect: false },
+    ],
     ['a client', new Redis('redis://h', { ...lazy, retryStrategy: () => 5 })],
     ['a cluster', new Cluster([{ host: 'h' }], lazy)],
     ['a client behind a Proxy', new Proxy(new Redis(lazy), {})],

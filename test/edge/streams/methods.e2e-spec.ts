@@ -407,6 +407,16 @@ describe('a web stream that is held', () => {
     await until(() => isFree('rows'));
   });
 
+  it('of a Response with a stream of Node, as that of node-fetch, ends with that stream', async () => {
+    const { locks, isFree } = await fresh({});
+    const body = Readable.from(['all']);
+    const response = { body, bodyUsed: false, [Symbol.toStringTag]: 'Response' };
+    expect(await locks.withLock('answer', () => response)).toBe(response);
+    expect(await isFree('answer')).toBe(false);
+    expect(await body.toArray()).toEqual(['all']);
+    await until(() => isFree('answer'));
+  });
+
   it('of a Response without a body, or one that was read under the lock, holds nothing', async () => {
     @Injectable()
     class Answers {
@@ -502,6 +512,15 @@ const untilCollected = (isDone: () => Promise<boolean>): Promise<void> =>
   });
 
 describe('withLock', () => {
+  it.each(['read', 'destroyed'])('gives back what a stream without a close event held: %s', async (how) => {
+    const { locks, isFree } = await start();
+    const stream = await locks.withLock('k', () => Readable.from(['a'], { emitClose: false }));
+    expect(await isFree('k')).toBe(false);
+    if (how === 'read') expect(await stream.toArray()).toEqual(['a']);
+    else stream.destroy();
+    await until(() => isFree('k'));
+  });
+
   it('holds the lock until a stream that its work gives has ended', async () => {
     const { locks, isFree } = await start();
     const rows = await locks.withLock('k', async function* (lock) {

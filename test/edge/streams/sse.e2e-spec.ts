@@ -18,7 +18,7 @@ import {
   type NestInterceptor,
 } from '@nestjs/common';
 import { APP_INTERCEPTOR } from '@nestjs/core';
-import { LockService, Locked, type LockWaitTimeoutError } from 'nestjs-distributed-lock';
+import { LockService, Locked, LockedInterceptor, type LockWaitTimeoutError } from 'nestjs-distributed-lock';
 import { EMPTY, NEVER, Observable, delay, finalize, from, of } from 'rxjs';
 import { ADAPTERS, startApp, type StartedApp } from '../../integration/stage.js';
 import { until } from '../../support/until.js';
@@ -153,6 +153,14 @@ describe.each(ADAPTERS)('server-sent events on %s', (adapter) => {
     const answer = await app.fetch('/events/plain/1');
     expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'text/event-stream']);
     expect(await answer.text()).toContain('data: events:1');
+    await until(() => isFree(app, 'events:1'));
+    expect(events).toEqual(['acquired events:1', 'released events:1']);
+  });
+
+  it('are locked once where the interceptor is bound globally as well', async () => {
+    const app = await start({ providers: [{ provide: APP_INTERCEPTOR, useClass: LockedInterceptor }] });
+    const events = record(app.locks);
+    expect(await (await app.fetch('/events/plain/1')).text()).toContain('data: events:1');
     await until(() => isFree(app, 'events:1'));
     expect(events).toEqual(['acquired events:1', 'released events:1']);
   });

@@ -20,7 +20,7 @@ async function close(value: unknown): Promise<void> {
       await (value as Streams['web stream']).cancel();
       break;
     case 'response':
-      await (value as Streams['response']).body?.cancel();
+      await close((value as Streams['response']).body);
       break;
     case 'iterator':
     case 'generator':

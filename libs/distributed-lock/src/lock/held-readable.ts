@@ -10,11 +10,18 @@ type Own = Pick<Readable, '_read' | '_destroy'>;
  */
 export function holdReadable(stream: Readable, hold: StreamHold): () => void {
   const { _read, _destroy } = stream as Own;
+  const end = endOf(hold);
   Object.assign(stream, {
     _read: (size) => hold.enter(() => Reflect.apply(_read, stream, [size])),
-    _destroy: (error, done) => hold.enter(() => Reflect.apply(_destroy, stream, [error, done])),
+    _destroy: (error, done) => {
+      const destroyed = (failure?: Error | null): void => {
+        done(failure);
+        // A stream that was made with `emitClose: false` never tells that it has closed.
+        end();
+      };
+      hold.enter(() => Reflect.apply(_destroy, stream, [error, destroyed]));
+    },
   } satisfies Own);
-  const end = endOf(hold);
   stream.once('close', end);
   // One that does not destroy itself when it has ended does not close, either.
   stream.once('end', () => setImmediate(() => stream.destroyed || end()));

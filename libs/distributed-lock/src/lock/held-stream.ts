@@ -1,3 +1,4 @@
+import type { Readable } from 'node:stream';
 import { discardStream } from './discard-stream.js';
 import type { HeldLock } from './held-lock.js';
 import { heldIterable } from './held-iterable.js';
@@ -70,8 +71,11 @@ const HOLDERS: { readonly [K in HeldKind]: (value: Streams[K], hold: StreamHold)
     return { value: held, stop: () => source.stop() };
   },
   response: (response, hold) => {
-    const [body, source] = heldWebStream(response.body as ReadableStream<Uint8Array>, hold);
-    return { value: heldResponse(response, body), stop: () => source.stop() };
+    const body = response.body as ReadableStream<Uint8Array> | Readable;
+    // The Response of node-fetch has a stream of Node there, and reads it itself.
+    if (!('getReader' in body)) return { value: response, stop: holdReadable(body, hold) };
+    const [held, source] = heldWebStream(body, hold);
+    return { value: heldResponse(response, held), stop: () => source.stop() };
   },
   readable: (stream, hold) => ({ value: stream, stop: holdReadable(stream, hold) }),
   file: (file, hold) => ({ value: file, stop: holdReadable(file.getStream(), hold) }),

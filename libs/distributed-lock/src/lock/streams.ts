@@ -29,7 +29,7 @@ export function streamKindOf(value: unknown): StreamKind | undefined {
   if (has(it, 'getStream') && has(it, 'getHeaders')) return 'file';
   switch (Object.prototype.toString.call(value)) {
     case '[object Response]':
-      return 'response';
+      return streamKindOf(it['body']) && 'response';
     case '[object Generator]':
     case '[object Iterator Helper]':
       return 'generator';

@@ -8,9 +8,15 @@ interface Early {
   stopListening?: () => void;
 }
 
-/** Admissions that guards have got for their requests, until the interceptor takes them over. */
+const SHARED = Symbol.for('nestjs-distributed-lock/early-admissions');
+const shared = globalThis as { [SHARED]?: WeakMap<object, Early> };
+
+/**
+ * Admissions that guards have got for their requests, until the interceptor takes them over. One map for the process: a
+ * global interceptor is another instance than the one that Nest makes for the method, whose guard has acquired.
+ */
 export class EarlyAdmissions {
-  private readonly byRequest = new WeakMap<object, Early>();
+  private readonly byRequest = (shared[SHARED] ??= new WeakMap<object, Early>());
 
   /** Where the interceptor never runs, as when the client leaves or another interceptor answers, the lock goes back. */
   keep(context: ExecutionContext, admission: Admission): void {

@@ -53,6 +53,11 @@ describe('what reads as a placeholder of another tool', () => {
     'http://h.example/<id>',
     '[all]',
     '锁:<id>',
+    '订单:nightly',
+    '库存:sku:<id>',
+    'café:nightly:<id>',
+    'job!:nightly',
+    '50%discount:<id>',
   ])('is not found in what is meant: %s', (template) => {
     expect(foreignPlaceholder(template)).toBeUndefined();
     expect(KeyTemplate.compile(template).text).toBe(template);

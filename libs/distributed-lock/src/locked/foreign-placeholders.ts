@@ -1,6 +1,6 @@
 const NAME = String.raw`[A-Za-z_$][\w$]*(?:\[\d*\])?(?:\.[\w$]+(?:\[\d*\])?)*`;
 /** What no name of a longer text ends with: there `:id`, `#id` and `$id` are parts of a word. */
-const ALONE = String.raw`(?<![\w>}\]%~.-])`;
+const ALONE = String.raw`(?<![\p{L}\p{M}\p{N}\p{Extended_Pictographic}_>)}\]%~.!-])`;
 
 /**
  * How other tools write a placeholder: `${id}` (JavaScript, here without its backticks), `{id}` and `{{id}}`, `:id` (routes,
@@ -11,9 +11,9 @@ const FOREIGN = [
   String.raw`#?\{+\s*(${NAME}|\d+)(?:\|\w+)*\s*\}+`,
   `${ALONE}[:#](${NAME})`,
   String.raw`${ALONE}\$(${NAME}|\d+)`,
-  String.raw`%[sdioj](?![\dA-Fa-f])()`,
+  String.raw`%[sdioj](?![\dA-Za-z])()`,
 ];
-const ANY = new RegExp(FOREIGN.join('|'), 'g');
+const ANY = new RegExp(FOREIGN.join('|'), 'gu');
 
 /** A part of a template that is meant as a placeholder and is none. */
 export interface ForeignPlaceholder {

@@ -163,7 +163,8 @@ function knownNames(): Readonly<Record<string, true>> {
 /** Those that locks depend on are overwritten (see `ownConnection`); the default of ioredis is no wish. */
 function checkUnused(options: Given, of: string): void {
   const own = ownConnection(DEFAULT_COMMAND_TIMEOUT_MS) as Given;
-  const defaults = new Redis({ lazyConnect: true }).options as Given;
+  // Made lazy so that it does not connect: by default it is not.
+  const defaults: Given = { ...new Redis({ lazyConnect: true }).options, lazyConnect: false };
   const unused = Object.keys(own).filter((name) => {
     const value = options[name];
     return !isEmpty(value) && value !== own[name] && value !== defaults[name];
