@@ -76,6 +76,7 @@ describe('the public API', () => {
        "<Queued>",
        "<Renewal>",
        "<RenewalReply>",
+       "<Repeated>",
        "<StoreState>",
        "<WithLockOptions>",
        "<Work>",

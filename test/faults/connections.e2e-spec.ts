@@ -308,6 +308,19 @@ describe('what an operator does to connections and scripts', () => {
       expect((await Promise.all(keys.map((each) => eyes.remains(each)))).flat()).toEqual([]);
     });
 
+    it('and several keys that are kept for a while: a first copy that is executed late does not keep them for longer', async () => {
+      const service = await openSilentService({ commandTimeoutMs: 2000 });
+      const keys = [key, `${key}:b`];
+      holdRequests();
+      await service.withLock(keys, { waitMs: 0, holdAtLeastMs: 10 }, () => undefined);
+      await until(async () => (await eyes.holder(key)) === undefined);
+      deliverLate();
+      await until(async () => (await eyes.holder(key)) !== undefined);
+      const holders = async () => (await Promise.all(keys.map((each) => eyes.holder(each)))).filter(Boolean);
+      await until(async () => (await holders()).length === 0, 5000);
+      expect(await holders()).toEqual([]);
+    }, 10_000);
+
     /** The real one, in a hurry to keep connections alive. */
     const often: Clock = {
       ...systemClock,

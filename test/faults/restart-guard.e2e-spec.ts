@@ -4,6 +4,7 @@ import { LockStoreError, type LockService } from 'nestjs-distributed-lock';
 import { quorumStore } from 'nestjs-distributed-lock/quorum';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import { startRedisServer, type RedisServer } from '#redis-server';
+import { TcpProxy } from '../support/tcp-proxy.js';
 import {
   closeServices,
   eventsOf,
@@ -48,6 +49,18 @@ describe('a Redis store with restartGuardMs', () => {
     expect(() => lock.assertHeld()).toThrow('Lost');
     expect(asked.fencingToken).toBeGreaterThan(lock.fencingToken);
     await asked.release();
+  }, 30_000);
+
+  it('grants to who asks once over a connection that the network has forgotten', async () => {
+    const proxy = await TcpProxy.before(server.port);
+    const service = openService(proxy.url, { watchdogTimeoutMs: LEASE_MS, restartGuardMs: LEASE_MS });
+    await service.withLock('warm', { waitMs: 10_000 }, () => undefined);
+    for (const link of proxy.open) link.forgetsAfterMs = 700;
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+    const lock = await service.acquire('k', { waitMs: 0 });
+    expect(await lock.release()).toBe('released');
+    await closeServices();
+    await proxy.close();
   }, 30_000);
 
   it('says why nothing is granted, how long, and which option it is', async () => {

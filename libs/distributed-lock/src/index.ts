@@ -52,6 +52,7 @@ export type {
   Queued,
   Renewal,
   RenewalReply,
+  Repeated,
   StoreState,
 } from './lock/lock-store.js';
 export { systemClock, type Clock } from './lock/clock.js';

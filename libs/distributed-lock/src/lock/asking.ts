@@ -5,7 +5,7 @@ import type { FairQueues } from './fair-queues.js';
 import type { LockCore } from './lock-core.js';
 import { LockStoreError } from './lock.errors.js';
 import { kindName, type LockRequest } from './lock-request.js';
-import type { AcquireReply, Grant } from './lock-store.js';
+import type { AcquireReply, Repeated, Grant } from './lock-store.js';
 import { LOOK_MS } from './look.js';
 
 /** A store drops whoever has not looked for three looks; more patience than this need not be told. */
@@ -87,6 +87,10 @@ export class Asking {
     return this.isUnsure;
   }
 
+  note({ mayComeLate }: Repeated): void {
+    if (mayComeLate) this.isUnsure = true;
+  }
+
   get isRunning(): boolean {
     return this.isActive;
   }
@@ -156,7 +160,7 @@ export class Asking {
   }
 
   private onReply(reply: AcquireReply): void {
-    if (reply.mayComeLate) this.isUnsure = true;
+    this.note(reply);
     if (reply.kind === 'granted') return this.asker.onGrant(reply);
     // A push may have overtaken this reply: then it is old news.
     if (!this.isActive) return;

@@ -112,20 +112,27 @@ export class HeldLock implements Lock {
 
   async extend(ms: number): Promise<void> {
     checkLease('ms', ms);
-    this.assertHeld();
+    await this.assertSurelyHeld();
     await Promise.all(this.holds.map((hold) => hold.tenure.extend(ms)));
     this.assertHeld();
   }
 
   async downgrade(): Promise<void> {
-    this.assertHeld();
+    await this.assertSurelyHeld();
     await Promise.all(this.holds.map((hold) => hold.tenure.downgrade()));
     this.assertHeld();
   }
 
   async run<T>(work: () => T | Promise<T>): Promise<T> {
+    if (this.isInDoubt) await this.whenSure();
     this.assertHeld();
     return runHolding(this, work);
+  }
+
+  /** As `assertHeld`, but asks the store first when the clock was set or the machine has slept. */
+  private async assertSurelyHeld(): Promise<void> {
+    if (this.isInDoubt) await this.whenSure();
+    this.assertHeld();
   }
 
   release(): Promise<ReleaseOutcome> {

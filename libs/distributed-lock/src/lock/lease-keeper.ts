@@ -202,8 +202,10 @@ export class LeaseKeeper extends Link implements Renewable {
   checkValidity(): void {
     const { holder, lease } = this;
     if (!holder.isHeld) return;
+    // The clock finds out here that the machine has slept. Only then does `leftMs` count that sleep.
+    const { isUnsure } = lease;
     if (lease.leftMs <= 0) holder.onLost('expired', this.expiryDetail());
-    else if (lease.isUnsure) this.renewNow();
+    else if (isUnsure) this.renewNow();
   }
 
   /** We stop believing before the store does. What the store still keeps may protect the caller's last step. */

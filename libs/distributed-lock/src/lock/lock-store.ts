@@ -30,7 +30,7 @@ export interface LockStore {
    * Asks for several locks at once, all or none, without entering a line. `InTheWay` names one that seems to be in use;
    * `null` when none can be named, or when the back end cannot take them in one step. Absent where it never can.
    */
-  acquireAll?(asks: readonly Ask[]): Promise<readonly Grant[] | InTheWay | null>;
+  acquireAll?(asks: readonly Ask[]): Promise<readonly (Grant & Repeated)[] | InTheWay | null>;
   /**
    * Restarts leases, all in one batch. Never rejects: each reply stands for one renewal, in order.
    *
@@ -97,10 +97,13 @@ export interface Ask {
   readonly reserveTo?: number;
 }
 
-export type AcquireReply = (Grant | Queued | Busy) & {
+/** A reply to a request that the store has sent more than once. */
+export interface Repeated {
   /** An earlier copy of the request was never answered and may still be executed: whatever follows, `end` the owner. */
   readonly mayComeLate?: boolean;
-};
+}
+
+export type AcquireReply = (Grant | Queued | Busy) & Repeated;
 
 export interface Grant {
   readonly kind: 'granted';

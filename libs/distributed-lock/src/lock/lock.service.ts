@@ -208,7 +208,8 @@ export class LockService {
    * leaves holders `shutdownGraceMs` to finish, then takes their locks from them. Bounded by that and two commands.
    */
   drain(): Promise<void> {
-    return (this.closing ??= this.drainNow());
+    // In a turn of its own: a listener of `shutdownSignal` that acquires is refused, and one that closes shares this drain.
+    return (this.closing ??= Promise.resolve().then(() => this.drainNow()));
   }
 
   /** Drains, then closes what the store has opened. */

@@ -125,3 +125,33 @@ describe('lock.shutdownSignal', () => {
     made.mockRestore();
   });
 });
+
+describe('a listener of lock.shutdownSignal', () => {
+  it('that asks for a lock is refused at once, however long it would wait', async () => {
+    await world.take(world.service(), 'busy');
+    const lock = await world.take(locks, 'k');
+    let asked: Promise<unknown> | undefined;
+    lock.shutdownSignal.addEventListener('abort', () => {
+      asked = locks.acquire('busy', { waitMs: Infinity });
+      asked.catch(() => undefined);
+      void lock.release();
+    });
+    const closed = follow(locks.close());
+    await world.clock.advance(GRACE_MS);
+    await expect(asked).rejects.toBeInstanceOf(LockShutdownError);
+    expect(closed.state).toBe('resolved');
+  });
+
+  it('that closes the service waits for the same end as everybody', async () => {
+    const lock = await world.take(locks, 'k');
+    let inner: Promise<void> | undefined;
+    lock.shutdownSignal.addEventListener('abort', () => {
+      inner = locks.close();
+    });
+    const closed = follow(locks.close());
+    await lock.release();
+    await world.clock.advance(100);
+    await inner;
+    expect(closed.state).toBe('resolved');
+  });
+});

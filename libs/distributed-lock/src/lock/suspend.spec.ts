@@ -1,7 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { eventsOf, follow, LockWorld, typesOf } from '../../../../test/support/lock-world.js';
-import { awakeClock } from './clock.js';
+import { memoryStore } from '../stores/memory/memory.store.js';
+import { ManualClock } from '../testing/manual-clock.js';
+import { awakeClock, type Clock } from './clock.js';
 import { LockLostError } from './lock.errors.js';
+import { LockService } from './lock.service.js';
 
 const LEASE_MS = 30_000;
 
@@ -51,6 +54,16 @@ describe('a holder whose machine was suspended', () => {
     lock.assertHeld();
     expect(await follow(lock.release()).promise).toBe('released');
     expect(typesOf(events)).toEqual(['acquired', 'released']);
+  });
+
+  it('asks the store before it extends its lease or runs more work', async () => {
+    const service = world.service();
+    const lock = await world.take(service, 'key', { leaseMs: LEASE_MS });
+    suspend(3_600_000);
+    await follow(lock.extend(LEASE_MS)).promise;
+    suspend(3_600_000);
+    expect(await follow(lock.run(() => 'done')).promise).toBe('done');
+    await lock.release();
   });
 
   it('learns at once that another has it', async () => {
@@ -202,5 +215,26 @@ describe('the clock of a machine', () => {
     at.uptime = 0;
     clock.timeOfDay();
     expect(clock.now()).toBe(after);
+  });
+});
+
+describe('a holder whose clock counts the sleep of the machine', () => {
+  it.each([
+    ['renewed', {}],
+    ['fixed', { leaseMs: LEASE_MS }],
+  ])('does not believe in its lock the first time that it is asked; its lease is %s', async (_, options) => {
+    const manual = new ManualClock();
+    let sleptMs = 0;
+    const withSleep = () => manual.now() + sleptMs;
+    const clock: Clock = {
+      after: (ms, task) => manual.after(ms, task),
+      interval: (ms) => manual.interval(ms),
+      ...awakeClock({ monotonic: () => manual.now(), timeOfDay: withSleep, uptime: withSleep }),
+    };
+    const service = new LockService({ store: memoryStore(), clock, shutdownGraceMs: 0 });
+    const lock = await service.acquire('key', options);
+    sleptMs = LEASE_MS + 1000;
+    expect(() => lock.assertHeld()).toThrow(LockLostError);
+    await service.close();
   });
 });

@@ -16,7 +16,7 @@ import {
   type LockShutdownError,
 } from './lock.errors.js';
 import type { LockRequest } from './lock-request.js';
-import type { Ask, End, EndReply, Grant, Push } from './lock-store.js';
+import type { Ask, Repeated, End, EndReply, Grant, Push } from './lock-store.js';
 import { Slice } from './slice.js';
 import type { Watchdog } from './watchdog.js';
 
@@ -249,8 +249,9 @@ export class Tenure {
   }
 
   /** Its caller enters without having stood in line. */
-  enterTogether(grant: Grant, askedAt: number): Hold {
+  enterTogether(grant: Grant & Repeated, askedAt: number): Hold {
     const { core, key, request, around } = this;
+    this.asking.note(grant);
     const keeper = (this.keeper = new LeaseKeeper(
       this,
       grant,

@@ -4,7 +4,7 @@ import type { LocalLine } from './local-line.js';
 import type { LockCore } from './lock-core.js';
 import { LockStoreError } from './lock.errors.js';
 import type { LockRequest } from './lock-request.js';
-import type { Grant } from './lock-store.js';
+import type { Repeated, Grant } from './lock-store.js';
 import type { Tenure } from './tenure.js';
 import type { Tenures } from './tenures.js';
 
@@ -42,7 +42,7 @@ export async function acquireTogether(
   try {
     const grants = await unlessAborted(signal, asking);
     if ('busyKey' in grants) return grants;
-    return tenures.map((tenure, i) => tenure.enterTogether(grants[i] as Grant, askedAt));
+    return tenures.map((tenure, i) => tenure.enterTogether(grants[i] as Grant & Repeated, askedAt));
   } catch (error) {
     asking.then(
       (grants) => giveUp('busyKey' in grants ? [] : tenures, true),
@@ -58,7 +58,7 @@ async function grantsOf(
   core: LockCore,
   tenures: readonly Tenure[],
   deadline: number,
-): Promise<readonly Grant[] | NotTogether> {
+): Promise<readonly (Grant & Repeated)[] | NotTogether> {
   try {
     const reply = await core.store.acquireAll?.(tenures.map((tenure) => tenure.askOnce()));
     const isGranted = reply != null && !('key' in reply);

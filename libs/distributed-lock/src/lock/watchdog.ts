@@ -67,6 +67,8 @@ export class Watchdog {
 
   private async round(): Promise<void> {
     if (this.watched.size === 0) return this.stop();
+    // The clock finds out here that the machine has slept. Only then does `now` count that sleep.
+    this.clock.timeOfDay?.();
     const now = this.clock.now();
     const due = [...this.watched].filter((keeper) => keeper.isRenewalDue(now));
     if (due.length > 0) await this.renew(due);

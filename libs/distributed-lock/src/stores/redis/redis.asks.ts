@@ -1,5 +1,5 @@
 import { isAlone } from '../../lock/claim.js';
-import type { AcquireReply, Ask, Grant, InTheWay } from '../../lock/lock-store.js';
+import type { AcquireReply, Ask, Repeated, Grant, InTheWay } from '../../lock/lock-store.js';
 import { WireKeys } from './evalsha.js';
 import { AcquireCall, PendingAsk, granted, type AskContext } from './redis.acquire.js';
 import { LATE } from './redis.command.js';
@@ -21,7 +21,7 @@ export class RedisAsks {
   }
 
   /** @returns `null` when no script may take them all */
-  async acquireAll(asks: readonly Ask[]): Promise<readonly Grant[] | InTheWay | null> {
+  async acquireAll(asks: readonly Ask[]): Promise<readonly (Grant & Repeated)[] | InTheWay | null> {
     const { guard, commands, session } = this.context;
     const names = asks.map(({ key }) => commands.lockName(key));
     if (!asks.every(({ claim }) => isAlone(claim)) || (session.isCluster && !shareSlot(names))) return null;
@@ -43,7 +43,7 @@ export class RedisAsks {
     return this.context.commands.run(acquireScript, new AcquireCall(ask, this.context));
   }
 
-  private acquireAllNow(asks: readonly Ask[]): Promise<readonly Grant[] | InTheWay> {
+  private acquireAllNow(asks: readonly Ask[]): Promise<readonly (Grant & Repeated)[] | InTheWay> {
     const { commands, session } = this.context;
     const { key } = asks[0] as Ask;
     const keys = new WireKeys(asks.flatMap((ask) => commands.namesOf(ask.key, 'lock')));
@@ -72,7 +72,10 @@ export class RedisAsks {
         }
         const [, , ...tokens] = reply;
         const token = (i: number) => tokens[i] as number;
-        return asks.map((ask, i) => granted(ask, this.context, sentAt, token(2 * i), token(2 * i + 1)));
+        return asks.map((ask, i) => {
+          const grant = granted(ask, this.context, sentAt, token(2 * i), token(2 * i + 1));
+          return mayComeLate ? { ...grant, mayComeLate } : grant;
+        });
       },
       onFailed: (error) => {
         for (const each of pending) each.onFailed(error);

@@ -123,7 +123,9 @@ export class RedisConnection {
 
   /** Asks a connection that has been idle whether it is still there; without an answer it is replaced. */
   checkIdle(): void {
-    if (!this.isReady || this.inFlight.size > 0 || this.clock.now() - this.answeredAt < IDLE_MS) return;
+    // A cluster has many connections: an answer of one says nothing about the others.
+    const isBusy = this.inFlight.size > 0 || this.clock.now() - this.answeredAt < IDLE_MS;
+    if (!this.isReady || (isBusy && !this.client.isCluster)) return;
     inBackground(this.run(PING), () => undefined);
   }
 
@@ -232,7 +234,7 @@ export class RedisConnection {
     this.onHeard();
     if (this.settle(attempt)) {
       try {
-        this.serverClock.sentLead = attempt.sentLead;
+        this.serverClock.replyLead = attempt.sentLead;
         const result = attempt.command.read(value, attempt.sentAt);
         if (result === LATE) this.onLate(attempt);
         else attempt.resolve(result);
@@ -310,8 +312,8 @@ export class RedisConnection {
     try {
       const [seconds, micros] = await this.client.time();
       const receivedAt = this.clock.now();
+      this.serverClock.replyLead = sentLead;
       this.serverClock.learn(Number(seconds) * 1000 + Math.floor(Number(micros) / 1000), sentAt, receivedAt);
-      this.serverClock.sentLead = sentLead;
       this.serverClock.roundTripMs = receivedAt - sentAt;
     } catch (error) {
       // Then nobody is given a lock, and whoever asks is told why.

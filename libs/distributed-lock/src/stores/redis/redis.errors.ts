@@ -59,7 +59,7 @@ export function unknown(detail: string, key: string | undefined, cause?: unknown
 /** What a second copy failed with, whose first copy was never answered and may still be executed. */
 export function asUnsure(error: LockStoreError): LockStoreError {
   if (error.reason === 'refused' || error.reason === 'unknown') return error;
-  return new LockStoreError(error.message, error.key, 'unknown', { cause: error.cause });
+  return new LockStoreError(error.message, error.key, 'unknown', { cause: error });
 }
 
 export function unreachable(detail: string, key: string | undefined, cause?: unknown): LockStoreError {

@@ -33,6 +33,7 @@ export function scriptProbes(keyPrefix: string, isCluster: boolean): readonly Pr
     ['hlen', lock],
     ['hexists', lock, 'field'],
     ['get', token],
+    ['strlen', lock],
     ['getex', token],
     ['set', token, '', 'XX', 'GET'],
     ['zadd', line, 'XX', '0', 'member'],

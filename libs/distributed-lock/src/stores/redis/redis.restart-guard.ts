@@ -38,8 +38,8 @@ export class RestartGuard {
       try {
         return await ask();
       } catch (error) {
-        // The connection was replaced before it could write.
-        const isStale = error instanceof LockStoreError && error.reason === 'unready' && !this.isUpToDate;
+        // `check` has refused this request, or the second copy of it, on a connection that was not looked at yet.
+        const isStale = isUnready(error) && !this.isUpToDate;
         if (!isStale || attempts === MOST_ATTEMPTS) throw error;
       }
     }
@@ -84,6 +84,13 @@ export class RestartGuard {
     this.lookedOn = generation;
     this.openFrom = this.clock.now() + leftMs;
   }
+}
+
+/** A second copy fails as `unknown`, since the first one may still be executed; its cause says why. */
+function isUnready(error: unknown): boolean {
+  if (!(error instanceof LockStoreError)) return false;
+  const { cause } = error;
+  return error.reason === 'unready' || (cause instanceof LockStoreError && cause.reason === 'unready');
 }
 
 function unready(why: string, key: string): LockStoreError {

@@ -4,6 +4,7 @@ import { LockStoreError } from '../../lock/lock.errors.js';
 import type {
   AcquireReply,
   Ask,
+  Repeated,
   End,
   EndReply,
   Grant,
@@ -155,7 +156,7 @@ class RedisStore implements LockStore {
     return this.replicas ? this.acquireSecurely(ask, this.replicas) : this.asks.acquire(ask);
   }
 
-  async acquireAll(asks: readonly Ask[]): Promise<readonly Grant[] | InTheWay | null> {
+  async acquireAll(asks: readonly Ask[]): Promise<readonly (Grant & Repeated)[] | InTheWay | null> {
     const reply = await this.asks.acquireAll(asks);
     if (this.replicas && Array.isArray(reply)) await this.secure(asks[0] as Ask, this.replicas);
     return reply;

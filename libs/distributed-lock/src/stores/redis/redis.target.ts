@@ -90,7 +90,7 @@ export function checkTarget(target: unknown): asserts target is RedisTarget {
   }
   checkOptionNames('ioredis', target, knownNames());
   checkUnused(target as Given, 'The ioredis options of redisStore');
-  if (PLACES.every((name) => isEmpty((target as Given)[name])) || (target as Given)['host'] === '') {
+  if (PLACES.every((name) => isEmpty((target as Given)[name])) || hasEmptyHost(target as Given)) {
     throw new LockConfigurationError(
       `${NEEDED}; the options name no server: give host, path or sentinels. Without them ioredis would use localhost.`,
     );
@@ -174,6 +174,12 @@ function checkUnused(options: Given, of: string): void {
   throw new LockConfigurationError(
     `${of}: locks need settings of their own for ${unused.join(', ')}, so yours would do nothing. Leave them out.${instead}`,
   );
+}
+
+/** As of an environment variable that is not set: ioredis would use localhost, with the port that is given. */
+function hasEmptyHost(options: Given): boolean {
+  const others = PLACES.filter((name) => name !== 'host' && name !== 'port');
+  return 'host' in options && isEmpty(options['host']) && others.every((name) => isEmpty(options[name]));
 }
 
 function isEmpty(value: unknown): boolean {

@@ -5,7 +5,9 @@
  * the safe one.
  */
 export class ServerClock {
-  /** How far the time of day was ahead of our clock when the last reply was asked for. */
+  /** How far the time of day was ahead of our clock when the reply was asked for that is read now. */
+  replyLead = 0;
+  /** The same for the last reply that told the time. */
   sentLead = 0;
   private sentAt = 0;
   private receivedAt = 0;
@@ -16,6 +18,7 @@ export class ServerClock {
   learn(serverMs: number, sentAt: number, receivedAt: number): void {
     this.serverMs = serverMs;
     this.sentAt = sentAt;
+    this.sentLead = this.replyLead;
     this.receivedAt = receivedAt;
   }
 

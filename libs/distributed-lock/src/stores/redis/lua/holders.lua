@@ -23,6 +23,7 @@ local MOST_FIELDS = 10000 -- of a hash that is read as a whole, and leases of re
 local MANY_FIELDS = 30 -- of a hash whose fields are counted instead, if that will do
 local OWNER = '^%x%x%x%x%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%x%x%x%x%x%x%x%x:%-?%d+$'
 local NUMBER = '^%-?%d+$'
+local LONGEST_NUMBER = 20 -- characters; a longer string is data, which may be too long to be read
 local NO_LOCK = 'WRONGTYPE this key holds data of the application'
 local TWINS = 'WRONGTYPE permits of two names in one sorted set'
 
@@ -85,6 +86,7 @@ end
 local function is_number(key)
   -- The twin may be out of reach: for this user, or for a script of a cluster.
   if redis.pcall('TYPE', key).ok ~= 'string' then return false end
+  if redis.call('STRLEN', key) > LONGEST_NUMBER then return false end
   return string.find(redis.call('GET', key), NUMBER) ~= nil
 end
 
@@ -117,8 +119,8 @@ local function holds(owner, kind)
   if kind == 'exclusive' then return redis.call('HEXISTS', KEYS[1], owner .. ':write') == 1 end
   if kind == 'permits' then
     -- Raises an error if the key is something else.
-    local left = redis.call('GET', KEYS[1])
-    return redis.call('ZSCORE', permits_key, owner) ~= false and (not left or string.find(left, NUMBER) ~= nil)
+    local length = redis.call('STRLEN', KEYS[1])
+    return redis.call('ZSCORE', permits_key, owner) ~= false and (length == 0 or is_number(KEYS[1]))
   end
   return redis.call('HGET', KEYS[1], 'mode') == 'read' and redis.call('HEXISTS', KEYS[1], owner) == 1
 end
