@@ -64,7 +64,7 @@ class Attempt extends Link {
  *
  * Load balancers and firewalls forget a connection that was idle, and tell nobody. A command that is written on one has
  * half of its time for the first answer. After that the connection is replaced, and the command is asked once more on
- * the new one within the other half.
+ * the new one. A deadline then counts from the handshake of the new connection.
  */
 export class RedisConnection {
   readonly serverClock = new ServerClock();
