@@ -214,6 +214,36 @@ describe('commands on the wire', () => {
     expect(new Set(await Promise.all(calls))).toEqual(new Set(['released']));
   }, 15_000);
 
+  it('while 200 fair callers wait, their process looks once a second at most, and they are served in order', async () => {
+    const service = await openBehindProxy();
+    const lock = await openService(server.url).acquire(key);
+    const served: number[] = [];
+    const calls = Array.from({ length: 200 }, (_, i) =>
+      service.withLock(key, { fair: true, waitMs: 20_000 }, () => void served.push(i)),
+    );
+    await eyes.untilInLine(key, 200);
+    const startedAt = performance.now();
+    const commands = await during(service, () => pause(4100));
+    const atMost = Math.ceil((performance.now() - startedAt) / 1000);
+    expect(new Set(commands.map(wireName))).toEqual(new Set(['acquire']));
+    expect(commands.length).toBeGreaterThanOrEqual(3);
+    expect(commands.length).toBeLessThanOrEqual(atMost);
+    await lock.release();
+    await Promise.all(calls);
+    expect(served).toEqual(calls.map((_, i) => i));
+  }, 15_000);
+
+  it('whoever asks once for forty keys, the last of them busy, sends two commands', async () => {
+    const service = await openBehindProxy();
+    const keys = Array.from({ length: 40 }, (_, i) => `${key}:${String(i).padStart(2, '0')}`);
+    const busy = await openService(server.url).acquire(keys[39] as string);
+    await (await service.acquire(`${key}:other`)).release();
+    const commands = await during(service, async () => expect(await service.tryAcquire(keys)).toBeNull());
+    const names = commands.map((command) => wireName(command).replace(' in full', ''));
+    expect([...new Set(names)]).toEqual(['acquire-all', 'acquire']);
+    await busy.release();
+  });
+
   it('looks are per key: 200 callers that wait for 4 keys cost 4 looks a second at most', async () => {
     const service = await openBehindProxy();
     const holder = openService(server.url);

@@ -9,7 +9,7 @@ export const EVENTS_IN_PLACE = Symbol.for('nestjs-distributed-lock/events-in-pla
 
 /** What happened to a lock of this process. Times are ms; `call` pairs what happened to one caller and one key. */
 export type LockEvent =
-  /** A caller has joined the line of this process; `acquired` or `abandoned` follows. Nested calls are not told. */
+  /** A caller asks, also if it is refused at once; `acquired` or `abandoned` follows. Nested calls are not told. */
   | { readonly type: 'asked'; readonly call: number; readonly key: string }
   | {
       readonly type: 'acquired';
@@ -29,7 +29,7 @@ export type LockEvent =
       readonly fencingToken: number;
       readonly heldMs: number;
     }
-  /** A wait ended without the lock: `waitMs` over, aborted, refused by the store or by shutdown. */
+  /** A call ended without the lock: `waitMs` over, not free, aborted, refused by the store or by shutdown. */
   | {
       readonly type: 'abandoned';
       readonly call: number;
