@@ -24,7 +24,7 @@ export interface Count {
   readonly because?: string;
 }
 
-/** What was asked for, by the name of the option. */
+/** The values of the command line, by the name of the option. */
 export type Values<Options extends OptionTable> = {
   readonly [Name in keyof Options]: Options[Name] extends Count ? number : boolean;
 };

@@ -1,7 +1,7 @@
 import type { Config } from '../config.js';
 import type { DemoOptions } from './options.js';
 
-/** What is about to be played, and on what. */
+/** Describes the sale that is about to be played, and its servers. */
 export function describe({ stock, buyers, instances, locked }: DemoOptions, config: Config): string {
   const many = instances > 1;
   const data = config.databaseUrl ? 'the Postgres of DATABASE_URL' : 'an embedded Postgres';

@@ -4,14 +4,14 @@ import type { InstancesRepository } from '../instances/instances.repository.js';
 import type { Instance } from './instance.js';
 import type { Kill, NextHolder } from './kill.js';
 
-/** What a frozen process had sent before, such as a release, has arrived after this. */
+/** In ms: until then a command that a process sent before it was frozen, such as a release, has arrived. */
 const SETTLE_MS = 20;
 const LOOK_EVERY_MS = 2;
 
 export interface Hunt {
   readonly key: string;
   readonly locks: LockService;
-  /** What the instances tell of themselves, and their processes. */
+  /** The instances as they describe themselves, and their processes. */
   readonly known: InstancesRepository;
   readonly running: readonly Instance[];
   /** Longest time that a dead holder may keep others waiting. */
