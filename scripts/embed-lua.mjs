@@ -2,11 +2,11 @@
 // a published package, a bundle and both module systems then find them without reading files at run time.
 import { readFileSync, writeFileSync } from 'node:fs';
 
-const folder = new URL('../libs/distributed-lock/src/stores/redis/', import.meta.url);
+const folder = new URL('../libs/distributed-lock/src/stores/redis/scripts/', import.meta.url);
 const SCRIPTS = [
   'acquire',
   'acquire-all',
-  'end',
+  'release',
   'renew',
   'renew-all',
   'force',

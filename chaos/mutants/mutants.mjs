@@ -7,7 +7,7 @@
 export const MUTANTS = [
   {
     says: 'ends that were not answered are not repeated',
-    file: 'stores/redis/redis.ends.js',
+    file: 'stores/redis/commands/release.js',
     from: 'if (this.isClosed || this.clock.now() > giveUpAt)',
     to: 'if (true)',
     kind: 'lost-request',
@@ -15,7 +15,7 @@ export const MUTANTS = [
   },
   {
     says: 'holders believe in their locks for three leases',
-    file: 'lock/validity.js',
+    file: 'port/lease-validity.js',
     from: 'return startedAt + leaseMs - leaseMargin(leaseMs)',
     to: 'return startedAt + 3 * leaseMs',
     kind: 'freeze-holder',
@@ -23,15 +23,15 @@ export const MUTANTS = [
   },
   {
     says: 'waiters look once a minute',
-    file: 'lock/look.js',
-    from: 'LOOK_MS = 1000',
-    to: 'LOOK_MS = 60_000',
+    file: 'port/recheck-interval.js',
+    from: 'RECHECK_MS = 1000',
+    to: 'RECHECK_MS = 60_000',
     kind: 'pushes-lost',
     rules: ['liveness'],
   },
   {
     says: 'acquires are executed however late they are',
-    file: 'stores/redis/lua.generated.js',
+    file: 'stores/redis/scripts/lua.generated.js',
     from: 'if now > tonumber(ARGV[3]) then',
     to: 'if false then',
     kind: 'late-requests',
@@ -39,15 +39,15 @@ export const MUTANTS = [
   },
   {
     says: 'tokens start at 1 when the counter is gone',
-    file: 'stores/redis/lua.generated.js',
-    from: 'and micros or floor + 1',
-    to: 'and 1 or floor + 1',
+    file: 'stores/redis/scripts/lua.generated.js',
+    from: 'and micros or min_token + 1',
+    to: 'and 1 or min_token + 1',
     kind: 'restart-empty',
     rules: ['tokens', 'exclusion'],
   },
   {
     says: 'what an idle connection has swallowed is not asked again',
-    file: 'stores/redis/redis.connection.js',
+    file: 'stores/redis/connection/redis.connection.js',
     from: 'if (!this.isInDoubt || ',
     to: 'if (true || ',
     kind: 'idle-forgotten',

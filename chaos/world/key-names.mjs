@@ -22,5 +22,5 @@ export function keyNames({ count, workload, seed }) {
 export function partsOf(key) {
   const [, tag] = /^[^{]*\{([^}]+)\}/.exec(key) ?? [];
   const suffix = tag === undefined ? `{${key}}` : `{${tag}}:${key}`;
-  return [key, `nest_lock_line:${suffix}`, `nest_lock_info:${suffix}`, `nest_lock_token:${suffix}`];
+  return [key, `nest_lock_queue:${suffix}`, `nest_lock_meta:${suffix}`, `nest_lock_token:${suffix}`];
 }

@@ -13,8 +13,8 @@ import {
   Resolver,
 } from '@nestjs/graphql';
 import { DistributedLockModule, Locked, LockService } from 'nestjs-distributed-lock';
-import { startApp, type StartedApp } from '../integration/stage.js';
-import { ask } from '../edge/transports/graphql.js';
+import { startApp, type StartedApp } from '../nest/integration/stage.js';
+import { ask } from '../nest/edge/transports/graphql.js';
 
 @ObjectType()
 class Goods {

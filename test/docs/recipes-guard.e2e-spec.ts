@@ -5,7 +5,7 @@ import type { SqlQuery } from 'nestjs-distributed-lock/guard';
 import pg from 'pg';
 import { startRedisServer, type RedisServer } from '#redis-server';
 import { startDatabaseServer, type DatabaseServer } from '../../apps/seckill/src/demo/database-server.js';
-import { startApp, type StartedApp } from '../integration/stage.js';
+import { startApp, type StartedApp } from '../nest/integration/stage.js';
 import { pgQuery } from './recipes/fenced-queries.js';
 import { Sale } from './recipes/fenced-sale.js';
 

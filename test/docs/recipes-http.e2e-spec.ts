@@ -10,7 +10,7 @@ import {
 import { HttpAdapterHost } from '@nestjs/core';
 import { DistributedLockModule, LockService } from 'nestjs-distributed-lock';
 import { ManualClock } from 'nestjs-distributed-lock/testing';
-import { startApp, type StartedApp } from '../integration/stage.js';
+import { startApp, type StartedApp } from '../nest/integration/stage.js';
 import { until } from '../support/until.js';
 import { QuoteController } from './recipes/busy-answer.js';
 import { Orders, OrdersController } from './recipes/double-submit.js';

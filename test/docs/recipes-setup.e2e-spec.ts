@@ -3,7 +3,7 @@ import { Module, type INestApplicationContext, type Type } from '@nestjs/common'
 import { Test } from '@nestjs/testing';
 import { Redis } from 'ioredis';
 import { LockService, type LockWaitTimeoutError } from 'nestjs-distributed-lock';
-import { startApp } from '../integration/stage.js';
+import { startApp } from '../nest/integration/stage.js';
 import { CartController } from './recipes/class-defaults.js';
 import { AppModule as ConfiguredModule } from './recipes/configured.js';
 import { AppModule as TwoStoresModule, Thumbnails } from './recipes/two-stores.js';

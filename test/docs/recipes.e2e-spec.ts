@@ -14,7 +14,7 @@ import { APP_INTERCEPTOR, BaseExceptionFilter, HttpAdapterHost } from '@nestjs/c
 import { describe, expect, it } from '@jest/globals';
 import { LockService, Locked, LockedInterceptor, toHttpException } from 'nestjs-distributed-lock';
 import { tap, type Observable } from 'rxjs';
-import { startApp } from '../integration/stage.js';
+import { startApp } from '../nest/integration/stage.js';
 import { until } from '../support/until.js';
 
 const log: string[] = [];

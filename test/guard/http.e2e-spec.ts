@@ -12,7 +12,7 @@ import {
   type Fence,
 } from 'nestjs-distributed-lock/guard';
 import { startRedisServer, type RedisServer } from '#redis-server';
-import { ADAPTERS, startApp, type StartedApp } from '../integration/stage.js';
+import { ADAPTERS, startApp, type StartedApp } from '../nest/integration/stage.js';
 
 @Controller('goods')
 class GoodsController {

@@ -125,7 +125,7 @@ describeBesideJava('a lock beside Java', () => {
     await peers[other].order('lock', name);
     dead.order('lock', name).catch(() => undefined);
     await stage.untilListening(name);
-    if (one === 'nest') await until(async () => (await stage.redis.zcard(`nest_lock_line:{${name}}`)) === 1);
+    if (one === 'nest') await until(async () => (await stage.redis.zcard(`nest_lock_queue:{${name}}`)) === 1);
     await dead.kill();
     await peers[other].order('unlock', name);
     const { waitedMs } = await peers[other].order('lock', name);

@@ -10,7 +10,7 @@ import {
 import { Controller, Get, Param } from '@nestjs/common';
 import { LockStoreError, Locked, lockKey } from 'nestjs-distributed-lock';
 import { LockTracingModule, traceLocks, type LockTracingModuleOptions } from 'nestjs-distributed-lock/otel';
-import { startApp } from '../integration/stage.js';
+import { startApp } from '../nest/integration/stage.js';
 import { until } from '../support/until.js';
 import { WatchedApp } from './watched-app.js';
 

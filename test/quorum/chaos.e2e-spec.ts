@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import type { LockService } from '../../libs/distributed-lock/src/lock/lock.service.js';
 import type { CallOptions } from '../../libs/distributed-lock/src/lock/lock.js';
 import type { Fate } from '../../libs/distributed-lock/src/testing/index.js';
-import { History } from '../property/history.js';
+import { History } from '../core/property/history.js';
 import { QuorumWorld } from './quorum-world.js';
 
 const NODES = 3;

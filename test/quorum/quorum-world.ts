@@ -1,13 +1,13 @@
 import { quorumStore, type QuorumNodeState } from 'nestjs-distributed-lock/quorum';
 import { FaultyStore, ManualClock, type Faults } from 'nestjs-distributed-lock/testing';
-import { LOCK } from '../../libs/distributed-lock/src/lock/claim.js';
+import { LOCK } from '../../libs/distributed-lock/src/port/claim.js';
 import { LockService } from '../../libs/distributed-lock/src/lock/lock.service.js';
-import type { LockServiceOptions } from '../../libs/distributed-lock/src/lock/lock-options.js';
+import type { LockServiceOptions } from '../../libs/distributed-lock/src/lock/request/lock-options.js';
 import type {
   LockStore,
   LockStoreContext,
   LockStoreFactory,
-} from '../../libs/distributed-lock/src/lock/lock-store.js';
+} from '../../libs/distributed-lock/src/port/lock-store.js';
 import { memoryStore } from '../../libs/distributed-lock/src/stores/memory/memory.store.js';
 import { follow } from '../support/lock-world.js';
 
@@ -115,7 +115,7 @@ class ReplaceableNode implements LockStoreFactory {
 
   create(context: LockStoreContext): LockStore {
     let inner = this.memory.create(context);
-    const { clientId, name, commandTimeoutMs, pushes$ } = inner;
+    const { clientId, name, commandTimeoutMs, notifications$: pushes$ } = inner;
     this.forgetters.push(() => {
       inner = this.memory.create(context);
     });
@@ -125,10 +125,10 @@ class ReplaceableNode implements LockStoreFactory {
       name,
       clientId,
       commandTimeoutMs,
-      pushes$,
+      notifications$: pushes$,
       acquire: (ask) => hear(() => inner.acquire(ask)),
       renew: (renewals) => hear(() => inner.renew(renewals)),
-      end: (end) => hear(() => inner.end(end)),
+      release: (end) => hear(() => inner.release(end)),
       inspect: (key) => inner.inspect(key),
       forceRelease: (key) => inner.forceRelease(key),
       close: () => inner.close(),
@@ -141,7 +141,7 @@ class ReplaceableNode implements LockStoreFactory {
     const client = this.memory.create(context);
     const owner = `${client.clientId}:1`;
     const tokens = 1 + Math.ceil(context.clock.now() * 1000);
-    void client.acquire({ key: 'clock', owner, claim: LOCK, leaseMs: 1, waitMs: 0, place: 0, tokens });
+    void client.acquire({ key: 'clock', owner, claim: LOCK, leaseMs: 1, waitMs: 0, ticket: 0, tokens });
     void client.close();
     for (const forget of this.forgetters) forget();
   }

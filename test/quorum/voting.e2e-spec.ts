@@ -1,14 +1,14 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { quorumStore } from 'nestjs-distributed-lock/quorum';
-import { LOCK } from '../../libs/distributed-lock/src/lock/claim.js';
+import { LOCK } from '../../libs/distributed-lock/src/port/claim.js';
 import type {
-  Ask,
+  AcquireRequest,
   Grant,
   LockStore,
   LockStoreFactory,
-  Push,
-} from '../../libs/distributed-lock/src/lock/lock-store.js';
-import { leaseMargin, leaseValidity } from '../../libs/distributed-lock/src/lock/validity.js';
+  Notification,
+} from '../../libs/distributed-lock/src/port/lock-store.js';
+import { leaseMargin, leaseValidity } from '../../libs/distributed-lock/src/port/lease-validity.js';
 import { memoryStore } from '../../libs/distributed-lock/src/stores/memory/memory.store.js';
 import { follow } from '../support/lock-world.js';
 import { failureOf } from '../support/lock-services.js';
@@ -24,9 +24,9 @@ beforeEach(() => void (world = new QuorumWorld()));
 afterEach(() => world.close());
 
 /** What every command of the tests says, apart from what matters to one. */
-function asker(client: LockStore, key = 'k', more: Partial<Ask> = {}): Ask {
+function asker(client: LockStore, key = 'k', more: Partial<AcquireRequest> = {}): AcquireRequest {
   const owner = `${client.clientId}:${++owners}`;
-  return { key, owner, claim: LOCK, leaseMs: LEASE_MS, waitMs: 0, place: 0, tokens: 1, ...more };
+  return { key, owner, claim: LOCK, leaseMs: LEASE_MS, waitMs: 0, ticket: 0, tokens: 1, ...more };
 }
 
 async function granted(reply: Promise<{ kind: string }>): Promise<Grant> {
@@ -58,7 +58,7 @@ describe('a quorum', () => {
     const later = asker(client, 'later', { owner: `${client.clientId}:10000007` });
     const { token, lastToken } = await granted(client.acquire(first));
     await granted(client.acquire(later));
-    await client.end(later);
+    await client.release(later);
     const [reply] = await client.renew([{ ...first, token, lastToken }]);
     expect(reply?.kind).toBe('renewed');
     expect((await client.inspect('first'))?.holders).toEqual([first.owner]);
@@ -152,7 +152,7 @@ describe('a quorum', () => {
     await granted(client.acquire(ask));
     await world.clock.settle();
     world.cut(1);
-    const ended = follow(client.end(ask));
+    const ended = follow(client.release(ask));
     await world.clock.advance(NODE_TIMEOUT_MS);
     expect(ended.value).toBe('released');
   });
@@ -175,10 +175,10 @@ describe('a quorum', () => {
       }));
       return world.clientBehind(faults);
     });
-    const pushed: Push[] = [];
+    const pushed: Notification[] = [];
     const asks = clients.map((client) => asker(client, 'k', { waitMs: 60_000 }));
-    clients.forEach((client) => client.pushes$.subscribe((push) => pushed.push(push)));
-    const replies = clients.map((client, i) => follow(client.acquire(asks[i] as Ask)));
+    clients.forEach((client) => client.notifications$.subscribe((push) => pushed.push(push)));
+    const replies = clients.map((client, i) => follow(client.acquire(asks[i] as AcquireRequest)));
     await world.clock.advance(10);
     expect(replies.map(({ value }) => value.kind)).toEqual(['queued', 'queued', 'queued']);
     await world.clock.advance(200);
@@ -280,7 +280,7 @@ describe('the fencing tokens of a quorum', () => {
       const { token, lastToken } = await granted(client.acquire(ask));
       expect(token).toBeGreaterThan(last);
       last = lastToken;
-      const ended = follow(client.end({ ...ask, used: { token: lastToken, lastToken } }));
+      const ended = follow(client.release({ ...ask, used: { token: lastToken, lastToken } }));
       await world.clock.advance(NODE_TIMEOUT_MS);
       expect(ended.value).toBe('released');
       world.mend(away);
@@ -292,11 +292,11 @@ describe('the fencing tokens of a quorum', () => {
     const client = world.client();
     const firstAsk = asker(client);
     const first = await granted(client.acquire(firstAsk));
-    await client.end(firstAsk);
+    await client.release(firstAsk);
     for (let i = 0; i < 100; i++) {
       const ask = asker(client, `k${i}`, { tokens: 1 });
       await granted(client.acquire(ask));
-      await client.end(ask);
+      await client.release(ask);
     }
     const after = await granted(client.acquire(asker(client, 'last')));
     expect(after.token - first.token).toBeLessThan(1000);

@@ -4,11 +4,11 @@ import {
   type Faults,
   type StoreCommand,
 } from '../../libs/distributed-lock/src/testing/index.js';
-import type { LockServiceOptions } from '../../libs/distributed-lock/src/lock/lock-options.js';
-import type { LockEvent } from '../../libs/distributed-lock/src/lock/lock.events.js';
+import type { LockServiceOptions } from '../../libs/distributed-lock/src/lock/request/lock-options.js';
+import type { LockEvent } from '../../libs/distributed-lock/src/lock/events/lock.events.js';
 import { LockService } from '../../libs/distributed-lock/src/lock/lock.service.js';
 import type { CallOptions, Keys, Lock } from '../../libs/distributed-lock/src/lock/lock.js';
-import type { LockStore } from '../../libs/distributed-lock/src/lock/lock-store.js';
+import type { LockStore } from '../../libs/distributed-lock/src/port/lock-store.js';
 import { memoryStore } from '../../libs/distributed-lock/src/stores/memory/memory.store.js';
 
 const LARGEST_BURST = 2000;

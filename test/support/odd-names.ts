@@ -7,7 +7,7 @@ const PIECES = [
   '{}',
   ':',
   ':timeout',
-  'nest_lock_line',
+  'nest_lock_queue',
   'nest_lock_token:',
   '#2',
   ':write',

@@ -16,12 +16,12 @@ export class RedisEyes {
   }
 
   line(key: string): Promise<string[]> {
-    return this.client.zrange(`nest_lock_line:{${key}}`, '0', '-1');
+    return this.client.zrange(`nest_lock_queue:{${key}}`, '0', '-1');
   }
 
   /** All that is left of a lock apart from its token. */
   async remains(key: string): Promise<string[]> {
-    const keys = [key, `nest_lock_line:{${key}}`, `nest_lock_info:{${key}}`];
+    const keys = [key, `nest_lock_queue:{${key}}`, `nest_lock_meta:{${key}}`];
     const found = await Promise.all(keys.map((name) => this.client.exists(name)));
     return keys.filter((_, i) => found[i] === 1);
   }
@@ -50,7 +50,7 @@ export class RedisEyes {
   /** Until so many clients of the library hear pushes. */
   async untilListening(count: number): Promise<void> {
     await until(
-      async () => ((await this.client.pubsub('CHANNELS', 'nest_lock_push:*')) as string[]).length === count,
+      async () => ((await this.client.pubsub('CHANNELS', 'nest_lock_notify:*')) as string[]).length === count,
     );
   }
 

@@ -2,17 +2,17 @@ import { createHash } from 'node:crypto';
 import {
   acquireAllScript,
   acquireScript,
-  endScript,
+  releaseScript,
   forceScript,
   inspectScript,
   renewAllScript,
   renewScript,
-} from '../../libs/distributed-lock/src/stores/redis/redis.scripts.js';
+} from '../../libs/distributed-lock/src/stores/redis/scripts/scripts.js';
 
 const SCRIPTS = new Map([
   [acquireScript.sha, 'acquire'],
   [acquireAllScript.sha, 'acquire-all'],
-  [endScript.sha, 'end'],
+  [releaseScript.sha, 'release'],
   [renewScript.sha, 'renew'],
   [renewAllScript.sha, 'renew-all'],
   [forceScript.sha, 'force'],

@@ -36,7 +36,7 @@ export function remains({ remains: found, settings }) {
       if (remainingMs === -1) return [`"${name}" is left, without an end of its life`];
       if (settings.keys.includes(name))
         return [`"${name}" is left: nobody holds it, for ${remainingMs} ms more`];
-      const isOfLine = name.startsWith('nest_lock_line') || name.startsWith('nest_lock_info');
+      const isOfLine = name.startsWith('nest_lock_queue') || name.startsWith('nest_lock_meta');
       return isOfLine && remainingMs > KEEP_MS ? [`"${name}" is left for ${remainingMs} ms`] : [];
     }),
   );

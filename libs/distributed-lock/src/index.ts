@@ -6,8 +6,8 @@ export type { LockLogLevel, LockLoggerOption } from './observe/lock.logger.js';
 
 export { LockService, type Work } from './lock/lock.service.js';
 export type { CallOptions, Keys, Lock, WithLockOptions } from './lock/lock.js';
-export type { LockServiceOptions } from './lock/lock-options.js';
-export type { LockEvent } from './lock/lock.events.js';
+export type { LockServiceOptions } from './lock/request/lock-options.js';
+export type { LockEvent } from './lock/events/lock.events.js';
 export {
   LockConfigurationError,
   LockDeadlockError,
@@ -20,7 +20,7 @@ export {
   LockWaitTimeoutError,
   isLockError,
   type LockErrorCode,
-} from './lock/lock.errors.js';
+} from './port/lock.errors.js';
 
 export { Locked } from './locked/locked.decorator.js';
 export {
@@ -30,30 +30,30 @@ export {
   type LockedOptions,
 } from './locked/locked.options.js';
 export { CurrentLock, LockSignal } from './locked/current-lock.decorator.js';
-export { lockKey, type KeyValue } from './locked/key-value.js';
+export { lockKey, type KeyValue } from './locked/template/key-value.js';
 export { LockedInterceptor } from './locked/locked.interceptor.js';
-export { LockErrorFilter } from './locked/lock-error.filter.js';
-export { toHttpException, type LockHttpOptions } from './locked/lock-http.js';
+export { LockErrorFilter } from './locked/errors/lock-error.filter.js';
+export { toHttpException, type LockHttpOptions } from './locked/errors/lock-http.js';
 
 /** For stores of your own: see the contract suite in `nestjs-distributed-lock/testing`. */
 export type {
   AcquireReply,
-  Ask,
+  AcquireRequest,
   Busy,
-  End,
-  EndReply,
+  ReleaseRequest,
+  ReleaseReply,
   Grant,
   InTheWay,
   LockSnapshot,
   LockStore,
   LockStoreContext,
   LockStoreFactory,
-  Push,
+  Notification,
   Queued,
   Renewal,
   RenewalReply,
   Repeated,
   StoreState,
-} from './lock/lock-store.js';
-export { systemClock, type Clock } from './lock/clock.js';
+} from './port/lock-store.js';
+export { systemClock, type Clock } from './time/clock.js';
 export { memoryStore } from './stores/memory/memory.store.js';

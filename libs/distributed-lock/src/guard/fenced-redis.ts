@@ -1,7 +1,7 @@
-import { conceal } from '../lock/conceal.js';
-import { describeGiven } from '../lock/describe-given.js';
-import { LockConfigurationError, LockKeyError } from '../lock/lock.errors.js';
-import { checkOptionNames, type OptionNames } from '../lock/option-names.js';
+import { conceal } from '../printing/conceal.js';
+import { describeGiven } from '../checks/describe-given.js';
+import { LockConfigurationError, LockKeyError } from '../port/lock.errors.js';
+import { checkOptionNames, type OptionNames } from '../checks/option-names.js';
 import { assertFresh, FenceMemory, type Fence } from './fence.js';
 
 /** What is needed of a client: a `Redis` or a `Cluster` of ioredis. It stays yours. */

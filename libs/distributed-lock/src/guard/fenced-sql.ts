@@ -1,5 +1,5 @@
-import { LockConfigurationError } from '../lock/lock.errors.js';
-import { checkOptionNames, type OptionNames } from '../lock/option-names.js';
+import { LockConfigurationError } from '../port/lock.errors.js';
+import { checkOptionNames, type OptionNames } from '../checks/option-names.js';
 
 /** `postgres` also fits SQLite from 3.35 on and whatever else speaks `$1`, `RETURNING` and `ON CONFLICT`. */
 export type SqlDialect = 'postgres' | 'mysql';

@@ -1,6 +1,6 @@
-import { describeGiven } from '../lock/describe-given.js';
-import { LockConfigurationError } from '../lock/lock.errors.js';
-import { checkOptionNames, type OptionNames } from '../lock/option-names.js';
+import { describeGiven } from '../checks/describe-given.js';
+import { LockConfigurationError } from '../port/lock.errors.js';
+import { checkOptionNames, type OptionNames } from '../checks/option-names.js';
 import { assertFresh, type Fence } from './fence.js';
 import {
   checkDialect,

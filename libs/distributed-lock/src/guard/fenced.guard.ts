@@ -11,8 +11,8 @@ import {
   type ExecutionContext,
 } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
-import { describeGiven } from '../lock/describe-given.js';
-import { LockConfigurationError } from '../lock/lock.errors.js';
+import { describeGiven } from '../checks/describe-given.js';
+import { LockConfigurationError } from '../port/lock.errors.js';
 import { FenceMemory, type Fence } from './fence.js';
 import { readFences } from './fencing-headers.js';
 import { ProcessFences } from './process-fences.js';

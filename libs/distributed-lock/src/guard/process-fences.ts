@@ -1,5 +1,5 @@
-import { describeGiven } from '../lock/describe-given.js';
-import { LockConfigurationError } from '../lock/lock.errors.js';
+import { describeGiven } from '../checks/describe-given.js';
+import { LockConfigurationError } from '../port/lock.errors.js';
 import { FenceMemory } from './fence.js';
 
 /**

@@ -1,4 +1,4 @@
-import { LockConfigurationError } from '../lock/lock.errors.js';
+import { LockConfigurationError } from '../port/lock.errors.js';
 import type { SqlRow } from './fenced-sql.js';
 
 /** What a statement of a `FencedTable` has met or written. */

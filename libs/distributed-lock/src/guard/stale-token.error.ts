@@ -1,4 +1,4 @@
-import { LockError } from '../lock/lock.errors.js';
+import { LockError } from '../port/lock.errors.js';
 
 /**
  * The guarded resource has seen a larger fencing token: whoever offered this one has lost its lock, and may not know it

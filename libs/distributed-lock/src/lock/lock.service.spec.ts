@@ -9,13 +9,13 @@ import {
   LockNotHeldError,
   LockStoreError,
   LockWaitTimeoutError,
-} from './lock.errors.js';
+} from '../port/lock.errors.js';
 import { memoryStore } from '../stores/memory/memory.store.js';
-import type { HeldLock } from './held-lock.js';
+import type { HeldLock } from './context/held-lock.js';
 import { LockService } from './lock.service.js';
-import type { LockStoreContext } from './lock-store.js';
+import type { LockStoreContext } from '../port/lock-store.js';
 import type { Lock } from './lock.js';
-import { holdsOfFlow } from './owner-context.js';
+import { holdsOfFlow } from './context/async-context.js';
 
 let world: LockWorld;
 
@@ -41,7 +41,7 @@ describe('withLock', () => {
   it('costs two commands: one acquire, one end', async () => {
     const locks = world.service();
     await locks.withLock('k', () => undefined);
-    expect(world.commands.map(({ kind }) => kind)).toEqual(['acquire', 'end']);
+    expect(world.commands.map(({ kind }) => kind)).toEqual(['acquire', 'release']);
   });
 
   it('gives the lock back when the work throws, now or later', async () => {
@@ -218,7 +218,7 @@ describe('a nested call for a key that the flow holds', () => {
     await world.clock.advance(100);
     expect(new Set(both.value).size).toBe(1);
     expect(world.sent('acquire')).toBe(1);
-    expect(world.sent('end')).toBe(1);
+    expect(world.sent('release')).toBe(1);
   });
 
   it('keeps the lock for a branch that outlives the outer call', async () => {
@@ -290,7 +290,7 @@ describe('a lock', () => {
     const lock = await locks.acquire('k');
     const outcomes = await Promise.all([lock.release(), lock.release(), lock[Symbol.asyncDispose]()]);
     expect(outcomes).toEqual(['released', 'released', undefined]);
-    expect(world.sent('end')).toBe(1);
+    expect(world.sent('release')).toBe(1);
     expect(lock.validForMs).toBe(0);
     expect(lock.signal.aborted).toBe(false);
     expect(() => lock.assertHeld()).toThrow('was released');

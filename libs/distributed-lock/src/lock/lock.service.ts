@@ -1,26 +1,26 @@
 import { type Observable, Subject } from 'rxjs';
-import { Alarm } from './alarm.js';
-import { bindEvents } from './bound-events.js';
-import { ChurningMap } from './churning-map.js';
-import { covers } from './claim.js';
-import { Deadlocks, heldInAnotherWay } from './deadlocks.js';
-import { discardStream } from './discard-stream.js';
-import { GuardedEvents } from './guarded-events.js';
-import { HeldLock } from './held-lock.js';
-import { holdStream } from './held-stream.js';
-import { Hold } from './hold.js';
-import { inBackground } from './in-background.js';
-import { LocalLine } from './local-line.js';
-import { inspectByJson } from './inspect-by-json.js';
-import type { LockCore } from './lock-core.js';
+import { DeadlineTimer } from '../time/deadline-timer.js';
+import { bindEvents } from '../async/bound-events.js';
+import { RebuiltMap } from '../collections/rebuilt-map.js';
+import { covers } from '../port/claim.js';
+import { Deadlocks, heldInAnotherWay } from './context/deadlock-detection.js';
+import { discardStream } from './streams/discard-stream.js';
+import { GuardedEvents } from './events/guarded-events.js';
+import { HeldLock } from './context/held-lock.js';
+import { holdStream } from './streams/held-stream.js';
+import { Hold } from './context/hold.js';
+import { inBackground } from '../async/in-background.js';
+import { LocalQueue } from './queue/local-queue.js';
+import { inspectByJson } from '../printing/inspect-by-json.js';
+import type { LockRuntime } from './lock-runtime.js';
 import {
   LockConfigurationError,
   LockNotHeldError,
   LockShutdownError,
   LockWaitTimeoutError,
-} from './lock.errors.js';
-import { EVENTS_IN_PLACE, type LockEvent } from './lock.events.js';
-import { describeGiven } from './describe-given.js';
+} from '../port/lock.errors.js';
+import { EVENTS_IN_PLACE, type LockEvent } from './events/lock.events.js';
+import { describeGiven } from '../checks/describe-given.js';
 import {
   CALL_NAMES,
   checkOnLost,
@@ -28,19 +28,19 @@ import {
   WITH_LOCK_NAMES,
   type LockServiceOptions,
   type ResolvedLockOptions,
-} from './lock-options.js';
-import { checkKeys, lineName, lockRequest, type LockRequest } from './lock-request.js';
-import type { LockSnapshot, LockStore, StoreState } from './lock-store.js';
-import { checkOptionNames } from './option-names.js';
+} from './request/lock-options.js';
+import { checkKeys, queueName, lockRequest, type LockRequest } from './request/lock-request.js';
+import type { LockSnapshot, LockStore, StoreState } from '../port/lock-store.js';
+import { checkOptionNames } from '../checks/option-names.js';
 import type { CallOptions, Keys, Lock, WithLockOptions } from './lock.js';
-import { findHold, findLock, holdsOfFlow, runHolding } from './owner-context.js';
-import { outside } from './outside.js';
+import { findHold, findLock, holdsOfFlow, runHolding } from './context/async-context.js';
+import { outside } from '../async/outside.js';
 import { outsideClock } from './outside-clock.js';
 import { outsideStore } from './outside-store.js';
-import { overlay } from './overlay.js';
-import { acquireTogether, type NotTogether } from './together.js';
-import { Tenures } from './tenures.js';
-import { Watchdog } from './watchdog.js';
+import { overlay } from '../checks/overlay.js';
+import { acquireFreeKeys, type NotTogether } from './queue/several-keys.js';
+import { OwnerRegistry } from './owner/owner-registry.js';
+import { Watchdog } from './lease/watchdog.js';
 
 const NO_OPTIONS: WithLockOptions = {};
 const ONCE: CallOptions = { waitMs: 0 };
@@ -55,8 +55,8 @@ export const IS_BOOTING = Symbol('LockService.isBooting');
 
 /** What a service has while its store is open. */
 interface Parts {
-  readonly core: LockCore;
-  readonly tenures: Tenures;
+  readonly core: LockRuntime;
+  readonly tenures: OwnerRegistry;
   readonly watchdog: Watchdog;
 }
 
@@ -81,7 +81,7 @@ export class LockService {
   /** Who this is, also where Nest has put a Proxy around it: then `this` is one object or the other. */
   private readonly scope = Symbol('LockService');
   private readonly events = new Subject<LockEvent>();
-  private readonly lines = new ChurningMap<string | LockRequest, LocalLine>();
+  private readonly lines = new RebuiltMap<string | LockRequest, LocalQueue>();
   private opened: Parts | undefined;
   /** `open()` was called. */
   private isOpen = false;
@@ -252,7 +252,7 @@ export class LockService {
       if (this.asking > 0 || !tenures.areAllEnded || tenures.owners > owners) return this.closeAtRest(parts);
       this.opened = undefined;
       watchdog.stop();
-      core.alarm.stop();
+      core.deadlines.stop();
       inBackground(core.store.close(), (error) =>
         core.emit({ type: 'error', key: undefined, during: 'close', error }),
       );
@@ -287,12 +287,12 @@ export class LockService {
     const onState = (state: StoreState) => emit({ type: 'store', key: undefined, store: store.name, state });
     const context = { clock, keyPrefix, watchdogTimeoutMs, onError, onState };
     const store: LockStore = outsideStore(this.options.store.create(context));
-    const alarm = new Alarm(clock);
+    const deadlines = new DeadlineTimer(clock);
     const nextCall = () => ++this.calls;
-    const core = { scope: this.scope, clock, alarm, store, nextCall, emit };
+    const core = { scope: this.scope, clock, deadlines, store, nextCall, emit };
     const watchdog = new Watchdog(store, clock, watchdogTimeoutMs, emit);
-    const tenures = new Tenures(core, watchdog);
-    store.pushes$.subscribe((push) => tenures.onPush(push));
+    const tenures = new OwnerRegistry(core, watchdog);
+    store.notifications$.subscribe((push) => tenures.onNotification(push));
     return { core, tenures, watchdog };
   }
 
@@ -324,16 +324,16 @@ export class LockService {
 
   private async acquireFree(requests: readonly LockRequest[]): Promise<readonly Hold[] | NotTogether> {
     const { waitMs, signal } = requests[0] as LockRequest;
-    const refusing = requests.find((request) => this.lines.get(lineName(request))?.isOutOfReach);
+    const refusing = requests.find((request) => this.lines.get(queueName(request))?.isOutOfReach);
     if (refusing) return { busyKey: refusing.key };
     const isNested = requests.some(({ key }) => findHold(this.scope, key));
     // Those that wait are served by this process, as soon as it is their turn.
-    const isWaitedFor = waitMs > 0 && requests.some((request) => this.lines.has(lineName(request)));
+    const isWaitedFor = waitMs > 0 && requests.some((request) => this.lines.has(queueName(request)));
     if (isNested || isWaitedFor || this.closing || signal?.aborted) return { busyKey: undefined };
     const { core, tenures } = this.parts();
     if (!core.store.acquireAll) return { busyKey: undefined };
     const lines = requests.map((request) => this.lineOf(request));
-    const holds = await acquireTogether(core, tenures, requests, lines);
+    const holds = await acquireFreeKeys(core, tenures, requests, lines);
     if ('busyKey' in holds || !this.closing) return holds;
     for (const hold of holds) inBackground(hold.release());
     throw this.shutdownError(requests[0]?.key ?? '');
@@ -382,14 +382,14 @@ export class LockService {
     return this.deadlocks.watch(request, holds, join);
   }
 
-  private lineOf(request: LockRequest): LocalLine {
-    const name = lineName(request);
+  private lineOf(request: LockRequest): LocalQueue {
+    const name = queueName(request);
     let line = this.lines.get(name);
     if (!line) {
       const { core, tenures } = this.parts();
       // The line may live much longer than this call.
       const sample = { ...request, signal: undefined };
-      line = new LocalLine(core, tenures, sample, () => this.lines.delete(name));
+      line = new LocalQueue(core, tenures, sample, () => this.lines.delete(name));
       this.lines.set(name, line);
     }
     return line;
@@ -399,7 +399,7 @@ export class LockService {
     this.cancelRest?.();
     if (!this.opened) return;
     const { core, tenures, watchdog } = this.opened;
-    const { clock, alarm, store } = core;
+    const { clock, deadlines, store } = core;
     const { shutdownGraceMs } = this.options;
     for (const line of this.lines.values()) line.close(this.shutdownError(line.key));
     const cancelGrace = clock.after(shutdownGraceMs, () => {
@@ -410,7 +410,7 @@ export class LockService {
     await tenures.whenIdle();
     cancelGrace();
     watchdog.stop();
-    alarm.stop();
+    deadlines.stop();
     await this.within(2 * store.commandTimeoutMs, tenures.whenAllEnded());
   }
 

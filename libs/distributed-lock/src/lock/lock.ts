@@ -1,4 +1,4 @@
-import type { LockMode } from './claim.js';
+import type { LockMode } from '../port/claim.js';
 
 /** One key, or several that are held together. */
 export type Keys = string | readonly string[];

@@ -1,6 +1,6 @@
 import { Observable } from 'rxjs';
-import type { Clock } from './clock.js';
-import { outside } from './outside.js';
+import type { Clock } from '../time/clock.js';
+import { outside } from '../async/outside.js';
 
 /** The same clock, whose timers belong to no async context. */
 export function outsideClock(clock: Clock): Clock {

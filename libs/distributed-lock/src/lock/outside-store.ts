@@ -1,20 +1,20 @@
-import type { LockStore } from './lock-store.js';
-import { outside } from './outside.js';
+import type { LockStore } from '../port/lock-store.js';
+import { outside } from '../async/outside.js';
 
 /** The same store, whose commands belong to no async context: it may repeat them, and open connections for them. */
 export function outsideStore(store: LockStore): LockStore {
-  const { name, address, clientId, commandTimeoutMs, pushes$ } = store;
+  const { name, address, clientId, commandTimeoutMs, notifications$: pushes$ } = store;
   const acquireAll = store.acquireAll?.bind(store);
   return {
     name,
     ...(address !== undefined && { address }),
     clientId,
     commandTimeoutMs,
-    pushes$,
+    notifications$: pushes$,
     acquire: (ask) => outside(() => store.acquire(ask)),
     ...(acquireAll && { acquireAll: (asks) => outside(() => acquireAll(asks)) }),
     renew: (renewals) => outside(() => store.renew(renewals)),
-    end: (end) => outside(() => store.end(end)),
+    release: (end) => outside(() => store.release(end)),
     inspect: (key) => outside(() => store.inspect(key)),
     forceRelease: (key) => outside(() => store.forceRelease(key)),
     close: () => outside(() => store.close()),

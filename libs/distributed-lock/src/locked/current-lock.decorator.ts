@@ -1,6 +1,6 @@
-import { LockConfigurationError } from '../lock/lock.errors.js';
+import { LockConfigurationError } from '../port/lock.errors.js';
 import type { Lock } from '../lock/lock.js';
-import { refuseStandard } from '../lock/standard-decorators.js';
+import { refuseStandard } from '../checks/standard-decorators.js';
 import type { AnyClass, LockedSite } from './locked-site.js';
 
 interface Slot {

@@ -1,9 +1,9 @@
-import { LockConfigurationError } from '../lock/lock.errors.js';
+import { LockConfigurationError } from '../port/lock.errors.js';
 import type { Keys } from '../lock/lock.js';
-import { overlay } from '../lock/overlay.js';
-import { KeyTemplate } from './key-template.js';
+import { overlay } from '../checks/overlay.js';
+import { KeyTemplate } from './template/key-template.js';
 import { lockDefaultsOf, type LockedOptions } from './locked.options.js';
-import type { Parameter } from './parameter-names.js';
+import type { Parameter } from './nest/parameter-names.js';
 
 /** Any function, for reading and calling it with arguments that only run time knows. */
 export type AnyFunction = (...args: never[]) => unknown;

@@ -1,16 +1,16 @@
 import { injectLockService } from '../distributed-lock.tokens.js';
-import { LockConfigurationError } from '../lock/lock.errors.js';
-import { refuseStandard } from '../lock/standard-decorators.js';
+import { LockConfigurationError } from '../port/lock.errors.js';
+import { refuseStandard } from '../checks/standard-decorators.js';
 import type { Keys } from '../lock/lock.js';
 import { declaringClass, fillSlots } from './current-lock.decorator.js';
-import { HandlerCall } from './handler-call.js';
-import { callLocked } from './locked-call.js';
+import { HandlerCall } from './call/handler-call.js';
+import { callLocked } from './call/locked-call.js';
 import { LockedInterceptor } from './locked.interceptor.js';
 import { keySource, putSite, siteOf, type AnyFunction, type LockedSite } from './locked-site.js';
 import { checkLockedOptions, type LockedOptions } from './locked.options.js';
 import type { FunctionDecorator, KeyFunction, TemplateDecorator } from './locked.types.js';
-import { INTERCEPTORS, putInFront } from './nest-metadata.js';
-import { parametersOf } from './parameter-names.js';
+import { INTERCEPTORS, putInFront } from './nest/nest-metadata.js';
+import { parametersOf } from './nest/parameter-names.js';
 
 /**
  * Runs the method under a lock: acquired before it, kept alive while it runs, given back when it has ended.

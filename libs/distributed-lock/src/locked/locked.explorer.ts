@@ -1,12 +1,12 @@
 import { Inject, Injectable, type OnModuleInit } from '@nestjs/common';
 import { ApplicationConfig, DiscoveryService, MetadataScanner } from '@nestjs/core';
 import { getLockServiceToken } from '../distributed-lock.tokens.js';
-import { LockConfigurationError } from '../lock/lock.errors.js';
-import { AppConfigGuard } from './app-config.guard.js';
+import { LockConfigurationError } from '../port/lock.errors.js';
+import { AppConfigGuard } from './nest/app-config.guard.js';
 import { slotsOf } from './current-lock.decorator.js';
-import { KeyPlan } from './key-plan.js';
-import { lastInterceptor } from './last-interceptor.js';
-import { LockErrorGatewayFilter } from './lock-error.gateway-filter.js';
+import { KeyPlan } from './plan/key-plan.js';
+import { lastInterceptor } from './call/last-interceptor.js';
+import { LockErrorGatewayFilter } from './errors/lock-error.gateway-filter.js';
 import { LockedInterceptor } from './locked.interceptor.js';
 import { siteOf, type AnyClass, type AnyFunction } from './locked-site.js';
 import {
@@ -20,7 +20,7 @@ import {
   isSubscription,
   putInFront,
   putLast,
-} from './nest-metadata.js';
+} from './nest/nest-metadata.js';
 
 type Wrapper = ReturnType<DiscoveryService['getProviders']>[number];
 

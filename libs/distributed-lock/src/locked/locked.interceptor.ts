@@ -9,23 +9,28 @@ import {
 import { ApplicationConfig, HttpAdapterHost, ModuleRef } from '@nestjs/core';
 import { finalize, type Observable, type Subscriber, type TeardownLogic } from 'rxjs';
 import { getLockHttpToken, getLockServiceToken } from '../distributed-lock.tokens.js';
-import { LockConfigurationError } from '../lock/lock.errors.js';
-import type { HeldLock } from '../lock/held-lock.js';
+import { LockConfigurationError } from '../port/lock.errors.js';
+import type { HeldLock } from '../lock/context/held-lock.js';
 import type { LockService } from '../lock/lock.service.js';
-import { hasAppConfig } from './app-config.guard.js';
-import { Activation, type LockedCall as ActivationCall } from './activation.js';
-import { acquireFor, answersBusy, busyAnswer } from './busy-answer.js';
-import { leaveWithClient, whenAnswered } from './client-left.js';
-import { Departure } from './departure.js';
-import { EarlyAdmissions } from './early-admissions.js';
-import { HandlerValues, isPromise } from './handler-values.js';
-import { KeyPlan } from './key-plan.js';
-import { lastInterceptor } from './last-interceptor.js';
-import { resolveLockHttp, retryAfterSeconds, toHttpException, type LockHttpStatus } from './lock-http.js';
+import { hasAppConfig } from './nest/app-config.guard.js';
+import { Activation, type LockedCall as ActivationCall } from './call/activation.js';
+import { acquireFor, answersBusy, busyAnswer } from './call/busy-answer.js';
+import { leaveWithClient, whenAnswered } from './call/client-left.js';
+import { Departure } from './call/departure.js';
+import { EarlyAdmissions } from './call/early-admissions.js';
+import { HandlerValues, isPromise } from './plan/handler-values.js';
+import { KeyPlan } from './plan/key-plan.js';
+import { lastInterceptor } from './call/last-interceptor.js';
+import {
+  resolveLockHttp,
+  retryAfterSeconds,
+  toHttpException,
+  type LockHttpStatus,
+} from './errors/lock-http.js';
 import { siteOf } from './locked-site.js';
-import { INTERCEPTORS, boundTo } from './nest-metadata.js';
-import { prepareTransport, toTransportError } from './transport-error.js';
-import { UnderLock, whenAdmitted, type Admission } from './under-lock.js';
+import { INTERCEPTORS, boundTo } from './nest/nest-metadata.js';
+import { prepareTransport, toTransportError } from './errors/transport-error.js';
+import { UnderLock, whenAdmitted, type Admission } from './call/under-lock.js';
 
 type LockedCall = ActivationCall & { readonly plan: KeyPlan };
 

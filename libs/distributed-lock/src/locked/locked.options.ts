@@ -1,11 +1,11 @@
 import { injectLockService } from '../distributed-lock.tokens.js';
-import { describeGiven } from '../lock/describe-given.js';
-import { LockConfigurationError, type LockWaitTimeoutError } from '../lock/lock.errors.js';
-import { checkCallOptions, checkOnLost, WITH_LOCK_NAMES } from '../lock/lock-options.js';
-import { checkOptionNames, type OptionNames } from '../lock/option-names.js';
+import { describeGiven } from '../checks/describe-given.js';
+import { LockConfigurationError, type LockWaitTimeoutError } from '../port/lock.errors.js';
+import { checkCallOptions, checkOnLost, WITH_LOCK_NAMES } from '../lock/request/lock-options.js';
+import { checkOptionNames, type OptionNames } from '../checks/option-names.js';
 import type { WithLockOptions } from '../lock/lock.js';
-import { refuseStandard } from '../lock/standard-decorators.js';
-import { resolveLockHttp, type LockHttpOptions } from './lock-http.js';
+import { refuseStandard } from '../checks/standard-decorators.js';
+import { resolveLockHttp, type LockHttpOptions } from './errors/lock-http.js';
 
 /** Answers in place of the method when the key is not free within `waitMs`. On a handler `this` is not set. */
 export type BusyFallback = (busy: LockWaitTimeoutError, ...args: never[]) => unknown;

@@ -1,29 +1,29 @@
 import { Subject } from 'rxjs';
-import type { Clock } from '../lock/clock.js';
-import { GONE_MS } from '../lock/look.js';
-import { LockStoreError } from '../lock/lock.errors.js';
+import type { Clock } from '../time/clock.js';
+import { SILENT_WAITER_MS } from '../port/recheck-interval.js';
+import { LockStoreError } from '../port/lock.errors.js';
 import type {
   AcquireReply,
-  Ask,
-  End,
-  EndReply,
+  AcquireRequest,
+  ReleaseRequest,
+  ReleaseReply,
   Grant,
   InTheWay,
   LockSnapshot,
   LockStore,
   LockStoreContext,
   LockStoreFactory,
-  Push,
+  Notification,
   Renewal,
   RenewalReply,
-} from '../lock/lock-store.js';
+} from '../port/lock-store.js';
 
 /** What is about to be sent. */
 export type StoreCommand =
-  | { readonly kind: 'acquire'; readonly ask: Ask }
-  | { readonly kind: 'acquireAll'; readonly asks: readonly Ask[] }
+  | { readonly kind: 'acquire'; readonly ask: AcquireRequest }
+  | { readonly kind: 'acquireAll'; readonly asks: readonly AcquireRequest[] }
   | { readonly kind: 'renew'; readonly renewal: Renewal }
-  | { readonly kind: 'end'; readonly end: End };
+  | { readonly kind: 'release'; readonly request: ReleaseRequest };
 
 /** What becomes of one command. */
 export interface Fate {
@@ -37,7 +37,7 @@ export interface Fate {
 export interface Faults {
   command?: (command: StoreCommand) => Fate | undefined;
   /** When a push is delivered, in ms from now, once for each entry: `[]` is lost. */
-  push?: (push: Push) => readonly number[] | undefined;
+  push?: (push: Notification) => readonly number[] | undefined;
 }
 
 /** How long a fault may hide in a command: what is unanswered by then rejects as unknown. */
@@ -66,7 +66,7 @@ class FaultyClient implements LockStore {
   readonly name: string;
   readonly clientId: string;
   readonly commandTimeoutMs = COMMAND_TIMEOUT_MS;
-  readonly pushes$ = new Subject<Push>();
+  readonly notifications$ = new Subject<Notification>();
   /** Owner -> until when an acquire of it that is not answered may be executed. */
   private readonly lateUntil = new Map<string, number>();
   /** Owner -> which execution was its last acquire, of all that this client had executed. */
@@ -82,17 +82,17 @@ class FaultyClient implements LockStore {
   ) {
     this.name = inner.name;
     this.clientId = inner.clientId;
-    inner.pushes$.subscribe((push) => this.deliver(push));
+    inner.notifications$.subscribe((push) => this.deliver(push));
   }
 
-  acquire(ask: Ask): Promise<AcquireReply> {
+  acquire(ask: AcquireRequest): Promise<AcquireReply> {
     return this.ask({ kind: 'acquire', ask }, [ask], async (late) => {
       const answer = await this.inner.acquire(ask);
       return answer.kind === 'granted' ? { ...answer, validUntil: answer.validUntil - late } : answer;
     });
   }
 
-  acquireAll(asks: readonly Ask[]): Promise<readonly Grant[] | InTheWay | null> {
+  acquireAll(asks: readonly AcquireRequest[]): Promise<readonly Grant[] | InTheWay | null> {
     return this.ask({ kind: 'acquireAll', asks }, asks, async (late) => {
       const reply = (await this.inner.acquireAll?.(asks)) ?? null;
       if (!reply || 'key' in reply) return reply;
@@ -104,18 +104,18 @@ class FaultyClient implements LockStore {
     return Promise.all(renewals.map((renewal) => this.renewOne(renewal)));
   }
 
-  async end(end: End): Promise<EndReply> {
-    const giveUpAt = this.clock.now() + Math.max(end.leaseMs, GONE_MS) + this.commandTimeoutMs;
+  async release(end: ReleaseRequest): Promise<ReleaseReply> {
+    const giveUpAt = this.clock.now() + Math.max(end.leaseMs, SILENT_WAITER_MS) + this.commandTimeoutMs;
     let wasHolder = false;
     let isUnsure = false;
     for (;;) {
       let executedAt = -Infinity;
       let execution = 0;
       try {
-        const reply = await this.send({ kind: 'end', end }, async () => {
+        const reply = await this.send({ kind: 'release', request: end }, async () => {
           executedAt = this.clock.now();
           execution = ++this.executions;
-          return this.inner.end(end);
+          return this.inner.release(end);
         });
         wasHolder ||= reply === 'released';
         const isLast = execution > (this.acquires.get(end.owner) ?? 0);
@@ -146,13 +146,13 @@ class FaultyClient implements LockStore {
     for (const cancel of this.cancels) cancel();
     this.cancels.clear();
     await this.inner.close();
-    this.pushes$.complete();
+    this.notifications$.complete();
   }
 
   /** No ask is executed after its deadline; until then, unless it is answered, it may be. */
   private async ask<T>(
     command: StoreCommand,
-    asks: readonly Ask[],
+    asks: readonly AcquireRequest[],
     execute: (late: number) => Promise<T>,
   ): Promise<T> {
     const sentAt = this.clock.now();
@@ -211,11 +211,11 @@ class FaultyClient implements LockStore {
   }
 
   /** As from a remote store: what is pushed waits for a confirmation, and is not believed in at all when it was late. */
-  private deliver(push: Push): void {
+  private deliver(push: Notification): void {
     for (const ms of this.faults.push?.(push) ?? [0]) {
       const late = ms > 0 ? { validUntil: -Infinity } : {};
       const delivered = push.kind === 'granted' ? { ...push, ...late, confirmed: false } : push;
-      this.after(ms, () => this.pushes$.next(delivered));
+      this.after(ms, () => this.notifications$.next(delivered));
     }
   }
 
@@ -247,8 +247,8 @@ function keyOf(command: StoreCommand): string {
       return command.asks[0]?.key ?? '';
     case 'renew':
       return command.renewal.key;
-    case 'end':
-      return command.end.key;
+    case 'release':
+      return command.request.key;
   }
 }
 

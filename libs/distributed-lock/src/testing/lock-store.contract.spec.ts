@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import type { LockStore, LockStoreFactory } from '../lock/lock-store.js';
+import type { LockStore, LockStoreFactory } from '../port/lock-store.js';
 import { memoryStore } from '../stores/memory/memory.store.js';
 import { describeLockStoreContract, type ContractDeviations } from './lock-store.contract.js';
 import { ManualClock } from './manual-clock.js';
@@ -73,7 +73,7 @@ describe('the contract suite', () => {
     const renewsAnything = broken((client) => ({
       renew: async (renewals) => {
         for (const { key, owner, claim, leaseMs } of renewals) {
-          await client.acquire({ key, owner, claim, leaseMs, waitMs: 0, place: 0, tokens: 1 });
+          await client.acquire({ key, owner, claim, leaseMs, waitMs: 0, ticket: 0, tokens: 1 });
         }
         return client.renew(renewals);
       },
@@ -86,9 +86,9 @@ describe('the contract suite', () => {
 
   it('finds a store whose expired holder can release its successor', async () => {
     const releasesAnybody = broken((client) => ({
-      end: async (end) => {
+      release: async (end) => {
         const holder = (await client.inspect(end.key))?.holders[0];
-        return client.end({ ...end, owner: holder ?? end.owner });
+        return client.release({ ...end, owner: holder ?? end.owner });
       },
     }));
     define(releasesAnybody);

@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { Observable } from 'rxjs';
-import type { Clock } from '../lock/clock.js';
+import type { Clock } from '../time/clock.js';
 
 interface Timer {
   readonly dueAt: number;

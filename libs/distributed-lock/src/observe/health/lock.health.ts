@@ -1,7 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { HealthIndicatorResult } from '@nestjs/terminus';
 import { getLockServiceToken } from '../../distributed-lock.tokens.js';
-import type { LockEvent } from '../../lock/lock.events.js';
+import type { LockEvent } from '../../lock/events/lock.events.js';
 import type { LockService } from '../../lock/lock.service.js';
 
 /** Only asked about, never locked. */

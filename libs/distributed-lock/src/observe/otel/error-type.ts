@@ -1,4 +1,4 @@
-import { isLockError } from '../../lock/lock.errors.js';
+import { isLockError } from '../../port/lock.errors.js';
 
 /** The value of `error.type` for what ended a wait: the code of the lock error, or `aborted` by the caller's signal. */
 export function errorType(error: unknown): string {

@@ -8,10 +8,10 @@ import {
   type Tracer,
   type TracerProvider,
 } from '@opentelemetry/api';
-import { isLockError, type LockWaitTimeoutError } from '../../lock/lock.errors.js';
-import { EVENTS_IN_PLACE, type LockEvent } from '../../lock/lock.events.js';
+import { isLockError, type LockWaitTimeoutError } from '../../port/lock.errors.js';
+import { EVENTS_IN_PLACE, type LockEvent } from '../../lock/events/lock.events.js';
 import type { LockService } from '../../lock/lock.service.js';
-import { checkOptionNames, type OptionNames } from '../../lock/option-names.js';
+import { checkOptionNames, type OptionNames } from '../../checks/option-names.js';
 import { errorType } from './error-type.js';
 
 export interface LockTracingOptions {

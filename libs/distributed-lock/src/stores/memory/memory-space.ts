@@ -1,18 +1,18 @@
-import { isAlone, modeOf, type Claim } from '../../lock/claim.js';
-import { LockStoreError } from '../../lock/lock.errors.js';
+import { isExclusive, modeOf, type Claim } from '../../port/claim.js';
+import { LockStoreError } from '../../port/lock.errors.js';
 import type {
   AcquireReply,
-  Ask,
-  End,
-  EndReply,
+  AcquireRequest,
+  ReleaseRequest,
+  ReleaseReply,
   Grant,
   LockSnapshot,
-  Push,
+  Notification,
   Renewal,
   RenewalReply,
-} from '../../lock/lock-store.js';
-import { GONE_MS, lookAfter } from '../../lock/look.js';
-import { leaseValidity } from '../../lock/validity.js';
+} from '../../port/lock-store.js';
+import { SILENT_WAITER_MS, recheckAfter } from '../../port/recheck-interval.js';
+import { leaseValidity } from '../../port/lease-validity.js';
 
 interface Holder {
   readonly owner: string;
@@ -22,9 +22,9 @@ interface Holder {
   until: number;
 }
 
-interface Place {
-  readonly place: number;
-  ask: Ask;
+interface QueueEntry {
+  readonly ticket: number;
+  ask: AcquireRequest;
   /** Past it the entry is dropped: its caller has stopped waiting, or looking. */
   until: number;
 }
@@ -32,11 +32,11 @@ interface Place {
 interface Entry {
   /** All of one kind; more than one only if they share the key. */
   holders: Holder[];
-  /** In order of place. */
-  line: Place[];
+  /** In order of ticket. */
+  queue: QueueEntry[];
 }
 
-type Deliver = (push: Push) => void;
+type Deliver = (push: Notification) => void;
 
 const LEAST_SWEEP = 256;
 
@@ -69,26 +69,27 @@ export class MemorySpace {
     this.clients.delete(clientId);
   }
 
-  acquire(ask: Ask, now: number): AcquireReply {
+  acquire(ask: AcquireRequest, now: number): AcquireReply {
     const entry = this.touch(ask.key, now);
     const { owner, leaseMs } = ask;
     const mine = holderOf(entry, owner);
-    if (mine) return this.confirm(entry, this.reserve(mine, ask.reserveTo ?? 0), leaseMs, now);
+    if (mine) return this.confirm(entry, this.reserve(mine, ask.minLastToken ?? 0), leaseMs, now);
     checkKind(entry, ask);
-    if (ask.waitMs > 0) this.standInLine(entry, ask, now);
+    if (ask.waitMs > 0) this.joinQueue(entry, ask, now);
     this.grantNext(entry, now, owner);
-    if (ask.waitMs <= 0 && entry.line.length === 0 && mayEnter(entry, ask.claim)) this.grant(entry, ask, now);
+    if (ask.waitMs <= 0 && entry.queue.length === 0 && mayEnter(entry, ask.claim))
+      this.grant(entry, ask, now);
     const holder = holderOf(entry, owner);
     if (holder) return this.confirm(entry, holder, leaseMs, now);
     return this.queuedOrBusy(entry, owner, now);
   }
 
   /** @returns which of them is in use */
-  acquireAll(asks: readonly Ask[], now: number): readonly Grant[] | number {
+  acquireAll(asks: readonly AcquireRequest[], now: number): readonly Grant[] | number {
     const entries = asks.map(({ key }) => this.touch(key, now));
     const inUse = entries.findIndex((entry) => {
       this.grantNext(entry, now);
-      return entry.holders.length > 0 || entry.line.length > 0;
+      return entry.holders.length > 0 || entry.queue.length > 0;
     });
     if (inUse >= 0) {
       asks.forEach(({ key }, i) => this.settle(key, entries[i] as Entry, now));
@@ -109,15 +110,15 @@ export class MemorySpace {
       return { kind: 'lost' };
     }
     // A renewal that was sent before its owner stepped down does not undo that.
-    if (isAlone(mine.claim)) mine.claim = claim;
+    if (isExclusive(mine.claim)) mine.claim = claim;
     this.grantNext(entry, now);
     const { validUntil, waiting } = this.confirm(entry, mine, leaseMs, now);
     return { kind: 'renewed', validUntil, waiting };
   }
 
-  end({ key, owner, used }: End, now: number): EndReply {
+  release({ key, owner, used }: ReleaseRequest, now: number): ReleaseReply {
     const entry = this.touch(key, now);
-    entry.line = entry.line.filter(({ ask }) => ask.owner !== owner);
+    entry.queue = entry.queue.filter(({ ask }) => ask.owner !== owner);
     const held = holderOf(entry, owner);
     entry.holders = entry.holders.filter((holder) => holder !== held);
     if (held && used?.lastToken === this.lastToken) this.lastToken = used.token;
@@ -128,7 +129,7 @@ export class MemorySpace {
   forceRelease(key: string, now: number): 'released' | 'not held' {
     const entry = this.touch(key, now);
     const { holders } = entry;
-    for (const { owner } of holders) this.tell({ kind: 'lost', owner });
+    for (const { owner } of holders) this.notify({ kind: 'lost', owner });
     entry.holders = [];
     this.settle(key, entry, now);
     return holders.length > 0 ? 'released' : 'not held';
@@ -137,7 +138,7 @@ export class MemorySpace {
   inspect(key: string, now: number): LockSnapshot | null {
     const entry = this.touch(key, now);
     this.settle(key, entry, now);
-    const { holders, line } = entry;
+    const { holders, queue: line } = entry;
     const [first] = holders;
     if (!first && line.length === 0) return null;
     return {
@@ -152,7 +153,7 @@ export class MemorySpace {
 
   private touch(key: string, now: number): Entry {
     let entry = this.entries.get(key);
-    if (!entry) this.entries.set(key, (entry = { holders: [], line: [] }));
+    if (!entry) this.entries.set(key, (entry = { holders: [], queue: [] }));
     else if (entry.holders.some(({ until }) => until <= now))
       entry.holders = entry.holders.filter(({ until }) => until > now);
     return entry;
@@ -166,47 +167,53 @@ export class MemorySpace {
 
   private settle(key: string, entry: Entry, now: number): void {
     this.grantNext(entry, now);
-    if (entry.holders.length === 0 && entry.line.length === 0) this.entries.delete(key);
+    if (entry.holders.length === 0 && entry.queue.length === 0) this.entries.delete(key);
   }
 
   private queuedOrBusy(entry: Entry, owner: string, now: number): AcquireReply {
-    const { holders, line } = entry;
+    const { holders, queue: line } = entry;
     const holder = holders[0]?.owner;
     const remainingMs = remaining(entry, now);
-    const mine = line.find((place) => place.ask.owner === owner);
+    const mine = line.find((ticket) => ticket.ask.owner === owner);
     if (!mine) return { kind: 'busy', holder, remainingMs };
-    for (const other of holders) this.tell({ kind: 'wanted', owner: other.owner, waiting: line.length });
-    return { kind: 'queued', place: mine.place, holder, remainingMs, lookAfterMs: lookAfter(remainingMs) };
+    for (const other of holders) this.notify({ kind: 'contended', owner: other.owner, waiting: line.length });
+    return {
+      kind: 'queued',
+      ticket: mine.ticket,
+      holder,
+      remainingMs,
+      recheckAfterMs: recheckAfter(remainingMs),
+    };
   }
 
-  private standInLine({ line }: Entry, ask: Ask, now: number): void {
-    const until = now + Math.min(ask.waitMs, GONE_MS);
-    const mine = line.find((place) => place.ask.owner === ask.owner);
+  private joinQueue({ queue: line }: Entry, ask: AcquireRequest, now: number): void {
+    const until = now + Math.min(ask.waitMs, SILENT_WAITER_MS);
+    const mine = line.find((ticket) => ticket.ask.owner === ask.owner);
     if (mine) {
       mine.until = until;
       mine.ask = ask;
       return;
     }
-    const place = ask.place > 0 ? ask.place : ++this.lastPlace;
-    const behind = line.findIndex((other) => other.place > place);
-    line.splice(behind < 0 ? line.length : behind, 0, { place, ask, until });
+    const ticket = ask.ticket > 0 ? ask.ticket : ++this.lastPlace;
+    const behind = line.findIndex((other) => other.ticket > ticket);
+    line.splice(behind < 0 ? line.length : behind, 0, { ticket, ask, until });
   }
 
   /** Grants to those in front that may enter, and tells each unless it is the asker, who gets a reply. */
   private grantNext(entry: Entry, now: number, asker?: string): void {
-    for (let next = entry.line[0]; next; next = entry.line[0]) {
+    for (let next = entry.queue[0]; next; next = entry.queue[0]) {
       const { ask, until } = next;
       const isGone = until <= now || !this.clients.has(clientOf(ask.owner));
       if (!isGone && !mayEnter(entry, ask.claim)) return;
-      entry.line.shift();
+      entry.queue.shift();
       if (isGone) continue;
       const holder = this.grant(entry, ask, now);
       if (ask.owner === asker) continue;
-      this.tell({ ...this.confirm(entry, holder, ask.leaseMs, now), owner: ask.owner });
+      this.notify({ ...this.confirm(entry, holder, ask.leaseMs, now), owner: ask.owner });
     }
   }
 
-  private grant(entry: Entry, { owner, claim, leaseMs, tokens }: Ask, now: number): Holder {
+  private grant(entry: Entry, { owner, claim, leaseMs, tokens }: AcquireRequest, now: number): Holder {
     const token = this.lastToken + 1;
     this.lastToken += tokens;
     const holder = { owner, claim, token, lastToken: this.lastToken, until: now + leaseMs };
@@ -220,14 +227,14 @@ export class MemorySpace {
     return holder;
   }
 
-  private confirm({ line }: Entry, holder: Holder, leaseMs: number, now: number): Grant {
+  private confirm({ queue: line }: Entry, holder: Holder, leaseMs: number, now: number): Grant {
     const { token, lastToken } = holder;
     const validUntil = leaseValidity(now, leaseMs);
     holder.until = now + leaseMs;
     return { kind: 'granted', token, lastToken, validUntil, waiting: line.length, confirmed: true };
   }
 
-  private tell(push: Push & { readonly owner: string }): void {
+  private notify(push: Notification & { readonly owner: string }): void {
     this.clients.get(clientOf(push.owner))?.(push);
   }
 }
@@ -246,7 +253,7 @@ function remaining({ holders }: Entry, now: number): number {
 }
 
 function mayEnter({ holders }: Entry, claim: Claim): boolean {
-  if (isAlone(claim)) return holders.length === 0;
+  if (isExclusive(claim)) return holders.length === 0;
   if (claim.kind === 'shared') return holders.every((holder) => holder.claim.kind === 'shared');
   const taken = holders.reduce((sum, holder) => sum + weightOf(holder.claim), 0);
   return taken + claim.weight <= claim.permits;
@@ -257,7 +264,7 @@ function weightOf(claim: Claim): number {
 }
 
 /** Permits are counted, locks are not: a key is used in one of the two ways at a time. */
-function checkKind({ holders, line }: Entry, { key, claim }: Ask): void {
+function checkKind({ holders, queue: line }: Entry, { key, claim }: AcquireRequest): void {
   const other = holders[0]?.claim ?? line[0]?.ask.claim;
   if (!other || (other.kind === 'permits') === (claim.kind === 'permits')) return;
   throw otherKind(key, claim);

@@ -1,22 +1,22 @@
 import { randomUUID } from 'node:crypto';
 import { Subject } from 'rxjs';
-import { describeGiven } from '../../lock/describe-given.js';
-import { LockConfigurationError } from '../../lock/lock.errors.js';
+import { describeGiven } from '../../checks/describe-given.js';
+import { LockConfigurationError } from '../../port/lock.errors.js';
 import type {
   AcquireReply,
-  Ask,
-  End,
-  EndReply,
+  AcquireRequest,
+  ReleaseRequest,
+  ReleaseReply,
   Grant,
   InTheWay,
   LockSnapshot,
   LockStore,
   LockStoreContext,
   LockStoreFactory,
-  Push,
+  Notification,
   Renewal,
   RenewalReply,
-} from '../../lock/lock-store.js';
+} from '../../port/lock-store.js';
 import { MemorySpace } from './memory-space.js';
 
 /**
@@ -40,32 +40,32 @@ class MemoryStore implements LockStore {
   readonly name = 'memory';
   readonly clientId = randomUUID();
   readonly commandTimeoutMs = 1;
-  readonly pushes$ = new Subject<Push>();
+  readonly notifications$ = new Subject<Notification>();
 
   constructor(
     private readonly space: MemorySpace,
     private readonly context: LockStoreContext,
   ) {
     // Later, as from a server: a push must not run inside the call of another client.
-    space.connect(this.clientId, (push) => queueMicrotask(() => this.pushes$.next(push)));
+    space.connect(this.clientId, (push) => queueMicrotask(() => this.notifications$.next(push)));
   }
 
-  async acquire(ask: Ask): Promise<AcquireReply> {
+  async acquire(ask: AcquireRequest): Promise<AcquireReply> {
     return this.space.acquire(this.prefixed(ask), this.now);
   }
 
-  async acquireAll(asks: readonly Ask[]): Promise<readonly Grant[] | InTheWay> {
+  async acquireAll(asks: readonly AcquireRequest[]): Promise<readonly Grant[] | InTheWay> {
     const prefixed = asks.map((ask) => this.prefixed(ask));
     const reply = this.space.acquireAll(prefixed, this.now);
-    return typeof reply === 'number' ? { key: (asks[reply] as Ask).key } : reply;
+    return typeof reply === 'number' ? { key: (asks[reply] as AcquireRequest).key } : reply;
   }
 
   async renew(renewals: readonly Renewal[]): Promise<readonly RenewalReply[]> {
     return renewals.map((renewal) => this.space.renew(this.prefixed(renewal), this.now));
   }
 
-  async end(end: End): Promise<EndReply> {
-    return this.space.end(this.prefixed(end), this.now);
+  async release(end: ReleaseRequest): Promise<ReleaseReply> {
+    return this.space.release(this.prefixed(end), this.now);
   }
 
   async inspect(key: string): Promise<LockSnapshot | null> {
@@ -79,7 +79,7 @@ class MemoryStore implements LockStore {
 
   async close(): Promise<void> {
     this.space.disconnect(this.clientId);
-    this.pushes$.complete();
+    this.notifications$.complete();
   }
 
   private prefixed<T extends { readonly key: string }>(command: T): T {

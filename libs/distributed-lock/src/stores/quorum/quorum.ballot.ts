@@ -1,18 +1,18 @@
-import type { Clock } from '../../lock/clock.js';
+import type { Clock } from '../../time/clock.js';
 import type {
   AcquireReply,
-  Ask,
-  End,
-  EndReply,
+  AcquireRequest,
+  ReleaseRequest,
+  ReleaseReply,
   Grant,
   Renewal,
   RenewalReply,
-} from '../../lock/lock-store.js';
-import { leaseValidity } from '../../lock/validity.js';
+} from '../../port/lock-store.js';
+import { leaseValidity } from '../../port/lease-validity.js';
 import type { QuorumNode } from './quorum.node.js';
 
 /** What every command says of a lock. */
-export type Identity = Pick<End, 'key' | 'claim' | 'leaseMs'>;
+export type Identity = Pick<ReleaseRequest, 'key' | 'claim' | 'leaseMs'>;
 
 /**
  * One owner at one node: in its line, or with its vote, which is the lease that the node has granted.
@@ -20,13 +20,13 @@ export type Identity = Pick<End, 'key' | 'claim' | 'leaseMs'>;
  * Each stay at the node has an id of its own. Giving up a stay ends its id, for certain and in the background, so that
  * answers that come late give back what they took.
  */
-export class Ballot {
+export class NodeOwner {
   private id: string;
   private isThere = false;
   private asked = 0;
   private answered = 0;
   /** As the node answered last. */
-  vote: Grant | undefined;
+  lease: Grant | undefined;
 
   constructor(
     readonly node: QuorumNode,
@@ -45,7 +45,7 @@ export class Ballot {
     return this.isThere && this.id === id;
   }
 
-  async ask(ask: Ask): Promise<AcquireReply> {
+  async ask(ask: AcquireRequest): Promise<AcquireReply> {
     const { id } = this;
     const number = ++this.asked;
     this.isThere = true;
@@ -53,7 +53,7 @@ export class Ballot {
     // Answers may overtake each other; what answers an earlier stay is given back with it.
     if (this.isNamed(id) && number > this.answered) {
       this.answered = number;
-      this.vote = reply.kind === 'granted' ? reply : undefined;
+      this.lease = reply.kind === 'granted' ? reply : undefined;
     }
     return reply;
   }
@@ -61,11 +61,11 @@ export class Ballot {
   /** For a ballot with a vote. */
   async renew(renewal: Identity & Pick<Renewal, 'isLast' | 'isAwaited'>): Promise<RenewalReply> {
     const { id } = this;
-    const { token, lastToken } = this.vote as Grant;
+    const { token, lastToken } = this.lease as Grant;
     const sentAt = this.clock.now();
     const [reply] = await this.node.store.renew([{ ...renewal, owner: id, token, lastToken }]);
-    if (this.isNamed(id) && this.vote?.token === token)
-      this.vote = renewed(this.vote, reply, sentAt, renewal);
+    if (this.isNamed(id) && this.lease?.token === token)
+      this.lease = renewed(this.lease, reply, sentAt, renewal);
     if (reply?.kind === 'unknown') {
       this.node.onFailure(reply.error);
       throw reply.error;
@@ -74,22 +74,22 @@ export class Ballot {
   }
 
   /** @param spent the largest fencing token that this owner has used; what the node has reserved beyond it goes back */
-  leave(identity: Identity, spent: number): Promise<EndReply> {
+  leave(identity: Identity, spent: number): Promise<ReleaseReply> {
     if (!this.isThere) return Promise.resolve('not held');
-    const { id, vote } = this;
+    const { id, lease: vote } = this;
     this.isThere = false;
     this.id = this.nextId();
-    this.vote = undefined;
+    this.lease = undefined;
     const token = vote && Math.max(vote.token - 1, spent);
     const used =
       vote && token !== undefined && token < vote.lastToken
         ? { token, lastToken: vote.lastToken }
         : undefined;
-    return this.node.hear(this.node.store.end({ ...identity, owner: id, ...(used && { used }) }));
+    return this.node.hear(this.node.store.release({ ...identity, owner: id, ...(used && { used }) }));
   }
 
   lose(): void {
-    this.vote = undefined;
+    this.lease = undefined;
   }
 }
 

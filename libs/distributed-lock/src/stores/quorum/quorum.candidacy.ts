@@ -1,16 +1,24 @@
-import type { Clock } from '../../lock/clock.js';
-import { inBackground } from '../../lock/in-background.js';
-import { LockStoreError } from '../../lock/lock.errors.js';
-import type { AcquireReply, Ask, End, EndReply, Push, Renewal, RenewalReply } from '../../lock/lock-store.js';
-import { Pauses } from '../../lock/pauses.js';
-import { Ballot, type Identity } from './quorum.ballot.js';
+import type { Clock } from '../../time/clock.js';
+import { inBackground } from '../../async/in-background.js';
+import { LockStoreError } from '../../port/lock.errors.js';
+import type {
+  AcquireReply,
+  AcquireRequest,
+  ReleaseRequest,
+  ReleaseReply,
+  Notification,
+  Renewal,
+  RenewalReply,
+} from '../../port/lock-store.js';
+import { Delays } from '../../time/delays.js';
+import { NodeOwner, type Identity } from './quorum.ballot.js';
 import { noMajority } from './quorum.errors.js';
-import { idAt, newPlace } from './quorum.names.js';
+import { idAt, newTicket } from './quorum.names.js';
 import type { QuorumNode } from './quorum.node.js';
-import { busyReply, endReply, identityOf, queuedReply } from './quorum.replies.js';
+import { busyReply, releaseReply, identityOf, queuedReply } from './quorum.replies.js';
 import { answersOf, gather, type Outcomes, type Suffices } from './quorum.tally.js';
 import { SPARE, type TokenSource } from './quorum.tokens.js';
-import { Votes } from './quorum.votes.js';
+import { NodeLeases } from './quorum.votes.js';
 
 /** How long votes that are no majority are kept: a moment at random, so that of several that split them one wins. */
 const MINORITY_MS = { least: 10, spread: 30 };
@@ -19,15 +27,15 @@ const FAILED_LOOK_MS = 50;
 const LEVELLINGS = 3;
 
 /** What the candidacies of one store share. */
-export interface Electorate {
+export interface QuorumContext {
   readonly nodes: readonly QuorumNode[];
   readonly majority: number;
   readonly clock: Clock;
   readonly tokens: TokenSource;
   /** Longest time in ms that the slowest node takes for one command. */
   readonly nodeTimeoutMs: number;
-  nextStay(): number;
-  push(push: Push): void;
+  nextAttempt(): number;
+  notify(push: Notification): void;
   /** Nobody waits for it but `close`. */
   inBackground(left: Promise<unknown>): void;
 }
@@ -35,15 +43,15 @@ export interface Electorate {
 /**
  * One owner before all nodes: asks them together, stands in their lines, and holds while it has the votes of a majority.
  *
- * The nodes' lines do the waiting. All of them have the same order, since an owner has one place at all of them, so a
+ * The nodes' lines do the waiting. All of them have the same order, since an owner has one ticket at all of them, so a
  * release passes the key to the same owner everywhere. Where it does not, because of what was under way, votes split:
  * then those without a majority give them back after a random moment, and keep their places.
  */
-export class Candidacy {
-  private readonly votes: Votes;
-  private readonly pauses: Pauses;
-  private asked: { readonly ask: Ask; readonly at: number } | undefined;
-  private place = 0;
+export class QuorumOwner {
+  private readonly leases: NodeLeases;
+  private readonly pauses: Delays;
+  private asked: { readonly ask: AcquireRequest; readonly at: number } | undefined;
+  private ticket = 0;
   private hasEnded = false;
   private rounds = 0;
   private lastRound: Promise<unknown> = Promise.resolve();
@@ -52,25 +60,25 @@ export class Candidacy {
 
   constructor(
     private readonly owner: string,
-    private readonly electorate: Electorate,
+    private readonly electorate: QuorumContext,
   ) {
     const { nodes, majority, clock, tokens } = electorate;
-    this.pauses = new Pauses(clock);
+    this.pauses = new Delays(clock);
     const ballots = nodes.map(
-      (node) => new Ballot(node, clock, () => idAt(node.store, owner, electorate.nextStay())),
+      (node) => new NodeOwner(node, clock, () => idAt(node.store, owner, electorate.nextAttempt())),
     );
-    this.votes = new Votes(ballots, majority, tokens);
+    this.leases = new NodeLeases(ballots, majority, tokens);
   }
 
   /** Nothing is asked, in line or held. */
   get isIdle(): boolean {
-    return this.rounds === 0 && this.votes.ballots.every((ballot) => !ballot.isOpen);
+    return this.rounds === 0 && this.leases.ballots.every((ballot) => !ballot.isOpen);
   }
 
   // --- asking ---------------------------------------------------------------------------------------------------
 
   /** @throws LockStoreError when fewer than a majority answer; then it has left all nodes */
-  acquire(ask: Ask): Promise<AcquireReply> {
+  acquire(ask: AcquireRequest): Promise<AcquireReply> {
     return this.inTurn(() => this.askUntilClear(ask));
   }
 
@@ -87,49 +95,49 @@ export class Candidacy {
   }
 
   /** Who asks once is answered "busy" if others hold the votes; if they were split, all who split them ask again. */
-  private async askUntilClear(ask: Ask): Promise<AcquireReply> {
+  private async askUntilClear(ask: AcquireRequest): Promise<AcquireReply> {
     const { clock, nodeTimeoutMs, majority } = this.electorate;
     const startedAt = clock.now();
     this.asked = { ask, at: startedAt };
-    let reserveTo = 0;
+    let minLastToken = 0;
     for (let levellings = 0; ;) {
       const sentAt = clock.now();
-      const outcomes = await this.round({ ...ask, reserveTo });
-      const voters = this.votes.at(clock.now());
+      const outcomes = await this.round({ ...ask, minLastToken: minLastToken });
+      const voters = this.leases.at(clock.now());
       if (voters.length >= majority) {
-        const answered = new Set(this.votes.ballots.filter((_, i) => outcomes[i]?.status === 'fulfilled'));
-        const grant = this.votes.win(voters, answered, ask.tokens);
+        const answered = new Set(this.leases.ballots.filter((_, i) => outcomes[i]?.status === 'fulfilled'));
+        const grant = this.leases.win(voters, answered, ask.tokens);
         if (grant) return grant;
         if (++levellings > LEVELLINGS) {
           inBackground(this.leaveAll(ask), () => undefined);
           throw notLevel(ask.key);
         }
-        reserveTo = this.votes.tokensWanted(voters, ask.tokens);
+        minLastToken = this.leases.tokensWanted(voters, ask.tokens);
         continue;
       }
-      this.votes.drop();
+      this.leases.drop();
       const replies = answersOf(outcomes);
       if (ask.waitMs > 0 && replies.length >= majority) {
         this.yieldSoon();
-        return queuedReply(replies, this.place, majority);
+        return queuedReply(replies, this.ticket, majority);
       }
       const left = this.leaveAll(ask);
       if (replies.length < majority) throw noMajority(this.electorate.nodes, outcomes, ask.key);
       const now = clock.now();
       if (voters.length === 0 || now - startedAt >= nodeTimeoutMs) return busyReply(replies, majority);
-      await Promise.all([left, this.pauses.pause(now - sentAt + moment())]);
+      await Promise.all([left, this.pauses.wait(now - sentAt + moment())]);
     }
   }
 
   /** Asks all nodes at once, and hears them until it is clear what comes of it. */
-  private async round(ask: Ask): Promise<Outcomes<AcquireReply>> {
+  private async round(ask: AcquireRequest): Promise<Outcomes<AcquireReply>> {
     const { nodes, majority } = this.electorate;
     if (this.hasEnded) throw hasLeft(ask.key);
-    this.place ||= ask.place || newPlace();
-    const asks = { ...ask, place: this.place, tokens: ask.tokens + SPARE };
-    const isHolder = this.votes.isHeld();
+    this.ticket ||= ask.ticket || newTicket();
+    const asks = { ...ask, ticket: this.ticket, tokens: ask.tokens + SPARE };
+    const isHolder = this.leases.isHeld();
     const outcomes = await gather(
-      this.votes.ballots.map((ballot) => this.askOne(ballot, asks)),
+      this.leases.ballots.map((ballot) => this.askOne(ballot, asks)),
       (so) => {
         if (this.isAllThatAnswers(so)) return true;
         // Whether it is still the same grant is for all of them to say.
@@ -150,11 +158,11 @@ export class Candidacy {
     return isLate || nodes.every((node, i) => outcomes[i] !== undefined || node.isDown);
   }
 
-  private async askOne(ballot: Ballot, ask: Ask): Promise<AcquireReply> {
+  private async askOne(ballot: NodeOwner, ask: AcquireRequest): Promise<AcquireReply> {
     const reply = await ballot.ask(ask);
     // Late, for what was decided without it: one more vote for what is held, or one in the way of others.
-    if (ballot.vote && this.rounds === 0) {
-      if (this.votes.isHeld()) this.votes.join(ballot);
+    if (ballot.lease && this.rounds === 0) {
+      if (this.leases.isHeld()) this.leases.join(ballot);
       else this.yieldSoon();
     }
     return reply;
@@ -173,88 +181,88 @@ export class Candidacy {
   }
 
   private yieldVotes(): void {
-    const votes = this.votes.ballots.filter((ballot) => ballot.vote);
-    if (!this.asked || votes.length === 0 || this.hasEnded || this.votes.isHeld()) return;
+    const votes = this.leases.ballots.filter((ballot) => ballot.lease);
+    if (!this.asked || votes.length === 0 || this.hasEnded || this.leases.isHeld()) return;
     for (const ballot of votes) this.electorate.inBackground(this.leave(ballot, this.asked.ask));
-    this.electorate.push({ kind: 'look', owner: this.owner, afterMs: moment() });
+    this.electorate.notify({ kind: 'recheck', owner: this.owner, afterMs: moment() });
   }
 
   /** Resolves when all that answer in time have let go: who asks again sooner would meet itself. */
   private leaveAll(
-    command: Ask | End,
-    suffices: Suffices<EndReply> = (so, isLate) => isLate || this.isAllThatAnswers(so),
-  ): Promise<Outcomes<EndReply>> {
+    command: AcquireRequest | ReleaseRequest,
+    suffices: Suffices<ReleaseReply> = (so, isLate) => isLate || this.isAllThatAnswers(so),
+  ): Promise<Outcomes<ReleaseReply>> {
     const { clock, nodeTimeoutMs } = this.electorate;
-    this.votes.drop();
-    const left = this.votes.ballots.map((ballot) => this.leave(ballot, command));
+    this.leases.drop();
+    const left = this.leases.ballots.map((ballot) => this.leave(ballot, command));
     left.forEach((each) => this.electorate.inBackground(each));
     return gather(left, suffices, { clock, ms: nodeTimeoutMs });
   }
 
-  private leave(ballot: Ballot, command: Identity): Promise<EndReply> {
-    return ballot.leave(identityOf(command), this.votes.lastSpent);
+  private leave(ballot: NodeOwner, command: Identity): Promise<ReleaseReply> {
+    return ballot.leave(identityOf(command), this.leases.lastSpent);
   }
 
   /** Resolves once a majority is certain to be without it; nodes that are down are told until they are, too. */
-  async end(end: End): Promise<EndReply> {
+  async release(end: ReleaseRequest): Promise<ReleaseReply> {
     const { nodes, majority } = this.electorate;
-    this.votes.spend(end.used);
+    this.leases.spend(end.used);
     this.close();
     const outcomes = await this.leaveAll(end, (so, isLate) => this.isAllThatAnswers(so, isLate));
     const replies = answersOf(outcomes);
     if (replies.length < majority) throw noMajority(nodes, outcomes, end.key);
-    return endReply(replies, nodes.length, majority);
+    return releaseReply(replies, nodes.length, majority);
   }
 
   /** Asks nobody any more, and leaves no timer. */
   close(): void {
     this.hasEnded = true;
     this.cancelYield?.();
-    this.pauses.wakeAll();
+    this.pauses.endAll();
   }
 
   // --- pushes ---------------------------------------------------------------------------------------------------
 
   /** @param push to one stay of this owner at this node; what is told to an earlier one is over with it */
-  onPush(node: QuorumNode, push: Push & { readonly owner: string }): void {
-    const ballot = this.votes.ballots.find((each) => each.node === node);
+  onNotification(node: QuorumNode, push: Notification & { readonly owner: string }): void {
+    const ballot = this.leases.ballots.find((each) => each.node === node);
     if (!ballot?.isNamed(push.owner) || this.hasEnded) return;
     switch (push.kind) {
       case 'granted':
         return this.onNodeGranted(ballot);
-      case 'wanted':
-        if (this.votes.isHeld()) this.electorate.push({ ...push, owner: this.owner });
+      case 'contended':
+        if (this.leases.isHeld()) this.electorate.notify({ ...push, owner: this.owner });
         return;
       case 'lost':
         return this.onNodeForced(ballot);
-      case 'look':
-        return this.electorate.push({ ...push, owner: this.owner });
+      case 'recheck':
+        return this.electorate.notify({ ...push, owner: this.owner });
     }
   }
 
   /** The key is being passed on: all nodes are asked, which confirms this vote, too. */
-  private onNodeGranted(ballot: Ballot): void {
+  private onNodeGranted(ballot: NodeOwner): void {
     if (!this.asked || this.willLook) return;
-    if (this.votes.isHeld()) return this.invite(ballot, this.asked.ask);
+    if (this.leases.isHeld()) return this.invite(ballot, this.asked.ask);
     this.willLook = true;
     this.inTurn(() => this.look()).catch(() =>
-      this.electorate.push({ kind: 'look', owner: this.owner, afterMs: FAILED_LOOK_MS }),
+      this.electorate.notify({ kind: 'recheck', owner: this.owner, afterMs: FAILED_LOOK_MS }),
     );
   }
 
   private async look(): Promise<void> {
     this.willLook = false;
-    if (!this.asked || this.hasEnded || this.votes.isHeld()) return;
+    if (!this.asked || this.hasEnded || this.leases.isHeld()) return;
     const { ask, at } = this.asked;
     const waitMs = Math.max(1, ask.waitMs - (this.electorate.clock.now() - at));
     const reply = await this.askUntilClear({ ...ask, waitMs });
-    if (reply.kind === 'granted') this.electorate.push({ ...reply, owner: this.owner });
+    if (reply.kind === 'granted') this.electorate.notify({ ...reply, owner: this.owner });
   }
 
-  private onNodeForced(ballot: Ballot): void {
-    const wasHeld = this.votes.isHeld();
+  private onNodeForced(ballot: NodeOwner): void {
+    const wasHeld = this.leases.isHeld();
     ballot.lose();
-    if (wasHeld && !this.votes.isHeld()) this.electorate.push({ kind: 'lost', owner: this.owner });
+    if (wasHeld && !this.leases.isHeld()) this.electorate.notify({ kind: 'lost', owner: this.owner });
   }
 
   // --- holding --------------------------------------------------------------------------------------------------
@@ -262,11 +270,11 @@ export class Candidacy {
   /** Renewed when a majority renews; lost when a majority cannot be had any more. */
   async renew(renewal: Renewal): Promise<RenewalReply> {
     const { nodes, majority } = this.electorate;
-    if (!this.asked || !this.votes.isHeld() || this.votes.token !== renewal.token) return { kind: 'lost' };
+    if (!this.asked || !this.leases.isHeld() || this.leases.token !== renewal.token) return { kind: 'lost' };
     const { isLast, isAwaited } = renewal;
     const identity = identityOf(renewal);
     this.asked = { ...this.asked, ask: { ...this.asked.ask, ...identity } };
-    const voters = this.votes.counted();
+    const voters = this.leases.counted();
     const outcomes = await gather(
       voters.map((ballot) => ballot.renew({ ...identity, isLast, isAwaited })),
       (so) => {
@@ -275,27 +283,27 @@ export class Candidacy {
         return renewed >= majority || replies.length - renewed > voters.length - majority;
       },
     );
-    if (!this.votes.isHeld() || this.votes.token !== renewal.token) return { kind: 'lost' };
+    if (!this.leases.isHeld() || this.leases.token !== renewal.token) return { kind: 'lost' };
     const renewed = answersOf(outcomes).filter(({ kind }) => kind === 'renewed').length;
     if (renewed < majority) {
-      const failed = this.votes.ballots.map((ballot) => outcomes[voters.indexOf(ballot)]);
+      const failed = this.leases.ballots.map((ballot) => outcomes[voters.indexOf(ballot)]);
       return { kind: 'unknown', error: noMajority(nodes, failed, renewal.key) };
     }
-    const counted = this.votes.counted();
-    const others = this.votes.ballots.filter((ballot) => !counted.includes(ballot));
+    const counted = this.leases.counted();
+    const others = this.leases.ballots.filter((ballot) => !counted.includes(ballot));
     if (isLast) this.letRunOut(others, identity);
     else for (const ballot of others) this.invite(ballot, this.asked.ask);
-    return { kind: 'renewed', ...this.votes.standing() };
+    return { kind: 'renewed', ...this.leases.standing() };
   }
 
   /** The majority's votes run out by themselves; nothing else is left behind. */
-  private letRunOut(others: readonly Ballot[], identity: Identity): void {
+  private letRunOut(others: readonly NodeOwner[], identity: Identity): void {
     for (const ballot of others) this.electorate.inBackground(this.leave(ballot, identity));
     this.close();
   }
 
   /** A node that was away, or another's for a moment, takes part again, so that the next failure can be borne, too. */
-  private invite(ballot: Ballot, ask: Ask): void {
+  private invite(ballot: NodeOwner, ask: AcquireRequest): void {
     this.askOne(ballot, { ...ask, waitMs: 0, tokens: 1 }).catch(() => undefined);
   }
 }

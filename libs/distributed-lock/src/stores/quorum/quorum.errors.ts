@@ -1,4 +1,4 @@
-import { LockStoreError } from '../../lock/lock.errors.js';
+import { LockStoreError } from '../../port/lock.errors.js';
 import type { QuorumNode } from './quorum.node.js';
 import { answersOf, majorityOf, type Outcomes } from './quorum.tally.js';
 

@@ -1,4 +1,4 @@
-import type { LockStore } from '../../lock/lock-store.js';
+import type { LockStore } from '../../port/lock-store.js';
 
 /**
  * Digits of the number in an id: the client, the owner's count, which may have more, and its stay at the node. A billion
@@ -49,7 +49,7 @@ let lastPlace = 0;
  * A place in line, in µs since 1970: one for all nodes, so that all of them have the same order and pass the lock to the
  * same owner. Clocks of processes that differ cost fairness, nothing else.
  */
-export function newPlace(): number {
+export function newTicket(): number {
   const now = Math.floor((performance.timeOrigin + performance.now()) * 1000);
   return (lastPlace = Math.max(now, lastPlace + 1));
 }

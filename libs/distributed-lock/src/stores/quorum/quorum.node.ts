@@ -1,5 +1,5 @@
-import { LockStoreError } from '../../lock/lock.errors.js';
-import type { LockStore } from '../../lock/lock-store.js';
+import { LockStoreError } from '../../port/lock.errors.js';
+import type { LockStore } from '../../port/lock-store.js';
 import type { QuorumNodeState } from './quorum.options.js';
 
 /** One of the stores, and whether it answers. */

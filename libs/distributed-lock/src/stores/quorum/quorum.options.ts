@@ -1,7 +1,7 @@
-import { describeGiven } from '../../lock/describe-given.js';
-import { LockConfigurationError, type LockStoreError } from '../../lock/lock.errors.js';
-import type { LockStoreFactory } from '../../lock/lock-store.js';
-import { checkOptionNames, type OptionNames } from '../../lock/option-names.js';
+import { describeGiven } from '../../checks/describe-given.js';
+import { LockConfigurationError, type LockStoreError } from '../../port/lock.errors.js';
+import type { LockStoreFactory } from '../../port/lock-store.js';
+import { checkOptionNames, type OptionNames } from '../../checks/option-names.js';
 
 export interface QuorumStoreOptions {
   /**

@@ -1,5 +1,5 @@
-import type { AcquireReply, Busy, EndReply, Queued } from '../../lock/lock-store.js';
-import { lookAfter } from '../../lock/look.js';
+import type { AcquireReply, Busy, ReleaseReply, Queued } from '../../port/lock-store.js';
+import { recheckAfter } from '../../port/recheck-interval.js';
 import type { Identity } from './quorum.ballot.js';
 import { ownerAt } from './quorum.names.js';
 
@@ -13,21 +13,25 @@ export function busyReply(replies: readonly AcquireReply[], majority: number): B
   return { kind: 'busy', holder: holder && ownerAt(holder), remainingMs };
 }
 
-export function queuedReply(replies: readonly AcquireReply[], place: number, majority: number): Queued {
+export function queuedReply(replies: readonly AcquireReply[], ticket: number, majority: number): Queued {
   const { holder, remainingMs } = busyReply(replies, majority);
-  const looks = replies.flatMap((reply) => (reply.kind === 'queued' ? [reply.lookAfterMs] : []));
+  const looks = replies.flatMap((reply) => (reply.kind === 'queued' ? [reply.recheckAfterMs] : []));
   return {
     kind: 'queued',
-    place,
+    ticket,
     holder,
     remainingMs,
-    lookAfterMs: Math.min(lookAfter(remainingMs), ...looks),
+    recheckAfterMs: Math.min(recheckAfter(remainingMs), ...looks),
   };
 }
 
 /** @param replies of a majority at least */
-export function endReply(replies: readonly EndReply[], nodes: number, majority: number): EndReply {
-  const count = (wanted: EndReply): number => replies.filter((reply) => reply === wanted).length;
+export function releaseReply(
+  replies: readonly ReleaseReply[],
+  nodes: number,
+  majority: number,
+): ReleaseReply {
+  const count = (wanted: ReleaseReply): number => replies.filter((reply) => reply === wanted).length;
   if (count('released') >= majority) return 'released';
   return count('not held') > nodes - majority ? 'not held' : 'unknown';
 }

@@ -1,4 +1,4 @@
-import type { LockSnapshot } from '../../lock/lock-store.js';
+import type { LockSnapshot } from '../../port/lock-store.js';
 import { ownerAt } from './quorum.names.js';
 import { reachedBy } from './quorum.tally.js';
 

@@ -1,21 +1,21 @@
 import { AsyncResource } from 'node:async_hooks';
 import { Subject } from 'rxjs';
-import { inBackground } from '../../lock/in-background.js';
+import { inBackground } from '../../async/in-background.js';
 import type {
   AcquireReply,
-  Ask,
-  End,
-  EndReply,
+  AcquireRequest,
+  ReleaseRequest,
+  ReleaseReply,
   LockSnapshot,
   LockStore,
   LockStoreContext,
   LockStoreFactory,
-  Push,
+  Notification,
   Renewal,
   RenewalReply,
   StoreState,
-} from '../../lock/lock-store.js';
-import { Candidacy, type Electorate } from './quorum.candidacy.js';
+} from '../../port/lock-store.js';
+import { QuorumOwner, type QuorumContext } from './quorum.candidacy.js';
 import { noMajority, noPermits } from './quorum.errors.js';
 import { newClientId, numberAt, numberOf } from './quorum.names.js';
 import { QuorumNode } from './quorum.node.js';
@@ -51,12 +51,12 @@ class QuorumStore implements LockStore {
   readonly name = 'quorum';
   readonly clientId = newClientId();
   readonly commandTimeoutMs: number;
-  readonly pushes$ = new Subject<Push>();
+  readonly notifications$ = new Subject<Notification>();
   private readonly nodes: readonly QuorumNode[];
   private readonly majority: number;
-  private readonly electorate: Electorate;
+  private readonly electorate: QuorumContext;
   /** By the number of the owner. */
-  private readonly candidacies = new Map<string, Candidacy>();
+  private readonly candidacies = new Map<string, QuorumOwner>();
   private readonly background = new Set<Promise<unknown>>();
   private isClosed = false;
 
@@ -83,18 +83,18 @@ class QuorumStore implements LockStore {
       clock: context.clock,
       tokens: new TokenSource(this.majority),
       nodeTimeoutMs,
-      nextStay: () => ++stays,
-      push: (push) => this.pushes$.next(push),
+      nextAttempt: () => ++stays,
+      notify: (push) => this.notifications$.next(push),
       inBackground: (left) => this.inBackground(left),
     };
-    for (const node of this.nodes) node.store.pushes$.subscribe((push) => this.onPush(node, push));
+    for (const node of this.nodes) node.store.notifications$.subscribe((push) => this.onPush(node, push));
   }
 
-  async acquire(ask: Ask): Promise<AcquireReply> {
+  async acquire(ask: AcquireRequest): Promise<AcquireReply> {
     const { owner, claim, key } = ask;
     if (claim.kind === 'permits') throw noPermits(key);
     const number = numberOf(owner);
-    const candidacy = this.candidacies.get(number) ?? new Candidacy(owner, this.electorate);
+    const candidacy = this.candidacies.get(number) ?? new QuorumOwner(owner, this.electorate);
     this.candidacies.set(number, candidacy);
     try {
       return await candidacy.acquire(ask);
@@ -114,11 +114,11 @@ class QuorumStore implements LockStore {
     return reply ?? { kind: 'lost' };
   }
 
-  async end(end: End): Promise<EndReply> {
+  async release(end: ReleaseRequest): Promise<ReleaseReply> {
     const number = numberOf(end.owner);
     const candidacy = this.candidacies.get(number);
     this.candidacies.delete(number);
-    return candidacy?.end(end) ?? 'not held';
+    return candidacy?.release(end) ?? 'not held';
   }
 
   async inspect(key: string): Promise<LockSnapshot | null> {
@@ -138,7 +138,7 @@ class QuorumStore implements LockStore {
     for (const candidacy of this.candidacies.values()) candidacy.close();
     await this.within(this.commandTimeoutMs, Promise.allSettled(this.background));
     await Promise.all(this.nodes.map(({ store }) => store.close()));
-    this.pushes$.complete();
+    this.notifications$.complete();
   }
 
   /** @throws LockStoreError when fewer than a majority answer */
@@ -154,10 +154,10 @@ class QuorumStore implements LockStore {
     return answers;
   }
 
-  private onPush(node: QuorumNode, push: Push): void {
-    if (push.owner === undefined) return this.pushes$.next(push);
+  private onPush(node: QuorumNode, push: Notification): void {
+    if (push.owner === undefined) return this.notifications$.next(push);
     const { owner } = push;
-    this.candidacies.get(numberAt(owner))?.onPush(node, { ...push, owner });
+    this.candidacies.get(numberAt(owner))?.onNotification(node, { ...push, owner });
   }
 
   private inBackground(left: Promise<unknown>): void {

@@ -1,4 +1,4 @@
-import type { Clock } from '../../lock/clock.js';
+import type { Clock } from '../../time/clock.js';
 
 /** Outcomes in the order of asking; `undefined` where there is none yet. */
 export type Outcomes<T> = readonly (PromiseSettledResult<T> | undefined)[];

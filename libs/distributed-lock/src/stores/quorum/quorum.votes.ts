@@ -1,21 +1,21 @@
-import type { Grant } from '../../lock/lock-store.js';
-import type { Ballot } from './quorum.ballot.js';
+import type { Grant } from '../../port/lock-store.js';
+import type { NodeOwner } from './quorum.ballot.js';
 import { reachedBy } from './quorum.tally.js';
 import type { Tokens, TokenSource } from './quorum.tokens.js';
 
 interface Held extends Tokens {
   /** The votes that make it up, each by the token that its node gave: under another one it is another grant. */
-  readonly votes: Map<Ballot, number>;
+  readonly votes: Map<NodeOwner, number>;
 }
 
 /** What one owner has of all nodes, and whether that is a majority. */
-export class Votes {
+export class NodeLeases {
   private held: Held | undefined;
   /** The largest fencing token that may have been used. */
   private spent = 0;
 
   constructor(
-    readonly ballots: readonly Ballot[],
+    readonly ballots: readonly NodeOwner[],
     private readonly majority: number,
     private readonly source: TokenSource,
   ) {}
@@ -26,8 +26,8 @@ export class Votes {
   }
 
   /** Nodes whose lease runs for us at `now`, enough of them or not. */
-  at(now: number): Ballot[] {
-    return this.ballots.filter(({ vote }) => vote && vote.validUntil > now);
+  at(now: number): NodeOwner[] {
+    return this.ballots.filter(({ lease: vote }) => vote && vote.validUntil > now);
   }
 
   /**
@@ -38,7 +38,7 @@ export class Votes {
    *
    * @returns `undefined` when the nodes' tokens are too far apart
    */
-  win(voters: readonly Ballot[], answered: ReadonlySet<Ballot>, tokens: number): Grant | undefined {
+  win(voters: readonly NodeOwner[], answered: ReadonlySet<NodeOwner>, tokens: number): Grant | undefined {
     const votes = voters.map(voteOf);
     const kept = voters.filter((ballot) => answered.has(ballot) && this.counts(ballot));
     if (kept.length < this.majority) {
@@ -54,18 +54,18 @@ export class Votes {
   }
 
   /** Up to which token the nodes must reserve theirs when they are too far apart. */
-  tokensWanted(voters: readonly Ballot[], tokens: number): number {
+  tokensWanted(voters: readonly NodeOwner[], tokens: number): number {
     return this.source.wanted(voters.map(voteOf), tokens);
   }
 
   /** Those that make up what is held, as far as they are left. */
-  counted(): Ballot[] {
+  counted(): NodeOwner[] {
     return this.ballots.filter((ballot) => this.counts(ballot));
   }
 
   /** One more for what is held, if it is held still. */
-  join(ballot: Ballot): void {
-    if (this.isHeld() && ballot.vote) this.held?.votes.set(ballot, ballot.vote.token);
+  join(ballot: NodeOwner): void {
+    if (this.isHeld() && ballot.lease) this.held?.votes.set(ballot, ballot.lease.token);
   }
 
   /** What the majority of the votes is worth: valid for as long as so many are. */
@@ -100,11 +100,11 @@ export class Votes {
     return this.spent;
   }
 
-  private counts(ballot: Ballot): boolean {
-    return ballot.vote !== undefined && this.held?.votes.get(ballot) === ballot.vote.token;
+  private counts(ballot: NodeOwner): boolean {
+    return ballot.lease !== undefined && this.held?.votes.get(ballot) === ballot.lease.token;
   }
 }
 
-function voteOf(ballot: Ballot): Grant {
-  return ballot.vote as Grant;
+function voteOf(ballot: NodeOwner): Grant {
+  return ballot.lease as Grant;
 }

@@ -1,12 +1,12 @@
-import type { Claim } from '../../lock/claim.js';
-import { LockKeyError } from '../../lock/lock.errors.js';
+import type { Claim } from '../../port/claim.js';
+import { LockKeyError } from '../../port/lock.errors.js';
 
 /** All keys and channels of one lock, in the order in which every script takes them: the only place that names them. */
 export type RedisKeys = readonly [lock: string, line: string, info: string, token: string, channel: string];
 
 /** The channel on which one client gets its grants. */
-export function pushChannel(clientId: string): string {
-  return `nest_lock_push:${clientId}`;
+export function notificationChannel(clientId: string): string {
+  return `nest_lock_notify:${clientId}`;
 }
 
 /** What a server that keeps its data remembers of the services with this prefix. */
@@ -25,10 +25,10 @@ export function restartMark(keyPrefix: string): string {
 export function redisKeys(name: string, kind: Claim['kind'], sharesTokens = false): RedisKeys {
   return [
     name,
-    ownKey('nest_lock_line', name),
-    ownKey('nest_lock_info', name),
+    ownKey('nest_lock_queue', name),
+    ownKey('nest_lock_meta', name),
     ownKey(sharesTokens ? 'nest_lock_shared_token' : 'nest_lock_token', name),
-    strangersChannel(name, kind),
+    redissonChannel(name, kind),
   ];
 }
 
@@ -40,7 +40,7 @@ const CHANNELS = {
 } satisfies Record<Claim['kind'], string>;
 
 /** Where Redisson's clients hear that the lock is free: those of its RLock, RReadWriteLock or semaphores. */
-export function strangersChannel(name: string, kind: Claim['kind']): string {
+export function redissonChannel(name: string, kind: Claim['kind']): string {
   return tagged(CHANNELS[kind], name);
 }
 
@@ -72,7 +72,7 @@ export function checkSlot(name: string): void {
 }
 
 const RESERVED = [
-  /^nest_lock_(line|info|token|shared_token|holders|fence|guard):/,
+  /^nest_lock_(queue|meta|token|shared_token|holders|fence|guard):/,
   /^redisson_(lock_queue|lock_timeout|lock_token|unlock_latch):/,
   /:rwlock_timeout:\d+$/,
 ];

@@ -1,7 +1,7 @@
 import type { Cluster, ClusterOptions, Redis, RedisOptions } from 'ioredis';
-import { KEEP_ALIVE_MS } from './keep-alive.js';
-import { LockConfigurationError } from '../../lock/lock.errors.js';
-import type { LockStoreContext } from '../../lock/lock-store.js';
+import { KEEP_ALIVE_MS } from './connection/keep-alive.js';
+import { LockConfigurationError } from '../../port/lock.errors.js';
+import type { LockStoreContext } from '../../port/lock-store.js';
 
 /** A URL, ioredis options (Sentinel included), or a client that stays yours: it is duplicated, never used or closed. */
 export type RedisTarget = string | RedisOptions | Redis | Cluster;

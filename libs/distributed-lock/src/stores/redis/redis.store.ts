@@ -1,33 +1,33 @@
 import { Subject } from 'rxjs';
-import { inBackground } from '../../lock/in-background.js';
-import { LockStoreError } from '../../lock/lock.errors.js';
+import { inBackground } from '../../async/in-background.js';
+import { LockStoreError } from '../../port/lock.errors.js';
 import type {
   AcquireReply,
-  Ask,
+  AcquireRequest,
   Repeated,
-  End,
-  EndReply,
+  ReleaseRequest,
+  ReleaseReply,
   Grant,
   InTheWay,
   LockSnapshot,
   LockStore,
   LockStoreContext,
   LockStoreFactory,
-  Push,
+  Notification,
   Renewal,
   RenewalReply,
-} from '../../lock/lock-store.js';
-import { leadOf } from '../../lock/clock.js';
-import { GONE_MS } from '../../lock/look.js';
-import { leaseMargin } from '../../lock/validity.js';
-import { keepAlive } from './keep-alive.js';
-import { asRemaining } from './redis.acquire.js';
-import { RedisAsks } from './redis.asks.js';
-import { checkOptionNames, type OptionNames } from '../../lock/option-names.js';
-import { addressOf, ownClient, userOf } from './redis.clients.js';
-import { RedisCommands } from './redis.commands.js';
-import { RedisConnection } from './redis.connection.js';
-import { RedisEnds } from './redis.ends.js';
+} from '../../port/lock-store.js';
+import { leadOf } from '../../time/clock.js';
+import { SILENT_WAITER_MS } from '../../port/recheck-interval.js';
+import { leaseMargin } from '../../port/lease-validity.js';
+import { keepAlive } from './connection/keep-alive.js';
+import { asRemaining } from './commands/acquire.js';
+import { Acquires } from './commands/acquires.js';
+import { checkOptionNames, type OptionNames } from '../../checks/option-names.js';
+import { addressOf, ownClient, userOf } from './connection/redis.clients.js';
+import { ScriptRunner } from './scripts/script-runner.js';
+import { RedisConnection } from './connection/redis.connection.js';
+import { Releases } from './commands/release.js';
 import {
   checkReplicas,
   checkTimings,
@@ -38,16 +38,16 @@ import {
   type RedisTarget,
 } from './redis.options.js';
 import { restartMark } from './redis.keys.js';
-import { newClientId } from './redis.owners.js';
-import { RedisRights } from './redis.rights.js';
-import { RedisPushes, type PushedGrant } from './redis.pushes.js';
-import { RedisRenewals } from './redis.renewals.js';
-import { checkKeyPrefix, checkTarget } from './redis.target.js';
-import { RedisSession } from './redis.session.js';
-import { watchOutage } from './watch-outage.js';
-import { RestartGuard } from './redis.restart-guard.js';
-import { RedisReplicas } from './redis.replicas.js';
-import { forceScript, inspectScript, type ReplyOf } from './redis.scripts.js';
+import { newClientId } from './redisson/owner-ids.js';
+import { AccessRights } from './connection/access-rights.js';
+import { RedisNotifications, type NotifiedGrant } from './redis.notifications.js';
+import { Renewals } from './commands/renew.js';
+import { checkKeyPrefix, checkTarget } from './connection/redis.target.js';
+import { ScriptContext } from './scripts/script-context.js';
+import { watchOutage } from './connection/watch-outage.js';
+import { RestartGuard } from './safety/restart-guard.js';
+import { ReplicaAcks } from './safety/replica-acks.js';
+import { forceScript, inspectScript, type ReplyOf } from './scripts/scripts.js';
 
 const OPTION_NAMES: OptionNames<RedisStoreOptions> = {
   commandTimeoutMs: true,
@@ -82,18 +82,18 @@ class RedisStore implements LockStore {
   readonly name = 'redis';
   readonly address: string;
   readonly clientId = newClientId();
-  readonly pushes$ = new Subject<Push>();
+  readonly notifications$ = new Subject<Notification>();
   private readonly stopWatching: () => void;
   private readonly connection: RedisConnection;
-  private readonly commands: RedisCommands;
-  private readonly asks: RedisAsks;
-  private readonly ends: RedisEnds;
-  private readonly pushes: RedisPushes;
-  private readonly replicas: RedisReplicas | undefined;
+  private readonly commands: ScriptRunner;
+  private readonly asks: Acquires;
+  private readonly ends: Releases;
+  private readonly pushes: RedisNotifications;
+  private readonly replicas: ReplicaAcks | undefined;
   /** Owners in line, who may be granted by a push: that may be lost with the master until their renewal is secure. */
   private readonly unseen = new Set<string>();
-  private readonly session: RedisSession;
-  private readonly renewals: RedisRenewals;
+  private readonly session: ScriptContext;
+  private readonly renewals: Renewals;
   private readonly stopKeepingAlive: () => void;
 
   constructor(
@@ -111,32 +111,32 @@ class RedisStore implements LockStore {
     const client = ownClient(target, commandTimeoutMs);
     this.address = addressOf(client);
     if (client.isCluster) refuseOnCluster({ minReplicaAcks, restartGuardMs });
-    const rights = new RedisRights(
+    const rights = new AccessRights(
       { keyPrefix, isCluster: client.isCluster, user: userOf(client), waits: minReplicaAcks > 0 },
       (error) => context.onError?.('check of rights', error),
     );
     this.stopWatching = watchOutage(client, clock, commandTimeoutMs, (state) => context.onState?.(state));
     this.connection = new RedisConnection(client, clock, commandTimeoutMs, rights);
-    this.commands = new RedisCommands(this.connection, clock, {
+    this.commands = new ScriptRunner(this.connection, clock, {
       keyPrefix,
       isCluster: client.isCluster,
       sharedTokens,
     });
-    this.session = new RedisSession(this.connection, clock, client.isCluster);
-    this.ends = new RedisEnds(this.commands, this.session, clock);
+    this.session = new ScriptContext(this.connection, clock, client.isCluster);
+    this.ends = new Releases(this.commands, this.session, clock);
     if (minReplicaAcks > 0) {
-      this.replicas = new RedisReplicas(this.connection, minReplicaAcks, replicaTimeoutMs);
+      this.replicas = new ReplicaAcks(this.connection, minReplicaAcks, replicaTimeoutMs);
     }
-    this.renewals = new RedisRenewals(this.commands, this.session);
-    this.pushes = new RedisPushes(
+    this.renewals = new Renewals(this.commands, this.session);
+    this.pushes = new RedisNotifications(
       ownClient(target, commandTimeoutMs),
       this.clientId,
       clock,
       commandTimeoutMs,
       {
         onGrant: (grant) => this.onGrant(grant),
-        onPush: (push) => this.pushes$.next(push),
-        onDeaf: (error) => rights.onDeaf(error),
+        onNotification: (push) => this.notifications$.next(push),
+        onNotSubscribed: (error) => rights.onDeaf(error),
       },
     );
     const { commands, connection, session, pushes, ends } = this;
@@ -148,17 +148,19 @@ class RedisStore implements LockStore {
       connection.checkIdle();
       pushes.probe();
     });
-    const undo = (ask: Ask) => inBackground(this.end(ask), () => undefined);
-    this.asks = new RedisAsks({ commands, session, pushes, ends, guard, undo });
+    const undo = (ask: AcquireRequest) => inBackground(this.release(ask), () => undefined);
+    this.asks = new Acquires({ commands, session, pushes, ends, guard, undo });
   }
 
-  acquire(ask: Ask): Promise<AcquireReply> {
+  acquire(ask: AcquireRequest): Promise<AcquireReply> {
     return this.replicas ? this.acquireSecurely(ask, this.replicas) : this.asks.acquire(ask);
   }
 
-  async acquireAll(asks: readonly Ask[]): Promise<readonly (Grant & Repeated)[] | InTheWay | null> {
+  async acquireAll(
+    asks: readonly AcquireRequest[],
+  ): Promise<readonly (Grant & Repeated)[] | InTheWay | null> {
     const reply = await this.asks.acquireAll(asks);
-    if (this.replicas && Array.isArray(reply)) await this.secure(asks[0] as Ask, this.replicas);
+    if (this.replicas && Array.isArray(reply)) await this.secure(asks[0] as AcquireRequest, this.replicas);
     return reply;
   }
 
@@ -166,17 +168,18 @@ class RedisStore implements LockStore {
     return this.replicas ? this.renewSecurely(renewals) : this.renewals.run(renewals);
   }
 
-  end(end: End): Promise<EndReply> {
+  release(end: ReleaseRequest): Promise<ReleaseReply> {
     this.pushes.stopListening(end.owner);
     this.unseen.delete(end.owner);
     // By then its lease is over, and so is the place of a late copy that had entered the line.
-    const giveUpAt = this.context.clock.now() + Math.max(end.leaseMs, GONE_MS) + this.commandTimeoutMs;
+    const giveUpAt =
+      this.context.clock.now() + Math.max(end.leaseMs, SILENT_WAITER_MS) + this.commandTimeoutMs;
     return this.ends.run(end, giveUpAt);
   }
 
   async inspect(key: string): Promise<LockSnapshot | null> {
     return this.commands.run(inspectScript, {
-      urgency: 'ask',
+      urgency: 'acquire',
       isRepeatable: true,
       key,
       kind: 'lock',
@@ -196,9 +199,9 @@ class RedisStore implements LockStore {
   }
 
   async forceRelease(key: string): Promise<'released' | 'not held'> {
-    const args = () => [this.session.floor, this.session.cluster, this.session.publish];
+    const args = () => [this.session.minToken, this.session.cluster, this.session.publish];
     const read = (reply: ReplyOf<typeof forceScript>) => (reply[0] === 1 ? 'released' : 'not held');
-    return this.commands.run(forceScript, { urgency: 'end', key, kind: 'lock', args, read });
+    return this.commands.run(forceScript, { urgency: 'release', key, kind: 'lock', args, read });
   }
 
   async close(): Promise<void> {
@@ -206,7 +209,7 @@ class RedisStore implements LockStore {
     this.stopKeepingAlive();
     this.ends.close();
     await Promise.all([this.connection.close(), this.pushes.close()]);
-    this.pushes$.complete();
+    this.notifications$.complete();
   }
 
   private async renewSecurely(renewals: readonly Renewal[]): Promise<readonly RenewalReply[]> {
@@ -226,17 +229,17 @@ class RedisStore implements LockStore {
     }
   }
 
-  private async acquireSecurely(ask: Ask, replicas: RedisReplicas): Promise<AcquireReply> {
+  private async acquireSecurely(ask: AcquireRequest, replicas: ReplicaAcks): Promise<AcquireReply> {
     const reply = await this.asks.acquire(ask);
     if (reply.kind === 'granted') await this.secure(ask, replicas);
-    else if (reply.kind === 'queued' && !this.ends.isEnding(ask.owner)) this.unseen.add(ask.owner);
+    else if (reply.kind === 'queued' && !this.ends.isReleasing(ask.owner)) this.unseen.add(ask.owner);
     return reply;
   }
 
   /** What too few replicas have is not granted: whoever asked ends it, or asks again. */
   private async secure(
     { key, owner }: { readonly key: string; readonly owner: string },
-    replicas: RedisReplicas,
+    replicas: ReplicaAcks,
   ): Promise<void> {
     await replicas.haveSeen(key);
     this.unseen.delete(owner);
@@ -246,7 +249,7 @@ class RedisStore implements LockStore {
    * A push may have been long under way: its lease began when the server wrote it, not now. With little of it left, it
    * must be confirmed before anybody is let in. The same holds when the machine was suspended meanwhile.
    */
-  private onGrant({ owner, token, lastToken, grantedAt, leaseMs, waiting }: PushedGrant): void {
+  private onGrant({ owner, token, lastToken, grantedAt, leaseMs, waiting }: NotifiedGrant): void {
     const { clock } = this.context;
     const { serverClock } = this.connection;
     const ahead = Math.max(0, leadOf(clock) - serverClock.sentLead);
@@ -257,6 +260,14 @@ class RedisStore implements LockStore {
     const validUntil = isEnough ? believed : -Infinity;
     this.session.onToken(lastToken);
     this.pushes.stopListening(owner);
-    this.pushes$.next({ kind: 'granted', owner, token, lastToken, waiting, validUntil, confirmed: false });
+    this.notifications$.next({
+      kind: 'granted',
+      owner,
+      token,
+      lastToken,
+      waiting,
+      validUntil,
+      confirmed: false,
+    });
   }
 }

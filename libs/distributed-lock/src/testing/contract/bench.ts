@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { systemClock, type Clock } from '../../lock/clock.js';
-import type { LockStore, LockStoreFactory } from '../../lock/lock-store.js';
+import { systemClock, type Clock } from '../../time/clock.js';
+import type { LockStore, LockStoreFactory } from '../../port/lock-store.js';
 import { Contender } from './contender.js';
 
 /** A back end with its way of letting time pass. */

@@ -24,7 +24,7 @@ export const closing = {
   pushesEnd: promise('the pushes of a client complete when it is closed', async (bench) => {
     const client = bench.client();
     let isComplete = false;
-    client.pushes$.subscribe({ complete: () => (isComplete = true) });
+    client.notifications$.subscribe({ complete: () => (isComplete = true) });
     await client.close();
     assert.ok(isComplete);
   }),

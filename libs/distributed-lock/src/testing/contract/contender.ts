@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
-import { LOCK, type Claim } from '../../lock/claim.js';
+import { LOCK, type Claim } from '../../port/claim.js';
 import type {
   AcquireReply,
-  Ask,
-  EndReply,
+  AcquireRequest,
+  ReleaseReply,
   Grant,
   LockStore,
-  Push,
+  Notification,
   Queued,
   RenewalReply,
-} from '../../lock/lock-store.js';
+} from '../../port/lock-store.js';
 
 /** Lets time pass until `isSo` holds. */
 interface Patience {
@@ -19,7 +19,7 @@ interface Patience {
 /** Longer than any case takes: a lease that does not end while the test looks. */
 const LONG_LEASE_MS = 30_000;
 
-type AskOptions = Partial<Omit<Ask, 'key' | 'owner'>>;
+type AskOptions = Partial<Omit<AcquireRequest, 'key' | 'owner'>>;
 
 interface RenewOptions {
   readonly claim?: Claim;
@@ -30,7 +30,7 @@ interface RenewOptions {
 
 /** One owner at one client: asks for one key, by the rules that the port sets for those who use it. */
 export class Contender {
-  readonly pushes: Push[] = [];
+  readonly pushes: Notification[] = [];
   private claim: Claim = LOCK;
   private leaseMs = LONG_LEASE_MS;
   private place = 0;
@@ -42,7 +42,7 @@ export class Contender {
     readonly owner: string,
     readonly key: string,
   ) {
-    store.pushes$.subscribe((push) => {
+    store.notifications$.subscribe((push) => {
       if (push.owner !== this.owner) return;
       this.pushes.push(push);
       if (push.kind === 'granted') this.granted ??= push;
@@ -56,26 +56,26 @@ export class Contender {
   }
 
   /** What this owner asks for, to be asked: the claim, the place and the lease are those of the asking before. */
-  asks(options: AskOptions = {}): Ask {
+  asks(options: AskOptions = {}): AcquireRequest {
     const {
       claim = this.claim,
       leaseMs = this.leaseMs,
       waitMs = 0,
-      place = this.place,
+      ticket: place = this.place,
       tokens = 1,
-      reserveTo = 0,
+      minLastToken: reserveTo = 0,
     } = options;
     this.claim = claim;
     this.leaseMs = leaseMs;
     const { key, owner } = this;
-    return { key, owner, claim, leaseMs, waitMs, place, tokens, reserveTo };
+    return { key, owner, claim, leaseMs, waitMs, ticket: place, tokens, minLastToken: reserveTo };
   }
 
   /** Asks, or looks again. */
   async ask(options: AskOptions = {}): Promise<AcquireReply> {
     const reply = await this.store.acquire(this.asks(options));
     if (reply.kind === 'granted') this.granted ??= reply;
-    if (reply.kind === 'queued') this.place = reply.place;
+    if (reply.kind === 'queued') this.place = reply.ticket;
     return reply;
   }
 
@@ -112,19 +112,21 @@ export class Contender {
   }
 
   /** @param usedUpTo the last token that was used; without it nothing is given back */
-  end(usedUpTo?: number): Promise<EndReply> {
+  end(usedUpTo?: number): Promise<ReleaseReply> {
     const { key, owner, claim, leaseMs } = this;
     const used = usedUpTo === undefined ? {} : { used: { token: usedUpTo, lastToken: this.grant.lastToken } };
-    return this.store.end({ key, owner, claim, leaseMs, ...used });
+    return this.store.release({ key, owner, claim, leaseMs, ...used });
   }
 
   async isHolder(): Promise<boolean> {
     return (await this.store.inspect(this.key))?.holders.includes(this.owner) ?? false;
   }
 
-  async pushed<Kind extends Push['kind']>(kind: Kind): Promise<Extract<Push, { kind: Kind }>> {
+  async pushed<Kind extends Notification['kind']>(
+    kind: Kind,
+  ): Promise<Extract<Notification, { kind: Kind }>> {
     const find = () => this.pushes.find((push) => push.kind === kind);
     await this.bench.eventually(`"${kind}" is pushed to ${this.owner}`, () => find() !== undefined);
-    return find() as Extract<Push, { kind: Kind }>;
+    return find() as Extract<Notification, { kind: Kind }>;
   }
 }

@@ -48,7 +48,7 @@ export const expiry = {
     async (bench) => {
       const [holder, waiter] = [bench.contender(), bench.contender()];
       await holder.acquire({ leaseMs: bench.shortLeaseMs });
-      const { lookAfterMs, remainingMs } = await waiter.queue();
+      const { recheckAfterMs: lookAfterMs, remainingMs } = await waiter.queue();
       assert.ok(lookAfterMs > 0 && lookAfterMs <= remainingMs + 50, `${lookAfterMs} ms of ${remainingMs} ms`);
     },
   ),

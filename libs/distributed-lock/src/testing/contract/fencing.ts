@@ -109,9 +109,9 @@ export const fencing = {
       const [holder, next] = [bench.contender(), bench.contender()];
       const first = await holder.acquire();
       const reserveTo = first.lastToken + 3_600_000_000;
-      const more = await holder.acquire({ reserveTo });
+      const more = await holder.acquire({ minLastToken: reserveTo });
       assert.deepEqual([more.token, more.lastToken], [first.token, reserveTo]);
-      assert.equal((await holder.acquire({ reserveTo: reserveTo - 1 })).lastToken, reserveTo);
+      assert.equal((await holder.acquire({ minLastToken: reserveTo - 1 })).lastToken, reserveTo);
       assert.equal((await holder.renew({ grant: more })).kind, 'renewed');
       await holder.end();
       await next.acquire();

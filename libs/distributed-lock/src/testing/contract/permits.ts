@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import type { Claim } from '../../lock/claim.js';
-import { LockStoreError } from '../../lock/lock.errors.js';
+import type { Claim } from '../../port/claim.js';
+import { LockStoreError } from '../../port/lock.errors.js';
 import type { Contender } from './contender.js';
 import { promise, type ContractGroup } from './contract-case.js';
 

@@ -76,16 +76,16 @@ export const pushes = {
     const [holder, waiter] = [await bench.listener(), bench.contender()];
     await holder.acquire();
     await waiter.queue();
-    assert.equal((await holder.pushed('wanted')).waiting, 1);
+    assert.equal((await holder.pushed('contended')).waiting, 1);
   }),
 
   lookRepeatsTheNotice: promise('a look tells the holder again that others wait', async (bench) => {
     const [holder, waiter] = [await bench.listener(), bench.contender()];
     await holder.acquire();
     await waiter.queue();
-    await holder.pushed('wanted');
+    await holder.pushed('contended');
     holder.pushes.length = 0;
     await waiter.queue();
-    await holder.pushed('wanted');
+    await holder.pushed('contended');
   }),
 } satisfies ContractGroup;

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { LOCK } from '../../lock/claim.js';
+import { LOCK } from '../../port/claim.js';
 import { promise, type ContractGroup } from './contract-case.js';
 
 export const renewal = {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { Grant, LockStore } from '../../lock/lock-store.js';
+import type { Grant, LockStore } from '../../port/lock-store.js';
 import type { Bench } from './bench.js';
 import type { Contender } from './contender.js';
 import { promise, type ContractGroup } from './contract-case.js';

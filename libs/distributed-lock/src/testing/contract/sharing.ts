@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { Claim } from '../../lock/claim.js';
+import type { Claim } from '../../port/claim.js';
 import type { Bench } from './bench.js';
 import { promise, type ContractGroup } from './contract-case.js';
 
@@ -210,7 +210,7 @@ export const sharing = {
       const [holder, next] = [bench.contender(), bench.contender()];
       const { key, owner, store } = holder;
       await holder.acquire({ claim: exclusive });
-      assert.equal(await store.end({ key, owner, claim: shared, leaseMs: 30_000 }), 'released');
+      assert.equal(await store.release({ key, owner, claim: shared, leaseMs: 30_000 }), 'released');
       await next.acquire({ claim: exclusive });
     },
   ),

@@ -19,24 +19,24 @@ export const waiting = {
   looksKeepThePlace: promise('looking again changes no place', async (bench) => {
     const [holder, first, second] = [bench.contender(), bench.contender(), bench.contender()];
     await holder.acquire();
-    const { place } = await first.queue();
+    const { ticket } = await first.queue();
     await second.queue();
     assert.equal((await second.queue()).kind, 'queued');
-    assert.equal((await first.queue()).place, place);
-    await second.queue({ place: 0 });
+    assert.equal((await first.queue()).ticket, ticket);
+    await second.queue({ ticket: 0 });
     assert.deepEqual((await holder.store.inspect(bench.key))?.pending, [first.owner, second.owner]);
   }),
 
   placePresented: promise(
-    'a place that is presented again is ahead of those who came later',
+    'a ticket that is presented again is ahead of those who came later',
     async (bench) => {
       const [holder, left, later] = [bench.contender(), bench.contender(), bench.contender()];
       await holder.acquire();
-      const { place } = await left.queue();
+      const { ticket } = await left.queue();
       await later.queue();
       await left.end();
       const back = bench.contender();
-      assert.equal((await back.queue({ place })).place, place);
+      assert.equal((await back.queue({ ticket })).ticket, ticket);
       assert.deepEqual((await holder.store.inspect(bench.key))?.pending, [back.owner, later.owner]);
     },
   ),
@@ -88,7 +88,7 @@ export const waiting = {
     async (bench) => {
       const [holder, silent, next] = [bench.contender(), await bench.listener(), bench.contender()];
       await holder.acquire();
-      const { lookAfterMs } = await silent.queue();
+      const { recheckAfterMs: lookAfterMs } = await silent.queue();
       await bench.pass(4 * lookAfterMs);
       await next.queue();
       await holder.end();

@@ -1,0 +1,29 @@
+import { describeGiven } from './describe-given.js';
+import { LockConfigurationError } from '../port/lock.errors.js';
+import { nearestName } from './nearest-name.js';
+
+/** All names of the options `T`: one that is missing here does not compile. */
+export type OptionNames<T> = Readonly<Record<keyof T, true>>;
+
+/**
+ * Refuses what a configuration without types lets through: options that are no object, and names that nothing reads. An
+ * option that is `undefined` counts as left out, whatever its name.
+ *
+ * @param of whose options these are, for the message
+ * @throws LockConfigurationError with the nearest right name; values are not repeated, as they may be secret
+ */
+export function checkOptionNames(of: string, options: unknown, names: Readonly<Record<string, true>>): void {
+  if (typeof options !== 'object' || options === null || Array.isArray(options)) {
+    throw new LockConfigurationError(
+      `The options of ${of} must be an object; it was given ${describeGiven(options)}.`,
+    );
+  }
+  for (const name in options) {
+    if (Object.hasOwn(names, name) || (options as Readonly<Record<string, unknown>>)[name] === undefined)
+      continue;
+    const known = Object.keys(names);
+    const nearest = nearestName(name, known);
+    const instead = nearest ? `did you mean ${nearest}?` : `there are: ${known.join(', ')}.`;
+    throw new LockConfigurationError(`${of} has no option "${name}"; ${instead}`);
+  }
+}

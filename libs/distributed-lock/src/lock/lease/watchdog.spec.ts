@@ -1,0 +1,291 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { eventsOf, follow, LockWorld, typesOf } from '../../../../../test/support/lock-world.js';
+import {
+  LockConfigurationError,
+  LockLostError,
+  LockNotHeldError,
+  LockStoreError,
+} from '../../port/lock.errors.js';
+import type { LockService } from '../lock.service.js';
+
+let world: LockWorld;
+let locks: LockService;
+let other: LockService;
+
+beforeEach(() => {
+  world = new LockWorld();
+  locks = world.service();
+  other = world.service();
+});
+
+afterEach(() => world.close());
+
+describe('the watchdog', () => {
+  it('keeps a lock over many leases, and lets go of it with the release', async () => {
+    const lock = await locks.acquire('k');
+    const waiter = follow(other.acquire('k', { waitMs: Infinity }));
+    await world.clock.advance(300_000);
+    lock.assertHeld();
+    expect(waiter.state).toBe('pending');
+    expect(await lock.release()).toBe('released');
+    await world.clock.advance(10);
+    await waiter.value.release();
+  });
+
+  it('renews after about a third of the lease, no earlier and no more often', async () => {
+    const lock = await locks.acquire('k');
+    await world.clock.advance(8999);
+    expect(world.sent('renew')).toBe(0);
+    await world.clock.advance(1001);
+    expect(world.sent('renew')).toBe(1);
+    await world.clock.advance(80_000);
+    expect(world.sent('renew')).toBeGreaterThanOrEqual(8);
+    expect(world.sent('renew')).toBeLessThanOrEqual(10);
+    await lock.release();
+  });
+
+  it('renews many locks with one timer', async () => {
+    const held = await Promise.all(Array.from({ length: 200 }, (_, i) => locks.acquire(`k${i}`)));
+    // Until then another one still looks for those who wait.
+    await world.clock.advance(300);
+    expect(world.clock.pendingTimers).toBe(1);
+    await world.clock.advance(100_000);
+    for (const lock of held) lock.assertHeld();
+    await Promise.all(held.map((lock) => lock.release()));
+  });
+
+  it('has no timer left soon after the last lock is released', async () => {
+    await locks.withLock('k', () => undefined);
+    await world.clock.advance(1000);
+    expect(world.clock.pendingTimers).toBe(0);
+  });
+
+  it('tells that renewal is suspended when there is no answer, and that it resumed', async () => {
+    const events = eventsOf(locks);
+    const lock = await locks.acquire('k');
+    world.cutNetwork();
+    await world.clock.advance(15_000);
+    lock.assertHeld();
+    expect(typesOf(events)).toEqual(['acquired', 'suspended']);
+    world.mendNetwork();
+    await world.clock.advance(1500);
+    expect(typesOf(events)).toEqual(['acquired', 'suspended', 'resumed']);
+    await world.clock.advance(60_000);
+    lock.assertHeld();
+    expect(await lock.release()).toBe('released');
+  });
+
+  it('gives the lock up at its deadline when there is no answer, before anybody else is granted', async () => {
+    const events = eventsOf(locks);
+    const lock = await locks.acquire('k');
+    const { signal } = lock;
+    const next = follow(other.acquire('k', { waitMs: Infinity }));
+    let nextAt = 0;
+    void next.promise.then(() => (nextAt = world.clock.now()));
+    let lostAt = 0;
+    signal.addEventListener('abort', () => (lostAt = world.clock.now()));
+    world.lose(({ kind }) => kind === 'renew');
+    await world.clock.advance(31_000);
+    expect(typesOf(events)).toEqual(['acquired', 'suspended', 'lost']);
+    expect(signal.reason).toBeInstanceOf(LockLostError);
+    expect(signal.reason).toMatchObject({ reason: 'expired', key: 'k', cause: { code: 'LOCK_STORE' } });
+    expect((signal.reason as Error).message).toMatch(/no renewal succeeded since \d+ ms \(last error: /);
+    expect(lostAt).toBeLessThan(30_000);
+    expect(nextAt).toBeGreaterThanOrEqual(lostAt);
+    expect(() => lock.assertHeld()).toThrow(LockLostError);
+    await next.value.release();
+  });
+
+  it('finds at once that the lock is lost when the store says so', async () => {
+    const lock = await locks.acquire('k');
+    world.faults.push = () => [];
+    await world.eye.forceRelease('k');
+    await world.clock.advance(11_000);
+    expect(lock.signal.reason).toMatchObject({ reason: 'taken' });
+    expect(await lock.release()).toBe('lost');
+  });
+
+  it('does not take a late answer for a renewal that counts from now', async () => {
+    const lock = await locks.acquire('k');
+    world.faults.command = ({ kind }) => (kind === 'renew' ? { answeredAfterMs: 90 } : undefined);
+    await world.clock.advance(10_000);
+    const sentAt = world.clock.now();
+    await world.clock.advance(90);
+    expect(world.clock.now() + lock.validForMs).toBeLessThanOrEqual(sentAt + 30_000);
+    await lock.release();
+  });
+
+  it('loses no lock because one answer in three is lost', async () => {
+    const held = await Promise.all(Array.from({ length: 30 }, (_, i) => locks.acquire(`k${i}`)));
+    let count = 0;
+    world.lose(({ kind }) => kind === 'renew' && ++count % 3 === 0);
+    await world.clock.advance(200_000);
+    world.mendNetwork();
+    const outcomes = await Promise.all(held.map((lock) => lock.release()));
+    expect(new Set(outcomes)).toEqual(new Set(['released']));
+  });
+});
+
+describe('a fixed lease', () => {
+  it('is lost on time: the signal aborts, and nobody else is granted before the lease is over', async () => {
+    const events = eventsOf(locks);
+    const lock = await locks.acquire('k', { leaseMs: 1000 });
+    const { signal } = lock;
+    const next = follow(other.acquire('k', { waitMs: Infinity }));
+    let nextAt = 0;
+    void next.promise.then(() => (nextAt = world.clock.now()));
+    await world.clock.advance(900);
+    lock.assertHeld();
+    expect(signal.aborted).toBe(false);
+    await world.clock.advance(99);
+    expect(signal.reason).toBeInstanceOf(LockLostError);
+    expect(typesOf(events)).toEqual(['acquired', 'lost']);
+    expect(next.state).toBe('pending');
+    await world.clock.advance(100);
+    expect(nextAt).toBeGreaterThanOrEqual(1000);
+    expect(nextAt).toBeLessThanOrEqual(1010);
+    expect(world.sent('renew')).toBe(0);
+    await next.value.release();
+  });
+
+  it('is set anew by extend(), to longer or to shorter', async () => {
+    const lock = await locks.acquire('k', { leaseMs: 1000 });
+    await lock.extend(5000);
+    expect(lock.validForMs).toBeGreaterThan(4000);
+    await world.clock.advance(4000);
+    lock.assertHeld();
+    await lock.extend(200);
+    expect(lock.validForMs).toBeLessThan(200);
+    await world.clock.advance(200);
+    expect(() => lock.assertHeld()).toThrow(LockLostError);
+    await expect(lock.extend(1000)).rejects.toBeInstanceOf(LockLostError);
+  });
+
+  it('cannot be extended after the release, nor to no length, nor under the watchdog', async () => {
+    const lock = await locks.acquire('k', { leaseMs: 1000 });
+    await expect(lock.extend(0)).rejects.toBeInstanceOf(LockConfigurationError);
+    await lock.release();
+    await expect(lock.extend(1000)).rejects.toBeInstanceOf(LockNotHeldError);
+    const watched = await locks.acquire('k');
+    await expect(watched.extend(1000)).rejects.toBeInstanceOf(LockConfigurationError);
+    await watched.release();
+  });
+
+  it('that was taken meanwhile cannot be extended', async () => {
+    const lock = await locks.acquire('k', { leaseMs: 1000 });
+    world.faults.push = () => [];
+    await world.eye.forceRelease('k');
+    await expect(lock.extend(1000)).rejects.toBeInstanceOf(LockLostError);
+    expect(await world.eye.inspect('k')).toBeNull();
+  });
+
+  it('whose extension got no answer is believed in for the shorter of the two times', async () => {
+    const lock = await locks.acquire('k', { leaseMs: 10_000 });
+    world.faults.command = ({ kind }) => (kind === 'renew' ? { answeredAfterMs: 'never' } : undefined);
+    const extended = follow(lock.extend(500));
+    const next = follow(other.acquire('k', { waitMs: Infinity }));
+    await world.clock.advance(100);
+    expect(extended.error).toBeInstanceOf(LockStoreError);
+    await world.clock.advance(450);
+    expect(next.state === 'resolved' && lock.validForMs > 0).toBe(false);
+    world.mendNetwork();
+    await world.clock.advance(12_000);
+    await next.value.release();
+  });
+
+  it('is not shortened by a late copy of an earlier extension', async () => {
+    const lock = await locks.acquire('k', { leaseMs: 1000 });
+    world.faults.command = (command) =>
+      command.kind === 'renew' && command.renewal.leaseMs === 200
+        ? { executedAfterMs: [130], answeredAfterMs: 'never' }
+        : undefined;
+    const shortened = follow(lock.extend(200));
+    await world.clock.advance(101);
+    expect(shortened.error).toBeInstanceOf(LockStoreError);
+    await lock.extend(5000);
+    const next = follow(other.acquire('k', { waitMs: Infinity }));
+    await world.clock.advance(1000);
+    expect(next.state === 'resolved' && lock.validForMs > 0).toBe(false);
+    await lock.release();
+    await world.clock.advance(1000);
+    await next.value.release();
+  });
+
+  it('is not renewed by anybody after an extension that got no answer', async () => {
+    const lock = await locks.acquire('k', { leaseMs: 2000 });
+    world.lose(({ kind }) => kind === 'renew');
+    const extended = follow(lock.extend(2000));
+    await world.clock.advance(100);
+    expect(extended.error).toBeInstanceOf(LockStoreError);
+    world.mendNetwork();
+    await world.clock.advance(10_000);
+    expect(() => lock.assertHeld()).toThrow(LockLostError);
+  });
+
+  it('that was pushed ends on time although its confirmation got no answer at first', async () => {
+    const holder = await world.take(other, 'k');
+    const waiter = follow(locks.acquire('k', { leaseMs: 2000 }));
+    await world.clock.settle();
+    world.lose(({ kind }) => kind === 'renew');
+    await holder.release();
+    await world.clock.advance(150);
+    waiter.value.assertHeld();
+    world.mendNetwork();
+    await world.clock.advance(10_000);
+    expect(() => waiter.value.assertHeld()).toThrow(LockLostError);
+  });
+});
+
+describe('a stall of the event loop', () => {
+  /** A watched lock and a fixed one, whose leases have ended while the process was stuck. */
+  const stuck = async () => {
+    const held = [await locks.acquire('a'), await locks.acquire('b', { leaseMs: 20_000 })];
+    for (const lock of held) lock.assertHeld();
+    world.clock.stall(31_000);
+    return held;
+  };
+
+  it('is found out by the first that asks: validForMs', async () => {
+    for (const lock of await stuck()) expect(lock.validForMs).toBe(0);
+  });
+
+  it('is found out by the first that asks: assertHeld()', async () => {
+    for (const lock of await stuck()) expect(() => lock.assertHeld()).toThrow(LockLostError);
+  });
+
+  it('is found out by the first that asks: signal', async () => {
+    for (const lock of await stuck()) expect(lock.signal.reason).toBeInstanceOf(LockLostError);
+  });
+
+  it('is found out by the release', async () => {
+    for (const lock of await stuck()) expect(await lock.release()).toBe('lost');
+  });
+
+  it('aborts a signal that was taken before it, as soon as anybody asks', async () => {
+    const lock = await locks.acquire('k');
+    const { signal } = lock;
+    world.clock.stall(31_000);
+    expect(lock.validForMs).toBe(0);
+    expect(signal.reason).toBeInstanceOf(LockLostError);
+    await lock.release();
+  });
+
+  it('that is shorter than the lease does no harm', async () => {
+    const lock = await locks.acquire('k');
+    world.clock.stall(25_000);
+    lock.assertHeld();
+    await world.clock.advance(60_000);
+    lock.assertHeld();
+    expect(await lock.release()).toBe('released');
+  });
+
+  it('does not let a flow find its lost lock again', async () => {
+    const lock = await locks.acquire('k');
+    await lock.run(() => {
+      world.clock.stall(31_000);
+      expect(locks.current('k')).toBeUndefined();
+      expect(() => locks.assertHeld('k')).toThrow(LockNotHeldError);
+    });
+    await lock.release();
+  });
+});

@@ -1,0 +1,242 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { eventsOf, follow, LockWorld, typesOf } from '../../../../../test/support/lock-world.js';
+import { LockLostError, LockShutdownError } from '../../port/lock.errors.js';
+import type { LockService } from '../lock.service.js';
+
+let world: LockWorld;
+let locks: LockService;
+let other: LockService;
+
+beforeEach(() => {
+  world = new LockWorld();
+  locks = world.service();
+  other = world.service();
+});
+
+afterEach(() => world.close());
+
+describe('a grant', () => {
+  it('whose push is lost is found by the next look', async () => {
+    const lock = await world.take(other, 'k');
+    const waiter = follow(locks.acquire('k', { waitMs: Infinity }));
+    await world.clock.settle();
+    world.faults.push = () => [];
+    await lock.release();
+    await world.clock.advance(1000);
+    expect(await waiter.value.release()).toBe('released');
+  });
+
+  it('that is pushed is confirmed by a renewal', async () => {
+    const lock = await world.take(other, 'k');
+    const waiter = follow(locks.acquire('k'));
+    await world.clock.settle();
+    await lock.release();
+    await world.clock.settle();
+    waiter.value.assertHeld();
+    expect(world.sent('renew')).toBe(1);
+    await waiter.value.release();
+  });
+
+  it('whose push was long under way lets nobody in before it is confirmed', async () => {
+    const lock = await world.take(other, 'k');
+    const waiter = follow(locks.acquire('k', { waitMs: Infinity }));
+    await world.clock.settle();
+    world.faults.push = () => [200];
+    world.faults.command = ({ kind }) => (kind === 'renew' ? { answeredAfterMs: 50 } : undefined);
+    await lock.release();
+    await world.clock.advance(249);
+    expect(waiter.state).toBe('pending');
+    await world.clock.advance(1);
+    await waiter.value.release();
+  });
+
+  it('whose push comes twice is one grant', async () => {
+    const lock = await world.take(other, 'k');
+    const waiter = follow(locks.acquire('k'));
+    await world.clock.settle();
+    world.faults.push = () => [0, 40, 80];
+    const events = eventsOf(locks);
+    await lock.release();
+    await world.clock.advance(100);
+    waiter.value.assertHeld();
+    expect(await waiter.value.release()).toBe('released');
+    await world.clock.advance(100);
+    expect(typesOf(events)).toEqual(['acquired', 'released']);
+  });
+
+  it('that comes when its lease is over lets nobody in', async () => {
+    world.faults.command = ({ kind }) => (kind === 'acquire' ? { answeredAfterMs: 90 } : undefined);
+    const asked = follow(locks.acquire('k', { leaseMs: 50, waitMs: 500 }));
+    const wereValid: boolean[] = [];
+    void asked.promise.then(
+      (lock) => wereValid.push(lock.validForMs > 0),
+      () => undefined,
+    );
+    await world.clock.advance(200);
+    expect(wereValid).not.toContain(false);
+    world.mendNetwork();
+    await world.clock.advance(1000);
+  });
+
+  it('that was lost before anybody was let in sends the tenure back into the line', async () => {
+    const lock = await world.take(other, 'k');
+    const waiter = follow(locks.acquire('k', { waitMs: Infinity }));
+    await world.clock.settle();
+    world.faults.push = (push) => (push.kind === 'granted' ? [300] : []);
+    await lock.release();
+    await world.clock.advance(100);
+    await world.eye.forceRelease('k');
+    const third = follow(world.service().acquire('k', { waitMs: Infinity }));
+    await world.clock.advance(300);
+    expect(third.state).toBe('resolved');
+    expect(waiter.state).toBe('pending');
+    await third.value.release();
+    await world.clock.advance(2000);
+    await waiter.value.release();
+  });
+
+  it('told anew under another token means that the first one was lost', async () => {
+    const lock = await world.take(other, 'k');
+    const waiter = follow(locks.acquire('k', { waitMs: Infinity }));
+    await world.clock.settle();
+    // The look of the waiter is long under way: it is overtaken by the push, and by the loss of what that granted.
+    world.faults.command = ({ kind }) => (kind === 'acquire' ? { executedAfterMs: [60] } : undefined);
+    await world.clock.advance(1010);
+    await lock.release();
+    await world.clock.settle();
+    waiter.value.assertHeld();
+    world.faults.push = () => [];
+    await world.eye.forceRelease('k');
+    await world.clock.advance(60);
+    expect(() => waiter.value.assertHeld()).toThrow('it was lost and granted anew');
+    expect(await world.eye.inspect('k')).toBeNull();
+  });
+
+  it('under another token than the one that is held means that the lock was lost', async () => {
+    const events = eventsOf(locks);
+    const lock = await locks.acquire('k');
+    world.faults.push = () => [];
+    await world.eye.forceRelease('k');
+    const ask = world.commands.find((command) => command.kind === 'acquire');
+    const client = ask?.kind === 'acquire' ? ask.ask : undefined;
+    // A copy of the acquire that the network kept is executed: the store believes this owner to hold again.
+    await world.eye.acquire({ ...client!, waitMs: 0 });
+    await world.clock.advance(11_000);
+    expect(() => lock.assertHeld()).toThrow(LockLostError);
+    expect(typesOf(events)).toEqual(['acquired', 'lost']);
+    await world.clock.settle();
+    expect(await world.eye.inspect('k')).toBeNull();
+  });
+});
+
+describe('a forced release', () => {
+  it('is told to the holder at once, and serves the next in line', async () => {
+    const lock = await locks.acquire('k');
+    const next = follow(other.acquire('k', { waitMs: Infinity }));
+    await world.clock.settle();
+    expect(await other.forceRelease('k')).toBe('released');
+    await world.clock.settle();
+    expect(() => lock.assertHeld()).toThrow('it was released by force');
+    next.value.assertHeld();
+    expect(next.value.fencingToken).toBeGreaterThan(lock.fencingToken);
+    expect(await lock.release()).toBe('lost');
+    next.value.assertHeld();
+    expect(await next.value.release()).toBe('released');
+  });
+
+  it('of a waiter’s key does not end its wait', async () => {
+    const lock = await locks.acquire('k');
+    const [second, third] = [follow(locks.acquire('k')), follow(other.acquire('k'))];
+    await world.clock.settle();
+    await other.forceRelease('k');
+    await world.clock.advance(10);
+    expect(await lock.release()).toBe('lost');
+    const served = [second, third].find(({ state }) => state === 'resolved');
+    await served?.value.release();
+    await world.clock.advance(2000);
+    const last = served === second ? third : second;
+    await last.value.release();
+  });
+});
+
+describe('draining', () => {
+  it('refuses new calls and rejects those in line', async () => {
+    const lock = await world.take(other, 'k');
+    const waiter = follow(locks.acquire('k', { waitMs: Infinity }));
+    const fair = follow(locks.acquire('k', { waitMs: Infinity, fair: true }));
+    await world.clock.settle();
+    const drained = follow(locks.drain());
+    await world.clock.settle();
+    expect(waiter.error).toBeInstanceOf(LockShutdownError);
+    expect(fair.error).toBeInstanceOf(LockShutdownError);
+    await expect(locks.acquire('new')).rejects.toBeInstanceOf(LockShutdownError);
+    await world.clock.advance(200);
+    expect(drained.state).toBe('resolved');
+    expect((await world.eye.inspect('k'))?.pending).toEqual([]);
+    await lock.release();
+  });
+
+  it('waits for holders, whose nested calls still work', async () => {
+    const patient = world.service({ shutdownGraceMs: 5000 });
+    let isDone = false;
+    const work = follow(
+      patient.withLock('k', async (lock) => {
+        await new Promise<void>((resolve) => world.clock.after(3000, resolve));
+        await patient.withLock('k', (inner) => inner.assertHeld());
+        lock.assertHeld();
+        isDone = true;
+      }),
+    );
+    await world.clock.settle();
+    const closed = follow(patient.close());
+    await world.clock.advance(2999);
+    expect(closed.state).toBe('pending');
+    await world.clock.advance(10);
+    expect(work.state).toBe('resolved');
+    expect(isDone).toBe(true);
+    await world.clock.advance(1000);
+    expect(closed.state).toBe('resolved');
+  });
+
+  it('takes the locks of those that do not finish within the grace', async () => {
+    const patient = world.service({ shutdownGraceMs: 500 });
+    const lock = await world.take(patient, 'k');
+    const next = follow(other.acquire('k', { waitMs: Infinity }));
+    await world.clock.settle();
+    const closed = follow(patient.close());
+    await world.clock.advance(499);
+    lock.assertHeld();
+    await world.clock.advance(1);
+    expect(lock.signal.reason).toMatchObject({ reason: 'shutdown', code: 'LOCK_LOST' });
+    await world.clock.advance(10);
+    expect(closed.state).toBe('resolved');
+    await next.value.release();
+    expect(await lock.release()).toBe('lost');
+  });
+
+  it('hands what it releases to the next process at once, not after the lease', async () => {
+    const lock = await world.take(locks, 'k');
+    const next = follow(other.acquire('k', { waitMs: Infinity }));
+    await world.clock.settle();
+    void locks.close();
+    await world.clock.advance(10);
+    expect(lock.validForMs).toBe(0);
+    await next.value.release();
+  });
+
+  it('is bounded when the store does not answer', async () => {
+    const lock = await world.take(locks, 'k');
+    world.cutNetwork();
+    const closed = follow(locks.close());
+    await world.clock.advance(200);
+    expect(closed.state).toBe('resolved');
+    world.mendNetwork();
+    expect(await lock.release()).toBe('lost');
+  });
+
+  it('may be asked for twice, and before anything was locked', async () => {
+    const fresh = world.service();
+    await Promise.all([fresh.close(), fresh.close(), fresh.drain()]);
+    await expect(fresh.acquire('k')).rejects.toBeInstanceOf(LockShutdownError);
+  });
+});

@@ -1,0 +1,165 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { eventsOf, follow, LockWorld } from '../../../../../test/support/lock-world.js';
+import { LockStoreError, LockWaitTimeoutError } from '../../port/lock.errors.js';
+import type { LockService } from '../lock.service.js';
+
+const ROUND_TRIP_MS = 10;
+
+let world: LockWorld;
+let locks: LockService;
+let other: LockService;
+beforeEach(() => {
+  world = new LockWorld();
+  [locks, other] = [world.service(), world.service()];
+});
+afterEach(() => world.close());
+
+/** From now on each answer is under way that long. */
+function slow(ms = ROUND_TRIP_MS): void {
+  world.faults.command = () => ({ answeredAfterMs: ms });
+}
+
+/** Lets what was sent arrive, and all that follows at once. */
+async function fast(): Promise<void> {
+  world.mendNetwork();
+  await world.clock.advance(200);
+}
+
+describe('a caller that does not wait', () => {
+  it('gets a key that is free, although a sibling asks for it together with one that is not', async () => {
+    const b = await world.take(other, 'b');
+    slow();
+    const both = follow(locks.acquire(['a', 'b']));
+    const a = follow(locks.tryAcquire('a'));
+    await world.clock.advance(2 * ROUND_TRIP_MS);
+    expect(a.value?.key).toBe('a');
+    await fast();
+    await Promise.all([a.value?.release(), b.release()]);
+    await fast();
+    await both.value.release();
+  });
+
+  it.each([[['a', 'b']], ['a']])(
+    'is told of a store that is away, also while a sibling asks for %j',
+    async (keys) => {
+      world.cutNetwork();
+      const sibling = follow(locks.acquire(keys, { waitMs: 1000 }));
+      await world.clock.advance(10);
+      const a = follow(locks.tryAcquire('a'));
+      await world.clock.advance(100);
+      expect(a.error).toBeInstanceOf(LockStoreError);
+      await world.clock.advance(1000);
+      expect(sibling.error).toBeInstanceOf(LockStoreError);
+    },
+  );
+
+  it('is told of a store that went away while siblings stood in its line', async () => {
+    const held = await world.take(other, 'a');
+    const sibling = follow(locks.acquire('a', { waitMs: 3000 }));
+    await world.clock.settle();
+    expect(await locks.tryAcquire('a')).toBeNull();
+    world.cutNetwork();
+    await world.clock.advance(1500);
+    const a = follow(locks.tryAcquire('a'));
+    await world.clock.advance(200);
+    expect(a.error).toBeInstanceOf(LockStoreError);
+    world.mendNetwork();
+    await held.release();
+    await world.clock.advance(1000);
+    await sibling.value.release();
+  });
+
+  it('is answered with the sibling that asked before it', async () => {
+    slow();
+    const [first, second] = [follow(locks.acquire('a')), follow(locks.tryAcquire('a'))];
+    await world.clock.advance(ROUND_TRIP_MS);
+    expect(second.value).toBeNull();
+    expect(world.sent('acquire')).toBe(1);
+    await fast();
+    await first.value.release();
+  });
+
+  it('of forty keys, the last of them busy, costs two commands and never holds one of the others', async () => {
+    const keys = Array.from({ length: 40 }, (_, i) => `k${String(i).padStart(2, '0')}`);
+    const busy = await world.take(other, 'k39');
+    slow();
+    const before = world.commands.length;
+    const asked = follow(locks.withLock(keys, { waitMs: 0 }, () => undefined));
+    for (let ms = 0; ms < 3 * ROUND_TRIP_MS; ms++) {
+      await world.clock.advance(1);
+      expect(await world.eye.inspect('k00')).toBeNull();
+    }
+    expect(asked.error).toMatchObject({ key: 'k39', waitMs: 0, holder: expect.any(String) });
+    expect(world.commands.slice(before).map(({ kind }) => kind)).toEqual(['acquireAll', 'acquire']);
+    await fast();
+    await busy.release();
+  });
+
+  it('of forty keys, one of them held by its own process, costs no command', async () => {
+    const keys = Array.from({ length: 40 }, (_, i) => `k${i}`);
+    const mine = await world.take(locks, 'k7');
+    const before = world.commands.length;
+    expect(await locks.tryAcquire(keys)).toBeNull();
+    expect(world.commands.length).toBe(before);
+    await mine.release();
+  });
+
+  it.each([
+    ['held by its own process', ['k']],
+    ['held by its own process among several', ['j', 'k']],
+  ])('is told by event when the key is %s', async (_, keys) => {
+    const mine = await world.take(locks, 'k');
+    const events = eventsOf(locks);
+    const error = await locks.acquire(keys, { waitMs: 0 }).catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(LockWaitTimeoutError);
+    expect(events).toEqual([
+      { type: 'asked', call: expect.any(Number), key: 'k' },
+      {
+        type: 'abandoned',
+        call: events[0] && 'call' in events[0] && events[0].call,
+        key: 'k',
+        waitedMs: 0,
+        error,
+      },
+    ]);
+    await mine.release();
+  });
+});
+
+describe('a caller that waits for less than a round trip', () => {
+  it.each([0, 0.5, 1, 5, ROUND_TRIP_MS - 1])('of %d ms gets a free key all the same', async (waitMs) => {
+    slow();
+    const one = follow(locks.acquire('k', { waitMs }));
+    const several = follow(locks.acquire(['a', 'b'], { waitMs }));
+    await world.clock.advance(2 * ROUND_TRIP_MS);
+    await fast();
+    const outcomes = await Promise.all([one.value.release(), several.value.release()]);
+    expect(outcomes).toEqual(['released', 'released']);
+  });
+
+  it('is told who holds a busy one, as soon as the store says so', async () => {
+    const held = await world.take(other, 'k');
+    slow();
+    const asked = follow(locks.acquire('k', { waitMs: 2 }));
+    await world.clock.advance(ROUND_TRIP_MS);
+    expect(asked.error).toBeInstanceOf(LockWaitTimeoutError);
+    expect(asked.error).toMatchObject({ waitMs: 2, holder: expect.any(String) });
+    await fast();
+    await held.release();
+    expect(await world.eye.inspect('k')).toBeNull();
+  });
+
+  it('leaves in time when the store has answered already', async () => {
+    const held = await world.take(other, 'k');
+    const patient = follow(locks.acquire('k'));
+    await world.clock.settle();
+    slow(90);
+    const asked = follow(locks.acquire('k', { waitMs: 5 }));
+    await world.clock.advance(5);
+    expect(asked.error).toBeInstanceOf(LockWaitTimeoutError);
+    await fast();
+    await held.release();
+    await world.clock.settle();
+    await patient.value.release();
+  });
+});

@@ -1,0 +1,78 @@
+import { describe, expect, it, jest } from '@jest/globals';
+import fc from 'fast-check';
+import { ManualClock } from '../../testing/manual-clock.js';
+import { DeadlineTimer } from '../../time/deadline-timer.js';
+import { WaitDeadlines } from './wait-deadlines.js';
+import { LinkedQueue } from '../../collections/linked-queue.js';
+import type { LockRequest } from '../request/lock-request.js';
+import { Waiter } from './waiter.js';
+
+/** What is there of a line, with the times at which callers were told that theirs was over. */
+class Line {
+  readonly clock = new ManualClock();
+  readonly waiters = new LinkedQueue<Waiter>();
+  readonly told: { readonly waiter: Waiter; readonly at: number }[] = [];
+  readonly deadlines = new WaitDeadlines(new DeadlineTimer(this.clock), this.waiters, (waiter) => {
+    this.waiters.remove(waiter);
+    this.told.push({ waiter, at: this.clock.now() });
+  });
+
+  join(waitMs: number): Waiter {
+    const ignore = () => undefined;
+    const request = { waitMs } as LockRequest;
+    const waiter = new Waiter(request, 0, this.clock, ignore, ignore, { leave: ignore });
+    this.waiters.push(waiter);
+    this.deadlines.watch(waiter);
+    return waiter;
+  }
+}
+
+describe('the deadlines of a line', () => {
+  it('are each met at their time, by those who still wait', async () => {
+    const step = fc.record({
+      waitMs: fc.integer({ min: 1, max: 300 }),
+      passMs: fc.nat({ max: 9 }),
+      leaves: fc.nat(),
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 200 }), async (steps) => {
+        const line = new Line();
+        const joined: Waiter[] = [];
+        const left = new Set<Waiter>();
+        for (const { waitMs, passMs, leaves } of steps) {
+          joined.push(line.join(waitMs));
+          await line.clock.advance(passMs);
+          const leaving = joined[leaves % (2 * joined.length)];
+          if (leaving && line.waiters.remove(leaving)) left.add(leaving);
+        }
+        await line.clock.advance(1000);
+        const stayed = joined.filter((waiter) => !left.has(waiter));
+        expect(new Map(line.told.map(({ waiter, at }) => [waiter, at]))).toEqual(
+          new Map(stayed.map((waiter) => [waiter, waiter.deadline])),
+        );
+        expect(line.told.length).toBe(stayed.length);
+      }),
+    );
+  });
+
+  it('cost a few comparisons each, however unequal they are', async () => {
+    const line = new Line();
+    const count = 4096;
+    const read = jest.spyOn(Waiter.prototype, 'deadline', 'get');
+    for (let i = 0; i < count; i++) line.join(1 + ((i * 7919) % count));
+    await line.clock.advance(count);
+    const reads = read.mock.calls.length;
+    read.mockRestore();
+    expect(line.told).toHaveLength(count);
+    expect(reads / count).toBeLessThan(6 * Math.log2(count));
+  });
+
+  it('keep no more of those who have left than there are who wait', () => {
+    const line = new Line();
+    const first = line.join(1000);
+    for (let i = 0; i < 10_000; i++) line.waiters.remove(line.join(100_000));
+    const { heap } = line.deadlines as unknown as { heap: readonly Waiter[] };
+    expect(heap.length).toBeLessThan(200);
+    expect(heap[0]).toBe(first);
+  });
+});

@@ -1,0 +1,141 @@
+import { describeGiven } from '../../checks/describe-given.js';
+import { LockConfigurationError } from '../../port/lock.errors.js';
+import type { CallOptions, WithLockOptions } from '../lock.js';
+import type { LockStoreFactory } from '../../port/lock-store.js';
+import { systemClock, type Clock } from '../../time/clock.js';
+import { checkOptionNames, type OptionNames } from '../../checks/option-names.js';
+
+/** Options of one registration. All times in ms. */
+export interface LockServiceOptions {
+  /** Where locks live: `memoryStore()` (this process only), `redisStore(…)`. */
+  readonly store: LockStoreFactory;
+  /** Put before every key as it is. Default: nothing. */
+  readonly keyPrefix?: string;
+  /** Longest time in line where the call does not say; default 10 000. `tryAcquire` asks once by default. */
+  readonly waitMs?: number;
+  /** Lease of locks without `leaseMs`, renewed every third of it; default 30 000. A crashed holder blocks its keys that long. */
+  readonly watchdogTimeoutMs?: number;
+  /** How long holders may finish at shutdown before their locks are released under them; default 10 000. */
+  readonly shutdownGraceMs?: number;
+  /** Defaults of every call. */
+  readonly defaults?: CallOptions;
+  /** The source of time; for tests. */
+  readonly clock?: Clock;
+}
+
+export type ResolvedLockOptions = Required<LockServiceOptions>;
+
+export const SERVICE_NAMES: OptionNames<LockServiceOptions> = {
+  store: true,
+  keyPrefix: true,
+  waitMs: true,
+  watchdogTimeoutMs: true,
+  shutdownGraceMs: true,
+  defaults: true,
+  clock: true,
+};
+export const CALL_NAMES: OptionNames<CallOptions> = {
+  waitMs: true,
+  leaseMs: true,
+  mode: true,
+  permits: true,
+  weight: true,
+  fair: true,
+  holdAtLeastMs: true,
+  signal: true,
+};
+export const WITH_LOCK_NAMES: OptionNames<WithLockOptions> = { ...CALL_NAMES, onLost: true };
+
+const MAX_PERMITS = 1_000_000;
+/** Each is an entry of its own in the store. */
+const MAX_WEIGHT = 1000;
+const MIN_LEASE_MS = 10;
+/** Leases and waits are kept in integers of ms by the stores; a year is long enough for both. */
+const MAX_LEASE_MS = 366 * 24 * 3_600_000;
+
+export function resolveLockOptions(options: LockServiceOptions): ResolvedLockOptions {
+  checkOptionNames('LockService', options, SERVICE_NAMES);
+  const { store, keyPrefix = '', waitMs = 10_000, watchdogTimeoutMs = 30_000 } = options;
+  const { shutdownGraceMs = 10_000, defaults = {}, clock = systemClock } = options;
+  checkWait('waitMs', waitMs);
+  checkLease('watchdogTimeoutMs', watchdogTimeoutMs);
+  checkWait('shutdownGraceMs', shutdownGraceMs);
+  checkOptionNames('defaults', defaults, CALL_NAMES);
+  checkCallOptions(defaults);
+  if (typeof store?.create !== 'function') {
+    throw new LockConfigurationError(
+      'store must be a recipe such as memoryStore() or redisStore(url), not a client.',
+    );
+  }
+  if (typeof keyPrefix !== 'string') throw new LockConfigurationError('keyPrefix must be a string.');
+  return { store, keyPrefix, waitMs, watchdogTimeoutMs, shutdownGraceMs, defaults, clock };
+}
+
+export function checkCallOptions(options: CallOptions): void {
+  const { waitMs, leaseMs, holdAtLeastMs, fair, signal } = options;
+  checkClaim(options);
+  if (fair !== undefined && typeof fair !== 'boolean') {
+    throw new LockConfigurationError(`fair must be true or false; it is ${describeGiven(fair)}.`);
+  }
+  if (signal !== undefined && typeof signal?.aborted !== 'boolean') {
+    throw new LockConfigurationError(
+      `signal must be an AbortSignal, as controller.signal; it is ${describeGiven(signal)}.`,
+    );
+  }
+  if (waitMs !== undefined) checkWait('waitMs', waitMs);
+  if (leaseMs !== undefined) checkLease('leaseMs', leaseMs);
+  if (holdAtLeastMs === undefined) return;
+  if (holdAtLeastMs !== 0) checkLease('holdAtLeastMs', holdAtLeastMs);
+  if (leaseMs !== undefined && holdAtLeastMs > leaseMs) {
+    throw new LockConfigurationError(
+      `holdAtLeastMs (${holdAtLeastMs}) must not be longer than leaseMs (${leaseMs}): the lease would end before.`,
+    );
+  }
+}
+
+export function checkOnLost(onLost: WithLockOptions['onLost']): void {
+  if (onLost === undefined || onLost === 'throw' || onLost === 'ignore') return;
+  throw new LockConfigurationError(`onLost must be 'throw' or 'ignore'; it is ${String(onLost)}.`);
+}
+
+function checkClaim({ mode, permits, weight }: CallOptions): void {
+  if (mode !== undefined && mode !== 'exclusive' && mode !== 'shared') {
+    throw new LockConfigurationError(`mode must be 'exclusive' or 'shared'; it is ${JSON.stringify(mode)}.`);
+  }
+  if (weight !== undefined && permits === undefined) {
+    throw new LockConfigurationError(`weight (${weight}) is a share of permits: give permits with it.`);
+  }
+  if (permits === undefined) return;
+  if (mode !== undefined) {
+    throw new LockConfigurationError(
+      `permits (${permits}) and mode ('${mode}') exclude each other: readers are not counted.`,
+    );
+  }
+  checkCount('permits', permits, MAX_PERMITS);
+  if (weight !== undefined) checkCount('weight', weight, MAX_WEIGHT);
+  if (weight !== undefined && weight > permits) {
+    throw new LockConfigurationError(`weight (${weight}) must not be more than permits (${permits}).`);
+  }
+}
+
+function checkCount(name: string, count: number, most: number): void {
+  if (!Number.isInteger(count) || count < 1 || count > most) {
+    throw new LockConfigurationError(`${name} must be a whole number from 1 to ${most}; it is ${count}.`);
+  }
+}
+
+function checkWait(name: string, ms: number): void {
+  if (typeof ms !== 'number' || !(ms >= 0)) {
+    throw new LockConfigurationError(
+      `${name} must be a number of ms, 0 or more (Infinity allowed); it is ${String(ms)}.`,
+    );
+  }
+}
+
+export function checkLease(name: string, ms: number): void {
+  if (!Number.isInteger(ms) || ms < MIN_LEASE_MS || ms > MAX_LEASE_MS) {
+    throw new LockConfigurationError(
+      `${name} must be a whole number of ms from ${MIN_LEASE_MS} to ${MAX_LEASE_MS}; it is ${String(ms)}.`,
+    );
+  }
+}

@@ -1,0 +1,94 @@
+import { LOCK, type Claim } from '../../port/claim.js';
+import { LockConfigurationError, LockKeyError } from '../../port/lock.errors.js';
+import { checkCallOptions, type ResolvedLockOptions } from './lock-options.js';
+import type { CallOptions, Keys } from '../lock.js';
+
+/** One call for one key with every default filled in: the only thing that travels down. */
+export interface LockRequest {
+  readonly key: string;
+  readonly claim: Claim;
+  readonly waitMs: number;
+  readonly leaseMs: number;
+  /** Renewed until release; otherwise the lease is fixed. */
+  readonly watched: boolean;
+  readonly fair: boolean;
+  readonly holdAtLeastMs: number;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** Redis allows 512 MB; nobody who names more than this means it. */
+const MAX_KEY_LENGTH = 1024;
+/** Each is a lock of its own, and a request may choose how many: a limit, so that it cannot choose thousands. */
+const MAX_KEYS = 100;
+
+export function lockRequest(key: string, call: CallOptions, options: ResolvedLockOptions): LockRequest {
+  const { defaults } = options;
+  const leaseMs = call.leaseMs ?? defaults.leaseMs;
+  const holdAtLeastMs = call.holdAtLeastMs ?? defaults.holdAtLeastMs ?? 0;
+  const { mode, permits } = claims(call) ? call : defaults;
+  const weight = call.weight ?? (claims(call) ? undefined : defaults.weight);
+  const { waitMs, fair, signal } = call;
+  checkCallOptions({ waitMs, mode, permits, weight, leaseMs, holdAtLeastMs, fair, signal });
+  return {
+    key,
+    claim: claimOf(mode, permits, weight),
+    waitMs: call.waitMs ?? defaults.waitMs ?? options.waitMs,
+    leaseMs: leaseMs ?? options.watchdogTimeoutMs,
+    watched: leaseMs === undefined,
+    fair: call.fair ?? defaults.fair ?? false,
+    holdAtLeastMs,
+    signal: call.signal ?? defaults.signal,
+  };
+}
+
+/**
+ * Callers that one tenure can ask for: the same claim and the same lease of the same key. A fair caller has a line of
+ * its own.
+ */
+export function queueName(request: LockRequest): string | LockRequest {
+  return request.fair ? request : kindName(request);
+}
+
+/** The key, and in which way and for how long it is asked for. */
+export function kindName({ key, claim, watched, leaseMs }: LockRequest): string {
+  const kind = claim.kind === 'permits' ? `permits ${claim.permits} ${claim.weight}` : claim.kind;
+  return `${kind} ${watched ? '' : leaseMs} ${key}`;
+}
+
+/** A call that names one of the two is not a call of the other kind by default. */
+function claims({ mode, permits }: CallOptions): boolean {
+  return mode !== undefined || permits !== undefined;
+}
+
+function claimOf(mode: CallOptions['mode'], permits: number | undefined, weight = 1): Claim {
+  if (permits !== undefined) return { kind: 'permits', permits, weight };
+  return mode === undefined ? LOCK : { kind: mode };
+}
+
+/** The distinct keys, as given; one by itself. @throws LockKeyError, LockConfigurationError when there is none */
+export function checkKeys(keys: Keys): string | readonly string[] {
+  if (typeof keys === 'string') return checkKey(keys);
+  const list = Array.isArray(keys) ? [...new Set(keys as readonly string[])] : [keys as unknown as string];
+  if (list.length === 0) throw new LockConfigurationError('No key was given: an empty list locks nothing.');
+  if (list.length > MAX_KEYS) {
+    throw new LockKeyError(
+      `${list.length} keys were given in one call; at most ${MAX_KEYS} are allowed.`,
+      undefined,
+    );
+  }
+  list.forEach(checkKey);
+  return list.length === 1 ? (list[0] as string) : list;
+}
+
+function checkKey(key: string): string {
+  if (typeof key !== 'string' || key === '') {
+    throw new LockKeyError(`A key must be a non-empty string; it is ${JSON.stringify(key)}.`, undefined);
+  }
+  if (key.length > MAX_KEY_LENGTH) {
+    throw new LockKeyError(
+      `The key "${key.slice(0, 40)}…" has ${key.length} characters; at most ${MAX_KEY_LENGTH} are allowed.`,
+      key.slice(0, 40),
+    );
+  }
+  return key;
+}

@@ -1,0 +1,234 @@
+import { describe, expect, it } from '@jest/globals';
+import { Observable, Subject, type Subscription } from 'rxjs';
+import { LockLostError } from '../../port/lock.errors.js';
+import type { HeldLock } from '../../lock/context/held-lock.js';
+import type { Departure } from './departure.js';
+import { UnderLock, whenAdmitted } from './under-lock.js';
+
+const lost = new LockLostError('a', 1, 'expired', 'for a test');
+
+/** Work under a lock; `log` tells in order what its subscriber sees and when the lock goes back. */
+class Scene {
+  readonly log: string[] = [];
+  readonly inner = new Subject<string>();
+  private readonly lossListeners = new Set<() => void>();
+  isLost = false;
+  isRunning = false;
+  readonly lock = {
+    key: 'a',
+    loss: lost,
+    onLoss: (listener: () => void) => {
+      this.lossListeners.add(listener);
+      return () => this.lossListeners.delete(listener);
+    },
+    assertHeld: () => {
+      if (this.isLost) throw lost;
+    },
+    giveBack: async () => void this.log.push('released'),
+  } as unknown as HeldLock;
+  readonly subscription: Subscription;
+  underLock!: UnderLock<string>;
+
+  /** Tells whoever listens. */
+  lose(): void {
+    for (const tell of this.lossListeners) tell();
+  }
+
+  constructor(onLost: 'throw' | 'ignore' = 'throw') {
+    const work = new Observable<string>((out) => {
+      this.underLock = new UnderLock(out, this.lock, { onLost, lossFor: (error) => error });
+      this.underLock.start({
+        subscribe: (observer) => this.inner.subscribe(observer),
+        isRunning: () => this.isRunning,
+        close: () => this.log.push('closed'),
+      });
+      return () => this.underLock.leave();
+    });
+    this.subscription = work.subscribe({
+      next: (value) => this.log.push(value),
+      error: (error: Error) => this.log.push(error.name),
+      complete: () => this.log.push('complete'),
+    });
+  }
+}
+
+const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+describe('work under a lock', () => {
+  it('that ends with a value releases before the value goes out', () => {
+    const { inner, log } = new Scene();
+    inner.next('value');
+    inner.complete();
+    expect(log).toEqual(['closed', 'released', 'value', 'complete']);
+  });
+
+  it('that emits and goes on does not hold its values back', async () => {
+    const { inner, log } = new Scene();
+    inner.next('value');
+    await nextTurn();
+    expect(log).toEqual(['value']);
+  });
+
+  it('that has ended while something of it still runs answers at once and releases when that is over', () => {
+    const scene = new Scene();
+    scene.isRunning = true;
+    scene.inner.error(new Error());
+    expect(scene.log).toEqual(['closed', 'Error']);
+    scene.isRunning = false;
+    scene.underLock.releaseIfDone();
+    expect(scene.log.at(-1)).toBe('released');
+  });
+
+  it('is not stopped by a subscriber that leaves', () => {
+    const { inner, log, subscription } = new Scene();
+    subscription.unsubscribe();
+    expect(inner.observed).toBe(true);
+    expect(log).toEqual([]);
+    inner.complete();
+    expect(log).toEqual(['closed', 'released']);
+  });
+
+  it('is stopped by a subscriber that leaves if it is a stream', () => {
+    const { inner, log, subscription, underLock } = new Scene();
+    underLock.streams();
+    inner.next('value');
+    subscription.unsubscribe();
+    expect(inner.observed).toBe(false);
+    expect(log).toEqual(['value', 'closed', 'released']);
+  });
+
+  it('is stopped if it turns out to be a stream after its subscriber has left', () => {
+    const { inner, log, subscription, underLock } = new Scene();
+    subscription.unsubscribe();
+    underLock.streams();
+    expect(inner.observed).toBe(false);
+    expect(log).toEqual(['closed', 'released']);
+  });
+
+  it('is stopped if it turns out to be a stream while it starts, its subscriber gone', () => {
+    const { lock, log } = new Scene();
+    const stopped = { by: 'nobody' };
+    const gone = new Observable<string>((out) => {
+      const underLock = new UnderLock(out, lock, { onLost: 'throw', lossFor: (error) => error });
+      underLock.leave();
+      underLock.start({
+        subscribe: (observer) =>
+          new Observable<string>(() => {
+            underLock.streams();
+            return () => (stopped.by = 'its subscriber');
+          }).subscribe(observer),
+        isRunning: () => false,
+        close: () => log.push('closed'),
+      });
+    });
+    gone.subscribe();
+    expect([stopped.by, ...log]).toEqual(['its subscriber', 'closed', 'released']);
+  });
+
+  it('passes a loss on at once, and is still followed to its end', () => {
+    const scene = new Scene();
+    const { inner, log } = scene;
+    scene.lose();
+    expect(log).toEqual(['closed', 'LockLostError']);
+    inner.complete();
+    expect(log).toEqual(['closed', 'LockLostError', 'closed', 'released']);
+  });
+
+  it('is not told of a loss after its end, although something of it still runs', () => {
+    const scene = new Scene();
+    scene.isRunning = true;
+    scene.inner.complete();
+    scene.lose();
+    expect(scene.log).toEqual(['closed', 'complete']);
+  });
+
+  it('that cannot start ends with its error and gives the lock back', () => {
+    const { lock, log } = new Scene();
+    const work = new Observable<string>((out) =>
+      new UnderLock(out, lock, { onLost: 'throw', lossFor: (error) => error }).start({
+        subscribe: () => {
+          throw new TypeError();
+        },
+        isRunning: () => false,
+        close: () => log.push('closed'),
+      }),
+    );
+    work.subscribe({ error: (error: Error) => log.push(error.name) });
+    expect(log).toEqual(['closed', 'released', 'TypeError']);
+  });
+
+  it('that succeeds after a loss that nobody has noticed ends with the loss', () => {
+    const scene = new Scene();
+    scene.isLost = true;
+    scene.inner.next('value');
+    scene.inner.complete();
+    expect(scene.log).toEqual(['closed', 'released', 'LockLostError']);
+  });
+
+  it('that fails after a loss that nobody has noticed ends with its own error', () => {
+    const scene = new Scene();
+    scene.isLost = true;
+    scene.inner.error(new TypeError());
+    expect(scene.log).toEqual(['closed', 'released', 'TypeError']);
+  });
+
+  it('keeps its result after a loss under onLost: ignore', () => {
+    const scene = new Scene('ignore');
+    scene.isLost = true;
+    scene.lose();
+    scene.inner.next('value');
+    scene.inner.complete();
+    expect(scene.log).toEqual(['closed', 'released', 'value', 'complete']);
+  });
+});
+
+describe('asking for admission', () => {
+  it('a lock that is granted in the moment of leaving is given back', async () => {
+    const { lock, log } = new Scene();
+    let grant: (admission: { lock: HeldLock }) => void = () => undefined;
+    const admit = (): Promise<{ lock: HeldLock }> => new Promise((resolve) => (grant = resolve));
+    const subscription = whenAdmitted(admit, () => void log.push('ran')).subscribe();
+    subscription.unsubscribe();
+    grant({ lock });
+    await nextTurn();
+    expect(log).toEqual(['released']);
+  });
+
+  it('work that throws instead of starting ends with its error', async () => {
+    const seen: unknown[] = [];
+    const cannot = new Error('cannot start');
+    const run = (): never => {
+      throw cannot;
+    };
+    whenAdmitted(async () => ({}), run).subscribe({ error: (error) => seen.push(error) });
+    await nextTurn();
+    expect(seen).toEqual([cannot]);
+  });
+
+  it('happens on subscription, for each subscription, and ends when its subscriber leaves', () => {
+    const departures: Departure[] = [];
+    const admitted = whenAdmitted(
+      (departure) => new Promise(() => void departures.push(departure)),
+      () => undefined,
+    );
+    expect(departures).toEqual([]);
+    const subscriptions = [admitted.subscribe(), admitted.subscribe()];
+    subscriptions[0]?.unsubscribe();
+    expect(departures.map(({ aborted }) => aborted)).toEqual([true, false]);
+  });
+
+  it('ends with the wait: who leaves later aborts nothing', async () => {
+    const departures: Departure[] = [];
+    const admitted = whenAdmitted(
+      async (departure) => {
+        departures.push(departure);
+        return { answer: 'answer' };
+      },
+      () => undefined,
+    );
+    const subscription = admitted.subscribe();
+    await nextTurn();
+    subscription.unsubscribe();
+    expect(departures.map(({ aborted }) => aborted)).toEqual([false]);
+  });
+});

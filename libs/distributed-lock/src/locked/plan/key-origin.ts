@@ -1,0 +1,113 @@
+import { LockConfigurationError } from '../../port/lock.errors.js';
+import { isReadable } from './handler-values.js';
+import type { KeyTemplate, Placeholder } from '../template/key-template.js';
+import type { MethodShape } from './method-shape.js';
+import { ROUTE_PARAMETER, type HandlerKind, type HandlerParameter } from '../nest/nest-metadata.js';
+
+/** Where the value of one placeholder comes from: an argument of the method, or the request. Then properties of it. */
+export type Origin =
+  | { readonly argument: number; readonly parameter?: HandlerParameter; readonly rest: readonly string[] }
+  | { readonly source: string; readonly rest: readonly string[] };
+
+const SOURCES: Readonly<Record<HandlerKind, readonly string[]>> = {
+  http: ['params', 'query', 'body', 'headers', 'user'],
+  rpc: ['data'],
+  ws: ['data'],
+  other: ['args', 'user'],
+};
+
+/** Nest's number of what a parameter decorator reads from the same source. */
+const SOURCE_TYPES: Readonly<Record<string, number>> = {
+  body: 3,
+  query: 4,
+  params: ROUTE_PARAMETER,
+  headers: 6,
+  data: 3,
+  args: 3,
+};
+
+const POSITION = /^\d+$/;
+
+/** @throws LockConfigurationError for a name that the method does not have, with those that it has */
+export function originOf(p: Placeholder, template: KeyTemplate, shape: MethodShape): Origin {
+  const origin = shape.kind ? inHandler(p, template, shape, shape.kind) : inMethod(p, shape);
+  if (origin && isWildcard(p, origin, shape)) {
+    const { where } = shape;
+    throw new LockConfigurationError(
+      `@Locked on ${where}: ${p.text} in "${template.text}" at position ${p.position} is a wildcard of the route, which Express gives as a list of its segments. Give a key function, (path: string[]) => lockKey\`…\${path.join('/')}\`, or @Param a pipe that joins them.`,
+    );
+  }
+  if (origin) return origin;
+  throw new LockConfigurationError(
+    `@Locked on ${shape.where}: unknown ${p.text} in "${template.text}" at position ${p.position}; ${offerOf(shape)}.`,
+  );
+}
+
+/** One that is read as a whole: an element of it, or each of them, makes a key. */
+function isWildcard({ isList }: Placeholder, origin: Origin, { wildcards }: MethodShape): boolean {
+  if (isList) return false;
+  if ('source' in origin) {
+    const [name = '', ...deeper] = origin.rest;
+    return origin.source === 'params' && deeper.length === 0 && wildcards.includes(name);
+  }
+  const { parameter, rest } = origin;
+  if (parameter?.type !== ROUTE_PARAMETER || parameter.pipes.length > 0) return false;
+  return rest.length === 0 && wildcards.includes(String(parameter.data));
+}
+
+function inMethod({ path: [name = '', ...rest] }: Placeholder, { written }: MethodShape): Origin | undefined {
+  const isPosition = POSITION.test(name);
+  if (!written) return isPosition ? { argument: Number(name), rest } : undefined;
+  const isThere = isPosition && (Number(name) < written.length || written.some((it) => it.kind === 'open'));
+  const argument = isThere ? Number(name) : written.findIndex((it) => it.name === name);
+  return argument < 0 ? undefined : { argument, rest };
+}
+
+function inHandler(
+  p: Placeholder,
+  template: KeyTemplate,
+  { where, decorated }: MethodShape,
+  kind: HandlerKind,
+): Origin | undefined {
+  const [name = '', ...rest] = p.path;
+  const [field, ...deeper] = rest;
+  if (field !== undefined && SOURCES[kind].includes(name)) {
+    // What the handler declares itself goes over its pipes.
+    const declared = decorated.find(
+      (it) => it.type !== undefined && it.type === SOURCE_TYPES[name] && it.data === field,
+    );
+    if (declared) return { argument: declared.index, parameter: declared, rest: deeper };
+    return { source: name, rest: name === 'headers' ? [field.toLowerCase(), ...deeper] : rest };
+  }
+  const named = decorated.filter((it) =>
+    POSITION.test(name) ? it.index === Number(name) : it.data === name,
+  );
+  const [parameter, another] = named.filter((it) => isReadable(it, kind));
+  if (!parameter) return undefined;
+  if (!another) return { argument: parameter.index, parameter, rest };
+  const choices = named.map((it) => `<${sourceOf(it, kind, name)}>`).join(' or ');
+  throw new LockConfigurationError(
+    `@Locked on ${where}: ${p.text} in "${template.text}" at position ${p.position} may be one of ${named.length} parameters; write ${choices}.`,
+  );
+}
+
+function sourceOf({ type, index }: HandlerParameter, kind: HandlerKind, name: string): string {
+  const source = SOURCES[kind].find((it) => SOURCE_TYPES[it] === type);
+  return source ? `${source}.${name}` : String(index);
+}
+
+function offerOf({ kind, decorated, written }: MethodShape): string {
+  if (kind) {
+    const names = decorated
+      .filter((it) => isReadable(it, kind))
+      .flatMap(({ data }) => (typeof data === 'string' ? [data] : []));
+    return names.length > 0 ? `the handler reads: ${names.join(', ')}` : 'the handler reads nothing by name';
+  }
+  if (!written) {
+    return 'another decorator has replaced the method, so its names are gone: put @Locked nearest to the method, or use <0>';
+  }
+  const names = written.flatMap(({ name }) => name ?? []);
+  return names.length > 0
+    ? `the method's arguments are: ${names.join(', ')}`
+    : 'the method has no arguments with a name';
+}

@@ -1,0 +1,184 @@
+import type { ExecutionContext } from '@nestjs/common';
+import { LockConfigurationError, LockKeyError } from '../../port/lock.errors.js';
+import type { CallOptions, Keys, Lock } from '../../lock/lock.js';
+import { callOptions } from '../call/busy-answer.js';
+import { checkHandler } from './handler-checks.js';
+import { readSource, whenThere, type HandlerValues } from './handler-values.js';
+import { originOf, type Origin } from './key-origin.js';
+import { follow, type KeyTemplate, type Placeholder } from '../template/key-template.js';
+import { optionsOf, type AnyClass, type LockedSite } from '../locked-site.js';
+import { checkTogether, type LockedOptions } from '../locked.options.js';
+import { ROUTE_PARAMETER } from '../nest/nest-metadata.js';
+import { shapeOf, type MethodShape } from './method-shape.js';
+
+/** How one locked method of one concrete class gets its keys and options. Made once, at boot or at the first call. */
+export class KeyPlan {
+  private static readonly plans = new WeakMap<AnyClass, Map<LockedSite, KeyPlan>>();
+  /** Options of `@Locked` over those of `@LockDefaults`. */
+  readonly options: LockedOptions;
+  /** Of these, what the service is told at each call. */
+  readonly call: CallOptions;
+  private readonly shape: MethodShape;
+  private readonly isByArguments: boolean;
+  private readonly origins = new Map<Placeholder, Origin>();
+
+  /** @throws LockConfigurationError for a name that the method does not have, or options that do not fit it */
+  private constructor(
+    cls: AnyClass,
+    private readonly site: LockedSite,
+  ) {
+    this.options = optionsOf(cls, site);
+    this.call = callOptions(this.options);
+    this.shape = shapeOf(cls, site);
+    checkTogether(this.shape.where, this.options);
+    for (const template of typeof site.key === 'function' ? [] : site.key) {
+      for (const p of template.placeholders) this.origins.set(p, originOf(p, template, this.shape));
+    }
+    const { kind } = this.shape;
+    this.isByArguments =
+      kind !== 'rpc' &&
+      typeof site.key !== 'function' &&
+      ![...this.origins.values()].some((it) => 'source' in it);
+    if (kind) checkHandler({ ...this.shape, kind }, site, this.options);
+  }
+
+  static of(cls: AnyClass, site: LockedSite): KeyPlan {
+    let plans = KeyPlan.plans.get(cls);
+    if (!plans) KeyPlan.plans.set(cls, (plans = new Map<LockedSite, KeyPlan>()));
+    let plan = plans.get(site);
+    if (!plan) plans.set(site, (plan = new KeyPlan(cls, site)));
+    return plan;
+  }
+
+  /** `GoodsController.purchase`, for messages. */
+  get where(): string {
+    return this.shape.where;
+  }
+
+  /**
+   * What to say of a key that is the same for every request although the handler reads a parameter of its route;
+   * `undefined` where that is so by a key function, or where several may hold the key.
+   */
+  get warning(): string | undefined {
+    const { key } = this.site;
+    const { kind, where, decorated } = this.shape;
+    const { mode, permits } = this.call;
+    if (kind !== 'http' || typeof key === 'function' || this.origins.size > 0) return undefined;
+    if (mode === 'shared' || permits !== undefined) return undefined;
+    const parameter = decorated.find(
+      ({ type, data }) => type === ROUTE_PARAMETER && typeof data === 'string',
+    );
+    if (!parameter) return undefined;
+    const [name, text] = [String(parameter.data), key.map((template) => template.text).join('", "')];
+    return `@Locked on ${where}: the key "${text}" is the same for every "${name}" of the route, so all of its requests wait for each other. Write "${key[0]?.text}:<${name}>" for a lock of its own for each. If one lock is meant, give a function: () => '${key[0]?.text}'.`;
+  }
+
+  /** The keys of a plain call. @throws LockKeyError */
+  keysOfCall(args: readonly unknown[]): Keys {
+    const { key } = this.site;
+    if (typeof key === 'function') return this.checked(Reflect.apply(key, undefined, args));
+    return key.flatMap((template) =>
+      template.render(template.placeholders.map((p) => this.valueInCall(p, args))),
+    );
+  }
+
+  /**
+   * False where the arguments name other keys than these. Parts of the request and key functions are not asked again;
+   * messages have `assertKeyOf`.
+   */
+  fits(keys: readonly string[], args: readonly unknown[]): boolean {
+    if (!this.isByArguments) return true;
+    try {
+      return [this.keysOfCall(args)].flat().every((key) => keys.includes(key));
+    } catch {
+      return false;
+    }
+  }
+
+  /**
+   * The keys of a call that Nest is about to make, or a promise of them.
+   *
+   * @throws LockKeyError, or what the pipes throw
+   */
+  keysOfRequest(context: ExecutionContext, values: HandlerValues): Keys | PromiseLike<Keys> {
+    const { key } = this.site;
+    if (typeof key === 'function') {
+      const args = this.argumentsOf(key.length, context, values);
+      return args.then((given) => this.checked(Reflect.apply(key, undefined, given)));
+    }
+    const [template, others] = [key[0] as KeyTemplate, key.length > 1];
+    const [only, another] = template.placeholders;
+    if (!only || another || others) return this.keysOfTemplates(key, context, values);
+    return whenThere(this.valueInRequest(only, context, values), (value) => template.render([value]));
+  }
+
+  private async keysOfTemplates(
+    templates: readonly KeyTemplate[],
+    context: ExecutionContext,
+    values: HandlerValues,
+  ): Promise<Keys> {
+    const keys: string[] = [];
+    for (const template of templates) {
+      const reads = template.placeholders.map(async (p) => this.valueInRequest(p, context, values));
+      keys.push(...template.render(await Promise.all(reads)));
+    }
+    return keys;
+  }
+
+  /**
+   * Compares the key of a message with what its handler is about to get. Nest shows nobody the global pipes that a
+   * microservice has of its own, or that an application adds after it has connected one.
+   *
+   * @throws LockConfigurationError when they differ: the handler would run under the lock of something else
+   */
+  assertKeyOf(args: readonly unknown[], lock: Lock): void {
+    const { key } = this.site;
+    if (this.shape.kind !== 'rpc' || typeof key === 'function') return;
+    const { keys } = lock;
+    for (const template of key) {
+      const { placeholders } = template;
+      if (!placeholders.every((p) => 'argument' in (this.origins.get(p) as Origin))) continue;
+      const other = template
+        .render(placeholders.map((p) => this.valueInCall(p, args)))
+        .find((it) => !keys.includes(it));
+      if (other === undefined) continue;
+      throw new LockConfigurationError(
+        `@Locked on ${this.where}: the handler is given the value of "${other}", but "${keys.join('", "')}" is locked, since pipes ran that this package cannot see: global ones of a microservice, or of the application after connectMicroservice. Bind them to the handler, or connect with inheritAppConfig after the last useGlobalPipes.`,
+      );
+    }
+  }
+
+  /** The first `count` arguments that Nest is about to give to the handler. */
+  argumentsOf(count: number, context: ExecutionContext, values: HandlerValues): Promise<unknown[]> {
+    return Promise.all(
+      Array.from({ length: count }, async (_, index) => {
+        const parameter = this.shape.decorated.find((it) => it.index === index);
+        return parameter && (await values.read(parameter, context));
+      }),
+    );
+  }
+
+  private valueInCall(p: Placeholder, args: readonly unknown[]): unknown {
+    const origin = this.origins.get(p) as Origin;
+    if ('argument' in origin) return follow(args[origin.argument], origin.rest);
+    const message = `No key for ${this.where}: ${p.text} is a part of a request, and this is a plain call of the method.`;
+    throw new LockKeyError(message, undefined);
+  }
+
+  /** The value, or a promise of it. */
+  private valueInRequest(p: Placeholder, context: ExecutionContext, values: HandlerValues): unknown {
+    const origin = this.origins.get(p) as Origin;
+    if ('source' in origin) return follow(readSource(origin.source, context), origin.rest);
+    const value = origin.parameter && values.read(origin.parameter, context);
+    return origin.rest.length > 0 ? whenThere(value, (it) => follow(it, origin.rest)) : value;
+  }
+
+  /** A key function may be plain JavaScript: what it gives is not trusted. */
+  private checked(keys: Keys): Keys {
+    if (typeof keys === 'string' || Array.isArray(keys)) return keys;
+    throw new LockKeyError(
+      `The key function of @Locked on ${this.where} gave no string and no list.`,
+      undefined,
+    );
+  }
+}

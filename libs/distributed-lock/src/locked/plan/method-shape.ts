@@ -1,0 +1,39 @@
+import { nameOf, type AnyClass, type AnyFunction, type LockedSite } from '../locked-site.js';
+import {
+  handlerKind,
+  handlerParameters,
+  isPiped,
+  wildcardsOf,
+  type HandlerKind,
+  type HandlerParameter,
+} from '../nest/nest-metadata.js';
+import type { Parameter } from '../nest/parameter-names.js';
+
+/** What a locked method of one concrete class looks like from outside. */
+export interface MethodShape {
+  /** `GoodsController.purchase`, for messages. */
+  readonly where: string;
+  /** `undefined` for a method that only other code calls. */
+  readonly kind: HandlerKind | undefined;
+  /** What Nest fills in; empty for a method that is no handler. */
+  readonly decorated: readonly HandlerParameter[];
+  /** What its source text says; `undefined` when another decorator has replaced the method before. */
+  readonly written: readonly Parameter[] | undefined;
+  /** Route parameters that come as lists, and go over no pipe of the method or its class. */
+  readonly wildcards: readonly string[];
+}
+
+export function shapeOf(cls: AnyClass, site: LockedSite): MethodShape {
+  const written = site.parameters;
+  if (site.isStatic)
+    return { where: nameOf(cls, site), kind: undefined, decorated: [], written, wildcards: [] };
+  const fn = (cls.prototype as Readonly<Record<string | symbol, AnyFunction>> | undefined)?.[site.method];
+  const kind = fn && handlerKind(cls, site.method, fn);
+  return {
+    where: nameOf(cls, site),
+    kind,
+    decorated: kind ? handlerParameters(cls, site.method) : [],
+    written,
+    wildcards: fn && kind === 'http' && !isPiped(cls, fn) ? wildcardsOf(cls, fn) : [],
+  };
+}

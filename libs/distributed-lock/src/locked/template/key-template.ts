@@ -1,0 +1,148 @@
+import { LockConfigurationError, LockKeyError } from '../../port/lock.errors.js';
+import { foreignPlaceholder } from './foreign-placeholders.js';
+import { KEY_FILTERS, type KeyFilter } from './key-filters.js';
+import { escapeKeyValue, kindOf, NEEDED } from './key-value.js';
+
+/** A step of a path that stands for each element of a list. */
+export const EACH = '[]';
+
+/** What an escaped value never contains. Without it between two values `1-2`, `3` and `1`, `2-3` would make one key. */
+const SEPARATOR = /[^\w%.~-]/;
+
+/** One `<…>` of a template. */
+export interface Placeholder {
+  /** As written, with its brackets. */
+  readonly text: string;
+  /** Where its `<` stands in the template, counted from 0. */
+  readonly position: number;
+  /** `body.items[].sku` → `['body', 'items', EACH, 'sku']`. */
+  readonly path: readonly string[];
+  readonly isList: boolean;
+  readonly filters: readonly { readonly name: string; readonly apply: KeyFilter }[];
+}
+
+const PATH = /^[\w$-]+(\[\])?(\.[\w$-]+(\[\])?)*$/;
+
+/**
+ * A key with placeholders: compiled once, rendered at each call. Knows nothing of where the values come from.
+ *
+ * `<id>`, `<body.user.id>`, `<0.sku>`: a value by name or position, then properties. `<query.id|int|lower>`: filters.
+ * `<body.items[].sku>`: one key for each element; at most one such list in a template.
+ */
+export class KeyTemplate {
+  private constructor(
+    readonly text: string,
+    /** One more than placeholders: before, between and after them. */
+    private readonly texts: readonly string[],
+    readonly placeholders: readonly Placeholder[],
+  ) {}
+
+  /** @throws LockConfigurationError that names the position of the mistake */
+  static compile(text: string): KeyTemplate {
+    const texts: string[] = [];
+    const placeholders: Placeholder[] = [];
+    let end = 0;
+    for (let open = text.indexOf('<'); open >= 0; open = text.indexOf('<', end)) {
+      const close = text.indexOf('>', open);
+      const isClosed = close >= 0 && !text.slice(open + 1, close).includes('<');
+      if (!isClosed) throw mistake(text, `has an unclosed "<" at position ${open}`);
+      texts.push(text.slice(end, open));
+      placeholders.push(placeholder(text, open, close));
+      end = close + 1;
+    }
+    if (text === '') throw mistake(text, 'is empty');
+    const foreign = foreignPlaceholder(text);
+    if (foreign) {
+      throw mistake(
+        text,
+        `has ${foreign.text} at position ${foreign.position}, which is plain text here, the same for every call: write "${foreign.instead}". If it is meant as it stands, make the key by a function, with lockKey\`…\``,
+      );
+    }
+    const merged = placeholders.findIndex((_, i) => i > 0 && !SEPARATOR.test(texts[i] ?? ''));
+    if (merged > 0) {
+      const [one, next] = placeholders.slice(merged - 1) as [Placeholder, Placeholder];
+      throw mistake(
+        text,
+        `has nothing between ${one.text} and ${next.text} at position ${next.position} that a value cannot contain: write ":" there`,
+      );
+    }
+    if (placeholders.filter((p) => p.isList).length > 1) {
+      throw mistake(text, 'has more than one list: use a key function');
+    }
+    return new KeyTemplate(text, [...texts, text.slice(end)], placeholders);
+  }
+
+  /**
+   * The keys for these values: one, or one for each element of the list.
+   *
+   * @param values parallel to `placeholders`; an array for the list
+   * @throws LockKeyError that names the placeholder, and the kind of its value but not the value
+   */
+  render(values: readonly unknown[]): readonly string[] {
+    const list = this.placeholders.findIndex((p) => p.isList);
+    if (list < 0) return [this.renderOne(values)];
+    const elements = values[list];
+    if (!Array.isArray(elements) || elements.length === 0) {
+      throw this.refusal(list, `${kindOf(elements)}, not a list of values`);
+    }
+    return elements.map((element: unknown) => this.renderOne(values.with(list, element)));
+  }
+
+  private renderOne(values: readonly unknown[]): string {
+    return this.texts.reduce((key, text, i) => key + this.valueText(i - 1, values[i - 1]) + text);
+  }
+
+  private valueText(index: number, value: unknown): string {
+    let filtered = value;
+    for (const filter of this.placeholders[index]?.filters ?? []) {
+      filtered = filter.apply(filtered);
+      if (filtered === undefined) throw this.refusal(index, `not accepted by the filter ${filter.name}`);
+    }
+    const escaped = escapeKeyValue(filtered);
+    if (escaped === undefined) throw this.refusal(index, `${kindOf(filtered)}: ${NEEDED}`);
+    return escaped;
+  }
+
+  private refusal(index: number, what: string): LockKeyError {
+    const { text, position } = this.placeholders[index] as Placeholder;
+    const message = `No key from "${this.text}": the value of ${text} at position ${position} is ${what}.`;
+    return new LockKeyError(message, undefined);
+  }
+}
+
+/** The value at `path` in `root`; an array where the path goes through a list. */
+export function follow(root: unknown, path: readonly string[]): unknown {
+  const [step, ...rest] = path;
+  if (step === undefined) return root;
+  if (step === EACH) return Array.isArray(root) ? root.map((element) => follow(element, rest)) : root;
+  if (root === undefined || root === null) return undefined;
+  return follow((root as Readonly<Record<string, unknown>>)[step], rest);
+}
+
+function placeholder(template: string, open: number, close: number): Placeholder {
+  const [path = '', ...filters] = template.slice(open + 1, close).split('|');
+  const text = template.slice(open, close + 1);
+  if (!PATH.test(path)) throw mistake(template, `has no name or path in ${text} at position ${open}`);
+  const steps = path.split('.').flatMap((part) => (part.endsWith(EACH) ? [part.slice(0, -2), EACH] : [part]));
+  const lists = steps.filter((step) => step === EACH).length;
+  if (lists > 1) throw mistake(template, `has a list in a list in ${text} at position ${open}`);
+  return {
+    text,
+    position: open,
+    path: steps,
+    isList: lists > 0,
+    filters: filters.map((name) => {
+      const apply = Object.hasOwn(KEY_FILTERS, name) ? KEY_FILTERS[name] : undefined;
+      if (apply) return { name, apply };
+      const known = Object.keys(KEY_FILTERS).join(', ');
+      throw mistake(
+        template,
+        `has an unknown filter "${name}" in ${text} at position ${open}; there are: ${known}`,
+      );
+    }),
+  };
+}
+
+function mistake(template: string, what: string): LockConfigurationError {
+  return new LockConfigurationError(`Key template "${template}" ${what}.`);
+}

@@ -1,0 +1,103 @@
+import { randomUUID } from 'node:crypto';
+import { permitsKey, notificationChannel, redisKeys } from '../redis.keys.js';
+
+/** What Redisson announces a release with, should anybody listen to all channels. */
+const RELEASED = '0';
+
+/** The words of a command that changes nothing and that nobody hears. */
+export type Probe = readonly [command: string, ...words: string[]];
+
+/**
+ * Every command of the scripts, on keys and channels of each kind that a lock has.
+ *
+ * They change nothing: the names are new ones, and where a command would create its key it is written so that the server
+ * refuses it, which it does after it has looked at the rights.
+ */
+export function scriptProbes(keyPrefix: string, isCluster: boolean): readonly Probe[] {
+  const name = `${keyPrefix}rights:${randomUUID()}`;
+  const [lock, line, info, token, channel] = redisKeys(name, 'lock');
+  const permits = permitsKey(name);
+  return [
+    ['type', lock],
+    ['exists', lock],
+    ['del', lock],
+    ['pexpire', lock, '1'],
+    ['pttl', lock],
+    ['incrby', lock, 'no number'],
+    ['hset', lock, 'field', 'value', 'field without value'],
+    ['hget', info, 'field'],
+    ['hmget', lock, 'field'],
+    ['hgetall', lock],
+    ['hdel', info, 'field'],
+    ['hkeys', lock],
+    ['hlen', lock],
+    ['hexists', lock, 'field'],
+    ['get', token],
+    ['strlen', lock],
+    ['getex', token],
+    ['set', token, '', 'XX', 'GET'],
+    ['zadd', line, 'XX', '0', 'member'],
+    ['zrem', line, 'member'],
+    ['zscore', line, 'member'],
+    ['zrange', line, '0', '0'],
+    ['zcard', permits],
+    ['zrangebyscore', permits, '0', '0'],
+    ['zremrangebyscore', permits, '0', '0'],
+    // Each script is given the channel as one of its keys.
+    ['exists', channel],
+    ['del', channel],
+    ['publish', channel, RELEASED],
+    ['publish', notificationChannel('rights'), RELEASED],
+    ['pubsub', 'numsub', channel],
+    ...(isCluster
+      ? ([
+          ['spublish', channel, RELEASED],
+          ['pubsub', 'shardnumsub', channel],
+        ] as const)
+      : []),
+    ['time'],
+  ];
+}
+
+/** The words of an ACL rule that `probe` was refused for want of; `undefined` if that was not why, or it was not refused. */
+export function rightFor(probe: Probe, answer: string, keyPrefix: string): string | undefined {
+  const [command, name = ''] = probe;
+  switch (whatIsDenied(answer)) {
+    case 'command':
+      return command === 'pubsub' ? `+pubsub|${name}` : `+${command}`;
+    case 'key':
+      return `~${patternOf(name, keyPrefix)}`;
+    case 'channel':
+      return `&${patternOf(name, keyPrefix)}`;
+    default:
+      return undefined;
+  }
+}
+
+/** Redis learned `SET … GET` in 6.2, the oldest that is supported; an older one does not understand its last word. */
+export function isTooOld(probe: Probe, answer: string): boolean {
+  return probe[0] === 'set' && answer.includes('syntax error');
+}
+
+/** As Redis says it, to a client or to its script: 6.2, 7.0 and 7.2, each in other words. */
+const DENIED = {
+  command: /can't run this command|permissions to run/,
+  key: /(can't|permissions to) access .*\bkeys?\b/,
+  channel: /(can't|permissions to) (access|publish to) .*\bchannels?\b/,
+};
+
+export function whatIsDenied(answer: string): 'command' | 'key' | 'channel' | undefined {
+  if (DENIED.command.test(answer)) return 'command';
+  if (DENIED.channel.test(answer)) return 'channel';
+  return DENIED.key.test(answer) ? 'key' : undefined;
+}
+
+/** All names that start as this one does, for any lock with this prefix: as SECURITY.md gives them. */
+function patternOf(name: string, keyPrefix: string): string {
+  const locks = `${keyPrefix.replace(/[*?[\]\\]/g, '\\$&')}*`;
+  if (name.startsWith(keyPrefix) && keyPrefix !== '') return locks;
+  if (name.startsWith('nest_lock_notify:')) return 'nest_lock_notify:*';
+  for (const start of ['nest_lock_', 'redisson_'])
+    if (name.startsWith(start)) return `${start}*${locks}`.replace('**', '*');
+  return name.startsWith('{') ? `{${locks}` : locks;
+}

@@ -1,0 +1,87 @@
+import { Redis, type Cluster } from 'ioredis';
+import type { Clock } from '../../../time/clock.js';
+import { inBackground } from '../../../async/in-background.js';
+import type { Client } from './redis.command.js';
+import { forgetArguments } from './redis.errors.js';
+import { ownCluster, ownConnection, type RedisTarget } from '../redis.options.js';
+import { isCluster, isRedis } from './redis.target.js';
+
+/** A new, unconnected client for `target`, with settings of its own where locks depend on them. */
+export function ownClient(target: RedisTarget, commandTimeoutMs: number): Client {
+  const client = duplicateOf(target, commandTimeoutMs);
+  // Before any other listener keeps the error.
+  client.on('error', forgetArguments);
+  return client;
+}
+
+function duplicateOf(target: RedisTarget, commandTimeoutMs: number): Client {
+  const own = ownConnection(commandTimeoutMs);
+  if (typeof target === 'string') return new Redis(target, own);
+  if (isCluster(target)) {
+    const cluster = ownCluster(commandTimeoutMs, target.options.redisOptions);
+    // For Redisson's channels; a connection to a node is opened with the first of them.
+    return target.duplicate([], { ...cluster, shardedSubscribers: true });
+  }
+  if (isRedis(target)) return target.duplicate(own);
+  return new Redis({ ...target, ...own });
+}
+
+/** How soon it is tried again where ioredis has given up, at random, so that not all come at once. */
+const REVIVAL_MS = { least: 100, spread: 400 };
+
+/**
+ * Connects, and begins anew whenever ioredis gives up for good: it does when a failover is told while it looks for the
+ * master, and when no Sentinel answers and its own retries are off.
+ *
+ * @param onFailure told why an attempt has failed
+ * @returns stops that
+ */
+export function keepConnecting(client: Client, clock: Clock, onFailure: (error: Error) => void): () => void {
+  let cancel = (): void => undefined;
+  let isStopped = false;
+  const connect = () => inBackground(client.connect(), (error) => onFailure(error as Error));
+  client.on('end', () => {
+    cancel();
+    if (!isStopped) cancel = clock.after(REVIVAL_MS.least + Math.random() * REVIVAL_MS.spread, connect);
+  });
+  connect();
+  return () => {
+    isStopped = true;
+    cancel();
+  };
+}
+
+/** Where it connects to, without user and password. */
+export function addressOf(client: Client): string {
+  if (client.isCluster) return 'a cluster';
+  const { path, sentinels, name, host, port, db } = (client as Redis).options;
+  if (sentinels) return `the master "${name}" of ${sentinels.length} Sentinels`;
+  return path ?? `${host}:${port}/${db}`;
+}
+
+/** Whom the server takes it for. */
+export function userOf(client: Client): string {
+  const { username } = client.isCluster
+    ? ((client as Cluster).options.redisOptions ?? {})
+    : (client as Redis).options;
+  return username || 'default';
+}
+
+/** Says good-bye if anybody listens, and then makes sure. */
+export async function closeClient(client: Client, clock: Clock, withinMs: number): Promise<void> {
+  if (client.status === 'ready') {
+    await new Promise<void>((resolve) => {
+      const settle = (): void => {
+        cancel();
+        resolve();
+      };
+      const cancel = clock.after(withinMs, settle);
+      // A connection that goes down now leaves the answer out.
+      client.once('close', settle);
+      client.quit().then(settle, settle);
+    });
+  }
+  if (client.status === 'end') return;
+  client.disconnect();
+  if (!client.isCluster) (client as Redis).stream?.destroy();
+}

@@ -1,0 +1,200 @@
+import { randomBytes } from 'node:crypto';
+import type { Redis } from 'ioredis';
+import type { Clock } from '../../time/clock.js';
+import { afterReading } from '../../time/after-reading.js';
+import { conceal } from '../../printing/conceal.js';
+import { inBackground } from '../../async/in-background.js';
+import type { Notification } from '../../port/lock-store.js';
+import { RECHECK_MS } from '../../port/recheck-interval.js';
+import { closeClient, keepConnecting } from './connection/redis.clients.js';
+import type { Client } from './connection/redis.command.js';
+import { notificationChannel } from './redis.keys.js';
+
+/** A grant as the script wrote it; what it is worth by now is for the store to say. */
+export interface NotifiedGrant {
+  readonly owner: string;
+  readonly token: number;
+  readonly lastToken: number;
+  /** Server time of the grant, in ms. */
+  readonly grantedAt: number;
+  /** Length of its first lease, in ms. */
+  readonly leaseMs: number;
+  readonly waiting: number;
+}
+
+interface Listener {
+  onGrant(grant: NotifiedGrant): void;
+  onNotification(push: Notification): void;
+  /** The server refused to let it listen, or to stop. */
+  onNotSubscribed(error: unknown): void;
+}
+
+const OWNER = String.raw`([0-9a-f-]{36}:\d+)`;
+const CONTENDED = new RegExp(`^contended ${OWNER} ([1-9]\\d{0,8})$`);
+const LOST = new RegExp(`^lost ${OWNER}$`);
+
+/**
+ * The store's own connection for messages: grants on a channel of this client, and Redisson's channel of those keys
+ * that a stranger holds. On a cluster that channel is a sharded one wherever Redisson's clients find that they can, and
+ * a plain one otherwise: there we listen to both.
+ *
+ * A message is only the fast way. Whatever is missed is found by the next look, and each time that the subscription
+ * stands again, all that wait look at once.
+ */
+export class RedisNotifications {
+  /**
+   * Goes with each ask and comes back in what is pushed for it. Anybody may publish, but only who may read the locks
+   * can grant one by a forged message.
+   */
+  readonly nonce = randomBytes(8).toString('hex');
+  private readonly granted = new RegExp(
+    String.raw`^granted ${OWNER} (\d{1,16}) (\d{1,16}) (\d{1,16}) (\d{1,9}) (\d{1,9}) ${this.nonce}$`,
+  );
+  private readonly recheck = new RegExp(String.raw`^recheck ${OWNER} (\d{1,5}) ${this.nonce}$`);
+  private subscribed = false;
+  private readonly stopConnecting: () => void;
+  private isClosed = false;
+  private probedAt = -Infinity;
+  private cancelProbe: (() => void) | undefined;
+  /** Redisson's channel -> the owners of ours that wait behind a stranger. */
+  private readonly foreignChannels = new Map<string, Set<string>>();
+  /** The same by owner. */
+  private readonly channels = new Map<string, string>();
+
+  constructor(
+    private readonly client: Client,
+    private readonly clientId: string,
+    private readonly clock: Clock,
+    private readonly commandTimeoutMs: number,
+    private readonly listener: Listener,
+  ) {
+    conceal(this, 'client');
+    client.on('error', () => undefined);
+    client.on('ready', () => inBackground(this.subscribe(), this.onNotSubscribed));
+    client.on('close', () => (this.subscribed = false));
+    client.on('message', (channel: string, message: string) => this.onMessage(channel, message));
+    client.on('smessage', (channel: string, message: string) => this.onMessage(channel, message));
+    // A cluster client replaces its connections for sharded channels one by one, and subscribes on them unseen.
+    client.on('subscribersReady', () => this.subscribeSharded([...this.foreignChannels.keys()]));
+    this.stopConnecting = keepConnecting(client, clock, () => undefined);
+  }
+
+  /** Whether grants can arrive. Waiters look more often while they cannot. */
+  get isSubscribed(): boolean {
+    return this.subscribed;
+  }
+
+  /** From now on this owner looks when a stranger frees the lock of this channel. */
+  listenBehindForeignClient(channel: string, owner: string): void {
+    this.channels.set(owner, channel);
+    const owners = this.foreignChannels.get(channel);
+    if (owners) {
+      owners.add(owner);
+      return;
+    }
+    this.foreignChannels.set(channel, new Set([owner]));
+    if (this.subscribed) inBackground(this.subscribeTo([channel], owner), this.onNotSubscribed);
+  }
+
+  /** No stranger is in its way any more. Whoever goes on listening passes for a stranger that waits. */
+  stopListening(owner: string): void {
+    const channel = this.channels.get(owner);
+    if (channel === undefined) return;
+    this.channels.delete(owner);
+    const owners = this.foreignChannels.get(channel);
+    owners?.delete(owner);
+    if (owners?.size !== 0) return;
+    this.foreignChannels.delete(channel);
+    if (!this.subscribed) return;
+    this.client.unsubscribe(channel).catch(this.onNotSubscribed);
+    if (this.client.isCluster) this.client.sunsubscribe(channel).catch(this.onNotSubscribed);
+  }
+
+  /**
+   * A connection that died silently says nothing, and nothing is written on it: whoever waits asks it, once per look
+   * at most. A cluster client cares for its own.
+   */
+  probe(): void {
+    const now = this.clock.now();
+    if (this.client.isCluster || !this.subscribed || now - this.probedAt < RECHECK_MS) return;
+    this.probedAt = now;
+    const { stream } = this.client as Redis;
+    this.cancelProbe?.();
+    const cancel = (this.cancelProbe = afterReading(this.clock, this.commandTimeoutMs, () =>
+      stream.destroy(),
+    ));
+    this.client.ping().then(cancel, cancel);
+  }
+
+  async close(): Promise<void> {
+    if (this.isClosed) return;
+    this.isClosed = true;
+    this.stopConnecting();
+    this.cancelProbe?.();
+    await closeClient(this.client, this.clock, this.commandTimeoutMs);
+  }
+
+  private async subscribe(): Promise<void> {
+    const channels = [notificationChannel(this.clientId), ...this.foreignChannels.keys()];
+    await this.subscribeTo(channels);
+    // Whether it may be left: nobody listens there.
+    if (this.subscribed) this.client.unsubscribe(notificationChannel('rights')).catch(this.onNotSubscribed);
+    // Some may have come to wait behind a stranger while this one was under way.
+    const late = [...this.foreignChannels.keys()].filter((channel) => !channels.includes(channel));
+    if (this.subscribed && late.length > 0) await this.subscribeTo(late);
+  }
+
+  private async subscribeTo(channels: readonly string[], owner?: string): Promise<void> {
+    try {
+      await this.client.subscribe(...channels);
+      this.subscribed = true;
+      this.onSubscribed(owner);
+    } catch (error) {
+      this.onNotSubscribed(error);
+      // Denied, or the connection is gone again: until the next one, waiters find their grants by looking.
+    }
+    if (this.client.isCluster)
+      this.subscribeSharded(channels.filter((channel) => this.foreignChannels.has(channel)));
+  }
+
+  /** One by one: a command may name channels of one slot only. Before Redis 7 it is refused, and not missed. */
+  private subscribeSharded(channels: readonly string[]): void {
+    for (const channel of channels) {
+      const onSubscribed = () =>
+        this.foreignChannels.get(channel)?.forEach((owner) => this.onSubscribed(owner));
+      this.client.ssubscribe(channel).then(onSubscribed, this.onNotSubscribed);
+    }
+  }
+
+  private readonly onNotSubscribed = (error: unknown): void => this.listener.onNotSubscribed(error);
+
+  /** What happened before could not be heard. */
+  private onSubscribed(owner?: string): void {
+    this.listener.onNotification({ kind: 'recheck', afterMs: 0, ...(owner !== undefined && { owner }) });
+  }
+
+  private onMessage(channel: string, message: string): void {
+    if (channel === notificationChannel(this.clientId)) return this.onOwnMessage(message);
+    for (const owner of this.foreignChannels.get(channel) ?? [])
+      this.listener.onNotification({ kind: 'recheck', owner, afterMs: 0 });
+  }
+
+  /** Anybody may publish: what does not read exactly as our scripts write it is ignored. */
+  private onOwnMessage(message: string): void {
+    const { granted, recheck } = this;
+    const [, owner = '', ...numbers] =
+      granted.exec(message) ?? CONTENDED.exec(message) ?? LOST.exec(message) ?? recheck.exec(message) ?? [];
+    if (!owner.startsWith(this.clientId)) return;
+    const [first = 0, last = 0, grantedAt = 0, leaseMs = 0, waiting = 0] = numbers.map(Number);
+    switch (message.slice(0, message.indexOf(' '))) {
+      case 'granted':
+        return this.listener.onGrant({ owner, token: first, lastToken: last, grantedAt, leaseMs, waiting });
+      case 'contended':
+        return this.listener.onNotification({ kind: 'contended', owner, waiting: first });
+      case 'recheck':
+        return this.listener.onNotification({ kind: 'recheck', owner, afterMs: first });
+      default:
+        return this.listener.onNotification({ kind: 'lost', owner });
+    }
+  }
+}

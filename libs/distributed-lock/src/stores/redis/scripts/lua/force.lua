@@ -1,0 +1,38 @@
+-- force.lua: takes the lock from whoever holds it; holders are told if they are ours, and the next in line is granted.
+--
+-- KEYS  1 lock  2 queue  3 meta  4 token  5 channel
+-- ARGV  1 min_token  2 cluster  3 publish
+-- Reply  {was held (0 or 1), now}
+
+local min_token, cluster, publish = tonumber(ARGV[1]), ARGV[2] == '1', ARGV[3]
+
+--@include lib/time.lua
+--@include lib/foreign-clients.lua
+--@include lib/numbers.lua
+--@include lib/tokens.lua
+--@include lib/holders.lua
+--@include lib/grant.lua
+
+local MODES = { read = 'shared', write = 'exclusive' }
+local CHANNELS = { shared = 'redisson_rwlock', exclusive = 'redisson_rwlock', permits = 'redisson_sc' }
+
+local kind, found = 'lock', type_of_lock()
+if found == 'hash' then kind = MODES[redis.call('HGET', KEYS[1], 'mode')] or 'lock'
+elseif found == 'string' or found == 'none' and type_of_permits() == 'zset' and not has_twin() then kind = 'permits' end
+local refused = refusal(kind)
+-- A number that nobody has permits of may be one of the application.
+if not refused and found == 'string' and type_of_permits() == 'none' then refused = NO_LOCK end
+if refused then return redis.error_reply(refused) end
+if CHANNELS[kind] then KEYS[5] = CHANNELS[kind] .. string.sub(KEYS[5], #'redisson_lock__channel' + 1) end
+
+local inside = holders()
+local was_held = redis.call('DEL', KEYS[1])
+if kind == 'permits' then was_held = math.max(was_held, redis.call('DEL', permits_key)) end
+redis.call('DEL', holders_key)
+for _, holder in ipairs(inside) do
+  if kind == 'shared' then redis.call('DEL', reader_key(holder, 1)) end
+  if is_ours(holder) then notify(holder, 'lost ' .. holder) end
+end
+redis.call('HDEL', KEYS[3], 'granted')
+if was_held == 1 or redis.call('EXISTS', KEYS[2]) == 1 then hand_off(kind) end
+return { was_held, now }

@@ -1,0 +1,274 @@
+-- holders.lua: who holds the lock, in each of the ways to hold one; not a script of its own. Expects time.lua and
+-- numbers.lua.
+--
+-- lock       the hash of key 1 is {owner -> 1}                              Redisson's RLock
+-- exclusive  {mode -> write, owner:write -> 1}                              its RReadWriteLock
+-- shared     {mode -> read, owner -> 1, ...}, and a key per reader that lives as long as its lease
+-- permits    key 1 counts what is left; a sorted set has owner, owner#2, ... -> end of lease
+--                                                                           its RPermitExpirableSemaphore
+--
+-- Those who hold together have their tokens "first last" in a hash of ours, by owner.
+--
+-- Key 1 may hold data of the application instead. A hash with a field that no lock has, and a string that is no number,
+-- are data: no script takes them for a lock, changes them or tells what is in them. No loop runs for longer than
+-- MOST_FIELDS says, whatever the numbers in a hash are.
+
+local braced = string.find(KEYS[1], '{', 1, true) and KEYS[1] or '{' .. KEYS[1] .. '}'
+local permits_key = braced .. ':timeout'
+local holders_key = 'nest_lock_holders' .. string.sub(KEYS[3], #'nest_lock_meta' + 1)
+-- Redisson keeps the permits of x and those of {x} in one sorted set.
+local twin = string.match(KEYS[1], '^{([^{]+)}$') or braced ~= KEYS[1] and braced
+
+local MOST_FIELDS = 10000 -- of a hash that is read as a whole, and leases of readers that one script looks at
+local MANY_FIELDS = 30 -- of a hash whose fields are counted instead, if that will do
+local OWNER = '^%x%x%x%x%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%x%x%x%x%x%x%x%x:%-?%d+$'
+local NUMBER = '^%-?%d+$'
+local LONGEST_NUMBER = 20 -- characters; a longer string is data, which may be too long to be read
+local NO_LOCK = 'WRONGTYPE this key holds data of the application'
+local TWINS = 'WRONGTYPE permits of two names in one sorted set'
+
+-- Our client ids are UUIDs of version 8; Redisson's are of version 4.
+local function is_ours(owner)
+  return #owner > 36 and string.sub(owner, 15, 15) == '8'
+end
+
+local function is_alone(kind)
+  return kind == 'lock' or kind == 'exclusive'
+end
+
+local function reader_key(owner, hold)
+  return braced .. ':' .. owner .. ':rwlock_timeout:' .. hold
+end
+
+local function permit(owner, i)
+  return i == 1 and owner or owner .. '#' .. i
+end
+
+local function type_of_lock()
+  return redis.call('TYPE', KEYS[1]).ok
+end
+
+local function has_fields_of_a_lock()
+  if redis.call('HLEN', KEYS[1]) > MOST_FIELDS then return false end
+  -- Names before values, which may be long in data.
+  for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
+    if field ~= 'mode' and not string.find(string.gsub(field, ':write$', ''), OWNER) then return false end
+  end
+  local fields, mode, owners, writers = redis.call('HGETALL', KEYS[1]), nil, 0, 0
+  for i = 1, #fields, 2 do
+    local field, value = fields[i], fields[i + 1]
+    if field == 'mode' then mode = value
+    elseif not string.find(value, '^[1-9]%d*$') then return false
+    elseif string.find(field, ':write', 1, true) then writers = writers + 1
+    else owners = owners + 1 end
+  end
+  if mode == 'write' then return owners + writers > 0 end
+  return writers == 0 and (mode == 'read' and owners > 0 or not mode and owners == 1)
+end
+
+local verdict
+
+-- For a hash. What a script writes to a lock leaves it a lock, so that it looks once.
+local function is_lock()
+  if verdict == nil then verdict = has_fields_of_a_lock() end
+  return verdict
+end
+
+-- Where there are many readers, all of ours, each of them has tokens: as many as fields but the mode. So one more reader need
+-- not read them all.
+local function may_read_along()
+  local fields = redis.call('HLEN', KEYS[1])
+  if fields >= MOST_FIELDS then return false end
+  return fields > MANY_FIELDS and redis.call('HLEN', holders_key) == fields - 1 or is_lock()
+end
+
+-- As the counter of a semaphore is.
+local function is_number(key)
+  -- The twin may be out of reach: for this user, or for a script of a cluster.
+  if redis.pcall('TYPE', key).ok ~= 'string' then return false end
+  if redis.call('STRLEN', key) > LONGEST_NUMBER then return false end
+  return string.find(redis.call('GET', key), NUMBER) ~= nil
+end
+
+local function has_twin()
+  return twin and is_number(twin)
+end
+
+local function type_of_permits()
+  return redis.call('TYPE', permits_key).ok
+end
+
+-- The error for a key, or for its permits, that hold something else; nil for a lock, for permits and for nothing.
+local function refusal(kind)
+  local found = type_of_lock()
+  local is_free_or_lock = found == 'none' or found == 'hash' and is_lock() or found == 'string' and is_number(KEYS[1])
+  if not is_free_or_lock then return NO_LOCK end
+  if kind ~= 'permits' then return nil end
+  local permits = type_of_permits()
+  if permits == 'none' then return nil end
+  if permits ~= 'zset' then return NO_LOCK end
+  return has_twin() and TWINS or nil
+end
+
+local function holds(owner, kind)
+  -- With a mode it is the field of a reader: of one that has stepped down, and this is an old copy of what it asked.
+  if kind == 'lock' then
+    local fields = redis.call('HMGET', KEYS[1], owner, 'mode')
+    return fields[1] and not fields[2]
+  end
+  if kind == 'exclusive' then return redis.call('HEXISTS', KEYS[1], owner .. ':write') == 1 end
+  if kind == 'permits' then
+    -- Raises an error if the key is something else.
+    local length = redis.call('STRLEN', KEYS[1])
+    return redis.call('ZSCORE', permits_key, owner) ~= false and (length == 0 or is_number(KEYS[1]))
+  end
+  return redis.call('HGET', KEYS[1], 'mode') == 'read' and redis.call('HEXISTS', KEYS[1], owner) == 1
+end
+
+-- What is left of the longest reader's lease; `on_dead` is called with each whose lease is over. Nil where that would
+-- take too long, for threads of Java with thousands of holds: then the lock lasts as long as it does.
+local function longest_reader(on_dead)
+  if not is_lock() then return nil end
+  local fields = redis.call('HGETALL', KEYS[1])
+  local longest, looks = 0, 0
+  for i = 1, #fields, 2 do
+    local owner, holds_of_it, left = fields[i], tonumber(fields[i + 1]), 0
+    if holds_of_it then
+      looks = looks + holds_of_it
+      if looks > MOST_FIELDS then return nil end
+      for hold = 1, holds_of_it do
+        left = math.max(left, redis.call('PTTL', reader_key(owner, hold)))
+      end
+      if left == 0 then on_dead(owner) end
+      longest = math.max(longest, left)
+    end
+  end
+  return longest
+end
+
+-- Readers whose lease is over are out; the lock lasts as long as the one that has most left.
+local function sweep_readers()
+  local longest = longest_reader(function(owner)
+    redis.call('HDEL', KEYS[1], owner)
+    redis.call('HDEL', holders_key, owner)
+  end)
+  if not longest then return end
+  if longest > 0 then redis.call('PEXPIRE', KEYS[1], longest) else redis.call('DEL', KEYS[1]) end
+end
+
+local function sweep_permits()
+  -- The tokens of more than these end by themselves.
+  local gone = redis.call('ZRANGEBYSCORE', permits_key, '-inf', now, 'LIMIT', 0, MOST_FIELDS)
+  for _, owner in ipairs(gone) do redis.call('HDEL', holders_key, owner) end
+  if #gone == 0 then return end
+  local freed = redis.call('ZREMRANGEBYSCORE', permits_key, '-inf', now)
+  if redis.call('EXISTS', KEYS[1]) == 1 then redis.call('INCRBY', KEYS[1], freed) end
+end
+
+local function may_enter(kind, weight, permits)
+  local found = type_of_lock()
+  if kind == 'permits' then
+    if found == 'hash' or refusal(kind) then return false end
+    sweep_permits()
+    return redis.call('ZCARD', permits_key) + weight <= permits
+  end
+  if found ~= 'hash' then return found == 'none' end
+  if redis.call('HGET', KEYS[1], 'mode') ~= 'read' then return false end
+  if kind == 'shared' then return may_read_along() end
+  if not is_lock() then return false end
+  sweep_readers()
+  return redis.call('EXISTS', KEYS[1]) == 0
+end
+
+local function at_least(key, ms)
+  redis.call('PEXPIRE', key, text(math.max(redis.call('PTTL', key), ms)))
+end
+
+-- For Redisson's clients. A counter that lives for ever is theirs, and so is its limit while nothing of ours is held.
+local function count_permits(left)
+  if redis.call('PTTL', KEYS[1]) == -1 then
+    redis.call('SET', KEYS[1], text(left))
+    return
+  end
+  local longest = redis.call('ZRANGE', permits_key, -1, -1, 'WITHSCORES')[2]
+  local keep = text(math.max(1, tonumber(longest) - now))
+  redis.call('SET', KEYS[1], text(left), 'PX', keep)
+  redis.call('PEXPIRE', permits_key, keep)
+end
+
+-- Also when it is in already: then its lease starts anew.
+local function enter(owner, kind, weight, permits, lease, first, last)
+  if kind == 'lock' then
+    redis.call('HSET', KEYS[1], owner, 1)
+    redis.call('PEXPIRE', KEYS[1], lease)
+    return
+  end
+  if kind == 'exclusive' then
+    redis.call('HSET', KEYS[1], 'mode', 'write', owner .. ':write', 1)
+    redis.call('PEXPIRE', KEYS[1], lease)
+    return
+  end
+  if kind == 'shared' then
+    -- First, and with GET, since that fails if the key is not what it should be: nothing is overwritten then.
+    redis.call('SET', reader_key(owner, 1), 1, 'PX', lease, 'GET')
+    redis.call('HSET', KEYS[1], 'mode', 'read', owner, 1)
+    -- As long as the longest reader's, also if this lease was longer until now.
+    local longest = lease
+    if redis.call('PTTL', KEYS[1]) > tonumber(lease) then longest = longest_reader(function() end) end
+    if longest then redis.call('PEXPIRE', KEYS[1], longest) end
+  else
+    for i = 1, weight do redis.call('ZADD', permits_key, text(now + lease), permit(owner, i)) end
+    count_permits(permits - redis.call('ZCARD', permits_key))
+  end
+  redis.call('HSET', holders_key, owner, text(first) .. ' ' .. text(last))
+  at_least(holders_key, tonumber(lease))
+end
+
+-- Returns 1 if it was in. A reader may be one that is about to step down: then it still holds alone.
+local function leave(owner, kind, weight)
+  if kind == 'lock' then return redis.call('HDEL', KEYS[1], owner) end
+  if kind == 'permits' then
+    local given_back = 0
+    if type_of_permits() ~= 'zset' then return 0 end
+    for i = 1, weight do given_back = given_back + redis.call('ZREM', permits_key, permit(owner, i)) end
+    redis.call('HDEL', holders_key, owner)
+    if given_back == 0 then return 0 end
+    if not is_number(KEYS[1]) then return 1 end
+    local ttl = redis.call('PTTL', KEYS[1])
+    redis.call('INCRBY', KEYS[1], given_back)
+    if ttl >= 0 and redis.call('EXISTS', permits_key) == 0 then redis.call('DEL', KEYS[1]) end
+    return 1
+  end
+  local found = type_of_lock()
+  if found ~= 'hash' and found ~= 'none' then return 0 end
+  local was_holder = redis.call('HDEL', KEYS[1], owner .. ':write')
+  if kind == 'shared' then
+    was_holder = math.max(was_holder, redis.call('HDEL', KEYS[1], owner))
+    redis.call('DEL', reader_key(owner, 1))
+    redis.call('HDEL', holders_key, owner)
+  end
+  local mode = was_holder == 1 and redis.call('HGET', KEYS[1], 'mode')
+  if mode and redis.call('HLEN', KEYS[1]) == 1 then redis.call('DEL', KEYS[1])
+  elseif mode == 'read' then sweep_readers() end
+  return was_holder
+end
+
+-- The owners inside, and what is left of the lease that ends first, or of the longest reader's.
+local function holders()
+  local found = {}
+  if type_of_lock() == 'string' then
+    if type_of_permits() ~= 'zset' then return found, 0 end
+    -- Permits whose lease is over stay until somebody needs them.
+    local entries =
+      redis.call('ZRANGEBYSCORE', permits_key, '(' .. text(now), '+inf', 'WITHSCORES', 'LIMIT', 0, MOST_FIELDS)
+    for i = 1, #entries, 2 do
+      local owner = is_ours(entries[i]) and entries[i] or 'stranger'
+      if not string.find(owner, '#', 1, true) then found[#found + 1] = owner end
+    end
+    return found, entries[2] and tonumber(entries[2]) - now or 0
+  end
+  for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
+    if field ~= 'mode' then found[#found + 1] = string.gsub(field, ':write$', '') end
+  end
+  return found, redis.call('PTTL', KEYS[1])
+end

@@ -1,0 +1,33 @@
+-- renew-all.lua: renew.lua for many plain locks at once; each is answered by itself.
+--
+-- KEYS  1 lock  2 queue  3 meta  4 token  5 channel, and the same for each further lock
+-- ARGV  1 publish  2 notAfter  3 owner  4 lease  5 first  6 last, and the last four for each further lock
+-- Reply  {0, now}                 too late: nothing was done
+--        {1, now, waiting ...}    one number for each lock, -1 where it is lost
+
+local publish = ARGV[1]
+
+--@include lib/time.lua
+--@include lib/numbers.lua
+--@include lib/foreign-clients.lua
+
+if now > tonumber(ARGV[2]) then return { 0, now } end
+
+local function renew(lock, queue, meta, token, channel, owner, lease, first, last)
+  if not redis.call('HGET', lock, owner) then return -1 end
+  local keep = token_keep(lease)
+  local tokens = redis.call('GETEX', token, 'PX', keep)
+  if not tokens then redis.call('SET', token, first .. ' ' .. last, 'PX', keep)
+  elseif string.match(tokens, '^%d+') ~= first then return -1 end
+  redis.call('PEXPIRE', lock, lease)
+  redis.call('HDEL', meta, 'granted')
+  return redis.call('X + math.min(listeners(channel), 1)
+end
+
+local reply = { 1, now }
+for i = 0, #KEYS / 5 - 1 do
+  local k, a = 5 * i, 2 + 4 * i
+  reply[i + 3] = renew(KEYS[k + 1], KEYS[k + 2], KEYS[k + 3], KEYS[k + 4], KEYS[k + 5],
+    ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4])
+end
+return reply

@@ -1,0 +1,73 @@
+-- renew.lua: restarts the lease of this owner under this grant, and confirms a grant that was pushed.
+--
+-- KEYS  1 lock  2 queue  3 meta  4 token  5 channel
+-- ARGV  1 owner  2 lease  3 first  4 last  5 publish  6 notAfter  7 kind  8 weight  9 permits  10 min_token  11 cluster
+-- Reply  {0, now}           lost: held by another, by nobody, or by this owner under another grant
+--        {1, now, waiting}  renewed; waiting counts our line, and a stranger that listens as one
+--        {2, now}           too late: nothing was done, so that no old renewal shortens the lease of a newer one
+--
+-- An owner that holds alone and renews as "shared" steps down. Tokens that are gone (evicted) are written back: the owner
+-- in the lock is proof enough.
+
+local owner, lease, publish, kind = ARGV[1], tonumber(ARGV[2]), ARGV[5], ARGV[7]
+local min_token, cluster = tonumber(ARGV[10]), ARGV[11] == '1'
+
+--@include lib/time.lua
+--@include lib/numbers.lua
+--@include lib/foreign-clients.lua
+
+if now > tonumber(ARGV[6]) then return { 2, now } end
+
+local function renewed()
+  return { 1, now, redis.call('ZCARD', KEYS[2]) + math.min(listeners(KEYS[5]), 1) }
+end
+
+-- The tokens are kept as long as they must be, also under another grant.
+local function is_under_this_grant()
+  local keep = token_keep(lease)
+  local tokens = redis.call('GETEX', KEYS[4], 'PX', keep)
+  if tokens then return string.match(tokens, '^%d+') == ARGV[3] end
+  redis.call('SET', KEYS[4], ARGV[3] .. ' ' .. ARGV[4], 'PX', keep)
+  return true
+end
+
+local mode, field
+if kind ~= 'permits' then
+  mode, field = unpack(redis.call('HMGET', KEYS[1], 'mode', kind == 'lock' and owner or owner .. ':write'))
+end
+-- A renewal that was sent before its owner stepped down neither undoes that nor takes it for a loss.
+if mode == 'read' then kind = 'shared' end
+
+if kind == 'lock' or kind == 'exclusive' then
+  if not field or not is_under_this_grant() then return { 0, now } end
+  redis.call('PEXPIRE', KEYS[1], lease)
+  redis.call('HDEL', KEYS[3], 'granted')
+  return renewed()
+end
+
+--@include lib/tokens.lua
+--@include lib/holders.lua
+--@include lib/grant.lua
+
+local weight, permits = tonumber(ARGV[8]), tonumber(ARGV[9])
+
+local function holds_alone()
+  if redis.call('HEXISTS', KEYS[1], owner .. ':write') == 1 then return true end
+  return not redis.call('HGET', KEYS[1], 'mode') and redis.call('HEXISTS', KEYS[1], owner) == 1
+end
+
+if kind == 'shared' and holds_alone() then
+  if not is_under_this_grant() then return { 0, now } end
+  redis.call('HDEL', KEYS[1], owner .. ':write')
+  redis.call('HDEL', KEYS[3], 'granted')
+  enter(owner, kind, weight, permits, lease, ARGV[3], ARGV[4])
+  grant('', 0)
+  redis.call(publish, KEYS[5], '1')
+  return renewed()
+end
+
+if not holds(owner, kind) then return { 0, now } end
+local tokens = redis.call('HGET', holders_key, owner)
+if tokens and string.match(tokens, '^%d+') ~= ARGV[3] then return { 0, now } end
+enter(owner, kind, weight, permits, lease, ARGV[3], ARGV[4])
+return renewed()

@@ -1,0 +1,24 @@
+import type { Clock } from './clock.js';
+
+/** Waits that can all be cut short at once, so that nothing outlives a shutdown. */
+export class Delays {
+  private readonly wakers = new Set<() => void>();
+
+  constructor(private readonly clock: Clock) {}
+
+  wait(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const wake = (): void => {
+        cancel();
+        this.wakers.delete(wake);
+        resolve();
+      };
+      const cancel = this.clock.after(ms, wake);
+      this.wakers.add(wake);
+    });
+  }
+
+  endAll(): void {
+    for (const wake of this.wakers) wake();
+  }
+}

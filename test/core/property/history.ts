@@ -1,0 +1,77 @@
+import type { Lock } from '../../../libs/distributed-lock/src/lock/lock.js';
+
+/** What a guarded resource sees and what a correct lock never does. Throws at the first thing that should not be. */
+export class History {
+  private readonly believers = new Map<Lock, string>();
+  private readonly largestWritten = new Map<string, number>();
+  private readonly largestAcquired = new Map<string, number>();
+  private readonly acquired = new Set<string>();
+  /** What was found, for those places that cannot throw. */
+  readonly findings: string[] = [];
+
+  /** @param strict nobody takes locks by force: then no two ever believe in the same lock */
+  constructor(private readonly strict: boolean) {}
+
+  onAcquired(key: string, token: number): void {
+    this.demand(!this.acquired.has(`${key} ${token}`), `token ${token} of "${key}" was given out twice`);
+    this.acquired.add(`${key} ${token}`);
+    if (!this.strict) return;
+    const others = this.holdersOf(key);
+    this.demand(
+      others.length === 0,
+      `"${key}" is granted as ${token} while ${tokensOf(others, key)} is believed in`,
+    );
+    const before = this.largestAcquired.get(key) ?? 0;
+    this.demand(token > before, `"${key}" is granted as ${token} after ${before}`);
+    this.largestAcquired.set(key, token);
+  }
+
+  onLock(lock: Lock, process: string): void {
+    this.believers.set(lock, process);
+  }
+
+  onReleased(lock: Lock): void {
+    this.believers.delete(lock);
+  }
+
+  onCrash(process: string): void {
+    for (const [lock, owner] of this.believers) if (owner === process) this.believers.delete(lock);
+  }
+
+  /** Everybody who believes to hold a lock writes under it, with its token. */
+  writeAll(): void {
+    for (const lock of this.believers.keys()) {
+      for (const key of lock.keys) {
+        if (!believes(lock)) continue;
+        const token = lock.tokenOf(key);
+        const largest = this.largestWritten.get(key) ?? 0;
+        if (this.strict) {
+          this.demand(token >= largest, `"${key}" is written under ${token} after ${largest}`);
+          this.demand(this.holdersOf(key).length === 1, `"${key}" has several who believe to hold it`);
+        }
+        this.largestWritten.set(key, Math.max(largest, token));
+      }
+    }
+  }
+
+  private holdersOf(key: string): Lock[] {
+    return [...this.believers.keys()].filter((lock) => lock.keys.includes(key) && believes(lock));
+  }
+
+  private demand(isSo: boolean, otherwise: string): void {
+    if (!isSo) this.findings.push(otherwise);
+  }
+}
+
+function believes(lock: Lock): boolean {
+  try {
+    lock.assertHeld();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function tokensOf(locks: readonly Lock[], key: string): string {
+  return locks.map((lock) => lock.tokenOf(key)).join(', ');
+}

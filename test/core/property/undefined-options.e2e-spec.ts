@@ -1,0 +1,122 @@
+import { describe, expect, it } from '@jest/globals';
+import type { DynamicModule } from '@nestjs/common';
+import fc from 'fast-check';
+import { DistributedLockModule, LockDefaults, Locked, memoryStore } from 'nestjs-distributed-lock';
+import { REGISTRATION_NAMES } from '../../../libs/distributed-lock/src/distributed-lock.options.js';
+import {
+  CALL_NAMES,
+  resolveLockOptions,
+  SERVICE_NAMES,
+} from '../../../libs/distributed-lock/src/lock/request/lock-options.js';
+import { lockRequest } from '../../../libs/distributed-lock/src/lock/request/lock-request.js';
+import type { CallOptions } from '../../../libs/distributed-lock/src/lock/lock.js';
+import { resolveLockHttp } from '../../../libs/distributed-lock/src/locked/errors/lock-http.js';
+import { optionsOf, siteOf } from '../../../libs/distributed-lock/src/locked/locked-site.js';
+import {
+  OPTION_NAMES,
+  type LockedOptions,
+} from '../../../libs/distributed-lock/src/locked/locked.options.js';
+import { follow, LockWorld } from '../../support/lock-world.js';
+
+/** A value of each option that is not its default. */
+const OTHER: Required<LockedOptions> & CallOptions = {
+  waitMs: 77,
+  leaseMs: 5000,
+  mode: 'shared',
+  permits: 3,
+  weight: 2,
+  fair: true,
+  holdAtLeastMs: 40,
+  signal: new AbortController().signal,
+  onLost: 'ignore',
+  service: 'other',
+  onBusy: 'skip',
+  when: () => true,
+  stream: true,
+  http: { busy: 409 },
+};
+
+/** Some options that go together, and others that are there and `undefined`. */
+function some(names: object): fc.Arbitrary<{ given: object; left: object }> {
+  const all = Object.keys(names) as (keyof typeof OTHER)[];
+  return fc.record({ given: fc.subarray(all), left: fc.subarray(all) }).map(({ given, left }) => {
+    const fitting: (keyof typeof OTHER)[] = given.includes('permits')
+      ? given.filter((name) => name !== 'mode')
+      : given.filter((name) => name !== 'weight');
+    const leftOut = left.filter((name) => !fitting.includes(name));
+    return {
+      given: Object.fromEntries(fitting.map((name) => [name, OTHER[name]])),
+      left: Object.fromEntries(leftOut.map((name) => [name, undefined])),
+    };
+  });
+}
+
+function effective(defaults: LockedOptions, options: LockedOptions): LockedOptions {
+  @LockDefaults(defaults)
+  class Jobs {
+    @Locked('k', options)
+    async run(): Promise<void> {}
+  }
+  const site = siteOf(Object.getOwnPropertyDescriptor(Jobs.prototype, 'run')?.value);
+  if (!site) throw new Error('@Locked has left nothing');
+  return optionsOf(Jobs, site);
+}
+
+const isRefused = (step: () => unknown): unknown => {
+  try {
+    return step();
+  } catch (error) {
+    return (error as Error).message;
+  }
+};
+
+describe('an option that is undefined counts as left out', () => {
+  it('by a call, over the defaults of its service', () => {
+    fc.assert(
+      fc.property(some(CALL_NAMES), some(CALL_NAMES), ({ given: defaults }, { given, left }) => {
+        const request = (call: CallOptions) =>
+          isRefused(() => lockRequest('k', call, resolveLockOptions({ store: memoryStore(), defaults })));
+        expect(request({ ...given, ...left })).toEqual(request(given));
+      }),
+    );
+  });
+
+  it('by @Locked, over those of @LockDefaults', () => {
+    fc.assert(
+      fc.property(some(OPTION_NAMES), some(OPTION_NAMES), ({ given: defaults }, { given, left }) => {
+        expect(effective(defaults, { ...given, ...left })).toEqual(effective(defaults, given));
+      }),
+    );
+  });
+
+  it.each(Object.keys(CALL_NAMES))('by tryAcquire, which asks once all the same: %s', async (name) => {
+    const world = new LockWorld();
+    const [locks, other] = [world.service(), world.service()];
+    const held = await world.take(other, 'k');
+    const asked = follow(locks.tryAcquire('k', { [name]: undefined }));
+    await world.clock.settle();
+    expect(asked.value).toBeNull();
+    await held.release();
+    await world.close();
+  });
+
+  it('by a service', () => {
+    const store = memoryStore();
+    const left = Object.fromEntries(Object.keys(SERVICE_NAMES).map((name) => [name, undefined]));
+    expect(resolveLockOptions({ ...left, store })).toEqual(resolveLockOptions({ store }));
+  });
+
+  it.each(['busy', 'storeDown', 'lost', 'badKey'])('by statuses for HTTP: %s', (name) => {
+    expect(resolveLockHttp({ [name]: undefined })).toEqual(resolveLockHttp());
+  });
+
+  it.each(Object.keys(REGISTRATION_NAMES))('by a registration: %s', (name) => {
+    const shown = ({ global, exports }: DynamicModule) => ({ global, exports });
+    const options = { [name]: undefined };
+    expect(shown(DistributedLockModule.forRoot(options))).toEqual(shown(DistributedLockModule.forRoot()));
+    const useFactory = () => ({});
+    expect(shown(DistributedLockModule.forRootAsync({ useFactory, ...options }))).toEqual(
+      shown(DistributedLockModule.forRootAsync({ useFactory })),
+    );
+  });
+});

@@ -1,0 +1,4 @@
+import { proxyAllProviders } from '../../../support/proxied-providers.js';
+
+proxyAllProviders();
+await import('./handlers.e2e-spec.js');

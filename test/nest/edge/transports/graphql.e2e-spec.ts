@@ -1,0 +1,120 @@
+import { describe, expect, it } from '@jest/globals';
+import { Inject } from '@nestjs/common';
+import { Args, Context, Query, Resolver, Subscription } from '@nestjs/graphql';
+import { createClient } from 'graphql-ws';
+import { LockService, Locked } from 'nestjs-distributed-lock';
+import { WebSocket } from 'ws';
+import { until } from '../../../support/until.js';
+import { SERVERS, ask, startGraphql } from './graphql.js';
+
+describe.each(Object.keys(SERVERS) as (keyof typeof SERVERS)[])('GraphQL of %s', (server) => {
+  @Resolver()
+  class Handlers {
+    constructor(@Inject(LockService) private readonly locks: LockService) {}
+
+    @Query(() => String)
+    @Locked(['a:<args.id>', 'b:<id>'])
+    async both(@Args('id') _id: string): Promise<string> {
+      return String(this.locks.current()?.keys);
+    }
+
+    @Query(() => String)
+    @Locked((context: { req: { url: string } }, id: string) => `${typeof context.req}:${id}`)
+    async context(
+      @Context() _context: { req: { url: string } },
+      @Args('id') _id: string,
+    ): Promise<string | undefined> {
+      return this.locks.current()?.key;
+    }
+
+    @Query(() => String)
+    @Locked('wait')
+    async wait(): Promise<string> {
+      return 'done';
+    }
+  }
+
+  it('keys come from arguments by source and by name, and a key function gets the context', async () => {
+    const { call, close } = await startGraphql(Handlers, server);
+    expect(await call('both', '1')).toEqual({ value: 'a:1,b:1' });
+    expect(await call('context', '2')).toEqual({ value: 'object:2' });
+    await close();
+  });
+
+  it('a client that leaves while it waits leaves the line', async () => {
+    const { url, locks, close } = await startGraphql(Handlers, server);
+    const ended: string[] = [];
+    const mine = await locks.acquire('wait');
+    locks.events$.subscribe(({ type }) => ended.push(type));
+    const client = new AbortController();
+    const answer = ask(url, '{ wait }', client.signal).catch(() => 'left');
+    await until(() => ended.includes('asked'));
+    client.abort();
+    expect(await answer).toBe('left');
+    await until(() => ended.includes('abandoned'));
+    expect(await mine.release()).toBe('released');
+    await close();
+  });
+
+  it('a subscription under @Locked stops the boot, since its events come after the release', async () => {
+    @Resolver()
+    class Ticks {
+      @Query(() => String)
+      nothing(): string {
+        return '';
+      }
+
+      @Subscription(() => String)
+      @Locked('ticks')
+      async ticks(): Promise<AsyncIterator<unknown>> {
+        return (async function* events() {})();
+      }
+    }
+    await expect(startGraphql(Ticks, server)).rejects.toThrow(
+      '@Locked on Ticks.ticks: a subscription goes on when its resolver has returned and its lock is released',
+    );
+  });
+
+  it('a subscription that acquires in its generator holds the lock until its listener leaves', async () => {
+    @Resolver()
+    class Ticks {
+      constructor(@Inject(LockService) private readonly locks: LockService) {}
+
+      @Query(() => String)
+      nothing(): string {
+        return '';
+      }
+
+      @Subscription(() => Number)
+      async *ticks(): AsyncGenerator<{ ticks: number }> {
+        const lock = await this.locks.acquire('ticks', { waitMs: 0 });
+        try {
+          for (let ticks = 0; !lock.signal.aborted; ticks++) {
+            yield { ticks };
+            await new Promise((resolve) => setTimeout(resolve, 5));
+          }
+        } finally {
+          await lock.release();
+        }
+      }
+    }
+    const { url, locks, close } = await startGraphql(Ticks, server);
+    const client = createClient({
+      url: url.replace('http', 'ws'),
+      webSocketImpl: WebSocket,
+      retryAttempts: 0,
+    });
+    const seen: unknown[] = [];
+    const leave = client.subscribe(
+      { query: 'subscription { ticks }' },
+      { next: ({ data }) => seen.push(data), error: () => undefined, complete: () => undefined },
+    );
+    await until(() => seen.length > 2);
+    expect(seen[0]).toEqual({ ticks: 0 });
+    expect(await locks.tryAcquire('ticks')).toBeNull();
+    leave();
+    await until(async () => (await locks.inspect('ticks')) === null);
+    await client.dispose();
+    await close();
+  });
+});

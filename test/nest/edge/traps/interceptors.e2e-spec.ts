@@ -1,0 +1,357 @@
+import { describe, expect, it } from '@jest/globals';
+import {
+  Controller,
+  Get,
+  Inject,
+  Injectable,
+  Param,
+  Scope,
+  UseInterceptors,
+  type CallHandler,
+  type ExecutionContext,
+  type NestInterceptor,
+  type PipeTransform,
+  type Type,
+} from '@nestjs/common';
+import { APP_INTERCEPTOR } from '@nestjs/core';
+import {
+  CurrentLock,
+  LockKeyError,
+  LockService,
+  Locked,
+  LockedInterceptor,
+  type Lock,
+} from 'nestjs-distributed-lock';
+import { catchError, concatMap, defer, forkJoin, from, map, retry, type Observable } from 'rxjs';
+import { until } from '../../../support/until.js';
+import { once } from '../support.js';
+import { fresh } from './fresh.js';
+
+/** How an interceptor calls the method of its own handler. */
+type Moment = (handle: () => Observable<unknown>, again: () => Promise<unknown>) => Observable<unknown>;
+
+const MOMENTS: readonly (readonly [when: string, moment: Moment])[] = [
+  [
+    'before it goes on',
+    (handle, again) => from(again()).pipe(concatMap((a) => handle().pipe(map((b) => [a, b])))),
+  ],
+  ['after the result', (handle, again) => handle().pipe(concatMap(async (b) => [await again(), b]))],
+  ['in parallel', (handle, again) => forkJoin([defer(again), handle()])],
+  ['in the same turn', (handle, again) => forkJoin([again(), handle()])],
+  [
+    'before each of two tries',
+    (handle, again) => {
+      let tries = 0;
+      const attempt = defer(again).pipe(concatMap((a) => handle().pipe(map((b) => [a, b]))));
+      return attempt.pipe(
+        map((it) => {
+          if (++tries === 1) throw new Error('once more');
+          return it;
+        }),
+        retry(1),
+      );
+    },
+  ],
+];
+
+interface Handlers {
+  read(id: string, lock?: Lock): Promise<unknown>;
+}
+
+/** Interceptors and pipes of this file call whatever handlers the test has. */
+let handlers: Handlers;
+let moment: Moment;
+const enter = (it: Handlers): void => void (handlers = it);
+
+@Injectable()
+class Caller implements NestInterceptor {
+  intercept(_context: ExecutionContext, next: CallHandler): Observable<unknown> {
+    return moment(
+      () => next.handle(),
+      () => handlers.read('other'),
+    );
+  }
+}
+
+/** What the flow holds, and the lock that the call was given. */
+function seen(locks: LockService, id: string, lock: Lock | undefined): unknown {
+  return { id, lock: lock?.key, holds: locks.current(`goods:${id}`)?.key };
+}
+
+const own = (id: string): unknown => ({ id, lock: `goods:${id}`, holds: `goods:${id}` });
+
+@Controller()
+@UseInterceptors(Caller)
+class OfClass implements Handlers {
+  constructor(@Inject(LockService) private readonly locks: LockService) {
+    enter(this);
+  }
+
+  @Get(':id')
+  @Locked('goods:<id>')
+  async read(@Param('id') id: string, @CurrentLock() lock?: Lock): Promise<unknown> {
+    return seen(this.locks, id, lock);
+  }
+}
+
+@Controller()
+class OfMethod implements Handlers {
+  constructor(@Inject(LockService) private readonly locks: LockService) {
+    enter(this);
+  }
+
+  @Get(':id')
+  @UseInterceptors(Caller)
+  @Locked('goods:<id>')
+  async read(@Param('id') id: string, @CurrentLock() lock?: Lock): Promise<unknown> {
+    return seen(this.locks, id, lock);
+  }
+}
+
+@Controller({ scope: Scope.REQUEST })
+class OfRequest extends OfMethod {}
+
+@Controller()
+class Plain implements Handlers {
+  constructor(@Inject(LockService) private readonly locks: LockService) {
+    enter(this);
+  }
+
+  @Get(':id')
+  @Locked('goods:<id>')
+  async read(@Param('id') id: string, @CurrentLock() lock?: Lock): Promise<unknown> {
+    return seen(this.locks, id, lock);
+  }
+}
+
+const GLOBAL = [
+  { provide: APP_INTERCEPTOR, useClass: LockedInterceptor },
+  { provide: APP_INTERCEPTOR, useClass: Caller },
+];
+const ALSO_GLOBAL = [{ provide: APP_INTERCEPTOR, useClass: LockedInterceptor }];
+
+/** Where the interceptor stands that calls the method. */
+const PLACES: readonly (readonly [where: string, controller: Type, providers: typeof GLOBAL])[] = [
+  ['of the class', OfClass, []],
+  ['of the method', OfMethod, []],
+  ['of the method of a request-scoped class', OfRequest, []],
+  ['of the method, the lock bound globally as well', OfMethod, ALSO_GLOBAL],
+  ['of the class, the lock bound globally as well', OfClass, ALSO_GLOBAL],
+  ['of the application, after a lock that is bound globally', Plain, GLOBAL],
+];
+
+describe.each(PLACES)('an interceptor inside the lock, %s', (_where, controller, providers) => {
+  it.each(MOMENTS)(
+    'that calls the locked method for another key, %s, has it locked under that key',
+    async (_when, how) => {
+      moment = how;
+      const { fetch, isFree } = await fresh({ controllers: [controller], providers });
+      const answer = await fetch('/mine');
+      expect(await answer.json()).toEqual([own('other'), own('mine')]);
+      await until(async () => (await isFree('goods:mine')) && (await isFree('goods:other')));
+    },
+  );
+
+  it('that calls it for another key waits for that key', async () => {
+    moment = (handle, again) => forkJoin([defer(again), handle()]);
+    const { fetch, locks } = await fresh({ controllers: [controller], providers });
+    const theirs = await locks.acquire('goods:other');
+    let isAnswered = false;
+    const answer = fetch('/mine').finally(() => (isAnswered = true));
+    await until(async () => (await locks.inspect('goods:mine')) !== null);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(isAnswered).toBe(false);
+    await theirs.release();
+    expect(await (await answer).json()).toEqual([own('other'), own('mine')]);
+  });
+});
+
+describe('calls of a locked handler from within its request', () => {
+  it('that recover from an error of it lock for themselves', async () => {
+    @Controller()
+    class Failing implements Handlers {
+      constructor(@Inject(LockService) private readonly locks: LockService) {
+        enter(this);
+      }
+
+      @Get(':id')
+      @UseInterceptors(Caller)
+      @Locked('goods:<id>')
+      async read(@Param('id') id: string, @CurrentLock() lock?: Lock): Promise<unknown> {
+        if (id === 'mine') throw new Error('mine fails');
+        return seen(this.locks, id, lock);
+      }
+    }
+    moment = (handle, again) => handle().pipe(catchError(again));
+    const { fetch } = await fresh({ controllers: [Failing] });
+    expect(await (await fetch('/mine')).json()).toEqual(own('other'));
+  });
+
+  it('are decided on by `when` for their own arguments', async () => {
+    @Controller()
+    class Sometimes implements Handlers {
+      constructor(@Inject(LockService) private readonly locks: LockService) {
+        enter(this);
+      }
+
+      @Get(':id')
+      @UseInterceptors(Caller)
+      @Locked('goods:<id>', { when: (id: string) => id === 'other' })
+      async read(@Param('id') id: string, @CurrentLock() lock?: Lock): Promise<unknown> {
+        return seen(this.locks, id, lock);
+      }
+    }
+    moment = (handle, again) => from(again()).pipe(concatMap((a) => handle().pipe(map((b) => [a, b]))));
+    const { fetch, events } = await fresh({ controllers: [Sometimes] });
+    expect(await (await fetch('/mine')).json()).toEqual([own('other'), { id: 'mine' }]);
+    expect(events).toEqual(once('goods:other'));
+  });
+
+  it('are refused where the key is a part of the request, and the request itself is not', async () => {
+    @Controller()
+    class BySource implements Handlers {
+      constructor() {
+        enter(this as unknown as Handlers);
+      }
+
+      @Get(':id')
+      @UseInterceptors(Caller)
+      @Locked('goods:<params.id>')
+      async read(@CurrentLock() lock?: Lock | string): Promise<unknown> {
+        return (lock as Lock).key;
+      }
+    }
+    moment = (handle, again) => {
+      const refused = again().catch((error: Error) => error.name);
+      return from(refused).pipe(concatMap((a) => handle().pipe(map((b) => [a, b]))));
+    };
+    const { fetch } = await fresh({ controllers: [BySource] });
+    expect(await (await fetch('/mine')).json()).toEqual([LockKeyError.name, 'goods:mine']);
+  });
+
+  it('from the producer of its Observable lock for themselves', async () => {
+    @Controller()
+    class Streaming implements Handlers {
+      constructor(@Inject(LockService) private readonly locks: LockService) {
+        enter(this);
+      }
+
+      @Get(':id')
+      @Locked('goods:<id>')
+      async read(@Param('id') id: string, @CurrentLock() lock?: Lock): Promise<unknown> {
+        const mine = seen(this.locks, id, lock);
+        return id === 'mine' ? defer(() => this.read('other')).pipe(map((other) => [other, mine])) : mine;
+      }
+    }
+    const { fetch } = await fresh({ controllers: [Streaming] });
+    expect(await (await fetch('/mine')).json()).toEqual([own('other'), own('mine')]);
+  });
+
+  it('by a decorator around @Locked that tries again all belong to the request', async () => {
+    let tries = 0;
+    const Twice: MethodDecorator = (_target, _name, descriptor: PropertyDescriptor) => {
+      const original = descriptor.value as (...args: unknown[]) => Promise<unknown>;
+      const twice = async function (this: unknown, ...args: unknown[]): Promise<unknown> {
+        return original.apply(this, args).catch(() => original.apply(this, args));
+      };
+      for (const name of Reflect.getOwnMetadataKeys(original)) {
+        Reflect.defineMetadata(name, Reflect.getOwnMetadata(name, original), twice);
+      }
+      descriptor.value = twice;
+    };
+    @Controller()
+    class Flaky {
+      @Get(':id')
+      @Twice
+      @Locked('goods:<params.id>')
+      async read(@CurrentLock() lock?: Lock): Promise<unknown> {
+        if (++tries === 1) throw new Error('once more');
+        return lock?.key;
+      }
+    }
+    const { fetch, events } = await fresh({ controllers: [Flaky] });
+    expect(await (await fetch('/mine')).text()).toBe('goods:mine');
+    await until(() => events.length > 1);
+    expect(events).toEqual(once('goods:mine'));
+  });
+
+  it('behind an interceptor that goes on in the flow of another request have the lock of their own', async () => {
+    /** Starts everything in the flow of the first request. */
+    let inFirst: ((work: () => void) => void) | undefined;
+    moment = (handle) => {
+      const queue: (() => void)[] = [];
+      if (!inFirst) {
+        inFirst = (work) => queue.push(work);
+        const timer = setInterval(() => queue.splice(0).forEach((work) => work()), 1);
+        setTimeout(() => clearInterval(timer), 500);
+      }
+      const start = inFirst;
+      return defer(() => new Promise<Observable<unknown>>((resolve) => start(() => resolve(handle())))).pipe(
+        concatMap((it) => it),
+      );
+    };
+    const { fetch } = await fresh({ controllers: [OfMethod] });
+    const answers = await Promise.all([fetch('/1'), fetch('/2'), fetch('/3')]);
+    expect(await Promise.all(answers.map((it) => it.json()))).toEqual([own('1'), own('2'), own('3')]);
+  });
+
+  it('of which pipes are still pending when the request comes are of the request', async () => {
+    @Injectable()
+    class Slow implements PipeTransform {
+      async transform(value: string): Promise<string> {
+        await new Promise((resolve) => setTimeout(resolve, 5));
+        return value;
+      }
+    }
+    @Controller()
+    class Piped implements Handlers {
+      constructor(@Inject(LockService) private readonly locks: LockService) {
+        enter(this);
+      }
+
+      @Get(':id')
+      @UseInterceptors(Caller)
+      @Locked('goods:<id>')
+      async read(@Param('id', Slow) id: string, @CurrentLock() lock?: Lock): Promise<unknown> {
+        return seen(this.locks, id, lock);
+      }
+    }
+    moment = (handle, again) => forkJoin([defer(again), handle()]);
+    const { fetch } = await fresh({ controllers: [Piped] });
+    expect(await (await fetch('/mine')).json()).toEqual([own('other'), own('mine')]);
+  });
+
+  it('from a pipe lock for themselves', async () => {
+    const calls: unknown[] = [];
+    @Injectable()
+    class Calling implements PipeTransform {
+      async transform(value: string): Promise<string> {
+        if (value === 'mine' && calls.length === 0) calls.push('called', await handlers.read('other'));
+        return value;
+      }
+    }
+    let piped = 0;
+    @Injectable()
+    class Second implements PipeTransform {
+      transform(value: string): unknown {
+        // The first time it is for the key of the lock, the second time for the handler.
+        return piped++ === 0 ? value : new Calling().transform(value);
+      }
+    }
+    @Controller()
+    class Piped implements Handlers {
+      constructor(@Inject(LockService) private readonly locks: LockService) {
+        enter(this);
+      }
+
+      @Get(':id')
+      @Locked('goods:<id>')
+      async read(@Param('id', Second) id: string, @CurrentLock() lock?: Lock): Promise<unknown> {
+        return seen(this.locks, id, lock);
+      }
+    }
+    const { fetch } = await fresh({ controllers: [Piped] });
+    expect(await (await fetch('/mine')).json()).toEqual(own('mine'));
+    expect(calls).toEqual(['called', own('other')]);
+  });
+});

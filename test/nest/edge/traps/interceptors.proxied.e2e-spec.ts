@@ -1,0 +1,4 @@
+import { proxyAllProviders } from '../../../support/proxied-providers.js';
+
+proxyAllProviders();
+await import('./interceptors.e2e-spec.js');

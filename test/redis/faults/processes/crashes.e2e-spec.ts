@@ -1,0 +1,178 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import type { Redis } from 'ioredis';
+import { startRedisServer, type RedisServer } from '#redis-server';
+import { closeServices, elapsed, openService } from '../../../support/lock-services.js';
+import { RedisEyes } from '../../../support/redis-eyes.js';
+import { until } from '../../../support/until.js';
+import { Worker, type WorkerOptions } from './workers.js';
+
+const LEASE_MS = 1500;
+const SHORT_LEASE_MS = 1000;
+const LOOK_MS = 1000;
+const SLACK_MS = 500;
+
+describe('processes that crash and freeze', () => {
+  let server: RedisServer;
+  let eyes: RedisEyes;
+  let key: string;
+  let count = 0;
+  const workers: Worker[] = [];
+  let tool: Redis | undefined;
+
+  beforeAll(async () => {
+    server = await startRedisServer();
+    eyes = new RedisEyes(server.url);
+  }, 20_000);
+  beforeEach(() => {
+    key = `crash:${++count}`;
+  });
+  afterEach(async () => {
+    tool?.disconnect();
+    await Promise.all(workers.splice(0).map((worker) => worker.kill()));
+    await closeServices();
+  });
+  afterAll(async () => {
+    eyes.close();
+    await server.stop();
+  });
+
+  const start = (role: WorkerOptions['role'], watchdogTimeoutMs = LEASE_MS): Worker => {
+    const worker = new Worker({ role, url: server.url, key, watchdogTimeoutMs });
+    workers.push(worker);
+    return worker;
+  };
+  const open = () => openService(server.url, { watchdogTimeoutMs: LEASE_MS });
+
+  it('the next owner has the lock of a killed holder when its lease is over, not before, and with a larger token', async () => {
+    const holder = start('hold');
+    const { fencingToken } = await holder.hear('held');
+    const next = open().acquire(key);
+    await eyes.untilInLine(key, 1);
+    await eyes.untilRenewed(key);
+
+    const askedAt = performance.now();
+    const left = await eyes.client.pttl(key);
+    await holder.kill();
+    const killedAt = performance.now();
+    const lock = await next;
+    expect(performance.now()).toBeGreaterThanOrEqual(askedAt + left - 2);
+    expect(performance.now() - killedAt).toBeLessThan(LEASE_MS + LOOK_MS);
+    expect(lock.fencingToken).toBeGreaterThan(fencingToken as number);
+    await lock.release();
+  }, 30_000);
+
+  /** A tool that looks on, such as Redis Insight: the server counts it as a receiver of every message. */
+  const lookOn = async () => {
+    tool = eyes.client.duplicate();
+    await tool.psubscribe('*');
+  };
+
+  it('a tool that listens to all channels does not make a free lock dearer: nobody takes it for one that waits', async () => {
+    await lookOn();
+    const service = open();
+    const calls = async () =>
+      [...(await eyes.client.info('commandstats')).matchAll(/^cmdstat_(?!info)[\w|]+:calls=(\d+)/gm)].reduce(
+        (sum, [, count]) => sum + Number(count),
+        0,
+      );
+    const price = async () => {
+      const before = await calls();
+      for (let i = 0; i < 20; i++) await (await service.acquire(key)).release();
+      return (await calls()) - before;
+    };
+    await price();
+    const watched = await price();
+    expect(await eyes.remains(key)).toEqual([]);
+    tool?.disconnect();
+    await until(async () => Number(await eyes.client.pubsub('NUMPAT')) === 0);
+    // One question more for each release.
+    expect(watched).toBeLessThanOrEqual((await price()) + 20 + 10);
+  });
+
+  it('the line goes on at once when its first waiter has been killed, also before the eyes of a tool that listens to all', async () => {
+    await lookOn();
+    const lock = await open().acquire(key);
+    const first = start('wait', 4 * LEASE_MS);
+    await eyes.untilInLine(key, 1);
+    const next = open().acquire(key);
+    await eyes.untilInLine(key, 2);
+    await eyes.untilListening(3);
+    await first.kill();
+    await eyes.untilListening(2);
+    await lock.release();
+    expect(await elapsed(next)).toBeLessThan(SLACK_MS);
+    await (await next).release();
+  }, 30_000);
+
+  it('the line goes on at once when its first waiter has been killed', async () => {
+    const lock = await open().acquire(key);
+    const first = start('wait', 4 * LEASE_MS);
+    await eyes.untilInLine(key, 1);
+    const next = open().acquire(key);
+    await eyes.untilInLine(key, 2);
+    await eyes.untilListening(3);
+    await first.kill();
+    await eyes.untilListening(2);
+    await lock.release();
+    expect(await elapsed(next)).toBeLessThan(SLACK_MS);
+    await (await next).release();
+    // Its place is still in the line, and holds nobody up.
+    expect(await elapsed(open().withLock(key, () => undefined))).toBeLessThan(SLACK_MS);
+  }, 30_000);
+
+  it('a holder that was frozen beyond its lease knows it before its next write, and a careless write is refused', async () => {
+    const holder = start('write');
+    const { fencingToken } = await holder.hear('held');
+    await holder.hear('writing');
+    holder.signal('SIGSTOP');
+    const frozen = elapsed(until(async () => (await eyes.client.exists(key)) === 0));
+    expect(await frozen).toBeLessThan(LEASE_MS + SLACK_MS);
+
+    const successor = await open().acquire(key);
+    expect(successor.fencingToken).toBeGreaterThan(fencingToken as number);
+    await eyes.client.set(`${key}:register`, successor.fencingToken);
+    holder.signal('SIGCONT');
+    expect(await holder.hear('knows')).toMatchObject({ from: 'LOCK_LOST', aborted: true });
+    // The one that was under way when it froze may arrive now; it is refused as well.
+    expect(holder.told.filter(({ what }) => what === 'refused').length).toBeLessThanOrEqual(1);
+    expect(await holder.hear('late')).toMatchObject({ accepted: false });
+    expect(successor.validForMs).toBeGreaterThan(0);
+    expect(await eyes.client.get(`${key}:register`)).toBe(String(successor.fencingToken));
+    await successor.release();
+  }, 30_000);
+
+  it('a process that is granted while it is frozen blocks the line for a short lease, and does not run on that grant', async () => {
+    const lock = await open().acquire(key);
+    const frozen = start('wait', 4 * LEASE_MS);
+    await eyes.untilInLine(key, 1);
+    await eyes.untilListening(2);
+    const next = open().acquire(key);
+    await eyes.untilInLine(key, 2);
+    frozen.signal('SIGSTOP');
+    const [first] = await eyes.line(key);
+    await lock.release();
+    expect(await eyes.holder(key)).toBe(first);
+    expect(await elapsed(next)).toBeLessThan(SHORT_LEASE_MS + SLACK_MS);
+
+    frozen.signal('SIGCONT');
+    await eyes.untilInLine(key, 1);
+    expect(frozen.has('served')).toBe(false);
+    expect((await next).validForMs).toBeGreaterThan(0);
+    const { fencingToken } = await next;
+    await (await next).release();
+    const served = await frozen.hear('served');
+    expect(served.fencingToken).toBeGreaterThan(fencingToken);
+    expect(served.accepted).toBe(true);
+  }, 30_000);
+
+  it('a holder that was frozen for less than its lease goes on', async () => {
+    const holder = start('write');
+    await holder.hear('writing');
+    await eyes.untilRenewed(key);
+    holder.signal('SIGSTOP');
+    await until(async () => (await eyes.client.pttl(key)) < LEASE_MS / 2);
+    holder.signal('SIGCONT');
+    await eyes.untilRenewed(key);
+    expect(holder.has('knows')).toBe(false);
+  }, 30_000);
+});

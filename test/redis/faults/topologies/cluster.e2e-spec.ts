@@ -1,0 +1,219 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { Cluster } from 'ioredis';
+import { isLockError } from 'nestjs-distributed-lock';
+import {
+  closeServices,
+  elapsed,
+  eventsOf,
+  failureOf,
+  openService,
+  untilAborted,
+} from '../../../support/lock-services.js';
+import { startRedisCluster, type RedisCluster } from '../../../support/redis-cluster.js';
+import { TcpProxy } from '../../../support/tcp-proxy.js';
+import { until } from '../../../support/until.js';
+
+const LEASE_MS = 1500;
+const LOOK_MS = 1000;
+const SLACK_MS = 500;
+
+describe('a Redis cluster', () => {
+  let cluster: RedisCluster;
+  let client: Cluster;
+  let eyes: Cluster;
+  let key: string;
+  let count = 0;
+
+  beforeAll(async () => {
+    cluster = await startRedisCluster(3);
+    client = new Cluster([...cluster.nodes], { lazyConnect: true });
+    eyes = new Cluster([...cluster.nodes]);
+    await eyes.ping();
+  }, 60_000);
+  beforeEach(() => {
+    key = `cluster:${++count}`;
+  });
+  afterEach(closeServices);
+  afterAll(async () => {
+    client.disconnect();
+    eyes.disconnect();
+    await cluster.stop();
+  });
+
+  const open = (target = client) => openService(target, { watchdogTimeoutMs: LEASE_MS });
+  const linesOf = (name: string) => eyes.zcard(`nest_lock_queue:{${name}}`);
+
+  it('keys on all nodes can be locked, passed on between two services, and released', async () => {
+    const [first, second] = [open(), open()];
+    const names = Array.from({ length: 12 }, (_, i) => `${key}:${i}`);
+    const locks = await Promise.all(names.map((name) => first.acquire(name)));
+    const waiting = names.map((name) => second.acquire(name));
+    await until(async () => (await Promise.all(names.map(linesOf))).every((length) => length === 1));
+    await Promise.all(locks.map((lock) => lock.release()));
+    const taken = elapsed(Promise.all(waiting));
+    expect(await taken).toBeLessThan(LOOK_MS + SLACK_MS);
+    for (const [i, lock] of (await Promise.all(waiting)).entries()) {
+      expect(lock.fencingToken).toBeGreaterThan(locks[i]?.fencingToken as number);
+      expect(await lock.release()).toBe('released');
+    }
+    const nodes = await Promise.all(eyes.nodes('master').map((node) => node.dbsize()));
+    expect(nodes.every((size) => size > 0)).toBe(true);
+  });
+
+  it('connections that were idle and are forgotten cost a call that asks once no more than the time of one command', async () => {
+    const proxies = await Promise.all(cluster.nodes.map(({ port }) => TcpProxy.before(port)));
+    const ports = proxies.map(({ port }) => port);
+    for (const proxy of proxies) proxy.onLink = (link) => (link.forgetsAfterMs = 900);
+    const natMap = Object.fromEntries(
+      cluster.nodes.map(({ port }, i) => [
+        `127.0.0.1:${port}`,
+        { host: '127.0.0.1', port: ports[i] as number },
+      ]),
+    );
+    const behind = new Cluster(
+      ports.map((port) => ({ host: '127.0.0.1', port })),
+      { natMap, lazyConnect: true },
+    );
+    const commandTimeoutMs = 1000;
+    const service = openService(behind, { commandTimeoutMs });
+    await service.withLock(key, () => undefined);
+    await new Promise((resolve) => setTimeout(resolve, 1200));
+    const asked = service.tryAcquire(key);
+    expect(await elapsed(asked)).toBeLessThan(commandTimeoutMs);
+    expect(await (await asked)?.release()).toBe('released');
+    await closeServices();
+    await Promise.all(proxies.map((proxy) => proxy.close()));
+  }, 20_000);
+
+  it('a waiter is served by a push, not by its next look', async () => {
+    const [first, second] = [open(), open()];
+    await second.withLock(`${key}:warm`, () => undefined);
+    const waits: number[] = [];
+    for (let turn = 0; turn < 5; turn++) {
+      const lock = await first.acquire(key);
+      const next = second.acquire(key);
+      await until(async () => (await linesOf(key)) === 1);
+      await lock.release();
+      waits.push(await elapsed(next));
+      await (await next).release();
+    }
+    // A waiter that cannot hear looks every 250 ms.
+    expect(Math.min(...waits)).toBeLessThan(100);
+  });
+
+  it('all keys of a lock lie in one slot', async () => {
+    const [first, second] = [open(), open()];
+    const before = await keysOfAllNodes();
+    const lock = await first.acquire(key);
+    const next = second.acquire(key);
+    await until(async () => (await linesOf(key)) === 1);
+    const names = (await keysOfAllNodes()).filter((name) => !before.includes(name));
+    const slots = await Promise.all(names.map((name) => eyes.cluster('KEYSLOT', name)));
+    expect(names.length).toBeGreaterThanOrEqual(4);
+    expect(new Set(slots).size).toBe(1);
+    await lock.release();
+    await (await next).release();
+  });
+
+  it('a lock is renewed, and taken away by force, and its holder is told', async () => {
+    const [first, second] = [open(), open()];
+    const events = eventsOf(first);
+    const lock = await first.acquire(key);
+    let last = Infinity;
+    await until(async () => {
+      const left = await eyes.pttl(key);
+      const isMore = left > last;
+      last = left;
+      return isMore;
+    });
+    expect(lock.validForMs).toBeGreaterThan(0);
+    expect(await second.inspect(key)).toMatchObject({ key, fencingToken: lock.fencingToken });
+    expect(await second.forceRelease(key)).toBe('released');
+    expect(await elapsed(untilAborted(lock.signal))).toBeLessThan(LEASE_MS / 3 + SLACK_MS);
+    expect(events.map(({ type }) => type)).toEqual(['acquired', 'lost']);
+    expect(await second.inspect(key)).toBeNull();
+  });
+
+  it.each(['goods:{42', 'goods:42}{', 'goods:{}42'])(
+    'the key "%s", which has a brace but no hash tag, is a clear error',
+    async (name) => {
+      const failure = await failureOf(open().acquire(name));
+      expect(failure).toMatchObject({ code: 'LOCK_KEY', key: name });
+      expect(String(failure)).toMatch('has a brace but no hash tag');
+    },
+  );
+
+  it('a key with a hash tag of its own is locked, and lies where its tag says', async () => {
+    const lock = await open().acquire('goods:{42}:stock');
+    expect(await eyes.cluster('KEYSLOT', 'goods:{42}:stock')).toBe(await eyes.cluster('KEYSLOT', '42'));
+    expect(await eyes.exists('goods:{42}:stock')).toBe(1);
+    expect(await lock.release()).toBe('released');
+  });
+
+  it('the client of the application is neither used nor closed', async () => {
+    const service = open(client);
+    await service.withLock(key, () => undefined);
+    expect(client.status).toBe('wait');
+    const connected = new Cluster([...cluster.nodes]);
+    await connected.ping();
+    const other = open(connected);
+    await other.withLock(key, () => undefined);
+    await Promise.all([service.close(), other.close()]);
+    expect(await connected.set('mine', 'still works')).toBe('OK');
+    connected.disconnect();
+    expect(client.status).toBe('wait');
+  });
+
+  it('a node that is frozen for good fails the calls for its keys in time, and no others', async () => {
+    const service = open();
+    const names = Array.from({ length: 12 }, (_, i) => `${key}:${i}`);
+    await Promise.all(names.map((name) => service.withLock(name, () => undefined)));
+    const [frozen] = cluster.servers;
+    const isThere = await Promise.all(
+      names.map(async (name) => Number(await eyes.cluster('KEYSLOT', name)) < Math.floor(16_384 / 3)),
+    );
+    expect(new Set(isThere).size).toBe(2);
+    await frozen?.pause();
+    try {
+      const calls = names.map((name) =>
+        service.acquire(name, { waitMs: 1000 }).then(
+          (lock) => lock.release(),
+          (error: unknown) => error,
+        ),
+      );
+      expect(await elapsed(Promise.all(calls))).toBeLessThan(1000 + 500 + SLACK_MS);
+      const outcomes = await Promise.all(calls);
+      expect(outcomes.map((outcome) => (isLockError(outcome) ? outcome.code : outcome))).toEqual(
+        isThere.map((there) => (there ? 'LOCK_STORE' : 'released')),
+      );
+    } finally {
+      await frozen?.resume();
+    }
+    await until(async () => (await eyes.cluster('INFO')).includes('cluster_state:ok'));
+    for (const name of names) expect(await (await service.acquire(name)).release()).toBe('released');
+  }, 30_000);
+
+  it('connections to a node that swallow everything are replaced within one command', async () => {
+    const proxies = await Promise.all(cluster.servers.map(({ port }) => TcpProxy.before(port)));
+    const natMap = Object.fromEntries(
+      cluster.nodes.map(({ host, port }, i) => [
+        `${host}:${port}`,
+        { host, port: Number(new URL(proxies[i]?.url as string).port) },
+      ]),
+    );
+    const behind = new Cluster([...cluster.nodes], { natMap, lazyConnect: true });
+    const service = open(behind);
+    const names = Array.from({ length: 12 }, (_, i) => `${key}:${i}`);
+    const lockAll = () => Promise.all(names.map((name) => service.withLock(name, () => undefined)));
+    await lockAll();
+    for (const proxy of proxies) expect(proxy.open.length).toBeGreaterThan(0);
+    for (const link of proxies[0]?.open ?? []) link.vanish();
+    expect(await elapsed(lockAll())).toBeLessThan(500 + LOOK_MS + SLACK_MS);
+    await closeServices();
+    await Promise.all(proxies.map((proxy) => proxy.close()));
+  }, 15_000);
+
+  async function keysOfAllNodes(): Promise<string[]> {
+    return (await Promise.all(eyes.nodes('master').map((node) => node.keys('*')))).flat();
+  }
+});

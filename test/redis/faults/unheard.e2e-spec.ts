@@ -1,0 +1,47 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { startRedisServer, type RedisServer } from '#redis-server';
+import { closeServices, eventsOf, failureOf, openService } from '../../support/lock-services.js';
+import { until } from '../../support/until.js';
+
+const LEASE_MS = 1500;
+const SERVICE = { commandTimeoutMs: 500, watchdogTimeoutMs: LEASE_MS };
+
+/** A synchronous loop, as an unlucky piece of code would be. */
+function block(ms: number): void {
+  const endsAt = performance.now() + ms;
+  while (performance.now() < endsAt);
+}
+
+describe('a release that nobody waits for', () => {
+  let server: RedisServer;
+
+  beforeEach(async () => {
+    server = await startRedisServer();
+  }, 20_000);
+  afterEach(async () => {
+    await closeServices();
+    await server.stop();
+  });
+
+  // Jest fails a test in whose time a promise rejects that nobody handles, as Node would end the process.
+  it('fails without ending the process, when its work stalls past the lease and throws, and Redis is gone', async () => {
+    const service = openService(server.url, SERVICE);
+    const events = eventsOf(service);
+    const mishap = new Error('the work failed');
+    const failure = failureOf(
+      service.withLock('k', async () => {
+        const startedAt = performance.now();
+        await server.pause();
+        await until(() => performance.now() - startedAt > LEASE_MS / 3 + 50);
+        // The answer to the renewal arrives during the stall, which is longer than the lease before it.
+        void server.resume();
+        block(LEASE_MS - (performance.now() - startedAt) + 50);
+        void server.pause();
+        throw mishap;
+      }),
+    );
+    expect(await failure).toBe(mishap);
+    await until(() => events.some(({ type }) => type === 'error'), 10_000);
+    expect(events).toContainEqual(expect.objectContaining({ type: 'error', during: 'release', key: 'k' }));
+  }, 20_000);
+});

@@ -1,0 +1,243 @@
+import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { Redis } from 'ioredis';
+import { redisStore } from 'nestjs-distributed-lock/redis';
+import { systemClock } from '../../../libs/distributed-lock/src/time/clock.js';
+import type { LockStore } from '../../../libs/distributed-lock/src/port/lock-store.js';
+import { redisKeys } from '../../../libs/distributed-lock/src/stores/redis/redis.keys.js';
+import {
+  acquireScript,
+  releaseScript,
+  forceScript,
+  inspectScript,
+  renewScript,
+} from '../../../libs/distributed-lock/src/stores/redis/scripts/scripts.js';
+import { recordedRedis, type ScriptCall } from '../../support/recorded-redis.js';
+import { until } from '../../support/until.js';
+
+const FOLDER = new URL('../../../libs/distributed-lock/src/stores/redis/scripts/', import.meta.url);
+const SCRIPTS = ['acquire', 'release', 'renew', 'force', 'inspect'] as const;
+type Name = (typeof SCRIPTS)[number];
+const BY_NAME = {
+  acquire: acquireScript,
+  release: releaseScript,
+  renew: renewScript,
+  force: forceScript,
+  inspect: inspectScript,
+};
+
+interface Head {
+  readonly keys: readonly string[];
+  readonly args: readonly string[];
+  /** What the argument "more" is made of. */
+  readonly more: readonly string[];
+  /** Its commonest reply is a single number. */
+  readonly isShort: boolean;
+  /** How many parts each other kind of reply has, not counting a last one that stands for any number of them. */
+  readonly replies: readonly number[];
+  readonly isOpen: boolean;
+}
+
+const read = (file: string) => readFileSync(new URL(file, FOLDER), 'utf8');
+const source = (name: Name) => read(`lua/${name}.lua`);
+
+/** The comment at the top of a script, up to its first line of code. */
+function headOf(text: string): Head {
+  const head = text.split('\n\n')[0] ?? '';
+  const numbered = (word: string) => {
+    // A list that does not fit goes on in the next line, indented.
+    const [, line = ''] = new RegExp(`^-- ${word}(.*(?:\\n-- {6}.*)*)$`, 'm').exec(head) ?? [];
+    const names = [...line.matchAll(/(\d+) (\w+)/g)];
+    names.forEach(([, number], i) => expect(Number(number)).toBe(i + 1));
+    return names.map(([, , name = '']) => name);
+  };
+  const [, more = ''] = /^-- More +([\w, ]+):/m.exec(head) ?? [];
+  const replies = [...head.matchAll(/\{(.+?)\}/g)].map(([, inside = '']) => {
+    return inside.split(',').filter((part) => !part.endsWith('...')).length;
+  });
+  const isOpen = head.includes('...}');
+  const isShort = /^-- Reply {2}(?!\{)/m.test(head);
+  const parts = more.split(', ').filter((part) => part !== '');
+  return { isOpen, isShort, keys: numbered('KEYS'), args: numbered('ARGV'), more: parts, replies };
+}
+
+/** The numbers that a script, with all that it includes, takes from KEYS or ARGV. */
+function used(word: 'KEYS' | 'ARGV', name: Name): number[] {
+  const withIncludes = (text: string): string =>
+    text.replace(/^\s*--@include (\S+)$/gm, (_line, file: string) => withIncludes(read(`lua/${file}`)));
+  const numbers = withIncludes(source(name))
+    .split('\n')
+    .map((line) => line.replace(/--.*$/, ''))
+    .flatMap((line) => [...line.matchAll(new RegExp(`${word}\\[(\\d+)\\]`, 'g'))])
+    .map(([, number]) => Number(number));
+  return [...new Set(numbers)].sort((a, b) => a - b);
+}
+
+/** The parts of each table that a script returns as it is written. */
+function returned(name: Name): number[] {
+  const tables = [...source(name).matchAll(/(?:return|local reply =) \{ (.+) \}/g)];
+  return tables.map(([, inside = '']) => partsOf(inside));
+}
+
+/** Commas outside of parentheses, and one. */
+function partsOf(text: string): number {
+  let depth = 0;
+  let parts = 1;
+  for (const letter of text) {
+    if (letter === '(') depth += 1;
+    if (letter === ')') depth -= 1;
+    if (letter === ',' && depth === 0) parts += 1;
+  }
+  return parts;
+}
+
+const calls: ScriptCall[] = [];
+const key = `heads:${randomUUID()}`;
+let store: LockStore;
+
+const callsOf = (name: Name) => calls.filter(({ sha }) => sha === BY_NAME[name].sha);
+const only = (values: readonly number[]) => [...new Set(values)].sort((a, b) => a - b);
+
+/** By the names in the head: what the store passes where. One argument may stand for several, "more". */
+function passed(name: Name, which = 0): Record<string, string | undefined> {
+  const call = callsOf(name)[which]!;
+  const { args, more } = headOf(source(name));
+  const named = Object.fromEntries(args.map((arg, i) => [arg, call.args[i]]));
+  const parts = named['more']?.split(' ') ?? [];
+  expect(parts).toHaveLength(more.length);
+  return { ...named, ...Object.fromEntries(more.map((part, i) => [part, parts[i]])) };
+}
+
+/** Everything that the store can be asked, with every kind of answer. */
+beforeAll(async () => {
+  const target = recordedRedis(process.env['REDIS_URL'] as string, calls);
+  store = redisStore(target).create({ clock: systemClock, keyPrefix: 'p:', watchdogTimeoutMs: 30_000 });
+  const [one, two, three] = [1, 2, 3].map((n) => `${store.clientId}:${n}`) as [string, string, string];
+  const claim = { kind: 'lock' } as const;
+  const ask = { key, claim, leaseMs: 7000, waitMs: 0, ticket: 0, tokens: 3 };
+  const grant = await store.acquire({ ...ask, owner: one });
+  if (grant.kind !== 'granted') throw new Error('the key should be free');
+  const { token, lastToken } = grant;
+  await store.acquire({ ...ask, owner: two });
+  await store.acquire({ ...ask, owner: three, waitMs: 2345, ticket: 77 });
+  await store.renew([{ key, owner: one, claim, leaseMs: 8000, token, lastToken }]);
+  await store.renew([{ key, owner: two, claim, leaseMs: 8000, token, lastToken }]);
+  await store.inspect(key);
+  await store.release({ key, owner: one, claim, leaseMs: 7000, used: { token: token + 1, lastToken } });
+  await store.release({ key, owner: two, claim, leaseMs: 7000 });
+  await store.forceRelease(key);
+  await until(() => SCRIPTS.every((name) => callsOf(name).length > 0));
+});
+
+afterAll(() => store.close());
+
+describe.each(SCRIPTS)('%s.lua', (name) => {
+  it('is called with as many keys and arguments as its head names', () => {
+    const { keys, args } = headOf(source(name));
+    expect(keys).toEqual(['lock', 'queue', 'meta', 'token', 'channel']);
+    expect(callsOf(name).length).toBeGreaterThan(0);
+    for (const call of callsOf(name)) {
+      expect(call.keys).toEqual([...redisKeys(`p:${key}`, 'lock')]);
+      expect(call.args).toHaveLength(args.length);
+    }
+  });
+
+  it('uses what its head names, and nothing else', () => {
+    const { keys, args } = headOf(source(name));
+    expect(used('ARGV', name)).toEqual(args.map((_, i) => i + 1));
+    for (const number of used('KEYS', name)) expect(number).toBeLessThanOrEqual(keys.length);
+  });
+
+  it('answers with as many parts as its head says', () => {
+    const { replies, isOpen, isShort } = headOf(source(name));
+    const tables = callsOf(name).flatMap(({ reply }) => (Array.isArray(reply) ? [reply] : []));
+    expect(tables.length === callsOf(name).length || isShort).toBe(true);
+    const answered = tables.map((reply) => reply.length);
+    const fits = (parts: number) => replies.some((n) => (isOpen ? parts >= n : parts === n));
+    expect(answered.every(fits)).toBe(true);
+    expect(only(returned(name))).toEqual(only(replies));
+  });
+
+  it('starts its head with its own name', () => {
+    expect(source(name).startsWith(`-- ${name}.lua: `)).toBe(true);
+  });
+});
+
+describe('the arguments of the scripts', () => {
+  it('stand where the heads say: acquire', () => {
+    const owner = `${store.clientId}:3`;
+    expect(passed('acquire', 2)).toMatchObject({
+      owner,
+      lease: '7000',
+      wait: '2345',
+      ticket: '77',
+      tokens: '3',
+    });
+    expect(passed('acquire', 2)).toMatchObject({ cluster: '0', publish: 'PUBLISH', min_last_token: '0' });
+    expect(passed('acquire', 0)).toMatchObject({ wait: '0', ticket: '0', short: '1000', min_token: '0' });
+    const notAfter = Number(passed('acquire', 0)['notAfter']);
+    expect(Math.abs(notAfter - Date.now())).toBeLessThan(60_000);
+    expect(Number(passed('acquire', 2)['min_token'])).toBeGreaterThan(Date.now() * 1000 - 60_000_000);
+  });
+
+  it('stand where the heads say: renew, end and force', () => {
+    const owner = `${store.clientId}:1`;
+    const [, , first, last] = callsOf('acquire')[0]!.reply as [number, number, number, number];
+    expect(passed('renew')).toMatchObject({ owner, lease: '8000', first: `${first}`, last: `${last}` });
+    expect(passed('release')).toMatchObject({
+      owner,
+      used: `${first + 1}`,
+      reserved: `${last}`,
+      cluster: '0',
+    });
+    expect(passed('release', 1)).toMatchObject({ owner: `${store.clientId}:2`, reserved: '0', plain: '1' });
+    expect(Number(passed('force')['min_token'])).toBeGreaterThanOrEqual(last);
+    expect(passed('force')).toMatchObject({ cluster: '0', publish: 'PUBLISH' });
+  });
+});
+
+describe('a waiter that does not hear of its grant', () => {
+  it('uses up no tokens', async () => {
+    const other = `${key}:deaf`;
+    const redis = new Redis(process.env['REDIS_URL'] as string);
+    await until(async () => (await redis.pubsub('CHANNELS', `*${store.clientId}`)).length > 0);
+    const ask = { key: other, claim: { kind: 'lock' } as const, leaseMs: 1000, waitMs: 0, ticket: 0 };
+    const holder = `${store.clientId}:10`;
+    await store.acquire({ ...ask, owner: holder, tokens: 1 });
+    const asked = callsOf('acquire').length;
+    // Of a client that has no subscription; its tokens would reach into the time after a hundred seconds.
+    await store.acquire({ ...ask, owner: `${randomUUID()}:1`, waitMs: 5000, tokens: 100_000_000 });
+    expect(passed('acquire', asked)).toMatchObject({ subscribed: '1' });
+    await store.release({ ...ask, owner: holder });
+    const [last = ''] = /\d+$/.exec((await redis.get(redisKeys(`p:${other}`, 'lock')[3])) ?? '') ?? [];
+    expect(Number(last)).toBeGreaterThan((Date.now() - 60_000) * 1000);
+    expect(Number(last)).toBeLessThan((Date.now() + 60_000) * 1000);
+    await redis.quit();
+  });
+});
+
+describe('the time of the server', () => {
+  it('is not taken from a token that is ahead of it', async () => {
+    const other = `${key}:ahead`;
+    const ahead = (Date.now() + 3_600_000) * 1000;
+    const redis = new Redis(process.env['REDIS_URL'] as string);
+    await redis.set(redisKeys(`p:${other}`, 'lock')[3], `${ahead} ${ahead}`, 'PX', 60_000);
+    await redis.quit();
+    const ask = { claim: { kind: 'lock' } as const, leaseMs: 1000, waitMs: 0, ticket: 0, tokens: 1 };
+    const granted = await store.acquire({ ...ask, key: other, owner: `${store.clientId}:8` });
+    expect(granted).toMatchObject({ kind: 'granted', token: ahead + 1 });
+    const before = callsOf('acquire').length;
+    await store.acquire({ ...ask, key: `${other}:next`, owner: `${store.clientId}:9` });
+    const notAfter = Number(passed('acquire', before)['notAfter']);
+    expect(Math.abs(notAfter - Date.now())).toBeLessThan(60_000);
+  });
+});
+
+describe('the embedded scripts', () => {
+  it('are what the .lua files say: otherwise run npm run lua', async () => {
+    const tool = '../../../scripts/embed-lua.mjs';
+    const scripts = (await import(tool)) as { embedLua(): string };
+    expect(read('lua.generated.ts')).toBe(scripts.embedLua());
+  });
+});

@@ -1,0 +1,87 @@
+import { randomUUID } from 'node:crypto';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { closeServices, openService } from '../../support/lock-services.js';
+import { RedisEyes } from '../../support/redis-eyes.js';
+import { RedissonLock } from '../../support/redisson-lock.js';
+
+const url = process.env['REDIS_URL'] as string;
+
+describe('tokens that are shared with Java’s fenced lock', () => {
+  let eyes: RedisEyes;
+  let java: RedissonLock;
+  let name: string;
+  const counter = () => `redisson_lock_token:{${name}}`;
+
+  beforeEach(() => {
+    name = `shared:${randomUUID()}`;
+    eyes = new RedisEyes(url);
+    java = new RedissonLock(url, name);
+  });
+  afterEach(async () => {
+    await closeServices();
+    await java.close();
+    await eyes.client.del(name, counter());
+    eyes.close();
+  });
+
+  /** What Redisson's fenced lock does in one step: with each acquire it counts one up. */
+  const takeInJava = async () => {
+    await java.lock();
+    const token = await eyes.client.incr(counter());
+    await java.unlock();
+    return token;
+  };
+  const open = () => openService(url, { sharedTokens: true });
+  const growing = (tokens: readonly number[]) => [...new Set(tokens)].sort((a, b) => a - b);
+
+  it('grow with each grant, whichever side it is of', async () => {
+    const [one, two] = [open(), open()];
+    const tokens: number[] = [];
+    for (let turn = 0; turn < 5; turn++) {
+      for (const service of [one, two]) {
+        tokens.push(await takeInJava());
+        tokens.push(await service.withLock(name, ({ fencingToken }) => fencingToken));
+      }
+    }
+    expect(tokens).toEqual(growing(tokens));
+  });
+
+  it('grow over callers of one process that passed the lock on, and over several keys at once', async () => {
+    const service = open();
+    const first = await service.acquire(name);
+    const calls = Array.from({ length: 50 }, () =>
+      service.withLock(name, ({ fencingToken }) => fencingToken),
+    );
+    await first.release();
+    const tokens = [first.fencingToken, ...(await Promise.all(calls)), await takeInJava()];
+    const both = await service.acquire([name, `${name}:other`]);
+    tokens.push(both.tokenOf(name));
+    await both.release();
+    tokens.push(await takeInJava());
+    expect(tokens).toEqual(growing(tokens));
+  });
+
+  it('grow over a hand-off to a process that waits', async () => {
+    const [one, two] = [open(), open()];
+    const held = await one.acquire(name);
+    const next = two.acquire(name, { fair: true });
+    await eyes.untilInLine(name, 1);
+    await held.release();
+    const tokens = [held.fencingToken, (await next).fencingToken];
+    await (await next).release();
+    tokens.push(await takeInJava());
+    expect(tokens).toEqual(growing(tokens));
+  });
+
+  it('go on from those that Java has counted up to, also ahead of the clock', async () => {
+    const ahead = 1000 * (Date.now() + 86_400_000);
+    await eyes.client.set(counter(), ahead);
+    expect(await open().withLock(name, ({ fencingToken }) => fencingToken)).toBe(ahead + 1);
+  });
+
+  it('are left alone without the option', async () => {
+    await takeInJava();
+    await openService(url).withLock(name, () => undefined);
+    expect(await eyes.client.get(counter())).toBe('1');
+  });
+});

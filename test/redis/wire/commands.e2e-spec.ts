@@ -1,0 +1,319 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { LockService } from 'nestjs-distributed-lock';
+import { startRedisServer, type RedisServer } from '#redis-server';
+import { closeServices, openService, untilAborted } from '../../support/lock-services.js';
+import { RedisEyes } from '../../support/redis-eyes.js';
+import { TcpProxy } from '../../support/tcp-proxy.js';
+import { until } from '../../support/until.js';
+import { wireName } from '../../support/wire-names.js';
+
+/** @returns when it was over */
+function blockEventLoop(): number {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500);
+  return Date.now();
+}
+
+describe('commands on the wire', () => {
+  let server: RedisServer;
+  let eyes: RedisEyes;
+  let proxy: TcpProxy;
+  let key: string;
+  let count = 0;
+
+  beforeAll(async () => {
+    server = await startRedisServer();
+    eyes = new RedisEyes(server.url);
+  }, 20_000);
+  beforeEach(async () => {
+    key = `wire:${++count}`;
+    proxy = await TcpProxy.before(server.port);
+  });
+  afterEach(async () => {
+    await closeServices();
+    await proxy.close();
+  });
+  afterAll(async () => {
+    eyes.close();
+    await server.stop();
+  });
+
+  /** Everything that the service under test has written, on all its connections. */
+  const written = () => proxy.all.flatMap(({ commands }) => commands);
+
+  /** Connected and subscribed, with the scripts known to the server; nothing more is written by itself. */
+  const openBehindProxy = async (options: Parameters<typeof openService>[1] = {}) => {
+    const service = openService(proxy.url, options);
+    await service.withLock(`${key}:warm`, () => undefined);
+    await until(
+      () =>
+        proxy.pushes.isOpen &&
+        written()
+          .map(wireName)
+          .some((name) => name.startsWith('release')),
+    );
+    await eyes.untilListening(1);
+    return service;
+  };
+
+  /**
+   * What `service` writes during `work`, in order. It inspects a key at the end, so that all that it wrote before that has
+   * arrived here; that is left out, and so are the probes of its subscriber.
+   */
+  const during = async (service: LockService, work: () => Promise<unknown>): Promise<string[][]> => {
+    const before = new Set(written());
+    const marker = `${key}:marker`;
+    await work();
+    await service.inspect(marker);
+    const commands = written().filter((command) => !before.has(command));
+    expect(commands.some((command) => command.includes(marker))).toBe(true);
+    return commands.filter((command) => !command.includes(marker) && wireName(command) !== 'ping');
+  };
+  const pings = () => written().filter((command) => wireName(command) === 'ping').length;
+
+  const commandCalls = async (): Promise<ReadonlyMap<string, number>> => {
+    const stats = await eyes.client.info('commandstats');
+    return new Map(
+      [...stats.matchAll(/cmdstat_(\S+):calls=(\d+)/g)].map(([, name, n]) => [name as string, Number(n)]),
+    );
+  };
+
+  it('an uncontended acquire and release are two commands, and nothing else', async () => {
+    const service = await openBehindProxy();
+    const before = await commandCalls();
+    let after = before;
+    const commands = await during(service, async () => {
+      expect(await (await service.acquire(key)).release()).toBe('released');
+      after = await commandCalls();
+    });
+    expect(commands.map(wireName)).toEqual(['acquire', 'release']);
+    expect((after.get('evalsha') ?? 0) - (before.get('evalsha') ?? 0)).toBe(2);
+    expect(after.get('eval')).toBe(before.get('eval'));
+  });
+
+  it('an acquire leaves at once when nothing else is under way, whatever its process does next', async () => {
+    // Past the proxy, which lives in this process, too.
+    const service = openService(server.url);
+    await service.withLock(`${key}:warm`, () => undefined);
+    await until(async () => (await service.inspect(`${key}:warm`)) === null);
+    const asked = service.acquire(key);
+    const free = blockEventLoop();
+    const lock = await asked;
+    // Its token is the server's time of the grant, in µs.
+    expect(lock.fencingToken / 1000).toBeLessThan(free);
+    await lock.release();
+  });
+
+  it('a release that is awaited leaves at once, too', async () => {
+    const service = openService(server.url);
+    const lock = await service.acquire(key);
+    const endedAt: number[] = [];
+    const monitor = await eyes.client.monitor();
+    monitor.on('monitor', (seconds: string, words: string[]) => {
+      if (wireName(words) === 'release' && words.includes(key)) endedAt.push(Number(seconds) * 1000);
+    });
+    const released = lock.release();
+    const free = blockEventLoop();
+    expect(await released).toBe('released');
+    await until(() => endedAt.length > 0);
+    monitor.disconnect();
+    expect(endedAt[0]).toBeLessThan(free);
+  });
+
+  it('a call under the lock costs what acquire and release cost', async () => {
+    const service = await openBehindProxy();
+    const commands = await during(service, async () => {
+      await service.withLock(key, () => undefined);
+      await until(async () => (await eyes.client.exists(key)) === 0);
+    });
+    expect(commands.map(wireName)).toEqual(['acquire', 'release']);
+  });
+
+  it('nested calls for the same key cost nothing', async () => {
+    const service = await openBehindProxy();
+    await service.withLock(key, async () => {
+      const commands = await during(service, async () => {
+        await service.withLock(key, () => service.withLock(key, () => undefined));
+        await Promise.all([
+          service.withLock(key, () => pause(10)),
+          service.tryAcquire(key).then((l) => l?.release()),
+        ]);
+      });
+      expect(commands).toEqual([]);
+    });
+  });
+
+  it('a failed try costs one command, and leaves nothing to clean up', async () => {
+    const service = await openBehindProxy();
+    const lock = await openService(server.url).acquire(key);
+    const commands = await during(service, () => service.tryAcquire(key));
+    expect(commands.map(wireName)).toEqual(['acquire']);
+    await lock.release();
+    expect(await eyes.remains(key)).toEqual([]);
+  });
+
+  it('100 callers of one process ask for one key as one, and pass it on among themselves', async () => {
+    const service = await openBehindProxy();
+    let served = 0;
+    const commands = await during(service, async () => {
+      await Promise.all(Array.from({ length: 100 }, () => service.withLock(key, () => void (served += 1))));
+      await until(async () => (await eyes.client.exists(key)) === 0);
+    });
+    expect(served).toBe(100);
+    expect(commands.map(wireName)).toEqual(['acquire', 'release', 'acquire', 'release']);
+  });
+
+  it('100 callers of one process are one contender in the line', async () => {
+    const service = await openBehindProxy();
+    const lock = await openService(server.url).acquire(key);
+    let longest = 0;
+    const commands = await during(service, async () => {
+      const calls = Array.from({ length: 100 }, () => service.withLock(key, () => undefined));
+      await eyes.untilInLine(key, 1);
+      for (let i = 0; i < 20; i++) longest = Math.max(longest, (await eyes.line(key)).length);
+      await lock.release();
+      await Promise.all(calls);
+    });
+    expect(longest).toBe(1);
+    expect(commands.length).toBeLessThanOrEqual(10);
+  });
+
+  it('a waiter behind another process is served with three commands: it asks, confirms the pushed grant, and ends', async () => {
+    const service = await openBehindProxy();
+    const lock = await openService(server.url).acquire(key);
+    const commands = await during(service, async () => {
+      const next = service.acquire(key);
+      await eyes.untilInLine(key, 1);
+      await lock.release();
+      await (await next).release();
+    });
+    expect(commands.map(wireName)).toEqual(['acquire', 'renew', 'release']);
+  });
+
+  it('while 200 callers wait for a key that another process holds, their process looks once a second at most', async () => {
+    const service = await openBehindProxy();
+    const lock = await openService(server.url).acquire(key);
+    const calls = Array.from({ length: 200 }, () =>
+      service.acquire(key, { waitMs: 20_000 }).then(
+        (l) => l.release(),
+        () => 'failed',
+      ),
+    );
+    await eyes.untilInLine(key, 1);
+    const startedAt = performance.now();
+    const pingsBefore = pings();
+    const commands = await during(service, () => pause(3100));
+    const atMost = Math.ceil((performance.now() - startedAt) / 1000);
+    expect(new Set(commands.map(wireName))).toEqual(new Set(['acquire']));
+    expect(commands.length).toBeGreaterThanOrEqual(2);
+    expect(commands.length).toBeLessThanOrEqual(atMost);
+    // Its subscriber is asked as often whether it still hears.
+    expect(pings() - pingsBefore).toBeLessThanOrEqual(atMost);
+    expect(await eyes.line(key)).toHaveLength(1);
+    await lock.release();
+    expect(new Set(await Promise.all(calls))).toEqual(new Set(['released']));
+  }, 15_000);
+
+  it('while 200 fair callers wait, their process looks once a second at most, and they are served in order', async () => {
+    const service = await openBehindProxy();
+    const lock = await openService(server.url).acquire(key);
+    const served: number[] = [];
+    const calls = Array.from({ length: 200 }, (_, i) =>
+      service.withLock(key, { fair: true, waitMs: 20_000 }, () => void served.push(i)),
+    );
+    await eyes.untilInLine(key, 200);
+    const startedAt = performance.now();
+    const commands = await during(service, () => pause(4100));
+    const atMost = Math.ceil((performance.now() - startedAt) / 1000);
+    expect(new Set(commands.map(wireName))).toEqual(new Set(['acquire']));
+    expect(commands.length).toBeGreaterThanOrEqual(3);
+    expect(commands.length).toBeLessThanOrEqual(atMost);
+    await lock.release();
+    await Promise.all(calls);
+    expect(served).toEqual(calls.map((_, i) => i));
+  }, 15_000);
+
+  it('whoever asks once for forty keys, the last of them busy, sends two commands', async () => {
+    const service = await openBehindProxy();
+    const keys = Array.from({ length: 40 }, (_, i) => `${key}:${String(i).padStart(2, '0')}`);
+    const busy = await openService(server.url).acquire(keys[39] as string);
+    await (await service.acquire(`${key}:other`)).release();
+    const commands = await during(service, async () => expect(await service.tryAcquire(keys)).toBeNull());
+    const names = commands.map((command) => wireName(command).replace(' in full', ''));
+    expect([...new Set(names)]).toEqual(['acquire-all', 'acquire']);
+    await busy.release();
+  });
+
+  it('looks are per key: 200 callers that wait for 4 keys cost 4 looks a second at most', async () => {
+    const service = await openBehindProxy();
+    const holder = openService(server.url);
+    const keys = [0, 1, 2, 3].map((i) => `${key}:${i}`);
+    const locks = await Promise.all(keys.map((name) => holder.acquire(name)));
+    const calls = Array.from({ length: 200 }, (_, i) =>
+      service.acquire(keys[i % 4] as string, { waitMs: 20_000 }).then(
+        (l) => l.release(),
+        () => 'failed',
+      ),
+    );
+    for (const name of keys) await eyes.untilInLine(name, 1);
+    const startedAt = performance.now();
+    const commands = await during(service, () => pause(1600));
+    const seconds = (performance.now() - startedAt) / 1000;
+    for (const name of keys) {
+      expect(commands.filter((c) => c[3] === name).length).toBeLessThanOrEqual(Math.ceil(seconds));
+    }
+    expect(commands.every((c) => keys.includes(c[3] as string))).toBe(true);
+    await Promise.all(locks.map((lock) => lock.release()));
+    expect(new Set(await Promise.all(calls))).toEqual(new Set(['released']));
+  }, 15_000);
+
+  it('held locks are renewed after a third of their lease, those due together by one command', async () => {
+    const leaseMs = 1500;
+    const service = await openBehindProxy({ commandTimeoutMs: 500, watchdogTimeoutMs: leaseMs });
+    const keys = Array.from({ length: 20 }, (_, i) => `${key}:${i}`);
+    const locks = await Promise.all(keys.map((name) => service.acquire(name)));
+    const startedAt = performance.now();
+    const commands = await during(service, () => pause(2 * leaseMs));
+    const thirds = (performance.now() - startedAt) / (leaseMs / 3);
+    const names = commands.map(wireName).map((name) => name.replace(' in full', ''));
+    expect(names.filter((name) => name !== 'renew' && name !== 'renew-all')).toEqual([]);
+    for (const name of keys) {
+      const renewals = commands.filter((command) => command.includes(name)).length;
+      // Up to a tenth of a third early, and up to a round and a busy machine late.
+      expect(renewals).toBeGreaterThanOrEqual(Math.floor(thirds / 1.5));
+      expect(renewals).toBeLessThanOrEqual(Math.ceil(thirds / 0.9));
+    }
+    expect(commands.length).toBeLessThan((keys.length * thirds) / 2);
+    expect(locks.every((lock) => lock.validForMs > 0)).toBe(true);
+    await Promise.all(locks.map((lock) => lock.release()));
+  }, 15_000);
+
+  it('several free keys are taken with one command', async () => {
+    const service = await openBehindProxy();
+    const take = async () => (await service.acquire([`${key}:a`, `${key}:b`, `${key}:c`])).release();
+    await take();
+    const commands = await during(service, take);
+    expect(commands.map(wireName)).toEqual(['acquire-all', 'release', 'release', 'release']);
+  });
+
+  it('locks that are not held any more are not renewed', async () => {
+    const service = await openBehindProxy({ commandTimeoutMs: 300, watchdogTimeoutMs: 900 });
+    await (await service.acquire(key)).release();
+    expect(await during(service, () => pause(1000))).toEqual([]);
+  });
+
+  it('a lock with a fixed lease is never renewed by itself', async () => {
+    const service = await openBehindProxy();
+    const lock = await service.acquire(key, { leaseMs: 600 });
+    expect(await during(service, () => untilAborted(lock.signal))).toEqual([]);
+  });
+
+  it('a flush of all scripts costs one command more for each script, once', async () => {
+    const service = await openBehindProxy();
+    const turn = async () => (await service.acquire(key)).release();
+    await eyes.client.script('FLUSH');
+    const first = await during(service, turn);
+    expect(first.map(wireName)).toEqual(['acquire', 'acquire in full', 'release', 'release in full']);
+    expect((await during(service, turn)).map(wireName)).toEqual(['acquire', 'release']);
+  });
+});

@@ -1,0 +1,126 @@
+import { readFileSync, readdirSync } from 'node:fs';
+import { join, posix } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from '@jest/globals';
+
+const SRC = fileURLToPath(new URL('../../../libs/distributed-lock/src', import.meta.url));
+
+const files = readdirSync(SRC, { recursive: true, encoding: 'utf8' })
+  .map((file) => file.replaceAll('\\', '/'))
+  .filter((file) => file.endsWith('.ts') && !file.endsWith('.spec.ts'));
+
+/** What a file imports: paths from `src` without their ending, or the names of packages. */
+function importsOf(file: string, text = readFileSync(join(SRC, file), 'utf8')): string[] {
+  const specifiers = [...text.matchAll(/(?:\bfrom\s+|\bimport\s*\(?\s*|\brequire\s*\(\s*)'([^']+)'/g)];
+  return specifiers.map(([, name = '']) =>
+    name.startsWith('.') ? posix.join(posix.dirname(file), name).replace(/\.js$/, '') : name,
+  );
+}
+
+/** What belongs to no room of ours: the rooms below use nothing else of the outside. */
+const TOOLS = 'rxjs(/operators)?|node:.*';
+/** Rooms that know nothing of locks, and the port, which the core and the stores share. */
+const SHARED = '(printing|collections|async|time|checks|port)/.*';
+
+/** Room by room, the first match decides: all that its files may import beside those of the room itself. */
+const ROOMS: readonly (readonly [room: string, mayImport: string])[] = [
+  ['printing/', TOOLS],
+  ['collections/', TOOLS],
+  ['async/', TOOLS],
+  ['time/', `(async|collections)/.*|${TOOLS}`],
+  ['port/', `(printing|time)/.*|${TOOLS}`],
+  ['checks/', `port/.*|${TOOLS}`],
+  ['lock/request/', `${SHARED}|lock/[^/]+|${TOOLS}`],
+  ['lock/events/', `${SHARED}|lock/[^/]+|${TOOLS}`],
+  ['lock/context/', `${SHARED}|lock/[^/]+|lock/request/.*|${TOOLS}`],
+  ['lock/lease/', `${SHARED}|lock/[^/]+|lock/(request|events)/.*|${TOOLS}`],
+  ['lock/owner/', `${SHARED}|lock/[^/]+|lock/(request|events|context|lease)/.*|${TOOLS}`],
+  ['lock/queue/', `${SHARED}|lock/[^/]+|lock/(request|events|context|owner)/.*|${TOOLS}`],
+  ['lock/streams/', `${SHARED}|lock/[^/]+|lock/context/.*|${TOOLS}`],
+  ['lock/', `${SHARED}|lock/.*|${TOOLS}`],
+  ['stores/memory/', `${SHARED}|${TOOLS}`],
+  ['stores/redis/', `stores/redis/.*|${SHARED}|${TOOLS}|ioredis`],
+  ['stores/quorum/', `${SHARED}|${TOOLS}`],
+  ['testing/', `testing/.*|${SHARED}|${TOOLS}`],
+  ['guard/', 'lock/lock|(printing|checks|port)/.*|@nestjs/(common|core)'],
+  ['observe/otel/', 'lock/.*|(checks|port)/.*|distributed-lock.tokens|@nestjs/.*|@opentelemetry/api'],
+  ['observe/health/', 'lock/.*|distributed-lock.tokens|@nestjs/.*'],
+  ['observe/', 'lock/.*|(printing|port)/.*|@nestjs/common'],
+  ['locked/template/', 'port/.*'],
+  ['locked/', `locked/.*|lock/.*|${SHARED}|distributed-lock\\..*|${TOOLS}|@nestjs/.*`],
+  ['', '.*/.*|distributed-lock\\..*|rxjs|node:.*|reflect-metadata'],
+];
+
+type Imports = ReadonlyMap<string, readonly string[]>;
+
+/** Files that import each other, type imports included: from the first one back to it. */
+function circlesOf(imports: Imports): string[] {
+  const circles: string[] = [];
+  const done = new Set<string>();
+  const follow = (file: string, path: readonly string[]): void => {
+    if (path.includes(file)) return void circles.push([...path.slice(path.indexOf(file)), file].join(' → '));
+    if (done.has(file)) return;
+    for (const name of imports.get(file) ?? []) follow(name, [...path, file]);
+    done.add(file);
+  };
+  for (const file of imports.keys()) follow(file, []);
+  return circles;
+}
+
+function violationsOf(file: string, imports: readonly string[]): string[] {
+  const [room, mayImport] = ROOMS.find(([folder]) => file.startsWith(folder))!;
+  const allowed = new RegExp(`^(${mayImport}${room && `|${room}[^/]+`})$`);
+  return imports.filter((name) => !allowed.test(name)).map((name) => `${file} imports ${name}`);
+}
+
+describe('the layers of the library', () => {
+  it('point one way: every file may import what its folder says, clients stay where they are used', () => {
+    expect(files.flatMap((file) => violationsOf(file, importsOf(file)))).toEqual([]);
+  });
+
+  it('have no circles: whoever reads a file can read all that it imports before it', () => {
+    const imports = new Map(files.map((file) => [file.replace(/\.ts$/, ''), importsOf(file)]));
+    expect(circlesOf(imports)).toEqual([]);
+    expect(imports.size).toBeGreaterThan(100);
+  });
+
+  it('load Nest, rxjs and the platform from the main entry point, and no driver', () => {
+    const reached = new Set<string>();
+    const follow = (file: string): void => {
+      if (reached.has(file)) return;
+      reached.add(file);
+      // What is imported in the course of a call, as a transport's package, is not loaded from here.
+      const text = files.includes(`${file}.ts`) ? readFileSync(join(SRC, `${file}.ts`), 'utf8') : '';
+      importsOf(file, text.replace(/\bimport\('[^']+'\)/g, '')).forEach(follow);
+    };
+    follow('index');
+    const packages = [...reached].filter(
+      (name) => !files.includes(`${name}.ts`) && !name.startsWith('node:'),
+    );
+    expect(
+      packages.filter((name) => !/^(@nestjs\/(common|core)(\/.*)?|rxjs(\/.*)?|reflect-metadata)$/.test(name)),
+    ).toEqual([]);
+    expect(packages).toContain('@nestjs/common');
+  });
+
+  it('would be seen to be broken', () => {
+    const text = "import { a } from '../stores/redis/redis.keys.js';\nconst b = await import('ioredis');";
+    expect(violationsOf('lock/bad.ts', importsOf('lock/bad.ts', text))).toEqual([
+      'lock/bad.ts imports stores/redis/redis.keys',
+      'lock/bad.ts imports ioredis',
+    ]);
+    const circle = new Map([
+      ['a', ['b']],
+      ['b', ['c', 'd']],
+      ['c', ['a']],
+      ['d', []],
+    ]);
+    expect(circlesOf(circle)).toEqual(['a → b → c → a']);
+    expect(violationsOf('stores/redis/bad.ts', ['lock/lock.service'])).toHaveLength(1);
+    expect(violationsOf('locked/bad.ts', ['stores/memory/memory.store'])).toHaveLength(1);
+    expect(
+      violationsOf('guard/bad.ts', ['lock/lock.service', 'stores/redis/index', 'ioredis', 'pg']),
+    ).toHaveLength(4);
+    expect(violationsOf('observe/bad.ts', ['observe/otel/index', '@opentelemetry/api'])).toHaveLength(2);
+  });
+});

@@ -1,0 +1,47 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from '@jest/globals';
+
+interface Manifest {
+  readonly exports: Readonly<Record<string, unknown>>;
+  readonly peerDependencies: Readonly<Record<string, string>>;
+  readonly peerDependenciesMeta: Readonly<Record<string, { readonly optional?: boolean }>>;
+}
+
+const read = (path: string) =>
+  readFileSync(new URL(`../../../libs/distributed-lock/${path}`, import.meta.url), 'utf8');
+const manifest = JSON.parse(read('package.json')) as Manifest;
+
+describe('the published package', () => {
+  it('installs nothing with it', () => {
+    const fields = Object.keys(manifest);
+    expect(fields.filter((field) => /^(dependencies|optionalDependencies|bundle)/.test(field))).toEqual([]);
+  });
+
+  it('asks its host for Nest and rxjs, and for anything else only where a sub-path or a transport needs it', () => {
+    const peers = Object.keys(manifest.peerDependencies).sort();
+    const optional = [
+      '@nestjs/microservices',
+      '@nestjs/terminus',
+      '@nestjs/websockets',
+      '@opentelemetry/api',
+      'ioredis',
+    ];
+    expect(peers).toEqual(['@nestjs/common', '@nestjs/core', ...optional, 'reflect-metadata', 'rxjs'].sort());
+    expect(manifest.peerDependenciesMeta).toEqual(
+      Object.fromEntries(optional.map((name) => [name, { optional: true }])),
+    );
+  });
+
+  it('opens one path for each concern', () => {
+    expect(Object.keys(manifest.exports)).toEqual([
+      '.',
+      './redis',
+      './quorum',
+      './otel',
+      './health',
+      './guard',
+      './testing',
+      './package.json',
+    ]);
+  });
+});

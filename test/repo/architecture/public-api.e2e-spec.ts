@@ -1,0 +1,199 @@
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from '@jest/globals';
+import ts from 'typescript';
+
+const path = (relative: string) => fileURLToPath(new URL(`../../../${relative}`, import.meta.url));
+const source = (entry: string) => path(`libs/distributed-lock/src/${entry}`);
+
+const ENTRY_POINTS = [
+  'index.ts',
+  'stores/redis/index.ts',
+  'stores/quorum/index.ts',
+  'observe/otel/index.ts',
+  'observe/health/index.ts',
+  'guard/index.ts',
+  'testing/index.ts',
+];
+
+const program = ts.createProgram(ENTRY_POINTS.map(source), readOptions());
+const checker = program.getTypeChecker();
+
+function readOptions(): ts.CompilerOptions {
+  const { config } = ts.readConfigFile(path('tsconfig.json'), (file) => ts.sys.readFile(file)) as {
+    config: object;
+  };
+  return ts.parseJsonConfigFileContent(config, ts.sys, path('.')).options;
+}
+
+/** All names that an entry point exports; those that are types only in angle brackets. */
+function exportsOf(entry: string): string[] {
+  const module = checker.getSymbolAtLocation(program.getSourceFile(source(entry))!)!;
+  return checker
+    .getExportsOfModule(module)
+    .map((symbol) => (isValue(symbol) ? symbol.name : `<${symbol.name}>`))
+    .sort();
+}
+
+function isValue(symbol: ts.Symbol): boolean {
+  const isAlias = (symbol.flags & ts.SymbolFlags.Alias) !== 0;
+  const target = isAlias ? checker.getAliasedSymbol(symbol) : symbol;
+  return (target.flags & ts.SymbolFlags.Value) !== 0;
+}
+
+describe('the public API', () => {
+  it('of the main entry point is this list', () => {
+    expect(exportsOf('index.ts')).toMatchInlineSnapshot(`
+     [
+       "<AcquireReply>",
+       "<AcquireRequest>",
+       "<Busy>",
+       "<BusyFallback>",
+       "<CallOptions>",
+       "<Clock>",
+       "<Grant>",
+       "<InTheWay>",
+       "<KeyValue>",
+       "<Keys>",
+       "<Lock>",
+       "<LockErrorCode>",
+       "<LockEvent>",
+       "<LockHttpOptions>",
+       "<LockLogLevel>",
+       "<LockLoggerOption>",
+       "<LockModuleOptions>",
+       "<LockOptionsFactory>",
+       "<LockPredicate>",
+       "<LockRegistration>",
+       "<LockServiceOptions>",
+       "<LockSnapshot>",
+       "<LockStore>",
+       "<LockStoreContext>",
+       "<LockStoreFactory>",
+       "<LockedOptions>",
+       "<Notification>",
+       "<Queued>",
+       "<ReleaseReply>",
+       "<ReleaseRequest>",
+       "<Renewal>",
+       "<RenewalReply>",
+       "<Repeated>",
+       "<StoreState>",
+       "<WithLockOptions>",
+       "<Work>",
+       "CurrentLock",
+       "DistributedLockModule",
+       "InjectLockService",
+       "LockConfigurationError",
+       "LockDeadlockError",
+       "LockDefaults",
+       "LockError",
+       "LockErrorFilter",
+       "LockKeyError",
+       "LockLostError",
+       "LockNotHeldError",
+       "LockService",
+       "LockShutdownError",
+       "LockSignal",
+       "LockStoreError",
+       "LockWaitTimeoutError",
+       "Locked",
+       "LockedInterceptor",
+       "getLockServiceToken",
+       "isLockError",
+       "lockKey",
+       "memoryStore",
+       "systemClock",
+       "toHttpException",
+     ]
+    `);
+  });
+  it('of /redis is this list', () => {
+    expect(exportsOf('stores/redis/index.ts')).toMatchInlineSnapshot(`
+     [
+       "<RedisStoreOptions>",
+       "<RedisTarget>",
+       "redisStore",
+     ]
+    `);
+  });
+  it('of /quorum is this list', () => {
+    expect(exportsOf('stores/quorum/index.ts')).toMatchInlineSnapshot(`
+     [
+       "<QuorumNodeState>",
+       "<QuorumStoreOptions>",
+       "quorumStore",
+     ]
+    `);
+  });
+  it('of /otel is this list', () => {
+    expect(exportsOf('observe/otel/index.ts')).toMatchInlineSnapshot(`
+     [
+       "<LockMetricsModuleOptions>",
+       "<LockMetricsOptions>",
+       "<LockTracingModuleOptions>",
+       "<LockTracingOptions>",
+       "LockMetricsModule",
+       "LockTracingModule",
+       "measureLocks",
+       "traceLocks",
+     ]
+    `);
+  });
+  it('of /health is this list', () => {
+    expect(exportsOf('observe/health/index.ts')).toMatchInlineSnapshot(`
+     [
+       "LockHealthIndicator",
+     ]
+    `);
+  });
+  it('of /guard is this list', () => {
+    expect(exportsOf('guard/index.ts')).toMatchInlineSnapshot(`
+     [
+       "<Fence>",
+       "<FencedChange>",
+       "<FencedKeys>",
+       "<FencedRedisOptions>",
+       "<FencedRequest>",
+       "<FencedRows>",
+       "<FencedTableOptions>",
+       "<FencedWrite>",
+       "<RedisWord>",
+       "<ScriptingClient>",
+       "<SqlAnswer>",
+       "<SqlDialect>",
+       "<SqlQuery>",
+       "<SqlResult>",
+       "<SqlRow>",
+       "<SqlStatement>",
+       "CurrentFence",
+       "FenceMemory",
+       "Fenced",
+       "FencedGuard",
+       "FencedRedis",
+       "FencedTable",
+       "ProcessFences",
+       "StaleTokenError",
+       "fencedInsert",
+       "fencedRedis",
+       "fencedUpdate",
+       "fencedUpsert",
+       "fencingHeaders",
+     ]
+    `);
+  });
+  it('of /testing is this list', () => {
+    expect(exportsOf('testing/index.ts')).toMatchInlineSnapshot(`
+     [
+       "<ContractCaseName>",
+       "<ContractDeviations>",
+       "<Fate>",
+       "<Faults>",
+       "<StoreCommand>",
+       "<StoreUnderTest>",
+       "FaultyStore",
+       "ManualClock",
+       "describeLockStoreContract",
+     ]
+    `);
+  });
+});

@@ -1,0 +1,71 @@
+import { execFile } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+
+const MAIN = fileURLToPath(new URL('../../../bench/src/main.mjs', import.meta.url));
+
+/** Without the peers, which nothing but `npm run bench` installs. */
+describe('the benchmark', () => {
+  const out = mkdtempSync(join(tmpdir(), 'bench-test-'));
+  let printed = '';
+
+  beforeAll(async () => {
+    const args = [
+      '--only',
+      'serial,hot4',
+      '--peers',
+      'floor',
+      '--seconds',
+      '0.2',
+      '--rounds',
+      '1',
+      '--out',
+      out,
+    ];
+    ({ stdout: printed } = await promisify(execFile)(process.execPath, [MAIN, ...args]));
+  }, 120_000);
+  afterAll(() => rmSync(out, { recursive: true, force: true }));
+
+  /** The cells of the first line about `name` that a scenario has printed, by the titles of their columns. */
+  function lineOf(scenario: string, name: string): Map<string, string> {
+    const lines = printed.slice(printed.indexOf(`\n${scenario}:`)).split('\n');
+    const cells = (line = '') =>
+      line
+        .trim()
+        .split(/ {2,}/)
+        .filter((cell) => cell !== '');
+    const [, ...values] = cells(lines.find((line) => line.trim().startsWith(name)));
+    return new Map(cells(lines[2]).map((title, i) => [title, values[i] as string]));
+  }
+
+  it('counts exactly two commands for a lock that nobody else wants', () => {
+    for (const name of ['floor', 'ours, withLock', 'ours, acquire + release']) {
+      expect([name, lineOf('serial', name).get('commands')]).toEqual([name, '2.00']);
+    }
+  });
+
+  it('lets four processes take locks of one key, none of which fails', () => {
+    const ours = lineOf('hot4', 'ours, withLock');
+    expect(Number(ours.get('locks/s')?.replaceAll(' ', ''))).toBeGreaterThan(0);
+    expect(ours.get('failed')).toBe('0');
+  });
+
+  it('says of each figure whether it was reached', () => {
+    expect(printed).toMatch(/reached {6}serial: commands for each lock: 2 \(≤ 2\)/);
+    expect(printed).toMatch(/(reached|NOT REACHED) +serial: acquire \+ release, share of the floor: [\d.]+/);
+  });
+
+  it('writes a page with the tables, the machine and a picture for each scenario', () => {
+    const page = readFileSync(join(out, 'benchmarks.md'), 'utf8');
+    expect(page).toContain(`Node ${process.versions.node}`);
+    expect(page).toMatch(/\| floor: two bare commands +\|/);
+    for (const [, image] of page.matchAll(/\]\((images\/.*?\.svg)\)/g)) {
+      expect([image, existsSync(join(out, image as string))]).toEqual([image, true]);
+    }
+    expect(readFileSync(join(out, 'images/bench-serial.svg'), 'utf8')).toContain('two bare commands');
+  });
+});
