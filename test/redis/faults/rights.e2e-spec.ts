@@ -151,7 +151,9 @@ describe('a Redis user', () => {
 
 describe('the check of rights', () => {
   it('tries every command of the scripts, and no other', () => {
-    const sources = readdirSync(LUA).map((file) => readFileSync(new URL(file, LUA), 'utf8'));
+    const sources = readdirSync(LUA, { recursive: true, encoding: 'utf8' })
+      .filter((file) => file.endsWith('.lua'))
+      .map((file) => readFileSync(new URL(file, LUA), 'utf8'));
     const called = sources.flatMap((lua) =>
       [...lua.matchAll(/redis\.call\('(\w+)'/g)].map(([, name = '']) => name),
     );

@@ -59,7 +59,7 @@ export class RedissonStage {
   /** What there is of the lock, apart from its tokens and what Redisson keeps of its own unlocks. */
   async remains(): Promise<string[]> {
     const keys = await this.redis.keys(`*${this.name}*`);
-    return keys.filter((key) => !/nest_lock_(token|info)|redisson_unlock_latch/.test(key));
+    return keys.filter((key) => !/nest_lock_(token|meta)|redisson_unlock_latch/.test(key));
   }
 
   async close(): Promise<void> {

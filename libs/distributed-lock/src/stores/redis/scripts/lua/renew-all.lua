@@ -21,7 +21,7 @@ local function renew(lock, queue, meta, token, channel, owner, lease, first, las
   elseif string.match(tokens, '^%d+') ~= first then return -1 end
   redis.call('PEXPIRE', lock, lease)
   redis.call('HDEL', meta, 'granted')
-  return redis.call('X + math.min(listeners(channel), 1)
+  return redis.call('ZCARD', queue) + math.min(listeners(channel), 1)
 end
 
 local reply = { 1, now }
