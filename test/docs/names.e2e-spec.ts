@@ -1,0 +1,40 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from '@jest/globals';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const src = `${root}/libs/distributed-lock/src`;
+const files = readdirSync(src, { recursive: true, encoding: 'utf8' }).filter((file) =>
+  /(?<!\.spec|\.generated)\.(ts|lua)$/.test(file),
+);
+const sources = files.map((file) => readFileSync(`${src}/${file}`, 'utf8'));
+/** Every file and its folder, with and without `.ts`. */
+const paths = files.flatMap((file) => [file, file.replace(/\.ts$/, ''), file.replace(/\/[^/]+$/, '')]);
+
+const isFile = (name: string) => paths.some((path) => `/${path}`.endsWith(`/${name}`));
+const isDeclared = (name: string) =>
+  sources.some((text) => new RegExp(`\\b(class|interface|type|function|const) ${name}\\b`).test(text));
+
+/** `Class.member`: the file that declares the class has the member. */
+function isMember(name: string): boolean {
+  const [owner, member] = name.split('.');
+  const source = sources.find((text) => new RegExp(`\\b(class|interface) ${owner}\\b`).test(text));
+  return source !== undefined && new RegExp(`\\b${member}\\b`).test(source);
+}
+
+function isInSource(name: string): boolean {
+  if (/\.(ts|lua)$|\//.test(name)) return isFile(name);
+  return name.includes('.') ? isMember(name) : isDeclared(name);
+}
+
+describe('a page about the code', () => {
+  it.each(['life-of-a-lock.md', 'decisions/0003-queue-and-hand-off.md'])('names what exists: %s', (page) => {
+    const text = readFileSync(`${root}/docs/${page}`, 'utf8').replace(/```[^]*?```/g, '');
+    const code = [...text.matchAll(/`([^`\s]+)`/g)].map(([, name]) => name as string);
+    const names = code.filter((name) =>
+      /\.(ts|lua)$|^[\w-]+(\/[\w.-]+)+$|^[A-Z][a-z]\w+\.\w+$|^([A-Z][a-z]+){2,}$/.test(name),
+    );
+    expect(names.length).toBeGreaterThan(10);
+    expect(names.filter((name) => !isInSource(name))).toEqual([]);
+  });
+});
