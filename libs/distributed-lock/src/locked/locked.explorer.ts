@@ -3,12 +3,13 @@ import { ApplicationConfig, DiscoveryService, MetadataScanner } from '@nestjs/co
 import { getLockServiceToken } from '../distributed-lock.tokens.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { AppConfigGuard } from './nest/app-config.guard.js';
-import { slotsOf } from './current-lock.decorator.js';
+import { slotsOf } from './site/current-lock.decorator.js';
 import { KeyPlan } from './plan/key-plan.js';
 import { lastInterceptor } from './call/last-interceptor.js';
 import { LockErrorGatewayFilter } from './errors/lock-error.gateway-filter.js';
 import { LockedInterceptor } from './locked.interceptor.js';
-import { siteOf, type AnyClass, type AnyFunction } from './locked-site.js';
+import type { AnyClass, AnyFunction } from './nest/any-class.js';
+import { siteOf } from './site/locked-site.js';
 import {
   FILTERS,
   GATEWAY,

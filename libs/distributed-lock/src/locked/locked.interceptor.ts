@@ -27,7 +27,7 @@ import {
   toHttpException,
   type LockHttpStatus,
 } from './errors/lock-http.js';
-import { siteOf } from './locked-site.js';
+import { siteOf } from './site/locked-site.js';
 import { INTERCEPTORS, boundTo } from './nest/nest-metadata.js';
 import { prepareTransport, toTransportError } from './errors/transport-error.js';
 import { UnderLock, whenAdmitted, type Admission } from './call/under-lock.js';

@@ -5,7 +5,7 @@ import { LockNotHeldError } from '../../port/lock.errors.js';
 import { activationOfFlow } from '../../lock/context/async-context.js';
 import { Activation, type LockedCall } from './activation.js';
 import { HandlerCall } from './handler-call.js';
-import type { LockedSite } from '../locked-site.js';
+import type { LockedSite } from '../site/locked-site.js';
 
 const siteOf = (method: string): LockedSite => ({ method }) as LockedSite;
 const callOf = (site: LockedSite): LockedCall => ({

@@ -6,7 +6,7 @@ import type { Lock } from '../../lock/lock.js';
 import { activationOfFlow, runFor, runHolding } from '../../lock/context/async-context.js';
 import { isPromise } from '../plan/handler-values.js';
 import { HandlerCall } from './handler-call.js';
-import type { LockedSite } from '../locked-site.js';
+import type { LockedSite } from '../site/locked-site.js';
 
 const SHARED = Symbol.for('nestjs-distributed-lock/activation');
 

@@ -1,10 +1,9 @@
 import { isLockError, type LockWaitTimeoutError } from '../../port/lock.errors.js';
-import { CALL_NAMES } from '../../lock/request/lock-options.js';
 import type { HeldLock } from '../../lock/context/held-lock.js';
 import type { CallOptions, Keys } from '../../lock/lock.js';
 import type { LockService } from '../../lock/lock.service.js';
 import type { Departure } from './departure.js';
-import type { LockedOptions } from '../locked.options.js';
+import type { LockedOptions } from '../site/locked.options.js';
 
 /** True for an error of acquiring that `onBusy` is to answer. */
 export function answersBusy(
@@ -21,14 +20,6 @@ export function busyAnswer(
   args: readonly unknown[],
 ): unknown {
   return typeof onBusy === 'function' ? Reflect.apply(onBusy, self, [busy, ...args]) : undefined;
-}
-
-/** What the service is told of the options. Those that are not given stay away, so that its defaults hold. */
-export function callOptions(options: LockedOptions): CallOptions {
-  const given = Object.entries(options).filter(
-    ([name, value]) => Object.hasOwn(CALL_NAMES, name) && value !== undefined,
-  );
-  return Object.fromEntries(given);
 }
 
 /** Acquires for a call that may leave the line: by its departure, and by the signal that it would have without. */

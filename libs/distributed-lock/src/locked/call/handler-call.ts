@@ -1,6 +1,6 @@
 import type { Lock } from '../../lock/lock.js';
 import { activationOfFlow } from '../../lock/context/async-context.js';
-import type { LockedSite } from '../locked-site.js';
+import type { LockedSite } from '../site/locked-site.js';
 
 /** What a call of the handler runs in. */
 interface CallActivation {

@@ -8,11 +8,12 @@ import type { LockService } from '../../lock/lock.service.js';
 import { runHolding } from '../../lock/context/async-context.js';
 import { withoutActivation } from './activation.js';
 import { acquireFor, answersBusy, busyAnswer } from './busy-answer.js';
-import { fillSlots } from '../current-lock.decorator.js';
+import { fillSlots } from '../site/current-lock.decorator.js';
 import { Departure } from './departure.js';
 import { KeyPlan } from '../plan/key-plan.js';
 import { serviceOf } from './live-services.js';
-import type { AnyClass, AnyFunction, LockedSite } from '../locked-site.js';
+import type { AnyClass, AnyFunction } from '../nest/any-class.js';
+import type { LockedSite } from '../site/locked-site.js';
 import { UnderLock, whenAdmitted, type Admission } from './under-lock.js';
 
 /** One call of a locked method that no interceptor has acquired for. */

@@ -1,4 +1,4 @@
-import type { AnyClass, AnyFunction } from '../locked-site.js';
+import type { AnyClass, AnyFunction } from './any-class.js';
 
 /** Metadata keys of Nest that are the same in all versions we support, and that it does not export from its root. */
 export const INTERCEPTORS = '__interceptors__';

@@ -1,7 +1,8 @@
 import { LockConfigurationError } from '../../port/lock.errors.js';
 import { isReadable } from './handler-values.js';
-import type { AnyFunction, LockedSite } from '../locked-site.js';
-import type { LockedOptions } from '../locked.options.js';
+import type { AnyFunction } from '../nest/any-class.js';
+import type { LockedSite } from '../site/locked-site.js';
+import type { LockedOptions } from '../site/locked.options.js';
 import type { MethodShape } from './method-shape.js';
 import type { HandlerKind } from '../nest/nest-metadata.js';
 import { parametersOf } from '../nest/parameter-names.js';

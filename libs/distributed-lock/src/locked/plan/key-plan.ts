@@ -1,13 +1,13 @@
 import type { ExecutionContext } from '@nestjs/common';
 import { LockConfigurationError, LockKeyError } from '../../port/lock.errors.js';
 import type { CallOptions, Keys, Lock } from '../../lock/lock.js';
-import { callOptions } from '../call/busy-answer.js';
 import { checkHandler } from './handler-checks.js';
 import { readSource, whenThere, type HandlerValues } from './handler-values.js';
 import { originOf, type Origin } from './key-origin.js';
 import { follow, type KeyTemplate, type Placeholder } from '../template/key-template.js';
-import { optionsOf, type AnyClass, type LockedSite } from '../locked-site.js';
-import { checkTogether, type LockedOptions } from '../locked.options.js';
+import type { AnyClass } from '../nest/any-class.js';
+import { optionsOf, type LockedSite } from '../site/locked-site.js';
+import { callOptions, checkTogether, type LockedOptions } from '../site/locked.options.js';
 import { ROUTE_PARAMETER } from '../nest/nest-metadata.js';
 import { shapeOf, type MethodShape } from './method-shape.js';
 

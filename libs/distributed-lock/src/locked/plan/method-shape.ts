@@ -1,4 +1,5 @@
-import { nameOf, type AnyClass, type AnyFunction, type LockedSite } from '../locked-site.js';
+import type { AnyClass, AnyFunction } from '../nest/any-class.js';
+import { nameOf, type LockedSite } from '../site/locked-site.js';
 import {
   handlerKind,
   handlerParameters,

@@ -1,11 +1,16 @@
-import { injectLockService } from '../distributed-lock.tokens.js';
-import { describeGiven } from '../checks/describe-given.js';
-import { LockConfigurationError, type LockWaitTimeoutError } from '../port/lock.errors.js';
-import { checkCallOptions, checkOnLost, WITH_LOCK_NAMES } from '../lock/request/lock-options.js';
-import { checkOptionNames, type OptionNames } from '../checks/option-names.js';
-import type { WithLockOptions } from '../lock/lock.js';
-import { refuseStandard } from '../checks/standard-decorators.js';
-import { resolveLockHttp, type LockHttpOptions } from './errors/lock-http.js';
+import { injectLockService } from '../../distributed-lock.tokens.js';
+import { describeGiven } from '../../checks/describe-given.js';
+import { LockConfigurationError, type LockWaitTimeoutError } from '../../port/lock.errors.js';
+import {
+  CALL_NAMES,
+  checkCallOptions,
+  checkOnLost,
+  WITH_LOCK_NAMES,
+} from '../../lock/request/lock-options.js';
+import { checkOptionNames, type OptionNames } from '../../checks/option-names.js';
+import type { CallOptions, WithLockOptions } from '../../lock/lock.js';
+import { refuseStandard } from '../../checks/standard-decorators.js';
+import { resolveLockHttp, type LockHttpOptions } from '../errors/lock-http.js';
 
 /** Answers in place of the method when the key is not free within `waitMs`. On a handler `this` is not set. */
 export type BusyFallback = (busy: LockWaitTimeoutError, ...args: never[]) => unknown;
@@ -95,4 +100,12 @@ export function checkTogether(where: string, { leaseMs, holdAtLeastMs = 0 }: Loc
   throw new LockConfigurationError(
     `@Locked on ${where}: holdAtLeastMs (${holdAtLeastMs}) must not be longer than leaseMs (${leaseMs}): the lease would end before.`,
   );
+}
+
+/** Only the options of the service that are given, so that its defaults apply to the others. */
+export function callOptions(options: LockedOptions): CallOptions {
+  const given = Object.entries(options).filter(
+    ([name, value]) => Object.hasOwn(CALL_NAMES, name) && value !== undefined,
+  );
+  return Object.fromEntries(given);
 }

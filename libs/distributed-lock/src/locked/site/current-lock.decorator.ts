@@ -1,7 +1,8 @@
-import { LockConfigurationError } from '../port/lock.errors.js';
-import type { Lock } from '../lock/lock.js';
-import { refuseStandard } from '../checks/standard-decorators.js';
-import type { AnyClass, LockedSite } from './locked-site.js';
+import { LockConfigurationError } from '../../port/lock.errors.js';
+import type { Lock } from '../../lock/lock.js';
+import { refuseStandard } from '../../checks/standard-decorators.js';
+import type { AnyClass } from '../nest/any-class.js';
+import type { LockedSite } from './locked-site.js';
 
 interface Slot {
   readonly index: number;

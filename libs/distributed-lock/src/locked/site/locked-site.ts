@@ -1,13 +1,10 @@
-import { LockConfigurationError } from '../port/lock.errors.js';
-import type { Keys } from '../lock/lock.js';
-import { overlay } from '../checks/overlay.js';
-import { KeyTemplate } from './template/key-template.js';
+import { LockConfigurationError } from '../../port/lock.errors.js';
+import type { Keys } from '../../lock/lock.js';
+import { overlay } from '../../checks/overlay.js';
+import { KeyTemplate } from '../template/key-template.js';
 import { lockDefaultsOf, type LockedOptions } from './locked.options.js';
-import type { Parameter } from './nest/parameter-names.js';
-
-/** Any function, for reading and calling it with arguments that only run time knows. */
-export type AnyFunction = (...args: never[]) => unknown;
-export type AnyClass = abstract new (...args: never[]) => unknown;
+import type { AnyClass, AnyFunction } from '../nest/any-class.js';
+import type { Parameter } from '../nest/parameter-names.js';
 
 /** What makes the key: templates, or a function of the method's arguments. */
 export type KeySource = readonly KeyTemplate[] | ((...args: never[]) => Keys);

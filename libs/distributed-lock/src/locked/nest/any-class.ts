@@ -1,0 +1,2 @@
+export type AnyClass = abstract new (...args: never[]) => unknown;
+export type AnyFunction = (...args: never[]) => unknown;

@@ -1,0 +1,15 @@
+import { describe, expect, it } from '@jest/globals';
+import { callOptions } from './locked.options.js';
+
+describe('the options of @Locked that the service gets', () => {
+  it('are all options of a call, mode and permits included, and no others', () => {
+    const { signal } = new AbortController();
+    const call = { waitMs: 1, leaseMs: 20, permits: 3, weight: 2, fair: true, holdAtLeastMs: 10, signal };
+    expect(callOptions({ ...call, onBusy: 'skip', onLost: 'ignore', service: 'other' })).toEqual(call);
+    expect(callOptions({ mode: 'shared' })).toEqual({ mode: 'shared' });
+  });
+
+  it('leave out what is not given, so that the defaults of the module apply', () => {
+    expect(Object.keys(callOptions({ mode: undefined, waitMs: 1 }))).toEqual(['waitMs']);
+  });
+});
