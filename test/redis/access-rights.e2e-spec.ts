@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jes
 import { Cluster } from 'ioredis';
 import type { LockService } from 'nestjs-distributed-lock';
 import type { RedisTarget } from 'nestjs-distributed-lock/redis';
-import { startRedisServer, type RedisServer } from '#redis-server';
+import { ownRedis } from '../support/own-redis.js';
 import { closeServices, failureOf, openService } from '../support/lock-services.js';
 import { startRedisCluster, type RedisCluster } from '../support/redis-cluster.js';
 import { RedisEyes } from '../support/redis-eyes.js';
@@ -111,28 +111,23 @@ const setUser = (eyes: RedisEyes, user: string, words: readonly string[]) =>
 afterEach(closeServices);
 
 describe('a Redis user with exactly the rights of SECURITY.md', () => {
-  let server: RedisServer;
-  let eyes: RedisEyes;
-  const as = (username: string) => ({ host: '127.0.0.1', port: server.port, username, password: 'secret' });
-
-  beforeAll(async () => {
-    server = await startRedisServer({ args: ['--acllog-max-len', '1000'] });
-    eyes = new RedisEyes(server.url);
-  }, 60_000);
-  afterAll(async () => {
-    eyes?.close();
-    await server?.stop();
+  const redis = ownRedis('rights', { args: ['--acllog-max-len', '1000'] });
+  const as = (username: string) => ({
+    host: '127.0.0.1',
+    port: redis.server.port,
+    username,
+    password: 'secret',
   });
 
   it('is refused nothing', async () => {
-    await setUser(eyes, 'all', single);
-    await useAll(as('all'), eyes, 'all');
-    expect(await refusalsOf(eyes, 'all')).toEqual([]);
+    await setUser(redis.eyes, 'all', single);
+    await useAll(as('all'), redis.eyes, 'all');
+    expect(await refusalsOf(redis.eyes, 'all')).toEqual([]);
   }, 30_000);
 
   it('is refused other keys, other channels and all administration', async () => {
-    await setUser(eyes, 'narrow', single);
-    const client = new RedisEyes(server.url.replace('//', '//narrow:secret@'));
+    await setUser(redis.eyes, 'narrow', single);
+    const client = new RedisEyes(redis.url.replace('//', '//narrow:secret@'));
     try {
       const wishes = ['GET users:1', 'PUBLISH news hello', 'KEYS *', 'FLUSHALL', 'CONFIG GET *', 'ACL LIST'];
       for (const wish of wishes) {
@@ -149,12 +144,12 @@ describe('a Redis user with exactly the rights of SECURITY.md', () => {
     const missing = async (right: string) => {
       const user = `without-${right.replace(/\W/g, '-')}`;
       await setUser(
-        eyes,
+        redis.eyes,
         user,
         single.filter((word) => word !== right),
       );
-      await useAll(as(user), eyes, user);
-      return (await refusalsOf(eyes, user)).length > 0 ? [] : [right];
+      await useAll(as(user), redis.eyes, user);
+      return (await refusalsOf(redis.eyes, user)).length > 0 ? [] : [right];
     };
     const needless: string[] = [];
     // For scripts that the server does not know: alone, as all the others would teach it.

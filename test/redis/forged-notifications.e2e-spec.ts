@@ -1,39 +1,26 @@
 import { randomBytes } from 'node:crypto';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import type { LockService } from 'nestjs-distributed-lock';
-import { startRedisServer, type RedisServer } from '#redis-server';
-import { closeServices, openService, untilAborted } from '../support/lock-services.js';
-import { RedisEyes } from '../support/redis-eyes.js';
+import { ownRedis } from '../support/own-redis.js';
+import { untilAborted } from '../support/lock-services.js';
 import { until } from '../support/until.js';
-
-let server: RedisServer;
-let eyes: RedisEyes;
-
-beforeAll(async () => {
-  server = await startRedisServer();
-  eyes = new RedisEyes(server.url);
-}, 60_000);
-afterEach(closeServices);
-afterAll(async () => {
-  eyes?.close();
-  await server?.stop();
-});
+const redis = ownRedis('forged');
 
 const clientOf = (owner: string) => owner.replace(/:\d+$/, '');
 /** @returns how many heard it */
 const forge = (client: string, message: string | Buffer) =>
-  eyes.client.publish(`nest_lock_notify:${client}`, message);
-const now = async () => Number((await eyes.client.time())[0]) * 1000;
+  redis.eyes.client.publish(`nest_lock_notify:${client}`, message);
+const now = async () => Number((await redis.eyes.client.time())[0]) * 1000;
 
 /** Whoever holds `key`, by its name in Redis. */
 async function holderOf(key: string): Promise<string> {
-  await until(async () => (await eyes.holder(key)) !== undefined);
-  return (await eyes.holder(key)) as string;
+  await until(async () => (await redis.eyes.holder(key)) !== undefined);
+  return (await redis.eyes.holder(key)) as string;
 }
 
 describe('messages on the channel of a client that no script has written', () => {
   it('change nothing when they do not read exactly like one: broken, huge, binary, of other owners', async () => {
-    const [one, two] = [openService(server.url), openService(server.url)] as [LockService, LockService];
+    const [one, two] = [redis.open(), redis.open()] as [LockService, LockService];
     let inside = 0;
     let most = 0;
     let done = 0;
@@ -74,11 +61,11 @@ describe('messages on the channel of a client that no script has written', () =>
   }, 30_000);
 
   it('can end a hold, as a message of loss is believed; the next owner is let in by the store alone', async () => {
-    const [one, two] = [openService(server.url), openService(server.url)];
+    const [one, two] = [redis.open(), redis.open()];
     const lock = await one.acquire('ended');
-    await eyes.untilListening(2);
+    await redis.eyes.untilListening(2);
     const waiting = two.acquire('ended');
-    await eyes.untilInLine('ended', 1);
+    await redis.eyes.untilInLine('ended', 1);
     await forge(clientOf(await holderOf('ended')), `lost ${await holderOf('ended')}`);
     await untilAborted(lock.signal);
     const next = await waiting;
@@ -88,12 +75,12 @@ describe('messages on the channel of a client that no script has written', () =>
   });
 
   it('let no waiter in and move no token: a grant repeats a word that only its asker and the store know', async () => {
-    const [one, two] = [openService(server.url), openService(server.url)];
+    const [one, two] = [redis.open(), redis.open()];
     const lock = await one.acquire('forged');
-    await eyes.untilListening(2);
+    await redis.eyes.untilListening(2);
     const waiting = two.acquire('forged');
-    await eyes.untilInLine('forged', 1);
-    const [owner = ''] = await eyes.line('forged');
+    await redis.eyes.untilInLine('forged', 1);
+    const [owner = ''] = await redis.eyes.line('forged');
     for (const token of [Date.now() * 1000, 9_000_000_000_000_000]) {
       for (const word of ['', ' 0', ' word', ` ${'0'.repeat(16)}`]) {
         await forge(clientOf(owner), `granted ${owner} ${token} ${token} ${await now()} 60000 0${word}`);
@@ -113,15 +100,15 @@ describe('messages on the channel of a client that no script has written', () =>
   it.each(['0', '1', '999999999'])(
     'let no process keep the lock to itself while another waits: wanted by %s',
     async (waiting) => {
-      const [one, two] = [openService(server.url), openService(server.url)] as [LockService, LockService];
+      const [one, two] = [redis.open(), redis.open()] as [LockService, LockService];
       const key = `kept:${waiting}`;
       let isOver = false;
       const work = () => new Promise((resolve) => setTimeout(resolve, 2));
       const calls = Array.from({ length: 600 }, () => one.withLock(key, () => (isOver ? undefined : work())));
       const owner = await holderOf(key);
-      await eyes.untilListening(2);
+      await redis.eyes.untilListening(2);
       const forging = (async () => {
-        for (let of = owner; !isOver; of = (await eyes.holder(key)) ?? of)
+        for (let of = owner; !isOver; of = (await redis.eyes.holder(key)) ?? of)
           await forge(clientOf(of), `wanted ${of} ${waiting}`);
       })();
       const startedAt = performance.now();
@@ -134,14 +121,14 @@ describe('messages on the channel of a client that no script has written', () =>
   );
 
   it('cause no look', async () => {
-    const [one, two] = [openService(server.url), openService(server.url)];
+    const [one, two] = [redis.open(), redis.open()];
     const lock = await one.acquire('looked');
-    await eyes.untilListening(2);
+    await redis.eyes.untilListening(2);
     const waiting = two.acquire('looked');
-    await eyes.untilInLine('looked', 1);
-    const [owner = ''] = await eyes.line('looked');
+    await redis.eyes.untilInLine('looked', 1);
+    const [owner = ''] = await redis.eyes.line('looked');
     const looks = async () =>
-      Number(/^cmdstat_evalsha:calls=(\d+)/m.exec(await eyes.client.info('commandstats'))?.[1]);
+      Number(/^cmdstat_evalsha:calls=(\d+)/m.exec(await redis.eyes.client.info('commandstats'))?.[1]);
     const before = await looks();
     await Promise.all(Array.from({ length: 500 }, () => forge(clientOf(owner), `look ${owner} 0`)));
     await lock.release();

@@ -6,7 +6,7 @@ import {
 } from 'nestjs-distributed-lock';
 import { redisStore, type RedisStoreOptions, type RedisTarget } from 'nestjs-distributed-lock/redis';
 
-type Options = Omit<Partial<LockServiceOptions>, 'store'> & RedisStoreOptions;
+export type ServiceOptions = Omit<Partial<LockServiceOptions>, 'store'> & RedisStoreOptions;
 
 const opened: LockService[] = [];
 
@@ -20,7 +20,7 @@ export function openService(
     restartGuardMs,
     sharedTokens,
     ...options
-  }: Options = {},
+  }: ServiceOptions = {},
 ): LockService {
   const store = redisStore(target, {
     commandTimeoutMs,

@@ -1,11 +1,11 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it } from '@jest/globals';
 import { memoryStore, type CallOptions, type Keys, type LockService } from 'nestjs-distributed-lock';
 import { quorumStore } from 'nestjs-distributed-lock/quorum';
 import { redisStore } from 'nestjs-distributed-lock/redis';
-import { startRedisServer, type RedisServer } from '#redis-server';
-import { closeServices, failureOf, openServiceOn } from '../../support/lock-services.js';
+import { ownRedis } from '../../support/own-redis.js';
+import { failureOf, openServiceOn } from '../../support/lock-services.js';
 
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
@@ -54,7 +54,7 @@ async function abort(locks: LockService, key: string): Promise<void> {
 }
 
 /** Each service with another one of the same store. */
-const services = new Map<LockService, LockService>();
+const services = new WeakMap<LockService, LockService>();
 
 async function heapAfter(calls: () => Promise<void>): Promise<number> {
   await calls();
@@ -62,21 +62,15 @@ async function heapAfter(calls: () => Promise<void>): Promise<number> {
   collectGarbage();
   return process.memoryUsage().heapUsed;
 }
-
-let server: RedisServer;
-beforeAll(async () => void (server = await startRedisServer()), 60_000);
-afterAll(async () => {
-  await closeServices();
-  await server.stop();
-});
+const redis = ownRedis('leak');
 
 describe.each([
   ['in memory', 2000, () => memoryStore()],
   ['on a quorum', 600, () => quorumStore([memoryStore(), memoryStore(), memoryStore()])],
-  ['on Redis', 1000, () => redisStore(server.url)],
+  ['on Redis', 1000, () => redisStore(redis.url)],
 ] as const)('%s nothing is left of a call that', (_, callsAtLeast, makeStore) => {
   let locks: LockService;
-  beforeAll(() => {
+  beforeEach(() => {
     const store = makeStore();
     locks = openServiceOn(store);
     services.set(locks, openServiceOn(store));

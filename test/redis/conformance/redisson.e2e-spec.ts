@@ -1,34 +1,17 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { CallOptions } from 'nestjs-distributed-lock';
-import { startRedisServer, type RedisServer } from '#redis-server';
-import { closeServices, openService } from '../../support/lock-services.js';
-import { RedisEyes } from '../../support/redis-eyes.js';
+import { ownRedis } from '../../support/own-redis.js';
+import { closeServices } from '../../support/lock-services.js';
 import { until } from '../../support/until.js';
 
 const LEASE_MS = 1500;
 
 /** What Redisson's tests check and no other test of ours does; the numbers are those of docs/redisson.md. */
 describe('as Redisson', () => {
-  let server: RedisServer;
-  let eyes: RedisEyes;
-  let key: string;
-  let count = 0;
+  const redis = ownRedis('as-redisson');
 
-  beforeAll(async () => {
-    server = await startRedisServer();
-    eyes = new RedisEyes(server.url);
-  }, 20_000);
-  beforeEach(() => {
-    key = `as-redisson:${++count}`;
-  });
-  afterEach(closeServices);
-  afterAll(async () => {
-    eyes.close();
-    await server.stop();
-  });
-
-  const open = () => openService(server.url, { watchdogTimeoutMs: LEASE_MS });
+  const open = () => redis.open({ watchdogTimeoutMs: LEASE_MS });
   const MODES: [name: string, options: CallOptions][] = [
     ['plain', {}],
     ['exclusive', { mode: 'exclusive' }],
@@ -38,33 +21,33 @@ describe('as Redisson', () => {
 
   it('a thousand short jobs of many callers on five keys leave no subscription and no key of a lock', async () => {
     const services = Array.from({ length: 4 }, open);
-    const keys = Array.from({ length: 5 }, (_, i) => `${key}:${i}`);
+    const keys = Array.from({ length: 5 }, (_, i) => `${redis.key}:${i}`);
     const jobs = Array.from({ length: 1000 }, (_, i) =>
       services[i % 4]!.withLock(keys[i % 5]!, { waitMs: Infinity }, () => pause(i % 3)),
     );
     expect((await Promise.allSettled(jobs)).filter(({ status }) => status === 'rejected')).toEqual([]);
     await closeServices();
-    expect(await eyes.client.pubsub('CHANNELS')).toEqual([]);
-    expect((await Promise.all(keys.map((name) => eyes.remains(name)))).flat()).toEqual([]);
+    expect(await redis.eyes.client.pubsub('CHANNELS')).toEqual([]);
+    expect((await Promise.all(keys.map((name) => redis.eyes.remains(name)))).flat()).toEqual([]);
   }, 30_000);
 
   it('tries of 100 ms for two keys, one after the other and over again, all succeed', async () => {
     const locks = open();
-    await locks.withLock(key, () => undefined);
-    for (const name of [key, `${key}:other`, key, `${key}:other`]) {
+    await locks.withLock(redis.key, () => undefined);
+    for (const name of [redis.key, `${redis.key}:other`, redis.key, `${redis.key}:other`]) {
       const lock = await locks.tryAcquire(name, { waitMs: 100 });
       expect(await lock?.release()).toBe('released');
     }
   });
 
   it('a lease of an hour is written as it is, and the next lock has its own', async () => {
-    const locks = openService(server.url);
-    const long = await locks.acquire(key, { leaseMs: 3_600_000 });
-    expect(Math.abs((await eyes.client.pttl(key)) - 3_600_000)).toBeLessThan(1000);
+    const locks = redis.open();
+    const long = await locks.acquire(redis.key, { leaseMs: 3_600_000 });
+    expect(Math.abs((await redis.eyes.client.pttl(redis.key)) - 3_600_000)).toBeLessThan(1000);
     await long.release();
-    expect(await eyes.client.pttl(key)).toBe(-2);
-    const next = await locks.acquire(key);
-    expect(Math.abs((await eyes.client.pttl(key)) - 30_000)).toBeLessThan(1000);
+    expect(await redis.eyes.client.pttl(redis.key)).toBe(-2);
+    const next = await locks.acquire(redis.key);
+    expect(Math.abs((await redis.eyes.client.pttl(redis.key)) - 30_000)).toBeLessThan(1000);
     await next.release();
   });
 
@@ -74,7 +57,7 @@ describe('as Redisson', () => {
     await Promise.all(
       services.map(async (locks) => {
         for (let turn = 0; turn < 20; turn++) {
-          await locks.withLock(key, { waitMs: Infinity }, async () => {
+          await locks.withLock(redis.key, { waitMs: Infinity }, async () => {
             const read = counter;
             await pause(1);
             counter = read + 1;
@@ -89,13 +72,13 @@ describe('as Redisson', () => {
     'a lock (%s) is lost with a restart of the server, and a new one is kept and given back',
     async (_, options) => {
       const locks = open();
-      const lost = await locks.acquire(key, options);
-      await server.restart();
+      const lost = await locks.acquire(redis.key, options);
+      await redis.server.restart();
       await until(() => lost.signal.aborted);
       expect(await lost.release()).toBe('lost');
-      const lock = await locks.acquire(key, options);
-      await eyes.untilRenewed(key);
-      await eyes.untilRenewed(key);
+      const lock = await locks.acquire(redis.key, options);
+      await redis.eyes.untilRenewed(redis.key);
+      await redis.eyes.untilRenewed(redis.key);
       expect(await lock.release()).toBe('released');
     },
     30_000,
@@ -104,21 +87,21 @@ describe('as Redisson', () => {
   it.each(MODES)(
     'a lock (%s) whose service closes is free at once, not after its lease',
     async (_, options) => {
-      await openService(server.url).acquire(key, options);
+      await redis.open().acquire(redis.key, options);
       await closeServices();
-      const lock = await open().tryAcquire(key);
+      const lock = await open().tryAcquire(redis.key);
       expect(await lock?.release()).toBe('released');
     },
   );
 
   it('a lock that stepped down is kept by the watchdog, and lets nobody write', async () => {
     const locks = open();
-    const lock = await locks.acquire(key, { mode: 'exclusive' });
-    await eyes.untilRenewed(key);
+    const lock = await locks.acquire(redis.key, { mode: 'exclusive' });
+    await redis.eyes.untilRenewed(redis.key);
     await lock.downgrade();
-    await eyes.untilRenewed(key);
-    await eyes.untilRenewed(key);
-    expect(await open().tryAcquire(key, { mode: 'exclusive' })).toBeNull();
+    await redis.eyes.untilRenewed(redis.key);
+    await redis.eyes.untilRenewed(redis.key);
+    expect(await open().tryAcquire(redis.key, { mode: 'exclusive' })).toBeNull();
     expect(await lock.release()).toBe('released');
   }, 30_000);
 
@@ -131,7 +114,7 @@ describe('as Redisson', () => {
         for (let turn = 0; turn < 20; turn++) {
           const [mode, who] =
             (i + turn) % 4 === 0 ? (['exclusive', 'writers'] as const) : (['shared', 'readers'] as const);
-          await locks.withLock(key, { mode, waitMs: Infinity }, async () => {
+          await locks.withLock(redis.key, { mode, waitMs: Infinity }, async () => {
             inside[who]++;
             if (inside.writers > 1 || (inside.writers > 0 && inside.readers > 0))
               violations.push({ ...inside });
@@ -145,17 +128,17 @@ describe('as Redisson', () => {
   }, 30_000);
 
   it('a weight of nothing is refused', async () => {
-    const asked = open().acquire(key, { permits: 3, weight: 0 });
+    const asked = open().acquire(redis.key, { permits: 3, weight: 0 });
     await expect(asked).rejects.toThrow('weight must be a whole number from 1 to');
   });
 
   it('the last of several readers frees the key for a writer, whatever their leases', async () => {
     const [one, two, writer] = [open(), open(), open()];
-    const long = await one.acquire(key, { mode: 'shared', leaseMs: 60_000 });
-    const short = await two.acquire(key, { mode: 'shared', leaseMs: 700 });
-    const waiting = writer.acquire(key, { mode: 'exclusive' });
+    const long = await one.acquire(redis.key, { mode: 'shared', leaseMs: 60_000 });
+    const short = await two.acquire(redis.key, { mode: 'shared', leaseMs: 700 });
+    const waiting = writer.acquire(redis.key, { mode: 'exclusive' });
     await until(() => short.validForMs === 0);
-    await eyes.untilInLine(key, 1);
+    await redis.eyes.untilInLine(redis.key, 1);
     await long.release();
     expect(await (await waiting).release()).toBe('released');
     expect(await short.release()).toBe('lost');

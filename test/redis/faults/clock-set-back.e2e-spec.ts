@@ -1,9 +1,7 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { startRedisServer, type RedisServer } from '#redis-server';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { ClockShift, missingShift } from '../../../chaos/index.mjs';
-import { closeServices, elapsed, openService } from '../../support/lock-services.js';
-import { RedisEyes } from '../../support/redis-eyes.js';
-import { TcpProxy } from '../../support/tcp-proxy.js';
+import { ownRedis } from '../../support/own-redis.js';
+import { elapsed, openService } from '../../support/lock-services.js';
 import { until } from '../../support/until.js';
 
 const HOUR_MS = 3_600_000;
@@ -15,73 +13,63 @@ const whereClocksShift = missingShift() ? describe.skip : describe;
 
 whereClocksShift('a server whose time of day is set back by an hour', () => {
   let shift: ClockShift;
-  let server: RedisServer;
-  let eyes: RedisEyes;
-  let key: string;
-  let count = 0;
-
-  beforeAll(async () => {
+  beforeAll(() => {
     shift = new ClockShift();
-    server = await startRedisServer({ env: shift.env });
-    eyes = new RedisEyes(server.url);
   }, 60_000);
-  beforeEach(() => {
-    key = `back:${++count}`;
-    shift.set(0);
+  const redis = ownRedis('back', {
+    get env() {
+      return shift.env;
+    },
   });
-  afterEach(closeServices);
-  afterAll(async () => {
-    eyes?.close();
-    await server?.stop();
-    shift?.remove();
-  });
+  beforeEach(() => shift.set(0));
+  afterAll(() => shift?.remove());
 
   const setBack = () => shift.set(-HOUR_MS);
-  const open = (url = server.url) => openService(url, { watchdogTimeoutMs: LEASE_MS });
+  const open = (url = redis.url) => openService(url, { watchdogTimeoutMs: LEASE_MS });
 
   it('loses no lock, passes it on at once, and gives larger tokens', async () => {
     const [holder, waiting] = [open(), open()];
-    const lock = await holder.acquire(key);
-    const next = waiting.acquire(key);
-    await eyes.untilInLine(key, 1);
-    await eyes.untilListening(2);
+    const lock = await holder.acquire(redis.key);
+    const next = waiting.acquire(redis.key);
+    await redis.eyes.untilInLine(redis.key, 1);
+    await redis.eyes.untilListening(2);
     setBack();
-    await eyes.untilRenewed(key);
+    await redis.eyes.untilRenewed(redis.key);
     expect(lock.validForMs).toBeGreaterThan(0);
-    expect(await eyes.client.pttl(key)).toBeLessThanOrEqual(LEASE_MS);
+    expect(await redis.eyes.client.pttl(redis.key)).toBeLessThanOrEqual(LEASE_MS);
     expect(await lock.release()).toBe('released');
     expect(await elapsed(next)).toBeLessThan(SLACK_MS);
     expect((await next).fencingToken).toBeGreaterThan(lock.fencingToken);
     await (await next).release();
-    const later = await open().acquire(key);
+    const later = await open().acquire(redis.key);
     expect(later.fencingToken).toBeGreaterThan((await next).fencingToken);
     await later.release();
   });
 
   it('keeps what nobody renews for as much longer: the lock of a dead holder, until it is released by force', async () => {
-    await eyes.client.hset(key, '0b1f0b1f-ae50-84e8-a984-fea8d272dba3:1', '1');
-    await eyes.client.pexpire(key, LEASE_MS);
+    await redis.eyes.client.hset(redis.key, '0b1f0b1f-ae50-84e8-a984-fea8d272dba3:1', '1');
+    await redis.eyes.client.pexpire(redis.key, LEASE_MS);
     setBack();
-    const left = await eyes.client.pttl(key);
+    const left = await redis.eyes.client.pttl(redis.key);
     expect(left).toBeGreaterThan(HOUR_MS);
     expect(left).toBeLessThanOrEqual(HOUR_MS + LEASE_MS);
     const service = open();
-    expect(await service.tryAcquire(key)).toBeNull();
-    await service.forceRelease(key);
-    await (await service.acquire(key, { waitMs: LOOK_MS })).release();
+    expect(await service.tryAcquire(redis.key)).toBeNull();
+    await service.forceRelease(redis.key);
+    await (await service.acquire(redis.key, { waitMs: LOOK_MS })).release();
   });
 
   it('does not keep a lock free for the clients of another library any longer than otherwise', async () => {
-    const stranger = eyes.client.duplicate();
-    await stranger.subscribe(`redisson_lock__channel:{${key}}`);
+    const stranger = redis.eyes.client.duplicate();
+    await stranger.subscribe(`redisson_lock__channel:{${redis.key}}`);
     const [holder, waiting] = [open(), open()];
-    await (await holder.acquire(key)).release();
-    const lock = await holder.acquire(key);
-    const next = waiting.acquire(key);
-    await eyes.untilInLine(key, 1);
+    await (await holder.acquire(redis.key)).release();
+    const lock = await holder.acquire(redis.key);
+    const next = waiting.acquire(redis.key);
+    await redis.eyes.untilInLine(redis.key, 1);
     await new Promise((resolve) => setTimeout(resolve, 250));
     await lock.release();
-    expect(await eyes.client.hexists(`nest_lock_meta:{${key}}`, 'open')).toBe(1);
+    expect(await redis.eyes.client.hexists(`nest_lock_meta:{${redis.key}}`, 'open')).toBe(1);
     setBack();
     expect(await elapsed(next)).toBeLessThan(LOOK_MS + SLACK_MS);
     await (await next).release();
@@ -89,18 +77,15 @@ whereClocksShift('a server whose time of day is set back by an hour', () => {
   });
 
   it('ends a release whose acquire was answered late by its lease and three looks, not by the hour', async () => {
-    const proxy = await TcpProxy.before(server.port);
-    const service = open(proxy.url);
-    await service.withLock(`${key}:warm`, () => undefined);
-    proxy.commands.replies.drop();
-    const asked = service.acquire(key);
-    await until(async () => (await eyes.holder(key)) !== undefined);
+    const service = open(redis.proxy.url);
+    await service.withLock(`${redis.key}:warm`, () => undefined);
+    redis.proxy.commands.replies.drop();
+    const asked = service.acquire(redis.key);
+    await until(async () => (await redis.eyes.holder(redis.key)) !== undefined);
     setBack();
     const released = (await asked).release();
-    await until(async () => (await eyes.holder(key)) === undefined);
+    await until(async () => (await redis.eyes.holder(redis.key)) === undefined);
     expect(await elapsed(released)).toBeLessThan(LEASE_MS + 5 * LOOK_MS);
     expect(await released).toBe('released');
-    await closeServices();
-    await proxy.close();
   }, 15_000);
 });

@@ -1,16 +1,14 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { createRequire } from 'node:module';
 import { Redis } from 'ioredis';
-import { startRedisServer, type RedisServer } from '#redis-server';
 import type { Clock, Lock, LockService } from 'nestjs-distributed-lock';
 import { defer, lastValueFrom, Observable, of, type Observer } from 'rxjs';
 import type { HeldLock } from '../../../libs/distributed-lock/src/lock/context/held-lock.js';
 import { systemClock } from '../../../libs/distributed-lock/src/time/clock.js';
 import { KEEP_ALIVE_MS } from '../../../libs/distributed-lock/src/stores/redis/connection/keep-alive.js';
 import { UnderLock } from '../../../libs/distributed-lock/src/locked/call/under-lock.js';
-import { closeServices, elapsed, eventsOf, openService } from '../../support/lock-services.js';
-import { RedisEyes } from '../../support/redis-eyes.js';
-import { TcpProxy } from '../../support/tcp-proxy.js';
+import { ownRedis } from '../../support/own-redis.js';
+import { elapsed, eventsOf, openService } from '../../support/lock-services.js';
 import { until } from '../../support/until.js';
 
 /** The real one, that jumps ahead when a timer of a given length has fired: as if what followed had taken so long. */
@@ -41,50 +39,34 @@ const SLACK_MS = 500;
 const COMMAND_MS = 500;
 
 describe('what an operator does to connections and scripts', () => {
-  let server: RedisServer;
-  let eyes: RedisEyes;
-  let key: string;
-  let count = 0;
-
-  beforeAll(async () => {
-    server = await startRedisServer();
-    eyes = new RedisEyes(server.url);
-  }, 20_000);
-  beforeEach(() => {
-    key = `cut:${++count}`;
-  });
-  afterEach(closeServices);
-  afterAll(async () => {
-    eyes.close();
-    await server.stop();
-  });
+  const redis = ownRedis('cut');
 
   /** One service holds the key, another waits for it. */
   const holdAndAsk = async <T>(ask: (waiting: LockService) => Promise<T>) => {
-    const [holder, waiting] = [openService(server.url), openService(server.url)];
-    const lock = await holder.acquire(key);
+    const [holder, waiting] = [redis.open(), redis.open()];
+    const lock = await holder.acquire(redis.key);
     const next = ask(waiting);
-    await eyes.untilInLine(key, 1);
-    await eyes.untilListening(2);
+    await redis.eyes.untilInLine(redis.key, 1);
+    await redis.eyes.untilListening(2);
     return { holder, waiting, lock, next };
   };
-  const holdAndWait = () => holdAndAsk((waiting) => waiting.acquire(key));
+  const holdAndWait = () => holdAndAsk((waiting) => waiting.acquire(redis.key));
 
   it('an event loop that was blocked for longer than a command may take costs neither the call nor the connection', async () => {
-    const service = openService(server.url, { commandTimeoutMs: 300 });
-    await service.withLock(key, () => undefined);
-    const before = await eyes.connectionsReceived();
-    const asked = service.acquire(key, { waitMs: 0 });
+    const service = redis.open({ commandTimeoutMs: 300 });
+    await service.withLock(redis.key, () => undefined);
+    const before = await redis.eyes.connectionsReceived();
+    const asked = service.acquire(redis.key, { waitMs: 0 });
     for (const startedAt = performance.now(); performance.now() - startedAt < 500;);
     expect(await (await asked).release()).toBe('released');
-    expect(await eyes.connectionsReceived()).toBe(before);
+    expect(await redis.eyes.connectionsReceived()).toBe(before);
   });
 
   it('whoever is let in by a push and blocks the event loop for longer than its first lease keeps its lock', async () => {
     const { waiting, lock, next } = await holdAndWait();
     const blocked = next.then(async (granted) => {
       for (const startedAt = performance.now(); performance.now() - startedAt < 1500;);
-      return { granted, leaseMs: await eyes.client.pttl(key) };
+      return { granted, leaseMs: await redis.eyes.client.pttl(redis.key) };
     });
     await lock.release();
     const { granted, leaseMs } = await blocked;
@@ -99,7 +81,7 @@ describe('what an operator does to connections and scripts', () => {
   };
 
   it('work that blocks the event loop for longer than the first lease of its grant, and then ends, has not lost its lock', async () => {
-    const { waiting, lock, next } = await holdAndAsk((service) => service.withLock(key, block));
+    const { waiting, lock, next } = await holdAndAsk((service) => service.withLock(redis.key, block));
     const events = eventsOf(waiting);
     await lock.release();
     expect(await next).toBe('done');
@@ -140,99 +122,94 @@ describe('what an operator does to connections and scripts', () => {
   it('a long turn between a deadline and what follows from it costs the connection nothing', async () => {
     const commandTimeoutMs = 2000;
     const clock = new StallingClock(commandTimeoutMs);
-    const service = openService(server.url, { commandTimeoutMs, clock });
-    await service.withLock(key, () => undefined);
-    const before = await eyes.connectionsReceived();
+    const service = redis.open({ commandTimeoutMs, clock });
+    await service.withLock(redis.key, () => undefined);
+    const before = await redis.eyes.connectionsReceived();
     const asked: Promise<Lock>[] = [];
     clock.onOver = () => {
       clock.onOver = () => undefined;
-      asked.push(service.acquire(key));
+      asked.push(service.acquire(redis.key));
       clock.stallMs += 1.5 * commandTimeoutMs;
     };
     await until(() => asked.length > 0);
     expect(await (await asked[0])?.release()).toBe('released');
-    expect(await eyes.connectionsReceived()).toBe(before);
+    expect(await redis.eyes.connectionsReceived()).toBe(before);
   });
 
   it('10 000 calls in one turn are all served, however long the answers take together', async () => {
-    const service = openService(server.url);
-    await service.withLock(key, () => undefined);
-    const calls = Array.from({ length: 10_000 }, (_, i) => service.withLock(`${key}:${i}`, () => i));
+    const service = redis.open();
+    await service.withLock(redis.key, () => undefined);
+    const calls = Array.from({ length: 10_000 }, (_, i) => service.withLock(`${redis.key}:${i}`, () => i));
     expect(await Promise.all(calls)).toHaveLength(10_000);
   }, 30_000);
 
   it('a connection that breaks before it has told the time does not take the next one with it', async () => {
-    const proxy = await TcpProxy.before(server.port);
-    proxy.onLink = (link) => link.replies.pass(100);
-    const service = openService(proxy.url, { commandTimeoutMs: 1000 });
-    const measuring = () => proxy.all.filter((link) => link.has('time'));
+    redis.proxy.onLink = (link) => link.replies.pass(100);
+    const service = openService(redis.proxy.url, { commandTimeoutMs: 1000 });
+    const measuring = () => redis.proxy.all.filter((link) => link.has('time'));
     await until(() => measuring().length === 1);
-    proxy.onLink = () => undefined;
+    redis.proxy.onLink = () => undefined;
     const [first] = measuring();
     first?.reset();
-    const lock = await service.acquire(key);
+    const lock = await service.acquire(redis.key);
     const [, second] = measuring();
     const startedAt = performance.now();
     await until(() => performance.now() - startedAt > 1500);
     expect(second?.isOpen).toBe(true);
     expect(measuring()).toHaveLength(2);
     expect(await lock.release()).toBe('released');
-    await closeServices();
-    await proxy.close();
   });
 
   describe('a connection that the network forgets when it is idle, without telling anybody', () => {
     const FORGETS_AFTER_MS = 700;
-    let proxy: TcpProxy;
 
-    beforeEach(async () => {
-      proxy = await TcpProxy.before(server.port);
-      proxy.onLink = (link) => (link.forgetsAfterMs = FORGETS_AFTER_MS);
-    });
-    afterEach(async () => {
-      await closeServices();
-      await proxy.close();
+    beforeEach(() => {
+      redis.proxy.onLink = (link) => (link.forgetsAfterMs = FORGETS_AFTER_MS);
     });
 
     const idle = () => new Promise((resolve) => setTimeout(resolve, FORGETS_AFTER_MS + 100));
     /** Both connections stand, and nobody has used them for a while. */
     const openIdleService = async (options: Parameters<typeof openService>[1] = {}) => {
-      const service = openService(proxy.url, options);
-      await service.withLock(key, () => undefined);
-      await eyes.untilListening(1);
+      const service = openService(redis.proxy.url, options);
+      await service.withLock(redis.key, () => undefined);
+      await redis.eyes.untilListening(1);
       await idle();
       return service;
     };
-    const forgotten = () => proxy.all.filter((link) => link.requests.droppedBytes > 0).length;
+    const forgotten = () => redis.proxy.all.filter((link) => link.requests.droppedBytes > 0).length;
 
     it('costs a call that asks once no more than the time of one command', async () => {
       const service = await openIdleService();
       for (let night = 1; night <= 3; night++) {
-        const asked = service.tryAcquire(key);
+        const asked = service.tryAcquire(redis.key);
         expect(await elapsed(asked)).toBeLessThan(COMMAND_MS);
         expect(forgotten()).toBe(night);
         expect(await (await asked)?.release()).toBe('released');
         await idle();
       }
-      expect(await eyes.remains(key)).toEqual([]);
+      expect(await redis.eyes.remains(redis.key)).toEqual([]);
     }, 20_000);
 
     it('costs a call that asks once for several keys no more than that, and leaves none of them behind', async () => {
       const service = await openIdleService();
-      const keys = [`${key}:a`, `${key}:b`];
+      const keys = [`${redis.key}:a`, `${redis.key}:b`];
       const asked = service.acquire(keys, { waitMs: 0 });
       expect(await elapsed(asked)).toBeLessThan(COMMAND_MS);
       expect(forgotten()).toBe(1);
       await (await asked).release();
-      expect((await Promise.all(keys.map((each) => eyes.remains(each)))).flat()).toEqual([]);
+      expect((await Promise.all(keys.map((each) => redis.eyes.remains(each)))).flat()).toEqual([]);
     });
 
     it.each<[string, (service: LockService) => Promise<unknown>, unknown]>([
-      ['asking once', (service) => service.tryAcquire(key), null],
-      ['looking at it', (service) => service.inspect(key), expect.objectContaining({ mode: 'exclusive' })],
+      ['asking once', (service) => service.tryAcquire(redis.key), null],
+      [
+        'looking at it',
+        (service) => service.inspect(redis.key),
+        expect.objectContaining({ mode: 'exclusive' }),
+      ],
     ])('is not told by %s from a good one: a key that is held is held', async (_, ask, answer) => {
       const service = await openIdleService();
-      const lock = await openService(server.url).acquire(key);
+      const lock = await redis.open().acquire(redis.key);
       expect(await ask(service)).toEqual(answer);
       expect(forgotten()).toBe(1);
       expect(await lock.release()).toBe('released');
@@ -240,16 +217,16 @@ describe('what an operator does to connections and scripts', () => {
 
     it('lets a fixed lease be extended, and given back', async () => {
       const service = await openIdleService();
-      const lock = await service.acquire(key, { leaseMs: 30_000 });
+      const lock = await service.acquire(redis.key, { leaseMs: 30_000 });
       await idle();
       await lock.extend(60_000);
-      expect(await eyes.client.pttl(key)).toBeGreaterThan(50_000);
+      expect(await redis.eyes.client.pttl(redis.key)).toBeGreaterThan(50_000);
       await idle();
       const released = lock.release();
       expect(await elapsed(released)).toBeLessThan(4 * COMMAND_MS);
       expect(await released).toBe('released');
       expect(forgotten()).toBe(3);
-      expect(await eyes.remains(key)).toEqual([]);
+      expect(await redis.eyes.remains(redis.key)).toEqual([]);
     }, 10_000);
 
     it.each([
@@ -258,11 +235,11 @@ describe('what an operator does to connections and scripts', () => {
     ])(
       'and a server that is slow, over %s: the call is answered by its one command',
       async (_, forgetsAfterMs) => {
-        proxy.onLink = (link) => (link.forgetsAfterMs = forgetsAfterMs);
+        redis.proxy.onLink = (link) => (link.forgetsAfterMs = forgetsAfterMs);
         const service = await openIdleService({ commandTimeoutMs: 1000 });
-        await server.pause();
-        setTimeout(() => void server.resume(), 700);
-        const asked = service.tryAcquire(key);
+        await redis.server.pause();
+        setTimeout(() => void redis.server.resume(), 700);
+        const asked = service.tryAcquire(redis.key);
         expect(await elapsed(asked)).toBeLessThan(1000 + SLACK_MS);
         expect(await (await asked)?.release()).toBe('released');
       },
@@ -270,53 +247,54 @@ describe('what an operator does to connections and scripts', () => {
 
     /** One whose connections stand, until a test says what becomes of their bytes. */
     const openSilentService = (options?: Parameters<typeof openService>[1]) => {
-      proxy.onLink = () => undefined;
+      redis.proxy.onLink = () => undefined;
       return openIdleService(options);
     };
     /** What the old connection carries is executed after it was given up. */
-    const deliverLate = () => proxy.all.find((link) => link.requests.heldBytes > 0)?.deliverLate();
-    const holdRequests = () => proxy.commands.requests.hold();
+    const deliverLate = () => redis.proxy.all.find((link) => link.requests.heldBytes > 0)?.deliverLate();
+    const holdRequests = () => redis.proxy.commands.requests.hold();
 
     it('and a first copy that is executed late, after the second one was told that the key is held: nobody holds it then', async () => {
       const service = await openSilentService({ commandTimeoutMs: 2000 });
-      const lock = await openService(server.url).acquire(key);
+      const lock = await redis.open().acquire(redis.key);
       holdRequests();
-      expect(await service.tryAcquire(key)).toBeNull();
+      expect(await service.tryAcquire(redis.key)).toBeNull();
       await lock.release();
       deliverLate();
-      await until(async () => (await eyes.holder(key)) !== undefined);
-      await until(async () => (await eyes.remains(key)).length === 0, 5000);
+      await until(async () => (await redis.eyes.holder(redis.key)) !== undefined);
+      await until(async () => (await redis.eyes.remains(redis.key)).length === 0, 5000);
     }, 10_000);
 
     it('and a first copy that is executed late, after the second one was let in and has released: nobody holds it then', async () => {
       const service = await openSilentService({ commandTimeoutMs: 2000 });
       holdRequests();
-      const released = (await service.tryAcquire(key))?.release();
-      await until(async () => (await eyes.holder(key)) === undefined);
+      const released = (await service.tryAcquire(redis.key))?.release();
+      await until(async () => (await redis.eyes.holder(redis.key)) === undefined);
       deliverLate();
-      await until(async () => (await eyes.holder(key)) !== undefined);
+      await until(async () => (await redis.eyes.holder(redis.key)) !== undefined);
       expect(await released).toBe('released');
-      expect(await eyes.remains(key)).toEqual([]);
+      expect(await redis.eyes.remains(redis.key)).toEqual([]);
     }, 10_000);
 
     it('and several keys whose first copy was executed, and its answer lost: the second copy has them, too', async () => {
       const service = await openSilentService();
-      const keys = [`${key}:a`, `${key}:b`];
-      proxy.commands.replies.drop();
+      const keys = [`${redis.key}:a`, `${redis.key}:b`];
+      redis.proxy.commands.replies.drop();
       const lock = await service.acquire(keys, { waitMs: 0 });
       expect(await lock.release()).toBe('released');
-      expect((await Promise.all(keys.map((each) => eyes.remains(each)))).flat()).toEqual([]);
+      expect((await Promise.all(keys.map((each) => redis.eyes.remains(each)))).flat()).toEqual([]);
     });
 
     it('and several keys that are kept for a while: a first copy that is executed late does not keep them for longer', async () => {
       const service = await openSilentService({ commandTimeoutMs: 2000 });
-      const keys = [key, `${key}:b`];
+      const keys = [redis.key, `${redis.key}:b`];
       holdRequests();
       await service.withLock(keys, { waitMs: 0, holdAtLeastMs: 10 }, () => undefined);
-      await until(async () => (await eyes.holder(key)) === undefined);
+      await until(async () => (await redis.eyes.holder(redis.key)) === undefined);
       deliverLate();
-      await until(async () => (await eyes.holder(key)) !== undefined);
-      const holders = async () => (await Promise.all(keys.map((each) => eyes.holder(each)))).filter(Boolean);
+      await until(async () => (await redis.eyes.holder(redis.key)) !== undefined);
+      const holders = async () =>
+        (await Promise.all(keys.map((each) => redis.eyes.holder(each)))).filter(Boolean);
       await until(async () => (await holders()).length === 0, 5000);
       expect(await holders()).toEqual([]);
     }, 10_000);
@@ -328,28 +306,28 @@ describe('what an operator does to connections and scripts', () => {
     };
 
     it('is never idle for so long: both connections are used now and then', async () => {
-      proxy.onLink = (link) => (link.forgetsAfterMs = 2 * FORGETS_AFTER_MS);
+      redis.proxy.onLink = (link) => (link.forgetsAfterMs = 2 * FORGETS_AFTER_MS);
       const service = await openIdleService({ clock: often });
       for (let i = 0; i < 4; i++) await idle();
-      expect(proxy.all).toHaveLength(2);
+      expect(redis.proxy.all).toHaveLength(2);
       expect(forgotten()).toBe(0);
-      await (await service.acquire(key, { waitMs: 0 })).release();
+      await (await service.acquire(redis.key, { waitMs: 0 })).release();
     });
 
     it('is noticed and replaced before anybody needs it', async () => {
       await openIdleService({ clock: often });
-      const old = [...proxy.all];
+      const old = [...redis.proxy.all];
       for (const link of old) link.vanish();
-      await until(() => old.every((link) => !link.isOpen) && proxy.open.length === 2);
-      await eyes.untilListening(1);
+      await until(() => old.every((link) => !link.isOpen) && redis.proxy.open.length === 2);
+      await redis.eyes.untilListening(1);
       expect(forgotten()).toBe(2);
     });
 
     it('costs a waiter whose messages it swallows one look at most', async () => {
       const service = await openIdleService();
-      const lock = await openService(server.url).acquire(key);
-      const next = service.acquire(key);
-      await eyes.untilInLine(key, 1);
+      const lock = await redis.open().acquire(redis.key);
+      const next = service.acquire(redis.key);
+      await redis.eyes.untilInLine(redis.key, 1);
       await lock.release();
       expect(await elapsed(next)).toBeLessThan(LOOK_MS + SLACK_MS);
       await (await next).release();
@@ -358,7 +336,7 @@ describe('what an operator does to connections and scripts', () => {
 
   it('waiters whose subscribers are all killed get the lock by the next look', async () => {
     const { lock, next } = await holdAndWait();
-    await eyes.client.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
+    await redis.eyes.client.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
     await lock.release();
     expect(await elapsed(next)).toBeLessThan(LOOK_MS + SLACK_MS);
     await (await next).release();
@@ -366,8 +344,8 @@ describe('what an operator does to connections and scripts', () => {
 
   it('a subscriber that was killed hears pushes again', async () => {
     const { lock, next } = await holdAndWait();
-    await eyes.client.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
-    await eyes.untilListening(2);
+    await redis.eyes.client.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
+    await redis.eyes.untilListening(2);
     await lock.release();
     expect(await elapsed(next)).toBeLessThan(SLACK_MS);
     await (await next).release();
@@ -376,12 +354,12 @@ describe('what an operator does to connections and scripts', () => {
   it('a holder and a waiter whose connections are all killed keep the lock and the place', async () => {
     const { holder, lock, next } = await holdAndWait();
     const events = eventsOf(holder);
-    const place = await eyes.line(key);
-    await eyes.client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
-    await eyes.client.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
-    await eyes.untilListening(2);
+    const place = await redis.eyes.line(redis.key);
+    await redis.eyes.client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+    await redis.eyes.client.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
+    await redis.eyes.untilListening(2);
     expect(lock.validForMs).toBeGreaterThan(0);
-    expect(await eyes.line(key)).toEqual(place);
+    expect(await redis.eyes.line(redis.key)).toEqual(place);
     await lock.release();
     expect(await elapsed(next)).toBeLessThan(LOOK_MS + SLACK_MS);
     expect((await next).fencingToken).toBeGreaterThan(lock.fencingToken);
@@ -391,27 +369,27 @@ describe('what an operator does to connections and scripts', () => {
 
   it('a flush of all scripts changes nothing for those who hold and those who wait', async () => {
     const { lock, next } = await holdAndWait();
-    await eyes.client.script('FLUSH');
+    await redis.eyes.client.script('FLUSH');
     expect(await lock.release()).toBe('released');
     expect(await elapsed(next)).toBeLessThan(SLACK_MS);
-    await eyes.client.script('FLUSH');
+    await redis.eyes.client.script('FLUSH');
     expect(await (await next).release()).toBe('released');
-    expect(await eyes.remains(key)).toEqual([]);
+    expect(await redis.eyes.remains(redis.key)).toEqual([]);
   });
 
   it('a flush of all scripts does not lose a lock that is renewed', async () => {
-    const service = openService(server.url, { commandTimeoutMs: 300, watchdogTimeoutMs: 900 });
-    const lock = await service.acquire(key);
-    await eyes.client.script('FLUSH');
-    await eyes.untilRenewed(key);
-    await eyes.untilRenewed(key);
+    const service = redis.open({ commandTimeoutMs: 300, watchdogTimeoutMs: 900 });
+    const lock = await service.acquire(redis.key);
+    await redis.eyes.client.script('FLUSH');
+    await redis.eyes.untilRenewed(redis.key);
+    await redis.eyes.untilRenewed(redis.key);
     expect(lock.validForMs).toBeGreaterThan(0);
     expect(await lock.release()).toBe('released');
   });
 
   it('a client that gives numbers as text makes no difference', async () => {
-    const target = new Redis(server.url, { lazyConnect: true, stringNumbers: true });
-    const lock = await openService(target).acquire(key);
+    const target = new Redis(redis.url, { lazyConnect: true, stringNumbers: true });
+    const lock = await openService(target).acquire(redis.key);
     expect(lock.fencingToken).toEqual(expect.any(Number));
     expect(await lock.release()).toBe('released');
   });
@@ -419,10 +397,10 @@ describe('what an operator does to connections and scripts', () => {
   it('a client of another copy of ioredis is given commands of its own copy alone', async () => {
     let copy = {} as typeof import('ioredis');
     jest.isolateModules(() => (copy = createRequire(import.meta.url)('ioredis') as typeof copy));
-    const target = new copy.Redis(server.url, { lazyConnect: true });
+    const target = new copy.Redis(redis.url, { lazyConnect: true });
     expect(target).not.toBeInstanceOf(Redis);
     const send = jest.spyOn(copy.Redis.prototype, 'sendCommand');
-    const lock = await openService(target).acquire(key);
+    const lock = await openService(target).acquire(redis.key);
     expect(await lock.release()).toBe('released');
     const sent = send.mock.calls.map(([command]) => command);
     expect(sent.map(({ name }) => name)).toContain('evalsha');
@@ -430,16 +408,16 @@ describe('what an operator does to connections and scripts', () => {
   });
 
   it('the client of the application is neither used nor closed', async () => {
-    const unconnected = new Redis(server.url, { lazyConnect: true });
+    const unconnected = new Redis(redis.url, { lazyConnect: true });
     const service = openService(unconnected);
-    await service.withLock(key, () => undefined);
+    await service.withLock(redis.key, () => undefined);
     expect(unconnected.status).toBe('wait');
-    const connected = new Redis(server.url);
+    const connected = new Redis(redis.url);
     const other = openService(connected);
-    await other.withLock(key, () => undefined);
+    await other.withLock(redis.key, () => undefined);
     await Promise.all([service.close(), other.close()]);
     expect(unconnected.status).toBe('wait');
-    expect(await connected.set(`${key}:mine`, 'still works')).toBe('OK');
+    expect(await connected.set(`${redis.key}:mine`, 'still works')).toBe('OK');
     connected.disconnect();
   });
 });

@@ -1,87 +1,65 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import type { LockService } from 'nestjs-distributed-lock';
-import { startRedisServer, type RedisServer } from '#redis-server';
-import { closeServices, elapsed, eventsOf, openService, untilAborted } from '../../support/lock-services.js';
-import { RedisEyes } from '../../support/redis-eyes.js';
-import { TcpProxy } from '../../support/tcp-proxy.js';
+import { ownRedis } from '../../support/own-redis.js';
+import { elapsed, eventsOf, openService, untilAborted } from '../../support/lock-services.js';
 import { until } from '../../support/until.js';
 import { wireName } from '../../support/wire-names.js';
 
 describe('messages that arrive late', () => {
-  let server: RedisServer;
-  let eyes: RedisEyes;
-  let proxy: TcpProxy;
-  let key: string;
-  let count = 0;
+  const redis = ownRedis('late');
 
-  beforeAll(async () => {
-    server = await startRedisServer();
-    eyes = new RedisEyes(server.url);
-  }, 20_000);
-  beforeEach(async () => {
-    key = `late:${++count}`;
-    proxy = await TcpProxy.before(server.port);
-  });
-  afterEach(async () => {
-    await closeServices();
-    await proxy.close();
-  });
-  afterAll(async () => {
-    eyes.close();
-    await server.stop();
-  });
-
-  const asks = (command: string[]) => wireName(command) === 'acquire' && command[3] === key;
+  const asks = (command: string[]) => wireName(command) === 'acquire' && command[3] === redis.key;
   const sent = (which: (command: string[]) => boolean) =>
-    proxy.all.flatMap(({ commands }) => commands).filter(which);
-  const isRenewal = (command: string[]) => wireName(command) === 'renew' && command[3] === key;
+    redis.proxy.all.flatMap(({ commands }) => commands).filter(which);
+  const isRenewal = (command: string[]) => wireName(command) === 'renew' && command[3] === redis.key;
 
   /** Connected, with the scripts known to the server. */
   const openBehindProxy = async (options: Parameters<typeof openService>[1]) => {
-    const service = openService(proxy.url, options);
-    await service.withLock(`${key}:warm`, () => undefined);
+    const service = openService(redis.proxy.url, options);
+    await service.withLock(`${redis.key}:warm`, () => undefined);
     return service;
   };
 
   /** An acquire whose first copy is stuck on a broken connection; it was repeated on another, and granted. */
   const acquireTwice = async (service: LockService) => {
-    const stuck = proxy.commands;
+    const stuck = redis.proxy.commands;
     stuck.requests.hold();
-    const acquiring = service.acquire(key);
+    const acquiring = service.acquire(redis.key);
     await until(() => stuck.commands.some(asks));
     stuck.reset();
-    return { stuck, lock: await acquiring, owner: await eyes.holder(key) };
+    return { stuck, lock: await acquiring, owner: await redis.eyes.holder(redis.key) };
   };
 
   it('a copy of an acquire that is executed after its end holds the key for one command at most, not for a lease', async () => {
     const service = await openBehindProxy({ commandTimeoutMs: 1000 });
     const { stuck, lock, owner } = await acquireTwice(service);
     void lock.release();
-    await until(async () => (await eyes.remains(key)).length === 0);
+    await until(async () => (await redis.eyes.remains(redis.key)).length === 0);
 
     stuck.deliverLate();
-    await until(async () => (await eyes.holder(key)) !== undefined);
-    expect(await eyes.holder(key)).toBe(owner);
-    expect(await eyes.client.pttl(key)).toBeGreaterThan(20_000);
+    await until(async () => (await redis.eyes.holder(redis.key)) !== undefined);
+    expect(await redis.eyes.holder(redis.key)).toBe(owner);
+    expect(await redis.eyes.client.pttl(redis.key)).toBeGreaterThan(20_000);
 
-    const next = openService(server.url);
-    const waited = await elapsed(next.acquire(key).then((l) => l.release()));
+    const next = redis.open();
+    const waited = await elapsed(next.acquire(redis.key).then((l) => l.release()));
     expect(waited).toBeLessThan(1000 + 500 + 500);
     expect(await lock.release()).toBe('released');
-    expect(await eyes.remains(key)).toEqual([]);
+    expect(await redis.eyes.remains(redis.key)).toEqual([]);
   });
 
   it('a copy of an acquire that is executed after its command has been given up does nothing', async () => {
     const service = await openBehindProxy({ commandTimeoutMs: 300 });
-    const link = proxy.commands;
+    const link = redis.proxy.commands;
     link.requests.hold();
-    const lock = await service.acquire(key);
+    const lock = await service.acquire(redis.key);
     expect(await lock.release()).toBe('released');
     link.deliverLate();
     await until(
-      async () => ((await eyes.client.client('LIST', 'TYPE', 'NORMAL')) as string).split('\n').length <= 4,
+      async () =>
+        ((await redis.eyes.client.client('LIST', 'TYPE', 'NORMAL')) as string).split('\n').length <= 4,
     );
-    expect(await eyes.remains(key)).toEqual([]);
+    expect(await redis.eyes.remains(redis.key)).toEqual([]);
     expect(sent(asks)).toHaveLength(2);
   });
 
@@ -95,51 +73,51 @@ describe('messages that arrive late', () => {
   it('a holder whose lock was lost, held by another, and regained by a late copy of its own acquire, learns that it lost it', async () => {
     const service = await openBehindProxy({ commandTimeoutMs: 2000, watchdogTimeoutMs: 6000 });
     const { stuck, lock, owner } = await acquireTwice(service);
-    await eyes.client.del(key);
-    const other = await openService(server.url).acquire(key);
+    await redis.eyes.client.del(redis.key);
+    const other = await redis.open().acquire(redis.key);
     expect(other.fencingToken).toBeGreaterThan(lock.fencingToken);
     await other.release();
     stuck.deliverLate();
-    await until(async () => (await eyes.holder(key)) !== undefined);
-    expect(await eyes.holder(key)).toBe(owner);
+    await until(async () => (await redis.eyes.holder(redis.key)) !== undefined);
+    expect(await redis.eyes.holder(redis.key)).toBe(owner);
 
     const waited = await elapsed(untilAborted(lock.signal));
     expect(lock.signal.reason).toMatchObject({ code: 'LOCK_LOST', reason: 'taken' });
     expect(waited).toBeLessThan(6000 / 3 + 500);
-    const successor = await openService(server.url).acquire(key, { waitMs: 3000 });
+    const successor = await redis.open().acquire(redis.key, { waitMs: 3000 });
     expect(successor.fencingToken).toBeGreaterThan(other.fencingToken);
     await successor.release();
   }, 15_000);
 
   it('a pushed grant that is older than its short lease lets nobody in', async () => {
     const slow = await openBehindProxy({ commandTimeoutMs: 5000, watchdogTimeoutMs: 15_000 });
-    const holder = openService(server.url);
-    await eyes.untilListening(2);
-    const first = await holder.acquire(key);
+    const holder = redis.open();
+    await redis.eyes.untilListening(2);
+    const first = await holder.acquire(redis.key);
     let inside = false;
-    const waiting = slow.acquire(key).then((lock) => {
+    const waiting = slow.acquire(redis.key).then((lock) => {
       inside = true;
       return lock;
     });
-    await eyes.untilInLine(key, 1);
+    await redis.eyes.untilInLine(redis.key, 1);
     await until(() => sent(asks).length >= 1);
 
     // Neither the push arrives, nor can a look find the grant.
-    const { pushes, commands } = proxy;
+    const { pushes, commands } = redis.proxy;
     pushes.replies.hold();
     commands.requests.hold();
     await first.release();
-    expect(await eyes.holder(key)).toBeDefined();
+    expect(await redis.eyes.holder(redis.key)).toBeDefined();
     expect(pushes.replies.heldBytes).toBeGreaterThan(0);
     // Its short lease runs out, and another takes the lock.
-    await until(async () => (await eyes.client.exists(key)) === 0);
-    const third = await openService(server.url).acquire(key);
+    await until(async () => (await redis.eyes.client.exists(redis.key)) === 0);
+    const third = await redis.open().acquire(redis.key);
 
     pushes.replies.pass();
     await until(() => sent(isRenewal).length > 0);
     expect(inside).toBe(false);
     commands.requests.pass();
-    await eyes.untilInLine(key, 1);
+    await redis.eyes.untilInLine(redis.key, 1);
     expect(inside).toBe(false);
     expect(third.validForMs).toBeGreaterThan(0);
 
@@ -151,18 +129,18 @@ describe('messages that arrive late', () => {
 
   it('a grant is believed in from the moment of asking, however long its answer took', async () => {
     const service = await openBehindProxy({ commandTimeoutMs: 1000, watchdogTimeoutMs: 3000 });
-    proxy.commands.replies.pass(600);
-    const lock = await service.acquire(key);
+    redis.proxy.commands.replies.pass(600);
+    const lock = await service.acquire(redis.key);
     expect(lock.validForMs).toBeLessThan(3000 - 600);
-    expect(await eyes.client.pttl(key)).toBeGreaterThan(lock.validForMs);
+    expect(await redis.eyes.client.pttl(redis.key)).toBeGreaterThan(lock.validForMs);
     await lock.release();
   });
 
   it('renewals over a network almost as slow as a command may be keep the lock', async () => {
     const service = await openBehindProxy({ commandTimeoutMs: 500, watchdogTimeoutMs: 1500 });
     const events = eventsOf(service);
-    const lock = await service.acquire(key);
-    proxy.commands.replies.pass(350);
+    const lock = await service.acquire(redis.key);
+    redis.proxy.commands.replies.pass(350);
     await until(() => sent(isRenewal).length >= 5);
     expect(lock.validForMs).toBeGreaterThan(0);
     expect(events.filter(({ type }) => type === 'suspended' || type === 'lost')).toEqual([]);
@@ -172,18 +150,20 @@ describe('messages that arrive late', () => {
   it('renewals that are sent once more one by one leave alone what was given back meanwhile', async () => {
     const service = await openBehindProxy({ watchdogTimeoutMs: 3000, commandTimeoutMs: 900 });
     const [, kept] = [
-      await service.acquire(`${key}:data`),
-      await service.acquire(key, { holdAtLeastMs: 1500 }),
+      await service.acquire(`${redis.key}:data`),
+      await service.acquire(redis.key, { holdAtLeastMs: 1500 }),
     ];
     // It spoils the batch of both.
-    await eyes.client.set(`${key}:data`, 'data');
-    const link = proxy.commands;
+    await redis.eyes.client.set(`${redis.key}:data`, 'data');
+    const link = redis.proxy.commands;
     link.replies.hold();
     await until(() => sent((command) => wireName(command) === 'renew-all').length > 0);
     const released = kept.release();
     await until(() => sent(isRenewal).length > 0);
     link.replies.pass();
     await released;
-    expect(await elapsed(until(async () => (await eyes.client.exists(key)) === 0))).toBeLessThan(2400);
+    expect(await elapsed(until(async () => (await redis.eyes.client.exists(redis.key)) === 0))).toBeLessThan(
+      2400,
+    );
   }, 20_000);
 });

@@ -1,8 +1,6 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { startRedisServer, type RedisServer } from '#redis-server';
-import { closeServices, elapsed, openService, untilAborted } from '../../support/lock-services.js';
-import { RedisEyes } from '../../support/redis-eyes.js';
-import { TcpProxy } from '../../support/tcp-proxy.js';
+import { describe, expect, it } from '@jest/globals';
+import { ownRedis } from '../../support/own-redis.js';
+import { elapsed, openService, untilAborted } from '../../support/lock-services.js';
 import { until } from '../../support/until.js';
 
 const LEASE_MS = 1500;
@@ -10,38 +8,25 @@ const LOOK_MS = 1000;
 const SLACK_MS = 500;
 
 describe('data that Redis loses', () => {
-  let server: RedisServer;
-  let eyes: RedisEyes;
-  let key: string;
-  let count = 0;
+  const redis = ownRedis('data');
 
-  beforeAll(async () => {
-    server = await startRedisServer();
-    eyes = new RedisEyes(server.url);
-  }, 20_000);
-  beforeEach(() => {
-    key = `data:${++count}`;
-  });
-  afterEach(closeServices);
-  afterAll(async () => {
-    eyes.close();
-    await server.stop();
-  });
-
-  const open = () => openService(server.url, { commandTimeoutMs: 300, watchdogTimeoutMs: LEASE_MS });
+  const open = () => redis.open({ commandTimeoutMs: 300, watchdogTimeoutMs: LEASE_MS });
 
   const holdAndWait = async () => {
-    const lock = await open().acquire(key);
-    const next = open().acquire(key);
-    await eyes.untilInLine(key, 1);
+    const lock = await open().acquire(redis.key);
+    const next = open().acquire(redis.key);
+    await redis.eyes.untilInLine(redis.key, 1);
     return { lock, next };
   };
 
   const faults: [name: string, fault: () => Promise<unknown>][] = [
-    ['its key is deleted', () => eyes.client.del(key)],
-    ['its key and its counter are deleted', () => eyes.client.del(key, `nest_lock_token:{${key}}`)],
-    ['everything is flushed', () => eyes.client.flushall()],
-    ['the server restarts empty', () => server.restart()],
+    ['its key is deleted', () => redis.eyes.client.del(redis.key)],
+    [
+      'its key and its counter are deleted',
+      () => redis.eyes.client.del(redis.key, `nest_lock_token:{${redis.key}}`),
+    ],
+    ['everything is flushed', () => redis.eyes.client.flushall()],
+    ['the server restarts empty', () => redis.server.restart()],
   ];
 
   it.each(faults)(
@@ -52,7 +37,7 @@ describe('data that Redis loses', () => {
       await fault();
       const toldAfter = await elapsed(told);
       expect(toldAfter).toBeLessThan(LEASE_MS / 3 + SLACK_MS);
-      expect(lock.signal.reason).toMatchObject({ code: 'LOCK_LOST', reason: 'taken', key });
+      expect(lock.signal.reason).toMatchObject({ code: 'LOCK_LOST', reason: 'taken', key: redis.key });
       expect(await elapsed(next)).toBeLessThan(LOOK_MS + SLACK_MS);
       expect((await next).fencingToken).toBeGreaterThan(lock.fencingToken);
       expect(await lock.release()).toBe('lost');
@@ -62,62 +47,59 @@ describe('data that Redis loses', () => {
   );
 
   it('a lost line comes back in its order, by the places that its members remember', async () => {
-    const proxy = await TcpProxy.before(server.port);
-    const slow = openService(proxy.url, { commandTimeoutMs: 5000, watchdogTimeoutMs: 15_000 });
-    const lock = await open().acquire(key);
+    const slow = openService(redis.proxy.url, { commandTimeoutMs: 5000, watchdogTimeoutMs: 15_000 });
+    const lock = await open().acquire(redis.key);
     const served: number[] = [];
     const waiting: Promise<void>[] = [];
     for (const [i, service] of [slow, open(), open()].entries()) {
-      waiting.push(service.withLock(key, () => void served.push(i)));
-      await eyes.untilInLine(key, i + 1);
+      waiting.push(service.withLock(redis.key, () => void served.push(i)));
+      await redis.eyes.untilInLine(redis.key, i + 1);
     }
-    const before = await eyes.line(key);
+    const before = await redis.eyes.line(redis.key);
     // The first one is the last to notice.
-    proxy.commands.requests.hold();
-    await eyes.client.del(`nest_lock_queue:{${key}}`, `nest_lock_meta:{${key}}`);
-    await eyes.untilInLine(key, 2);
-    proxy.commands.requests.pass();
-    await eyes.untilInLine(key, 3);
-    expect(await eyes.line(key)).toEqual(before);
+    redis.proxy.commands.requests.hold();
+    await redis.eyes.client.del(`nest_lock_queue:{${redis.key}}`, `nest_lock_meta:{${redis.key}}`);
+    await redis.eyes.untilInLine(redis.key, 2);
+    redis.proxy.commands.requests.pass();
+    await redis.eyes.untilInLine(redis.key, 3);
+    expect(await redis.eyes.line(redis.key)).toEqual(before);
     await lock.release();
     await Promise.all(waiting);
     expect(served).toEqual([0, 1, 2]);
-    await closeServices();
-    await proxy.close();
   }, 15_000);
 
   it('fencing tokens grow over all losses of data, one after the other', async () => {
     const tokens: number[] = [];
     const service = open();
-    const take = () => service.withLock(key, (lock) => void tokens.push(lock.fencingToken));
+    const take = () => service.withLock(redis.key, (lock) => void tokens.push(lock.fencingToken));
     await take();
-    await eyes.client.flushall();
+    await redis.eyes.client.flushall();
     await take();
-    await eyes.client.del(`nest_lock_token:{${key}}`);
+    await redis.eyes.client.del(`nest_lock_token:{${redis.key}}`);
     await take();
-    await server.restart();
+    await redis.server.restart();
     await take();
-    await open().withLock(key, (lock) => void tokens.push(lock.fencingToken));
+    await open().withLock(redis.key, (lock) => void tokens.push(lock.fencingToken));
     expect(tokens).toHaveLength(5);
     expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b));
   }, 15_000);
 
   it('a counter that was evicted under a holder comes back with its renewal', async () => {
     const service = open();
-    const lock = await service.acquire(key);
-    await eyes.client.del(`nest_lock_token:{${key}}`);
-    await until(async () => (await eyes.client.exists(`nest_lock_token:{${key}}`)) === 1);
+    const lock = await service.acquire(redis.key);
+    await redis.eyes.client.del(`nest_lock_token:{${redis.key}}`);
+    await until(async () => (await redis.eyes.client.exists(`nest_lock_token:{${redis.key}}`)) === 1);
     expect(lock.validForMs).toBeGreaterThan(0);
-    expect(await eyes.client.get(`nest_lock_token:{${key}}`)).toMatch(`${lock.fencingToken}`);
+    expect(await redis.eyes.client.get(`nest_lock_token:{${redis.key}}`)).toMatch(`${lock.fencingToken}`);
     await lock.release();
   });
 
   it('a token seen on one key raises those of all keys when the server forgets its time', async () => {
     const service = open();
     const ahead = Date.now() * 1000 + 60_000_000;
-    await eyes.client.set(`nest_lock_token:{${key}}`, `${ahead} ${ahead}`);
-    await service.withLock(key, (lock) => expect(lock.fencingToken).toBeGreaterThan(ahead));
-    await eyes.client.flushall();
-    await service.withLock(`${key}:other`, (lock) => expect(lock.fencingToken).toBeGreaterThan(ahead));
+    await redis.eyes.client.set(`nest_lock_token:{${redis.key}}`, `${ahead} ${ahead}`);
+    await service.withLock(redis.key, (lock) => expect(lock.fencingToken).toBeGreaterThan(ahead));
+    await redis.eyes.client.flushall();
+    await service.withLock(`${redis.key}:other`, (lock) => expect(lock.fencingToken).toBeGreaterThan(ahead));
   });
 });

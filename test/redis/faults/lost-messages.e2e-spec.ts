@@ -1,9 +1,8 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import type { LockService } from 'nestjs-distributed-lock';
-import { startRedisServer, type RedisServer } from '#redis-server';
-import { closeServices, elapsed, eventsOf, failureOf, openService } from '../../support/lock-services.js';
-import { RedisEyes } from '../../support/redis-eyes.js';
-import { TcpProxy, type Link } from '../../support/tcp-proxy.js';
+import { ownRedis } from '../../support/own-redis.js';
+import { elapsed, eventsOf, failureOf, openService } from '../../support/lock-services.js';
+import { type Link } from '../../support/tcp-proxy.js';
 import { until } from '../../support/until.js';
 import { wireName } from '../../support/wire-names.js';
 
@@ -12,38 +11,17 @@ const LOOK_MS = 1000;
 const SLACK_MS = 500;
 
 describe('messages that get lost', () => {
-  let server: RedisServer;
-  let eyes: RedisEyes;
-  let proxy: TcpProxy;
-  let key: string;
-  let count = 0;
-
-  beforeAll(async () => {
-    server = await startRedisServer();
-    eyes = new RedisEyes(server.url);
-  }, 20_000);
-  beforeEach(async () => {
-    key = `lost:${++count}`;
-    proxy = await TcpProxy.before(server.port);
-  });
-  afterEach(async () => {
-    await closeServices();
-    await proxy.close();
-  });
-  afterAll(async () => {
-    eyes.close();
-    await server.stop();
-  });
+  const redis = ownRedis('lost');
 
   const openBehindProxy = async (options: Parameters<typeof openService>[1] = {}) => {
-    const service = openService(proxy.url, options);
-    await service.withLock(`${key}:warm`, () => undefined);
-    await until(() => proxy.pushes.isOpen);
+    const service = openService(redis.proxy.url, options);
+    await service.withLock(`${redis.key}:warm`, () => undefined);
+    await until(() => redis.proxy.pushes.isOpen);
     return service;
   };
   const openDirectly = async () => {
-    const service = openService(server.url);
-    await service.withLock(`${key}:warm`, () => undefined);
+    const service = redis.open();
+    await service.withLock(`${redis.key}:warm`, () => undefined);
     return service;
   };
 
@@ -56,31 +34,31 @@ describe('messages that get lost', () => {
 
   /** `waiting` stands in line behind `holder`. */
   const queue = async (holder: LockService, waiting: LockService) => {
-    const lock = await holder.acquire(key);
-    const next = waiting.acquire(key);
-    await eyes.untilInLine(key, 1);
+    const lock = await holder.acquire(redis.key);
+    const next = waiting.acquire(redis.key);
+    await redis.eyes.untilInLine(redis.key, 1);
     return { lock, next };
   };
 
   it('a caller whose grant got lost on the way has it within 500 ms, under the same owner, and leaves nothing behind', async () => {
     const service = await openBehindProxy();
-    const link = proxy.commands;
-    const acquiring = service.acquire(key);
+    const link = redis.proxy.commands;
+    const acquiring = service.acquire(redis.key);
     await loseNextReply(link);
-    const owner = await eyes.holder(key);
+    const owner = await redis.eyes.holder(redis.key);
     expect(owner).toBeDefined();
 
     const waited = await elapsed(acquiring);
     expect(waited).toBeLessThan(500);
-    expect(await eyes.holder(key)).toBe(owner);
+    expect(await redis.eyes.holder(redis.key)).toBe(owner);
     await (await acquiring).release();
-    expect(await eyes.remains(key)).toEqual([]);
+    expect(await redis.eyes.remains(redis.key)).toEqual([]);
   });
 
   it('a grant that is lost on a connection which stays open costs one command more, not a lease', async () => {
     const service = await openBehindProxy({ commandTimeoutMs: 300 });
-    proxy.commands.replies.drop();
-    const waited = await elapsed(service.acquire(key).then((lock) => lock.release()));
+    redis.proxy.commands.replies.drop();
+    const waited = await elapsed(service.acquire(redis.key).then((lock) => lock.release()));
     expect(waited).toBeGreaterThanOrEqual(299);
     expect(waited).toBeLessThan(300 + SLACK_MS);
   });
@@ -88,26 +66,26 @@ describe('messages that get lost', () => {
   it('a grant that is lost and whose caller has given up leaves the key free within one command', async () => {
     const service = await openBehindProxy();
     const leaving = new AbortController();
-    proxy.commands.replies.drop();
-    const failure = failureOf(service.acquire(key, { signal: leaving.signal }));
-    await until(async () => (await eyes.holder(key)) !== undefined);
+    redis.proxy.commands.replies.drop();
+    const failure = failureOf(service.acquire(redis.key, { signal: leaving.signal }));
+    await until(async () => (await redis.eyes.holder(redis.key)) !== undefined);
     leaving.abort(new Error('gone'));
     expect(await failure).toBe(leaving.signal.reason);
-    const waited = await elapsed(until(async () => (await eyes.remains(key)).length === 0));
+    const waited = await elapsed(until(async () => (await redis.eyes.remains(redis.key)).length === 0));
     expect(waited).toBeLessThan(500 + 500 + SLACK_MS);
   });
 
   it('a release whose answer got lost is repeated, and does not free the next owner', async () => {
     const service = await openBehindProxy();
     const other = await openDirectly();
-    const link = proxy.commands;
+    const link = redis.proxy.commands;
     const { lock, next } = await queue(service, other);
     const releasing = lock.release();
     await loseNextReply(link);
     const second = await next;
     expect(await releasing).toBe('unknown');
     expect(second.validForMs).toBeGreaterThan(0);
-    expect(await eyes.client.exists(key)).toBe(1);
+    expect(await redis.eyes.client.exists(redis.key)).toBe(1);
     expect(second.fencingToken).toBeGreaterThan(lock.fencingToken);
     expect(await second.release()).toBe('released');
   });
@@ -116,7 +94,7 @@ describe('messages that get lost', () => {
     const service = await openBehindProxy({ commandTimeoutMs: 300 });
     const other = await openDirectly();
     const { lock, next } = await queue(service, other);
-    proxy.commands.requests.drop();
+    redis.proxy.commands.requests.drop();
     void lock.release();
     expect(await elapsed(next)).toBeLessThan(300 + 500 + SLACK_MS);
     expect(await lock.release()).toBe('released');
@@ -125,8 +103,8 @@ describe('messages that get lost', () => {
   it('a renewal whose answer got lost is repeated, and the holder keeps its lock', async () => {
     const service = await openBehindProxy({ commandTimeoutMs: 300, watchdogTimeoutMs: 1500 });
     const events = eventsOf(service);
-    const lock = await service.acquire(key);
-    const link = proxy.commands;
+    const lock = await service.acquire(redis.key);
+    const link = redis.proxy.commands;
     link.replies.drop();
     await until(() => link.replies.droppedBytes > 0);
     await until(() => events.some(({ type }) => type === 'resumed'));
@@ -140,22 +118,22 @@ describe('messages that get lost', () => {
   it('a lost push delays the next owner by at most one look', async () => {
     const service = await openBehindProxy();
     const other = await openDirectly();
-    await eyes.untilListening(2);
+    await redis.eyes.untilListening(2);
     const { lock, next } = await queue(other, service);
-    proxy.pushes.replies.drop();
+    redis.proxy.pushes.replies.drop();
     await lock.release();
     expect(await elapsed(next)).toBeLessThan(LOOK_MS + SLACK_MS);
-    expect(proxy.pushes.replies.droppedBytes).toBeGreaterThan(0);
+    expect(redis.proxy.pushes.replies.droppedBytes).toBeGreaterThan(0);
     await (await next).release();
   });
 
   it('a waiter whose subscriber reconnects in the moment of hand-off is passed over, and served as soon as it hears again', async () => {
     const service = await openBehindProxy();
     const other = await openDirectly();
-    await eyes.untilListening(2);
+    await redis.eyes.untilListening(2);
     const { lock, next } = await queue(other, service);
-    proxy.pushes.destroy();
-    await eyes.untilListening(1);
+    redis.proxy.pushes.destroy();
+    await redis.eyes.untilListening(1);
     await lock.release();
     expect(await elapsed(next)).toBeLessThan(LOOK_MS);
     await (await next).release();
@@ -163,23 +141,23 @@ describe('messages that get lost', () => {
 
   it('a call on a connection that swallows everything settles, and the next one has a new connection', async () => {
     const service = await openBehindProxy({ commandTimeoutMs: 300 });
-    proxy.commands.vanish();
-    const failure = await failureOf(service.tryAcquire(key));
+    redis.proxy.commands.vanish();
+    const failure = await failureOf(service.tryAcquire(redis.key));
     expect(failure).toMatchObject({ code: 'LOCK_STORE', reason: 'unknown' });
-    const waited = await elapsed(service.acquire(key).then((lock) => lock.release()));
+    const waited = await elapsed(service.acquire(redis.key).then((lock) => lock.release()));
     expect(waited).toBeLessThan(300 + SLACK_MS);
   });
 
   it('a network that swallows everything for good fails each call by its waitMs and one command', async () => {
     const service = await openBehindProxy({ commandTimeoutMs: 300 });
-    proxy.onLink = (link) => link.vanish();
-    for (const link of proxy.open) link.vanish();
+    redis.proxy.onLink = (link) => link.vanish();
+    for (const link of redis.proxy.open) link.vanish();
     const started = performance.now();
     const failures = await Promise.all([
-      failureOf(service.acquire(key, { waitMs: 1000 })),
-      failureOf(service.tryAcquire(`${key}:2`)),
-      failureOf(service.inspect(`${key}:3`)),
-      failureOf(service.forceRelease(`${key}:4`)),
+      failureOf(service.acquire(redis.key, { waitMs: 1000 })),
+      failureOf(service.tryAcquire(`${redis.key}:2`)),
+      failureOf(service.inspect(`${redis.key}:3`)),
+      failureOf(service.forceRelease(`${redis.key}:4`)),
     ]);
     expect(performance.now() - started).toBeLessThan(1000 + 300 + SLACK_MS);
     for (const failure of failures) expect(failure).toMatchObject({ code: 'LOCK_STORE' });
@@ -188,8 +166,8 @@ describe('messages that get lost', () => {
   it('a waiter whose subscriber is silently dead is served by its looks', async () => {
     const service = await openBehindProxy();
     const other = await openDirectly();
-    await eyes.untilListening(2);
-    proxy.pushes.vanish();
+    await redis.eyes.untilListening(2);
+    redis.proxy.pushes.vanish();
     for (let turn = 0; turn < 2; turn++) {
       const { lock, next } = await queue(other, service);
       await lock.release();
@@ -201,28 +179,28 @@ describe('messages that get lost', () => {
   it('a subscriber that is silently dead is replaced while somebody waits', async () => {
     const service = await openBehindProxy();
     const other = await openDirectly();
-    await eyes.untilListening(2);
-    const dead = proxy.pushes;
+    await redis.eyes.untilListening(2);
+    const dead = redis.proxy.pushes;
     dead.vanish();
     const { lock, next } = await queue(other, service);
-    await until(() => !dead.isOpen && proxy.pushes.isOpen);
-    await eyes.untilListening(2);
+    await until(() => !dead.isOpen && redis.proxy.pushes.isOpen);
+    await redis.eyes.untilListening(2);
     await lock.release();
     expect(await elapsed(next)).toBeLessThan(SLACK_MS);
     await (await next).release();
   }, 10_000);
 
   it('callers that leave while their service still connects leave nothing behind', async () => {
-    const keys = Array.from({ length: 30 }, (_, i) => `${key}:${i}`);
+    const keys = Array.from({ length: 30 }, (_, i) => `${redis.key}:${i}`);
     const failures = keys.map((name, i) => {
       const leaving = new AbortController();
-      const failure = failureOf(openService(server.url).acquire(name, { signal: leaving.signal }));
+      const failure = failureOf(redis.open().acquire(name, { signal: leaving.signal }));
       setTimeout(() => leaving.abort(new Error('gone')), i / 3);
       return failure;
     });
     await Promise.all(failures);
-    await eyes.untilListening(keys.length);
-    const waited = await elapsed(until(async () => (await eyes.client.exists(...keys)) === 0));
+    await redis.eyes.untilListening(keys.length);
+    const waited = await elapsed(until(async () => (await redis.eyes.client.exists(...keys)) === 0));
     expect(waited).toBeLessThan(500 + 500 + SLACK_MS);
   }, 15_000);
 });

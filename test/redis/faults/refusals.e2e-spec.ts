@@ -1,15 +1,6 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { startRedisServer, type RedisServer } from '#redis-server';
-import {
-  closeServices,
-  elapsed,
-  eventsOf,
-  failureOf,
-  openService,
-  untilAborted,
-} from '../../support/lock-services.js';
-import { RedisEyes } from '../../support/redis-eyes.js';
-import { TcpProxy } from '../../support/tcp-proxy.js';
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { ownRedis } from '../../support/own-redis.js';
+import { elapsed, eventsOf, failureOf, openService, untilAborted } from '../../support/lock-services.js';
 import { until } from '../../support/until.js';
 
 const LEASE_MS = 1500;
@@ -19,47 +10,31 @@ const DEAF_LOOK_MS = 250;
 const SLACK_MS = 500;
 
 describe('a Redis that says no', () => {
-  let server: RedisServer;
-  let eyes: RedisEyes;
-  let key: string;
-  let count = 0;
-
-  beforeAll(async () => {
-    server = await startRedisServer();
-    eyes = new RedisEyes(server.url);
-  }, 20_000);
-  beforeEach(() => {
-    key = `no:${++count}`;
-  });
+  const redis = ownRedis('no');
   afterEach(async () => {
-    await eyes.client.config('SET', 'maxmemory', '0', 'min-replicas-to-write', '0');
-    await eyes.client.call('REPLICAOF', 'NO', 'ONE');
-    await closeServices();
-  });
-  afterAll(async () => {
-    eyes.close();
-    await server.stop();
+    await redis.eyes.client.config('SET', 'maxmemory', '0', 'min-replicas-to-write', '0');
+    await redis.eyes.client.call('REPLICAOF', 'NO', 'ONE');
   });
 
-  const open = (url = server.url) =>
+  const open = (url = redis.url) =>
     openService(url, { commandTimeoutMs: COMMAND_MS, watchdogTimeoutMs: LEASE_MS });
 
   describe('for now', () => {
     const states: [code: string, enter: () => Promise<unknown>, leave: () => Promise<unknown>][] = [
       [
         'OOM',
-        () => eyes.client.config('SET', 'maxmemory', '1'),
-        () => eyes.client.config('SET', 'maxmemory', '0'),
+        () => redis.eyes.client.config('SET', 'maxmemory', '1'),
+        () => redis.eyes.client.config('SET', 'maxmemory', '0'),
       ],
       [
         'READONLY',
-        () => eyes.client.replicaof('127.0.0.1', 1),
-        () => eyes.client.call('REPLICAOF', 'NO', 'ONE'),
+        () => redis.eyes.client.replicaof('127.0.0.1', 1),
+        () => redis.eyes.client.call('REPLICAOF', 'NO', 'ONE'),
       ],
       [
         'NOREPLICAS',
-        () => eyes.client.config('SET', 'min-replicas-to-write', '1'),
-        () => eyes.client.config('SET', 'min-replicas-to-write', '0'),
+        () => redis.eyes.client.config('SET', 'min-replicas-to-write', '1'),
+        () => redis.eyes.client.config('SET', 'min-replicas-to-write', '0'),
       ],
     ];
 
@@ -67,14 +42,14 @@ describe('a Redis that says no', () => {
       '%s fails an acquire by its waitMs with the answer as its cause, and heals by itself',
       async (code, enter, leave) => {
         const service = open();
-        await service.withLock(`${key}:warm`, () => undefined);
+        await service.withLock(`${redis.key}:warm`, () => undefined);
         await enter();
-        const failure = failureOf(service.acquire(key, { waitMs: 600 }));
+        const failure = failureOf(service.acquire(redis.key, { waitMs: 600 }));
         expect(await elapsed(failure)).toBeLessThan(600 + COMMAND_MS + SLACK_MS);
-        expect(await failure).toMatchObject({ code: 'LOCK_STORE', reason: 'unready', key });
+        expect(await failure).toMatchObject({ code: 'LOCK_STORE', reason: 'unready', key: redis.key });
         expect(String(await failure)).toMatch(code);
-        expect(await failureOf(service.tryAcquire(key))).toMatchObject({ code: 'LOCK_STORE' });
-        const patient = service.acquire(key, { waitMs: 10_000 });
+        expect(await failureOf(service.tryAcquire(redis.key))).toMatchObject({ code: 'LOCK_STORE' });
+        const patient = service.acquire(redis.key, { waitMs: 10_000 });
         await leave();
         expect(await elapsed(patient)).toBeLessThan(LOOK_MS + SLACK_MS);
         await (await patient).release();
@@ -82,40 +57,37 @@ describe('a Redis that says no', () => {
     );
 
     it('a connection that is answered READONLY is replaced, as the master may be elsewhere now', async () => {
-      const proxy = await TcpProxy.before(server.port);
-      const service = open(proxy.url);
+      const service = open(redis.proxy.url);
       // Released for certain: an end that is answered READONLY would replace the connection, too.
-      await (await service.acquire(`${key}:warm`)).release();
-      const demoted = proxy.commands;
-      await eyes.client.replicaof('127.0.0.1', 1);
-      expect(await failureOf(service.tryAcquire(key))).toMatchObject({
+      await (await service.acquire(`${redis.key}:warm`)).release();
+      const demoted = redis.proxy.commands;
+      await redis.eyes.client.replicaof('127.0.0.1', 1);
+      expect(await failureOf(service.tryAcquire(redis.key))).toMatchObject({
         code: 'LOCK_STORE',
         reason: 'unready',
       });
-      await until(() => !demoted.isOpen && proxy.commands.isOpen);
-      await closeServices();
-      await proxy.close();
+      await until(() => !demoted.isOpen && redis.proxy.commands.isOpen);
     });
 
     it('a server out of memory still takes a release, and passes the lock on', async () => {
       const [holder, waiting] = [open(), open()];
-      const lock = await holder.acquire(key);
-      const next = waiting.acquire(key);
-      await eyes.untilInLine(key, 1);
-      await eyes.client.config('SET', 'maxmemory', '1');
+      const lock = await holder.acquire(redis.key);
+      const next = waiting.acquire(redis.key);
+      await redis.eyes.untilInLine(redis.key, 1);
+      await redis.eyes.client.config('SET', 'maxmemory', '1');
       expect(await lock.release()).toBe('released');
       expect(await elapsed(next)).toBeLessThan(SLACK_MS);
       expect(await (await next).release()).toBe('released');
-      expect(await eyes.remains(key)).toEqual([]);
+      expect(await redis.eyes.remains(redis.key)).toEqual([]);
     });
 
     it('a server out of memory still renews', async () => {
       const service = open();
       const events = eventsOf(service);
-      const lock = await service.acquire(key);
-      await eyes.client.config('SET', 'maxmemory', '1');
-      await eyes.untilRenewed(key);
-      await eyes.untilRenewed(key);
+      const lock = await service.acquire(redis.key);
+      await redis.eyes.client.config('SET', 'maxmemory', '1');
+      await redis.eyes.untilRenewed(redis.key);
+      await redis.eyes.untilRenewed(redis.key);
       expect(lock.validForMs).toBeGreaterThan(0);
       expect(events.map(({ type }) => type)).toEqual(['acquired']);
       await lock.release();
@@ -124,8 +96,8 @@ describe('a Redis that says no', () => {
     it('a holder whose server becomes read-only for good loses its lock at its deadline, and not by an error', async () => {
       const service = open();
       const events = eventsOf(service);
-      const lock = await service.acquire(key);
-      await eyes.client.replicaof('127.0.0.1', 1);
+      const lock = await service.acquire(redis.key);
+      await redis.eyes.client.replicaof('127.0.0.1', 1);
       const told = await elapsed(untilAborted(lock.signal));
       expect(told).toBeLessThan(LEASE_MS + 100);
       expect(lock.signal.reason).toMatchObject({ code: 'LOCK_LOST', reason: 'expired' });
@@ -135,34 +107,34 @@ describe('a Redis that says no', () => {
 
   describe('for good', () => {
     const asUser = async (name: string, ...rules: string[]) => {
-      await eyes.client.acl('SETUSER', name, 'reset', 'on', '>secret', '~*', '&*', '+@all', ...rules);
-      return server.url.replace('redis://', `redis://${name}:secret@`);
+      await redis.eyes.client.acl('SETUSER', name, 'reset', 'on', '>secret', '~*', '&*', '+@all', ...rules);
+      return redis.url.replace('redis://', `redis://${name}:secret@`);
     };
 
     it.each([
-      ['string', () => eyes.client.set(key, 'stock')],
-      ['list', () => eyes.client.rpush(key, 'stock')],
+      ['string', () => redis.eyes.client.set(redis.key, 'stock')],
+      ['list', () => redis.eyes.client.rpush(redis.key, 'stock')],
     ])('a key that is a %s is refused at once, by a message that says so', async (type, write) => {
       await write();
       const service = open();
-      const failure = failureOf(service.acquire(key));
+      const failure = failureOf(service.acquire(redis.key));
       expect(await elapsed(failure)).toBeLessThan(SLACK_MS);
       expect(await failure).toMatchObject({ code: 'LOCK_STORE', reason: 'refused' });
-      expect(String(await failure)).toMatch(`"${key}" is a ${type} in Redis, not a lock`);
-      expect(await eyes.client.type(key)).toBe(type);
-      expect(await eyes.line(key)).toEqual([]);
+      expect(String(await failure)).toMatch(`"${redis.key}" is a ${type} in Redis, not a lock`);
+      expect(await redis.eyes.client.type(redis.key)).toBe(type);
+      expect(await redis.eyes.line(redis.key)).toEqual([]);
     });
 
     it('more keys that hold data than may be asked for at once are each told so, on the same connection', async () => {
-      const keys = Array.from({ length: 3000 }, (_, i) => `${key}:${i}`);
-      await eyes.client.mset(keys.flatMap((name) => [name, 'stock']));
+      const keys = Array.from({ length: 3000 }, (_, i) => `${redis.key}:${i}`);
+      await redis.eyes.client.mset(keys.flatMap((name) => [name, 'stock']));
       // A busy machine must not look like a connection that has died.
-      const service = openService(server.url, { commandTimeoutMs: 10_000 });
-      await service.withLock(key, () => undefined);
-      await eyes.untilListening(1);
-      const before = await eyes.connectionsReceived();
+      const service = redis.open({ commandTimeoutMs: 10_000 });
+      await service.withLock(redis.key, () => undefined);
+      await redis.eyes.untilListening(1);
+      const before = await redis.eyes.connectionsReceived();
       const errors = await Promise.all(keys.map((name) => failureOf(service.acquire(name))));
-      expect(await eyes.connectionsReceived()).toBe(before);
+      expect(await redis.eyes.connectionsReceived()).toBe(before);
       expect(errors.filter((error) => !String(error).includes('is a string in Redis'))).toEqual([]);
     });
 
@@ -170,8 +142,8 @@ describe('a Redis that says no', () => {
       'a user without the right to %s is told by the first acquire',
       async (command) => {
         const service = open(await asUser(`without-${command}`, `-${command}`));
-        const holder = await open(await asUser('with-all')).acquire(key);
-        const failure = failureOf(service.acquire(key));
+        const holder = await open(await asUser('with-all')).acquire(redis.key);
+        const failure = failureOf(service.acquire(redis.key));
         expect(await elapsed(failure)).toBeLessThan(SLACK_MS);
         expect(await failure).toMatchObject({ code: 'LOCK_STORE', reason: 'refused' });
         expect(String(await failure)).toContain(`ACL SETUSER without-${command} +${command}`);
@@ -181,22 +153,22 @@ describe('a Redis that says no', () => {
 
     it('a user that may publish no more leaves no lock behind, and the next owner waits for one look at most', async () => {
       const mute = open(await asUser('mute'));
-      const lock = await mute.acquire(key);
-      await eyes.client.acl('SETUSER', 'mute', '-publish');
-      const next = open().acquire(key);
-      await eyes.untilInLine(key, 1);
+      const lock = await mute.acquire(redis.key);
+      await redis.eyes.client.acl('SETUSER', 'mute', '-publish');
+      const next = open().acquire(redis.key);
+      await redis.eyes.untilInLine(redis.key, 1);
       void lock.release();
       expect(await elapsed(next)).toBeLessThan(LOOK_MS + SLACK_MS);
       await (await next).release();
-      expect(await eyes.remains(key)).toEqual([]);
+      expect(await redis.eyes.remains(redis.key)).toEqual([]);
     });
 
     it('a user that may not subscribe finds its grants by looking', async () => {
       const deaf = open(await asUser('deaf', '-subscribe'));
-      await deaf.withLock(`${key}:warm`, () => undefined);
-      const lock = await open().acquire(key);
-      const next = deaf.acquire(key);
-      await eyes.untilInLine(key, 1);
+      await deaf.withLock(`${redis.key}:warm`, () => undefined);
+      const lock = await open().acquire(redis.key);
+      const next = deaf.acquire(redis.key);
+      await redis.eyes.untilInLine(redis.key, 1);
       await lock.release();
       expect(await elapsed(next)).toBeLessThan(DEAF_LOOK_MS + SLACK_MS);
       expect((await next).fencingToken).toBeGreaterThan(lock.fencingToken);
@@ -205,14 +177,14 @@ describe('a Redis that says no', () => {
 
     it('a user that may not subscribe is not passed over by one that hears', async () => {
       const [deaf, hearing] = [open(await asUser('deaf', '-subscribe')), open()];
-      await hearing.withLock(`${key}:warm`, () => undefined);
-      await eyes.untilListening(1);
+      await hearing.withLock(`${redis.key}:warm`, () => undefined);
+      await redis.eyes.untilListening(1);
       const served: string[] = [];
-      const lock = await hearing.acquire(key);
-      const turns = [deaf.withLock(key, () => void served.push('deaf'))];
-      await eyes.untilInLine(key, 1);
-      turns.push(hearing.withLock(key, { fair: true }, () => void served.push('hearing')));
-      await eyes.untilInLine(key, 2);
+      const lock = await hearing.acquire(redis.key);
+      const turns = [deaf.withLock(redis.key, () => void served.push('deaf'))];
+      await redis.eyes.untilInLine(redis.key, 1);
+      turns.push(hearing.withLock(redis.key, { fair: true }, () => void served.push('hearing')));
+      await redis.eyes.untilInLine(redis.key, 2);
       await lock.release();
       await Promise.all(turns);
       expect(served).toEqual(['deaf', 'hearing']);
@@ -221,15 +193,15 @@ describe('a Redis that says no', () => {
     it('a user whose channels are restricted is told by the first acquire that meets a holder', async () => {
       const url = await asUser('shut', 'resetchannels');
       const deaf = open(url);
-      const lock = await open().acquire(key);
-      const failure = failureOf(deaf.acquire(key));
+      const lock = await open().acquire(redis.key);
+      const failure = failureOf(deaf.acquire(redis.key));
       expect(await failure).toMatchObject({ code: 'LOCK_STORE', reason: 'refused' });
       await lock.release();
     });
 
     it('a wrong password is told by the first acquire', async () => {
-      const service = open(server.url.replace('redis://', 'redis://nobody:wrong@'));
-      const failure = failureOf(service.acquire(key, { waitMs: 600 }));
+      const service = open(redis.url.replace('redis://', 'redis://nobody:wrong@'));
+      const failure = failureOf(service.acquire(redis.key, { waitMs: 600 }));
       expect(await elapsed(failure)).toBeLessThan(600 + COMMAND_MS + SLACK_MS);
       expect(await failure).toMatchObject({ code: 'LOCK_STORE' });
       expect(String(await failure)).toMatch('WRONGPASS');

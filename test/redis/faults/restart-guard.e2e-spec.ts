@@ -1,10 +1,10 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { Cluster } from 'ioredis';
 import { LockStoreError, type LockService } from 'nestjs-distributed-lock';
 import { quorumStore } from 'nestjs-distributed-lock/quorum';
 import { redisStore } from 'nestjs-distributed-lock/redis';
-import { startRedisServer, type RedisServer } from '#redis-server';
-import { TcpProxy } from '../../support/tcp-proxy.js';
+import { startRedisServer } from '#redis-server';
+import { ownRedis } from '../../support/own-redis.js';
 import {
   closeServices,
   eventsOf,
@@ -19,52 +19,38 @@ const LEASE_MS = 1500;
 const MARK = 'nest_lock_guard:';
 
 describe('a Redis store with restartGuardMs', () => {
-  let server: RedisServer;
-  let eyes: RedisEyes;
-  const open = (on: RedisServer, restartGuardMs = LEASE_MS): LockService =>
+  const redis = ownRedis('guard', { per: 'test' });
+  const open = (on = redis.server, restartGuardMs = LEASE_MS): LockService =>
     openService(on.url, { commandTimeoutMs: 300, watchdogTimeoutMs: LEASE_MS, restartGuardMs });
   /** In ms of the server's clock. */
-  const openFrom = async () => Number((await eyes.client.get(MARK))?.split(' ')[0]);
+  const openFrom = async ({ client } = redis.eyes) => Number((await client.get(MARK))?.split(' ')[0]);
   /** The guard of the first start is over. */
-  const openWarm = async (on: RedisServer): Promise<LockService> => {
+  const openWarm = async (on = redis.server): Promise<LockService> => {
     const service = open(on);
     await service.withLock('warm', { waitMs: 10_000 }, () => undefined);
     return service;
   };
 
-  beforeEach(async () => {
-    server = await startRedisServer();
-    eyes = new RedisEyes(server.url);
-  }, 20_000);
-  afterEach(async () => {
-    await closeServices();
-    eyes.close();
-    await server.stop();
-  });
-
   it('gives nobody what a holder may believe to have still, when the server has forgotten it', async () => {
-    const [holder, other] = [await openWarm(server), await openWarm(server)];
+    const [holder, other] = [await openWarm(), await openWarm()];
     const lock = await holder.acquire('k');
-    const asked = await server.restart().then(() => other.acquire('k', { waitMs: 10_000 }));
+    const asked = await redis.server.restart().then(() => other.acquire('k', { waitMs: 10_000 }));
     expect(() => lock.assertHeld()).toThrow('Lost');
     expect(asked.fencingToken).toBeGreaterThan(lock.fencingToken);
     await asked.release();
   }, 30_000);
 
   it('grants to who asks once over a connection that the network has forgotten', async () => {
-    const proxy = await TcpProxy.before(server.port);
-    const service = openService(proxy.url, { watchdogTimeoutMs: LEASE_MS, restartGuardMs: LEASE_MS });
+    const service = openService(redis.proxy.url, { watchdogTimeoutMs: LEASE_MS, restartGuardMs: LEASE_MS });
     await service.withLock('warm', { waitMs: 10_000 }, () => undefined);
-    for (const link of proxy.open) link.forgetsAfterMs = 700;
+    for (const link of redis.proxy.open) link.forgetsAfterMs = 700;
     await new Promise((resolve) => setTimeout(resolve, 1000));
     const lock = await service.acquire('k', { waitMs: 0 });
     expect(await lock.release()).toBe('released');
-    await closeServices();
-    await proxy.close();
   }, 30_000);
 
   it('says why nothing is granted, how long, and which option it is', async () => {
-    const error = await failureOf(open(server).acquire('k', { waitMs: 300 }));
+    const error = await failureOf(open().acquire('k', { waitMs: 300 }));
     expect(error).toBeInstanceOf(LockStoreError);
     expect(error).toMatchObject({ reason: 'unready', key: 'k' });
     expect((error as Error).message).toMatch(
@@ -73,43 +59,47 @@ describe('a Redis store with restartGuardMs', () => {
   });
 
   it('holds up several keys at once as well', async () => {
-    const error = await failureOf(open(server).tryAcquire(['a', 'b']));
+    const error = await failureOf(open().tryAcquire(['a', 'b']));
     expect(error).toMatchObject({ reason: 'unready' });
-    expect(await eyes.client.exists('a', 'b')).toBe(0);
+    expect(await redis.eyes.client.exists('a', 'b')).toBe(0);
   });
 
   it('grants from the end of the longest lease on, and from then on at once', async () => {
-    const service = open(server);
+    const service = open();
     const lock = await service.acquire('k', { waitMs: 10_000 });
     const from = await openFrom();
-    const [seconds, micros] = (await eyes.client.time()).map(Number) as [number, number];
+    const [seconds, micros] = (await redis.eyes.client.time()).map(Number) as [number, number];
     expect(seconds * 1000 + micros / 1000).toBeGreaterThanOrEqual(from);
     await lock.release();
-    await openWarm(server);
+    await openWarm();
     expect(await openFrom()).toBe(from);
   }, 30_000);
 
   it('is not called by a connection that is lost, nor by a server that kept its data', async () => {
-    await server.stop();
-    server = await startRedisServer({ args: ['--appendonly', 'yes', '--appendfsync', 'always'] });
-    eyes.close();
-    eyes = new RedisEyes(server.url);
-    const service = await openWarm(server);
-    const from = await openFrom();
-    await eyes.client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
-    await service.withLock('k', { waitMs: 10_000 }, () => undefined);
-    await server.restart();
-    await service.withLock('k', { waitMs: 10_000 }, () => undefined);
-    expect(await openFrom()).toBe(from);
+    const server = await startRedisServer({ args: ['--appendonly', 'yes', '--appendfsync', 'always'] });
+    const eyes = new RedisEyes(server.url);
+    try {
+      const service = await openWarm(server);
+      const from = await openFrom(eyes);
+      await eyes.client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+      await service.withLock('k', { waitMs: 10_000 }, () => undefined);
+      await server.restart();
+      await service.withLock('k', { waitMs: 10_000 }, () => undefined);
+      expect(await openFrom(eyes)).toBe(from);
+    } finally {
+      await closeServices();
+      eyes.close();
+      await server.stop();
+    }
   }, 30_000);
 
   it('stands in nobody’s way once it is over: not at the start, nor when a connection is new', async () => {
-    await openWarm(server);
-    const service = open(server);
+    await openWarm();
+    const service = open();
     const first = await service.tryAcquire('at-once');
     expect(first).not.toBeNull();
     await first?.release();
-    await eyes.client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+    await redis.eyes.client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
     const lock = await service.acquire('again', { waitMs: 2000 });
     expect(await lock.release()).toBe('released');
   }, 30_000);
@@ -120,31 +110,31 @@ describe('a Redis store with restartGuardMs', () => {
       [LEASE_MS, 10_000, 10_000],
     ] as const) {
       const from = Date.now() + before;
-      await eyes.client.set(MARK, `${from} ${before}`);
-      const service = open(server, own);
+      await redis.eyes.client.set(MARK, `${from} ${before}`);
+      const service = open(redis.server, own);
       expect(await failureOf(service.tryAcquire('k'))).toMatchObject({ reason: 'unready' });
       expect(await openFrom()).toBe(from + lasts - before);
     }
   });
 
   it('lets a holder know that its lock is gone', async () => {
-    const service = await openWarm(server);
+    const service = await openWarm();
     const events = eventsOf(service);
     const lock = await service.acquire('k');
-    await server.restart();
+    await redis.server.restart();
     await untilAborted(lock.signal);
     expect(events.map(({ type }) => type)).toContain('lost');
   }, 30_000);
 
   it('is not longer than the longest lease when the clock of the server is set back', async () => {
-    await openWarm(server);
-    await eyes.client.set(MARK, `${Date.now() + 3_600_000} ${LEASE_MS}`);
-    await openWarm(server);
+    await openWarm();
+    await redis.eyes.client.set(MARK, `${Date.now() + 3_600_000} ${LEASE_MS}`);
+    await openWarm();
     expect(await openFrom()).toBeLessThan(Date.now() + LEASE_MS);
   }, 30_000);
 
   it('keeps a node of a quorum out of every majority until then', async () => {
-    const nodes = [server, await startRedisServer(), await startRedisServer()];
+    const nodes = [redis.server, await startRedisServer(), await startRedisServer()];
     try {
       for (const node of nodes) await openWarm(node);
       const stores = nodes.map(({ url }) =>
@@ -165,10 +155,10 @@ describe('a Redis store with restartGuardMs', () => {
   }, 60_000);
 
   it('is refused when it is shorter than a lease of the watchdog, and on a cluster', () => {
-    expect(() => open(server, LEASE_MS - 1)).toThrow(
+    expect(() => open(redis.server, LEASE_MS - 1)).toThrow(
       'restartGuardMs must be 0, or a whole number of ms and at least watchdogTimeoutMs (1500); it is 1499.',
     );
-    const target = new Cluster([{ host: '127.0.0.1', port: server.port }], { lazyConnect: true });
+    const target = new Cluster([{ host: '127.0.0.1', port: redis.server.port }], { lazyConnect: true });
     expect(() => openService(target, { restartGuardMs: 30_000 })).toThrow(
       'restartGuardMs is not for a cluster.',
     );

@@ -1,15 +1,15 @@
 import { readFileSync, readdirSync } from 'node:fs';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import type { LockEvent, LockStoreError } from 'nestjs-distributed-lock';
-import { startRedisServer, type RedisServer } from '#redis-server';
+import { startRedisServer } from '#redis-server';
 import { scriptProbes } from '../../../libs/distributed-lock/src/stores/redis/connection/access-probes.js';
 import {
   acquireScript,
   releaseScript,
 } from '../../../libs/distributed-lock/src/stores/redis/scripts/scripts.js';
+import { ownRedis } from '../../support/own-redis.js';
 import { closeServices, eventsOf, failureOf, openService } from '../../support/lock-services.js';
 import { RedisEyes } from '../../support/redis-eyes.js';
-import { TcpProxy } from '../../support/tcp-proxy.js';
 import { until } from '../../support/until.js';
 
 const page = readFileSync(new URL('../../../SECURITY.md', import.meta.url), 'utf8');
@@ -21,30 +21,19 @@ const needed = all.filter((word) => /^[~&+]/.test(word) && !SPARE.includes(word)
 const LUA = new URL('../../../libs/distributed-lock/src/stores/redis/scripts/lua/', import.meta.url);
 
 describe('a Redis user', () => {
-  let server: RedisServer;
-  let eyes: RedisEyes;
+  const redis = ownRedis('rights');
   let count = 0;
-
-  beforeAll(async () => {
-    server = await startRedisServer();
-    eyes = new RedisEyes(server.url);
-  }, 20_000);
-  afterEach(closeServices);
-  afterAll(async () => {
-    eyes.close();
-    await server.stop();
-  });
 
   /** A new user with the rights of SECURITY.md but some, and a service that connects as this one. */
   const openAs = async (but: readonly string[], options: Parameters<typeof openService>[1] = {}) => {
     const user = `user-${++count}`;
-    await eyes.client.acl('SETUSER', user, ...all.filter((word) => !but.includes(word)));
-    const url = server.url.replace('//', `//${user}:secret@`);
+    await redis.eyes.client.acl('SETUSER', user, ...all.filter((word) => !but.includes(word)));
+    const url = redis.url.replace('//', `//${user}:secret@`);
     const service = openService(url, { keyPrefix: 'lock:', ...options });
     const events = eventsOf(service);
     return { user, service, events };
   };
-  const add = (user: string, rule: string) => eyes.client.acl('SETUSER', user, ...rule.split(' '));
+  const add = (user: string, rule: string) => redis.eyes.client.acl('SETUSER', user, ...rule.split(' '));
   const told = (events: readonly LockEvent[]) =>
     events.flatMap((event) => (event.type === 'error' ? [event.error as LockStoreError] : []));
   /** The words that an error says are to be added for `user`. */
@@ -99,7 +88,7 @@ describe('a Redis user', () => {
   it('that loses a right at work is told which, by the first answer that needs it', async () => {
     const { user, service } = await openAs([]);
     await service.withLock('k', () => undefined);
-    await eyes.client.acl('SETUSER', user, '-hset');
+    await redis.eyes.client.acl('SETUSER', user, '-hset');
     const failure = await failureOf(service.acquire('k'));
     expect(ruleOf(failure, user)).toBe('+hset');
     expect(String((failure as Error).cause)).toMatch(/can't run|permissions to run/);
@@ -108,44 +97,41 @@ describe('a Redis user', () => {
   it('that is denied halfway through asking leaves no place in the line', async () => {
     const { user, service } = await openAs([]);
     await service.withLock('k', () => undefined);
-    const held = await openService(server.url, { keyPrefix: 'lock:' }).acquire('k');
-    await eyes.client.acl('SETUSER', user, '-publish');
+    const held = await redis.open({ keyPrefix: 'lock:' }).acquire('k');
+    await redis.eyes.client.acl('SETUSER', user, '-publish');
     expect(await failureOf(service.acquire('k'))).toMatchObject({ reason: 'refused' });
-    await until(async () => (await eyes.line('lock:k')).length === 0);
+    await until(async () => (await redis.eyes.line('lock:k')).length === 0);
     await held.release();
   });
 
   it('that is denied halfway through taking several keys holds none of them', async () => {
     const { user, service } = await openAs([]);
     await service.withLock('k', () => undefined);
-    await eyes.client.acl('SETUSER', user, '-pexpire');
+    await redis.eyes.client.acl('SETUSER', user, '-pexpire');
     expect(await failureOf(service.acquire(['a', 'b']))).toMatchObject({ reason: 'refused' });
-    await until(async () => (await eyes.client.exists('lock:a', 'lock:b')) === 0);
+    await until(async () => (await redis.eyes.client.exists('lock:a', 'lock:b')) === 0);
   });
 
   it('with all rights leaves no trace of the check', async () => {
-    await eyes.client.call('ACL', 'LOG', 'RESET');
+    await redis.eyes.client.call('ACL', 'LOG', 'RESET');
     const { service, events } = await openAs([]);
     await service.inspect('k');
-    await eyes.untilListening(1);
-    const refused = ((await eyes.client.call('ACL', 'LOG')) as string[][]).map((entry) => entry[7]);
+    await redis.eyes.untilListening(1);
+    const refused = ((await redis.eyes.client.call('ACL', 'LOG')) as string[][]).map((entry) => entry[7]);
     // What ioredis tells about itself.
     expect(refused.filter((object) => !object?.startsWith('client'))).toEqual([]);
-    expect((await eyes.client.keys('*')).filter((name) => name.includes('rights'))).toEqual([]);
+    expect((await redis.eyes.client.keys('*')).filter((name) => name.includes('rights'))).toEqual([]);
     expect(events).toEqual([]);
   });
 
   it('is checked by two commands ahead of the first question for the time', async () => {
-    const proxy = await TcpProxy.before(server.port);
-    await openService(proxy.url).withLock('k', () => undefined);
-    const names = proxy.commands.commands.map(([name = '']) => name.toLowerCase());
+    await openService(redis.proxy.url).withLock('k', () => undefined);
+    const names = redis.proxy.commands.commands.map(([name = '']) => name.toLowerCase());
     expect(names.slice(names.indexOf('info') + 1, names.indexOf('time') + 1)).toEqual([
       'evalsha',
       'eval',
       'time',
     ]);
-    await closeServices();
-    await proxy.close();
   });
 });
 

@@ -1,15 +1,7 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import type { LockService } from 'nestjs-distributed-lock';
-import { startRedisServer, type RedisServer } from '#redis-server';
-import {
-  closeServices,
-  elapsed,
-  eventsOf,
-  failureOf,
-  openService,
-  untilAborted,
-} from '../../support/lock-services.js';
-import { RedisEyes } from '../../support/redis-eyes.js';
+import { ownRedis } from '../../support/own-redis.js';
+import { elapsed, eventsOf, failureOf, untilAborted } from '../../support/lock-services.js';
 import { until } from '../../support/until.js';
 
 const LEASE_MS = 1500;
@@ -19,53 +11,35 @@ const SLACK_MS = 500;
 const RECONNECT_MS = 1000;
 
 describe('a Redis that is away', () => {
-  let server: RedisServer;
-  let eyes: RedisEyes;
-  let key: string;
-  let count = 0;
+  const redis = ownRedis('away', { per: 'test' });
 
-  beforeAll(async () => {
-    server = await startRedisServer();
-  }, 20_000);
-  beforeEach(async () => {
-    await server.restart();
-    eyes = new RedisEyes(server.url);
-    key = `away:${++count}`;
-  }, 20_000);
-  afterEach(async () => {
-    await server.resume();
-    await closeServices();
-    eyes.close();
-  });
-  afterAll(() => server.stop());
-
-  const open = () => openService(server.url, { commandTimeoutMs: COMMAND_MS, watchdogTimeoutMs: LEASE_MS });
+  const open = () => redis.open({ commandTimeoutMs: COMMAND_MS, watchdogTimeoutMs: LEASE_MS });
   const openWarm = async () => {
     const service = open();
-    await service.withLock(`${key}:warm`, () => undefined);
+    await service.withLock(`${redis.key}:warm`, () => undefined);
     return service;
   };
   const away: [name: string, leave: () => Promise<void>][] = [
-    ['is gone', () => server.kill()],
-    ['is frozen', () => server.pause()],
+    ['is gone', () => redis.server.kill()],
+    ['is frozen', () => redis.server.pause()],
   ];
 
   it('an acquire before the server has ever been up fails clearly by its waitMs, and works once it is up', async () => {
-    await server.kill();
+    await redis.server.kill();
     const service = open();
     const asked = performance.now();
     const [waited, asking] = await Promise.all([
-      failureOf(service.acquire(key, { waitMs: 700 })),
-      failureOf(service.tryAcquire(`${key}:other`)),
+      failureOf(service.acquire(redis.key, { waitMs: 700 })),
+      failureOf(service.tryAcquire(`${redis.key}:other`)),
     ]);
     expect(performance.now() - asked).toBeLessThan(700 + COMMAND_MS + SLACK_MS);
-    expect(waited).toMatchObject({ code: 'LOCK_STORE', key });
-    expect(String(waited)).toMatch(`Could not acquire "${key}" within 700 ms`);
+    expect(waited).toMatchObject({ code: 'LOCK_STORE', key: redis.key });
+    expect(String(waited)).toMatch(`Could not acquire "${redis.key}" within 700 ms`);
     expect(String(waited)).toMatch('ECONNREFUSED');
     expect(asking).toMatchObject({ code: 'LOCK_STORE', reason: 'unreachable' });
 
-    const patient = service.acquire(key, { waitMs: 10_000 });
-    await server.restart();
+    const patient = service.acquire(redis.key, { waitMs: 10_000 });
+    await redis.server.restart();
     expect(await elapsed(patient)).toBeLessThan(RECONNECT_MS + SLACK_MS);
     expect(await (await patient).release()).toBe('released');
   });
@@ -75,7 +49,7 @@ describe('a Redis that is away', () => {
     async (_name, leave) => {
       const service = await openWarm();
       await leave();
-      const failure = failureOf(service.acquire(key, { waitMs: COMMAND_MS / 3 }));
+      const failure = failureOf(service.acquire(redis.key, { waitMs: COMMAND_MS / 3 }));
       expect(await elapsed(failure)).toBeLessThan(COMMAND_MS / 3 + COMMAND_MS + SLACK_MS);
       expect(await failure).toMatchObject({ code: 'LOCK_STORE' });
     },
@@ -86,7 +60,7 @@ describe('a Redis that is away', () => {
     async (_name, leave) => {
       const service = await openWarm();
       const events = eventsOf(service);
-      const lock = await service.acquire(key);
+      const lock = await service.acquire(redis.key);
       const valid = lock.validForMs;
       await leave();
       // A renewal may have been answered before the server left.
@@ -107,26 +81,26 @@ describe('a Redis that is away', () => {
 
   it('two holders never believe in one lock at once when the server stalls for longer than a lease and wakes', async () => {
     const [first, second] = [await openWarm(), await openWarm()];
-    const lock = await first.acquire(key);
-    const next = second.acquire(key, { waitMs: 20_000 });
-    await eyes.untilInLine(key, 1);
-    await server.pause();
+    const lock = await first.acquire(redis.key);
+    const next = second.acquire(redis.key, { waitMs: 20_000 });
+    await redis.eyes.untilInLine(redis.key, 1);
+    await redis.server.pause();
     await untilAborted(lock.signal);
-    await server.resume();
+    await redis.server.resume();
     const successor = await next;
     expect(lock.validForMs).toBe(0);
     expect(successor.fencingToken).toBeGreaterThan(lock.fencingToken);
     await successor.release();
-    await until(async () => (await eyes.remains(key)).length === 0);
+    await until(async () => (await redis.eyes.remains(redis.key)).length === 0);
   }, 20_000);
 
   it('a stall shorter than what is left of the lease costs the holder nothing', async () => {
     const service = await openWarm();
     const events = eventsOf(service);
-    const lock = await service.acquire(key);
-    await server.pause();
+    const lock = await service.acquire(redis.key);
+    await redis.server.pause();
     await until(() => events.some(({ type }) => type === 'suspended'));
-    await server.resume();
+    await redis.server.resume();
     await until(() => events.some(({ type }) => type === 'resumed'));
     expect(lock.validForMs).toBeGreaterThan(0);
     expect(await lock.release()).toBe('released');
@@ -134,22 +108,22 @@ describe('a Redis that is away', () => {
 
   it('acquires that a stalled server reads when it wakes hold nothing for callers that have given up', async () => {
     const service = await openWarm();
-    await server.pause();
+    await redis.server.pause();
     const failures = await Promise.all(
-      Array.from({ length: 20 }, (_, i) => failureOf(service.acquire(`${key}:${i}`, { waitMs: 200 }))),
+      Array.from({ length: 20 }, (_, i) => failureOf(service.acquire(`${redis.key}:${i}`, { waitMs: 200 }))),
     );
-    await server.resume();
-    const held = () => eyes.client.exists(...failures.map((_, i) => `${key}:${i}`));
+    await redis.server.resume();
+    const held = () => redis.eyes.client.exists(...failures.map((_, i) => `${redis.key}:${i}`));
     const waited = await elapsed(until(async () => (await held()) === 0));
     expect(waited).toBeLessThan(RECONNECT_MS + SLACK_MS);
   });
 
   it('a waiter survives a restart of the server and is served', async () => {
     const [first, second] = [await openWarm(), await openWarm()];
-    const lock = await first.acquire(key);
-    const next = second.acquire(key);
-    await eyes.untilInLine(key, 1);
-    await server.restart();
+    const lock = await first.acquire(redis.key);
+    const next = second.acquire(redis.key);
+    await redis.eyes.untilInLine(redis.key, 1);
+    await redis.server.restart();
     expect(await elapsed(next)).toBeLessThan(RECONNECT_MS + SLACK_MS);
     expect((await next).fencingToken).toBeGreaterThan(lock.fencingToken);
     await (await next).release();
@@ -158,36 +132,39 @@ describe('a Redis that is away', () => {
   /** One inside who never leaves, one in the local line, and one behind a lock of another service. */
   const occupy = async (service: LockService) => {
     const other = await openWarm();
-    await other.acquire(`${key}:other`);
-    const held = await service.acquire(key);
-    const waiting = [service.acquire(key), service.acquire(`${key}:other`)].map((call) => failureOf(call));
-    await eyes.untilInLine(`${key}:other`, 1);
+    await other.acquire(`${redis.key}:other`);
+    const held = await service.acquire(redis.key);
+    const waiting = [service.acquire(redis.key), service.acquire(`${redis.key}:other`)].map((call) =>
+      failureOf(call),
+    );
+    await redis.eyes.untilInLine(`${redis.key}:other`, 1);
     return { held, waiting };
   };
 
   it.each([...away, ['is there', () => Promise.resolve()] as const])(
     'close settles within 2 s with holders and waiters when the server %s',
     async (_name, leave) => {
-      const service = openService(server.url);
+      const service = redis.open();
       const { held, waiting } = await occupy(service);
       await leave();
       expect(await elapsed(service.close())).toBeLessThan(2000);
       for (const failure of waiting) expect(await failure).toMatchObject({ code: 'LOCK_SHUTDOWN' });
       expect(held.signal.reason).toMatchObject({ code: 'LOCK_LOST', reason: 'shutdown' });
-      expect(await failureOf(service.acquire(key))).toMatchObject({ code: 'LOCK_SHUTDOWN' });
+      expect(await failureOf(service.acquire(redis.key))).toMatchObject({ code: 'LOCK_SHUTDOWN' });
     },
     15_000,
   );
 
   it('close leaves no connection and the key free for the next owner', async () => {
-    const service = openService(server.url);
+    const service = redis.open();
     await occupy(service);
-    const before = ((await eyes.client.client('LIST')) as string).trim().split('\n').length;
+    const before = ((await redis.eyes.client.client('LIST')) as string).trim().split('\n').length;
     await service.close();
     await until(
-      async () => ((await eyes.client.client('LIST')) as string).trim().split('\n').length === before - 2,
+      async () =>
+        ((await redis.eyes.client.client('LIST')) as string).trim().split('\n').length === before - 2,
     );
-    expect(await eyes.remains(key)).toEqual([]);
-    expect(await eyes.line(`${key}:other`)).toEqual([]);
+    expect(await redis.eyes.remains(redis.key)).toEqual([]);
+    expect(await redis.eyes.line(`${redis.key}:other`)).toEqual([]);
   });
 });

@@ -1,6 +1,6 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { startRedisServer, type RedisServer } from '#redis-server';
-import { closeServices, eventsOf, failureOf, openService } from '../../support/lock-services.js';
+import { describe, expect, it } from '@jest/globals';
+import { ownRedis } from '../../support/own-redis.js';
+import { eventsOf, failureOf } from '../../support/lock-services.js';
 import { until } from '../../support/until.js';
 
 const LEASE_MS = 1500;
@@ -13,30 +13,22 @@ function block(ms: number): void {
 }
 
 describe('a release that nobody waits for', () => {
-  let server: RedisServer;
-
-  beforeEach(async () => {
-    server = await startRedisServer();
-  }, 20_000);
-  afterEach(async () => {
-    await closeServices();
-    await server.stop();
-  });
+  const redis = ownRedis('unheard', { per: 'test' });
 
   // Jest fails a test in whose time a promise rejects that nobody handles, as Node would end the process.
   it('fails without ending the process, when its work stalls past the lease and throws, and Redis is gone', async () => {
-    const service = openService(server.url, SERVICE);
+    const service = redis.open(SERVICE);
     const events = eventsOf(service);
     const mishap = new Error('the work failed');
     const failure = failureOf(
       service.withLock('k', async () => {
         const startedAt = performance.now();
-        await server.pause();
+        await redis.server.pause();
         await until(() => performance.now() - startedAt > LEASE_MS / 3 + 50);
         // The answer to the renewal arrives during the stall, which is longer than the lease before it.
-        void server.resume();
+        void redis.server.resume();
         block(LEASE_MS - (performance.now() - startedAt) + 50);
-        void server.pause();
+        void redis.server.pause();
         throw mishap;
       }),
     );

@@ -1,12 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import type { CallOptions, LockService } from 'nestjs-distributed-lock';
 import { permitsKey, redisKeys } from '../../../libs/distributed-lock/src/stores/redis/redis.keys.js';
-import { closeServices, elapsed, failureOf, openService } from '../../support/lock-services.js';
-import { RedisEyes } from '../../support/redis-eyes.js';
+import { ownRedis } from '../../support/own-redis.js';
+import { elapsed, failureOf } from '../../support/lock-services.js';
 
-const url = process.env['REDIS_URL'] as string;
 const JAVA = 'b2b1a0d2-7c1f-4a8e-9d3a-000000000001:1';
 /** Of a script that is not to be noticed. */
 const AT_ONCE_MS = 400;
@@ -37,23 +36,16 @@ const WAYS: readonly (readonly [string, CallOptions])[] = [
   ['to read', { mode: 'shared' }],
   ['by permits', { permits: 5 }],
 ];
-
-let eyes: RedisEyes;
+const redis = ownRedis('data');
 let locks: LockService;
 let key: string;
 
 beforeEach(() => {
-  eyes = new RedisEyes(url);
-  locks = openService(url, { waitMs: 0, commandTimeoutMs: 5000 });
-  key = `data:${randomUUID()}`;
-});
-afterEach(async () => {
-  await closeServices();
-  await eyes.client.del(key);
-  eyes.close();
+  locks = redis.open({ waitMs: 0, commandTimeoutMs: 5000 });
+  key = redis.key;
 });
 
-const untouched = async () => [await eyes.client.hgetall(key), await eyes.client.pttl(key)];
+const untouched = async () => [await redis.eyes.client.hgetall(key), await redis.eyes.client.pttl(key)];
 /** All that anybody can ask for a key. */
 const everything = () => [
   ...WAYS.map(
@@ -104,12 +96,12 @@ describe('a hash with the name of a lock', () => {
         const isToBeRefused = kind === 'data' || which === WAYS.findIndex(([way]) => way === 'by permits');
         // The process may hold the key of the run before.
         key = `data:${randomUUID()}`;
-        await eyes.client.hset(key, fields);
+        await redis.eyes.client.hset(key, fields);
         const before = await untouched();
         const failure = (await failureOf(everything()[which]!())) as { readonly reason?: string };
         const isRefused = failure.reason === 'refused';
         const after = await untouched();
-        await eyes.client.del(key);
+        await redis.eyes.client.del(key);
         expect(isRefused).toBe(isToBeRefused);
         expect(isRefused ? after : before).toEqual(before);
       },
@@ -121,7 +113,7 @@ describe('a hash with the name of a lock', () => {
 
 describe('a hash of the application with the name of a lock', () => {
   it.each(DATA)('is refused as what it is, and left as it is: %s', async (_what, fields) => {
-    await eyes.client.hset(key, fields);
+    await redis.eyes.client.hset(key, fields);
     const before = await untouched();
     for (const ask of everything()) {
       const failure = failureOf(ask());
@@ -133,7 +125,7 @@ describe('a hash of the application with the name of a lock', () => {
     }
     expect(await untouched()).toEqual(before);
     const [, line, info] = redisKeys(key, 'lock');
-    expect(await eyes.client.exists(line, info, permitsKey(key), `${key}:other`)).toBe(0);
+    expect(await redis.eyes.client.exists(line, info, permitsKey(key), `${key}:other`)).toBe(0);
   });
 
   it('is not read as a whole where it is large', async () => {
@@ -142,24 +134,24 @@ describe('a hash of the application with the name of a lock', () => {
         `b2b1a0d2-7c1f-4a8e-9d3a-000000000001:${i}${n}`,
         '1',
       ]);
-      await eyes.client.hset(key, Object.fromEntries(fields) as Fields);
+      await redis.eyes.client.hset(key, Object.fromEntries(fields) as Fields);
     }
-    await eyes.client.hset(key, 'mode', 'read');
-    await eyes.client.config('RESETSTAT');
+    await redis.eyes.client.hset(key, 'mode', 'read');
+    await redis.eyes.client.config('RESETSTAT');
     for (const ask of everything()) expect(await failureOf(ask())).toMatchObject({ reason: 'refused' });
-    const stats = await eyes.client.info('commandstats');
+    const stats = await redis.eyes.client.info('commandstats');
     const [, most = ''] = /cmdstat_(?:hgetall|hkeys):calls=(\d+)/.exec(stats) ?? [];
     expect(most).toBe('');
-    await eyes.client.unlink(key);
+    await redis.eyes.client.unlink(key);
   }, 60_000);
 
   it.each(WAYS)(
     'that replaces a lock ends it, and is not touched by what its holder does then: held %s',
     async (_way, options) => {
-      const service = openService(url, { watchdogTimeoutMs: 900, commandTimeoutMs: 300 });
+      const service = redis.open({ watchdogTimeoutMs: 900, commandTimeoutMs: 300 });
       const lock = await service.acquire(key, options);
-      await eyes.client.del(key);
-      await eyes.client.hset(key, { mode: 'read', stock: 3 });
+      await redis.eyes.client.del(key);
+      await redis.eyes.client.hset(key, { mode: 'read', stock: 3 });
       await new Promise((resolve) => lock.signal.addEventListener('abort', resolve, { once: true }));
       expect(lock.signal.reason).toMatchObject({ code: 'LOCK_LOST' });
       expect(await elapsed(lock.release())).toBeLessThan(AT_ONCE_MS);
@@ -171,42 +163,42 @@ describe('a hash of the application with the name of a lock', () => {
     'that is written into a lock is not deleted with it: held %s',
     async (_way, options) => {
       const holder = await locks.acquire(key, options);
-      await eyes.client.hset(key, { stock: 3, visits: 2_000_000 });
+      await redis.eyes.client.hset(key, { stock: 3, visits: 2_000_000 });
       expect(await failureOf(locks.forceRelease(key))).toMatchObject({ reason: 'refused' });
-      expect(await failureOf(openService(url).acquire(key))).toMatchObject({ reason: 'refused' });
+      expect(await failureOf(redis.open().acquire(key))).toMatchObject({ reason: 'refused' });
       expect(await holder.release()).toBe('released');
-      expect(await eyes.client.hmget(key, 'stock', 'visits')).toEqual(['3', '2000000']);
-      expect(await eyes.client.hkeys(key)).not.toContain('1');
+      expect(await redis.eyes.client.hmget(key, 'stock', 'visits')).toEqual(['3', '2000000']);
+      expect(await redis.eyes.client.hkeys(key)).not.toContain('1');
     },
   );
 
   it('that is written into a lock survives its downgrade', async () => {
     const holder = await locks.acquire(key, { mode: 'exclusive' });
-    await eyes.client.hset(key, { stock: 3 });
+    await redis.eyes.client.hset(key, { stock: 3 });
     await holder.downgrade();
-    expect(await eyes.client.hget(key, 'stock')).toBe('3');
+    expect(await redis.eyes.client.hget(key, 'stock')).toBe('3');
     expect(await holder.release()).toBe('released');
-    expect(await eyes.client.hget(key, 'stock')).toBe('3');
+    expect(await redis.eyes.client.hget(key, 'stock')).toBe('3');
   });
 });
 
 describe('other data with the name of a lock', () => {
   it.each<[string, () => Promise<unknown>]>([
-    ['string', () => eyes.client.set(key, 'chair')],
-    ['list', () => eyes.client.rpush(key, 'chair')],
-    ['set', () => eyes.client.sadd(key, 'chair')],
-    ['zset', () => eyes.client.zadd(key, 1, 'chair')],
-    ['stream', () => eyes.client.xadd(key, '*', 'chair', '1')],
+    ['string', () => redis.eyes.client.set(key, 'chair')],
+    ['list', () => redis.eyes.client.rpush(key, 'chair')],
+    ['set', () => redis.eyes.client.sadd(key, 'chair')],
+    ['zset', () => redis.eyes.client.zadd(key, 1, 'chair')],
+    ['stream', () => redis.eyes.client.xadd(key, '*', 'chair', '1')],
   ])('are refused in every way, and left as they are: a %s', async (type, write) => {
     await write();
-    const before = await eyes.client.dump(key);
+    const before = await redis.eyes.client.dump(key);
     for (const ask of everything()) {
       const failure = await failureOf(ask());
       expect(failure).toMatchObject({ code: 'LOCK_STORE', reason: 'refused' });
       expect(String(failure)).toContain(`"${key}" is a ${type} in Redis, not a lock of this kind`);
     }
-    expect(await eyes.client.dump(key)).toBe(before);
-    expect(await eyes.client.pttl(key)).toBe(-1);
+    expect(await redis.eyes.client.dump(key)).toBe(before);
+    expect(await redis.eyes.client.pttl(key)).toBe(-1);
   });
 
   it.each(['string', 'list'])(
@@ -214,13 +206,15 @@ describe('other data with the name of a lock', () => {
     async (type) => {
       for (const [, options] of WAYS) {
         const lock = await locks.acquire(key, options);
-        await eyes.client.del(key);
-        await (type === 'string' ? eyes.client.set(key, 'chair') : eyes.client.rpush(key, 'chair'));
-        const before = await eyes.client.dump(key);
+        await redis.eyes.client.del(key);
+        await (type === 'string'
+          ? redis.eyes.client.set(key, 'chair')
+          : redis.eyes.client.rpush(key, 'chair'));
+        const before = await redis.eyes.client.dump(key);
         const release = lock.release();
         expect(await elapsed(release)).toBeLessThan(5 * AT_ONCE_MS);
-        expect(await eyes.client.dump(key)).toBe(before);
-        await eyes.client.del(key);
+        expect(await redis.eyes.client.dump(key)).toBe(before);
+        await redis.eyes.client.del(key);
       }
     },
     30_000,
@@ -230,12 +224,12 @@ describe('other data with the name of a lock', () => {
 describe('a lock with as many readers as a script reads', () => {
   it('is a lock all the same: one more waits for one to leave', async () => {
     const readers = Array.from({ length: 9999 }, (_, i) => [`${JAVA}0${i}`, '1']);
-    await eyes.client.hset(key, { mode: 'read', ...Object.fromEntries(readers) });
-    await eyes.client.pexpire(key, 60_000);
+    await redis.eyes.client.hset(key, { mode: 'read', ...Object.fromEntries(readers) });
+    await redis.eyes.client.pexpire(key, 60_000);
     expect(await failureOf(locks.acquire(key, { mode: 'shared' }))).toMatchObject({
       code: 'LOCK_WAIT_TIMEOUT',
     });
-    await eyes.client.hdel(key, `${JAVA}00`);
+    await redis.eyes.client.hdel(key, `${JAVA}00`);
     const reader = await locks.acquire(key, { mode: 'shared' });
     expect((await locks.inspect(key))?.mode).toBe('shared');
     expect(await reader.release()).toBe('released');
@@ -244,14 +238,14 @@ describe('a lock with as many readers as a script reads', () => {
 
 describe('a reader of Java with more holds than a script looks at', () => {
   it('keeps writers out for as long as its lock lasts, and holds up nobody else', async () => {
-    await eyes.client.hset(key, { mode: 'read', [JAVA]: 2_000_000 });
-    await eyes.client.pexpire(key, 1500);
+    await redis.eyes.client.hset(key, { mode: 'read', [JAVA]: 2_000_000 });
+    await redis.eyes.client.pexpire(key, 1500);
     const failure = failureOf(locks.acquire(key, { mode: 'exclusive' }));
     expect(await elapsed(failure)).toBeLessThan(AT_ONCE_MS);
     expect(await failure).toMatchObject({ code: 'LOCK_WAIT_TIMEOUT' });
     const reader = await locks.acquire(key, { mode: 'shared', leaseMs: 100 });
     expect(await reader.release()).toBe('released');
-    expect(await eyes.client.hget(key, JAVA)).toBe('2000000');
+    expect(await redis.eyes.client.hget(key, JAVA)).toBe('2000000');
     const writer = await locks.acquire(key, { mode: 'exclusive', waitMs: 5000 });
     expect(await writer.release()).toBe('released');
   });

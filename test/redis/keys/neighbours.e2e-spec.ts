@@ -1,34 +1,25 @@
-import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it } from '@jest/globals';
 import type { LockService } from 'nestjs-distributed-lock';
 import { permitsKey, redisKeys } from '../../../libs/distributed-lock/src/stores/redis/redis.keys.js';
-import { closeServices, failureOf, openService } from '../../support/lock-services.js';
-import { RedisEyes } from '../../support/redis-eyes.js';
+import { ownRedis } from '../../support/own-redis.js';
+import { failureOf } from '../../support/lock-services.js';
 import { until } from '../../support/until.js';
 
-const url = process.env['REDIS_URL'] as string;
-
-let eyes: RedisEyes;
+const redis = ownRedis('neighbours');
 /** A name without braces. */
 let x: string;
 /** The same name, in braces as a whole. */
 let braced: string;
 
 beforeEach(() => {
-  eyes = new RedisEyes(url);
-  x = `neighbours:${randomUUID()}`;
+  x = redis.key;
   braced = `{${x}}`;
 });
-afterEach(async () => {
-  await closeServices();
-  eyes.close();
-});
-
-const open = (options?: Parameters<typeof openService>[1]) => openService(url, options);
+const { open } = redis;
 
 async function isWaiting(key: string, count: number): Promise<void> {
-  await until(async () => (await eyes.client.zcard(redisKeys(key, 'lock')[1])) === count);
+  await until(async () => (await redis.eyes.client.zcard(redisKeys(key, 'lock')[1])) === count);
 }
 
 describe('a name, and the same name in braces', () => {
@@ -54,7 +45,7 @@ describe('a name, and the same name in braces', () => {
     const [one, two] = [open({ watchdogTimeoutMs: 1500 }), open()];
     const holders = [await one.acquire(x), await one.acquire(`${x}:r`, { mode: 'shared' })];
     for (const key of [braced, `{${x}:r}`]) await two.withLock(key, () => undefined);
-    await eyes.untilRenewed(x);
+    await redis.eyes.untilRenewed(x);
     await two.withLock(`{${x}:r}`, { mode: 'shared' }, () => undefined);
     await pause(1000);
     for (const holder of holders) {
@@ -108,7 +99,7 @@ describe('a name, and the same name in braces', () => {
     expect(await failureOf(one.acquire(x, { permits: 2 }))).toMatchObject({ reason: 'refused' });
     expect((await two.inspect(braced))?.mode).toBe('permits');
     await theirs.release();
-    expect(await eyes.client.exists(x, braced, permitsKey(x))).toBe(0);
+    expect(await redis.eyes.client.exists(x, braced, permitsKey(x))).toBe(0);
   });
 
   it('grow in one counter of Java where tokens are shared, and none of them lowers it', async () => {
@@ -118,10 +109,10 @@ describe('a name, and the same name in braces', () => {
       const first = await one.acquire(x);
       tokens.push(await two.withLock(braced, ({ fencingToken }) => fencingToken));
       await first.release();
-      tokens.push(await eyes.client.incr(`redisson_lock_token:${braced}`));
+      tokens.push(await redis.eyes.client.incr(`redisson_lock_token:${braced}`));
     }
     expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b));
-    await eyes.client.del(`redisson_lock_token:${braced}`);
+    await redis.eyes.client.del(`redisson_lock_token:${braced}`);
   });
 });
 
@@ -188,7 +179,7 @@ describe('a name that is a part of another lock', () => {
       locks.forceRelease(name),
     ])
       expect(await failureOf(refused)).toMatchObject({ code: 'LOCK_KEY' });
-    await until(async () => (await eyes.client.exists(name, x)) === 0);
+    await until(async () => (await redis.eyes.client.exists(name, x)) === 0);
   });
 
   it.each([

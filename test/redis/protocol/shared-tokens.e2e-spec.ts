@@ -1,37 +1,27 @@
-import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { closeServices, openService } from '../../support/lock-services.js';
-import { RedisEyes } from '../../support/redis-eyes.js';
+import { ownRedis } from '../../support/own-redis.js';
 import { RedissonLock } from '../../support/redisson-lock.js';
 
-const url = process.env['REDIS_URL'] as string;
-
 describe('tokens that are shared with Java’s fenced lock', () => {
-  let eyes: RedisEyes;
+  const redis = ownRedis('shared');
   let java: RedissonLock;
   let name: string;
   const counter = () => `redisson_lock_token:{${name}}`;
 
   beforeEach(() => {
-    name = `shared:${randomUUID()}`;
-    eyes = new RedisEyes(url);
-    java = new RedissonLock(url, name);
+    name = redis.key;
+    java = new RedissonLock(redis.url, name);
   });
-  afterEach(async () => {
-    await closeServices();
-    await java.close();
-    await eyes.client.del(name, counter());
-    eyes.close();
-  });
+  afterEach(() => java.close());
 
   /** What Redisson's fenced lock does in one step: with each acquire it counts one up. */
   const takeInJava = async () => {
     await java.lock();
-    const token = await eyes.client.incr(counter());
+    const token = await redis.eyes.client.incr(counter());
     await java.unlock();
     return token;
   };
-  const open = () => openService(url, { sharedTokens: true });
+  const open = () => redis.open({ sharedTokens: true });
   const growing = (tokens: readonly number[]) => [...new Set(tokens)].sort((a, b) => a - b);
 
   it('grow with each grant, whichever side it is of', async () => {
@@ -65,7 +55,7 @@ describe('tokens that are shared with Java’s fenced lock', () => {
     const [one, two] = [open(), open()];
     const held = await one.acquire(name);
     const next = two.acquire(name, { fair: true });
-    await eyes.untilInLine(name, 1);
+    await redis.eyes.untilInLine(name, 1);
     await held.release();
     const tokens = [held.fencingToken, (await next).fencingToken];
     await (await next).release();
@@ -75,13 +65,13 @@ describe('tokens that are shared with Java’s fenced lock', () => {
 
   it('go on from those that Java has counted up to, also ahead of the clock', async () => {
     const ahead = 1000 * (Date.now() + 86_400_000);
-    await eyes.client.set(counter(), ahead);
+    await redis.eyes.client.set(counter(), ahead);
     expect(await open().withLock(name, ({ fencingToken }) => fencingToken)).toBe(ahead + 1);
   });
 
   it('are left alone without the option', async () => {
     await takeInJava();
-    await openService(url).withLock(name, () => undefined);
-    expect(await eyes.client.get(counter())).toBe('1');
+    await redis.open().withLock(name, () => undefined);
+    expect(await redis.eyes.client.get(counter())).toBe('1');
   });
 });

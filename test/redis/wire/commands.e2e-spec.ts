@@ -1,10 +1,8 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { LockService } from 'nestjs-distributed-lock';
-import { startRedisServer, type RedisServer } from '#redis-server';
-import { closeServices, openService, untilAborted } from '../../support/lock-services.js';
-import { RedisEyes } from '../../support/redis-eyes.js';
-import { TcpProxy } from '../../support/tcp-proxy.js';
+import { ownRedis } from '../../support/own-redis.js';
+import { openService, untilAborted } from '../../support/lock-services.js';
 import { until } from '../../support/until.js';
 import { wireName } from '../../support/wire-names.js';
 
@@ -15,44 +13,23 @@ function blockEventLoop(): number {
 }
 
 describe('commands on the wire', () => {
-  let server: RedisServer;
-  let eyes: RedisEyes;
-  let proxy: TcpProxy;
-  let key: string;
-  let count = 0;
-
-  beforeAll(async () => {
-    server = await startRedisServer();
-    eyes = new RedisEyes(server.url);
-  }, 20_000);
-  beforeEach(async () => {
-    key = `wire:${++count}`;
-    proxy = await TcpProxy.before(server.port);
-  });
-  afterEach(async () => {
-    await closeServices();
-    await proxy.close();
-  });
-  afterAll(async () => {
-    eyes.close();
-    await server.stop();
-  });
+  const redis = ownRedis('wire');
 
   /** Everything that the service under test has written, on all its connections. */
-  const written = () => proxy.all.flatMap(({ commands }) => commands);
+  const written = () => redis.proxy.all.flatMap(({ commands }) => commands);
 
   /** Connected and subscribed, with the scripts known to the server; nothing more is written by itself. */
   const openBehindProxy = async (options: Parameters<typeof openService>[1] = {}) => {
-    const service = openService(proxy.url, options);
-    await service.withLock(`${key}:warm`, () => undefined);
+    const service = openService(redis.proxy.url, options);
+    await service.withLock(`${redis.key}:warm`, () => undefined);
     await until(
       () =>
-        proxy.pushes.isOpen &&
+        redis.proxy.pushes.isOpen &&
         written()
           .map(wireName)
           .some((name) => name.startsWith('release')),
     );
-    await eyes.untilListening(1);
+    await redis.eyes.untilListening(1);
     return service;
   };
 
@@ -62,7 +39,7 @@ describe('commands on the wire', () => {
    */
   const during = async (service: LockService, work: () => Promise<unknown>): Promise<string[][]> => {
     const before = new Set(written());
-    const marker = `${key}:marker`;
+    const marker = `${redis.key}:marker`;
     await work();
     await service.inspect(marker);
     const commands = written().filter((command) => !before.has(command));
@@ -72,7 +49,7 @@ describe('commands on the wire', () => {
   const pings = () => written().filter((command) => wireName(command) === 'ping').length;
 
   const commandCalls = async (): Promise<ReadonlyMap<string, number>> => {
-    const stats = await eyes.client.info('commandstats');
+    const stats = await redis.eyes.client.info('commandstats');
     return new Map(
       [...stats.matchAll(/cmdstat_(\S+):calls=(\d+)/g)].map(([, name, n]) => [name as string, Number(n)]),
     );
@@ -83,7 +60,7 @@ describe('commands on the wire', () => {
     const before = await commandCalls();
     let after = before;
     const commands = await during(service, async () => {
-      expect(await (await service.acquire(key)).release()).toBe('released');
+      expect(await (await service.acquire(redis.key)).release()).toBe('released');
       after = await commandCalls();
     });
     expect(commands.map(wireName)).toEqual(['acquire', 'release']);
@@ -93,10 +70,10 @@ describe('commands on the wire', () => {
 
   it('an acquire leaves at once when nothing else is under way, whatever its process does next', async () => {
     // Past the proxy, which lives in this process, too.
-    const service = openService(server.url);
-    await service.withLock(`${key}:warm`, () => undefined);
-    await until(async () => (await service.inspect(`${key}:warm`)) === null);
-    const asked = service.acquire(key);
+    const service = redis.open();
+    await service.withLock(`${redis.key}:warm`, () => undefined);
+    await until(async () => (await service.inspect(`${redis.key}:warm`)) === null);
+    const asked = service.acquire(redis.key);
     const free = blockEventLoop();
     const lock = await asked;
     // Its token is the server's time of the grant, in µs.
@@ -105,12 +82,12 @@ describe('commands on the wire', () => {
   });
 
   it('a release that is awaited leaves at once, too', async () => {
-    const service = openService(server.url);
-    const lock = await service.acquire(key);
+    const service = redis.open();
+    const lock = await service.acquire(redis.key);
     const endedAt: number[] = [];
-    const monitor = await eyes.client.monitor();
+    const monitor = await redis.eyes.client.monitor();
     monitor.on('monitor', (seconds: string, words: string[]) => {
-      if (wireName(words) === 'release' && words.includes(key)) endedAt.push(Number(seconds) * 1000);
+      if (wireName(words) === 'release' && words.includes(redis.key)) endedAt.push(Number(seconds) * 1000);
     });
     const released = lock.release();
     const free = blockEventLoop();
@@ -123,20 +100,20 @@ describe('commands on the wire', () => {
   it('a call under the lock costs what acquire and release cost', async () => {
     const service = await openBehindProxy();
     const commands = await during(service, async () => {
-      await service.withLock(key, () => undefined);
-      await until(async () => (await eyes.client.exists(key)) === 0);
+      await service.withLock(redis.key, () => undefined);
+      await until(async () => (await redis.eyes.client.exists(redis.key)) === 0);
     });
     expect(commands.map(wireName)).toEqual(['acquire', 'release']);
   });
 
   it('nested calls for the same key cost nothing', async () => {
     const service = await openBehindProxy();
-    await service.withLock(key, async () => {
+    await service.withLock(redis.key, async () => {
       const commands = await during(service, async () => {
-        await service.withLock(key, () => service.withLock(key, () => undefined));
+        await service.withLock(redis.key, () => service.withLock(redis.key, () => undefined));
         await Promise.all([
-          service.withLock(key, () => pause(10)),
-          service.tryAcquire(key).then((l) => l?.release()),
+          service.withLock(redis.key, () => pause(10)),
+          service.tryAcquire(redis.key).then((l) => l?.release()),
         ]);
       });
       expect(commands).toEqual([]);
@@ -145,19 +122,21 @@ describe('commands on the wire', () => {
 
   it('a failed try costs one command, and leaves nothing to clean up', async () => {
     const service = await openBehindProxy();
-    const lock = await openService(server.url).acquire(key);
-    const commands = await during(service, () => service.tryAcquire(key));
+    const lock = await redis.open().acquire(redis.key);
+    const commands = await during(service, () => service.tryAcquire(redis.key));
     expect(commands.map(wireName)).toEqual(['acquire']);
     await lock.release();
-    expect(await eyes.remains(key)).toEqual([]);
+    expect(await redis.eyes.remains(redis.key)).toEqual([]);
   });
 
   it('100 callers of one process ask for one key as one, and pass it on among themselves', async () => {
     const service = await openBehindProxy();
     let served = 0;
     const commands = await during(service, async () => {
-      await Promise.all(Array.from({ length: 100 }, () => service.withLock(key, () => void (served += 1))));
-      await until(async () => (await eyes.client.exists(key)) === 0);
+      await Promise.all(
+        Array.from({ length: 100 }, () => service.withLock(redis.key, () => void (served += 1))),
+      );
+      await until(async () => (await redis.eyes.client.exists(redis.key)) === 0);
     });
     expect(served).toBe(100);
     expect(commands.map(wireName)).toEqual(['acquire', 'release', 'acquire', 'release']);
@@ -165,12 +144,12 @@ describe('commands on the wire', () => {
 
   it('100 callers of one process are one contender in the line', async () => {
     const service = await openBehindProxy();
-    const lock = await openService(server.url).acquire(key);
+    const lock = await redis.open().acquire(redis.key);
     let longest = 0;
     const commands = await during(service, async () => {
-      const calls = Array.from({ length: 100 }, () => service.withLock(key, () => undefined));
-      await eyes.untilInLine(key, 1);
-      for (let i = 0; i < 20; i++) longest = Math.max(longest, (await eyes.line(key)).length);
+      const calls = Array.from({ length: 100 }, () => service.withLock(redis.key, () => undefined));
+      await redis.eyes.untilInLine(redis.key, 1);
+      for (let i = 0; i < 20; i++) longest = Math.max(longest, (await redis.eyes.line(redis.key)).length);
       await lock.release();
       await Promise.all(calls);
     });
@@ -180,10 +159,10 @@ describe('commands on the wire', () => {
 
   it('a waiter behind another process is served with three commands: it asks, confirms the pushed grant, and ends', async () => {
     const service = await openBehindProxy();
-    const lock = await openService(server.url).acquire(key);
+    const lock = await redis.open().acquire(redis.key);
     const commands = await during(service, async () => {
-      const next = service.acquire(key);
-      await eyes.untilInLine(key, 1);
+      const next = service.acquire(redis.key);
+      await redis.eyes.untilInLine(redis.key, 1);
       await lock.release();
       await (await next).release();
     });
@@ -192,14 +171,14 @@ describe('commands on the wire', () => {
 
   it('while 200 callers wait for a key that another process holds, their process looks once a second at most', async () => {
     const service = await openBehindProxy();
-    const lock = await openService(server.url).acquire(key);
+    const lock = await redis.open().acquire(redis.key);
     const calls = Array.from({ length: 200 }, () =>
-      service.acquire(key, { waitMs: 20_000 }).then(
+      service.acquire(redis.key, { waitMs: 20_000 }).then(
         (l) => l.release(),
         () => 'failed',
       ),
     );
-    await eyes.untilInLine(key, 1);
+    await redis.eyes.untilInLine(redis.key, 1);
     const startedAt = performance.now();
     const pingsBefore = pings();
     const commands = await during(service, () => pause(3100));
@@ -209,19 +188,19 @@ describe('commands on the wire', () => {
     expect(commands.length).toBeLessThanOrEqual(atMost);
     // Its subscriber is asked as often whether it still hears.
     expect(pings() - pingsBefore).toBeLessThanOrEqual(atMost);
-    expect(await eyes.line(key)).toHaveLength(1);
+    expect(await redis.eyes.line(redis.key)).toHaveLength(1);
     await lock.release();
     expect(new Set(await Promise.all(calls))).toEqual(new Set(['released']));
   }, 15_000);
 
   it('while 200 fair callers wait, their process looks once a second at most, and they are served in order', async () => {
     const service = await openBehindProxy();
-    const lock = await openService(server.url).acquire(key);
+    const lock = await redis.open().acquire(redis.key);
     const served: number[] = [];
     const calls = Array.from({ length: 200 }, (_, i) =>
-      service.withLock(key, { fair: true, waitMs: 20_000 }, () => void served.push(i)),
+      service.withLock(redis.key, { fair: true, waitMs: 20_000 }, () => void served.push(i)),
     );
-    await eyes.untilInLine(key, 200);
+    await redis.eyes.untilInLine(redis.key, 200);
     const startedAt = performance.now();
     const commands = await during(service, () => pause(4100));
     const atMost = Math.ceil((performance.now() - startedAt) / 1000);
@@ -235,9 +214,9 @@ describe('commands on the wire', () => {
 
   it('whoever asks once for forty keys, the last of them busy, sends two commands', async () => {
     const service = await openBehindProxy();
-    const keys = Array.from({ length: 40 }, (_, i) => `${key}:${String(i).padStart(2, '0')}`);
-    const busy = await openService(server.url).acquire(keys[39] as string);
-    await (await service.acquire(`${key}:other`)).release();
+    const keys = Array.from({ length: 40 }, (_, i) => `${redis.key}:${String(i).padStart(2, '0')}`);
+    const busy = await redis.open().acquire(keys[39] as string);
+    await (await service.acquire(`${redis.key}:other`)).release();
     const commands = await during(service, async () => expect(await service.tryAcquire(keys)).toBeNull());
     const names = commands.map((command) => wireName(command).replace(' in full', ''));
     expect([...new Set(names)]).toEqual(['acquire-all', 'acquire']);
@@ -246,8 +225,8 @@ describe('commands on the wire', () => {
 
   it('looks are per key: 200 callers that wait for 4 keys cost 4 looks a second at most', async () => {
     const service = await openBehindProxy();
-    const holder = openService(server.url);
-    const keys = [0, 1, 2, 3].map((i) => `${key}:${i}`);
+    const holder = redis.open();
+    const keys = [0, 1, 2, 3].map((i) => `${redis.key}:${i}`);
     const locks = await Promise.all(keys.map((name) => holder.acquire(name)));
     const calls = Array.from({ length: 200 }, (_, i) =>
       service.acquire(keys[i % 4] as string, { waitMs: 20_000 }).then(
@@ -255,7 +234,7 @@ describe('commands on the wire', () => {
         () => 'failed',
       ),
     );
-    for (const name of keys) await eyes.untilInLine(name, 1);
+    for (const name of keys) await redis.eyes.untilInLine(name, 1);
     const startedAt = performance.now();
     const commands = await during(service, () => pause(1600));
     const seconds = (performance.now() - startedAt) / 1000;
@@ -270,7 +249,7 @@ describe('commands on the wire', () => {
   it('held locks are renewed after a third of their lease, those due together by one command', async () => {
     const leaseMs = 1500;
     const service = await openBehindProxy({ commandTimeoutMs: 500, watchdogTimeoutMs: leaseMs });
-    const keys = Array.from({ length: 20 }, (_, i) => `${key}:${i}`);
+    const keys = Array.from({ length: 20 }, (_, i) => `${redis.key}:${i}`);
     const locks = await Promise.all(keys.map((name) => service.acquire(name)));
     const startedAt = performance.now();
     const commands = await during(service, () => pause(2 * leaseMs));
@@ -290,7 +269,8 @@ describe('commands on the wire', () => {
 
   it('several free keys are taken with one command', async () => {
     const service = await openBehindProxy();
-    const take = async () => (await service.acquire([`${key}:a`, `${key}:b`, `${key}:c`])).release();
+    const take = async () =>
+      (await service.acquire([`${redis.key}:a`, `${redis.key}:b`, `${redis.key}:c`])).release();
     await take();
     const commands = await during(service, take);
     expect(commands.map(wireName)).toEqual(['acquire-all', 'release', 'release', 'release']);
@@ -298,20 +278,20 @@ describe('commands on the wire', () => {
 
   it('locks that are not held any more are not renewed', async () => {
     const service = await openBehindProxy({ commandTimeoutMs: 300, watchdogTimeoutMs: 900 });
-    await (await service.acquire(key)).release();
+    await (await service.acquire(redis.key)).release();
     expect(await during(service, () => pause(1000))).toEqual([]);
   });
 
   it('a lock with a fixed lease is never renewed by itself', async () => {
     const service = await openBehindProxy();
-    const lock = await service.acquire(key, { leaseMs: 600 });
+    const lock = await service.acquire(redis.key, { leaseMs: 600 });
     expect(await during(service, () => untilAborted(lock.signal))).toEqual([]);
   });
 
   it('a flush of all scripts costs one command more for each script, once', async () => {
     const service = await openBehindProxy();
-    const turn = async () => (await service.acquire(key)).release();
-    await eyes.client.script('FLUSH');
+    const turn = async () => (await service.acquire(redis.key)).release();
+    await redis.eyes.client.script('FLUSH');
     const first = await during(service, turn);
     expect(first.map(wireName)).toEqual(['acquire', 'acquire in full', 'release', 'release in full']);
     expect((await during(service, turn)).map(wireName)).toEqual(['acquire', 'release']);

@@ -1,8 +1,7 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, describe, expect, it } from '@jest/globals';
 import type { Redis } from 'ioredis';
-import { startRedisServer, type RedisServer } from '#redis-server';
-import { closeServices, elapsed, openService } from '../../../support/lock-services.js';
-import { RedisEyes } from '../../../support/redis-eyes.js';
+import { ownRedis } from '../../../support/own-redis.js';
+import { elapsed } from '../../../support/lock-services.js';
 import { until } from '../../../support/until.js';
 import { Worker, type WorkerOptions } from './workers.js';
 
@@ -12,46 +11,30 @@ const LOOK_MS = 1000;
 const SLACK_MS = 500;
 
 describe('processes that crash and freeze', () => {
-  let server: RedisServer;
-  let eyes: RedisEyes;
-  let key: string;
-  let count = 0;
+  const redis = ownRedis('crash');
   const workers: Worker[] = [];
   let tool: Redis | undefined;
-
-  beforeAll(async () => {
-    server = await startRedisServer();
-    eyes = new RedisEyes(server.url);
-  }, 20_000);
-  beforeEach(() => {
-    key = `crash:${++count}`;
-  });
   afterEach(async () => {
     tool?.disconnect();
     await Promise.all(workers.splice(0).map((worker) => worker.kill()));
-    await closeServices();
-  });
-  afterAll(async () => {
-    eyes.close();
-    await server.stop();
   });
 
   const start = (role: WorkerOptions['role'], watchdogTimeoutMs = LEASE_MS): Worker => {
-    const worker = new Worker({ role, url: server.url, key, watchdogTimeoutMs });
+    const worker = new Worker({ role, url: redis.url, key: redis.key, watchdogTimeoutMs });
     workers.push(worker);
     return worker;
   };
-  const open = () => openService(server.url, { watchdogTimeoutMs: LEASE_MS });
+  const open = () => redis.open({ watchdogTimeoutMs: LEASE_MS });
 
   it('the next owner has the lock of a killed holder when its lease is over, not before, and with a larger token', async () => {
     const holder = start('hold');
     const { fencingToken } = await holder.hear('held');
-    const next = open().acquire(key);
-    await eyes.untilInLine(key, 1);
-    await eyes.untilRenewed(key);
+    const next = open().acquire(redis.key);
+    await redis.eyes.untilInLine(redis.key, 1);
+    await redis.eyes.untilRenewed(redis.key);
 
     const askedAt = performance.now();
-    const left = await eyes.client.pttl(key);
+    const left = await redis.eyes.client.pttl(redis.key);
     await holder.kill();
     const killedAt = performance.now();
     const lock = await next;
@@ -63,7 +46,7 @@ describe('processes that crash and freeze', () => {
 
   /** A tool that looks on, such as Redis Insight: the server counts it as a receiver of every message. */
   const lookOn = async () => {
-    tool = eyes.client.duplicate();
+    tool = redis.eyes.client.duplicate();
     await tool.psubscribe('*');
   };
 
@@ -71,53 +54,52 @@ describe('processes that crash and freeze', () => {
     await lookOn();
     const service = open();
     const calls = async () =>
-      [...(await eyes.client.info('commandstats')).matchAll(/^cmdstat_(?!info)[\w|]+:calls=(\d+)/gm)].reduce(
-        (sum, [, count]) => sum + Number(count),
-        0,
-      );
+      [
+        ...(await redis.eyes.client.info('commandstats')).matchAll(/^cmdstat_(?!info)[\w|]+:calls=(\d+)/gm),
+      ].reduce((sum, [, count]) => sum + Number(count), 0);
     const price = async () => {
       const before = await calls();
-      for (let i = 0; i < 20; i++) await (await service.acquire(key)).release();
+      for (let i = 0; i < 20; i++) await (await service.acquire(redis.key)).release();
       return (await calls()) - before;
     };
     await price();
     const watched = await price();
-    expect(await eyes.remains(key)).toEqual([]);
+    expect(await redis.eyes.remains(redis.key)).toEqual([]);
     tool?.disconnect();
-    await until(async () => Number(await eyes.client.pubsub('NUMPAT')) === 0);
+    await until(async () => Number(await redis.eyes.client.pubsub('NUMPAT')) === 0);
     // One question more for each release.
     expect(watched).toBeLessThanOrEqual((await price()) + 20 + 10);
   });
 
   it('the line goes on at once when its first waiter has been killed, also before the eyes of a tool that listens to all', async () => {
     await lookOn();
-    const lock = await open().acquire(key);
+    const lock = await open().acquire(redis.key);
     const first = start('wait', 4 * LEASE_MS);
-    await eyes.untilInLine(key, 1);
-    const next = open().acquire(key);
-    await eyes.untilInLine(key, 2);
-    await eyes.untilListening(3);
+    await redis.eyes.untilInLine(redis.key, 1);
+    const next = open().acquire(redis.key);
+    await redis.eyes.untilInLine(redis.key, 2);
+    await redis.eyes.untilListening(3);
     await first.kill();
-    await eyes.untilListening(2);
+    await redis.eyes.untilListening(2);
     await lock.release();
     expect(await elapsed(next)).toBeLessThan(SLACK_MS);
     await (await next).release();
   }, 30_000);
 
   it('the line goes on at once when its first waiter has been killed', async () => {
-    const lock = await open().acquire(key);
+    const lock = await open().acquire(redis.key);
     const first = start('wait', 4 * LEASE_MS);
-    await eyes.untilInLine(key, 1);
-    const next = open().acquire(key);
-    await eyes.untilInLine(key, 2);
-    await eyes.untilListening(3);
+    await redis.eyes.untilInLine(redis.key, 1);
+    const next = open().acquire(redis.key);
+    await redis.eyes.untilInLine(redis.key, 2);
+    await redis.eyes.untilListening(3);
     await first.kill();
-    await eyes.untilListening(2);
+    await redis.eyes.untilListening(2);
     await lock.release();
     expect(await elapsed(next)).toBeLessThan(SLACK_MS);
     await (await next).release();
     // Its place is still in the line, and holds nobody up.
-    expect(await elapsed(open().withLock(key, () => undefined))).toBeLessThan(SLACK_MS);
+    expect(await elapsed(open().withLock(redis.key, () => undefined))).toBeLessThan(SLACK_MS);
   }, 30_000);
 
   it('a holder that was frozen beyond its lease knows it before its next write, and a careless write is refused', async () => {
@@ -125,37 +107,37 @@ describe('processes that crash and freeze', () => {
     const { fencingToken } = await holder.hear('held');
     await holder.hear('writing');
     holder.signal('SIGSTOP');
-    const frozen = elapsed(until(async () => (await eyes.client.exists(key)) === 0));
+    const frozen = elapsed(until(async () => (await redis.eyes.client.exists(redis.key)) === 0));
     expect(await frozen).toBeLessThan(LEASE_MS + SLACK_MS);
 
-    const successor = await open().acquire(key);
+    const successor = await open().acquire(redis.key);
     expect(successor.fencingToken).toBeGreaterThan(fencingToken as number);
-    await eyes.client.set(`${key}:register`, successor.fencingToken);
+    await redis.eyes.client.set(`${redis.key}:register`, successor.fencingToken);
     holder.signal('SIGCONT');
     expect(await holder.hear('knows')).toMatchObject({ from: 'LOCK_LOST', aborted: true });
     // The one that was under way when it froze may arrive now; it is refused as well.
     expect(holder.told.filter(({ what }) => what === 'refused').length).toBeLessThanOrEqual(1);
     expect(await holder.hear('late')).toMatchObject({ accepted: false });
     expect(successor.validForMs).toBeGreaterThan(0);
-    expect(await eyes.client.get(`${key}:register`)).toBe(String(successor.fencingToken));
+    expect(await redis.eyes.client.get(`${redis.key}:register`)).toBe(String(successor.fencingToken));
     await successor.release();
   }, 30_000);
 
   it('a process that is granted while it is frozen blocks the line for a short lease, and does not run on that grant', async () => {
-    const lock = await open().acquire(key);
+    const lock = await open().acquire(redis.key);
     const frozen = start('wait', 4 * LEASE_MS);
-    await eyes.untilInLine(key, 1);
-    await eyes.untilListening(2);
-    const next = open().acquire(key);
-    await eyes.untilInLine(key, 2);
+    await redis.eyes.untilInLine(redis.key, 1);
+    await redis.eyes.untilListening(2);
+    const next = open().acquire(redis.key);
+    await redis.eyes.untilInLine(redis.key, 2);
     frozen.signal('SIGSTOP');
-    const [first] = await eyes.line(key);
+    const [first] = await redis.eyes.line(redis.key);
     await lock.release();
-    expect(await eyes.holder(key)).toBe(first);
+    expect(await redis.eyes.holder(redis.key)).toBe(first);
     expect(await elapsed(next)).toBeLessThan(SHORT_LEASE_MS + SLACK_MS);
 
     frozen.signal('SIGCONT');
-    await eyes.untilInLine(key, 1);
+    await redis.eyes.untilInLine(redis.key, 1);
     expect(frozen.has('served')).toBe(false);
     expect((await next).validForMs).toBeGreaterThan(0);
     const { fencingToken } = await next;
@@ -168,11 +150,11 @@ describe('processes that crash and freeze', () => {
   it('a holder that was frozen for less than its lease goes on', async () => {
     const holder = start('write');
     await holder.hear('writing');
-    await eyes.untilRenewed(key);
+    await redis.eyes.untilRenewed(redis.key);
     holder.signal('SIGSTOP');
-    await until(async () => (await eyes.client.pttl(key)) < LEASE_MS / 2);
+    await until(async () => (await redis.eyes.client.pttl(redis.key)) < LEASE_MS / 2);
     holder.signal('SIGCONT');
-    await eyes.untilRenewed(key);
+    await redis.eyes.untilRenewed(redis.key);
     expect(holder.has('knows')).toBe(false);
   }, 30_000);
 });

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { startRedisServer, type RedisServer } from '#redis-server';
-import { RedisEyes } from '../../../support/redis-eyes.js';
+import { ownRedis } from '../../../support/own-redis.js';
 import { until } from '../../../support/until.js';
 import { Worker } from './workers.js';
 
@@ -17,27 +16,22 @@ function jainIndex(shares: number[]): number {
 
 describe('4 processes with 25 callers each on one key', () => {
   const key = 'crowd';
-  let server: RedisServer;
-  let eyes: RedisEyes;
+  const redis = ownRedis('crowd');
   let workers: Worker[];
   let served: number[];
 
   beforeAll(async () => {
-    server = await startRedisServer();
-    eyes = new RedisEyes(server.url);
     workers = Array.from(
       { length: PROCESSES },
-      () => new Worker({ role: 'crowd', url: server.url, key, callers: CALLERS, turns: TURNS }),
+      () => new Worker({ role: 'crowd', url: redis.url, key, callers: CALLERS, turns: TURNS }),
     );
     await Promise.all(workers.map((worker) => worker.hear('ready')));
-    await eyes.client.set(`${key}:go`, '1');
+    await redis.eyes.client.set(`${key}:go`, '1');
     const done = await Promise.all(workers.map((worker) => worker.hear('done')));
     served = done.flatMap((told) => told.served as number[]);
   }, 60_000);
   afterAll(async () => {
     await Promise.all(workers.map((worker) => worker.kill()));
-    eyes.close();
-    await server.stop();
   });
 
   it('all are served, and about equally', () => {
@@ -47,7 +41,7 @@ describe('4 processes with 25 callers each on one key', () => {
   });
 
   it('the key goes from process to process in small slices', async () => {
-    const order = await eyes.client.lrange(`${key}:order`, '0', '-1');
+    const order = await redis.eyes.client.lrange(`${key}:order`, '0', '-1');
     expect(order).toHaveLength(TURNS);
     const changes = order.filter((process, i) => i > 0 && process !== order[i - 1]).length;
     expect(changes).toBeGreaterThan(TURNS / 200);
@@ -56,11 +50,11 @@ describe('4 processes with 25 callers each on one key', () => {
   it('never two are inside, and no update is lost', async () => {
     expect(workers.flatMap(({ told }) => told.filter(({ what }) => what === 'violation'))).toEqual([]);
     expect(served.reduce((total, turns) => total + turns, 0)).toBe(TURNS);
-    expect(Number(await eyes.client.get(`${key}:done`))).toBe(TURNS);
+    expect(Number(await redis.eyes.client.get(`${key}:done`))).toBe(TURNS);
   });
 
   it('nothing is left of the line', async () => {
-    await until(async () => (await eyes.remains(key)).length === 0);
-    expect(await eyes.remains(key)).toEqual([]);
+    await until(async () => (await redis.eyes.remains(key)).length === 0);
+    expect(await redis.eyes.remains(key)).toEqual([]);
   });
 });

@@ -1,14 +1,13 @@
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { Module, type OnApplicationBootstrap, type OnModuleInit } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { DistributedLockModule, LockService } from 'nestjs-distributed-lock';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import { spawnGuarded } from '#processes';
-import { startRedisServer, type RedisServer } from '#redis-server';
+import { ownRedis } from '../../../support/own-redis.js';
 import { elapsed } from '../../../support/lock-services.js';
-import { RedisEyes } from '../../../support/redis-eyes.js';
 import { until } from '../../../support/until.js';
 
 const SCRIPT = fileURLToPath(new URL('failing-boot.mjs', import.meta.url));
@@ -29,18 +28,13 @@ async function outcomeOf(options: object): Promise<{ code: number | null; told: 
 }
 
 describe('an application that fails to boot after a lock was used', () => {
-  let server: RedisServer;
-
-  beforeAll(async () => {
-    server = await startRedisServer();
-  }, 60_000);
-  afterAll(() => server?.stop());
+  const redis = ownRedis('boot');
 
   describe.each(['factory', 'onModuleInit', 'onApplicationBootstrap'])('in %s', (when) => {
     it.each(['withLock', 'inspect', 'holdAtLeastMs'])(
       'by %s ends by itself',
       async (ask) => {
-        const outcome = outcomeOf({ url: server.url, when, ask, key: `${when}:${ask}` });
+        const outcome = outcomeOf({ url: redis.url, when, ask, key: `${when}:${ask}` });
         expect(await elapsed(outcome)).toBeLessThan(EXIT_MS);
         const told = [
           ...(ask === 'inspect' ? [] : [{ what: 'held' }]),
@@ -64,27 +58,20 @@ describe('an application that fails to boot after a lock was used', () => {
 });
 
 describe('a testing module', () => {
-  let server: RedisServer;
-  let eyes: RedisEyes;
+  const redis = ownRedis('boot');
   let connections: () => Promise<number>;
 
   beforeAll(async () => {
-    server = await startRedisServer();
-    eyes = new RedisEyes(server.url);
     const count = async () =>
-      String(await eyes.client.client('LIST'))
+      String(await redis.eyes.client.client('LIST'))
         .trim()
         .split('\n').length;
     const before = await count();
     connections = async () => (await count()) - before;
   }, 60_000);
-  afterAll(async () => {
-    eyes?.close();
-    await server?.stop();
-  });
 
   const imports = () => [
-    DistributedLockModule.forRoot({ store: redisStore(server.url), logger: false, shutdownGraceMs: 0 }),
+    DistributedLockModule.forRoot({ store: redisStore(redis.url), logger: false, shutdownGraceMs: 0 }),
   ];
 
   it.each(['onModuleInit', 'onApplicationBootstrap'] as const)(
