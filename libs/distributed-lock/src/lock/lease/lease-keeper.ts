@@ -11,7 +11,7 @@ import { leaseMargin } from '../../port/lease-validity.js';
 import type { Renewable, Watchdog } from './watchdog.js';
 
 /** While it passes the lock on locally, a process asks at least this often whether others wait. */
-const LONGEST_BLIND_MS = 1000;
+export const LONGEST_BLIND_MS = 1000;
 /** How soon after its machine has woken up a fixed lease is looked at, which no watchdog renews. */
 const WAKE_CHECK_MS = 1000;
 const UNSURE =

@@ -2,6 +2,8 @@ import { leadOf, type Clock } from '../../time/clock.js';
 import type { ReleaseRequest, Grant } from '../../port/lock-store.js';
 import { leaseValidity } from '../../port/lease-validity.js';
 
+/** A lease is renewed when a third of it is over, so that two renewals in a row may fail. */
+export const RENEWALS_PER_LEASE = 3;
 const RENEWAL_RETRY_MS = { least: 100, spread: 200 };
 
 /**
@@ -139,9 +141,9 @@ export class Lease {
     this.renewalInFlight = false;
   }
 
-  /** A third of the lease, so that two renewals may fail; spread, so that what was taken together parts. */
+  /** Spread, so that leases that were taken together are not all renewed together. */
   private nextRenewal(): number {
-    const third = this.leaseMs / 3;
-    return this.clock.now() + third - Math.random() * (third / 10);
+    const dueAfterMs = this.leaseMs / RENEWALS_PER_LEASE;
+    return this.clock.now() + dueAfterMs - Math.random() * (dueAfterMs / 10);
   }
 }

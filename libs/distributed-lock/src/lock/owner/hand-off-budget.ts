@@ -1,5 +1,5 @@
 /** Of what a process may take while others wait: so many callers, unless that is too short for the way, or too long to wait. */
-const HAND_OFF_BUDGET = { callers: 16, shortestMs: 1.5, longestMs: 16 };
+export const HAND_OFF_BUDGET = { callers: 16, shortestMs: 1.5, longestMs: 16 };
 
 /**
  * How long a process may go on passing the lock to its own callers, from the moment that others wait for it.

@@ -15,10 +15,10 @@ import { isDenied } from '../connection/access-rights.js';
 import type { acquireScript, ReplyOf } from '../scripts/scripts.js';
 import { permitsOf, weightOf, type ScriptContext } from '../scripts/script-context.js';
 
-/** How often a waiter looks while no grant can be pushed to it. */
-const DEAF_LOOK_MS = 250;
-/** The first lease of a pushed grant is at least this: a receiver that is dead blocks the line that long. */
-const SHORT_LEASE_MS = 1000;
+/** How often a waiter rechecks while its client is not subscribed. */
+export const UNSUBSCRIBED_RECHECK_MS = 250;
+/** The initial lease is at least this long: a process that was granted and is dead blocks the queue for it. */
+export const INITIAL_LEASE_MS = 1000;
 /** Tokens are kept for a day, and twice as long as the lease. */
 const LONGEST_PLAIN_MS = 43_200_000;
 
@@ -62,7 +62,7 @@ export class AcquireCall implements Call<Reply, AcquireReply> {
     const { session, pushes, commands } = this.context;
     const notAfter = session.notAfter();
     this.pending.onWrite(notAfter);
-    const short = Math.min(leaseMs, Math.max(SHORT_LEASE_MS, 4 * Math.ceil(session.roundTripMs)));
+    const short = Math.min(leaseMs, Math.max(INITIAL_LEASE_MS, 4 * Math.ceil(session.roundTripMs)));
     const hears = pushes.isSubscribed ? 1 : 0;
     const wait = Math.min(Math.ceil(waitMs), SILENT_WAITER_MS);
     const { minToken: floor, cluster, publish } = session;
@@ -106,7 +106,7 @@ export class AcquireCall implements Call<Reply, AcquireReply> {
     else pushes.listenBehindForeignClient(redissonChannel(commands.lockName(this.key), this.kind), owner);
     pushes.probe();
     const remainingMs = asRemaining(remaining);
-    const recheckAfterMs = recheckAfter(remainingMs, pushes.isSubscribed ? RECHECK_MS : DEAF_LOOK_MS);
+    const recheckAfterMs = recheckAfter(remainingMs, pushes.isSubscribed ? RECHECK_MS : UNSUBSCRIBED_RECHECK_MS);
     return { kind: 'queued', ticket, holder: holder || undefined, remainingMs, recheckAfterMs };
   }
 }

@@ -1,0 +1,138 @@
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from '@jest/globals';
+import { memoryStore } from 'nestjs-distributed-lock';
+import { LONGEST_BLIND_MS } from '../../libs/distributed-lock/src/lock/lease/lease-keeper.js';
+import { RENEWALS_PER_LEASE } from '../../libs/distributed-lock/src/lock/lease/lease.js';
+import { HAND_OFF_BUDGET } from '../../libs/distributed-lock/src/lock/owner/hand-off-budget.js';
+import { resolveLockOptions } from '../../libs/distributed-lock/src/lock/request/lock-options.js';
+import { leaseMargin } from '../../libs/distributed-lock/src/port/lease-validity.js';
+import { RECHECK_MS, SILENT_WAITER_MS } from '../../libs/distributed-lock/src/port/recheck-interval.js';
+import {
+  INITIAL_LEASE_MS,
+  UNSUBSCRIBED_RECHECK_MS,
+} from '../../libs/distributed-lock/src/stores/redis/commands/acquire.js';
+import { KEEP_ALIVE_MS } from '../../libs/distributed-lock/src/stores/redis/connection/keep-alive.js';
+import {
+  DEFAULT_COMMAND_TIMEOUT_MS,
+  DEFAULT_REPLICA_TIMEOUT_MS,
+} from '../../libs/distributed-lock/src/stores/redis/redis.options.js';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const textOf = (file: string) => readFileSync(`${root}/${file}`, 'utf8').replaceAll(/\s+/g, ' ');
+
+const seconds = (ms: number) => `${ms / 1000} s`;
+const thousands = (ms: number) => String(ms).replace(/(?=(\d{3})+$)\B/g, ' ');
+const luaNumber = (file: string, name: string) =>
+  Number(new RegExp(`local ${name} = (\\d+)`).exec(textOf(`${LUA}/${file}`))?.[1]);
+
+const LUA = 'libs/distributed-lock/src/stores/redis/scripts/lua/lib';
+const GUARANTEES = 'docs/guarantees.md';
+const LIFE = 'docs/life-of-a-lock.md';
+const RECIPES = 'docs/recipes.md';
+const RULES = 'docs/decisions/0003-queue-and-hand-off.md';
+
+const defaults = resolveLockOptions({ store: memoryStore() });
+const watchdog = seconds(defaults.watchdogTimeoutMs);
+const grace = seconds(defaults.shutdownGraceMs);
+const wait = seconds(defaults.waitMs);
+const renewal = seconds(defaults.watchdogTimeoutMs / RENEWALS_PER_LEASE);
+const part = ['', '', 'half', 'third', 'fourth'][RENEWALS_PER_LEASE] as string;
+const command = DEFAULT_COMMAND_TIMEOUT_MS;
+const recheck = seconds(RECHECK_MS);
+const initial = seconds(INITIAL_LEASE_MS);
+const { callers, shortestMs, longestMs } = HAND_OFF_BUDGET;
+const budget = `${callers} callers, but for ${shortestMs} ms at least and ${longestMs} ms at most`;
+const driftPercent = Math.round((leaseMargin(2000) - leaseMargin(1000)) / 10);
+const timerMs = leaseMargin(1000) - 10 * driftPercent;
+const foreignWaitMs = luaNumber('grant.lua', 'FOREIGN_WAIT_MS');
+const aSecond = ['', '', 'two', 'three', 'four', 'five', 'six'][1000 / foreignWaitMs];
+const openMs = luaNumber('grant.lua', 'OPEN_MS');
+
+/** For each figure of the code the sentences that repeat it, by page. */
+const FIGURES: Record<string, readonly (readonly [page: string, ...sentences: string[]])[]> = {
+  watchdogTimeoutMs: [
+    ['README.md', `\`watchdogTimeoutMs\`, ${watchdog} by default`],
+    ['README.zh-CN.md', `\`watchdogTimeoutMs\`（默认 ${defaults.watchdogTimeoutMs / 1000} 秒）`],
+    [GUARANTEES, `within ${watchdog}: [liveness]`, `(${watchdog} without renewal)`],
+    [LIFE, `\`watchdogTimeoutMs\` ${thousands(defaults.watchdogTimeoutMs)}`, `at most ${watchdog} |`],
+    [RECIPES, `| \`watchdogTimeoutMs\` | ${thousands(defaults.watchdogTimeoutMs)} |`],
+    ['docs/redisson.md', `\`watchdogTimeoutMs\`: ${watchdog} in both`],
+    ['docs/troubleshooting.md', `when the lease is over, ${watchdog} by default`],
+    ['docs/quorum.md', `\`watchdogTimeoutMs\` (${watchdog} by default)`],
+  ],
+  waitMs: [
+    ['README.md', `\`waitMs\` (${wait} by default)`],
+    ['README.zh-CN.md', `\`waitMs\`（默认 ${defaults.waitMs / 1000} 秒）`],
+    [RECIPES, `| \`waitMs\` | ${thousands(defaults.waitMs)} |`],
+  ],
+  shutdownGraceMs: [
+    [GUARANTEES, `\`shutdownGraceMs\` (${grace})`],
+    [RECIPES, `| \`shutdownGraceMs\` | ${thousands(defaults.shutdownGraceMs)} |`],
+  ],
+  commandTimeoutMs: [
+    [LIFE, `\`commandTimeoutMs\` ${command})`],
+    [RECIPES, `| \`commandTimeoutMs\` | ${command} |`],
+    ['docs/troubleshooting.md', `\`commandTimeoutMs\`, ${command} ms by default`],
+  ],
+  replicaTimeoutMs: [
+    [LIFE, `one round trip more, ${DEFAULT_REPLICA_TIMEOUT_MS} ms at most`],
+    [RECIPES, `| \`replicaTimeoutMs\` | ${DEFAULT_REPLICA_TIMEOUT_MS} |`],
+  ],
+  'renewals at a part of the lease': [
+    [GUARANTEES, `which learns of it within ${renewal}`, `(a ${part} of the lease)`],
+    [LIFE, `every ${renewal}, all due leases together`, `when a ${part} of it is over`],
+    [RECIPES, `renewed every ${part} of it`],
+    ['docs/decisions/0004-fencing-tokens.md', `(a ${part} of the lease)`],
+  ],
+  'the margin of a lease': [
+    [
+      GUARANTEES,
+      `by ${timerMs} ms and ${driftPercent} % of the lease, at most ${seconds(leaseMargin(1e9))}, never more than a fifth`,
+    ],
+    [LIFE, `${watchdog} less the margin (${leaseMargin(defaults.watchdogTimeoutMs)} ms)`],
+    [
+      'docs/decisions/0002-what-a-holder-may-believe.md',
+      `${driftPercent} % for clocks of different speed and ${timerMs} ms for late timers, at most ${seconds(leaseMargin(1e9))}`,
+    ],
+  ],
+  'the hand-off budget': [
+    [GUARANTEES, budget],
+    [LIFE, `(\`lock/owner/hand-off-budget.ts\`): ${budget}`, `local hand-offs go on for ${budget}`],
+    ['docs/decisions/0012-where-the-time-goes.md', budget],
+  ],
+  'the recheck interval': [
+    [GUARANTEES, `by its next recheck, within ${recheck}`],
+    [LIFE, `the next owner rechecks within ${recheck}`],
+  ],
+  'a waiter that is silent': [[RULES, `for ${seconds(SILENT_WAITER_MS)} after each recheck`]],
+  'the recheck interval without a subscription': [
+    ['docs/troubleshooting.md', `up to ${UNSUBSCRIBED_RECHECK_MS} ms late`],
+  ],
+  'the initial lease': [
+    [GUARANTEES, `after an initial lease of ${initial}`],
+    [LIFE, `an initial lease of ${initial}`, `| ${initial} until the next is granted`],
+  ],
+  'the longest time without a reply during local hand-offs': [
+    [RULES, `more than ${seconds(LONGEST_BLIND_MS)} old`],
+  ],
+  'the idle connections': [
+    [GUARANTEES, `every ${seconds(KEEP_ALIVE_MS)}, and replaces`],
+    ['docs/decisions/0005-own-connections.md', `\`PING\` every ${seconds(KEEP_ALIVE_MS)}`],
+  ],
+  'the turn of foreign clients': [
+    [RULES, `listened for ${foreignWaitMs} ms gets ${openMs} ms`],
+    [GUARANTEES, `offered ${aSecond} times a second`],
+    ['docs/redisson.md', `${aSecond} times a second`],
+  ],
+};
+
+describe('a figure of the code', () => {
+  it.each(Object.entries(FIGURES))('is the same on each page that repeats it: %s', (_figure, pages) => {
+    const missing = pages.flatMap(([page, ...sentences]) => {
+      const text = textOf(page);
+      return sentences.filter((sentence) => !text.includes(sentence)).map((it) => `${page}: ${it}`);
+    });
+    expect(missing).toEqual([]);
+  });
+});
