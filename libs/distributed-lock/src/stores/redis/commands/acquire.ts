@@ -106,7 +106,10 @@ export class AcquireCall implements Call<Reply, AcquireReply> {
     else pushes.listenBehindForeignClient(redissonChannel(commands.lockName(this.key), this.kind), owner);
     pushes.probe();
     const remainingMs = asRemaining(remaining);
-    const recheckAfterMs = recheckAfter(remainingMs, pushes.isSubscribed ? RECHECK_MS : UNSUBSCRIBED_RECHECK_MS);
+    const recheckAfterMs = recheckAfter(
+      remainingMs,
+      pushes.isSubscribed ? RECHECK_MS : UNSUBSCRIBED_RECHECK_MS,
+    );
     return { kind: 'queued', ticket, holder: holder || undefined, remainingMs, recheckAfterMs };
   }
 }
