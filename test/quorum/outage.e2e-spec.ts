@@ -3,7 +3,8 @@ import { LockService, type LockEvent } from 'nestjs-distributed-lock';
 import { quorumStore } from 'nestjs-distributed-lock/quorum';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import { startRedisServer, type RedisServer } from '#redis-server';
-import { elapsed, eventsOf, failureOf, untilAborted } from '../support/lock-services.js';
+import { eventsOf, typesOf } from '../support/events.js';
+import { elapsed, failureOf, untilAborted } from '../support/lock-services.js';
 import { until } from '../support/until.js';
 
 const COMMAND_TIMEOUT_MS = 300;
@@ -54,7 +55,7 @@ describe('when a majority of the nodes is away', () => {
     await Promise.all([first().kill(), second().kill()]);
     await untilAborted(lock.signal);
     expect(() => lock.assertHeld()).toThrow(/Lost "k"/);
-    expect(events.map(({ type }) => type)).toEqual(expect.arrayContaining(['suspended', 'lost']));
+    expect(typesOf(events)).toEqual(expect.arrayContaining(['suspended', 'lost']));
     await Promise.all([first().restart(), second().restart()]);
     const next = await service.acquire('k', { waitMs: 10_000 });
     expect(next.fencingToken).toBeGreaterThan(lock.fencingToken);

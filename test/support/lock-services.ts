@@ -1,9 +1,4 @@
-import {
-  LockService,
-  type LockEvent,
-  type LockServiceOptions,
-  type LockStoreFactory,
-} from 'nestjs-distributed-lock';
+import { LockService, type LockServiceOptions, type LockStoreFactory } from 'nestjs-distributed-lock';
 import { redisStore, type RedisStoreOptions, type RedisTarget } from 'nestjs-distributed-lock/redis';
 
 export type ServiceOptions = Omit<Partial<LockServiceOptions>, 'store'> & RedisStoreOptions;
@@ -46,15 +41,6 @@ export function openServiceOn(
 /** Closes all that were opened since the last time. */
 export async function closeServices(): Promise<void> {
   await Promise.all(opened.splice(0).map((service) => service.close()));
-}
-
-/** What becomes of the locks of `service` from now on; that they are asked for is left out. */
-export function eventsOf(service: LockService): LockEvent[] {
-  const events: LockEvent[] = [];
-  service.events$.subscribe((event) => {
-    if (event.type !== 'asked') events.push(event);
-  });
-  return events;
 }
 
 export async function elapsed(promise: Promise<unknown>): Promise<number> {

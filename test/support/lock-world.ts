@@ -5,7 +5,6 @@ import {
   type StoreCommand,
 } from '../../libs/distributed-lock/src/testing/index.js';
 import type { LockServiceOptions } from '../../libs/distributed-lock/src/lock/request/lock-options.js';
-import type { LockEvent } from '../../libs/distributed-lock/src/lock/events/lock.events.js';
 import { LockService } from '../../libs/distributed-lock/src/lock/lock.service.js';
 import type { CallOptions, Keys, Lock } from '../../libs/distributed-lock/src/lock/lock.js';
 import type { LockStore } from '../../libs/distributed-lock/src/port/lock-store.js';
@@ -128,15 +127,4 @@ export function follow<T>(promise: Promise<T>): Followed<T> {
       return error;
     },
   };
-}
-
-export function eventsOf(service: LockService): LockEvent[] {
-  const events: LockEvent[] = [];
-  service.events$.subscribe((event) => events.push(event));
-  return events;
-}
-
-/** What became of the callers; that they asked goes without saying. */
-export function typesOf(events: readonly LockEvent[]): string[] {
-  return events.map(({ type }) => type).filter((type) => type !== 'asked');
 }

@@ -70,7 +70,8 @@ import { redisStore } from 'nestjs-distributed-lock/redis';
 import { map, type Observable } from 'rxjs';
 import { ADAPTERS, Stage, startApp, type StartedApp } from '../integration/stage.js';
 import { until } from '../../support/until.js';
-import { PLACES, beside, once, record, type Place } from './support.js';
+import { PLACES, beside, once, type Place } from './support.js';
+import { outcomesOf } from '../../support/events.js';
 
 class OutOfStock extends Error {}
 
@@ -186,7 +187,7 @@ describe.each(KINDS)('decorators of a handler %s @Locked, on %s', (place, adapte
       }),
     );
   });
-  beforeEach(() => void (events = record(started.locks)));
+  beforeEach(() => void (events = outcomesOf(started.locks)));
   afterAll(() => started.app.close());
 
   it('a guard lets in whom the metadata of the method names, under one lock', async () => {
@@ -378,7 +379,7 @@ describe.each(PLACES)('decorators of a provider %s @Locked', (place) => {
       providers: jobs(place, queueName),
     });
     ({ app, stage } = started);
-    events = record(started.locks);
+    events = outcomesOf(started.locks);
   });
   afterAll(async () => {
     await app.get<Queue>(getQueueToken(queueName)).obliterate({ force: true });
@@ -503,7 +504,7 @@ describe('inherited and abstract methods, and scopes', () => {
   beforeAll(async () => {
     started = await startApp('express', { controllers: [Cats, Dogs], providers: [Counter] });
   });
-  beforeEach(() => void (events = record(started.locks)));
+  beforeEach(() => void (events = outcomesOf(started.locks)));
   afterAll(() => started.app.close());
 
   it('an inherited handler and the abstract method it calls take a lock each', async () => {

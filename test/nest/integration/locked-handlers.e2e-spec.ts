@@ -42,6 +42,7 @@ import {
 import { Observable, catchError, defer, lastValueFrom, mergeMap, retry, throwError, timeout } from 'rxjs';
 import { until } from '../../support/until.js';
 import { ADAPTERS, Stage, startApp, type StartedApp } from './stage.js';
+import { outcomesOf } from '../../support/events.js';
 
 @Injectable()
 class Deny implements CanActivate {
@@ -415,15 +416,6 @@ class PipesController {
   }
 }
 
-/** What comes of the calls for locks from now on, as `acquired goods:1`. */
-function record(locks: LockService): string[] {
-  const events: string[] = [];
-  locks.events$.subscribe(({ type, key }) => {
-    if (type !== 'asked') events.push(`${type} ${key}`);
-  });
-  return events;
-}
-
 describe.each(ADAPTERS)('@Locked on handlers of %s', (adapter) => {
   let started: StartedApp;
   let { app, stage, locks } = {} as StartedApp;
@@ -580,7 +572,7 @@ describe.each(ADAPTERS)('@Locked on handlers of %s', (adapter) => {
 
   it('a client that leaves while waiting leaves the line', async () => {
     const mine = await locks.acquire('goods:5');
-    const events = record(locks);
+    const events = outcomesOf(locks);
     const client = new AbortController();
     const answer = started.fetch('/held/5', { signal: client.signal }).catch(() => 'left');
     await new Promise((resolve) => setTimeout(resolve, 50));
@@ -712,7 +704,7 @@ describe.each(ADAPTERS)('what stands between the request and a @Locked handler o
   });
 
   it('a retry inside runs the handler twice under one lock', async () => {
-    const events = record(started.locks);
+    const events = outcomesOf(started.locks);
     expect(await (await started.fetch('/pipes/retry')).text()).toBe('ok');
     await until(() => events.includes('released retry'));
     expect(events).toEqual(['acquired retry', 'released retry']);
@@ -795,7 +787,7 @@ describe.each(ADAPTERS)('@Locked under global interceptors of %s', (adapter) => 
     );
     expect((await fetch('/goods/1', { method: 'POST' })).status).toBe(409);
     expect((await locks.inspect('goods:1'))?.holders).toHaveLength(1);
-    const events = record(locks);
+    const events = outcomesOf(locks);
     expect((await fetch('/goods/1', { method: 'POST' })).status).toBe(409);
     expect(events).toEqual(['abandoned goods:1']);
     stage.go('handler');
@@ -811,7 +803,7 @@ describe.each(ADAPTERS)('@Locked under global interceptors of %s', (adapter) => 
         { provide: APP_INTERCEPTOR, useClass: Transaction },
       ],
     });
-    const events = record(locks);
+    const events = outcomesOf(locks);
     expect((await fetch('/held/1')).status).toBe(200);
     expect(stage.log).toEqual(['begin locked', 'commit locked']);
     await until(() => events.length === 2);

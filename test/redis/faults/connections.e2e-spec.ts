@@ -8,7 +8,8 @@ import { systemClock } from '../../../libs/distributed-lock/src/time/clock.js';
 import { KEEP_ALIVE_MS } from '../../../libs/distributed-lock/src/stores/redis/connection/keep-alive.js';
 import { UnderLock } from '../../../libs/distributed-lock/src/locked/call/under-lock.js';
 import { ownRedis } from '../../support/own-redis.js';
-import { elapsed, eventsOf, openService } from '../../support/lock-services.js';
+import { eventsOf, typesOf } from '../../support/events.js';
+import { elapsed, openService } from '../../support/lock-services.js';
 import { until } from '../../support/until.js';
 
 /** The real one, that jumps ahead when a timer of a given length has fired: as if what followed had taken so long. */
@@ -85,7 +86,7 @@ describe('what an operator does to connections and scripts', () => {
     const events = eventsOf(waiting);
     await lock.release();
     expect(await next).toBe('done');
-    expect(events.map(({ type }) => type)).toEqual(['acquired', 'released']);
+    expect(typesOf(events)).toEqual(['acquired', 'released']);
   });
 
   it('a lock that is released by hand after it has blocked the event loop for longer than the first lease of its grant was not lost', async () => {
@@ -116,7 +117,7 @@ describe('what an operator does to connections and scripts', () => {
     });
     await lock.release();
     expect(await result).toBe('done');
-    expect(events.map(({ type }) => type)).toEqual(['acquired', 'released']);
+    expect(typesOf(events)).toEqual(['acquired', 'released']);
   });
 
   it('a long turn between a deadline and what follows from it costs the connection nothing', async () => {
@@ -363,7 +364,7 @@ describe('what an operator does to connections and scripts', () => {
     await lock.release();
     expect(await elapsed(next)).toBeLessThan(LOOK_MS + SLACK_MS);
     expect((await next).fencingToken).toBeGreaterThan(lock.fencingToken);
-    expect(events.map(({ type }) => type)).toEqual(['released']);
+    expect(typesOf(events)).toEqual(['released']);
     await (await next).release();
   });
 

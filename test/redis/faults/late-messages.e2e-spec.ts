@@ -1,7 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
 import type { LockService } from 'nestjs-distributed-lock';
 import { ownRedis } from '../../support/own-redis.js';
-import { elapsed, eventsOf, openService, untilAborted } from '../../support/lock-services.js';
+import { eventsOf } from '../../support/events.js';
+import { elapsed, openService, untilAborted } from '../../support/lock-services.js';
 import { until } from '../../support/until.js';
 import { wireName } from '../../support/wire-names.js';
 

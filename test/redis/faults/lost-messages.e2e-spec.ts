@@ -1,7 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
 import type { LockService } from 'nestjs-distributed-lock';
 import { ownRedis } from '../../support/own-redis.js';
-import { elapsed, eventsOf, failureOf, openService } from '../../support/lock-services.js';
+import { eventsOf, typesOf } from '../../support/events.js';
+import { elapsed, failureOf, openService } from '../../support/lock-services.js';
 import { type Link } from '../../support/tcp-proxy.js';
 import { until } from '../../support/until.js';
 import { wireName } from '../../support/wire-names.js';
@@ -109,7 +110,7 @@ describe('messages that get lost', () => {
     await until(() => link.replies.droppedBytes > 0);
     await until(() => events.some(({ type }) => type === 'resumed'));
     expect(link.commands.map(wireName)).toContain('renew');
-    expect(events.map(({ type }) => type)).toEqual(['acquired', 'suspended', 'resumed']);
+    expect(typesOf(events)).toEqual(['acquired', 'suspended', 'resumed']);
     expect(lock.signal.aborted).toBe(false);
     expect(lock.validForMs).toBeGreaterThan(1000);
     expect(await lock.release()).toBe('released');

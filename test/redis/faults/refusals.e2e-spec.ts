@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { ownRedis } from '../../support/own-redis.js';
-import { elapsed, eventsOf, failureOf, openService, untilAborted } from '../../support/lock-services.js';
+import { eventsOf, typesOf } from '../../support/events.js';
+import { elapsed, failureOf, openService, untilAborted } from '../../support/lock-services.js';
 import { until } from '../../support/until.js';
 
 const LEASE_MS = 1500;
@@ -89,7 +90,7 @@ describe('a Redis that says no', () => {
       await redis.eyes.untilRenewed(redis.key);
       await redis.eyes.untilRenewed(redis.key);
       expect(lock.validForMs).toBeGreaterThan(0);
-      expect(events.map(({ type }) => type)).toEqual(['acquired']);
+      expect(typesOf(events)).toEqual(['acquired']);
       await lock.release();
     });
 
@@ -101,7 +102,7 @@ describe('a Redis that says no', () => {
       const told = await elapsed(untilAborted(lock.signal));
       expect(told).toBeLessThan(LEASE_MS + 100);
       expect(lock.signal.reason).toMatchObject({ code: 'LOCK_LOST', reason: 'expired' });
-      expect(events.map(({ type }) => type)).toEqual(['acquired', 'suspended', 'lost']);
+      expect(typesOf(events)).toEqual(['acquired', 'suspended', 'lost']);
     });
   });
 

@@ -5,9 +5,9 @@ import { quorumStore } from 'nestjs-distributed-lock/quorum';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import { startRedisServer } from '#redis-server';
 import { ownRedis } from '../../support/own-redis.js';
+import { eventsOf, typesOf } from '../../support/events.js';
 import {
   closeServices,
-  eventsOf,
   failureOf,
   openService,
   openServiceOn,
@@ -123,7 +123,7 @@ describe('a Redis store with restartGuardMs', () => {
     const lock = await service.acquire('k');
     await redis.server.restart();
     await untilAborted(lock.signal);
-    expect(events.map(({ type }) => type)).toContain('lost');
+    expect(typesOf(events)).toContain('lost');
   }, 30_000);
 
   it('is not longer than the longest lease when the clock of the server is set back', async () => {

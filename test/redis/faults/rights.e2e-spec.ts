@@ -8,7 +8,8 @@ import {
   releaseScript,
 } from '../../../libs/distributed-lock/src/stores/redis/scripts/scripts.js';
 import { ownRedis } from '../../support/own-redis.js';
-import { closeServices, eventsOf, failureOf, openService } from '../../support/lock-services.js';
+import { eventsOf } from '../../support/events.js';
+import { closeServices, failureOf, openService } from '../../support/lock-services.js';
 import { RedisEyes } from '../../support/redis-eyes.js';
 import { until } from '../../support/until.js';
 
@@ -72,7 +73,7 @@ describe('a Redis user', () => {
 
   it('that lacks a right is told in the log of the start, once, before anybody asks', async () => {
     const { user, service, events } = await openAs(['+publish', '&nest_lock_notify:*']);
-    await until(() => events.length > 0);
+    await until(() => told(events).length > 0);
     await Promise.all([1, 2, 3].map(() => failureOf(service.tryAcquire('k'))));
     expect(events.filter(({ type }) => type === 'error')).toMatchObject([{ during: 'check of rights' }]);
     expect(told(events).map((error) => ruleOf(error, user))).toEqual(['+publish']);

@@ -1,7 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
 import type { LockService } from 'nestjs-distributed-lock';
 import { ownRedis } from '../../support/own-redis.js';
-import { elapsed, eventsOf, failureOf, untilAborted } from '../../support/lock-services.js';
+import { eventsOf, typesOf } from '../../support/events.js';
+import { elapsed, failureOf, untilAborted } from '../../support/lock-services.js';
 import { until } from '../../support/until.js';
 
 const LEASE_MS = 1500;
@@ -71,7 +72,7 @@ describe('a Redis that is away', () => {
       expect(lock.signal.reason).toMatchObject({ code: 'LOCK_LOST', reason: 'expired' });
       expect(lock.validForMs).toBe(0);
       expect(() => lock.assertHeld()).toThrow('Another owner may hold it now');
-      const ofLock = events.filter(({ key }) => key !== undefined).map(({ type }) => type);
+      const ofLock = typesOf(events.filter(({ key }) => key !== undefined));
       expect(ofLock).toEqual(['acquired', 'suspended', 'lost']);
       expect(events).toContainEqual(expect.objectContaining({ type: 'store' }));
       expect(await lock.release()).toBe('lost');

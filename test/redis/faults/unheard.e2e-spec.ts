@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { ownRedis } from '../../support/own-redis.js';
-import { eventsOf, failureOf } from '../../support/lock-services.js';
+import { eventsOf } from '../../support/events.js';
+import { failureOf } from '../../support/lock-services.js';
 import { until } from '../../support/until.js';
 
 const LEASE_MS = 1500;

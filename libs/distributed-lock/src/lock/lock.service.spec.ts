@@ -1,7 +1,8 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { eventsOf, follow, LockWorld, typesOf } from '../../../../test/support/lock-world.js';
+import { eventsOf, typesOf } from '../../../../test/support/events.js';
+import { follow, LockWorld } from '../../../../test/support/lock-world.js';
 import {
   LockConfigurationError,
   LockKeyError,

@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { eventsOf, follow, LockWorld, typesOf } from '../../../../test/support/lock-world.js';
+import { eventsOf, typesOf } from '../../../../test/support/events.js';
+import { follow, LockWorld } from '../../../../test/support/lock-world.js';
 import { LockLostError, LockShutdownError } from '../port/lock.errors.js';
 import type { LockService } from './lock.service.js';
 import type { Lock } from './lock.js';

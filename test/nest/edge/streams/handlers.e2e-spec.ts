@@ -19,7 +19,8 @@ import { LockService, Locked } from 'nestjs-distributed-lock';
 import { map, of, timeout, type Observable } from 'rxjs';
 import { ADAPTERS, startApp, type StartedApp } from '../../integration/stage.js';
 import { until } from '../../../support/until.js';
-import { once, record } from '../support.js';
+import { once } from '../support.js';
+import { outcomesOf } from '../../../support/events.js';
 
 /** Its generators go on when the test says so. */
 class Tap {
@@ -252,7 +253,7 @@ describe.each(ADAPTERS)('a stream of a locked handler on %s', (adapter) => {
     const app = await startApp(adapter, { controllers: [Rows] });
     started.push(app);
     const isFree = async (): Promise<boolean> => (await app.locks.inspect('rows')) === null;
-    return { ...app, isFree, events: record(app.locks) };
+    return { ...app, isFree, events: outcomesOf(app.locks) };
   };
 
   it.each(STREAMS)('runs under the lock until it has been sent: %s', async (route) => {

@@ -22,7 +22,7 @@ import { LockService, Locked, LockedInterceptor, type LockWaitTimeoutError } fro
 import { EMPTY, NEVER, Observable, delay, finalize, from, of } from 'rxjs';
 import { ADAPTERS, startApp, type StartedApp } from '../../integration/stage.js';
 import { until } from '../../../support/until.js';
-import { record } from '../support.js';
+import { outcomesOf } from '../../../support/events.js';
 
 @Injectable()
 class Denies implements CanActivate {
@@ -149,7 +149,7 @@ describe.each(ADAPTERS)('server-sent events on %s', (adapter) => {
 
   it('hold the lock from before the headers until their end', async () => {
     const app = await start();
-    const events = record(app.locks);
+    const events = outcomesOf(app.locks);
     const answer = await app.fetch('/events/plain/1');
     expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'text/event-stream']);
     expect(await answer.text()).toContain('data: events:1');
@@ -159,7 +159,7 @@ describe.each(ADAPTERS)('server-sent events on %s', (adapter) => {
 
   it('are locked once where the interceptor is bound globally as well', async () => {
     const app = await start({ providers: [{ provide: APP_INTERCEPTOR, useClass: LockedInterceptor }] });
-    const events = record(app.locks);
+    const events = outcomesOf(app.locks);
     expect(await (await app.fetch('/events/plain/1')).text()).toContain('data: events:1');
     await until(() => isFree(app, 'events:1'));
     expect(events).toEqual(['acquired events:1', 'released events:1']);
@@ -208,7 +208,7 @@ describe.each(ADAPTERS)('server-sent events on %s', (adapter) => {
 
   it('that another guard refuses, or an interceptor outside answers, leave nothing held', async () => {
     const app = await start({ providers: [{ provide: APP_INTERCEPTOR, useClass: Outside }] });
-    const events = record(app.locks);
+    const events = outcomesOf(app.locks);
     expect((await app.fetch('/events/plain/1?deny')).status).toBe(403);
     expect(events).toEqual([]);
     expect(await (await app.fetch('/events/plain/1?cached')).text()).toContain('data: cached');

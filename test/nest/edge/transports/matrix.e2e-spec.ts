@@ -1,12 +1,13 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { Logger } from '@nestjs/common';
 import { until } from '../../../support/until.js';
-import { PLACES, once, record } from '../support.js';
+import { PLACES, once } from '../support.js';
 import { overApollo, overMercurius } from './graphql.js';
 import { handlersOf } from './handlers.js';
 import { overRedis, overTcp } from './messages.js';
 import { overIo, overWs } from './sockets.js';
 import { seen, type Running, type Transport } from './transport.js';
+import { outcomesOf } from '../../../support/events.js';
 
 const TRANSPORTS: Readonly<Record<string, Transport>> = {
   'messages over TCP': overTcp,
@@ -28,7 +29,7 @@ describe.each(MATRIX)('@Locked on %s, other decorators %s it', (name, place) => 
     running = await transport.start(handlersOf(transport, place));
   });
   beforeEach(() => {
-    events = record(running.locks);
+    events = outcomesOf(running.locks);
     running.stage.log.length = 0;
     seen.length = 0;
   });

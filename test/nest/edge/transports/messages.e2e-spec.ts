@@ -4,8 +4,9 @@ import { Ctx, MessagePattern, Payload, type RedisContext, type TcpContext } from
 import { LockService, Locked } from 'nestjs-distributed-lock';
 import { Stage } from '../../integration/stage.js';
 import { until } from '../../../support/until.js';
-import { once, record } from '../support.js';
+import { once } from '../support.js';
 import { onEvent, startRpc } from './messages.js';
+import { outcomesOf } from '../../../support/events.js';
 
 describe.each(['TCP', 'Redis'] as const)('messages over %s', (wire) => {
   @Controller()
@@ -36,7 +37,7 @@ describe.each(['TCP', 'Redis'] as const)('messages over %s', (wire) => {
 
   it('an event is handled under one lock, and a payload makes the key by source and by position', async () => {
     const { call, stage, locks, close } = await startRpc(Handlers, wire);
-    const events = record(locks);
+    const events = outcomesOf(locks);
     await call('event.placed', '5');
     await until(() => events.length > 1);
     expect([stage.log, events]).toEqual([['5 under order:5'], once('order:5')]);

@@ -2,7 +2,7 @@ import { afterEach } from '@jest/globals';
 import type { INestApplication, ModuleMetadata } from '@nestjs/common';
 import { DistributedLockModule, type LockModuleOptions } from 'nestjs-distributed-lock';
 import { startApp, type StartedApp } from '../../integration/stage.js';
-import { record } from '../support.js';
+import { outcomesOf } from '../../../support/events.js';
 
 /** An application that one trap has for itself. */
 export interface FreshApp extends StartedApp {
@@ -26,7 +26,7 @@ export async function fresh({ options = {}, prepare, ...metadata }: Metadata): P
   open.push(started.app);
   const { locks } = started;
   const isFree = async (key: string): Promise<boolean> => (await locks.inspect(key)) === null;
-  return { ...started, events: record(locks), isFree };
+  return { ...started, events: outcomesOf(locks), isFree };
 }
 
 afterEach(async () => {

@@ -1,10 +1,10 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { Cluster } from 'ioredis';
 import { isLockError } from 'nestjs-distributed-lock';
+import { eventsOf, typesOf } from '../../../support/events.js';
 import {
   closeServices,
   elapsed,
-  eventsOf,
   failureOf,
   openService,
   untilAborted,
@@ -130,7 +130,7 @@ describe('a Redis cluster', () => {
     expect(await second.inspect(key)).toMatchObject({ key, fencingToken: lock.fencingToken });
     expect(await second.forceRelease(key)).toBe('released');
     expect(await elapsed(untilAborted(lock.signal))).toBeLessThan(LEASE_MS / 3 + SLACK_MS);
-    expect(events.map(({ type }) => type)).toEqual(['acquired', 'lost']);
+    expect(typesOf(events)).toEqual(['acquired', 'lost']);
     expect(await second.inspect(key)).toBeNull();
   });
 

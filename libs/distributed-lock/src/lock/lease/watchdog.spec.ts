@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { eventsOf, follow, LockWorld, typesOf } from '../../../../../test/support/lock-world.js';
+import { eventsOf, typesOf } from '../../../../../test/support/events.js';
+import { follow, LockWorld } from '../../../../../test/support/lock-world.js';
 import {
   LockConfigurationError,
   LockLostError,

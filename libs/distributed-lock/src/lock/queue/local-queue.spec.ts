@@ -1,6 +1,7 @@
 import { getEventListeners } from 'node:events';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { eventsOf, follow, LockWorld, typesOf } from '../../../../../test/support/lock-world.js';
+import { eventsOf, typesOf } from '../../../../../test/support/events.js';
+import { follow, LockWorld } from '../../../../../test/support/lock-world.js';
 import { LockStoreError, LockWaitTimeoutError } from '../../port/lock.errors.js';
 import type { Lock } from '../lock.js';
 import type { LockService } from '../lock.service.js';

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { eventsOf, follow, LockWorld } from '../../../../../test/support/lock-world.js';
+import { eventsOf } from '../../../../../test/support/events.js';
+import { follow, LockWorld } from '../../../../../test/support/lock-world.js';
 import { LockShutdownError, LockStoreError, LockWaitTimeoutError } from '../../port/lock.errors.js';
 
 let world: LockWorld;
