@@ -111,7 +111,7 @@ describe('what an operator does to connections and scripts', () => {
             isRunning: () => false,
             close: () => undefined,
           };
-          new UnderLock(out, held, { onLost: 'throw', lossFor: (error) => error }).start(work);
+          new UnderLock(out, held, { onLost: 'throw' }).start(work);
         }),
       );
     });

@@ -301,7 +301,7 @@ describe('a lock', () => {
   it('tells whoever listens of its loss, once, and nobody who has stopped listening', async () => {
     const lock = (await world.service().acquire(['x', 'y'])) as HeldLock;
     const told: string[] = [];
-    lock.onLoss(() => told.push(lock.loss?.key ?? 'not lost'));
+    lock.onLoss(({ key }) => told.push(String(key)));
     lock.onLoss(() => told.push('stopped'))();
     await world.eye.forceRelease('y');
     await world.clock.settle();

@@ -358,7 +358,10 @@ export class LockService {
       for (const request of order) {
         held.push(await this.acquireOne({ ...request, waitMs: leftOf(request) }, held));
         // A fixed lease may have run out while its caller waited for the next key.
-        for (const { loss } of held) if (loss) throw loss;
+        for (const hold of held) {
+          const loss = hold.checkLoss();
+          if (loss) throw loss;
+        }
       }
       return held;
     } catch (error) {
@@ -446,9 +449,7 @@ function noWork(given: unknown): LockConfigurationError {
 }
 
 function asLock(holds: Hold | readonly Hold[]): HeldLock {
-  if (holds instanceof Hold) return new HeldLock(holds);
-  const [first, ...others] = holds as [Hold, ...Hold[]];
-  return new HeldLock(first, others);
+  return new HeldLock(holds instanceof Hold ? [holds] : holds);
 }
 
 async function runUnder<T>(lock: HeldLock, { onLost }: WithLockOptions, work: Work<T>): Promise<T> {
@@ -456,15 +457,15 @@ async function runUnder<T>(lock: HeldLock, { onLost }: WithLockOptions, work: Wo
   try {
     const result = await runHolding(lock, () => work(lock));
     if (lock.isInDoubt) await lock.whenSure();
-    if (lock.loss && onLost !== 'ignore') {
+    const loss = lock.checkLoss();
+    if (loss && onLost !== 'ignore') {
       discardStream(result);
-      throw lock.loss;
+      throw loss;
     }
     const held = holdStream(result, lock, {
       where: `The work under "${lock.key}"`,
       readBy: 'caller',
       onLost,
-      lossFor: (loss) => loss,
       onEnd: () => lock.giveBack(),
     });
     isKept = held !== undefined;

@@ -14,17 +14,17 @@ import { INTERCEPTORS, putInFront } from './nest/nest-metadata.js';
 import { parametersOf } from './nest/parameter-names.js';
 
 /**
- * Runs the method under a lock: acquired before it, kept alive while it runs, given back when it has ended.
+ * Runs the method under a lock: acquires it before, renews it while the method runs, releases it when it has ended.
  *
- * The key is a template, several templates (all are held, in one order everywhere), or a function of the arguments.
+ * The key is a template, several templates (all are held, acquired in one order everywhere), or a function of the arguments.
  *
- * - On handlers `<id>` is what the handler reads by that name, over the same pipes; `<params.id>`, `<query.x>`,
- *   `<body.a.b>`, `<headers.x>`, `<user.id>`, `<data.x>` name a source. The named pipes run twice in a request: they
- *   must be cheap and without effects. The lock is around the interceptors of the method and of its class.
- * - On any other method of a provider `<id>` is the argument of that name and `<0.sku>` one by position.
+ * - On handlers `<id>` is the parameter that the handler reads by that name, over the same pipes. `<params.id>`,
+ *   `<query.x>`, `<body.a.b>`, `<headers.x>`, `<user.id>`, `<data.x>` name a source. The pipes of a named parameter run twice
+ *   in a request, so they must be cheap and without effects. The lock is around the interceptors of the method and its class.
+ * - On any other method of a provider `<id>` is the argument of that name, and `<0.sku>` a property of one by position.
  *
- * A name that the method does not have stops the boot. Without a `DistributedLockModule` the call fails; it never runs
- * unlocked. Other decorators may stand above or below.
+ * A name that the method does not have stops the boot. Without a `DistributedLockModule` the call fails, and never runs
+ * without the lock. Other decorators may stand above or below.
  *
  * A result that goes on producing (an async generator, a web or Node stream, a `Response`, a `StreamableFile`) holds the
  * lock until it has ended or its reader has left it. An `async *` method acquires when its first value is asked for.
@@ -56,19 +56,16 @@ export function Locked(
         `@Locked on ${where}: this is ${what}. Put it on the methods that are to be locked.`,
       );
     }
-    const parameters = parametersOf(original);
     const isStatic = typeof target === 'function';
-    const inner = siteOf(original);
-    const isGenerator = Object.prototype.toString.call(original) === '[object AsyncGeneratorFunction]';
-    const site = Object.freeze({
+    const site: LockedSite = Object.freeze({
       key: source,
       options,
       declaredIn,
       method,
       isStatic,
-      inner,
-      parameters,
-      isGenerator,
+      inner: siteOf(original),
+      parameters: parametersOf(original),
+      isGenerator: Object.prototype.toString.call(original) === '[object AsyncGeneratorFunction]',
     });
     const wrapped = wrap(original, site);
     for (const name of Reflect.getOwnMetadataKeys(original)) {
@@ -83,16 +80,13 @@ export function Locked(
   };
 }
 
-/** A Proxy keeps name and length, which Swagger and others read. */
+/** By a Proxy, which keeps the name and the length that Swagger and others read. */
 function wrap(original: AnyFunction, site: LockedSite): AnyFunction {
   return new Proxy(original, {
     apply(_target, self: unknown, args: readonly unknown[]) {
       const call = HandlerCall.of(site, args);
       if (!call) return callLocked(site, original, self, args);
-      return call.run(() => {
-        call.assertKeyOf(args);
-        return Reflect.apply(original, self, fillSlots(site, args, call.lock));
-      });
+      return call.run((lock) => Reflect.apply(original, self, fillSlots(site, args, lock)) as unknown, args);
     },
   });
 }

@@ -13,12 +13,13 @@ import { LockConfigurationError } from '../port/lock.errors.js';
 import type { HeldLock } from '../lock/context/held-lock.js';
 import type { LockService } from '../lock/lock.service.js';
 import { hasAppConfig } from './nest/app-config.guard.js';
-import { Activation, type LockedCall as ActivationCall } from './call/activation.js';
-import { acquireFor, answersBusy, busyAnswer } from './call/busy-answer.js';
+import { Activation, type LockedCall } from './call/activation.js';
+import { acquireFor, busyAnswer } from './call/busy-answer.js';
+import { toHandler } from './call/handler-call.js';
 import { leaveWithClient, whenAnswered } from './call/client-left.js';
 import { Departure } from './call/departure.js';
-import { EarlyAdmissions } from './call/early-admissions.js';
-import { HandlerValues, isPromise } from './plan/handler-values.js';
+import { keepAdmission, takeAdmission } from './call/early-admissions.js';
+import { HandlerValues } from './plan/handler-values.js';
 import { KeyPlan } from './plan/key-plan.js';
 import { lastInterceptor } from './call/last-interceptor.js';
 import {
@@ -32,21 +33,18 @@ import { INTERCEPTORS, boundTo } from './nest/nest-metadata.js';
 import { prepareTransport, toTransportError } from './errors/transport-error.js';
 import { UnderLock, whenAdmitted, type Admission } from './call/under-lock.js';
 
-type LockedCall = ActivationCall & { readonly plan: KeyPlan };
-
 /**
  * Acquires the lock of a `@Locked` handler before the interceptors inside it and the handler run, and holds it until
  * all of them have ended.
  *
- * `@Locked` binds it; bind it globally as well to lock around global interceptors that come after it. Bound more than
- * once, it locks once. A timeout outside that fires in the line leaves the line; one that fires later, inside or
- * outside, does not free the lock under the running handler. On `@Sse` handlers it is bound as a guard as well.
+ * `@Locked` binds it. Bind it globally as well to lock around global interceptors that come after it: it locks once.
+ * A timeout outside that fires in the queue leaves the queue. A timeout that fires later does not free the lock under
+ * the running handler. On `@Sse` handlers it is bound as a guard as well.
  */
 @Injectable()
 export class LockedInterceptor implements NestInterceptor, CanActivate {
   private readonly values: HandlerValues;
-  private readonly early = new EarlyAdmissions();
-  /** By registration: looking one up takes a walk over the modules. */
+  /** By registration, because Nest walks over all modules to find one. */
   private readonly services = new Map<string | undefined, LockService>();
 
   constructor(
@@ -57,34 +55,34 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
     this.values = new HandlerValues(moduleRef, config);
   }
 
-  /** Not `async`: nobody could leave the line before the promise has settled. */
+  /** Not `async`: Nest could not unsubscribe, and so leave the queue, before the promise has settled. */
   intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
     const site = siteOf(context.getHandler());
     if (!site) return next.handle();
     const passing = Activation.passing(context, site);
-    if (passing) return this.isLast(context) ? passing.toHandler(next) : next.handle();
+    if (passing) return this.isLast(context) ? toHandler(passing, next) : next.handle();
     const call = { site, plan: KeyPlan.of(context.getClass(), site), context };
     return whenAdmitted(
-      (departure) => this.early.take(context) ?? this.admit(call, departure),
+      (departure) => takeAdmission(context) ?? this.admit(call, departure),
       (lock, out) => this.run(call, next, lock, out),
     );
   }
 
-  /** Acquires before Nest sends the headers of server-sent events, so that the answer can have a status of its own. */
+  /** Acquires before Nest sends the headers of server-sent events, so that an error can have its own status. */
   async canActivate(context: ExecutionContext): Promise<boolean> {
     const site = siteOf(context.getHandler());
     if (!site) return true;
     const departure = new Departure();
     const call = { site, plan: KeyPlan.of(context.getClass(), site), context };
     try {
-      this.early.keep(context, await this.admit(call, departure));
+      keepAdmission(context, await this.admit(call, departure));
       return true;
     } finally {
       departure.end();
     }
   }
 
-  /** True where only the handler follows. Bound globally as well, it has that of the method after it. */
+  /** True where only the handler follows. A global interceptor has the interceptor of the method after it. */
   private isLast(context: ExecutionContext): boolean {
     if (boundTo(INTERCEPTORS, context.getHandler()).at(-1) === lastInterceptor) return false;
     if (Activation.of(context) || !hasAppConfig(context)) return true;
@@ -102,26 +100,17 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
         const args = await plan.argumentsOf(when.length, context, this.values);
         if (!(await Reflect.apply(when, undefined, args))) return {};
       }
-      const read = plan.keysOfRequest(context, this.values);
-      const keys = isPromise(read) ? await read : read;
+      const keys = await plan.keysOfRequest(context, this.values);
       const service = this.serviceOf(plan.options.service);
       try {
         return { lock: await acquireFor(departure, service, keys, plan.call) };
       } catch (error) {
-        return await this.answerFor(error, call);
+        const argsFor = (count: number) => plan.argumentsOf(count, context, this.values);
+        return { answer: await busyAnswer(plan.options, error, undefined, argsFor) };
       }
     } catch (error) {
       throw this.errorFor(error, call);
     }
-  }
-
-  /** @throws the error, if it is not for `onBusy` to answer */
-  private async answerFor(error: unknown, { plan, context }: LockedCall): Promise<Admission> {
-    const { options } = plan;
-    if (!answersBusy(options, error)) throw error;
-    const count = typeof options.onBusy === 'function' ? Math.max(0, options.onBusy.length - 1) : 0;
-    const args = await plan.argumentsOf(count, context, this.values);
-    return { answer: await busyAnswer(options, error, undefined, args) };
   }
 
   private run(
@@ -132,9 +121,9 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
   ): TeardownLogic {
     const { plan, context } = call;
     const isLast = this.isLast(context);
-    // Nest keeps the async context of the call of handle(), and subscribes a handler's Observable in that of subscribe().
+    // Nest keeps the async context of handle() for the handler, and that of subscribe() for the handler's Observable.
     const inside = (activation: Activation): Observable<unknown> =>
-      isLast ? activation.toHandler(next) : next.handle();
+      isLast ? toHandler(activation, next) : next.handle();
     if (!lock) {
       const free = new Activation(call, undefined);
       return free.enter(() =>
@@ -162,7 +151,7 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
     return () => underLock.leave();
   }
 
-  /** What the client is told. Only of errors of the lock itself: those of the handler pass as they are. */
+  /** The error for the client. Called for errors of the lock itself, not for errors of the handler. */
   private errorFor(error: unknown, { plan: { options }, context }: LockedCall): unknown {
     const type = context.getType<string>();
     if (type !== 'http') return toTransportError(error, type);

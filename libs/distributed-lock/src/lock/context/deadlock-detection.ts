@@ -3,25 +3,24 @@ import type { Hold } from './hold.js';
 import { LockDeadlockError } from '../../port/lock.errors.js';
 import type { LockRequest } from '../request/lock-request.js';
 
-/** A flow that holds something and waits for something else. */
+/** An async flow that holds keys and waits for another key. */
 interface Blocked {
   readonly request: LockRequest;
   readonly holds: readonly Hold[];
 }
 
 /**
- * Finds cycles of waits inside one process before they close: flows that hold keys and wait for each other's.
+ * Refuses a wait that would close a cycle: async flows of this process that hold keys and wait for each other's keys.
  *
- * Only flows that hold something are looked at, and only while they wait. Across processes nobody sees the whole cycle:
- * there `waitMs` ends it.
+ * A cycle across processes is not found. There `waitMs` ends the wait.
  */
 export class Deadlocks {
-  /** Key -> the flows that hold it and wait. */
+  /** By key: the flows that hold it while they wait. */
   private readonly blocked = new Map<string, Set<Blocked>>();
 
-  /** Runs the wait of a flow that holds `holds`. @throws LockDeadlockError, at once, with the path of keys */
+  /** Runs the wait of a flow that has `holds`. @throws LockDeadlockError, before it waits, with the path of keys */
   async watch<T>(request: LockRequest, holds: readonly Hold[], wait: () => Promise<T>): Promise<T> {
-    const live = holds.filter((hold) => hold.isLive);
+    const live = holds.filter((hold) => hold.checkLive());
     if (live.length === 0) return wait();
     const path = this.pathToOneOf(live, request, new Set());
     if (path) throw deadlock(path);
@@ -34,7 +33,7 @@ export class Deadlocks {
     }
   }
 
-  /** From the key asked for, over those that its holders wait for, to one of `mine`; depth first. */
+  /** The keys from `wanted` over the keys that its holders wait for to a key of `mine`, depth first. */
   private pathToOneOf(
     mine: readonly Hold[],
     wanted: LockRequest,
@@ -68,7 +67,7 @@ export class Deadlocks {
   }
 }
 
-/** A nested call asks for more than its flow holds: it would wait for its own end. */
+/** For a nested call that asks for more than its flow holds: it would wait for its own end. */
 export function heldInAnotherWay({ key, claim }: Hold, wanted: Claim): LockDeadlockError {
   const advice =
     wanted.kind === 'permits' || claim.kind === 'permits'
@@ -78,10 +77,10 @@ export function heldInAnotherWay({ key, claim }: Hold, wanted: Claim): LockDeadl
   return new LockDeadlockError(message, key, [key]);
 }
 
-/** Readers do not wait for readers; who waits for permits may be served by any of several holders. */
-function isInTheWay({ key, claim, isLive }: Hold, wanted: LockRequest): boolean {
-  if (!isLive || key !== wanted.key || wanted.claim.kind === 'permits') return false;
-  return claim.kind !== 'shared' || wanted.claim.kind !== 'shared';
+/** Shared claims do not wait for each other. A claim of permits may be served by any of several holders. */
+function isInTheWay(hold: Hold, { key, claim }: LockRequest): boolean {
+  if (hold.key !== key || claim.kind === 'permits' || !hold.checkLive()) return false;
+  return hold.claim.kind !== 'shared' || claim.kind !== 'shared';
 }
 
 function deadlock(path: readonly string[]): LockDeadlockError {

@@ -12,22 +12,18 @@ import { runHolding } from './async-context.js';
 
 type ReleaseOutcome = Awaited<ReturnType<Lock['release']>>;
 
-const NONE: readonly Hold[] = [];
-
-/** The `Lock` that callers get: one share of one or several holds. */
+/** The `Lock` that callers get: one share of the holds of one or several keys. */
 export class HeldLock implements Lock {
   private ended: Owned<ReleaseReply> | undefined;
   private outcome: Promise<ReleaseOutcome> | undefined;
   private joined: AbortSignal | undefined;
 
-  /**
-   * In the order of the keys as given. The first is a field of its own, as it mostly is the only one: an array that lives
-   * as long as a lock may be allocated as if it lived for ever, and V8 then copies all that hangs on it.
-   */
-  constructor(
-    private readonly first: Hold,
-    private readonly others: readonly Hold[] = NONE,
-  ) {}
+  /** @param holds one or more, in the order of the keys as given */
+  constructor(readonly holds: readonly Hold[]) {}
+
+  private get first(): Hold {
+    return this.holds[0] as Hold;
+  }
 
   get key(): string {
     return this.first.key;
@@ -37,68 +33,63 @@ export class HeldLock implements Lock {
     return this.holds.map((hold) => hold.key);
   }
 
-  get holds(): readonly Hold[] {
-    return [this.first, ...this.others];
-  }
-
-  find(isIt: (hold: Hold) => boolean): Hold | undefined {
-    return isIt(this.first) ? this.first : this.others.find(isIt);
-  }
-
   get mode(): LockMode {
     return modeOf(this.first.claim);
   }
 
-  get isHeld(): boolean {
-    return this.ended === undefined && !this.find((hold) => !hold.isLive);
+  checkHeld(): boolean {
+    return this.ended === undefined && this.holds.every((hold) => hold.checkLive());
   }
 
-  /** Whether it was lost is better asked when `whenSure` has resolved: after a long block of the event loop, or a suspend. */
+  /** True while the answer to `checkLoss` may change when `whenSure` resolves, as after a long block of the event loop. */
   get isInDoubt(): boolean {
-    return this.first.isInDoubt || this.others.some((hold) => hold.isInDoubt);
+    return this.holds.some((hold) => hold.isInDoubt);
   }
 
   whenSure(): Owned<void> {
-    return Promise.all(this.holds.map((hold) => hold.whenSure())).then(() => undefined) as Owned<void>;
+    return Promise.all(this.holds.map((hold) => hold.owner.whenSure())).then(() => undefined) as Owned<void>;
   }
 
-  /** Why it was lost before the release, if it was. */
-  get loss(): LockLostError | undefined {
-    return this.find((hold) => hold.loss !== undefined)?.loss;
+  /** @returns why the lock was lost before the release, if it was, also when that was not noticed before */
+  checkLoss(): LockLostError | undefined {
+    for (const hold of this.holds) {
+      const loss = hold.checkLoss();
+      if (loss) return loss;
+    }
+    return undefined;
   }
 
   get signal(): AbortSignal {
-    if (this.others.length === 0) return this.first.signal;
-    // Each is asked, so that a loss that nobody has noticed yet shows here, too.
-    const signals = this.holds.map((hold) => hold.signal);
+    // Each is asked at every use, so that a loss that was not noticed before shows here.
+    const signals = this.holds.map((hold) => hold.openSignal());
+    if (signals.length === 1) return signals[0] as AbortSignal;
     return (this.joined ??= bindListeners(AbortSignal.any(signals)));
   }
 
-  /** All of its holds are told at once. */
   get shutdownSignal(): AbortSignal {
-    return this.first.shutdownSignal;
+    return this.first.openShutdownSignal();
   }
 
   /** As `Hold.onLoss`, for each of its holds. @returns stops listening */
-  onLoss(listener: () => void): () => void {
-    const undos = this.holds.map((hold) => hold.onLoss(listener));
-    return () => undos.forEach((undo) => undo());
+  onLoss(listener: (loss: LockLostError) => void): () => void {
+    const stops = this.holds.map((hold) => hold.onLoss(listener));
+    return () => stops.forEach((stop) => stop());
   }
 
   get validForMs(): number {
-    if (this.ended !== undefined) return 0;
-    return this.holds.reduce((least, hold) => Math.min(least, hold.validForMs), Infinity);
+    if (!this.checkHeld()) return 0;
+    return Math.min(...this.holds.map((hold) => hold.owner.validForMs));
   }
 
   get fencingToken(): number {
-    if (this.others.length === 0) return this.first.fencingToken;
+    if (this.holds.length === 1) return this.first.fencingToken;
     throw new LockConfigurationError(
       `A lock of ${this.holds.length} keys has a fencing token for each of them: use tokenOf(key).`,
     );
   }
 
   tokenOf(key: string): number {
-    const hold = this.find((h) => h.key === key);
+    const hold = this.holds.find((it) => it.key === key);
     if (hold) return hold.fencingToken;
     throw new LockNotHeldError(`"${key}" is not one of this lock's keys: ${this.keys.join(', ')}.`, key);
   }
@@ -129,51 +120,45 @@ export class HeldLock implements Lock {
     return runHolding(this, work);
   }
 
-  /** As `assertHeld`, but asks the store first when the clock was set or the machine has slept. */
-  private async assertSurelyHeld(): Promise<void> {
-    if (this.isInDoubt) await this.whenSure();
-    this.assertHeld();
-  }
-
   release(): Promise<ReleaseOutcome> {
     return (this.outcome ??= this.end(true).then((reply) => (reply === 'not held' ? 'lost' : reply)));
   }
 
-  /** As `release`, for who does not wait for the outcome. */
+  /** As `release`, for callers that do not wait for the outcome. */
   giveBack(): void {
     inBackground(this.end(false));
-  }
-
-  private end(isAwaited: boolean): Owned<ReleaseReply> {
-    return (this.ended ??= outside(() =>
-      this.isInDoubt ? this.endWhenSure(isAwaited) : this.endNow(isAwaited),
-    ));
-  }
-
-  private endWhenSure(isAwaited: boolean): Owned<ReleaseReply> {
-    return this.whenSure().then(() => this.endNow(isAwaited)) as Owned<ReleaseReply>;
-  }
-
-  private endNow(isAwaited: boolean): Owned<ReleaseReply> {
-    return this.others.length === 0 ? this.first.release(isAwaited) : this.releaseAll(isAwaited);
   }
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.release().then(() => undefined);
   }
 
-  /** For logs. Asks nothing that could find out a loss, and leads to nothing else. */
+  /** For logs. Finds out no loss, and leads to no other object. */
   toJSON(): object {
     const { key, keys, mode } = this;
     const fencingTokens = Object.fromEntries(this.holds.map((hold) => [hold.key, hold.fencingToken]));
     return { key, keys, mode, fencingTokens, isReleased: this.ended !== undefined };
   }
 
-  /** All at once: whoever waits for one of them need not wait for the others. */
-  private releaseAll(isAwaited: boolean): Owned<ReleaseReply> {
+  /** As `assertHeld`, after the store has answered if the clock was set or the machine has slept. */
+  private async assertSurelyHeld(): Promise<void> {
+    if (this.isInDoubt) await this.whenSure();
+    this.assertHeld();
+  }
+
+  private end(isAwaited: boolean): Owned<ReleaseReply> {
+    const release = (): Promise<ReleaseReply> => this.releaseHolds(isAwaited);
+    return (this.ended ??= outside(() =>
+      this.isInDoubt ? this.whenSure().then(release) : release(),
+    ) as Owned<ReleaseReply>);
+  }
+
+  /** All keys at once, so that a caller that waits for one of them need not wait for the others. */
+  private releaseHolds(isAwaited: boolean): Promise<ReleaseReply> {
+    if (this.holds.length === 1) return this.first.release(isAwaited);
     const worst = (replies: readonly ReleaseReply[]) =>
       replies.find((r) => r === 'not held') ?? replies.find((r) => r === 'unknown') ?? 'released';
-    return Promise.all(this.holds.map((hold) => hold.release(isAwaited))).then(worst) as Owned<ReleaseReply>;
+    return Promise.all(this.holds.map((hold) => hold.release(isAwaited))).then(worst);
   }
 }
 

@@ -2,19 +2,18 @@ import { AsyncResource } from 'node:async_hooks';
 import { bindListeners } from '../../async/bound-listeners.js';
 
 /**
- * Tells of a loss, or of a shutdown, by an AbortSignal. Each of its listeners runs in the async context in which it was added; those of an
- * `AbortSignal.any(…)` with it, in the one in which the signal was first asked for.
+ * Aborts a signal on a loss or a shutdown. Each listener of the signal runs in the async context in which it was added. Listeners
+ * of an `AbortSignal.any(…)` with it run in the context in which the signal was first asked for.
  */
 export class LossController extends AsyncResource {
-  readonly signal: AbortSignal;
   private readonly controller = new AbortController();
+  readonly signal = bindListeners(this.controller.signal);
 
   constructor() {
     super('nestjs-distributed-lock.signal');
-    this.signal = bindListeners(this.controller.signal);
   }
 
-  /** From the second time on it does nothing. */
+  /** Does nothing from the second time on. */
   abort(reason: Error): void {
     this.runInAsyncScope(() => this.controller.abort(reason));
   }

@@ -1,11 +1,10 @@
 import { inBackground } from '../../async/in-background.js';
 import { streamKindOf, type Streams } from './streams.js';
 
-/** Closes a stream that nobody is going to read; of other results nothing is open. */
+/** Closes a stream that nobody is going to read. Does nothing with other results. */
 export function discardStream(value: unknown): void {
-  inBackground(close(value), () => {
-    // Its reader would be told, and there is none.
-  });
+  // An error of closing would be for the reader, and there is none.
+  inBackground(close(value), () => undefined);
 }
 
 async function close(value: unknown): Promise<void> {

@@ -1,14 +1,10 @@
 import type { Readable } from 'node:stream';
-import type { StreamHold } from './stream-hold.js';
+import type { HeldStream, StreamHold } from './stream-hold.js';
 
 type Own = Pick<Readable, '_read' | '_destroy'>;
 
-/**
- * Lets a stream of Node produce and end in the context of its lock, however it is read.
- *
- * @returns ends it for a reader that does not read on
- */
-export function holdReadable(stream: Readable, hold: StreamHold): () => void {
+/** Lets a stream of Node produce and end in the context of its lock, however it is read. */
+export function heldReadable(stream: Readable, hold: StreamHold): HeldStream {
   const { _read, _destroy } = stream as Own;
   const end = endOf(hold);
   Object.assign(stream, {
@@ -16,23 +12,24 @@ export function holdReadable(stream: Readable, hold: StreamHold): () => void {
     _destroy: (error, done) => {
       const destroyed = (failure?: Error | null): void => {
         done(failure);
-        // A stream that was made with `emitClose: false` never tells that it has closed.
+        // A stream that was made with `emitClose: false` emits no 'close'.
         end();
       };
       hold.enter(() => Reflect.apply(_destroy, stream, [error, destroyed]));
     },
   } satisfies Own);
   stream.once('close', end);
-  // One that does not destroy itself when it has ended does not close, either.
+  // A stream that was made with `autoDestroy: false` emits no 'close' after its end.
   stream.once('end', () => setImmediate(() => stream.destroyed || end()));
   hold.onLoss(destroyerOf(new WeakRef(stream)));
-  hold.endWith(stream, end);
-  return () => {
+  hold.stopWithReader(stream, { stop: end });
+  const stop = (): void => {
     stream.destroy();
   };
+  return { value: stream, stop };
 }
 
-// Functions of their own: what is made beside a use of the stream would keep it.
+// These two are functions of their own: a closure made beside a use of the stream would keep the stream in memory.
 
 function endOf(hold: StreamHold): () => void {
   return () => hold.end();
@@ -41,7 +38,7 @@ function endOf(hold: StreamHold): () => void {
 function destroyerOf(ref: WeakRef<Readable>): (error: unknown) => void {
   return (error) => {
     const stream = ref.deref();
-    // An error that nobody listens for would end the process.
+    // An 'error' event without a listener would end the process.
     stream?.destroy(stream.listenerCount('error') > 0 ? (error as Error) : undefined);
   };
 }

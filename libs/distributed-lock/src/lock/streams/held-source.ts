@@ -3,26 +3,26 @@ import type { StreamHold } from './stream-hold.js';
 
 type Step = IteratorResult<unknown, unknown>;
 
-/** What a stream is read from, one step at a time. */
+/** The steps in which a stream is read. */
 export interface StepSource {
   next(...args: readonly unknown[]): PromiseLike<Step>;
   return?(value?: unknown): PromiseLike<Step>;
   throw?(error?: unknown): PromiseLike<Step>;
 }
 
-/** An error in closing what nobody reads. */
+/** For an error of closing a stream that has no reader any more. */
 const ignore = (): void => undefined;
 
 /**
- * The steps of a stream under its lock. Ends with the last of them: after a `done`, an error or a loss, once no other
- * step runs. Later ones find nothing more.
+ * The steps of a stream under its lock. The stream is over after a `done`, an error or a loss, and its share in the lock
+ * ends when no other step runs any more. Later steps return `done`.
  *
- * Must not lead to its reader: a reader that is dropped ends it.
+ * Must not lead to its reader: the garbage collector ends the stream of a reader that is dropped.
  */
 export class HeldSource {
   private isOver = false;
   private running = 0;
-  /** What the next reader is told, once. */
+  /** A loss between two steps, which the next step throws. */
   private failure: { readonly error: unknown } | undefined;
   private readonly waiting = new Set<(error: unknown) => void>();
 
@@ -30,7 +30,7 @@ export class HeldSource {
     private readonly source: StepSource,
     private readonly hold: StreamHold,
   ) {
-    hold.onLoss((error) => this.lose(error));
+    hold.onLoss((error) => this.onLoss(error));
   }
 
   next(...args: readonly unknown[]): Promise<Step> {
@@ -52,7 +52,7 @@ export class HeldSource {
     return this.step(async () => (await this.source.throw?.(error)) ?? fail(), fail);
   }
 
-  /** For who does not read on: what runs still ends by itself, and then the stream does. */
+  /** Ends the stream for a reader that does not read on, once the steps that run have ended by themselves. */
   stop(): void {
     inBackground(this.return(), ignore);
   }
@@ -73,12 +73,17 @@ export class HeldSource {
       this.isOver = true;
       throw error;
     } finally {
-      this.ended();
+      this.onStepEnded();
     }
   }
 
-  private assertNotLost(): Promise<void> {
-    return this.hold.assertNotLost().catch((loss: unknown) => this.giveUp(loss));
+  private async assertNotLost(): Promise<void> {
+    try {
+      await this.hold.assertNotLost();
+    } catch (error) {
+      this.closeSource();
+      throw error;
+    }
   }
 
   private orLoss(step: Promise<Step>): Promise<Step> {
@@ -88,28 +93,24 @@ export class HeldSource {
     });
   }
 
-  private lose(error: unknown): void {
+  private onLoss(error: unknown): void {
     if (this.isOver) return;
     if (this.waiting.size === 0) this.failure = { error };
     for (const reject of this.waiting) reject(error);
-    inBackground(this.giveUp(error), ignore);
+    this.closeSource();
   }
 
-  /** Nobody reads on: what the stream has open it closes by itself. */
-  private async giveUp(error: unknown): Promise<never> {
-    if (!this.isOver) {
-      this.isOver = true;
-      this.running += 1;
-      const closed = this.hold.enter(async () => this.source.return?.());
-      closed.then(
-        () => this.ended(),
-        () => this.ended(),
-      );
-    }
-    throw error;
+  /** Lets the stream close what it has open, because no step reads on. */
+  private closeSource(): void {
+    if (this.isOver) return;
+    this.isOver = true;
+    this.running += 1;
+    const closed = this.hold.enter(async () => this.source.return?.());
+    const ended = (): void => this.onStepEnded();
+    closed.then(ended, ended);
   }
 
-  private ended(): void {
+  private onStepEnded(): void {
     this.running -= 1;
     if (this.isOver && this.running === 0) this.hold.end();
   }

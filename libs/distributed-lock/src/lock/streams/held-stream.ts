@@ -1,37 +1,26 @@
-import type { Readable } from 'node:stream';
 import { discardStream } from './discard-stream.js';
 import type { HeldLock } from '../context/held-lock.js';
-import { heldIterable } from './held-iterable.js';
-import { HeldIterator } from './held-iterator.js';
-import { holdReadable } from './held-readable.js';
-import { heldResponse } from './held-response.js';
-import { heldWebStream } from './held-web-stream.js';
+import { heldIterable, heldIterator } from './held-iterable.js';
+import { heldReadable } from './held-readable.js';
+import { heldResponse, heldWebStream } from './held-web-stream.js';
 import { LockConfigurationError } from '../../port/lock.errors.js';
-import { StreamHold, type StreamHoldOptions } from './stream-hold.js';
+import { StreamHold, type HeldStream, type StreamHoldOptions } from './stream-hold.js';
 import { streamKindOf, type StreamKind, type Streams } from './streams.js';
 
-/** Nest reads a stream in one way only, or does not read streams at all. Callers may do as they like. */
+/** Nest reads a stream in one way only, or over some transports not at all. Callers may read it in any way. */
 export type StreamReader = 'caller' | 'nest' | 'nobody';
 
 export interface StreamOrigin {
-  /** What has returned the stream, for messages: `Orders.rows`. */
+  /** The method that has returned the stream, for messages: `Orders.rows`. */
   readonly where: string;
   readonly readBy: StreamReader;
 }
 
-/** A stream that holds a lock until it has ended. */
-export interface HeldStream {
-  /** To be read in place of the stream; the same object where that is possible. */
-  readonly value: unknown;
-  /** Ends it for a reader that does not read on. */
-  stop(): void;
-}
-
 /**
- * Lets a result that goes on producing hold the lock until it has ended, failed, or was returned or cancelled early. If
- * its reader is dropped before, the garbage collector ends it.
+ * Lets a result that goes on producing hold the lock until it has ended, failed, or was returned or cancelled early. The
+ * garbage collector ends a stream whose reader was dropped.
  *
- * @returns `undefined` for a result that is complete: it holds nothing
+ * @returns `undefined` for a result that is complete, which holds nothing
  * @throws LockConfigurationError for a stream whose end cannot be followed
  */
 export function holdStream(
@@ -58,30 +47,15 @@ export function assertHoldable(value: unknown, { where, readBy }: StreamOrigin):
 type HeldKind = Exclude<StreamKind, 'observable' | 'generator'>;
 
 const HOLDERS: { readonly [K in HeldKind]: (value: Streams[K], hold: StreamHold) => HeldStream } = {
-  iterator: (iterator, hold) => {
-    const reader = HeldIterator.of(iterator, hold);
-    return { value: reader, stop: () => reader.stop() };
-  },
-  iterable: (iterable, hold) => {
-    const [held, reader] = heldIterable(iterable, hold);
-    return { value: held, stop: () => reader.stop() };
-  },
-  'web stream': (stream, hold) => {
-    const [held, source] = heldWebStream(stream, hold);
-    return { value: held, stop: () => source.stop() };
-  },
-  response: (response, hold) => {
-    const body = response.body as ReadableStream<Uint8Array> | Readable;
-    // The Response of node-fetch has a stream of Node there, and reads it itself.
-    if (!('getReader' in body)) return { value: response, stop: holdReadable(body, hold) };
-    const [held, source] = heldWebStream(body, hold);
-    return { value: heldResponse(response, held), stop: () => source.stop() };
-  },
-  readable: (stream, hold) => ({ value: stream, stop: holdReadable(stream, hold) }),
-  file: (file, hold) => ({ value: file, stop: holdReadable(file.getStream(), hold) }),
+  iterator: heldIterator,
+  iterable: heldIterable,
+  'web stream': heldWebStream,
+  response: heldResponse,
+  readable: heldReadable,
+  file: (file, hold) => ({ ...heldReadable(file.getStream(), hold), value: file }),
 };
 
-/** Nothing comes any more, or it was read by the method itself. */
+/** True for a stream that has ended, or that the method itself has read. */
 function isOver(value: unknown, kind: StreamKind): boolean {
   const stream = kind === 'file' ? (value as Streams['file']).getStream() : (value as Streams['readable']);
   if (kind === 'file' || kind === 'readable') return stream.closed || stream.readableEnded;
@@ -89,7 +63,7 @@ function isOver(value: unknown, kind: StreamKind): boolean {
   return kind === 'response' && (!body || bodyUsed);
 }
 
-/** Why it cannot be held; `undefined` if it can. */
+/** The reason why the lock cannot be held for this stream; `undefined` if it can. */
 function refusalOf(value: unknown, kind: StreamKind, readBy: StreamReader): string | undefined {
   const source = kind === 'response' ? (value as Streams['response']).body : value;
   if ((source as Partial<ReadableStream>).locked === true) {

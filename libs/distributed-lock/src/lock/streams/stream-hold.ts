@@ -3,16 +3,24 @@ import { runHolding } from '../context/async-context.js';
 
 export interface StreamHoldOptions {
   readonly onLost: 'throw' | 'ignore' | undefined;
-  /** What the reader of the stream is told of a loss. */
-  readonly lossFor: (loss: unknown) => unknown;
+  /** The error that the reader of the stream gets for a loss; default: the loss itself. */
+  readonly lossFor?: (loss: unknown) => unknown;
   /** Called once, when nothing of the stream runs any more. */
   readonly onEnd: () => void;
 }
 
-/** Readers that were dropped before the end: nobody else could end their streams. */
-const dropped = new FinalizationRegistry<() => void>((stop) => stop());
+/** A stream that holds a lock until it has ended. */
+export interface HeldStream<T = unknown> {
+  /** To be read in place of the stream; the same object where that is possible. */
+  readonly value: T;
+  /** Ends the stream for a reader that does not read on. */
+  stop(): void;
+}
 
-/** The part that a stream has in a lock: it runs in the context of the lock, and is told of a loss, until it has ended. */
+/** Stops the source of a reader that was dropped before the end. Nothing else could end such a stream. */
+const dropped = new FinalizationRegistry<{ stop(): void }>((source) => source.stop());
+
+/** The share of one stream in a lock: the stream runs in the context of the lock, and learns of a loss, until it ends. */
 export class StreamHold {
   private hasEnded = false;
   private stopListening: (() => void) | undefined;
@@ -22,28 +30,28 @@ export class StreamHold {
     private readonly options: StreamHoldOptions,
   ) {}
 
-  /** Each step of a stream is a call of its own, from whatever context: nested calls of it must find the lock. */
+  /** Runs one step of the stream, which any context may ask for, where nested calls find the lock. */
   enter<T>(work: () => T): T {
     return runHolding(this.lock, work);
   }
 
-  /** @param listener gets what the reader is to be told, at once */
+  /** @param listener gets the error for the reader when the lock is lost */
   onLoss(listener: (error: unknown) => void): void {
     if (this.options.onLost === 'ignore') return;
-    this.stopListening = this.lock.onLoss(() => listener(this.options.lossFor(this.lock.loss)));
+    this.stopListening = this.lock.onLoss((loss) => listener(this.errorFor(loss)));
   }
 
-  /** @throws what the reader is to be told of a loss, also of one that nobody has noticed yet */
+  /** @throws the error for the reader if the lock is lost, also by a loss that was not noticed before */
   async assertNotLost(): Promise<void> {
     if (this.options.onLost === 'ignore') return;
     if (this.lock.isInDoubt) await this.lock.whenSure();
-    const { loss } = this.lock;
-    if (loss) throw this.options.lossFor(loss);
+    const loss = this.lock.checkLoss();
+    if (loss) throw this.errorFor(loss);
   }
 
-  /** @param stop must not lead to `reader`: ends the stream when the garbage collector has found the reader dropped */
-  endWith(reader: object, stop: () => void): void {
-    dropped.register(reader, stop, this);
+  /** @param source must not lead to `reader`: the garbage collector has to find the reader dropped */
+  stopWithReader(reader: object, source: { stop(): void }): void {
+    dropped.register(reader, source, this);
   }
 
   end(): void {
@@ -52,5 +60,9 @@ export class StreamHold {
     dropped.unregister(this);
     this.stopListening?.();
     this.options.onEnd();
+  }
+
+  private errorFor(loss: unknown): unknown {
+    return this.options.lossFor?.(loss) ?? loss;
   }
 }

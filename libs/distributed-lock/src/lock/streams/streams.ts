@@ -1,18 +1,18 @@
 import type { Readable } from 'node:stream';
 import { isObservable } from 'rxjs';
 
-/** A result that goes on producing after it was returned, by the way in which it is read. */
+/** The kinds of results that go on producing after they were returned, by the way in which they are read. */
 export type StreamKind =
   'readable' | 'file' | 'web stream' | 'response' | 'iterator' | 'iterable' | 'generator' | 'observable';
 
-/** The parts of the results that are streams, as far as we use them. */
+/** The members of each kind of stream that we use. */
 export interface Streams {
   readonly readable: Readable;
-  /** `StreamableFile` of Nest, also of another copy of it. */
+  /** `StreamableFile` of any copy of Nest. */
   readonly file: { getStream(): Readable };
   readonly 'web stream': ReadableStream<unknown>;
   readonly response: Response;
-  /** Gives itself: to read it there is no other way than its own methods. */
+  /** Its `Symbol.asyncIterator` returns itself, so it can be read by its own methods only. */
   readonly iterator: AsyncIterator<unknown>;
   readonly iterable: AsyncIterable<unknown>;
   readonly generator: Iterator<unknown>;
@@ -39,7 +39,7 @@ export function streamKindOf(value: unknown): StreamKind | undefined {
 }
 
 function iterableKindOf(it: Members): StreamKind | undefined {
-  // A lazy query, for instance: it stands for what it resolves to.
+  // A lazy query, for instance, stands for its result.
   if (has(it, 'then')) return undefined;
   if (has(it, 'getReader')) return 'web stream';
   if (has(it, 'on') && has(it, '_read')) return 'readable';

@@ -4,13 +4,14 @@ import { catchError, defer, lastValueFrom, map, of } from 'rxjs';
 import { LockNotHeldError } from '../../port/lock.errors.js';
 import { activationOfFlow } from '../../lock/context/async-context.js';
 import { Activation, type LockedCall } from './activation.js';
-import { HandlerCall } from './handler-call.js';
+import { HandlerCall, toHandler } from './handler-call.js';
+import type { KeyPlan } from '../plan/key-plan.js';
 import type { LockedSite } from '../site/locked-site.js';
 
 const siteOf = (method: string): LockedSite => ({ method }) as LockedSite;
 const callOf = (site: LockedSite): LockedCall => ({
   site,
-  plan: { fits: () => true, assertKeyOf: () => undefined },
+  plan: { fits: () => true, assertKeyOf: () => undefined } as unknown as KeyPlan,
   context: {} as ExecutionContext,
 });
 
@@ -31,12 +32,12 @@ describe('an activation', () => {
       handle: () =>
         defer(async () => {
           seen.push(covers(), HandlerCall.of(siteOf('a'), []) !== undefined);
-          const result = await HandlerCall.of(site, [])?.run(async () => covers());
+          const result = await HandlerCall.of(site, [])?.run(async () => covers(), []);
           return [result, covers()];
         }),
     };
     seen.push(activation.enter(covers));
-    const result = await lastValueFrom(activation.toHandler(next).pipe(map((it) => [it, covers()])));
+    const result = await lastValueFrom(toHandler(activation, next).pipe(map((it) => [it, covers()])));
     expect(seen).toEqual([false, true, false]);
     expect(result).toEqual([[false, false], false]);
     expect(covers()).toBe(false);
@@ -51,17 +52,17 @@ describe('an activation', () => {
     const next: CallHandler = {
       handle: () =>
         defer(async () => {
-          await Promise.resolve(HandlerCall.of(site, [])?.run(fail)).catch(() => undefined);
-          return HandlerCall.of(site, [])?.run(fail);
+          await Promise.resolve(HandlerCall.of(site, [])?.run(fail, [])).catch(() => undefined);
+          return HandlerCall.of(site, [])?.run(fail, []);
         }),
     };
-    const after = activation.toHandler(next).pipe(catchError(() => of(HandlerCall.of(site, []))));
+    const after = toHandler(activation, next).pipe(catchError(() => of(HandlerCall.of(site, []))));
     expect(await lastValueFrom(after)).toBeUndefined();
   });
 
   it('is not seen by the handler, and runs until its promise has settled', async () => {
     const activation = new Activation(callOf(siteOf('a')), undefined);
-    const result = activation.enter(() => activation.run(async () => activationOfFlow()));
+    const result = activation.enter(() => activation.run(async () => activationOfFlow(), []));
     expect(activation.isRunning).toBe(true);
     expect(await result).toBeUndefined();
     expect(activation.isRunning).toBe(false);
@@ -72,7 +73,7 @@ describe('an activation', () => {
     // oxlint-disable-next-line unicorn/no-thenable -- query builders are such
     const lazy = { then: (resolve: (value: string) => void) => resolve(`asked ${(asked += 1)}`) };
     const activation = new Activation(callOf(siteOf('a')), undefined);
-    const result = activation.run(() => lazy);
+    const result = activation.run(() => lazy, []);
     expect([await result, await result]).toEqual(['asked 1', 'asked 1']);
   });
 
@@ -94,6 +95,6 @@ describe('an activation', () => {
   it('starts no handler once it is closed', async () => {
     const activation = new Activation(callOf(siteOf('a')), undefined);
     activation.close();
-    await expect(activation.run(() => 'ran')).rejects.toThrow(LockNotHeldError);
+    await expect(activation.run(() => 'ran', [])).rejects.toThrow(LockNotHeldError);
   });
 });

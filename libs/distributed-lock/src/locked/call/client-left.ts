@@ -15,17 +15,17 @@ interface RawResponse extends CloseSource {
   };
 }
 
-/** Fastify's reply has the response inside. */
+/** The response of Express, or the reply of Fastify with the response inside. */
 type PlatformResponse = RawResponse & { readonly raw?: RawResponse };
 
-/** What applications usually give to GraphQL; `reply` where Fastify's own integrations do. */
+/** The context that applications usually give to GraphQL. Integrations of Fastify have `reply`. */
 interface GraphqlContext {
   readonly req?: { readonly res?: PlatformResponse };
   readonly res?: PlatformResponse;
   readonly reply?: PlatformResponse;
 }
 
-/** A client that has gone must not stand in line. Nest itself tears down gateways, and handlers that return Observables. */
+/** Leaves the queue when the client closes its connection. Nest itself tears down gateways and Observables. */
 export function leaveWithClient(context: ExecutionContext, departure: Departure): void {
   const raw = rawResponseOf(context);
   if (!raw) return;
@@ -38,7 +38,7 @@ export function leaveWithClient(context: ExecutionContext, departure: Departure)
 }
 
 /**
- * Calls `listener` when nothing more can be sent: all is, or the client has gone. Never where no answer is open.
+ * Calls `listener` when the answer was sent, or the client has gone. Never calls it where no answer is open.
  *
  * @returns stops listening
  */
@@ -46,7 +46,7 @@ export function whenAnswered(context: ExecutionContext, listener: () => void): (
   const raw = rawResponseOf(context);
   if (!raw) return () => undefined;
   const { httpVersionMajor, socket } = raw.req ?? {};
-  // An answer that waits for those before it on its connection is not told that the connection has closed.
+  // A pipelined answer that waits for earlier ones emits no 'close' when its connection closes.
   const sources = httpVersionMajor === 1 && socket ? [raw, socket] : [raw];
   const stop = (): void => sources.forEach((source) => source.removeListener('close', tell));
   const tell = (): void => {
@@ -64,7 +64,7 @@ function rawResponseOf(context: ExecutionContext): RawResponse | undefined {
   return typeof raw?.on === 'function' ? raw : undefined;
 }
 
-/** `undefined` where no answer is open, as for messages and subscriptions. */
+/** `undefined` where no answer is open: for messages and subscriptions. */
 function responseOf(context: ExecutionContext): PlatformResponse | undefined {
   switch (context.getType<string>()) {
     case 'http':

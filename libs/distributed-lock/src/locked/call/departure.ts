@@ -1,19 +1,19 @@
 import { onAbort } from '../../async/abort-listeners.js';
 
 /**
- * By which one call leaves the line, until it has got what it waits for.
+ * Lets one call leave the queue while it waits.
  *
- * What a wait needs of an AbortSignal, and no more: to make one and to listen to it takes 6 µs on Node 20, on every
- * request, although hardly any request ever leaves.
+ * Has only those members of an AbortSignal that a wait uses. An AbortController takes 5 µs to make and to listen to on
+ * Node 20, on every request, although hardly any request leaves (`npm run bench -- --only http`).
  */
 export class Departure {
   aborted = false;
   reason: unknown;
   private isOver = false;
-  private listeners: readonly (() => void)[] = [];
-  private readonly ties: (() => void)[] = [];
+  private readonly listeners = new Set<() => void>();
+  private readonly undos: (() => void)[] = [];
 
-  /** Ends the wait; later calls, and those after the wait, do nothing. Without a reason it is that of an AbortController. */
+  /** Ends the wait. Does nothing after the wait. @param reason default: that of an AbortController */
   leave(reason?: unknown): void {
     if (this.isOver) return;
     this.end();
@@ -28,23 +28,23 @@ export class Departure {
     this.whenOver(onAbort(other, () => this.leave(other.reason)));
   }
 
-  /** Undoes what only the wait needs. */
+  /** Calls `undo` at the end of the wait, or at once after it. */
   whenOver(undo: () => void): void {
     if (this.isOver) undo();
-    else this.ties.push(undo);
+    else this.undos.push(undo);
   }
 
-  /** It waits no more, whatever became of it. */
+  /** The wait is over, with the lock or without. */
   end(): void {
     this.isOver = true;
-    for (const undo of this.ties.splice(0)) undo();
+    for (const undo of this.undos.splice(0)) undo();
   }
 
   /** @returns stops listening */
   onAbort(listener: () => void): () => void {
-    this.listeners = [...this.listeners, listener];
+    this.listeners.add(listener);
     return () => {
-      this.listeners = this.listeners.filter((it) => it !== listener);
+      this.listeners.delete(listener);
     };
   }
 }

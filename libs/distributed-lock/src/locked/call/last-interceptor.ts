@@ -1,7 +1,11 @@
 import type { NestInterceptor } from '@nestjs/common';
 import { Activation } from './activation.js';
+import { toHandler } from './handler-call.js';
 
-/** The last interceptor of a locked handler that has others besides the lock: what it goes on to is the handler itself. */
+/** The last interceptor of a locked handler that has other interceptors besides the lock. */
 export const lastInterceptor: NestInterceptor = {
-  intercept: (context, next) => Activation.of(context)?.toHandler(next) ?? next.handle(),
+  intercept(context, next) {
+    const activation = Activation.of(context);
+    return activation ? toHandler(activation, next) : next.handle();
+  },
 };

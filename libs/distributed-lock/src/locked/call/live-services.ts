@@ -4,16 +4,16 @@ import type { LockService } from '../../lock/lock.service.js';
 import { isAmong } from '../nest/is-among.js';
 
 /**
- * Those of all applications of the process, also of another build of this package. An application whose boot fails tells
- * nobody of it: nothing keeps it here, and it is never asked for what is not its own.
+ * The registrations of all applications of the process, also of another build of this package. By `WeakRef`, because
+ * Nest calls no hook of an application whose boot has failed.
  */
 const SHARED = Symbol.for('nestjs-distributed-lock/registrations');
 const shared = globalThis as { [SHARED]?: Set<WeakRef<Registration>> };
 const known = (shared[SHARED] ??= new Set<WeakRef<Registration>>());
 
-/** The service of one registration of the module, and the application that it stands in. */
+/** One registration of the module in one application. */
 export class Registration {
-  /** From the end of a boot that has succeeded to the end of the application. */
+  /** True from the end of a successful boot to the shutdown. */
   isRunning = false;
 
   constructor(
@@ -23,7 +23,7 @@ export class Registration {
     known.add(new WeakRef(this));
   }
 
-  /** True for a provider of its application, also one that a factory has made or that was given as a value. */
+  /** True for every provider of its application, values and results of factories included. */
   owns(object: unknown): boolean {
     if (typeof object !== 'object' || object === null) return false;
     const instances: unknown[] = this.discovery.getProviders().map(({ instance }) => instance as unknown);
@@ -32,8 +32,8 @@ export class Registration {
 }
 
 /**
- * The service for an object that Nest has not injected it into: that of its application, if it is a provider of one;
- * otherwise that of the only application that runs.
+ * The service for an object into which Nest has injected none: that of the application that it is a provider of, or
+ * else that of the only running application.
  *
  * @throws LockConfigurationError unless there is exactly one: a locked method never runs unlocked
  */

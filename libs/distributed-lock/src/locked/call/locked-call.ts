@@ -7,7 +7,7 @@ import { assertHoldable, holdStream } from '../../lock/streams/held-stream.js';
 import type { LockService } from '../../lock/lock.service.js';
 import { runHolding } from '../../lock/context/async-context.js';
 import { withoutActivation } from './activation.js';
-import { acquireFor, answersBusy, busyAnswer } from './busy-answer.js';
+import { acquireFor, busyAnswer } from './busy-answer.js';
 import { fillSlots } from '../site/current-lock.decorator.js';
 import { Departure } from './departure.js';
 import { KeyPlan } from '../plan/key-plan.js';
@@ -29,8 +29,8 @@ interface Call {
 /**
  * Calls a locked method as an ordinary one: acquires, runs it, releases.
  *
- * Answers with a Promise whatever the method does, with an Observable under `stream: true`, or as the async generator
- * that the method is. A stream that the method returns holds the lock until it has ended.
+ * Returns a Promise, an Observable under `stream: true`, or an async generator for a method that is one. A stream that
+ * the method returns holds the lock until it has ended.
  */
 export function callLocked(
   site: LockedSite,
@@ -69,9 +69,9 @@ async function promised({ plan, service, self, args, run }: Call): Promise<unkno
   try {
     return await service.withLock(plan.keysOfCall(args), { ...plan.call, onLost: options.onLost }, start);
   } catch (error) {
-    // What the method throws is its own, also when it is a lock error.
-    if (hasStarted || !answersBusy(options, error)) throw error;
-    return busyAnswer(options, error, self, args);
+    // An error of the method itself is not for `onBusy`, also when it is a lock error.
+    if (hasStarted) throw error;
+    return busyAnswer(options, error, self, () => args);
   }
 }
 
@@ -81,10 +81,7 @@ function streamed(call: Call): Observable<unknown> {
     (departure) => admit(call, departure),
     (lock, out) => {
       if (!lock) return streamOf(plan, run(undefined)).subscribe(out);
-      const underLock = new UnderLock(out, lock, {
-        onLost: plan.options.onLost ?? 'throw',
-        lossFor: (error) => error,
-      });
+      const underLock = new UnderLock(out, lock, { onLost: plan.options.onLost ?? 'throw' });
       underLock.streams();
       underLock.start({
         subscribe: (observer) => runHolding(lock, () => streamOf(plan, run(lock)).subscribe(observer)),
@@ -96,17 +93,17 @@ function streamed(call: Call): Observable<unknown> {
   );
 }
 
-/** Why an async generator leaves the line that is returned while it waits. */
+/** The reason for which an async generator leaves the queue when `return()` is called while it waits. */
 const RETURNED = Symbol('returned');
 
-/** Acquires when the first value is asked for: a generator that is never read holds nothing. */
+/** Acquires when the first value is asked for, so that a generator that is never read holds nothing. */
 function generated(callOf: () => Call): AsyncGenerator<unknown, unknown> {
   const departure = new Departure();
   const steps = stepsOf(callOf, departure);
   const end = steps.return.bind(steps);
   return Object.assign(steps, {
     return(value: unknown) {
-      // In line, where it would have to wait for the lock before it could end.
+      // Otherwise the generator would have to wait for the lock before it could end.
       departure.leave(RETURNED);
       return end(value);
     },
@@ -135,7 +132,6 @@ function itemsUnder(lock: HeldLock, { plan, run }: Call): AsyncIterable<unknown>
       where: plan.where,
       readBy: 'caller',
       onLost: plan.options.onLost,
-      lossFor: (loss) => loss,
       onEnd: () => lock.giveBack(),
     });
     return held?.value as AsyncIterable<unknown>;
@@ -145,7 +141,7 @@ function itemsUnder(lock: HeldLock, { plan, run }: Call): AsyncIterable<unknown>
   }
 }
 
-/** What `onBusy` answers in place of an async generator: another one, a list, or nothing. */
+/** The answer of `onBusy` in place of an async generator: another one, a list, or nothing. */
 function itemsOf({ plan }: Call, answer: unknown): AsyncIterable<unknown> | Iterable<unknown> {
   if (answer === undefined) return [];
   if (typeof answer === 'object' && answer !== null) {
@@ -162,8 +158,7 @@ async function admit({ plan, service, self, args }: Call, departure: Departure):
   try {
     return { lock: await acquireFor(departure, service, plan.keysOfCall(args), plan.call) };
   } catch (error) {
-    if (!answersBusy(options, error)) throw error;
-    return { answer: await busyAnswer(options, error, self, args) };
+    return { answer: await busyAnswer(options, error, self, () => args) };
   }
 }
 
@@ -181,7 +176,7 @@ function classOf(self: unknown, { declaredIn }: LockedSite): AnyClass {
   return typeof cls === 'function' ? (cls as unknown as AnyClass) : declaredIn;
 }
 
-/** What Nest has injected; otherwise that of the application that the object belongs to. */
+/** The service that Nest has injected; otherwise that of the application of the object. */
 function serviceFor(self: unknown, { options: { service: name }, where }: KeyPlan): LockService {
   const injected = (self as Readonly<Record<symbol, LockService | undefined>> | undefined)?.[
     injectedProperty(name)

@@ -11,13 +11,13 @@ const lost = new LockLostError('a', 1, 'expired', 'for a test');
 class Scene {
   readonly log: string[] = [];
   readonly inner = new Subject<string>();
-  private readonly lossListeners = new Set<() => void>();
+  private readonly lossListeners = new Set<(loss: LockLostError) => void>();
   isLost = false;
   isRunning = false;
   readonly lock = {
     key: 'a',
-    loss: lost,
-    onLoss: (listener: () => void) => {
+    checkLoss: () => (this.isLost ? lost : undefined),
+    onLoss: (listener: (loss: LockLostError) => void) => {
       this.lossListeners.add(listener);
       return () => this.lossListeners.delete(listener);
     },
@@ -31,12 +31,12 @@ class Scene {
 
   /** Tells whoever listens. */
   lose(): void {
-    for (const tell of this.lossListeners) tell();
+    for (const tell of this.lossListeners) tell(lost);
   }
 
   constructor(onLost: 'throw' | 'ignore' = 'throw') {
     const work = new Observable<string>((out) => {
-      this.underLock = new UnderLock(out, this.lock, { onLost, lossFor: (error) => error });
+      this.underLock = new UnderLock(out, this.lock, { onLost });
       this.underLock.start({
         subscribe: (observer) => this.inner.subscribe(observer),
         isRunning: () => this.isRunning,
@@ -109,7 +109,7 @@ describe('work under a lock', () => {
     const { lock, log } = new Scene();
     const stopped = { by: 'nobody' };
     const gone = new Observable<string>((out) => {
-      const underLock = new UnderLock(out, lock, { onLost: 'throw', lossFor: (error) => error });
+      const underLock = new UnderLock(out, lock, { onLost: 'throw' });
       underLock.leave();
       underLock.start({
         subscribe: (observer) =>
@@ -145,7 +145,7 @@ describe('work under a lock', () => {
   it('that cannot start ends with its error and gives the lock back', () => {
     const { lock, log } = new Scene();
     const work = new Observable<string>((out) =>
-      new UnderLock(out, lock, { onLost: 'throw', lossFor: (error) => error }).start({
+      new UnderLock(out, lock, { onLost: 'throw' }).start({
         subscribe: () => {
           throw new TypeError();
         },

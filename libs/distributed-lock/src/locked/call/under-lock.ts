@@ -1,22 +1,22 @@
 import {
   Observable,
+  Subscription,
   isObservable,
   of,
   type Observer,
   type Subscriber,
-  type Subscription,
   type TeardownLogic,
 } from 'rxjs';
 import type { HeldLock } from '../../lock/context/held-lock.js';
 import { inBackground } from '../../async/in-background.js';
+import type { LockLostError } from '../../port/lock.errors.js';
 import { holdStream, type StreamOrigin } from '../../lock/streams/held-stream.js';
-import { isLockError } from '../../port/lock.errors.js';
 import { Departure } from './departure.js';
 
-/** The lock, nothing where none is needed, or what to answer in place of the work. */
+/** The lock, nothing where none is needed, or the answer in place of the work. */
 export type Admission = { readonly lock?: HeldLock } | { readonly answer: unknown };
 
-/** Asks on subscription and leaves the line on teardown; then `run` takes over the subscriber. */
+/** Acquires on subscription and leaves the queue on teardown. After the grant `run` takes over the subscriber. */
 export function whenAdmitted<T>(
   admit: (departure: Departure) => Promise<Admission>,
   run: (lock: HeldLock | undefined, out: Subscriber<T>) => TeardownLogic,
@@ -29,7 +29,7 @@ export function whenAdmitted<T>(
         const { answer } = admission;
         out.add((isObservable(answer) ? (answer as Observable<T>) : of(answer as T)).subscribe(out));
       } else if (out.closed) {
-        // Granted in the moment of leaving: nobody else would give it back.
+        // The lock was granted while the subscriber left.
         admission.lock?.giveBack();
       } else {
         try {
@@ -48,38 +48,36 @@ export function whenAdmitted<T>(
   });
 }
 
-/** What runs under a lock, as far as its end cannot be told from its Observable alone. */
+/** Work that runs under a lock, and may go on after its Observable has ended. */
 export interface LockedWork<T> {
-  /** Called once; puts what it starts into the context of the lock. */
+  /** Called once. Starts the work in the context of the lock. */
   subscribe(observer: Observer<T>): Subscription;
-  /** True while something runs that unsubscribing does not stop. */
+  /** True while a part of it runs that unsubscribing does not stop. */
   isRunning(): boolean;
-  /** Nothing may start under the lock any more. */
+  /** Lets nothing start under the lock from now on. */
   close(): void;
 }
 
 export interface UnderLockOptions {
   readonly onLost: 'throw' | 'ignore';
-  /** What subscribers are told of a loss. */
-  readonly lossFor: (error: unknown) => unknown;
-  /** Who reads streams that go out as values; without it they are passed on as they are. */
+  /** The error that subscribers get for a loss; default: the loss itself. */
+  readonly lossFor?: (loss: unknown) => unknown;
+  /** The reader of streams that go out as values. Without it they are passed on as they are. */
   readonly streams?: StreamOrigin & {
-    /** Calls `stop` once nobody reads any more. */
+    /** Calls `stop` when the reader has left. */
     readonly whenLeft: (stop: () => void) => void;
   };
 }
 
 /**
- * Runs work under a lock that is held already and gives the lock back when the work has ended: its Observable has ended
- * *and* nothing of it runs any more, streams that have gone out as its values included.
+ * Runs work under a lock that is held already. Gives the lock back when the Observable of the work has ended *and* no part
+ * of the work runs any more, streams that have gone out as its values included.
  *
- * Unsubscribing stops a stream; anything else runs on under the lock until it has ended by itself. A loss is passed on
- * at once unless `onLost` is `'ignore'`; an error of the work that comes first wins.
+ * Unsubscribing stops a stream. Other work runs on under the lock until it has ended by itself. A loss is passed on at
+ * once unless `onLost` is `'ignore'`. An error of the work that comes first wins.
  */
 export class UnderLock<T> implements Observer<T> {
-  private running: Subscription | undefined;
-  private stopListening: (() => void) | undefined;
-  private hasLetGo = false;
+  private readonly running = new Subscription();
   private readonly held: T[] = [];
   private isStream = false;
   private hasLeft = false;
@@ -99,15 +97,14 @@ export class UnderLock<T> implements Observer<T> {
     this.work = work;
     try {
       this.lock.assertHeld();
-      if (this.options.onLost === 'throw') this.stopListening = this.lock.onLoss(() => this.lose());
-      this.running = work.subscribe(this);
-      if (this.hasLetGo) this.running.unsubscribe();
+      if (this.options.onLost === 'throw') this.running.add(this.lock.onLoss((loss) => this.onLoss(loss)));
+      this.running.add(work.subscribe(this));
     } catch (error) {
       this.error(error);
     }
   }
 
-  /** The result has turned out to be a stream: from now on unsubscribing ends it. */
+  /** The result is a stream, so unsubscribing ends it from now on. */
   streams(): void {
     this.isStream = true;
     if (this.hasLeft) this.stop();
@@ -124,9 +121,9 @@ export class UnderLock<T> implements Observer<T> {
   }
 
   /**
-   * A value that goes on producing holds the lock until it has ended.
+   * Lets a value that goes on producing hold the lock until it has ended.
    *
-   * @returns what is to go out in its place
+   * @returns the value that goes out in its place
    * @throws LockConfigurationError for a stream that cannot be held
    */
   hold(value: unknown): unknown {
@@ -145,8 +142,8 @@ export class UnderLock<T> implements Observer<T> {
   }
 
   /**
-   * A value waits for an end in the same turn, so that the release is on its way before the client can ask again.
-   * It waits no longer than that: nobody knows when a stream ends.
+   * A value goes out at the end of the turn. If the work ends in the same turn, the release is sent before the client gets
+   * the value and can ask again.
    */
   next(value: T): void {
     try {
@@ -164,7 +161,7 @@ export class UnderLock<T> implements Observer<T> {
 
   complete(): void {
     this.end((loss) => {
-      if (loss) return this.out.error(this.options.lossFor(loss));
+      if (loss) return this.out.error(this.errorFor(loss));
       this.flush();
       this.out.complete();
     });
@@ -174,7 +171,7 @@ export class UnderLock<T> implements Observer<T> {
     for (const value of this.held.splice(0)) this.out.next(value);
   }
 
-  private end(settle: (loss: unknown) => void): void {
+  private end(settle: (loss: LockLostError | undefined) => void): void {
     if (this.hasEnded) return;
     this.hasEnded = true;
     this.work?.close();
@@ -185,37 +182,24 @@ export class UnderLock<T> implements Observer<T> {
     );
   }
 
-  private finish(settle: (loss: unknown) => void): void {
-    const loss = this.options.onLost === 'throw' ? lossOf(this.lock) : undefined;
+  private finish(settle: (loss: LockLostError | undefined) => void): void {
+    const loss = this.options.onLost === 'throw' ? this.lock.checkLoss() : undefined;
     this.releaseIfDone();
     settle(loss);
-    this.letGo();
+    this.running.unsubscribe();
   }
 
   private stop(): void {
-    this.letGo();
+    this.running.unsubscribe();
     this.end(() => undefined);
   }
 
-  /** Also before `subscribe` has returned what it started. */
-  private letGo(): void {
-    this.hasLetGo = true;
-    this.stopListening?.();
-    this.running?.unsubscribe();
-  }
-
-  private lose(): void {
+  private onLoss(loss: LockLostError): void {
     this.work?.close();
-    this.out.error(this.options.lossFor(this.lock.loss));
+    this.out.error(this.errorFor(loss));
   }
-}
 
-/** Also finds a loss that nobody has noticed yet, as after a stall of the event loop. */
-function lossOf(lock: HeldLock): unknown {
-  try {
-    lock.assertHeld();
-  } catch (error) {
-    if (isLockError(error) && error.code === 'LOCK_LOST') return error;
+  private errorFor(loss: LockLostError): unknown {
+    return this.options.lossFor?.(loss) ?? loss;
   }
-  return undefined;
 }

@@ -9,7 +9,7 @@ import { parametersOf } from '../nest/parameter-names.js';
 
 type HandlerShape = MethodShape & { readonly kind: HandlerKind };
 
-/** What a handler cannot have although a plain method can. @throws LockConfigurationError */
+/** @throws LockConfigurationError for options that a plain method can have and a handler cannot */
 export function checkHandler(shape: HandlerShape, site: LockedSite, { onBusy, when }: LockedOptions): void {
   if (site.inner) {
     throw new LockConfigurationError(
@@ -33,7 +33,7 @@ function bothKeys(site: LockedSite): string {
   return keys.includes(undefined) ? 'a key function that returns a list' : `@Locked([${keys.join(', ')}])`;
 }
 
-/** Only the arguments that `fn` declares are built, so it must declare all that it uses, and they must be there. */
+/** Only the arguments that `fn` declares are read for it, so it must declare all that it uses. */
 function checkArguments(
   { where, kind, decorated }: HandlerShape,
   what: string,

@@ -10,7 +10,7 @@ type Reader = (
   name?: string,
 ) => unknown;
 
-/** By Nest's number of the source. The sources that are missing here are filled by interceptors inside the lock. */
+/** By Nest's number of the source. The missing sources are filled by interceptors inside the lock. */
 const HTTP_SOURCES: Readonly<Record<number, Reader>> = {
   0: ({ req }) => req,
   1: ({ res }) => res,
@@ -24,7 +24,7 @@ const HTTP_SOURCES: Readonly<Record<number, Reader>> = {
   11: ({ req }) => req['ip'],
 };
 
-/** The other transports give what they have as plain arguments: by Nest's number of the source, where it stands. */
+/** Other transports pass plain arguments. By Nest's number of the source: the position of its argument. */
 const ARGUMENTS: Readonly<Record<Exclude<HandlerKind, 'http'>, Readonly<Record<number, number>>>> = {
   rpc: { 3: 0, 6: 1, 9: 2 },
   ws: { 0: 0, 3: 1 },
@@ -32,13 +32,14 @@ const ARGUMENTS: Readonly<Record<Exclude<HandlerKind, 'http'>, Readonly<Record<n
 };
 
 const PIPE_TYPES: Readonly<Record<number, ArgumentMetadata['type']>> = { 3: 'body', 4: 'query', 5: 'param' };
-/** True for what is there before the handler and the interceptors inside the lock have started. */
+
+/** True for a value that exists before the interceptors inside the lock start. */
 export function isReadable({ type, factory }: HandlerParameter, kind: HandlerKind): boolean {
   const sources: object = kind === 'http' ? HTTP_SOURCES : ARGUMENTS[kind];
   return factory !== undefined || (type !== undefined && type in sources);
 }
 
-/** What Nest injects as `REQUEST` for a message. */
+/** The object that Nest injects as `REQUEST` for a message. */
 class MessageRequest {
   constructor(
     readonly data: unknown,
@@ -54,7 +55,7 @@ class MessageRequest {
   }
 }
 
-/** Reads parameters of a handler as Nest is going to, before it does: extracted, then over their pipes. */
+/** Reads parameters of a handler as Nest is going to: extracts the value, then runs its pipes. */
 export class HandlerValues {
   private readonly bound = new WeakMap<HandlerParameter, readonly BoundPipe[]>();
   private readonly contextIds = new WeakMap<ExecutionContext, ContextId>();
@@ -65,37 +66,29 @@ export class HandlerValues {
     private readonly config: ApplicationConfig,
   ) {}
 
-  /** The value, or a promise of it. @throws what the pipes throw: an invalid value is refused before any lock is taken */
-  read(parameter: HandlerParameter, context: ExecutionContext): unknown {
+  /** @throws the error of a pipe, so that an invalid value is refused before any lock is acquired */
+  async read(parameter: HandlerParameter, context: ExecutionContext): Promise<unknown> {
     const { type: source = -1, metatype, data, schema } = parameter;
     const metadata = { type: PIPE_TYPES[source] ?? 'custom', metatype, data, schema } as ArgumentMetadata;
-    return this.pipesOf(parameter, context).reduce(
-      (value: unknown, bound) => whenThere(value, (it) => this.transform(it, bound, metadata, context)),
-      extract(parameter, context),
-    );
+    let value = await extract(parameter, context);
+    for (const bound of this.pipesOf(parameter, context)) {
+      const pipe = isClass(bound) ? (this.lasting(bound) ?? this.resolve(bound, context)) : bound;
+      value = await (await pipe).transform(value, metadata);
+    }
+    return value;
   }
 
-  private transform(
-    value: unknown,
-    bound: BoundPipe,
-    metadata: ArgumentMetadata,
-    context: ExecutionContext,
-  ): unknown {
-    const pipe = isClass(bound) ? (this.lasting(bound) ?? this.resolve(bound, context)) : bound;
-    return whenThere(pipe, (it) => it.transform(value, metadata));
-  }
-
-  /** Looked up at each call: an application may still add global pipes after its modules are built. */
+  /** Looks global pipes up at each call, because an application may add some after its modules are built. */
   private pipesOf(parameter: HandlerParameter, context: ExecutionContext): readonly BoundPipe[] {
     const isPiped = parameter.type === undefined || parameter.type in PIPE_TYPES;
-    // On other transports Nest applies them to every parameter.
+    // On other transports Nest applies pipes to every parameter.
     if (context.getType() === 'http' && !isPiped) return [];
     const bound = this.boundTo(parameter, context);
     if (!hasAppConfig(context)) return bound;
     return [...this.config.getGlobalPipes(), ...this.scoped(context), ...bound];
   }
 
-  /** Global ones that each request has of its own: that of this request where it can be found, otherwise one like it. */
+  /** Request-scoped global pipes: the instance of this request where it can be found, otherwise a new one. */
   private scoped(context: ExecutionContext): readonly BoundPipe[] {
     return this.config.getGlobalRequestPipes().map((wrapper) => {
       const contextId = this.contextIdOf(context);
@@ -105,7 +98,7 @@ export class HandlerValues {
     });
   }
 
-  /** Nest keeps that of a message to itself: such a call has one of its own. */
+  /** Nest gives nobody the id of a message, so a message gets another one here. */
   private contextIdOf(context: ExecutionContext): ContextId {
     const [first, second, third] = context.getArgs<[unknown, unknown, unknown]>();
     const type = context.getType<string>();
@@ -121,7 +114,7 @@ export class HandlerValues {
     return contextId;
   }
 
-  /** To the class, the method and the parameter, which is one of this very class and method. */
+  /** The pipes of the class, the method and the parameter. A parameter belongs to one class and method. */
   private boundTo(parameter: HandlerParameter, context: ExecutionContext): readonly BoundPipe[] {
     let bound = this.bound.get(parameter);
     if (!bound) {
@@ -134,7 +127,7 @@ export class HandlerValues {
     return bound;
   }
 
-  /** The one that serves all requests; `undefined` where each has its own, and for one of another module. */
+  /** The instance for all requests; `undefined` for a request-scoped pipe, and for a pipe of another module. */
   private lasting(token: Type<PipeTransform>): PipeTransform | undefined {
     if (!this.built.has(token)) this.built.set(token, this.find(token));
     return this.built.get(token);
@@ -148,25 +141,16 @@ export class HandlerValues {
     }
   }
 
-  /** The instance that Nest has built for the handler's module; request-scoped ones belong to the request. */
+  /** The instance that Nest has built for the handler's module, or for the request. */
   private async resolve(token: Type<PipeTransform>, context: ExecutionContext): Promise<PipeTransform> {
     const contextId = this.contextIdOf(context);
     try {
       return await this.moduleRef.resolve(token, contextId, { strict: true });
     } catch {
-      // Bound globally, this interceptor lives in another module than the handler.
+      // A global interceptor is in another module than the handler.
       return await this.moduleRef.resolve(token, contextId, { strict: false });
     }
   }
-}
-
-/** At once where `value` is there already: a promise costs on every request, and most values need none. */
-export function whenThere<T, R>(value: T | PromiseLike<T>, then: (value: T) => R): R | PromiseLike<R> {
-  return isPromise(value) ? value.then(then) : then(value);
-}
-
-export function isPromise<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
-  return typeof (value as PromiseLike<T> | undefined)?.then === 'function';
 }
 
 function isClass(pipe: BoundPipe): pipe is Type<PipeTransform> {
@@ -185,7 +169,7 @@ function extract({ type = -1, factory, data }: HandlerParameter, context: Execut
   return property(argumentsOf(context)[ARGUMENTS[kind][type] ?? -1], name);
 }
 
-/** A resolver of references has no arguments of its own: what follows stands one place further left. */
+/** A resolver of references has no `args`, so Nest passes the later arguments one position earlier. */
 function argumentsOf(context: ExecutionContext): readonly unknown[] {
   const args = context.getArgs<unknown[]>();
   return context.getType<string>() === 'graphql' && args.length === 3
@@ -193,7 +177,7 @@ function argumentsOf(context: ExecutionContext): readonly unknown[] {
     : args;
 }
 
-/** The value behind `<source.…>`, as it came with the request and over no pipe. */
+/** The value of `<source.…>` as it came with the request. No pipe runs on it. */
 export function readSource(source: string, context: ExecutionContext): unknown {
   const type = context.getType<string>();
   const [first, second, third] = argumentsOf(context);
@@ -207,7 +191,7 @@ function property(from: unknown, name: string | undefined): unknown {
   return name === undefined ? from : (from as Named | undefined)?.[name];
 }
 
-/** Nest's rule for bodies: of a list, a buffer or a primitive only what the client can have sent. */
+/** Nest's rule for bodies: of a list, a buffer or a primitive only own properties are read. */
 function ownOrDeclared(body: unknown, name: string): unknown {
   if (body === undefined || body === null) return body;
   const isPlain = typeof body === 'object' && !Array.isArray(body) && !ArrayBuffer.isView(body);

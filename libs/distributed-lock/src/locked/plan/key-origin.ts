@@ -4,7 +4,7 @@ import type { KeyTemplate, Placeholder } from '../template/key-template.js';
 import type { MethodShape } from './method-shape.js';
 import { ROUTE_PARAMETER, type HandlerKind, type HandlerParameter } from '../nest/nest-metadata.js';
 
-/** Where the value of one placeholder comes from: an argument of the method, or the request. Then properties of it. */
+/** The source of the value of one placeholder: an argument of the method or the request, then a path of properties. */
 export type Origin =
   | { readonly argument: number; readonly parameter?: HandlerParameter; readonly rest: readonly string[] }
   | { readonly source: string; readonly rest: readonly string[] };
@@ -16,7 +16,7 @@ const SOURCES: Readonly<Record<HandlerKind, readonly string[]>> = {
   other: ['args', 'user'],
 };
 
-/** Nest's number of what a parameter decorator reads from the same source. */
+/** Nest's number for the parameter decorators that read the same source. */
 const SOURCE_TYPES: Readonly<Record<string, number>> = {
   body: 3,
   query: 4,
@@ -28,7 +28,7 @@ const SOURCE_TYPES: Readonly<Record<string, number>> = {
 
 const POSITION = /^\d+$/;
 
-/** @throws LockConfigurationError for a name that the method does not have, with those that it has */
+/** @throws LockConfigurationError for a name that the method does not have, with the names that it has */
 export function originOf(p: Placeholder, template: KeyTemplate, shape: MethodShape): Origin {
   const origin = shape.kind ? inHandler(p, template, shape, shape.kind) : inMethod(p, shape);
   if (origin && isWildcard(p, origin, shape)) {
@@ -43,7 +43,7 @@ export function originOf(p: Placeholder, template: KeyTemplate, shape: MethodSha
   );
 }
 
-/** One that is read as a whole: an element of it, or each of them, makes a key. */
+/** True for a wildcard that is read as a whole. One element, or each element, can make a key. */
 function isWildcard({ isList }: Placeholder, origin: Origin, { wildcards }: MethodShape): boolean {
   if (isList) return false;
   if ('source' in origin) {
@@ -72,7 +72,7 @@ function inHandler(
   const [name = '', ...rest] = p.path;
   const [field, ...deeper] = rest;
   if (field !== undefined && SOURCES[kind].includes(name)) {
-    // What the handler declares itself goes over its pipes.
+    // A field that the handler declares is read over its pipes.
     const declared = decorated.find(
       (it) => it.type !== undefined && it.type === SOURCE_TYPES[name] && it.data === field,
     );

@@ -2,21 +2,21 @@ import type { ExecutionContext } from '@nestjs/common';
 import { LockConfigurationError, LockKeyError } from '../../port/lock.errors.js';
 import type { CallOptions, Keys, Lock } from '../../lock/lock.js';
 import { checkHandler } from './handler-checks.js';
-import { readSource, whenThere, type HandlerValues } from './handler-values.js';
+import { readSource, type HandlerValues } from './handler-values.js';
 import { originOf, type Origin } from './key-origin.js';
-import { follow, type KeyTemplate, type Placeholder } from '../template/key-template.js';
+import { follow, type Placeholder } from '../template/key-template.js';
 import type { AnyClass } from '../nest/any-class.js';
 import { optionsOf, type LockedSite } from '../site/locked-site.js';
 import { callOptions, checkTogether, type LockedOptions } from '../site/locked.options.js';
 import { ROUTE_PARAMETER } from '../nest/nest-metadata.js';
 import { shapeOf, type MethodShape } from './method-shape.js';
 
-/** How one locked method of one concrete class gets its keys and options. Made once, at boot or at the first call. */
+/** The keys and options of one locked method of one concrete class. Made once, at boot or at the first call. */
 export class KeyPlan {
   private static readonly plans = new WeakMap<AnyClass, Map<LockedSite, KeyPlan>>();
   /** Options of `@Locked` over those of `@LockDefaults`. */
   readonly options: LockedOptions;
-  /** Of these, what the service is told at each call. */
+  /** Those of the options that the service gets at each call. */
   readonly call: CallOptions;
   private readonly shape: MethodShape;
   private readonly isByArguments: boolean;
@@ -56,8 +56,8 @@ export class KeyPlan {
   }
 
   /**
-   * What to say of a key that is the same for every request although the handler reads a parameter of its route;
-   * `undefined` where that is so by a key function, or where several may hold the key.
+   * For a key that is the same for every request although the handler reads a parameter of its route. `undefined` for a
+   * key function, and for a key that several may hold.
    */
   get warning(): string | undefined {
     const { key } = this.site;
@@ -83,8 +83,8 @@ export class KeyPlan {
   }
 
   /**
-   * False where the arguments name other keys than these. Parts of the request and key functions are not asked again;
-   * messages have `assertKeyOf`.
+   * False for arguments that name other keys than these. True for a key of parts of the request, for a key function, and
+   * for a message, which `assertKeyOf` checks.
    */
   fits(keys: readonly string[], args: readonly unknown[]): boolean {
     if (!this.isByArguments) return true;
@@ -95,41 +95,25 @@ export class KeyPlan {
     }
   }
 
-  /**
-   * The keys of a call that Nest is about to make, or a promise of them.
-   *
-   * @throws LockKeyError, or what the pipes throw
-   */
-  keysOfRequest(context: ExecutionContext, values: HandlerValues): Keys | PromiseLike<Keys> {
+  /** The keys of a call that Nest is about to make. @throws LockKeyError, or the error of a pipe */
+  async keysOfRequest(context: ExecutionContext, values: HandlerValues): Promise<Keys> {
     const { key } = this.site;
     if (typeof key === 'function') {
-      const args = this.argumentsOf(key.length, context, values);
-      return args.then((given) => this.checked(Reflect.apply(key, undefined, given)));
+      return this.checked(Reflect.apply(key, undefined, await this.argumentsOf(key.length, context, values)));
     }
-    const [template, others] = [key[0] as KeyTemplate, key.length > 1];
-    const [only, another] = template.placeholders;
-    if (!only || another || others) return this.keysOfTemplates(key, context, values);
-    return whenThere(this.valueInRequest(only, context, values), (value) => template.render([value]));
-  }
-
-  private async keysOfTemplates(
-    templates: readonly KeyTemplate[],
-    context: ExecutionContext,
-    values: HandlerValues,
-  ): Promise<Keys> {
     const keys: string[] = [];
-    for (const template of templates) {
-      const reads = template.placeholders.map(async (p) => this.valueInRequest(p, context, values));
+    for (const template of key) {
+      const reads = template.placeholders.map((p) => this.valueInRequest(p, context, values));
       keys.push(...template.render(await Promise.all(reads)));
     }
     return keys;
   }
 
   /**
-   * Compares the key of a message with what its handler is about to get. Nest shows nobody the global pipes that a
+   * Compares the key of a message with the arguments of its handler. Nest shows nobody the global pipes that a
    * microservice has of its own, or that an application adds after it has connected one.
    *
-   * @throws LockConfigurationError when they differ: the handler would run under the lock of something else
+   * @throws LockConfigurationError when they differ, because the handler would run under another lock than its own
    */
   assertKeyOf(args: readonly unknown[], lock: Lock): void {
     const { key } = this.site;
@@ -165,15 +149,17 @@ export class KeyPlan {
     throw new LockKeyError(message, undefined);
   }
 
-  /** The value, or a promise of it. */
-  private valueInRequest(p: Placeholder, context: ExecutionContext, values: HandlerValues): unknown {
+  private async valueInRequest(
+    p: Placeholder,
+    context: ExecutionContext,
+    values: HandlerValues,
+  ): Promise<unknown> {
     const origin = this.origins.get(p) as Origin;
     if ('source' in origin) return follow(readSource(origin.source, context), origin.rest);
-    const value = origin.parameter && values.read(origin.parameter, context);
-    return origin.rest.length > 0 ? whenThere(value, (it) => follow(it, origin.rest)) : value;
+    return follow(origin.parameter && (await values.read(origin.parameter, context)), origin.rest);
   }
 
-  /** A key function may be plain JavaScript: what it gives is not trusted. */
+  /** Checks the result of a key function, which may be plain JavaScript. */
   private checked(keys: Keys): Keys {
     if (typeof keys === 'string' || Array.isArray(keys)) return keys;
     throw new LockKeyError(

@@ -10,17 +10,17 @@ import {
 } from '../nest/nest-metadata.js';
 import type { Parameter } from '../nest/parameter-names.js';
 
-/** What a locked method of one concrete class looks like from outside. */
+/** The kind and the parameters of a locked method of one concrete class. */
 export interface MethodShape {
   /** `GoodsController.purchase`, for messages. */
   readonly where: string;
   /** `undefined` for a method that only other code calls. */
   readonly kind: HandlerKind | undefined;
-  /** What Nest fills in; empty for a method that is no handler. */
+  /** The parameters that Nest fills in; empty for a method that is no handler. */
   readonly decorated: readonly HandlerParameter[];
-  /** What its source text says; `undefined` when another decorator has replaced the method before. */
+  /** The parameters in its source text; `undefined` when another decorator has replaced the method before. */
   readonly written: readonly Parameter[] | undefined;
-  /** Route parameters that come as lists, and go over no pipe of the method or its class. */
+  /** Route parameters that come as lists, if no pipe of the method or its class changes them. */
   readonly wildcards: readonly string[];
 }
 
