@@ -1,6 +1,6 @@
 import { withoutSecrets } from './preflight/without-secrets.js';
 
-/** All that the app reads from its environment. */
+/** The settings that the app reads from its environment. */
 export interface Config {
   readonly host: string;
   /** 0: the system picks one. */
@@ -11,9 +11,9 @@ export interface Config {
   readonly redisUrl: string | undefined;
   /** How long a killed instance blocks the items that it was selling. */
   readonly watchdogTimeoutMs: number | undefined;
-  /** Longest time that a buyer stands in line. */
+  /** Longest time that a buyer waits for the lock. */
   readonly waitMs: number | undefined;
-  /** `false` only to show what happens without. */
+  /** `false` only to show a sale without the lock. */
   readonly locked: boolean;
 }
 

@@ -21,7 +21,7 @@ export async function createApp(config: Config): Promise<NestExpressApplication>
   try {
     await app.listen(config.port, config.host);
   } catch (error) {
-    // Its database and its timers would keep a process alive that serves nobody.
+    // Its database and its timers would keep a process alive that serves no requests.
     await app.close();
     throw error;
   }

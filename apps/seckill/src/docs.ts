@@ -1,7 +1,7 @@
 import type { INestApplication } from '@nestjs/common';
 import { DocumentBuilder, SwaggerModule } from '@nestjs/swagger';
 
-/** Swagger UI at /docs. The document is made when somebody first asks for it. */
+/** Swagger UI at /docs. The document is made on the first request. */
 export function serveDocs(app: INestApplication): void {
   const about = new DocumentBuilder()
     .setTitle('The flash sale')

@@ -9,9 +9,9 @@ export interface BuyerRequest {
 const USER_ID = /^[\w.@-]{1,64}$/;
 
 /**
- * Finds out who buys: the header `x-user-id`, or `userId` in the body. It stands where a real shop checks a session.
+ * Finds out who buys: the header `x-user-id`, or `userId` in the body. A real shop would check a session here.
  *
- * Guards run before interceptors, so a request without a buyer never stands in line for the lock.
+ * Guards run before interceptors, so a request without a buyer never waits for the lock.
  */
 @Injectable()
 export class BuyerGuard implements CanActivate {

@@ -1,6 +1,6 @@
-/** A program of the command line: what `--help` says of it, and what it understands. */
+/** A program of the command line: its help and its options. */
 export interface Command<Options extends OptionTable = OptionTable> {
-  /** How it is called: `npm run demo`. */
+  /** The command that runs it: `npm run demo`. */
   readonly name: string;
   readonly does: string;
   readonly options: Options;
@@ -20,7 +20,7 @@ export interface Count {
   readonly says: string;
   readonly byDefault: number;
   readonly most: number;
-  /** Why there is a `most`, for whoever asks for more. */
+  /** Why there is a `most`, for the message to a user who asks for more. */
   readonly because?: string;
 }
 

@@ -6,10 +6,10 @@ import { wrongUsage } from './wrong-usage.js';
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * @param args what follows the name of the program
+ * @param args the words after the name of the program
  * @param env where npm puts the options that it took for its own
  * @returns `undefined` when help was asked for
- * @throws Error that says what is wrong, what is allowed, and the usage
+ * @throws Error that names the mistake, the allowed values, and the usage
  */
 export function readCommandLine<Options extends OptionTable>(
   command: Command<Options>,

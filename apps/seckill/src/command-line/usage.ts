@@ -1,6 +1,6 @@
 import { isCount, type Command, type Count, type Flag } from './command.js';
 
-/** What `--help` prints. */
+/** The text of `--help`. */
 export function usage({ name, does, options, notes }: Command): string {
   const rows = [
     ...Object.entries(options).map(([option, spec]) => [

@@ -1,7 +1,7 @@
 import type { Command } from './command.js';
 import { usage } from './usage.js';
 
-/** An error for whoever called a program: first what is wrong, then all that it understands. */
+/** An error for the user of a program: first the mistake, then the usage. */
 export function wrongUsage(command: Command, problem: string): Error {
   return new Error(`${problem}\n\n${usage(command)}`);
 }

@@ -27,7 +27,7 @@ export class CrowdService implements OnModuleDestroy {
     private readonly instances: InstancesRepository,
   ) {}
 
-  /** Resolves when they are under way. @throws ConflictException while others are */
+  /** Resolves when the buyers have started. @throws ConflictException while an earlier crowd is buying */
   async start(options: CrowdOptions): Promise<CrowdState> {
     if (this.state?.running)
       throw new ConflictException('A crowd is under way; wait for it, or reset the sale.');
@@ -68,8 +68,8 @@ export class CrowdService implements OnModuleDestroy {
 }
 
 /**
- * Turns go round the items. No buyer has two in the cart: it would hold the first while it stands in the long line
- * for the second, and the first would not sell meanwhile.
+ * Turns go round the items. No buyer has two in the cart: the buyer would hold the first while it waits in the
+ * long queue for the second, and the first would not sell meanwhile.
  */
 function wish(turn: number, goods: readonly number[], { locked, payMs }: CrowdOptions): Wish {
   const purchase = locked ? 'purchase' : 'purchase-without-lock';

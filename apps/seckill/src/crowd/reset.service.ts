@@ -7,7 +7,7 @@ const RESET = `
   WITH gone AS (DELETE FROM orders WHERE goods_id = $1)
   UPDATE goods SET stock = offered, fence = $2 WHERE id = $1 AND fence <= $2`;
 
-/** Puts all that the page shows back on the shelf. */
+/** Puts all goods of the page back into stock. */
 @Injectable()
 export class ResetService {
   constructor(

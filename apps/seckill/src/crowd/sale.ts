@@ -22,7 +22,7 @@ export interface Sale {
   readonly signal?: AbortSignal;
 }
 
-/** So many buyers are under way at a time. */
+/** The number of buyers that buy at the same time. */
 const CONCURRENCY = 200;
 
 export async function runSale(sale: Sale): Promise<SaleResult> {

@@ -1,4 +1,4 @@
-/** What a buyer asks for: the path and the body of the request. */
+/** The path and the body of a buyer's request. */
 export interface Wish {
   readonly path: string;
   readonly body: Readonly<Record<string, unknown>>;

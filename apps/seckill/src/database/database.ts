@@ -1,8 +1,8 @@
 export type Row = Record<string, unknown>;
 
-/** What the app needs of its database. Each call is one statement, and so one transaction of its own. */
+/** The database as the app uses it. Each call is one statement, and so one transaction of its own. */
 export abstract class Database {
-  /** Parameters are `$1`, `$2`, …; the caller says what the rows look like. */
+  /** Parameters are `$1`, `$2`, …; the caller names the type of the rows. */
   abstract query<T extends Row>(sql: string, parameters?: readonly unknown[]): Promise<readonly T[]>;
   abstract close(): Promise<void>;
 }

@@ -2,7 +2,7 @@ import type { Database } from './database.js';
 
 /**
  * `fence` is the largest fencing token under which a row was read or written; smaller ones come from holders that have
- * lost their lock. `offered` is all that there ever was to sell. An order says by which instance it was sold, when the
+ * lost their lock. `offered` counts all items that were ever on sale. An order says by which instance it was sold, when the
  * stock was read and when the order was written: both on the clock of the database, which all instances share.
  */
 const SCHEMA = `

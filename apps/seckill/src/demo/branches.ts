@@ -5,13 +5,13 @@ import type { Database } from '../database/database.js';
 import { startDatabaseServer } from './database-server.js';
 import { startInstance, type Instance } from './instance.js';
 
-/** Several processes of the app on one Redis and one database. All of them end with this process, however it ends. */
+/** Several processes of the app on one Redis and one database. All of them end when this process ends, even if it is killed. */
 export interface Branches {
   readonly instances: readonly Instance[];
   readonly database: Database;
   readonly databaseUrl: string;
   readonly redisUrl: string;
-  /** `undefined` when it is not ours. */
+  /** `undefined` when the server was not started by this process. */
   readonly redis: RedisServer | undefined;
   close(): Promise<void>;
 }
@@ -24,7 +24,7 @@ export interface BranchOptions {
   /** Servers that run already; others are started. */
   readonly redisUrl?: string | undefined;
   readonly databaseUrl?: string | undefined;
-  /** Told what is started, before each step that takes a while. */
+  /** Called with a description before each slow step of the start. */
   readonly onStep?: (step: string) => void;
 }
 

@@ -12,7 +12,7 @@ const CONNECTIONS = 200;
 /**
  * The embedded Postgres of this process, served to others on 127.0.0.1.
  *
- * It is a single session: clients take turns by statement, or by transaction where one is open. So whatever belongs to a
+ * All clients share one session: they take turns by statement, or by transaction where one is open. So all state of a
  * session in Postgres (SET, LISTEN, advisory locks beyond a transaction) is shared by all clients here.
  */
 export async function startDatabaseServer(): Promise<DatabaseServer> {

@@ -8,7 +8,7 @@ const TOLERANCE_MS = 20;
 
 export interface MidSaleKill {
   onSold(sold: number): void;
-  /** Call it after the sale. @returns what went wrong */
+  /** Call this after the sale. @returns the mistakes that it found */
   over(): Promise<readonly string[]>;
 }
 

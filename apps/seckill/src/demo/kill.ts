@@ -1,9 +1,9 @@
-/** What happened to the lock of a process that was killed while it held it. */
+/** The fate of a lock whose holder was killed. */
 export interface Kill {
   /** The number of the instance, as the page has it, and its process. */
   readonly instance: number;
   readonly pid: number;
-  /** What was left of its lease. */
+  /** The rest of its lease when it was killed. */
   readonly leaseLeftMs: number;
   /** How many other instances stood in the queue. */
   readonly waiting: number;

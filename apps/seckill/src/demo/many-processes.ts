@@ -30,14 +30,14 @@ export async function openManyProcesses(
       return running.map(({ url }) => url);
     },
     database: branches.database,
-    // This process just dies, and all others with it.
+    // This process ends at once, and the others end with it.
     closing: new AbortController().signal,
     async killHolder(goodsId, signal) {
       const known = new InstancesRepository(branches.database);
       const key = lockKey`goods:${goodsId}`;
       const kill = await killHolder({ key, locks, known, running, patienceMs: PATIENCE_MS }, signal);
       const victim = running.findIndex(({ pid }) => pid === kill?.pid);
-      // Buyers ask it no more.
+      // Buyers no longer send requests to it.
       if (victim >= 0) running.splice(victim, 1);
       return kill;
     },

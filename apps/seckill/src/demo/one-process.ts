@@ -3,12 +3,12 @@ import { createApp } from '../create-app.js';
 import { Database } from '../database/database.js';
 import type { Shop } from './shop.js';
 
-/** The app in this very process; it closes itself on SIGINT and SIGTERM, and then ends the process. */
+/** The app in this process. It closes itself on SIGINT and SIGTERM, and then ends the process. */
 export async function openOneProcess(config: Config): Promise<Shop> {
   const app = await createApp(config);
   const closing = new AbortController();
   const onSignal = (_: NodeJS.Signals, number: number) => {
-    // Nest signals a second time when it has closed; so does whoever does not want to wait for that.
+    // Nest signals a second time when it has closed. An impatient user does so, too.
     if (closing.signal.aborted) process.exit(128 + number);
     closing.abort();
   };

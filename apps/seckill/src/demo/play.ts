@@ -16,7 +16,7 @@ import { verdict } from './verdict.js';
 /** Long enough that a killed holder was in the middle of a payment. */
 const PAY_MS = 20;
 
-/** @returns whether the sale was what it should be */
+/** @returns whether the sale was correct */
 export async function play(options: DemoOptions, config: Config): Promise<boolean> {
   console.log(describe(options, config));
   await preflight(config);

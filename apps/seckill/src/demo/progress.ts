@@ -1,7 +1,7 @@
 const WIDTH = 40;
 /** Where lines cannot be written over, one for each tenth is enough. */
 const STEPS = 10;
-/** Of a terminal that does not tell. */
+/** The width of a terminal that does not tell its own. */
 const COLUMNS = 80;
 
 /** How far the buyers are: a bar on a terminal, a few lines elsewhere. */

@@ -1,10 +1,10 @@
 import type { Database } from '../database/database.js';
 
-/** What the database says after the sale: it alone knows. */
+/** The sale as the database has it, which is the only proof. */
 export interface Proof {
   readonly orders: number;
   readonly stockLeft: number;
-  /** Orders beyond what there was to sell. */
+  /** The number of orders beyond the items on sale. */
   readonly oversold: number;
   /** Items that neither the stock nor an order accounts for; negative when they were sold twice. */
   readonly lost: number;

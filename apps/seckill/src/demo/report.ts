@@ -19,7 +19,7 @@ export function table(result: SaleResult, proof: Proof): string {
   return [line, ...body, line].join('\n');
 }
 
-/** Why the sale was not what it should be; empty when it was. */
+/** The mistakes of the sale; empty when it was correct. */
 export function objections({ stock, buyers }: DemoOptions, { outcomes }: SaleResult, proof: Proof): string[] {
   const expected = Math.min(stock, buyers);
   const claims: [boolean, string][] = [

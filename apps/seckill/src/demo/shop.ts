@@ -6,7 +6,7 @@ export interface Shop {
   /** One address for each process that runs now. */
   readonly urls: readonly string[];
   readonly database: Database;
-  /** Aborts when it closes by itself, as it was told to end in mid-sale. */
+  /** Aborts when the shop closes during a sale, as on SIGINT. */
   readonly closing: AbortSignal;
   /**
    * Kills the process that holds the lock of an item, with SIGKILL and while it holds.

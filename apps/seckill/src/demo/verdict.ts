@@ -1,7 +1,7 @@
 import type { DemoOptions } from './options.js';
 import type { Proof } from './proof.js';
 
-/** Says in plain words how the sale went. @returns whether it was what it should be */
+/** Prints the result of the sale in plain words. @returns whether it was correct */
 export function verdict({ locked, stock }: DemoOptions, failures: readonly string[], proof: Proof): boolean {
   if (!locked) console.log(withoutLock(stock, proof));
   else if (failures.length > 0) console.error(`FAILED: ${failures.join('; ')}`);

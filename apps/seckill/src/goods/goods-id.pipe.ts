@@ -1,9 +1,9 @@
 import { BadRequestException, Injectable, type PipeTransform } from '@nestjs/common';
 
-/** What an integer column of Postgres can hold. */
+/** The largest value of an integer column of Postgres. */
 const LARGEST = 2 ** 31 - 1;
 
-/** `'042'` and `'42'` are one item, and so one lock: the key is made of what this returns. */
+/** `'042'` and `'42'` are one item, and so one lock: the key is made of the pipe's result. */
 @Injectable()
 export class GoodsIdPipe implements PipeTransform<unknown, number> {
   transform(value: unknown): number {

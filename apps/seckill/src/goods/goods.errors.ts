@@ -22,7 +22,7 @@ export class AlreadyBought extends ConflictException {
   }
 }
 
-/** The database has seen a larger token: the lock that this request held was lost, and others have it now. */
+/** The database has seen a larger token: the lock of this request was lost, and a later holder has been there. */
 export class StaleFence extends ConflictException {
   constructor(id: number, fence: number) {
     super({

@@ -26,7 +26,7 @@ export class GoodsRepository {
     return this.database.query<Goods>(`SELECT ${COLUMNS} FROM goods ORDER BY id`);
   }
 
-  /** What the page shows, and its crowd buys. */
+  /** The items that the page shows and its crowd buys. */
   shown(): Promise<readonly Goods[]> {
     return this.database.query<Goods>(`SELECT ${COLUMNS} FROM goods ORDER BY id LIMIT ${SHOWN}`);
   }
@@ -45,7 +45,7 @@ export class GoodsRepository {
   }
 
   /**
-   * Reads an item for a holder of the lock, and from now on refuses all that held it before.
+   * Reads an item for a holder of the lock, and from now on refuses all earlier holders.
    *
    * To check the token at the write alone would leave a gap: an earlier holder that wakes up late could still write
    * between this read and our write.
@@ -72,7 +72,7 @@ export class GoodsRepository {
     return found;
   }
 
-  /** Restocking, from what was read under the same token: what is added was never on offer before. @throws StaleFence */
+  /** Adds new items to the stock that was read under the same token. @throws StaleFence */
   async saveStock({ id, stock, offered }: Goods, amount: number, fence: number): Promise<Goods> {
     const set = { stock: stock + amount, offered: offered + amount };
     const saved = await this.first(id, fence, (under) =>

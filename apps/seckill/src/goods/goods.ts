@@ -4,7 +4,7 @@ export interface Goods extends Row {
   readonly id: number;
   readonly name: string;
   readonly stock: number;
-  /** All that there ever was to sell: more orders than this is overselling. */
+  /** The number of items that were ever on sale. More orders than this is overselling. */
   readonly offered: number;
   /** The largest fencing token under which it was read or written. */
   readonly fence: number;

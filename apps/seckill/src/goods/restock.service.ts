@@ -11,7 +11,7 @@ export class RestockService {
   ) {}
 
   /**
-   * Adds to the stock, under the same lock as a purchase: the key is what `@Locked('goods:<id>')` makes of the item's id.
+   * Adds to the stock, under the same lock as a purchase: `@Locked('goods:<id>')` makes the same key of the item's id.
    *
    * @throws GoodsNotFound, StaleFence
    */

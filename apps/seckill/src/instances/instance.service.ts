@@ -24,7 +24,7 @@ export class InstanceService implements OnModuleInit, OnModuleDestroy {
     this.id = await this.instances.add();
   }
 
-  /** Call it when the app listens: from now on the others can find it. */
+  /** Call this when the app listens. From now on the other instances can find this one. */
   async announce(url: string): Promise<void> {
     this.url = url;
     await this.save();

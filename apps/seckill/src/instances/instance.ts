@@ -11,7 +11,7 @@ export interface Instance extends Row {
   readonly waiting: Readonly<Record<string, number>>;
 }
 
-/** One that may have been killed: whoever closes in order is forgotten at once. */
+/** An instance that may have been killed. One that closes in order is removed at once. */
 export interface KnownInstance extends Instance {
   readonly isAlive: boolean;
 }

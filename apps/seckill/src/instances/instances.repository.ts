@@ -30,12 +30,12 @@ export class InstancesRepository {
     await this.database.query('DELETE FROM instances WHERE id = $1', [id]);
   }
 
-  /** Those that run, in the order of their numbers. */
+  /** The running instances, in the order of their numbers. */
   async alive(): Promise<readonly Instance[]> {
     return (await this.known()).filter(({ isAlive }) => isAlive);
   }
 
-  /** Those that run and those that were killed, in the order of their numbers. */
+  /** The running and the killed instances, in the order of their numbers. */
   known(): Promise<readonly KnownInstance[]> {
     return this.database.query<KnownInstance>(`
       SELECT id, url, client, waiting, seen_at > now() - ${SILENCE} AS "isAlive" FROM instances

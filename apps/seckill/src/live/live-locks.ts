@@ -3,7 +3,7 @@ import { LockService, lockKey } from 'nestjs-distributed-lock';
 import type { KnownInstance } from '../instances/instance.js';
 import type { LiveLock } from './live-view.js';
 
-/** Who holds and who waits, from the store that all instances share, with the names of the instances. */
+/** The holders and waiters of each lock, from the store that all instances share, with the names of the instances. */
 @Injectable()
 export class LiveLocks {
   constructor(private readonly locks: LockService) {}

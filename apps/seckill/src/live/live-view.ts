@@ -1,11 +1,11 @@
 import type { CrowdState } from '../crowd/crowd.service.js';
 
-/** What the page shows at one moment. Times are ms of the database's clock. */
+/** The content of the page at one moment. Times are ms of the database's clock. */
 export interface LiveView {
   readonly at: number;
   /** The instance that this page comes from. */
   readonly instance: number;
-  /** Those that run, and those that were killed and still hold a lock, in the order of their numbers. */
+  /** The running instances, and the killed ones that still hold a lock, in the order of their numbers. */
   readonly instances: readonly LiveInstance[];
   readonly goods: readonly LiveGoods[];
   /** The latest, oldest first; a page that has seen some of them knows them by their ids. */
@@ -27,13 +27,13 @@ export interface LiveGoods extends StockedGoods {
 }
 
 export interface LiveLock {
-  /** The instance that holds it; `null`: nobody, or somebody whom we do not know. */
+  /** The instance that holds the lock; `null` when it is free, or held by a process that is no instance. */
   readonly holder: number | null;
   readonly isHeld: boolean;
-  /** When nobody renews it, the next in the queue goes on after this; 0 while the lock is free. */
+  /** The rest of the lease: without a renewal the next owner in the queue gets the lock after it. 0 while the lock is free. */
   readonly leaseLeftMs: number;
   readonly fencingToken: number | null;
-  /** The instances in line, in order; each may have several callers. */
+  /** The instances in the queue, in order. Each may have several callers. */
   readonly line: readonly (number | null)[];
   /** How many callers wait, by the number of their instance. */
   readonly waiting: Readonly<Record<string, number>>;

@@ -20,7 +20,7 @@ const SECTIONS = `
 
 type OrderTimes = Row & Omit<Section, 'from' | 'to'> & { readonly read_at: Date; readonly placed_at: Date };
 
-/** Reads what the page shows. */
+/** Reads the content of the page. */
 @Injectable()
 export class LiveRepository {
   constructor(private readonly database: Database) {}

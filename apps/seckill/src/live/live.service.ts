@@ -25,17 +25,17 @@ const RECENT_MS = 1500;
 /** For a page that has seen nothing yet. */
 const HISTORY_MS = 20_000;
 
-/** Looks at the sale for all pages that are open, and not at all when none is. */
+/** Reads the sale for all open pages, and only while one is open. */
 @Injectable()
 export class LiveService implements OnModuleDestroy {
   private readonly closing = new Subject<void>();
   private readonly recent$ = timer(EVERY_MS, EVERY_MS).pipe(
-    exhaustMap(() => this.tryLook(RECENT_MS)),
+    exhaustMap(() => this.tryRead(RECENT_MS)),
     share(),
   );
   /** Ends when the app closes, which would wait for its open connections. */
   readonly view$: Observable<LiveView> = concat(
-    defer(() => this.tryLook(HISTORY_MS)),
+    defer(() => this.tryRead(HISTORY_MS)),
     this.recent$,
   ).pipe(takeUntil(this.closing));
 
@@ -52,13 +52,13 @@ export class LiveService implements OnModuleDestroy {
     this.closing.next();
   }
 
-  /** A database that is away has nothing to show; the next look may. */
-  private tryLook(sinceMs: number): Observable<LiveView> {
-    return defer(() => this.look(sinceMs)).pipe(catchError(() => EMPTY));
+  /** A database that cannot be reached has nothing to show. The next read may succeed. */
+  private tryRead(sinceMs: number): Observable<LiveView> {
+    return defer(() => this.readView(sinceMs)).pipe(catchError(() => EMPTY));
   }
 
-  private async look(sinceMs: number): Promise<LiveView> {
-    // In this order: what is over for the crowd is in the stocks, and what was reset there is not in the sections.
+  private async readView(sinceMs: number): Promise<LiveView> {
+    // The order matters: a sale that the crowd reports as over is in the stocks, and a reset of the stocks is not in the sections.
     const crowd = this.crowd.state;
     const [known, { at, goods }] = await Promise.all([this.instances.known(), this.sale.goods()]);
     const sections = await this.sale.sections(sinceMs);

@@ -10,7 +10,7 @@ const MOST = 10;
 /**
  * Up to ten different items: `[{ "id": 1 }, { "id": 2 }]`.
  *
- * The keys of the lock are made of what this returns, so an endless cart is refused before anything is locked.
+ * The keys of the lock are made of this pipe's result, so an endless cart is refused before a key is locked.
  */
 @Injectable()
 export class CartPipe implements PipeTransform<unknown, readonly CartItem[]> {

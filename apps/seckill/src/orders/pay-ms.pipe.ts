@@ -1,9 +1,9 @@
 import { BadRequestException, Injectable, type PipeTransform } from '@nestjs/common';
 
-/** Longer would let one buyer keep all others waiting. */
+/** With a longer payment one buyer would keep all others waiting. */
 export const LONGEST_PAYMENT_MS = 100;
 
-/** How long the payment takes, which a real shop asks another service for; 0 when nothing is said. */
+/** How long the payment takes; 0 by default. A real shop would ask another service to pay. */
 @Injectable()
 export class PayMsPipe implements PipeTransform<unknown, number> {
   transform(value: unknown = 0): number {

@@ -46,11 +46,11 @@ export class PurchaseService {
     );
   }
 
-  /** Read, check, write: between the first and the last of them nobody else may sell. */
+  /** Reads, checks, writes. No other request may sell the item between the first and the last step. */
   private async sell(lines: readonly OrderLine[], userId: string, payMs: number): Promise<readonly Order[]> {
     for (const { goods } of lines) {
       if (goods.stock > 0) continue;
-      // A buyer who asks again because the first answer got lost must not hear that there is nothing left.
+      // A buyer who asks again because the first response got lost must not be told that the item is sold out.
       const bought = await this.orders.has(goods.id, userId);
       throw bought ? new AlreadyBought(goods.name) : new SoldOut(goods.name);
     }

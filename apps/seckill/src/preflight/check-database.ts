@@ -5,7 +5,7 @@ import { withoutSecrets } from './without-secrets.js';
 
 const WITHIN_MS = 3000;
 
-/** @throws Error that says what was tried and what to do, within seconds */
+/** @throws Error within seconds, which names the attempt and the remedy */
 export async function checkDatabase(url: string): Promise<void> {
   // Its own limit only drops the connection that was given up here.
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: WITHIN_MS + 100 });

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { reasonOf } from './reason-of.js';
 
-/** @throws Error that says what to do when the app could not listen there */
+/** @throws Error with the remedy, when the app could not listen there */
 export async function checkPort(host: string, port: number): Promise<void> {
   const server = createServer();
   try {

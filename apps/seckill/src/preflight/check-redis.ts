@@ -5,7 +5,7 @@ import { withoutSecrets } from './without-secrets.js';
 
 const WITHIN_MS = 3000;
 
-/** @throws Error that says what was tried and what to do, within seconds */
+/** @throws Error within seconds, which names the attempt and the remedy */
 export async function checkRedis(url: string): Promise<void> {
   const client = new Redis(url, { lazyConnect: true, enableReadyCheck: false, retryStrategy: () => null });
   // More telling than "Connection is closed", with which the commands are then rejected.
@@ -20,7 +20,7 @@ export async function checkRedis(url: string): Promise<void> {
     );
   } catch (error) {
     const cause = first ?? error;
-    // What a Redis refuses, it answers; all else that breaks a connection comes from another program.
+    // A Redis that refuses says so. Any other broken connection is to another program.
     const isForeign = connected && first !== undefined && !isReply(first);
     const reason = isForeign ? 'another program listens there' : reasonOf(cause);
     throw new Error(

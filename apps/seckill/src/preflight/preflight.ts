@@ -4,10 +4,10 @@ import { checkPort } from './check-port.js';
 import { checkRedis } from './check-redis.js';
 
 /**
- * Asks all that the app needs whether it is there, before anything is started. The app itself would start without its
- * Redis, wait for it, and answer 503 meanwhile: right for a deploy, puzzling for whoever has mistyped an address.
+ * Checks every server that the app needs, before the app is started. The app itself would start without its
+ * Redis, wait for it, and answer 503 meanwhile: right for a deploy, puzzling for a user who has mistyped an address.
  *
- * @throws Error that says what was tried and what to do, within seconds
+ * @throws Error within seconds, which names the attempt and the remedy
  */
 export async function preflight({ host, port, redisUrl, databaseUrl }: Config): Promise<void> {
   await Promise.all([

@@ -1,4 +1,4 @@
-/** What an error says; of one for several addresses of a host, what each of them said. */
+/** The message of an error. An error for several addresses of a host has the message of each. */
 export function reasonOf(error: unknown): string {
   const { errors, message } = (error ?? {}) as { errors?: readonly unknown[]; message?: unknown };
   if (errors !== undefined) return [...new Set(errors.map(reasonOf))].join(', ');

@@ -1,6 +1,6 @@
 /**
- * An address as it may be shown: without user, password and parameters, which may hold a password, too. Of one with an
- * unescaped `?` or `#` before its `@`, what stands between is a password as well.
+ * An address as it may be shown: without user, password and parameters, which may hold a password, too. If an unescaped
+ * `?` or `#` comes before the `@`, the text between them is a password as well.
  */
 export function withoutSecrets(url: string): string {
   const [, scheme = '', rest = ''] = /^([a-z][a-z\d+.-]*:\/\/)?(.*)$/is.exec(url) ?? [];

@@ -16,8 +16,8 @@ export class NightlyReport {
   ) {}
 
   /**
-   * Every instance is woken; the first makes the report, and the others find the lock taken and leave it at that. The
-   * lock outlasts the few ms of work, for instances that are woken a little later.
+   * The timer fires on every instance. The first makes the report, and the others find the lock held and return. The
+   * lock outlasts the few ms of work, for instances whose timer fires a little later.
    *
    * @returns `undefined` when another instance makes it
    */
