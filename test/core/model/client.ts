@@ -1,4 +1,4 @@
-import { DEADLINE, LEASE, SHORT, type Configuration, type Rule } from './rules.js';
+import { DEADLINE, KEPT, LEASE, SHORT, type Configuration, type Rule } from './rules.js';
 import { message } from './message.js';
 import { freshOwner, processOf, type Message, type Process, type State, type Tenure } from './state.js';
 
@@ -138,9 +138,21 @@ export class Client {
     this.end(s, p);
   }
 
+  /** Its lease lasts as long as the minimum hold, so that no delay of the release can shorten that. */
+  mayKeep({ isConfirmed, belief }: Tenure): boolean {
+    return isConfirmed && belief >= KEPT;
+  }
+
+  releaseAndKeep(s: State, p: Process): void {
+    // A lock that was lost is not brought back.
+    if (s.lock === p.tenure!.owner) s.kept = KEPT;
+    p.inside = 0;
+    this.end(s, p, { keep: KEPT });
+  }
+
   abort(s: State, p: Process): void {
     p.waiting -= 1;
-    if (p.waiting === 0 && p.tenure && p.tenure.state !== 'held') this.end(s, p, true);
+    if (p.waiting === 0 && p.tenure && p.tenure.state !== 'held') this.end(s, p, { isAbort: true });
   }
 
   /** The caller inside learns of it; what it does after that is refused by the token. */
@@ -149,7 +161,7 @@ export class Client {
     this.end(s, p);
   }
 
-  private end(s: State, p: Process, isAbort = false): void {
+  private end(s: State, p: Process, { isAbort = false, keep = 0 } = {}): void {
     const { owner, next, first, last, late, isAsking, mayBeKnown } = p.tenure as Tenure;
     const asked = s.net.find((it) => it.owner === owner && it.kind === 'acquire' && !it.isLate);
     this.forget(s, (it) => it.owner === owner);
@@ -164,6 +176,7 @@ export class Client {
         used,
         blockEnd: last,
         late: lateUntil,
+        keep,
         isSent: false,
         isUpToDate: false,
         attempts: 0,
@@ -176,11 +189,11 @@ export class Client {
   sendEnd(s: State, end: Process['ends'][number]): void {
     end.isSent = end.isUpToDate = true;
     end.attempts = Math.min(end.attempts + 1, 2);
-    const { owner, blockEnd, isCancel, attempts } = end;
+    const { owner, blockEnd, isCancel, attempts, keep } = end;
     // What a repetition would say that is built anew: by then nothing is known of how many were used.
     const isRebuilt = attempts > 1 && !this.has('P4 end built once');
     const used = isRebuilt && blockEnd > 1 ? blockEnd - 1 : end.used;
-    s.net.push(message({ kind: 'end', owner, first: used, last: blockEnd, flag: isCancel }));
+    s.net.push(message({ kind: 'end', owner, first: used, last: blockEnd, keep, flag: isCancel }));
   }
 
   private onEnded(p: Process, { owner, flag: isAfterAllCopies }: Message): void {
@@ -248,6 +261,7 @@ export class Client {
   timePasses(s: State, p: Process): void {
     for (const end of p.ends) {
       end.late = Math.max(-1, end.late - 1);
+      end.keep = Math.max(0, end.keep - 1);
       end.isUpToDate = false;
     }
     const { tenure } = p;

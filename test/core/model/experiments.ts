@@ -14,19 +14,21 @@ export interface Experiment {
 const size = (
   processes: number,
   callers: number,
-  { java = false, faults = 0, aborts = 0 }: Partial<Omit<Size, 'processes' | 'callers'>>,
-): Size => ({ processes, callers, java, faults, aborts });
+  { java = false, faults = 0, aborts = 0, holds = false }: Partial<Omit<Size, 'processes' | 'callers'>>,
+): Size => ({ processes, callers, java, faults, aborts, holds });
 
 /** With all rules on: nothing may be found. */
 export const SMALL: readonly Experiment[] = [
   { off: [], size: size(2, 1, { java: true, faults: 1 }) },
   { off: [], size: size(2, 2, { aborts: 1 }) },
   { off: [], size: size(3, 1, { aborts: 1 }) },
+  { off: [], size: size(2, 1, { java: true, faults: 1, holds: true }) },
 ];
 
 /** For `npm run model`: the same, larger. */
 export const LARGE: readonly Experiment[] = [
   { off: [], size: size(2, 1, { java: true, faults: 1, aborts: 1 }) },
+  { off: [], size: size(2, 1, { faults: 1, aborts: 1, holds: true }) },
   { off: [], size: size(2, 2, { java: true, aborts: 1 }) },
   { off: [], size: size(2, 1, { faults: 2 }) },
   { off: [], size: size(3, 1, { faults: 1 }) },
@@ -73,8 +75,9 @@ export function run({ off, size: it }: Experiment, mostStates: number): Explorat
 
 /** A row of the tables in docs/model.md. */
 export function rowOf(experiment: Experiment, found: Exploration): string {
-  const { processes, callers, java, faults, aborts } = experiment.size;
-  const world = `${processes} × ${callers}${java ? ' + Java' : ''}, ${faults} faults, ${aborts} aborts`;
+  const { processes, callers, java, faults, aborts, holds } = experiment.size;
+  const extras = `${java ? ' + Java' : ''}${holds ? ' + minimum hold' : ''}`;
+  const world = `${processes} × ${callers}${extras}, ${faults} faults, ${aborts} aborts`;
   const { violation, states, isComplete } = found;
   const result = violation
     ? `${violation.what}, after ${violation.trace.length} steps`

@@ -13,6 +13,6 @@ export function message(it: Pick<Message, 'kind' | 'owner'> & Partial<Message>):
     first = 0,
     last = 0,
   } = it;
-  const { floor = 0, flag = false } = it;
-  return { kind, owner, isLate, isSlow, age, notAfter, belief, first, last, floor, flag };
+  const { floor = 0, keep = 0, flag = false } = it;
+  return { kind, owner, isLate, isSlow, age, notAfter, belief, first, last, floor, keep, flag };
 }

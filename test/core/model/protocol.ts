@@ -26,7 +26,7 @@ export class Protocol implements Model<State> {
   private readonly server: Server;
   private readonly client: Client;
 
-  constructor(configuration: Configuration) {
+  constructor(private readonly configuration: Configuration) {
     this.server = new Server(configuration);
     this.client = new Client(configuration);
     this.start = startOf(configuration);
@@ -76,6 +76,8 @@ export class Protocol implements Model<State> {
       yield* this.command(s, i, 'renews', (t, it) => client.renew(t, it.tenure!));
     if (tenure && p.inside > 0) {
       yield act('releases', (t, it) => client.release(t, it));
+      if (this.configuration.holds && client.mayKeep(tenure))
+        yield act('releases, with a minimum hold', (t, it) => client.releaseAndKeep(t, it));
       if (client.mayPassOn(p, tenure)) yield act('passes on', (t, it) => client.passOn(t, it, it.tenure!));
     }
     for (const [j, end] of p.ends.entries()) {
@@ -158,7 +160,7 @@ export class Protocol implements Model<State> {
     const { owner } = it;
     const p = s.processes[processOf(owner)]!;
     const late = p.ends.find((end) => end.owner === owner)?.late ?? -1;
-    const isFree = this.server.end(s, owner, it.first, it.last, it.flag);
+    const isFree = this.server.end(s, it);
     if (isFree && opens) s.open = true;
     else if (isFree && !s.open) this.server.grant(s, p.floor, NOBODY);
     return message({ kind: 'ended', owner, flag: late < 0 });
@@ -167,11 +169,10 @@ export class Protocol implements Model<State> {
   private *javaSteps(s: State): Iterable<Step<State>> {
     if (s.java === 'idle') yield next(s, 'the Java client waits', (t) => (t.java = 'waiting'));
     if (s.java === 'waiting' && s.lock === NOBODY) {
-      yield next(
-        s,
-        'the Java client takes it',
-        (t) => ((t.java = 'inside'), (t.lock = JAVA), (t.open = false)),
-      );
+      yield next(s, 'the Java client takes it', (t) => {
+        if (t.kept > 0) t.broken ||= 'a Java client is inside within a minimum hold';
+        Object.assign(t, { java: 'inside', lock: JAVA, open: false });
+      });
     }
     if (s.java === 'inside') {
       const free = (t: State) => ((t.java = 'done'), t.lock === JAVA && (t.lock = NOBODY));
@@ -191,6 +192,7 @@ export class Protocol implements Model<State> {
   private tick(s: State): void {
     leasePasses(s);
     s.open = false;
+    s.kept = Math.max(0, s.kept - 1);
     s.time = Math.max(s.time, s.top + 1);
     for (const entry of s.line) entry.until = Math.max(-1, entry.until - 1);
     for (const it of s.net) {
@@ -257,6 +259,7 @@ function startOf({ processes, callers, java, faults, aborts }: Configuration): S
     top: 0,
     served: [],
     wiped: [],
+    kept: 0,
     wasBehind: false,
     broken: '',
   });
@@ -279,6 +282,7 @@ function isAwaited(it: Message): boolean {
 function wipe(s: State): void {
   if (s.lock !== NOBODY && !s.wiped.includes(s.lock)) s.wiped.push(s.lock);
   s.lock = NOBODY;
+  s.kept = 0;
 }
 
 function forgetAll(s: State, time: number): void {

@@ -27,6 +27,8 @@ export interface Size {
   /** Of all kinds together: a message lost or late, a crash, a key deleted, data lost, a subscription broken. */
   readonly faults: number;
   readonly aborts: number;
+  /** A caller may release with a minimum hold. */
+  readonly holds: boolean;
 }
 
 export interface Configuration extends Size {
@@ -39,3 +41,5 @@ export const SHORT = 2;
 export const DEADLINE = 1;
 export const GONE = 1;
 export const BLOCK = 2;
+/** A minimum hold, from the release on. */
+export const KEPT = 2;

@@ -1,5 +1,14 @@
 import { BLOCK, GONE, LEASE, SHORT, type Configuration, type Rule } from './rules.js';
-import { JAVA, NOBODY, processOf, type Message, type Owner, type State, type Token } from './state.js';
+import {
+  JAVA,
+  KEEPER,
+  NOBODY,
+  processOf,
+  type Message,
+  type Owner,
+  type State,
+  type Token,
+} from './state.js';
 import { message } from './message.js';
 
 /** The scripts of `stores/redis/lua`, each executed as one step. */
@@ -45,9 +54,10 @@ export class Server {
   }
 
   /** @returns whether the lock is free now: then `passOn` is due */
-  end(s: State, owner: Owner, used: Token, blockEnd: Token, isCancel: boolean): boolean {
+  end(s: State, { owner, first: used, last: blockEnd, keep, flag: isCancel }: Message): boolean {
     const wasHolder = s.lock === owner;
-    if (wasHolder && !isCancel) s.lock = NOBODY;
+    if (wasHolder && keep > 0) [s.lock, s.left] = [KEEPER, keep];
+    else if (wasHolder && !isCancel) s.lock = NOBODY;
     const mayGiveBack = wasHolder && s.last === blockEnd;
     if (used > 0 && (mayGiveBack || !this.has('P4 give-back only by the holder of that block')))
       s.last = used;
@@ -81,6 +91,7 @@ export class Server {
     if (first <= process.seen && (!s.wasBehind || first <= floor))
       s.broken ||= 'a grant with a token that its process has seen before';
     if (s.served.includes(first) && !s.wasBehind) s.broken ||= 'a grant with a token that was used before';
+    if (s.kept > 0) s.broken ||= 'a grant within a minimum hold';
     [s.first, s.last] = [first, first + count - 1];
     s.top = Math.max(s.top, s.last);
     s.lock = owner;

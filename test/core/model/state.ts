@@ -5,6 +5,8 @@ export type Token = number;
 export type Owner = number;
 export const NOBODY: Owner = -1;
 export const JAVA: Owner = -2;
+/** An owner that has released with a minimum hold: a name that no message has. */
+export const KEEPER: Owner = -3;
 
 export const ownerOf = (process: number, tenure: number): Owner => process * 10 + tenure;
 export const processOf = (owner: Owner): number => Math.floor(owner / 10);
@@ -33,6 +35,8 @@ export interface State {
   served: Token[];
   /** Owners whose lock was lost with its data: that they still believe is no violation. */
   wiped: Owner[];
+  /** For how many ticks nobody may be granted the key, after a release with a minimum hold. */
+  kept: number;
   /** The clock of the server has gone back with a loss of data. */
   wasBehind: boolean;
   broken: string;
@@ -77,6 +81,8 @@ export interface End {
   used: Token;
   blockEnd: Token;
   late: number;
+  /** How long the key is to stay held. */
+  keep: number;
   isSent: boolean;
   isUpToDate: boolean;
   attempts: number;
@@ -97,6 +103,7 @@ export interface Message {
   first: Token;
   last: Token;
   floor: Token;
+  keep: number;
   flag: boolean;
 }
 
@@ -175,8 +182,8 @@ export function normalise(s: State): State {
 }
 
 function textOf(it: Message): string {
-  const { kind, owner, age, notAfter, belief, first, last, floor } = it;
-  return `${kind}${owner},${age},${notAfter},${belief},${first},${last},${floor}${bits(it.isLate, it.isSlow, it.flag)}`;
+  const { kind, owner, age, notAfter, belief, first, last, floor, keep } = it;
+  return `${kind}${owner},${age},${notAfter},${belief},${first},${last},${floor},${keep}${bits(it.isLate, it.isSlow, it.flag)}`;
 }
 
 function bits(...flags: boolean[]): string {
@@ -189,6 +196,7 @@ function bits(...flags: boolean[]): string {
 export function keyOf(s: State): string {
   let key = `${s.lock},${s.left},${s.first},${s.last},${s.time},${s.granted},${s.java},${s.faults},${s.aborts},${s.top}`;
   key += `${bits(s.open, s.wasBehind)}${s.served.join()};${s.wiped.join()};${s.broken}`;
+  if (s.kept > 0) key += `kept${s.kept}`;
   for (const { owner, until } of s.line) key += `|${owner},${until}`;
   for (const p of s.processes) {
     key += `/${p.todo},${p.waiting},${p.inside},${p.floor},${p.seen}${bits(p.isUp, p.isDeaf, p.isFrozen)}`;
@@ -198,7 +206,7 @@ export function keyOf(s: State): string {
       key += bits(t.isAsking, t.isRenewing, t.isQueued, t.isUpToDate, t.mayBeKnown, t.isConfirmed);
     }
     for (const end of p.ends) {
-      key += `!${end.owner},${end.used},${end.blockEnd},${end.late},${end.attempts}${bits(end.isSent, end.isCancel, end.isUpToDate)}`;
+      key += `!${end.owner},${end.used},${end.blockEnd},${end.late},${end.keep},${end.attempts}${bits(end.isSent, end.isCancel, end.isUpToDate)}`;
     }
   }
   for (const it of s.net) key += `\n${textOf(it)}`;

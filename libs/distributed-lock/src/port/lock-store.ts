@@ -148,8 +148,6 @@ export interface Renewal {
   /** `Grant.token` of the grant that is renewed: the same owner under another grant has lost this one. */
   readonly token: number;
   readonly lastToken: number;
-  /** Its caller has left: once this is answered with "renewed" no end follows, and the lease runs out by itself. */
-  readonly isLast?: boolean;
   /** A caller has asked for it and is told if it fails. */
   readonly isAwaited?: boolean;
 }
@@ -167,10 +165,21 @@ export interface ReleaseRequest {
   readonly leaseMs: number;
   /** The grant being given back: its block's end, and the last token that was used. Absent when none was received. */
   readonly used?: { readonly token: number; readonly lastToken: number };
+  /**
+   * The minimum hold: nobody gets the key before this, on the clock of the context. If the owner holds, the store passes
+   * its lease on to `keeperOf(owner)`, under which the key runs out by itself: nothing that comes late for the owner finds
+   * it. A lock that was lost is not taken again.
+   */
+  readonly keepUntil?: number;
   /** Other processes wait for it: nothing should come before it on its way. */
   readonly isContended?: boolean;
   /** Whoever released goes on when it is answered. */
   readonly isAwaited?: boolean;
+}
+
+/** Has the key for the rest of a minimum hold. No caller has this id, and no request. */
+export function keeperOf(owner: string): string {
+  return owner.replace(':', ':-');
 }
 
 /** `unknown`: gone now, but whether it was held until this call cannot be told, as an earlier answer was lost. */

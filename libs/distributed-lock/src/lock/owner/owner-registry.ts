@@ -25,7 +25,6 @@ export class OwnerRegistry {
   private onAllEnded: (() => void) | undefined;
   private readonly pauses: Delays;
   private entered = 0;
-  private hasClosed = false;
   shutdownErrorOf: ((key: string) => LockShutdownError) | undefined;
   private onIdle: (() => void) | undefined;
 
@@ -41,11 +40,6 @@ export class OwnerRegistry {
   /** A new owner that asks for these callers. */
   open(callers: Callers, request: LockRequest): Owner {
     return new Owner(callers, request, this.core, { registry: this, watchdog: this.watchdog });
-  }
-
-  /** Set by shutdown: what only ends a tenure is not tried again. */
-  isClosing(): boolean {
-    return this.hasClosed;
   }
 
   /** Gives the tenure an owner id that was never used before. */
@@ -119,7 +113,6 @@ export class OwnerRegistry {
 
   /** All ends are certain, or have failed; what was put off is done now. */
   async whenAllEnded(): Promise<void> {
-    this.hasClosed = true;
     this.pauses.endAll();
     if (this.ending > 0) await new Promise<void>((resolve) => (this.onAllEnded = resolve));
   }

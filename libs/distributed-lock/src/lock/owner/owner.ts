@@ -6,7 +6,6 @@ import type { FairQueues } from './fair-queues.js';
 import { Few } from '../../collections/few.js';
 import { Hold, RELEASED } from '../context/hold.js';
 import { inBackground, type Owned } from '../../async/in-background.js';
-import { releaseAfter, holdUntil, type Afterwards } from './minimum-hold.js';
 import { LeaseKeeper } from '../lease/lease-keeper.js';
 import type { LockRuntime } from '../lock-runtime.js';
 import {
@@ -60,13 +59,14 @@ export interface Callers extends WaitingCallers {
 }
 
 /** The owners of this process: where one gets its id, and what outlives it. */
-interface Registry extends Afterwards {
+interface Registry {
   readonly fairQueues: FairQueues<AcquireLoop>;
   /** Once the service has begun to close. */
   readonly shutdownErrorOf: ((key: string) => LockShutdownError) | undefined;
   register(tenure: Owner): string;
   deregister(tenure: Owner): void;
   track(key: string, ended: Promise<ReleaseReply>): Owned<ReleaseReply>;
+  pause(ms: number): Promise<void>;
 }
 
 interface Surroundings {
@@ -368,8 +368,7 @@ export class Owner {
     this.budget.count();
     this.keepUntil = Math.max(this.keepUntil, hold.keepUntil);
     if (this.holds.size > 0) return RELEASED;
-    if (keeper && this.keepUntil > this.now) return this.keep(keeper);
-    if (!keeper || !this.mayHandOff(keeper)) return this.end(0, isAwaited);
+    if (!keeper || this.keepUntil > this.now || !this.mayHandOff(keeper)) return this.end(0, isAwaited);
     if (keeper.lease.isConfirmed) {
       keeper.renewIfBlind();
       this.admitNext(keeper);
@@ -413,35 +412,24 @@ export class Owner {
   private end(delayMs = 0, isAwaited = false): Owned<ReleaseReply> {
     const { core, around } = this;
     // Built once: a repetition that said another last token would give one of them out twice.
-    const end = this.releaseRequest(isAwaited);
-    const send = () => core.store.release(end);
-    return this.finish(() => (delayMs > 0 ? around.registry.pause(delayMs).then(send) : send()));
+    const request = this.releaseRequest(isAwaited);
+    const send = () => core.store.release(request);
+    this.stop();
+    const ended = around.registry.track(
+      this.key,
+      delayMs > 0 ? around.registry.pause(delayMs).then(send) : send(),
+    );
+    around.registry.deregister(this);
+    this.callers.onOwnerEnded(this);
+    return ended;
   }
 
   private releaseRequest(isAwaited = false): ReleaseRequest {
-    const { key, id: owner, claim, keeper } = this;
+    const { key, id: owner, claim, keeper, keepUntil } = this;
     const leaseMs = keeper?.lease.leaseMs ?? this.request.leaseMs;
-    const isWanted = this.budget.isRunning;
-    return { key, owner, claim, leaseMs, ...keeper?.lease.used, isContended: isWanted, isAwaited };
-  }
-
-  /** The caller has promised the key a longer time than it took: nobody gets it before that is over. */
-  private keep(keeper: LeaseKeeper): Owned<ReleaseReply> {
-    const { key, keepUntil: until } = this;
-    const { registry } = this.around;
-    const end = this.releaseRequest();
-    // A late copy of an acquire would bring the lock back when it has run out.
-    if (this.acquireLoop.mayComeLate) inBackground(registry.track(key, releaseAfter(until, end, registry)));
-    return this.finish(() => holdUntil(until, keeper.renewal(), end, registry));
-  }
-
-  private finish(how: () => Promise<ReleaseReply>): Owned<ReleaseReply> {
-    const { registry } = this.around;
-    this.stop();
-    const ended = registry.track(this.key, how());
-    registry.deregister(this);
-    this.callers.onOwnerEnded(this);
-    return ended;
+    const isContended = this.budget.isRunning;
+    const request = { key, owner, claim, leaseMs, ...keeper?.lease.used, isContended, isAwaited };
+    return keepUntil > this.now ? { ...request, keepUntil } : request;
   }
 
   private stop(): void {

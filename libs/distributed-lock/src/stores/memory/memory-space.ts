@@ -1,15 +1,16 @@
 import { isExclusive, modeOf, type Claim } from '../../port/claim.js';
 import { LockStoreError } from '../../port/lock.errors.js';
-import type {
-  AcquireReply,
-  AcquireRequest,
-  ReleaseRequest,
-  ReleaseReply,
-  Grant,
-  LockSnapshot,
-  Notification,
-  Renewal,
-  RenewalReply,
+import {
+  keeperOf,
+  type AcquireReply,
+  type AcquireRequest,
+  type ReleaseRequest,
+  type ReleaseReply,
+  type Grant,
+  type LockSnapshot,
+  type Notification,
+  type Renewal,
+  type RenewalReply,
 } from '../../port/lock-store.js';
 import { SILENT_WAITER_MS, recheckAfter } from '../../port/recheck-interval.js';
 import { leaseValidity } from '../../port/lease-validity.js';
@@ -101,8 +102,7 @@ export class MemorySpace {
     });
   }
 
-  renew({ key, owner, claim, token, leaseMs, isLast }: Renewal, now: number): RenewalReply {
-    if (isLast && ++this.leftAlone > LEAST_SWEEP + this.leftBySweep) this.sweep(now);
+  renew({ key, owner, claim, token, leaseMs }: Renewal, now: number): RenewalReply {
     const entry = this.touch(key, now);
     const mine = holderOf(entry, owner);
     if (mine?.token !== token) {
@@ -116,14 +116,23 @@ export class MemorySpace {
     return { kind: 'renewed', validUntil, waiting };
   }
 
-  release({ key, owner, used }: ReleaseRequest, now: number): ReleaseReply {
+  release({ key, owner, used, keepUntil = 0 }: ReleaseRequest, now: number): ReleaseReply {
     const entry = this.touch(key, now);
     entry.queue = entry.queue.filter(({ ask }) => ask.owner !== owner);
     const held = holderOf(entry, owner);
     entry.holders = entry.holders.filter((holder) => holder !== held);
+    if (held && keepUntil > now) this.keep(entry, held, keepUntil, now);
     if (held && used?.lastToken === this.lastToken) this.lastToken = used.token;
     this.settle(key, entry, now);
     return held ? 'released' : 'not held';
+  }
+
+  /** For a minimum hold. The first waiter asks again when it is over. */
+  private keep(entry: Entry, held: Holder, until: number, now: number): void {
+    entry.holders.push({ ...held, owner: keeperOf(held.owner), until });
+    const [first] = entry.queue;
+    if (first) this.notify({ kind: 'recheck', owner: first.ask.owner, afterMs: recheckAfter(until - now) });
+    if (++this.leftAlone > LEAST_SWEEP + this.leftBySweep) this.sweep(now);
   }
 
   forceRelease(key: string, now: number): 'released' | 'not held' {

@@ -59,7 +59,7 @@ export class NodeOwner {
   }
 
   /** For a ballot with a vote. */
-  async renew(renewal: Identity & Pick<Renewal, 'isLast' | 'isAwaited'>): Promise<RenewalReply> {
+  async renew(renewal: Identity & Pick<Renewal, 'isAwaited'>): Promise<RenewalReply> {
     const { id } = this;
     const { token, lastToken } = this.lease as Grant;
     const sentAt = this.clock.now();
@@ -74,7 +74,7 @@ export class NodeOwner {
   }
 
   /** @param spent the largest fencing token that this owner has used; what the node has reserved beyond it goes back */
-  leave(identity: Identity, spent: number): Promise<ReleaseReply> {
+  leave(command: Identity & Pick<ReleaseRequest, 'keepUntil'>, spent: number): Promise<ReleaseReply> {
     if (!this.isThere) return Promise.resolve('not held');
     const { id, lease: vote } = this;
     this.isThere = false;
@@ -85,7 +85,7 @@ export class NodeOwner {
       vote && token !== undefined && token < vote.lastToken
         ? { token, lastToken: vote.lastToken }
         : undefined;
-    return this.node.hear(this.node.store.release({ ...identity, owner: id, ...(used && { used }) }));
+    return this.node.hear(this.node.store.release({ ...command, owner: id, ...(used && { used }) }));
   }
 
   lose(): void {

@@ -199,8 +199,9 @@ export class QuorumOwner {
     return gather(left, suffices, { clock, ms: nodeTimeoutMs });
   }
 
-  private leave(ballot: NodeOwner, command: Identity): Promise<ReleaseReply> {
-    return ballot.leave(identityOf(command), this.leases.lastSpent);
+  private leave(ballot: NodeOwner, command: AcquireRequest | ReleaseRequest): Promise<ReleaseReply> {
+    const keepUntil = 'keepUntil' in command ? command.keepUntil : undefined;
+    return ballot.leave({ ...identityOf(command), ...(keepUntil && { keepUntil }) }, this.leases.lastSpent);
   }
 
   /** Resolves once a majority is certain to be without it; nodes that are down are told until they are, too. */
@@ -271,12 +272,12 @@ export class QuorumOwner {
   async renew(renewal: Renewal): Promise<RenewalReply> {
     const { nodes, majority } = this.electorate;
     if (!this.asked || !this.leases.isHeld() || this.leases.token !== renewal.token) return { kind: 'lost' };
-    const { isLast, isAwaited } = renewal;
+    const { isAwaited } = renewal;
     const identity = identityOf(renewal);
     this.asked = { ...this.asked, ask: { ...this.asked.ask, ...identity } };
     const voters = this.leases.counted();
     const outcomes = await gather(
-      voters.map((ballot) => ballot.renew({ ...identity, isLast, isAwaited })),
+      voters.map((ballot) => ballot.renew({ ...identity, isAwaited })),
       (so) => {
         const replies = answersOf(so);
         const renewed = replies.filter(({ kind }) => kind === 'renewed').length;
@@ -291,15 +292,8 @@ export class QuorumOwner {
     }
     const counted = this.leases.counted();
     const others = this.leases.ballots.filter((ballot) => !counted.includes(ballot));
-    if (isLast) this.letRunOut(others, identity);
-    else for (const ballot of others) this.invite(ballot, this.asked.ask);
+    for (const ballot of others) this.invite(ballot, this.asked.ask);
     return { kind: 'renewed', ...this.leases.standing() };
-  }
-
-  /** The majority's votes run out by themselves; nothing else is left behind. */
-  private letRunOut(others: readonly NodeOwner[], identity: Identity): void {
-    for (const ballot of others) this.electorate.inBackground(this.leave(ballot, identity));
-    this.close();
   }
 
   /** A node that was away, or another's for a moment, takes part again, so that the next failure can be borne, too. */

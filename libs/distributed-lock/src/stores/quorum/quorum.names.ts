@@ -5,7 +5,7 @@ import type { LockStore } from '../../port/lock-store.js';
  * stays take longer than any message of the first one is under way.
  */
 const DIGITS = { client: 4, count: 7, stay: 9 };
-const NUMBER = new RegExp(`:(\\d{${DIGITS.client}})(\\d{${DIGITS.count},})\\d{${DIGITS.stay}}$`);
+const NUMBER = new RegExp(`:(-?)(\\d{${DIGITS.client}})(\\d{${DIGITS.count},})\\d{${DIGITS.stay}}$`);
 
 /** Only for messages and `inspect`: two clients with one name disturb nothing, as nodes know each by an id of its own. */
 export function newClientId(): string {
@@ -24,8 +24,8 @@ export function idAt(node: LockStore, owner: string, stay: number): string {
 
 /** The owner whose stay it is; a stranger keeps its own name. */
 export function ownerAt(id: string): string {
-  const [, client, count] = NUMBER.exec(id) ?? [];
-  return client === undefined ? id : `quorum-${client}:${BigInt(count ?? 0)}`;
+  const [, keeper, client, count] = NUMBER.exec(id) ?? [];
+  return client === undefined ? id : `quorum-${client}:${keeper}${BigInt(count ?? 0)}`;
 }
 
 /** The same for an owner and for all its stays. */
@@ -35,7 +35,7 @@ export function numberOf(owner: string): string {
 }
 
 export function numberAt(id: string): string {
-  const [, client = '', count = ''] = NUMBER.exec(id) ?? [];
+  const [, , client = '', count = ''] = NUMBER.exec(id) ?? [];
   return client + count;
 }
 

@@ -108,9 +108,7 @@ class QuorumStore implements LockStore {
   }
 
   private async renewOne(renewal: Renewal): Promise<RenewalReply> {
-    const number = numberOf(renewal.owner);
-    const reply = await this.candidacies.get(number)?.renew(renewal);
-    if (renewal.isLast && reply?.kind === 'renewed') this.candidacies.delete(number);
+    const reply = await this.candidacies.get(numberOf(renewal.owner))?.renew(renewal);
     return reply ?? { kind: 'lost' };
   }
 

@@ -25,7 +25,6 @@ interface RenewOptions {
   readonly claim?: Claim;
   readonly leaseMs?: number;
   readonly grant?: Grant;
-  readonly isLast?: boolean;
 }
 
 /** One owner at one client: asks for one key, by the rules that the port sets for those who use it. */
@@ -102,20 +101,23 @@ export class Contender {
   }
 
   async renew(options: RenewOptions = {}): Promise<RenewalReply> {
-    const { claim = this.claim, leaseMs = this.leaseMs, grant = this.grant, isLast = false } = options;
+    const { claim = this.claim, leaseMs = this.leaseMs, grant = this.grant } = options;
     this.claim = claim;
     const { key, owner } = this;
     const { token, lastToken } = grant;
-    const [reply] = await this.store.renew([{ key, owner, claim, leaseMs, token, lastToken, isLast }]);
+    const [reply] = await this.store.renew([{ key, owner, claim, leaseMs, token, lastToken }]);
     assert.ok(reply, 'there is one reply for each renewal');
     return reply;
   }
 
-  /** @param usedUpTo the last token that was used; without it nothing is given back */
-  end(usedUpTo?: number): Promise<ReleaseReply> {
+  /**
+   * @param usedUpTo the last token that was used; without it nothing is given back
+   * @param keepUntil the end of a minimum hold
+   */
+  end(usedUpTo?: number, keepUntil?: number): Promise<ReleaseReply> {
     const { key, owner, claim, leaseMs } = this;
     const used = usedUpTo === undefined ? {} : { used: { token: usedUpTo, lastToken: this.grant.lastToken } };
-    return this.store.release({ key, owner, claim, leaseMs, ...used });
+    return this.store.release({ key, owner, claim, leaseMs, ...used, ...(keepUntil && { keepUntil }) });
   }
 
   async isHolder(): Promise<boolean> {

@@ -19,6 +19,50 @@ export const release = {
     assert.ok(await next.isHolder());
   }),
 
+  minimumHold: promise(
+    'a release with a minimum hold keeps the key until that is over, whatever the owner sends after it',
+    async (bench) => {
+      const [holder, successor] = [bench.contender(), bench.contender()];
+      await holder.acquire();
+      const until = bench.clock.now() + 2 * bench.shortLeaseMs;
+      assert.equal(await holder.end(undefined, until), 'released');
+      assert.equal((await holder.renew()).kind, 'lost');
+      await holder.end();
+      assert.equal((await successor.queue()).kind, 'queued');
+      await successor.acquireInTurn();
+      assert.ok(bench.clock.now() >= until - 1, `${until - bench.clock.now()} ms too early`);
+    },
+  ),
+
+  minimumHoldIsLonger: promise('a minimum hold outlives the lease', async (bench) => {
+    const holder = bench.contender();
+    await holder.acquire({ leaseMs: bench.shortLeaseMs });
+    await holder.end(undefined, bench.clock.now() + 4 * bench.shortLeaseMs);
+    await bench.pass(2 * bench.shortLeaseMs);
+    assert.equal((await bench.contender().ask()).kind, 'busy');
+  }),
+
+  minimumHoldOfTheLost: promise(
+    'a lock that was lost is not taken again for a minimum hold',
+    async (bench) => {
+      const [lost, waiter] = [bench.contender(), bench.contender()];
+      await lost.acquire({ leaseMs: bench.shortLeaseMs });
+      await bench.eventually('the lease is over', async () => !(await lost.isHolder()));
+      assert.equal(await lost.end(undefined, bench.clock.now() + 20_000), 'not held');
+      await waiter.acquire();
+      assert.equal(await lost.end(undefined, bench.clock.now() + 20_000), 'not held');
+      assert.ok(await waiter.isHolder());
+    },
+  ),
+
+  minimumHoldPassed: promise('a minimum hold that is over passes the key on at once', async (bench) => {
+    const [holder, waiter] = [bench.contender(), bench.contender()];
+    await holder.acquire();
+    await waiter.queue();
+    await holder.end(undefined, bench.clock.now() - 1);
+    await waiter.acquireInTurn();
+  }),
+
   endOfOthers: promise('an owner that does not hold cannot free the key', async (bench) => {
     const holder = bench.contender();
     const neighbour = bench.contender({ client: holder.store });

@@ -21,20 +21,6 @@ export const renewal = {
     await successor.acquireInTurn();
   }),
 
-  lastRenewal: promise(
-    'the last renewal of an owner keeps the lock until that lease is over',
-    async (bench) => {
-      const [holder, successor] = [bench.contender(), bench.contender()];
-      await holder.acquire();
-      const until = bench.clock.now() + 2 * bench.shortLeaseMs;
-      assert.equal((await holder.renew({ leaseMs: 2 * bench.shortLeaseMs, isLast: true })).kind, 'renewed');
-      await bench.pass(bench.shortLeaseMs);
-      assert.ok(await holder.isHolder());
-      await successor.acquireInTurn();
-      assert.ok(bench.clock.now() >= until - 1, `${until - bench.clock.now()} ms too early`);
-    },
-  ),
-
   noResurrection: promise(
     'a renewal that arrives after expiry reports lost and does not bring the lock back',
     async (bench) => {

@@ -7,7 +7,7 @@ import type { Arguments } from '../scripts/evalsha.js';
 import type { Call, ScriptRunner } from '../scripts/script-runner.js';
 import { callerHasLeft } from '../connection/redis.errors.js';
 import { releaseScript, type ReplyOf } from '../scripts/scripts.js';
-import { weightOf, type ScriptContext } from '../scripts/script-context.js';
+import { permitsOf, weightOf, type ScriptContext } from '../scripts/script-context.js';
 
 const RETRY_MS = { least: 100, spread: 400 };
 
@@ -54,12 +54,14 @@ class ReleaseCall implements Call<Reply, Reply> {
   readonly isAwaited: boolean | undefined;
   private readonly owner: string;
   private readonly isPlain: boolean;
+  private readonly keepUntil: number;
   private readonly more: string;
 
   constructor(
-    { key, owner, claim, used, isContended: isWanted, isAwaited }: ReleaseRequest,
+    { key, owner, claim, used, isContended: isWanted, isAwaited, keepUntil = 0 }: ReleaseRequest,
     { minToken: floor, cluster, publish }: ScriptContext,
     private readonly doings: RequestsOfOwner,
+    private readonly clock: Clock,
   ) {
     this.key = key;
     this.kind = claim.kind;
@@ -68,12 +70,14 @@ class ReleaseCall implements Call<Reply, Reply> {
     this.owner = owner;
     this.isPlain = claim.kind === 'lock' && publish === 'PUBLISH' && !used;
     const tokens = used ? `${used.token} ${used.lastToken}` : '0 0';
-    this.more = `${claim.kind} ${publish} ${tokens} ${floor} ${cluster} ${weightOf(claim)}`;
+    this.keepUntil = keepUntil;
+    this.more = `${claim.kind} ${publish} ${tokens} ${floor} ${cluster} ${weightOf(claim)} ${permitsOf(claim)}`;
   }
 
   args(): Arguments {
     const when = this.doings.lateUntil === undefined ? 0 : 1;
-    return [this.owner, `${this.isPlain && when === 0 ? 1 : 0} ${when} ${this.more}`];
+    const keepMs = Math.max(0, Math.ceil(this.keepUntil - this.clock.now()));
+    return [this.owner, `${this.isPlain && when + keepMs === 0 ? 1 : 0} ${when} ${this.more} ${keepMs}`];
   }
 
   read(reply: Reply): Reply {
@@ -128,7 +132,7 @@ export class Releases {
     const doings = this.doingsOf(owner);
     doings.isReleasing = true;
     doings.releases += 1;
-    const call = new ReleaseCall(end, this.session, doings);
+    const call = new ReleaseCall(end, this.session, doings, this.clock);
     let wasHolder = false;
     let isUnsure = false;
     try {

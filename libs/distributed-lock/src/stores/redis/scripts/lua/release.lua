@@ -2,18 +2,21 @@
 --
 -- KEYS  1 lock  2 queue  3 meta  4 token  5 channel
 -- ARGV  1 owner  2 more
--- More  plain, when, kind, publish, used, reserved, min_token, cluster, weight: one text, since each argument costs time
+-- More  plain, when, kind, publish, used, reserved, min_token, cluster, weight, permits, keep: one text, since each argument costs
+--       time
 -- Reply  was holder (0 or 1)         the common case: a plain lock that nobody waits for
 --        {was holder (0 or 1), now}
 --
 -- Any number of executions is harmless. Of the tokens up to `reserved` those after `used` go back; 0 and 0 mean that there
--- are none. `plain` is 1 where `when` is 0, and the three after it are lock, PUBLISH and 0. `now` may be 0 unless `when` is
--- 1. The token key stays: tokens must keep growing after the lock is gone.
+-- are none. `keep` is what is left of a minimum hold, in ms: the key stays held for so long, under an owner that sends nothing.
+-- `plain` is 1 where `when` and `keep` are 0, and the three after `when` are lock, PUBLISH and 0. `now` may be 0 unless `when`
+-- is 1. The token key stays: tokens must keep growing after the lock is gone.
 
 local owner = ARGV[1]
-local when, kind, publish, used, reserved = '0', 'lock', 'PUBLISH', '0', '0'
+local when, kind, publish, used, reserved, keep_ms = '0', 'lock', 'PUBLISH', '0', '0', '0'
 if string.sub(ARGV[2], 1, 1) == '0' then
   when, kind, publish, used, reserved = string.match(ARGV[2], '^%d (%d) (%a+) (%u+) (%d+) (%d+)')
+  keep_ms = string.match(ARGV[2], '%d+$')
 end
 
 local function give_back_tokens()
@@ -31,7 +34,7 @@ if kind == 'lock' then
     was_holder = redis.call('TYPE', KEYS[1]).ok == 'hash' and redis.call('HDEL', KEYS[1], owner) or 0
   end
   if was_holder == 1 then give_back_tokens() end
-  if redis.call('EXISTS', KEYS[2], KEYS[3]) == 0 then
+  if keep_ms == '0' and redis.call('EXISTS', KEYS[2], KEYS[3]) == 0 then
     -- Nobody of ours waits. A stranger that subscribed this is remembered, so that it is not passed over for ever.
     local heard = was_holder == 1 and redis.call(publish, KEYS[5], '0') or 0
     if heard > 0 then
@@ -49,8 +52,8 @@ if kind == 'lock' then
   end
 end
 
-local min_token, cluster, weight = string.match(ARGV[2], '(%d+) (%d) (%d+)$')
-min_token, cluster, weight = tonumber(min_token), cluster == '1', tonumber(weight)
+local min_token, cluster, weight, permits = string.match(ARGV[2], '(%d+) (%d) (%d+) (%d+) %d+$')
+min_token, cluster, weight, permits, keep_ms = tonumber(min_token), cluster == '1', tonumber(weight), tonumber(permits), tonumber(keep_ms)
 
 --@include lib/time.lua
 --@include lib/numbers.lua
@@ -62,6 +65,15 @@ min_token, cluster, weight = tonumber(min_token), cluster == '1', tonumber(weigh
 if kind ~= 'lock' then
   was_holder = leave(owner, kind, weight)
   if was_holder == 1 then give_back_tokens() end
+end
+if was_holder == 1 and keep_ms > 0 then
+  -- The id of port/lock-store's keeperOf: no request names it.
+  local keeper = string.gsub(owner, ':', ':-')
+  enter(keeper, kind, weight, permits, keep_ms, 0, 0)
+  at_least(KEYS[4], tonumber(token_keep(keep_ms)))
+  -- Who waits has seen the end of the longer lease.
+  wake_foreign_clients(kind)
+  recheck_first(math.min(keep_ms, 1000))
 end
 local is_free = redis.call('EXISTS', KEYS[1]) == 0
 -- Whoever held a plain lock stands in no line, and only its own grant can be unconfirmed.

@@ -120,6 +120,13 @@ local function foreign_clients_waited()
   return 0
 end
 
+-- The first waiter asks again after so many ms.
+local function recheck_first(ms)
+  local first = redis.call('ZRANGE', KEYS[2], 0, 0)[1]
+  local nonce = first and select(9, entry_of(first))
+  if nonce then notify(first, 'recheck ' .. first .. ' ' .. text(ms) .. ' ' .. nonce) end
+end
+
 -- A Java waiter is in no line of ours: once it has listened long enough, the lock is freed for foreign_clients only.
 local function open_for_foreign_clients(kind)
   if foreign_clients_waited() < FOREIGN_WAIT_MS then return false end
@@ -127,9 +134,7 @@ local function open_for_foreign_clients(kind)
   redis.call('HSET', KEYS[3], 'open', text(now + OPEN_MS))
   keep()
   wake_foreign_clients(kind)
-  local first = redis.call('ZRANGE', KEYS[2], 0, 0)[1]
-  local nonce = first and select(9, entry_of(first))
-  if nonce then notify(first, 'recheck ' .. first .. ' ' .. OPEN_MS .. ' ' .. nonce) end
+  recheck_first(OPEN_MS)
   return true
 end
 
