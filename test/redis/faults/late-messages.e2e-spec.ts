@@ -150,17 +150,18 @@ describe('messages that arrive late', () => {
 
   it('renewals that are sent once more one by one leave alone what was given back meanwhile', async () => {
     const service = await openBehindProxy({ watchdogTimeoutMs: 3000, commandTimeoutMs: 900 });
-    const [, kept] = [
-      await service.acquire(`${redis.key}:data`),
-      await service.acquire(redis.key, { holdAtLeastMs: 1500 }),
-    ];
-    // It spoils the batch of both.
-    await redis.eyes.client.set(`${redis.key}:data`, 'data');
+    const spoiled = [1, 2, 3, 4, 5, 6].map((n) => `${redis.key}:data:${n}`);
+    for (const name of spoiled) await service.acquire(name);
+    const kept = await service.acquire(redis.key, { holdAtLeastMs: 1500 });
+    // They spoil the batch that it is renewed in.
+    for (const name of spoiled) await redis.eyes.client.set(name, 'data');
     const link = redis.proxy.commands;
     link.replies.hold();
-    await until(() => sent((command) => wireName(command) === 'renew-all').length > 0);
+    await until(() => sent((it) => wireName(it) === 'renew-all' && it.includes(redis.key)).length > 0);
     const released = kept.release();
-    await until(() => sent((command) => wireName(command) === 'release' && command[3] === key).length > 0);
+    await until(
+      () => sent((command) => wireName(command) === 'release' && command[3] === redis.key).length > 0,
+    );
     link.replies.pass();
     await released;
     expect(await elapsed(until(async () => (await redis.eyes.client.exists(redis.key)) === 0))).toBeLessThan(

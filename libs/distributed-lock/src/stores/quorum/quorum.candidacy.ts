@@ -11,7 +11,7 @@ import type {
   RenewalReply,
 } from '../../port/lock-store.js';
 import { Delays } from '../../time/delays.js';
-import { NodeOwner, type Identity } from './quorum.ballot.js';
+import { NodeOwner } from './quorum.ballot.js';
 import { noMajority } from './quorum.errors.js';
 import { idAt, newTicket } from './quorum.names.js';
 import type { QuorumNode } from './quorum.node.js';
