@@ -2,13 +2,13 @@
 export interface JavaService {
   readonly command: string;
   readonly args: readonly string[];
-  /** Where it is, for those who start another of its classes, or with other settings of the JVM. */
+  /** The path of the jar, to start another of its classes, or with other settings of the JVM. */
   readonly jar: string;
 }
 
 /**
  * Builds the jar if its sources are newer, and says how to run it. Java is that of `JAVA_HOME` or the PATH, Maven that
- * of `MAVEN_HOME` or the PATH; where both are missing and `CI` is set, they are installed (Debian, Ubuntu, as root),
+ * of `MAVEN_HOME` or the PATH. If both are missing and `CI` is set, they are installed (Debian, Ubuntu, as root),
  * unless `installs` is 'never'.
  *
  * @throws Error that says what to do when there is no JDK 17 or no Maven, or when the build fails

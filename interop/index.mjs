@@ -15,7 +15,7 @@ export function javaService({ installs = 'in CI' } = {}) {
   const java = findJava() ?? (installs === 'in CI' && install() && findJava());
   if (!java) throw new Error(`No Java was found; ${ADVICE}`);
   if (!isBuilt()) build();
-  // One thread for garbage collections: it shares few cores with Redis and the tests.
+  // One thread for garbage collections, since the JVM shares few cores with Redis and the tests.
   return { command: java, args: ['-Xmx256m', '-XX:+UseSerialGC', '-jar', JAR], jar: JAR };
 }
 
@@ -32,7 +32,7 @@ function inHome(variable, program) {
   return home ? join(home, 'bin', program) : program;
 }
 
-/** Only where nobody minds: on the machine of a continuous integration, as root. */
+/** Installs packages, but only on a machine of a continuous integration, as root. */
 function install() {
   if (!process.env.CI || process.getuid?.() !== 0) return false;
   const packages = ['openjdk-17-jdk-headless', 'maven'];

@@ -7,12 +7,12 @@ const WORKER = fileURLToPath(new URL('../src/worker/main.mjs', import.meta.url))
 
 /**
  * @typedef {object} Entrant one line of the tables
- * @property {string} id what `--peers` names
+ * @property {string} id the name for `--peers`
  * @property {string} name as shown
  * @property {string} [skipped] why it cannot run here
  * @property {readonly string[]} [command] a process that speaks the protocol of src/worker/main.mjs
  * @property {() => { command: readonly string[] } | { skipped: string }} [prepare] builds it, when it is to run
- * @property {{ leastMs: number, longestMs: number }} [warmUp] where what is enough for Node is not
+ * @property {{ leastMs: number, longestMs: number }} [warmUp] where the warm-up for Node is too short
  */
 
 /** @param {string} id @param {URL} module @param {string} name @returns {Entrant} */

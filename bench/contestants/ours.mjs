@@ -1,4 +1,4 @@
-// withLock, which is what @Locked calls: the work's result does not wait for the answer to the release.
+// withLock, which @Locked calls. The work's result does not wait for the reply to the release.
 import { LockService } from 'nestjs-distributed-lock';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 

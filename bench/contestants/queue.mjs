@@ -1,4 +1,4 @@
-// The least that a lock within one process costs: a queue of promises. It knows nothing of other processes.
+// The least that a lock within one process costs: a queue of promises. It excludes no other process.
 
 /** @type {import('./contestant.d.mts').OpenContestant} */
 export async function open() {

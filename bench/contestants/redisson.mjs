@@ -3,11 +3,11 @@ import { javaService } from '../../interop/index.mjs';
 
 const POM = new URL('../../interop/pom.xml', import.meta.url);
 const MAIN = 'interop.Contestant';
-/** Its just-in-time compilers take longer than Node's: they go by how often, and work in the background. */
+/** Just-in-time compilers of a JVM take longer than Node's: they count calls, and work in the background. */
 const WARM_UP = { leastMs: 5000, longestMs: 20_000 };
 
 const SKIPPED = 'needs a JDK 17 and Maven';
-/** Looked for once. @type {import('../../interop/index.d.mts').JavaService | false | undefined} */
+/** Set once, by the first search. @type {import('../../interop/index.d.mts').JavaService | false | undefined} */
 let java;
 
 /** Two of Redisson's locks, in a JVM with its own settings. @returns {import('./index.mjs').Entrant[]} */
@@ -32,7 +32,7 @@ const lock = (id, name, kind) => ({
   },
 });
 
-/** Says what is missing. */
+/** Prints the reason why Redisson is left out. */
 function findJava() {
   try {
     return javaService({ installs: 'never' });

@@ -5,7 +5,7 @@ import { MurLockModule, MurLockService } from 'murlock';
 /** The lease of its README, in ms. */
 const LEASE_MS = 5000;
 
-/** The settings of its README, but for the log: it would write a line for each lock. @param {string} url */
+/** The settings of its README, without the log, which would write a line for each lock. @param {string} url */
 const settings = (url) => ({
   redisOptions: { url },
   wait: 1000,

@@ -6,7 +6,7 @@ import { Observer } from './measure/observer.mjs';
 const NETWORK_MS = 1;
 
 /**
- * What all scenarios share: one server, the way to it over a slower network, and who watches it.
+ * Shared by all scenarios: one server, the way to it over a slower network, and its observer.
  *
  * @typedef {Awaited<ReturnType<typeof openContext>>} Context
  */

@@ -30,7 +30,7 @@ export function parseOptions(args, scenarios) {
   if (stranger) throw new Error(`There is no scenario "${stranger}": ${scenarios.join(', ')}.\n\n${USAGE}`);
   if (!(seconds > 0) || !(rounds >= 1)) throw new Error(USAGE);
   const peers = values.peers?.split(',');
-  // Of a size: floor-100.
+  // With a size: floor-100.
   const nameOf = (id) => id.replace(/-\d+$/, '');
   const isWhole = !only && !peers;
   return {

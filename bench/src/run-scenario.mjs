@@ -1,6 +1,6 @@
 import { medianOf } from './measure/statistics.mjs';
 
-/** What is compared closely is measured in each round; peers, which differ by more than noise, in one of so many. */
+/** Ours and the floor are measured in each round. Peers differ by more than noise, so one round of so many is enough. */
 const PEERS_EVERY = 3;
 
 /**
@@ -12,7 +12,7 @@ const PEERS_EVERY = 3;
  */
 
 /**
- * Contestants alternate, so that a noisy minute of the machine meets all of them.
+ * Contestants alternate, so that a noisy minute of the machine affects all of them.
  *
  * @param {import('./context.mjs').Context} context @param {any} scenario of src/scenarios
  * @param {{ rounds: number, includes: (id: string) => boolean }} options
@@ -43,7 +43,7 @@ export async function runScenario(context, scenario, options) {
   return { scenario, rows, verdicts: verdicts(scenario, rows) };
 }
 
-/** A claim about contestants that have not run comes out as no number, and is left out. The peers run in Node. */
+/** A claim about contestants that have not run is NaN, and is left out. The peers run in Node. */
 function verdicts(scenario, rows) {
   const of = (id) => rows.find((row) => row.id === id)?.figures ?? {};
   const others = rows.filter((row) => isPeer(row) && !row.id.startsWith('redisson'));
@@ -56,7 +56,7 @@ function verdicts(scenario, rows) {
 /** @param {{ id: string }} one */
 const isPeer = ({ id }) => !/^(ours|floor|queue)\b/.test(id);
 
-/** On a terminal only. @param {string} text */
+/** Prints on a terminal only. @param {string} text */
 function progress(text) {
   if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`);
 }

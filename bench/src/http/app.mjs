@@ -10,7 +10,7 @@ import { decorateMethod } from './decorate.mjs';
 
 const storage = new AsyncLocalStorage();
 
-/** The least that something around a handler costs which nested calls must find again: a lock that does nothing. */
+/** The least that a lock around a handler costs if nested calls must find it: an interceptor with an AsyncLocalStorage. */
 class LeastInterceptor {
   intercept(_context, next) {
     return new Observable((observer) => storage.run({}, () => next.handle().subscribe(observer)));

@@ -7,7 +7,7 @@ import { decorateMethod } from './decorate.mjs';
 const CALLS = 20_000;
 
 /**
- * What one call of a locked method costs in an application that has `count` of them, locks in memory.
+ * The cost of one call of a locked method in an application that has `count` of them, with locks in memory.
  *
  * @param {number} count @returns {Promise<number>} µs of this process's CPU
  */

@@ -14,7 +14,7 @@ import { decorateMethod } from './decorate.mjs';
 
 const ENDLESS = 1_000_000;
 
-/** The purchase without `@Locked`, and with the same statements: its tokens come from a counter. */
+/** The purchase without `@Locked`, with the same statements. A counter gives its tokens. */
 class BareController {
   constructor(moduleRef) {
     this.moduleRef = moduleRef;

@@ -10,7 +10,7 @@ const TASKS = {
   open: async ({ url }) => ({ url: await startApp(url) }),
   sale: startSale,
   methods: async ({ count }) => ({ us: await microsecondsPerCall(count) }),
-  /** CPU since the last time it was asked. */
+  /** CPU since the last call. */
   cpu: async () => {
     const { user, system } = process.cpuUsage(cpu);
     cpu = process.cpuUsage();

@@ -2,11 +2,11 @@ import { runUntil } from './run-until.mjs';
 import { withWorkers } from './worker-process.mjs';
 
 const CENSUS_MS = 300;
-/** A process that is slow at first takes few in that time, too few to meet each command. */
+/** A process that is slow at first takes few locks in that time, too few to send each command once. */
 const ENOUGH = { locks: 100, longestMs: 10_000 };
 
 /**
- * Which commands a contestant sends itself, and which only its scripts call.
+ * Finds out which commands a contestant sends itself, and which only its scripts call.
  *
  * INFO commandstats counts both under one name, so a short contended run under MONITOR, which tells them apart, goes
  * before the measured ones. A name that comes from one side only is then counted exactly; for one that comes from both,
@@ -20,13 +20,13 @@ export async function census(observer, command, url, canWait) {
   const seen = new Map();
   const keys = canWait ? ['census'] : ['census:0', 'census:1'];
   await withWorkers({ command, count: canWait ? 2 : 1, url }, async (workers) => {
-    // What they say when they connect is no part of a lock.
+    // The commands of connecting are no part of a lock.
     await observer.readWhenQuiet();
     const stop = await observer.watch((name, byScript) => {
       const { all = 0, sent = 0 } = seen.get(name) ?? {};
       seen.set(name, { all: all + 1, sent: sent + (byScript ? 0 : 1) });
     });
-    // Some commands are for who works for a while.
+    // Some commands, such as renewals, are only sent during longer work.
     const task = { callers: 2, keys, ms: CENSUS_MS, workMs: 1, graceMs: CENSUS_MS };
     await runUntil(() => Promise.all(workers.map((worker) => worker.ask('turns', task))), ENOUGH);
     stop();

@@ -1,4 +1,4 @@
-/** What the benchmark itself sends. */
+/** The commands that the benchmark itself sends. */
 const OURS = new Set(['info', 'flushall', 'monitor']);
 
 /** Calls by command, subcommands together, without those of the benchmark. @param {string} info INFO commandstats */

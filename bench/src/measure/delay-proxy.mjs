@@ -1,8 +1,8 @@
 import { connect, createServer } from 'node:net';
 
 /**
- * Stands for the network between a process and its Redis: what a client sends arrives `delayMs` later, in order; answers
- * pass at once, so that a round trip takes `delayMs` longer. Timers of Node make that 1 to 2 ms where 1 is asked for.
+ * Imitates the network between a process and its Redis. Bytes of a client arrive `delayMs` later, in order. Replies pass
+ * at once, so a round trip takes `delayMs` longer. Timers of Node make that 1 to 2 ms where 1 is asked for.
  *
  * @param {string} url of the server @param {number} delayMs
  * @returns {Promise<{ url: string, close: () => void }>}

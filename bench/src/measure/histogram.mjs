@@ -1,7 +1,7 @@
-/** Buckets grow by 1 %: so exact is each quantile. */
+/** Buckets grow by 1 %, so each quantile is exact to 1 %. */
 const GROWTH = Math.log(1.01);
 
-/** How often each duration was seen. Small enough to be sent as JSON, and to be added to those of other processes. */
+/** Counts how often each duration was seen. Small enough to be sent as JSON, and to be added to those of other processes. */
 export class Histogram {
   counts = new Map();
   maxMs = 0;

@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { commandCalls } from './command-calls.mjs';
 
-/** The benchmark's own connection to the server, which reads what the server tells about itself. */
+/** The benchmark's own connection to the server, which reads the server's statistics. */
 export class Observer {
   #client;
 
@@ -11,7 +11,7 @@ export class Observer {
     this.#client = new Redis(url);
   }
 
-  /** Nothing of the last contestant may be left. */
+  /** Removes every key of the last contestant. */
   async clear() {
     await this.#client.flushall();
   }
@@ -24,7 +24,7 @@ export class Observer {
     return { cpuUs, calls: commandCalls(info) };
   }
 
-  /** As `read`, when no more commands arrive: some libraries do not wait for the answer to a release. */
+  /** As `read`, once no more commands arrive. Some libraries do not wait for the reply to a release. */
   async readWhenQuiet() {
     let before = await this.read();
     for (let look = 0; look < 50; look++) {

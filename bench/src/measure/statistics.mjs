@@ -17,7 +17,7 @@ export function jain(shares) {
   return squares === 0 ? NaN : sum ** 2 / (shares.length * squares);
 }
 
-/** Of each figure the median over the rounds; what is not a number is taken from the first. @param {object[]} rounds */
+/** The median of each figure over the rounds. A value that is no number is that of the first round. @param {object[]} rounds */
 export function medianOf(rounds) {
   const [first] = rounds;
   return Object.fromEntries(

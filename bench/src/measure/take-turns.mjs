@@ -6,11 +6,11 @@ import { withWorkers } from './worker-process.mjs';
 
 /**
  * Processes are warmed up until the just-in-time compiler of each has seen so many locks, for a limited time. Where all
- * want one key they take few, and get to know the library by keys of their own before that.
+ * ask for one key they get few locks, so they are warmed up by keys of their own before.
  */
 const WARM = { locks: 120_000, sliceMs: 250, graceMs: 1500, longestMs: 5000, commonMs: 500 };
 
-/** After the time is up, callers may finish what they have begun for so long. */
+/** How long callers may finish their last lock after the time is up. */
 const GRACE_MS = 500;
 
 /**
@@ -62,7 +62,7 @@ function figures(answers, redisUs, commands) {
   const sum = (pick) => answers.reduce((total, answer) => total + pick(answer), 0);
   const waits = answers.reduce((all, answer) => all.merge(answer.waits), new Histogram());
   const perCaller = answers.flatMap((answer) => answer.perCaller);
-  // Of none there is no cost of one.
+  // Without any lock there is no cost of one.
   const acquired = sum((answer) => answer.acquired) || NaN;
   const inTime = perCaller.reduce((a, b) => a + b, 0);
   const { ms } = answers[0];

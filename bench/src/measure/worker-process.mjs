@@ -47,7 +47,7 @@ export class WorkerProcess {
 }
 
 /**
- * Fresh processes of one contestant, opened; killed when `use` has settled, however it does.
+ * Fresh processes of one contestant, opened. They are killed when `use` has settled.
  *
  * @template T
  * @param {{ command: readonly string[], count: number, url: string, options?: object }} what

@@ -32,7 +32,7 @@ function linearLength(bars) {
   return (value) => value / longest;
 }
 
-/** From the decade below the smallest. */
+/** The axis begins at the decade below the smallest value. */
 function logLength(bars) {
   const logs = bars.map(({ value }) => Math.log10(value));
   const from = Math.floor(Math.min(...logs) - 0.1);

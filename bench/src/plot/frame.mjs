@@ -1,4 +1,4 @@
-/** Colours of its own on a ground of its own: readable on a light page and on a dark one. */
+/** Own colours on an own background, so that a plot is readable on a light page and on a dark one. */
 const STYLE = `
   .ground { fill: #ffffff; stroke: #d0d7de }
   text { font: 13px system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif; fill: #1f2328 }

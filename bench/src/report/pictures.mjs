@@ -29,7 +29,7 @@ function bars({ title, plot: { of, show, scale, title: subtitle } }, rows) {
 /** @param {string} id */
 const kindOf = (id) => (id.startsWith('ours') ? 'own' : id === 'floor' ? 'floor' : 'other');
 
-/** The size stands in the id: ours-1000. */
+/** The id contains the size: ours-1000. */
 function growthOf({ scenario, rows }) {
   const points = rows
     .filter(({ id, figures }) => id.startsWith('ours-') && figures?.us > 0)

@@ -9,11 +9,11 @@
 /** @param {string} claim @param {number} value @param {number} limit @returns {Verdict} */
 export const atLeast = (claim, value, limit) => verdict(claim, value, `≥ ${digits(limit)}`, value >= limit);
 
-/** Equal counts as reached, also where rounding made it a little more. @param {string} claim @param {number} value @param {number} limit @returns {Verdict} */
+/** An equal figure counts as reached, also if rounding made it a little more. @param {string} claim @param {number} value @param {number} limit @returns {Verdict} */
 export const atMost = (claim, value, limit) =>
   verdict(claim, value, `≤ ${digits(limit)}`, value <= limit + 1e-9);
 
-/** To be known, without a promise. @param {string} claim @param {number} value @returns {Verdict} */
+/** A figure without a promise. @param {string} claim @param {number} value @returns {Verdict} */
 export const noLimit = (claim, value) => ({ claim, value, limit: '', outcome: '' });
 
 const verdict = (claim, value, limit, reached) => ({
@@ -23,7 +23,7 @@ const verdict = (claim, value, limit, reached) => ({
   outcome: reached ? 'reached' : 'not reached',
 });
 
-/** Significant, not decimal: shares are small, ratios are large. @param {number} value */
+/** Significant digits, not decimals: shares are small, ratios are large. @param {number} value */
 export const digits = (value) => String(Number(value.toPrecision(3)));
 
 /** The least that any of them has in this figure; NaN without any. @param {object[]} peers @param {string} figure */
@@ -37,5 +37,5 @@ function extreme(peers, figure, choose) {
   return values.length === 0 ? NaN : choose(...values);
 }
 
-/** The peer that has most of this figure: what else is said of "the best peer" is said of the same one. @param {object[]} peers @param {string} figure */
+/** The peer with the largest value of this figure. All figures of "the best peer" are those of this one. @param {object[]} peers @param {string} figure */
 export const best = (peers, figure) => peers.find((peer) => peer[figure] === most(peers, figure)) ?? {};

@@ -9,11 +9,11 @@ const KEYS = 1000;
 const WATCH_MS = 5000;
 const WAIT_MS = 120_000;
 
-/** What it costs to wait: one process holds all keys, all callers of another wait for them. */
+/** The cost of waiting: one process holds all keys, and all callers of another process wait for them. */
 export const crowd = {
   id: 'crowd',
   title: '100 000 waiters over 1 000 keys',
-  note: 'Heap for each waiter is what it weighs beyond the bare promise that its caller waits for. A look is sent for a key, once a second at most, whoever waits.',
+  note: 'Heap for each waiter does not include the bare promise that its caller waits for. A process rechecks a key once a second at most, however many callers wait.',
   entrants: () => [OURS],
   columns: [
     { title: 'heap for each waiter', of: ({ bytesEach }) => bytes(bytesEach) },

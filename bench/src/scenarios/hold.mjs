@@ -5,12 +5,12 @@ import { bytes, count, whole } from '../report/format.mjs';
 import { atMost } from '../report/targets.mjs';
 
 const LOCKS = 10_000;
-/** All are renewed once in that time: every third of 30 s. */
+/** Each lock is renewed once in that time: a third of the lease of 30 s. */
 const WATCH_MS = 10_000;
 /** The peers that keep a lock alive by themselves. */
 const RENEWING = ['redis-semaphore', 'redlock', 'node-redisson', 'redisson'];
 
-/** What it costs to hold locks for long. */
+/** The cost of holding locks for long. */
 export const hold = {
   id: 'hold',
   title: `${LOCKS.toLocaleString('en').replace(',', ' ')} locks held`,
@@ -40,7 +40,7 @@ export async function holdLocks(context, entrant, locks, watchMs) {
   await observer.clear();
   return withWorkers({ command: entrant.command, count: 1, url }, async ([worker]) => {
     await worker.ask('turns', { callers: 1, keys: ['warm'], ms: 200, workMs: 0, graceMs: 200 });
-    // A JVM does not tell its timers.
+    // A JVM cannot report its timers.
     const { bytesEach, timers = NaN } = await worker.ask('hold', { count: locks, prefix: 'held:' });
     const before = await observer.readWhenQuiet();
     const { cpuUs, ms } = await worker.ask('idle', { ms: watchMs });

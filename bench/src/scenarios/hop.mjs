@@ -5,24 +5,24 @@ import { median } from '../measure/statistics.mjs';
 import { ms, whole } from '../report/format.mjs';
 import { atMost } from '../report/targets.mjs';
 
-/** Long enough for the other process to have joined the line again. */
+/** Long enough for the other process to have joined the queue again. */
 const HOLD_MS = 3;
 
 /** Two processes take turns at one key: from the release in one to the work running in the other. */
 export const hop = {
   id: 'hop',
-  title: 'Hand-over between two processes',
-  note: 'The floor is one bare PUBLISH in one process and its message in the other. Turns that a process took twice in a row are not hand-overs.',
+  title: 'Hand-off between two processes',
+  note: 'The floor is one bare PUBLISH in one process and its message in the other. Turns that a process took twice in a row are not hand-offs.',
   entrants: () => [{ ...FLOOR, name: 'floor: one PUBLISH' }, OURS, ...peers()],
   columns: [
-    { title: 'hand-overs/s', of: ({ perSecond }) => whole(perSecond) },
+    { title: 'hand-offs/s', of: ({ perSecond }) => whole(perSecond) },
     { title: 'p50', of: ({ p50Ms }) => ms(p50Ms) },
     { title: 'p99', of: ({ p99Ms }) => ms(p99Ms) },
     { title: 'max', of: ({ maxMs }) => ms(maxMs) },
     { title: 'failed', of: ({ failures }) => whole(failures) },
   ],
   rounds: 1,
-  plot: { title: 'Median time of a hand-over', of: ({ p50Ms }) => p50Ms, show: ms, scale: 'log' },
+  plot: { title: 'Median time of a hand-off', of: ({ p50Ms }) => p50Ms, show: ms, scale: 'log' },
   measure: (context, entrant) => (entrant.id === 'floor' ? bareHops : handOvers)(context, entrant),
   targets: ({ floor, ours }) => [atMost('median, times one PUBLISH', ours.p50Ms / floor.p50Ms, 2)],
 };
@@ -47,7 +47,7 @@ async function handOvers({ observer, url, ms }, entrant) {
       const asked = workers.map((worker) => worker.ask('hops', { key: 'hop', ms, holdMs: HOLD_MS }));
       return Promise.all(asked);
     };
-    // Hand-overs are few in a second: the compilers get to know the library by locks that nobody else wants.
+    // Hand-offs are few in a second, so the compilers are warmed up by uncontended locks.
     await warmUp(entrant, workers, (ms, graceMs) => {
       const task = (p) => ({ callers: 1, keys: [`warm:${p}`], ms, workMs: 0, graceMs });
       return Promise.all(workers.map((worker, p) => worker.ask('turns', task(p))));

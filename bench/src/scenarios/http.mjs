@@ -9,9 +9,9 @@ const AUTOCANNON = new URL('../../peers/autocannon.mjs', import.meta.url);
 const INSTALLED = new URL('../../peers/node_modules/autocannon', import.meta.url);
 const COMMAND = [process.execPath, '--no-warnings', WORKER];
 const CONNECTIONS = 50;
-/** So many that requests which run at the same time seldom want the same one: what the lock costs, not what waiting does. */
+/** So many that concurrent requests seldom ask for the same item: the scenario measures the lock, not the waiting. */
 const ITEMS = 2000;
-/** The compilers have more to see of a locked route than of a bare one. */
+/** The compilers take longer for a locked route than for a bare one. */
 const WARM_UP_S = 5;
 /** A database makes short runs uneven. */
 const LEAST_S = 3;
@@ -64,7 +64,7 @@ export const http = {
   },
 };
 
-/** What is left when there is no work: Nest, and the lock. */
+/** A handler without work: only Nest and the lock remain. */
 export const handler = {
   id: 'handler',
   title: 'A Nest route on Fastify that does nothing, with and without @Locked',
@@ -97,7 +97,7 @@ export const handler = {
 /** @param {import('../context.mjs').Context} context @param {(worker: WorkerProcess) => Promise<{ url: string, requestFor: (item: number) => object }>} open */
 async function loadApp({ observer, ms }, open) {
   const { default: autocannon } = await import(AUTOCANNON.href);
-  // The process before was killed, with locks in its hands.
+  // The process before was killed while it held locks.
   await observer.clear();
   const worker = new WorkerProcess(COMMAND);
   try {

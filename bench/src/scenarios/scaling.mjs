@@ -4,7 +4,7 @@ import { count, whole } from '../report/format.mjs';
 import { atMost, noLimit } from '../report/targets.mjs';
 import { holdLocks } from './hold.mjs';
 
-/** Between two sizes the cost of one may grow by so much at most: noise, and caches that fill. */
+/** The largest allowed growth of the cost of one lock between two sizes: noise, and caches that fill. */
 const TOLERANCE = 1.5;
 const HOLD_MS = 11_000;
 
@@ -15,7 +15,7 @@ const inSizes = (entrant, id, name, sizes) =>
 /**
  * @param {string} id @param {string} what @param {number[]} sizes
  * @param {{ floor?: import('../../contestants/index.mjs').Entrant, judgedFrom?: number, note?: string }} [options] the floor
- * shows what of a step is the machine's, its caches, its collector; so many steps are shown but not judged
+ * shows the part of a step that is the machine's (caches, collector); the first `judgedFrom` steps are shown but not judged
  */
 const growth = (id, what, sizes, measure, { floor, judgedFrom = 0, note } = {}) => ({
   note,
@@ -41,7 +41,7 @@ const growth = (id, what, sizes, measure, { floor, judgedFrom = 0, note } = {}) 
   },
 });
 
-/** Linear growth of the whole means that one costs the same. @param {import('../run-scenario.mjs').Row[]} rows @param {string} id */
+/** The whole grows linearly when the cost of one lock stays the same. @param {import('../run-scenario.mjs').Row[]} rows @param {string} id */
 function stepsOf(rows, id) {
   const costs = rows.filter((row) => row.id.startsWith(`${id}-`)).map(({ figures }) => figures?.us ?? NaN);
   return costs.slice(1).map((cost, i) => cost / costs[i]);
@@ -90,7 +90,7 @@ export const processes = {
     takingTurns((processes) => ({ processes, callers: 10, keys: 'one', workMs: 1 })),
     {
       judgedFrom: 1,
-      note: 'A single process hands the lock over to no other: the step from one to two is not judged.',
+      note: 'A single process has no remote hand-off, so the step from one to two is not judged.',
     },
   ),
   columns: COLUMNS,

@@ -90,7 +90,7 @@ const crowded = (leastTimes, leastJain) => ({
     atLeast('throughput, times the best peer', ours.perSecond / most(others, 'perSecond'), leastTimes),
     atMost('p99 wait, share of the same peer', ours.p99Ms / best(others, 'perSecond').p99Ms, 1 / 50),
     noLimit(
-      'p99 wait, share of the shortest of a peer that refuses nobody',
+      'p99 wait, share of the shortest of a peer that refuses no caller',
       ours.p99Ms / least(others.filter(refusesNobody), 'p99Ms'),
     ),
     atLeast('fairness (Jain)', ours.jain, leastJain),
@@ -139,5 +139,5 @@ const working = (workMs) => ({
 });
 
 export const hot4Work1 = working(1);
-/** No target of its own: the longer the work, the less the lock matters. */
+/** This scenario has no target: the longer the work, the less the lock matters. */
 export const hot4Work5 = { ...working(5), targets: () => [] };

@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { systemMs } from '../measure/system-ms.mjs';
 
-/** What a hand-off costs at least: a PUBLISH in one process, its message in another. */
+/** The least that a hand-off costs: a PUBLISH in one process, its message in another. */
 
 /** @param {unknown} _ @param {{ url: string, channel: string, ms: number }} details */
 export async function listen(_, { url, channel, ms }) {

@@ -8,12 +8,12 @@ function heapBytes() {
   return process.memoryUsage().heapUsed;
 }
 
-/** Live ones, those included that do not keep the process alive. */
+/** The number of live timers, also those that do not keep the process alive. */
 const Timeout = setTimeout(() => {}).constructor;
 const timers = () => queryObjects(Timeout, { format: 'count' });
 
 const held = [];
-/** How many of them are asked for at once. */
+/** How many locks are asked for at once. */
 const AT_ONCE = 100;
 
 /**
@@ -32,7 +32,7 @@ export async function hold(contestant, { count, prefix }) {
   return { bytesEach: (heapBytes() - before.bytes) / count, timers: timers() - before.timers };
 }
 
-/** By work that never ends. */
+/** Holds a lock by work that never ends. */
 function keepInside(contestant, key) {
   return new Promise((entered, failed) => {
     const kept = contestant.run(key, () => {
@@ -46,8 +46,8 @@ function keepInside(contestant, key) {
 const NEVER = new Promise(() => {});
 
 /**
- * Lets `count` callers wait for `keys` keys that others hold. What a waiter weighs is told beyond the promise that it is
- * for its caller.
+ * Lets `count` callers wait for `keys` keys that others hold. The answer's bytes for each waiter do not include its
+ * caller's promise.
  *
  * @param {import('../../contestants/contestant.d.mts').Contestant} contestant
  * @param {{ count: number, keys: number, prefix: string }} details
@@ -56,7 +56,7 @@ export async function crowd(contestant, { count, keys, prefix }) {
   const promiseBytes = barePromiseBytes(count);
   const before = { bytes: heapBytes(), timers: timers() };
   for (let i = 0; i < count; i++) held.push(contestant.run(`${prefix}${i % keys}`, () => undefined));
-  // On the same connection, so all have asked by then.
+  // On the same connection, so all requests have been answered by then.
   await contestant.run(`${prefix}free`, () => undefined);
   return { bytesEach: (heapBytes() - before.bytes) / count - promiseBytes, timers: timers() - before.timers };
 }
@@ -71,7 +71,7 @@ function barePromiseBytes(count) {
   return bytes;
 }
 
-/** What the process does by itself meanwhile. @param {unknown} _ @param {{ ms: number }} details */
+/** The work of the idle process for `ms`. @param {unknown} _ @param {{ ms: number }} details */
 export async function idle(_, { ms }) {
   const before = process.cpuUsage();
   const startedAt = performance.now();

@@ -2,10 +2,10 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { systemMs } from '../measure/system-ms.mjs';
 
 /**
- * One caller that takes the lock again and again and notes when it was in: two such processes take turns.
+ * One caller that takes the lock again and again and records when it held it. Two such processes take turns.
  *
  * @param {import('../../contestants/contestant.d.mts').Contestant} contestant
- * @param {{ key: string, ms: number, holdMs: number }} details `holdMs` gives the other time to join the line
+ * @param {{ key: string, ms: number, holdMs: number }} details `holdMs` gives the other process time to join the queue
  */
 export async function hops(contestant, { key, ms, holdMs }) {
   const stays = [];

@@ -1,5 +1,5 @@
-// One process of a contestant: reads one JSON object per line, does what it names, answers with one line.
-// A program in another language takes part by doing the same; it needs `open`, `turns` and, for the hop, `hops`.
+// One process of a contestant: reads one JSON object per line, carries out its task, answers with one line.
+// A program in another language takes part by doing the same. It needs `open`, `turns` and, for the scenario hop, `hops`.
 import { createInterface } from 'node:readline';
 import { pathToFileURL } from 'node:url';
 import { listen, publish } from './bare-hop.mjs';
@@ -10,13 +10,13 @@ import { turns } from './turns.mjs';
 const TASKS = { turns, hops, hold, crowd, idle, listen, publish };
 const [, , module] = process.argv;
 
-/** Peers reject in the background; that is counted, and must not end the run. */
+/** Peers reject in the background. The rejection is counted, and must not end the run. */
 let strayErrors = 0;
 process.on('unhandledRejection', () => strayErrors++);
 process.on('uncaughtException', () => strayErrors++);
 
 const commands = createInterface({ input: process.stdin });
-// Its pipe closes however the benchmark ends.
+// The pipe closes whenever the benchmark ends, also when it is killed.
 commands.once('close', () => process.exit());
 let contestant;
 for await (const line of commands) {

@@ -4,8 +4,8 @@ import { Histogram } from '../measure/histogram.mjs';
 /**
  * Callers that take their turns until the time is up: caller i locks `keys[i % keys.length]`.
  *
- * Whoever still waits then is counted as a wait of at least so long. Throughput and fairness count what was acquired in
- * time; costs are counted until the end, and divided by all that was acquired until then.
+ * A caller that still waits then is counted with its wait so far. Throughput and fairness count the locks acquired in
+ * time. Costs are counted until the end, and divided by all locks acquired until then.
  *
  * @param {import('../../contestants/contestant.d.mts').Contestant} contestant
  * @param {{ callers: number, keys: string[], ms: number, workMs: number, graceMs: number }} details after the time is up, a

@@ -12,8 +12,8 @@ import org.redisson.api.RedissonClient;
 import org.redisson.client.codec.StringCodec;
 
 /**
- * Threads that take locks of given names at random until a point in time, and write what they do into one list in
- * Redis, which thereby has the order of it all: "enter" or "leave", who, name, token.
+ * Threads that take locks of given names at random until a point in time. They write each step into one list in Redis,
+ * which so has the order of all steps: "enter" or "leave", who, name, token.
  */
 final class Crowd {
     private final RedissonClient redisson;

@@ -4,7 +4,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 
-/** How often each duration was seen, in the buckets of bench/src/measure/histogram.mjs, which grow by 1 %. */
+/** Counts how often each duration was seen, in the buckets of bench/src/measure/histogram.mjs, which grow by 1 %. */
 final class Histogram {
     private static final double GROWTH = Math.log(1.01);
 

@@ -7,7 +7,7 @@ import java.util.Map;
 import java.util.function.Function;
 import org.redisson.api.RLock;
 
-/** What bench/src/worker/holding.mjs does: locks that are kept, and what the process does by itself meanwhile. */
+/** As bench/src/worker/holding.mjs: locks that are kept, and the work of the idle process. */
 final class Holding {
     private static final List<RLock> HELD = new ArrayList<>();
 
@@ -31,7 +31,7 @@ final class Holding {
         return Map.of("cpuUs", Times.cpuUs() - cpuUsBefore, "ms", Times.sinceMs(startedAt));
     }
 
-    /** What is in use after a full collection. */
+    /** The heap in use after a full collection. */
     private static long heapBytes() {
         System.gc();
         System.gc();

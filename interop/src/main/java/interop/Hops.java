@@ -7,7 +7,7 @@ import java.util.List;
 import java.util.Map;
 import org.redisson.api.RLock;
 
-/** What bench/src/worker/hops.mjs does: one caller that notes when it was in, while another process does the same. */
+/** As bench/src/worker/hops.mjs: one caller that records when it held the lock, while another process does the same. */
 final class Hops {
     private Hops() {}
 

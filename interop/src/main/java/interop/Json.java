@@ -4,7 +4,7 @@ import java.util.List;
 import java.util.Map;
 import org.yaml.snakeyaml.Yaml;
 
-/** JSON of one line: read as YAML, of which it is a part and for which Redisson brings a reader; written by hand. */
+/** JSON of one line. It is read as YAML, which contains JSON and for which Redisson brings a reader, and written by hand. */
 final class Json {
     private Json() {}
 

@@ -11,7 +11,7 @@ import org.redisson.api.RedissonClient;
 
 /**
  * A Java service with Redisson, by remote control: orders come as JSON lines on stdin, answers leave as JSON lines on
- * stdout (see README.md). Ends when stdin does, so that it never outlives whoever started it.
+ * stdout (see README.md). It ends when stdin does, so that it never outlives the process that started it.
  */
 public final class Main {
     private static final PrintStream OUT = new PrintStream(System.out, true, StandardCharsets.UTF_8);

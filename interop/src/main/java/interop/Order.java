@@ -3,7 +3,7 @@ package interop;
 import java.util.List;
 import java.util.Map;
 
-/** One line of input. Times are ms; a number that is left out is the given one. */
+/** One line of input. Times are ms. A number that is left out has the given default. */
 record Order(Map<String, Object> fields) {
     Object id() {
         return fields.get("id");

@@ -9,7 +9,7 @@ import org.redisson.api.RFencedLock;
 import org.redisson.api.RLock;
 import org.redisson.api.RedissonClient;
 
-/** What each order does, in the thread that it names. */
+/** Carries out each order, in the thread that it names. */
 final class Orders {
     private final RedissonClient redisson;
     private final Permits permits;
@@ -65,7 +65,7 @@ final class Orders {
         }
     }
 
-    /** Holds for so long, all in one order; the answer's waitedMs is the wait alone. */
+    /** Locks, sleeps and unlocks by one order. The answer's waitedMs is the wait alone. */
     private Map<String, ?> hold(Order order) throws Exception {
         Map<String, Object> answer = new HashMap<>(timed(() -> lock(order)));
         Thread.sleep(order.number("holdMs", 0));

@@ -7,7 +7,7 @@ import org.redisson.api.RPermitExpirableSemaphore;
 import org.redisson.api.RSemaphore;
 import org.redisson.api.RedissonClient;
 
-/** Orders for semaphores: those that count, and those whose permits have ids and leases. */
+/** Orders for both kinds of semaphores: plain counters, and permits with ids and leases. */
 final class Permits {
     private final RedissonClient redisson;
 

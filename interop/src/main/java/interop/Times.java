@@ -27,7 +27,7 @@ final class Times {
         return (System.nanoTime() - startedAt) / 1e6;
     }
 
-    /** What all threads of this process have used, those of the compiler and the garbage collector included. */
+    /** The CPU of all threads of this process, those of the compiler and the garbage collector included. */
     static long cpuUs() {
         return SYSTEM.getProcessCpuTime() / 1000;
     }

@@ -12,7 +12,7 @@ import java.util.function.Function;
 import java.util.stream.IntStream;
 import org.redisson.api.RLock;
 
-/** What bench/src/worker/turns.mjs does, with a thread for each caller, as Redisson's owner is a thread. */
+/** As bench/src/worker/turns.mjs, with a thread for each caller, since Redisson's owner is a thread. */
 final class Turns {
     private static final ExecutorService THREADS = Executors.newCachedThreadPool();
 
@@ -22,7 +22,7 @@ final class Turns {
     private final long workMs;
     private final long graceMs;
     private final int[] perCaller;
-    /** When who is in line has asked, by {@link System#nanoTime()}; otherwise 0. */
+    /** When a waiting caller has asked, by {@link System#nanoTime()}; otherwise 0. */
     private final long[] askedAt;
     private final Histogram waits = new Histogram();
     private final Map<String, Integer> failures = new HashMap<>();
@@ -41,7 +41,7 @@ final class Turns {
         askedAt = new long[callers];
     }
 
-    /** Answers at the latest `graceMs` after the time is up; who still waits then finishes uncounted. */
+    /** Answers at the latest `graceMs` after the time is up. A caller that still waits then finishes uncounted. */
     Map<String, ?> run() throws InterruptedException {
         CountDownLatch running = new CountDownLatch(perCaller.length);
         long cpuUsBefore = Times.cpuUs();
