@@ -38,7 +38,7 @@ export class Client {
   }
 
   mayLook({ state, isAsking, isQueued }: Tenure): boolean {
-    return state === 'waiting' && !isAsking && (!isQueued || this.has('P6 looks'));
+    return state === 'waiting' && !isAsking && (!isQueued || this.has('P6 rechecks'));
   }
 
   look(s: State, p: Process, tenure: Tenure): void {
@@ -85,7 +85,7 @@ export class Client {
         return isConfirmed ? this.onConfirmed(s, p, tenure, grant.belief) : undefined;
       return this.has('P3 another grant means lost') ? this.lose(s, p) : undefined;
     }
-    const belief = isConfirmed || this.has('P2 age of a push') ? grant.belief : SHORT;
+    const belief = isConfirmed || this.has('P2 age of a notification') ? grant.belief : SHORT;
     Object.assign(tenure, { first, last, next: first, belief, isConfirmed, mayBeKnown: true });
     this.admit(s, p, tenure);
   }
@@ -103,7 +103,7 @@ export class Client {
   }
 
   private onLost(s: State, p: Process, tenure: Tenure): void {
-    if (tenure.next > tenure.first || !this.has('P22 back to the line')) return this.lose(s, p);
+    if (tenure.next > tenure.first || !this.has('P22 back to the queue')) return this.lose(s, p);
     Object.assign(tenure, { state: 'waiting', isQueued: false, first: 0, last: 0, next: 0, belief: 0 });
   }
 
@@ -169,7 +169,7 @@ export class Client {
     if (isAsking || mayBeKnown || late >= 0) {
       const lastUsed = next - 1;
       const used = next > first && lastUsed < last ? lastUsed : 0;
-      const isCancel = isAbort && !this.has('P5 end also frees');
+      const isCancel = isAbort && !this.has('P5 release also frees');
       const lateUntil = Math.max(late, asked?.notAfter ?? (isAsking ? DEADLINE : -1));
       p.ends.push({
         owner,
@@ -191,7 +191,7 @@ export class Client {
     end.attempts = Math.min(end.attempts + 1, 2);
     const { owner, blockEnd, isCancel, attempts, keep } = end;
     // What a repetition would say that is built anew: by then nothing is known of how many were used.
-    const isRebuilt = attempts > 1 && !this.has('P4 end built once');
+    const isRebuilt = attempts > 1 && !this.has('P4 release built once');
     const used = isRebuilt && blockEnd > 1 ? blockEnd - 1 : end.used;
     s.net.push(message({ kind: 'end', owner, first: used, last: blockEnd, keep, flag: isCancel }));
   }
@@ -200,7 +200,7 @@ export class Client {
     const end = p.ends.find((it) => it.owner === owner);
     if (!end) return;
     end.isSent = false;
-    if (isAfterAllCopies || !this.has('P1 repeated end')) p.ends = p.ends.filter((it) => it !== end);
+    if (isAfterAllCopies || !this.has('P1 repeated release')) p.ends = p.ends.filter((it) => it !== end);
   }
 
   /** Nothing came back in time: the request may still be executed, its reply is never read. */

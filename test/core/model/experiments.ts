@@ -40,33 +40,33 @@ const lonely = size(2, 1, { faults: 1 });
 /** Each rule that such a small world can show, taken away. */
 export const WITHOUT: readonly Experiment[] = [
   { off: ['P1 not after'], size: size(2, 1, { faults: 1, aborts: 1 }) },
-  { off: ['P1 repeated end'], size: size(2, 1, { faults: 1, aborts: 1 }) },
-  { off: ['P2 age of a push'], size: size(2, 1, { java: true, faults: 1 }) },
+  { off: ['P1 repeated release'], size: size(2, 1, { faults: 1, aborts: 1 }) },
+  { off: ['P2 age of a notification'], size: size(2, 1, { java: true, faults: 1 }) },
   { off: ['P3 first token at renewal'], size: size(2, 1, { faults: 2 }) },
   {
     off: ['P3 another grant means lost'],
     size: lonely,
     backup: 'the renewal that follows each grant: it names the first token (P3)',
   },
-  { off: ['P4 end built once'], size: size(2, 2, { faults: 1 }) },
+  { off: ['P4 release built once'], size: size(2, 2, { faults: 1 }) },
   { off: ['P4 give-back only by the holder of that block'], size: size(2, 2, { faults: 1 }), isLarge: true },
-  { off: ['P5 end also frees'], size: size(2, 1, { faults: 1, aborts: 1 }) },
-  { off: ['P6 looks'], size: lonely },
-  { off: ['P9 floor'], size: size(2, 2, { faults: 1 }) },
+  { off: ['P5 release also frees'], size: size(2, 1, { faults: 1, aborts: 1 }) },
+  { off: ['P6 rechecks'], size: lonely },
+  { off: ['P9 min token'], size: size(2, 2, { faults: 1 }) },
   {
     off: ['P10 live until'],
     size: lonely,
-    backup: 'the short first lease, and an unconfirmed grant that ran out drops the client (P12)',
+    backup: 'the initial lease, and an unconfirmed grant that ran out drops the client (P12)',
   },
-  { off: ['P10 skip'], size: lonely, backup: 'the next look, which enters the line again (P6, P11)' },
+  { off: ['P10 skip'], size: lonely, backup: 'the next recheck, which enters the queue again (P6, P11)' },
   { off: ['P14 no token left'], size: size(2, 2, {}) },
-  { off: ['P18 who finds it free grants'], size: size(2, 1, { java: true }) },
+  { off: ['P18 a script that finds it free grants'], size: size(2, 1, { java: true }) },
   {
-    off: ['P22 back to the line'],
+    off: ['P22 back to the queue'],
     size: lonely,
-    backup: 'a new tenure, which asks anew: it costs the place and nothing else',
+    backup: 'a new owner, which asks anew: it costs the ticket and nothing else',
   },
-  { off: ['short first lease'], size: lonely },
+  { off: ['initial lease'], size: lonely },
 ];
 
 export function run({ off, size: it }: Experiment, mostStates: number): Exploration {

@@ -51,13 +51,14 @@ export class Protocol implements Model<State> {
     if (s.broken !== '') return s.broken;
     const inside = s.processes.filter((p) => p.inside > 0 && !s.wiped.includes(p.tenure!.owner)).length;
     const java = s.java === 'inside' && !s.wiped.includes(JAVA) ? 1 : 0;
-    if (inside + java > 1) return 'two are inside, and both believe in it';
+    if (inside + java > 1) return 'two owners hold the lock, and both believe in it';
     if (s.lock < 0) return undefined;
     const holder = s.processes[processOf(s.lock)]!;
     const isKnown = holder.tenure?.owner === s.lock || holder.ends.some((end) => end.owner === s.lock);
-    if (holder.isUp && !isKnown) return 'the lock is held by nobody, and nobody will end it';
+    if (holder.isUp && !isKnown)
+      return 'the lock is held by an owner that no process knows and none will release';
     if (!holder.isUp && s.granted === s.lock && s.left > SHORT) {
-      return 'a process that is dead has been granted more than a short lease';
+      return 'a dead process has been granted more than an initial lease';
     }
     return undefined;
   }

@@ -1,21 +1,21 @@
 /** What the protocol does, each part to be switched off: docs/decisions/0003 says what each is for. */
 export const RULES = [
   'P1 not after',
-  'P1 repeated end',
-  'P2 age of a push',
+  'P1 repeated release',
+  'P2 age of a notification',
   'P3 first token at renewal',
   'P3 another grant means lost',
-  'P4 end built once',
+  'P4 release built once',
   'P4 give-back only by the holder of that block',
-  'P5 end also frees',
-  'P6 looks',
-  'P9 floor',
+  'P5 release also frees',
+  'P6 rechecks',
+  'P9 min token',
   'P10 live until',
   'P10 skip',
   'P14 no token left',
-  'P18 who finds it free grants',
-  'P22 back to the line',
-  'short first lease',
+  'P18 a script that finds it free grants',
+  'P22 back to the queue',
+  'initial lease',
 ] as const;
 
 export type Rule = (typeof RULES)[number];

@@ -37,7 +37,8 @@ export class Server {
     const isFree = s.lock === NOBODY && !s.open;
     const othersWait = s.line.some((entry) => entry.owner !== owner);
     this.standInLine(s, owner);
-    if (!isFree || (othersWait && !this.has('P18 who finds it free grants'))) return reply('queued');
+    if (!isFree || (othersWait && !this.has('P18 a script that finds it free grants')))
+      return reply('queued');
     return this.grant(s, floor, owner) === owner ? reply('granted', s.first, s.last) : reply('queued');
   }
 
@@ -86,7 +87,7 @@ export class Server {
   private take(s: State, owner: Owner, floor: Token, asker: Owner): void {
     const process = s.processes[processOf(owner)]!;
     const count = process.waiting > 1 ? BLOCK : 1;
-    const first = Math.max(s.last, this.has('P9 floor') ? floor : 0, s.time - 1) + 1;
+    const first = Math.max(s.last, this.has('P9 min token') ? floor : 0, s.time - 1) + 1;
     // Where the clock goes back with the data, only the floor that was presented is left of all that was seen.
     if (first <= process.seen && (!s.wasBehind || first <= floor))
       s.broken ||= 'a grant with a token that its process has seen before';
@@ -95,7 +96,7 @@ export class Server {
     [s.first, s.last] = [first, first + count - 1];
     s.top = Math.max(s.top, s.last);
     s.lock = owner;
-    s.left = owner !== asker && this.has('short first lease') ? SHORT : LEASE;
+    s.left = owner !== asker && this.has('initial lease') ? SHORT : LEASE;
     this.leaveLine(s, owner);
   }
 
