@@ -11,7 +11,7 @@ import { HttpAdapterHost } from '@nestjs/core';
 import { DistributedLockModule, LockService } from 'nestjs-distributed-lock';
 import { ManualClock } from 'nestjs-distributed-lock/testing';
 import { startApp, type StartedApp } from '../nest/integration/stage.js';
-import { until } from '../support/until.js';
+import { until } from '#until';
 import { QuoteController } from './recipes/busy-answer.js';
 import { Orders, OrdersController } from './recipes/double-submit.js';
 import { EverythingFilter } from './recipes/everything-filter.js';

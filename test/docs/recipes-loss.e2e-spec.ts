@@ -14,7 +14,7 @@ import {
 } from 'nestjs-distributed-lock';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import { startRedisServer, type RedisServer } from '#redis-server';
-import { until } from '../support/until.js';
+import { until } from '#until';
 import { elapsed } from '../support/lock-services.js';
 import { Feed, Importer } from './recipes/long-loop.js';
 import { Invoices, Mail } from './recipes/lost-lock.js';

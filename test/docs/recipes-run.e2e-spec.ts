@@ -11,7 +11,7 @@ import { redisStore } from 'nestjs-distributed-lock/redis';
 import { WebSocket } from 'ws';
 import { startGraphql } from '../nest/edge/transports/graphql.js';
 import { startApp } from '../nest/integration/stage.js';
-import { until } from '../support/until.js';
+import { until } from '#until';
 import { Accounts, Database as AccountsDatabase } from './recipes/accounts.js';
 import { InvoiceWorker } from './recipes/invoice-worker.js';
 import { NightlyReport } from './recipes/nightly-report.js';

@@ -15,7 +15,7 @@ import { describe, expect, it } from '@jest/globals';
 import { LockService, Locked, LockedInterceptor, toHttpException } from 'nestjs-distributed-lock';
 import { tap, type Observable } from 'rxjs';
 import { startApp } from '../nest/integration/stage.js';
-import { until } from '../support/until.js';
+import { until } from '#until';
 
 const log: string[] = [];
 

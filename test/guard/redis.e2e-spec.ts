@@ -4,7 +4,7 @@ import { LockKeyError } from 'nestjs-distributed-lock';
 import { fencedRedis, StaleTokenError, type FencedRedis, type Fence } from 'nestjs-distributed-lock/guard';
 import { startRedisServer, type RedisServer } from '#redis-server';
 import { closeServices, failureOf, openService } from '../support/lock-services.js';
-import { startRedisCluster, type RedisCluster } from '../support/redis-cluster.js';
+import { startRedisCluster, type RedisCluster } from '#redis-topologies';
 
 const at = (token: number): Fence => ({ key: 'goods:7', fencingToken: 1_795_237_040_328_412 + token });
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, it, jest } from '@jest/globals';
-import { startRedisCluster, type RedisCluster } from '../support/redis-cluster.js';
+import { startRedisCluster, type RedisCluster } from '#redis-topologies';
 import type { Peer, Side } from './support/peer.js';
 import { BOTH_WAYS, describeBesideJava, Stage } from './support/stage.js';
 

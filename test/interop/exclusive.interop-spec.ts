@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, it, jest } from '@jest/globals';
 import { startRedisServer, type RedisServer } from '#redis-server';
-import { until } from '../support/until.js';
+import { until } from '#until';
 import type { Peer, Side } from './support/peer.js';
 import { BOTH_WAYS, describeBesideJava, Stage } from './support/stage.js';
 

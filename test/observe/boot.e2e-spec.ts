@@ -10,7 +10,7 @@ import {
 import { quorumStore } from 'nestjs-distributed-lock/quorum';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import { startRedisServer } from '#redis-server';
-import { until } from '../support/until.js';
+import { until } from '#until';
 
 const SECRET = 'correct-horse';
 const NOWHERE = `redis://:${SECRET}@127.0.0.1:1/3`;

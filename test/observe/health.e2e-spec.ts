@@ -6,7 +6,7 @@ import { DistributedLockModule, LockService } from 'nestjs-distributed-lock';
 import { LockHealthIndicator } from 'nestjs-distributed-lock/health';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import { startRedisServer } from '#redis-server';
-import { until } from '../support/until.js';
+import { until } from '#until';
 import { WatchedApp } from './watched-app.js';
 
 @Controller('health')

@@ -15,7 +15,7 @@ import { LockHealthIndicator } from 'nestjs-distributed-lock/health';
 import { quorumStore } from 'nestjs-distributed-lock/quorum';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import { startRedisServer } from '#redis-server';
-import { until } from '../support/until.js';
+import { until } from '#until';
 
 const SECRET = 'correct-horse';
 const WRONG = 'battery-staple';

@@ -11,7 +11,7 @@ import { Controller, Get, Param } from '@nestjs/common';
 import { LockStoreError, Locked, lockKey } from 'nestjs-distributed-lock';
 import { LockTracingModule, traceLocks, type LockTracingModuleOptions } from 'nestjs-distributed-lock/otel';
 import { startApp } from '../nest/integration/stage.js';
-import { until } from '../support/until.js';
+import { until } from '#until';
 import { WatchedApp } from './watched-app.js';
 
 /** What a test compares of a span: the registration is the same everywhere. */

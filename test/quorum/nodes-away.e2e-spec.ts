@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { until } from '../support/until.js';
+import { until } from '#until';
 import { Sale, type SaleOptions } from './sellers.js';
 
 const CROWD = { processes: 3, callers: 3 };

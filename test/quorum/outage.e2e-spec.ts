@@ -5,7 +5,7 @@ import { redisStore } from 'nestjs-distributed-lock/redis';
 import { startRedisServer, type RedisServer } from '#redis-server';
 import { eventsOf, typesOf } from '../support/events.js';
 import { elapsed, failureOf, untilAborted } from '../support/lock-services.js';
-import { until } from '../support/until.js';
+import { until } from '#until';
 
 const COMMAND_TIMEOUT_MS = 300;
 

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { spawnGuarded, type GuardedChild } from '#processes';
 import { startRedisServer, type RedisServer } from '#redis-server';
 import { RedisEyes } from '../support/redis-eyes.js';
-import { until } from '../support/until.js';
+import { until } from '#until';
 
 const SCRIPT = fileURLToPath(new URL('worker.mjs', import.meta.url));
 const KEY = 'sale';

@@ -5,9 +5,9 @@ import type { LockService } from 'nestjs-distributed-lock';
 import type { RedisTarget } from 'nestjs-distributed-lock/redis';
 import { ownRedis } from '../support/own-redis.js';
 import { closeServices, failureOf, openService } from '../support/lock-services.js';
-import { startRedisCluster, type RedisCluster } from '../support/redis-cluster.js';
+import { startRedisCluster, type RedisCluster } from '#redis-topologies';
 import { RedisEyes } from '../support/redis-eyes.js';
-import { until } from '../support/until.js';
+import { until } from '#until';
 
 const page = readFileSync(new URL('../../SECURITY.md', import.meta.url), 'utf8');
 const [single = [], cluster = []] = [...page.matchAll(/^ACL SETUSER locks (.+)$/gm)].map(([, words = '']) =>

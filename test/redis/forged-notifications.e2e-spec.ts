@@ -3,7 +3,7 @@ import { describe, expect, it } from '@jest/globals';
 import type { LockService } from 'nestjs-distributed-lock';
 import { ownRedis } from '../support/own-redis.js';
 import { untilAborted } from '../support/lock-services.js';
-import { until } from '../support/until.js';
+import { until } from '#until';
 const redis = ownRedis('forged');
 
 const clientOf = (owner: string) => owner.replace(/:\d+$/, '');

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from '@jest/globals';
-import { until } from '../support/until.js';
+import { until } from '#until';
 
 const programOf = (folder: 'demo' | 'serve') =>
   fileURLToPath(new URL(`../../dist/apps/seckill/${folder}/main.js`, import.meta.url));

@@ -4,7 +4,7 @@ import type { Instance } from '../../apps/seckill/src/demo/instance.js';
 import { readProof } from '../../apps/seckill/src/demo/proof.js';
 import { runSale } from '../../apps/seckill/src/crowd/sale.js';
 import { wishFor } from '../../apps/seckill/src/crowd/wish.js';
-import { until } from '../support/until.js';
+import { until } from '#until';
 import { openTestBranches, purchase, untilCaughtUp, type TestBranches } from './support/test-branches.js';
 
 const WATCHDOG_MS = 2000;

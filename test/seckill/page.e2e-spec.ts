@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { chromium, type Browser, type Page } from 'playwright-core';
 import { findChromium, NO_CHROMIUM, startChromium, type Chromium } from '#chromium';
-import { until } from '../support/until.js';
+import { until } from '#until';
 import { faintTexts } from './support/faint-texts.js';
 import { openTestBranches, purchase, type TestBranches } from './support/test-branches.js';
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { until } from '../support/until.js';
+import { until } from '#until';
 import { openTestBranches, purchase, type TestBranches } from './support/test-branches.js';
 
 describe('a flash sale whose Redis dies', () => {

@@ -3,7 +3,7 @@ import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import pg from 'pg';
 import { startPostgresServer, type PostgresServer } from '#postgres-server';
-import { until } from '../support/until.js';
+import { until } from '#until';
 import { within } from '../support/within.js';
 
 /** A program that starts a server, freezes it, says where it was, and waits. */

@@ -1,5 +1,5 @@
 import { Redis } from 'ioredis';
-import { until } from './until.js';
+import { until } from '#until';
 
 /** A plain client that looks at what a server holds, past the library. */
 export class RedisEyes {

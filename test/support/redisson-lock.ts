@@ -1,5 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
+import { tagged } from './redisson-names.js';
+import { untilAcquired } from './redisson-waiter.js';
 
 const ACQUIRE = `
 if redis.call('EXISTS', KEYS[1]) == 0 or redis.call('HEXISTS', KEYS[1], ARGV[2]) == 1 then
@@ -30,11 +32,6 @@ return 1`;
 
 const LATCH_MS = 18_000;
 const UNLOCKED = '0';
-
-/** A name that contains a brace is its own hash tag. */
-function tagged(prefix: string, name: string): string {
-  return name.includes('{') ? `${prefix}:${name}` : `${prefix}:{${name}}`;
-}
 
 /** Where Redisson's clients hear that a lock is free. */
 export function channelOf(name: string): string {
@@ -71,21 +68,7 @@ export class RedissonLock {
 
   /** As `lock()` waits: listens first, tries once more, then sleeps until a message comes or the lease is over. */
   async lock(leaseMs = 30_000): Promise<void> {
-    let wake = (): void => undefined;
-    this.subscriber.on('message', () => wake());
-    await this.subscriber.subscribe(this.channel);
-    try {
-      for (;;) {
-        const woken = new Promise<void>((resolve) => (wake = resolve));
-        const remainingMs = await this.tryLock(leaseMs);
-        if (remainingMs === null) return;
-        const timer = setTimeout(() => wake(), remainingMs);
-        await woken;
-        clearTimeout(timer);
-      }
-    } finally {
-      await this.subscriber.unsubscribe(this.channel);
-    }
+    await untilAcquired(this.subscriber, this.channel, () => this.tryLock(leaseMs));
   }
 
   /** @returns 1 when freed, 0 when still held, `null` when it was not ours; asked again with the same id the same */

@@ -22,7 +22,7 @@ import { ManualClock } from '../../../libs/distributed-lock/src/testing/index.js
 import { FamilyStage, type Backend, type Step } from './family-stage.js';
 import { heldInRedis, lapseInRedis, shouldBeInRedis } from './family-wire.js';
 import { twoNames, type TwoNames } from '../../support/odd-names.js';
-import { until } from '../../support/until.js';
+import { until } from '#until';
 
 /** Stands in names for what makes them new for each run. */
 const ID = 'ID';

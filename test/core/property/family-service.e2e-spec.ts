@@ -11,7 +11,7 @@ import type { Fate, Faults } from '../../../libs/distributed-lock/src/testing/in
 import { closeServices, openService } from '../../support/lock-services.js';
 import { LockWorld } from '../../support/lock-world.js';
 import { twoNames } from '../../support/odd-names.js';
-import { until } from '../../support/until.js';
+import { until } from '#until';
 import { Callers, type Surroundings } from './family-callers.js';
 import { program, type Pace, type Step } from './family-program.js';
 

@@ -11,7 +11,7 @@ import { redisKeys } from '../../../libs/distributed-lock/src/stores/redis/redis
 import * as scripts from '../../../libs/distributed-lock/src/stores/redis/scripts/scripts.js';
 import { recordedRedis, type ScriptCall } from '../../support/recorded-redis.js';
 import { oddName } from '../../support/odd-names.js';
-import { until } from '../../support/until.js';
+import { until } from '#until';
 
 /** Longer than any run; the end of a lease is brought about by deleting what it would delete. */
 const LEASE_MS = 30_000;

@@ -3,7 +3,7 @@ import { LockService, memoryStore } from 'nestjs-distributed-lock';
 import { FencedTable, StaleTokenError, type Fence, type SqlQuery } from 'nestjs-distributed-lock/guard';
 import pg from 'pg';
 import { failureOf } from '../../support/lock-services.js';
-import { until } from '../../support/until.js';
+import { until } from '#until';
 import { within } from '../../support/within.js';
 
 /** One way to Postgres, through the adapter of its recipe. */

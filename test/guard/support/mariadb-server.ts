@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import mysql from 'mysql2/promise';
 import { spawnGuarded } from '#processes';
-import { until } from '../../support/until.js';
+import { until } from '#until';
 
 const CACHE = fileURLToPath(new URL('../../../node_modules/.cache/mariadb-server', import.meta.url));
 

@@ -1,6 +1,6 @@
 import { describe } from '@jest/globals';
 import { Redis } from 'ioredis';
-import { until } from '../../support/until.js';
+import { until } from '#until';
 import { Peer, type PeerOptions, type Side } from './peer.js';
 
 /** Skips where there is no Java; the global set-up has said so. */

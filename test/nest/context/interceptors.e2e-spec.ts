@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it } from '@jest/globals';
 import { LockSignal, Locked, lockKey } from 'nestjs-distributed-lock';
 import { Observable, catchError, concat, finalize, of, throwError } from 'rxjs';
 import { ADAPTERS, Stage, startApp, type StartedApp } from '../integration/stage.js';
-import { until } from '../../support/until.js';
+import { until } from '#until';
 import { inRequest, requestNow } from './support/requests.js';
 
 /** Stands outside of the lock when it is global. */

@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { LockService, type Lock } from 'nestjs-distributed-lock';
 import { failureOf } from '../../support/lock-services.js';
-import { until } from '../../support/until.js';
+import { until } from '#until';
 import { STORES, inRequest, requestNow } from './support/requests.js';
 
 let count = 0;

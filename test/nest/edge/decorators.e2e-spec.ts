@@ -69,7 +69,7 @@ import {
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import { map, type Observable } from 'rxjs';
 import { ADAPTERS, Stage, startApp, type StartedApp } from '../integration/stage.js';
-import { until } from '../../support/until.js';
+import { until } from '#until';
 import { PLACES, beside, once, type Place } from './support.js';
 import { outcomesOf } from '../../support/events.js';
 

@@ -10,7 +10,7 @@ import {
 } from '@nestjs/core';
 import { CurrentLock, LockService, Locked, type Lock } from 'nestjs-distributed-lock';
 import { startApp, type StartedApp } from '../integration/stage.js';
-import { until } from '../../support/until.js';
+import { until } from '#until';
 
 interface Tenant {
   readonly tenant: string;

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Controller, Injectable, Module, Post, type INestApplication } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { CurrentLock, DistributedLockModule, Locked, type Lock } from 'nestjs-distributed-lock';
-import { until } from '../../support/until.js';
+import { until } from '#until';
 
 /** Keeps its callers inside until it is told to let them go. */
 @Injectable()

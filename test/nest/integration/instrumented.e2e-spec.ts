@@ -16,7 +16,7 @@ import { afterEach, describe, expect, it } from '@jest/globals';
 import { DistributedLockModule, LockService, Locked, getLockServiceToken } from 'nestjs-distributed-lock';
 import { failureOf } from '../../support/lock-services.js';
 import { proxied } from '../../support/proxied-providers.js';
-import { until } from '../../support/until.js';
+import { until } from '#until';
 
 @Injectable()
 class Orders {

@@ -40,7 +40,7 @@ import {
   type Lock,
 } from 'nestjs-distributed-lock';
 import { Observable, catchError, defer, lastValueFrom, mergeMap, retry, throwError, timeout } from 'rxjs';
-import { until } from '../../support/until.js';
+import { until } from '#until';
 import { ADAPTERS, Stage, startApp, type StartedApp } from './stage.js';
 import { outcomesOf } from '../../support/events.js';
 

@@ -32,7 +32,7 @@ import {
   type LockOptionsFactory,
 } from 'nestjs-distributed-lock';
 import { Observable, firstValueFrom, lastValueFrom, of, toArray } from 'rxjs';
-import { until } from '../../support/until.js';
+import { until } from '#until';
 import { startApp } from './stage.js';
 
 const opened: TestingModule[] = [];

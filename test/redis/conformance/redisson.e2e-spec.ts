@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { CallOptions } from 'nestjs-distributed-lock';
 import { ownRedis } from '../../support/own-redis.js';
 import { closeServices } from '../../support/lock-services.js';
-import { until } from '../../support/until.js';
+import { until } from '#until';
 
 const LEASE_MS = 1500;
 

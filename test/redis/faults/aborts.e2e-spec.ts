@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import type { LockService } from 'nestjs-distributed-lock';
 import { ownRedis } from '../../support/own-redis.js';
 import { elapsed, failureOf } from '../../support/lock-services.js';
-import { until } from '../../support/until.js';
+import { until } from '#until';
 
 const CALLERS = 200;
 const SLACK_MS = 500;

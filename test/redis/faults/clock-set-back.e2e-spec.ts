@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/glo
 import { ClockShift, missingShift } from '../../../chaos/index.mjs';
 import { ownRedis } from '../../support/own-redis.js';
 import { elapsed, openService } from '../../support/lock-services.js';
-import { until } from '../../support/until.js';
+import { until } from '#until';
 
 const HOUR_MS = 3_600_000;
 const LEASE_MS = 2000;

@@ -10,7 +10,7 @@ import { UnderLock } from '../../../libs/distributed-lock/src/locked/call/under-
 import { ownRedis } from '../../support/own-redis.js';
 import { eventsOf, typesOf } from '../../support/events.js';
 import { elapsed, openService } from '../../support/lock-services.js';
-import { until } from '../../support/until.js';
+import { until } from '#until';
 
 /** The real one, that jumps ahead when a timer of a given length has fired: as if what followed had taken so long. */
 class StallingClock implements Clock {

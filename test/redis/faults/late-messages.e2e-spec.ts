@@ -3,7 +3,7 @@ import type { LockService } from 'nestjs-distributed-lock';
 import { ownRedis } from '../../support/own-redis.js';
 import { eventsOf } from '../../support/events.js';
 import { elapsed, openService, untilAborted } from '../../support/lock-services.js';
-import { until } from '../../support/until.js';
+import { until } from '#until';
 import { wireName } from '../../support/wire-names.js';
 
 describe('messages that arrive late', () => {

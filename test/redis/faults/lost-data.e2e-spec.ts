@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { ownRedis } from '../../support/own-redis.js';
 import { elapsed, openService, untilAborted } from '../../support/lock-services.js';
-import { until } from '../../support/until.js';
+import { until } from '#until';
 
 const LEASE_MS = 1500;
 const LOOK_MS = 1000;

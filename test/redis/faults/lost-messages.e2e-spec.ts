@@ -3,8 +3,8 @@ import type { LockService } from 'nestjs-distributed-lock';
 import { ownRedis } from '../../support/own-redis.js';
 import { eventsOf, typesOf } from '../../support/events.js';
 import { elapsed, failureOf, openService } from '../../support/lock-services.js';
-import { type Link } from '../../support/tcp-proxy.js';
-import { until } from '../../support/until.js';
+import { type Link } from '#tcp-proxy';
+import { until } from '#until';
 import { wireName } from '../../support/wire-names.js';
 
 /** How often a waiter looks, and what a busy machine adds to it. */

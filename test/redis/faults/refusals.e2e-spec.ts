@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from '@jest/globals';
 import { ownRedis } from '../../support/own-redis.js';
 import { eventsOf, typesOf } from '../../support/events.js';
 import { elapsed, failureOf, openService, untilAborted } from '../../support/lock-services.js';
-import { until } from '../../support/until.js';
+import { until } from '#until';
 
 const LEASE_MS = 1500;
 const COMMAND_MS = 300;

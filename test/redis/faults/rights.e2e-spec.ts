@@ -11,7 +11,7 @@ import { ownRedis } from '../../support/own-redis.js';
 import { eventsOf } from '../../support/events.js';
 import { closeServices, failureOf, openService } from '../../support/lock-services.js';
 import { RedisEyes } from '../../support/redis-eyes.js';
-import { until } from '../../support/until.js';
+import { until } from '#until';
 
 const page = readFileSync(new URL('../../../SECURITY.md', import.meta.url), 'utf8');
 const [, line = ''] = /^ACL SETUSER locks (.+)$/m.exec(page) ?? [];

@@ -3,7 +3,7 @@ import type { LockService } from 'nestjs-distributed-lock';
 import { ownRedis } from '../../support/own-redis.js';
 import { eventsOf, typesOf } from '../../support/events.js';
 import { elapsed, failureOf, untilAborted } from '../../support/lock-services.js';
-import { until } from '../../support/until.js';
+import { until } from '#until';
 
 const LEASE_MS = 1500;
 const COMMAND_MS = 300;

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { ownRedis } from '../../support/own-redis.js';
 import { eventsOf } from '../../support/events.js';
 import { failureOf } from '../../support/lock-services.js';
-import { until } from '../../support/until.js';
+import { until } from '#until';
 
 const LEASE_MS = 1500;
 const SERVICE = { commandTimeoutMs: 500, watchdogTimeoutMs: LEASE_MS };

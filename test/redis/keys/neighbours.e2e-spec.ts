@@ -4,7 +4,7 @@ import type { LockService } from 'nestjs-distributed-lock';
 import { permitsKey, redisKeys } from '../../../libs/distributed-lock/src/stores/redis/redis.keys.js';
 import { ownRedis } from '../../support/own-redis.js';
 import { failureOf } from '../../support/lock-services.js';
-import { until } from '../../support/until.js';
+import { until } from '#until';
 
 const redis = ownRedis('neighbours');
 /** A name without braces. */

@@ -14,7 +14,7 @@ import {
   renewScript,
 } from '../../../libs/distributed-lock/src/stores/redis/scripts/scripts.js';
 import { recordedRedis, type ScriptCall } from '../../support/recorded-redis.js';
-import { until } from '../../support/until.js';
+import { until } from '#until';
 
 const FOLDER = new URL('../../../libs/distributed-lock/src/stores/redis/scripts/', import.meta.url);
 const SCRIPTS = ['acquire', 'release', 'renew', 'force', 'inspect'] as const;

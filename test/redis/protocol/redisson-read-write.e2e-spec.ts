@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { readWriteChannelOf, RedissonReadWriteLock } from '../../support/redisson-read-write-lock.js';
-import { until } from '../../support/until.js';
+import { until } from '#until';
 import { RedissonStage } from './redisson-stage.js';
 
 jest.setTimeout(30_000);

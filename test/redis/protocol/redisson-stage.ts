@@ -3,7 +3,7 @@ import { Redis } from 'ioredis';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import type { LockServiceOptions } from '../../../libs/distributed-lock/src/lock/request/lock-options.js';
 import { LockService } from '../../../libs/distributed-lock/src/lock/lock.service.js';
-import { until } from '../../support/until.js';
+import { until } from '#until';
 
 const END = 'end of test';
 

@@ -7,7 +7,7 @@ import { LockWaitTimeoutError } from '../../../libs/distributed-lock/src/port/lo
 import type { LockServiceOptions } from '../../../libs/distributed-lock/src/lock/request/lock-options.js';
 import { LockService } from '../../../libs/distributed-lock/src/lock/lock.service.js';
 import { channelOf, RedissonLock } from '../../support/redisson-lock.js';
-import { until } from '../../support/until.js';
+import { until } from '#until';
 
 jest.setTimeout(30_000);
 

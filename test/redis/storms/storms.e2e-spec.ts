@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { until } from '../../support/until.js';
+import { until } from '#until';
 import { Crowd } from './crowd.js';
 
 const PROCESSES = 4;

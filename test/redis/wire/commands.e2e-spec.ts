@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { LockService } from 'nestjs-distributed-lock';
 import { ownRedis } from '../../support/own-redis.js';
 import { openService, untilAborted } from '../../support/lock-services.js';
-import { until } from '../../support/until.js';
+import { until } from '#until';
 import { wireName } from '../../support/wire-names.js';
 
 /** @returns when it was over */

@@ -3,7 +3,7 @@ import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { startRedisServer, type RedisServer } from '#redis-server';
-import { until } from '../../support/until.js';
+import { until } from '#until';
 
 /** A program that starts a server, says where, and waits. */
 const PROGRAM = `

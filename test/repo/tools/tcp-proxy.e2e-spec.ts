@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { Flow } from '#tcp-proxy';
-import { until } from '../../support/until.js';
+import { until } from '#until';
 
 /** A flow, and what has arrived at its end. */
 function flowing() {

@@ -18,7 +18,7 @@ import {
 import { LockService, Locked } from 'nestjs-distributed-lock';
 import { map, of, timeout, type Observable } from 'rxjs';
 import { ADAPTERS, startApp, type StartedApp } from '../../integration/stage.js';
-import { until } from '../../../support/until.js';
+import { until } from '#until';
 import { once } from '../support.js';
 import { outcomesOf } from '../../../support/events.js';
 

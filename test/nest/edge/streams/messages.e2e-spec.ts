@@ -4,7 +4,7 @@ import { Controller } from '@nestjs/common';
 import { MessagePattern, Payload } from '@nestjs/microservices';
 import { Locked } from 'nestjs-distributed-lock';
 import { of, type Observable } from 'rxjs';
-import { until } from '../../../support/until.js';
+import { until } from '#until';
 import { startRpc } from '../transports/messages.js';
 import { startWs } from '../transports/sockets.js';
 import type { Running } from '../transports/transport.js';

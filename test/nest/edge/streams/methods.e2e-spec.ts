@@ -16,7 +16,7 @@ import {
   type Lock,
 } from 'nestjs-distributed-lock';
 import { of } from 'rxjs';
-import { until } from '../../../support/until.js';
+import { until } from '#until';
 import { once } from '../support.js';
 import { fresh, type FreshApp } from '../traps/fresh.js';
 

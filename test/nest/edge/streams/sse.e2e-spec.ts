@@ -21,7 +21,7 @@ import { APP_INTERCEPTOR } from '@nestjs/core';
 import { LockService, Locked, LockedInterceptor, type LockWaitTimeoutError } from 'nestjs-distributed-lock';
 import { EMPTY, NEVER, Observable, delay, finalize, from, of } from 'rxjs';
 import { ADAPTERS, startApp, type StartedApp } from '../../integration/stage.js';
-import { until } from '../../../support/until.js';
+import { until } from '#until';
 import { outcomesOf } from '../../../support/events.js';
 
 @Injectable()

@@ -4,7 +4,7 @@ import { Args, Context, Query, Resolver, Subscription } from '@nestjs/graphql';
 import { createClient } from 'graphql-ws';
 import { LockService, Locked } from 'nestjs-distributed-lock';
 import { WebSocket } from 'ws';
-import { until } from '../../../support/until.js';
+import { until } from '#until';
 import { SERVERS, ask, startGraphql } from './graphql.js';
 
 describe.each(Object.keys(SERVERS) as (keyof typeof SERVERS)[])('GraphQL of %s', (server) => {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { Logger } from '@nestjs/common';
-import { until } from '../../../support/until.js';
+import { until } from '#until';
 import { PLACES, once } from '../support.js';
 import { overApollo, overMercurius } from './graphql.js';
 import { handlersOf } from './handlers.js';

@@ -3,7 +3,7 @@ import { Controller, Inject } from '@nestjs/common';
 import { Ctx, MessagePattern, Payload, type RedisContext, type TcpContext } from '@nestjs/microservices';
 import { LockService, Locked } from 'nestjs-distributed-lock';
 import { Stage } from '../../integration/stage.js';
-import { until } from '../../../support/until.js';
+import { until } from '#until';
 import { once } from '../support.js';
 import { onEvent, startRpc } from './messages.js';
 import { outcomesOf } from '../../../support/events.js';

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { Inject } from '@nestjs/common';
 import { ConnectedSocket, MessageBody, SubscribeMessage, WebSocketGateway } from '@nestjs/websockets';
 import { LockService, Locked } from 'nestjs-distributed-lock';
-import { until } from '../../../support/until.js';
+import { until } from '#until';
 import { connect, connectIo, startIo, startWs } from './sockets.js';
 
 interface Client {

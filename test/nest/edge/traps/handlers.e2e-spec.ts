@@ -21,7 +21,7 @@ import { HttpAdapterHost } from '@nestjs/core';
 import { CurrentLock, LockService, Locked, type Lock } from 'nestjs-distributed-lock';
 import { EMPTY, of, type Observable } from 'rxjs';
 import { Stage } from '../../integration/stage.js';
-import { until } from '../../../support/until.js';
+import { until } from '#until';
 import { once } from '../support.js';
 import { fresh } from './fresh.js';
 

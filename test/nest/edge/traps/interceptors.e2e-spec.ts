@@ -23,7 +23,7 @@ import {
   type Lock,
 } from 'nestjs-distributed-lock';
 import { catchError, concatMap, defer, forkJoin, from, map, retry, type Observable } from 'rxjs';
-import { until } from '../../../support/until.js';
+import { until } from '#until';
 import { once } from '../support.js';
 import { fresh } from './fresh.js';
 

@@ -3,7 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { Redis } from 'ioredis';
 import { CurrentLock, LockLostError, Locked, lockKey, type Lock } from 'nestjs-distributed-lock';
 import { redisStore, type RedisTarget } from 'nestjs-distributed-lock/redis';
-import { until } from '../../../support/until.js';
+import { until } from '#until';
 import { fresh, type FreshApp } from './fresh.js';
 
 const url = String(process.env['REDIS_URL']);

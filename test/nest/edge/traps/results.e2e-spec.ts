@@ -9,7 +9,7 @@ import {
   memoryStore,
 } from 'nestjs-distributed-lock';
 import { FaultyStore, type Faults } from 'nestjs-distributed-lock/testing';
-import { until } from '../../../support/until.js';
+import { until } from '#until';
 import { fresh } from './fresh.js';
 
 describe('what a method gives, and what its callers get', () => {

@@ -9,7 +9,7 @@ import {
   type LockStoreFactory,
 } from 'nestjs-distributed-lock';
 import { Stage } from '../../integration/stage.js';
-import { until } from '../../../support/until.js';
+import { until } from '#until';
 import { fresh } from './fresh.js';
 
 const WATCHDOG_MS = 200;

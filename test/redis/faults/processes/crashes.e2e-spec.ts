@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from '@jest/globals';
 import type { Redis } from 'ioredis';
 import { ownRedis } from '../../../support/own-redis.js';
 import { elapsed } from '../../../support/lock-services.js';
-import { until } from '../../../support/until.js';
+import { until } from '#until';
 import { Worker, type WorkerOptions } from './workers.js';
 
 const LEASE_MS = 1500;

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { ownRedis } from '../../../support/own-redis.js';
-import { until } from '../../../support/until.js';
+import { until } from '#until';
 import { Worker } from './workers.js';
 
 const PROCESSES = 4;

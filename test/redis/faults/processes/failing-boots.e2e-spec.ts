@@ -8,7 +8,7 @@ import { redisStore } from 'nestjs-distributed-lock/redis';
 import { spawnGuarded } from '#processes';
 import { ownRedis } from '../../../support/own-redis.js';
 import { elapsed } from '../../../support/lock-services.js';
-import { until } from '../../../support/until.js';
+import { until } from '#until';
 
 const SCRIPT = fileURLToPath(new URL('failing-boot.mjs', import.meta.url));
 /** To start Node and Nest on a busy machine, and the second that a store rests. */

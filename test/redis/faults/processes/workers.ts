@@ -1,7 +1,7 @@
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { spawnGuarded, type GuardedChild } from '#processes';
-import { until } from '../../../support/until.js';
+import { until } from '#until';
 
 const SCRIPT = fileURLToPath(new URL('worker.mjs', import.meta.url));
 

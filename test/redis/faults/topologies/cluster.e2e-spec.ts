@@ -9,9 +9,9 @@ import {
   openService,
   untilAborted,
 } from '../../../support/lock-services.js';
-import { startRedisCluster, type RedisCluster } from '../../../support/redis-cluster.js';
-import { TcpProxy } from '../../../support/tcp-proxy.js';
-import { until } from '../../../support/until.js';
+import { startRedisCluster, type RedisCluster } from '#redis-topologies';
+import { TcpProxy } from '#tcp-proxy';
+import { until } from '#until';
 
 const LEASE_MS = 1500;
 const LOOK_MS = 1000;

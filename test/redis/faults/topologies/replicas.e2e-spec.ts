@@ -4,7 +4,7 @@ import { Redis } from 'ioredis';
 import { LockStoreError, LockWaitTimeoutError } from 'nestjs-distributed-lock';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import { closeServices, openService } from '../../../support/lock-services.js';
-import { until } from '../../../support/until.js';
+import { until } from '#until';
 
 describe('a master that has to have its grants on a replica', () => {
   let master: RedisServer;

@@ -2,9 +2,9 @@ import { once } from 'node:events';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { Redis, type RedisOptions } from 'ioredis';
 import { closeServices, elapsed, openService } from '../../../support/lock-services.js';
-import { startSentinelSet, type SentinelSet } from '../../../support/redis-sentinel.js';
-import { TcpProxy } from '../../../support/tcp-proxy.js';
-import { until } from '../../../support/until.js';
+import { startSentinelSet, type SentinelSet } from '#redis-topologies';
+import { TcpProxy } from '#tcp-proxy';
+import { until } from '#until';
 
 const LEASE_MS = 3000;
 /** After the promotion: a new connection, and one look. */

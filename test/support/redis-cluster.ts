@@ -1,1 +1,0 @@
-export { startRedisCluster, type RedisCluster } from '#redis-topologies';

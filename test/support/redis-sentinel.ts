@@ -1,1 +1,0 @@
-export { startSentinelSet, type SentinelSet } from '#redis-topologies';

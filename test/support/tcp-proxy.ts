@@ -1,1 +1,0 @@
-export { Flow, Link, TcpProxy } from '#tcp-proxy';
