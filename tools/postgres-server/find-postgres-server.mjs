@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { unpackDebianPackages } from '../debian-packages/index.mjs';
+import { unprivileged } from '../own-server/index.mjs';
 
 const ADVICE = `No Postgres server was found, and none could be fetched. Do one of these:
   - install one: apt-get install postgresql, or brew install postgresql
@@ -13,13 +14,6 @@ export function findPostgresServer() {
   const found = onThisMachine(user) ?? fetched(user);
   if (!found) throw new Error(ADVICE);
   return { ...found, user };
-}
-
-/** Nobody, where this process is root. */
-function unprivileged() {
-  if (process.getuid?.() !== 0) return {};
-  const id = (of) => Number(spawnSync('id', [of, 'nobody'], { encoding: 'utf8' }).stdout);
-  return { uid: id('-u'), gid: id('-g') };
 }
 
 function onThisMachine(user) {

@@ -1,23 +1,12 @@
+import type { OwnServer } from '../own-server/index.d.mts';
+
 /**
- * A private server on 127.0.0.1 that ends with this process, however that ends.
+ * A superuser without a password: `postgres://postgres@127.0.0.1:<port>/postgres`.
  *
  * It survives `kill` with everything that was committed, as it writes its log before it answers. It does not wait for the
  * disk: what survives a killed process need not survive a power cut.
  */
-export interface PostgresServer {
-  readonly port: number;
-  /** `postgres://postgres@127.0.0.1:<port>/postgres`: a superuser without a password. */
-  readonly url: string;
-  /** Freezes all its processes: connections stay open, nothing is answered. */
-  pause(): Promise<void>;
-  resume(): Promise<void>;
-  /** Ends all its processes at once, as a crash would. What was committed is kept. */
-  kill(): Promise<void>;
-  /** Kills it if it runs, and starts it again on the same port and data. Resolves when it takes connections. */
-  restart(): Promise<void>;
-  /** Ends it and removes its folder. Repeatable. */
-  stop(): Promise<void>;
-}
+export type PostgresServer = OwnServer;
 
 export interface PostgresServerOptions {
   /** More settings, as `{ max_connections: 20, synchronous_commit: 'off' }`. */

@@ -1,18 +1,7 @@
-/** A private server on 127.0.0.1 that ends with this process, however that ends. */
-export interface RedisServer {
-  readonly port: number;
-  /** `redis://127.0.0.1:<port>` */
-  readonly url: string;
-  /** Freezes it: connections stay open, nothing is answered. */
-  pause(): Promise<void>;
-  resume(): Promise<void>;
-  /** Ends it at once, as a crash would. What is in memory is gone. */
-  kill(): Promise<void>;
-  /** Kills it if it runs, and starts it again on the same port. Resolves when it answers. */
-  restart(): Promise<void>;
-  /** Ends it and removes its folder. Repeatable. */
-  stop(): Promise<void>;
-}
+import type { OwnServer } from '../own-server/index.d.mts';
+
+/** `redis://127.0.0.1:<port>`. What is in memory is gone after `kill`. */
+export type RedisServer = OwnServer;
 
 export interface RedisServerOptions {
   /** More arguments for its command line, such as `['--appendonly', 'yes']`. Its folder survives `restart`. */

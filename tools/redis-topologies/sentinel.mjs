@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { spawnGuarded } from '../processes/index.mjs';
 import { findRedisServer } from '../redis-server/index.mjs';
-import { freePort } from '../redis-server/free-port.mjs';
+import { freePort } from '../own-server/index.mjs';
 
 /**
  * One sentinel that watches the master at `masterPort` under `name`. It writes into its configuration, so that must be

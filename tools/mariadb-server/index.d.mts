@@ -1,0 +1,24 @@
+import type { OwnServer } from '../own-server/index.d.mts';
+
+/** A superuser without a password: `mysql://root@127.0.0.1:<port>/test`. What was committed survives `kill`. */
+export type MariadbServer = OwnServer;
+
+/** How to run a MariaDB server on this machine. */
+export interface MariadbCommand {
+  readonly command: string;
+  /** Where its messages are, when it is not installed. */
+  readonly args: readonly string[];
+  readonly env: NodeJS.ProcessEnv;
+  /** MariaDB refuses to run as root: whom to run it as instead. Empty for everybody else. */
+  readonly user: { readonly uid?: number; readonly gid?: number };
+}
+
+/**
+ * The first of: `MARIADB_BIN`, a path; `mariadbd` on the PATH or in /usr/sbin; the distribution's packages, unpacked below
+ * node_modules/.cache without installing them (Debian, Ubuntu).
+ *
+ * @throws Error that says what to do when there is none
+ */
+export function findMariadbServer(): MariadbCommand;
+
+export function startMariadbServer(): Promise<MariadbServer>;

@@ -1,0 +1,2 @@
+export { findMariadbServer } from './find-mariadb-server.mjs';
+export { startMariadbServer } from './start-mariadb-server.mjs';

@@ -1,0 +1,62 @@
+import type { GuardedOptions } from '../processes/index.d.mts';
+
+/** A private server on 127.0.0.1 that ends with this process, however that ends. */
+export interface OwnServer {
+  readonly port: number;
+  readonly url: string;
+  /** Freezes all its processes: connections stay open, nothing is answered. */
+  pause(): Promise<void>;
+  resume(): Promise<void>;
+  /** Ends all its processes at once, as a crash would. */
+  kill(): Promise<void>;
+  /** Kills it if it runs, and starts it again on the same port and folder. Resolves when it takes connections. */
+  restart(): Promise<void>;
+  /** Ends it and removes its folder. Repeatable. */
+  stop(): Promise<void>;
+}
+
+/** What a server runs as for one start. */
+export interface RunningServer {
+  pause(): Promise<unknown>;
+  resume(): Promise<unknown>;
+  /** Resolves when it has ended. */
+  kill(): Promise<unknown>;
+}
+
+export interface OwnServerOptions {
+  /** How its folder begins. */
+  readonly name: string;
+  readonly urlOn: (port: number) => string;
+  /** Fills a new folder, before the first start. */
+  readonly prepare?: (folder: string) => Promise<unknown>;
+  /** Starts it; rejects when it does not come up, as another server may have taken the port in between. */
+  readonly run: (port: number, folder: string) => Promise<RunningServer>;
+}
+
+/** Starts a server on a free port, with a folder of its own. */
+export function startOwnServer(options: OwnServerOptions): Promise<OwnServer>;
+
+export interface RunOptions extends Omit<GuardedOptions, 'folder' | 'stdio'> {
+  /** Where its log is written. */
+  readonly folder: string;
+  readonly isReady: (pid: number | undefined, log: string) => boolean | Promise<boolean>;
+  /** How to send it a signal; to the child alone by default. */
+  readonly signal?: (name: NodeJS.Signals, pid: number | undefined) => unknown;
+}
+
+/**
+ * Starts one process and resolves when it is ready.
+ *
+ * @throws Error with its log, when it ends before that or takes longer than 30 s
+ */
+export function runUntilReady(
+  command: string,
+  args: readonly string[],
+  options: RunOptions,
+): Promise<RunningServer>;
+
+/** A port that nobody listened on a moment ago. */
+export function freePort(): Promise<number>;
+
+/** Whom a server runs as that refuses to run as root: nobody. Empty where this process is not root. */
+export function unprivileged(): { readonly uid?: number; readonly gid?: number };

@@ -1,0 +1,4 @@
+export { freePort } from './free-port.mjs';
+export { runUntilReady } from './run-until-ready.mjs';
+export { startOwnServer } from './start-own-server.mjs';
+export { unprivileged } from './unprivileged.mjs';
