@@ -1,7 +1,11 @@
-import { chown, mkdir, writeFile } from 'node:fs/promises';
+import { execFile } from 'node:child_process';
+import { chown, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { runUntilReady, startOwnServer } from '../own-server/index.mjs';
 import { findMariadbServer } from './find-mariadb-server.mjs';
+
+const execFileAsync = promisify(execFile);
 
 /** The log is written before each commit is answered, but nobody waits for the disk: only processes are killed here. */
 const SETTINGS = [
@@ -22,18 +26,23 @@ export async function startMariadbServer() {
   });
 }
 
-/** @param {import('./index.d.mts').MariadbCommand} how @param {string} folder */
-async function initialise({ user }, folder) {
-  await mkdir(join(folder, 'data'));
-  await writeFile(join(folder, 'init.sql'), 'CREATE DATABASE IF NOT EXISTS test;\n');
-  if (user.uid === undefined) return;
-  for (const place of [folder, join(folder, 'data')]) await chown(place, user.uid, user.gid);
+/** As initdb does for Postgres. A server that is killed before its first files are whole would not start again. */
+async function initialise({ command, args, env, user }, folder) {
+  const data = join(folder, 'data');
+  await mkdir(data);
+  if (user.uid !== undefined) for (const place of [folder, data]) await chown(place, user.uid, user.gid);
+  const bootstrap = execFileAsync(command, [...SETTINGS, `--datadir=${data}`, '--bootstrap', ...args], {
+    ...user,
+    env,
+    cwd: folder,
+  });
+  bootstrap.child.stdin?.end('CREATE DATABASE test;\n');
+  await bootstrap;
 }
 
 function run({ command, args, env, user }, port, folder) {
   const where = [`--port=${port}`, `--datadir=${join(folder, 'data')}`, `--socket=${join(folder, 's')}`];
-  const first = `--init-file=${join(folder, 'init.sql')}`;
-  return runUntilReady(command, [...SETTINGS, ...where, first, ...args], {
+  return runUntilReady(command, [...SETTINGS, ...where, ...args], {
     ...user,
     env,
     folder,
