@@ -4,7 +4,7 @@ import { FencedTable, StaleTokenError, type Fence, type SqlQuery } from 'nestjs-
 import pg from 'pg';
 import { failureOf } from '../../support/lock-services.js';
 import { until } from '#until';
-import { within } from '../../support/within.js';
+import { within } from '../../../apps/seckill/src/preflight/within.js';
 
 /** One way to Postgres, through the adapter of its recipe. */
 export interface Transactions {

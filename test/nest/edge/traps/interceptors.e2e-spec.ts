@@ -81,20 +81,6 @@ function seen(locks: LockService, id: string, lock: Lock | undefined): unknown {
 const own = (id: string): unknown => ({ id, lock: `goods:${id}`, holds: `goods:${id}` });
 
 @Controller()
-@UseInterceptors(Caller)
-class OfClass implements Handlers {
-  constructor(@Inject(LockService) private readonly locks: LockService) {
-    enter(this);
-  }
-
-  @Get(':id')
-  @Locked('goods:<id>')
-  async read(@Param('id') id: string, @CurrentLock() lock?: Lock): Promise<unknown> {
-    return seen(this.locks, id, lock);
-  }
-}
-
-@Controller()
 class OfMethod implements Handlers {
   constructor(@Inject(LockService) private readonly locks: LockService) {
     enter(this);
@@ -123,6 +109,10 @@ class Plain implements Handlers {
     return seen(this.locks, id, lock);
   }
 }
+
+@Controller()
+@UseInterceptors(Caller)
+class OfClass extends Plain {}
 
 const GLOBAL = [
   { provide: APP_INTERCEPTOR, useClass: LockedInterceptor },
