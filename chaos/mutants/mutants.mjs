@@ -47,9 +47,9 @@ export const MUTANTS = [
   },
   {
     says: 'what an idle connection has swallowed is not asked again',
-    file: 'stores/redis/connection/redis.connection.js',
-    from: 'if (!this.isInDoubt || ',
-    to: 'if (true || ',
+    file: 'stores/redis/connection/idle-doubt.js',
+    from: 'return this.isOpen && isRepeatable',
+    to: 'return false && isRepeatable',
     kind: 'idle-forgotten',
     rules: ['errors'],
   },

@@ -102,7 +102,8 @@ describe('messages that get lost', () => {
   });
 
   it('a renewal whose answer got lost is repeated, and the holder keeps its lock', async () => {
-    const service = await openBehindProxy({ commandTimeoutMs: 300, watchdogTimeoutMs: 1500 });
+    // Renewed after 400 ms: on a connection that has been idle for longer, the store itself would repeat the renewal.
+    const service = await openBehindProxy({ commandTimeoutMs: 300, watchdogTimeoutMs: 1200 });
     const events = eventsOf(service);
     const lock = await service.acquire(redis.key);
     const link = redis.proxy.commands;
@@ -112,7 +113,7 @@ describe('messages that get lost', () => {
     expect(link.commands.map(wireName)).toContain('renew');
     expect(typesOf(events)).toEqual(['acquired', 'suspended', 'resumed']);
     expect(lock.signal.aborted).toBe(false);
-    expect(lock.validForMs).toBeGreaterThan(1000);
+    expect(lock.validForMs).toBeGreaterThan(800);
     expect(await lock.release()).toBe('released');
   });
 

@@ -2,7 +2,7 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
 import type { LockEvent, LockStoreError } from 'nestjs-distributed-lock';
 import { startRedisServer } from '#redis-server';
-import { scriptProbes } from '../../../libs/distributed-lock/src/stores/redis/connection/access-probes.js';
+import { scriptProbes } from '../../../libs/distributed-lock/src/stores/redis/scripts/access-probes.js';
 import {
   acquireScript,
   releaseScript,
@@ -131,6 +131,7 @@ describe('a Redis user', () => {
     expect(names.slice(names.indexOf('info') + 1, names.indexOf('time') + 1)).toEqual([
       'evalsha',
       'eval',
+      'script',
       'time',
     ]);
   });

@@ -148,8 +148,6 @@ export interface Renewal {
   /** `Grant.token` of the grant that is renewed: the same owner under another grant has lost this one. */
   readonly token: number;
   readonly lastToken: number;
-  /** A caller has asked for it and is told if it fails. */
-  readonly isAwaited?: boolean;
 }
 
 export type RenewalReply =
@@ -171,10 +169,11 @@ export interface ReleaseRequest {
    * it. A lock that was lost is not taken again.
    */
   readonly keepUntil?: number;
-  /** Other processes wait for it: nothing should come before it on its way. */
-  readonly isContended?: boolean;
-  /** Whoever released goes on when it is answered. */
-  readonly isAwaited?: boolean;
+  /**
+   * When it should leave: `now`, ahead of other requests, since other processes wait for the lock; or at once if no other
+   * request is under way (`when idle`), since a caller awaits the reply. A store may send other requests in batches.
+   */
+  readonly flush?: 'now' | 'when idle';
 }
 
 /** Has the key for the rest of a minimum hold. No caller has this id, and no request. */

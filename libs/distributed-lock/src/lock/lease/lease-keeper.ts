@@ -156,7 +156,7 @@ export class LeaseKeeper extends Link implements Renewable {
   private async set(ms: number, what: string): Promise<void> {
     const { lease } = this;
     lease.set(ms);
-    const [reply] = await this.core.store.renew([{ ...this.renewal(), leaseMs: ms, isAwaited: true }]);
+    const [reply] = await this.core.store.renew([{ ...this.renewal(), leaseMs: ms }]);
     if (!reply) return;
     if (reply.kind === 'renewed') lease.reset(reply.validUntil);
     this.onRenewal(reply);

@@ -427,9 +427,11 @@ export class Owner {
   private releaseRequest(isAwaited = false): ReleaseRequest {
     const { key, id: owner, claim, keeper, keepUntil } = this;
     const leaseMs = keeper?.lease.leaseMs ?? this.request.leaseMs;
-    const isContended = this.budget.isRunning;
-    const request = { key, owner, claim, leaseMs, ...keeper?.lease.used, isContended, isAwaited };
-    return keepUntil > this.now ? { ...request, keepUntil } : request;
+    const used = keeper?.lease.used;
+    const keep = keepUntil > this.now ? { keepUntil } : undefined;
+    const request = { key, owner, claim, leaseMs, ...used, ...keep };
+    if (this.budget.isRunning) return { ...request, flush: 'now' };
+    return isAwaited ? { ...request, flush: 'when idle' } : request;
   }
 
   private stop(): void {

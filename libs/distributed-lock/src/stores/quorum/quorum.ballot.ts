@@ -59,7 +59,7 @@ export class NodeOwner {
   }
 
   /** For a ballot with a vote. */
-  async renew(renewal: Identity & Pick<Renewal, 'isAwaited'>): Promise<RenewalReply> {
+  async renew(renewal: Identity): Promise<RenewalReply> {
     const { id } = this;
     const { token, lastToken } = this.lease as Grant;
     const sentAt = this.clock.now();

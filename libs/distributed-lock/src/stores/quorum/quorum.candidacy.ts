@@ -272,12 +272,11 @@ export class QuorumOwner {
   async renew(renewal: Renewal): Promise<RenewalReply> {
     const { nodes, majority } = this.electorate;
     if (!this.asked || !this.leases.isHeld() || this.leases.token !== renewal.token) return { kind: 'lost' };
-    const { isAwaited } = renewal;
     const identity = identityOf(renewal);
     this.asked = { ...this.asked, ask: { ...this.asked.ask, ...identity } };
     const voters = this.leases.counted();
     const outcomes = await gather(
-      voters.map((ballot) => ballot.renew({ ...identity, isAwaited })),
+      voters.map((ballot) => ballot.renew(identity)),
       (so) => {
         const replies = answersOf(so);
         const renewed = replies.filter(({ kind }) => kind === 'renewed').length;

@@ -1,5 +1,4 @@
-import type { Cluster, ClusterOptions, Redis, RedisOptions } from 'ioredis';
-import { KEEP_ALIVE_MS } from './connection/keep-alive.js';
+import type { Cluster, Redis, RedisOptions } from 'ioredis';
 import { LockConfigurationError } from '../../port/lock.errors.js';
 import type { LockStoreContext } from '../../port/lock-store.js';
 
@@ -35,8 +34,6 @@ export interface RedisStoreOptions {
 }
 
 export const DEFAULT_COMMAND_TIMEOUT_MS = 500;
-const SLOWEST_RECONNECT_MS = 1000;
-
 export const DEFAULT_REPLICA_TIMEOUT_MS = 100;
 
 export function checkReplicas(options: RedisStoreOptions): void {
@@ -85,46 +82,4 @@ export function checkTimings(
       `watchdogTimeoutMs (${watchdogTimeoutMs}) must be at least three times commandTimeoutMs (${commandTimeoutMs}): otherwise one slow answer loses the lock.`,
     );
   }
-}
-
-/**
- * What makes a connection fit for locks: nothing is queued while it is down and nothing is sent twice by itself, so
- * that no command is executed after its caller has given up (docs/decisions/0005).
- */
-export function ownConnection(commandTimeoutMs: number): RedisOptions {
-  return {
-    lazyConnect: true,
-    enableOfflineQueue: false,
-    autoResendUnfulfilledCommands: false,
-    autoResubscribe: false,
-    maxRetriesPerRequest: null,
-    stringNumbers: false,
-
-    keepAlive: KEEP_ALIVE_MS,
-    connectTimeout: Math.max(commandTimeoutMs, 100) * 2,
-    commandTimeout: undefined,
-    // A stream is destroyed at once where it matters; ioredis' own timer for it would outlive close().
-    disconnectTimeout: 0,
-    retryStrategy,
-    // A demoted master answers READONLY: connect anew, to whoever is master now.
-    reconnectOnError: (error) => error.message.startsWith('READONLY'),
-    failoverDetector: true,
-    keyPrefix: '',
-  };
-}
-
-export function ownCluster(commandTimeoutMs: number, given: RedisOptions | undefined): ClusterOptions {
-  const { lazyConnect: _lazy, retryStrategy: _retry, ...node } = ownConnection(commandTimeoutMs);
-  return {
-    lazyConnect: true,
-    enableOfflineQueue: false,
-    clusterRetryStrategy: retryStrategy,
-    keyPrefix: '',
-    redisOptions: { ...given, ...node, socketTimeout: commandTimeoutMs },
-  };
-}
-
-/** Full jitter, so that the instances of a service do not come back all at once. */
-function retryStrategy(times: number): number {
-  return 20 + Math.random() * Math.min(25 * 2 ** times, SLOWEST_RECONNECT_MS);
 }

@@ -1,143 +1,135 @@
+import { leaseValidity } from '../../../port/lease-validity.js';
 import { LockStoreError } from '../../../port/lock.errors.js';
 import type { Renewal, RenewalReply } from '../../../port/lock-store.js';
-import { leaseValidity } from '../../../port/lease-validity.js';
-import { WireKeys } from '../scripts/evalsha.js';
-import type { ScriptRunner } from '../scripts/script-runner.js';
 import { EXPIRED } from '../connection/redis.command.js';
+import type { RedisConnection } from '../connection/redis.connection.js';
 import { unknown } from '../connection/redis.errors.js';
-import { renewAllScript, renewScript } from '../scripts/scripts.js';
+import { WireKeys, type Arguments } from '../scripts/evalsha.js';
+import { ScriptCommand, type ScriptReply } from '../scripts/script-command.js';
 import { permitsOf, weightOf, type ScriptContext } from '../scripts/script-context.js';
+import { renewAllScript, renewScript, type ReplyOf, type Script } from '../scripts/scripts.js';
+import type { OwnerStates } from './owner-states.js';
 
-/** Redis does nothing else while a script runs: more at once would hold up those who wait for a lock. */
+/** Redis does nothing else while a script runs: more at once would delay the acquires of others. */
 const MOST_AT_ONCE = 50;
 
 type Replies = readonly RenewalReply[];
 
-/** Restarts leases: plain locks of one server in batches, all others one by one. */
-export class Renewals {
-  /** The last of each owner that is under way: an earlier one that is sent again must not come after it. */
-  private readonly latest = new Map<string, Renewal>();
+abstract class RenewingCommand<R extends ScriptReply> extends ScriptCommand<R, Replies> {
+  readonly priority = 'renew';
 
   constructor(
-    private readonly commands: ScriptRunner,
-    private readonly session: ScriptContext,
+    script: Script<R>,
+    context: ScriptContext,
+    protected readonly renewals: readonly Renewal[],
+    private readonly owners: OwnerStates,
+    keys?: WireKeys,
+  ) {
+    const [{ key, claim }] = renewals as readonly [Renewal];
+    super(script, context, { key, kind: claim.kind }, keys);
+  }
+
+  /** @throws LockStoreError for another copy that a newer renewal follows: it must not be executed after that */
+  protected onWrite(): void {
+    if (!this.wasExpired && !this.isSecondCopy) return;
+    if (this.renewals.every((renewal) => this.owners.isLatest(renewal))) return;
+    throw unknown('it found a renewal too late that a newer one follows', this.key);
+  }
+
+  protected replyTo({ leaseMs }: Renewal, waiting: number): RenewalReply {
+    if (waiting < 0) return { kind: 'lost' };
+    return { kind: 'renewed', validUntil: leaseValidity(this.sentAt, leaseMs), waiting };
+  }
+}
+
+class RenewCommand extends RenewingCommand<ReplyOf<typeof renewScript>> {
+  /** It may confirm a grant by notification, whose caller is about to start and may block the event loop. */
+  override readonly flush = 'now';
+  override readonly isRepeatable = true;
+
+  constructor(renewal: Renewal, context: ScriptContext, owners: OwnerStates) {
+    super(renewScript, context, [renewal], owners);
+  }
+
+  protected args(): Arguments {
+    this.onWrite();
+    const [{ owner, claim, leaseMs, token, lastToken }] = this.renewals as readonly [Renewal];
+    const { publish, minToken: floor, cluster } = this.context;
+    const counted = [claim.kind, weightOf(claim), permitsOf(claim), floor, cluster];
+    return [owner, leaseMs, token, lastToken, publish, this.context.notAfter(), ...counted];
+  }
+
+  protected onReply([kind, , waiting = 0]: ReplyOf<typeof renewScript>): Replies | typeof EXPIRED {
+    return kind === 2 ? EXPIRED : this.renewals.map((it) => this.replyTo(it, kind === 0 ? -1 : waiting));
+  }
+}
+
+class RenewAllCommand extends RenewingCommand<ReplyOf<typeof renewAllScript>> {
+  constructor(renewals: readonly Renewal[], context: ScriptContext, owners: OwnerStates) {
+    const keys = new WireKeys(renewals.flatMap(({ key }) => context.namesOf(key, 'lock')));
+    super(renewAllScript, context, renewals, owners, keys);
+  }
+
+  protected args(): Arguments {
+    this.onWrite();
+    const one = ({ owner, leaseMs, token, lastToken }: Renewal) => [owner, leaseMs, token, lastToken];
+    return [this.context.publish, this.context.notAfter(), ...this.renewals.flatMap(one)];
+  }
+
+  protected onReply([kind, , ...waiting]: ReplyOf<typeof renewAllScript>): Replies | typeof EXPIRED {
+    return kind === 0 ? EXPIRED : this.renewals.map((it, i) => this.replyTo(it, waiting[i] ?? -1));
+  }
+}
+
+/** Restarts leases: plain locks of one server in batches, all others one by one. */
+export class Renewals {
+  constructor(
+    private readonly connection: RedisConnection,
+    private readonly context: ScriptContext,
+    private readonly owners: OwnerStates,
   ) {}
 
-  /** A single one, which may keep a caller from starting, is not made to wait by what only several need. */
-  run(renewals: readonly Renewal[]): Promise<Replies> {
-    for (const renewal of renewals) this.latest.set(renewal.owner, renewal);
-    const [first, another] = renewals;
-    return first && !another ? this.one(first) : this.inBatches(renewals);
-  }
-
-  private isLatest(renewal: Renewal): boolean {
-    return this.latest.get(renewal.owner) === renewal;
-  }
-
-  private async inBatches(renewals: readonly Renewal[]): Promise<Replies> {
-    const isPlain = ({ claim }: Renewal) => claim.kind === 'lock' && !this.session.isCluster;
-    const plain = renewals.filter(isPlain);
-    if (plain.length < 2) return (await Promise.all(renewals.map((renewal) => this.one(renewal)))).flat();
-    const batches: Promise<Replies>[] = [];
-    for (let i = 0; i < plain.length; i += MOST_AT_ONCE)
-      batches.push(this.many(plain.slice(i, i + MOST_AT_ONCE)));
-    const others = renewals.filter((renewal) => !isPlain(renewal)).map((renewal) => this.one(renewal));
-    const [plainReplies, otherReplies] = await Promise.all([Promise.all(batches), Promise.all(others)]);
-    const [inBatches, alone] = [plainReplies.flat().values(), otherReplies.flat().values()];
-    return renewals.map((renewal) => (isPlain(renewal) ? inBatches : alone).next().value as RenewalReply);
-  }
-
-  private one(renewal: Renewal): Promise<Replies> {
-    return this.renewOne(renewal).then(
-      (reply) => [this.onReply(renewal, reply)],
-      (error: unknown) => [this.onReply(renewal, unanswered(error))],
-    );
-  }
-
-  private many(renewals: readonly Renewal[]): Promise<Replies> {
-    return this.renewMany(renewals).then(
-      (replies) => replies.map((reply, i) => this.onReply(renewals[i] as Renewal, reply)),
-      async (error: unknown) => {
-        // A key that holds something else spoils the batch: it alone is to be told so.
-        const isSpoiled = error instanceof LockStoreError && error.reason === 'refused';
-        const alone = async (renewal: Renewal) =>
-          isSpoiled && this.isLatest(renewal)
-            ? this.one(renewal)
-            : [this.onReply(renewal, unanswered(error))];
-        return (await Promise.all(renewals.map(alone))).flat();
-      },
-    );
-  }
-
-  private onReply(renewal: Renewal, reply: RenewalReply): RenewalReply {
-    if (this.isLatest(renewal)) this.latest.delete(renewal.owner);
-    return reply;
-  }
-
-  private renewOne(renewal: Renewal): Promise<RenewalReply> {
-    const { key, owner, claim, leaseMs, token, lastToken } = renewal;
-    const { kind } = claim;
-    const checkLate = this.lateCheck([renewal]);
-    return this.commands.run(renewScript, {
-      urgency: 'renew',
-      // It may confirm a push, whose caller is about to start and may block the event loop.
-      isPressing: true,
-      // The watchdog repeats its own.
-      isRepeatable: renewal.isAwaited,
-      key,
-      kind,
-      args: () => {
-        checkLate();
-        const { publish, minToken: floor, cluster } = this.session;
-        const counted = [kind, weightOf(claim), permitsOf(claim), floor, cluster];
-        return [owner, leaseMs, token, lastToken, publish, this.session.notAfter(), ...counted];
-      },
-      read(reply, sentAt) {
-        if (reply[0] === 2) return EXPIRED;
-        return reply[0] === 0 ? { kind: 'lost' } : renewed(renewal, sentAt, reply[2]);
-      },
-    });
-  }
-
-  private renewMany(renewals: readonly Renewal[]): Promise<Replies> {
-    const { key = '' } = renewals[0] ?? {};
-    const checkLate = this.lateCheck(renewals);
-    const one = ({ owner, leaseMs, token, lastToken }: Renewal) => [owner, leaseMs, token, lastToken];
-    return this.commands.run(renewAllScript, {
-      urgency: 'renew',
-      key,
-      kind: 'lock',
-      keys: new WireKeys(renewals.flatMap((renewal) => this.commands.namesOf(renewal.key, 'lock'))),
-      args: () => {
-        checkLate();
-        return [this.session.publish, this.session.notAfter(), ...renewals.flatMap(one)];
-      },
-      read(reply, sentAt) {
-        if (reply[0] === 0) return EXPIRED;
-        const [, , ...waiting] = reply;
-        return renewals.map((renewal, i) => {
-          const others = waiting[i] ?? -1;
-          return others < 0 ? { kind: 'lost' } : renewed(renewal, sentAt, others);
-        });
-      },
-    });
-  }
-
-  /** @returns to be called at each writing: from the second on, none of them may come after a newer one */
-  private lateCheck(renewals: readonly Renewal[]): () => void {
-    let isFirst = true;
-    return () => {
-      const isStale = !isFirst && !renewals.every((renewal) => this.isLatest(renewal));
-      isFirst = false;
-      if (isStale) throw unknown('it found a renewal too late that a newer one follows', renewals[0]?.key);
+  /** Never rejects. */
+  async run(renewals: readonly Renewal[]): Promise<Replies> {
+    for (const renewal of renewals) this.owners.begin(renewal.owner).latestRenewal = renewal;
+    if (renewals.length === 1) return this.renew(renewals);
+    const replies = new Map<Renewal, RenewalReply>();
+    const renewBatch = async (batch: readonly Renewal[]) => {
+      const ofBatch = await this.renew(batch);
+      batch.forEach((renewal, i) => replies.set(renewal, ofBatch[i] as RenewalReply));
     };
+    await Promise.all(this.batchesOf(renewals).map(renewBatch));
+    return renewals.map((renewal) => replies.get(renewal) as RenewalReply);
   }
-}
 
-function unanswered(error: unknown): RenewalReply {
-  return { kind: 'unknown', error: error as LockStoreError };
-}
+  private batchesOf(renewals: readonly Renewal[]): readonly (readonly Renewal[])[] {
+    const isPlain = ({ claim }: Renewal) => claim.kind === 'lock' && !this.context.isCluster;
+    const plain = renewals.filter(isPlain);
+    const batches = renewals.filter((renewal) => !isPlain(renewal)).map((renewal) => [renewal]);
+    for (let i = 0; i < plain.length; i += MOST_AT_ONCE) batches.push(plain.slice(i, i + MOST_AT_ONCE));
+    return batches;
+  }
 
-function renewed({ leaseMs }: Renewal, sentAt: number, waiting: number): RenewalReply {
-  return { kind: 'renewed', validUntil: leaseValidity(sentAt, leaseMs), waiting };
+  private async renew(batch: readonly Renewal[]): Promise<Replies> {
+    const { connection, context, owners } = this;
+    const [first, another] = batch;
+    try {
+      const replies = await (first && !another
+        ? connection.run(new RenewCommand(first, context, owners))
+        : connection.run(new RenewAllCommand(batch, context, owners)));
+      for (const { owner } of batch) owners.end(owner);
+      return replies;
+    } catch (error) {
+      // One key that holds something else spoils the batch. Only its own renewal is to be refused.
+      const isSpoiled = another && error instanceof LockStoreError && error.reason === 'refused';
+      const again = async (renewal: Renewal) =>
+        isSpoiled && owners.isLatest(renewal) ? this.renew([renewal]) : this.unanswered(renewal, error);
+      return (await Promise.all(batch.map(again))).flat();
+    }
+  }
+
+  private unanswered({ owner }: Renewal, error: unknown): Replies {
+    this.owners.end(owner);
+    return [{ kind: 'unknown', error: error as LockStoreError }];
+  }
 }

@@ -3,7 +3,8 @@ import type { Clock } from '../../../time/clock.js';
 import { inBackground } from '../../../async/in-background.js';
 import type { Client } from './redis.command.js';
 import { forgetArguments } from './redis.errors.js';
-import { ownCluster, ownConnection, type RedisTarget } from '../redis.options.js';
+import { ownCluster, ownConnection } from './own-settings.js';
+import type { RedisTarget } from '../redis.options.js';
 import { isCluster, isRedis } from './redis.target.js';
 
 /** A new, unconnected client for `target`, with settings of its own where locks depend on them. */

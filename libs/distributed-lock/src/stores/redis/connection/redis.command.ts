@@ -1,35 +1,72 @@
 import type { Cluster, Redis } from 'ioredis';
 import type { LockStoreError } from '../../../port/lock.errors.js';
+import { asStoreError, asUnsure } from './redis.errors.js';
 
 export type Client = Redis | Cluster;
 
-/** On a new connection what gives up goes first, then what keeps, then what asks (docs/decisions/0003, P16). */
+/** In which order a new connection sends what has waited for it, and why: docs/decisions/0003, P16. */
 export type Priority = 'release' | 'renew' | 'acquire';
 
-/** Found too late by the server, which has done nothing: our idea of its time was old. */
-export const EXPIRED = Symbol('late');
+/**
+ * When a command leaves. `now`: ahead of what follows in this turn of the event loop. `when idle`: at once if no other
+ * command is in flight, since a caller awaits the reply. Otherwise it shares a system call with the other commands of this
+ * turn.
+ */
+export type Flush = 'now' | 'when idle';
 
-/** Something to ask the server: how it is written, and what becomes of its answer. */
-export interface Command<Value = unknown, Result = unknown> {
-  readonly urgency: Priority;
-  readonly key: string | undefined;
-  /** It leaves at once, ahead of what follows in this turn of the event loop. */
-  readonly isPressing?: boolean | undefined;
-  /** Somebody goes on when it is answered: it leaves at once if the server has nothing of ours to do. */
-  readonly isAwaited?: boolean | undefined;
-  /** It may be executed twice: it is asked once more when a connection that had been idle has swallowed it. */
-  readonly isRepeatable?: boolean | undefined;
-  /** Writes it, which may be later than it was asked for. May refuse, by throwing. */
-  send(client: Client): Promise<Value>;
-  /** Writes it anew where this answer calls for that; `undefined` if the answer stands. */
-  sendAgain?(client: Client, error: unknown): Promise<Value> | undefined;
-  /**
-   * @param sentAt when it was written, on the clock of the store
-   * @returns `LATE` to be written once more, now that the answer has told the time
-   */
-  read(value: Value, sentAt: number): Result | typeof EXPIRED;
-  /** Says in other words what the server has refused, and may ask it about that. Never rejects. */
-  explain?(client: Client, error: unknown): Promise<LockStoreError | undefined>;
-  /** It has no answer, or a refusal. */
-  onFailed?(error: LockStoreError): void;
+/** What `read` returns when the server has refused to execute a command after its not-after: our idea of its time was old. */
+export const EXPIRED = Symbol('expired');
+
+/** One command to Redis: how it is written, what its reply means, and how far the connection has got with it. */
+export abstract class RedisCommand<Result = unknown> {
+  abstract readonly key: string | undefined;
+  abstract readonly priority: Priority;
+  readonly flush: Flush | undefined;
+  /** It may be executed twice: a new connection repeats it when one that had been idle did not answer. */
+  readonly isRepeatable: boolean = false;
+
+  /** Its deadline counts from then: when its first copy was written, or until then when its caller asked. */
+  since = 0;
+  /** When its latest copy was written. */
+  sentAt = 0;
+  /** How far the time of day was ahead of the clock then. */
+  sentLead = 0;
+  /** Its first copy got no reply, and may still be executed. */
+  isSecondCopy = false;
+  /** The server has refused it once as expired. */
+  wasExpired = false;
+  isSettled = false;
+  private resolve: ((result: Result) => void) | undefined;
+  private reject: ((error: unknown) => void) | undefined;
+
+  /** Writes it, maybe long after its caller asked. May refuse, by throwing. */
+  abstract send(client: Client): Promise<unknown>;
+  /** @returns `EXPIRED` to be sent once more, now that the reply has told the server's time */
+  abstract read(value: unknown): Result | typeof EXPIRED;
+
+  /** After an error: a reply to something else that it sends instead, or the `LockStoreError` for its caller. */
+  recover(_client: Client, error: unknown): Promise<unknown> {
+    return Promise.reject(asStoreError(error, this.key));
+  }
+
+  /** For subclasses: it has failed. */
+  protected onFailed(_error: LockStoreError): void {}
+
+  start(since: number, resolve: (result: Result) => void, reject: (error: unknown) => void): void {
+    this.since = since;
+    this.resolve = resolve;
+    this.reject = reject;
+  }
+
+  succeed(result: Result): void {
+    this.isSettled = true;
+    this.resolve?.(result);
+  }
+
+  fail(error: LockStoreError): void {
+    this.isSettled = true;
+    const failure = this.isSecondCopy ? asUnsure(error) : error;
+    this.onFailed(failure);
+    this.reject?.(failure);
+  }
 }

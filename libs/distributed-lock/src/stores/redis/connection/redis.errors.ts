@@ -1,23 +1,33 @@
 import { LockStoreError } from '../../../port/lock.errors.js';
-import { permitsKey } from '../redis.keys.js';
 
-/** Answers that mean "not now": the state of the server or of the network will change by itself. */
+/** Replies that mean "not now": the state of the server or of the network will change by itself. */
 const UNREADY =
   /\b(OOM|READONLY|LOADING|BUSY|MISCONF|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|NOREPLICAS|NOGOODSLAVE)\b/;
 /** ioredis found the connection going down and, having no queue, dropped the command. */
 const NEVER_WRITTEN = /Stream isn't writeable/;
-/** Any answer of the server starts with an upper-case word; what the client says about a connection does not. */
+/** An error reply of the server starts with an upper-case word. What the client says about a connection does not. */
 const ANSWER = /^[A-Z]{3,}\b/;
 
-/** What our own scripts say, see holders.lua. */
-const NO_LOCK = 'data of the application';
-const TWINS = 'permits of two names';
+/** As Redis says it, to a client or to its script: 6.2, 7.0 and 7.2, each in other words. */
+const DENIED = {
+  command: /can't run this command|permissions to run/,
+  key: /(can't|permissions to) access .*\bkeys?\b/,
+  channel: /(can't|permissions to) (access|publish to) .*\bchannels?\b/,
+};
 
-export function isWrongType(error: unknown): boolean {
-  return error instanceof Error && /\bWRONGTYPE\b/.test(error.message);
+/** For what the user lacks the right. */
+export function whatIsDenied(error: unknown): 'command' | 'key' | 'channel' | undefined {
+  const text = error instanceof Error ? error.message : String(error);
+  if (DENIED.command.test(text)) return 'command';
+  if (DENIED.channel.test(text)) return 'channel';
+  return DENIED.key.test(text) ? 'key' : undefined;
 }
 
-/** The server has said so; all else is what the client says about a connection. */
+export function isDenied(error: unknown): boolean {
+  return whatIsDenied(error) !== undefined;
+}
+
+/** An error reply of the server. All other errors are what the client says about a connection. */
 export function isAnswer(error: unknown): error is Error {
   return error instanceof Error && error.name === 'ReplyError' && ANSWER.test(describe(error));
 }
@@ -56,7 +66,7 @@ export function unknown(detail: string, key: string | undefined, cause?: unknown
   return new LockStoreError(`Redis did not answer: ${detail}`, key, 'unknown', { cause });
 }
 
-/** What a second copy failed with, whose first copy was never answered and may still be executed. */
+/** For a second copy that failed: the first copy was never answered and may still be executed. */
 export function asUnsure(error: LockStoreError): LockStoreError {
   if (error.reason === 'refused' || error.reason === 'unknown') return error;
   return new LockStoreError(error.message, error.key, 'unknown', { cause: error });
@@ -66,44 +76,12 @@ export function unreachable(detail: string, key: string | undefined, cause?: unk
   return new LockStoreError(`Redis could not be reached: ${detail}`, key, 'unreachable', { cause });
 }
 
-/** Never written, and nothing that the server could be blamed for. */
+/** The request was never written. */
 export function callerHasLeft(key: string): LockStoreError {
-  return new LockStoreError('Its caller has left before it was asked', key, 'refused');
+  return new LockStoreError('Its caller has left before the request was sent', key, 'refused');
 }
 
 /** Some errors of sockets say nothing but their code. */
 export function describe(error: Error): string {
   return error.message || ('code' in error ? String(error.code) : error.name);
-}
-
-interface WrongType {
-  /** Of the lock in Redis. */
-  readonly name: string;
-  readonly key: string;
-  /** The type that Redis tells. */
-  readonly found: string;
-}
-
-const OWN_NAME =
-  'a lock needs a name of its own, and one name is either a lock or permits. Choose another key, or set keyPrefix (now part of the name) to keep locks apart from data.';
-
-/** The key of the lock holds something else. */
-export function wrongType({ name, key, found }: WrongType, cause: unknown): LockStoreError {
-  const text = cause instanceof Error ? cause.message : '';
-  if (text.includes(TWINS)) {
-    const message = `The permits of "${name}" are kept in "${permitsKey(name)}", by Redisson's rule, and so are those of the same name without or with its braces, which are in use. Choose another key.`;
-    return new LockStoreError(message, key, 'refused', { cause });
-  }
-  const data = text.includes(NO_LOCK) ? 'it holds data of the application, which is left as it is; ' : '';
-  const message = `"${name}" is a ${found} in Redis, not a lock of this kind: ${data}${OWN_NAME}`;
-  return new LockStoreError(message, key, 'refused', { cause });
-}
-
-/** Another key of the lock does. */
-export function wrongPart(
-  { name, key, found, part }: WrongType & { readonly part: string },
-  cause: unknown,
-): LockStoreError {
-  const message = `"${part}" is a ${found} in Redis, where the lock "${name}" keeps something else. Choose another key for the lock, or delete that one if nobody needs it.`;
-  return new LockStoreError(message, key, 'refused', { cause });
 }

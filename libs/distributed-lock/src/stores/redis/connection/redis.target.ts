@@ -2,7 +2,8 @@ import { Redis, type Cluster, type RedisOptions } from 'ioredis';
 import { describeGiven } from '../../../checks/describe-given.js';
 import { LockConfigurationError } from '../../../port/lock.errors.js';
 import { checkOptionNames, type OptionNames } from '../../../checks/option-names.js';
-import { DEFAULT_COMMAND_TIMEOUT_MS, ownConnection, type RedisTarget } from '../redis.options.js';
+import { DEFAULT_COMMAND_TIMEOUT_MS, type RedisTarget } from '../redis.options.js';
+import { ownConnection } from './own-settings.js';
 
 /** Those that the installed ioredis has by default are known as well: a later release may have more. */
 const NAMES: OptionNames<RedisOptions> = {

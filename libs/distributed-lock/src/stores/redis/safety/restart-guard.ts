@@ -1,7 +1,8 @@
 import type { Clock } from '../../../time/clock.js';
 import { LockStoreError } from '../../../port/lock.errors.js';
-import { WireKeys } from '../scripts/evalsha.js';
-import type { ScriptRunner } from '../scripts/script-runner.js';
+import { WireKeys, type Arguments } from '../scripts/evalsha.js';
+import { ScriptCommand } from '../scripts/script-command.js';
+import type { ScriptContext } from '../scripts/script-context.js';
 import type { RedisConnection } from '../connection/redis.connection.js';
 import { guardScript } from '../scripts/scripts.js';
 
@@ -20,7 +21,7 @@ export class RestartGuard {
   private looking: Promise<void> | undefined;
 
   constructor(
-    private readonly commands: ScriptRunner,
+    private readonly commands: ScriptContext,
     private readonly connection: RedisConnection,
     private readonly clock: Clock,
     private readonly mark: string,
@@ -65,24 +66,35 @@ export class RestartGuard {
   }
 
   private async look(key: string): Promise<void> {
-    let generation = 0;
-    const args = () => {
-      generation = this.connection.generation;
-      return [this.longestLeaseMs];
-    };
-    const read = ([leftMs]: readonly [leftMs: number, now: number]) => leftMs;
-    const keys = new WireKeys([this.mark]);
-    const leftMs = await this.commands.run(guardScript, {
-      urgency: 'acquire',
-      isRepeatable: true,
-      key,
-      kind: 'lock',
-      keys,
-      args,
-      read,
-    });
-    this.lookedOn = generation;
+    const command = new GuardCommand(key, this.commands, this.connection, this.mark, this.longestLeaseMs);
+    const leftMs = await this.connection.run(command);
+    this.lookedOn = command.generation;
     this.openFrom = this.clock.now() + leftMs;
+  }
+}
+
+class GuardCommand extends ScriptCommand<readonly [leftMs: number, now: number], number> {
+  readonly priority = 'acquire';
+  override readonly isRepeatable = true;
+  generation = 0;
+
+  constructor(
+    key: string,
+    context: ScriptContext,
+    private readonly connection: RedisConnection,
+    mark: string,
+    private readonly longestLeaseMs: number,
+  ) {
+    super(guardScript, context, { key, kind: 'lock' }, new WireKeys([mark]));
+  }
+
+  protected args(): Arguments {
+    this.generation = this.connection.generation;
+    return [this.longestLeaseMs];
+  }
+
+  protected onReply([leftMs]: readonly [leftMs: number, now: number]): number {
+    return leftMs;
   }
 }
 

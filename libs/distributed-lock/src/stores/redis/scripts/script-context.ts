@@ -1,18 +1,42 @@
 import type { Claim } from '../../../port/claim.js';
 import type { Clock } from '../../../time/clock.js';
 import type { RedisConnection } from '../connection/redis.connection.js';
+import type { Sent } from '../connection/server-clock.js';
+import { checkReserved, checkSlot, redisKeys, type RedisKeys } from '../redis.keys.js';
+import type { AccessRights } from './access-rights.js';
+import { WireKeys } from './evalsha.js';
 
-/** What goes with the commands of one client. */
+/** For a short key, some 800 bytes each. */
+const MOST_KNOWN = 2048;
+
+interface Naming {
+  readonly keyPrefix: string;
+  readonly isCluster: boolean;
+  readonly sharedTokens: boolean;
+}
+
+/** What the scripts of one client share: the names of keys, the largest token, the server's time. */
 export class ScriptContext {
   readonly cluster: 0 | 1;
   private largestToken = 0;
+  /** Of locks that may soon be asked for again. */
+  private readonly known = { lock: keyMap(), exclusive: keyMap(), shared: keyMap(), permits: keyMap() };
 
   constructor(
     private readonly connection: RedisConnection,
     private readonly clock: Clock,
-    readonly isCluster: boolean,
+    readonly rights: AccessRights,
+    private readonly naming: Naming,
   ) {
-    this.cluster = isCluster ? 1 : 0;
+    this.cluster = naming.isCluster ? 1 : 0;
+  }
+
+  get isCluster(): boolean {
+    return this.naming.isCluster;
+  }
+
+  get sharesTokens(): boolean {
+    return this.naming.sharedTokens;
   }
 
   /** The largest token seen: no grant may carry a smaller one, whatever the server has forgotten. */
@@ -32,10 +56,39 @@ export class ScriptContext {
     return this.connection.publish;
   }
 
-  /** In server time: nothing is executed once the deadline of its command is over. */
+  /** In server time: the server refuses a request as expired once the deadline of its command is over. */
   notAfter(): number {
     const { serverClock, commandTimeoutMs } = this.connection;
     return serverClock.earliest(this.clock.now()) + Math.ceil(commandTimeoutMs);
+  }
+
+  /** @param serverMs what the reply told, or 0 */
+  onServerTime(serverMs: number, sent: Sent): void {
+    if (serverMs > 0) this.connection.serverClock.learn(serverMs, sent, this.clock.now());
+  }
+
+  /** @throws LockKeyError for a name that belongs to another lock, or that a cluster cannot take */
+  lockName(key: string): string {
+    const name = this.naming.keyPrefix + key;
+    checkReserved(name);
+    if (this.naming.isCluster) checkSlot(name);
+    return name;
+  }
+
+  /** Throws as `lockName`. */
+  namesOf(key: string, kind: Claim['kind']): RedisKeys {
+    return redisKeys(this.lockName(key), kind, this.naming.sharedTokens);
+  }
+
+  /** Throws as `lockName`. */
+  keysOf(key: string, kind: Claim['kind']): WireKeys {
+    const known = this.known[kind];
+    let keys = known.get(key);
+    if (!keys) {
+      if (known.size === MOST_KNOWN) known.clear();
+      known.set(key, (keys = new WireKeys(this.namesOf(key, kind))));
+    }
+    return keys;
   }
 }
 
@@ -45,4 +98,8 @@ export function weightOf(claim: Claim): number {
 
 export function permitsOf(claim: Claim): number {
   return claim.kind === 'permits' ? claim.permits : 0;
+}
+
+function keyMap(): Map<string, WireKeys> {
+  return new Map();
 }

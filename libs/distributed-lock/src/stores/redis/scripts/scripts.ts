@@ -5,11 +5,14 @@ import { inBackground } from '../../../async/in-background.js';
 import type { Client } from '../connection/redis.command.js';
 import * as lua from './lua.generated.js';
 
-/** A Lua script and the shape of its reply, whose second part is the server's time in ms, or 0; heads in `lua/*.lua` say what its arguments mean. */
+/**
+ * A Lua script and the shape of its reply. The second part of a reply is the server's time in ms, or 0. The heads of
+ * `lua/*.lua` say what the arguments mean.
+ */
 export interface Script<Reply> {
   readonly lua: string;
   readonly sha: string;
-  /** What it means by a single number, its commonest reply. */
+  /** The whole reply that a single number stands for, the commonest reply. */
   readonly inFull?: (reply: number) => Reply;
 }
 
@@ -64,14 +67,14 @@ const ALL = [
 ];
 
 /**
- * Tells a server those scripts that it does not know. What is asked for by hash after that finds them, in the order in
- * which it was asked: a script sent once more, in full, would come behind what followed it.
+ * Loads the scripts that a server does not know. Commands that follow run them by hash, in the order in which they were
+ * sent: a script that is sent once more, in full, would be executed after the commands that followed it.
  *
  * A server that does not allow it gets each script in full when it asks for it.
  */
 export async function loadScripts(client: Client): Promise<void> {
   if (!client.isCluster) return loadInto(client as Redis);
-  // One node that is silent holds up nobody.
+  // A silent node does not hold up the others.
   for (const node of (client as Cluster).nodes('master')) inBackground(loadInto(node), () => undefined);
 }
 
@@ -79,10 +82,10 @@ async function loadInto(server: Redis): Promise<void> {
   try {
     const known = (await server.script('EXISTS', ...ALL.map(({ sha }) => sha))) as number[];
     const unknown = ALL.filter((_, i) => known[i] !== 1);
-    // Nobody waits for the answers: what follows on this connection comes after them.
+    // The replies are not awaited: commands that follow on this connection are executed after the loads.
     for (const { lua } of unknown) server.script('LOAD', lua).catch(() => undefined);
   } catch {
-    // Not allowed, or gone: then this connection is told so by what follows.
+    // Not allowed, or the connection is lost: the next command finds out.
   }
 }
 

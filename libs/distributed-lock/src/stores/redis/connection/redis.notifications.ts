@@ -1,14 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import type { Redis } from 'ioredis';
-import type { Clock } from '../../time/clock.js';
-import { afterReading } from '../../time/after-reading.js';
-import { conceal } from '../../printing/conceal.js';
-import { inBackground } from '../../async/in-background.js';
-import type { Notification } from '../../port/lock-store.js';
-import { RECHECK_MS } from '../../port/recheck-interval.js';
-import { closeClient, keepConnecting } from './connection/redis.clients.js';
-import type { Client } from './connection/redis.command.js';
-import { notificationChannel } from './redis.keys.js';
+import type { Clock } from '../../../time/clock.js';
+import { afterReading } from '../../../time/after-reading.js';
+import { conceal } from '../../../printing/conceal.js';
+import { inBackground } from '../../../async/in-background.js';
+import type { Notification } from '../../../port/lock-store.js';
+import { RECHECK_MS } from '../../../port/recheck-interval.js';
+import { closeClient, keepConnecting } from './redis.clients.js';
+import type { Client } from './redis.command.js';
+import { notificationChannel } from '../redis.keys.js';
 
 /** A grant as the script wrote it; what it is worth by now is for the store to say. */
 export interface NotifiedGrant {

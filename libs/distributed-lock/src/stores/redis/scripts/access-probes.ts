@@ -1,21 +1,22 @@
 import { randomUUID } from 'node:crypto';
+import { whatIsDenied } from '../connection/redis.errors.js';
 import { permitsKey, notificationChannel, redisKeys } from '../redis.keys.js';
 
-/** What Redisson announces a release with, should anybody listen to all channels. */
+/** The message by which Redisson announces a release, in case somebody has subscribed to all channels. */
 const RELEASED = '0';
 
-/** The words of a command that changes nothing and that nobody hears. */
+/** The words of a command that changes nothing and that no subscriber receives. */
 export type Probe = readonly [command: string, ...words: string[]];
 
 /**
  * Every command of the scripts, on keys and channels of each kind that a lock has.
  *
  * They change nothing: the names are new ones, and where a command would create its key it is written so that the server
- * refuses it, which it does after it has looked at the rights.
+ * refuses it. The server checks the rights first.
  */
 export function scriptProbes(keyPrefix: string, isCluster: boolean): readonly Probe[] {
   const name = `${keyPrefix}rights:${randomUUID()}`;
-  const [lock, line, info, token, channel] = redisKeys(name, 'lock');
+  const [lock, queue, meta, token, channel] = redisKeys(name, 'lock');
   const permits = permitsKey(name);
   return [
     ['type', lock],
@@ -25,10 +26,10 @@ export function scriptProbes(keyPrefix: string, isCluster: boolean): readonly Pr
     ['pttl', lock],
     ['incrby', lock, 'no number'],
     ['hset', lock, 'field', 'value', 'field without value'],
-    ['hget', info, 'field'],
+    ['hget', meta, 'field'],
     ['hmget', lock, 'field'],
     ['hgetall', lock],
-    ['hdel', info, 'field'],
+    ['hdel', meta, 'field'],
     ['hkeys', lock],
     ['hlen', lock],
     ['hexists', lock, 'field'],
@@ -36,10 +37,10 @@ export function scriptProbes(keyPrefix: string, isCluster: boolean): readonly Pr
     ['strlen', lock],
     ['getex', token],
     ['set', token, '', 'XX', 'GET'],
-    ['zadd', line, 'XX', '0', 'member'],
-    ['zrem', line, 'member'],
-    ['zscore', line, 'member'],
-    ['zrange', line, '0', '0'],
+    ['zadd', queue, 'XX', '0', 'member'],
+    ['zrem', queue, 'member'],
+    ['zscore', queue, 'member'],
+    ['zrange', queue, '0', '0'],
     ['zcard', permits],
     ['zrangebyscore', permits, '0', '0'],
     ['zremrangebyscore', permits, '0', '0'],
@@ -59,7 +60,7 @@ export function scriptProbes(keyPrefix: string, isCluster: boolean): readonly Pr
   ];
 }
 
-/** The words of an ACL rule that `probe` was refused for want of; `undefined` if that was not why, or it was not refused. */
+/** The words of an ACL rule that `probe` lacks, by the server's answer; `undefined` if it lacks none. */
 export function rightFor(probe: Probe, answer: string, keyPrefix: string): string | undefined {
   const [command, name = ''] = probe;
   switch (whatIsDenied(answer)) {
@@ -74,22 +75,9 @@ export function rightFor(probe: Probe, answer: string, keyPrefix: string): strin
   }
 }
 
-/** Redis learned `SET … GET` in 6.2, the oldest that is supported; an older one does not understand its last word. */
+/** Redis learned `SET … GET` in 6.2, the oldest that is supported. An older one does not understand its last word. */
 export function isTooOld(probe: Probe, answer: string): boolean {
   return probe[0] === 'set' && answer.includes('syntax error');
-}
-
-/** As Redis says it, to a client or to its script: 6.2, 7.0 and 7.2, each in other words. */
-const DENIED = {
-  command: /can't run this command|permissions to run/,
-  key: /(can't|permissions to) access .*\bkeys?\b/,
-  channel: /(can't|permissions to) (access|publish to) .*\bchannels?\b/,
-};
-
-export function whatIsDenied(answer: string): 'command' | 'key' | 'channel' | undefined {
-  if (DENIED.command.test(answer)) return 'command';
-  if (DENIED.channel.test(answer)) return 'channel';
-  return DENIED.key.test(answer) ? 'key' : undefined;
 }
 
 /** All names that start as this one does, for any lock with this prefix: as SECURITY.md gives them. */

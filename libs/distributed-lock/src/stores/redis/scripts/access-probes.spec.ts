@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
-import { isTooOld, rightFor, whatIsDenied } from './access-probes.js';
+import { whatIsDenied } from '../connection/redis.errors.js';
+import { isTooOld, rightFor } from './access-probes.js';
 
 /** As real servers answered: 6.2.14, 7.0.15 and 7.2.4, to a client and to a script. */
 const COMMAND = [

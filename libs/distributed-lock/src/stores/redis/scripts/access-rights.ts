@@ -1,9 +1,10 @@
 import { LockStoreError } from '../../../port/lock.errors.js';
-import type { Client } from './redis.command.js';
-import { isTooOld, rightFor, scriptProbes, whatIsDenied, type Probe } from './access-probes.js';
-import { rights as script } from '../scripts/lua.generated.js';
+import type { Client } from '../connection/redis.command.js';
+import { whatIsDenied } from '../connection/redis.errors.js';
+import { isTooOld, rightFor, scriptProbes, type Probe } from './access-probes.js';
+import { rights as script } from './lua.generated.js';
 
-/** No script has this hash: who may run scripts is told so, and others that they may not. */
+/** No script has this hash. A user that may run scripts is told so, and any other that it may not. */
 const NO_SCRIPT = '0'.repeat(40);
 const TOO_OLD = 'Redis refused: it does not know SET … GET. Locks need Redis 6.2 or later.';
 
@@ -14,18 +15,19 @@ interface Settings {
   readonly keyPrefix: string;
   readonly isCluster: boolean;
   readonly user: string;
-  /** Whether replicas are counted, by `WAIT`. */
-  readonly waits: boolean;
+  /** Commands outside of scripts. */
+  readonly others: readonly Probe[];
 }
 
 /**
- * What the Redis user may not do and a lock needs, found out by trying it, since asking takes rights of its own.
+ * The rights that a lock needs and the Redis user lacks. The check tries each command, since `ACL` commands take rights of
+ * their own. It is made by each new connection, and again to explain a refusal.
  *
- * Only what the server says in so many words counts as missing. Whatever else goes wrong with the check says nothing: the
- * locks then have to find out for themselves.
+ * Only a right that the server names in a refusal counts as missing. If the check fails in another way, acquires are sent
+ * all the same.
  */
 export class AccessRights {
-  /** What to tell who asks for a lock; `undefined` as long as nothing is known to be missing. */
+  /** The message for callers who acquire; `undefined` while no right is known to be missing. */
   private refusal: string | undefined;
   private checking: Promise<void> | undefined;
   private readonly told = new Set<string>();
@@ -37,7 +39,7 @@ export class AccessRights {
     private readonly tell: (error: LockStoreError) => void,
   ) {
     this.inScripts = scriptProbes(settings.keyPrefix, settings.isCluster);
-    this.outside = [['evalsha', NO_SCRIPT, '0'], ...(settings.waits ? ([['wait', '0', '0']] as const) : [])];
+    this.outside = [['evalsha', NO_SCRIPT, '0'], ...settings.others];
   }
 
   /** Whether the last check found something missing. */
@@ -45,7 +47,7 @@ export class AccessRights {
     return this.refusal !== undefined;
   }
 
-  /** Two or three commands, written at once: what is written after them is answered after them. Never rejects. */
+  /** Two or three commands, written at once. Commands that follow are executed after them. Never rejects. */
   check(client: Client): Promise<void> {
     const checking = this.checkNow(client).then(() => {
       if (this.checking === checking) this.checking = undefined;
@@ -54,9 +56,9 @@ export class AccessRights {
   }
 
   /**
-   * Looks again, since somebody may have added what was missing. Callers who come together share one check.
+   * Checks again, since the operator may have added a right. Callers who come together share one check.
    *
-   * @param cause the answer that it explains, if one was given
+   * @param cause the refusal that it explains, if there was one
    */
   async refusalFor(
     client: Client,
@@ -69,12 +71,12 @@ export class AccessRights {
       : new LockStoreError(this.refusal, key, 'refused', { cause });
   }
 
-  /** Locks go on without a right to listen, but slowly. */
-  onDeaf(error: unknown): void {
+  /** Without the right to subscribe locks still work, but slowly. */
+  onNotSubscribed(error: unknown): void {
     const [, command] = /permissions to run the '([\w|]+)' command/.exec(messageOf(error)) ?? [];
     if (command)
       this.tellOnce(
-        `User "${this.settings.user}" may not listen, so who waits for a lock looks for it again and again. ${this.rule([`+${command}`])}`,
+        `User "${this.settings.user}" may not subscribe, so waiters get their locks by polling. ${this.rule([`+${command}`])}`,
       );
   }
 
@@ -100,7 +102,7 @@ export class AccessRights {
       return [...(await outside), ...inside];
     } catch (error) {
       const denied = messageOf(error);
-      if (whatIsDenied(denied) !== 'command') return outside;
+      if (whatIsDenied(error) !== 'command') return outside;
       const inside = this.inScripts.map((probe) => answerTo(client, probe));
       return [...(await outside), [['eval'], denied], ...(await Promise.all(inside))];
     }
@@ -115,10 +117,6 @@ export class AccessRights {
     this.told.add(message);
     this.tell(new LockStoreError(message, undefined, 'refused'));
   }
-}
-
-export function isDenied(error: unknown): boolean {
-  return whatIsDenied(messageOf(error)) !== undefined;
 }
 
 async function answerTo(client: Client, probe: Probe): Promise<Answer> {

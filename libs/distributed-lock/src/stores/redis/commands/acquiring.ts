@@ -1,0 +1,111 @@
+import type { LockStoreError } from '../../../port/lock.errors.js';
+import type { AcquireRequest, Grant } from '../../../port/lock-store.js';
+import { leaseValidity } from '../../../port/lease-validity.js';
+import { EXPIRED, type Client } from '../connection/redis.command.js';
+import { callerHasLeft, isDenied } from '../connection/redis.errors.js';
+import type { RedisNotifications } from '../connection/redis.notifications.js';
+import type { RestartGuard } from '../safety/restart-guard.js';
+import type { WireKeys } from '../scripts/evalsha.js';
+import { ScriptCommand, type ScriptReply } from '../scripts/script-command.js';
+import type { ScriptContext } from '../scripts/script-context.js';
+import type { Script } from '../scripts/scripts.js';
+import type { OwnerState, OwnerStates } from './owner-states.js';
+
+export interface AcquireContext {
+  readonly scripts: ScriptContext;
+  readonly notifications: RedisNotifications;
+  readonly owners: OwnerStates;
+  readonly guard: RestartGuard | undefined;
+  /** Releases in the background what may have been acquired. */
+  readonly undo: (request: AcquireRequest) => void;
+}
+
+/** What the acquire of one lock and that of several have in common. */
+export abstract class AcquiringCommand<R extends ScriptReply, Result> extends ScriptCommand<R, Result> {
+  readonly priority = 'acquire';
+  override readonly flush = 'when idle';
+  override readonly isRepeatable = true;
+  /** An earlier copy that was never answered may be executed after the one that was. */
+  protected mayComeLate = false;
+  private readonly owners: readonly OwnerState[];
+  private notAfter: number | undefined;
+
+  constructor(
+    script: Script<R>,
+    protected readonly store: AcquireContext,
+    protected readonly requests: readonly AcquireRequest[],
+    keys?: WireKeys,
+  ) {
+    const [{ key, claim }] = requests as readonly [AcquireRequest];
+    super(script, store.scripts, { key, kind: claim.kind }, keys);
+    this.owners = requests.map(({ owner }) => store.owners.begin(owner));
+  }
+
+  /** @param reply of a request that was not refused as expired */
+  protected abstract resultOf(reply: R): Result;
+
+  override send(client: Client): Promise<unknown> {
+    return this.context.rights.areLacking ? this.sendIfAllowed(client) : super.send(client);
+  }
+
+  /** A right was missing at the last check. The operator may have added it since. */
+  private async sendIfAllowed(client: Client): Promise<unknown> {
+    const refusal = await this.context.rights.refusalFor(client, this.key);
+    if (refusal) throw refusal;
+    if (this.isSettled) throw callerHasLeft(this.key);
+    return super.send(client);
+  }
+
+  /**
+   * The command is about to be written.
+   *
+   * @returns the not-after
+   * @throws LockStoreError if it must not be written now: an owner must not acquire after its release
+   */
+  protected onWrite(): number {
+    this.notAfter = undefined;
+    this.store.guard?.check(this.key);
+    if (this.owners.some(({ isReleasing }) => isReleasing)) throw callerHasLeft(this.key);
+    const notAfter = (this.notAfter = this.context.notAfter());
+    for (const owner of this.owners) owner.onAcquireSent(notAfter);
+    return notAfter;
+  }
+
+  protected onReply(reply: R): Result | typeof EXPIRED {
+    this.onAnswered();
+    if (reply[0] === 0) return EXPIRED;
+    this.mayComeLate = this.owners.some(({ hasUnanswered }) => hasUnanswered);
+    this.end();
+    return this.resultOf(reply);
+  }
+
+  protected override onFailed(error: LockStoreError): void {
+    // It was refused, or never written: it cannot be executed any more.
+    if (error.reason !== 'unknown') this.onAnswered();
+    // Redis undoes nothing of a script that was denied halfway: it may have written a ticket, or a lock. A refusal of the
+    // second copy says nothing about the first one.
+    const isDeniedHalfway = isDenied(error.cause);
+    this.requests.forEach((request, i) => {
+      const mayHold = isDeniedHalfway || (error.reason === 'refused' && this.owners[i]?.hasUnanswered);
+      if (mayHold) this.store.undo(request);
+    });
+    this.end();
+  }
+
+  protected granted(request: AcquireRequest, token: number, lastToken: number, waiting = 0): Grant {
+    this.store.notifications.stopListening(request.owner);
+    this.context.onToken(lastToken);
+    const validUntil = leaseValidity(this.sentAt, request.leaseMs);
+    return { kind: 'granted', token, lastToken, validUntil, waiting, confirmed: true };
+  }
+
+  private onAnswered(): void {
+    const { notAfter } = this;
+    this.notAfter = undefined;
+    if (notAfter !== undefined) for (const owner of this.owners) owner.onAcquireAnswered(notAfter);
+  }
+
+  private end(): void {
+    for (const { owner } of this.requests) this.store.owners.end(owner);
+  }
+}

@@ -1,0 +1,23 @@
+import type { Arguments } from '../scripts/evalsha.js';
+import type { ScriptContext } from '../scripts/script-context.js';
+import { ScriptCommand } from '../scripts/script-command.js';
+import { forceScript, type ReplyOf } from '../scripts/scripts.js';
+
+type Reply = ReplyOf<typeof forceScript>;
+
+export class ForceCommand extends ScriptCommand<Reply, 'released' | 'not held'> {
+  readonly priority = 'release';
+
+  constructor(key: string, context: ScriptContext) {
+    super(forceScript, context, { key, kind: 'lock' });
+  }
+
+  protected args(): Arguments {
+    const { minToken, cluster, publish } = this.context;
+    return [minToken, cluster, publish];
+  }
+
+  protected onReply([wasHeld]: Reply): 'released' | 'not held' {
+    return wasHeld === 1 ? 'released' : 'not held';
+  }
+}

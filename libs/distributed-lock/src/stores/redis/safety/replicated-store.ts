@@ -1,0 +1,166 @@
+import { map, type Observable } from 'rxjs';
+import { LockStoreError } from '../../../port/lock.errors.js';
+import type {
+  AcquireReply,
+  AcquireRequest,
+  Grant,
+  InTheWay,
+  LockSnapshot,
+  LockStore,
+  Notification,
+  ReleaseReply,
+  ReleaseRequest,
+  Renewal,
+  RenewalReply,
+  Repeated,
+} from '../../../port/lock-store.js';
+import { RedisCommand, type Client } from '../connection/redis.command.js';
+import type { RedisConnection } from '../connection/redis.connection.js';
+import { unknown } from '../connection/redis.errors.js';
+
+/** For the check of rights. */
+export const WAIT_PROBE = ['wait', '0', '0'] as const;
+
+interface Count {
+  readonly replicas: number;
+  /** Of the connection that they were counted on. */
+  readonly generation: number;
+}
+
+/** Counts the replicas that have all writes of its connection so far. */
+class WaitCommand extends RedisCommand<Count> {
+  readonly priority = 'renew';
+  private generation = 0;
+
+  constructor(
+    readonly key: string,
+    private readonly connection: RedisConnection,
+    private readonly atLeast: number,
+    private readonly withinMs: number,
+  ) {
+    super();
+  }
+
+  send(client: Client): Promise<number> {
+    this.generation = this.connection.generation;
+    return client.wait(this.atLeast, this.withinMs);
+  }
+
+  read(replicas: unknown): Count {
+    return { replicas: replicas as number, generation: this.generation };
+  }
+}
+
+/**
+ * A Redis store whose grants count only once enough replicas have them: for `minReplicaAcks`.
+ *
+ * `WAIT` goes over the connection of the commands, since it counts from the last write of its own connection. A
+ * connection that has replaced that one, perhaps to another master, knows nothing of the grant. Callers who come together
+ * share one `WAIT`.
+ */
+export class ReplicatedStore implements LockStore {
+  readonly name: string;
+  readonly address?: string;
+  readonly clientId: string;
+  readonly commandTimeoutMs: number;
+  /** A grant by notification counts once its first renewal is on the replicas, so it starts without any validity. */
+  readonly notifications$: Observable<Notification>;
+  /** Owners that may be granted by a notification. */
+  private readonly queued = new Set<string>();
+  private counting: Promise<unknown> = Promise.resolve();
+  private next: Promise<Count> | undefined;
+
+  constructor(
+    private readonly store: LockStore,
+    private readonly connection: RedisConnection,
+    private readonly atLeast: number,
+    private readonly withinMs: number,
+  ) {
+    this.name = store.name;
+    if (store.address !== undefined) this.address = store.address;
+    this.clientId = store.clientId;
+    this.commandTimeoutMs = store.commandTimeoutMs;
+    this.notifications$ = store.notifications$.pipe(
+      map((it) => (it.kind === 'granted' ? { ...it, validUntil: -Infinity } : it)),
+    );
+  }
+
+  async acquire(request: AcquireRequest): Promise<AcquireReply> {
+    const reply = await this.store.acquire(request);
+    if (reply.kind === 'granted') await this.secure(request);
+    else if (reply.kind === 'queued') this.queued.add(request.owner);
+    return reply;
+  }
+
+  async acquireAll(
+    requests: readonly AcquireRequest[],
+  ): Promise<readonly (Grant & Repeated)[] | InTheWay | null> {
+    const reply = (await this.store.acquireAll?.(requests)) ?? null;
+    if (Array.isArray(reply)) await this.secure(requests[0] as AcquireRequest);
+    return reply;
+  }
+
+  async renew(renewals: readonly Renewal[]): Promise<readonly RenewalReply[]> {
+    const replies = await this.store.renew(renewals);
+    const confirm = async (reply: RenewalReply, i: number): Promise<RenewalReply> => {
+      const renewal = renewals[i] as Renewal;
+      if (reply.kind !== 'renewed' || !this.queued.has(renewal.owner)) return reply;
+      return this.secure(renewal).then(
+        () => reply,
+        (error: LockStoreError) => ({ kind: 'unknown', error }),
+      );
+    };
+    return Promise.all(replies.map(confirm));
+  }
+
+  async release(request: ReleaseRequest): Promise<ReleaseReply> {
+    try {
+      return await this.store.release(request);
+    } finally {
+      // By now no reply of an acquire follows, which would enter the owner again.
+      this.queued.delete(request.owner);
+    }
+  }
+
+  inspect(key: string): Promise<LockSnapshot | null> {
+    return this.store.inspect(key);
+  }
+
+  forceRelease(key: string): Promise<'released' | 'not held'> {
+    return this.store.forceRelease(key);
+  }
+
+  close(): Promise<void> {
+    return this.store.close();
+  }
+
+  /**
+   * Right after the reply to the write.
+   *
+   * @throws LockStoreError when fewer replicas have it in time, or the count cannot be told: it may be lost with the
+   * master, so the caller releases the lock or asks again
+   */
+  private async secure({ key, owner }: { readonly key: string; readonly owner: string }): Promise<void> {
+    const { atLeast, withinMs } = this;
+    const { generation } = this.connection;
+    const count = await this.count(key);
+    if (count.generation !== generation)
+      throw unknown('the connection was lost before its replicas were counted', key);
+    if (count.replicas < atLeast) {
+      const message = `Could not acquire "${key}": ${count.replicas} of ${atLeast} replicas had it after ${withinMs} ms. Lower minReplicaAcks, or look after the replicas.`;
+      throw new LockStoreError(message, key, 'unknown');
+    }
+    this.queued.delete(owner);
+  }
+
+  /** A `WAIT` in flight may have begun before the write, so the one after it counts. */
+  private count(key: string): Promise<Count> {
+    this.next ??= this.counting.then(() => {
+      this.next = undefined;
+      const count = this.connection.run(new WaitCommand(key, this.connection, this.atLeast, this.withinMs));
+      this.counting = count.catch(() => undefined);
+      return count;
+    });
+    return this.next;
+  }
+}

@@ -1,0 +1,67 @@
+import type { Claim } from '../../../port/claim.js';
+import { RedisCommand, type Client, type EXPIRED } from '../connection/redis.command.js';
+import { asStoreError, isDenied } from '../connection/redis.errors.js';
+import { evalSha, type Arguments, type WireKeys } from './evalsha.js';
+import type { ScriptContext } from './script-context.js';
+import type { Script } from './scripts.js';
+import { explainWrongType } from './wrong-type.js';
+
+export type ScriptReply = readonly [kind: unknown, now: number, ...unknown[]];
+
+/** The lock that a script is run for, in messages. */
+interface Lock {
+  readonly key: string;
+  /** It also decides where foreign clients are told of a release. */
+  readonly kind: Claim['kind'];
+}
+
+/** A command that runs a script for a lock. */
+export abstract class ScriptCommand<R extends ScriptReply, Result> extends RedisCommand<Result> {
+  readonly key: string;
+  protected readonly kind: Claim['kind'];
+  private sent: Arguments = [];
+
+  /**
+   * @param keys those of the lock, where they are not others
+   * @throws LockKeyError for a key that a cluster cannot take
+   */
+  constructor(
+    private readonly script: Script<R>,
+    protected readonly context: ScriptContext,
+    { key, kind }: Lock,
+    private readonly keys: WireKeys = context.keysOf(key, kind),
+  ) {
+    super();
+    this.key = key;
+    this.kind = kind;
+  }
+
+  /** Made when the command is written, maybe long after its caller asked. May refuse, by throwing. */
+  protected abstract args(): Arguments;
+  protected abstract onReply(reply: R): Result | typeof EXPIRED;
+
+  send(client: Client): Promise<unknown> {
+    this.sent = this.args();
+    return evalSha(client, this.script.sha, this.keys, this.sent);
+  }
+
+  read(value: unknown): Result | typeof EXPIRED {
+    const { inFull } = this.script;
+    const reply = typeof value === 'number' && inFull ? inFull(value) : (value as R);
+    this.context.onServerTime(reply[1], this);
+    return this.onReply(reply);
+  }
+
+  /** Sends the script itself to a server that does not know it. Explains what else the server has refused. */
+  override async recover(client: Client, error: unknown): Promise<unknown> {
+    const { context, key, kind } = this;
+    if (error instanceof Error && error.message.startsWith('NOSCRIPT')) {
+      const { names } = this.keys;
+      return client.eval(this.script.lua, names.length, ...names, ...this.sent);
+    }
+    const explain = isDenied(error)
+      ? context.rights.refusalFor(client, key, error)
+      : explainWrongType(client, { key, kind, names: context.namesOf(key, kind) }, error);
+    throw (await explain.catch(() => undefined)) ?? asStoreError(error, key);
+  }
+}

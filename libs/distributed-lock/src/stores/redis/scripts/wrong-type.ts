@@ -1,0 +1,52 @@
+import { LockStoreError } from '../../../port/lock.errors.js';
+import type { Claim } from '../../../port/claim.js';
+import type { Client } from '../connection/redis.command.js';
+import { permitsKey, type RedisKeys } from '../redis.keys.js';
+
+/** Errors of our own scripts, see holders.lua. */
+const NO_LOCK = 'data of the application';
+const TWINS = 'permits of two names';
+
+const OWN_NAME =
+  'a lock needs a name of its own, and one name is either a lock or permits. Choose another key, or set keyPrefix (now part of the name) to keep locks apart from data.';
+
+interface Lock {
+  readonly key: string;
+  readonly kind: Claim['kind'];
+  readonly names: RedisKeys;
+}
+
+/**
+ * Explains that a key of the lock holds something else. A lock that is named like the data that it protects is the
+ * classic mistake.
+ *
+ * @returns `undefined` for any other error
+ */
+export async function explainWrongType(
+  client: Client,
+  { key, kind, names }: Lock,
+  cause: unknown,
+): Promise<LockStoreError | undefined> {
+  const text = cause instanceof Error ? cause.message : '';
+  if (!/\bWRONGTYPE\b/.test(text)) return undefined;
+  const [lock, queue, meta, token] = names;
+  const refused = (message: string) => new LockStoreError(message, key, 'refused', { cause });
+  const found = await client.type(lock);
+  if (found === 'none' || found === (kind === 'permits' ? 'string' : 'hash')) {
+    const parts = { [queue]: 'zset', [meta]: 'hash', [token]: 'string' };
+    if (kind === 'permits') parts[permitsKey(lock)] = 'zset';
+    for (const [part, expected] of Object.entries(parts)) {
+      const type = await client.type(part);
+      if (type !== 'none' && type !== expected)
+        return refused(
+          `"${part}" is a ${type} in Redis, where the lock "${lock}" keeps something else. Choose another key for the lock, or delete that one if nobody needs it.`,
+        );
+    }
+  }
+  if (text.includes(TWINS))
+    return refused(
+      `The permits of "${lock}" are kept in "${permitsKey(lock)}", by Redisson's rule, and so are those of the same name without or with its braces, which are in use. Choose another key.`,
+    );
+  const data = text.includes(NO_LOCK) ? 'it holds data of the application, which is left as it is; ' : '';
+  return refused(`"${lock}" is a ${found} in Redis, not a lock of this kind: ${data}${OWN_NAME}`);
+}
