@@ -4,6 +4,11 @@ import { describe, expect, it } from '@jest/globals';
 import { memoryStore } from 'nestjs-distributed-lock';
 import { LONGEST_BLIND_MS } from '../../libs/distributed-lock/src/lock/lease/lease-keeper.js';
 import { RENEWALS_PER_LEASE } from '../../libs/distributed-lock/src/lock/lease/lease.js';
+import { FASTEST_ROUND_MS, SLOWEST_ROUND_MS } from '../../libs/distributed-lock/src/lock/lease/watchdog.js';
+import {
+  TOKENS_FOR_HAND_OFFS,
+  TOKENS_FOR_READERS,
+} from '../../libs/distributed-lock/src/lock/owner/acquire-loop.js';
 import { HAND_OFF_BUDGET } from '../../libs/distributed-lock/src/lock/owner/hand-off-budget.js';
 import { resolveLockOptions } from '../../libs/distributed-lock/src/lock/request/lock-options.js';
 import { leaseMargin } from '../../libs/distributed-lock/src/port/lease-validity.js';
@@ -12,7 +17,10 @@ import {
   INITIAL_LEASE_MS,
   UNSUBSCRIBED_RECHECK_MS,
 } from '../../libs/distributed-lock/src/stores/redis/commands/acquire.js';
+import { RELEASE_RETRY_MS } from '../../libs/distributed-lock/src/stores/redis/commands/release.js';
 import { KEEP_ALIVE_MS } from '../../libs/distributed-lock/src/stores/redis/connection/keep-alive.js';
+import { IDLE_MS } from '../../libs/distributed-lock/src/stores/redis/connection/idle-doubt.js';
+import { MOST_IN_FLIGHT } from '../../libs/distributed-lock/src/stores/redis/connection/redis.connection.js';
 import {
   DEFAULT_COMMAND_TIMEOUT_MS,
   DEFAULT_REPLICA_TIMEOUT_MS,
@@ -116,9 +124,29 @@ const FIGURES: Record<string, readonly (readonly [page: string, ...sentences: st
   'the longest time without a reply during local hand-offs': [
     [RULES, `more than ${seconds(LONGEST_BLIND_MS)} old`],
   ],
-  'the idle connections': [
+  'the check of idle connections': [
     [GUARANTEES, `every ${seconds(KEEP_ALIVE_MS)}, and replaces`],
     ['docs/decisions/0005-own-connections.md', `\`PING\` every ${seconds(KEEP_ALIVE_MS)}`],
+  ],
+  'the rounds of the watchdog': [
+    [LIFE, `every ${FASTEST_ROUND_MS} ms nor less often than every ${seconds(SLOWEST_ROUND_MS)}`],
+  ],
+  'the repetition of a release': [
+    [LIFE, `every ${RELEASE_RETRY_MS.least} to ${RELEASE_RETRY_MS.least + RELEASE_RETRY_MS.spread} ms`],
+  ],
+  'the reserved tokens': [
+    [
+      'docs/decisions/0004-fencing-tokens.md',
+      `a block of ${TOKENS_FOR_HAND_OFFS} tokens`,
+      `holders of permits reserve ${TOKENS_FOR_READERS}`,
+    ],
+  ],
+  'the commands in flight': [
+    ['docs/decisions/0005-own-connections.md', `At most ${MOST_IN_FLIGHT} commands are in flight`],
+  ],
+  'an idle connection': [
+    [GUARANTEES, `the first one after more than ${IDLE_MS} ms`],
+    ['docs/decisions/0005-own-connections.md', `idle for more than ${IDLE_MS} ms`],
   ],
   'the turn of foreign clients': [
     [RULES, `listened for ${foreignWaitMs} ms gets ${openMs} ms`],

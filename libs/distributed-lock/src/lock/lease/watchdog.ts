@@ -5,8 +5,8 @@ import type { Owned } from '../../async/in-background.js';
 import type { LockEvent } from '../events/lock.events.js';
 import type { LockStore, Renewal, RenewalReply } from '../../port/lock-store.js';
 
-const FASTEST_ROUND_MS = 10;
-const SLOWEST_ROUND_MS = 1000;
+export const FASTEST_ROUND_MS = 10;
+export const SLOWEST_ROUND_MS = 1000;
 
 /** A lease that the watchdog renews. */
 export interface Renewable extends Link {

@@ -11,9 +11,9 @@ import { RECHECK_MS } from '../../port/recheck-interval.js';
 /** A store drops whoever has not looked for three looks; more patience than this need not be told. */
 const LONGEST_WAIT_PER_REQUEST_MS = 60_000;
 /** Tokens reserved for local hand-offs. More would let them run ahead of the store's clock (docs/decisions/0004). */
-const TOKENS_FOR_HAND_OFFS = 1000;
+export const TOKENS_FOR_HAND_OFFS = 1000;
 /** Where several hold at once: unused numbers seldom go back. */
-const TOKENS_FOR_READERS = 100;
+export const TOKENS_FOR_READERS = 100;
 /** Busy, though somebody waits: it joined after the asking, or its time is over and its timer late. Never in a loop. */
 const BUSY_RETRY_MS = 1;
 const RETRY_MS = { least: 50, spread: 50 };

@@ -9,7 +9,7 @@ import { permitsOf, weightOf, type ScriptContext } from '../scripts/script-conte
 import { releaseScript, type ReplyOf } from '../scripts/scripts.js';
 import type { OwnerState, OwnerStates } from './owner-states.js';
 
-const RETRY_MS = { least: 100, spread: 400 };
+export const RELEASE_RETRY_MS = { least: 100, spread: 400 };
 
 type Reply = ReplyOf<typeof releaseScript>;
 
@@ -81,7 +81,7 @@ export class Releases {
           if (this.isClosed || this.clock.now() > giveUpAt) throw error;
           isUnsure = true;
         }
-        await this.pauses.wait(RETRY_MS.least + Math.random() * RETRY_MS.spread);
+        await this.pauses.wait(RELEASE_RETRY_MS.least + Math.random() * RELEASE_RETRY_MS.spread);
       }
     } finally {
       this.owners.end(request.owner);

@@ -1,7 +1,7 @@
 import type { RedisCommand } from './redis.command.js';
 
 /** A connection that has been silent for so long may have been forgotten by the network. */
-const IDLE_MS = 500;
+export const IDLE_MS = 500;
 
 /**
  * Whether a connection that has been idle still exists. Load balancers and firewalls forget such a connection, and tell

@@ -23,7 +23,7 @@ import { WaitingCommands } from './waiting-commands.js';
 import { writeNow, writeTogether } from './write-together.js';
 
 /** More at once would be answered later than they may be executed. The others are written as replies come. */
-const MOST_IN_FLIGHT = 2000;
+export const MOST_IN_FLIGHT = 2000;
 
 /**
  * The store's connection for commands.
