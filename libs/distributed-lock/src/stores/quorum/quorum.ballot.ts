@@ -5,7 +5,6 @@ import type {
   ReleaseRequest,
   ReleaseReply,
   Grant,
-  Renewal,
   RenewalReply,
 } from '../../port/lock-store.js';
 import { leaseValidity } from '../../port/lease-validity.js';
