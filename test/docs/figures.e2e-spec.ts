@@ -123,6 +123,7 @@ const FIGURES: Record<string, readonly (readonly [page: string, ...sentences: st
   ],
   'the longest time without a reply during local hand-offs': [
     [RULES, `more than ${seconds(LONGEST_BLIND_MS)} old`],
+    [LIFE, `more than ${seconds(LONGEST_BLIND_MS)} old`],
   ],
   'the check of idle connections': [
     [GUARANTEES, `every ${seconds(KEEP_ALIVE_MS)}, and replaces`],
