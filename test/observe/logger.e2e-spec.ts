@@ -79,7 +79,7 @@ describe('the log of an application', () => {
     expect(await Promise.all(calls)).toEqual(['none', 'none', 'none']);
     expect(paper.lines).toEqual([
       expect.stringMatching(
-        /^warn: Left the line for "a" after \d+ ms: Could not acquire "a" within 1000 ms\. The network lost it/,
+        /^warn: Left the queue for "a" after \d+ ms: Could not acquire "a" within 1000 ms\. The network lost it/,
       ),
     ]);
     app.mend();
@@ -94,7 +94,7 @@ describe('the log of an application', () => {
     await useAndGiveUp(locks, clock);
     expect(paper.lines).toEqual([
       expect.stringMatching(/^debug: Acquired "k" after 0 ms; token \d+$/),
-      expect.stringMatching(/^debug: Left the line for "k" after 50 ms: Could not acquire "k" within 50 ms/),
+      expect.stringMatching(/^debug: Left the queue for "k" after 50 ms: Could not acquire "k" within 50 ms/),
       'debug: Released "k" after 50 ms',
     ]);
   });

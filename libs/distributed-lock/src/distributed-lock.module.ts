@@ -32,7 +32,7 @@ import { LockedExplorer } from './locked/locked.explorer.js';
 import { LockLogger, isLockLoggerOption } from './observe/lock.logger.js';
 import { memoryStore } from './stores/memory/memory.store.js';
 
-/** Once for an application, however many registrations it has. */
+/** The parts that all registrations of an application share. */
 @Module({
   imports: [DiscoveryModule],
   exports: [LockedExplorer],
@@ -40,14 +40,14 @@ import { memoryStore } from './stores/memory/memory.store.js';
 })
 class LockedModule {}
 
-/** The service that this registration has made, also when a test puts another one in its place. */
+/** The service that this registration has made, also when a test overrides `LockService`. */
 const OWN_SERVICE = Symbol('DistributedLockModule.service');
 
 /**
- * Offers locks to an application: `LockService` for use by hand, and what `@Locked` needs.
+ * Offers locks to an application: `LockService`, and `@Locked`.
  *
- * At shutdown it first refuses new locks, rejects those in line and gives holders their grace, while the servers still
- * answer; then it closes what the store has opened. Call `enableShutdownHooks()` or `app.close()`.
+ * At shutdown it first refuses new locks, rejects waiting calls and gives holders their grace, while the servers still
+ * answer. Then it closes the store. Call `enableShutdownHooks()` or `app.close()`.
  */
 @Module({})
 export class DistributedLockModule

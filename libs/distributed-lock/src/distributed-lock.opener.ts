@@ -2,13 +2,13 @@ import { Inject, Injectable, Module, type OnApplicationBootstrap } from '@nestjs
 import { ModulesContainer } from '@nestjs/core';
 import type { LockService } from './lock/lock.service.js';
 
-/** Nest runs the hooks of its modules in the falling order of this number; the root has 1. */
+/** Nest runs the hooks of modules in descending order of their distance. The distance of the root is 1. */
 const LAST = -1;
 
 /**
- * Opens the services of an application when all of it has booted.
+ * Opens the services of an application after all other hooks of its boot.
  *
- * The hooks of global modules run first. Where a hook after them throws, Nest calls none that could close what they opened.
+ * The hooks of global modules run first. If a later hook throws, Nest calls no hook that could close the services again.
  */
 @Injectable()
 export class LockOpener implements OnApplicationBootstrap {

@@ -6,22 +6,22 @@ import type { LockLoggerOption } from './observe/lock.logger.js';
 
 /** Options of one registration of the module. */
 export interface LockModuleOptions extends Omit<LockServiceOptions, 'store'> {
-  /** Where locks live: `memoryStore()` (default, this process only), `redisStore(…)`. */
+  /** Keeps the locks: `memoryStore()` (default, this process only), `redisStore(…)`. */
   readonly store?: LockServiceOptions['store'];
   /** Statuses of lock errors for HTTP clients; default: 423 busy, 503 store down, 503 lost, 400 bad key. */
   readonly http?: LockHttpOptions;
   /**
-   * What goes to Nest's logger; default `true`: at the start one line with the store and the client, then lost locks, and
-   * outages of the store. `'warn'` and `'error'` write less, `'debug'` a line for every call, `false` nothing.
+   * Lines in Nest's logger. `true` (default): one line with the store and the client at the start, then lost locks and
+   * outages of the store. `'warn'` and `'error'` write less, `'debug'` writes lines for every call, `false` writes none.
    */
   readonly logger?: LockLoggerOption;
 }
 
-/** What must be known before the options are: it stands outside of `useFactory`. */
+/** Options that Nest needs before it calls `useFactory`. */
 export interface LockRegistration {
-  /** For applications with several registrations; default: the one that `LockService` by type means. */
+  /** For applications with several registrations. The one without a name is injected as `LockService` by type. */
   readonly name?: string;
-  /** Default `true`: one import is enough for the whole application. */
+  /** Default `true`, so that one import is enough for the whole application. */
   readonly isGlobal?: boolean;
 }
 

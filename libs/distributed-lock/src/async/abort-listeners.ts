@@ -1,38 +1,38 @@
-/** What is asked of a signal here, and can be had for less. */
+/** Has only that member of an AbortSignal which `onAbort` uses. */
 interface Lean {
   onAbort(listener: () => void): () => void;
 }
 
-const listeners = new WeakMap<AbortSignal, Listeners>();
+const bySignal = new WeakMap<AbortSignal, AbortListeners>();
 
 /**
- * Calls `listener` when `signal` aborts. However many do so by one signal, it has one listener: Node warns of a leak
- * when they are eleven, and takes the longer for each the more there are.
+ * Calls `listener` when `signal` aborts. Puts a single listener on each signal, because Node warns of a leak from the
+ * eleventh on, and takes longer for each.
  *
  * @returns stops listening
  */
 export function onAbort(signal: AbortSignal | Lean, listener: () => void): () => void {
   if ('onAbort' in signal) return signal.onAbort(listener);
-  let those = listeners.get(signal);
-  if (!those) listeners.set(signal, (those = new Listeners(signal)));
-  return those.add(listener);
+  let listeners = bySignal.get(signal);
+  if (!listeners) bySignal.set(signal, (listeners = new AbortListeners(signal)));
+  return listeners.add(listener);
 }
 
-class Listeners {
-  private readonly those = new Set<() => void>();
+class AbortListeners {
+  private readonly listeners = new Set<() => void>();
 
   constructor(private readonly signal: AbortSignal) {}
 
   add(listener: () => void): () => void {
-    if (this.those.size === 0) this.signal.addEventListener('abort', this.onAbort, { once: true });
-    this.those.add(listener);
+    if (this.listeners.size === 0) this.signal.addEventListener('abort', this.tell, { once: true });
+    this.listeners.add(listener);
     return () => {
-      this.those.delete(listener);
-      if (this.those.size === 0) this.signal.removeEventListener('abort', this.onAbort);
+      this.listeners.delete(listener);
+      if (this.listeners.size === 0) this.signal.removeEventListener('abort', this.tell);
     };
   }
 
-  private readonly onAbort = (): void => {
-    for (const listener of this.those) listener();
+  private readonly tell = (): void => {
+    for (const listener of this.listeners) listener();
   };
 }

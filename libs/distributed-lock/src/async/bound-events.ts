@@ -1,7 +1,7 @@
 import { AsyncResource } from 'node:async_hooks';
 import { Observable } from 'rxjs';
 
-/** The same events, told to each subscriber in the async context in which it has subscribed. */
+/** The same events. Each subscriber gets them in the async context in which it has subscribed. */
 export function bindEvents<T>(source: Observable<T>): Observable<T> {
   return new Observable((out) => {
     const context = new AsyncResource('nestjs-distributed-lock.events');

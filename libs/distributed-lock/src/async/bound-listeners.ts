@@ -5,11 +5,11 @@ type Bound = (event: Event) => void;
 type Change = (type: string, listener: Listener, options?: object | boolean) => void;
 
 /**
- * Makes each listener of `signal` run in the async context in which it is added. An EventTarget runs them in that of
- * whoever dispatches the event.
+ * Makes each listener of `signal` run in the async context in which it is added. An EventTarget runs listeners in the
+ * context of the dispatch.
  */
 export function bindListeners(signal: AbortSignal): AbortSignal {
-  /** As an EventTarget tells registrations apart: by listener, type and phase. */
+  /** By listener, then by type and phase, as an EventTarget tells registrations apart. */
   const bound = new WeakMap<object, Map<string, Bound>>();
   const add = signal.addEventListener.bind(signal) as Change;
   const remove = signal.removeEventListener.bind(signal) as Change;
@@ -25,7 +25,7 @@ export function bindListeners(signal: AbortSignal): AbortSignal {
     const registrations = listener && bound.get(listener);
     const name = registration(type, options);
     remove(type, registrations?.get(name) ?? listener, options);
-    // It may be added again elsewhere.
+    // It may be added again in another context.
     registrations?.delete(name);
   };
   return Object.defineProperties(signal, {
@@ -40,9 +40,7 @@ function registration(type: string, options: Parameters<Change>[2]): string {
 }
 
 function bind(listener: NonNullable<Listener>, signal: AbortSignal): Bound {
-  const context = new AsyncResource('nestjs-distributed-lock.signal');
-  return (event) =>
-    typeof listener === 'function'
-      ? context.runInAsyncScope(listener, signal, event)
-      : context.runInAsyncScope(() => listener.handleEvent(event));
+  return AsyncResource.bind((event: Event) =>
+    typeof listener === 'function' ? Reflect.apply(listener, signal, [event]) : listener.handleEvent(event),
+  );
 }

@@ -1,11 +1,11 @@
 declare const OWNED: unique symbol;
 
-/** A promise that never rejects: what goes wrong is told in another way. */
+/** A promise that never rejects. Failures are values or events. */
 export type Owned<T> = Promise<T> & { readonly [OWNED]: true };
 
 /**
- * Goes on without waiting for `work`. The only way to do so in this library: Node ends the process when a promise rejects
- * that nobody handles, so a promise that nobody waits for has somebody who is told of its failure.
+ * Goes on without waiting for `work`. This is the only way to do so in this library, because Node ends the process when a
+ * promise without a handler rejects.
  */
 export function inBackground(work: Owned<unknown>): void;
 export function inBackground(work: Promise<unknown>, onFailed: (error: unknown) => void): void;

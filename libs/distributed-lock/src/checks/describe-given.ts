@@ -1,4 +1,4 @@
-/** Says of which kind a value is, for messages: never the value itself, which may be secret. */
+/** Describes a value for messages without repeating it, because it may be secret. */
 export function describeGiven(value: unknown): string {
   if (value === undefined || value === null) return String(value);
   if (value === '') return 'an empty string';

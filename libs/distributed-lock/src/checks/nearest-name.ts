@@ -1,4 +1,4 @@
-/** The name that somebody who wrote `written` most probably meant, or `undefined` where none is near. */
+/** The name that `written` is probably a misspelling of; `undefined` if none is near. */
 export function nearestName(written: string, names: readonly string[]): string | undefined {
   const [best] = names
     .map((name) => ({ name, distance: distanceOf(written.toLowerCase(), name.toLowerCase()) }))
@@ -6,7 +6,7 @@ export function nearestName(written: string, names: readonly string[]): string |
   return best && best.distance <= Math.max(2, best.name.length / 3) ? best.name : undefined;
 }
 
-/** How many letters must be added, left out or replaced; names that begin with each other are nearer than that. */
+/** The number of letters to add, leave out or replace; 1 if one name begins with the other. */
 function distanceOf(a: string, b: string): number {
   if (a.length >= 3 && (a.startsWith(b) || b.startsWith(a))) return a === b ? 0 : 1;
   let row = Array.from({ length: b.length + 1 }, (_, j) => j);

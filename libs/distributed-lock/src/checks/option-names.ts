@@ -2,15 +2,15 @@ import { describeGiven } from './describe-given.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { nearestName } from './nearest-name.js';
 
-/** All names of the options `T`: one that is missing here does not compile. */
+/** All names of the options `T`. A missing name does not compile. */
 export type OptionNames<T> = Readonly<Record<keyof T, true>>;
 
 /**
- * Refuses what a configuration without types lets through: options that are no object, and names that nothing reads. An
- * option that is `undefined` counts as left out, whatever its name.
+ * Refuses options that are no object, and unknown names, which a configuration without types lets through. An option
+ * that is `undefined` counts as left out, whatever its name.
  *
- * @param of whose options these are, for the message
- * @throws LockConfigurationError with the nearest right name; values are not repeated, as they may be secret
+ * @param of the function, class or option that these options are for, for the message
+ * @throws LockConfigurationError with the nearest known name, without values, which may be secret
  */
 export function checkOptionNames(of: string, options: unknown, names: Readonly<Record<string, true>>): void {
   if (typeof options !== 'object' || options === null || Array.isArray(options)) {

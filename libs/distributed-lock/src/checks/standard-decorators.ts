@@ -2,9 +2,9 @@ import { LockConfigurationError } from '../port/lock.errors.js';
 
 /**
  * Refuses a decorator that is called as the standard decorators of JavaScript are, with a value and a context. Nest reads
- * what only the legacy ones leave behind.
+ * metadata that only legacy decorators set.
  *
- * @param context the second argument: of a legacy decorator the name of the member, or nothing
+ * @param context the second argument; of a legacy decorator the name of the member, or nothing
  * @throws LockConfigurationError
  */
 export function refuseStandard(decorator: string, context: unknown): void {

@@ -1,9 +1,11 @@
 const NONE: readonly never[] = [];
 
-/** A set that mostly has one member or none, and then weighs no more than a field. */
+/**
+ * A set that mostly has one member or none, and then takes no more memory than a field (`npm run bench -- --only hold`).
+ */
 export class Few<T extends object> implements Iterable<T> {
   private one: T | undefined;
-  /** Once there were several. */
+  /** Defined once there were two. */
   private several: Set<T> | undefined;
 
   get size(): number {
@@ -20,7 +22,7 @@ export class Few<T extends object> implements Iterable<T> {
     }
   }
 
-  /** @returns whether it was in */
+  /** @returns true if it was a member */
   delete(item: T): boolean {
     if (this.several) return this.several.delete(item);
     if (this.one !== item) return false;

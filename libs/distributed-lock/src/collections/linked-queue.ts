@@ -1,4 +1,4 @@
-/** What may stand in a `Fifo`; in one at a time. */
+/** Base class of the entries of a `LinkedQueue`. An entry is in one queue at a time. */
 export class Link {
   before: Link | undefined;
   after: Link | undefined;
@@ -6,13 +6,13 @@ export class Link {
 }
 
 /**
- * First in, first out, with leaving from the middle in constant time.
+ * First in, first out, with removal from the middle in constant time.
  *
- * A `Set` of objects would do the same. This one hashes nothing and leaves nothing behind: it is made for what comes and
- * goes by the ten thousand in a second (docs/decisions/0012).
+ * A `Set` of objects would do the same, but hashes each entry and leaves garbage for ten thousands of entries per second
+ * (`npm run bench -- --only spread`, docs/decisions/0012).
  */
 export class LinkedQueue<T extends Link> implements Iterable<T> {
-  /** Where those are who go through it just now; the innermost loop first. */
+  /** The loops over this queue that run now; the innermost first. */
   cursor: Cursor<T> | undefined;
   private head: T | undefined;
   private tail: T | undefined;
@@ -26,7 +26,7 @@ export class LinkedQueue<T extends Link> implements Iterable<T> {
     return item.queue === this;
   }
 
-  /** At the end; what stands here already stays where it is. */
+  /** Adds an entry at the end. An entry that is in this queue already stays where it is. */
   push(item: T): void {
     if (item.queue === this) return;
     item.queue = this;
@@ -43,7 +43,7 @@ export class LinkedQueue<T extends Link> implements Iterable<T> {
     return head;
   }
 
-  /** @returns whether it stood here */
+  /** @returns true if it was in this queue */
   remove(item: T): boolean {
     if (item.queue !== this) return false;
     const after = item.after as T | undefined;
@@ -57,16 +57,16 @@ export class LinkedQueue<T extends Link> implements Iterable<T> {
     return true;
   }
 
-  /** In order. What leaves meanwhile is not met any more; what comes may be missed. */
+  /** In order. Entries removed during iteration are not visited any more. Entries added during it may or may not be visited. */
   [Symbol.iterator](): Iterator<T> {
     return (this.cursor = new Cursor(this, this.head, this.cursor));
   }
 }
 
-/** One loop over a line. Loops end in the reverse order of their beginning. */
+/** One loop over a queue. Loops end in the reverse order of their start. */
 class Cursor<T extends Link> implements Iterator<T> {
   constructor(
-    private readonly line: LinkedQueue<T>,
+    private readonly queue: LinkedQueue<T>,
     public at: T | undefined,
     readonly outer: Cursor<T> | undefined,
   ) {}
@@ -79,7 +79,7 @@ class Cursor<T extends Link> implements Iterator<T> {
   }
 
   return(): IteratorReturnResult<undefined> {
-    this.line.cursor = this.outer;
+    this.queue.cursor = this.outer;
     return { value: undefined, done: true };
   }
 }

@@ -2,9 +2,9 @@ import { conceal } from '../printing/conceal.js';
 import { describeGiven } from '../checks/describe-given.js';
 import { LockConfigurationError, LockKeyError } from '../port/lock.errors.js';
 import { checkOptionNames, type OptionNames } from '../checks/option-names.js';
-import { assertFresh, FenceMemory, type Fence } from './fence.js';
+import { assertFresh, assertToken, FenceMemory, type Fence } from './fence.js';
 
-/** What is needed of a client: a `Redis` or a `Cluster` of ioredis. It stays yours. */
+/** The part of a client that is used: a `Redis` or a `Cluster` of ioredis. You close it. */
 export interface ScriptingClient {
   eval(script: string, numberOfKeys: number, ...args: (string | number | Buffer)[]): Promise<unknown>;
 }
@@ -14,18 +14,18 @@ export interface FencedRedisOptions {
   readonly keepMs?: number;
 }
 
-/** A command's words after its key. */
+/** A word of a command after its key. */
 export type RedisWord = string | number | Buffer;
 
 const OPTION_NAMES: OptionNames<FencedRedisOptions> = { keepMs: true };
 const WEEK_MS = 7 * 24 * 3600 * 1000;
 
-/** Lua passes no more than about 8000 words to a command; `HSET` comes in parts. An even number. */
+/** Lua passes no more than about 8000 words to a command, so a longer `HSET` is sent in parts. An even number. */
 const MOST_WORDS = 7000;
-/** JavaScript passes no more than about 100 000 to a function. */
+/** JavaScript passes no more than about 100 000 words to a function. */
 const MOST_WORDS_IN_PARTS = 50_000;
 
-/** The fence of a key is raised, and with words given the command is run on the key: never without the fence. */
+/** Raises the fence of a key, then runs the command on the key, if one is given. */
 const FENCED = `
 local seen = tonumber(redis.call('GET', KEYS[2]) or 0)
 if tonumber(ARGV[1]) < seen then return { 0, string.format('%.0f', seen) } end
@@ -40,10 +40,10 @@ end
 return { 1, added }`;
 
 /**
- * Writes to Redis that refuse whoever comes with a smaller fencing token than their key has seen.
+ * Writes to Redis that refuse a smaller fencing token than their key has seen.
  *
  * Each key has its fence beside it, in the same slot of a cluster: `nest_lock_fence:{key}`. One script compares, raises
- * the fence and writes. Safe as far as Redis keeps its data: a lost fence starts anew with the next token that comes.
+ * the fence and writes. When Redis loses a fence, the next token starts a new one.
  */
 export class FencedRedis extends FenceMemory {
   private readonly keep: string;
@@ -99,7 +99,7 @@ export class FencedRedis extends FenceMemory {
     return reply;
   }
 
-  /** Before reading under a lock: from now on `key` refuses all earlier holders. @throws StaleTokenError */
+  /** For reading under a lock: from now on `key` refuses all earlier holders. @throws StaleTokenError */
   async check(key: string, fence: Fence): Promise<void> {
     assertFresh(fence, await this.raise(key, fence.fencingToken));
   }
@@ -114,9 +114,7 @@ export class FencedRedis extends FenceMemory {
     token: number,
     ...command: RedisWord[]
   ): Promise<[isFresh: 0 | 1, reply?: unknown]> {
-    if (!Number.isSafeInteger(token) || token < 1) {
-      throw new LockConfigurationError(`A fencing token is a whole number from 1 on; this one is ${token}.`);
-    }
+    assertToken(token);
     const args = [token, this.keep, ...command];
     return this.client.eval(FENCED, 2, key, fenceKey(key), ...args) as Promise<[0 | 1, unknown?]>;
   }
@@ -133,11 +131,11 @@ function checkCount(command: string, key: string, { length }: readonly RedisWord
   );
 }
 
-/** In the slot of its key. @throws LockKeyError for a key whose slot no other key can have */
+/** A name in the slot of its key. @throws LockKeyError for a key whose slot no other key can have */
 function fenceKey(key: string): string {
   const open = key.indexOf('{');
   const close = key.indexOf('}', open + 1);
-  // A cluster takes what stands in the first braces, unless it is empty, otherwise the whole name.
+  // A cluster hashes the text in the first braces; if there is none, the whole name.
   if (open >= 0 && close > open + 1) return `nest_lock_fence:${key.slice(open, close + 1)}:${key}`;
   if (close < 0) return `nest_lock_fence:{${key}}`;
   throw new LockKeyError(`"${key}" has a closing brace but no hash tag: no fence can lie in its slot.`, key);

@@ -1,7 +1,7 @@
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { checkOptionNames, type OptionNames } from '../checks/option-names.js';
 
-/** `postgres` also fits SQLite from 3.35 on and whatever else speaks `$1`, `RETURNING` and `ON CONFLICT`. */
+/** `postgres` also fits SQLite from 3.35 on and other databases with `$1`, `RETURNING` and `ON CONFLICT`. */
 export type SqlDialect = 'postgres' | 'mysql';
 
 export interface SqlStatement {
@@ -11,7 +11,7 @@ export interface SqlStatement {
 
 export type SqlRow = Readonly<Record<string, unknown>>;
 
-/** Which rows of which table; names are those of the program, never of a request. */
+/** Names rows of a table. The names must come from the program, never from a request. */
 export interface FencedRows {
   readonly dialect: SqlDialect;
   /** With its schema, if any: `shop.goods`. */
@@ -22,7 +22,7 @@ export interface FencedRows {
   readonly where: SqlRow;
 }
 
-/** What to write. Without `set` only the fence is raised: for reading under a lock. */
+/** Values to write. Without `set` only the fence is raised, for reading under a lock. */
 export interface FencedChange {
   readonly set?: SqlRow;
   /** SQL after `RETURNING`, for dialects that have it. */
@@ -37,14 +37,14 @@ export function checkDialect(dialect: SqlDialect): void {
   throw new LockConfigurationError(`dialect must be 'postgres' or 'mysql'; it is ${String(dialect)}.`);
 }
 
-/** What is misspelt would be left out of the statement, and the fence raised all the same. */
+/** Refuses misspelt names, which would be left out of a statement that raises the fence all the same. */
 function checkWrite(rows: FencedRows, change: FencedChange): void {
   checkOptionNames('The rows of a fenced write', rows, ROWS_NAMES);
   checkOptionNames('A fenced write', change, CHANGE_NAMES);
   checkDialect(rows.dialect);
 }
 
-/** An update of the rows that have seen no larger token; it raises their fence. */
+/** Updates the rows that have seen no larger token, and raises their fence. */
 export function fencedUpdate(rows: FencedRows, token: number, change: FencedChange = {}): SqlStatement {
   checkWrite(rows, change);
   const { dialect, table, fence, where } = rows;
@@ -55,7 +55,7 @@ export function fencedUpdate(rows: FencedRows, token: number, change: FencedChan
   return sql.statement(`UPDATE ${sql.name(table)} SET ${set} WHERE ${named} AND ${fresh}`, change.returning);
 }
 
-/** A plain insert of the row with its fence: what the database says of a row that exists is an error of its own. */
+/** Inserts the row with its fence. For a row that exists the database throws its own error. */
 export function fencedInsert(rows: FencedRows, token: number, change: FencedChange = {}): SqlStatement {
   checkWrite(rows, change);
   const { dialect, table, fence, where } = rows;
@@ -88,7 +88,7 @@ export function fencedUpsert(rows: FencedRows, token: number, change: FencedChan
 export function tokenSeen({ dialect, table, fence, where }: FencedRows): SqlStatement {
   const sql = new Text(dialect);
   const named = sql.pairs(where, ' AND ');
-  // Inside a transaction MySQL would otherwise read from before the row was taken over.
+  // Inside a transaction MySQL would otherwise read an old version of the row.
   const now = dialect === 'mysql' ? ' FOR UPDATE' : '';
   const seen = `MAX(${sql.name(fence)}) AS seen, COUNT(*) - COUNT(${sql.name(fence)}) AS unfenced`;
   return sql.statement(`SELECT ${seen} FROM ${sql.name(table)} WHERE ${named}${now}`);
@@ -98,7 +98,7 @@ function returning(columns: string | undefined): string {
   return columns === undefined ? '' : ` RETURNING ${columns}`;
 }
 
-/** One statement in the making: quotes names, and collects values as parameters in the order of the text. */
+/** Builds one statement: quotes names, and collects values as parameters in the order of the text. */
 class Text {
   private readonly parameters: unknown[] = [];
 
@@ -107,7 +107,7 @@ class Text {
   name(name: string): string {
     const quote = this.dialect === 'mysql' ? '`' : '"';
     const parts = name.split('.');
-    // Drivers that put parameters into the text look for placeholders in quoted names, too.
+    // Drivers that put parameters into the text also replace placeholders in quoted names.
     if (parts.includes('') || /[?\0]|\$\d/.test(name)) {
       throw new LockConfigurationError(
         `${JSON.stringify(name)} cannot name a table or a column here: it has an empty part, a NUL, or what some drivers take for a placeholder (? or $1). Rename it.`,

@@ -1,7 +1,7 @@
 import { describeGiven } from '../checks/describe-given.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { checkOptionNames, type OptionNames } from '../checks/option-names.js';
-import { assertFresh, type Fence } from './fence.js';
+import { assertFresh, assertToken, type Fence } from './fence.js';
 import {
   checkDialect,
   fencedInsert,
@@ -18,9 +18,9 @@ import { assertNamesRow } from './named-row.js';
 import { resultOf, unusable, type SqlAnswer, type SqlResult } from './sql-answer.js';
 
 /**
- * Runs one statement on a connection of yours, and answers its rows; a line for each driver in docs/recipes.md.
+ * Runs one statement on a connection of yours and returns its rows. docs/recipes.md has a line for each driver.
  *
- * Within a transaction it must be the transaction's own connection. A statement on another connection waits for the row
+ * Within a transaction it must use the transaction's own connection. A statement on another connection waits for the row
  * locks of the transaction, which waits for the statement, and its write stays when the transaction is rolled back.
  *
  * @param sql with `$1`, `$2`, … in the order of `parameters`, each once; `?` for MySQL
@@ -37,21 +37,21 @@ export interface FencedTableOptions {
 
 const OPTION_NAMES: OptionNames<FencedTableOptions> = { table: true, fence: true, dialect: true };
 
-/** What to write to which row. */
+/** A row, and the values to write to it. */
 export interface FencedWrite extends FencedChange {
   readonly where: SqlRow;
 }
 
 /**
- * A table whose rows refuse whoever comes with a smaller fencing token than they have seen.
+ * A table whose rows refuse a smaller fencing token than they have seen.
  *
- * Read with `read`, which raises the fence, then write with `update`: to check at the write alone lets an earlier holder
- * write between the read and the write of a later one. The same token may come as often as it likes.
+ * Read with `read`, which raises the fence, then write with `update`. A check at the write alone lets an earlier holder
+ * write between the read and the write of a later one. The same token may be used any number of times.
  *
- * In a transaction, give it the transaction's own connection and begin with `read`. The row is then locked until the end,
- * so that whatever else the transaction writes is as safe as the row. A rollback takes the fence back with the writes.
+ * In a transaction, pass the transaction's own connection and begin with `read`. The row is then locked until the end, so
+ * that everything else the transaction writes is as safe as the row. A rollback takes the fence back with the writes.
  *
- * A row that is deleted forgets its fence: mark rows as gone instead where a late holder could bring them back.
+ * A row that is deleted forgets its fence. Mark rows as gone instead where a late holder could bring them back.
  */
 export class FencedTable {
   private readonly options: Required<FencedTableOptions>;
@@ -76,9 +76,9 @@ export class FencedTable {
   }
 
   /**
-   * The rows as they are now, refused from now on to all earlier holders.
+   * The rows as they are now. From now on they refuse all earlier holders.
    *
-   * @param returning SQL of the columns, by default all; MySQL has no `RETURNING`: there read after this by a query of yours
+   * @param returning SQL of the columns, by default all. MySQL has no `RETURNING`: there read by a query of your own after this
    * @returns no row and `changed` 0 when there is none
    * @throws StaleTokenError when the row has seen a larger token
    */
@@ -91,54 +91,52 @@ export class FencedTable {
    * @returns `changed` 0 when there is no such row
    * @throws StaleTokenError when the row has seen a larger token; nothing is written then
    */
-  async update({ where, ...change }: FencedWrite, fence: Fence): Promise<SqlResult> {
-    const rows = this.rows(where, fence);
-    const result = await this.write(fencedUpdate, rows, fence, change);
-    if (result.changed === 0) await this.refuseStale(rows, fence);
-    return result;
+  update(write: FencedWrite, fence: Fence): Promise<SqlResult> {
+    return this.writeFresh(fencedUpdate, write, fence);
   }
 
   /**
-   * Writes the row whether it is there or not; `where` must be a unique index.
+   * Writes the row, whether it exists or not. `where` must be a unique index.
    *
    * @throws StaleTokenError when the row has seen a larger token; nothing is written then
    */
-  async upsert({ where, ...change }: FencedWrite, fence: Fence): Promise<SqlResult> {
-    if (this.options.dialect === 'mysql') return this.updateOrInsert({ where, ...change }, fence);
-    const rows = this.rows(where, fence);
-    const result = await this.write(fencedUpsert, rows, fence, change);
-    if (result.changed === 0) await this.refuseStale(rows, fence);
-    return result;
+  upsert(write: FencedWrite, fence: Fence): Promise<SqlResult> {
+    if (this.options.dialect === 'mysql') return this.updateOrInsert(write, fence);
+    return this.writeFresh(fencedUpsert, write, fence);
   }
 
-  /** MySQL cannot refuse inside its upsert and say so. */
-  private async updateOrInsert({ where, ...change }: FencedWrite, fence: Fence): Promise<SqlResult> {
-    const updated = await this.update({ where, ...change }, fence);
+  /** For MySQL, whose upsert cannot refuse a row and say so. */
+  private async updateOrInsert(write: FencedWrite, fence: Fence): Promise<SqlResult> {
+    const updated = await this.update(write, fence);
     if (updated.changed > 0) return updated;
     try {
-      return await this.write(fencedInsert, this.rows(where, fence), fence, change);
+      return await this.write(fencedInsert, write, fence);
     } catch (error) {
-      // Another may have inserted it in between: then there is a row now, and its fence decides.
-      const again = await this.update({ where, ...change }, fence);
+      // Another holder may have inserted the row in between. Then its fence decides.
+      const again = await this.update(write, fence);
       if (again.changed === 0) throw error;
       return again;
     }
   }
 
-  /** Where there is `RETURNING`, the rows that come back are counted: not every driver says how many it wrote. */
+  private async writeFresh(build: typeof fencedUpdate, write: FencedWrite, fence: Fence): Promise<SqlResult> {
+    const result = await this.write(build, write, fence);
+    if (result.changed === 0) await this.refuseStale(this.rows(write.where, fence), fence);
+    return result;
+  }
+
+  /** Counts the rows of `RETURNING` where there is one, because not every driver tells how many rows it wrote. */
   private async write(
     build: typeof fencedUpdate,
-    rows: FencedRows,
-    { fencingToken }: Fence,
-    change: FencedChange,
+    { where, ...change }: FencedWrite,
+    fence: Fence,
   ): Promise<SqlResult> {
-    const { table, dialect } = rows;
-    if (dialect === 'mysql') {
-      return resultOf(await this.run(build(rows, fencingToken, change)), table, { mustCount: true });
-    }
+    const rows = this.rows(where, fence);
+    const isMysql = rows.dialect === 'mysql';
     const returning = change.returning ?? '1 AS written';
-    const result = resultOf(await this.run(build(rows, fencingToken, { ...change, returning })), table);
-    return change.returning === undefined ? { ...result, rows: [] } : result;
+    const statement = build(rows, fence.fencingToken, isMysql ? change : { ...change, returning });
+    const result = resultOf(await this.run(statement), rows.table, { mustCount: isMysql });
+    return isMysql || change.returning !== undefined ? result : { ...result, rows: [] };
   }
 
   private async refuseStale(rows: FencedRows, fence: Fence): Promise<void> {
@@ -161,13 +159,8 @@ export class FencedTable {
   }
 
   private rows(where: SqlRow, fence: Fence): FencedRows {
-    // JavaScript may pass what a method without its lock has: nothing.
-    const token = (fence as Fence | undefined)?.fencingToken;
-    if (!Number.isSafeInteger(token) || (token as number) < 1) {
-      throw new LockConfigurationError(
-        `A fencing token is a whole number from 1 on; this one is ${String(token)}.`,
-      );
-    }
+    // JavaScript passes `undefined` where a method has no lock.
+    assertToken((fence as Fence | undefined)?.fencingToken);
     assertNamesRow(where, this.options.table);
     return { ...this.options, where };
   }

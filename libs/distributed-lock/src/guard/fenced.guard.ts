@@ -17,7 +17,7 @@ import { FenceMemory, type Fence } from './fence.js';
 import { readFences } from './fencing-headers.js';
 import { ProcessFences } from './process-fences.js';
 
-/** The keys under which a request must be held: what the handler writes to decides, not who calls. */
+/** The keys that a request must hold. The resource that the handler writes to decides, not the caller. */
 export type FencedKeys = (request: FencedRequest) => string | readonly string[];
 
 export interface FencedRequest {
@@ -39,14 +39,14 @@ const REFUSALS = {
   412: ['LOCK_FENCE_STALE', 'A larger fencing token has been seen: the lock was lost. Nothing was done.'],
 } as const;
 
-/** One per process, for all that bring none of their own. */
+/** For all modules that provide no `FenceMemory`. */
 const processFences = new ProcessFences();
 
 /**
- * Refuses requests whose fencing token is smaller than one that was seen of the same key: 412. Without the headers that
- * `fencingHeaders(lock)` makes the answer is 428, and 400 when they make no sense.
+ * Refuses requests whose fencing token is smaller than one that was seen of the same key: 412. A request without the
+ * headers of `fencingHeaders(lock)` gets 428, and one with unreadable headers 400.
  *
- * Tokens are remembered by the `FenceMemory` that the module provides, by default in this process.
+ * The `FenceMemory` that the module provides remembers the tokens, by default in this process.
  */
 @Injectable()
 export class FencedGuard implements CanActivate {
@@ -80,11 +80,11 @@ export class FencedGuard implements CanActivate {
 /**
  * Puts `FencedGuard` before a handler or a controller.
  *
- * It refuses what arrives late. A handler that had begun before a newer holder came is not stopped: give
- * `@CurrentFence()` to what you write to, and let that refuse it.
+ * It refuses requests that arrive late. It does not stop a handler that began before a newer holder came: pass
+ * `@CurrentFence()` on to the resource that you write to, and let that refuse it.
  *
  * @param keysOf the keys that a request must hold, from the request, as `(request) => lockKey`goods:${request.params['id']}`;
- * without it the key is whatever the caller says: only for callers who cannot take one key for another
+ * without it the caller names the key, so leave it out only for callers that cannot name a wrong one
  */
 export function Fenced(keysOf?: FencedKeys): ClassDecorator & MethodDecorator {
   if (keysOf !== undefined && typeof keysOf !== 'function') {
@@ -95,7 +95,7 @@ export function Fenced(keysOf?: FencedKeys): ClassDecorator & MethodDecorator {
   return applyDecorators(SetMetadata(KEYS, keysOf), UseGuards(FencedGuard));
 }
 
-/** The key and token under which the request is held: a `Fence`, to be handed on. Of several keys the first. */
+/** The key and token that the request holds: a `Fence`, to be passed on. Of several keys the first, or the named one. */
 export const CurrentFence = createParamDecorator(
   (key: string | undefined, context: ExecutionContext): Fence => {
     const fences = context.switchToHttp().getRequest<CheckedRequest>()[FENCES] ?? [];

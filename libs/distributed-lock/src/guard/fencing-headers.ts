@@ -1,11 +1,11 @@
 import type { Lock } from '../lock/lock.js';
 import type { Fence } from './fence.js';
 
-/** Keys, percent-encoded, and their tokens: lists in the same order, as HTTP writes lists. */
+/** Two lists of HTTP in the same order: the keys, percent-encoded, and their tokens. */
 export const FENCING_KEY = 'fencing-key';
 export const FENCING_TOKEN = 'fencing-token';
 
-/** A day: how far tokens may be ahead of our clock before they are not believed. Tokens are µs of a clock, or smaller. */
+/** Tokens that are ahead of our clock by more than a day are refused. Tokens are µs of a clock, or smaller. */
 const LARGEST_LEAD_US = 24 * 3600 * 1e6;
 const MOST_KEYS = 100;
 
@@ -23,10 +23,10 @@ export function fencingHeaders(
 }
 
 /**
- * What a request's headers say.
+ * The fences in the headers of a request.
  *
  * @returns an empty list when there are none; `undefined` when they cannot be read, or when a token is more than a day
- * ahead of the clock: once remembered, it would shut out all that is real
+ * ahead of the clock. Such a token, once remembered, would refuse all real ones.
  */
 export function readFences(
   headers: Readonly<Record<string, string | readonly string[] | undefined>>,

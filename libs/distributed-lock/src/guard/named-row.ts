@@ -17,7 +17,7 @@ export function assertNamesRow(where: SqlRow, table: string): void {
   );
 }
 
-/** `NULL` equals nothing, and some drivers make SQL of an object or a list. Classes, as Date or Buffer, are values. */
+/** `NULL` equals nothing, and some drivers make SQL of an object or a list. Objects of a class, such as Date, are values. */
 function isComparable(value: unknown): boolean {
   if (value === null || typeof value !== 'object') {
     return ['string', 'number', 'bigint', 'boolean'].includes(typeof value) && !Number.isNaN(value);

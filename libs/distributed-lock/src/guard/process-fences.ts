@@ -5,8 +5,8 @@ import { FenceMemory } from './fence.js';
 /**
  * Tokens seen by this process, for a service of one instance and for tests.
  *
- * Several instances must share a memory, as `fencedRedis(client)`: each alone sees only its own part of the requests.
- * When it is full it forgets the key that was raised longest ago.
+ * Several instances must share a memory, such as `fencedRedis(client)`, because each sees only a part of the requests.
+ * When it is full, it forgets the key that was raised longest ago.
  */
 export class ProcessFences extends FenceMemory {
   private readonly seen = new Map<string, number>();
@@ -22,7 +22,7 @@ export class ProcessFences extends FenceMemory {
 
   raise(key: string, token: number): number {
     const largest = Math.max(token, this.seen.get(key) ?? 0);
-    // Set anew, so that the map stays in the order of raising.
+    // Deleted first, so that the map stays in the order of raising.
     this.seen.delete(key);
     this.seen.set(key, largest);
     if (this.seen.size > this.most) this.seen.delete(this.seen.keys().next().value as string);

@@ -1,25 +1,25 @@
 import { LockConfigurationError } from '../port/lock.errors.js';
 import type { SqlRow } from './fenced-sql.js';
 
-/** What a statement of a `FencedTable` has met or written. */
+/** The rows that a statement of a `FencedTable` has matched or written. */
 export interface SqlResult {
   readonly rows: readonly SqlRow[];
   readonly changed: number;
 }
 
 /**
- * What a query function answers: the rows as objects, alone or under `rows`, as most drivers answer anyway.
+ * The result of a query function: the rows as objects, alone or under `rows`, as most drivers give them.
  *
- * Where there is no `RETURNING`, as in MySQL, a write has no rows: there `changed` says how many it has met. MySQL's
- * clients must count rows that the statement met, as mysql2 does, not only those in which a value changed.
+ * Where there is no `RETURNING`, as in MySQL, a write has no rows, and `changed` is the number of rows that it matched.
+ * Clients of MySQL must count all rows that matched, as mysql2 does, not only those in which a value changed.
  */
 export type SqlAnswer = readonly SqlRow[] | { readonly rows: readonly SqlRow[]; readonly changed?: number };
 
 /**
- * Anything else is an error: a refused write must not pass for one that was done. Without `changed`, as many rows have
- * changed as came back, unless the statement has no way to return them and the answer `mustCount`.
+ * Reads the result of a query function. Without `changed`, as many rows have changed as came back, unless the result
+ * `mustCount`.
  *
- * @throws LockConfigurationError that says what came instead
+ * @throws LockConfigurationError for any other result, because a refused write must not pass for one that was done
  */
 export function resultOf(answer: unknown, table: string, { mustCount = false } = {}): SqlResult {
   const { rows, changed } = (Array.isArray(answer) ? { rows: answer } : (answer ?? {})) as Partial<SqlResult>;
@@ -42,7 +42,7 @@ function isRow(row: unknown): boolean {
   return typeof row === 'object' && row !== null && !Array.isArray(row);
 }
 
-/** Without values, which are not for logs. */
+/** Types instead of values, which may be secret. */
 function shapeOf(answer: unknown): string {
   if (Array.isArray(answer)) return `[${answer.slice(0, 3).map(kindOf).join(', ')}]`;
   if (!isRow(answer)) return kindOf(answer);

@@ -1,11 +1,11 @@
 import { LockError } from '../port/lock.errors.js';
 
 /**
- * The guarded resource has seen a larger fencing token: whoever offered this one has lost its lock, and may not know it
- * yet. Nothing was written.
+ * The guarded resource has seen a larger fencing token: the holder with this token has lost its lock, and may not know
+ * it yet. Nothing was written.
  *
- * Its code is that of every loss, so that filters and callers who know what to do on a loss do it. `tokenSeen` tells it
- * apart, also between two builds of this package.
+ * Its code is `LOCK_LOST`, so that filters and callers treat it as any other loss. `tokenSeen` tells it apart, also
+ * between two builds of this package.
  */
 export class StaleTokenError extends LockError {
   readonly code = 'LOCK_LOST';

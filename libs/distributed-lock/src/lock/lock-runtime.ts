@@ -3,14 +3,14 @@ import type { Clock } from '../time/clock.js';
 import type { LockEvent } from './events/lock.events.js';
 import type { LockStore } from '../port/lock-store.js';
 
-/** What the parts of one lock service share: leaves only, nothing that knows the parts. */
+/** The members that all parts of one lock service share. */
 export interface LockRuntime {
   /** Tells one service's holds from another's in the same async flow. */
   readonly scope: symbol;
   readonly clock: Clock;
   readonly deadlines: DeadlineTimer;
   readonly store: LockStore;
-  /** Numbers a call, for its events. */
+  /** The number of a new call, for its events. */
   nextCall(): number;
   emit(event: LockEvent): void;
 }

@@ -2,7 +2,7 @@ import { Observable } from 'rxjs';
 import type { Clock } from '../time/clock.js';
 import { outside } from '../async/outside.js';
 
-/** The same clock, whose timers belong to no async context. */
+/** The same clock. Its timers run outside of every async context. */
 export function outsideClock(clock: Clock): Clock {
   return {
     now: () => clock.now(),

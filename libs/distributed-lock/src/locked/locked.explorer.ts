@@ -26,8 +26,8 @@ import {
 type Wrapper = ReturnType<DiscoveryService['getProviders']>[number];
 
 /**
- * Looks at every class of the application once: puts the lock around class interceptors, lets gateways answer
- * with lock errors, tells messages with global pipes from those without, and checks what it can.
+ * Goes through the classes of the application once: puts the lock around class interceptors, lets gateways answer with
+ * lock errors, tells messages with global pipes from those without, and checks every `@Locked`.
  */
 @Injectable()
 export class LockedExplorer implements OnModuleInit {
@@ -39,7 +39,7 @@ export class LockedExplorer implements OnModuleInit {
     @Inject(ApplicationConfig) config: ApplicationConfig,
   ) {
     let hasMessages = false;
-    // Here and not in onModuleInit: Nest registers routes in between.
+    // Not in onModuleInit, because Nest registers routes before.
     for (const cls of this.classes()) {
       const locked = this.methods(cls).filter(([, fn]) => siteOf(fn));
       hasMessages ||= locked.some(([name, fn]) => handlerKind(cls, name, fn as AnyFunction) === 'rpc');
@@ -47,10 +47,10 @@ export class LockedExplorer implements OnModuleInit {
       if (locked.length > 0 && hasOwn) putInFront(INTERCEPTORS, LockedInterceptor, cls);
       for (const fn of locked.map(([, it]) => it as AnyFunction)) {
         if (hasOwn || boundTo(INTERCEPTORS, fn).length > 1) putLast(INTERCEPTORS, lastInterceptor, fn);
-        // A guard still can answer with a status; when interceptors run, Nest has sent the headers of the events.
+        // A guard can still answer with a status. Before interceptors run, Nest has sent the headers of the events.
         if (isSse(fn)) putLast(GUARDS, LockedInterceptor, fn);
       }
-      // Of filters the first is asked last: those of the application come before it.
+      // Nest asks the first filter last, so that filters of the application come before it.
       if (Reflect.hasMetadata(GATEWAY, cls)) putInFront(FILTERS, LockErrorGatewayFilter.instance, cls);
     }
     if (hasMessages) config.useGlobalGuards(new AppConfigGuard());
@@ -61,25 +61,19 @@ export class LockedExplorer implements OnModuleInit {
     this.warnings.clear();
     const tokens = this.discovery.getProviders().map(({ token }) => token as unknown);
     for (const cls of this.classes()) {
-      for (const [name, fn] of this.methods(cls)) this.check(cls, name, fn, tokens);
+      for (const [name, fn] of this.methods(cls)) this.check(cls, name, fn, tokens, cls.prototype as object);
       for (const [name, fn] of staticMethods(cls)) this.check(cls, name, fn, tokens, cls);
     }
   }
 
-  /** What is worth a line in the log of a registration, once. */
+  /** The warnings for the log of a registration. They are given once. */
   takeWarnings(registration: string): readonly string[] {
     const warnings = this.warnings.get(registration) ?? [];
     this.warnings.delete(registration);
     return warnings;
   }
 
-  private check(
-    cls: AnyClass,
-    name: string,
-    fn: unknown,
-    tokens: readonly unknown[],
-    target = cls.prototype as object,
-  ): void {
+  private check(cls: AnyClass, name: string, fn: unknown, tokens: readonly unknown[], target: object): void {
     const site = siteOf(fn);
     if (!site) {
       if (slotsOf(target, name).length === 0) return;
@@ -96,13 +90,11 @@ export class LockedExplorer implements OnModuleInit {
     const registration = options.service ?? 'default';
     const service = getLockServiceToken(registration);
     const count = tokens.filter((token) => token === service).length;
-    if (count === 1) {
-      const warnings = this.warnings.get(registration) ?? [];
-      if (warning) this.warnings.set(registration, [...warnings, warning]);
-      return;
+    if (count !== 1) {
+      const found = count === 0 ? 'no DistributedLockModule has' : `${count} DistributedLockModules have`;
+      throw new LockConfigurationError(`@Locked on ${where}: ${found} the name "${registration}".`);
     }
-    const found = count === 0 ? 'no DistributedLockModule has' : `${count} DistributedLockModules have`;
-    throw new LockConfigurationError(`@Locked on ${where}: ${found} the name "${registration}".`);
+    if (warning) this.warnings.set(registration, [...(this.warnings.get(registration) ?? []), warning]);
   }
 
   private classes(): ReadonlySet<AnyClass> {
@@ -116,16 +108,14 @@ export class LockedExplorer implements OnModuleInit {
   }
 }
 
-/** Only what is declared there, and without calling what is a getter. */
+/** Only methods of this very class. Calls no getter. */
 function staticMethods(cls: AnyClass): readonly (readonly [name: string, fn: unknown])[] {
   const own = Object.entries(Object.getOwnPropertyDescriptors(cls));
   return own.filter(([, { value }]) => typeof value === 'function').map(([name, { value }]) => [name, value]);
 }
 
-/** Never through the instance of a class: those of request-scoped classes are empty shells. */
-function classOf(wrapper: Wrapper): AnyClass | undefined {
-  const { metatype, isNotMetatype } = wrapper;
-  const instance: unknown = isNotMetatype ? wrapper.instance : undefined;
+/** Not by the instance of a class, because the instances of request-scoped classes are empty shells. */
+function classOf({ metatype, isNotMetatype, instance }: Wrapper): AnyClass | undefined {
   const cls = isNotMetatype ? (instance as object | null | undefined)?.constructor : metatype;
   return typeof cls === 'function' && typeof cls.prototype === 'object'
     ? (cls as unknown as AnyClass)

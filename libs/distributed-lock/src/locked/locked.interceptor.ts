@@ -14,7 +14,7 @@ import type { HeldLock } from '../lock/context/held-lock.js';
 import type { LockService } from '../lock/lock.service.js';
 import { hasAppConfig } from './nest/app-config.guard.js';
 import { Activation, type LockedCall } from './call/activation.js';
-import { acquireFor, busyAnswer } from './call/busy-answer.js';
+import { admit, whenAdmitted, type Admission } from './call/admission.js';
 import { toHandler } from './call/handler-call.js';
 import { leaveWithClient, whenAnswered } from './call/client-left.js';
 import { Departure } from './call/departure.js';
@@ -31,7 +31,7 @@ import {
 import { siteOf } from './site/locked-site.js';
 import { INTERCEPTORS, boundTo } from './nest/nest-metadata.js';
 import { prepareTransport, toTransportError } from './errors/transport-error.js';
-import { UnderLock, whenAdmitted, type Admission } from './call/under-lock.js';
+import { UnderLock } from './call/under-lock.js';
 
 /**
  * Acquires the lock of a `@Locked` handler before the interceptors inside it and the handler run, and holds it until
@@ -93,21 +93,11 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
     const { plan, context } = call;
     try {
       leaveWithClient(context, departure);
-      const preparing = prepareTransport(context.getType());
-      if (preparing) await preparing;
-      const { when } = plan.options;
-      if (when) {
-        const args = await plan.argumentsOf(when.length, context, this.values);
-        if (!(await Reflect.apply(when, undefined, args))) return {};
-      }
-      const keys = await plan.keysOfRequest(context, this.values);
-      const service = this.serviceOf(plan.options.service);
-      try {
-        return { lock: await acquireFor(departure, service, keys, plan.call) };
-      } catch (error) {
-        const argsFor = (count: number) => plan.argumentsOf(count, context, this.values);
-        return { answer: await busyAnswer(plan.options, error, undefined, argsFor) };
-      }
+      await prepareTransport(context.getType());
+      const argsFor = (count: number) => plan.argumentsOf(count, context, this.values);
+      const keys = () => plan.keysOfRequest(context, this.values);
+      const service = () => this.serviceOf(plan.options.service);
+      return await admit({ plan, self: undefined, argsFor, keys, service }, departure);
     } catch (error) {
       throw this.errorFor(error, call);
     }

@@ -3,12 +3,12 @@ import type { Keys } from '../lock/lock.js';
 import type { KeyValue } from './template/key-value.js';
 import type { LockedOptions } from './site/locked.options.js';
 
-/** A method that can wait for a lock before it runs: it answers with a Promise or an Observable, or is an `async *`. */
+/** A method that can wait for a lock before it runs: it returns a Promise or an Observable, or is an `async *`. */
 export type LockableMethod = (
   ...args: never[]
 ) => Promise<unknown> | Observable<unknown> | AsyncGenerator<unknown, unknown, never>;
 
-/** The decorator that `@Locked('goods:<0.sku>')` makes: positions are checked against the method it stands on. */
+/** The decorator `@Locked('goods:<0.sku>')`. The compiler checks positions against the decorated method. */
 export type TemplateDecorator<S extends string | readonly string[], O extends LockedOptions> = <
   M extends LockableMethod,
 >(
@@ -17,7 +17,7 @@ export type TemplateDecorator<S extends string | readonly string[], O extends Lo
   descriptor: TypedPropertyDescriptor<M> & CheckTemplates<S, M> & CheckResult<M> & CheckOptions<O, M>,
 ) => void;
 
-/** The decorator that `@Locked((id: string) => …)` makes: the method's arguments must fit the function's. */
+/** The decorator `@Locked((id: string) => …)`. The method's arguments must fit the function's. */
 export type FunctionDecorator<A extends unknown[], O extends LockedOptions> = <M extends LockableMethod>(
   target: object,
   name: string | symbol,
@@ -27,9 +27,8 @@ export type FunctionDecorator<A extends unknown[], O extends LockedOptions> = <M
     CheckOptions<O, M>,
 ) => void;
 
-/** Requires nothing. */
 type Fine = unknown;
-/** Requires a property that no descriptor has: its name and type are what the compiler then prints. */
+/** A property that no descriptor has. The compiler prints its name and type. */
 type Mistake<Where extends string, What extends string> = { readonly [K in Where as `'${K}'`]: What };
 
 type CheckArguments<
@@ -51,7 +50,7 @@ type CheckTemplates<S extends string | readonly string[], M extends LockableMeth
     : Mistake<'key template', Wrong>
   : Fine;
 
-/** The first part of a template that is wrong, with the reason; `never` for a right one, or one that is not a literal. */
+/** The first wrong part of a template, with the reason; `never` for a right template, or one that is not a literal. */
 type WrongPart<S extends string, M extends LockableMethod> = S extends `${string}<${infer Tail}`
   ? Tail extends `${infer Path}>${infer Rest}`
     ? WrongPath<Path extends `${infer P}|${string}` ? P : Path, M> | WrongPart<Rest, M>
@@ -59,8 +58,8 @@ type WrongPart<S extends string, M extends LockableMethod> = S extends `${string
   : never;
 
 /**
- * What reads as a placeholder of another tool and would be plain text: `${id}`, `{id}`, `::id`, `/:id`. Run time refuses more
- * of them, with the whole template as it has to be written.
+ * A part that reads as a placeholder of another tool and would be plain text: `${id}`, `{id}`, `::id`, `/:id`. Run time
+ * refuses more of them.
  */
 type ForeignPart<S extends string> = string extends S
   ? never
@@ -78,7 +77,7 @@ type ForeignPart<S extends string> = string extends S
           : never
         : never;
 
-/** `{{id}}` is read with one brace more. */
+/** Without the second brace of `{{id}}`. */
 type NameIn<T extends string> = T extends `{${infer Name}` ? NameIn<Name> : T;
 
 type IsName<T extends string> = NameIn<T> extends `${NameStart | Digit}${infer Rest}` ? IsRest<Rest> : false;
@@ -94,7 +93,7 @@ type Letter =
 type NameStart = Letter | Uppercase<Letter> | '_' | '$';
 type Digit = '0' | '1' | '2' | '3' | '4' | '5' | '6' | '7' | '8' | '9';
 
-/** Only positions are known to the compiler: names are checked at boot. */
+/** The compiler knows positions only. Names are checked at boot. */
 type WrongPath<Path extends string, M extends LockableMethod> =
   HeadOf<Path> extends `${number}` ? Check<Path, AtPath<Parameters<M>, Path>> : never;
 
@@ -122,7 +121,7 @@ type AtPath<T, Path extends string> = Path extends `${infer Head}.${infer Rest}`
 
 type AtStep<T, Step extends string> = Step extends `${infer List}[]` ? ElementOf<At<T, List>> : At<T, Step>;
 
-/** What only starts to work when it is read, in a way that cannot wait for a lock nor tell of its end. */
+/** Refuses a generator, which starts when it is read, and cannot wait for a lock. */
 type CheckResult<M extends LockableMethod> = 0 extends 1 & Awaited<ReturnType<M>>
   ? Fine
   : [Awaited<ReturnType<M>>] extends [never]
@@ -135,7 +134,7 @@ type CheckOptions<O extends LockedOptions, M extends LockableMethod> = CheckKnow
   CheckSkip<O, M> &
   CheckWhen<O, M>;
 
-/** A generic parameter lets unknown properties through. */
+/** Refuses unknown options, which a generic parameter lets through. */
 type CheckKnown<O> = [Exclude<keyof O, keyof LockedOptions>] extends [never]
   ? Fine
   : Mistake<'options', `there is no option "${Exclude<keyof O, keyof LockedOptions> & string}"`>;

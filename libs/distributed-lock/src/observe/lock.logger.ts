@@ -4,14 +4,14 @@ import type { LockEvent } from '../lock/events/lock.events.js';
 import { printable } from '../printing/printable.js';
 import type { LockService } from '../lock/lock.service.js';
 
-/** From the fewest lines to the most. `debug` adds a line or more for every call. */
+/** From the fewest lines to the most. `debug` adds lines for every call. */
 export type LockLogLevel = 'error' | 'warn' | 'log' | 'debug';
 
-/** `true` is `'log'`: what is out of the ordinary, and nothing for a lock that is acquired and released. */
+/** `true` is `'log'`, which writes nothing for a lock that is acquired and released. */
 export type LockLoggerOption = boolean | LockLogLevel;
 
 const LEVELS: readonly LockLogLevel[] = ['error', 'warn', 'log', 'debug'];
-/** How many keys one line names. */
+/** One line names at most this many keys. */
 const NAMED = 3;
 
 type Suspended = Extract<LockEvent, { readonly type: 'suspended' }>;
@@ -24,16 +24,16 @@ export function isLockLoggerOption(option: unknown): option is LockLoggerOption 
 }
 
 /**
- * Writes what happens to the locks of one service to Nest's own logger, until the service closes.
+ * Writes the events of one service to Nest's own logger, until the service closes.
  *
- * An outage suspends every lock at once: those of one round of renewal make one line. Of the calls that get no lock for it
- * the first makes one, and so does the first that gets one again.
+ * An outage suspends all locks at once, so the locks of one round of renewals make one line. In an outage the first call
+ * without an answer makes a line, and so does the first answer after it.
  */
 export class LockLogger {
   private readonly logger: Logger;
-  private suspended: Suspended[] = [];
-  private resumed: Resumed[] = [];
-  /** Calls in a row that the store gave no answer to. */
+  private readonly suspended: Suspended[] = [];
+  private readonly resumed: Resumed[] = [];
+  /** The number of calls in a row without an answer of the store. */
   private unanswered = 0;
 
   private constructor(
@@ -52,7 +52,7 @@ export class LockLogger {
   private onEvent(event: LockEvent): void {
     switch (event.type) {
       case 'lost':
-        // At shutdown the application ends it by itself, after a grace that it has chosen.
+        // At shutdown the application releases it by itself, after the grace that it has chosen.
         return this.write(event.error.reason === 'shutdown' ? 'warn' : 'error', () => event.error.message);
       case 'error':
         return this.write('warn', () => {
@@ -81,14 +81,14 @@ export class LockLogger {
         return this.write('debug', () => `Released "${event.key}" after ${round(event.heldMs)} ms`);
       case 'abandoned':
         return this.write(this.levelOf(event.error), () => {
-          return `Left the line for "${event.key}" after ${round(event.waitedMs)} ms: ${textOf(event.error)}`;
+          return `Left the queue for "${event.key}" after ${round(event.waitedMs)} ms: ${textOf(event.error)}`;
         });
       case 'asked':
         return;
     }
   }
 
-  /** Answers that nobody gives tell the same until one comes; a refusal is about one key or one command. */
+  /** Of calls without an answer only the first is worth a warning. A refusal is about one key or one command. */
   private levelOf(error: unknown): LockLogLevel {
     if (!isLockError(error) || error.code !== 'LOCK_STORE') return 'debug';
     if ((error as LockStoreError).reason === 'refused') return 'warn';
@@ -121,8 +121,7 @@ export class LockLogger {
   }
 
   private writeSuspended(): void {
-    const events = this.suspended;
-    this.suspended = [];
+    const events = this.suspended.splice(0);
     this.write('warn', () => {
       const validForMs = round(Math.min(...events.map((event) => event.validForMs)));
       const until = events.length === 1 ? 'Valid for' : 'The first is valid for';
@@ -131,8 +130,7 @@ export class LockLogger {
   }
 
   private writeResumed(): void {
-    const events = this.resumed;
-    this.resumed = [];
+    const events = this.resumed.splice(0);
     this.write('log', () => `Renewed after all: ${keysOf(events)}`);
   }
 
@@ -141,7 +139,7 @@ export class LockLogger {
     try {
       this.logger[level](printable(text()));
     } catch {
-      // There is no better place to say it; thrown from a microtask it would end the process.
+      // An error of the logger has nowhere to go. Thrown from a microtask it would end the process.
     }
   }
 }

@@ -1,11 +1,10 @@
-/** What Node gives to the method that `console.log` and `util.inspect` call. */
+/** The last argument of the method that `console.log` and `util.inspect` call. */
 type Inspect = (value: unknown, options: object) => string;
 
-/** Lets `console.log` show objects of a class by their `toJSON`, and not what hangs on them. */
+/** Makes `console.log` show the `toJSON` of objects of a class, and no other objects that they lead to. */
 export function inspectByJson(cls: { readonly prototype: { toJSON(): object } }, name: string): void {
   const value = function (this: { toJSON(): object }, _depth: number, options: object, inspect: Inspect) {
     return `${name} ${inspect(this.toJSON(), options)}`;
   };
-  // By the name that needs no import.
   Object.defineProperty(cls.prototype, Symbol.for('nodejs.util.inspect.custom'), { value });
 }

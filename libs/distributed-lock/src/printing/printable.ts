@@ -3,8 +3,8 @@ const UNPRINTABLE = /[\p{Cc}\u2028\u2029\u200E\u200F\u202A-\u202E\u2066-\u2069]/
 const SHORT: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' };
 
 /**
- * Text for messages and logs: what a terminal or a log would obey is written as JavaScript escapes it. Keys and answers
- * of servers come from outside, and must not be able to write lines of their own.
+ * Escapes characters that a terminal or a log would obey, as JavaScript does. Keys and replies of servers come from
+ * outside, and must not write lines of their own into a log.
  */
 export function printable(text: string): string {
   return text.replace(UNPRINTABLE, (char) => SHORT[char] ?? `\\u${hex(char)}`);

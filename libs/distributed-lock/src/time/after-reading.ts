@@ -1,10 +1,10 @@
 import type { Clock } from './clock.js';
 
 /**
- * Runs `task` after `ms`, once the answers that have arrived by then are read: after a long turn of the event loop timers
- * come first, and would take for silence what lies in the socket.
+ * Runs `task` after `ms`, once the replies that have arrived by then are read. After a long turn of the event loop timers
+ * run first, and would take an unread reply for silence.
  *
- * @param task is told when the time was over: a long turn may lie between that and its run
+ * @param task gets the time at which `ms` was over; a long turn may come between that and its run
  * @returns cancels it
  */
 export function afterReading(clock: Clock, ms: number, task: (overAt: number) => void): () => void {

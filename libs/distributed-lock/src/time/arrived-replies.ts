@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import type { Owned } from '../async/in-background.js';
 
-/** Resolves when what has arrived by now is read: after a long turn of the event loop it still lies in the socket. */
+/** Resolves when the replies that have arrived by now are read. A long turn of the event loop leaves them in the socket. */
 export function arrivedReplies(): Owned<void> {
   // The first turn may end without looking at the sockets again.
   return turn().then(() => turn()) as Owned<void>;

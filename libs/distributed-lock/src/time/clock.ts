@@ -2,7 +2,7 @@ import { uptime } from 'node:os';
 import { interval, type Observable } from 'rxjs';
 
 /**
- * The only source of time in the library, so that tests can move it by hand.
+ * The only source of time in the library, so that tests can use a manual clock.
  *
  * `now()` is monotonic: it never goes back, and setting the machine's clock does not move it.
  */
@@ -10,9 +10,9 @@ export interface Clock {
   /** Milliseconds since some fixed moment in the past. */
   now(): number;
   /**
-   * Milliseconds of the time of day, which may be set to and fro. A monotonic clock stands still while a machine is
-   * suspended and the time of day does not: a holder whose time of day has run ahead by more than its lease asks the store
-   * before it believes in its lock. Without this a suspended machine is not noticed.
+   * Milliseconds of the time of day, which may be set. While a machine is suspended, a monotonic clock may stand still, and
+   * the time of day goes on. A holder whose time of day has run ahead by more than its lease asks the store before it
+   * believes in its lock. Without this method a suspend is not noticed.
    */
   timeOfDay?(): number;
   /** Runs `task` once after `ms`; the returned function cancels it. */
@@ -21,22 +21,22 @@ export interface Clock {
   interval(ms: number): Observable<unknown>;
 }
 
-/** How far the time of day is ahead of the monotonic clock: what it gains is time that the machine has slept, or was set. */
+/** The lead of the time of day over the monotonic clock. It grows while the machine sleeps, and when its clock is set. */
 export function leadOf(clock: Clock): number {
-  // Asked first: it may find out how long the machine has slept, which `now` knows from then on.
+  // First, because it may find out how long the machine has slept, which `now` then includes.
   const timeOfDay = clock.timeOfDay?.();
   return timeOfDay === undefined ? 0 : timeOfDay - clock.now();
 }
 
-/** Where a machine tells its times, in ms. */
+/** The times of a machine, in ms. */
 interface TimeSources {
   readonly monotonic: () => number;
   readonly timeOfDay: () => number;
-  /** Since it was started, its sleep included; need not be exact. */
+  /** Time since its start, its sleep included. Need not be exact. */
   readonly uptime: () => number;
 }
 
-/** The uptime of Linux is told in hundredths of a second, and clocks are set by a moment now and then. */
+/** Shorter differences come from clocks that are adjusted, and from the uptime of Linux, which counts in 10 ms. */
 const LEAST_SLEEP_MS = 1000;
 
 /** A monotonic clock that counts the sleep of the machine, which Node's does not on Linux. */
@@ -53,7 +53,7 @@ export function awakeClock({
     timeOfDay() {
       const time = timeOfDay();
       const leadNow = time - monotonic();
-      // The uptime takes a system call: it is asked only when the time of day has jumped.
+      // The uptime takes a system call, so it is read only when the time of day has jumped.
       if (leadNow - lead > LEAST_SLEEP_MS) {
         const slept = uptimeNow() - monotonic() - awakeUntilNow;
         if (slept - sleptMs > LEAST_SLEEP_MS) sleptMs = slept;

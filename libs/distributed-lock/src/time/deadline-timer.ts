@@ -1,19 +1,17 @@
 import type { Clock } from './clock.js';
 import { LinkedQueue, Link } from '../collections/linked-queue.js';
 
-/** It rings at least this often while somebody sleeps, and once more when nobody does. */
+/** The longest delay of the timer, so that it need not be set again for each deadline. */
 const LONGEST_TIMER_MS = 250;
 
 export abstract class HasDeadlines extends Link {
-  /** @returns when it wants to be woken next; `Infinity` for never */
+  /** @returns the next deadline; `Infinity` for none */
   abstract onDeadline(now: number): number;
 }
 
 /**
- * One timer for all of a service that wait for a moment which hardly ever comes.
- *
- * Most callers are served long before their deadline: a timer for each of them would be set and stopped for nothing, which
- * shows in a process that takes one lock after the other (`npm run bench -- --only serial`). This one rings in vain.
+ * One timer shared by all waiters of a service. Most waiters are served before their deadline, so a timer for each would
+ * be armed and cancelled for nothing (`npm run bench -- --only serial`).
  */
 export class DeadlineTimer {
   private readonly entries = new LinkedQueue<HasDeadlines>();
@@ -22,13 +20,13 @@ export class DeadlineTimer {
 
   constructor(private readonly clock: Clock) {}
 
-  arm(sleeper: HasDeadlines, at: number): void {
-    this.entries.push(sleeper);
+  arm(entry: HasDeadlines, at: number): void {
+    this.entries.push(entry);
     if (at < this.firesAt) this.set(at);
   }
 
-  disarm(sleeper: HasDeadlines): void {
-    this.entries.remove(sleeper);
+  disarm(entry: HasDeadlines): void {
+    this.entries.remove(entry);
   }
 
   stop(): void {
@@ -46,8 +44,8 @@ export class DeadlineTimer {
     this.firesAt = Infinity;
     const now = this.clock.now();
     let next = Infinity;
-    for (const sleeper of this.entries) next = Math.min(next, sleeper.onDeadline(now));
-    // Somebody who was woken may have set it.
+    for (const entry of this.entries) next = Math.min(next, entry.onDeadline(now));
+    // An entry may have armed the timer again.
     if (next < this.firesAt) this.set(next);
   }
 }

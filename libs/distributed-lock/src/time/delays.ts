@@ -1,6 +1,6 @@
 import type { Clock } from './clock.js';
 
-/** Waits that can all be cut short at once, so that nothing outlives a shutdown. */
+/** Waits that `endAll` ends at once, so that none outlives a shutdown. */
 export class Delays {
   private readonly wakers = new Set<() => void>();
 

@@ -3,10 +3,9 @@ import { Observable, Subscriber, type Observer, type Operator, type Subscription
 type Listener<T> = Partial<Observer<T>> | ((value: T) => void) | null;
 
 /**
- * An Observable whose listeners may throw without ending the process.
+ * An Observable whose listeners may throw without ending the process. Operators work as usual.
  *
- * RxJS throws such an error again from a timer, as nobody's. Somebody who only watches locks must not be able to take
- * the application down, so here it is told instead. Operators work as usual.
+ * RxJS throws an error of a listener again from a timer, where it would end the application. Here `tell` gets it.
  */
 export class GuardedEvents<T> extends Observable<T> {
   constructor(
@@ -17,7 +16,7 @@ export class GuardedEvents<T> extends Observable<T> {
     this.source = source;
   }
 
-  /** What `pipe` makes is guarded, too. */
+  /** For `pipe`, whose result is guarded, too. */
   override lift<R>(operator?: Operator<T, R>): Observable<R> {
     const lifted = new GuardedEvents<R>(undefined, this.tell);
     lifted.source = this;
@@ -25,18 +24,12 @@ export class GuardedEvents<T> extends Observable<T> {
     return lifted;
   }
 
-  override subscribe(listener?: Listener<T>): Subscription;
-  override subscribe(
-    next?: ((value: T) => void) | null,
-    error?: ((error: unknown) => void) | null,
-    complete?: (() => void) | null,
-  ): Subscription;
   override subscribe(
     first?: Listener<T>,
     error?: ((error: unknown) => void) | null,
     complete?: (() => void) | null,
   ): Subscription {
-    // An operator: its errors go down to whoever listens there.
+    // An operator. Its errors reach the listener behind it.
     if (first instanceof Subscriber) return super.subscribe(first);
     const given: Partial<Observer<T>> =
       typeof first === 'object' && first !== null

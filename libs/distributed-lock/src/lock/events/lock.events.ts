@@ -2,14 +2,14 @@ import type { LockLostError } from '../../port/lock.errors.js';
 import type { StoreState } from '../../port/lock-store.js';
 
 /**
- * Where a `LockService` tells its events in the async context of whoever causes them, `asked` in that of the call: for who
- * has to know that context, as tracing does.
+ * The events of a `LockService` in the async context that causes them: `asked` comes in the context of the call. For
+ * tracing, which needs that context.
  */
 export const EVENTS_IN_PLACE = Symbol.for('nestjs-distributed-lock/events-in-place');
 
-/** What happened to a lock of this process. Times are ms; `call` pairs what happened to one caller and one key. */
+/** An event of a lock of this process. Times are in ms. `call` is the same number in all events of one caller and key. */
 export type LockEvent =
-  /** A caller asks, also if it is refused at once; `acquired` or `abandoned` follows. Nested calls are not told. */
+  /** A call asks for a key that its flow does not hold. `acquired` or `abandoned` follows, `abandoned` maybe at once. */
   | { readonly type: 'asked'; readonly call: number; readonly key: string }
   | {
       readonly type: 'acquired';
@@ -18,7 +18,7 @@ export type LockEvent =
       readonly owner: string;
       readonly fencingToken: number;
       readonly waitedMs: number;
-      /** `local`: handed off by another caller of this process, without asking the store. */
+      /** `local`: handed off by another caller of this process, without a request to the store. */
       readonly by: 'store' | 'local';
     }
   | {
@@ -29,7 +29,7 @@ export type LockEvent =
       readonly fencingToken: number;
       readonly heldMs: number;
     }
-  /** A call ended without the lock: `waitMs` over, not free, aborted, refused by the store or by shutdown. */
+  /** A call ended without the lock: `waitMs` is over, the key is not free, the call is aborted, or the store or a shutdown refuses it. */
   | {
       readonly type: 'abandoned';
       readonly call: number;
@@ -37,7 +37,7 @@ export type LockEvent =
       readonly waitedMs: number;
       readonly error: unknown;
     }
-  /** A renewal got no answer; the lease is still valid, and renewal goes on. */
+  /** A renewal got no answer. The lease is still valid, and the watchdog tries again. */
   | {
       readonly type: 'suspended';
       readonly key: string;
@@ -45,7 +45,7 @@ export type LockEvent =
       readonly validForMs: number;
       readonly error: Error;
     }
-  /** A suspended lease was renewed after all. */
+  /** A later renewal of a suspended lease succeeded. */
   | { readonly type: 'resumed'; readonly key: string; readonly owner: string }
   | {
       readonly type: 'lost';
@@ -55,22 +55,22 @@ export type LockEvent =
       readonly fencingToken: number;
       readonly error: LockLostError;
     }
-  /** The service has opened its store, when its application started or by `open()`. Nothing is known of a connection yet. */
+  /** The service has opened its store, at the start of its application or by `open()`. It may not be connected yet. */
   | {
       readonly type: 'opened';
       readonly key: undefined;
       /** `memory`, `redis`, `quorum`. */
       readonly store: string;
-      /** Starts each owner id of this service. */
+      /** The first part of each owner id of this service. */
       readonly clientId: string;
       /** Host and port, where the store has one. */
       readonly address: string | undefined;
     }
-  /** The store cannot be reached, or can be again, whether or not anybody asks it for a lock. */
+  /** The store cannot be reached, or can be reached again. Does not depend on requests for locks. */
   | { readonly type: 'store'; readonly key: undefined; readonly store: string; readonly state: StoreState }
-  /** Something works, and is probably not what was meant. */
+  /** A configuration that works, and is probably not meant. */
   | { readonly type: 'warning'; readonly key: undefined; readonly message: string }
-  /** Something failed that no caller waits for, such as the release of a finished call. */
+  /** A failure that no caller waits for, such as that of the release of a finished call. */
   | {
       readonly type: 'error';
       readonly key: string | undefined;

@@ -7,15 +7,15 @@ import { checkOptionNames, type OptionNames } from '../../checks/option-names.js
 
 /** Options of one registration. All times in ms. */
 export interface LockServiceOptions {
-  /** Where locks live: `memoryStore()` (this process only), `redisStore(…)`. */
+  /** Keeps the locks: `memoryStore()` (this process only), `redisStore(…)`. */
   readonly store: LockStoreFactory;
-  /** Put before every key as it is. Default: nothing. */
+  /** Prefix of every key; default: none. */
   readonly keyPrefix?: string;
-  /** Longest time in line where the call does not say; default 10 000. `tryAcquire` asks once by default. */
+  /** Longest time in the queue; default 10 000. `tryAcquire` asks once by default. */
   readonly waitMs?: number;
   /** Lease of locks without `leaseMs`, renewed every third of it; default 30 000. A crashed holder blocks its keys that long. */
   readonly watchdogTimeoutMs?: number;
-  /** How long holders may finish at shutdown before their locks are released under them; default 10 000. */
+  /** Time for holders to finish at shutdown, before their locks are released under them; default 10 000. */
   readonly shutdownGraceMs?: number;
   /** Defaults of every call. */
   readonly defaults?: CallOptions;
@@ -47,10 +47,10 @@ export const CALL_NAMES: OptionNames<CallOptions> = {
 export const WITH_LOCK_NAMES: OptionNames<WithLockOptions> = { ...CALL_NAMES, onLost: true };
 
 const MAX_PERMITS = 1_000_000;
-/** Each is an entry of its own in the store. */
+/** Each permit is an entry of its own in the store. */
 const MAX_WEIGHT = 1000;
 const MIN_LEASE_MS = 10;
-/** Leases and waits are kept in integers of ms by the stores; a year is long enough for both. */
+/** Stores keep leases as integers of ms. */
 const MAX_LEASE_MS = 366 * 24 * 3_600_000;
 
 export function resolveLockOptions(options: LockServiceOptions): ResolvedLockOptions {

@@ -3,7 +3,7 @@ import { LockConfigurationError, LockKeyError } from '../../port/lock.errors.js'
 import { checkCallOptions, type ResolvedLockOptions } from './lock-options.js';
 import type { CallOptions, Keys } from '../lock.js';
 
-/** One call for one key with every default filled in: the only thing that travels down. */
+/** One call for one key, with every default filled in. */
 export interface LockRequest {
   readonly key: string;
   readonly claim: Claim;
@@ -16,9 +16,9 @@ export interface LockRequest {
   readonly signal: AbortSignal | undefined;
 }
 
-/** Redis allows 512 MB; nobody who names more than this means it. */
+/** Redis allows 512 MB, but a longer key is always a mistake. */
 const MAX_KEY_LENGTH = 1024;
-/** Each is a lock of its own, and a request may choose how many: a limit, so that it cannot choose thousands. */
+/** Each key is a lock of its own. A client of the application may choose their number, and must not choose thousands. */
 const MAX_KEYS = 100;
 
 export function lockRequest(key: string, call: CallOptions, options: ResolvedLockOptions): LockRequest {
@@ -42,20 +42,20 @@ export function lockRequest(key: string, call: CallOptions, options: ResolvedLoc
 }
 
 /**
- * Callers that one tenure can ask for: the same claim and the same lease of the same key. A fair caller has a line of
- * its own.
+ * Names the local queue of a call. Callers with the same claim and the same lease of the same key share a queue and an
+ * owner. A fair caller has a queue of its own.
  */
 export function queueName(request: LockRequest): string | LockRequest {
   return request.fair ? request : kindName(request);
 }
 
-/** The key, and in which way and for how long it is asked for. */
+/** The key with its claim and its lease. */
 export function kindName({ key, claim, watched, leaseMs }: LockRequest): string {
   const kind = claim.kind === 'permits' ? `permits ${claim.permits} ${claim.weight}` : claim.kind;
   return `${kind} ${watched ? '' : leaseMs} ${key}`;
 }
 
-/** A call that names one of the two is not a call of the other kind by default. */
+/** True for a call that names a claim, to which the default claim does not apply. */
 function claims({ mode, permits }: CallOptions): boolean {
   return mode !== undefined || permits !== undefined;
 }
@@ -65,7 +65,7 @@ function claimOf(mode: CallOptions['mode'], permits: number | undefined, weight 
   return mode === undefined ? LOCK : { kind: mode };
 }
 
-/** The distinct keys, as given; one by itself. @throws LockKeyError, LockConfigurationError when there is none */
+/** The distinct keys, or the only one. @throws LockKeyError, LockConfigurationError when there is none */
 export function checkKeys(keys: Keys): string | readonly string[] {
   if (typeof keys === 'string') return checkKey(keys);
   const list = Array.isArray(keys) ? [...new Set(keys as readonly string[])] : [keys as unknown as string];

@@ -1,6 +1,6 @@
 import type { ExecutionContext } from '@nestjs/common';
 import { whenAnswered } from './client-left.js';
-import type { Admission } from './under-lock.js';
+import type { Admission } from './admission.js';
 
 interface Early {
   readonly handler: unknown;

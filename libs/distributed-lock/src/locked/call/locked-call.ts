@@ -1,27 +1,25 @@
 import { isObservable, type Observable } from 'rxjs';
 import { injectedProperty } from '../../distributed-lock.tokens.js';
 import { LockConfigurationError } from '../../port/lock.errors.js';
-import type { Lock } from '../../lock/lock.js';
+import type { Keys, Lock } from '../../lock/lock.js';
 import type { HeldLock } from '../../lock/context/held-lock.js';
 import { assertHoldable, holdStream } from '../../lock/streams/held-stream.js';
 import type { LockService } from '../../lock/lock.service.js';
 import { runHolding } from '../../lock/context/async-context.js';
 import { withoutActivation } from './activation.js';
-import { acquireFor, busyAnswer } from './busy-answer.js';
+import { admit, busyAnswer, isNeeded, whenAdmitted, type Applicant } from './admission.js';
 import { fillSlots } from '../site/current-lock.decorator.js';
 import { Departure } from './departure.js';
 import { KeyPlan } from '../plan/key-plan.js';
 import { serviceOf } from './live-services.js';
 import type { AnyClass, AnyFunction } from '../nest/any-class.js';
 import type { LockedSite } from '../site/locked-site.js';
-import { UnderLock, whenAdmitted, type Admission } from './under-lock.js';
+import { UnderLock } from './under-lock.js';
 
 /** One call of a locked method that no interceptor has acquired for. */
-interface Call {
+interface Call extends Applicant {
   readonly plan: KeyPlan;
-  readonly service: LockService;
-  readonly self: unknown;
-  readonly args: readonly unknown[];
+  readonly keys: () => Keys;
   /** Runs the method itself. */
   readonly run: (lock: Lock | undefined) => unknown;
 }
@@ -42,7 +40,9 @@ export function callLocked(
     const plan = KeyPlan.of(classOf(self, site), site);
     const run = (lock: Lock | undefined): unknown =>
       withoutActivation(() => Reflect.apply(original, self, fillSlots(site, args, lock)));
-    return { plan, service: serviceFor(self, plan), self, args, run };
+    const service = serviceFor(self, plan);
+    const [argsFor, keys] = [() => args, () => plan.keysOfCall(args)];
+    return { plan, service: () => service, self, argsFor, keys, run };
   };
   if (site.isGenerator) return generated(callOf);
   try {
@@ -53,25 +53,25 @@ export function callLocked(
   }
 }
 
-async function promised({ plan, service, self, args, run }: Call): Promise<unknown> {
+async function promised({ plan, service, self, argsFor, keys, run }: Call): Promise<unknown> {
   const { options, where } = plan;
   const work = async (lock: Lock | undefined): Promise<unknown> => {
     const result = await run(lock);
     assertHoldable(result, { where, readBy: 'caller' });
     return result;
   };
-  if (!(await isNeeded(plan, args))) return work(undefined);
+  if (!(await isNeeded(options, argsFor))) return work(undefined);
   let hasStarted = false;
   const start = (lock: Lock): Promise<unknown> => {
     hasStarted = true;
     return work(lock);
   };
   try {
-    return await service.withLock(plan.keysOfCall(args), { ...plan.call, onLost: options.onLost }, start);
+    return await service().withLock(keys(), { ...plan.call, onLost: options.onLost }, start);
   } catch (error) {
     // An error of the method itself is not for `onBusy`, also when it is a lock error.
     if (hasStarted) throw error;
-    return busyAnswer(options, error, self, () => args);
+    return busyAnswer(options, error, self, argsFor);
   }
 }
 
@@ -150,20 +150,6 @@ function itemsOf({ plan }: Call, answer: unknown): AsyncIterable<unknown> | Iter
   throw new LockConfigurationError(
     `${plan.where}: its onBusy answers for an async generator, so it must give something to iterate.`,
   );
-}
-
-async function admit({ plan, service, self, args }: Call, departure: Departure): Promise<Admission> {
-  const { options } = plan;
-  if (!(await isNeeded(plan, args))) return {};
-  try {
-    return { lock: await acquireFor(departure, service, plan.keysOfCall(args), plan.call) };
-  } catch (error) {
-    return { answer: await busyAnswer(options, error, self, () => args) };
-  }
-}
-
-async function isNeeded({ options: { when } }: KeyPlan, args: readonly unknown[]): Promise<boolean> {
-  return !when || (await Reflect.apply(when, undefined, args));
 }
 
 function streamOf({ where }: KeyPlan, result: unknown): Observable<unknown> {

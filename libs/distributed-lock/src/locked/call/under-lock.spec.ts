@@ -3,7 +3,8 @@ import { Observable, Subject, type Subscription } from 'rxjs';
 import { LockLostError } from '../../port/lock.errors.js';
 import type { HeldLock } from '../../lock/context/held-lock.js';
 import type { Departure } from './departure.js';
-import { UnderLock, whenAdmitted } from './under-lock.js';
+import { whenAdmitted } from './admission.js';
+import { UnderLock } from './under-lock.js';
 
 const lost = new LockLostError('a', 1, 'expired', 'for a test');
 

@@ -1,52 +1,8 @@
-import {
-  Observable,
-  Subscription,
-  isObservable,
-  of,
-  type Observer,
-  type Subscriber,
-  type TeardownLogic,
-} from 'rxjs';
+import { Subscription, type Observer, type Subscriber } from 'rxjs';
 import type { HeldLock } from '../../lock/context/held-lock.js';
 import { inBackground } from '../../async/in-background.js';
 import type { LockLostError } from '../../port/lock.errors.js';
 import { holdStream, type StreamOrigin } from '../../lock/streams/held-stream.js';
-import { Departure } from './departure.js';
-
-/** The lock, nothing where none is needed, or the answer in place of the work. */
-export type Admission = { readonly lock?: HeldLock } | { readonly answer: unknown };
-
-/** Acquires on subscription and leaves the queue on teardown. After the grant `run` takes over the subscriber. */
-export function whenAdmitted<T>(
-  admit: (departure: Departure) => Promise<Admission>,
-  run: (lock: HeldLock | undefined, out: Subscriber<T>) => TeardownLogic,
-): Observable<T> {
-  return new Observable<T>((out) => {
-    const departure = new Departure();
-    const start = (admission: Admission): void => {
-      departure.end();
-      if ('answer' in admission) {
-        const { answer } = admission;
-        out.add((isObservable(answer) ? (answer as Observable<T>) : of(answer as T)).subscribe(out));
-      } else if (out.closed) {
-        // The lock was granted while the subscriber left.
-        admission.lock?.giveBack();
-      } else {
-        try {
-          out.add(run(admission.lock, out));
-        } catch (error) {
-          out.error(error);
-        }
-      }
-    };
-    const fail = (error: unknown): void => {
-      departure.end();
-      out.error(error);
-    };
-    admit(departure).then(start, fail);
-    return () => departure.leave();
-  });
-}
 
 /** Work that runs under a lock, and may go on after its Observable has ended. */
 export interface LockedWork<T> {

@@ -8,10 +8,10 @@ import { retryAfterSeconds, toHttpException, type LockHttpStatus } from './lock-
 import { LockGraphqlError, transportPayload } from './transport-error.js';
 
 /**
- * Tells clients of lock errors that a handler lets through, as from `LockService` or a locked provider.
+ * Answers clients for lock errors that a handler lets through, as from `LockService` or a locked provider.
  *
  * The module registers it for the whole application, gateways included. A filter of the application that catches
- * everything and is bound later, or nearer to the handler, comes first: let it call `toHttpException`.
+ * everything and is bound later, or nearer to the handler, comes first. Let it call `toHttpException`.
  */
 @Catch(LockError, LockGraphqlError)
 export class LockErrorFilter
@@ -39,7 +39,7 @@ export class LockErrorFilter
           ? error
           : new LockGraphqlError(transportPayload(error), error);
       default:
-        // Not returned: whoever called would take it for a result.
+        // Thrown, because a caller would take a returned error for a result.
         throw error;
     }
   }
@@ -62,7 +62,7 @@ export class LockErrorFilter
     try {
       return this.moduleRef.get<LockHttpStatus>(getLockHttpToken(), { strict: false });
     } catch {
-      // All registrations of this application have names: none of them speaks for the rest.
+      // All registrations of this application have names, and none of them has the statuses for the others.
       return undefined;
     }
   }

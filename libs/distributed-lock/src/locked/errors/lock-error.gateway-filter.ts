@@ -10,8 +10,8 @@ interface Client {
 }
 
 /**
- * Tells the clients of gateways of lock errors. Nest's global filters do not reach gateways, so it is put on each; and
- * Nest 11 tells clients of `ws` of no exception at all, its own included.
+ * Sends lock errors to the clients of gateways. It is bound to each gateway, because Nest's global filters do not reach
+ * gateways. Nest 11 sends clients of `ws` no exception at all.
  */
 @Catch(LockError, TranslatedLockError)
 export class LockErrorGatewayFilter implements ExceptionFilter<LockError | TranslatedLockError> {

@@ -4,7 +4,7 @@ import { LockConfigurationError, isLockError, type LockErrorCode } from '../../p
 import { checkOptionNames, type OptionNames } from '../../checks/option-names.js';
 import { overlay } from '../../checks/overlay.js';
 
-/** Which HTTP status stands for what. Not 429 for `busy`: clients and gateways take that as their own quota. */
+/** HTTP statuses of lock errors. Do not use 429 for `busy`: clients and gateways take it for their own quota. */
 export interface LockHttpOptions {
   /** The wait ran out; default 423. */
   readonly busy?: number;
@@ -21,7 +21,7 @@ export type LockHttpStatus = Required<LockHttpOptions>;
 const OPTION_NAMES: OptionNames<LockHttpOptions> = { busy: true, storeDown: true, lost: true, badKey: true };
 const DEFAULTS: LockHttpStatus = { busy: 423, storeDown: 503, lost: 503, badKey: 400 };
 
-/** What clients are told. Neither the key nor the holder nor a number: they name tenants and machines. */
+/** Messages for clients. They name no key, no holder and no number, which could tell of tenants and machines. */
 const PUBLIC: Partial<Record<LockErrorCode, readonly [keyof LockHttpStatus, string]>> = {
   LOCK_WAIT_TIMEOUT: ['busy', 'This is in use by another request. Try again in a moment.'],
   LOCK_STORE: ['storeDown', 'The lock could not be acquired. Try again later.'],
@@ -30,7 +30,7 @@ const PUBLIC: Partial<Record<LockErrorCode, readonly [keyof LockHttpStatus, stri
   LOCK_KEY: ['badKey', 'The request does not name what it wants to use.'],
 };
 
-/** @throws LockConfigurationError for a status that is not an error's */
+/** @throws LockConfigurationError for a status below 400 or above 599 */
 export function resolveLockHttp(
   options: LockHttpOptions = {},
   base: LockHttpStatus = DEFAULTS,
@@ -47,7 +47,7 @@ export function resolveLockHttp(
   return status;
 }
 
-/** What clients of any transport may read of a lock error; `undefined` for errors that are the program's mistake. */
+/** The part of a lock error that clients may read; `undefined` for a mistake of the program. */
 export function publicMessage(
   error: unknown,
 ): { readonly code: LockErrorCode; readonly message: string } | undefined {
@@ -56,10 +56,10 @@ export function publicMessage(
 }
 
 /**
- * The `HttpException` that tells a client of a lock error, with the error as its `cause`.
+ * The `HttpException` for the client of a lock error, with the error as its `cause`.
  *
- * Whatever else is given comes back as it is: also lock errors that are mistakes of the program, such as
- * `LockConfigurationError`, so that Nest logs them and answers 500.
+ * Other errors are returned as they are. So are lock errors that are mistakes of the program, such as
+ * `LockConfigurationError`: Nest logs them and answers 500.
  */
 export function toHttpException(error: unknown, options?: LockHttpOptions): unknown {
   const known = isLockError(error) ? PUBLIC[error.code] : undefined;
@@ -71,8 +71,8 @@ export function toHttpException(error: unknown, options?: LockHttpOptions): unkn
 }
 
 /**
- * Seconds for `Retry-After`, or `undefined` where a client must not repeat by itself: after a loss the work may have
- * been done. The holder's remaining lease says something only where leases are fixed; a watchdog renews it.
+ * Seconds for `Retry-After`; `undefined` where a client must not repeat by itself, because the work may have been done.
+ * The holder's remaining lease counts only for fixed leases, because a watchdog renews the others.
  */
 export function retryAfterSeconds(error: unknown, leaseMs?: number): number | undefined {
   if (!isLockError(error) || error.code !== 'LOCK_WAIT_TIMEOUT') return undefined;

@@ -3,7 +3,7 @@ import type { LockError } from '../../port/lock.errors.js';
 import { outside } from '../../async/outside.js';
 import { publicMessage } from './lock-http.js';
 
-/** Nest's packages of transports are optional; a call that comes over one of them proves that it is there. */
+/** Nest's packages of transports are optional. A call over a transport proves that its package is installed. */
 const PACKAGES: Readonly<Record<string, () => Promise<Type<Error>>>> = {
   rpc: async () => (await import('@nestjs/microservices')).RpcException,
   ws: async () => (await import('@nestjs/websockets')).WsException,
@@ -13,7 +13,7 @@ const exceptions = new Map<string, Type<Error> | undefined>();
 const translated = new WeakSet<object>();
 const logger = new Logger('DistributedLock');
 
-/** What a GraphQL client may read of a lock error; the code is where GraphQL's own errors have it. */
+/** A lock error for a client of GraphQL, with the code where GraphQL's own errors have it. */
 export class LockGraphqlError extends Error {
   readonly extensions: { readonly code: string };
 
@@ -24,7 +24,7 @@ export class LockGraphqlError extends Error {
   }
 }
 
-/** What a client of a message transport receives; the shape of Nest's own errors, with a code. */
+/** The error that a client of a message transport receives: Nest's own shape, with a code. */
 export interface TransportPayload {
   readonly status: 'error';
   /** Absent for a mistake of the program. */
@@ -32,24 +32,16 @@ export interface TransportPayload {
   readonly message: string;
 }
 
-/** Makes `toTransportError` ready for a transport. What it gives is to be awaited before the first error can come. */
-export function prepareTransport(type: string): Promise<unknown> | undefined {
+/** Loads the exception of a transport for `toTransportError`. */
+export async function prepareTransport(type: string): Promise<void> {
   const load = exceptions.has(type) ? undefined : PACKAGES[type];
-  // A package that our own path does not lead to costs its class alone: the filters still know the error.
-  return (
-    load &&
-    outside(load).then(
-      (exception) => exceptions.set(type, exception),
-      () => exceptions.set(type, undefined),
-    )
-  );
+  // Without the package the error is thrown as it is, which the filters know too.
+  if (load) exceptions.set(type, await outside(load).catch(() => undefined));
 }
 
 /**
- * The exception of the transport that tells its client of a lock error, with the error as its `cause`: `RpcException`,
- * `WsException`, an error with `extensions.code` for GraphQL.
- *
- * Whatever else is given, and every error on an unknown transport, comes back as it is.
+ * The exception of the transport for a lock error, with the error as its `cause`: `RpcException`, `WsException`, an error
+ * with `extensions.code` for GraphQL. Other errors, and errors on an unknown transport, are returned as they are.
  */
 export function toTransportError(error: unknown, type: string): unknown {
   const message = publicMessage(error);
@@ -63,7 +55,7 @@ export function toTransportError(error: unknown, type: string): unknown {
   return exception;
 }
 
-/** For filters: matches the exceptions of messages and gateways that `toTransportError` has made, and no others. */
+/** For filters: matches the exceptions that `toTransportError` has made for messages and gateways. */
 export class TranslatedLockError {
   declare readonly cause: LockError;
 
@@ -72,7 +64,7 @@ export class TranslatedLockError {
   }
 }
 
-/** What to tell any client of a lock error. A mistake of the program goes into its log instead. */
+/** The message for a client. Logs a mistake of the program, which the client does not learn. */
 export function transportPayload(error: LockError): TransportPayload {
   const message = publicMessage(error);
   if (!message) logger.error(error);

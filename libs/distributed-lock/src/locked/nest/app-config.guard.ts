@@ -1,11 +1,11 @@
 import type { CanActivate, ExecutionContext } from '@nestjs/common';
 
-/** The arguments of messages that are handled with the pipes, guards and interceptors of the application. */
+/** The arguments of messages that are handled with the global enhancers of the application. */
 const seen = new WeakSet<object>();
 
 /**
- * Marks the messages of microservices that have the global enhancers of the application. A microservice that is connected
- * without `inheritAppConfig` has none of them, this guard included, and one handler may serve both.
+ * Marks the messages that pass the global enhancers of the application. A microservice that is connected without
+ * `inheritAppConfig` has none of them, this guard included. One handler may serve messages of both kinds.
  */
 export class AppConfigGuard implements CanActivate {
   canActivate(context: ExecutionContext): boolean {

@@ -1,8 +1,8 @@
 /**
- * Whether one of `others` is `object`, or a Proxy of it or around the same one.
+ * True if one of `others` is `object`, a Proxy of it, or the target of it.
  *
- * Nest's `instanceDecorator` wraps providers, so that a method may run with the Proxy or with what is inside as its `this`.
- * They differ by `===`, and what is written through the one is read through the other.
+ * Nest's `instanceDecorator` wraps providers, so that `this` of a method may be the Proxy or its target. The two differ
+ * by `===`, but a property that is written through one is read through the other.
  */
 export function isAmong(others: readonly unknown[], object: object): boolean {
   if (others.includes(object)) return true;
@@ -20,7 +20,7 @@ function has(object: unknown, mark: symbol): boolean {
   try {
     return Object.hasOwn(object, mark);
   } catch {
-    // Some Proxies throw where there is no request.
+    // Some Proxies throw outside of a request.
     return false;
   }
 }

@@ -1,21 +1,21 @@
 import type { AnyClass, AnyFunction } from './any-class.js';
 
-/** Metadata keys of Nest that are the same in all versions we support, and that it does not export from its root. */
+/** Metadata keys of Nest that are the same in all supported versions. Nest does not export them from its root. */
 export const INTERCEPTORS = '__interceptors__';
 export const PIPES = '__pipes__';
 export const GUARDS = '__guards__';
 export const FILTERS = '__exceptionFilters__';
-/** Left on the class by `@WebSocketGateway()`. */
+/** `@WebSocketGateway()` sets it on the class. */
 export const GATEWAY = 'websockets:is_gateway';
 const ROUTE_ARGUMENTS = '__routeArguments__';
 const CUSTOM_ARGUMENT = '__customRouteArgs__';
 const PARAMETER_TYPES = 'design:paramtypes';
 
-/** Left on the function by `@Get()` and its like, `@MessagePattern()` and its like, `@SubscribeMessage()`. */
+/** Set on the function by the decorators of routes, of messages, and by `@SubscribeMessage()`. */
 const HTTP_MARK = 'path';
 const RPC_MARKS = ['microservices:handler_type', 'microservices:pattern'];
 const WS_MARK = 'websockets:message_mapping';
-/** Left on the function by `@Query()` and its like: which of them it was. */
+/** Set on the function by `@Query()`, `@Mutation()` and `@Subscription()`: the name of the decorator. */
 const RESOLVER_TYPE = 'graphql:resolver_type';
 
 /** Nest's number of `@Param()`. */
@@ -28,7 +28,7 @@ export interface HandlerParameter {
   readonly index: number;
   /** Nest's number of the source, such as 3 for the body; `undefined` for a custom decorator. */
   readonly type: number | undefined;
-  /** What was given to its decorator: `id` of `@Param('id')`. */
+  /** The argument of its decorator: `id` of `@Param('id')`. */
   readonly data: unknown;
   readonly pipes: readonly unknown[];
   readonly factory: ((data: unknown, context: unknown) => unknown) | undefined;
@@ -36,14 +36,13 @@ export interface HandlerParameter {
   readonly metatype: unknown;
 }
 
-/** The decorated parameters of a method of this very class: a subclass may override them. By index. */
+/** The decorated parameters of a method of this very class, by index. A subclass may override them. */
 export function handlerParameters(cls: AnyClass, method: string | symbol): readonly HandlerParameter[] {
   const entries = (Reflect.getMetadata(ROUTE_ARGUMENTS, cls, method) ?? {}) as Record<
     string,
     HandlerParameter
   >;
-  const types = (Reflect.getMetadata(PARAMETER_TYPES, cls.prototype as object, method) ??
-    []) as readonly unknown[];
+  const types = (Reflect.getMetadata(PARAMETER_TYPES, cls.prototype as object, method) ?? []) as unknown[];
   return Object.entries(entries)
     .map(([key, { index, data, pipes, factory, schema }]) => {
       const type = key.includes(CUSTOM_ARGUMENT) ? undefined : Number.parseInt(key, 10);
@@ -52,7 +51,7 @@ export function handlerParameters(cls: AnyClass, method: string | symbol): reado
     .sort((a, b) => a.index - b.index);
 }
 
-/** How Nest calls this method, or `undefined` for one that only other code calls. */
+/** The transport over which Nest calls this method; `undefined` for a method that only other code calls. */
 export function handlerKind(
   cls: AnyClass,
   method: string | symbol,
@@ -65,18 +64,18 @@ export function handlerKind(
   return isOther || handlerParameters(cls, method).length > 0 ? 'other' : undefined;
 }
 
-/** True where pipes are bound to the class or to the method. */
+/** True if pipes are bound to the class or to the method. */
 export function isPiped(cls: AnyClass, fn: AnyFunction): boolean {
   return [cls, fn].some((target) => Reflect.hasMetadata(PIPES, target));
 }
 
-/** The names of `*name` in the paths of a route and of its controller: Express gives such a parameter as a list. */
+/** The names of `*name` in the paths of a route and of its controller. Express gives such a parameter as a list. */
 export function wildcardsOf(cls: AnyClass, fn: AnyFunction): readonly string[] {
   const paths = [cls, fn].flatMap((target) => Reflect.getMetadata(HTTP_MARK, target) as unknown);
   return paths.flatMap((path) => [...String(path).matchAll(/\*(\w+)/g)].map(([, name = '']) => name));
 }
 
-/** True for a resolver whose result is a stream of events that GraphQL reads on after it has returned. */
+/** True for a resolver of a subscription, whose events GraphQL reads after the resolver has returned. */
 export function isSubscription(fn: object): boolean {
   return Reflect.getMetadata(RESOLVER_TYPE, fn) === 'Subscription';
 }
@@ -86,18 +85,18 @@ export function isSse(fn: object): boolean {
   return Reflect.hasMetadata('__sse__', fn);
 }
 
-/** What is bound to a class or a method, outermost first. */
+/** The enhancers that are bound to a class or a method, outermost first. */
 export function boundTo(list: string, target: object): readonly unknown[] {
   return (Reflect.getMetadata(list, target) ?? []) as readonly unknown[];
 }
 
-/** Makes it the last of what is bound to a class or a method, wherever it stood before. */
+/** Makes `enhancer` the last one that is bound to a class or a method. */
 export function putLast(list: string, enhancer: unknown, target: object): void {
   const others = boundTo(list, target).filter((it) => it !== enhancer);
   Reflect.defineMetadata(list, [...others, enhancer], target);
 }
 
-/** Makes it the first of what is bound to a class or a method, wherever it stood before. */
+/** Makes `enhancer` the first one that is bound to a class or a method. */
 export function putInFront(list: string, enhancer: unknown, target: object): void {
   const others = boundTo(list, target).filter((it) => it !== enhancer);
   Reflect.defineMetadata(list, [enhancer, ...others], target);

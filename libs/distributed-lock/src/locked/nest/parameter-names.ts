@@ -2,7 +2,7 @@
 export interface Parameter {
   /** `undefined` for a destructured one. */
   readonly name: string | undefined;
-  /** `open`: has a default or is a rest parameter, so that `Function.length` does not count it. */
+  /** `open`: a rest parameter, or one with a default. `Function.length` does not count it. */
   readonly kind: 'plain' | 'open';
 }
 

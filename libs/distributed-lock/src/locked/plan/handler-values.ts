@@ -129,16 +129,15 @@ export class HandlerValues {
 
   /** The instance for all requests; `undefined` for a request-scoped pipe, and for a pipe of another module. */
   private lasting(token: Type<PipeTransform>): PipeTransform | undefined {
-    if (!this.built.has(token)) this.built.set(token, this.find(token));
-    return this.built.get(token);
-  }
-
-  private find(token: Type<PipeTransform>): PipeTransform | undefined {
+    if (this.built.has(token)) return this.built.get(token);
+    let pipe: PipeTransform | undefined;
     try {
-      return this.moduleRef.get(token, { strict: true });
+      pipe = this.moduleRef.get(token, { strict: true });
     } catch {
-      return undefined;
+      pipe = undefined;
     }
+    this.built.set(token, pipe);
+    return pipe;
   }
 
   /** The instance that Nest has built for the handler's module, or for the request. */

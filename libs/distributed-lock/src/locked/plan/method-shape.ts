@@ -25,16 +25,11 @@ export interface MethodShape {
 }
 
 export function shapeOf(cls: AnyClass, site: LockedSite): MethodShape {
-  const written = site.parameters;
-  if (site.isStatic)
-    return { where: nameOf(cls, site), kind: undefined, decorated: [], written, wildcards: [] };
-  const fn = (cls.prototype as Readonly<Record<string | symbol, AnyFunction>> | undefined)?.[site.method];
-  const kind = fn && handlerKind(cls, site.method, fn);
-  return {
-    where: nameOf(cls, site),
-    kind,
-    decorated: kind ? handlerParameters(cls, site.method) : [],
-    written,
-    wildcards: fn && kind === 'http' && !isPiped(cls, fn) ? wildcardsOf(cls, fn) : [],
-  };
+  const { method, isStatic, parameters: written } = site;
+  const methods = cls.prototype as Readonly<Record<string | symbol, AnyFunction>> | undefined;
+  const fn = isStatic ? undefined : methods?.[method];
+  const kind = fn && handlerKind(cls, method, fn);
+  const decorated = kind ? handlerParameters(cls, method) : [];
+  const wildcards = fn && kind === 'http' && !isPiped(cls, fn) ? wildcardsOf(cls, fn) : [];
+  return { where: nameOf(cls, site), kind, decorated, written, wildcards };
 }

@@ -4,6 +4,7 @@ import { refuseStandard } from '../../checks/standard-decorators.js';
 import type { AnyClass } from '../nest/any-class.js';
 import type { LockedSite } from './locked-site.js';
 
+/** A parameter that the lock, or its signal, fills in. */
 interface Slot {
   readonly index: number;
   readonly of: (lock: Lock) => unknown;
@@ -12,16 +13,16 @@ interface Slot {
 const SLOTS = Symbol.for('nestjs-distributed-lock/slots');
 
 /**
- * The lock that this call of a `@Locked` method holds; pipes never see it.
+ * The lock that this call of a `@Locked` method holds. Pipes do not get it.
  *
- * Callers leave the argument out, so it is written `lock?: Lock` on methods that other code calls. It stays `undefined`
- * when `when` has decided that no lock is needed. On a method without `@Locked` the application does not start.
+ * Callers leave the argument out, so write `lock?: Lock` on methods that other code calls. It is `undefined` when `when`
+ * has decided that no lock is needed. On a method without `@Locked` the application does not start.
  */
 export function CurrentLock(): ParameterDecorator {
   return slot('@CurrentLock', (lock) => lock);
 }
 
-/** The signal of the lock that this call of a `@Locked` method holds: it aborts when the lock is lost. */
+/** The signal of the lock that this call of a `@Locked` method holds. It aborts when the lock is lost. */
 export function LockSignal(): ParameterDecorator {
   return slot('@LockSignal', (lock) => lock.signal);
 }
@@ -39,21 +40,21 @@ function slot(decorator: string, of: Slot['of']): ParameterDecorator {
   };
 }
 
-/** The class a method decorator or a parameter decorator stands in. */
+/** The class of a decorated method or parameter. */
 export function declaringClass(target: object): AnyClass {
   return (typeof target === 'function' ? target : target.constructor) as AnyClass;
 }
 
 /**
- * Of the method that this very class declares: a method that overrides it has its own.
+ * The slots of a method of this very class. A method that overrides it has its own.
  *
- * @param target its prototype, or the class itself for a static method
+ * @param target the prototype of the class, or the class itself for a static method
  */
 export function slotsOf(target: object, method: string | symbol): readonly Slot[] {
   return (Reflect.getOwnMetadata(SLOTS, target, method) as readonly Slot[] | undefined) ?? [];
 }
 
-/** The arguments with the lock in the places that ask for it and that the caller has left out. */
+/** The arguments with the lock in the slots that the caller has left out. */
 export function fillSlots(
   site: LockedSite,
   args: readonly unknown[],

@@ -6,27 +6,22 @@ import { lockDefaultsOf, type LockedOptions } from './locked.options.js';
 import type { AnyClass, AnyFunction } from '../nest/any-class.js';
 import type { Parameter } from '../nest/parameter-names.js';
 
-/** What makes the key: templates, or a function of the method's arguments. */
+/** Templates of keys, or a function of the method's arguments that gives them. */
 export type KeySource = readonly KeyTemplate[] | ((...args: never[]) => Keys);
 
-/**
- * One `@Locked`: everything that is known where it is written. Frozen.
- *
- * Its identity tells "this call has its lock already" from "a call of another method".
- */
+/** One `@Locked` as it is written. Frozen. Its identity tells a call of its own method from calls of others. */
 export interface LockedSite {
   readonly key: KeySource;
-  /** Of `@Locked` alone, without the defaults of the class. */
+  /** The options of `@Locked` alone, without the defaults of the class. */
   readonly options: LockedOptions;
   readonly declaredIn: AnyClass;
   readonly method: string | symbol;
-  /** Of the class itself: an instance may have a method of the same name. */
   readonly isStatic: boolean;
   /** The `@Locked` below this one on the same method. */
   readonly inner: LockedSite | undefined;
   /** `undefined` when another decorator has replaced the method before. */
   readonly parameters: readonly Parameter[] | undefined;
-  /** True for an `async *` method: its call gives an async generator at once. */
+  /** True for an `async *` method, whose call returns an async generator at once. */
   readonly isGenerator: boolean;
 }
 

@@ -12,29 +12,29 @@ import type { CallOptions, WithLockOptions } from '../../lock/lock.js';
 import { refuseStandard } from '../../checks/standard-decorators.js';
 import { resolveLockHttp, type LockHttpOptions } from '../errors/lock-http.js';
 
-/** Answers in place of the method when the key is not free within `waitMs`. On a handler `this` is not set. */
+/** Answers in place of the method when the key is not free within `waitMs`. On a handler it is called without `this`. */
 export type BusyFallback = (busy: LockWaitTimeoutError, ...args: never[]) => unknown;
 
 /** Decides from the method's arguments whether this call needs the lock at all. */
 export type LockPredicate = (...args: never[]) => boolean | Promise<boolean>;
 
-/** Options of `@Locked` and `@LockDefaults`; what is not given comes from the module. */
+/** Options of `@Locked` and `@LockDefaults`. Options that are left out come from the module. */
 export interface LockedOptions extends WithLockOptions {
   /** The registration to use; default: the one without a name. */
   readonly service?: string;
   /**
-   * What to do when the key is not free within `waitMs`.
+   * For a key that is not free within `waitMs`.
    *
    * `'throw'` (default): `LockWaitTimeoutError`, on HTTP 423. `'skip'`: return `undefined` without running; asks once
    * unless `waitMs` is given; not for HTTP handlers. A function: its result is the method's; for an async generator it
-   * gives what is to be iterated, for server-sent events an Observable or one event.
-   * A lock error that the method itself throws is never taken for this.
+   * gives an iterable, for server-sent events an Observable or one event.
+   * Does not apply to a lock error that the method itself throws.
    */
   readonly onBusy?: 'throw' | 'skip' | BusyFallback;
   /** Called before anything is acquired; `false` runs the method without the lock. */
   readonly when?: LockPredicate;
   /**
-   * For methods that return an Observable and are called by other code: the call returns one that acquires on
+   * For methods that return an Observable and are called by other code. The call returns an Observable that acquires on
    * subscription and releases on its end or teardown. Handlers need no flag.
    */
   readonly stream?: boolean;
@@ -52,7 +52,7 @@ export const OPTION_NAMES: OptionNames<LockedOptions> = {
 };
 const LOCK_DEFAULTS = Symbol.for('nestjs-distributed-lock/defaults');
 
-/** Options for all `@Locked` methods of a class; those of `@Locked` itself come first. It does not lock anything. */
+/** Options for all `@Locked` methods of a class, under those of `@Locked` itself. It does not lock anything. */
 export function LockDefaults(options: LockedOptions): ClassDecorator {
   checkLockedOptions('@LockDefaults', options);
   return (target, ...context: unknown[]) => {
@@ -69,7 +69,6 @@ export function lockDefaultsOf(cls: object): LockedOptions {
   return (Reflect.getMetadata(LOCK_DEFAULTS, cls) as LockedOptions | undefined) ?? {};
 }
 
-/** @throws LockConfigurationError */
 export function checkLockedOptions(of: '@Locked' | '@LockDefaults', options: LockedOptions): void {
   checkOptionNames(of, options, OPTION_NAMES);
   const { onBusy = 'throw', when, http, service, stream } = options;
@@ -94,7 +93,7 @@ export function checkLockedOptions(of: '@Locked' | '@LockDefaults', options: Loc
   }
 }
 
-/** What fits each by itself may not fit together: options of a method and of its class. @throws LockConfigurationError */
+/** @throws LockConfigurationError for options of a method and of its class that contradict each other */
 export function checkTogether(where: string, { leaseMs, holdAtLeastMs = 0 }: LockedOptions): void {
   if (leaseMs === undefined || holdAtLeastMs <= leaseMs) return;
   throw new LockConfigurationError(

@@ -1,9 +1,9 @@
 const NAME = String.raw`[A-Za-z_$][\w$]*(?:\[\d*\])?(?:\.[\w$]+(?:\[\d*\])?)*`;
-/** What no name of a longer text ends with: there `:id`, `#id` and `$id` are parts of a word. */
+/** No letter, digit or mark before it. After one, `:id`, `#id` and `$id` are parts of a word. */
 const ALONE = String.raw`(?<![\p{L}\p{M}\p{N}\p{Extended_Pictographic}_>)}\]%~.!-])`;
 
 /**
- * How other tools write a placeholder: `${id}` (JavaScript, here without its backticks), `{id}` and `{{id}}`, `:id` (routes,
+ * Placeholders of other tools: `${id}` (JavaScript, here without its backticks), `{id}` and `{{id}}`, `:id` (routes,
  * SQL), `#id` (Spring), `$id` and `$1`, `%s`. The group is the name, if there is one.
  */
 const FOREIGN = [
@@ -15,21 +15,20 @@ const FOREIGN = [
 ];
 const ANY = new RegExp(FOREIGN.join('|'), 'gu');
 
-/** A part of a template that is meant as a placeholder and is none. */
+/** A part of a template that reads as a placeholder and is plain text. */
 export interface ForeignPlaceholder {
-  /** As written. */
   readonly text: string;
   readonly position: number;
-  /** The whole template as it has to be written. */
+  /** The whole template, written with `<…>`. */
   readonly instead: string;
 }
 
 /**
- * The first part of a template that reads as a placeholder of another tool. It would be plain text here, so that all
- * values would share one lock.
+ * The first part of a template that reads as a placeholder of another tool. As plain text it would be the same for all
+ * values, which would share one lock.
  */
 export function foreignPlaceholder(template: string): ForeignPlaceholder | undefined {
-  // Of the same length, so that positions stay.
+  // The same length, so that positions stay.
   const plain = template.replace(/<[^<>]*>/g, (placeholder) => '>'.repeat(placeholder.length));
   const found = [...plain.matchAll(ANY)];
   const [first] = found;

@@ -3,9 +3,9 @@ export type KeyFilter = (value: unknown) => unknown;
 
 const INTEGER = /^([+-]?)(\d+)$/;
 
-/** For values that no pipe has been over: `<query.id|int>`. Several are applied from left to right. */
+/** For values that no pipe has changed: `<query.id|int>`. Several are applied from left to right. */
 export const KEY_FILTERS: Readonly<Record<string, KeyFilter>> = {
-  /** `'042'`, `'+42'` and `42` become `42`, whatever their size: as text, since a long BigInt takes long to make. */
+  /** `'042'`, `'+42'` and `42` become `42`. Works on text, because a long BigInt takes long to make. */
   int: (value) => {
     if (typeof value === 'bigint' || Number.isSafeInteger(value)) return value;
     const [, sign, digits] = (typeof value === 'string' && INTEGER.exec(value)) || [];

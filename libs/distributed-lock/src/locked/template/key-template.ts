@@ -3,17 +3,17 @@ import { foreignPlaceholder } from './foreign-placeholders.js';
 import { KEY_FILTERS, type KeyFilter } from './key-filters.js';
 import { escapeKeyValue, kindOf, NEEDED } from './key-value.js';
 
-/** A step of a path that stands for each element of a list. */
+/** The step of a path that means each element of a list. */
 export const EACH = '[]';
 
-/** What an escaped value never contains. Without it between two values `1-2`, `3` and `1`, `2-3` would make one key. */
+/** A character that no escaped value contains. Without one in between, `1-2`, `3` and `1`, `2-3` would make the same key. */
 const SEPARATOR = /[^\w%.~-]/;
 
 /** One `<…>` of a template. */
 export interface Placeholder {
-  /** As written, with its brackets. */
+  /** With its brackets. */
   readonly text: string;
-  /** Where its `<` stands in the template, counted from 0. */
+  /** The index of its `<` in the template. */
   readonly position: number;
   /** `body.items[].sku` → `['body', 'items', EACH, 'sku']`. */
   readonly path: readonly string[];
@@ -24,7 +24,7 @@ export interface Placeholder {
 const PATH = /^[\w$-]+(\[\])?(\.[\w$-]+(\[\])?)*$/;
 
 /**
- * A key with placeholders: compiled once, rendered at each call. Knows nothing of where the values come from.
+ * A key with placeholders: compiled once, rendered at each call.
  *
  * `<id>`, `<body.user.id>`, `<0.sku>`: a value by name or position, then properties. `<query.id|int|lower>`: filters.
  * `<body.items[].sku>`: one key for each element; at most one such list in a template.
@@ -32,7 +32,7 @@ const PATH = /^[\w$-]+(\[\])?(\.[\w$-]+(\[\])?)*$/;
 export class KeyTemplate {
   private constructor(
     readonly text: string,
-    /** One more than placeholders: before, between and after them. */
+    /** The texts before, between and after the placeholders. */
     private readonly texts: readonly string[],
     readonly placeholders: readonly Placeholder[],
   ) {}
@@ -110,7 +110,7 @@ export class KeyTemplate {
   }
 }
 
-/** The value at `path` in `root`; an array where the path goes through a list. */
+/** The value at `path` in `root`. An array, if the path goes through a list. */
 export function follow(root: unknown, path: readonly string[]): unknown {
   const [step, ...rest] = path;
   if (step === undefined) return root;

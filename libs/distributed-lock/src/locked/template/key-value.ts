@@ -1,20 +1,20 @@
 import { LockKeyError } from '../../port/lock.errors.js';
 
 const LONE_SURROGATE = /\p{Surrogate}/u;
-/** Most values are ids: nothing in them has to be written in another way. */
+/** The common case: an id, of which nothing has to be escaped. */
 const UNRESERVED = /^[\w.~-]+$/;
 
-/** What may stand in a key. Strings must not be empty, numbers must be finite. */
+/** A value in a key. Strings must not be empty, numbers must be finite. */
 export type KeyValue = string | number | bigint | boolean;
 
 /**
  * Writes one value into a key so that no value can be mistaken for the text around it.
  *
- * Letters `A–Z a–z`, digits and `-` `.` `_` `~` stay (the unreserved characters of RFC 3986); every other byte of the
- * UTF-8 form becomes `%` and two upper-case hex digits. This alphabet is part of the public contract: a service in
- * another language builds the same key with it.
+ * Letters `A–Z a–z`, digits and `-` `.` `_` `~` stay (the unreserved characters of RFC 3986). Every other byte of the
+ * UTF-8 form becomes `%` and two upper-case hex digits. This is part of the public contract, so that a service in
+ * another language can build the same key.
  *
- * @returns `undefined` for what cannot stand in a key
+ * @returns `undefined` for a value that cannot be part of a key
  */
 export function escapeKeyValue(value: unknown): string | undefined {
   switch (typeof value) {
@@ -34,7 +34,7 @@ export function escapeKeyValue(value: unknown): string | undefined {
 /**
  * Builds a key by hand with the same escaping as the templates of `@Locked`: ``lockKey`goods:${id}` ``.
  *
- * @throws LockKeyError for a value that cannot stand in a key
+ * @throws LockKeyError for a value that cannot be part of a key
  */
 export function lockKey(texts: TemplateStringsArray, ...values: readonly KeyValue[]): string {
   return texts.reduce((key, text, i) => {
@@ -48,7 +48,7 @@ export function lockKey(texts: TemplateStringsArray, ...values: readonly KeyValu
 
 export const NEEDED = 'a key needs a non-empty string, a finite number, a bigint or a boolean';
 
-/** Names what was given without repeating it: values may be secret. */
+/** Describes a value without repeating it, because it may be secret. */
 export function kindOf(value: unknown): string {
   if (value === undefined || value === null) return String(value);
   if (value === '') return 'an empty string';

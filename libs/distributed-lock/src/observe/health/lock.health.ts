@@ -4,22 +4,22 @@ import { getLockServiceToken } from '../../distributed-lock.tokens.js';
 import type { LockEvent } from '../../lock/events/lock.events.js';
 import type { LockService } from '../../lock/lock.service.js';
 
-/** Only asked about, never locked. */
+/** A key that is inspected and never locked. */
 const PROBE = 'nestjs-distributed-lock:probe';
 
 /**
- * For Terminus: down while the store does not answer, and while a lock that is held here could not be renewed.
+ * For Terminus: down while the store does not answer, and while a lock that is held here is not renewed.
  *
- * Fit for readiness. Not for liveness: a restart would give up the locks that an outage of the store has not ended yet.
- * Names neither keys nor holders; servers and clients only with `details`. Of a cluster, the store's answer is that of the one node with the probe's slot.
+ * For readiness, not for liveness: a restart would give up locks that survive the outage of the store. Names no keys and
+ * no holders, and names servers and clients only with `details`. In a cluster it asks the one node with the probe's slot.
  *
  * For a registration with a name: `new LockHealthIndicator(locks)` in a `useFactory`.
  */
 @Injectable()
 export class LockHealthIndicator {
-  /** Held locks whose last renewal got no answer, by owner and key: until when they are valid. */
+  /** For held locks whose last renewal got no answer, by owner and key: the end of their validity. */
   private readonly suspended = new Map<string, number>();
-  /** Callers inside, by owner and key: readers of one process share a lease. */
+  /** The number of holds by owner and key, because readers of one process share a lease. */
   private readonly holders = new Map<string, number>();
 
   constructor(@Inject(getLockServiceToken()) private readonly locks: LockService) {
@@ -27,10 +27,10 @@ export class LockHealthIndicator {
   }
 
   /**
-   * Never rejects, and takes no longer than one command of the store may.
+   * Never rejects, and takes no longer than the timeout of one command.
    *
-   * @param name under which Terminus shows it
-   * @param options `details` adds the error of the store, with hosts, ports and clients: for a page that is not public
+   * @param name the name in the result of Terminus
+   * @param options `details` adds the error of the store, with hosts, ports and clients, for a page that is not public
    */
   async check<const Name extends string = 'locks'>(
     name = 'locks' as Name,
@@ -82,7 +82,7 @@ export class LockHealthIndicator {
   }
 
   private renewalProblem(): string | undefined {
-    // A lease that nobody was inside of ends without an event; its time is over all the same.
+    // A lease without a hold expires without an event.
     for (const [id, until] of this.suspended) if (until <= this.now) this.suspended.delete(id);
     const { size } = this.suspended;
     if (size === 0) return undefined;

@@ -6,7 +6,7 @@ import { checkOptionNames } from '../../checks/option-names.js';
 import { METRICS_NAMES, measureLocks, type LockMetricsOptions } from './lock.metrics.js';
 
 export interface LockMetricsModuleOptions extends LockMetricsOptions {
-  /** Of the registration whose locks are measured; default: the one without a name. */
+  /** The registration to measure; default: the one without a name. */
   readonly name?: string;
 }
 
@@ -25,7 +25,7 @@ export class LockMetricsModule implements OnModuleInit {
     return { module: LockMetricsModule, providers: [{ provide: OPTIONS, useValue: options }] };
   }
 
-  /** Not before: by then the program has set its global meter provider. */
+  /** Not earlier, so that the program can set its global meter provider before. */
   onModuleInit(): void {
     const { name, ...options } = this.options;
     const token = getLockServiceToken(name);

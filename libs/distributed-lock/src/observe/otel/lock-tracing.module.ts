@@ -6,7 +6,7 @@ import { checkOptionNames } from '../../checks/option-names.js';
 import { TRACING_NAMES, traceLocks, type LockTracingOptions } from './lock.tracing.js';
 
 export interface LockTracingModuleOptions extends LockTracingOptions {
-  /** Of the registration whose locks are traced; default: the one without a name. */
+  /** The registration to trace; default: the one without a name. */
   readonly name?: string;
 }
 

@@ -6,22 +6,22 @@ import { errorType } from './error-type.js';
 
 export interface LockMetricsOptions {
   /**
-   * Makes the attribute `distributed_lock.key` of a key; without it there is none, since every value is a time series of
-   * its own. Must always make the same of the same key: `(key) => key.split(':')[0]`.
+   * Makes the attribute `distributed_lock.key` from a key: `(key) => key.split(':')[0]`. Without it there is no such
+   * attribute, because every value is a time series of its own. Must always return the same value for the same key.
    */
   readonly keyLabel?: (key: string) => string | undefined;
-  /** Default: the global one, as it is when this is called. */
+  /** Default: the global one at the time of the call. */
   readonly meterProvider?: MeterProvider;
 }
 
-/** In seconds. A free lock and a hand-off take a millisecond, the default wait 10 s, a watchdog's lease 30 s. */
+/** In seconds. Acquiring a free lock and a hand-off take about 1 ms, the default wait is 10 s, the default lease 30 s. */
 const BOUNDARIES = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
 export const METRICS_NAMES: OptionNames<LockMetricsOptions> = { keyLabel: true, meterProvider: true };
 
 /**
- * Measures the locks of one service, until the service closes. Call it before the first lock is asked for: gauges count
- * from there.
+ * Measures the locks of one service, until the service closes. Call it before the first lock is acquired, because gauges
+ * count from then on.
  *
  * | Instrument                       | Kind              | Attributes beside `distributed_lock.registration`                  |
  * | -------------------------------- | ----------------- | ------------------------------------------------------------------ |
@@ -36,8 +36,7 @@ export const METRICS_NAMES: OptionNames<LockMetricsOptions> = { keyLabel: true, 
  * | `distributed_lock.waiting`       | up-down counter   |                                                                    |
  * | `distributed_lock.held`          | up-down counter   |                                                                    |
  *
- * The histograms ask for buckets from one millisecond to one minute. Nested calls of a held key are no acquisitions, and
- * are not counted.
+ * The histograms ask for buckets from one millisecond to one minute. Nested calls for a held key are not counted.
  */
 export function measureLocks(service: LockService, options: LockMetricsOptions = {}): void {
   checkOptionNames('measureLocks', options, METRICS_NAMES);
@@ -62,15 +61,15 @@ function recorder(meter: Meter, attributesOf: (key: string | undefined) => Attri
   const gauge = (name: string, description: string, unit: string) =>
     meter.createUpDownCounter(`distributed_lock.${name}`, { description, unit });
 
-  const wait = duration('wait', 'Time in line, whether the lock was had in the end or not');
+  const wait = duration('wait', 'Time in the queue, whether the lock was acquired or not');
   const hold = duration('hold', 'Time from the acquisition to the release or the loss');
   const acquired = counter('acquired', 'Locks acquired', '{lock}');
   const released = counter('released', 'Locks released', '{lock}');
   const abandoned = counter('abandoned', 'Waits that ended without the lock', '{call}');
-  const lost = counter('lost', 'Leases that ended before the release', '{lock}');
+  const lost = counter('lost', 'Locks lost before their release', '{lock}');
   const suspended = counter('suspended', 'Renewals that got no answer while the lease was valid', '{lock}');
   const errors = counter('errors', 'Failures that no caller waits for', '{error}');
-  const waiting = gauge('waiting', 'Callers in line now', '{call}');
+  const waiting = gauge('waiting', 'Callers that wait now', '{call}');
   const held = gauge('held', 'Locks held now', '{lock}');
 
   return (event: LockEvent): void => {

@@ -16,29 +16,28 @@ import { errorType } from './error-type.js';
 
 export interface LockTracingOptions {
   /**
-   * Makes the attribute `distributed_lock.key` of a key; `undefined` leaves it out. Without this it is the key itself, as
-   * in the log. With it spans carry no messages of errors either, since those name keys and holders.
+   * Makes the attribute `distributed_lock.key` from a key; `undefined` leaves it out. Without this option it is the key
+   * itself, as in the log. With it spans have no messages of errors, because those name keys and holders.
    */
   readonly keyLabel?: (key: string) => string | undefined;
-  /** Default: the global one, as it is when this is called. */
+  /** Default: the global one at the time of the call. */
   readonly tracerProvider?: TracerProvider;
 }
 
 export const TRACING_NAMES: OptionNames<LockTracingOptions> = { keyLabel: true, tracerProvider: true };
 
 /**
- * Makes spans of the calls of one service, until the service closes. Their parent is what was active where the lock was
- * asked for, so they stand beside the spans of the work. Each has `distributed_lock.registration` and
- * `distributed_lock.key`, and:
+ * Makes spans of the calls of one service, until the service closes. Their parent is the active span of the call, so they
+ * are siblings of the spans of the work. Each has `distributed_lock.registration` and `distributed_lock.key`, and:
  *
- * - `lock.wait`, from asking to having the lock or giving up: `distributed_lock.outcome` (`acquired`, `abandoned`),
- *   `distributed_lock.by` (`store`, `local`); given up, `error.type` and the `distributed_lock.holder` that was in the way.
- * - `lock.hold`, from having the lock to its release or loss: `distributed_lock.outcome` (`released`, `lost`),
- *   `distributed_lock.owner`, `distributed_lock.fencing_token`; lost, `error.type` and `distributed_lock.reason`. It has an
- *   event `suspended` for a renewal without an answer, with `distributed_lock.valid_for` in seconds, and `resumed`.
+ * - `lock.wait`, from the request to the grant or the end of the wait: `distributed_lock.outcome` (`acquired`,
+ *   `abandoned`), `distributed_lock.by` (`store`, `local`); abandoned, `error.type` and `distributed_lock.holder`.
+ * - `lock.hold`, from the grant to the release or the loss: `distributed_lock.outcome` (`released`, `lost`),
+ *   `distributed_lock.owner`, `distributed_lock.fencing_token`; lost, `error.type` and `distributed_lock.reason`. Its event
+ *   `suspended` is a renewal without an answer, with `distributed_lock.valid_for` in seconds; its event `resumed` ends that.
  *
- * A loss and a wait that was given up have the status of an error. That a key is not free when it is asked for once
- * (`waitMs: 0`) is an answer, not an error. Nested calls of a held key make no spans.
+ * Spans of a loss and of an abandoned wait have the status of an error, except that a busy key is no error for a call with
+ * `waitMs: 0`. Nested calls for a held key make no spans.
  */
 export function traceLocks(service: LockService, options: LockTracingOptions = {}): void {
   checkOptionNames('traceLocks', options, TRACING_NAMES);
@@ -50,11 +49,11 @@ export function traceLocks(service: LockService, options: LockTracingOptions = {
   service.events$.subscribe((event) => tracing.onEvent(event));
 }
 
-/** One caller, from asking to the end. */
+/** One call, from its request to its end. */
 interface TracedCall {
   readonly parent: Context;
   readonly common: Attributes;
-  /** Of the wait; from the acquisition on, of the hold. */
+  /** The span of the wait; after the grant, that of the hold. */
   span: Span;
 }
 
@@ -64,7 +63,7 @@ type Lease = { readonly owner: string; readonly key: string };
 
 class Tracing {
   private readonly calls = new Map<number, TracedCall>();
-  /** By owner and key: renewals know of no caller, and readers of one process share a lease. */
+  /** By owner and key, because renewals name no call, and readers of one process share a lease. */
   private readonly holds = new Map<string, Set<Span>>();
 
   constructor(
@@ -103,7 +102,7 @@ class Tracing {
     }
   }
 
-  /** Told in the context of the call: what is active now is the caller's. */
+  /** Runs in the async context of the call, where the caller's span is active. */
   onAsked(call: number, key: string): void {
     const parent = context.active();
     const { keyLabel } = this.options;
@@ -153,7 +152,7 @@ class Tracing {
   }
 
   private messageOf(error: unknown): { readonly message?: string } {
-    // Of any kind: a caller's signal gives the reason that it likes.
+    // The reason of a caller's signal may be any value.
     const { message } = Object(error) as { readonly message?: unknown };
     return this.options.keyLabel || typeof message !== 'string' ? {} : { message };
   }
@@ -163,7 +162,7 @@ function nameOf({ owner, key }: Lease): string {
   return `${owner} ${key}`;
 }
 
-/** By code: an application may load both builds of this package. */
+/** Compares the code, because an application may load both builds of this package. */
 function timeoutOf(error: unknown): Partial<LockWaitTimeoutError> {
   const isTimeout = isLockError(error) && error.code === 'LOCK_WAIT_TIMEOUT';
   return isTimeout ? (error as LockWaitTimeoutError) : {};

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { LockService } from '../../lock/lock.service.js';
 import { memoryStore } from '../../stores/memory/memory.store.js';
-import { acquireFor } from './busy-answer.js';
+import { acquireFor } from './admission.js';
 import { Departure } from './departure.js';
 
 describe('a call that may leave the queue', () => {
