@@ -69,3 +69,19 @@ describe('the benchmark', () => {
     expect(readFileSync(join(out, 'images/bench-serial.svg'), 'utf8')).toContain('two bare commands');
   });
 });
+
+describe('the benchmark without Java', () => {
+  it('says what is needed, measures ours and says nothing about Redisson', async () => {
+    const nowhere = mkdtempSync(join(tmpdir(), 'bench-no-java-'));
+    const args = ['--only', 'hot1', '--peers', 'redisson', '--seconds', '0.2', '--rounds', '1'];
+    const options = { env: { ...process.env, JAVA_HOME: nowhere } };
+    const { stdout, stderr } = await promisify(execFile)(process.execPath, [MAIN, ...args], options).finally(
+      () => rmSync(nowhere, { recursive: true }),
+    );
+    const all = stdout + stderr;
+    expect(all).toMatch(/^Redisson is left out\. No Java was found; needed: a JDK of version 17/m);
+    expect(all).toMatch(/^ {2}Redisson [\d.]+ \(Java\): needs a JDK 17 and Maven$/m);
+    expect(all).toMatch(/^ {2}ours, withLock +\d/m);
+    expect(all).not.toContain('times Redisson');
+  }, 120_000);
+});

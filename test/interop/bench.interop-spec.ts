@@ -1,51 +1,25 @@
 import { execFile } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { startRedisServer, type RedisServer } from '#redis-server';
-import { javaService, type JavaService } from '../../../interop/index.mjs';
+import type { JavaService } from '../../interop/index.mjs';
 
-const BENCH = new URL('../../../bench/src/', import.meta.url);
+const BENCH = new URL('../../bench/src/', import.meta.url);
 const MAIN = fileURLToPath(new URL('main.mjs', BENCH));
 
 jest.setTimeout(120_000);
 
 /** What the benchmark prints, on both streams. */
-async function runBench(args: readonly string[], env: object = {}): Promise<string> {
+async function runBench(args: readonly string[]): Promise<string> {
   const all = [MAIN, '--seconds', '0.2', '--rounds', '1', ...args];
-  const options = { env: { ...process.env, ...env } };
-  const { stdout, stderr } = await promisify(execFile)(process.execPath, all, options);
+  const { stdout, stderr } = await promisify(execFile)(process.execPath, all);
   return stdout + stderr;
 }
 
-function findJava(): JavaService | undefined {
-  try {
-    return javaService({ installs: 'never' });
-  } catch (error) {
-    process.stderr.write(`\nRedisson is not tried in the benchmark. ${(error as Error).message}\n\n`);
-    return undefined;
-  }
-}
-
-const java = findJava();
+const given = process.env['INTEROP_JAVA'];
+const java = given ? (JSON.parse(given) as JavaService) : undefined;
 const describeWithJava = java ? describe : describe.skip;
-
-describe('the benchmark without Java', () => {
-  it('says what is needed, measures ours and says nothing about Redisson', async () => {
-    const nowhere = mkdtempSync(join(tmpdir(), 'bench-no-java-'));
-    const args = ['--only', 'hot1', '--peers', 'redisson'];
-    const printed = await runBench(args, { JAVA_HOME: nowhere }).finally(() =>
-      rmSync(nowhere, { recursive: true }),
-    );
-    expect(printed).toMatch(/^Redisson is left out\. No Java was found; needed: a JDK of version 17/m);
-    expect(printed).toMatch(/^ {2}Redisson [\d.]+ \(Java\): needs a JDK 17 and Maven$/m);
-    expect(printed).toMatch(/^ {2}ours, withLock +\d/m);
-    expect(printed).not.toContain('times Redisson');
-  });
-});
 
 describeWithJava('Redisson in the benchmark', () => {
   let server: RedisServer;

@@ -1,0 +1,65 @@
+import { existsSync, readFileSync, readdirSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from '@jest/globals';
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+const LIBRARY = 'libs/distributed-lock/src';
+const PAGE = readFileSync(join(ROOT, 'test/README.md'), 'utf8');
+
+/** Of a table: the names in backquotes of its first column, and of its second. */
+function rowsOf(heading: string): (readonly [string[], string[]])[] {
+  const [, rest = ''] = PAGE.split(heading);
+  const [table = ''] = rest.split(/\n## /);
+  const rows = [...table.matchAll(/^\| (`.*?) +\| (.*) +\|$/gm)];
+  const names = (cell = '') => [...cell.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name);
+  return rows.map(([, first, second]) => [names(first), names(second)]);
+}
+
+/** Every folder of the library that holds sources. */
+function rooms(): string[] {
+  const files = readdirSync(join(ROOT, LIBRARY), { recursive: true, encoding: 'utf8' });
+  const sources = files.filter((file) => /\.(ts|lua)$/.test(file));
+  const folders = sources.map((file) => dirname(file.replaceAll('\\', '/')));
+  return [...new Set(folders)].filter((folder) => folder !== '.');
+}
+
+describe('the page on tests', () => {
+  const rows = rowsOf('## Where a source folder is tested');
+  const sources = rows.flatMap(([names]) => names);
+
+  it('says of each room of the library where it is tested', () => {
+    // A room of a store may have rooms of its own, whose row may be that of the room.
+    const needed = rooms().map((room) => room.split('/').slice(0, room.startsWith('stores/redis/') ? 3 : 2));
+    const missing = needed
+      .map((path) => `${LIBRARY}/${path.join('/')}`)
+      .filter((it) => !sources.includes(it));
+    expect([...new Set(missing)].filter((it) => !it.includes('/testing/'))).toEqual([]);
+  });
+
+  it('says of each workspace and folder with programs where it is tested', () => {
+    const folders = ['apps', 'libs'].flatMap((top) =>
+      readdirSync(join(ROOT, top)).map((name) => `${top}/${name}/src`),
+    );
+    expect(sources).toEqual(
+      expect.arrayContaining([...folders, 'bench', 'chaos', 'interop', 'tools', 'scripts']),
+    );
+  });
+
+  it('names only places that exist, and lists each folder of tests', () => {
+    const places = [...sources, ...rows.flatMap(([, tests]) => tests)];
+    const folders = rowsOf('# Tests').flatMap(([names]) => names);
+    const helpers = rowsOf('## What suites share').flatMap(([names]) => names);
+    const all = [
+      ...places,
+      ...folders.map((it) => `test/${it}`),
+      ...helpers.map((it) => `test/support/${it}`),
+    ];
+    expect(all.filter((place) => !existsSync(join(ROOT, place)))).toEqual([]);
+    const here = readdirSync(join(ROOT, 'test'), { withFileTypes: true }).filter((entry) =>
+      entry.isDirectory(),
+    );
+    const listed = new Set(folders.map((it) => it.split('/')[0]));
+    expect(here.map(({ name }) => name).filter((name) => !listed.has(name))).toEqual([]);
+  });
+});
