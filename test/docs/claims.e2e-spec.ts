@@ -15,12 +15,12 @@ describe('the page of guarantees', () => {
   const page = readFileSync(`${root}/docs/guarantees.md`, 'utf8');
   const claims = [...page.matchAll(/→ _([^_]+)_/g)].map(([, name]) => (name as string).replace(/\s+/g, ' '));
   const tests = sources('test') + sources('libs/distributed-lock/src');
-  /** Of specs, and of the cases of the contract. */
+  /** The titles of specs, and of the cases of the contract. */
   const names = [...tests.matchAll(/\b(?:it|promise|it\.each\([^]*?\))\(\s*'([^'\\]+)'/g)].map(
     ([, name]) => name,
   );
 
-  it('names a test for what it promises', () => {
+  it('names a test for each promise', () => {
     expect(claims.length).toBeGreaterThan(10);
   });
 

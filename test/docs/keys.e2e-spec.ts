@@ -14,7 +14,7 @@ describe('the page of keys', () => {
     expect(rows.length).toBeGreaterThan(8);
   });
 
-  it('tells when templates meet: never with colons between their parts, and with hyphens they may', () => {
+  it('is right about templates that make one key: never with colons between their parts, and with hyphens they may', () => {
     expect(lockKey`goods-${'old-7'}`).toBe(lockKey`goods-old-${7}`);
     expect(lockKey`goods:${'old:7'}`).not.toBe(lockKey`goods:old:${7}`);
     expect(lockKey`goods:${'7:lines'}`).not.toBe(lockKey`goods:${7}:lines`);

@@ -10,7 +10,7 @@ const chinese = read('README.zh-CN.md');
 const all = (page: string, pattern: RegExp): string[] => [...page.matchAll(pattern)].map(([it]) => it);
 const withoutCode = (page: string): string => page.replaceAll(/^```[^]*?^```$/gm, '');
 
-/** What must be the same in both languages. */
+/** The parts that must be the same in both languages. */
 const PARTS: Readonly<Record<string, (page: string) => unknown>> = {
   'the levels of its headings': (page) => all(withoutCode(page), /^#+ /gm),
   'its blocks of code and commands': (page) => all(page, /^```[^]*?^```$/gm),

@@ -41,7 +41,7 @@ const post = (body: unknown, headers: Record<string, string> = {}): RequestInit 
   body: JSON.stringify(body),
 });
 
-/** Something that takes its time, and may be watched at it. */
+/** The time that a slow piece of work takes. */
 const aWhile = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 20));
 
 describe('double submit', () => {

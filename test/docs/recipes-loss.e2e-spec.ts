@@ -126,7 +126,7 @@ describe('a job while Redis is away', () => {
     await redis?.stop();
   });
 
-  it("fails where onBusy: 'skip' asks once: nobody said that another has it", async () => {
+  it("fails where onBusy: 'skip' asks once: no store said that another instance has it", async () => {
     const job = await instance();
     await redis.kill();
     await expect(job.once()).rejects.toMatchObject({ code: 'LOCK_STORE' });

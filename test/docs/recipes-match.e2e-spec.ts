@@ -8,7 +8,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const page = readFileSync(`${root}/docs/recipes.md`, 'utf8');
 const shown = [...page.matchAll(/^```ts\n([^]*?)^```$/gm)].map(([, code = '']) => code);
 
-/** Those in the second need packages that only the tests of that folder install. */
+/** Recipes of the second folder need packages that only the tests of that folder install. */
 const FOLDERS = ['test/docs/recipes', 'test/stores/orms/recipes'];
 const files = FOLDERS.flatMap((folder) =>
   readdirSync(`${root}/${folder}`)
@@ -16,7 +16,7 @@ const files = FOLDERS.flatMap((folder) =>
     .map((file) => `${folder}/${file}`),
 );
 
-/** What is written for the linter alone is not shown. */
+/** The page does not show comments for the linter. */
 const withoutMarks = (code: string): string => code.replaceAll(/^ *\/\/ oxlint-.*\n/gm, '');
 
 describe('the page of recipes', () => {

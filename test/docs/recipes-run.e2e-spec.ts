@@ -22,7 +22,7 @@ const url = String(process.env['REDIS_URL']);
 const open: INestApplicationContext[] = [];
 let tests = 0;
 
-/** What the instances of one test share, and no other test does. */
+/** A key prefix that the instances of one test share, and no other test has. */
 const prefix = (): string => `recipe-${process.pid}-${tests}:`;
 
 /** One instance of the service, on the Redis that all of them share. */

@@ -26,7 +26,7 @@ class Transaction implements NestInterceptor {
   }
 }
 
-/** What decorators of transaction libraries do. */
+/** A decorator as those of transaction libraries. */
 function Transactional(): MethodDecorator {
   return (_target, _name, descriptor: PropertyDescriptor) => {
     const original = descriptor.value as (...args: unknown[]) => Promise<unknown>;

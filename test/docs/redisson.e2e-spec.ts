@@ -6,7 +6,7 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const LIBRARY = `${ROOT}/libs/distributed-lock/src`;
 const page = readFileSync(`${ROOT}/docs/redisson.md`, 'utf8');
 
-/** As the page says: where `contract/x`, `lock/x` and all others are. */
+/** The file of a short name, as the page explains it: `contract/x`, `lock/x`, and all others in `test/`. */
 function fileOf(short: string): string | undefined {
   const places = [`${LIBRARY}/testing/${short}.ts`, `${LIBRARY}/${short}.spec.ts`];
   const tests = ['e2e-spec', 'interop-spec'].map((kind) => `${ROOT}/test/${short}.${kind}.ts`);

@@ -7,7 +7,7 @@ import { describe, expect, it } from '@jest/globals';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const FOLDER = join(ROOT, `node_modules/.cache/doc-snippets-${process.pid}`);
 
-/** What a block marked "fragment" may use without saying where it comes from. */
+/** The names that a block marked "fragment" may use without an import. */
 const PRELUDE = [
   "import { Body, Controller, Get, Injectable, Module, Param, ParseIntPipe, Post } from '@nestjs/common';",
   "import { CurrentLock, DistributedLockModule, LockService, LockSignal, Locked, lockKey, memoryStore } from 'nestjs-distributed-lock';",
@@ -28,13 +28,13 @@ const pages = ['README.md', 'README.zh-CN.md', 'CONTRIBUTING.md', 'libs/distribu
   )
   .filter((page) => page.endsWith('.md'));
 
-/** What `npm run test:stores` compiles, with packages that are not installed here. */
+/** Blocks that `npm run test:stores` compiles, with packages that are not installed here. */
 const ORMS = join(ROOT, 'test/stores/orms/recipes');
 const compiledElsewhere = readdirSync(ORMS)
   .filter((file) => file.endsWith('.ts'))
   .map((file) => readFileSync(join(ORMS, file), 'utf8'));
 
-/** Each block in a file of its own, on the lines that it has in its page, so that errors name those. */
+/** Each block in a file of its own, on the same lines as in its page, so that errors name them. */
 function snippetsOf(page: string): Snippet[] {
   const text = readFileSync(join(ROOT, page), 'utf8');
   return [...text.matchAll(/^```ts( fragment)?\n([^]*?)^```$/gm)].map((block, index) => {

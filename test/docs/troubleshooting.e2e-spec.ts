@@ -5,13 +5,13 @@ import { describe, expect, it } from '@jest/globals';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const SRC = `${ROOT}/libs/distributed-lock/src`;
 
-/** What the library can say: its code without specs, escapes of quotes undone. */
+/** The source of all messages: the library's code without specs, escapes of quotes undone. */
 const sources = readdirSync(SRC, { recursive: true, encoding: 'utf8' })
   .filter((file) => file.endsWith('.ts') && !file.endsWith('.spec.ts'))
   .map((file) => readFileSync(`${SRC}/${file}`, 'utf8').replaceAll("\\'", "'"))
   .join('\n');
 
-/** The literal parts of a message: what stands between names, numbers and the joints where code puts it together. */
+/** The literal parts of a message: the text between names, numbers and the joints where code puts it together. */
 function partsOf(message: string): string[] {
   return message
     .split(/…|[:;,.] |" /)
