@@ -167,6 +167,42 @@ describe('a quorum', () => {
     expect(await world.eye(2).inspect('k')).toBeNull();
   });
 
+  it('tries again when the leases of a majority are over as their grants arrive', async () => {
+    const client = world.client();
+    for (const faults of world.faults) faults.command = () => ({ answeredAfterMs: 95 });
+    const reply = granted(client.acquire(asker(client, 'k', { leaseMs: 100 })));
+    await world.clock.advance(96);
+    for (const node of [0, 1, 2]) world.mend(node);
+    expect((await reply).validUntil).toBeGreaterThan(world.clock.now());
+  });
+
+  it('names the holder whom a majority names, whichever node answers first', async () => {
+    const [holder, other] = [world.client(), world.client()];
+    await world.eye(0).acquire(asker(world.eye(0)));
+    const held = asker(holder);
+    await granted(holder.acquire(held));
+    world.faults[2]!.command = () => ({ executedAfterMs: [5] });
+    const reply = follow(other.acquire(asker(other)));
+    await world.clock.advance(50);
+    expect(reply.value).toMatchObject({ kind: 'busy', holder: held.owner });
+  });
+
+  it('sends a node the next acquire of an owner when it has answered the last one', async () => {
+    const client = world.client();
+    let sent = 0;
+    world.faults[2]!.command = ({ kind }) => {
+      if (kind === 'acquire') sent += 1;
+      return { answeredAfterMs: 50 };
+    };
+    const ask = asker(client);
+    const first = await granted(client.acquire(ask));
+    const again = granted(client.acquire(ask));
+    await world.clock.settle();
+    expect(sent).toBe(1);
+    expect((await again).token).toBe(first.token);
+    expect(sent).toBe(2);
+  });
+
   it('lets one of several win that have split the votes', async () => {
     const clients = [0, 1, 2].map((first) => {
       // Each of them reaches another node sooner than the others.

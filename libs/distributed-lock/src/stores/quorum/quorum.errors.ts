@@ -1,8 +1,8 @@
 import { LockStoreError } from '../../port/lock.errors.js';
 import type { QuorumNode } from './quorum.node.js';
-import { answersOf, majorityOf, type Outcomes } from './quorum.tally.js';
+import { answersOf, majorityOf, type Outcomes } from './majority.js';
 
-/** Fewer nodes than a majority have answered: says which, and why. */
+/** Fewer nodes than a majority have answered. The message says which did not, and why. */
 export function noMajority(
   nodes: readonly QuorumNode[],
   outcomes: Outcomes<unknown>,
@@ -24,6 +24,15 @@ export function noMajority(
 export function noPermits(key: string): LockStoreError {
   const message = `A quorum cannot count permits: a majority of its nodes would let more in than there are. Take permits of "${key}" from a single store.`;
   return new LockStoreError(message, key, 'refused');
+}
+
+export function callerHasLeft(key: string): LockStoreError {
+  return new LockStoreError('Its caller has left', key, 'unknown');
+}
+
+export function tokensTooFarApart(key: string): LockStoreError {
+  const message = 'The nodes count too differently for a common fencing token';
+  return new LockStoreError(message, key, 'unready');
 }
 
 /** What the failures together mean for the caller: one that may have acted makes the outcome unknown. */

@@ -4,42 +4,29 @@ import type { QuorumNodeState } from './quorum.options.js';
 
 /** One of the stores, and whether it answers. */
 export class QuorumNode {
-  private failure: LockStoreError | undefined;
+  /** It failed the last time, so it is not waited for once a majority has answered. */
+  isDown = false;
 
   constructor(
     readonly store: LockStore,
     readonly number: number,
-    private readonly tell: (state: QuorumNodeState) => void,
+    private readonly onState: (state: QuorumNodeState) => void,
   ) {}
 
-  /** It failed the last time: not worth waiting for once the others have answered. */
-  get isDown(): boolean {
-    return this.failure !== undefined;
-  }
-
-  /** Passes the answer of a command on, and notes whether there was one. */
-  async hear<T>(answer: Promise<T>): Promise<T> {
+  /** Settles as the command does, and notes whether the node has answered. */
+  async watch<T>(command: Promise<T>): Promise<T> {
     try {
-      const reply = await answer;
-      this.onAnswer();
+      const reply = await command;
+      if (this.isDown) this.onState({ node: this.number, isUp: true });
+      this.isDown = false;
       return reply;
     } catch (error) {
-      this.onFailure(error);
+      // A refusal is an answer about one key.
+      if (error instanceof LockStoreError && error.reason !== 'refused') {
+        if (!this.isDown) this.onState({ node: this.number, isUp: false, error });
+        this.isDown = true;
+      }
       throw error;
     }
-  }
-
-  onFailure(error: unknown): void {
-    // A refusal is an answer: about one key.
-    if (!(error instanceof LockStoreError) || error.reason === 'refused') return;
-    const wasUp = !this.failure;
-    this.failure = error;
-    if (wasUp) this.tell({ node: this.number, isUp: false, error });
-  }
-
-  private onAnswer(): void {
-    if (!this.failure) return;
-    this.failure = undefined;
-    this.tell({ node: this.number, isUp: true });
   }
 }

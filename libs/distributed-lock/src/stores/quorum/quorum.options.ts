@@ -5,8 +5,8 @@ import { checkOptionNames, type OptionNames } from '../../checks/option-names.js
 
 export interface QuorumStoreOptions {
   /**
-   * Told when a node stops answering, and when it answers again. While a majority answers, no lock notices; this is how
-   * you do. Runs while locks are passed on, in the async context of `quorumStore(…)`: be quick. What it throws is ignored.
+   * Called when a node stops answering, and when it answers again. While a majority answers, no lock notices the difference.
+   * Runs during hand-offs, in the async context of `quorumStore(…)`, so be quick. An error that it throws is ignored.
    */
   readonly onNode?: (state: QuorumNodeState) => void;
 }
@@ -47,7 +47,7 @@ export function checkNodes(nodes: readonly LockStoreFactory[]): void {
   }
   if (new Set(nodes).size < nodes.length) {
     throw new LockConfigurationError(
-      'A quorum was given one store twice: a node that votes for two would count double.',
+      'A quorum was given one store twice: a node that grants twice would count double.',
     );
   }
 }

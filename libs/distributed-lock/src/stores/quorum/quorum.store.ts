@@ -15,9 +15,13 @@ import type {
   RenewalReply,
   StoreState,
 } from '../../port/lock-store.js';
-import { QuorumOwner, type QuorumContext } from './quorum.candidacy.js';
-import { noMajority, noPermits } from './quorum.errors.js';
-import { newClientId, numberAt, numberOf } from './quorum.names.js';
+import { acquire } from './acquire.js';
+import { inspect } from './inspect.js';
+import { gather, majorityOf } from './majority.js';
+import { onNotification } from './notifications.js';
+import { newClientId, numberOf, numberOfAttempt } from './owner-ids.js';
+import type { QuorumContext } from './quorum.context.js';
+import { noPermits } from './quorum.errors.js';
 import { QuorumNode } from './quorum.node.js';
 import {
   checkNodes,
@@ -25,12 +29,12 @@ import {
   type QuorumNodeState,
   type QuorumStoreOptions,
 } from './quorum.options.js';
-import { commonSnapshot } from './quorum.snapshot.js';
-import { answersOf, gather, majorityOf } from './quorum.tally.js';
-import { TokenSource } from './quorum.tokens.js';
+import { QuorumOwner } from './quorum.owner.js';
+import { forceRelease, release } from './release.js';
+import { renew } from './renew.js';
 
 /**
- * One store made of several independent ones (Redlock): a lock is held by whoever a majority of them has granted it to.
+ * One store made of several independent ones (Redlock): the owner that a majority of them has granted a lock holds it.
  *
  * @param nodes three or five stores that fail independently of each other, none a replica of another; each keeps its own
  * deadline per command, best far below that of a single store
@@ -52,54 +56,48 @@ class QuorumStore implements LockStore {
   readonly clientId = newClientId();
   readonly commandTimeoutMs: number;
   readonly notifications$ = new Subject<Notification>();
-  private readonly nodes: readonly QuorumNode[];
-  private readonly majority: number;
-  private readonly electorate: QuorumContext;
-  /** By the number of the owner. */
-  private readonly candidacies = new Map<string, QuorumOwner>();
+  private readonly context: QuorumContext;
+  /** By the number that their attempts have in common. */
+  private readonly owners = new Map<string, QuorumOwner>();
   private readonly background = new Set<Promise<unknown>>();
   private isClosed = false;
 
   constructor(
     factories: readonly LockStoreFactory[],
-    private readonly context: LockStoreContext,
+    context: LockStoreContext,
     onNode: (state: QuorumNodeState) => void,
   ) {
-    const stores = openAll(factories, context);
-    this.nodes = stores.map(
-      (store, i) =>
-        new QuorumNode(store, i + 1, (state) => {
-          if (!this.isClosed) tellSafely(onNode, state);
-        }),
-    );
-    const nodeTimeoutMs = Math.max(...stores.map((store) => store.commandTimeoutMs));
-    // Who asks once may ask again for as long as one node takes.
-    this.commandTimeoutMs = 2 * nodeTimeoutMs;
-    this.majority = majorityOf(stores.length);
-    let stays = 0;
-    this.electorate = {
-      nodes: this.nodes,
-      majority: this.majority,
-      clock: context.clock,
-      tokens: new TokenSource(this.majority),
-      nodeTimeoutMs,
-      nextAttempt: () => ++stays,
-      notify: (push) => this.notifications$.next(push),
-      inBackground: (left) => this.inBackground(left),
+    const onState = (state: QuorumNodeState): void => {
+      if (!this.isClosed) tellSafely(onNode, state);
     };
-    for (const node of this.nodes) node.store.notifications$.subscribe((push) => this.onPush(node, push));
+    const nodes = openAll(factories, context).map((store, i) => new QuorumNode(store, i + 1, onState));
+    const nodeTimeoutMs = Math.max(...nodes.map(({ store }) => store.commandTimeoutMs));
+    // An acquire that does not wait may be attempted again for as long as one node takes.
+    this.commandTimeoutMs = 2 * nodeTimeoutMs;
+    let attempts = 0;
+    this.context = {
+      nodes,
+      majority: majorityOf(nodes.length),
+      clock: context.clock,
+      nodeTimeoutMs,
+      minToken: 0,
+      nextAttempt: () => ++attempts,
+      notify: (notification) => this.notifications$.next(notification),
+      inBackground: (work) => this.inBackground(work),
+    };
+    for (const node of nodes)
+      node.store.notifications$.subscribe((notification) => this.onNotification(node, notification));
   }
 
-  async acquire(ask: AcquireRequest): Promise<AcquireReply> {
-    const { owner, claim, key } = ask;
-    if (claim.kind === 'permits') throw noPermits(key);
-    const number = numberOf(owner);
-    const candidacy = this.candidacies.get(number) ?? new QuorumOwner(owner, this.electorate);
-    this.candidacies.set(number, candidacy);
+  async acquire(request: AcquireRequest): Promise<AcquireReply> {
+    if (request.claim.kind === 'permits') throw noPermits(request.key);
+    const number = numberOf(request.owner);
+    const owner = this.owners.get(number) ?? new QuorumOwner(request.owner, this.context);
+    this.owners.set(number, owner);
     try {
-      return await candidacy.acquire(ask);
+      return await acquire(owner, request);
     } finally {
-      if (candidacy.isIdle) this.candidacies.delete(number);
+      if (owner.isIdle) this.owners.delete(number);
     }
   }
 
@@ -108,70 +106,50 @@ class QuorumStore implements LockStore {
   }
 
   private async renewOne(renewal: Renewal): Promise<RenewalReply> {
-    const reply = await this.candidacies.get(numberOf(renewal.owner))?.renew(renewal);
-    return reply ?? { kind: 'lost' };
+    const owner = this.owners.get(numberOf(renewal.owner));
+    return owner ? renew(owner, renewal) : { kind: 'lost' };
   }
 
-  async release(end: ReleaseRequest): Promise<ReleaseReply> {
-    const number = numberOf(end.owner);
-    const candidacy = this.candidacies.get(number);
-    this.candidacies.delete(number);
-    return candidacy?.release(end) ?? 'not held';
+  async release(request: ReleaseRequest): Promise<ReleaseReply> {
+    const number = numberOf(request.owner);
+    const owner = this.owners.get(number);
+    this.owners.delete(number);
+    return owner ? release(owner, request) : 'not held';
   }
 
-  async inspect(key: string): Promise<LockSnapshot | null> {
-    const told = await this.askAll(key, (store) => store.inspect(key));
-    return commonSnapshot(key, told, this.majority);
+  inspect(key: string): Promise<LockSnapshot | null> {
+    return inspect(this.context, key);
   }
 
-  async forceRelease(key: string): Promise<'released' | 'not held'> {
-    const replies = await this.askAll(key, (store) => store.forceRelease(key));
-    const released = replies.filter((reply) => reply === 'released').length;
-    return released >= this.majority ? 'released' : 'not held';
+  forceRelease(key: string): Promise<'released' | 'not held'> {
+    return forceRelease(this.context, key);
   }
 
   async close(): Promise<void> {
     if (this.isClosed) return;
     this.isClosed = true;
-    for (const candidacy of this.candidacies.values()) candidacy.close();
-    await this.within(this.commandTimeoutMs, Promise.allSettled(this.background));
-    await Promise.all(this.nodes.map(({ store }) => store.close()));
+    const { clock, nodes } = this.context;
+    for (const owner of this.owners.values()) owner.leave();
+    const timeout = { clock, ms: this.commandTimeoutMs };
+    await gather([Promise.allSettled(this.background)], (_, isLate) => isLate, timeout);
+    await Promise.all(nodes.map(({ store }) => store.close()));
     this.notifications$.complete();
   }
 
-  /** @throws LockStoreError when fewer than a majority answer */
-  private async askAll<T>(key: string, command: (store: LockStore) => Promise<T>): Promise<T[]> {
-    const outcomes = await gather(
-      this.nodes.map((node) => node.hear(command(node.store))),
-      (so) =>
-        answersOf(so).length >= this.majority &&
-        this.nodes.every((node, i) => so[i] !== undefined || node.isDown),
-    );
-    const answers = answersOf(outcomes);
-    if (answers.length < this.majority) throw noMajority(this.nodes, outcomes, key);
-    return answers;
+  private onNotification(node: QuorumNode, notification: Notification): void {
+    const { owner } = notification;
+    if (owner === undefined) return this.notifications$.next(notification);
+    const receiver = this.owners.get(numberOfAttempt(owner));
+    if (receiver) onNotification(receiver, node, { ...notification, owner });
   }
 
-  private onPush(node: QuorumNode, push: Notification): void {
-    if (push.owner === undefined) return this.notifications$.next(push);
-    const { owner } = push;
-    this.candidacies.get(numberAt(owner))?.onNotification(node, { ...push, owner });
-  }
-
-  private inBackground(left: Promise<unknown>): void {
-    const noted: Promise<unknown> = left.catch(() => undefined).then(() => this.background.delete(noted));
+  private inBackground(work: Promise<unknown>): void {
+    const noted: Promise<unknown> = work.catch(() => undefined).then(() => this.background.delete(noted));
     this.background.add(noted);
-  }
-
-  private async within(ms: number, done: Promise<unknown>): Promise<void> {
-    let cancel = (): void => undefined;
-    const timeout = new Promise<void>((resolve) => (cancel = this.context.clock.after(ms, resolve)));
-    await Promise.race([done, timeout]);
-    cancel();
   }
 }
 
-/** All or none: what one of them refuses leaves no connection of the others. */
+/** Opens all or none: a node that refuses its options leaves no connection of the others. */
 function openAll(factories: readonly LockStoreFactory[], context: LockStoreContext): LockStore[] {
   const stores: LockStore[] = [];
   try {
@@ -191,6 +169,6 @@ function tellSafely(onNode: (state: QuorumNodeState) => void, state: QuorumNodeS
   try {
     onNode(state);
   } catch {
-    // Who only watches must not be able to hurt a lock.
+    // A listener that throws must not hurt a lock.
   }
 }

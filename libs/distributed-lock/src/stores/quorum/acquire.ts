@@ -1,0 +1,147 @@
+import { inBackground } from '../../async/in-background.js';
+import type { AcquireReply, AcquireRequest, Grant } from '../../port/lock-store.js';
+import { answersOf, count, gather, type Outcomes } from './majority.js';
+import { SPARE_TOKENS } from './node-leases.js';
+import type { NodeOwner } from './node-owner.js';
+import { newTicket } from './owner-ids.js';
+import { haveAnswered } from './quorum.context.js';
+import { callerHasLeft, noMajority, tokensTooFarApart } from './quorum.errors.js';
+import type { QuorumOwner } from './quorum.owner.js';
+import { busyReply, holderOf, queuedReply } from './refusals.js';
+import { giveBackSoon, randomPauseMs, releaseAll } from './release.js';
+
+/** When to ask again after an attempt that no majority answered. */
+const FAILED_RECHECK_MS = 50;
+
+/**
+ * Acquires as Redlock does, with the nodes' queues in place of polling:
+ *
+ * 1. The owner asks all nodes at once.
+ * 2. With node leases of a majority it holds. Each lease is valid from the moment of asking, less the clock drift.
+ * 3. With fewer, a caller that waits stays in the nodes' queues. All queues have the same order, since the owner has one
+ *    ticket, so a release grants the same owner at every node. The first node's notification starts the next attempt.
+ * 4. With fewer, a caller that does not wait gives back its node leases. If owners have split the nodes it tries again after
+ *    a random pause.
+ *
+ * @throws LockStoreError when fewer than a majority answer; then the owner has left all nodes
+ */
+export function acquire(owner: QuorumOwner, request: AcquireRequest): Promise<AcquireReply> {
+  owner.request = request;
+  owner.deadline = owner.context.clock.now() + request.waitMs;
+  return inTurn(owner, () => attemptUntilClear(owner, request));
+}
+
+/** The holder before has released at one node, so at the others as well: all nodes are asked. */
+export function attemptAgain(owner: QuorumOwner): void {
+  const { context, name } = owner;
+  if (owner.isAttemptDue) return;
+  owner.isAttemptDue = true;
+  const attempted = inTurn(owner, async () => {
+    owner.isAttemptDue = false;
+    const { request, deadline, leases } = owner;
+    if (!request || owner.hasLeft || leases.isHeld()) return;
+    const waitMs = Math.max(1, deadline - context.clock.now());
+    const reply = await attemptUntilClear(owner, { ...request, waitMs });
+    if (reply.kind === 'granted') context.notify({ ...reply, owner: name });
+  });
+  inBackground(attempted, () => context.notify({ kind: 'recheck', owner: name, afterMs: FAILED_RECHECK_MS }));
+}
+
+async function inTurn<T>(owner: QuorumOwner, step: () => Promise<T>): Promise<T> {
+  try {
+    return await owner.attempts.run(step);
+  } finally {
+    settleLeases(owner);
+  }
+}
+
+/** Between attempts no node lease is idle: it counts for what is held, or is given back. */
+function settleLeases(owner: QuorumOwner): void {
+  const { attempts, leases, nodes } = owner;
+  if (!attempts.isIdle) return;
+  if (leases.isHeld()) leases.join(nodes);
+  else if (nodes.some(({ lease }) => lease)) giveBackSoon(owner);
+}
+
+async function attemptUntilClear(owner: QuorumOwner, request: AcquireRequest): Promise<AcquireReply> {
+  const { clock, nodeTimeoutMs, majority, nodes } = owner.context;
+  const startedAt = clock.now();
+  for (;;) {
+    const sentAt = clock.now();
+    const outcomes = await attempt(owner, request);
+    const now = clock.now();
+    // Also by a lease of an attempt before: a lock that is held stays held while some nodes are silent.
+    const granted = owner.nodes.filter(({ lease }) => lease && lease.validUntil > now);
+    if (granted.length >= majority) {
+      const isSame = owner.leases.isConfirmedBy(
+        owner.nodes.filter((_, i) => outcomes[i]?.status === 'fulfilled'),
+      );
+      return hold(owner, granted, request, isSame);
+    }
+    owner.leases.drop();
+    const replies = answersOf(outcomes);
+    if (request.waitMs > 0 && replies.length >= majority) return queuedReply(replies, owner.ticket, majority);
+    const released = releaseAll(owner, request);
+    if (replies.length < majority) throw noMajority(nodes, outcomes, request.key);
+    // Neither this owner nor another has a majority, or the grants came too late to be valid.
+    const isSplit = count(replies, 'granted') > 0 && !holderOf(replies, majority);
+    if (!isSplit || clock.now() - startedAt >= nodeTimeoutMs) return busyReply(replies, majority);
+    await Promise.all([released, owner.pauses.wait(clock.now() - sentAt + randomPauseMs())]);
+  }
+}
+
+/** Asks all nodes at once, until it is clear who holds. */
+async function attempt(owner: QuorumOwner, request: AcquireRequest): Promise<Outcomes<AcquireReply>> {
+  const { context } = owner;
+  const { majority, nodes } = context;
+  if (owner.hasLeft) throw callerHasLeft(request.key);
+  owner.ticket ||= request.ticket || newTicket();
+  const tokens = request.tokens + SPARE_TOKENS;
+  const asked = owner.nodes.map((node) => askNode(owner, node, { ...request, ticket: owner.ticket, tokens }));
+  const wasHeld = owner.leases.isHeld();
+  const outcomes = await gather(asked, (so) => {
+    if (haveAnswered(context, so)) return true;
+    // Whether it is the same grant still is for all nodes to say.
+    if (wasHeld) return false;
+    const replies = answersOf(so);
+    const granted = count(replies, 'granted');
+    const isHopeless = replies.length - granted > nodes.length - majority;
+    return granted >= majority || (isHopeless && holderOf(replies, majority) !== undefined);
+  });
+  if (owner.hasLeft) throw callerHasLeft(request.key);
+  return outcomes;
+}
+
+/** Asks one node, whose reply may come after the attempt that asked for it. */
+export async function askNode(
+  owner: QuorumOwner,
+  node: NodeOwner,
+  request: AcquireRequest,
+): Promise<AcquireReply> {
+  const reply = await node.acquire(request);
+  settleLeases(owner);
+  return reply;
+}
+
+/** Holds on if a majority has confirmed the present grant; otherwise holds under a token that a majority has reserved. */
+async function hold(
+  owner: QuorumOwner,
+  granted: readonly NodeOwner[],
+  request: AcquireRequest,
+  isSame: boolean,
+): Promise<Grant> {
+  const { leases, ticket, context } = owner;
+  const minLastToken = isSame ? undefined : leases.hold(granted, request.tokens);
+  if (minLastToken !== undefined) {
+    // The nodes' counters are further apart than the spare tokens: those behind reserve up to the token of the first.
+    const asked = granted.map((node) => node.acquire({ ...request, ticket, minLastToken }));
+    await gather(asked, (so) => answersOf(so).length >= context.majority);
+    if (owner.hasLeft) throw callerHasLeft(request.key);
+    if (leases.hold(granted, request.tokens) !== undefined) {
+      inBackground(releaseAll(owner, request), () => undefined);
+      throw tokensTooFarApart(request.key);
+    }
+  }
+  leases.join(granted);
+  return leases.grant();
+}

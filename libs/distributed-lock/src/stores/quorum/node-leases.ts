@@ -1,0 +1,105 @@
+import type { Grant, ReleaseRequest } from '../../port/lock-store.js';
+import { reachedBy } from './majority.js';
+import type { NodeOwner } from './node-owner.js';
+import type { QuorumContext } from './quorum.context.js';
+
+/**
+ * How many fencing tokens each node reserves beyond those asked for. Nodes whose counters differ by less, which is 10 ms of
+ * their clocks, need no second round. It never grows, because the reserve of one grant sets the next one's counters apart.
+ */
+export const SPARE_TOKENS = 10_000;
+
+interface Held {
+  readonly token: number;
+  readonly lastToken: number;
+  /** The nodes whose leases count, with the token that each gave: under another token it is another grant. */
+  readonly nodes: Map<NodeOwner, number>;
+}
+
+/** What the nodes have granted to one owner, and whether it holds by a majority of them. */
+export class NodeLeases {
+  /** The last fencing token that may have been used. */
+  lastUsed = 0;
+  private held: Held | undefined;
+
+  constructor(
+    private readonly nodes: readonly NodeOwner[],
+    private readonly context: QuorumContext,
+  ) {}
+
+  /** The owner holds under this token, and a majority of the leases is left. */
+  isHeld(token = this.held?.token): boolean {
+    return this.held?.token === token && this.isMajority(this.counted());
+  }
+
+  /** Whether the owner holds already, under the same grant, as a majority of those that have answered now says. */
+  isConfirmedBy(answered: readonly NodeOwner[]): boolean {
+    return this.isMajority(answered.filter((node) => this.counts(node)));
+  }
+
+  /**
+   * The owner holds from now on, under the largest of the nodes' first tokens, if a majority has reserved it.
+   *
+   * The majority of the next grant shares a node with this one. The shared node's next token is larger than all that it has
+   * reserved, so the token of the next grant is larger, too (docs/decisions/0010).
+   *
+   * @returns where no majority has: the token up to which the nodes must reserve first
+   */
+  hold(granted: readonly NodeOwner[], tokens: number): number | undefined {
+    const { context } = this;
+    const leases = leasesOf(granted);
+    const token = Math.max(context.minToken + 1, ...leases.map((lease) => lease.token));
+    const wanted = token + tokens - 1;
+    const reserved = this.isMajority(leases) ? this.reachedBy(leases, ({ lastToken }) => lastToken) : 0;
+    if (reserved < token) return wanted;
+    context.minToken = token;
+    this.held = { token, lastToken: Math.min(wanted, reserved), nodes: new Map() };
+    this.lastUsed = this.held.lastToken;
+    return undefined;
+  }
+
+  /** The leases of these nodes count for what is held. */
+  join(nodes: readonly NodeOwner[]): void {
+    for (const node of nodes) if (node.lease) this.held?.nodes.set(node, node.lease.token);
+  }
+
+  drop(): void {
+    this.held = undefined;
+  }
+
+  /** The nodes whose leases are left of what is held. */
+  counted(): NodeOwner[] {
+    return this.nodes.filter((node) => this.counts(node));
+  }
+
+  /** The lock is valid for as long as a majority of its leases. */
+  grant(): Grant {
+    const { token, lastToken } = this.held as Held;
+    const leases = leasesOf(this.counted());
+    const validUntil = this.reachedBy(leases, (lease) => lease.validUntil);
+    const waiting = Math.max(...leases.map((lease) => lease.waiting));
+    return { kind: 'granted', token, lastToken, validUntil, waiting, confirmed: true };
+  }
+
+  onReleased(used: ReleaseRequest['used']): void {
+    if (used && used.lastToken === this.held?.lastToken) this.lastUsed = used.token;
+    this.context.minToken = Math.max(this.context.minToken, this.lastUsed);
+    this.drop();
+  }
+
+  private counts(node: NodeOwner): boolean {
+    return node.lease !== undefined && this.held?.nodes.get(node) === node.lease.token;
+  }
+
+  private isMajority({ length }: readonly unknown[]): boolean {
+    return length >= this.context.majority;
+  }
+
+  private reachedBy(leases: readonly Grant[], valueOf: (lease: Grant) => number): number {
+    return reachedBy(this.context.majority, leases.map(valueOf));
+  }
+}
+
+function leasesOf(nodes: readonly NodeOwner[]): Grant[] {
+  return nodes.flatMap(({ lease }) => lease ?? []);
+}

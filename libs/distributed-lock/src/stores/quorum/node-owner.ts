@@ -1,0 +1,93 @@
+import { leaseValidity } from '../../port/lease-validity.js';
+import type {
+  AcquireReply,
+  AcquireRequest,
+  Grant,
+  ReleaseReply,
+  ReleaseRequest,
+  Renewal,
+  RenewalReply,
+} from '../../port/lock-store.js';
+import type { Clock } from '../../time/clock.js';
+import { OneAtATime } from './one-at-a-time.js';
+import { callerHasLeft } from './quorum.errors.js';
+import type { QuorumNode } from './quorum.node.js';
+
+/** What the release of a node lease takes over from the request of the core, which may be an acquire. */
+export type NodeRelease = Pick<ReleaseRequest, 'key' | 'claim' | 'leaseMs' | 'keepUntil'>;
+
+/**
+ * One owner at one node: in its queue, or with a node lease.
+ *
+ * Each stay at the node has an id of its own, from the first acquire to the release. The node's store repeats the release
+ * until no acquire of that id can be executed any more, so a late reply to an earlier id needs no care.
+ */
+export class NodeOwner {
+  /** As the node answered last. */
+  lease: Grant | undefined;
+  /** The node may know the present id. */
+  isOpen = false;
+  private id: string;
+  private acquires = new OneAtATime();
+
+  constructor(
+    readonly node: QuorumNode,
+    private readonly clock: Clock,
+    private readonly nextId: () => string,
+  ) {
+    this.id = nextId();
+  }
+
+  isNamed(id: string): boolean {
+    return this.isOpen && this.id === id;
+  }
+
+  /** One at a time: of two acquires of an id under way the Redis store takes the first for late until its deadline. */
+  acquire(request: AcquireRequest): Promise<AcquireReply> {
+    const { id } = this;
+    this.isOpen = true;
+    return this.acquires.run(async () => {
+      if (!this.isNamed(id)) throw callerHasLeft(request.key);
+      const reply = await this.node.watch(this.node.store.acquire({ ...request, owner: id }));
+      if (this.isNamed(id)) this.lease = reply.kind === 'granted' ? reply : undefined;
+      return reply;
+    });
+  }
+
+  /** Expects a lease. @throws LockStoreError where the node's store answers "unknown" */
+  renew(renewal: Renewal): Promise<RenewalReply> {
+    return this.node.watch(this.renewLease(renewal, this.lease as Grant));
+  }
+
+  private async renewLease(renewal: Renewal, { token, lastToken }: Grant): Promise<RenewalReply> {
+    const { id: owner } = this;
+    const sentAt = this.clock.now();
+    const [reply] = await this.node.store.renew([{ ...renewal, owner, token, lastToken }]);
+    if (this.isNamed(owner) && this.lease?.token === token) {
+      this.lease = afterRenewal(this.lease, reply, leaseValidity(sentAt, renewal.leaseMs));
+    }
+    if (reply?.kind === 'unknown') throw reply.error;
+    return reply ?? { kind: 'lost' };
+  }
+
+  /** @param lastUsed the last fencing token that this owner has used: the node need not keep those beyond it */
+  release({ key, claim, leaseMs, keepUntil }: NodeRelease, lastUsed: number): Promise<ReleaseReply> {
+    if (!this.isOpen) return Promise.resolve('not held');
+    const { id: owner, lease } = this;
+    this.id = this.nextId();
+    this.isOpen = false;
+    this.lease = undefined;
+    this.acquires = new OneAtATime();
+    const used = lease && { token: Math.max(lease.token - 1, lastUsed), lastToken: lease.lastToken };
+    const isLess = used && used.token < used.lastToken;
+    const request = { key, claim, leaseMs, owner, ...(isLess && { used }), ...(keepUntil && { keepUntil }) };
+    return this.node.watch(this.node.store.release(request));
+  }
+}
+
+/** A renewal that was not answered may have been executed or not: the earlier of the two ends counts. */
+function afterRenewal(lease: Grant, reply: RenewalReply | undefined, validUntil: number): Grant | undefined {
+  if (reply?.kind === 'lost') return undefined;
+  if (reply?.kind === 'renewed') return { ...lease, validUntil: reply.validUntil, waiting: reply.waiting };
+  return { ...lease, validUntil: Math.min(lease.validUntil, validUntil) };
+}

@@ -1,0 +1,38 @@
+import type { Notification } from '../../port/lock-store.js';
+import { attemptAgain } from './acquire.js';
+import type { NodeOwner } from './node-owner.js';
+import type { QuorumNode } from './quorum.node.js';
+import type { QuorumOwner } from './quorum.owner.js';
+import { invite } from './renew.js';
+
+/** @param notification of this node to one attempt of this owner; of an earlier attempt it is ignored */
+export function onNotification(
+  owner: QuorumOwner,
+  from: QuorumNode,
+  notification: Notification & { readonly owner: string },
+): void {
+  const { leases, context, name } = owner;
+  const node = owner.nodes.find((each) => each.node === from);
+  if (!node?.isNamed(notification.owner) || owner.hasLeft) return;
+  switch (notification.kind) {
+    case 'granted':
+      if (leases.isHeld()) invite(owner, node);
+      else attemptAgain(owner);
+      return;
+    case 'contended':
+      if (leases.isHeld()) context.notify({ ...notification, owner: name });
+      return;
+    case 'lost':
+      return onForced(owner, node);
+    case 'recheck':
+      return context.notify({ ...notification, owner: name });
+  }
+}
+
+function onForced({ leases, context, name }: QuorumOwner, node: NodeOwner): void {
+  const wasHeld = leases.isHeld();
+  node.lease = undefined;
+  if (!wasHeld || leases.isHeld()) return;
+  leases.drop();
+  context.notify({ kind: 'lost', owner: name });
+}

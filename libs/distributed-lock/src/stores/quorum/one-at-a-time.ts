@@ -1,0 +1,21 @@
+/** Runs steps one after the other, however each of them ends. */
+export class OneAtATime {
+  private last: Promise<unknown> = Promise.resolve();
+  private count = 0;
+
+  /** Nothing runs, and nothing is about to. */
+  get isIdle(): boolean {
+    return this.count === 0;
+  }
+
+  async run<T>(step: () => Promise<T>): Promise<T> {
+    this.count += 1;
+    const mine = this.last.then(step);
+    this.last = mine.catch(() => undefined);
+    try {
+      return await mine;
+    } finally {
+      this.count -= 1;
+    }
+  }
+}

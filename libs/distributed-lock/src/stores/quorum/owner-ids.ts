@@ -1,0 +1,51 @@
+import type { LockStore } from '../../port/lock-store.js';
+
+/**
+ * Digits in the number of an attempt: the quorum's client, the owner's count, which may have more, and the attempt. A
+ * billion attempts take longer than any message of the first one is under way.
+ */
+const DIGITS = { client: 4, count: 7, attempt: 9 };
+const ATTEMPT = new RegExp(`:(-?)((\\d{${DIGITS.client}})(\\d{${DIGITS.count},}))\\d{${DIGITS.attempt}}$`);
+
+/** For messages and `inspect` only. Two clients of one name do no harm, since nodes know each by the id of its own. */
+export function newClientId(): string {
+  const smallest = 10 ** (DIGITS.client - 1);
+  return `quorum-${smallest + Math.floor(Math.random() * 9 * smallest)}`;
+}
+
+/**
+ * The id of an owner's attempt at one node. It begins with the id of the node's own client, which receives its
+ * notifications. The number names the owner, for all who see it at other nodes, and the attempt, so that a late command of
+ * an earlier attempt cannot touch a later one.
+ */
+export function attemptId(node: LockStore, owner: string, attempt: number): string {
+  const number = String(attempt % 10 ** DIGITS.attempt).padStart(DIGITS.attempt, '0');
+  return `${node.clientId}:${numberOf(owner)}${number}`;
+}
+
+/** The owner whose attempt it is. A foreign client keeps its own name. */
+export function ownerOf(attempt: string): string {
+  const [, keeper, , client, count] = ATTEMPT.exec(attempt) ?? [];
+  return client === undefined ? attempt : `quorum-${client}:${keeper}${BigInt(count ?? 0)}`;
+}
+
+/** The same number for an owner and for all its attempts. */
+export function numberOf(owner: string): string {
+  const [client = '', count = ''] = owner.slice(owner.indexOf('-') + 1).split(':');
+  return client + count.padStart(DIGITS.count, '0');
+}
+
+export function numberOfAttempt(attempt: string): string {
+  return ATTEMPT.exec(attempt)?.[2] ?? '';
+}
+
+let lastTicket = 0;
+
+/**
+ * A time in µs since 1970: one ticket for all nodes, so that their queues have the same order and grant the same owner.
+ * Clocks of processes that differ cost fairness, nothing else.
+ */
+export function newTicket(): number {
+  const now = Math.floor((performance.timeOrigin + performance.now()) * 1000);
+  return (lastTicket = Math.max(now, lastTicket + 1));
+}

@@ -1,0 +1,44 @@
+import type { LockStore, Notification } from '../../port/lock-store.js';
+import type { Clock } from '../../time/clock.js';
+import { answersOf, gather, type Outcomes } from './majority.js';
+import { noMajority } from './quorum.errors.js';
+import type { QuorumNode } from './quorum.node.js';
+
+/** What the owners of one quorum store share. */
+export interface QuorumContext {
+  readonly nodes: readonly QuorumNode[];
+  readonly majority: number;
+  readonly clock: Clock;
+  /** The longest time in ms that the slowest node takes for one command. */
+  readonly nodeTimeoutMs: number;
+  /** The largest fencing token that this process knows to be used. */
+  minToken: number;
+  nextAttempt(): number;
+  notify(notification: Notification): void;
+  /** Only `close` waits for it. */
+  inBackground(work: Promise<unknown>): void;
+}
+
+/** A majority has answered, and every other node is down: it failed the last time, so it is not waited for. */
+export function haveAnswered({ nodes, majority }: QuorumContext, outcomes: Outcomes<unknown>): boolean {
+  const isSettled = nodes.every((node, i) => outcomes[i] !== undefined || node.isDown);
+  return isSettled && answersOf(outcomes).length >= majority;
+}
+
+/**
+ * Sends a command that is about no owner to all nodes.
+ *
+ * @throws LockStoreError when fewer than a majority answer
+ */
+export async function askNodes<T>(
+  context: QuorumContext,
+  key: string,
+  command: (store: LockStore) => Promise<T>,
+): Promise<T[]> {
+  const { nodes, majority } = context;
+  const asked = nodes.map((node) => node.watch(command(node.store)));
+  const outcomes = await gather(asked, (so) => haveAnswered(context, so));
+  const answers = answersOf(outcomes);
+  if (answers.length < majority) throw noMajority(nodes, outcomes, key);
+  return answers;
+}

@@ -1,0 +1,82 @@
+import type { ReleaseReply, ReleaseRequest } from '../../port/lock-store.js';
+import { answersOf, gather, type Outcomes } from './majority.js';
+import type { NodeRelease, NodeOwner } from './node-owner.js';
+import { askNodes, haveAnswered, type QuorumContext } from './quorum.context.js';
+import { noMajority } from './quorum.errors.js';
+import type { QuorumOwner } from './quorum.owner.js';
+
+/** How long node leases short of a majority are kept: at random, so that one of several owners that split the nodes wins. */
+const SPLIT_MS = { least: 10, spread: 30 };
+
+export function randomPauseMs(): number {
+  return SPLIT_MS.least + Math.random() * SPLIT_MS.spread;
+}
+
+/**
+ * Resolves once a majority is certain to be without the owner. Nodes that are down are asked on until they are, too.
+ *
+ * @throws LockStoreError when a majority cannot be had until the lease is over
+ */
+export async function release(owner: QuorumOwner, request: ReleaseRequest): Promise<ReleaseReply> {
+  const { nodes, majority } = owner.context;
+  owner.leases.onReleased(request.used);
+  owner.leave();
+  const outcomes = await releaseAll(owner, request, majority);
+  const replies = answersOf(outcomes);
+  if (replies.length < majority) throw noMajority(nodes, outcomes, request.key);
+  const told = (wanted: ReleaseReply): number => replies.filter((reply) => reply === wanted).length;
+  if (told('released') >= majority) return 'released';
+  return told('not held') > nodes.length - majority ? 'not held' : 'unknown';
+}
+
+/** Takes the lock from whoever holds it at any node. */
+export async function forceRelease(context: QuorumContext, key: string): Promise<'released' | 'not held'> {
+  const replies = await askNodes(context, key, (store) => store.forceRelease(key));
+  const released = replies.filter((reply) => reply === 'released').length;
+  return released >= context.majority ? 'released' : 'not held';
+}
+
+/** @param needed how many nodes must have answered if others do not in time */
+export function releaseAll(
+  owner: QuorumOwner,
+  request: NodeRelease,
+  needed = 0,
+): Promise<Outcomes<ReleaseReply>> {
+  const { context } = owner;
+  const asked = owner.nodes.map((node) => releaseNode(owner, node, request));
+  const timeout = { clock: context.clock, ms: context.nodeTimeoutMs };
+  return gather(
+    asked,
+    (so, isLate) => haveAnswered(context, so) || (isLate && answersOf(so).length >= needed),
+    timeout,
+  );
+}
+
+/** The node's store repeats the release, also after nobody waits for it any more. */
+export function releaseNode(
+  { leases, context }: QuorumOwner,
+  node: NodeOwner,
+  request: NodeRelease,
+): Promise<ReleaseReply> {
+  const released = node.release(request, leases.lastUsed);
+  context.inBackground(released);
+  return released;
+}
+
+/** Gives back node leases that are no majority after a moment, as they are in the way of others. The places stay. */
+export function giveBackSoon(owner: QuorumOwner): void {
+  if (owner.cancelGivingBack || owner.hasLeft) return;
+  owner.cancelGivingBack = owner.context.clock.after(randomPauseMs(), () => {
+    owner.cancelGivingBack = undefined;
+    if (owner.attempts.isIdle) giveBack(owner);
+    else giveBackSoon(owner);
+  });
+}
+
+function giveBack(owner: QuorumOwner): void {
+  const { nodes, request, leases, context, name } = owner;
+  const granted = nodes.filter(({ lease }) => lease);
+  if (!request || granted.length === 0 || leases.isHeld()) return;
+  for (const node of granted) context.inBackground(releaseNode(owner, node, request));
+  context.notify({ kind: 'recheck', owner: name, afterMs: randomPauseMs() });
+}
