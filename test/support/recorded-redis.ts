@@ -9,6 +9,12 @@ export interface ScriptCall {
   readonly reply: unknown;
 }
 
+/** The options of a script: the argument that is JSON, after a digit in some. */
+export function optionsOf(args: readonly string[]): Record<string, unknown> {
+  const text = args.find((arg) => /^\d?\{/.test(arg)) ?? '{}';
+  return JSON.parse(text.slice(text.indexOf('{'))) as Record<string, unknown>;
+}
+
 /** A client for `redisStore` whose connections note every script that ran. It is never connected itself. */
 export function recordedRedis(url: string, calls: ScriptCall[]): Redis {
   const target = new Redis(url, { lazyConnect: true });

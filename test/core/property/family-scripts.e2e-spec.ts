@@ -13,10 +13,10 @@ import type {
   Notification,
 } from '../../../libs/distributed-lock/src/port/lock-store.js';
 import {
-  permitsKey,
   notificationChannel,
   redisKeys,
 } from '../../../libs/distributed-lock/src/stores/redis/redis.keys.js';
+import { permitsKey } from '../../../libs/distributed-lock/src/stores/redis/redisson/redisson-names.js';
 import { memoryStore } from '../../../libs/distributed-lock/src/stores/memory/memory.store.js';
 import { ManualClock } from '../../../libs/distributed-lock/src/testing/index.js';
 import { FamilyStage, type Backend, type Step } from './family-stage.js';

@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jes
 import fc from 'fast-check';
 import { Redis } from 'ioredis';
 import type { LockService } from '../../../libs/distributed-lock/src/lock/lock.service.js';
-import { permitsKey } from '../../../libs/distributed-lock/src/stores/redis/redis.keys.js';
+import { permitsKey } from '../../../libs/distributed-lock/src/stores/redis/redisson/redisson-names.js';
 import type { Fate, Faults } from '../../../libs/distributed-lock/src/testing/index.js';
 import { closeServices, openService } from '../../support/lock-services.js';
 import { LockWorld } from '../../support/lock-world.js';

@@ -9,7 +9,7 @@ import { systemClock } from '../../../libs/distributed-lock/src/time/clock.js';
 import type { Grant, LockStore, Notification } from '../../../libs/distributed-lock/src/port/lock-store.js';
 import { redisKeys } from '../../../libs/distributed-lock/src/stores/redis/redis.keys.js';
 import * as scripts from '../../../libs/distributed-lock/src/stores/redis/scripts/scripts.js';
-import { recordedRedis, type ScriptCall } from '../../support/recorded-redis.js';
+import { optionsOf, recordedRedis, type ScriptCall } from '../../support/recorded-redis.js';
 import { oddName } from '../../support/odd-names.js';
 import { until } from '#until';
 
@@ -115,7 +115,7 @@ async function hears(store: LockStore): Promise<boolean> {
   const [key, owner] = [`warm-up:${randomUUID()}`, `${store.clientId}:0`];
   await store.acquire({ key, owner, claim, leaseMs: 1000, waitMs: 0, ticket: 0, tokens: 1 });
   await store.release({ key, owner, claim, leaseMs: 1000 });
-  return calls.find(({ keys }) => keys[0] === key)?.args[4]?.split(' ')[5] === '1';
+  return optionsOf(calls.find(({ keys }) => keys[0] === key)?.args ?? [])['subscribed'] === true;
 }
 
 /** What a script means by its answer. */
@@ -317,7 +317,7 @@ class Stage {
     if (!owner) throw new Error('a copy of a command has an owner');
     if (sha === scripts.acquireScript.sha && reply[0] > 0) {
       const [kind, , token, lastToken] = reply as [number, number, number, number];
-      const ticket = Number(args[4]?.split(' ')[4]);
+      const ticket = Number(optionsOf(args)['ticket']);
       return this.onAsked(owner, ticket, kind === 1 ? { token, lastToken } : undefined);
     }
     if (sha === scripts.renewScript.sha) {
@@ -328,8 +328,8 @@ class Stage {
       );
     }
     if (sha === scripts.releaseScript.sha) {
-      const [token, lastToken] = (args[1] ?? '').split(' ').slice(4).map(Number) as [number, number];
-      const used = lastToken === 0 ? undefined : { token, lastToken };
+      const { used: token, reserved: lastToken } = optionsOf(args);
+      const used = token === undefined ? undefined : { token: Number(token), lastToken: Number(lastToken) };
       await this.onEnded(owner.name, used, reply[0] === 1);
     }
   }

@@ -117,6 +117,29 @@ describe('a Redis store with restartGuardMs', () => {
     }
   });
 
+  it('notices while it is connected that all data was flushed', async () => {
+    const [holder, other] = [await openWarm(), await openWarm()];
+    const lock = await holder.acquire('k');
+    await redis.eyes.client.flushall();
+    for (const keys of ['k', ['k', 'l']]) {
+      expect(await failureOf(other.acquire(keys, { waitMs: 0 }))).toMatchObject({ reason: 'unready' });
+    }
+    const asked = await other.acquire('k', { waitMs: 10_000 });
+    expect(() => lock.assertHeld()).toThrow('Lost');
+    expect(asked.fencingToken).toBeGreaterThan(lock.fencingToken);
+    await asked.release();
+  }, 30_000);
+
+  it('takes a mark that was evicted for lost data, and lets holders renew and release meanwhile', async () => {
+    const service = await openWarm();
+    const lock = await service.acquire('k');
+    await redis.eyes.client.del(MARK);
+    expect(await failureOf(service.tryAcquire('other'))).toMatchObject({ reason: 'unready' });
+    await new Promise((resolve) => setTimeout(resolve, LEASE_MS));
+    lock.assertHeld();
+    expect(await lock.release()).toBe('released');
+  }, 30_000);
+
   it('lets a holder know that its lock is gone', async () => {
     const service = await openWarm();
     const events = eventsOf(service);

@@ -6,9 +6,9 @@ import { startRedisServer, type RedisServer } from '#redis-server';
 import {
   checkReserved,
   checkSlot,
-  permitsKey,
   redisKeys,
 } from '../../../libs/distributed-lock/src/stores/redis/redis.keys.js';
+import { permitsKey } from '../../../libs/distributed-lock/src/stores/redis/redisson/redisson-names.js';
 import { oddName } from '../../support/odd-names.js';
 
 const NUM_RUNS = 3000;

@@ -1,37 +1,46 @@
 import { randomUUID } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import { systemClock } from '../../../libs/distributed-lock/src/time/clock.js';
-import type { LockStore } from '../../../libs/distributed-lock/src/port/lock-store.js';
+import type { Grant, LockStore } from '../../../libs/distributed-lock/src/port/lock-store.js';
 import { redisKeys } from '../../../libs/distributed-lock/src/stores/redis/redis.keys.js';
 import {
+  acquireAllScript,
   acquireScript,
   releaseScript,
   forceScript,
   inspectScript,
+  renewAllScript,
   renewScript,
 } from '../../../libs/distributed-lock/src/stores/redis/scripts/scripts.js';
-import { recordedRedis, type ScriptCall } from '../../support/recorded-redis.js';
+import { optionsOf, recordedRedis, type ScriptCall } from '../../support/recorded-redis.js';
 import { until } from '#until';
 
 const FOLDER = new URL('../../../libs/distributed-lock/src/stores/redis/scripts/', import.meta.url);
-const SCRIPTS = ['acquire', 'release', 'renew', 'force', 'inspect'] as const;
-type Name = (typeof SCRIPTS)[number];
 const BY_NAME = {
   acquire: acquireScript,
+  'acquire-all': acquireAllScript,
   release: releaseScript,
   renew: renewScript,
+  'renew-all': renewAllScript,
   force: forceScript,
   inspect: inspectScript,
 };
+type Name = keyof typeof BY_NAME;
+const SCRIPTS = Object.keys(BY_NAME) as Name[];
+/** Scripts that take several locks, and how many in this test. */
+const LOCKS = 2;
+const isForSeveral = (name: Name) => name.endsWith('-all');
 
 interface Head {
   readonly keys: readonly string[];
   readonly args: readonly string[];
-  /** What the argument "more" is made of. */
-  readonly more: readonly string[];
+  /** The fields of the argument "options". */
+  readonly options: readonly string[];
+  /** How many arguments each further lock adds. */
+  readonly perLock: number;
   /** Its commonest reply is a single number. */
   readonly isShort: boolean;
   /** How many parts each other kind of reply has, not counting a last one that stands for any number of them. */
@@ -52,14 +61,23 @@ function headOf(text: string): Head {
     names.forEach(([, number], i) => expect(Number(number)).toBe(i + 1));
     return names.map(([, , name = '']) => name);
   };
-  const [, more = ''] = /^-- More +([\w, ]+):/m.exec(head) ?? [];
+  const [, options = ''] = /^-- Options +([\w, ]+):/m.exec(head) ?? [];
+  const perLock = head.includes('the last four for each further lock') ? 4 : 0;
   const replies = [...head.matchAll(/\{(.+?)\}/g)].map(([, inside = '']) => {
     return inside.split(',').filter((part) => !part.endsWith('...')).length;
   });
   const isOpen = head.includes('...}');
   const isShort = /^-- Reply {2}(?!\{)/m.test(head);
-  const parts = more.split(', ').filter((part) => part !== '');
-  return { isOpen, isShort, keys: numbered('KEYS'), args: numbered('ARGV'), more: parts, replies };
+  const fields = options.split(', ').filter((field) => field !== '');
+  return {
+    isOpen,
+    isShort,
+    perLock,
+    keys: numbered('KEYS'),
+    args: numbered('ARGV'),
+    options: fields,
+    replies,
+  };
 }
 
 /** The numbers that a script, with all that it includes, takes from KEYS or ARGV. */
@@ -97,16 +115,19 @@ const key = `heads:${randomUUID()}`;
 let store: LockStore;
 
 const callsOf = (name: Name) => calls.filter(({ sha }) => sha === BY_NAME[name].sha);
+/** Of acquire, the last argument comes with the restart guard alone. */
+const withoutGuard = (args: readonly string[]) => args.filter((arg, i) => arg !== 'longest' || i < 5);
 const only = (values: readonly number[]) => [...new Set(values)].sort((a, b) => a - b);
 
-/** By the names in the head: what the store passes where. One argument may stand for several, "more". */
-function passed(name: Name, which = 0): Record<string, string | undefined> {
+/** By the names in the head: what the store passes where, with the fields of the options. */
+function passed(name: Name, which = 0): Record<string, unknown> {
   const call = callsOf(name)[which]!;
-  const { args, more } = headOf(source(name));
+  const { args, options } = headOf(source(name));
   const named = Object.fromEntries(args.map((arg, i) => [arg, call.args[i]]));
-  const parts = named['more']?.split(' ') ?? [];
-  expect(parts).toHaveLength(more.length);
-  return { ...named, ...Object.fromEntries(more.map((part, i) => [part, parts[i]])) };
+  const digit = named['options']?.[0];
+  const fields = optionsOf(call.args);
+  expect(options).toEqual(expect.arrayContaining(Object.keys(fields)));
+  return { ...named, digit, ...fields };
 }
 
 /** Everything that the store can be asked, with every kind of answer. */
@@ -124,6 +145,10 @@ beforeAll(async () => {
   await store.renew([{ key, owner: one, claim, leaseMs: 8000, token, lastToken }]);
   await store.renew([{ key, owner: two, claim, leaseMs: 8000, token, lastToken }]);
   await store.inspect(key);
+  const several = [4, 5].map((n) => ({ ...ask, key: `${key}:${n}`, owner: `${store.clientId}:${n}` }));
+  const grants = await store.acquireAll!(several);
+  await store.acquireAll!(several.map((it, i) => ({ ...it, owner: `${store.clientId}:${6 + i}` })));
+  await store.renew(several.map((it, i) => ({ ...it, ...(grants as Grant[])[i]! })));
   await store.release({ key, owner: one, claim, leaseMs: 7000, used: { token: token + 1, lastToken } });
   await store.release({ key, owner: two, claim, leaseMs: 7000 });
   await store.forceRelease(key);
@@ -134,18 +159,20 @@ afterAll(() => store.close());
 
 describe.each(SCRIPTS)('%s.lua', (name) => {
   it('is called with as many keys and arguments as its head names', () => {
-    const { keys, args } = headOf(source(name));
-    expect(keys).toEqual(['lock', 'queue', 'meta', 'token', 'channel']);
+    const { keys, args, perLock } = headOf(source(name));
+    expect(keys.slice(0, 5)).toEqual(['lock', 'queue', 'meta', 'token', 'channel']);
     expect(callsOf(name).length).toBeGreaterThan(0);
+    const locks = isForSeveral(name) ? [`p:${key}:4`, `p:${key}:5`] : [`p:${key}`];
     for (const call of callsOf(name)) {
-      expect(call.keys).toEqual([...redisKeys(`p:${key}`, 'lock')]);
-      expect(call.args).toHaveLength(args.length);
+      expect(call.keys).toEqual(locks.flatMap((lock) => redisKeys(lock, 'lock')));
+      expect(call.args).toHaveLength(withoutGuard(args).length + (isForSeveral(name) ? perLock : 0));
     }
   });
 
   it('uses what its head names, and nothing else', () => {
     const { keys, args } = headOf(source(name));
-    expect(used('ARGV', name)).toEqual(args.map((_, i) => i + 1));
+    const common = isForSeveral(name) ? args.length - 4 : args.length;
+    expect(used('ARGV', name)).toEqual(args.slice(0, common).map((_, i) => i + 1));
     for (const number of used('KEYS', name)) expect(number).toBeLessThanOrEqual(keys.length);
   });
 
@@ -158,9 +185,21 @@ describe.each(SCRIPTS)('%s.lua', (name) => {
     expect(answered.every(fits)).toBe(true);
     expect(only(returned(name))).toEqual(only(replies));
   });
+});
 
-  it('starts its head with its own name', () => {
-    expect(source(name).startsWith(`-- ${name}.lua: `)).toBe(true);
+describe('every script', () => {
+  const files = readdirSync(new URL('lua/', FOLDER)).filter((file) => file.endsWith('.lua'));
+
+  it('is checked here, but for rights.lua, which names no lock', () => {
+    expect(files.toSorted()).toEqual([...SCRIPTS, 'rights'].map((name) => `${name}.lua`).toSorted());
+    expect(headOf(read('lua/rights.lua'))).toMatchObject({ keys: [], args: ['probes'], isOpen: true });
+  });
+
+  it('starts its head with its own name, and so does each part in lib/', () => {
+    const parts = readdirSync(new URL('lua/lib/', FOLDER)).map((file) => `lib/${file}`);
+    for (const file of [...files, ...parts]) {
+      expect(read(`lua/${file}`).startsWith(`-- ${file.replace('lib/', '')}: `)).toBe(true);
+    }
   });
 });
 
@@ -170,12 +209,12 @@ describe('the arguments of the scripts', () => {
     expect(passed('acquire', 2)).toMatchObject({
       owner,
       lease: '7000',
-      wait: '2345',
+      wait: 2345,
       ticket: '77',
-      tokens: '3',
+      tokens: 3,
     });
-    expect(passed('acquire', 2)).toMatchObject({ cluster: '0', publish: 'PUBLISH', min_last_token: '0' });
-    expect(passed('acquire', 0)).toMatchObject({ wait: '0', ticket: '0', short: '1000', min_token: '0' });
+    expect(passed('acquire', 2)).toMatchObject({ cluster: false, publish: 'PUBLISH', min_last_token: '0' });
+    expect(passed('acquire', 0)).toMatchObject({ wait: 0, ticket: '0', short: 1000, min_token: '0' });
     const notAfter = Number(passed('acquire', 0)['notAfter']);
     expect(Math.abs(notAfter - Date.now())).toBeLessThan(60_000);
     expect(Number(passed('acquire', 2)['min_token'])).toBeGreaterThan(Date.now() * 1000 - 60_000_000);
@@ -189,9 +228,10 @@ describe('the arguments of the scripts', () => {
       owner,
       used: `${first + 1}`,
       reserved: `${last}`,
-      cluster: '0',
+      cluster: false,
+      digit: '0',
     });
-    expect(passed('release', 1)).toMatchObject({ owner: `${store.clientId}:2`, reserved: '0', plain: '1' });
+    expect(passed('release', 1)).toMatchObject({ owner: `${store.clientId}:2`, kind: 'lock', digit: '1' });
     expect(Number(passed('force')['min_token'])).toBeGreaterThanOrEqual(last);
     expect(passed('force')).toMatchObject({ cluster: '0', publish: 'PUBLISH' });
   });
@@ -208,7 +248,7 @@ describe('a waiter that does not hear of its grant', () => {
     const asked = callsOf('acquire').length;
     // Of a client that has no subscription; its tokens would reach into the time after a hundred seconds.
     await store.acquire({ ...ask, owner: `${randomUUID()}:1`, waitMs: 5000, tokens: 100_000_000 });
-    expect(passed('acquire', asked)).toMatchObject({ subscribed: '1' });
+    expect(passed('acquire', asked)).toMatchObject({ subscribed: true });
     await store.release({ ...ask, owner: holder });
     const [last = ''] = /\d+$/.exec((await redis.get(redisKeys(`p:${other}`, 'lock')[3])) ?? '') ?? [];
     expect(Number(last)).toBeGreaterThan((Date.now() - 60_000) * 1000);

@@ -1,5 +1,6 @@
 import type { Claim } from '../../port/claim.js';
 import { LockKeyError } from '../../port/lock.errors.js';
+import { redissonChannel, SHARED_TOKEN_KEY } from './redisson/redisson-names.js';
 
 /** All keys and channels of one lock, in the order in which every script takes them: the only place that names them. */
 export type RedisKeys = readonly [lock: string, line: string, info: string, token: string, channel: string];
@@ -20,33 +21,16 @@ export function restartMark(keyPrefix: string): string {
  * Redisson gives `x` and `{x}` one channel. That wakes a waiter of the other lock in vain and does no other harm, so only
  * the keys of ours tell the two apart.
  *
- * @param sharesTokens the scripts count tokens together with Redisson's fenced lock, as the name of the key tells them
+ * @param sharesTokens whether tokens are counted together with Redisson's fenced lock
  */
 export function redisKeys(name: string, kind: Claim['kind'], sharesTokens = false): RedisKeys {
   return [
     name,
     ownKey('nest_lock_queue', name),
     ownKey('nest_lock_meta', name),
-    ownKey(sharesTokens ? 'nest_lock_shared_token' : 'nest_lock_token', name),
+    ownKey(sharesTokens ? SHARED_TOKEN_KEY : 'nest_lock_token', name),
     redissonChannel(name, kind),
   ];
-}
-
-const CHANNELS = {
-  lock: 'redisson_lock__channel',
-  exclusive: 'redisson_rwlock',
-  shared: 'redisson_rwlock',
-  permits: 'redisson_sc',
-} satisfies Record<Claim['kind'], string>;
-
-/** Where Redisson's clients hear that the lock is free: those of its RLock, RReadWriteLock or semaphores. */
-export function redissonChannel(name: string, kind: Claim['kind']): string {
-  return tagged(CHANNELS[kind], name);
-}
-
-/** The holders of permits, by the end of their leases: Redisson's. */
-export function permitsKey(name: string): string {
-  return `${name.includes('{') ? name : `{${name}}`}:timeout`;
 }
 
 /** What decides over the slot of `name` on a cluster, unless it is the whole name: the server's rule. */
@@ -96,9 +80,4 @@ function ownKey(prefix: string, name: string): string {
   if (!name.includes('}')) return `${prefix}:{${name}}`;
   const tag = hashTag(name);
   return tag === undefined ? `${prefix}:${name}` : `${prefix}:{${tag}}:${name}`;
-}
-
-/** Redisson's rule: a name that contains a brace is its own hash tag. */
-function tagged(prefix: string, name: string): string {
-  return name.includes('{') ? `${prefix}:${name}` : `${prefix}:{${name}}`;
 }

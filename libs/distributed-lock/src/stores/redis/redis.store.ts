@@ -46,7 +46,6 @@ import {
 } from './redis.options.js';
 import { newClientId } from './redisson/owner-ids.js';
 import { ReplicatedStore, WAIT_PROBE } from './safety/replicated-store.js';
-import { RestartGuard } from './safety/restart-guard.js';
 import type { Probe } from './scripts/access-probes.js';
 import { AccessRights } from './scripts/access-rights.js';
 import { ScriptContext } from './scripts/script-context.js';
@@ -139,9 +138,7 @@ class RedisStore implements LockStore {
     this.renewals = new Renewals(connection, scripts, owners);
     this.releases = new Releases(connection, scripts, owners, clock);
     const guard =
-      restartGuardMs > 0
-        ? new RestartGuard(scripts, connection, clock, restartMark(keyPrefix), restartGuardMs)
-        : undefined;
+      restartGuardMs > 0 ? { mark: restartMark(keyPrefix), longestLeaseMs: restartGuardMs } : undefined;
     const undo = (request: AcquireRequest) => inBackground(this.release(request), () => undefined);
     this.acquiring = { scripts, notifications: subscriber, owners, guard, undo };
     this.stopKeepingAlive = keepAlive(clock, () => {
@@ -151,14 +148,14 @@ class RedisStore implements LockStore {
   }
 
   async acquire(request: AcquireRequest): Promise<AcquireReply> {
-    return this.ask([request], () => this.connection.run(new AcquireCommand(request, this.acquiring)));
+    return this.connection.run(new AcquireCommand(request, this.acquiring));
   }
 
   async acquireAll(
     requests: readonly AcquireRequest[],
   ): Promise<readonly (Grant & Repeated)[] | InTheWay | null> {
     if (!fitsOneScript(requests, this.scripts)) return null;
-    return this.ask(requests, () => this.connection.run(new AcquireAllCommand(requests, this.acquiring)));
+    return this.connection.run(new AcquireAllCommand(requests, this.acquiring));
   }
 
   renew(renewals: readonly Renewal[]): Promise<readonly RenewalReply[]> {
@@ -184,17 +181,6 @@ class RedisStore implements LockStore {
     this.releases.close();
     await Promise.all([this.connection.close(), this.subscriber.close()]);
     this.notifications$.complete();
-  }
-
-  private async ask<T>(requests: readonly AcquireRequest[], run: () => Promise<T>): Promise<T> {
-    const { guard, owners } = this.acquiring;
-    if (!guard) return run();
-    for (const { owner } of requests) owners.begin(owner);
-    try {
-      return await guard.pass((requests[0] as AcquireRequest).key, run);
-    } finally {
-      for (const { owner } of requests) owners.end(owner);
-    }
   }
 
   /**

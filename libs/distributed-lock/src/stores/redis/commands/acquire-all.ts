@@ -26,7 +26,8 @@ export class AcquireAllCommand extends AcquiringCommand<Reply, Grants | InTheWay
     const { context: session } = this;
     const notAfter = this.onWrite();
     const one = ({ owner, leaseMs, tokens, claim }: AcquireRequest) => [owner, leaseMs, tokens, claim.kind];
-    return [notAfter, session.minToken, ...this.requests.flatMap(one)];
+    const longest = this.store.guard?.longestLeaseMs ?? 0;
+    return [notAfter, session.minToken, longest, ...this.requests.flatMap(one)];
   }
 
   protected resultOf([kind, , ...numbers]: Reply): Grants | InTheWay {

@@ -1,9 +1,9 @@
 import type { AcquireReply, AcquireRequest } from '../../../port/lock-store.js';
 import { SILENT_WAITER_MS, RECHECK_MS, recheckAfter } from '../../../port/recheck-interval.js';
-import { redissonChannel } from '../redis.keys.js';
 import { isOurs } from '../redisson/owner-ids.js';
+import { redissonChannel } from '../redisson/redisson-names.js';
 import type { Arguments } from '../scripts/evalsha.js';
-import { permitsOf, weightOf } from '../scripts/script-context.js';
+import { permitsOf } from '../scripts/script-context.js';
 import { acquireScript, type ReplyOf } from '../scripts/scripts.js';
 import { AcquiringCommand, type AcquireContext } from './acquiring.js';
 
@@ -22,23 +22,34 @@ export class AcquireCommand extends AcquiringCommand<Reply, AcquireReply> {
     private readonly request: AcquireRequest,
     store: AcquireContext,
   ) {
-    super(acquireScript, store, [request]);
+    super(acquireScript, store, [request], store.scripts.keysOf(request.key, request.claim.kind));
   }
 
   protected args(): Arguments {
     const { owner, claim, leaseMs, waitMs, ticket, tokens, minLastToken = 0 } = this.request;
     const { context: session } = this;
-    const { notifications: pushes } = this.store;
+    const { notifications, guard } = this.store;
     const notAfter = this.onWrite();
-    const short = Math.min(leaseMs, Math.max(INITIAL_LEASE_MS, 4 * Math.ceil(session.roundTripMs)));
-    const hears = pushes.isSubscribed ? 1 : 0;
-    const wait = Math.min(Math.ceil(waitMs), SILENT_WAITER_MS);
-    const { minToken: floor, cluster, publish } = session;
+    const { weight, permits } = permitsOf(claim);
+    const { minToken, isCluster: cluster, publish } = session;
+    const options = JSON.stringify({
+      kind: claim.kind,
+      weight,
+      permits,
+      tokens,
+      wait: Math.min(Math.ceil(waitMs), SILENT_WAITER_MS),
+      ticket: String(ticket),
+      short: Math.min(leaseMs, Math.max(INITIAL_LEASE_MS, 4 * Math.ceil(session.roundTripMs))),
+      subscribed: notifications.isSubscribed,
+      nonce: notifications.nonce,
+      min_last_token: String(minLastToken),
+      cluster,
+      publish,
+    });
     const isPlain =
       claim.kind === 'lock' && tokens === 1 && leaseMs <= LONGEST_PLAIN_MS && !session.sharesTokens;
-    const what = `${isPlain ? 1 : 0} ${claim.kind} ${tokens} ${wait} ${ticket} ${hears} ${cluster} ${publish}`;
-    const more = `${what} ${short} ${weightOf(claim)} ${permitsOf(claim)} ${pushes.nonce} ${minLastToken}`;
-    return [owner, leaseMs, notAfter, floor, more];
+    const args = [owner, leaseMs, notAfter, minToken, `${isPlain ? 1 : 0}${options}`];
+    return guard ? [...args, guard.longestLeaseMs] : args;
   }
 
   protected resultOf(reply: Reply): AcquireReply {

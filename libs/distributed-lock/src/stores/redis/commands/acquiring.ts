@@ -2,9 +2,9 @@ import type { LockStoreError } from '../../../port/lock.errors.js';
 import type { AcquireRequest, Grant } from '../../../port/lock-store.js';
 import { leaseValidity } from '../../../port/lease-validity.js';
 import { EXPIRED, type Client } from '../connection/redis.command.js';
-import { callerHasLeft, isDenied } from '../connection/redis.errors.js';
+import { asUnsure, callerHasLeft, isDenied } from '../connection/redis.errors.js';
 import type { RedisNotifications } from '../connection/redis.notifications.js';
-import type { RestartGuard } from '../safety/restart-guard.js';
+import { unready, withMark, type RestartGuard } from '../safety/restart-guard.js';
 import type { WireKeys } from '../scripts/evalsha.js';
 import { ScriptCommand, type ScriptReply } from '../scripts/script-command.js';
 import type { ScriptContext } from '../scripts/script-context.js';
@@ -34,14 +34,14 @@ export abstract class AcquiringCommand<R extends ScriptReply, Result> extends Sc
     script: Script<R>,
     protected readonly store: AcquireContext,
     protected readonly requests: readonly AcquireRequest[],
-    keys?: WireKeys,
+    keys: WireKeys,
   ) {
     const [{ key, claim }] = requests as readonly [AcquireRequest];
-    super(script, store.scripts, { key, kind: claim.kind }, keys);
+    super(script, store.scripts, { key, kind: claim.kind }, withMark(keys, store.guard));
     this.owners = requests.map(({ owner }) => store.owners.begin(owner));
   }
 
-  /** @param reply of a request that was not refused as expired */
+  /** @param reply of a server that is ready, to a request that was not refused as expired */
   protected abstract resultOf(reply: R): Result;
 
   override send(client: Client): Promise<unknown> {
@@ -64,7 +64,6 @@ export abstract class AcquiringCommand<R extends ScriptReply, Result> extends Sc
    */
   protected onWrite(): number {
     this.notAfter = undefined;
-    this.store.guard?.check(this.key);
     if (this.owners.some(({ isReleasing }) => isReleasing)) throw callerHasLeft(this.key);
     const notAfter = (this.notAfter = this.context.notAfter());
     for (const owner of this.owners) owner.onAcquireSent(notAfter);
@@ -75,6 +74,7 @@ export abstract class AcquiringCommand<R extends ScriptReply, Result> extends Sc
     this.onAnswered();
     if (reply[0] === 0) return EXPIRED;
     this.mayComeLate = this.owners.some(({ hasUnanswered }) => hasUnanswered);
+    if (reply[0] === 4) throw this.unready(reply[2] as number);
     this.end();
     return this.resultOf(reply);
   }
@@ -97,6 +97,12 @@ export abstract class AcquiringCommand<R extends ScriptReply, Result> extends Sc
     this.context.onToken(lastToken);
     const validUntil = leaseValidity(this.sentAt, request.leaseMs);
     return { kind: 'granted', token, lastToken, validUntil, waiting, confirmed: true };
+  }
+
+  /** An earlier copy may still be executed: then the outcome is unknown. */
+  private unready(leftMs: number): LockStoreError {
+    const error = unready(leftMs, this.store.guard as RestartGuard, this.key);
+    return this.mayComeLate ? asUnsure(error) : error;
   }
 
   private onAnswered(): void {

@@ -13,8 +13,8 @@ export class ForceCommand extends ScriptCommand<Reply, 'released' | 'not held'> 
   }
 
   protected args(): Arguments {
-    const { minToken, cluster, publish } = this.context;
-    return [minToken, cluster, publish];
+    const { minToken, isCluster, publish } = this.context;
+    return [minToken, isCluster ? 1 : 0, publish];
   }
 
   protected onReply([wasHeld]: Reply): 'released' | 'not held' {

@@ -5,7 +5,7 @@ import { Delays } from '../../../time/delays.js';
 import type { RedisConnection } from '../connection/redis.connection.js';
 import type { Arguments } from '../scripts/evalsha.js';
 import { ScriptCommand } from '../scripts/script-command.js';
-import { permitsOf, weightOf, type ScriptContext } from '../scripts/script-context.js';
+import { permitsOf, type ScriptContext } from '../scripts/script-context.js';
 import { releaseScript, type ReplyOf } from '../scripts/scripts.js';
 import type { OwnerState, OwnerStates } from './owner-states.js';
 
@@ -97,16 +97,29 @@ export class Releases {
 /** Repeated with the same bytes: a copy that said another last token would give one of them out twice. */
 function argsOf(
   { owner, claim, used, keepUntil = 0 }: ReleaseRequest,
-  { minToken: floor, cluster, publish }: ScriptContext,
+  { minToken, isCluster: cluster, publish }: ScriptContext,
   state: OwnerState,
   clock: Clock,
 ): () => Arguments {
-  const isPlain = claim.kind === 'lock' && publish === 'PUBLISH' && !used;
-  const tokens = used ? `${used.token} ${used.lastToken}` : '0 0';
-  const more = `${claim.kind} ${publish} ${tokens} ${floor} ${cluster} ${weightOf(claim)} ${permitsOf(claim)}`;
+  const { kind } = claim;
+  const { weight, permits } = permitsOf(claim);
+  const lastUsed = used && String(used.token);
+  const reserved = used && String(used.lastToken);
+  const mayBePlain = kind === 'lock' && publish === 'PUBLISH' && !used;
   return () => {
-    const when = state.hasUnanswered ? 1 : 0;
-    const keepMs = Math.max(0, Math.ceil(keepUntil - clock.now()));
-    return [owner, `${isPlain && when + keepMs === 0 ? 1 : 0} ${when} ${more} ${keepMs}`];
+    const keep = keepUntil > clock.now() ? Math.ceil(keepUntil - clock.now()) : undefined;
+    const isPlain = mayBePlain && keep === undefined && !state.hasUnanswered;
+    const options = {
+      kind,
+      weight,
+      permits,
+      used: lastUsed,
+      reserved,
+      keep,
+      min_token: minToken,
+      cluster,
+      publish,
+    };
+    return [owner, `${isPlain ? 1 : 0}${JSON.stringify(options)}`];
   };
 }

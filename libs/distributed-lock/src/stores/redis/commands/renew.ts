@@ -6,7 +6,7 @@ import type { RedisConnection } from '../connection/redis.connection.js';
 import { unknown } from '../connection/redis.errors.js';
 import { WireKeys, type Arguments } from '../scripts/evalsha.js';
 import { ScriptCommand, type ScriptReply } from '../scripts/script-command.js';
-import { permitsOf, weightOf, type ScriptContext } from '../scripts/script-context.js';
+import { permitsOf, type ScriptContext } from '../scripts/script-context.js';
 import { renewAllScript, renewScript, type ReplyOf, type Script } from '../scripts/scripts.js';
 import type { OwnerStates } from './owner-states.js';
 
@@ -54,9 +54,17 @@ class RenewCommand extends RenewingCommand<ReplyOf<typeof renewScript>> {
   protected args(): Arguments {
     this.onWrite();
     const [{ owner, claim, leaseMs, token, lastToken }] = this.renewals as readonly [Renewal];
-    const { publish, minToken: floor, cluster } = this.context;
-    const counted = [claim.kind, weightOf(claim), permitsOf(claim), floor, cluster];
-    return [owner, leaseMs, token, lastToken, publish, this.context.notAfter(), ...counted];
+    const { publish, minToken, isCluster: cluster } = this.context;
+    const { weight, permits } = permitsOf(claim);
+    const options = JSON.stringify({
+      kind: claim.kind,
+      weight,
+      permits,
+      min_token: minToken,
+      cluster,
+      publish,
+    });
+    return [owner, leaseMs, token, lastToken, this.context.notAfter(), options];
   }
 
   protected onReply([kind, , waiting = 0]: ReplyOf<typeof renewScript>): Replies | typeof EXPIRED {

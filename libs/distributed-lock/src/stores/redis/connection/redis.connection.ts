@@ -63,11 +63,6 @@ export class RedisConnection {
     this.stopConnecting = keepConnecting(client, clock, (error) => (this.lastError = error));
   }
 
-  /** What is asked for now is written now. */
-  get isUp(): boolean {
-    return this.isReady;
-  }
-
   /** @throws LockStoreError: `unreachable` if it was never written, otherwise by the reply or `unknown` */
   run<Result>(command: RedisCommand<Result>): Promise<Result> {
     return new Promise((resolve, reject) => {

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { whatIsDenied } from '../connection/redis.errors.js';
-import { permitsKey, notificationChannel, redisKeys } from '../redis.keys.js';
+import { notificationChannel, redisKeys } from '../redis.keys.js';
+import { permitsKey } from '../redisson/redisson-names.js';
 
 /** The message by which Redisson announces a release, in case somebody has subscribed to all channels. */
 const RELEASED = '0';

@@ -23,11 +23,13 @@ export const acquireScript = script<
   | readonly [kind: 1, now: number, token: number, lastToken: number, waiting: number]
   | readonly [kind: 2, now: number, holder: string, remainingMs: number, ticket: number]
   | readonly [kind: 3, now: number, holder: string, remainingMs: number]
+  | readonly [kind: 4, now: number, leftMs: number]
 >(lua.acquire, (token) => [1, Math.floor(token / 1000), token, token, 0]);
 export const acquireAllScript = script<
-  | readonly [late: 0, now: number]
+  | readonly [expired: 0, now: number]
   | readonly [granted: 1, now: number, ...tokens: number[]]
   | readonly [inUse: 2, now: number, number: number]
+  | readonly [unready: 4, now: number, leftMs: number]
 >(lua.acquireAll);
 export const releaseScript = script<readonly [wasHolder: 0 | 1, now: number]>(lua.release, (wasHolder) => [
   wasHolder as 0 | 1,
@@ -36,10 +38,10 @@ export const releaseScript = script<readonly [wasHolder: 0 | 1, now: number]>(lu
 export const renewScript = script<
   | readonly [lost: 0, now: number]
   | readonly [renewed: 1, now: number, waiting: number]
-  | readonly [late: 2, now: number]
+  | readonly [expired: 2, now: number]
 >(lua.renew);
 export const renewAllScript = script<
-  readonly [late: 0, now: number] | readonly [answered: 1, now: number, ...waitingOrLost: number[]]
+  readonly [expired: 0, now: number] | readonly [answered: 1, now: number, ...waitingOrLost: number[]]
 >(lua.renewAll);
 export const forceScript = script<readonly [wasHeld: 0 | 1, now: number]>(lua.force);
 export const inspectScript = script<
@@ -53,8 +55,6 @@ export const inspectScript = script<
   ]
 >(lua.inspect);
 
-export const guardScript = script<readonly [leftMs: number, now: number]>(lua.guard);
-
 const ALL = [
   acquireScript,
   acquireAllScript,
@@ -63,7 +63,6 @@ const ALL = [
   renewAllScript,
   forceScript,
   inspectScript,
-  guardScript,
 ];
 
 /**

@@ -1,7 +1,8 @@
 import { LockStoreError } from '../../../port/lock.errors.js';
 import type { Claim } from '../../../port/claim.js';
 import type { Client } from '../connection/redis.command.js';
-import { permitsKey, type RedisKeys } from '../redis.keys.js';
+import type { RedisKeys } from '../redis.keys.js';
+import { permitsKey } from '../redisson/redisson-names.js';
 
 /** Errors of our own scripts, see holders.lua. */
 const NO_LOCK = 'data of the application';

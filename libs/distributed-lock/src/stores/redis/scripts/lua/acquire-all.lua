@@ -1,40 +1,50 @@
--- acquire-all.lua: takes several locks at once, or none of them; for keys that nobody holds and nobody waits for.
+-- acquire-all.lua: takes several locks at once, or none of them: those that nobody holds and nobody waits for.
 --
--- KEYS  1 lock  2 queue  3 meta  4 token  5 channel, and the same for each further lock
--- ARGV  1 notAfter  2 min_token  3 owner  4 lease  5 tokens  6 kind, and the last four for each further lock
--- Reply  {0, now}                               too late: nothing was done
+-- KEYS  1 lock  2 queue  3 meta  4 token  5 channel, and the same for each further lock, with the restart guard mark at the end
+-- ARGV  1 notAfter  2 min_token  3 longest  4 owner  5 lease  6 tokens  7 kind, and the last four for each further lock
+-- Reply  {0, now}                               expired: nothing was done
 --        {1, now, first token, last token ...}  granted: two numbers for each lock
 --        {2, now, i}                            the lock of this number is in use: nothing was done
+--        {4, now, left}                         unready: the restart guard grants nothing for so long
 
 local min_token = tonumber(ARGV[2])
 
 --@include lib/time.lua
---@include lib/numbers.lua
---@include lib/tokens.lua
 
 if now > tonumber(ARGV[1]) then return { 0, now } end
--- What these owners have already was taken by a copy of this request whose answer was lost.
-for i = 1, #KEYS, 5 do
-  local arg = 3 + (i - 1) / 5 * 4
-  local field = ARGV[arg + 3] == 'exclusive' and ARGV[arg] .. ':write' or ARGV[arg]
+
+if #KEYS % 5 == 1 then
+  local mark, longest = KEYS[#KEYS], tonumber(ARGV[3])
+  --@include lib/restart-guard.lua
+  if left > 0 then return { 4, now, left } end
+end
+
+--@include lib/numbers.lua
+--@include lib/foreign-tokens.lua
+--@include lib/tokens.lua
+
+local asked = {}
+for i = 1, #KEYS - 4, 5 do
+  local a = 4 + (i - 1) / 5 * 4
+  local owner, lease, tokens, kind = ARGV[a], tonumber(ARGV[a + 1]), tonumber(ARGV[a + 2]), ARGV[a + 3]
+  local field = kind == 'exclusive' and owner .. ':write' or owner
+  asked[#asked + 1] = { at = i, field = field, lease = lease, tokens = tokens, kind = kind }
+  -- What an owner has already was taken by a copy of this request whose reply was lost.
   if redis.call('EXISTS', KEYS[i], KEYS[i + 1], KEYS[i + 2]) > 0 and redis.pcall('HEXISTS', KEYS[i], field) ~= 1 then
-    return { 2, now, (i + 4) / 5 }
+    return { 2, now, #asked }
   end
 end
 
 -- All that may fail comes before the first lock: none is taken alone.
 local reply = { 1, now }
-for i = 1, #KEYS, 5 do
-  local arg = 4 + (i - 1) / 5 * 4
-  local first, last = take_tokens(tonumber(ARGV[arg + 1]), tonumber(ARGV[arg]), i)
+for _, it in ipairs(asked) do
+  local first, last = take_tokens(it.tokens, it.lease, it.at)
   reply[#reply + 1] = first
   reply[#reply + 1] = last
 end
-for i = 1, #KEYS, 5 do
-  local arg = 3 + (i - 1) / 5 * 4
-  local owner, lease = ARGV[arg], tonumber(ARGV[arg + 1])
-  if ARGV[arg + 3] == 'exclusive' then redis.call('HSET', KEYS[i], 'mode', 'write', owner .. ':write', 1)
-  else redis.call('HSET', KEYS[i], owner, 1) end
-  redis.call('PEXPIRE', KEYS[i], lease)
+for _, it in ipairs(asked) do
+  if it.kind == 'exclusive' then redis.call('HSET', KEYS[it.at], 'mode', 'write') end
+  redis.call('HSET', KEYS[it.at], it.field, 1)
+  redis.call('PEXPIRE', KEYS[it.at], it.lease)
 end
 return reply

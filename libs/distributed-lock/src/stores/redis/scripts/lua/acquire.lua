@@ -1,19 +1,21 @@
--- acquire.lua: asks for the lock, stands in line for it, or looks again; the same owner is answered the same.
+-- acquire.lua: asks for the lock, waits in the queue for it, or rechecks; the same owner is answered the same.
 --
--- KEYS  1 lock  2 queue  3 meta  4 token  5 channel
--- ARGV  1 owner  2 lease  3 notAfter  4 min_token  5 more
--- More  plain, kind, tokens, wait, ticket, subscribed, cluster, publish, short, weight, permits, nonce, min_last_token: one text, since
---       each argument costs time, and the common case needs to know only that it may be one
+-- KEYS  1 lock  2 queue  3 meta  4 token  5 channel, with the restart guard 6 mark
+-- ARGV  1 owner  2 lease  3 notAfter  4 min_token  5 options, with the restart guard 6 longest
+-- Options  kind, weight, permits, tokens, wait, ticket, short, subscribed, nonce, min_last_token, cluster, publish: JSON after one
+--          digit, which is 1 where a free lock may be granted without reading them: kind "lock", one token, a lease of half a
+--          day at most, and no tokens shared with foreign clients
 -- Reply  now * 1000 + n                              granted, with this token, and nobody waits: the common case
---        {0, now}                                    too late: nothing was done
+--        {0, now}                                    expired: nothing was done
 --        {1, now, first token, last token, waiting}  granted
---        {2, now, holder, remaining, ticket}          in line
---        {3, now, holder, remaining}                 busy, and the asker does not wait
+--        {2, now, holder, remaining, ticket}         queued
+--        {3, now, holder, remaining}                 busy, and the owner does not wait
+--        {4, now, left}                              unready: the restart guard grants nothing for so long
 --
--- Times in ms; nonce is repeated in what is pushed to the asker, so that nobody else can forge it; a ticket that is not
--- asked for again within wait is dropped, and wait 0 does not enter the line; ticket 0 is a new one; min_last_token is the last
--- token that an owner that holds wants to have, or 0; remaining -1 is a lease without end; plain is 1 where a lock of the
--- kind "lock" is asked for with one token and a lease of half a day at most, and no tokens are shared with Java.
+-- Times are in ms. weight and permits are there for permits alone. A ticket that is not asked for again within wait is
+-- dropped; wait 0 does not enter the queue; ticket 0 is a new one. short is the lease of a grant by notification, which
+-- repeats the nonce, so that nobody else can forge it. min_last_token is the last token that an owner that holds wants to
+-- have. ticket and min_last_token are strings, as cjson writes 14 digits. remaining -1 is a lease without end.
 
 local owner, min_token = ARGV[1], tonumber(ARGV[4])
 
@@ -21,7 +23,13 @@ local owner, min_token = ARGV[1], tonumber(ARGV[4])
 
 if now > tonumber(ARGV[3]) then return { 0, now } end
 
--- Nobody holds, nobody waits, here or there: the common case, in as few steps as can be.
+if KEYS[6] then
+  local mark, longest = KEYS[6], tonumber(ARGV[6])
+  --@include lib/restart-guard.lua
+  if left > 0 then return { 4, now, left } end
+end
+
+-- Nobody holds, nobody waits, here or in other processes: the common case, in as few steps as can be.
 if string.sub(ARGV[5], 1, 1) == '1' and redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3]) == 0 then
   local token = (min_token < micros or min_token > micros + FARTHEST_AHEAD) and micros or min_token + 1
   local counted = redis.call('SET', KEYS[4], string.format('%.0f', token), 'PX', TOKEN_KEEP_MS, 'GET')
@@ -32,27 +40,25 @@ if string.sub(ARGV[5], 1, 1) == '1' and redis.call('EXISTS', KEYS[1], KEYS[2], K
     if token == micros then return token end
     return { 1, now, token, token, 0 }
   end
-  -- The clock is behind: counted on from what was there, in the general way.
+  -- The clock is behind: the general way counts on from what was there.
   redis.call('SET', KEYS[4], counted, 'PX', TOKEN_KEEP_MS)
 end
 
-local kind, tokens, wait, presented, subscribed, cluster, publish, short, weight, permits, nonce, min_last_token =
-  string.match(ARGV[5], '^%d (%a+) (%d+) (%d+) (%d+) (%d) (%d) (%u+) (%d+) (%d+) (%d+) (%x+) (%d+)$')
-local lease = tonumber(ARGV[2])
-wait, cluster, min_last_token = tonumber(wait), cluster == '1', tonumber(min_last_token)
+local options, lease = cjson.decode(string.sub(ARGV[5], 2)), tonumber(ARGV[2])
+local kind, weight, permits, tokens = options.kind, options.weight, options.permits, options.tokens
+local min_last_token = tonumber(options.min_last_token)
+local cluster, publish = options.cluster, options.publish
 
 --@include lib/numbers.lua
+--@include lib/foreign-tokens.lua
 --@include lib/tokens.lua
---@include lib/foreign-clients.lua
 --@include lib/holders.lua
+--@include lib/foreign-clients.lua
 --@include lib/grant.lua
 
-local entry = table.concat({ subscribed, tokens, short, kind, weight, permits, ARGV[4], nonce }, ' ')
-weight, permits = tonumber(weight), tonumber(permits)
-
--- A stranger that listens counts as one that waits, for those who may pass the lock on among themselves.
+-- A foreign client that listens counts as one that waits, for the callers of one process that hand the lock on locally.
 local function granted(first, last)
-  local foreign_clients = tokens == '1' and 0 or math.min(1, listeners(KEYS[5]))
+  local foreign_clients = tokens == 1 and 0 or math.min(1, listeners(KEYS[5]))
   return { 1, now, first, last, redis.call('ZCARD', KEYS[2]) + foreign_clients }
 end
 
@@ -75,23 +81,25 @@ local function join_queue()
   local ticket = redis.call('ZSCORE', KEYS[2], owner)
   if not ticket then
     local tail = redis.call('ZRANGE', KEYS[2], -1, -1, 'WITHSCORES')
-    ticket = tonumber(presented)
-    -- Places are times, so that one that is presented again after the line was lost is ahead of newer ones.
+    ticket = tonumber(options.ticket)
+    -- Tickets are times, so that one that is presented again after the queue was lost is ahead of newer ones.
     if ticket == 0 then ticket = math.max(micros, tonumber(tail[2] or 0) + 1) end
     redis.call('ZADD', KEYS[2], text(ticket), owner)
   end
-  redis.call('HSET', KEYS[3], owner, text(now + wait) .. ' ' .. entry)
-  keep()
+  options.live_until, options.min_token = now + options.wait, ARGV[4]
+  redis.call('HSET', KEYS[3], owner, cjson.encode(options))
+  redis.call('PEXPIRE', KEYS[2], KEEP_MS)
+  redis.call('PEXPIRE', KEYS[3], KEEP_MS)
   return tonumber(ticket)
 end
 
 local function queued_or_busy()
   local inside, remaining = holders()
   if #inside == 0 then remaining = open_for() end
-  if wait == 0 then return { 3, now, inside[1] or '', remaining } end
+  if options.wait == 0 then return { 3, now, inside[1] or '', remaining } end
   local ticket = join_queue()
   local waiting = redis.call('ZCARD', KEYS[2])
-  -- Those who are not told learn it from their next renewal.
+  -- Holders that are not told learn it from their next renewal.
   for i = 1, math.min(#inside, 16) do
     local holder = inside[i]
     if is_ours(holder) then notify(holder, 'contended ' .. holder .. ' ' .. waiting) end
@@ -108,10 +116,10 @@ end
 if open_for() > 0 then return queued_or_busy() end
 if kind == 'shared' and redis.call('EXISTS', KEYS[1]) == 1 and foreign_clients_are_next() then return queued_or_busy() end
 
-if wait > 0 then join_queue() end
-local count, blocked, first, last = grant(owner, lease)
+if options.wait > 0 then join_queue() end
+local _, blocked, first, last = grant(owner, lease)
 if not first and not blocked and may_enter(kind, weight, permits) then
-  first, last = take_tokens(tonumber(tokens), lease)
+  first, last = take_tokens(tokens, lease)
   enter(owner, kind, weight, permits, lease, first, last)
   leave_queue(owner)
 end

@@ -1,4 +1,4 @@
--- force.lua: takes the lock from whoever holds it; holders are told if they are ours, and the next in line is granted.
+-- force.lua: takes the lock from its holders, tells those that are ours, and grants it to the next waiters.
 --
 -- KEYS  1 lock  2 queue  3 meta  4 token  5 channel
 -- ARGV  1 min_token  2 cluster  3 publish
@@ -7,14 +7,12 @@
 local min_token, cluster, publish = tonumber(ARGV[1]), ARGV[2] == '1', ARGV[3]
 
 --@include lib/time.lua
---@include lib/foreign-clients.lua
 --@include lib/numbers.lua
+--@include lib/foreign-tokens.lua
 --@include lib/tokens.lua
 --@include lib/holders.lua
+--@include lib/foreign-clients.lua
 --@include lib/grant.lua
-
-local MODES = { read = 'shared', write = 'exclusive' }
-local CHANNELS = { shared = 'redisson_rwlock', exclusive = 'redisson_rwlock', permits = 'redisson_sc' }
 
 local kind, found = 'lock', type_of_lock()
 if found == 'hash' then kind = MODES[redis.call('HGET', KEYS[1], 'mode')] or 'lock'
@@ -23,7 +21,7 @@ local refused = refusal(kind)
 -- A number that nobody has permits of may be one of the application.
 if not refused and found == 'string' and type_of_permits() == 'none' then refused = NO_LOCK end
 if refused then return redis.error_reply(refused) end
-if CHANNELS[kind] then KEYS[5] = CHANNELS[kind] .. string.sub(KEYS[5], #'redisson_lock__channel' + 1) end
+KEYS[5] = channel_of(kind)
 
 local inside = holders()
 local was_held = redis.call('DEL', KEYS[1])

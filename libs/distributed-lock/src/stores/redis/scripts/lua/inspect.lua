@@ -1,14 +1,12 @@
--- inspect.lua: who holds the lock and who waits for it. Changes nothing.
+-- inspect.lua: the owners that hold the lock and those that wait for it. Changes nothing.
 --
 -- KEYS  1 lock  2 queue  3 meta  4 token  5 channel
 -- ARGV
--- Reply  {mode or '', now, remaining, last token or '', number of holders, holders ..., owners in line ...}
+-- Reply  {mode or '', now, remaining, last token or '', number of holders, holders ..., waiting owners ...}
 
 --@include lib/time.lua
 --@include lib/numbers.lua
 --@include lib/holders.lua
-
-local MODES = { read = 'shared', write = 'exclusive' }
 
 local found = type_of_lock()
 local refused = refusal(found == 'string' and type_of_permits() == 'zset' and 'permits' or 'lock')
@@ -22,7 +20,7 @@ local tokens = redis.call('GET', KEYS[4])
 local last = tokens and string.match(tokens, '%d+$') or ''
 local reply = { mode, now, remaining, last, 0 }
 for _, owner in ipairs(inside) do
-  -- A reader whose lease is over stays in the hash until somebody needs its room.
+  -- A reader whose lease has expired stays in the hash until another owner needs its room.
   if mode ~= 'shared' or redis.call('EXISTS', reader_key(owner, 1)) == 1 then
     reply[#reply + 1] = owner
     reply[5] = reply[5] + 1

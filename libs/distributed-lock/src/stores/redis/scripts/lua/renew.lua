@@ -1,22 +1,24 @@
--- renew.lua: restarts the lease of this owner under this grant, and confirms a grant that was pushed.
+-- renew.lua: restarts the lease of this owner under this grant, and confirms a grant by notification.
 --
 -- KEYS  1 lock  2 queue  3 meta  4 token  5 channel
--- ARGV  1 owner  2 lease  3 first  4 last  5 publish  6 notAfter  7 kind  8 weight  9 permits  10 min_token  11 cluster
+-- ARGV  1 owner  2 lease  3 first  4 last  5 notAfter  6 options
+-- Options  kind, weight, permits, min_token, cluster, publish: JSON
 -- Reply  {0, now}           lost: held by another, by nobody, or by this owner under another grant
---        {1, now, waiting}  renewed; waiting counts our line, and a stranger that listens as one
---        {2, now}           too late: nothing was done, so that no old renewal shortens the lease of a newer one
+--        {1, now, waiting}  renewed; waiting counts our queue, and a foreign client that listens as one
+--        {2, now}           expired: nothing was done, so that no old renewal shortens the lease of a newer one
 --
 -- An owner that holds alone and renews as "shared" steps down. Tokens that are gone (evicted) are written back: the owner
 -- in the lock is proof enough.
 
-local owner, lease, publish, kind = ARGV[1], tonumber(ARGV[2]), ARGV[5], ARGV[7]
-local min_token, cluster = tonumber(ARGV[10]), ARGV[11] == '1'
+local owner, lease, options = ARGV[1], tonumber(ARGV[2]), cjson.decode(ARGV[6])
+local kind, weight, permits = options.kind, options.weight, options.permits
+local min_token, cluster, publish = options.min_token, options.cluster, options.publish
 
 --@include lib/time.lua
 --@include lib/numbers.lua
 --@include lib/foreign-clients.lua
 
-if now > tonumber(ARGV[6]) then return { 2, now } end
+if now > tonumber(ARGV[5]) then return { 2, now } end
 
 local function renewed()
   return { 1, now, redis.call('ZCARD', KEYS[2]) + math.min(listeners(KEYS[5]), 1) }
@@ -45,11 +47,10 @@ if kind == 'lock' or kind == 'exclusive' then
   return renewed()
 end
 
+--@include lib/foreign-tokens.lua
 --@include lib/tokens.lua
 --@include lib/holders.lua
 --@include lib/grant.lua
-
-local weight, permits = tonumber(ARGV[8]), tonumber(ARGV[9])
 
 local function holds_alone()
   if redis.call('HEXISTS', KEYS[1], owner .. ':write') == 1 then return true end

@@ -1,7 +1,64 @@
--- foreign-clients.lua: shared by all that free, grant or renew; not a script of its own. Expects the local publish.
+-- foreign-clients.lua: shared by all that free, grant or renew; not a script of its own. For foreign clients, such as
+-- Redisson in Java, on the keys of our locks. Expects time.lua, numbers.lua and the local publish.
+--
+-- A foreign client enters no queue of ours: it subscribes to key 5 and asks again when a message says that the lock is
+-- free. Two marks in the meta hash see to its turn: since (when a foreign client was first seen listening) and open (until
+-- when only foreign clients may take the free lock).
 
--- How many foreign_clients listen for the lock to come free. PUBLISH counts those who listen by a pattern, too, who do not wait.
+local FOREIGN_WAIT_MS = 200 -- a foreign client that listens gets its chance at least this often
+local OPEN_MS = 50 -- for how long only foreign clients may take the lock then
+
+local CHANNELS =
+  { lock = 'redisson_lock__channel', exclusive = 'redisson_rwlock', shared = 'redisson_rwlock', permits = 'redisson_sc' }
+
+-- From key 5 as it is for the kind "lock".
+local function channel_of(kind)
+  return CHANNELS[kind] .. string.sub(KEYS[5], #CHANNELS.lock + 1)
+end
+
+-- How many foreign clients are subscribed. PUBLISH also counts pattern subscribers, who do not wait for the lock.
 local function listeners(channel)
   local count = publish == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB'
   return redis.call('PUBSUB', count, channel)[2]
+end
+
+-- For how long a foreign client has listened, from the first time that this is asked. A mark that is ahead is from before
+-- the clock was set back.
+local function foreign_clients_waited()
+  local since = tonumber(redis.call('HGET', KEYS[3], 'since') or now + 1)
+  if since <= now then return now - since end
+  redis.call('HSET', KEYS[3], 'since', text(now))
+  redis.call('PEXPIRE', KEYS[3], KEEP_MS)
+  return 0
+end
+
+-- Readers of ours that come one after the other would keep a foreign client out for ever: after a while they wait, too.
+local function foreign_clients_are_next()
+  return listeners(KEYS[5]) > 0 and foreign_clients_waited() >= FOREIGN_WAIT_MS
+end
+
+-- For how much longer only foreign clients may take the lock. A mark that is further ahead is from before the clock was
+-- set back.
+local function open_for()
+  local open = redis.call('HGET', KEYS[3], 'open')
+  if not open then return 0 end
+  local left = tonumber(open) - now
+  if left > 0 and left <= OPEN_MS then return left end
+  redis.call('HDEL', KEYS[3], 'open')
+  return 0
+end
+
+-- From now on only foreign clients may take the lock.
+local function open_for_foreign_clients()
+  redis.call('HDEL', KEYS[3], 'since')
+  redis.call('HSET', KEYS[3], 'open', text(now + OPEN_MS))
+  redis.call('PEXPIRE', KEYS[2], KEEP_MS)
+  redis.call('PEXPIRE', KEYS[3], KEEP_MS)
+end
+
+local FREE = { lock = '0', exclusive = '1', shared = '0' }
+
+-- For permits the message is how many are left. Expects holders.lua.
+local function wake_foreign_clients(kind)
+  redis.call(publish, KEYS[5], FREE[kind] or is_number(KEYS[1]) and redis.call('GET', KEYS[1]) or '1')
 end

@@ -1,12 +1,9 @@
--- grant.lua: shared by acquire, end and force; not a script of its own.
--- Expects KEYS 1 lock 2 queue 3 meta 4 token 5 channel, time.lua, tokens.lua, foreign-clients.lua,
+-- grant.lua: shared by acquire, release, renew and force; not a script of its own. The queue, and who is next.
+-- Expects KEYS 1 lock 2 queue 3 meta 4 token 5 channel, time.lua, numbers.lua, tokens.lua, foreign-clients.lua,
 -- holders.lua, and the locals cluster, publish.
--- The line is a sorted set owner -> ticket; info holds per owner
--- "until subscribed tokens short kind weight permits min_token nonce", and three marks:
--- granted (owner of a grant that was pushed and not yet confirmed), since (a stranger listens since), open (until).
-
-local FOREIGN_WAIT_MS = 200  -- a stranger that listens gets its chance at least this often
-local OPEN_MS = 50            -- how long only foreign_clients may take the lock then
+--
+-- The queue is a sorted set owner -> ticket. The meta hash has for each owner in it the options of its acquire, with
+-- live_until and min_token, as JSON; and the mark granted: the owner of a grant that was notified and not yet confirmed.
 
 local function client_of(owner)
   return string.match(owner, '^(.*):%d+$') or owner
@@ -20,14 +17,9 @@ local function notify(owner, message)
   return redis.call('PUBLISH', notification_channel(owner), message)
 end
 
--- PUBLISH counts those who listen by a pattern, too, such as a tool that looks on: only its own client is the owner's.
+-- PUBLISH also counts pattern subscribers, such as a monitoring tool: only the owner's own client subscribes by name.
 local function is_subscribed(owner)
   return redis.call('PUBSUB', 'NUMSUB', notification_channel(owner))[2] > 0
-end
-
-local function keep()
-  redis.call('PEXPIRE', KEYS[2], KEEP_MS)
-  redis.call('PEXPIRE', KEYS[3], KEEP_MS)
 end
 
 local function leave_queue(owner)
@@ -35,12 +27,12 @@ local function leave_queue(owner)
   redis.call('HDEL', KEYS[3], owner)
 end
 
-local function entry_of(owner)
-  local entry = redis.call('HGET', KEYS[3], owner) or ''
-  return string.match(entry, '^(%d+) (%d) (%d+) (%d+) (%a+) (%d+) (%d+) (%d+) (%x+)$')
+local function waiter_of(owner)
+  local is_entry, waiter = pcall(cjson.decode, redis.call('HGET', KEYS[3], owner) or '')
+  return is_entry and waiter or nil
 end
 
--- Whoever got the last grant and never confirmed it is dead or out of reach, with all its places.
+-- The owner of an unconfirmed grant whose lease has run out is dead or out of reach: its client leaves the queue.
 local function drop_unconfirmed(asker)
   local granted = redis.call('HGET', KEYS[3], 'granted')
   if not granted or redis.call('EXISTS', KEYS[1]) == 1 then return end
@@ -51,8 +43,8 @@ local function drop_unconfirmed(asker)
   end
 end
 
--- Grants to the live entries in front that may enter, up to the first that may not: nobody is overtaken.
--- Returns how many were granted, whether one stands in the way, and the tokens if the asker was among them. The asker
+-- Grants to the live waiters in front that may enter, up to the first that may not: nobody is overtaken.
+-- Returns how many were granted, whether a waiter is in the way, and the tokens if the asker was among them. The asker
 -- gets its full lease, as it learns of the grant by the reply. `is_free`: its holder has just left it.
 local function grant(asker, lease, is_free)
   if not is_free then drop_unconfirmed(asker) end
@@ -60,96 +52,61 @@ local function grant(asker, lease, is_free)
   while true do
     local owner = redis.call('ZRANGE', KEYS[2], index, index)[1]
     if not owner then return count, false, asker_first, asker_last end
-    local live_until, subscribed, tokens, short, kind, weight, permits, seen, nonce = entry_of(owner)
-    if not live_until or tonumber(live_until) < now then
+    local waiter = waiter_of(owner)
+    if not waiter or waiter.live_until < now then
       leave_queue(owner)
-    elseif not (is_free and is_alone(kind)) and not may_enter(kind, tonumber(weight), tonumber(permits)) then
+    elseif not (is_free and is_alone(waiter.kind)) and not may_enter(waiter.kind, waiter.weight, waiter.permits) then
       return count, true, asker_first, asker_last
     else
-      -- It may have seen larger tokens than whoever frees the lock.
-      min_token = math.max(min_token, tonumber(seen))
-      local first, last = take_tokens(tonumber(tokens), math.max(lease, tonumber(short)))
+      -- The waiter may have seen larger tokens than the owner that frees the lock.
+      min_token = math.max(min_token, tonumber(waiter.min_token))
+      local longest = math.max(lease, waiter.short)
+      local first, last = take_tokens(waiter.tokens, longest)
       local reached = owner == asker
       if not reached then
         local waiting = redis.call('ZCARD', KEYS[2]) - 1
-        local message = { 'granted', owner, text(first), text(last), text(now), short, text(waiting), nonce }
-        -- Nobody subscribed a live process whose subscriber reconnects: skip it, it keeps its ticket.
+        local message = { 'granted', owner, text(first), text(last), text(now), waiter.short, waiting, waiter.nonce }
+        -- Without a subscriber the waiter's client is connecting anew, or dead: skip it, it keeps its ticket.
         local receivers = notify(owner, table.concat(message, ' '))
-        reached = subscribed == '0' or cluster or receivers > 0 and is_subscribed(owner)
+        reached = not waiter.subscribed or cluster or receivers > 0 and is_subscribed(owner)
       end
       if reached then
-        -- Marked before it leaves the line: info, whose last entry that may be, keeps its expiry so.
-        if owner ~= asker and is_alone(kind) then redis.call('HSET', KEYS[3], 'granted', owner) end
+        -- Marked before it leaves the queue: the meta hash, whose last entry that may be, keeps its expiry so.
+        if owner ~= asker and is_alone(waiter.kind) then redis.call('HSET', KEYS[3], 'granted', owner) end
         leave_queue(owner)
-        enter(owner, kind, tonumber(weight), tonumber(permits), owner == asker and lease or short, first, last)
+        local own_lease = owner == asker and lease or waiter.short
+        enter(owner, waiter.kind, waiter.weight, waiter.permits, own_lease, first, last)
         count, is_free = count + 1, false
         if owner == asker then asker_first, asker_last = first, last end
-        if is_alone(kind) then return count, true, asker_first, asker_last end
+        if is_alone(waiter.kind) then return count, true, asker_first, asker_last end
       else
         -- Its tokens go back: nobody was told of them.
-        count_up(first - 1, first - 1, math.max(lease, tonumber(short)), 1)
+        count_up(first - 1, first - 1, longest, 1)
         index = index + 1
       end
     end
   end
 end
 
-local WAKE_UP = { lock = '0', exclusive = '1', shared = '0' }
-
-local function wake_foreign_clients(kind)
-  return redis.call(publish, KEYS[5], WAKE_UP[kind] or is_number(KEYS[1]) and redis.call('GET', KEYS[1]) or '1')
-end
-
--- For how much longer only foreign_clients may take the lock. A mark that is further ahead is from before the clock was set back.
-local function open_for()
-  local open = redis.call('HGET', KEYS[3], 'open')
-  if not open then return 0 end
-  local left = tonumber(open) - now
-  if left > 0 and left <= OPEN_MS then return left end
-  redis.call('HDEL', KEYS[3], 'open')
-  return 0
-end
-
--- For how long a stranger has listened, from the first time that this is asked. A mark that is ahead is from before the
--- clock was set back.
-local function foreign_clients_waited()
-  local since = tonumber(redis.call('HGET', KEYS[3], 'since') or now + 1)
-  if since <= now then return now - since end
-  redis.call('HSET', KEYS[3], 'since', text(now))
-  redis.call('PEXPIRE', KEYS[3], KEEP_MS)
-  return 0
-end
-
 -- The first waiter asks again after so many ms.
 local function recheck_first(ms)
   local first = redis.call('ZRANGE', KEYS[2], 0, 0)[1]
-  local nonce = first and select(9, entry_of(first))
-  if nonce then notify(first, 'recheck ' .. first .. ' ' .. text(ms) .. ' ' .. nonce) end
+  local waiter = first and waiter_of(first)
+  if waiter then notify(first, table.concat({ 'recheck', first, ms, waiter.nonce }, ' ')) end
 end
 
--- A Java waiter is in no line of ours: once it has listened long enough, the lock is freed for foreign_clients only.
-local function open_for_foreign_clients(kind)
-  if foreign_clients_waited() < FOREIGN_WAIT_MS then return false end
-  redis.call('HDEL', KEYS[3], 'since')
-  redis.call('HSET', KEYS[3], 'open', text(now + OPEN_MS))
-  keep()
-  wake_foreign_clients(kind)
-  recheck_first(OPEN_MS)
-  return true
-end
-
--- Readers of ours that come one after the other would keep a stranger out for ever: after a while they stand in line.
-local function foreign_clients_are_next()
-  return listeners(KEYS[5]) > 0 and foreign_clients_waited() >= FOREIGN_WAIT_MS
-end
-
--- There is room: those in front get it, or whoever comes. `is_free`: its holder has just left it, whose grant, if it was
--- pushed, needs no confirmation any more.
+-- There is room: the waiters in front get it, or whoever asks next. `is_free`: its holder has just left it, whose grant needs
+-- no confirmation any more.
 local function hand_off(kind, is_free)
   local foreign_clients = listeners(KEYS[5])
   if is_free or foreign_clients == 0 then
     redis.call('HDEL', KEYS[3], is_free and 'granted' or 'since', foreign_clients == 0 and 'since' or 'granted')
   end
-  if foreign_clients > 0 and open_for_foreign_clients(kind) then return end
-  if grant('', 0, is_free) == 0 then wake_foreign_clients(kind) end
+  if foreign_clients > 0 and foreign_clients_waited() >= FOREIGN_WAIT_MS then
+    open_for_foreign_clients()
+    wake_foreign_clients(kind)
+    recheck_first(OPEN_MS)
+  elseif grant('', 0, is_free) == 0 then
+    wake_foreign_clients(kind)
+  end
 end

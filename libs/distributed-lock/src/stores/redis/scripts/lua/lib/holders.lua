@@ -1,5 +1,4 @@
--- holders.lua: who holds the lock, in each of the ways to hold one; not a script of its own. Expects time.lua and
--- numbers.lua.
+-- holders.lua: who holds the lock, for each kind of claim; not a script of its own. Expects time.lua and numbers.lua.
 --
 -- lock       the hash of key 1 is {owner -> 1}                              Redisson's RLock
 -- exclusive  {mode -> write, owner:write -> 1}                              its RReadWriteLock
@@ -7,7 +6,7 @@
 -- permits    key 1 counts what is left; a sorted set has owner, owner#2, ... -> end of lease
 --                                                                           its RPermitExpirableSemaphore
 --
--- Those who hold together have their tokens "first last" in a hash of ours, by owner.
+-- Owners that hold together have their tokens "first last" in a hash of ours, by owner.
 --
 -- Key 1 may hold data of the application instead. A hash with a field that no lock has, and a string that is no number,
 -- are data: no script takes them for a lock, changes them or tells what is in them. No loop runs for longer than
@@ -24,6 +23,7 @@ local MANY_FIELDS = 30 -- of a hash whose fields are counted instead, if that wi
 local OWNER = '^%x%x%x%x%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%x%x%x%x%x%x%x%x:%-?%d+$'
 local NUMBER = '^%-?%d+$'
 local LONGEST_NUMBER = 20 -- characters; a longer string is data, which may be too long to be read
+local MODES = { read = 'shared', write = 'exclusive' }
 local NO_LOCK = 'WRONGTYPE this key holds data of the application'
 local TWINS = 'WRONGTYPE permits of two names in one sorted set'
 
@@ -68,21 +68,21 @@ end
 
 local verdict
 
--- For a hash. What a script writes to a lock leaves it a lock, so that it looks once.
+-- For a hash. A script looks once: its own writes leave a lock a lock.
 local function is_lock()
   if verdict == nil then verdict = has_fields_of_a_lock() end
   return verdict
 end
 
--- Where there are many readers, all of ours, each of them has tokens: as many as fields but the mode. So one more reader need
--- not read them all.
+-- Where all of many readers are ours, each has tokens: as many entries as the hash has fields but the mode. One more reader
+-- then need not read them all.
 local function may_read_along()
   local fields = redis.call('HLEN', KEYS[1])
   if fields >= MOST_FIELDS then return false end
   return fields > MANY_FIELDS and redis.call('HLEN', holders_key) == fields - 1 or is_lock()
 end
 
--- As the counter of a semaphore is.
+-- The counter of a semaphore is one.
 local function is_number(key)
   -- The twin may be out of reach: for this user, or for a script of a cluster.
   if redis.pcall('TYPE', key).ok ~= 'string' then return false end
@@ -98,7 +98,7 @@ local function type_of_permits()
   return redis.call('TYPE', permits_key).ok
 end
 
--- The error for a key, or for its permits, that hold something else; nil for a lock, for permits and for nothing.
+-- The error where the key, or its permits, are something else; nil for a lock, for permits and for a free key.
 local function refusal(kind)
   local found = type_of_lock()
   local is_free_or_lock = found == 'none' or found == 'hash' and is_lock() or found == 'string' and is_number(KEYS[1])
@@ -111,7 +111,7 @@ local function refusal(kind)
 end
 
 local function holds(owner, kind)
-  -- With a mode it is the field of a reader: of one that has stepped down, and this is an old copy of what it asked.
+  -- With a mode the field is a reader's, which has stepped down: this is an old copy of its acquire.
   if kind == 'lock' then
     local fields = redis.call('HMGET', KEYS[1], owner, 'mode')
     return fields[1] and not fields[2]
@@ -125,8 +125,8 @@ local function holds(owner, kind)
   return redis.call('HGET', KEYS[1], 'mode') == 'read' and redis.call('HEXISTS', KEYS[1], owner) == 1
 end
 
--- What is left of the longest reader's lease; `on_dead` is called with each whose lease is over. Nil where that would
--- take too long, for threads of Java with thousands of holds: then the lock lasts as long as it does.
+-- What is left of the longest reader's lease; `on_dead` is called with each reader whose lease has expired. Nil where that
+-- would take too long, for threads of Java with thousands of holds: then the lock lasts as long as it does.
 local function longest_reader(on_dead)
   if not is_lock() then return nil end
   local fields = redis.call('HGETALL', KEYS[1])
@@ -146,7 +146,7 @@ local function longest_reader(on_dead)
   return longest
 end
 
--- Readers whose lease is over are out; the lock lasts as long as the one that has most left.
+-- Drops readers whose lease has expired; the lock lasts as long as the longest lease left.
 local function sweep_readers()
   local longest = longest_reader(function(owner)
     redis.call('HDEL', KEYS[1], owner)
@@ -157,7 +157,7 @@ local function sweep_readers()
 end
 
 local function sweep_permits()
-  -- The tokens of more than these end by themselves.
+  -- The tokens of more owners than these expire by themselves.
   local gone = redis.call('ZRANGEBYSCORE', permits_key, '-inf', now, 'LIMIT', 0, MOST_FIELDS)
   for _, owner in ipairs(gone) do redis.call('HDEL', holders_key, owner) end
   if #gone == 0 then return end
@@ -184,7 +184,7 @@ local function at_least(key, ms)
   redis.call('PEXPIRE', key, text(math.max(redis.call('PTTL', key), ms)))
 end
 
--- For Redisson's clients. A counter that lives for ever is theirs, and so is its limit while nothing of ours is held.
+-- For foreign clients. A counter without an expiry is theirs, and so is its limit while no owner of ours holds permits.
 local function count_permits(left)
   if redis.call('PTTL', KEYS[1]) == -1 then
     redis.call('SET', KEYS[1], text(left))
@@ -196,7 +196,7 @@ local function count_permits(left)
   redis.call('PEXPIRE', permits_key, keep)
 end
 
--- Also when it is in already: then its lease starts anew.
+-- An owner that is in already starts its lease anew.
 local function enter(owner, kind, weight, permits, lease, first, last)
   if kind == 'lock' then
     redis.call('HSET', KEYS[1], owner, 1)
@@ -209,10 +209,10 @@ local function enter(owner, kind, weight, permits, lease, first, last)
     return
   end
   if kind == 'shared' then
-    -- First, and with GET, since that fails if the key is not what it should be: nothing is overwritten then.
+    -- First, and with GET, which fails if the key has another type: then nothing is overwritten.
     redis.call('SET', reader_key(owner, 1), 1, 'PX', lease, 'GET')
     redis.call('HSET', KEYS[1], 'mode', 'read', owner, 1)
-    -- As long as the longest reader's, also if this lease was longer until now.
+    -- The lock lasts as long as the longest reader's lease, also if that was this owner's until now.
     local longest = lease
     if redis.call('PTTL', KEYS[1]) > tonumber(lease) then longest = longest_reader(function() end) end
     if longest then redis.call('PEXPIRE', KEYS[1], longest) end
@@ -224,7 +224,7 @@ local function enter(owner, kind, weight, permits, lease, first, last)
   at_least(holders_key, tonumber(lease))
 end
 
--- Returns 1 if it was in. A reader may be one that is about to step down: then it still holds alone.
+-- Returns 1 if the owner was in. A reader may be about to step down: then it still holds alone.
 local function leave(owner, kind, weight)
   if kind == 'lock' then return redis.call('HDEL', KEYS[1], owner) end
   if kind == 'permits' then
@@ -253,16 +253,16 @@ local function leave(owner, kind, weight)
   return was_holder
 end
 
--- The owners inside, and what is left of the lease that ends first, or of the longest reader's.
+-- The owners that hold, and what is left of the lease that ends first, or of the longest reader's.
 local function holders()
   local found = {}
   if type_of_lock() == 'string' then
     if type_of_permits() ~= 'zset' then return found, 0 end
-    -- Permits whose lease is over stay until somebody needs them.
+    -- Permits whose lease has expired stay until another owner needs them.
     local entries =
       redis.call('ZRANGEBYSCORE', permits_key, '(' .. text(now), '+inf', 'WITHSCORES', 'LIMIT', 0, MOST_FIELDS)
     for i = 1, #entries, 2 do
-      local owner = is_ours(entries[i]) and entries[i] or 'stranger'
+      local owner = is_ours(entries[i]) and entries[i] or 'foreign client'
       if not string.find(owner, '#', 1, true) then found[#found + 1] = owner end
     end
     return found, entries[2] and tonumber(entries[2]) - now or 0
