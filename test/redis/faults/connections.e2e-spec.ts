@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { createRequire } from 'node:module';
 import { Redis } from 'ioredis';
 import type { Clock, Lock, LockService } from 'nestjs-distributed-lock';
-import { defer, lastValueFrom, Observable, of, type Observer } from 'rxjs';
+import { defer, lastValueFrom, Observable, of } from 'rxjs';
 import type { HeldLock } from '../../../libs/distributed-lock/src/lock/context/held-lock.js';
 import { systemClock } from '../../../libs/distributed-lock/src/time/clock.js';
 import { KEEP_ALIVE_MS } from '../../../libs/distributed-lock/src/stores/redis/connection/keep-alive.js';
@@ -106,12 +106,9 @@ describe('what an operator does to connections and scripts', () => {
       const held = granted as HeldLock;
       return lastValueFrom(
         new Observable((out) => {
-          const work = {
-            subscribe: (observer: Observer<unknown>) => defer(() => of(block())).subscribe(observer),
-            isRunning: () => false,
-            close: () => undefined,
-          };
-          new UnderLock(out, held, { onLost: 'throw' }).start(work);
+          new UnderLock(out, held, { onLost: 'throw' }).start((observer) =>
+            defer(() => of(block())).subscribe(observer),
+          );
         }),
       );
     });

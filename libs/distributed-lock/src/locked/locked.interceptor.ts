@@ -7,7 +7,7 @@ import {
   type NestInterceptor,
 } from '@nestjs/common';
 import { ApplicationConfig, HttpAdapterHost, ModuleRef } from '@nestjs/core';
-import { finalize, type Observable, type Subscriber, type TeardownLogic } from 'rxjs';
+import { finalize, type Observable, type Observer, type Subscriber, type TeardownLogic } from 'rxjs';
 import { getLockHttpToken, getLockServiceToken } from '../distributed-lock.tokens.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import type { HeldLock } from '../lock/context/held-lock.js';
@@ -133,11 +133,9 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
       },
     });
     const activation = new Activation(call, lock, underLock);
-    underLock.start({
-      subscribe: (observer) => activation.enter(() => inside(activation).subscribe(observer)),
-      isRunning: () => activation.isRunning,
-      close: () => activation.close(),
-    });
+    const start = (observer: Observer<unknown>) =>
+      activation.enter(() => inside(activation).subscribe(observer));
+    underLock.start(start, activation);
     return () => underLock.leave();
   }
 

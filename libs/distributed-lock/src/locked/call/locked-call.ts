@@ -83,11 +83,7 @@ function streamed(call: Call): Observable<unknown> {
       if (!lock) return streamOf(plan, run(undefined)).subscribe(out);
       const underLock = new UnderLock(out, lock, { onLost: plan.options.onLost ?? 'throw' });
       underLock.streams();
-      underLock.start({
-        subscribe: (observer) => runHolding(lock, () => streamOf(plan, run(lock)).subscribe(observer)),
-        isRunning: () => false,
-        close: () => undefined,
-      });
+      underLock.start((observer) => runHolding(lock, () => streamOf(plan, run(lock)).subscribe(observer)));
       return () => underLock.leave();
     },
   );

@@ -35,14 +35,14 @@ class Scene {
     for (const tell of this.lossListeners) tell(lost);
   }
 
+  close(): void {
+    this.log.push('closed');
+  }
+
   constructor(onLost: 'throw' | 'ignore' = 'throw') {
     const work = new Observable<string>((out) => {
       this.underLock = new UnderLock(out, this.lock, { onLost });
-      this.underLock.start({
-        subscribe: (observer) => this.inner.subscribe(observer),
-        isRunning: () => this.isRunning,
-        close: () => this.log.push('closed'),
-      });
+      this.underLock.start((observer) => this.inner.subscribe(observer), this);
       return () => this.underLock.leave();
     });
     this.subscription = work.subscribe({
@@ -107,20 +107,17 @@ describe('work under a lock', () => {
   });
 
   it('is stopped if it turns out to be a stream while it starts, its subscriber gone', () => {
-    const { lock, log } = new Scene();
+    const scene = new Scene();
+    const { lock, log } = scene;
     const stopped = { by: 'nobody' };
     const gone = new Observable<string>((out) => {
       const underLock = new UnderLock(out, lock, { onLost: 'throw' });
       underLock.leave();
-      underLock.start({
-        subscribe: (observer) =>
-          new Observable<string>(() => {
-            underLock.streams();
-            return () => (stopped.by = 'its subscriber');
-          }).subscribe(observer),
-        isRunning: () => false,
-        close: () => log.push('closed'),
+      const stream = new Observable<string>(() => {
+        underLock.streams();
+        return () => (stopped.by = 'its subscriber');
       });
+      underLock.start((observer) => stream.subscribe(observer), scene);
     });
     gone.subscribe();
     expect([stopped.by, ...log]).toEqual(['its subscriber', 'closed', 'released']);
@@ -144,15 +141,13 @@ describe('work under a lock', () => {
   });
 
   it('that cannot start ends with its error and gives the lock back', () => {
-    const { lock, log } = new Scene();
+    const scene = new Scene();
+    const { lock, log } = scene;
+    const fail = () => {
+      throw new TypeError();
+    };
     const work = new Observable<string>((out) =>
-      new UnderLock(out, lock, { onLost: 'throw' }).start({
-        subscribe: () => {
-          throw new TypeError();
-        },
-        isRunning: () => false,
-        close: () => log.push('closed'),
-      }),
+      new UnderLock(out, lock, { onLost: 'throw' }).start(fail, scene),
     );
     work.subscribe({ error: (error: Error) => log.push(error.name) });
     expect(log).toEqual(['closed', 'released', 'TypeError']);

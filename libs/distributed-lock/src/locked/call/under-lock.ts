@@ -4,12 +4,9 @@ import { inBackground } from '../../async/in-background.js';
 import type { LockLostError } from '../../port/lock.errors.js';
 import { holdStream, type StreamOrigin } from '../../lock/streams/held-stream.js';
 
-/** Work that runs under a lock, and may go on after its Observable has ended. */
-export interface LockedWork<T> {
-  /** Called once. Starts the work in the context of the lock. */
-  subscribe(observer: Observer<T>): Subscription;
-  /** True while a part of it runs that unsubscribing does not stop. */
-  isRunning(): boolean;
+/** A part of the work that may go on after its Observable has ended: the run of a handler. */
+interface Run {
+  readonly isRunning: boolean;
   /** Lets nothing start under the lock from now on. */
   close(): void;
 }
@@ -38,7 +35,7 @@ export class UnderLock<T> implements Observer<T> {
   private isStream = false;
   private hasLeft = false;
   private hasEnded = false;
-  private work: LockedWork<T> | undefined;
+  private run: Run | undefined;
   /** Streams that have gone out, and how many of them have not ended. */
   private readonly streamsOut: unknown[] = [];
   private streamsOpen = 0;
@@ -49,12 +46,13 @@ export class UnderLock<T> implements Observer<T> {
     private readonly options: UnderLockOptions,
   ) {}
 
-  start(work: LockedWork<T>): void {
-    this.work = work;
+  /** @param subscribe starts the work in the context of the lock */
+  start(subscribe: (observer: Observer<T>) => Subscription, run?: Run): void {
+    this.run = run;
     try {
       this.lock.assertHeld();
       if (this.options.onLost === 'throw') this.running.add(this.lock.onLoss((loss) => this.onLoss(loss)));
-      this.running.add(work.subscribe(this));
+      this.running.add(subscribe(this));
     } catch (error) {
       this.error(error);
     }
@@ -73,7 +71,7 @@ export class UnderLock<T> implements Observer<T> {
   }
 
   releaseIfDone(): void {
-    if (this.hasEnded && this.streamsOpen === 0 && !this.work?.isRunning()) this.lock.giveBack();
+    if (this.hasEnded && this.streamsOpen === 0 && !this.run?.isRunning) this.lock.giveBack();
   }
 
   /**
@@ -130,7 +128,7 @@ export class UnderLock<T> implements Observer<T> {
   private end(settle: (loss: LockLostError | undefined) => void): void {
     if (this.hasEnded) return;
     this.hasEnded = true;
-    this.work?.close();
+    this.run?.close();
     if (!this.lock.isInDoubt) return this.finish(settle);
     inBackground(
       this.lock.whenSure().then(() => this.finish(settle)),
@@ -151,7 +149,7 @@ export class UnderLock<T> implements Observer<T> {
   }
 
   private onLoss(loss: LockLostError): void {
-    this.work?.close();
+    this.run?.close();
     this.out.error(this.errorFor(loss));
   }
 

@@ -51,8 +51,10 @@ export function resolveLockHttp(
 export function publicMessage(
   error: unknown,
 ): { readonly code: LockErrorCode; readonly message: string } | undefined {
-  const known = isLockError(error) ? PUBLIC[error.code] : undefined;
-  return known && isLockError(error) ? { code: error.code, message: known[1] } : undefined;
+  if (!isLockError(error)) return undefined;
+  const { code } = error;
+  const [, message] = PUBLIC[code] ?? [];
+  return message === undefined ? undefined : { code, message };
 }
 
 /**

@@ -39,22 +39,6 @@ export function isReadable({ type, factory }: HandlerParameter, kind: HandlerKin
   return factory !== undefined || (type !== undefined && type in sources);
 }
 
-/** The object that Nest injects as `REQUEST` for a message. */
-class MessageRequest {
-  constructor(
-    readonly data: unknown,
-    readonly context: unknown,
-  ) {}
-
-  getData(): unknown {
-    return this.data;
-  }
-
-  getContext(): unknown {
-    return this.context;
-  }
-}
-
 /** Reads parameters of a handler as Nest is going to: extracts the value, then runs its pipes. */
 export class HandlerValues {
   private readonly bound = new WeakMap<HandlerParameter, readonly BoundPipe[]>();
@@ -106,7 +90,8 @@ export class HandlerValues {
     if (type !== 'rpc') return ContextIdFactory.getByRequest(first as Named);
     let contextId = this.contextIds.get(context);
     if (!contextId) {
-      const request = new MessageRequest(first, second);
+      // The object that Nest injects as `REQUEST` for a message.
+      const request = { data: first, context: second, getData: () => first, getContext: () => second };
       contextId = ContextIdFactory.getByRequest(request);
       this.contextIds.set(context, contextId);
       this.moduleRef.registerRequestByContextId(request, contextId);

@@ -19,7 +19,6 @@ export class KeyPlan {
   /** Those of the options that the service gets at each call. */
   readonly call: CallOptions;
   private readonly shape: MethodShape;
-  private readonly isByArguments: boolean;
   private readonly origins = new Map<Placeholder, Origin>();
 
   /** @throws LockConfigurationError for a name that the method does not have, or options that do not fit it */
@@ -35,10 +34,6 @@ export class KeyPlan {
       for (const p of template.placeholders) this.origins.set(p, originOf(p, template, this.shape));
     }
     const { kind } = this.shape;
-    this.isByArguments =
-      kind !== 'rpc' &&
-      typeof site.key !== 'function' &&
-      ![...this.origins.values()].some((it) => 'source' in it);
     if (kind) checkHandler({ ...this.shape, kind }, site, this.options);
   }
 
@@ -82,14 +77,10 @@ export class KeyPlan {
     );
   }
 
-  /**
-   * False for arguments that name other keys than these. True for a key of parts of the request, for a key function, and
-   * for a message, which `assertKeyOf` checks.
-   */
+  /** False for arguments that name another key than these. Always true for a message, which `assertKeyOf` checks. */
   fits(keys: readonly string[], args: readonly unknown[]): boolean {
-    if (!this.isByArguments) return true;
     try {
-      return [this.keysOfCall(args)].flat().every((key) => keys.includes(key));
+      return this.shape.kind === 'rpc' || this.otherKey(keys, args) === undefined;
     } catch {
       return false;
     }
@@ -115,21 +106,22 @@ export class KeyPlan {
    *
    * @throws LockConfigurationError when they differ, because the handler would run under another lock than its own
    */
-  assertKeyOf(args: readonly unknown[], lock: Lock): void {
+  assertKeyOf(args: readonly unknown[], { keys }: Lock): void {
+    const other = this.shape.kind === 'rpc' ? this.otherKey(keys, args) : undefined;
+    if (other === undefined) return;
+    throw new LockConfigurationError(
+      `@Locked on ${this.where}: the handler is given the value of "${other}", but "${keys.join('", "')}" is locked, since pipes ran that this package cannot see: global ones of a microservice, or of the application after connectMicroservice. Bind them to the handler, or connect with inheritAppConfig after the last useGlobalPipes.`,
+    );
+  }
+
+  /** A key of these arguments that `keys` lacks. Parts of the request and key functions are not compared. */
+  private otherKey(keys: readonly string[], args: readonly unknown[]): string | undefined {
     const { key } = this.site;
-    if (this.shape.kind !== 'rpc' || typeof key === 'function') return;
-    const { keys } = lock;
-    for (const template of key) {
-      const { placeholders } = template;
-      if (!placeholders.every((p) => 'argument' in (this.origins.get(p) as Origin))) continue;
-      const other = template
-        .render(placeholders.map((p) => this.valueInCall(p, args)))
-        .find((it) => !keys.includes(it));
-      if (other === undefined) continue;
-      throw new LockConfigurationError(
-        `@Locked on ${this.where}: the handler is given the value of "${other}", but "${keys.join('", "')}" is locked, since pipes ran that this package cannot see: global ones of a microservice, or of the application after connectMicroservice. Bind them to the handler, or connect with inheritAppConfig after the last useGlobalPipes.`,
-      );
-    }
+    const isByArguments = (p: Placeholder) => 'argument' in (this.origins.get(p) as Origin);
+    return (typeof key === 'function' ? [] : key)
+      .filter(({ placeholders }) => placeholders.every(isByArguments))
+      .flatMap((template) => template.render(template.placeholders.map((p) => this.valueInCall(p, args))))
+      .find((it) => !keys.includes(it));
   }
 
   /** The first `count` arguments that Nest is about to give to the handler. */

@@ -1,5 +1,5 @@
 import type { AnyClass, AnyFunction } from '../nest/any-class.js';
-import { nameOf, type LockedSite } from '../site/locked-site.js';
+import type { LockedSite } from '../site/locked-site.js';
 import {
   handlerKind,
   handlerParameters,
@@ -31,5 +31,5 @@ export function shapeOf(cls: AnyClass, site: LockedSite): MethodShape {
   const kind = fn && handlerKind(cls, method, fn);
   const decorated = kind ? handlerParameters(cls, method) : [];
   const wildcards = fn && kind === 'http' && !isPiped(cls, fn) ? wildcardsOf(cls, fn) : [];
-  return { where: nameOf(cls, site), kind, decorated, written, wildcards };
+  return { where: `${cls.name}.${String(method)}`, kind, decorated, written, wildcards };
 }

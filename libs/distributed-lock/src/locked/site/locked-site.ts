@@ -43,11 +43,6 @@ export function keySource(key: string | readonly string[] | ((...args: never[]) 
   return texts.map((text) => KeyTemplate.compile(text));
 }
 
-/** `GoodsController.purchase`, for messages. */
-export function nameOf(cls: AnyClass, site: LockedSite): string {
-  return `${cls.name}.${String(site.method)}`;
-}
-
 /** Options of one method of a concrete class: those of `@Locked` over those of `@LockDefaults`. */
 export function optionsOf(cls: AnyClass, site: LockedSite): LockedOptions {
   const options: LockedOptions = overlay(lockDefaultsOf(cls), site.options);
