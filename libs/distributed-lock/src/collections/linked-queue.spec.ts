@@ -48,7 +48,7 @@ describe('a line', () => {
     expect(line.size).toBe(0);
   });
 
-  it('is walked to its end, also within another walk, whoever leaves meanwhile', () => {
+  it('is iterated to its end, also within another iteration, whichever entries are removed meanwhile', () => {
     const { line, items } = lineOf('a', 'b', 'c', 'd', 'e', 'f');
     const seen: string[] = [];
     for (const outer of line) {
@@ -78,7 +78,7 @@ describe('a line', () => {
     expect(namesOf(line)).toBe('ba');
   });
 
-  it('knows who stands in it, and leaves whoever is told to come or go once more where it is', () => {
+  it('knows its entries, and ignores a second push or removal of the same entry', () => {
     const [{ line, items }, other] = [lineOf('a', 'b'), new LinkedQueue<Item>()];
     const [a, b] = items as [Item, Item];
     line.push(a);

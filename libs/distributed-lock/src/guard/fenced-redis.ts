@@ -73,8 +73,7 @@ export class FencedRedis extends FenceMemory {
   /** @returns how many fields are new @throws StaleTokenError when the key has seen a larger token */
   async hset(key: string, fields: Readonly<Record<string, RedisWord>>, fence: Fence): Promise<number> {
     const words = Object.entries(fields).flat();
-    checkCount('HSET', key, words, MOST_WORDS_IN_PARTS);
-    return (await this.runFenced('HSET', key, words, fence)) as number;
+    return (await this.runFenced('HSET', key, words, fence, MOST_WORDS_IN_PARTS)) as number;
   }
 
   /**
@@ -83,9 +82,8 @@ export class FencedRedis extends FenceMemory {
    * @returns the command's reply
    * @throws StaleTokenError when the key has seen a larger token
    */
-  async call(command: string, key: string, words: readonly RedisWord[], fence: Fence): Promise<unknown> {
-    checkCount(command, key, words, MOST_WORDS);
-    return this.runFenced(command, key, words, fence);
+  call(command: string, key: string, words: readonly RedisWord[], fence: Fence): Promise<unknown> {
+    return this.runFenced(command, key, words, fence, MOST_WORDS);
   }
 
   private async runFenced(
@@ -93,7 +91,13 @@ export class FencedRedis extends FenceMemory {
     key: string,
     words: readonly RedisWord[],
     fence: Fence,
+    most: number,
   ): Promise<unknown> {
+    if (words.length > most) {
+      throw new LockConfigurationError(
+        `${command} of "${key}" has ${words.length} words after its key; at most ${most} are allowed. Write it in several calls.`,
+      );
+    }
     const [isFresh, reply] = await this.run(key, fence.fencingToken, command, ...words);
     if (isFresh === 0) assertFresh(fence, Number(reply));
     return reply;
@@ -122,13 +126,6 @@ export class FencedRedis extends FenceMemory {
 
 export function fencedRedis(client: ScriptingClient, options: FencedRedisOptions = {}): FencedRedis {
   return new FencedRedis(client, options);
-}
-
-function checkCount(command: string, key: string, { length }: readonly RedisWord[], most: number): void {
-  if (length <= most) return;
-  throw new LockConfigurationError(
-    `${command} of "${key}" has ${length} words after its key; at most ${most} are allowed. Write it in several calls.`,
-  );
 }
 
 /** A name in the slot of its key. @throws LockKeyError for a key whose slot no other key can have */

@@ -80,7 +80,7 @@ export class FencedGuard implements CanActivate {
 /**
  * Puts `FencedGuard` before a handler or a controller.
  *
- * It refuses requests that arrive late. It does not stop a handler that began before a newer holder came: pass
+ * The guard refuses requests that arrive late. A handler that began before a newer holder came goes on, so pass
  * `@CurrentFence()` on to the resource that you write to, and let that refuse it.
  *
  * @param keysOf the keys that a request must hold, from the request, as `(request) => lockKey`goods:${request.params['id']}`;
@@ -95,7 +95,7 @@ export function Fenced(keysOf?: FencedKeys): ClassDecorator & MethodDecorator {
   return applyDecorators(SetMetadata(KEYS, keysOf), UseGuards(FencedGuard));
 }
 
-/** The key and token that the request holds: a `Fence`, to be passed on. Of several keys the first, or the named one. */
+/** The key and token that the request holds: a `Fence`, to be passed on. The first of several keys, or the named one. */
 export const CurrentFence = createParamDecorator(
   (key: string | undefined, context: ExecutionContext): Fence => {
     const fences = context.switchToHttp().getRequest<CheckedRequest>()[FENCES] ?? [];

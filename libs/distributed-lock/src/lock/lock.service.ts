@@ -466,12 +466,12 @@ async function runUnder<T>(lock: HeldLock, { onLost }: WithLockOptions, work: Wo
       where: `The work under "${lock.key}"`,
       readBy: 'caller',
       onLost,
-      onEnd: () => lock.giveBack(),
+      onEnd: () => lock.releaseInBackground(),
     });
     isKept = held !== undefined;
     return held ? (held.value as T) : result;
   } finally {
     // Not awaited: its outcome must not replace the work's. Failures are events.
-    if (!isKept) lock.giveBack();
+    if (!isKept) lock.releaseInBackground();
   }
 }

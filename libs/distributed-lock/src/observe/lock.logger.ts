@@ -88,7 +88,7 @@ export class LockLogger {
     }
   }
 
-  /** Of calls without an answer only the first is worth a warning. A refusal is about one key or one command. */
+  /** Warns of the first call in a row without an answer. Warns of every refusal, which is about one key or one command. */
   private levelOf(error: unknown): LockLogLevel {
     if (!isLockError(error) || error.code !== 'LOCK_STORE') return 'debug';
     if ((error as LockStoreError).reason === 'refused') return 'warn';

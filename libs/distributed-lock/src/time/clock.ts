@@ -1,4 +1,4 @@
-import { uptime } from 'node:os';
+import { uptime as uptimeInSeconds } from 'node:os';
 import { interval, type Observable } from 'rxjs';
 
 /**
@@ -40,12 +40,9 @@ interface TimeSources {
 const LEAST_SLEEP_MS = 1000;
 
 /** A monotonic clock that counts the sleep of the machine, which Node's does not on Linux. */
-export function awakeClock({
-  monotonic,
-  timeOfDay,
-  uptime: uptimeNow,
-}: TimeSources): Required<Pick<Clock, 'now' | 'timeOfDay'>> {
-  const awakeUntilNow = uptimeNow() - monotonic();
+export function awakeClock(sources: TimeSources): Required<Pick<Clock, 'now' | 'timeOfDay'>> {
+  const { monotonic, timeOfDay, uptime } = sources;
+  const awakeUntilNow = uptime() - monotonic();
   let sleptMs = 0;
   let lead = timeOfDay() - monotonic();
   return {
@@ -55,7 +52,7 @@ export function awakeClock({
       const leadNow = time - monotonic();
       // The uptime takes a system call, so it is read only when the time of day has jumped.
       if (leadNow - lead > LEAST_SLEEP_MS) {
-        const slept = uptimeNow() - monotonic() - awakeUntilNow;
+        const slept = uptime() - monotonic() - awakeUntilNow;
         if (slept - sleptMs > LEAST_SLEEP_MS) sleptMs = slept;
       }
       lead = leadNow;
@@ -71,7 +68,7 @@ export const systemClock: Clock = {
   ...awakeClock({
     monotonic: () => performance.now(),
     timeOfDay: () => Date.now(),
-    uptime: () => uptime() * 1000,
+    uptime: () => uptimeInSeconds() * 1000,
   }),
   after(ms, task) {
     const timer = setTimeout(task, Math.min(ms, LONGEST_TIMER_MS));

@@ -125,7 +125,7 @@ export class HeldLock implements Lock {
   }
 
   /** As `release`, for callers that do not wait for the outcome. */
-  giveBack(): void {
+  releaseInBackground(): void {
     inBackground(this.end(false));
   }
 

@@ -36,7 +36,7 @@ export function whenAdmitted<T>(
         out.add((isObservable(answer) ? (answer as Observable<T>) : of(answer as T)).subscribe(out));
       } else if (out.closed) {
         // The lock was granted while the subscriber left.
-        admission.lock?.giveBack();
+        admission.lock?.releaseInBackground();
       } else {
         try {
           out.add(run(admission.lock, out));

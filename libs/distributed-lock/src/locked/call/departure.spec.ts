@@ -8,7 +8,7 @@ const eventsOf = (departure: Departure): string[] => {
 };
 
 describe('a departure', () => {
-  it('is told to whoever listens, once and with its first reason', () => {
+  it('calls its listeners once, with its first reason', () => {
     const departure = new Departure();
     const log = eventsOf(departure);
     departure.leave('first');
@@ -17,7 +17,7 @@ describe('a departure', () => {
     expect([departure.aborted, departure.reason]).toEqual([true, 'first']);
   });
 
-  it('is not told to whoever listens no more', () => {
+  it('calls no listener that has stopped listening', () => {
     const departure = new Departure();
     const stays = eventsOf(departure);
     const goes = (): unknown => stays.push('told');

@@ -23,7 +23,7 @@ export function keepAdmission(context: ExecutionContext, admission: Admission): 
   byRequest.set(request, early);
   early.stopListening = whenAnswered(context, () => {
     byRequest.delete(request);
-    if ('lock' in admission) admission.lock?.giveBack();
+    if ('lock' in admission) admission.lock?.releaseInBackground();
   });
 }
 

@@ -117,7 +117,7 @@ async function* stepsOf(callOf: () => Call, departure: Departure): AsyncGenerato
   if ('answer' in admission) return yield* itemsOf(call, admission.answer);
   const { lock } = admission;
   if (!lock) return yield* call.run(undefined) as AsyncGenerator<unknown, unknown>;
-  if (departure.reason === RETURNED) return lock.giveBack();
+  if (departure.reason === RETURNED) return lock.releaseInBackground();
   return yield* itemsUnder(lock, call);
 }
 
@@ -128,11 +128,11 @@ function itemsUnder(lock: HeldLock, { plan, run }: Call): AsyncIterable<unknown>
       where: plan.where,
       readBy: 'caller',
       onLost: plan.options.onLost,
-      onEnd: () => lock.giveBack(),
+      onEnd: () => lock.releaseInBackground(),
     });
     return held?.value as AsyncIterable<unknown>;
   } catch (error) {
-    lock.giveBack();
+    lock.releaseInBackground();
     throw error;
   }
 }

@@ -25,12 +25,11 @@ class Scene {
     assertHeld: () => {
       if (this.isLost) throw lost;
     },
-    giveBack: async () => void this.log.push('released'),
+    releaseInBackground: async () => void this.log.push('released'),
   } as unknown as HeldLock;
   readonly subscription: Subscription;
   underLock!: UnderLock<string>;
 
-  /** Tells whoever listens. */
   lose(): void {
     for (const tell of this.lossListeners) tell(lost);
   }

@@ -71,7 +71,7 @@ export class UnderLock<T> implements Observer<T> {
   }
 
   releaseIfDone(): void {
-    if (this.hasEnded && this.streamsOpen === 0 && !this.run?.isRunning) this.lock.giveBack();
+    if (this.hasEnded && this.streamsOpen === 0 && !this.run?.isRunning) this.lock.releaseInBackground();
   }
 
   /**

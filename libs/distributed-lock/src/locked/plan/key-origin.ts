@@ -30,17 +30,19 @@ const POSITION = /^\d+$/;
 
 /** @throws LockConfigurationError for a name that the method does not have, with the names that it has */
 export function originOf(p: Placeholder, template: KeyTemplate, shape: MethodShape): Origin {
-  const origin = shape.kind ? inHandler(p, template, shape, shape.kind) : inMethod(p, shape);
-  if (origin && isWildcard(p, origin, shape)) {
-    const { where } = shape;
-    throw new LockConfigurationError(
-      `@Locked on ${where}: ${p.text} in "${template.text}" at position ${p.position} is a wildcard of the route, which Express gives as a list of its segments. Give a key function, (path: string[]) => lockKey\`…\${path.join('/')}\`, or @Param a pipe that joins them.`,
-    );
-  }
-  if (origin) return origin;
-  throw new LockConfigurationError(
-    `@Locked on ${shape.where}: unknown ${p.text} in "${template.text}" at position ${p.position}; ${offerOf(shape)}.`,
+  const place = `${p.text} in "${template.text}" at position ${p.position}`;
+  const origin = shape.kind ? inHandler(p, place, shape, shape.kind) : inMethod(p, shape);
+  if (!origin) throw mistake(shape, `unknown ${place}; ${offerOf(shape)}.`);
+  if (!isWildcard(p, origin, shape)) return origin;
+  const advice = `Give a key function, (path: string[]) => lockKey\`…\${path.join('/')}\`, or @Param a pipe that joins them.`;
+  throw mistake(
+    shape,
+    `${place} is a wildcard of the route, which Express gives as a list of its segments. ${advice}`,
   );
+}
+
+function mistake({ where }: MethodShape, text: string): LockConfigurationError {
+  return new LockConfigurationError(`@Locked on ${where}: ${text}`);
 }
 
 /** True for a wildcard that is read as a whole. One element, or each element, can make a key. */
@@ -64,12 +66,12 @@ function inMethod({ path: [name = '', ...rest] }: Placeholder, { written }: Meth
 }
 
 function inHandler(
-  p: Placeholder,
-  template: KeyTemplate,
-  { where, decorated }: MethodShape,
+  { path: [name = '', ...rest] }: Placeholder,
+  place: string,
+  shape: MethodShape,
   kind: HandlerKind,
 ): Origin | undefined {
-  const [name = '', ...rest] = p.path;
+  const { decorated } = shape;
   const [field, ...deeper] = rest;
   if (field !== undefined && SOURCES[kind].includes(name)) {
     // A field that the handler declares is read over its pipes.
@@ -86,9 +88,7 @@ function inHandler(
   if (!parameter) return undefined;
   if (!another) return { argument: parameter.index, parameter, rest };
   const choices = named.map((it) => `<${sourceOf(it, kind, name)}>`).join(' or ');
-  throw new LockConfigurationError(
-    `@Locked on ${where}: ${p.text} in "${template.text}" at position ${p.position} may be one of ${named.length} parameters; write ${choices}.`,
-  );
+  throw mistake(shape, `${place} may be one of ${named.length} parameters; write ${choices}.`);
 }
 
 function sourceOf({ type, index }: HandlerParameter, kind: HandlerKind, name: string): string {

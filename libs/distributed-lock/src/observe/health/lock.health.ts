@@ -50,24 +50,13 @@ export class LockHealthIndicator {
     if (!('owner' in event)) return;
     const lease = `${event.owner} ${event.key}`;
     const holders = this.holders.get(lease) ?? 0;
-    switch (event.type) {
-      case 'acquired':
-        this.holders.set(lease, holders + 1);
-        return;
-      case 'suspended':
-        this.suspended.set(lease, this.now + event.validForMs);
-        return;
-      case 'resumed':
-        this.suspended.delete(lease);
-        return;
-      case 'released':
-      case 'lost':
-        if (holders > 1) {
-          this.holders.set(lease, holders - 1);
-          return;
-        }
-        this.holders.delete(lease);
-        this.suspended.delete(lease);
+    if (event.type === 'suspended') this.suspended.set(lease, this.now + event.validForMs);
+    else if (event.type === 'resumed') this.suspended.delete(lease);
+    else if (event.type === 'acquired') this.holders.set(lease, holders + 1);
+    else if (holders > 1) this.holders.set(lease, holders - 1);
+    else {
+      this.holders.delete(lease);
+      this.suspended.delete(lease);
     }
   }
 
