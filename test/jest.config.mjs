@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 
 const swc = {
@@ -48,7 +49,8 @@ export default {
     { ...common, displayName: 'unit', testMatch: ['<rootDir>/{libs,apps}/**/*.spec.ts'] },
     { ...common, displayName: 'e2e', testMatch: ['<rootDir>/test/**/*.e2e-spec.ts'] },
   ],
-  maxWorkers: '100%',
+  // One more than there are cores, as many suites mostly wait.
+  maxWorkers: availableParallelism() + 1,
   workerIdleMemoryLimit: '512MB',
   coverageProvider: 'v8',
   coverageDirectory: 'coverage',

@@ -13,7 +13,7 @@ export function neverLocks() {
       name: 'never-locks',
       clientId: randomUUID(),
       commandTimeoutMs: 1,
-      pushes$: NEVER,
+      notifications$: NEVER,
       async acquire({ leaseMs, tokens }) {
         const first = token + 1;
         token += tokens;
@@ -22,7 +22,7 @@ export function neverLocks() {
       },
       renew: async (renewals) =>
         renewals.map(({ leaseMs }) => ({ kind: 'renewed', validUntil: clock.now() + leaseMs, waiting: 0 })),
-      end: async () => 'released',
+      release: async () => 'released',
       inspect: async () => null,
       forceRelease: async () => 'not held',
       close: async () => undefined,

@@ -1,9 +1,10 @@
-import { spawn, spawnSync } from 'node:child_process';
+import { execFile, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
-import { describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { until } from '#until';
+import { sideBySide } from '../support/side-by-side.js';
 
 const programOf = (folder: 'demo' | 'serve') =>
   fileURLToPath(new URL(`../../dist/apps/seckill/${folder}/main.js`, import.meta.url));
@@ -11,32 +12,51 @@ const programOf = (folder: 'demo' | 'serve') =>
 const OWN_SERVERS = { REDIS_URL: '', DATABASE_URL: '' };
 const LIMIT_MS = 60_000;
 
-const run = (program: string, args: readonly string[], env: Record<string, string> = {}) =>
-  spawnSync(process.execPath, [program, ...args], {
-    encoding: 'utf8',
-    timeout: LIMIT_MS,
-    env: { ...process.env, ...OWN_SERVERS, ...env },
+interface Ended {
+  readonly status: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+const run = (program: string, args: readonly string[], env: Record<string, string> = {}): Promise<Ended> =>
+  new Promise((resolve) => {
+    const options = { timeout: LIMIT_MS, env: { ...process.env, ...OWN_SERVERS, ...env } };
+    const child = execFile(process.execPath, [program, ...args], options, (_error, stdout, stderr) =>
+      resolve({ status: child.exitCode, stdout, stderr }),
+    );
   });
 const play = (...args: string[]) => run(programOf('demo'), args);
 
 describe('the demo', () => {
-  it('sells all of a small sale, proves it from the embedded database, and ends', () => {
-    const { status, stdout, stderr } = play('--stock', '10', '--buyers', '100');
+  let small: Promise<Ended> | undefined;
+  let withoutLock: Promise<Ended> | undefined;
+  let killed: Promise<Ended> | undefined;
+
+  beforeAll(() => {
+    [small, withoutLock, killed] = sideBySide(2, [
+      () => play('--stock', '10', '--buyers', '100'),
+      () => play('--no-lock'),
+      () => play('--instances', '3', '--kill', '--stock', '30', '--buyers', '120'),
+    ]);
+  });
+
+  it('sells all of a small sale, proves it from the embedded database, and ends', async () => {
+    const { status, stdout, stderr } = await small!;
     expect(stderr).toBe('');
     expect(stdout).toMatch(/sold +\| +10 \|[^]*refused +\| +90 \|[^]*oversold +\| +0 \|/);
     expect(stdout).toContain('Proved by the database');
     expect(status).toBe(0);
   }, 60_000);
 
-  it('explains what went wrong without the lock', () => {
-    const { status, stdout } = play('--no-lock');
+  it('explains what went wrong without the lock', async () => {
+    const { status, stdout } = await withoutLock!;
     expect(stdout).toMatch(/\d+ oversold: that is what the lock is for/);
     expect(stdout).toMatch(/\d+ orders took the stock from 100 to \d+ only/);
     expect(status).toBe(0);
   }, 60_000);
 
-  it('kills the process that holds the lock, and another goes on when its lease is over, not before', () => {
-    const { status, stdout, stderr } = play('--instances', '3', '--kill', '--stock', '30', '--buyers', '120');
+  it('kills the process that holds the lock, and another goes on when its lease is over, not before', async () => {
+    const { status, stdout, stderr } = await killed!;
     expect(stderr).toBe('');
     expect(stdout).toMatch(/kill -9 instance \d \(process \d+\), which holds the lock/);
     const [, leaseLeftMs] = /(\d+) ms left/.exec(stdout)!;
@@ -47,8 +67,8 @@ describe('the demo', () => {
     expect(status).toBe(0);
   }, 60_000);
 
-  it('prints what it can do when asked, and is content', () => {
-    const { status, stdout, stderr } = play('--help');
+  it('prints what it can do when asked, and is content', async () => {
+    const { status, stdout, stderr } = await play('--help');
     expect(stdout).toContain('npm run demo -- [options]');
     expect(stderr).toBe('');
     expect(status).toBe(0);
@@ -58,21 +78,26 @@ describe('the demo', () => {
     [['--instances', '1000'], 'a whole number from 1 to 8; it is "1000"'],
     [['--instnces', '2'], 'Did you mean --instances?'],
     [['--kill'], '--kill needs --instances 2 or more'],
-  ])('says what it can do when asked for %j, and fails', (args, problem) => {
-    const { status, stdout, stderr } = play(...args);
+  ])('says what it can do when asked for %j, and fails', async (args, problem) => {
+    const { status, stdout, stderr } = await play(...args);
     expect(stderr).toContain(problem);
     expect(stderr).toContain('--no-lock');
     expect(stdout).toBe('');
     expect(status).toBe(1);
   });
 
-  it.each([['1'], ['2']])('says within seconds that there is no Redis for %s instances', (instances) => {
-    const REDIS_URL = 'redis://me:swordfish@127.0.0.1:1';
-    const { status, stdout, stderr } = run(programOf('demo'), ['--instances', instances], { REDIS_URL });
-    expect(stderr).toContain('REDIS_URL names redis://127.0.0.1:1, but no Redis can be used there');
-    expect(stdout + stderr).not.toContain('swordfish');
-    expect(status).toBe(1);
-  });
+  it.each([['1'], ['2']])(
+    'says within seconds that there is no Redis for %s instances',
+    async (instances) => {
+      const REDIS_URL = 'redis://me:swordfish@127.0.0.1:1';
+      const { status, stdout, stderr } = await run(programOf('demo'), ['--instances', instances], {
+        REDIS_URL,
+      });
+      expect(stderr).toContain('REDIS_URL names redis://127.0.0.1:1, but no Redis can be used there');
+      expect(stdout + stderr).not.toContain('swordfish');
+      expect(status).toBe(1);
+    },
+  );
 
   it('says no more when it is ended in mid-sale, and ends', async () => {
     const demo = spawn(process.execPath, [programOf('demo'), '--stock', '1000'], {
@@ -121,7 +146,7 @@ describe('npm start', () => {
     await once(other, 'listening');
     try {
       const PORT = String((other.address() as AddressInfo).port);
-      const { status, stderr } = run(programOf('serve'), [], { PORT });
+      const { status, stderr } = await run(programOf('serve'), [], { PORT });
       expect(stderr).toContain(`Port ${PORT} on 127.0.0.1 is taken`);
       expect(stderr).not.toContain('    at ');
       expect(status).toBe(1);
@@ -130,9 +155,9 @@ describe('npm start', () => {
     }
   }, 60_000);
 
-  it('prints what it can do when asked, and refuses what it cannot', () => {
-    expect(run(programOf('serve'), ['--help'])).toMatchObject({ status: 0, stderr: '' });
-    const { status, stderr } = run(programOf('serve'), ['--instances', '99']);
+  it('prints what it can do when asked, and refuses what it cannot', async () => {
+    expect(await run(programOf('serve'), ['--help'])).toMatchObject({ status: 0, stderr: '' });
+    const { status, stderr } = await run(programOf('serve'), ['--instances', '99']);
     expect(stderr).toContain('a whole number from 1 to 8; it is "99"');
     expect(status).toBe(1);
   });

@@ -2,7 +2,6 @@ import { readCommandLine } from '../command-line/read-command-line.js';
 import { usage } from '../command-line/usage.js';
 import { readConfig } from '../config.js';
 import { DEMO, demoOptions } from './options.js';
-import { play } from './play.js';
 
 try {
   const values = readCommandLine(DEMO, process.argv.slice(2), process.env);
@@ -11,6 +10,7 @@ try {
     const options = demoOptions(values);
     // Each instance takes a free port: that of `npm start` may be in use.
     const config = readConfig({ ...process.env, PORT: '0', LOCK: options.locked ? 'on' : 'off' });
+    const { play } = await import('./play.js');
     process.exitCode = (await play(options, config)) ? 0 : 1;
   }
 } catch (error) {

@@ -7,14 +7,25 @@ import { DistributedLockModule, LockService } from 'nestjs-distributed-lock';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import { spawnGuarded } from '#processes';
 import { ownRedis } from '../../../support/own-redis.js';
-import { elapsed } from '../../../support/lock-services.js';
+import { sideBySide } from '../../../support/side-by-side.js';
 import { until } from '#until';
 
 const SCRIPT = fileURLToPath(new URL('failing-boot.mjs', import.meta.url));
 /** To start Node and Nest on a busy machine, and the second that a store rests. */
 const EXIT_MS = 15_000;
+/** Each waits for that second longer than it works. */
+const AT_ONCE = 4;
+/** Longer than the second after which a store rests. */
+const IDLE_MS = 1500;
 
-async function outcomeOf(options: object): Promise<{ code: number | null; told: unknown[]; errors: string }> {
+interface Outcome {
+  readonly code: number | null;
+  readonly told: unknown[];
+  readonly errors: string;
+}
+
+async function outcomeOf(options: object): Promise<Outcome & { readonly tookMs: number }> {
+  const startedAt = performance.now();
   const { child, exited } = spawnGuarded(process.execPath, [SCRIPT, JSON.stringify(options)], {
     env: process.env,
     stdio: 'pipe',
@@ -24,37 +35,49 @@ async function outcomeOf(options: object): Promise<{ code: number | null; told: 
   if (child.stdout) createInterface(child.stdout).on('line', (line) => told.push(JSON.parse(line)));
   child.stderr?.on('data', (text: Buffer) => (errors += text.toString()));
   const { code } = await exited;
-  return { code, told, errors };
+  return { code, told, errors, tookMs: performance.now() - startedAt };
+}
+
+const MOMENTS = ['factory', 'onModuleInit', 'onApplicationBootstrap'] as const;
+const USES = ['withLock', 'inspect', 'holdAtLeastMs', 'a Redis that is away'] as const;
+const CASES = MOMENTS.flatMap((when) => USES.map((use) => ({ when, use })));
+
+function toldBy(use: (typeof USES)[number]): unknown[] {
+  if (use === 'inspect') return [];
+  return [use === 'a Redis that is away' ? { what: 'refused', code: 'LOCK_STORE' } : { what: 'held' }];
 }
 
 describe('an application that fails to boot after a lock was used', () => {
   const redis = ownRedis('boot');
+  let outcomes: readonly ReturnType<typeof outcomeOf>[];
 
-  describe.each(['factory', 'onModuleInit', 'onApplicationBootstrap'])('in %s', (when) => {
-    it.each(['withLock', 'inspect', 'holdAtLeastMs'])(
-      'by %s ends by itself',
-      async (ask) => {
-        const outcome = outcomeOf({ url: redis.url, when, ask, key: `${when}:${ask}` });
-        expect(await elapsed(outcome)).toBeLessThan(EXIT_MS);
-        const told = [
-          ...(ask === 'inspect' ? [] : [{ what: 'held' }]),
-          { what: 'failed', message: 'no boot' },
-        ];
-        expect(await outcome).toEqual({ code: 0, told, errors: '' });
-      },
-      30_000,
+  beforeAll(() => {
+    outcomes = sideBySide(
+      AT_ONCE,
+      CASES.map(({ when, use }) => {
+        const key = `${when}:${use}`;
+        const options =
+          use === 'a Redis that is away'
+            ? { url: 'redis://127.0.0.1:1', ask: 'withLock' }
+            : { url: redis.url, ask: use };
+        return () => outcomeOf({ ...options, when, key });
+      }),
     );
-
-    it('ends by itself when Redis is away', async () => {
-      const outcome = outcomeOf({ url: 'redis://127.0.0.1:1', when, ask: 'withLock', key: 'away' });
-      expect(await elapsed(outcome)).toBeLessThan(EXIT_MS);
-      const told = [
-        { what: 'refused', code: 'LOCK_STORE' },
-        { what: 'failed', message: 'no boot' },
-      ];
-      expect(await outcome).toEqual({ code: 0, told, errors: '' });
-    }, 30_000);
   });
+
+  it.each(CASES.map(({ when, use }, i) => [when, use, i] as const))(
+    'in %s by %s ends by itself',
+    async (_when, use, i) => {
+      const { tookMs, ...outcome } = await (outcomes[i] as ReturnType<typeof outcomeOf>);
+      expect(outcome).toEqual({
+        code: 0,
+        told: [...toldBy(use), { what: 'failed', message: 'no boot' }],
+        errors: '',
+      });
+      expect(tookMs).toBeLessThan(EXIT_MS);
+    },
+    CASES.length * EXIT_MS,
+  );
 });
 
 describe('a testing module', () => {
@@ -100,7 +123,7 @@ describe('a testing module', () => {
     const locks = module.get(LockService);
     for (let use = 0; use < 2; use++) {
       const lock = await locks.acquire('only compiled');
-      await new Promise((resolve) => setTimeout(resolve, 2500));
+      await new Promise((resolve) => setTimeout(resolve, IDLE_MS));
       lock.assertHeld();
       expect(await lock.release()).toBe('released');
       await until(async () => (await connections()) === 0);
@@ -112,7 +135,7 @@ describe('a testing module', () => {
     const module = await Test.createTestingModule({ imports: imports() }).compile();
     await module.get(LockService).withLock('early', () => undefined);
     await module.init();
-    await new Promise((resolve) => setTimeout(resolve, 2500));
+    await new Promise((resolve) => setTimeout(resolve, IDLE_MS));
     expect(await connections()).toBe(2);
     await module.close();
     expect(await connections()).toBe(0);
