@@ -53,9 +53,9 @@ const { callers, shortestMs, longestMs } = HAND_OFF_BUDGET;
 const budget = `${callers} callers, but for ${shortestMs} ms at least and ${longestMs} ms at most`;
 const driftPercent = Math.round((leaseMargin(2000) - leaseMargin(1000)) / 10);
 const timerMs = leaseMargin(1000) - 10 * driftPercent;
-const foreignWaitMs = luaNumber('grant.lua', 'FOREIGN_WAIT_MS');
+const foreignWaitMs = luaNumber('foreign-clients.lua', 'FOREIGN_WAIT_MS');
 const aSecond = ['', '', 'two', 'three', 'four', 'five', 'six'][1000 / foreignWaitMs];
-const openMs = luaNumber('grant.lua', 'OPEN_MS');
+const openMs = luaNumber('foreign-clients.lua', 'OPEN_MS');
 
 /** For each figure of the code the sentences that repeat it, by page. */
 const FIGURES: Record<string, readonly (readonly [page: string, ...sentences: string[]])[]> = {

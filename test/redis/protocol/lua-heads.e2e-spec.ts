@@ -30,8 +30,7 @@ const BY_NAME = {
 };
 type Name = keyof typeof BY_NAME;
 const SCRIPTS = Object.keys(BY_NAME) as Name[];
-/** Scripts that take several locks, and how many in this test. */
-const LOCKS = 2;
+/** Scripts that take several locks: two in this test. */
 const isForSeveral = (name: Name) => name.endsWith('-all');
 
 interface Head {
