@@ -22,8 +22,6 @@ const TOOLS = 'rxjs(/operators)?|node:.*';
 /** Rooms that know nothing of locks, and the port, which the core and the stores share. */
 const SHARED = '(printing|collections|async|time|checks|port)/.*';
 
-/** The files of `lock/` itself that its rooms may import. */
-const LOCK_DOORS = 'lock/(lock|lock-runtime)';
 const TOKENS = 'distributed-lock.tokens';
 
 /** Room by room, the first match decides: all that its files may import beside those of the room itself. */
@@ -38,9 +36,10 @@ const ROOMS: readonly (readonly [room: string, mayImport: string])[] = [
   ['lock/events/', `${SHARED}|${TOOLS}`],
   ['lock/context/', `lock/lock|lock/request/.*|${SHARED}|${TOOLS}`],
   ['lock/streams/', `lock/context/.*|${SHARED}|${TOOLS}`],
-  ['lock/lease/', `${LOCK_DOORS}|lock/(request|events)/.*|${SHARED}|${TOOLS}`],
-  ['lock/owner/', `${LOCK_DOORS}|lock/(request|events|context|lease)/.*|${SHARED}|${TOOLS}`],
-  ['lock/queue/', `${LOCK_DOORS}|lock/(request|events|context|owner)/.*|${SHARED}|${TOOLS}`],
+  ['lock/lease/', `lock/(request|events)/.*|${SHARED}|${TOOLS}`],
+  ['lock/runtime/', `lock/(request|events|lease)/.*|${SHARED}|${TOOLS}`],
+  ['lock/owner/', `lock/(request|context|lease|runtime)/.*|${SHARED}|${TOOLS}`],
+  ['lock/queue/', `lock/(request|context|runtime|owner)/.*|${SHARED}|${TOOLS}`],
   ['lock/', `lock/.*|${SHARED}|${TOOLS}`],
   ['stores/memory/', `${SHARED}|${TOOLS}`],
   ['stores/redis/', `stores/redis/.*|${SHARED}|${TOOLS}|ioredis`],
@@ -80,7 +79,7 @@ function circlesOf(imports: Imports): string[] {
 }
 
 /** Rooms that import each other. Files of `src` itself, and the doors of a room, count as rooms of their own. */
-const DOORS = /^(?:[^/]+|lock\/(?:lock|lock-runtime))$/;
+const DOORS = /^(?:[^/]+|lock\/lock)$/;
 /** A circle that is still there. */
 const TANGLED = 'stores/redis';
 

@@ -1,18 +1,12 @@
 import { type Observable, Subject } from 'rxjs';
-import { DeadlineTimer } from '../time/deadline-timer.js';
+import { Acquirer } from './queue/acquirer.js';
 import { bindEvents } from '../async/bound-events.js';
-import { RebuiltMap } from '../collections/rebuilt-map.js';
-import { covers } from '../port/claim.js';
-import { Deadlocks, heldInAnotherWay } from './context/deadlock-detection.js';
 import { discardStream } from './streams/discard-stream.js';
 import { GuardedEvents } from './events/guarded-events.js';
 import { HeldLock } from './context/held-lock.js';
 import { holdStream } from './streams/held-stream.js';
 import { Hold } from './context/hold.js';
-import { inBackground } from '../async/in-background.js';
-import { LocalQueue } from './queue/local-queue.js';
 import { inspectByJson } from '../printing/inspect-by-json.js';
-import type { LockRuntime } from './lock-runtime.js';
 import {
   LockConfigurationError,
   LockNotHeldError,
@@ -29,36 +23,20 @@ import {
   type LockServiceOptions,
   type ResolvedLockOptions,
 } from './request/lock-options.js';
-import { checkKeys, queueName, lockRequest, type LockRequest } from './request/lock-request.js';
-import type { LockSnapshot, LockStore, StoreState } from '../port/lock-store.js';
+import { checkKeys, lockRequest, type LockRequest } from './request/lock-request.js';
+import type { LockSnapshot, LockStore } from '../port/lock-store.js';
 import { checkOptionNames } from '../checks/option-names.js';
 import type { CallOptions, Keys, Lock, WithLockOptions } from './lock.js';
-import { findHold, findLock, holdsOfFlow, runHolding } from './context/async-context.js';
-import { outside } from '../async/outside.js';
-import { outsideClock } from './outside-clock.js';
-import { outsideStore } from './outside-store.js';
+import { findHold, findLock, runHolding } from './context/async-context.js';
+import { LockRuntime } from './runtime/lock-runtime.js';
 import { overlay } from '../checks/overlay.js';
-import { acquireFreeKeys, type NotTogether } from './queue/several-keys.js';
-import { OwnerRegistry } from './owner/owner-registry.js';
-import { Watchdog } from './lease/watchdog.js';
+import { RuntimeLifecycle } from './runtime/runtime-lifecycle.js';
 
 const NO_OPTIONS: WithLockOptions = {};
 const ONCE: CallOptions = { waitMs: 0 };
-/** How long a store that was opened during the boot stays open with nothing to do. */
-const REST_MS = 1000;
 
-/**
- * Set by an application that boots, until `open()`: what is opened for a call is closed again when nothing is under way.
- * Nest tells nobody that a boot has failed, and connections would keep its process alive.
- */
+/** Set by an application that boots, until `open()`. */
 export const IS_BOOTING = Symbol('LockService.isBooting');
-
-/** What a service has while its store is open. */
-interface Parts {
-  readonly core: LockRuntime;
-  readonly tenures: OwnerRegistry;
-  readonly watchdog: Watchdog;
-}
 
 /** Work to do under a lock. */
 export type Work<T> = (lock: Lock) => T | Promise<T>;
@@ -78,31 +56,34 @@ export class LockService {
   readonly events$: Observable<LockEvent>;
   readonly [EVENTS_IN_PLACE]: Observable<LockEvent>;
   readonly options: ResolvedLockOptions;
-  /** Who this is, also where Nest has put a Proxy around it: then `this` is one object or the other. */
+  /** The same for a Proxy that Nest has put around this service. */
   private readonly scope = Symbol('LockService');
   private readonly events = new Subject<LockEvent>();
-  private readonly lines = new RebuiltMap<string | LockRequest, LocalQueue>();
-  private opened: Parts | undefined;
-  /** `open()` was called. */
-  private isOpen = false;
-  [IS_BOOTING] = false;
-  /** Commands of callers that hold nothing for them. */
-  private asking = 0;
-  private cancelRest: (() => void) | undefined;
-  private closing: Promise<void> | undefined;
-  private readonly deadlocks = new Deadlocks();
+  private readonly lifecycle: RuntimeLifecycle;
+  private readonly acquirer: Acquirer;
   private calls = 0;
-  private tellsOfListener = false;
+  private isOpen = false;
+  private closing: Promise<void> | undefined;
+  private isTellingOfListener = false;
 
   constructor(
     options: LockServiceOptions,
     /** The name of the registration, for messages. */
     readonly name = 'default',
   ) {
-    this.options = resolveLockOptions(options);
-    const tell = (error: unknown) => this.onListenerFailed(error);
-    this.events$ = new GuardedEvents(bindEvents(this.events), tell);
-    this[EVENTS_IN_PLACE] = new GuardedEvents(this.events, tell);
+    const resolved = (this.options = resolveLockOptions(options));
+    const { scope, events } = this;
+    const onListenerFailed = (error: unknown) => this.onListenerFailed(error);
+    this.events$ = new GuardedEvents(bindEvents(events), onListenerFailed);
+    this[EVENTS_IN_PLACE] = new GuardedEvents(events, onListenerFailed);
+    const nextCall = () => ++this.calls;
+    const emit = (event: LockEvent) => {
+      if (events.observed) events.next(event);
+    };
+    this.lifecycle = new RuntimeLifecycle(
+      () => new LockRuntime({ scope, options: resolved, nextCall, emit }),
+    );
+    this.acquirer = new Acquirer(scope, resolved.clock, () => this.lifecycle.open());
   }
 
   /**
@@ -176,7 +157,7 @@ export class LockService {
 
   /** Who holds `key` and who waits for it; `null` when nobody does either. @throws LockStoreError, LockShutdownError */
   async inspect(key: string): Promise<LockSnapshot | null> {
-    return this.ask(key, (store) => store.inspect(key));
+    return this.send(key, (store) => store.inspect(key));
   }
 
   /**
@@ -185,7 +166,7 @@ export class LockService {
    * @throws LockStoreError, LockShutdownError
    */
   async forceRelease(key: string): Promise<'released' | 'not held'> {
-    return this.ask(key, (store) => store.forceRelease(key));
+    return this.send(key, (store) => store.forceRelease(key));
   }
 
   /** Tells listeners, and so the log, of something that works and is probably not what was meant. */
@@ -196,9 +177,8 @@ export class LockService {
   /** Opens the store, if it is neither open nor closed yet, and tells of it once. Does not wait for a connection. */
   open(): void {
     if (this.closing || this.isOpen) return;
-    this[IS_BOOTING] = false;
-    this.cancelRest?.();
-    const { name: store, clientId, address } = this.parts().core.store;
+    this.lifecycle.endBoot();
+    const { name: store, clientId, address } = this.lifecycle.open().store;
     this.isOpen = true;
     this.events.next({ type: 'opened', key: undefined, store, clientId, address });
   }
@@ -208,6 +188,7 @@ export class LockService {
    * leaves holders `shutdownGraceMs` to finish, then takes their locks from them. Bounded by that and two commands.
    */
   drain(): Promise<void> {
+    this.acquirer.close();
     // In a turn of its own: a listener of `shutdownSignal` that acquires is refused, and one that closes shares this drain.
     return (this.closing ??= Promise.resolve().then(() => this.drainNow()));
   }
@@ -215,88 +196,36 @@ export class LockService {
   /** Drains, then closes what the store has opened. */
   async close(): Promise<void> {
     await this.drain();
-    await this.opened?.core.store.close();
+    await this.lifecycle.runtime?.store.close();
     this.events.complete();
   }
 
   /** For logs: no option of the store and nothing that is held. */
   toJSON(): object {
-    const { name, options, opened } = this;
-    return {
-      name,
-      keyPrefix: options.keyPrefix,
-      store: opened?.core.store.name,
-      clientId: opened?.core.store.clientId,
-    };
+    const { keyPrefix } = this.options;
+    const store = this.lifecycle.runtime?.store;
+    return { name: this.name, keyPrefix, store: store?.name, clientId: store?.clientId };
   }
 
-  /** Told once at a time: a listener that always throws would throw over this, too. */
-  private onListenerFailed(error: unknown): void {
-    if (this.tellsOfListener) return;
-    this.tellsOfListener = true;
-    this.events.next({ type: 'error', key: undefined, during: 'listener', error });
-    this.tellsOfListener = false;
+  /** @internal */
+  set [IS_BOOTING](isBooting: boolean) {
+    this.lifecycle.isBooting = isBooting;
   }
 
-  private parts(): Parts {
-    if (this.opened) return this.opened;
-    const parts = (this.opened = outside(() => this.openParts()));
-    if (this[IS_BOOTING]) this.closeAtRest(parts);
-    return parts;
+  private async drainNow(): Promise<void> {
+    this.lifecycle.endBoot();
+    this.acquirer.dismissAll();
+    await this.lifecycle.runtime?.drain(this.options.shutdownGraceMs);
   }
 
-  private closeAtRest(parts: Parts): void {
-    const { core, tenures, watchdog } = parts;
-    const { owners } = tenures;
-    this.cancelRest = core.clock.after(REST_MS, () => {
-      if (this.asking > 0 || !tenures.areAllEnded || tenures.owners > owners) return this.closeAtRest(parts);
-      this.opened = undefined;
-      watchdog.stop();
-      core.deadlines.stop();
-      inBackground(core.store.close(), (error) =>
-        core.emit({ type: 'error', key: undefined, during: 'close', error }),
-      );
-    });
-  }
-
-  private async ask<T>(key: string, command: (store: LockStore) => Promise<T>): Promise<T> {
-    const { store } = this.partsFor(key).core;
-    this.asking += 1;
-    try {
-      return await command(store);
-    } finally {
-      this.asking -= 1;
-    }
-  }
-
-  /** A store that nobody would close must not be opened any more. */
-  private partsFor(key: string): Parts {
-    if (this.closing && !this.opened)
+  private async send<T>(key: string, command: (store: LockStore) => Promise<T>): Promise<T> {
+    // A store that nobody would close must not be opened any more.
+    if (this.closing && !this.lifecycle.runtime)
       throw new LockShutdownError(`"${key}" was not asked for: the application is closing.`, key);
-    return this.parts();
+    return this.lifecycle.send(command);
   }
 
-  private openParts(): Parts {
-    const { keyPrefix, watchdogTimeoutMs } = this.options;
-    const clock = outsideClock(this.options.clock);
-    const emit = (event: LockEvent) => {
-      if (this.events.observed) this.events.next(event);
-    };
-    const onError = (during: string, error: unknown) =>
-      emit({ type: 'error', key: undefined, during, error });
-    const onState = (state: StoreState) => emit({ type: 'store', key: undefined, store: store.name, state });
-    const context = { clock, keyPrefix, watchdogTimeoutMs, onError, onState };
-    const store: LockStore = outsideStore(this.options.store.create(context));
-    const deadlines = new DeadlineTimer(clock);
-    const nextCall = () => ++this.calls;
-    const core = { scope: this.scope, clock, deadlines, store, nextCall, emit };
-    const watchdog = new Watchdog(store, clock, watchdogTimeoutMs, emit);
-    const tenures = new OwnerRegistry(core, watchdog);
-    store.notifications$.subscribe((push) => tenures.onNotification(push));
-    return { core, tenures, watchdog };
-  }
-
-  /** Not async for one key, by far the most common case: what waits is kept small. */
+  /** Not async for one key, by far the most common case: a caller that waits is kept small. */
   private holdsFor(
     keys: Keys,
     options: CallOptions,
@@ -306,126 +235,25 @@ export class LockService {
       if (options !== NO_OPTIONS) checkNames(call, options);
       const list = checkKeys(keys);
       if (typeof list !== 'string') return this.acquireSeveral(list, options);
-      return this.acquireOne(lockRequest(list, options, this.options));
+      return this.acquirer.acquire(lockRequest(list, options, this.options));
     } catch (error) {
       return Promise.reject(error as Error);
     }
   }
 
-  /** In one step if all are free; else one by one, in the same order everywhere. */
   private async acquireSeveral(keys: readonly string[], options: CallOptions): Promise<readonly Hold[]> {
     const requests = keys.toSorted().map((key) => lockRequest(key, options, this.options));
-    const startedAt = this.options.clock.now();
-    const taken = await this.acquireFree(requests);
-    const holds = 'busyKey' in taken ? await this.acquireInOrder(requests, startedAt, taken.busyKey) : taken;
+    const holds = await this.acquirer.acquireSeveral(requests as [LockRequest, ...LockRequest[]]);
     const byKey = new Map(holds.map((hold) => [hold.key, hold]));
     return keys.map((key) => byKey.get(key) as Hold);
   }
 
-  private async acquireFree(requests: readonly LockRequest[]): Promise<readonly Hold[] | NotTogether> {
-    const { waitMs, signal } = requests[0] as LockRequest;
-    const refusing = requests.find((request) => this.lines.get(queueName(request))?.isOutOfReach);
-    if (refusing) return { busyKey: refusing.key };
-    const isNested = requests.some(({ key }) => findHold(this.scope, key));
-    // Those that wait are served by this process, as soon as it is their turn.
-    const isWaitedFor = waitMs > 0 && requests.some((request) => this.lines.has(queueName(request)));
-    if (isNested || isWaitedFor || this.closing || signal?.aborted) return { busyKey: undefined };
-    const { core, tenures } = this.parts();
-    if (!core.store.acquireAll) return { busyKey: undefined };
-    const lines = requests.map((request) => this.lineOf(request));
-    const holds = await acquireFreeKeys(core, tenures, requests, lines);
-    if ('busyKey' in holds || !this.closing) return holds;
-    for (const hold of holds) inBackground(hold.release());
-    throw this.shutdownError(requests[0]?.key ?? '');
-  }
-
-  /**
-   * No two callers wait for each other; one deadline for all.
-   *
-   * @param busyKey asked for first by a caller that does not wait: it mostly is the answer for all
-   */
-  private async acquireInOrder(
-    requests: readonly LockRequest[],
-    startedAt: number,
-    busyKey: string | undefined,
-  ): Promise<readonly Hold[]> {
-    const { clock } = this.options;
-    const held: Hold[] = [];
-    const leftOf = ({ waitMs }: LockRequest) => Math.ceil(Math.max(0, waitMs - (clock.now() - startedAt)));
-    const waits = leftOf(requests[0] as LockRequest) > 0;
-    const order = waits ? requests : requests.toSorted((a, b) => +(b.key === busyKey) - +(a.key === busyKey));
-    try {
-      for (const request of order) {
-        held.push(await this.acquireOne({ ...request, waitMs: leftOf(request) }, held));
-        // A fixed lease may have run out while its caller waited for the next key.
-        for (const hold of held) {
-          const loss = hold.checkLoss();
-          if (loss) throw loss;
-        }
-      }
-      return held;
-    } catch (error) {
-      for (const hold of held.reverse()) inBackground(hold.release());
-      throw error;
-    }
-  }
-
-  /** @param before what the same call has taken so far */
-  private acquireOne(request: LockRequest, before: readonly Hold[] = []): Promise<Hold> {
-    const { key, claim } = request;
-    const mine = findHold(this.scope, key);
-    if (mine && covers(mine.claim, claim)) return Promise.resolve(mine.share(request.holdAtLeastMs));
-    if (mine) return Promise.reject(heldInAnotherWay(mine, claim));
-    if (this.closing) return Promise.reject(this.shutdownError(key));
-    if (request.signal?.aborted) return Promise.reject(request.signal.reason as Error);
-    const join = () => this.lineOf(request).join(request);
-    const holds = [...before, ...holdsOfFlow(this.scope)];
-    // Whoever asks once does not wait: busy is its answer.
-    if (holds.length === 0 || request.waitMs === 0) return join();
-    return this.deadlocks.watch(request, holds, join);
-  }
-
-  private lineOf(request: LockRequest): LocalQueue {
-    const name = queueName(request);
-    let line = this.lines.get(name);
-    if (!line) {
-      const { core, tenures } = this.parts();
-      // The line may live much longer than this call.
-      const sample = { ...request, signal: undefined };
-      line = new LocalQueue(core, tenures, sample, () => this.lines.delete(name));
-      this.lines.set(name, line);
-    }
-    return line;
-  }
-
-  private async drainNow(): Promise<void> {
-    this.cancelRest?.();
-    if (!this.opened) return;
-    const { core, tenures, watchdog } = this.opened;
-    const { clock, deadlines, store } = core;
-    const { shutdownGraceMs } = this.options;
-    for (const line of this.lines.values()) line.close(this.shutdownError(line.key));
-    const cancelGrace = clock.after(shutdownGraceMs, () => {
-      const detail = `the application closes and its grace of ${shutdownGraceMs} ms is over`;
-      for (const tenure of tenures.held()) tenure.onLost('shutdown', detail);
-    });
-    tenures.beginShutdown((key) => closing(key, shutdownGraceMs));
-    await tenures.whenIdle();
-    cancelGrace();
-    watchdog.stop();
-    deadlines.stop();
-    await this.within(2 * store.commandTimeoutMs, tenures.whenAllEnded());
-  }
-
-  private async within(ms: number, done: Promise<void>): Promise<void> {
-    let cancel = (): void => undefined;
-    const timeout = new Promise<void>((resolve) => (cancel = this.options.clock.after(ms, resolve)));
-    await Promise.race([done, timeout]);
-    cancel();
-  }
-
-  private shutdownError(key: string): LockShutdownError {
-    return new LockShutdownError(`"${key}" was not acquired: the application is closing.`, key);
+  /** A listener that always throws would throw at this event, too. */
+  private onListenerFailed(error: unknown): void {
+    if (this.isTellingOfListener) return;
+    this.isTellingOfListener = true;
+    this.events.next({ type: 'error', key: undefined, during: 'listener', error });
+    this.isTellingOfListener = false;
   }
 }
 
@@ -435,11 +263,6 @@ function checkNames(call: 'withLock' | 'acquire', options: WithLockOptions): voi
   if (call === 'acquire') return checkOptionNames(call, options, CALL_NAMES);
   checkOptionNames(call, options, WITH_LOCK_NAMES);
   checkOnLost(options.onLost);
-}
-
-function closing(key: string, graceMs: number): LockShutdownError {
-  const message = `The application is closing: end the work under "${key}" within ${graceMs} ms, or the lock is taken from it.`;
-  return new LockShutdownError(message, key);
 }
 
 function noWork(given: unknown): LockConfigurationError {

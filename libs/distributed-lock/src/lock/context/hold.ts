@@ -15,10 +15,8 @@ interface HeldOwner {
   readonly claim: Claim;
   readonly now: number;
   readonly validForMs: number;
-  /** The lease is over by our clock or by the time of day, but an answer of the store may be unread or can be asked for. */
-  readonly isInDoubt: boolean;
-  /** The reason why the lease must not be believed in before the store has answered. */
-  readonly doubt: string | undefined;
+  /** @returns why the lease must not be believed in before `whenSure` has resolved */
+  checkDoubt(): string | undefined;
   whenSure(): Owned<void>;
   /** Defined once the service has begun to close. */
   readonly shutdown: LockShutdownError | undefined;
@@ -73,7 +71,7 @@ export class Hold {
 
   /** True while the answer to `checkLoss` may change when `whenSure` resolves. */
   get isInDoubt(): boolean {
-    return this.ended === undefined && this.loss === undefined && this.owner.isInDoubt;
+    return this.ended === undefined && this.loss === undefined && this.owner.checkDoubt() !== undefined;
   }
 
   /** @throws LockLostError also while it cannot be known whether the lock is still held */
@@ -81,8 +79,8 @@ export class Hold {
     const { key, owner, acquiredAt } = this;
     const loss = this.checkLoss();
     if (loss) throw loss;
-    if (this.ended === undefined && owner.doubt !== undefined)
-      throw new LockLostError(key, owner.now - acquiredAt, 'expired', owner.doubt);
+    const doubt = this.ended === undefined ? owner.checkDoubt() : undefined;
+    if (doubt) throw new LockLostError(key, owner.now - acquiredAt, 'expired', doubt);
   }
 
   openSignal(): AbortSignal {

@@ -1,8 +1,8 @@
 import { arrivedReplies } from '../../time/arrived-replies.js';
 import { isExclusive, SHARED, type Claim } from '../../port/claim.js';
-import { Link } from '../../collections/linked-queue.js';
 import { inBackground, type Owned } from '../../async/in-background.js';
-import type { LockRuntime } from '../lock-runtime.js';
+import type { Clock } from '../../time/clock.js';
+import type { LockEvent } from '../events/lock.events.js';
 import { LockConfigurationError, LockStoreError, type LockLostError } from '../../port/lock.errors.js';
 import type { LockRequest } from '../request/lock-request.js';
 import { Lease } from './lease.js';
@@ -10,205 +10,204 @@ import type { Grant, Renewal, RenewalReply } from '../../port/lock-store.js';
 import { leaseMargin } from '../../port/lease-validity.js';
 import type { Renewable, Watchdog } from './watchdog.js';
 
-/** While it passes the lock on locally, a process asks at least this often whether others wait. */
+/** During local hand-offs a process renews at least this often, because the reply says whether the key is contended. */
 export const LONGEST_BLIND_MS = 1000;
-/** How soon after its machine has woken up a fixed lease is looked at, which no watchdog renews. */
+/** A fixed lease is checked this often, because no watchdog notices that the machine was suspended. */
 const WAKE_CHECK_MS = 1000;
 const UNSURE =
   'its machine was suspended, or its clock was set, and the store has not said since that it is still held';
+const UNANSWERED = 'the store has not answered its last renewal yet';
 
-/** Whose lease it is. */
 interface LeaseOwner {
   readonly key: string;
   readonly id: string;
-  /** Somebody is inside: the end of the lease is a loss. */
+  /** A caller holds the lock: the end of the lease is a loss. */
   readonly isHeld: boolean;
-  /** The store has answered for the lease. */
   onConfirmed(): void;
-  /** The store has not answered; the lease may be valid all the same. */
+  /** The store has not answered a renewal. The lease may be valid all the same. */
   onUnanswered(error: LockStoreError): void;
   onContention(waiting: number): void;
   onLost(reason: LockLostError['reason'], detail: string): void;
 }
 
-/**
- * Cares for the lease of one grant: has it renewed or confirmed, tells its three answers apart (renewed, lost, none), and
- * notices when it is over.
- */
-export class LeaseKeeper extends Link implements Renewable {
+/** The parts of the runtime that a lease needs. */
+interface LeaseRuntime {
+  readonly clock: Clock;
+  readonly watchdog: Watchdog;
+  readonly emit: (event: LockEvent) => void;
+}
+
+/** Keeps the lease of one grant: renews or confirms it, acts on each reply, and notices its end. */
+export class LeaseKeeper implements Renewable {
   readonly lease: Lease;
-  /** How it is held: as asked for, until it steps down. */
+  /** The claim of the request, until `downgrade()`. */
   claim: Claim;
   private hasSteppedDown = false;
   private cancelExpiry: (() => void) | undefined;
   private isStopped = false;
 
   constructor(
-    private readonly holder: LeaseOwner,
+    private readonly owner: LeaseOwner,
     grant: Grant,
     private readonly request: LockRequest,
-    private readonly core: LockRuntime,
-    private readonly watchdog: Watchdog,
+    private readonly runtime: LeaseRuntime,
     askedLead: number,
   ) {
-    super();
-    this.lease = new Lease(grant, request.leaseMs, core.clock, askedLead);
+    this.lease = new Lease(grant, request.leaseMs, runtime.clock, askedLead);
     this.claim = request.claim;
   }
 
-  /** Somebody is let in. */
-  guard(): void {
-    if (this.request.watched) this.watchdog.watch(this);
+  /** A caller is let in. */
+  start(): void {
+    if (this.request.watched) this.runtime.watchdog.watch(this);
     else this.armExpiry();
   }
 
   stop(): void {
     this.isStopped = true;
     this.cancelExpiry?.();
-    this.watchdog.unwatch(this);
+    this.runtime.watchdog.unwatch(this);
   }
 
   // --- renewal --------------------------------------------------------------------------------------------------
 
-  isRenewalDue(now: number): boolean {
-    return this.lease.isRenewalDue(now);
+  checkRenewalDue(): boolean {
+    return this.lease.checkRenewalDue();
   }
 
-  renewal(): Renewal {
-    const { key, id: owner } = this.holder;
+  startRenewal(): Renewal {
+    const { key, id: owner } = this.owner;
     const { claim, lease } = this;
     const renewal = { key, owner, claim, ...lease.startRenewal() };
-    if (this.request.watched || !lease.isUnsure) return renewal;
-    // A fixed lease is only asked after, and stays as long as it was.
-    return { ...renewal, leaseMs: Math.ceil(lease.leftMs + this.marginMs) };
+    if (this.request.watched || lease.check() !== 'unsure') return renewal;
+    // The renewal of a fixed lease only asks whether the lease is still there. Its end must not move.
+    return { ...renewal, leaseMs: Math.ceil(lease.measureLeft() + this.marginMs) };
   }
 
   renewNow(): void {
-    if (!this.lease.isRenewing) inBackground(this.watchdog.renew([this]));
+    if (!this.lease.isRenewing) inBackground(this.renew() as Owned<RenewalReply>);
   }
 
-  /** Before the lock is passed on without asking. */
+  /** Before a local hand-off. */
   renewIfBlind(): void {
-    if (this.core.clock.now() - this.lease.answeredAt > LONGEST_BLIND_MS) this.renewNow();
+    if (this.runtime.clock.now() - this.lease.answeredAt > LONGEST_BLIND_MS) this.renewNow();
   }
 
   onRenewal(reply: RenewalReply): void {
-    this.lease.endRenewal();
+    this.lease.isRenewing = false;
     if (this.isStopped) return;
     if (reply.kind === 'renewed') this.onRenewed(reply.validUntil, reply.waiting);
     else if (reply.kind === 'unknown') this.onUnanswered(reply.error);
-    else this.holder.onLost('taken', 'the store says that it is not held by us any more');
+    else this.owner.onLost('taken', 'the store says that it is not held by us any more');
   }
 
   /** The store has answered for this grant, by a renewal or by granting it again. */
   onConfirmed(validUntil: number): void {
     this.lease.onAnswer(validUntil);
-    this.lease.isConfirmed = true;
-    if (!this.request.watched) this.watchdog.unwatch(this);
-    this.holder.onConfirmed();
+    if (!this.request.watched) this.runtime.watchdog.unwatch(this);
+    this.owner.onConfirmed();
+  }
+
+  private async renew(change?: Pick<Renewal, 'leaseMs'>): Promise<RenewalReply> {
+    const replies = await this.runtime.watchdog.send([{ ...this.startRenewal(), ...change }]);
+    const reply = replies[0] as RenewalReply;
+    if (change && reply.kind === 'renewed') this.lease.onReset(reply.validUntil);
+    this.onRenewal(reply);
+    return reply;
   }
 
   private onRenewed(validUntil: number, waiting: number): void {
-    const { key, id: owner } = this.holder;
+    const { key, id: owner } = this.owner;
     if (this.lease.suspendedBy) {
       this.cancelExpiry?.();
-      this.core.emit({ type: 'resumed', key, owner });
+      this.runtime.emit({ type: 'resumed', key, owner });
     }
-    this.holder.onContention(waiting);
+    this.owner.onContention(waiting);
     this.onConfirmed(validUntil);
     if (!this.request.watched) this.armExpiry();
   }
 
   private onUnanswered(error: LockStoreError): void {
-    const { lease, core, holder, watchdog } = this;
-    const { key, id: owner } = holder;
-    if (!lease.suspendedBy) core.emit({ type: 'suspended', key, owner, validForMs: lease.validForMs, error });
+    const { lease, runtime, owner } = this;
+    const { key, id } = owner;
+    const validForMs = lease.measureValidity();
+    if (!lease.suspendedBy) runtime.emit({ type: 'suspended', key, owner: id, validForMs, error });
     lease.onNoAnswer(error);
-    // A fixed lease is asked after only until it is certain; nothing renews it once somebody is inside.
-    const isAskedAfter = !lease.isConfirmed || lease.isUnsure;
-    if (this.request.watched || isAskedAfter || !holder.isHeld) watchdog.watch(this);
-    if (holder.isHeld) this.armExpiry();
-    else holder.onUnanswered(error);
+    // The watchdog renews a fixed lease only until the lease is confirmed.
+    const mustConfirm = !owner.isHeld || !lease.isConfirmed || lease.check() === 'unsure';
+    if (this.request.watched || mustConfirm) runtime.watchdog.watch(this);
+    if (owner.isHeld) this.armExpiry();
+    else owner.onUnanswered(error);
   }
 
-  // --- set anew by its caller -------------------------------------------------------------------------------------
+  // --- another length or claim ------------------------------------------------------------------------------------
 
   async extend(ms: number): Promise<void> {
-    const { key } = this.holder;
+    const { key } = this.owner;
     if (this.request.watched) {
       throw new LockConfigurationError(
         `"${key}" is renewed by the watchdog: extend() is for locks with a leaseMs.`,
       );
     }
-    await this.set(ms, `extend "${key}" by ${ms} ms`);
+    await this.reset(ms, `extend "${key}" by ${ms} ms`);
   }
 
-  /** From alone to shared. A fixed lease stays as long as it was. */
+  /** From exclusive to shared. The end of a fixed lease does not move. */
   async downgrade(): Promise<void> {
     const { lease, request } = this;
     if (!isExclusive(request.claim) || this.hasSteppedDown) return;
     this.claim = SHARED;
-    const leaseMs = request.watched ? lease.leaseMs : Math.max(1, Math.floor(lease.validForMs));
-    await this.set(leaseMs, `downgrade "${this.holder.key}"`);
+    const leaseMs = request.watched ? lease.leaseMs : Math.max(1, Math.floor(lease.measureValidity()));
+    await this.reset(leaseMs, `downgrade "${this.owner.key}"`);
     this.hasSteppedDown = true;
   }
 
-  private async set(ms: number, what: string): Promise<void> {
-    const { lease } = this;
-    lease.set(ms);
-    const [reply] = await this.core.store.renew([{ ...this.renewal(), leaseMs: ms }]);
-    if (!reply) return;
-    if (reply.kind === 'renewed') lease.reset(reply.validUntil);
-    this.onRenewal(reply);
+  private async reset(leaseMs: number, what: string): Promise<void> {
+    this.lease.startReset(leaseMs);
+    const reply = await this.renew({ leaseMs });
     if (reply.kind !== 'unknown') return;
-    const left = Math.round(lease.validForMs);
+    const left = Math.round(this.lease.measureValidity());
     const message = `Could not ${what}: ${reply.error.message}. It is valid for another ${left} ms.`;
-    throw new LockStoreError(message, this.holder.key, 'unknown', { cause: reply.error });
+    throw new LockStoreError(message, this.owner.key, 'unknown', { cause: reply.error });
   }
 
-  // --- its end --------------------------------------------------------------------------------------------------
+  // --- end of the lease -------------------------------------------------------------------------------------------
 
-  /** A timer is only the fast way: whoever asks a hold computes the same. */
+  /** The timer notices an expired lease early. Each use of a hold checks the lease too. */
   private armExpiry(): void {
-    const { clock } = this.core;
+    const { clock } = this.runtime;
     this.cancelExpiry?.();
-    const ms = Math.min(Math.ceil(this.lease.leftMs), clock.timeOfDay ? WAKE_CHECK_MS : Infinity);
+    const ms = Math.min(Math.ceil(this.lease.measureLeft()), clock.timeOfDay ? WAKE_CHECK_MS : Infinity);
     this.cancelExpiry = clock.after(ms, () => {
       this.checkValidity();
-      // Timers may fire a moment before the clock says so.
-      if (this.holder.isHeld && !this.isStopped) this.armExpiry();
+      // A timer may fire a moment before the clock reaches its time.
+      if (this.owner.isHeld && !this.isStopped) this.armExpiry();
     });
   }
 
-  /** Over by our clock, or by the time of day, but the store may have answered or can be asked. */
-  get isInDoubt(): boolean {
-    const { lease, holder } = this;
-    return holder.isHeld && (lease.isUnsure || (lease.isRenewing && lease.validForMs <= 0));
+  /** @returns why the lease must not be believed in before `resolveDoubt` has resolved */
+  checkDoubt(): string | undefined {
+    if (!this.owner.isHeld) return undefined;
+    const state = this.lease.check();
+    if (state === 'unsure') return UNSURE;
+    return state === 'expired' && this.lease.isRenewing ? UNANSWERED : undefined;
   }
 
-  /** Why it must not be believed in before the store has answered. */
-  get doubt(): string | undefined {
-    return this.lease.isUnsure ? UNSURE : undefined;
-  }
-
-  /** Resolves once it is known whether the lease is over: by what has arrived, or by asking the store. */
-  whenSure(): Owned<void> {
-    if (!this.lease.isUnsure) return arrivedReplies();
-    return this.watchdog.renew([this]).then(() => {
-      if (this.holder.isHeld && this.lease.isUnsure) this.holder.onLost('expired', UNSURE);
-    }) as Owned<void>;
+  /** Resolves when it is known whether the lease is over: by the replies that have arrived, or by asking the store. */
+  async resolveDoubt(): Promise<void> {
+    if (this.lease.check() !== 'unsure') return arrivedReplies();
+    await this.renew();
+    if (this.owner.isHeld && this.lease.check() === 'unsure') this.owner.onLost('expired', UNSURE);
   }
 
   checkValidity(): void {
-    const { holder, lease } = this;
-    if (!holder.isHeld) return;
-    // The clock finds out here that the machine has slept. Only then does `leftMs` count that sleep.
-    const { isUnsure } = lease;
-    if (lease.leftMs <= 0) holder.onLost('expired', this.expiryDetail());
-    else if (isUnsure) this.renewNow();
+    if (!this.owner.isHeld) return;
+    const state = this.lease.check();
+    if (state === 'expired') this.owner.onLost('expired', this.expiryDetail());
+    else if (state === 'unsure') this.renewNow();
   }
 
-  /** We stop believing before the store does. What the store still keeps may protect the caller's last step. */
+  /** The store keeps the lease for so much longer than its holder believes in it. */
   get marginMs(): number {
     return leaseMargin(this.lease.leaseMs);
   }
@@ -216,7 +215,7 @@ export class LeaseKeeper extends Link implements Renewable {
   private expiryDetail(): string {
     const { leaseMs, answeredAt, suspendedBy } = this.lease;
     if (!this.request.watched) return `its lease of ${leaseMs} ms ran out`;
-    const since = Math.round(this.core.clock.now() - answeredAt);
+    const since = Math.round(this.runtime.clock.now() - answeredAt);
     return `no renewal succeeded since ${since} ms${suspendedBy ? ` (last error: ${suspendedBy.message})` : ''}`;
   }
 }

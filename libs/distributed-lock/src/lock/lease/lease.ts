@@ -7,34 +7,34 @@ export const RENEWALS_PER_LEASE = 3;
 const RENEWAL_RETRY_MS = { least: 100, spread: 200 };
 
 /**
- * What this process may believe of one grant: until when it is valid, which fencing tokens are left of it, and when its
- * renewal is due.
+ * The knowledge of this process about one grant: its validity, the fencing tokens that are left of it, and when its renewal
+ * is due.
  *
  * Validity counts from the moment the request was sent, on the monotonic clock: the store may have started the lease at
- * any time after that, so we give up no later than the store does. A renewal that fails does not move it.
+ * any time after that, so the holder gives up no later than the store does. A renewal that fails does not move it.
  *
  * The monotonic clock stands still while the machine is suspended. So validity counts by the time of day, too, and the
- * shorter of both is believed; where only the time of day says that it is over, the store is asked.
+ * shorter of both is believed. A lease that is over by the time of day alone is `unsure`: the store must be asked.
  */
 export class Lease {
-  /** The store has answered for it; until then it is only as long as its push said. */
+  /** The store has answered for the lease. Until then it is the initial lease of a notification. */
   isConfirmed: boolean;
-  /** When the store last answered for it. */
+  isRenewing = false;
+  /** When the store last answered for the lease. */
   answeredAt: number;
-  /** Why the last renewal got no answer; `undefined` while all is well. */
+  /** Why the last renewal got no answer. `undefined` after an answer. */
   suspendedBy: Error | undefined;
   private validUntil: number;
   private renewAt: number;
   private nextToken: number;
-  private renewalInFlight = false;
-  /** The lead of the time of day when the request was made that the store answered last. */
+  /** The lead of the time of day when the request was sent that the store answered last. */
   private lead: number;
 
   constructor(
     private readonly grant: Grant,
     public leaseMs: number,
     private readonly clock: Clock,
-    /** The lead of the time of day when the request was made that is under way, or was the last. */
+    /** The lead of the time of day when the last request was sent. */
     private askedLead: number,
   ) {
     this.lead = askedLead;
@@ -45,40 +45,41 @@ export class Lease {
     this.renewAt = this.nextRenewal();
   }
 
-  /** Names the grant. */
+  // --- validity -------------------------------------------------------------------------------------------------
+
+  check(): 'valid' | 'unsure' | 'expired' {
+    const aheadMs = this.measureAhead();
+    const leftMs = this.measureLeft();
+    if (leftMs <= 0) return 'expired';
+    return leftMs > aheadMs ? 'valid' : 'unsure';
+  }
+
+  /** How much longer the lease may be believed in, by both clocks. */
+  measureValidity(): number {
+    const aheadMs = this.measureAhead();
+    return Math.max(0, this.measureLeft() - aheadMs);
+  }
+
+  /** What is left of the lease by the monotonic clock alone. */
+  measureLeft(): number {
+    return Math.max(0, this.validUntil - this.clock.now());
+  }
+
+  /** How far the time of day has run ahead since the last answer. Comes first: the clock may notice a suspend here and move. */
+  private measureAhead(): number {
+    return Math.max(0, leadOf(this.clock) - this.lead);
+  }
+
+  // --- tokens ---------------------------------------------------------------------------------------------------
+
+  /** The first token, which names the grant. */
   get token(): number {
     return this.grant.token;
   }
 
-  get validForMs(): number {
-    const { aheadMs } = this;
-    return Math.max(0, this.leftMs - aheadMs);
-  }
-
-  /** What is left of it by the monotonic clock alone. */
-  get leftMs(): number {
-    return Math.max(0, this.validUntil - this.clock.now());
-  }
-
-  /** Over by the time of day alone: the machine was suspended, or its clock was set. Only the store can tell. */
-  get isUnsure(): boolean {
-    return this.validForMs <= 0 && this.leftMs > 0;
-  }
-
-  /** What the time of day has gained since the store was asked. */
-  private get aheadMs(): number {
-    return Math.max(0, leadOf(this.clock) - this.lead);
-  }
-
-  /** Nobody has been let in under this grant yet. */
+  /** No caller has been let in under this grant yet. */
   get isUntouched(): boolean {
     return this.nextToken === this.grant.token;
-  }
-
-  /** Sound enough to be passed on without asking: a token is left, half of it is left, and no renewal is overdue. */
-  get isSound(): boolean {
-    if (!this.hasToken || this.suspendedBy) return false;
-    return !this.isConfirmed || this.validForMs >= this.leaseMs / 2;
   }
 
   get hasToken(): boolean {
@@ -89,31 +90,53 @@ export class Lease {
     return this.nextToken++;
   }
 
-  /** Tokens that were reserved and not used, to be given back. */
+  /** The last token that was used, for the store to take back the rest. */
   get used(): Pick<ReleaseRequest, 'used'> {
     const last = this.nextToken - 1;
     if (this.isUntouched || last >= this.grant.lastToken) return {};
     return { used: { token: last, lastToken: this.grant.lastToken } };
   }
 
-  /** The store has answered for this grant. */
-  onAnswer(validUntil: number): void {
-    this.validUntil = Math.max(this.validUntil, validUntil);
-    this.lead = this.askedLead;
-    this.suspendedBy = undefined;
-    this.answeredAt = this.clock.now();
-    this.renewAt = this.nextRenewal();
+  /** A local hand-off is safe: a token is left, half of the lease is left, and the last renewal was answered. */
+  checkHandOff(): boolean {
+    if (!this.hasToken || this.suspendedBy) return false;
+    return !this.isConfirmed || this.measureValidity() >= this.leaseMs / 2;
   }
 
-  /** About to ask for another length: until the answer comes, only the shorter of the two can be believed in. */
-  set(leaseMs: number): void {
+  // --- renewal --------------------------------------------------------------------------------------------------
+
+  checkRenewalDue(): boolean {
+    if (this.isRenewing) return false;
+    const aheadMs = this.measureAhead();
+    return this.clock.now() + aheadMs >= this.renewAt;
+  }
+
+  startRenewal(): Pick<Grant, 'token' | 'lastToken'> & { readonly leaseMs: number } {
+    this.isRenewing = true;
+    this.askedLead = leadOf(this.clock);
+    const { leaseMs } = this;
+    const { token, lastToken } = this.grant;
+    return { leaseMs, token, lastToken };
+  }
+
+  /** A caller is about to ask for another length. Until the answer only the shorter of both is believed. */
+  startReset(leaseMs: number): void {
     this.leaseMs = leaseMs;
     this.validUntil = Math.min(this.validUntil, leaseValidity(this.clock.now(), leaseMs));
   }
 
-  /** The store has set the lease anew, to a length that may be shorter. */
-  reset(validUntil: number): void {
+  /** The store has restarted the lease with another length, which may be shorter. */
+  onReset(validUntil: number): void {
     this.validUntil = validUntil;
+  }
+
+  onAnswer(validUntil: number): void {
+    this.validUntil = Math.max(this.validUntil, validUntil);
+    this.lead = this.askedLead;
+    this.isConfirmed = true;
+    this.suspendedBy = undefined;
+    this.answeredAt = this.clock.now();
+    this.renewAt = this.nextRenewal();
   }
 
   onNoAnswer(error: Error): void {
@@ -121,27 +144,7 @@ export class Lease {
     this.renewAt = this.clock.now() + RENEWAL_RETRY_MS.least + Math.random() * RENEWAL_RETRY_MS.spread;
   }
 
-  isRenewalDue(now: number): boolean {
-    return !this.renewalInFlight && (now >= this.renewAt || now + this.aheadMs >= this.renewAt);
-  }
-
-  get isRenewing(): boolean {
-    return this.renewalInFlight;
-  }
-
-  startRenewal(): Pick<Grant, 'token' | 'lastToken'> & { readonly leaseMs: number } {
-    this.renewalInFlight = true;
-    this.askedLead = leadOf(this.clock);
-    const { leaseMs } = this;
-    const { token, lastToken } = this.grant;
-    return { leaseMs, token, lastToken };
-  }
-
-  endRenewal(): void {
-    this.renewalInFlight = false;
-  }
-
-  /** Spread, so that leases that were taken together are not all renewed together. */
+  /** Spread, so that leases that were granted together are not all renewed together. */
   private nextRenewal(): number {
     const dueAfterMs = this.leaseMs / RENEWALS_PER_LEASE;
     return this.clock.now() + dueAfterMs - Math.random() * (dueAfterMs / 10);

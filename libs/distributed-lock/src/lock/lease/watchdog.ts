@@ -1,6 +1,6 @@
 import { exhaustMap, type Subscription } from 'rxjs';
 import type { Clock } from '../../time/clock.js';
-import { LinkedQueue, type Link } from '../../collections/linked-queue.js';
+import { LockStoreError } from '../../port/lock.errors.js';
 import type { Owned } from '../../async/in-background.js';
 import type { LockEvent } from '../events/lock.events.js';
 import type { LockStore, Renewal, RenewalReply } from '../../port/lock-store.js';
@@ -9,22 +9,22 @@ export const FASTEST_ROUND_MS = 10;
 export const SLOWEST_ROUND_MS = 1000;
 
 /** A lease that the watchdog renews. */
-export interface Renewable extends Link {
-  isRenewalDue(now: number): boolean;
-  /** Starts a renewal: the reply to it follows by `onRenewal`. */
-  renewal(): Renewal;
+export interface Renewable {
+  checkRenewalDue(): boolean;
+  /** Starts a renewal. `onRenewal` gets the reply to it. */
+  startRenewal(): Renewal;
   onRenewal(reply: RenewalReply): void;
 }
 
 /**
  * Keeps leases alive while their holders work.
  *
- * One RxJS interval for all of them: each round renews what is due in one batch, and rounds never overlap. A lease is
- * due after a third of its length, so two renewals in a row may fail before it is in danger. It runs only while
- * something is watched: the first round that finds nothing stops it.
+ * One RxJS interval serves all leases of a service. Each round renews in one batch those that are due, and rounds never
+ * overlap. A lease is due after a third of its length, so two renewals in a row may fail before the lease is in danger.
+ * The interval stops with the first round that finds no lease.
  */
 export class Watchdog {
-  private readonly watched = new LinkedQueue<Renewable>();
+  private readonly watched = new Set<Renewable>();
   private rounds: Subscription | undefined;
   private readonly roundMs: number;
 
@@ -37,27 +37,16 @@ export class Watchdog {
     this.roundMs = Math.min(Math.max(watchdogTimeoutMs / 30, FASTEST_ROUND_MS), SLOWEST_ROUND_MS);
   }
 
-  watch(keeper: Renewable): void {
-    this.watched.push(keeper);
+  watch(lease: Renewable): void {
+    this.watched.add(lease);
     this.rounds ??= this.clock
       .interval(this.roundMs)
       .pipe(exhaustMap(() => this.round()))
       .subscribe();
   }
 
-  unwatch(keeper: Renewable): void {
-    this.watched.remove(keeper);
-  }
-
-  /** Renews these leases now, whether due or not; the outcome goes to their keepers. */
-  renew(keepers: readonly Renewable[]): Owned<void> {
-    const failed = (error: unknown) => this.emit({ type: 'error', key: undefined, during: 'renewal', error });
-    return this.renewAll(keepers).catch(failed) as Owned<void>;
-  }
-
-  private async renewAll(keepers: readonly Renewable[]): Promise<void> {
-    const replies = await this.store.renew(keepers.map((keeper) => keeper.renewal()));
-    keepers.forEach((keeper, i) => keeper.onRenewal(replies[i] as RenewalReply));
+  unwatch(lease: Renewable): void {
+    this.watched.delete(lease);
   }
 
   stop(): void {
@@ -65,12 +54,24 @@ export class Watchdog {
     this.rounds = undefined;
   }
 
+  /** The only way to `LockStore.renew`: for a round, and for a lease that cannot wait for the next round. */
+  send(renewals: readonly Renewal[]): Owned<readonly RenewalReply[]> {
+    return this.store.renew(renewals).catch((error: unknown) => {
+      this.emit({ type: 'error', key: undefined, during: 'renewal', error });
+      return renewals.map(({ key }): RenewalReply => {
+        return {
+          kind: 'unknown',
+          error: new LockStoreError(String(error), key, 'unknown', { cause: error }),
+        };
+      });
+    }) as Owned<readonly RenewalReply[]>;
+  }
+
   private async round(): Promise<void> {
     if (this.watched.size === 0) return this.stop();
-    // The clock finds out here that the machine has slept. Only then does `now` count that sleep.
-    this.clock.timeOfDay?.();
-    const now = this.clock.now();
-    const due = [...this.watched].filter((keeper) => keeper.isRenewalDue(now));
-    if (due.length > 0) await this.renew(due);
+    const due = [...this.watched].filter((lease) => lease.checkRenewalDue());
+    if (due.length === 0) return;
+    const replies = await this.send(due.map((lease) => lease.startRenewal()));
+    due.forEach((lease, i) => lease.onRenewal(replies[i] as RenewalReply));
   }
 }

@@ -1,147 +1,140 @@
 import { isExclusive } from '../../port/claim.js';
 import { leadOf } from '../../time/clock.js';
-import type { FairQueue } from './fair-queue.js';
-import type { FairQueues } from './fair-queues.js';
-import type { LockRuntime } from '../lock-runtime.js';
+import type { FairWaiter } from '../runtime/fair-queues.js';
+import type { LockRuntime } from '../runtime/lock-runtime.js';
 import { LockStoreError } from '../../port/lock.errors.js';
 import { kindName, type LockRequest } from '../request/lock-request.js';
-import type { AcquireReply, Repeated, Grant } from '../../port/lock-store.js';
+import type { AcquireReply, AcquireRequest, Repeated, Grant } from '../../port/lock-store.js';
 import { RECHECK_MS } from '../../port/recheck-interval.js';
 
-/** A store drops whoever has not looked for three looks; more patience than this need not be told. */
+/** The longest `waitMs` sent to the store, which drops a waiter that is silent for three rechecks anyway. */
 const LONGEST_WAIT_PER_REQUEST_MS = 60_000;
 /** Tokens reserved for local hand-offs. More would let them run ahead of the store's clock (docs/decisions/0004). */
 export const TOKENS_FOR_HAND_OFFS = 1000;
-/** Where several hold at once: unused numbers seldom go back. */
+/** Tokens reserved for readers. Where several owners hold, unused tokens seldom go back. */
 export const TOKENS_FOR_READERS = 100;
-/** Busy, though somebody waits: it joined after the asking, or its time is over and its timer late. Never in a loop. */
+/** After "busy" although a caller waits: the caller came after the request, or its deadline has passed and its timer is late. */
 const BUSY_RETRY_MS = 1;
 const RETRY_MS = { least: 50, spread: 50 };
 
-/** The callers for whom an owner asks. */
+/** The callers of one local queue, for whom an acquire loop asks the store. */
 export interface WaitingCallers {
   readonly size: number;
+  /** Their owner waits in the store's queue, so the store counts it among those that wait. */
+  isQueued: boolean;
   /** For how long callers may wait, in ms. Any value from `enough` on is as good as `enough`. */
   longestWaitMs(enough: number): number;
-  /** @param askedAt when the store was asked */
+  /** @param askedAt when the request was sent that the store has answered */
   onHolder(owner: string | undefined, remainingMs: number, askedAt: number): void;
   onStoreError(error: LockStoreError): void;
-  /** Callers that do not wait, or no longer, are told that the key is busy. */
+  /** Callers whose wait is over are told that the key is held by another. */
   refuseImpatient(): void;
+  /** Callers whose wait is over are told this error. */
   dismissImpatient(error: unknown): void;
   dismissAll(error: unknown): void;
 }
 
-/** Who asks. */
 interface AskingOwner {
   readonly id: string;
   onGrant(grant: Grant): void;
-  /** All callers have been told; nobody asks any more. */
+  /** All callers have been answered, and none waits. */
   onQueueEmpty(): void;
 }
 
 /**
- * Asks the store for one owner until it is granted: the first time, and each look after it, with the same owner and
- * place. One command is in flight at a time.
+ * Sends the acquire requests of one owner until the store grants the lock: the first one, and each recheck with the same
+ * owner id and ticket. One request is in flight at a time.
  *
- * Looks are the net under the pushes: when the holder's lease is over, when the subscription stands again, and once in
- * a while. A failure of the store is a reason to look again soon, as long as somebody waits.
+ * A recheck makes up for a lost notification. It is sent when the holder's lease is over, when the subscription works
+ * again, and at least every `RECHECK_MS`. After a failure of the store the loop rechecks soon, as long as callers wait.
  */
-export class AcquireLoop {
-  private isActive = false;
+export class AcquireLoop implements FairWaiter {
+  isRunning = false;
+  ticket = 0;
+  /** A request was not answered: the store may execute it at any time until the owner is released. */
+  mayComeLate = false;
+  /** How far the time of day was ahead of the monotonic clock when the last request was sent. */
+  askedLead = 0;
+  private askedAt = -Infinity;
   private inFlight = false;
   private isRecheckDue = false;
-  ticket = 0;
-  /** Of a fair caller, while it stands in the store's line. */
-  private fairQueue: FairQueue<AcquireLoop> | undefined;
-  private lookedAt = -Infinity;
-  private isUnsure = false;
-  /** How far the time of day was ahead of the clock when the store was asked last. */
-  private askedLead = 0;
+  /** Of a fair caller with a ticket: the fair callers of this process. */
+  private fairQueue: readonly FairWaiter[] | undefined;
   private cancelRecheck: (() => void) | undefined;
 
   constructor(
     private readonly owner: AskingOwner,
     private readonly request: LockRequest,
     private readonly callers: WaitingCallers,
-    private readonly core: LockRuntime,
-    private readonly fairQueues: FairQueues<AcquireLoop>,
+    private readonly runtime: LockRuntime,
   ) {}
 
-  get lead(): number {
-    return this.askedLead;
-  }
-
-  /** The store is about to be asked. */
-  onAsk(): void {
-    this.askedLead = leadOf(this.core.clock);
-  }
-
-  /** The store may know this owner, or get to know it by an attempt that was never answered. */
+  /** The store may know this owner: from a ticket, or by a request that was not answered. */
   get mayBeQueued(): boolean {
-    return this.isUnsure || this.ticket > 0;
-  }
-
-  /** An attempt was never answered: it may be executed at any time until its end is. */
-  get mayComeLate(): boolean {
-    return this.isUnsure;
-  }
-
-  note({ mayComeLate }: Repeated): void {
-    if (mayComeLate) this.isUnsure = true;
-  }
-
-  get isRunning(): boolean {
-    return this.isActive;
-  }
-
-  get isQueued(): boolean {
-    return this.isActive && this.ticket > 0;
+    return this.mayComeLate || this.ticket > 0;
   }
 
   start(): void {
-    this.isActive = true;
+    this.isRunning = true;
+    this.callers.isQueued = this.ticket > 0;
     this.recheck();
   }
 
   stop(): void {
-    this.isActive = false;
+    if (!this.isRunning) return;
+    this.isRunning = this.callers.isQueued = false;
     this.cancelRecheck?.();
     this.cancelRecheck = undefined;
-    this.fairQueue?.leave(this);
+    if (!this.fairQueue) return;
     this.fairQueue = undefined;
+    this.runtime.fairQueues.leave(kindName(this.request), this);
   }
 
-  /** Its place may have been dropped since its last look. */
+  /** The store may have dropped this owner from its queue since the last request. */
   onFirst(): void {
-    this.recheckAfter(Math.max(0, this.lookedAt + RECHECK_MS - this.core.clock.now()));
+    this.recheckAfter(Math.max(0, this.askedAt + RECHECK_MS - this.runtime.clock.now()));
+  }
+
+  onHolder(owner: string | undefined, remainingMs: number, askedAt: number): void {
+    this.callers.onHolder(owner, remainingMs, askedAt);
+  }
+
+  onStoreError(error: LockStoreError): void {
+    this.callers.onStoreError(error);
+  }
+
+  recheckAfter(ms: number): void {
+    if (!this.isRunning) return;
+    this.cancelRecheck?.();
+    if (ms <= 0) return this.recheck();
+    this.cancelRecheck = this.runtime.clock.after(ms, () => this.recheck());
   }
 
   recheck(): void {
-    if (!this.isActive) return;
+    if (!this.isRunning) return;
     if (this.inFlight) {
       this.isRecheckDue = true;
       return;
     }
     this.cancelRecheck?.();
     this.inFlight = true;
-    this.onAsk();
-    this.lookedAt = this.core.clock.now();
-    const { owner: asker, ticket: place } = this;
-    const { key, claim, leaseMs } = this.request;
     const waitMs = this.callers.longestWaitMs(LONGEST_WAIT_PER_REQUEST_MS);
-    const tokens = this.tokensWanted();
-    this.core.store.acquire({ key, owner: asker.id, claim, leaseMs, waitMs, ticket: place, tokens }).then(
-      (reply) => this.afterAnswer(() => this.onReply(reply)),
-      (error: unknown) => this.afterAnswer(() => this.onFailure(error)),
+    this.runtime.store.acquire(this.nextRequest(waitMs, this.tokensWanted())).then(
+      (reply) => this.afterReply(() => this.onReply(reply)),
+      (error: unknown) => this.afterReply(() => this.onFailure(error)),
     );
   }
 
-  recheckAfter(ms: number): void {
-    if (!this.isActive) return;
-    this.cancelRecheck?.();
-    if (ms <= 0) return this.recheck();
-    this.cancelRecheck = this.core.clock.after(ms, () => this.recheck());
+  /** To be sent at once: validity counts from now. */
+  nextRequest(waitMs: number, tokens: number): AcquireRequest {
+    const { key, claim, leaseMs } = this.request;
+    this.askedLead = leadOf(this.runtime.clock);
+    this.askedAt = this.runtime.clock.now();
+    return { key, owner: this.owner.id, claim, leaseMs, waitMs, ticket: this.ticket, tokens };
+  }
+
+  noteLateCopies({ mayComeLate }: Repeated): void {
+    if (mayComeLate) this.mayComeLate = true;
   }
 
   private tokensWanted(): number {
@@ -151,21 +144,21 @@ export class AcquireLoop {
     return this.callers.size > 1 ? TOKENS_FOR_HAND_OFFS : 1;
   }
 
-  private afterAnswer(step: () => void): void {
+  private afterReply(act: () => void): void {
     this.inFlight = false;
-    const again = this.isRecheckDue;
+    const isDue = this.isRecheckDue;
     this.isRecheckDue = false;
-    step();
-    if (again) this.recheck();
+    act();
+    if (isDue) this.recheck();
   }
 
   private onReply(reply: AcquireReply): void {
-    this.note(reply);
+    this.noteLateCopies(reply);
     if (reply.kind === 'granted') return this.owner.onGrant(reply);
-    // A push may have overtaken this reply: then it is old news.
-    if (!this.isActive) return;
+    // A grant may have overtaken this reply as a notification.
+    if (!this.isRunning) return;
     if (reply.kind === 'queued') this.onQueued(reply.ticket);
-    this.tell((line) => line.onHolder(reply.holder, reply.remainingMs, this.lookedAt));
+    for (const told of this.sharers()) told.onHolder(reply.holder, reply.remainingMs, this.askedAt);
     this.callers.refuseImpatient();
     if (this.callers.size === 0) this.owner.onQueueEmpty();
     else if (reply.kind === 'busy') this.recheckAfter(BUSY_RETRY_MS);
@@ -173,30 +166,30 @@ export class AcquireLoop {
   }
 
   private onFailure(error: unknown): void {
-    if (!this.isActive) return;
+    if (!this.isRunning) return;
     if (!(error instanceof LockStoreError) || error.reason === 'refused') this.callers.dismissAll(error);
     else {
-      if (error.reason === 'unknown') this.isUnsure = true;
-      this.tell((line) => line.onStoreError(error));
+      if (error.reason === 'unknown') this.mayComeLate = true;
+      for (const told of this.sharers()) told.onStoreError(error);
       this.callers.dismissImpatient(error);
     }
     if (this.callers.size === 0) this.owner.onQueueEmpty();
     else if (this.isFirst) this.recheckAfter(RETRY_MS.least + Math.random() * RETRY_MS.spread);
   }
 
-  private onQueued(place: number): void {
-    this.ticket = place;
-    if (this.request.fair) this.fairQueue ??= this.fairQueues.enter(kindName(this.request), this);
+  private onQueued(ticket: number): void {
+    this.ticket = ticket;
+    this.callers.isQueued = true;
+    if (this.request.fair) this.fairQueue ??= this.runtime.fairQueues.enter(kindName(this.request), this);
   }
 
-  /** Nobody of its process looks in its stead. */
+  /** No other fair caller of this process rechecks for this one. */
   private get isFirst(): boolean {
-    return !this.fairQueue || this.fairQueue.first === this;
+    return !this.fairQueue || this.fairQueue[0] === this;
   }
 
-  /** The first one learns it for all that stand behind it. */
-  private tell(step: (line: WaitingCallers) => void): void {
-    if (this.fairQueue?.first === this) for (const { callers: line } of this.fairQueue) step(line);
-    else step(this.callers);
+  /** The loops that share an answer: the first fair caller asks for those behind it, too. */
+  private sharers(): readonly FairWaiter[] {
+    return this.fairQueue?.[0] === this ? this.fairQueue : [this];
   }
 }

@@ -2,44 +2,43 @@ import { isExclusive } from '../../port/claim.js';
 import { WaitDeadlines } from './wait-deadlines.js';
 import { Few } from '../../collections/few.js';
 import { LinkedQueue } from '../../collections/linked-queue.js';
+import { onAbort } from '../../async/abort-listeners.js';
 import type { Hold } from '../context/hold.js';
-import type { LockRuntime } from '../lock-runtime.js';
+import type { LockRuntime } from '../runtime/lock-runtime.js';
 import { LockStoreError, LockWaitTimeoutError } from '../../port/lock.errors.js';
 import type { LockRequest } from '../request/lock-request.js';
-import type { Owner } from '../owner/owner.js';
-import type { OwnerRegistry } from '../owner/owner-registry.js';
+import { Owner, type Callers } from '../owner/owner.js';
 import { Waiter } from './waiter.js';
-
-const NOBODY: readonly Waiter[] = [];
 
 /**
  * The callers of this process that wait for one key with the same claim and kind of lease, in order of asking.
  *
- * However many they are, one tenure asks the store for all of them, and those that hold pass the lock on to them.
- * Callers with another lease stand in a line of their own, since a lease is what the store counts down; so do `fair`
- * callers, each alone.
+ * However many they are, one owner asks the store for all of them, and owners that hold make local hand-offs to them.
+ * Callers with another lease have a queue of their own, because a lease is what the store counts down. So has each `fair`
+ * caller.
  */
-export class LocalQueue {
+export class LocalQueue implements Callers {
+  /** Set by the acquire loop of the waiting owner. */
+  isQueued = false;
   private readonly waiters = new LinkedQueue<Waiter>();
-  /** Those that do not wait, or no longer: the next answer is theirs. */
+  /** Callers whose wait is over: the next answer of the store is theirs. */
   private readonly impatient = new Few<Waiter>();
-  /** While somebody waits. */
+  /** Absent while no caller waits. */
   private deadlines: WaitDeadlines | undefined;
-  /** The one that asks for those who wait. */
+  /** The owner that asks the store. */
   private waitingOwner: Owner | undefined;
-  /** Those that callers are inside of, or may be at once; several mostly where several may hold. */
+  /** Owners that callers hold, or are about to: several where several may hold. */
   private readonly holding = new Few<Owner>();
-  /** As last seen, also by a tenure before: a busy key is not the fault of a store that has not answered yet. */
+  /** As the store last said, also to an earlier owner: a key can be busy although the store has not answered this one yet. */
   private holder: { readonly owner: string | undefined; readonly until: number } | undefined;
   private storeError: LockStoreError | undefined;
-  /** Callers that had come by then have had an answer. */
+  /** The store has answered the callers that had come by then. */
   private answeredFor = -Infinity;
 
   constructor(
-    private readonly core: LockRuntime,
-    private readonly owners: OwnerRegistry,
+    private readonly runtime: LockRuntime,
     private readonly sample: LockRequest,
-    /** Nobody waits and nobody holds: this line may be forgotten. */
+    /** No caller waits or holds any more. */
     private readonly onIdle: () => void,
   ) {}
 
@@ -51,65 +50,108 @@ export class LocalQueue {
     return this.waiters.size;
   }
 
+  // --- callers --------------------------------------------------------------------------------------------------
+
   /** @throws LockWaitTimeoutError, LockStoreError, LockShutdownError, or the reason of the request's signal, which is not aborted yet */
   join(request: LockRequest): Promise<Hold> {
-    const call = this.core.nextCall();
-    this.core.emit({ type: 'asked', call, key: this.key });
+    const { clock, emit, nextCall } = this.runtime;
+    const call = nextCall();
+    emit({ type: 'asked', call, key: this.key });
     return new Promise((resolve, reject) => {
-      const waiter = new Waiter(request, call, this.core.clock, resolve, reject, this);
+      const waiter = new Waiter(request, call, clock.now(), resolve, reject);
       this.waiters.push(waiter);
+      if (request.signal) this.listen(waiter, request.signal);
       if (request.waitMs > 0) this.watch(waiter);
       else if (this.isOutOfReach) return this.dismiss(waiter, this.waitTimeout(request));
       else this.impatient.add(waiter);
-      if (!this.waitingOwner) this.joinReaders();
+      if (!this.waitingOwner) for (const owner of this.holding) owner.admitReaders();
       this.startOwner();
     });
   }
 
-  /** Takes in a tenure that is asked for together with other keys, for a caller that does not stand here. */
-  adopt(tenure: Owner): void {
-    this.holding.add(tenure);
+  /** No caller is let in any more. Owners that hold go on. */
+  close(error: unknown): void {
+    this.dismissAll(error);
+    this.tellNoCallers();
   }
 
-  /** The next caller, which no longer waits. */
+  private listen(waiter: Waiter, signal: AbortSignal): void {
+    waiter.stopListening = onAbort(signal, () => this.leave(waiter, signal.reason));
+  }
+
+  private watch(waiter: Waiter): void {
+    const { deadlines } = this.runtime;
+    this.deadlines ??= new WaitDeadlines(deadlines, this.waiters, (late) => this.onLate(late));
+    this.deadlines.watch(waiter);
+  }
+
+  /** However short the wait was, the first answer of the store counts for it, as for callers that ask once. */
+  private onLate(waiter: Waiter): void {
+    const isAnswered = waiter.waitingSince <= this.answeredFor || this.isQueued;
+    if (this.waitingOwner && !isAnswered) this.impatient.add(waiter);
+    else this.leave(waiter, this.timeout(waiter.request));
+  }
+
+  private leave(waiter: Waiter, error: unknown): void {
+    this.dismiss(waiter, error);
+    this.tellNoCallers();
+  }
+
+  private dismiss(waiter: Waiter, error: unknown): void {
+    const { call, waitingSince } = waiter;
+    const { clock, emit } = this.runtime;
+    this.waiters.remove(waiter);
+    this.onLeft(waiter);
+    waiter.reject(error);
+    emit({ type: 'abandoned', call, key: this.key, waitedMs: clock.now() - waitingSince, error });
+  }
+
+  private onLeft(waiter: Waiter): void {
+    waiter.stopListening?.();
+    this.impatient.delete(waiter);
+    if (this.waiters.size > 0) return;
+    this.deadlines?.stop();
+    this.deadlines = undefined;
+  }
+
+  // --- owners ---------------------------------------------------------------------------------------------------
+
+  /** An owner that asks for this key together with others, for a caller that is not in this queue. */
+  openOwner(request: LockRequest): Owner {
+    const owner = new Owner(this, request, this.runtime);
+    this.holding.add(owner);
+    return owner;
+  }
+
   shift(): Waiter | undefined {
     const waiter = this.waiters.shift();
     if (waiter) this.onLeft(waiter);
     return waiter;
   }
 
-  /** For how long callers may wait here, in ms; anything from `enough` on is as good as `enough`. */
   longestWaitMs(enough: number): number {
     const latest = this.deadlines?.latest ?? -Infinity;
-    return Math.min(enough, Math.max(0, latest - this.core.clock.now()));
-  }
-
-  /** Of those that the store counts in line, the one that asks for this very line is no reason to hurry. */
-  othersOf(waiting: number): number {
-    return this.waitingOwner?.isQueued ? waiting - 1 : waiting;
+    return Math.min(enough, Math.max(0, latest - this.runtime.clock.now()));
   }
 
   onHolder(owner: string | undefined, remainingMs: number, askedAt: number): void {
-    this.holder = { owner, until: this.core.clock.now() + remainingMs };
+    this.holder = { owner, until: this.runtime.clock.now() + remainingMs };
     this.answeredFor = askedAt;
     this.storeError = undefined;
   }
 
   onStoreError(error: LockStoreError): void {
-    this.answeredFor = this.core.clock.now();
+    this.answeredFor = this.runtime.clock.now();
     this.storeError = error;
   }
 
-  /** Callers that do not wait, or no longer, are told that the key is busy: the store was asked after they had come. */
   refuseImpatient(): void {
-    const isInLine = this.waitingOwner?.isQueued;
     for (const waiter of this.impatientNow()) {
-      if (isInLine || waiter.waitingSince <= this.answeredFor)
-        this.dismiss(waiter, this.waitTimeout(waiter.request));
+      const isAnswered = this.isQueued || waiter.waitingSince <= this.answeredFor;
+      if (isAnswered) this.dismiss(waiter, this.waitTimeout(waiter.request));
     }
   }
 
-  /** The same callers are told that the store failed, or is too slow. */
   dismissImpatient(error: unknown): void {
     for (const waiter of this.impatientNow()) this.dismiss(waiter, error);
   }
@@ -118,109 +160,60 @@ export class LocalQueue {
     for (const waiter of this.waiters) this.dismiss(waiter, error);
   }
 
-  /** One caller gives up: its time is over, or its signal has aborted, which then gives the reason. */
-  leave(waiter: Waiter, error: unknown = this.timeout(waiter.request)): void {
-    this.dismiss(waiter, error);
-    this.tellNobodyWaits();
-  }
-
-  /** Nobody is served any more; what is held stays held. */
-  close(error: unknown): void {
-    this.dismissAll(error);
-    this.tellNobodyWaits();
-  }
-
-  /** It has let callers in: where others may hold beside them, the next ones are asked for. */
-  onServed(tenure: Owner): void {
-    if (this.waitingOwner === tenure) {
+  /** Where several owners may hold, the callers that still wait need another one. */
+  onServed(owner: Owner): void {
+    if (this.waitingOwner === owner) {
       this.waitingOwner = undefined;
-      this.holding.add(tenure);
+      this.holding.add(owner);
     }
     if (isExclusive(this.sample.claim)) {
       for (const waiter of this.impatientNow()) this.dismiss(waiter, this.waitTimeout(waiter.request));
     }
-    this.tellNobodyWaits();
+    this.tellNoCallers();
     this.startOwner();
   }
 
-  /** It ended, or no longer holds as this line asks for. */
-  onOwnerEnded(tenure: Owner): void {
-    if (this.waitingOwner === tenure) this.waitingOwner = undefined;
-    else if (!this.holding.delete(tenure)) return;
+  onOwnerEnded(owner: Owner): void {
+    if (this.waitingOwner === owner) this.waitingOwner = undefined;
+    else if (!this.holding.delete(owner)) return;
     this.startOwner();
     if (!this.waitingOwner && this.holding.size === 0) this.onIdle();
   }
 
-  /**
-   * That a caller which does not wait cannot have the key is known without asking: it is held here, or the store has
-   * others in line before it. Not while an answer is under way, nor after one that did not come.
-   */
-  get isOutOfReach(): boolean {
-    if (isExclusive(this.sample.claim) && this.granted) return true;
-    return this.storeError === undefined && (this.waitingOwner?.isQueued ?? false);
-  }
-
-  /** Nobody else need ask now: one does already, or will pass the lock on. */
-  private get isTaken(): boolean {
-    return this.waitingOwner !== undefined || (isExclusive(this.sample.claim) && this.granted !== undefined);
-  }
-
-  /** One that holds. What is asked for together with other keys may not be granted yet. */
-  private get granted(): Owner | undefined {
-    for (const tenure of this.holding) if (tenure.isGranted) return tenure;
-    return undefined;
-  }
-
-  private watch(waiter: Waiter): void {
-    this.deadlines ??= new WaitDeadlines(this.core.deadlines, this.waiters, (late) => this.onLate(late));
-    this.deadlines.watch(waiter);
-  }
-
-  /** As they are now: a listener that is told of one may ask anew. */
-  private impatientNow(): readonly Waiter[] {
-    return this.impatient.size === 0 ? NOBODY : Array.from(this.impatient);
-  }
-
-  /** However short its time was, the first answer counts for it, as for callers that ask once. */
-  private onLate(waiter: Waiter): void {
-    const isAnswered = waiter.waitingSince <= this.answeredFor || this.waitingOwner?.isQueued;
-    if (this.waitingOwner && !isAnswered) this.impatient.add(waiter);
-    else this.leave(waiter);
-  }
-
-  private onLeft(waiter: Waiter): void {
-    waiter.settle();
-    this.impatient.delete(waiter);
-    if (this.waiters.size > 0) return;
-    this.deadlines?.stop();
-    this.deadlines = undefined;
-  }
-
-  /** Readers enter beside those of their process that are inside. */
-  private joinReaders(): void {
-    for (const tenure of this.holding) tenure.admitReaders();
-  }
-
   private startOwner(): void {
-    if (this.waiters.size === 0 || this.isTaken) return;
+    const isTaken = this.waitingOwner || (isExclusive(this.sample.claim) && this.granted);
+    if (this.waiters.size === 0 || isTaken) return;
     this.storeError = undefined;
-    this.waitingOwner = this.owners.open(this, this.sample);
+    this.waitingOwner = new Owner(this, this.sample, this.runtime);
     this.waitingOwner.start();
   }
 
-  private tellNobodyWaits(): void {
+  private tellNoCallers(): void {
     if (this.waiters.size > 0) return;
     this.waitingOwner?.onNoCallers();
-    for (const tenure of this.holding) tenure.onNoCallers();
+    for (const owner of this.holding) owner.onNoCallers();
   }
 
-  private dismiss(waiter: Waiter, error: unknown): void {
-    this.waiters.remove(waiter);
-    this.onLeft(waiter);
-    waiter.reject(error);
-    const { call } = waiter;
-    const waitedMs = this.core.clock.now() - waiter.waitingSince;
-    this.core.emit({ type: 'abandoned', call, key: this.key, waitedMs, error });
+  // --- answers --------------------------------------------------------------------------------------------------
+
+  /**
+   * A caller that asks once can be refused without a request: this process holds the key, or the store has others before
+   * it in the queue. Not while an answer is under way, nor after a failure of the store.
+   */
+  get isOutOfReach(): boolean {
+    if (isExclusive(this.sample.claim) && this.granted) return true;
+    return this.isQueued && this.storeError === undefined;
+  }
+
+  /** An owner that asks together with other keys holds nothing yet. */
+  private get granted(): Owner | undefined {
+    for (const owner of this.holding) if (owner.isGranted) return owner;
+    return undefined;
+  }
+
+  /** A copy, because a listener that is told of one caller may ask anew. */
+  private impatientNow(): readonly Waiter[] {
+    return this.impatient.size === 0 ? [] : [...this.impatient];
   }
 
   private timeout(request: LockRequest): Error {
@@ -236,10 +229,12 @@ export class LocalQueue {
     return new LockWaitTimeoutError(this.key, request.waitMs, holder?.owner, holder?.remainingMs);
   }
 
-  /** Who is in the way: a caller of this process, or whom the store has named. */
+  /** An owner of this process, or the one that the store has named. */
   private holderNow(): { readonly owner: string | undefined; readonly remainingMs: number } | undefined {
     const { granted, holder } = this;
     if (granted) return { owner: granted.id, remainingMs: granted.validForMs };
-    return holder && { owner: holder.owner, remainingMs: Math.max(0, holder.until - this.core.clock.now()) };
+    return (
+      holder && { owner: holder.owner, remainingMs: Math.max(0, holder.until - this.runtime.clock.now()) }
+    );
   }
 }

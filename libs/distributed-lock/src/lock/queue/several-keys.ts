@@ -1,95 +1,96 @@
 import { onAbort } from '../../async/abort-listeners.js';
 import type { Hold } from '../context/hold.js';
 import type { LocalQueue } from './local-queue.js';
-import type { LockRuntime } from '../lock-runtime.js';
+import type { LockRuntime } from '../runtime/lock-runtime.js';
 import { LockStoreError } from '../../port/lock.errors.js';
 import type { LockRequest } from '../request/lock-request.js';
-import type { Repeated, Grant } from '../../port/lock-store.js';
 import type { Owner } from '../owner/owner.js';
-import type { OwnerRegistry } from '../owner/owner-registry.js';
 
-/** Why several keys were not taken in one step; the key that is in the way, where it is known. */
+/** Several keys were not acquired in one step: which of them is held or waited for, where that is known. */
 export interface NotTogether {
   readonly busyKey: string | undefined;
 }
 
-const NOT_TOGETHER: NotTogether = { busyKey: undefined };
-
 /**
- * Takes several keys in one step of the store, if all of them are free.
+ * Acquires several keys in one step of the store, if all of them are free. Otherwise each owner has ended.
  *
- * @param lines one for each request
- * @returns `NotTogether` when they have to be taken one by one: one of them is in use, the store cannot take them
- * together, or it has failed and the caller waits
- * @throws LockStoreError when it has failed and the caller does not wait any more; or the reason of the requests' signal
+ * @param queues one for each request; all requests have the same deadline and signal
+ * @returns `NotTogether` when a key is in use, when the store cannot acquire these keys together, or when the store has
+ * failed and the caller still waits
+ * @throws LockStoreError when the store has failed and the caller does not wait any more; or the reason of the signal
  */
 export async function acquireFreeKeys(
-  core: LockRuntime,
-  owners: OwnerRegistry,
-  requests: readonly LockRequest[],
-  lines: readonly LocalQueue[],
+  runtime: LockRuntime,
+  requests: readonly [LockRequest, ...LockRequest[]],
+  queues: readonly LocalQueue[],
 ): Promise<readonly Hold[] | NotTogether> {
-  const askedAt = core.clock.now();
-  const tenures = requests.map((request, i) => {
-    const line = lines[i] as LocalQueue;
-    const tenure = owners.open(line, request);
-    line.adopt(tenure);
-    return tenure;
-  });
-  // All requests of one call have the same deadline and signal.
-  const { waitMs, signal } = requests[0] as LockRequest;
-  const asking = grantsOf(core, tenures, askedAt + waitMs);
+  const { clock, emit, nextCall } = runtime;
+  const waitingSince = clock.now();
+  const [{ waitMs, signal }] = requests;
+  const owners = requests.map((request, i) => (queues[i] as LocalQueue).openOwner(request));
+  const asking = takeTogether(runtime, owners, waitingSince + waitMs);
+  const nameCall = ({ key }: LockRequest): number => {
+    const call = nextCall();
+    emit({ type: 'asked', call, key });
+    return call;
+  };
   try {
-    const grants = await unlessAborted(signal, asking);
-    if ('busyKey' in grants) return grants;
-    return tenures.map((tenure, i) => tenure.enterTogether(grants[i] as Grant & Repeated, askedAt));
+    const refused = await unlessAborted(signal, asking);
+    if (refused) return refused;
+    return owners.map((owner, i) => {
+      const request = requests[i] as LockRequest;
+      return owner.enter({ call: nameCall(request), request, waitingSince });
+    });
   } catch (error) {
     asking.then(
-      (grants) => giveUp('busyKey' in grants ? [] : tenures, true),
+      (refused) => !refused && giveUp(owners, true),
       () => undefined,
     );
-    for (const tenure of tenures) tenure.tellAbandoned(askedAt, error);
+    for (const request of requests) {
+      const call = nameCall(request);
+      const waitedMs = clock.now() - waitingSince;
+      emit({ type: 'abandoned', call, key: request.key, waitedMs, error });
+    }
     throw error;
   }
 }
 
-/** Without all the grants, each tenure has ended. */
-async function grantsOf(
-  core: LockRuntime,
-  tenures: readonly Owner[],
+/** @returns `undefined` once each owner has a valid grant; otherwise each owner has ended */
+async function takeTogether(
+  { clock, store }: LockRuntime,
+  owners: readonly Owner[],
   deadline: number,
-): Promise<readonly (Grant & Repeated)[] | NotTogether> {
+): Promise<NotTogether | undefined> {
   try {
-    const reply = await core.store.acquireAll?.(tenures.map((tenure) => tenure.askOnce()));
-    const isGranted = reply != null && !('key' in reply);
-    if (isGranted && tenures.every((tenure, i) => tenure.isGood(reply[i] as Grant))) return reply;
-    giveUp(tenures, isGranted);
-    return reply && !isGranted ? { busyKey: reply.key } : NOT_TOGETHER;
+    const reply = await store.acquireAll?.(owners.map((owner) => owner.requestOnce()));
+    if (!reply || 'key' in reply) {
+      giveUp(owners, false);
+      return { busyKey: reply?.key };
+    }
+    const areValid = owners.map((owner, i) => owner.takeGrant(reply[i]!));
+    if (!areValid.includes(false)) return undefined;
+    giveUp(owners, true);
   } catch (error) {
-    giveUp(tenures, !(error instanceof LockStoreError) || error.reason === 'unknown');
-    if (core.clock.now() >= deadline) throw error;
-    return NOT_TOGETHER;
+    giveUp(owners, !(error instanceof LockStoreError) || error.reason === 'unknown');
+    if (clock.now() >= deadline) throw error;
   }
+  return { busyKey: undefined };
 }
 
-function giveUp(tenures: readonly Owner[], mayHold: boolean): void {
-  for (const tenure of tenures) tenure.giveUp(mayHold);
+function giveUp(owners: readonly Owner[], mayHold: boolean): void {
+  for (const owner of owners) owner.giveUp(mayHold);
 }
 
-/** Settles as `work` does, or rejects with the signal's reason as soon as it aborts. */
-function unlessAborted<T>(signal: AbortSignal | undefined, work: Promise<T>): Promise<T> {
+/** Settles as `work` does, or rejects with the signal's reason as soon as the signal aborts. */
+async function unlessAborted<T>(signal: AbortSignal | undefined, work: Promise<T>): Promise<T> {
   if (!signal) return work;
-  return new Promise<T>((resolve, reject) => {
-    const stopListening = onAbort(signal, () => reject(signal.reason as Error));
-    work.then(
-      (value) => {
-        stopListening();
-        resolve(value);
-      },
-      (error: Error) => {
-        stopListening();
-        reject(error);
-      },
-    );
+  let stopListening = (): void => undefined;
+  const aborted = new Promise<never>((_, reject) => {
+    stopListening = onAbort(signal, () => reject(signal.reason as Error));
   });
+  try {
+    return await Promise.race([work, aborted]);
+  } finally {
+    stopListening();
+  }
 }

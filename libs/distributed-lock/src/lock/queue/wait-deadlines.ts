@@ -1,86 +1,52 @@
 import { HasDeadlines, type DeadlineTimer } from '../../time/deadline-timer.js';
 import type { Waiter } from './waiter.js';
 
-/** Waiters that have left stay in the heap until they are more than those that wait. */
+/** Waiters that have left stay in the list until they outnumber those that wait by so many. */
 const LEAST_REBUILD = 64;
 
-/**
- * The deadlines of all that wait in a line.
- *
- * A binary heap by deadline: callers that wait equally long come in the order of their deadlines, and cost one comparison
- * each; those that do not cost O(log n). Who leaves is passed over when its turn comes, so that leaving costs nothing.
- */
+/** The deadlines of the callers of one local queue, sorted. A waiter that has left is skipped when its turn comes. */
 export class WaitDeadlines extends HasDeadlines {
-  private heap: Waiter[] = [];
-  /** When the most patient of them would leave, those included that have left. */
+  private sorted: Waiter[] = [];
+  /** The latest deadline so far, of waiters that have left, too. */
   latest = -Infinity;
 
   constructor(
-    private readonly alarm: DeadlineTimer,
+    private readonly timer: DeadlineTimer,
     private readonly waiting: { readonly size: number; has(waiter: Waiter): boolean },
     private readonly onOver: (waiter: Waiter) => void,
   ) {
     super();
   }
 
-  /** A caller that does not wait is answered by the store's reply, which has a deadline of its own. */
   watch(waiter: Waiter): void {
     const { deadline } = waiter;
     this.latest = Math.max(this.latest, deadline);
     if (deadline === Infinity) return;
-    if (this.heap.length > LEAST_REBUILD + 2 * this.waiting.size) this.rebuild();
-    this.insert(waiter);
-    this.alarm.arm(this, deadline);
+    if (this.sorted.length > LEAST_REBUILD + 2 * this.waiting.size)
+      this.sorted = this.sorted.filter((other) => this.waiting.has(other));
+    this.insert(waiter, deadline);
+    this.timer.arm(this, deadline);
   }
 
-  /** Nobody waits any more. */
+  /** No caller waits any more. */
   stop(): void {
-    this.alarm.disarm(this);
+    this.timer.disarm(this);
   }
 
   onDeadline(now: number): number {
-    for (let first = this.heap[0]; first; first = this.heap[0]) {
-      if (this.waiting.has(first)) {
-        if (first.deadline > now) return first.deadline;
-        this.removeFirst();
-        this.onOver(first);
-      } else this.removeFirst();
-    }
-    return Infinity;
+    const next = this.sorted.findIndex((waiter) => this.waiting.has(waiter) && waiter.deadline > now);
+    const over = this.sorted.splice(0, next < 0 ? this.sorted.length : next);
+    for (const waiter of over) if (this.waiting.has(waiter)) this.onOver(waiter);
+    return this.sorted[0]?.deadline ?? Infinity;
   }
 
-  private rebuild(): void {
-    const left = this.heap.filter((waiter) => this.waiting.has(waiter));
-    this.heap = [];
-    for (const waiter of left) this.insert(waiter);
-  }
-
-  private insert(waiter: Waiter): void {
-    const { heap } = this;
-    let i = heap.length;
-    while (i > 0) {
-      const parent = (i - 1) >> 1;
-      const above = heap[parent] as Waiter;
-      if (above.deadline <= waiter.deadline) break;
-      heap[i] = above;
-      i = parent;
+  private insert(waiter: Waiter, deadline: number): void {
+    let [low, high] = [0, this.sorted.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((this.sorted[middle] as Waiter).deadline <= deadline) low = middle + 1;
+      else high = middle;
     }
-    heap[i] = waiter;
-  }
-
-  private removeFirst(): void {
-    const { heap } = this;
-    const last = heap.pop() as Waiter;
-    if (heap.length === 0) return;
-    let i = 0;
-    for (let child = 1; child < heap.length; child = 2 * i + 1) {
-      const right = heap[child + 1];
-      if (right && right.deadline < (heap[child] as Waiter).deadline) child += 1;
-      const below = heap[child] as Waiter;
-      if (last.deadline <= below.deadline) break;
-      heap[i] = below;
-      i = child;
-    }
-    heap[i] = last;
+    this.sorted.splice(low, 0, waiter);
   }
 }

@@ -1,0 +1,122 @@
+import { RebuiltMap } from '../../collections/rebuilt-map.js';
+import type { Clock } from '../../time/clock.js';
+import { covers } from '../../port/claim.js';
+import { LockShutdownError } from '../../port/lock.errors.js';
+import { findHold, holdsOfFlow } from '../context/async-context.js';
+import { Deadlocks, heldInAnotherWay } from '../context/deadlock-detection.js';
+import type { Hold } from '../context/hold.js';
+import { inBackground } from '../../async/in-background.js';
+import type { LockRuntime } from '../runtime/lock-runtime.js';
+import { queueName, type LockRequest } from '../request/lock-request.js';
+import { LocalQueue } from './local-queue.js';
+import { acquireFreeKeys, type NotTogether } from './several-keys.js';
+
+type Requests = readonly [LockRequest, ...LockRequest[]];
+
+/** Acquires one or several keys for a caller of one service: from the holds of its async flow, or through the local queues. */
+export class Acquirer {
+  private readonly queues = new RebuiltMap<string | LockRequest, LocalQueue>();
+  private readonly deadlocks = new Deadlocks();
+  private isClosed = false;
+
+  constructor(
+    private readonly scope: symbol,
+    private readonly clock: Clock,
+    /** Opens the store, if it is not open. */
+    private readonly open: () => LockRuntime,
+  ) {}
+
+  /** New calls are refused from now on. */
+  close(): void {
+    this.isClosed = true;
+  }
+
+  /** Rejects the callers that wait. */
+  dismissAll(): void {
+    for (const queue of this.queues.values()) queue.close(shutdownError(queue.key));
+  }
+
+  /** @param before holds that the same call has acquired so far */
+  acquire(request: LockRequest, before: readonly Hold[] = []): Promise<Hold> {
+    const { key, claim, signal } = request;
+    const own = findHold(this.scope, key);
+    if (own && covers(own.claim, claim)) return Promise.resolve(own.share(request.holdAtLeastMs));
+    if (own) return Promise.reject(heldInAnotherWay(own, claim));
+    if (this.isClosed) return Promise.reject(shutdownError(key));
+    if (signal?.aborted) return Promise.reject(signal.reason as Error);
+    const join = () => this.queueOf(request).join(request);
+    const holds = [...before, ...holdsOfFlow(this.scope)];
+    // A caller that asks once does not wait, so it cannot close a circle of waits.
+    if (holds.length === 0 || request.waitMs === 0) return join();
+    return this.deadlocks.watch(request, holds, join);
+  }
+
+  /**
+   * In one step if all keys are free, otherwise one by one. One deadline for all.
+   *
+   * @param requests sorted by key, so that no two callers wait for each other
+   */
+  async acquireSeveral(requests: Requests): Promise<readonly Hold[]> {
+    const startedAt = this.clock.now();
+    const taken = await this.acquireFree(requests);
+    return 'busyKey' in taken ? this.acquireInOrder(requests, startedAt, taken.busyKey) : taken;
+  }
+
+  private async acquireFree(requests: Requests): Promise<readonly Hold[] | NotTogether> {
+    const [{ key, waitMs, signal }] = requests;
+    const refusing = requests.find((request) => this.queues.get(queueName(request))?.isOutOfReach);
+    if (refusing) return { busyKey: refusing.key };
+    const isNested = requests.some((request) => findHold(this.scope, request.key));
+    // A local queue serves its callers in order.
+    const isQueued = waitMs > 0 && requests.some((request) => this.queues.has(queueName(request)));
+    if (isNested || isQueued || this.isClosed || signal?.aborted) return { busyKey: undefined };
+    const runtime = this.open();
+    if (!runtime.store.acquireAll) return { busyKey: undefined };
+    const queues = requests.map((request) => this.queueOf(request));
+    const holds = await acquireFreeKeys(runtime, requests, queues);
+    if ('busyKey' in holds || !this.isClosed) return holds;
+    for (const hold of holds) inBackground(hold.release());
+    throw shutdownError(key);
+  }
+
+  /** @param busyKey a caller that does not wait asks for it first, because it mostly is the answer for all keys */
+  private async acquireInOrder(
+    requests: Requests,
+    startedAt: number,
+    busyKey: string | undefined,
+  ): Promise<readonly Hold[]> {
+    const [{ waitMs }] = requests;
+    const measureWait = () => Math.ceil(Math.max(0, waitMs - (this.clock.now() - startedAt)));
+    const held: Hold[] = [];
+    const order =
+      measureWait() > 0 ? requests : requests.toSorted((a, b) => +(b.key === busyKey) - +(a.key === busyKey));
+    try {
+      for (const request of order) {
+        held.push(await this.acquire({ ...request, waitMs: measureWait() }, held));
+        // A fixed lease may have expired while its caller waited for the next key.
+        const loss = held.map((hold) => hold.checkLoss()).find(Boolean);
+        if (loss) throw loss;
+      }
+      return held;
+    } catch (error) {
+      for (const hold of held.reverse()) inBackground(hold.release());
+      throw error;
+    }
+  }
+
+  private queueOf(request: LockRequest): LocalQueue {
+    const name = queueName(request);
+    let queue = this.queues.get(name);
+    if (!queue) {
+      // The queue may live much longer than this call.
+      const sample = { ...request, signal: undefined };
+      queue = new LocalQueue(this.open(), sample, () => this.queues.delete(name));
+      this.queues.set(name, queue);
+    }
+    return queue;
+  }
+}
+
+function shutdownError(key: string): LockShutdownError {
+  return new LockShutdownError(`"${key}" was not acquired: the application is closing.`, key);
+}

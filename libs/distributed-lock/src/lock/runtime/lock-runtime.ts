@@ -1,0 +1,93 @@
+import { DeadlineTimer } from '../../time/deadline-timer.js';
+import type { Clock } from '../../time/clock.js';
+import { FairQueues } from './fair-queues.js';
+import type { LockEvent } from '../events/lock.events.js';
+import { LockShutdownError } from '../../port/lock.errors.js';
+import type { LockStore } from '../../port/lock-store.js';
+import { outsideClock } from './outside-clock.js';
+import { outsideStore } from './outside-store.js';
+import { OwnerRegistry } from './owner-registry.js';
+import { ReleaseTracker } from './release-tracker.js';
+import type { ResolvedLockOptions } from '../request/lock-options.js';
+import { Watchdog } from '../lease/watchdog.js';
+
+/** The service whose runtime it is. */
+interface Service {
+  /** Tells its holds from those of another service in the same async flow. */
+  readonly scope: symbol;
+  readonly options: ResolvedLockOptions;
+  /** Numbers a call, for its events. */
+  readonly nextCall: () => number;
+  readonly emit: (event: LockEvent) => void;
+}
+
+/** The open store of one service, and the parts that all of its keys share. No part knows of another key. */
+export class LockRuntime {
+  readonly scope: symbol;
+  readonly clock: Clock;
+  readonly store: LockStore;
+  readonly deadlines: DeadlineTimer;
+  readonly watchdog: Watchdog;
+  readonly owners: OwnerRegistry;
+  readonly releases: ReleaseTracker;
+  readonly fairQueues = new FairQueues();
+  readonly nextCall: () => number;
+  readonly emit: (event: LockEvent) => void;
+
+  constructor({ scope, options, nextCall, emit }: Service) {
+    const { keyPrefix, watchdogTimeoutMs } = options;
+    const clock = outsideClock(options.clock);
+    const store = options.store.create({
+      clock,
+      keyPrefix,
+      watchdogTimeoutMs,
+      onError: (during, error) => emit({ type: 'error', key: undefined, during, error }),
+      onState: (state) => emit({ type: 'store', key: undefined, store: this.store.name, state }),
+    });
+    this.scope = scope;
+    this.clock = clock;
+    this.nextCall = nextCall;
+    this.emit = emit;
+    this.store = outsideStore(store);
+    this.deadlines = new DeadlineTimer(clock);
+    this.watchdog = new Watchdog(this.store, clock, watchdogTimeoutMs, emit);
+    this.owners = new OwnerRegistry(store.clientId);
+    this.releases = new ReleaseTracker(clock, emit);
+    this.store.notifications$.subscribe((notification) => this.owners.onNotification(notification));
+  }
+
+  /** No caller waits or holds, and no release is under way. */
+  get isAtRest(): boolean {
+    return this.owners.isEmpty && this.releases.areAllDone;
+  }
+
+  /** Waits for holders until the grace is over and then takes their locks. Waits for releases for two commands at most. */
+  async drain(graceMs: number): Promise<void> {
+    const { clock, owners, store } = this;
+    const cancelGrace = clock.after(graceMs, () =>
+      owners.loseAll(`the application closes and its grace of ${graceMs} ms is over`),
+    );
+    owners.beginShutdown((key) => closing(key, graceMs));
+    await owners.whenEmpty();
+    cancelGrace();
+    this.stopTimers();
+    await this.within(2 * store.commandTimeoutMs, this.releases.finish());
+  }
+
+  stopTimers(): void {
+    this.watchdog.stop();
+    this.deadlines.stop();
+  }
+
+  private async within(ms: number, done: Promise<void>): Promise<void> {
+    let cancel = (): void => undefined;
+    const timeout = new Promise<void>((resolve) => (cancel = this.clock.after(ms, resolve)));
+    await Promise.race([done, timeout]);
+    cancel();
+  }
+}
+
+function closing(key: string, graceMs: number): LockShutdownError {
+  const message = `The application is closing: end the work under "${key}" within ${graceMs} ms, or the lock is taken from it.`;
+  return new LockShutdownError(message, key);
+}

@@ -1,0 +1,68 @@
+import { RebuiltMap } from '../../collections/rebuilt-map.js';
+import type { LockLostError, LockShutdownError } from '../../port/lock.errors.js';
+import type { Notification } from '../../port/lock-store.js';
+
+interface RegisteredOwner {
+  readonly id: string;
+  readonly isHeld: boolean;
+  onNotification(notification: Notification): void;
+  onLost(reason: LockLostError['reason'], detail: string): void;
+  tellShutdown(): void;
+}
+
+/**
+ * The owners of one service by id, each from before its first request until its release is sent.
+ *
+ * A notification for an owner that is not here is stale: the store repeats that owner's release until no grant of it can
+ * be left.
+ */
+export class OwnerRegistry {
+  /** How many owners there have been. */
+  count = 0;
+  /** Makes the error that holders are told once the service has begun to close. */
+  shutdownErrorOf: ((key: string) => LockShutdownError) | undefined;
+  private readonly byId = new RebuiltMap<string, RegisteredOwner>();
+  private onEmpty: (() => void) | undefined;
+
+  constructor(private readonly clientId: string) {}
+
+  get isEmpty(): boolean {
+    return this.byId.size === 0;
+  }
+
+  /** @returns an owner id that was never used before */
+  register(owner: RegisteredOwner): string {
+    const id = `${this.clientId}:${++this.count}`;
+    this.byId.set(id, owner);
+    return id;
+  }
+
+  deregister({ id }: RegisteredOwner): void {
+    this.byId.delete(id);
+    if (this.isEmpty) this.onEmpty?.();
+  }
+
+  onNotification(notification: Notification): void {
+    if (notification.owner !== undefined) this.byId.get(notification.owner)?.onNotification(notification);
+    else for (const owner of this.byId.values()) owner.onNotification(notification);
+  }
+
+  beginShutdown(errorOf: (key: string) => LockShutdownError): void {
+    this.shutdownErrorOf = errorOf;
+    for (const owner of this.holders()) owner.tellShutdown();
+  }
+
+  /** Takes the lock from each holder. */
+  loseAll(detail: string): void {
+    for (const owner of this.holders()) owner.onLost('shutdown', detail);
+  }
+
+  whenEmpty(): Promise<void> {
+    if (this.isEmpty) return Promise.resolve();
+    return new Promise((resolve) => (this.onEmpty = resolve));
+  }
+
+  private holders(): RegisteredOwner[] {
+    return [...this.byId.values()].filter((owner) => owner.isHeld);
+  }
+}

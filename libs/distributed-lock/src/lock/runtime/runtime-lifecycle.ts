@@ -1,0 +1,58 @@
+import { inBackground } from '../../async/in-background.js';
+import type { LockRuntime } from './lock-runtime.js';
+import type { LockStore } from '../../port/lock-store.js';
+import { outside } from '../../async/outside.js';
+
+/** A store that was opened during the boot is closed again after so long at rest. */
+const REST_MS = 1000;
+
+/** Opens the store of one service with its first use. */
+export class RuntimeLifecycle {
+  /** While the store is open. */
+  runtime: LockRuntime | undefined;
+  /**
+   * The application boots: a store that was opened for a call is closed again at rest. Nest tells nobody that a boot has
+   * failed, and open connections would keep its process alive.
+   */
+  isBooting = false;
+  /** Commands of callers that hold nothing for them. */
+  private commands = 0;
+  private cancelRest: (() => void) | undefined;
+
+  constructor(private readonly create: () => LockRuntime) {}
+
+  open(): LockRuntime {
+    if (this.runtime) return this.runtime;
+    const runtime = (this.runtime = outside(this.create));
+    if (this.isBooting) this.closeAtRest(runtime);
+    return runtime;
+  }
+
+  /** An open store stays open. */
+  endBoot(): void {
+    this.isBooting = false;
+    this.cancelRest?.();
+  }
+
+  async send<T>(command: (store: LockStore) => Promise<T>): Promise<T> {
+    const { store } = this.open();
+    this.commands += 1;
+    try {
+      return await command(store);
+    } finally {
+      this.commands -= 1;
+    }
+  }
+
+  private closeAtRest(runtime: LockRuntime): void {
+    const { clock, owners, store, emit } = runtime;
+    const ownersBefore = owners.count;
+    this.cancelRest = clock.after(REST_MS, () => {
+      const isAtRest = this.commands === 0 && runtime.isAtRest && owners.count === ownersBefore;
+      if (!isAtRest) return this.closeAtRest(runtime);
+      this.runtime = undefined;
+      runtime.stopTimers();
+      inBackground(store.close(), (error) => emit({ type: 'error', key: undefined, during: 'close', error }));
+    });
+  }
+}
