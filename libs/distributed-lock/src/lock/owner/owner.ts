@@ -364,11 +364,10 @@ export class Owner {
   private releaseRequest(isAwaited: boolean): ReleaseRequest {
     const { key, id: owner, claim, keeper, keepUntil } = this;
     const leaseMs = keeper?.lease.leaseMs ?? this.request.leaseMs;
-    const used = keeper?.lease.used;
     const keep = keepUntil > this.now ? { keepUntil } : undefined;
-    const request = { key, owner, claim, leaseMs, ...used, ...keep };
-    if (this.budget.isRunning) return { ...request, flush: 'now' };
-    return isAwaited ? { ...request, flush: 'when idle' } : request;
+    const whenAwaited = isAwaited ? 'when idle' : undefined;
+    const flush = this.budget.isRunning ? 'now' : whenAwaited;
+    return { key, owner, claim, leaseMs, ...keeper?.lease.used, ...keep, flush };
   }
 
   private stop(): void {

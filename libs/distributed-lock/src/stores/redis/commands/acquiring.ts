@@ -28,7 +28,8 @@ export abstract class AcquiringCommand<R extends ScriptReply, Result> extends Sc
   /** An earlier copy that was never answered may be executed after the one that was. */
   protected mayComeLate = false;
   private readonly owners: readonly OwnerState[];
-  private notAfter: number | undefined;
+  /** Written, and not answered yet. */
+  private isOpen = false;
 
   constructor(
     script: Script<R>,
@@ -63,10 +64,11 @@ export abstract class AcquiringCommand<R extends ScriptReply, Result> extends Sc
    * @throws LockStoreError if it must not be written now: an owner must not acquire after its release
    */
   protected onWrite(): number {
-    this.notAfter = undefined;
+    this.isOpen = false;
     if (this.owners.some(({ isReleasing }) => isReleasing)) throw callerHasLeft(this.key);
-    const notAfter = (this.notAfter = this.context.notAfter());
+    const notAfter = this.context.notAfter();
     for (const owner of this.owners) owner.onAcquireSent(notAfter);
+    this.isOpen = true;
     return notAfter;
   }
 
@@ -106,9 +108,8 @@ export abstract class AcquiringCommand<R extends ScriptReply, Result> extends Sc
   }
 
   private onAnswered(): void {
-    const { notAfter } = this;
-    this.notAfter = undefined;
-    if (notAfter !== undefined) for (const owner of this.owners) owner.onAcquireAnswered(notAfter);
+    if (this.isOpen) for (const owner of this.owners) owner.onAcquireAnswered();
+    this.isOpen = false;
   }
 
   private end(): void {

@@ -8,26 +8,23 @@ export class OwnerState {
   isReleasing = false;
   /** The last one under way: an earlier renewal that is sent again must not be executed after it. */
   latestRenewal: Renewal | undefined;
-  /** The not-after, in server time, of each acquire that was sent and never answered. It may be executed until then. */
-  private readonly unanswered: number[] = [];
+  /** In server time: after that the server refuses each acquire that was sent and never answered. -1 without one. */
+  lateUntil = -1;
+  /** The same without the acquire that was sent last: an owner has one at a time under way. */
+  private earlierUntil = -1;
 
   get hasUnanswered(): boolean {
-    return this.unanswered.length > 0;
-  }
-
-  /** From then on the server refuses all acquires of this owner that were never answered. */
-  get lateUntil(): number {
-    return Math.max(-1, ...this.unanswered);
+    return this.lateUntil >= 0;
   }
 
   onAcquireSent(notAfter: number): void {
-    this.unanswered.push(notAfter);
+    this.earlierUntil = this.lateUntil;
+    this.lateUntil = Math.max(this.lateUntil, notAfter);
   }
 
   /** The acquire was executed, or never will be. */
-  onAcquireAnswered(notAfter: number): void {
-    const at = this.unanswered.indexOf(notAfter);
-    if (at >= 0) this.unanswered.splice(at, 1);
+  onAcquireAnswered(): void {
+    this.lateUntil = this.earlierUntil;
   }
 }
 

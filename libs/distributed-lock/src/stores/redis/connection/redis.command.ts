@@ -1,4 +1,5 @@
 import type { Cluster, Redis } from 'ioredis';
+import { Link } from '../../../collections/linked-queue.js';
 import type { LockStoreError } from '../../../port/lock.errors.js';
 import { asStoreError, asUnsure } from './redis.errors.js';
 
@@ -18,7 +19,7 @@ export type Flush = 'now' | 'when idle';
 export const EXPIRED = Symbol('expired');
 
 /** One command to Redis: how it is written, what its reply means, and how far the connection has got with it. */
-export abstract class RedisCommand<Result = unknown> {
+export abstract class RedisCommand<Result = unknown> extends Link {
   abstract readonly key: string | undefined;
   abstract readonly priority: Priority;
   readonly flush: Flush | undefined;

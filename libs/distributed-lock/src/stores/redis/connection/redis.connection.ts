@@ -1,6 +1,7 @@
 import type { Cluster, Redis } from 'ioredis';
 import type { Writable } from 'node:stream';
 import { inBackground } from '../../../async/in-background.js';
+import { LinkedQueue } from '../../../collections/linked-queue.js';
 import { LockStoreError } from '../../../port/lock.errors.js';
 import { conceal } from '../../../printing/conceal.js';
 import { afterReading } from '../../../time/after-reading.js';
@@ -39,7 +40,7 @@ export class RedisConnection {
   /** Counts the connections that have followed each other. */
   generation = 0;
   private readonly waiting = new WaitingCommands();
-  private readonly inFlight = new Set<RedisCommand>();
+  private readonly inFlight = new LinkedQueue<RedisCommand>();
   private readonly doubt = new IdleDoubt();
   private isReady = false;
   private isClosed = false;
@@ -68,8 +69,8 @@ export class RedisConnection {
     return new Promise((resolve, reject) => {
       command.start(this.clock.now(), resolve, reject);
       if (this.isClosed) return command.fail(unreachable('the store is closed', command.key));
-      this.waiting.push(command as RedisCommand);
-      this.writeWaiting();
+      if (this.waiting.size === 0 && this.mayWrite) this.write(command as RedisCommand);
+      else this.waiting.push(command as RedisCommand);
       if (!this.cancelDeadline) this.armDeadline(this.commandTimeoutMs);
     });
   }
@@ -148,7 +149,7 @@ export class RedisConnection {
     // A reply that is lost with its connection never comes: its deadline must not meet the next connection.
     this.cancelPreparing?.();
     for (const command of this.inFlight) {
-      this.inFlight.delete(command);
+      this.inFlight.remove(command);
       if (this.doubt.mayRepeat(command)) {
         command.isSecondCopy = true;
         this.waiting.push(command);
@@ -173,11 +174,12 @@ export class RedisConnection {
 
   // --- written, replied -----------------------------------------------------------------------------------------
 
+  private get mayWrite(): boolean {
+    return this.isReady && this.client.status === 'ready' && this.inFlight.size < MOST_IN_FLIGHT;
+  }
+
   private writeWaiting(): void {
-    while (this.waiting.size > 0 && this.inFlight.size < MOST_IN_FLIGHT) {
-      if (!this.isReady || this.client.status !== 'ready') return;
-      this.write(this.waiting.shift() as RedisCommand);
-    }
+    while (this.waiting.size > 0 && this.mayWrite) this.write(this.waiting.shift() as RedisCommand);
   }
 
   private write(command: RedisCommand): void {
@@ -188,7 +190,7 @@ export class RedisConnection {
       this.doubt.begin();
       this.armDeadline(this.commandTimeoutMs / 2);
     }
-    this.inFlight.add(command);
+    this.inFlight.push(command);
     const shared = this.sharedStreamFor(command);
     if (shared) writeTogether(shared);
     this.follow(command, this.send(command));
@@ -224,7 +226,7 @@ export class RedisConnection {
 
   private onReply(command: RedisCommand, value: unknown): void {
     this.doubt.onReply(this.clock.now());
-    if (this.inFlight.delete(command)) {
+    if (this.inFlight.remove(command)) {
       try {
         const result = command.read(value);
         if (result === EXPIRED) this.onExpired(command);
@@ -248,7 +250,7 @@ export class RedisConnection {
     if (isAnswer(error)) this.doubt.onReply(this.clock.now());
     if (!this.inFlight.has(command)) return;
     if (!(error instanceof LockStoreError)) return this.follow(command, command.recover(this.client, error));
-    this.inFlight.delete(command);
+    this.inFlight.remove(command);
     command.fail(error);
     this.writeWaiting();
   }
@@ -294,7 +296,7 @@ export class RedisConnection {
   private onNoReply(command: RedisCommand): void {
     const ms = this.commandTimeoutMs;
     if (this.doubt.timeoutOf(command, ms) === ms) {
-      this.inFlight.delete(command);
+      this.inFlight.remove(command);
       command.fail(unknown(`nothing came back within ${ms} ms`, command.key));
     }
     this.drop();
