@@ -16,9 +16,8 @@ describe('the page of guarantees', () => {
   const claims = [...page.matchAll(/→ _([^_]+)_/g)].map(([, name]) => (name as string).replace(/\s+/g, ' '));
   const tests = sources('test') + sources('libs/distributed-lock/src');
   /** The titles of specs, and of the cases of the contract. */
-  const names = [...tests.matchAll(/\b(?:it|promise|it\.each\([^]*?\))\(\s*'([^'\\]+)'/g)].map(
-    ([, name]) => name,
-  );
+  const titles = /\b(?:it|it\.each\([^]*?\))\(\s*'([^'\\]+)'|^  '([^'\\]+)': async \(/gm;
+  const names = [...tests.matchAll(titles)].map(([, test, contractCase]) => test ?? contractCase);
 
   it('names a test for each promise', () => {
     expect(claims.length).toBeGreaterThan(10);

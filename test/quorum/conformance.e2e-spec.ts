@@ -7,20 +7,22 @@ import {
   type ContractDeviations,
 } from 'nestjs-distributed-lock/testing';
 import { startRedisServer, type RedisServer } from '#redis-server';
-import type { ContractGroup } from '../../libs/distributed-lock/src/testing/contract/contract-case.js';
+import type { ContractGroup } from '../../libs/distributed-lock/src/testing/contract/stage.js';
 import { several } from '../../libs/distributed-lock/src/testing/contract/several.js';
 import { permits } from '../../libs/distributed-lock/src/testing/contract/permits.js';
 import { memoryStore } from '../../libs/distributed-lock/src/stores/memory/memory.store.js';
 
 const deviations: ContractDeviations = {
-  reserveMoreWhileHolding: 'a quorum asks this of its nodes, and is no node of another one',
-  snapshot: 'the nodes reserve tokens beyond the one that was given: only its holder knows it',
+  'a holder can reserve more tokens under the same grant, and they are nobody else’s':
+    'a quorum asks this of its nodes, and is no node of another one',
+  'a snapshot tells the holder, its lease and token, and who waits, in order':
+    'the nodes reserve tokens beyond the one that was given: only its holder knows it',
   ...all(permits, 'a majority of nodes would let in more than there are permits'),
   ...all(several, 'nodes that are asked one by one cannot take several keys in one step'),
 };
 
 function all(group: ContractGroup, reason: string): ContractDeviations {
-  return Object.fromEntries(Object.keys(group).map((name) => [name, reason]));
+  return Object.fromEntries(Object.keys(group).map((claim) => [claim, reason]));
 }
 
 describeLockStoreContract(

@@ -55,17 +55,17 @@ function broken(change: (client: LockStore) => Partial<LockStore>): LockStoreFac
 
 describe('the contract suite', () => {
   it('shows a deviation as skipped, with its reason, and leaves out nothing else', () => {
-    define(memoryStore(), { forceTells: 'this store pushes nothing' });
+    define(memoryStore(), { 'a forced release tells the holder': 'this store notifies nobody' });
     const skipped = cases.filter(({ isSkipped }) => isSkipped).map(({ name }) => name);
-    expect(skipped).toEqual(['a forced release tells the holder (deviation: this store pushes nothing)']);
+    expect(skipped).toEqual(['a forced release tells the holder (deviation: this store notifies nobody)']);
     expect(cases.length).toBeGreaterThan(50);
     expect(new Set(cases.map(({ name }) => name)).size).toBe(cases.length);
   });
 
   it('refuses a deviation that names no case, and names those that there are', () => {
-    const unknown = { forceTels: 'a typing error' } as ContractDeviations;
+    const unknown = { 'a forced release tels the holder': 'a typing error' } as ContractDeviations;
     expect(() => define(memoryStore(), unknown)).toThrow(
-      /No case of the contract is called forceTels;.*forceTells/,
+      /No case of the contract is called a forced release tels the holder;.*a forced release tells the holder/,
     );
   });
 
@@ -120,7 +120,7 @@ describe('the contract suite', () => {
     expect(await failures()).toEqual(
       expect.arrayContaining([
         'a grant is valid no longer than its lease, counted from the call',
-        'nobody else is granted before the holder stops to believe in its lease',
+        'nobody else is granted within the validity of the holder',
       ]),
     );
   });

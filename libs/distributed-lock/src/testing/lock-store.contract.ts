@@ -1,17 +1,17 @@
-import { Bench, type StoreUnderTest } from './contract/bench.js';
 import { closing } from './contract/closing.js';
-import type { ContractGroup } from './contract/contract-case.js';
 import { exclusion } from './contract/exclusion.js';
 import { expiry } from './contract/expiry.js';
 import { fencing } from './contract/fencing.js';
 import { inspection } from './contract/inspection.js';
 import { keys } from './contract/keys.js';
+import { notifications } from './contract/notifications.js';
 import { permits } from './contract/permits.js';
-import { pushes } from './contract/pushes.js';
+
 import { release } from './contract/release.js';
 import { renewal } from './contract/renewal.js';
 import { several } from './contract/several.js';
 import { sharing } from './contract/sharing.js';
+import { Stage, type ContractGroup, type StoreUnderTest } from './contract/stage.js';
 import { waiting } from './contract/waiting.js';
 
 const groups = {
@@ -21,7 +21,7 @@ const groups = {
   release,
   fencing,
   waiting,
-  pushes,
+  notifications,
   'inspection and force': inspection,
   'shared mode': sharing,
   permits,
@@ -31,7 +31,7 @@ const groups = {
 } satisfies Readonly<Record<string, ContractGroup>>;
 
 type Groups = typeof groups;
-/** The name of a case, for a deviation. */
+/** The claim of a case, as its test is called. */
 export type ContractCaseName = { [Group in keyof Groups]: keyof Groups[Group] }[keyof Groups];
 
 /** Promises that a store does not keep, each with the reason. */
@@ -61,14 +61,14 @@ export function describeLockStoreContract(
   deviations: ContractDeviations = {},
 ): void {
   const { describe, it } = globalThis as unknown as TestFramework;
-  checkNames(deviations);
+  checkClaims(deviations);
   const reasons = new Map(Object.entries(deviations));
   describe(`the lock store contract: ${name}`, () => {
     for (const [group, cases] of Object.entries<ContractGroup>(groups)) {
       describe(group, () => {
-        for (const [caseName, { claim, check }] of Object.entries(cases)) {
-          const run = async () => withBench(await makeStore(), check);
-          const reason = reasons.get(caseName);
+        for (const [claim, check] of Object.entries(cases)) {
+          const run = async () => withStage(await makeStore(), check);
+          const reason = reasons.get(claim);
           if (reason === undefined) it(claim, run, CASE_TIMEOUT_MS);
           else it.skip(`${claim} (deviation: ${reason})`, run);
         }
@@ -77,17 +77,17 @@ export function describeLockStoreContract(
   });
 }
 
-async function withBench(backEnd: StoreUnderTest, check: (bench: Bench) => Promise<void>): Promise<void> {
-  const bench = new Bench(backEnd);
+async function withStage(backEnd: StoreUnderTest, check: (stage: Stage) => Promise<void>): Promise<void> {
+  const stage = new Stage(backEnd);
   try {
-    await check(bench);
+    await check(stage);
   } finally {
-    await bench.close();
+    await stage.close();
   }
 }
 
 /** A deviation that names nothing would hide that the case runs, or is gone. */
-function checkNames(deviations: ContractDeviations): void {
+function checkClaims(deviations: ContractDeviations): void {
   const known = Object.values<ContractGroup>(groups).flatMap((cases) => Object.keys(cases));
   const unknown = Object.keys(deviations).filter((name) => !known.includes(name));
   if (unknown.length === 0) return;

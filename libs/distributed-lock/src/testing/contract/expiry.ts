@@ -1,66 +1,54 @@
 import assert from 'node:assert/strict';
-import { promise, type ContractGroup } from './contract-case.js';
+import type { ContractGroup } from './stage.js';
 
 export const expiry = {
-  leaseEnds: promise('a lease that nobody renews ends by itself', async (bench) => {
-    const [holder, successor] = [bench.contender(), bench.contender()];
-    await holder.acquire({ leaseMs: bench.shortLeaseMs });
-    await bench.eventually('the key is free', async () => (await successor.ask()).kind === 'granted');
+  'a lease that nobody renews ends by itself': async (stage) => {
+    const [holder, successor] = stage.owners(2);
+    await holder.acquire({ leaseMs: stage.shortLeaseMs });
+    await stage.eventually('the key is free', async () => (await successor.tryAcquire()).kind === 'granted');
     assert.ok(await successor.isHolder());
-  }),
+  },
 
-  notBeforeItsEnd: promise(
-    'nobody else is granted before the holder stops to believe in its lease',
-    async (bench) => {
-      const [holder, successor] = [bench.contender(), bench.contender()];
-      const { validUntil } = await holder.acquire({ leaseMs: bench.shortLeaseMs });
-      await successor.acquireInTurn();
-      assert.ok(bench.clock.now() >= validUntil);
-    },
-  ),
+  'nobody else is granted within the validity of the holder': async (stage) => {
+    const [holder, successor] = stage.owners(2);
+    const { validUntil } = await holder.acquire({ leaseMs: stage.shortLeaseMs });
+    await successor.waitForGrant();
+    assert.ok(stage.clock.now() >= validUntil);
+  },
 
-  successorReleases: promise(
-    'the successor of an expired holder can release, and the expired holder cannot',
-    async (bench) => {
-      const [expired, successor] = [bench.contender(), bench.contender()];
-      await expired.acquire({ leaseMs: bench.shortLeaseMs });
-      await successor.acquireInTurn();
-      assert.equal(await expired.end(), 'not held');
-      assert.ok(await successor.isHolder());
-      assert.equal(await successor.end(), 'released');
-    },
-  ),
+  'the successor of an expired holder can release, and the expired holder cannot': async (stage) => {
+    const [expired, successor] = stage.owners(2);
+    await expired.acquire({ leaseMs: stage.shortLeaseMs });
+    await successor.waitForGrant();
+    assert.equal(await expired.release(), 'not held');
+    assert.ok(await successor.isHolder());
+    assert.equal(await successor.release(), 'released');
+  },
 
-  waiterInherits: promise(
-    'who waits is granted when the lease of a holder that died is over',
-    async (bench) => {
-      const [dead, waiter] = [bench.contender(), bench.contender()];
-      await dead.acquire({ leaseMs: bench.shortLeaseMs });
-      await waiter.queue();
-      await dead.store.close();
-      await waiter.acquireInTurn();
-      assert.ok(await waiter.isHolder());
-    },
-  ),
+  'a waiter is granted when the lease of a holder that crashed is over': async (stage) => {
+    const [dead, waiter] = stage.owners(2);
+    await dead.acquire({ leaseMs: stage.shortLeaseMs });
+    await waiter.queue();
+    await dead.store.close();
+    await waiter.waitForGrant();
+    assert.ok(await waiter.isHolder());
+  },
 
-  lookComesInTime: promise(
-    'a waiter is told to look no later than shortly after the end of the lease',
-    async (bench) => {
-      const [holder, waiter] = [bench.contender(), bench.contender()];
-      await holder.acquire({ leaseMs: bench.shortLeaseMs });
-      const { recheckAfterMs: lookAfterMs, remainingMs } = await waiter.queue();
-      assert.ok(lookAfterMs > 0 && lookAfterMs <= remainingMs + 50, `${lookAfterMs} ms of ${remainingMs} ms`);
-    },
-  ),
+  'a waiter is told to recheck no later than shortly after the end of the lease': async (stage) => {
+    const [holder, waiter] = stage.owners(2);
+    await holder.acquire({ leaseMs: stage.shortLeaseMs });
+    const { recheckAfterMs, remainingMs } = await waiter.queue();
+    assert.ok(
+      recheckAfterMs > 0 && recheckAfterMs <= remainingMs + 50,
+      `${recheckAfterMs} ms of ${remainingMs} ms`,
+    );
+  },
 
-  askedAnewAfterLoss: promise(
-    'an owner that asks again after its lease was over is granted under another token',
-    async (bench) => {
-      const holder = bench.contender();
-      const first = await holder.acquire({ leaseMs: bench.shortLeaseMs });
-      await bench.eventually('the lease is over', async () => !(await holder.isHolder()));
-      const second = await holder.acquire({ leaseMs: bench.shortLeaseMs });
-      assert.ok(second.token > first.token);
-    },
-  ),
+  'an owner that asks again after its lease was over is granted under another token': async (stage) => {
+    const holder = stage.owner();
+    const first = await holder.acquire({ leaseMs: stage.shortLeaseMs });
+    await holder.expires();
+    const second = await holder.acquire({ leaseMs: stage.shortLeaseMs });
+    assert.ok(second.token > first.token);
+  },
 } satisfies ContractGroup;

@@ -1,123 +1,107 @@
 import assert from 'node:assert/strict';
-import type { Contender } from './contender.js';
-import { promise, type ContractGroup } from './contract-case.js';
+import type { ContractGroup } from './stage.js';
 
 export const fencing = {
-  growOverReleases: promise(
-    'tokens grow with each grant, also with many in one millisecond',
-    async (bench) => {
-      const client = bench.client();
-      const tokens: number[] = [];
-      for (let i = 0; i < 30; i++) {
-        const contender = bench.contender({ client });
-        tokens.push((await contender.acquire()).token);
-        await contender.end();
-      }
-      assertGrowing(tokens);
-      assert.ok(tokens.every(Number.isSafeInteger));
-    },
-  ),
+  'tokens grow with each grant, also with many in one millisecond': async (stage) => {
+    const client = stage.client();
+    const tokens: number[] = [];
+    for (let i = 0; i < 30; i++) {
+      const owner = stage.owner({ client });
+      tokens.push((await owner.acquire()).token);
+      await owner.release();
+    }
+    assertGrowing(tokens);
+    assert.ok(tokens.every(Number.isSafeInteger));
+  },
 
-  growOverExpiry: promise('tokens grow across the crash of a holder', async (bench) => {
-    const [crashed, successor] = [bench.contender(), bench.contender()];
-    await crashed.acquire({ leaseMs: bench.shortLeaseMs, tokens: 100 });
+  'tokens grow across the crash of a holder': async (stage) => {
+    const [crashed, successor] = stage.owners(2);
+    await crashed.acquire({ leaseMs: stage.shortLeaseMs, tokens: 100 });
     await crashed.store.close();
-    await successor.acquireInTurn();
+    await successor.waitForGrant();
     assert.ok(successor.grant.token > crashed.grant.lastToken);
-  }),
+  },
 
-  growOverForce: promise('tokens grow across a forced release', async (bench) => {
-    const [holder, next] = [bench.contender(), bench.contender()];
+  'tokens grow across a forced release': async (stage) => {
+    const [holder, next] = stage.owners(2);
     await holder.acquire({ tokens: 100 });
-    await holder.store.forceRelease(bench.key);
+    await holder.store.forceRelease(stage.key);
     await next.acquire();
     assert.ok(next.grant.token > holder.grant.lastToken);
-  }),
+  },
 
-  growOverHandOff: promise('tokens grow across hand-offs and waiters that gave up', async (bench) => {
-    const line: Contender[] = [1, 2, 3, 4].map(() => bench.contender());
-    const [first, second, quitter, last] = line as [Contender, Contender, Contender, Contender];
+  'tokens grow across hand-offs and waiters that gave up': async (stage) => {
+    const [first, second, quitter, last] = stage.owners(4);
     await first.acquire();
     await second.queue({ tokens: 7 });
     await quitter.queue({ tokens: 7 });
     await last.queue();
-    await first.end();
-    await second.acquireInTurn();
-    await Promise.all([second.end(second.grant.token), quitter.end()]);
-    await last.acquireInTurn();
+    await first.release();
+    await second.waitForGrant();
+    await Promise.all([second.release(second.grant.token), quitter.release()]);
+    await last.waitForGrant();
     assertGrowing([first.grant.token, second.grant.token, last.grant.token]);
-  }),
+  },
 
-  blocksDisjoint: promise('the tokens reserved by two grants are never the same', async (bench) => {
-    const client = bench.client();
+  'the tokens reserved by two grants are never the same': async (stage) => {
+    const client = stage.client();
     let last = 0;
     for (const tokens of [1, 100, 3, 1000, 1]) {
-      const contender = bench.contender({ client });
-      const grant = await contender.acquire({ tokens });
+      const owner = stage.owner({ client });
+      const grant = await owner.acquire({ tokens });
       assert.equal(grant.lastToken - grant.token, tokens - 1, 'it has as many as were asked for');
       assert.ok(grant.token > last);
       last = grant.lastToken;
-      await contender.end();
+      await owner.release();
     }
-  }),
+  },
 
-  usedNeverAgain: promise(
-    'tokens that were used are never given out again, those given back may be',
-    async (bench) => {
-      const [first, second, third] = [bench.contender(), bench.contender(), bench.contender()];
-      await first.acquire({ tokens: 10 });
-      const used = first.grant.token + 4;
-      await first.end(used);
-      await second.acquire({ tokens: 5 });
-      assert.ok(second.grant.token > used);
-      // Repeated, and with a block that may end at the same number: it must not bring back what is in use by now.
-      await first.end(used);
-      await second.end();
-      await third.acquire();
-      assert.ok(third.grant.token > second.grant.lastToken);
-    },
-  ),
+  'tokens that were used are never given out again, those given back may be': async (stage) => {
+    const [first, second, third] = stage.owners(3);
+    await first.acquire({ tokens: 10 });
+    const used = first.grant.token + 4;
+    await first.release(used);
+    await second.acquire({ tokens: 5 });
+    assert.ok(second.grant.token > used);
+    // Repeated, and with a block that may end at the same number: it must not bring back what is in use by now.
+    await first.release(used);
+    await second.release();
+    await third.acquire();
+    assert.ok(third.grant.token > second.grant.lastToken);
+  },
 
-  onlyTheHolderGivesBack: promise(
-    'tokens that a lost holder says it did not use do not come again',
-    async (bench) => {
-      const [lost, next, last] = [bench.contender(), bench.contender(), bench.contender()];
-      await lost.acquire({ leaseMs: bench.shortLeaseMs, tokens: 10 });
-      await next.acquireInTurn({ tokens: 5 });
-      await lost.end(lost.grant.token);
-      await next.end();
-      await last.acquire();
-      assert.ok(last.grant.token > next.grant.lastToken);
-    },
-  ),
-  onlyItsOwnGrantGivesBack: promise(
-    'tokens of an earlier grant of the same owner are not given back by its end',
-    async (bench) => {
-      const [holder, next] = [bench.contender(), bench.contender()];
-      const first = await holder.acquire({ tokens: 100_000 });
-      await next.store.forceRelease(bench.key);
-      const second = await holder.acquire({ tokens: 100_000 });
-      await holder.end(first.token);
-      await next.acquire();
-      assert.ok(next.grant.token > second.lastToken);
-    },
-  ),
+  'tokens that a lost holder says it did not use do not come again': async (stage) => {
+    const [lost, next, last] = stage.owners(3);
+    await lost.acquire({ leaseMs: stage.shortLeaseMs, tokens: 10 });
+    await next.waitForGrant({ tokens: 5 });
+    await lost.release(lost.grant.token);
+    await next.release();
+    await last.acquire();
+    assert.ok(last.grant.token > next.grant.lastToken);
+  },
 
-  reserveMoreWhileHolding: promise(
-    'whoever holds the lock can reserve more tokens, under the same grant, and they are nobody else’s',
-    async (bench) => {
-      const [holder, next] = [bench.contender(), bench.contender()];
-      const first = await holder.acquire();
-      const reserveTo = first.lastToken + 3_600_000_000;
-      const more = await holder.acquire({ minLastToken: reserveTo });
-      assert.deepEqual([more.token, more.lastToken], [first.token, reserveTo]);
-      assert.equal((await holder.acquire({ minLastToken: reserveTo - 1 })).lastToken, reserveTo);
-      assert.equal((await holder.renew({ grant: more })).kind, 'renewed');
-      await holder.end();
-      await next.acquire();
-      assert.ok(next.grant.token > reserveTo);
-    },
-  ),
+  'tokens of an earlier grant of the same owner are not given back by its release': async (stage) => {
+    const [holder, next] = stage.owners(2);
+    const first = await holder.acquire({ tokens: 100_000 });
+    await next.store.forceRelease(stage.key);
+    const second = await holder.acquire({ tokens: 100_000 });
+    await holder.release(first.token);
+    await next.acquire();
+    assert.ok(next.grant.token > second.lastToken);
+  },
+
+  'a holder can reserve more tokens under the same grant, and they are nobody else’s': async (stage) => {
+    const [holder, next] = stage.owners(2);
+    const first = await holder.acquire();
+    const minLastToken = first.lastToken + 3_600_000_000;
+    const more = await holder.acquire({ minLastToken });
+    assert.deepEqual([more.token, more.lastToken], [first.token, minLastToken]);
+    assert.equal((await holder.acquire({ minLastToken: minLastToken - 1 })).lastToken, minLastToken);
+    await holder.expectRenewed({ grant: more });
+    await holder.release();
+    await next.acquire();
+    assert.ok(next.grant.token > minLastToken);
+  },
 } satisfies ContractGroup;
 
 function assertGrowing(tokens: readonly number[]): void {

@@ -1,63 +1,60 @@
 import assert from 'node:assert/strict';
-import { promise, type ContractGroup } from './contract-case.js';
+import type { ContractGroup } from './stage.js';
 
 export const inspection = {
-  freeIsNull: promise('nothing is told of a key that nobody holds and nobody waits for', async (bench) => {
-    const holder = bench.contender();
-    assert.equal(await holder.store.inspect(bench.key), null);
+  'nothing is told of a key that nobody holds and nobody waits for': async (stage) => {
+    const holder = stage.owner();
+    assert.equal(await holder.store.inspect(stage.key), null);
     await holder.acquire();
-    await holder.end();
-    assert.equal(await holder.store.inspect(bench.key), null);
-  }),
+    await holder.release();
+    assert.equal(await holder.store.inspect(stage.key), null);
+  },
 
-  snapshot: promise(
-    'a snapshot tells the holder, its lease and token, and who waits, in order',
-    async (bench) => {
-      const [holder, second, third] = [bench.contender(), bench.contender(), bench.contender()];
-      await holder.acquire({ leaseMs: 20_000 });
-      await second.queue();
-      await third.queue();
-      const snapshot = await third.store.inspect(bench.key);
-      assert.ok(snapshot);
-      const { remainingMs, ...rest } = snapshot;
-      assert.ok(remainingMs > 0 && remainingMs <= 20_000, `${remainingMs} ms`);
-      assert.deepEqual(rest, {
-        key: bench.key,
-        mode: 'exclusive',
-        holders: [holder.owner],
-        pending: [second.owner, third.owner],
-        fencingToken: holder.grant.lastToken,
-      });
-    },
-  ),
+  'a snapshot tells the holder, its lease and token, and who waits, in order': async (stage) => {
+    const [holder, second, third] = stage.owners(3);
+    await holder.acquire({ leaseMs: 20_000 });
+    await second.queue();
+    await third.queue();
+    const snapshot = await third.store.inspect(stage.key);
+    assert.ok(snapshot);
+    const { remainingMs, ...rest } = snapshot;
+    assert.ok(remainingMs > 0 && remainingMs <= 20_000, `${remainingMs} ms`);
+    assert.deepEqual(rest, {
+      key: stage.key,
+      mode: 'exclusive',
+      holders: [holder.owner],
+      pending: [second.owner, third.owner],
+      fencingToken: holder.grant.lastToken,
+    });
+  },
 
-  forceTakes: promise('a forced release frees the key', async (bench) => {
-    const [holder, next] = [bench.contender(), bench.contender()];
+  'a forced release frees the key': async (stage) => {
+    const [holder, next] = stage.owners(2);
     await holder.acquire();
-    assert.equal(await next.store.forceRelease(bench.key), 'released');
+    assert.equal(await next.store.forceRelease(stage.key), 'released');
     await next.acquire();
-    assert.equal(await holder.end(), 'not held');
-    assert.equal((await holder.renew()).kind, 'lost');
+    assert.equal(await holder.release(), 'not held');
+    await holder.expectLost();
     assert.ok(await next.isHolder());
-  }),
+  },
 
-  forceOfFree: promise('a forced release of a free key says so', async (bench) => {
-    assert.equal(await bench.client().forceRelease(bench.key), 'not held');
-  }),
+  'a forced release of a free key says so': async (stage) => {
+    assert.equal(await stage.client().forceRelease(stage.key), 'not held');
+  },
 
-  forceTells: promise('a forced release tells the holder', async (bench) => {
-    const [holder, other] = [await bench.listener(), bench.contender()];
+  'a forced release tells the holder': async (stage) => {
+    const [holder, other] = [await stage.subscribedOwner(), stage.owner()];
     await holder.acquire();
-    await other.store.forceRelease(bench.key);
-    await holder.pushed('lost');
-  }),
+    await other.store.forceRelease(stage.key);
+    await holder.notified('lost');
+  },
 
-  forceGrantsNext: promise('a forced release grants the next in line', async (bench) => {
-    const [holder, next] = [bench.contender(), bench.contender()];
+  'a forced release grants the next in the queue': async (stage) => {
+    const [holder, next] = stage.owners(2);
     await holder.acquire();
     await next.queue();
-    await holder.store.forceRelease(bench.key);
-    await next.acquireInTurn();
+    await holder.store.forceRelease(stage.key);
+    await next.waitForGrant();
     assert.ok(await next.isHolder());
-  }),
+  },
 } satisfies ContractGroup;

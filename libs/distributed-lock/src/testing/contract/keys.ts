@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { promise, type ContractGroup } from './contract-case.js';
+import type { ContractGroup } from './stage.js';
 
 const ODD = [
   'größe:日本:🔒',
@@ -14,54 +14,51 @@ const ODD = [
 ];
 
 export const keys = {
-  prefixIsPartOfTheName: promise('a prefix and a key are one name in the back end', async (bench) => {
-    const prefixed = bench.contender({ client: bench.client({ keyPrefix: 'contract:prefix:' }) });
-    const spelled = bench.contender({ key: `contract:prefix:${bench.key}` });
+  'a prefix and a key are one name in the back end': async (stage) => {
+    const prefixed = stage.owner({ client: stage.client({ keyPrefix: 'contract:prefix:' }) });
+    const spelled = stage.owner({ key: `contract:prefix:${stage.key}` });
     await prefixed.acquire();
-    assert.equal((await spelled.ask()).kind, 'busy');
-    assert.equal((await prefixed.store.inspect(bench.key))?.key, bench.key);
+    await spelled.expectBusy();
+    assert.equal((await prefixed.store.inspect(stage.key))?.key, stage.key);
     assert.deepEqual((await spelled.store.inspect(spelled.key))?.holders, [prefixed.owner]);
-    assert.equal((await prefixed.renew()).kind, 'renewed');
-    assert.equal(await prefixed.end(), 'released');
+    await prefixed.expectRenewed();
+    assert.equal(await prefixed.release(), 'released');
     await spelled.acquire();
-    assert.equal(await prefixed.store.forceRelease(bench.key), 'released');
-  }),
+    assert.equal(await prefixed.store.forceRelease(stage.key), 'released');
+  },
 
-  prefixesSeparate: promise('the same key under two prefixes is two locks', async (bench) => {
-    await bench.contender({ client: bench.client({ keyPrefix: 'contract:one:' }) }).acquire();
-    await bench.contender({ client: bench.client({ keyPrefix: 'contract:two:' }) }).acquire();
-  }),
+  'the same key under two prefixes is two locks': async (stage) => {
+    await stage.owner({ client: stage.client({ keyPrefix: 'contract:one:' }) }).acquire();
+    await stage.owner({ client: stage.client({ keyPrefix: 'contract:two:' }) }).acquire();
+  },
 
-  prefixAndLine: promise('a prefix holds for the line as well', async (bench) => {
-    const client = bench.client({ keyPrefix: 'contract:line:' });
-    const [holder, waiter] = [bench.contender({ client }), bench.contender({ client })];
+  'a prefix holds for the queue as well': async (stage) => {
+    const client = stage.client({ keyPrefix: 'contract:queue:' });
+    const [holder, waiter] = [stage.owner({ client }), stage.owner({ client })];
     await holder.acquire();
     await waiter.queue();
-    await holder.end();
-    await waiter.acquireInTurn();
-  }),
+    await holder.release();
+    await waiter.waitForGrant();
+  },
 
-  anyCharacters: promise('a key may consist of any characters', async (bench) => {
-    const client = bench.client();
+  'a key may consist of any characters': async (stage) => {
+    const client = stage.client();
     for (const odd of ODD) {
-      const key = `${odd}${bench.key}`;
-      const [holder, waiter] = [bench.contender({ client, key }), bench.contender({ client, key })];
+      const key = `${odd}${stage.key}`;
+      const [holder, waiter] = [stage.owner({ client, key }), stage.owner({ client, key })];
       await holder.acquire();
       await waiter.queue();
       assert.deepEqual((await client.inspect(key))?.pending, [waiter.owner], key);
-      assert.equal((await holder.renew()).kind, 'renewed', key);
-      assert.equal(await holder.end(), 'released', key);
-      await waiter.acquireInTurn();
-      assert.equal(await waiter.end(), 'released', key);
+      await holder.expectRenewed();
+      assert.equal(await holder.release(), 'released', key);
+      await waiter.waitForGrant();
+      assert.equal(await waiter.release(), 'released', key);
     }
-  }),
+  },
 
-  similarKeys: promise(
-    'keys that differ in one character or in length only are different locks',
-    async (bench) => {
-      const client = bench.client();
-      const similar = ['x', 'X', 'x ', ' x', 'xx', 'x'.repeat(1000), `${'x'.repeat(999)}y`, 'ä', 'a\u0308'];
-      for (const ending of similar) await bench.contender({ client, key: `${bench.key}${ending}` }).acquire();
-    },
-  ),
+  'keys that differ in one character or in length only are different locks': async (stage) => {
+    const client = stage.client();
+    const similar = ['x', 'X', 'x ', ' x', 'xx', 'x'.repeat(1000), `${'x'.repeat(999)}y`, 'ä', 'a\u0308'];
+    for (const ending of similar) await stage.owner({ client, key: `${stage.key}${ending}` }).acquire();
+  },
 } satisfies ContractGroup;

@@ -1,151 +1,137 @@
 import assert from 'node:assert/strict';
 import type { Claim } from '../../port/claim.js';
 import { LockStoreError } from '../../port/lock.errors.js';
-import type { Contender } from './contender.js';
-import { promise, type ContractGroup } from './contract-case.js';
+import type { ContractGroup } from './stage.js';
 
 function of(permits: number, weight = 1): { readonly claim: Claim } {
   return { claim: { kind: 'permits', permits, weight } };
 }
 
 export const permits = {
-  atMostThatMany: promise('at most as many hold as there are permits', async (bench) => {
-    const [one, two, three] = [bench.contender(), bench.contender(), bench.contender()];
+  'at most as many hold as there are permits': async (stage) => {
+    const [one, two, three] = stage.owners(3);
     await one.acquire(of(2));
     await two.acquire(of(2));
-    assert.equal((await three.ask(of(2))).kind, 'busy');
-    const snapshot = await bench.client().inspect(bench.key);
+    await three.expectBusy(of(2));
+    const snapshot = await stage.client().inspect(stage.key);
     assert.equal(snapshot?.mode, 'permits');
     assert.deepEqual(new Set(snapshot.holders), new Set([one.owner, two.owner]));
-    await one.end();
+    await one.release();
     await three.acquire(of(2));
-  }),
+  },
 
-  ofManyAtOnce: promise(
-    'of many that ask at once exactly as many as there are permits are granted',
-    async (bench) => {
-      const contenders = Array.from({ length: 12 }, () => bench.contender());
-      const replies = await Promise.all(contenders.map((contender) => contender.ask(of(5))));
-      assert.equal(replies.filter(({ kind }) => kind === 'granted').length, 5);
-    },
-  ),
+  'of many that ask at once exactly as many as there are permits are granted': async (stage) => {
+    const owners = stage.owners(12);
+    const replies = await Promise.all(owners.map((owner) => owner.tryAcquire(of(5))));
+    assert.equal(replies.filter(({ kind }) => kind === 'granted').length, 5);
+  },
 
-  weights: promise('a weight counts as that many', async (bench) => {
-    const [heavy, light, other] = [bench.contender(), bench.contender(), bench.contender()];
+  'a weight counts as that many': async (stage) => {
+    const [heavy, light, other] = stage.owners(3);
     await heavy.acquire(of(5, 3));
     await light.acquire(of(5, 2));
-    assert.equal((await other.ask(of(5))).kind, 'busy');
-    await heavy.end();
-    assert.equal((await other.ask(of(5, 4))).kind, 'busy');
+    await other.expectBusy(of(5));
+    await heavy.release();
+    await other.expectBusy(of(5, 4));
     await other.acquire(of(5, 3));
-  }),
+  },
 
-  firstComeFirstServed: promise('nobody is overtaken by one that needs less', async (bench) => {
-    const [holder, heavy, light] = [bench.contender(), bench.contender(), bench.contender()];
+  'nobody is overtaken by an owner that needs less': async (stage) => {
+    const [holder, heavy, light] = stage.owners(3);
     await holder.acquire(of(3, 2));
     await heavy.queue(of(3, 3));
     await light.queue(of(3, 1));
-    assert.equal((await bench.contender().ask(of(3, 1))).kind, 'busy');
-    await holder.end();
-    await heavy.acquireInTurn();
-    assert.equal((await light.ask({ waitMs: Infinity })).kind, 'queued');
-    await heavy.end();
-    await light.acquireInTurn();
-  }),
+    await stage.owner().expectBusy(of(3, 1));
+    await holder.release();
+    await heavy.waitForGrant();
+    await light.queue();
+    await heavy.release();
+    await light.waitForGrant();
+  },
 
-  severalEnterAtOnce: promise('a release lets in as many as it makes room for', async (bench) => {
-    const heavy = bench.contender();
+  'a release lets in as many as it makes room for': async (stage) => {
+    const heavy = stage.owner();
     await heavy.acquire(of(3, 3));
-    const waiting = Array.from({ length: 4 }, () => bench.contender());
-    for (const contender of waiting) await contender.queue(of(3));
-    await heavy.end();
-    for (const contender of waiting.slice(0, 3)) await contender.acquireInTurn();
-    assert.equal((await waiting[3]?.ask({ waitMs: Infinity }))?.kind, 'queued');
-  }),
+    const waiting = stage.owners(4);
+    for (const owner of waiting) await owner.queue(of(3));
+    await heavy.release();
+    for (const owner of waiting.slice(0, 3)) await owner.waitForGrant();
+    await waiting[3].queue();
+  },
 
-  leasesOfTheirOwn: promise(
-    'a permit that is not renewed comes free by itself, and the others stay',
-    async (bench) => {
-      const [dead, alive, next] = [bench.contender(), bench.contender(), bench.contender()];
-      await dead.acquire({ ...of(2), leaseMs: bench.shortLeaseMs });
-      await alive.acquire(of(2));
-      await next.acquireInTurn(of(2));
-      assert.equal((await dead.renew()).kind, 'lost');
-      assert.equal(await dead.end(), 'not held');
-      assert.equal((await alive.renew()).kind, 'renewed');
-      assert.equal((await bench.contender().ask(of(2))).kind, 'busy');
-    },
-  ),
+  'a permit that is not renewed comes free by itself, and the others stay': async (stage) => {
+    const [dead, alive, next] = stage.owners(3);
+    await dead.acquire({ ...of(2), leaseMs: stage.shortLeaseMs });
+    await alive.acquire(of(2));
+    await next.waitForGrant(of(2));
+    await dead.expectLost();
+    assert.equal(await dead.release(), 'not held');
+    await alive.expectRenewed();
+    await stage.owner().expectBusy(of(2));
+  },
 
-  renewalKeepsAll: promise('a renewal keeps all of a weight', async (bench) => {
-    const [holder, other] = [bench.contender(), bench.contender()];
-    await holder.acquire({ ...of(3, 3), leaseMs: bench.shortLeaseMs });
+  'a renewal keeps all of a weight': async (stage) => {
+    const [holder, other] = stage.owners(2);
+    await holder.acquire({ ...of(3, 3), leaseMs: stage.shortLeaseMs });
     await holder.renew({ leaseMs: 20_000 });
-    await bench.pass(2 * bench.shortLeaseMs);
-    assert.equal((await other.ask(of(3))).kind, 'busy');
-    assert.equal(await holder.end(), 'released');
+    await stage.pass(2 * stage.shortLeaseMs);
+    await other.expectBusy(of(3));
+    assert.equal(await holder.release(), 'released');
     await other.acquire(of(3, 3));
-  }),
+  },
 
-  limitChanges: promise(
-    'each asker counts by its own number, which may grow or shrink in use',
-    async (bench) => {
-      const contenders = Array.from({ length: 4 }, () => bench.contender());
-      const [one, two, three, four] = contenders as [Contender, Contender, Contender, Contender];
-      await one.acquire(of(2));
-      await two.acquire(of(2));
-      await three.acquire(of(3));
-      await one.end();
-      await two.end();
-      assert.equal((await four.ask(of(1))).kind, 'busy');
-      await three.end();
-      await four.acquire(of(1));
-    },
-  ),
-
-  permitAsksAgain: promise(
-    'an owner that asks again holds what it held, under the same tokens',
-    async (bench) => {
-      const [one, two] = [bench.contender(), bench.contender()];
-      const first = await one.acquire({ ...of(2), tokens: 3 });
-      const again = await one.acquire({ ...of(2), tokens: 3 });
-      assert.deepEqual([again.token, again.lastToken], [first.token, first.lastToken]);
-      await two.acquire(of(2));
-      assert.equal(await one.end(), 'released');
-      assert.equal(await one.end(), 'not held');
-      await one.acquire(of(2));
-    },
-  ),
-
-  leavesNothing: promise('nothing is told of a key whose permits are all back', async (bench) => {
-    const [one, two] = [bench.contender(), bench.contender()];
+  'each owner counts by its own number, which may grow or shrink in use': async (stage) => {
+    const [one, two, three, four] = stage.owners(4);
     await one.acquire(of(2));
     await two.acquire(of(2));
-    await one.end();
-    await two.end();
-    assert.equal(await one.store.inspect(bench.key), null);
-    await bench.contender().acquire();
-  }),
+    await three.acquire(of(3));
+    await one.release();
+    await two.release();
+    await four.expectBusy(of(1));
+    await three.release();
+    await four.acquire(of(1));
+  },
 
-  otherKind: promise('a key in use as a lock is not given out by permits, nor the reverse', async (bench) => {
-    const [lock, permit] = [bench.contender(), bench.contender()];
+  'an owner that asks again holds what it held, under the same tokens': async (stage) => {
+    const [one, two] = stage.owners(2);
+    const first = await one.acquire({ ...of(2), tokens: 3 });
+    const again = await one.acquire({ ...of(2), tokens: 3 });
+    assert.deepEqual([again.token, again.lastToken], [first.token, first.lastToken]);
+    await two.acquire(of(2));
+    assert.equal(await one.release(), 'released');
+    assert.equal(await one.release(), 'not held');
+    await one.acquire(of(2));
+  },
+
+  'nothing is told of a key whose permits are all back': async (stage) => {
+    const [one, two] = stage.owners(2);
+    await one.acquire(of(2));
+    await two.acquire(of(2));
+    await one.release();
+    await two.release();
+    assert.equal(await one.store.inspect(stage.key), null);
+    await stage.owner().acquire();
+  },
+
+  'a key in use as a lock is not given out by permits, nor the reverse': async (stage) => {
+    const [lock, permit] = stage.owners(2);
     const isRefused = (error: unknown) => error instanceof LockStoreError && error.reason === 'refused';
     await lock.acquire();
-    await assert.rejects(permit.ask(of(2)), isRefused);
-    await lock.end();
+    await assert.rejects(permit.tryAcquire(of(2)), isRefused);
+    await lock.release();
     await permit.acquire(of(2));
-    await assert.rejects(bench.contender().ask(), isRefused);
-    await assert.rejects(bench.contender().ask({ claim: { kind: 'shared' } }), isRefused);
-    assert.equal((await permit.renew()).kind, 'renewed');
-  }),
+    await assert.rejects(stage.owner().tryAcquire(), isRefused);
+    await assert.rejects(stage.owner().tryAcquire({ claim: { kind: 'shared' } }), isRefused);
+    await permit.expectRenewed();
+  },
 
-  forceTakesAllPermits: promise('a forced release takes all permits', async (bench) => {
-    const [one, two] = [bench.contender(), bench.contender()];
+  'a forced release takes all permits': async (stage) => {
+    const [one, two] = stage.owners(2);
     await one.acquire(of(5, 3));
     await two.acquire(of(5));
-    assert.equal(await one.store.forceRelease(bench.key), 'released');
-    assert.equal((await one.renew()).kind, 'lost');
-    assert.equal((await two.renew()).kind, 'lost');
-    await bench.contender().acquire(of(5, 5));
-  }),
+    assert.equal(await one.store.forceRelease(stage.key), 'released');
+    await one.expectLost();
+    await two.expectLost();
+    await stage.owner().acquire(of(5, 5));
+  },
 } satisfies ContractGroup;

@@ -1,225 +1,199 @@
 import assert from 'node:assert/strict';
 import type { Claim } from '../../port/claim.js';
-import type { Bench } from './bench.js';
-import { promise, type ContractGroup } from './contract-case.js';
+import type { ContractGroup, Owners, Stage } from './stage.js';
+import type { TestOwner } from './test-owner.js';
 
 const shared: Claim = { kind: 'shared' };
 const exclusive: Claim = { kind: 'exclusive' };
 const ALONE: readonly Claim[] = [exclusive, { kind: 'lock' }];
 
-async function readers(bench: Bench, count: number) {
-  const all = Array.from({ length: count }, () => bench.contender());
-  for (const reader of all) await reader.acquire({ claim: shared });
-  return all;
+async function readers<Count extends number>(stage: Stage, count: Count): Promise<Owners<Count>> {
+  const readers = stage.owners(count);
+  for (const reader of readers as readonly TestOwner[]) await reader.acquire({ claim: shared });
+  return readers;
 }
 
 export const sharing = {
-  readersTogether: promise('readers hold together', async (bench) => {
-    const [one, two, three] = await readers(bench, 3);
-    const snapshot = await bench.client().inspect(bench.key);
+  'readers hold together': async (stage) => {
+    const [one, two, three] = await readers(stage, 3);
+    const snapshot = await stage.client().inspect(stage.key);
     assert.equal(snapshot?.mode, 'shared');
-    assert.deepEqual(new Set(snapshot.holders), new Set([one?.owner, two?.owner, three?.owner]));
-  }),
+    assert.deepEqual(new Set(snapshot.holders), new Set([one.owner, two.owner, three.owner]));
+  },
 
-  writersAlone: promise('who holds alone excludes readers, writers and plain locks', async (bench) => {
+  'an exclusive holder excludes readers, writers and plain locks': async (stage) => {
     for (const held of ALONE) {
-      const holder = bench.contender();
+      const holder = stage.owner();
       await holder.acquire({ claim: held });
-      for (const claim of [...ALONE, shared]) {
-        assert.equal(
-          (await bench.contender().ask({ claim })).kind,
-          'busy',
-          `${claim.kind} beside ${held.kind}`,
-        );
-      }
-      await holder.end();
+      for (const claim of [...ALONE, shared]) await stage.owner().expectBusy({ claim });
+      await holder.release();
     }
-  }),
+  },
 
-  readersKeepWritersOut: promise('a writer waits for the last reader, and no longer', async (bench) => {
+  'a writer waits for the last reader, and no longer': async (stage) => {
     for (const claim of ALONE) {
-      const [one, two] = await readers(bench, 2);
-      const writer = bench.contender();
+      const [one, two] = await readers(stage, 2);
+      const writer = stage.owner();
       await writer.queue({ claim });
-      await one?.end();
-      assert.equal((await writer.ask({ waitMs: Infinity })).kind, 'queued');
-      await two?.end();
-      await writer.acquireInTurn();
-      await writer.end();
+      await one.release();
+      await writer.queue();
+      await two.release();
+      await writer.waitForGrant();
+      await writer.release();
     }
-  }),
+  },
 
-  writerIsNotOvertaken: promise('a writer in line is not overtaken by later readers', async (bench) => {
-    const [first] = await readers(bench, 1);
-    const [writer, later, impatient] = [bench.contender(), bench.contender(), bench.contender()];
+  'a writer in the queue is not overtaken by later readers': async (stage) => {
+    const [first] = await readers(stage, 1);
+    const [writer, later, impatient] = stage.owners(3);
     await writer.queue({ claim: exclusive });
     await later.queue({ claim: shared });
-    assert.equal((await impatient.ask({ claim: shared })).kind, 'busy');
-    await first?.end();
-    await writer.acquireInTurn();
-    assert.equal((await later.ask({ waitMs: Infinity })).kind, 'queued');
-    await writer.end();
-    await later.acquireInTurn();
-  }),
+    await impatient.expectBusy({ claim: shared });
+    await first.release();
+    await writer.waitForGrant();
+    await later.queue();
+    await writer.release();
+    await later.waitForGrant();
+  },
 
-  readersEnterTogether: promise('readers that stand together in line enter together', async (bench) => {
-    const writer = bench.contender();
+  'readers that wait one after the other enter together': async (stage) => {
+    const writer = stage.owner();
     await writer.acquire({ claim: exclusive });
-    const waiting = Array.from({ length: 3 }, () => bench.contender());
+    const waiting = stage.owners(3);
     for (const reader of waiting) await reader.queue({ claim: shared });
-    const next = bench.contender();
+    const next = stage.owner();
     await next.queue({ claim: exclusive });
-    await writer.end();
-    for (const reader of waiting) await reader.acquireInTurn();
-    assert.equal((await next.ask({ waitMs: Infinity })).kind, 'queued');
-    for (const reader of waiting) await reader.end();
-    await next.acquireInTurn();
-  }),
+    await writer.release();
+    for (const reader of waiting) await reader.waitForGrant();
+    await next.queue();
+    for (const reader of waiting) await reader.release();
+    await next.waitForGrant();
+  },
 
-  leavingWriterLetsReadersIn: promise(
-    'readers behind a writer that leaves the line enter beside those inside',
-    async (bench) => {
-      await readers(bench, 1);
-      const [writer, later] = [bench.contender(), bench.contender()];
-      await writer.queue({ claim: exclusive });
-      await later.queue({ claim: shared });
-      await writer.end();
-      await later.acquireInTurn();
-    },
-  ),
+  'readers behind a writer that leaves the queue enter beside the readers that hold': async (stage) => {
+    await readers(stage, 1);
+    const [writer, later] = stage.owners(2);
+    await writer.queue({ claim: exclusive });
+    await later.queue({ claim: shared });
+    await writer.release();
+    await later.waitForGrant();
+  },
 
-  readersHaveLeasesOfTheirOwn: promise(
-    'a reader that died keeps a writer out for its own lease only',
-    async (bench) => {
-      const [dead, alive, writer] = [bench.contender(), bench.contender(), bench.contender()];
-      await alive.acquire({ claim: shared });
-      await dead.acquire({ claim: shared, leaseMs: bench.shortLeaseMs });
-      await writer.queue({ claim: exclusive });
-      await bench.eventually('the lease of the dead one ends', async () => !(await dead.isHolder()));
-      assert.equal((await dead.renew()).kind === 'lost' || (await dead.end()) !== 'unknown', true);
-      assert.equal((await alive.renew()).kind, 'renewed');
-      await alive.end();
-      await writer.acquireInTurn();
-    },
-  ),
+  'a reader that died keeps a writer out for its own lease only': async (stage) => {
+    const [dead, alive, writer] = stage.owners(3);
+    await alive.acquire({ claim: shared });
+    await dead.acquire({ claim: shared, leaseMs: stage.shortLeaseMs });
+    await writer.queue({ claim: exclusive });
+    await dead.expires();
+    assert.equal((await dead.renew()).kind === 'lost' || (await dead.release()) !== 'unknown', true);
+    await alive.expectRenewed();
+    await alive.release();
+    await writer.waitForGrant();
+  },
 
-  deadReadersDoNotRenewEachOther: promise(
-    'a renewal of one reader does not keep another alive',
-    async (bench) => {
-      const [dead, alive] = [bench.contender(), bench.contender()];
-      await dead.acquire({ claim: shared, leaseMs: bench.shortLeaseMs });
-      await alive.acquire({ claim: shared });
-      await bench.eventually('its lease ends', async () => {
-        await alive.renew();
-        return !(await dead.isHolder());
-      });
-      assert.ok(await alive.isHolder());
-    },
-  ),
+  'a renewal of one reader does not keep another alive': async (stage) => {
+    const [dead, alive] = stage.owners(2);
+    await dead.acquire({ claim: shared, leaseMs: stage.shortLeaseMs });
+    await alive.acquire({ claim: shared });
+    await stage.eventually('its lease ends', async () => {
+      await alive.renew();
+      return !(await dead.isHolder());
+    });
+    assert.ok(await alive.isHolder());
+  },
 
-  readerAsksAgain: promise('a reader that asks again is answered with the same tokens', async (bench) => {
-    const [one, two] = [bench.contender(), bench.contender()];
+  'a reader that asks again is answered with the same tokens': async (stage) => {
+    const [one, two] = stage.owners(2);
     const first = await one.acquire({ claim: shared, tokens: 4 });
     await two.acquire({ claim: shared, tokens: 4 });
     const again = await one.acquire({ tokens: 4 });
     assert.deepEqual([again.token, again.lastToken], [first.token, first.lastToken]);
-    assert.equal(await one.end(), 'released');
-    assert.equal(await one.end(), 'not held');
+    assert.equal(await one.release(), 'released');
+    assert.equal(await one.release(), 'not held');
     assert.ok(await two.isHolder());
-  }),
+  },
 
-  readersTokens: promise(
-    'a token of a reader is larger than those of writers before it, and smaller than those after',
-    async (bench) => {
-      const before = bench.contender();
-      const { lastToken } = await before.acquire({ claim: exclusive, tokens: 3 });
-      await before.end();
-      const [one, two] = await readers(bench, 2);
-      await one?.end();
-      await two?.end();
-      const after = await bench.contender().acquire({ claim: exclusive });
-      for (const reader of [one, two]) {
-        assert.ok(lastToken < (reader?.grant.token ?? 0));
-        assert.ok((reader?.grant.lastToken ?? 0) < after.token);
-      }
-    },
-  ),
+  'a token of a reader is larger than those of writers before it, and smaller than those after': async (
+    stage,
+  ) => {
+    const before = stage.owner();
+    const { lastToken } = await before.acquire({ claim: exclusive, tokens: 3 });
+    await before.release();
+    const [one, two] = await readers(stage, 2);
+    await one.release();
+    await two.release();
+    const after = await stage.owner().acquire({ claim: exclusive });
+    for (const reader of [one, two]) {
+      assert.ok(lastToken < reader.grant.token);
+      assert.ok(reader.grant.lastToken < after.token);
+    }
+  },
 
-  readerUnderAnotherGrant: promise(
-    'a reader whose place was forgotten and granted anew is told that the first grant is lost',
-    async (bench) => {
-      const reader = bench.contender();
-      const first = await reader.acquire({ claim: shared });
-      await reader.end();
-      const second = await reader.acquire({ claim: shared });
-      assert.equal((await reader.renew({ grant: first })).kind, 'lost');
-      assert.equal((await reader.renew({ grant: second })).kind, 'renewed');
-    },
-  ),
+  'a reader that was granted anew is told that its first grant is lost': async (stage) => {
+    const reader = stage.owner();
+    const first = await reader.acquire({ claim: shared });
+    await reader.release();
+    const second = await reader.acquire({ claim: shared });
+    await reader.expectLost({ grant: first });
+    await reader.expectRenewed({ grant: second });
+  },
 
-  downgrade: promise('who holds alone may step down, and readers in line enter at once', async (bench) => {
+  'an exclusive holder may step down, and readers in the queue enter at once': async (stage) => {
     for (const claim of ALONE) {
-      const [holder, reader, writer] = [bench.contender(), bench.contender(), bench.contender()];
+      const [holder, reader, writer] = stage.owners(3);
       await holder.acquire({ claim });
       await reader.queue({ claim: shared });
       await writer.queue({ claim: exclusive });
-      assert.equal((await holder.renew({ claim: shared })).kind, 'renewed');
-      assert.equal((await holder.renew({ claim: shared })).kind, 'renewed', 'it may be repeated');
-      await reader.acquireInTurn();
+      await holder.expectRenewed({ claim: shared });
+      await holder.expectRenewed({ claim: shared });
+      await reader.waitForGrant();
       assert.ok(await holder.isHolder());
-      assert.equal((await writer.ask({ waitMs: Infinity })).kind, 'queued');
-      assert.equal(await holder.end(), 'released');
-      await reader.end();
-      await writer.acquireInTurn();
-      await writer.end();
+      await writer.queue();
+      assert.equal(await holder.release(), 'released');
+      await reader.release();
+      await writer.waitForGrant();
+      await writer.release();
     }
-  }),
+  },
 
-  renewalAcrossDowngrade: promise(
-    'a renewal that was sent before its owner stepped down neither undoes that nor is a loss',
-    async (bench) => {
-      for (const claim of ALONE) {
-        const [holder, reader] = [bench.contender(), bench.contender()];
-        await holder.acquire({ claim });
-        await holder.renew({ claim: shared });
-        await reader.acquire({ claim: shared });
-        assert.equal((await holder.renew({ claim })).kind, 'renewed');
-        assert.equal((await bench.client().inspect(bench.key))?.mode, 'shared');
-        assert.equal((await holder.renew({ claim: shared })).kind, 'renewed');
-        await holder.end();
-        await reader.end();
-      }
-    },
-  ),
+  'a renewal that was sent before its owner stepped down neither undoes that nor is a loss': async (
+    stage,
+  ) => {
+    for (const claim of ALONE) {
+      const [holder, reader] = stage.owners(2);
+      await holder.acquire({ claim });
+      await holder.renew({ claim: shared });
+      await reader.acquire({ claim: shared });
+      await holder.expectRenewed({ claim });
+      assert.equal((await stage.client().inspect(stage.key))?.mode, 'shared');
+      await holder.expectRenewed({ claim: shared });
+      await holder.release();
+      await reader.release();
+    }
+  },
 
-  downgradeOfTheLost: promise(
-    'who has lost its lock does not get it back by stepping down',
-    async (bench) => {
-      const [holder, next] = [bench.contender(), bench.contender()];
-      await holder.acquire({ claim: exclusive });
-      await next.store.forceRelease(bench.key);
-      assert.equal((await holder.renew({ claim: shared })).kind, 'lost');
-      await next.acquire({ claim: exclusive });
-      assert.equal((await holder.renew({ claim: shared })).kind, 'lost');
-    },
-  ),
+  'a holder that has lost its lock does not get it back by stepping down': async (stage) => {
+    const [holder, next] = stage.owners(2);
+    await holder.acquire({ claim: exclusive });
+    await next.store.forceRelease(stage.key);
+    await holder.expectLost({ claim: shared });
+    await next.acquire({ claim: exclusive });
+    await holder.expectLost({ claim: shared });
+  },
 
-  endOfAnUnansweredDowngrade: promise(
-    'an end as a reader also ends a lock that had not stepped down yet',
-    async (bench) => {
-      const [holder, next] = [bench.contender(), bench.contender()];
-      const { key, owner, store } = holder;
-      await holder.acquire({ claim: exclusive });
-      assert.equal(await store.release({ key, owner, claim: shared, leaseMs: 30_000 }), 'released');
-      await next.acquire({ claim: exclusive });
-    },
-  ),
+  'a release as a reader also releases a lock that had not stepped down yet': async (stage) => {
+    const [holder, next] = stage.owners(2);
+    const { key, owner, store } = holder;
+    await holder.acquire({ claim: exclusive });
+    assert.equal(await store.release({ key, owner, claim: shared, leaseMs: 30_000 }), 'released');
+    await next.acquire({ claim: exclusive });
+  },
 
-  forceTakesAllReaders: promise('a forced release takes the lock from all readers', async (bench) => {
-    const [one, two] = await readers(bench, 2);
-    assert.equal(await bench.client().forceRelease(bench.key), 'released');
-    assert.equal((await one?.renew())?.kind, 'lost');
-    assert.equal((await two?.renew())?.kind, 'lost');
-    await bench.contender().acquire({ claim: exclusive });
-  }),
+  'a forced release takes the lock from all readers': async (stage) => {
+    const [one, two] = await readers(stage, 2);
+    assert.equal(await stage.client().forceRelease(stage.key), 'released');
+    await one.expectLost();
+    await two.expectLost();
+    await stage.owner().acquire({ claim: exclusive });
+  },
 } satisfies ContractGroup;

@@ -2,33 +2,40 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { systemClock, type Clock } from '../../time/clock.js';
 import type { LockStore, LockStoreFactory } from '../../port/lock-store.js';
-import { Contender } from './contender.js';
+import { TestOwner } from './test-owner.js';
 
-/** A back end with its way of letting time pass. */
+/** A back end, and how a case lets time pass for it. */
 export interface StoreUnderTest {
-  /** Each `create` makes one more client of the same back end. */
+  /** Each `create` makes one more client of the back end. */
   readonly store: LockStoreFactory;
   /** Default: the system's clock. */
   readonly clock?: Clock;
   /** Lets this many ms pass for the back end and for `clock`. Default: waits that long. */
   pass?(ms: number): Promise<void>;
-  /** For slow machines or back ends: all times of the suite are multiplied by it; default 1. */
+  /** Multiplies all times of the suite, for slow machines or back ends. Default: 1. */
   readonly timeScale?: number;
 }
+
+/** Cases by their claims: each is a sentence that is true of a correct store, and the name of a deviation. */
+export type ContractGroup = Readonly<Record<string, (stage: Stage) => Promise<void>>>;
+
+export type Owners<Count extends number, Found extends TestOwner[] = []> = Found['length'] extends Count
+  ? Found
+  : Owners<Count, [...Found, TestOwner]>;
 
 const SHORT_LEASE_MS = 150;
 const STEP_MS = 10;
 const PATIENCE_MS = 8000;
 
-/** What one case has: a key that nobody else uses, and as many clients of the back end as it asks for. */
-export class Bench {
+/** What one case gets: a key that nobody else uses, and as many clients and owners as it asks for. */
+export class Stage {
   readonly key = `contract:${randomUUID()}`;
   readonly clock: Clock;
-  /** A lease whose end a case waits for. */
+  /** For leases that a case lets expire. */
   readonly shortLeaseMs: number;
   private readonly clients: LockStore[] = [];
   private readonly scale: number;
-  private owners = 0;
+  private ownerCount = 0;
 
   constructor(private readonly backEnd: StoreUnderTest) {
     this.clock = backEnd.clock ?? systemClock;
@@ -43,30 +50,35 @@ export class Bench {
   }
 
   /** A new owner, at a client of its own unless one is given. */
-  contender({ client = this.client(), key = this.key } = {}): Contender {
-    return this.ownerNamed(client, String(++this.owners), key);
+  owner({ client = this.client(), key = this.key } = {}): TestOwner {
+    return this.ownerNamed(client, String(++this.ownerCount), key);
+  }
+
+  /** So many new owners, each at a client of its own. */
+  owners<Count extends number>(count: Count): Owners<Count> {
+    return Array.from({ length: count }, () => this.owner()) as Owners<Count>;
   }
 
   /** An owner with this number, which must be new to its client. */
-  ownerNamed(client: LockStore, number: string, key = this.key): Contender {
-    return new Contender(this, client, `${client.clientId}:${number}`, key);
+  ownerNamed(client: LockStore, number: string, key = this.key): TestOwner {
+    return new TestOwner(this, client, `${client.clientId}:${number}`, key);
   }
 
-  /** One whose client is known to receive pushes, so that a case can rely on them. */
-  async listener(): Promise<Contender> {
+  /** A new owner whose client is known to be subscribed, so that a case can rely on notifications. */
+  async subscribedOwner(): Promise<TestOwner> {
     const client = this.client();
     const other = this.client();
-    await this.eventually(`pushes reach ${client.clientId}`, async () => {
+    await this.eventually(`notifications reach ${client.clientId}`, async () => {
       const key = `${this.key}:warm-up:${randomUUID()}`;
-      const [holder, waiter] = [this.contender({ client: other, key }), this.contender({ client, key })];
+      const [holder, waiter] = [this.owner({ client: other, key }), this.owner({ client, key })];
       await holder.acquire();
       await waiter.queue();
-      await holder.end();
+      await holder.release();
       await this.pass(STEP_MS);
-      await waiter.end();
-      return waiter.pushes.some((push) => push.kind === 'granted');
+      await waiter.release();
+      return waiter.wasNotified('granted');
     });
-    return this.contender({ client });
+    return this.owner({ client });
   }
 
   async pass(ms: number): Promise<void> {

@@ -1,0 +1,148 @@
+import assert from 'node:assert/strict';
+import { LOCK, type Claim } from '../../port/claim.js';
+import type {
+  AcquireReply,
+  AcquireRequest,
+  ReleaseReply,
+  Grant,
+  LockStore,
+  Notification,
+  Queued,
+  RenewalReply,
+} from '../../port/lock-store.js';
+
+/** Lets time pass until `isSo` holds. */
+interface Patience {
+  eventually(what: string, isSo: () => boolean | Promise<boolean>): Promise<void>;
+}
+
+/** Longer than any case takes. */
+const LONG_LEASE_MS = 30_000;
+
+type AcquireOptions = Partial<Omit<AcquireRequest, 'key' | 'owner'>>;
+
+interface RenewOptions {
+  readonly claim?: Claim;
+  readonly leaseMs?: number;
+  readonly grant?: Grant;
+}
+
+/** One owner at one client, for one key. It keeps the rules that the port sets for the core. */
+export class TestOwner {
+  readonly notifications: Notification[] = [];
+  private claim: Claim = LOCK;
+  private leaseMs = LONG_LEASE_MS;
+  private ticket = 0;
+  private granted: Grant | undefined;
+
+  constructor(
+    private readonly stage: Patience,
+    readonly store: LockStore,
+    readonly owner: string,
+    readonly key: string,
+  ) {
+    store.notifications$.subscribe((notification) => {
+      if (notification.owner !== this.owner) return;
+      this.notifications.push(notification);
+      if (notification.kind === 'granted') this.granted ??= notification;
+    });
+  }
+
+  /** The grant that this owner was told of first. */
+  get grant(): Grant {
+    assert.ok(this.granted, `${this.owner} was never granted "${this.key}"`);
+    return this.granted;
+  }
+
+  /** The next acquire request. Claim, ticket and lease are those of the one before unless they are given. */
+  request(options: AcquireOptions = {}): AcquireRequest {
+    const { key, owner, claim, leaseMs, ticket } = this;
+    const request = { key, owner, claim, leaseMs, ticket, waitMs: 0, tokens: 1, ...options };
+    this.claim = request.claim;
+    this.leaseMs = request.leaseMs;
+    return request;
+  }
+
+  /** Acquires, or rechecks. */
+  async tryAcquire(options: AcquireOptions = {}): Promise<AcquireReply> {
+    const reply = await this.store.acquire(this.request(options));
+    if (reply.kind === 'granted') this.granted ??= reply;
+    if (reply.kind === 'queued') this.ticket = reply.ticket;
+    return reply;
+  }
+
+  async acquire(options: AcquireOptions = {}): Promise<Grant> {
+    const reply = await this.tryAcquire(options);
+    assert.equal(reply.kind, 'granted', `"${this.key}" should have been free`);
+    return reply as Grant;
+  }
+
+  async queue(options: AcquireOptions = {}): Promise<Queued> {
+    const reply = await this.tryAcquire({ waitMs: Infinity, ...options });
+    assert.equal(reply.kind, 'queued', `"${this.key}" should have been held`);
+    return reply as Queued;
+  }
+
+  async expectBusy(options: AcquireOptions = {}): Promise<void> {
+    assert.equal((await this.tryAcquire(options)).kind, 'busy', `"${this.key}" should have been held`);
+  }
+
+  /** Rechecks until it is granted, with or without a notification. */
+  async waitForGrant(options: AcquireOptions = {}): Promise<Grant> {
+    let reply: AcquireReply | undefined;
+    await this.stage.eventually(`${this.owner} is granted "${this.key}"`, async () => {
+      reply = await this.tryAcquire({ waitMs: Infinity, ...options });
+      return reply.kind === 'granted';
+    });
+    return reply as Grant;
+  }
+
+  async renew(options: RenewOptions = {}): Promise<RenewalReply> {
+    const { claim = this.claim, leaseMs = this.leaseMs, grant = this.grant } = options;
+    this.claim = claim;
+    const { key, owner } = this;
+    const { token, lastToken } = grant;
+    const [reply] = await this.store.renew([{ key, owner, claim, leaseMs, token, lastToken }]);
+    assert.ok(reply, 'there is one reply for each renewal');
+    return reply;
+  }
+
+  async expectRenewed(options?: RenewOptions): Promise<void> {
+    assert.equal((await this.renew(options)).kind, 'renewed');
+  }
+
+  async expectLost(options?: RenewOptions): Promise<void> {
+    assert.equal((await this.renew(options)).kind, 'lost');
+  }
+
+  /** Lets the lease of this holder run out. */
+  async expires(): Promise<void> {
+    await this.stage.eventually('the lease is over', async () => !(await this.isHolder()));
+  }
+
+  /**
+   * @param usedUpTo the last token that was used; without it nothing is given back
+   * @param keepUntil the end of a minimum hold
+   */
+  release(usedUpTo?: number, keepUntil?: number): Promise<ReleaseReply> {
+    const { key, owner, claim, leaseMs } = this;
+    const used = usedUpTo === undefined ? {} : { used: { token: usedUpTo, lastToken: this.grant.lastToken } };
+    return this.store.release({ key, owner, claim, leaseMs, ...used, ...(keepUntil && { keepUntil }) });
+  }
+
+  async isHolder(): Promise<boolean> {
+    return (await this.store.inspect(this.key))?.holders.includes(this.owner) ?? false;
+  }
+
+  wasNotified(kind: Notification['kind']): boolean {
+    return this.notifications.some((notification) => notification.kind === kind);
+  }
+
+  async notified<Kind extends Notification['kind']>(
+    kind: Kind,
+  ): Promise<Extract<Notification, { kind: Kind }>> {
+    await this.stage.eventually(`${this.owner} is told "${kind}"`, () => this.wasNotified(kind));
+    const notification = this.notifications.find((each) => each.kind === kind);
+    return notification as Extract<Notification, { kind: Kind }>;
+  }
+}
