@@ -126,7 +126,7 @@ export interface CallRecord {
   readonly token?: number;
   readonly owner?: string;
   /** When the first call of its owner asked. */
-  readonly tenureFrom: number;
+  readonly ownerFrom: number;
   readonly enteredAt?: number;
   readonly believedFrom?: number | null;
   readonly believedTo?: number | null;

@@ -7,7 +7,7 @@ import { connectToWitness } from '../witness/ask-witness.mjs';
 import { sleptFile } from '../folders.mjs';
 import { clockOfRate, clockThatSleeps } from './clocks.mjs';
 import { storeOf } from './stores.mjs';
-import { Tenures } from './tenures.mjs';
+import { Owners } from './owners.mjs';
 import { Traffic } from './traffic.mjs';
 import { watchPauses } from './watch-pauses.mjs';
 
@@ -26,8 +26,8 @@ const service = new LockService({
     ? clockThatSleeps(sleptFile(file))
     : clockOfRate(traffic.clockRates?.[settings.index] ?? 1),
 });
-const tenures = new Tenures(service);
-const callers = new Traffic({ ...settings, service, tenures, witness, record });
+const owners = new Owners(service);
+const callers = new Traffic({ ...settings, service, owners, witness, record });
 const stopWatching = watchPauses(record);
 
 /** A synchronous loop, as an unlucky piece of code would be. */

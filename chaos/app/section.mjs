@@ -9,14 +9,14 @@ const STEP_MS = 40;
  *
  * @param {import('nestjs-distributed-lock').Lock} lock
  * @param {{ app: string, call: string, key: string, lengthMs: number, mode: string,
- *   tenures: import('./tenures.mjs').Tenures, witness: { ask(what: string, request: object): Promise<any> },
+ *   owners: import('./owners.mjs').Owners, witness: { ask(what: string, request: object): Promise<any> },
  *   record: (type: string, details?: object) => void }} context
  */
-export async function section(lock, { app, call, key, lengthMs, mode, tenures, witness, record }) {
+export async function section(lock, { app, call, key, lengthMs, mode, owners, witness, record }) {
   const token = lock.tokenOf(key);
   const onTold = () => record('told', { call, key, reason: lock.signal.reason.reason });
   const enteredAt = believedAt(lock);
-  record('entered', { call, key, token, mode, owner: tenures.ownerOf(key, token), believedAt: enteredAt });
+  record('entered', { call, key, token, mode, owner: owners.ownerOf(key, token), believedAt: enteredAt });
   lock.signal.addEventListener('abort', onTold, { once: true });
   const ask = (what, more) => witness.ask(what, { app, call, key, token, mode, ...more });
   let lastBelievedAt = enteredAt;

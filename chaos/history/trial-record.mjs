@@ -57,14 +57,14 @@ function callsOf(records) {
     const call = calls.get(id);
     if (call) take[type]?.(call, record);
   }
-  return withTenures([...calls.values()]);
+  return withOwners([...calls.values()]);
 }
 
-/** Calls of one owner are one tenure: what one of them is passed may have been granted before it was asked for. */
-function withTenures(calls) {
+/** Calls of one owner share its stay with the key: what one of them is passed may have been granted before it was asked for. */
+function withOwners(calls) {
   const since = new Map();
   for (const { owner, askedAt } of calls) since.set(owner, Math.min(since.get(owner) ?? Infinity, askedAt));
-  for (const call of calls) call.tenureFrom = call.owner === undefined ? call.askedAt : since.get(call.owner);
+  for (const call of calls) call.ownerFrom = call.owner === undefined ? call.askedAt : since.get(call.owner);
   return calls;
 }
 

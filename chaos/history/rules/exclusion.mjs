@@ -46,7 +46,7 @@ function lostTo({ faults, settings }, hold, other) {
   return faults.some(
     (fault) =>
       fault.losesData &&
-      hold.tenureFrom <= (fault.cleanAt ?? fault.to) &&
+      hold.ownerFrom <= (fault.cleanAt ?? fault.to) &&
       from >= fault.from &&
       to <= (fault.cleanAt ?? fault.to) + settings.leaseMs,
   );

@@ -54,7 +54,7 @@ function regressions(trial, entered) {
       if (byEntry[next].mode === 'exclusive') keepLargest(largest.exclusive, byEntry[next]);
     }
     const before = (call.mode === 'shared' ? largest.exclusive : largest.any).get(call.key);
-    if (!before || call.token > before.token || isOfLostTenure(trial, call, before)) continue;
+    if (!before || call.token > before.token || isOfLostOwner(trial, call, before)) continue;
     findings.push(
       `"${call.key}": ${call.id} asked after ${before.id} was in with ${before.token}, and got ${call.token}`,
     );
@@ -66,13 +66,13 @@ function keepLargest(largest, call) {
   if (call.token > (largest.get(call.key)?.token ?? 0)) largest.set(call.key, call);
 }
 
-function isOfLostTenure({ faults, settings }, call, before) {
+function isOfLostOwner({ faults, settings }, call, before) {
   return (
-    call.tenureFrom < before.enteredAt &&
+    call.ownerFrom < before.enteredAt &&
     faults.some(
       ({ losesData, from, to, cleanAt = to }) =>
         losesData &&
-        call.tenureFrom <= cleanAt &&
+        call.ownerFrom <= cleanAt &&
         call.enteredAt >= from &&
         call.enteredAt <= cleanAt + settings.leaseMs,
     )

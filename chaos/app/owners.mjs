@@ -1,5 +1,5 @@
 /** Under which owner each lock was acquired: calls that share one are passed the lock within their process. */
-export class Tenures {
+export class Owners {
   #owners = new Map();
 
   /** @param {import('nestjs-distributed-lock').LockService} service */
