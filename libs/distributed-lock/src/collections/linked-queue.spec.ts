@@ -64,13 +64,6 @@ describe('a line', () => {
     expect(seen.join('')).toBe('abABDFf');
   });
 
-  it('is left at once by a walk that is over early', () => {
-    const { line } = lineOf('a', 'b', 'c');
-    const [first] = line;
-    for (const item of line) if (item.name === 'b') break;
-    expect([first?.name, line.cursor]).toEqual(['a', undefined]);
-  });
-
   it('takes back one that has left, at its end', () => {
     const { line, items } = lineOf('a', 'b');
     line.remove(items[0] as Item);

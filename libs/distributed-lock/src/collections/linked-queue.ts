@@ -12,8 +12,6 @@ export class Link {
  * (`npm run bench -- --only spread`, docs/decisions/0012).
  */
 export class LinkedQueue<T extends Link> implements Iterable<T> {
-  /** The loops over this queue that run now; the innermost first. */
-  cursor: Cursor<T> | undefined;
   private head: T | undefined;
   private tail: T | undefined;
   private count = 0;
@@ -47,7 +45,6 @@ export class LinkedQueue<T extends Link> implements Iterable<T> {
   remove(item: T): boolean {
     if (item.queue !== this) return false;
     const after = item.after as T | undefined;
-    for (let { cursor } = this; cursor; cursor = cursor.outer) if (cursor.at === item) cursor.at = after;
     if (item.before) item.before.after = after;
     else this.head = after;
     if (after) after.before = item.before;
@@ -57,29 +54,10 @@ export class LinkedQueue<T extends Link> implements Iterable<T> {
     return true;
   }
 
-  /** In order. Entries removed during iteration are not visited any more. Entries added during it may or may not be visited. */
-  [Symbol.iterator](): Iterator<T> {
-    return (this.cursor = new Cursor(this, this.head, this.cursor));
-  }
-}
-
-/** One loop over a queue. Loops end in the reverse order of their start. */
-class Cursor<T extends Link> implements Iterator<T> {
-  constructor(
-    private readonly queue: LinkedQueue<T>,
-    public at: T | undefined,
-    readonly outer: Cursor<T> | undefined,
-  ) {}
-
-  next(): IteratorResult<T> {
-    const value = this.at;
-    if (!value) return this.return();
-    this.at = value.after as T | undefined;
-    return { value, done: false };
-  }
-
-  return(): IteratorReturnResult<undefined> {
-    this.queue.cursor = this.outer;
-    return { value: undefined, done: true };
+  /** In order. Entries removed during iteration are not visited any more. Entries added during it are not visited. */
+  *[Symbol.iterator](): Generator<T, void> {
+    const items: T[] = [];
+    for (let at = this.head; at; at = at.after as T | undefined) items.push(at);
+    for (const item of items) if (this.has(item)) yield item;
   }
 }
