@@ -84,6 +84,9 @@ function anchorsOf(page: string): string[] {
   );
 }
 
+const withoutCode = (page: string): string =>
+  readFileSync(join(ROOT, page), 'utf8').replaceAll(/^```[^]*?^```$/gm, '');
+
 describe('the documentation', () => {
   it('shows only TypeScript that compiles', () => {
     const snippets = pages.flatMap(snippetsOf).filter(({ code }) => !isCompiledElsewhere(code));
@@ -99,7 +102,7 @@ describe('the documentation', () => {
 
   it('links only to files that exist', () => {
     const broken = pages.flatMap((page) =>
-      [...readFileSync(join(ROOT, page), 'utf8').matchAll(/\]\((?!https?:|#)([^)#\s]+)/g)]
+      [...withoutCode(page).matchAll(/\]\((?!https?:|#)([^)#\s]+)/g)]
         .filter(([, target]) => !existsSync(join(ROOT, page, '..', target!)))
         .map(([, target]) => `${page} → ${target}`),
     );
