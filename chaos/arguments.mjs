@@ -13,11 +13,20 @@ const OPTIONS = {
   list: { type: 'boolean' },
   check: { type: 'string', multiple: true },
   markdown: { type: 'string' },
+  help: { type: 'boolean' },
 };
 
-/** What the command line says. @throws Error for an option that does not exist */
-export function readArguments() {
+/**
+ * What the command line says. `--help` prints `help` and ends the process.
+ *
+ * @param {string} help @throws Error for an option that does not exist
+ */
+export function readArguments(help) {
   const { values } = parseArgs({ options: OPTIONS });
+  if (values.help) {
+    console.log(help);
+    process.exit();
+  }
   const number = (name) => (values[name] === undefined ? undefined : Number(values[name]));
   return {
     ...values,

@@ -22,7 +22,7 @@ const SMOKE = ['mixed', 'mixed-shared', 'mixed-quorum'];
 const SMOKE_S = 10;
 
 const { kinds, all, smoke, mutants, list, check, markdown, faults, seed, seconds, workload } =
-  readArguments();
+  readArguments(HELP);
 const traffic = workload ? { workload } : {};
 if (list) for (const { name, says } of KINDS) console.log(`${name.padEnd(22)} ${says}`);
 else if (check) conclude(check.map((file) => checkHistory(readHistory([file]))));

@@ -1,4 +1,3 @@
-// npm run soak -- --minutes 10: all kinds mixed, on one Redis and then on a quorum; what processes and Redis use must not grow.
 import { readArguments } from './arguments.mjs';
 import { KINDS } from './faults/index.mjs';
 import { folderOf } from './folders.mjs';
@@ -7,12 +6,16 @@ import { growth } from './growth.mjs';
 import { lineOf, report } from './report.mjs';
 import { runTrial } from './trial.mjs';
 
+const HELP = `npm run soak -- [--minutes 10] [--seed 1]
+
+All kinds mixed, on one Redis and then on a quorum; what processes and Redis use must not grow.`;
+
 const SOAKS = [
   { name: 'soak', mix: 'mixed' },
   { name: 'soak-quorum', mix: 'mixed-quorum' },
 ];
 
-const { minutes = 10, seconds = minutes * 60, seed } = readArguments();
+const { minutes = 10, seconds = minutes * 60, seed } = readArguments(HELP);
 const verdicts = [];
 for (const soaked of SOAKS) verdicts.push(await soak(soaked));
 report(verdicts);

@@ -7,7 +7,7 @@ import { BOTH_WAYS, describeBesideJava, Stage } from './support/stage.js';
 jest.setTimeout(60_000);
 
 const WATCHDOG_MS = 1500;
-const LOOK_MS = 1000;
+const RECHECK_MS = 1000;
 
 describeBesideJava('a lock beside Java', () => {
   let server: RedisServer;
@@ -74,8 +74,8 @@ describeBesideJava('a lock beside Java', () => {
       await stage.untilNobodyListens(name);
     }
     // Whoever is not woken looks after a second, or when the lease is over.
-    expect(Math.min(...delays)).toBeLessThan(LOOK_MS / 10);
-    expect(Math.max(...delays)).toBeLessThan(LOOK_MS / 2);
+    expect(Math.min(...delays)).toBeLessThan(RECHECK_MS / 10);
+    expect(Math.max(...delays)).toBeLessThan(RECHECK_MS / 2);
   });
 
   it.each(BOTH_WAYS)(
@@ -85,7 +85,7 @@ describeBesideJava('a lock beside Java', () => {
       const { atMs } = await peers[one].order('lock', name, { leaseMs });
       const next = await peers[other].order('lock', name);
       expect(next.atMs - atMs).toBeGreaterThan(leaseMs - 100);
-      expect(next.atMs - atMs).toBeLessThan(leaseMs + LOOK_MS / 2);
+      expect(next.atMs - atMs).toBeLessThan(leaseMs + RECHECK_MS / 2);
       expect(await peers[one].order('unlock', name)).toMatchObject({ outcome: 'lost' });
       expect(await peers[other].order('unlock', name)).toMatchObject({ outcome: 'released' });
     },
@@ -115,7 +115,7 @@ describeBesideJava('a lock beside Java', () => {
       await holder.kill();
       const { atMs } = await acquired;
       expect(atMs - killedAt).toBeGreaterThan(left - 20);
-      expect(atMs - killedAt).toBeLessThan(WATCHDOG_MS + LOOK_MS);
+      expect(atMs - killedAt).toBeLessThan(WATCHDOG_MS + RECHECK_MS);
       await peers[other].order('unlock', name);
     },
   );
@@ -129,7 +129,7 @@ describeBesideJava('a lock beside Java', () => {
     await dead.kill();
     await peers[other].order('unlock', name);
     const { waitedMs } = await peers[other].order('lock', name);
-    expect(waitedMs).toBeLessThan(LOOK_MS / 2);
+    expect(waitedMs).toBeLessThan(RECHECK_MS / 2);
     await peers[other].order('unlock', name);
   });
 
@@ -141,7 +141,7 @@ describeBesideJava('a lock beside Java', () => {
       await stage.untilListening(name);
       const { freed, atMs } = await peers[other].order('forceUnlock', name, { thread: 2 });
       expect(freed).toBe(true);
-      expect((await acquired).atMs - atMs).toBeLessThan(LOOK_MS / 2);
+      expect((await acquired).atMs - atMs).toBeLessThan(RECHECK_MS / 2);
       expect(await peers[one].order('unlock', name)).toMatchObject({ outcome: 'lost' });
       expect(await peers[other].order('unlock', name)).toMatchObject({ outcome: 'released' });
     },
@@ -166,12 +166,12 @@ describeBesideJava('a lock beside Java', () => {
     await peers.java.order('unlock', name, { kind });
   });
 
-  it('of Java’s kind spin is had by the next look: it is the one that announces no release', async () => {
+  it('of Java’s kind spin is had by the next recheck: it is the one that announces no release', async () => {
     await peers.java.order('lock', name, { kind: 'spin' });
     const acquired = peers.nest.order('lock', name);
     await stage.untilListening(name);
     const { atMs } = await peers.java.order('unlock', name, { kind: 'spin' });
-    expect((await acquired).atMs - atMs).toBeLessThan(LOOK_MS * 1.5);
+    expect((await acquired).atMs - atMs).toBeLessThan(RECHECK_MS * 1.5);
     await peers.nest.order('unlock', name);
   });
 

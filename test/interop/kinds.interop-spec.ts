@@ -6,7 +6,7 @@ import { BOTH_WAYS, describeBesideJava, Stage } from './support/stage.js';
 jest.setTimeout(60_000);
 
 const WATCHDOG_MS = 1500;
-const LOOK_MS = 1000;
+const RECHECK_MS = 1000;
 
 let server: RedisServer;
 let stage: Stage;
@@ -66,7 +66,9 @@ describeBesideJava('a read-write lock beside Java', () => {
     await peers[other].order('lock', name, read);
     const acquired = peers[one].order('lock', name, write);
     await untilWaiting();
-    expect(await delay(acquired, await peers[other].order('unlock', name, read))).toBeLessThan(LOOK_MS / 4);
+    expect(await delay(acquired, await peers[other].order('unlock', name, read))).toBeLessThan(
+      RECHECK_MS / 4,
+    );
     await peers[one].order('unlock', name, write);
   });
 
@@ -75,7 +77,7 @@ describeBesideJava('a read-write lock beside Java', () => {
     const readers = [1, 2, 3].map((thread) => peers[one].order('lock', name, { ...read, thread }));
     await untilWaiting();
     const left = await peers[other].order('unlock', name, write);
-    for (const reader of readers) expect(await delay(reader, left)).toBeLessThan(LOOK_MS / 2);
+    for (const reader of readers) expect(await delay(reader, left)).toBeLessThan(RECHECK_MS / 2);
     for (const thread of [1, 2, 3]) await peers[one].order('unlock', name, { ...read, thread });
     expect(await stage.redis.exists(name)).toBe(0);
   });
@@ -104,7 +106,7 @@ describeBesideJava('a read-write lock beside Java', () => {
       await dead.kill();
       await peers[other].order('unlock', name, { ...read, thread: 2 });
       const { waitedMs } = await acquired;
-      expect(waitedMs).toBeLessThan(WATCHDOG_MS + 2 * LOOK_MS);
+      expect(waitedMs).toBeLessThan(WATCHDOG_MS + 2 * RECHECK_MS);
       await peers[other].order('unlock', name, write);
     },
   );
@@ -144,7 +146,7 @@ describeBesideJava('a read-write lock beside Java', () => {
     });
     const { waitedMs } = await peers.java.order('lock', name, write);
     isDone = true;
-    expect(waitedMs).toBeLessThan(4 * LOOK_MS);
+    expect(waitedMs).toBeLessThan(4 * RECHECK_MS);
     await peers.java.order('unlock', name, write);
     await Promise.all(reading);
   });
@@ -153,7 +155,7 @@ describeBesideJava('a read-write lock beside Java', () => {
     await peers.nest.order('lock', name, write);
     const acquired = peers.java.order('lock', name, read);
     await untilWaiting();
-    expect(await delay(acquired, await peers.nest.order('downgrade', name))).toBeLessThan(LOOK_MS / 4);
+    expect(await delay(acquired, await peers.nest.order('downgrade', name))).toBeLessThan(RECHECK_MS / 4);
     await peers.nest.order('unlock', name);
     expect(await peers.java.order('unlock', name, read)).toMatchObject({ outcome: 'released' });
   });
@@ -198,7 +200,7 @@ describeBesideJava('permits beside Java’s PermitExpirableSemaphore', () => {
     const { atMs } = await give(one, 1, first!);
     const served = await waiting;
     expect(served.held).toBe(true);
-    expect(served.atMs - atMs).toBeLessThan(LOOK_MS / 4);
+    expect(served.atMs - atMs).toBeLessThan(RECHECK_MS / 4);
     await give(other, 4, served);
     for (const [i, permit] of others.entries()) await give(one, i + 2, permit);
     expect(await peers.java.order('countLeasedPermits', name)).toMatchObject({ permits });
@@ -211,7 +213,7 @@ describeBesideJava('permits beside Java’s PermitExpirableSemaphore', () => {
     const served = await take(other, 4, { waitMs: 10_000 });
     expect(served.held).toBe(true);
     expect(served.waitedMs).toBeGreaterThan(500);
-    expect(served.waitedMs).toBeLessThan(700 + LOOK_MS);
+    expect(served.waitedMs).toBeLessThan(700 + RECHECK_MS);
     await give(other, 4, served);
   });
 });

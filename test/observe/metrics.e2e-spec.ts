@@ -94,7 +94,7 @@ describe('the metrics of locks', () => {
     expect(await gauges()).toEqual({ waiting: 0, held: 0 });
   });
 
-  it('show why callers left the line', async () => {
+  it('show why callers left the queue', async () => {
     const { read, locks, clock } = await measured();
     await locks.acquire('k');
     const calls = [

@@ -39,7 +39,7 @@ async function useAll(target: RedisTarget, eyes: RedisEyes, id: string): Promise
     await lock?.release();
   };
   const name = (key: string) => keyPrefix + key;
-  const inLine = (key: string) => soon(async () => (await eyes.line(name(key))).length > 0);
+  const inLine = (key: string) => soon(async () => (await eyes.queue(name(key))).length > 0);
   await Promise.all([one, two].map((it, i) => untilHearing(it, `heard-${i}`)));
   await eyes.client.script('FLUSH');
   const handed = one.withLock('handed', async () => {

@@ -65,7 +65,7 @@ describe('messages on the channel of a client that no script has written', () =>
     const lock = await one.acquire('ended');
     await redis.eyes.untilListening(2);
     const waiting = two.acquire('ended');
-    await redis.eyes.untilInLine('ended', 1);
+    await redis.eyes.untilQueued('ended', 1);
     await forge(clientOf(await holderOf('ended')), `lost ${await holderOf('ended')}`);
     await untilAborted(lock.signal);
     const next = await waiting;
@@ -79,8 +79,8 @@ describe('messages on the channel of a client that no script has written', () =>
     const lock = await one.acquire('forged');
     await redis.eyes.untilListening(2);
     const waiting = two.acquire('forged');
-    await redis.eyes.untilInLine('forged', 1);
-    const [owner = ''] = await redis.eyes.line('forged');
+    await redis.eyes.untilQueued('forged', 1);
+    const [owner = ''] = await redis.eyes.queue('forged');
     for (const token of [Date.now() * 1000, 9_000_000_000_000_000]) {
       for (const word of ['', ' 0', ' word', ` ${'0'.repeat(16)}`]) {
         await forge(clientOf(owner), `granted ${owner} ${token} ${token} ${await now()} 60000 0${word}`);
@@ -120,13 +120,13 @@ describe('messages on the channel of a client that no script has written', () =>
     },
   );
 
-  it('cause no look', async () => {
+  it('cause no recheck', async () => {
     const [one, two] = [redis.open(), redis.open()];
     const lock = await one.acquire('looked');
     await redis.eyes.untilListening(2);
     const waiting = two.acquire('looked');
-    await redis.eyes.untilInLine('looked', 1);
-    const [owner = ''] = await redis.eyes.line('looked');
+    await redis.eyes.untilQueued('looked', 1);
+    const [owner = ''] = await redis.eyes.queue('looked');
     const looks = async () =>
       Number(/^cmdstat_evalsha:calls=(\d+)/m.exec(await redis.eyes.client.info('commandstats'))?.[1]);
     const before = await looks();

@@ -15,7 +15,7 @@ export class RedisEyes {
     return (await this.client.hkeys(key))[0];
   }
 
-  line(key: string): Promise<string[]> {
+  queue(key: string): Promise<string[]> {
     return this.client.zrange(`nest_lock_queue:{${key}}`, '0', '-1');
   }
 
@@ -32,8 +32,8 @@ export class RedisEyes {
     return Number(count);
   }
 
-  async untilInLine(key: string, count: number): Promise<void> {
-    await until(async () => (await this.line(key)).length === count);
+  async untilQueued(key: string, count: number): Promise<void> {
+    await until(async () => (await this.queue(key)).length === count);
   }
 
   /** Until the lease of `key` has been set anew, seen by more of it being left than a moment ago. */
@@ -47,7 +47,7 @@ export class RedisEyes {
     });
   }
 
-  /** Until so many clients of the library hear pushes. */
+  /** Until so many clients of the library are subscribed. */
   async untilListening(count: number): Promise<void> {
     await until(
       async () => ((await this.client.pubsub('CHANNELS', 'nest_lock_notify:*')) as string[]).length === count,

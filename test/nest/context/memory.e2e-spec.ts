@@ -52,7 +52,7 @@ describe.each(STORES)('the memory of requests on %s', (name, makeStore) => {
     expect(await areCollected(isFirstThere)).toBe(true);
   });
 
-  it('a request that has left the line is not kept by the line', async () => {
+  it('a request that has left the queue is not kept by the queue', async () => {
     const service = open();
     const key = newKey();
     const holder = await service.acquire(key);

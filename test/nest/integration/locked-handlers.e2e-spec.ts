@@ -570,7 +570,7 @@ describe.each(ADAPTERS)('@Locked on handlers of %s', (adapter) => {
     expect(stage.log).not.toContain('ran too late');
   });
 
-  it('a client that leaves while waiting leaves the line', async () => {
+  it('a client that leaves while waiting leaves the queue', async () => {
     const mine = await locks.acquire('goods:5');
     const events = outcomesOf(locks);
     const client = new AbortController();
@@ -781,7 +781,7 @@ describe.each(ADAPTERS)('the end of an application on %s', (adapter) => {
 });
 
 describe.each(ADAPTERS)('@Locked under global interceptors of %s', (adapter) => {
-  it('a timeout outside does not free the lock under the running handler, and in the line it leaves the line', async () => {
+  it('a timeout outside does not free the lock under the running handler, and in the queue it leaves the queue', async () => {
     const { app, stage, locks, fetch } = await startApp(adapter, { controllers: [GoodsController] }, (it) =>
       it.useGlobalInterceptors(new TimeoutInterceptor()),
     );

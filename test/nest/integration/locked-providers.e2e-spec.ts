@@ -244,7 +244,7 @@ describe('@Locked on methods of providers', () => {
     expect(await orders.locks.inspect('stream')).toBeNull();
   });
 
-  it('under stream: true unsubscribing releases, and leaves the line', async () => {
+  it('under stream: true unsubscribing releases, and leaves the queue', async () => {
     const orders = (await start({ providers: [Orders] })).get(Orders);
     await firstValueFrom(orders.stream());
     expect(await orders.locks.inspect('stream')).toBeNull();
@@ -556,7 +556,7 @@ describe('the boot stops', () => {
 });
 
 describe('the end of the application', () => {
-  it('waits for holders, refuses those in line, and leaves no timer', async () => {
+  it('waits for holders, refuses those in the queue, and leaves no timer', async () => {
     const timers = (): number => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
     const before = timers();
     const module = await start({ providers: [Orders] });

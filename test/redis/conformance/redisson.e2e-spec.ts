@@ -138,7 +138,7 @@ describe('as Redisson', () => {
     const short = await two.acquire(redis.key, { mode: 'shared', leaseMs: 700 });
     const waiting = writer.acquire(redis.key, { mode: 'exclusive' });
     await until(() => short.validForMs === 0);
-    await redis.eyes.untilInLine(redis.key, 1);
+    await redis.eyes.untilQueued(redis.key, 1);
     await long.release();
     expect(await (await waiting).release()).toBe('released');
     expect(await short.release()).toBe('lost');

@@ -20,8 +20,8 @@ describe('callers that leave', () => {
 
   it.each([
     ['in strict order', true],
-    ['in the local line', false],
-  ])('200 callers %s that abort at random leave no entry in the line', async (_name, fair) => {
+    ['in the local queue', false],
+  ])('200 callers %s that abort at random leave no entry in the queue', async (_name, fair) => {
     const lock = await redis.open().acquire(redis.key);
     const service = redis.open();
     const random = numbers(7);
@@ -30,9 +30,9 @@ describe('callers that leave', () => {
       setTimeout(() => leaving.abort(new Error('gone')), random.next().value * 500);
       return failureOf(service.acquire(redis.key, { fair, signal: leaving.signal }));
     });
-    await until(async () => (await redis.eyes.line(redis.key)).length > 0);
+    await until(async () => (await redis.eyes.queue(redis.key)).length > 0);
     for (const failure of failures) expect(await failure).toMatchObject({ message: 'gone' });
-    await until(async () => (await redis.eyes.line(redis.key)).length === 0);
+    await until(async () => (await redis.eyes.queue(redis.key)).length === 0);
     expect(await redis.eyes.client.hlen(`nest_lock_meta:{${redis.key}}`)).toBe(0);
     expect(lock.validForMs).toBeGreaterThan(0);
     expect(await lock.release()).toBe('released');
@@ -98,7 +98,7 @@ describe('callers that leave', () => {
     );
   }, 15_000);
 
-  it('waits that run out leave no entry in the line', async () => {
+  it('waits that run out leave no entry in the queue', async () => {
     const lock = await redis.open().acquire(redis.key);
     const service = redis.open();
     const failures = await Promise.all(
@@ -108,7 +108,7 @@ describe('callers that leave', () => {
     );
     for (const failure of failures)
       expect(failure).toMatchObject({ code: 'LOCK_WAIT_TIMEOUT', key: redis.key });
-    await until(async () => (await redis.eyes.line(redis.key)).length === 0);
+    await until(async () => (await redis.eyes.queue(redis.key)).length === 0);
     await lock.release();
     expect(await redis.eyes.remains(redis.key)).toEqual([]);
   });

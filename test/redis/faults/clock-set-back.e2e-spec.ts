@@ -6,7 +6,7 @@ import { until } from '#until';
 
 const HOUR_MS = 3_600_000;
 const LEASE_MS = 2000;
-const LOOK_MS = 1000;
+const RECHECK_MS = 1000;
 const SLACK_MS = 500;
 
 const whereClocksShift = missingShift() ? describe.skip : describe;
@@ -31,7 +31,7 @@ whereClocksShift('a server whose time of day is set back by an hour', () => {
     const [holder, waiting] = [open(), open()];
     const lock = await holder.acquire(redis.key);
     const next = waiting.acquire(redis.key);
-    await redis.eyes.untilInLine(redis.key, 1);
+    await redis.eyes.untilQueued(redis.key, 1);
     await redis.eyes.untilListening(2);
     setBack();
     await redis.eyes.untilRenewed(redis.key);
@@ -56,7 +56,7 @@ whereClocksShift('a server whose time of day is set back by an hour', () => {
     const service = open();
     expect(await service.tryAcquire(redis.key)).toBeNull();
     await service.forceRelease(redis.key);
-    await (await service.acquire(redis.key, { waitMs: LOOK_MS })).release();
+    await (await service.acquire(redis.key, { waitMs: RECHECK_MS })).release();
   });
 
   it('does not keep a lock free for the clients of another library any longer than otherwise', async () => {
@@ -66,12 +66,12 @@ whereClocksShift('a server whose time of day is set back by an hour', () => {
     await (await holder.acquire(redis.key)).release();
     const lock = await holder.acquire(redis.key);
     const next = waiting.acquire(redis.key);
-    await redis.eyes.untilInLine(redis.key, 1);
+    await redis.eyes.untilQueued(redis.key, 1);
     await new Promise((resolve) => setTimeout(resolve, 250));
     await lock.release();
     expect(await redis.eyes.client.hexists(`nest_lock_meta:{${redis.key}}`, 'open')).toBe(1);
     setBack();
-    expect(await elapsed(next)).toBeLessThan(LOOK_MS + SLACK_MS);
+    expect(await elapsed(next)).toBeLessThan(RECHECK_MS + SLACK_MS);
     await (await next).release();
     stranger.disconnect();
   });
@@ -85,7 +85,7 @@ whereClocksShift('a server whose time of day is set back by an hour', () => {
     setBack();
     const released = (await asked).release();
     await until(async () => (await redis.eyes.holder(redis.key)) === undefined);
-    expect(await elapsed(released)).toBeLessThan(LEASE_MS + 5 * LOOK_MS);
+    expect(await elapsed(released)).toBeLessThan(LEASE_MS + 5 * RECHECK_MS);
     expect(await released).toBe('released');
   }, 15_000);
 });

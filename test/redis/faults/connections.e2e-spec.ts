@@ -34,7 +34,7 @@ class StallingClock implements Clock {
   }
 }
 
-const LOOK_MS = 1000;
+const RECHECK_MS = 1000;
 const SLACK_MS = 500;
 /** Longer than the initial lease of a grant. */
 const BLOCKED_MS = 1250;
@@ -47,7 +47,7 @@ describe('what an operator does to connections and scripts', () => {
     const [holder, waiting] = [redis.open(), redis.open()];
     const lock = await holder.acquire(redis.key);
     const next = ask(waiting);
-    await redis.eyes.untilInLine(redis.key, 1);
+    await redis.eyes.untilQueued(redis.key, 1);
     await redis.eyes.untilListening(2);
     return { holder, waiting, lock, next };
   };
@@ -63,7 +63,7 @@ describe('what an operator does to connections and scripts', () => {
     expect(await redis.eyes.connectionsReceived()).toBe(before);
   });
 
-  it('whoever is let in by a push and blocks the event loop for longer than its first lease keeps its lock', async () => {
+  it('a waiter that is granted by a notification and blocks the event loop for longer than its first lease keeps its lock', async () => {
     const { waiting, lock, next } = await holdAndWait();
     const blocked = next.then(async (granted) => {
       for (const startedAt = performance.now(); performance.now() - startedAt < BLOCKED_MS;);
@@ -158,15 +158,15 @@ describe('what an operator does to connections and scripts', () => {
     expect(await lock.release()).toBe('released');
   });
 
-  it('waiters whose subscribers are all killed get the lock by the next look', async () => {
+  it('waiters whose subscribers are all killed get the lock by the next recheck', async () => {
     const { lock, next } = await holdAndWait();
     await redis.eyes.client.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
     await lock.release();
-    expect(await elapsed(next)).toBeLessThan(LOOK_MS + SLACK_MS);
+    expect(await elapsed(next)).toBeLessThan(RECHECK_MS + SLACK_MS);
     await (await next).release();
   });
 
-  it('a subscriber that was killed hears pushes again', async () => {
+  it('a subscriber that was killed is subscribed again', async () => {
     const { lock, next } = await holdAndWait();
     await redis.eyes.client.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
     await redis.eyes.untilListening(2);
@@ -178,14 +178,14 @@ describe('what an operator does to connections and scripts', () => {
   it('a holder and a waiter whose connections are all killed keep the lock and the place', async () => {
     const { holder, lock, next } = await holdAndWait();
     const events = eventsOf(holder);
-    const place = await redis.eyes.line(redis.key);
+    const place = await redis.eyes.queue(redis.key);
     await redis.eyes.client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
     await redis.eyes.client.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
     await redis.eyes.untilListening(2);
     expect(lock.validForMs).toBeGreaterThan(0);
-    expect(await redis.eyes.line(redis.key)).toEqual(place);
+    expect(await redis.eyes.queue(redis.key)).toEqual(place);
     await lock.release();
-    expect(await elapsed(next)).toBeLessThan(LOOK_MS + SLACK_MS);
+    expect(await elapsed(next)).toBeLessThan(RECHECK_MS + SLACK_MS);
     expect((await next).fencingToken).toBeGreaterThan(lock.fencingToken);
     expect(typesOf(events)).toEqual(['released']);
     await (await next).release();

@@ -6,7 +6,7 @@ import { until } from '#until';
 import { elapsed, openService } from '../../support/lock-services.js';
 import { ownRedis } from '../../support/own-redis.js';
 
-const LOOK_MS = 1000;
+const RECHECK_MS = 1000;
 const SLACK_MS = 500;
 const COMMAND_MS = 500;
 
@@ -174,13 +174,13 @@ describe('a connection that the network forgets when it is idle, without telling
     expect(forgotten()).toBe(2);
   });
 
-  it('costs a waiter whose messages it swallows one look at most', async () => {
+  it('costs a waiter whose messages it swallows one recheck at most', async () => {
     const service = await openIdleService();
     const lock = await redis.open().acquire(redis.key);
     const next = service.acquire(redis.key);
-    await redis.eyes.untilInLine(redis.key, 1);
+    await redis.eyes.untilQueued(redis.key, 1);
     await lock.release();
-    expect(await elapsed(next)).toBeLessThan(LOOK_MS + SLACK_MS);
+    expect(await elapsed(next)).toBeLessThan(RECHECK_MS + SLACK_MS);
     await (await next).release();
   });
 });

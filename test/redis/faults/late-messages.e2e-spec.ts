@@ -100,7 +100,7 @@ describe('messages that arrive late', () => {
       inside = true;
       return lock;
     });
-    await redis.eyes.untilInLine(redis.key, 1);
+    await redis.eyes.untilQueued(redis.key, 1);
     await until(() => sent(asks).length >= 1);
 
     // Neither the push arrives, nor can a look find the grant.
@@ -118,7 +118,7 @@ describe('messages that arrive late', () => {
     await until(() => sent(isRenewal).length > 0);
     expect(inside).toBe(false);
     commands.requests.pass();
-    await redis.eyes.untilInLine(redis.key, 1);
+    await redis.eyes.untilQueued(redis.key, 1);
     expect(inside).toBe(false);
     expect(third.validForMs).toBeGreaterThan(0);
 

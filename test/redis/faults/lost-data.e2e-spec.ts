@@ -4,7 +4,7 @@ import { elapsed, openService, untilAborted } from '../../support/lock-services.
 import { until } from '#until';
 
 const LEASE_MS = 1500;
-const LOOK_MS = 1000;
+const RECHECK_MS = 1000;
 const SLACK_MS = 500;
 
 describe('data that Redis loses', () => {
@@ -15,7 +15,7 @@ describe('data that Redis loses', () => {
   const holdAndWait = async () => {
     const lock = await open().acquire(redis.key);
     const next = open().acquire(redis.key);
-    await redis.eyes.untilInLine(redis.key, 1);
+    await redis.eyes.untilQueued(redis.key, 1);
     return { lock, next };
   };
 
@@ -38,7 +38,7 @@ describe('data that Redis loses', () => {
       const toldAfter = await elapsed(told);
       expect(toldAfter).toBeLessThan(LEASE_MS / 3 + SLACK_MS);
       expect(lock.signal.reason).toMatchObject({ code: 'LOCK_LOST', reason: 'taken', key: redis.key });
-      expect(await elapsed(next)).toBeLessThan(LOOK_MS + SLACK_MS);
+      expect(await elapsed(next)).toBeLessThan(RECHECK_MS + SLACK_MS);
       expect((await next).fencingToken).toBeGreaterThan(lock.fencingToken);
       expect(await lock.release()).toBe('lost');
       expect(await (await next).release()).toBe('released');
@@ -46,23 +46,23 @@ describe('data that Redis loses', () => {
     15_000,
   );
 
-  it('a lost line comes back in its order, by the places that its members remember', async () => {
+  it('a lost queue comes back in its order, by the tickets that its members present', async () => {
     const slow = openService(redis.proxy.url, { commandTimeoutMs: 5000, watchdogTimeoutMs: 15_000 });
     const lock = await open().acquire(redis.key);
     const served: number[] = [];
     const waiting: Promise<void>[] = [];
     for (const [i, service] of [slow, open(), open()].entries()) {
       waiting.push(service.withLock(redis.key, () => void served.push(i)));
-      await redis.eyes.untilInLine(redis.key, i + 1);
+      await redis.eyes.untilQueued(redis.key, i + 1);
     }
-    const before = await redis.eyes.line(redis.key);
+    const before = await redis.eyes.queue(redis.key);
     // The first one is the last to notice.
     redis.proxy.commands.requests.hold();
     await redis.eyes.client.del(`nest_lock_queue:{${redis.key}}`, `nest_lock_meta:{${redis.key}}`);
-    await redis.eyes.untilInLine(redis.key, 2);
+    await redis.eyes.untilQueued(redis.key, 2);
     redis.proxy.commands.requests.pass();
-    await redis.eyes.untilInLine(redis.key, 3);
-    expect(await redis.eyes.line(redis.key)).toEqual(before);
+    await redis.eyes.untilQueued(redis.key, 3);
+    expect(await redis.eyes.queue(redis.key)).toEqual(before);
     await lock.release();
     await Promise.all(waiting);
     expect(served).toEqual([0, 1, 2]);

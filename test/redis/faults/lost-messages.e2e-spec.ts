@@ -8,7 +8,7 @@ import { until } from '#until';
 import { wireName } from '../../support/wire-names.js';
 
 /** How often a waiter looks, and what a busy machine adds to it. */
-const LOOK_MS = 1000;
+const RECHECK_MS = 1000;
 const SLACK_MS = 500;
 
 describe('messages that get lost', () => {
@@ -37,7 +37,7 @@ describe('messages that get lost', () => {
   const queue = async (holder: LockService, waiting: LockService) => {
     const lock = await holder.acquire(redis.key);
     const next = waiting.acquire(redis.key);
-    await redis.eyes.untilInLine(redis.key, 1);
+    await redis.eyes.untilQueued(redis.key, 1);
     return { lock, next };
   };
 
@@ -117,19 +117,19 @@ describe('messages that get lost', () => {
     expect(await lock.release()).toBe('released');
   });
 
-  it('a lost push delays the next owner by at most one look', async () => {
+  it('a lost notification delays the next owner by at most one recheck', async () => {
     const service = await openBehindProxy();
     const other = await openDirectly();
     await redis.eyes.untilListening(2);
     const { lock, next } = await queue(other, service);
     redis.proxy.pushes.replies.drop();
     await lock.release();
-    expect(await elapsed(next)).toBeLessThan(LOOK_MS + SLACK_MS);
+    expect(await elapsed(next)).toBeLessThan(RECHECK_MS + SLACK_MS);
     expect(redis.proxy.pushes.replies.droppedBytes).toBeGreaterThan(0);
     await (await next).release();
   });
 
-  it('a waiter whose subscriber reconnects in the moment of hand-off is passed over, and served as soon as it hears again', async () => {
+  it('a waiter whose subscriber reconnects in the moment of hand-off is passed over, and served as soon as it is subscribed again', async () => {
     const service = await openBehindProxy();
     const other = await openDirectly();
     await redis.eyes.untilListening(2);
@@ -137,7 +137,7 @@ describe('messages that get lost', () => {
     redis.proxy.pushes.destroy();
     await redis.eyes.untilListening(1);
     await lock.release();
-    expect(await elapsed(next)).toBeLessThan(LOOK_MS);
+    expect(await elapsed(next)).toBeLessThan(RECHECK_MS);
     await (await next).release();
   });
 
@@ -173,7 +173,7 @@ describe('messages that get lost', () => {
     for (let turn = 0; turn < 2; turn++) {
       const { lock, next } = await queue(other, service);
       await lock.release();
-      expect(await elapsed(next)).toBeLessThan(LOOK_MS + SLACK_MS);
+      expect(await elapsed(next)).toBeLessThan(RECHECK_MS + SLACK_MS);
       await (await next).release();
     }
   });

@@ -6,8 +6,8 @@ import { until } from '#until';
 
 const LEASE_MS = 1500;
 const COMMAND_MS = 300;
-const LOOK_MS = 1000;
-const DEAF_LOOK_MS = 250;
+const RECHECK_MS = 1000;
+const UNSUBSCRIBED_RECHECK_MS = 250;
 const SLACK_MS = 500;
 
 describe('a Redis that says no', () => {
@@ -52,7 +52,7 @@ describe('a Redis that says no', () => {
         expect(await failureOf(service.tryAcquire(redis.key))).toMatchObject({ code: 'LOCK_STORE' });
         const patient = service.acquire(redis.key, { waitMs: 10_000 });
         await leave();
-        expect(await elapsed(patient)).toBeLessThan(LOOK_MS + SLACK_MS);
+        expect(await elapsed(patient)).toBeLessThan(RECHECK_MS + SLACK_MS);
         await (await patient).release();
       },
     );
@@ -74,7 +74,7 @@ describe('a Redis that says no', () => {
       const [holder, waiting] = [open(), open()];
       const lock = await holder.acquire(redis.key);
       const next = waiting.acquire(redis.key);
-      await redis.eyes.untilInLine(redis.key, 1);
+      await redis.eyes.untilQueued(redis.key, 1);
       await redis.eyes.client.config('SET', 'maxmemory', '1');
       expect(await lock.release()).toBe('released');
       expect(await elapsed(next)).toBeLessThan(SLACK_MS);
@@ -123,7 +123,7 @@ describe('a Redis that says no', () => {
       expect(await failure).toMatchObject({ code: 'LOCK_STORE', reason: 'refused' });
       expect(String(await failure)).toMatch(`"${redis.key}" is a ${type} in Redis, not a lock`);
       expect(await redis.eyes.client.type(redis.key)).toBe(type);
-      expect(await redis.eyes.line(redis.key)).toEqual([]);
+      expect(await redis.eyes.queue(redis.key)).toEqual([]);
     });
 
     it('more keys that hold data than may be asked for at once are each told so, on the same connection', async () => {
@@ -152,14 +152,14 @@ describe('a Redis that says no', () => {
       },
     );
 
-    it('a user that may publish no more leaves no lock behind, and the next owner waits for one look at most', async () => {
+    it('a user that may publish no more leaves no lock behind, and the next owner waits for one recheck at most', async () => {
       const mute = open(await asUser('mute'));
       const lock = await mute.acquire(redis.key);
       await redis.eyes.client.acl('SETUSER', 'mute', '-publish');
       const next = open().acquire(redis.key);
-      await redis.eyes.untilInLine(redis.key, 1);
+      await redis.eyes.untilQueued(redis.key, 1);
       void lock.release();
-      expect(await elapsed(next)).toBeLessThan(LOOK_MS + SLACK_MS);
+      expect(await elapsed(next)).toBeLessThan(RECHECK_MS + SLACK_MS);
       await (await next).release();
       expect(await redis.eyes.remains(redis.key)).toEqual([]);
     });
@@ -169,23 +169,23 @@ describe('a Redis that says no', () => {
       await deaf.withLock(`${redis.key}:warm`, () => undefined);
       const lock = await open().acquire(redis.key);
       const next = deaf.acquire(redis.key);
-      await redis.eyes.untilInLine(redis.key, 1);
+      await redis.eyes.untilQueued(redis.key, 1);
       await lock.release();
-      expect(await elapsed(next)).toBeLessThan(DEAF_LOOK_MS + SLACK_MS);
+      expect(await elapsed(next)).toBeLessThan(UNSUBSCRIBED_RECHECK_MS + SLACK_MS);
       expect((await next).fencingToken).toBeGreaterThan(lock.fencingToken);
       expect(await (await next).release()).toBe('released');
     });
 
-    it('a user that may not subscribe is not passed over by one that hears', async () => {
+    it('a user that may not subscribe is not passed over by one that is subscribed', async () => {
       const [deaf, hearing] = [open(await asUser('deaf', '-subscribe')), open()];
       await hearing.withLock(`${redis.key}:warm`, () => undefined);
       await redis.eyes.untilListening(1);
       const served: string[] = [];
       const lock = await hearing.acquire(redis.key);
       const turns = [deaf.withLock(redis.key, () => void served.push('deaf'))];
-      await redis.eyes.untilInLine(redis.key, 1);
+      await redis.eyes.untilQueued(redis.key, 1);
       turns.push(hearing.withLock(redis.key, { fair: true }, () => void served.push('hearing')));
-      await redis.eyes.untilInLine(redis.key, 2);
+      await redis.eyes.untilQueued(redis.key, 2);
       await lock.release();
       await Promise.all(turns);
       expect(served).toEqual(['deaf', 'hearing']);

@@ -95,13 +95,13 @@ describe('a Redis user', () => {
     expect(String((failure as Error).cause)).toMatch(/can't run|permissions to run/);
   });
 
-  it('that is denied halfway through asking leaves no place in the line', async () => {
+  it('that is denied halfway through asking leaves no ticket in the queue', async () => {
     const { user, service } = await openAs([]);
     await service.withLock('k', () => undefined);
     const held = await redis.open({ keyPrefix: 'lock:' }).acquire('k');
     await redis.eyes.client.acl('SETUSER', user, '-publish');
     expect(await failureOf(service.acquire('k'))).toMatchObject({ reason: 'refused' });
-    await until(async () => (await redis.eyes.line('lock:k')).length === 0);
+    await until(async () => (await redis.eyes.queue('lock:k')).length === 0);
     await held.release();
   });
 

@@ -84,7 +84,7 @@ describe('a Redis that is away', () => {
     const [first, second] = [await openWarm(), await openWarm()];
     const lock = await first.acquire(redis.key);
     const next = second.acquire(redis.key, { waitMs: 20_000 });
-    await redis.eyes.untilInLine(redis.key, 1);
+    await redis.eyes.untilQueued(redis.key, 1);
     await redis.server.pause();
     await untilAborted(lock.signal);
     await redis.server.resume();
@@ -123,7 +123,7 @@ describe('a Redis that is away', () => {
     const [first, second] = [await openWarm(), await openWarm()];
     const lock = await first.acquire(redis.key);
     const next = second.acquire(redis.key);
-    await redis.eyes.untilInLine(redis.key, 1);
+    await redis.eyes.untilQueued(redis.key, 1);
     await redis.server.restart();
     expect(await elapsed(next)).toBeLessThan(RECONNECT_MS + SLACK_MS);
     expect((await next).fencingToken).toBeGreaterThan(lock.fencingToken);
@@ -138,7 +138,7 @@ describe('a Redis that is away', () => {
     const waiting = [service.acquire(redis.key), service.acquire(`${redis.key}:other`)].map((call) =>
       failureOf(call),
     );
-    await redis.eyes.untilInLine(`${redis.key}:other`, 1);
+    await redis.eyes.untilQueued(`${redis.key}:other`, 1);
     return { held, waiting };
   };
 
@@ -166,6 +166,6 @@ describe('a Redis that is away', () => {
         ((await redis.eyes.client.client('LIST')) as string).trim().split('\n').length === before - 2,
     );
     expect(await redis.eyes.remains(redis.key)).toEqual([]);
-    expect(await redis.eyes.line(`${redis.key}:other`)).toEqual([]);
+    expect(await redis.eyes.queue(`${redis.key}:other`)).toEqual([]);
   });
 });

@@ -113,7 +113,7 @@ describe('permits of Java and of ours', () => {
     expect(await left()).toBe('0');
   });
 
-  it('given back by Java wake ours, long before the next look', async () => {
+  it('given back by Java wake ours, long before the next recheck', async () => {
     const locks = stage.node();
     const waitedMs: number[] = [];
     for (let i = 0; i < 3; i++) {
@@ -160,7 +160,7 @@ describe('permits of Java and of ours', () => {
         while (!isDone) await locks.withLock(name, { permits: 3, waitMs: Infinity }, () => pause(20));
       }),
     );
-    await stage.untilInLine(2);
+    await stage.untilQueued(2);
     for (let i = 0; i < 3; i++) {
       const [id] = await java.acquire(1, 20_000);
       expect(await java.release(id)).toBe(1);

@@ -254,7 +254,7 @@ describe('a writer that steps down', () => {
     await other.tryRead();
     expect(await locks.tryAcquire(name, SHARED)).toBeNull();
     const reading = locks.acquire(name, SHARED);
-    await stage.untilInLine(1);
+    await stage.untilQueued(1);
     expect(await other.unlockWrite()).toBe(1);
     // Redisson tells nobody: the next look finds it.
     const lock = await reading;
@@ -270,7 +270,7 @@ describe('a Java reader that died', () => {
     const lock = await locks.acquire(name, SHARED);
     await dead.tryRead(300);
     const writing = stage.node().acquire(name, EXCLUSIVE);
-    await stage.untilInLine(1);
+    await stage.untilQueued(1);
     await until(async () => (await stage.redis.exists(dead.holdKey(1))) === 0);
     expect(await state()).toMatchObject({ [dead.owner]: '1' });
     const freedAt = performance.now();

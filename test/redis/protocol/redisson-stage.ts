@@ -52,7 +52,7 @@ export class RedissonStage {
     await until(async () => (await this.redis.pubsub('NUMSUB', channel))[1] === count);
   }
 
-  async untilInLine(count: number): Promise<void> {
+  async untilQueued(count: number): Promise<void> {
     await until(async () => (await this.redis.zcard(`nest_lock_queue:{${this.name}}`)) === count);
   }
 

@@ -189,7 +189,7 @@ describe('a lock of Java', () => {
     expect(await state()).toEqual({ [stranger.owner]: '1' });
   });
 
-  it('is given to our waiter by the release of Java, long before its lease or the next look', async () => {
+  it('is given to our waiter by the release of Java, long before its lease or the next recheck', async () => {
     const [stranger, locks] = [java(), node()];
     const waitedMs: number[] = [];
     for (let i = 0; i < 3; i++) {

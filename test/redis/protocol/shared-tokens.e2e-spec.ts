@@ -55,7 +55,7 @@ describe('tokens that are shared with Java’s fenced lock', () => {
     const [one, two] = [open(), open()];
     const held = await one.acquire(name);
     const next = two.acquire(name, { fair: true });
-    await redis.eyes.untilInLine(name, 1);
+    await redis.eyes.untilQueued(name, 1);
     await held.release();
     const tokens = [held.fencingToken, (await next).fencingToken];
     await (await next).release();

@@ -142,14 +142,14 @@ describe('commands on the wire', () => {
     expect(commands.map(wireName)).toEqual(['acquire', 'release', 'acquire', 'release']);
   });
 
-  it('100 callers of one process are one contender in the line', async () => {
+  it('100 callers of one process are one contender in the queue', async () => {
     const service = await openBehindProxy();
     const lock = await redis.open().acquire(redis.key);
     let longest = 0;
     const commands = await during(service, async () => {
       const calls = Array.from({ length: 100 }, () => service.withLock(redis.key, () => undefined));
-      await redis.eyes.untilInLine(redis.key, 1);
-      for (let i = 0; i < 20; i++) longest = Math.max(longest, (await redis.eyes.line(redis.key)).length);
+      await redis.eyes.untilQueued(redis.key, 1);
+      for (let i = 0; i < 20; i++) longest = Math.max(longest, (await redis.eyes.queue(redis.key)).length);
       await lock.release();
       await Promise.all(calls);
     });
@@ -162,7 +162,7 @@ describe('commands on the wire', () => {
     const lock = await redis.open().acquire(redis.key);
     const commands = await during(service, async () => {
       const next = service.acquire(redis.key);
-      await redis.eyes.untilInLine(redis.key, 1);
+      await redis.eyes.untilQueued(redis.key, 1);
       await lock.release();
       await (await next).release();
     });
@@ -178,7 +178,7 @@ describe('commands on the wire', () => {
         () => 'failed',
       ),
     );
-    await redis.eyes.untilInLine(redis.key, 1);
+    await redis.eyes.untilQueued(redis.key, 1);
     const startedAt = performance.now();
     const pingsBefore = pings();
     const commands = await during(service, () => pause(3100));
@@ -188,7 +188,7 @@ describe('commands on the wire', () => {
     expect(commands.length).toBeLessThanOrEqual(atMost);
     // Its subscriber is asked as often whether it still hears.
     expect(pings() - pingsBefore).toBeLessThanOrEqual(atMost);
-    expect(await redis.eyes.line(redis.key)).toHaveLength(1);
+    expect(await redis.eyes.queue(redis.key)).toHaveLength(1);
     await lock.release();
     expect(new Set(await Promise.all(calls))).toEqual(new Set(['released']));
   }, 15_000);
@@ -200,7 +200,7 @@ describe('commands on the wire', () => {
     const calls = Array.from({ length: 200 }, (_, i) =>
       service.withLock(redis.key, { fair: true, waitMs: 20_000 }, () => void served.push(i)),
     );
-    await redis.eyes.untilInLine(redis.key, 200);
+    await redis.eyes.untilQueued(redis.key, 200);
     const startedAt = performance.now();
     const commands = await during(service, () => pause(4100));
     const atMost = Math.ceil((performance.now() - startedAt) / 1000);
@@ -223,7 +223,7 @@ describe('commands on the wire', () => {
     await busy.release();
   });
 
-  it('looks are per key: 200 callers that wait for 4 keys cost 4 looks a second at most', async () => {
+  it('rechecks are per key: 200 callers that wait for 4 keys cost 4 rechecks a second at most', async () => {
     const service = await openBehindProxy();
     const holder = redis.open();
     const keys = [0, 1, 2, 3].map((i) => `${redis.key}:${i}`);
@@ -234,7 +234,7 @@ describe('commands on the wire', () => {
         () => 'failed',
       ),
     );
-    for (const name of keys) await redis.eyes.untilInLine(name, 1);
+    for (const name of keys) await redis.eyes.untilQueued(name, 1);
     const startedAt = performance.now();
     const commands = await during(service, () => pause(1600));
     const seconds = (performance.now() - startedAt) / 1000;

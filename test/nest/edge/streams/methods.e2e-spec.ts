@@ -214,7 +214,7 @@ describe('an async generator that is locked', () => {
     await held.return('');
   });
 
-  it('waits in line with its first value, and gives up by waitMs', async () => {
+  it('waits in the queue with its first value, and gives up by waitMs', async () => {
     const { rows, locks, isFree } = await start();
     const mine = await locks.acquire('rows');
     await expect(rows.generator().next()).rejects.toBeInstanceOf(LockWaitTimeoutError);
@@ -224,7 +224,7 @@ describe('an async generator that is locked', () => {
     expect(await isFree('rows')).toBe(false);
   });
 
-  it('leaves the line when it is returned in it', async () => {
+  it('leaves the queue when it is returned in it', async () => {
     const { rows, locks } = await start();
     const happened: string[] = [];
     locks.events$.subscribe(({ type }) => happened.push(type));

@@ -177,7 +177,7 @@ describe.each(ADAPTERS)('server-sent events on %s', (adapter) => {
     expect(ended).toBe(before + 1);
   });
 
-  it('whose client leaves in line leave the line', async () => {
+  it('whose client leaves in the queue leave it', async () => {
     const app = await start();
     const mine = await app.locks.acquire('events:1');
     const happened = all(app.locks);

@@ -41,7 +41,7 @@ describe.each(Object.keys(SERVERS) as (keyof typeof SERVERS)[])('GraphQL of %s',
     await close();
   });
 
-  it('a client that leaves while it waits leaves the line', async () => {
+  it('a client that leaves while it waits leaves the queue', async () => {
     const { url, locks, close } = await startGraphql(Handlers, server);
     const ended: string[] = [];
     const mine = await locks.acquire('wait');

@@ -53,7 +53,7 @@ describe.each(Object.entries(SOCKETS))('%s', (_name, { start, join }) => {
     await close();
   });
 
-  it('a client that leaves while it waits leaves the line', async () => {
+  it('a client that leaves while it waits leaves the queue', async () => {
     const { url, locks, close } = await start(Gateway);
     const ended: string[] = [];
     const mine = await locks.acquire('wait:1');

@@ -7,7 +7,7 @@ import { Worker, type WorkerOptions } from './workers.js';
 
 const LEASE_MS = 1500;
 const SHORT_LEASE_MS = 1000;
-const LOOK_MS = 1000;
+const RECHECK_MS = 1000;
 const SLACK_MS = 500;
 
 describe('processes that crash and freeze', () => {
@@ -30,7 +30,7 @@ describe('processes that crash and freeze', () => {
     const holder = start('hold');
     const { fencingToken } = await holder.hear('held');
     const next = open().acquire(redis.key);
-    await redis.eyes.untilInLine(redis.key, 1);
+    await redis.eyes.untilQueued(redis.key, 1);
     await redis.eyes.untilRenewed(redis.key);
 
     const askedAt = performance.now();
@@ -39,7 +39,7 @@ describe('processes that crash and freeze', () => {
     const killedAt = performance.now();
     const lock = await next;
     expect(performance.now()).toBeGreaterThanOrEqual(askedAt + left - 2);
-    expect(performance.now() - killedAt).toBeLessThan(LEASE_MS + LOOK_MS);
+    expect(performance.now() - killedAt).toBeLessThan(LEASE_MS + RECHECK_MS);
     expect(lock.fencingToken).toBeGreaterThan(fencingToken as number);
     await lock.release();
   }, 30_000);
@@ -71,13 +71,13 @@ describe('processes that crash and freeze', () => {
     expect(watched).toBeLessThanOrEqual((await price()) + 20 + 10);
   });
 
-  it('the line goes on at once when its first waiter has been killed, also before the eyes of a tool that listens to all', async () => {
+  it('the queue goes on at once when its first waiter has been killed, also before the eyes of a tool that listens to all', async () => {
     await lookOn();
     const lock = await open().acquire(redis.key);
     const first = start('wait', 4 * LEASE_MS);
-    await redis.eyes.untilInLine(redis.key, 1);
+    await redis.eyes.untilQueued(redis.key, 1);
     const next = open().acquire(redis.key);
-    await redis.eyes.untilInLine(redis.key, 2);
+    await redis.eyes.untilQueued(redis.key, 2);
     await redis.eyes.untilListening(3);
     await first.kill();
     await redis.eyes.untilListening(2);
@@ -86,12 +86,12 @@ describe('processes that crash and freeze', () => {
     await (await next).release();
   }, 30_000);
 
-  it('the line goes on at once when its first waiter has been killed', async () => {
+  it('the queue goes on at once when its first waiter has been killed', async () => {
     const lock = await open().acquire(redis.key);
     const first = start('wait', 4 * LEASE_MS);
-    await redis.eyes.untilInLine(redis.key, 1);
+    await redis.eyes.untilQueued(redis.key, 1);
     const next = open().acquire(redis.key);
-    await redis.eyes.untilInLine(redis.key, 2);
+    await redis.eyes.untilQueued(redis.key, 2);
     await redis.eyes.untilListening(3);
     await first.kill();
     await redis.eyes.untilListening(2);
@@ -123,21 +123,21 @@ describe('processes that crash and freeze', () => {
     await successor.release();
   }, 30_000);
 
-  it('a process that is granted while it is frozen blocks the line for a short lease, and does not run on that grant', async () => {
+  it('a process that is granted while it is frozen blocks the queue for a short lease, and does not run on that grant', async () => {
     const lock = await open().acquire(redis.key);
     const frozen = start('wait', 4 * LEASE_MS);
-    await redis.eyes.untilInLine(redis.key, 1);
+    await redis.eyes.untilQueued(redis.key, 1);
     await redis.eyes.untilListening(2);
     const next = open().acquire(redis.key);
-    await redis.eyes.untilInLine(redis.key, 2);
+    await redis.eyes.untilQueued(redis.key, 2);
     frozen.signal('SIGSTOP');
-    const [first] = await redis.eyes.line(redis.key);
+    const [first] = await redis.eyes.queue(redis.key);
     await lock.release();
     expect(await redis.eyes.holder(redis.key)).toBe(first);
     expect(await elapsed(next)).toBeLessThan(SHORT_LEASE_MS + SLACK_MS);
 
     frozen.signal('SIGCONT');
-    await redis.eyes.untilInLine(redis.key, 1);
+    await redis.eyes.untilQueued(redis.key, 1);
     expect(frozen.has('served')).toBe(false);
     expect((await next).validForMs).toBeGreaterThan(0);
     const { fencingToken } = await next;

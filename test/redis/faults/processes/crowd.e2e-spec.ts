@@ -53,7 +53,7 @@ describe('4 processes with 25 callers each on one key', () => {
     expect(Number(await redis.eyes.client.get(`${key}:done`))).toBe(TURNS);
   });
 
-  it('nothing is left of the line', async () => {
+  it('nothing is left of the queue', async () => {
     await until(async () => (await redis.eyes.remains(key)).length === 0);
     expect(await redis.eyes.remains(key)).toEqual([]);
   });

@@ -14,7 +14,7 @@ import { TcpProxy } from '#tcp-proxy';
 import { until } from '#until';
 
 const LEASE_MS = 1500;
-const LOOK_MS = 1000;
+const RECHECK_MS = 1000;
 const SLACK_MS = 500;
 
 describe('a Redis cluster', () => {
@@ -51,7 +51,7 @@ describe('a Redis cluster', () => {
     await until(async () => (await Promise.all(names.map(linesOf))).every((length) => length === 1));
     await Promise.all(locks.map((lock) => lock.release()));
     const taken = elapsed(Promise.all(waiting));
-    expect(await taken).toBeLessThan(LOOK_MS + SLACK_MS);
+    expect(await taken).toBeLessThan(RECHECK_MS + SLACK_MS);
     for (const [i, lock] of (await Promise.all(waiting)).entries()) {
       expect(lock.fencingToken).toBeGreaterThan(locks[i]?.fencingToken as number);
       expect(await lock.release()).toBe('released');
@@ -85,7 +85,7 @@ describe('a Redis cluster', () => {
     await Promise.all(proxies.map((proxy) => proxy.close()));
   }, 20_000);
 
-  it('a waiter is served by a push, not by its next look', async () => {
+  it('a waiter is served by a notification, not by its next recheck', async () => {
     const [first, second] = [open(), open()];
     await second.withLock(`${key}:warm`, () => undefined);
     const waits: number[] = [];
@@ -208,7 +208,7 @@ describe('a Redis cluster', () => {
     await lockAll();
     for (const proxy of proxies) expect(proxy.open.length).toBeGreaterThan(0);
     for (const link of proxies[0]?.open ?? []) link.vanish();
-    expect(await elapsed(lockAll())).toBeLessThan(500 + LOOK_MS + SLACK_MS);
+    expect(await elapsed(lockAll())).toBeLessThan(500 + RECHECK_MS + SLACK_MS);
     await closeServices();
     await Promise.all(proxies.map((proxy) => proxy.close()));
   }, 15_000);

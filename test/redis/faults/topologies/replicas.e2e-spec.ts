@@ -64,7 +64,7 @@ describe('a master that has to have its grants on a replica', () => {
     expect(await (await waiting).release()).toBe('released');
   }, 15_000);
 
-  it('lets a waiter in by a push only when the replica has that, too', async () => {
+  it('lets a waiter in by a notification only when the replica has that, too', async () => {
     const [first, second] = [open(1), open(1)];
     const lock = await first.acquire(key);
     const next = second.acquire(key, { waitMs: 10_000 });

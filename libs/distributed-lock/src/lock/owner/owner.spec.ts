@@ -17,7 +17,7 @@ beforeEach(() => {
 afterEach(() => world.close());
 
 describe('a grant', () => {
-  it('whose push is lost is found by the next look', async () => {
+  it('whose push is lost is found by the next recheck', async () => {
     const lock = await world.take(other, 'k');
     const waiter = follow(locks.acquire('k', { waitMs: Infinity }));
     await world.clock.settle();

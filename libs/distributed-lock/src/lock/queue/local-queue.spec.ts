@@ -205,7 +205,7 @@ describe('a caller whose time was over before its timer could fire', () => {
 });
 
 describe('an abort', () => {
-  it('leaves the line and rejects with the reason of the signal', async () => {
+  it('leaves the queue and rejects with the reason of the signal', async () => {
     const lock = await world.take(other, 'k');
     const controller = new AbortController();
     const waiter = follow(locks.acquire('k', { signal: controller.signal, waitMs: Infinity }));
