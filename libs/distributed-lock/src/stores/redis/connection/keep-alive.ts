@@ -4,8 +4,8 @@ import type { Clock } from '../../../time/clock.js';
 export const KEEP_ALIVE_MS = 30_000;
 
 /**
- * Checks the connections of a store again and again, so that none of them is idle for long and one that has died is
- * replaced before somebody needs it.
+ * Checks the connections of a store at intervals, so that none of them is idle for long and one that has died is replaced
+ * before a caller needs it.
  *
  * @returns stops that
  */

@@ -27,7 +27,7 @@ function duplicateOf(target: RedisTarget, commandTimeoutMs: number): Client {
   return new Redis({ ...target, ...own });
 }
 
-/** How soon it is tried again where ioredis has given up, at random, so that not all come at once. */
+/** How soon a client connects anew when ioredis has given up: at random, so that not all clients come at once. */
 const REVIVAL_MS = { least: 100, spread: 400 };
 
 /**
@@ -60,7 +60,7 @@ export function addressOf(client: Client): string {
   return path ?? `${host}:${port}/${db}`;
 }
 
-/** Whom the server takes it for. */
+/** The user of the connection. */
 export function userOf(client: Client): string {
   const { username } = client.isCluster
     ? ((client as Cluster).options.redisOptions ?? {})
@@ -68,7 +68,7 @@ export function userOf(client: Client): string {
   return username || 'default';
 }
 
-/** Says good-bye if anybody listens, and then makes sure. */
+/** Quits in order if the server replies, and then disconnects in any case. */
 export async function closeClient(client: Client, clock: Clock, withinMs: number): Promise<void> {
   if (client.status === 'ready') {
     await new Promise<void>((resolve) => {

@@ -10,22 +10,22 @@ import { closeClient, keepConnecting } from './redis.clients.js';
 import type { Client } from './redis.command.js';
 import { notificationChannel } from '../redis.keys.js';
 
-/** A grant as the script wrote it; what it is worth by now is for the store to say. */
+/** A grant as the script wrote it. The store decides how long it is valid now. */
 export interface NotifiedGrant {
   readonly owner: string;
   readonly token: number;
   readonly lastToken: number;
   /** Server time of the grant, in ms. */
   readonly grantedAt: number;
-  /** Length of its first lease, in ms. */
+  /** Length of its initial lease, in ms. */
   readonly leaseMs: number;
   readonly waiting: number;
 }
 
 interface Listener {
   onGrant(grant: NotifiedGrant): void;
-  onNotification(push: Notification): void;
-  /** The server refused to let it listen, or to stop. */
+  onNotification(notification: Notification): void;
+  /** The server refused to subscribe or to unsubscribe. */
   onNotSubscribed(error: unknown): void;
 }
 
@@ -34,17 +34,17 @@ const CONTENDED = new RegExp(`^contended ${OWNER} ([1-9]\\d{0,8})$`);
 const LOST = new RegExp(`^lost ${OWNER}$`);
 
 /**
- * The store's own connection for messages: grants on a channel of this client, and Redisson's channel of those keys
- * that a stranger holds. On a cluster that channel is a sharded one wherever Redisson's clients find that they can, and
- * a plain one otherwise: there we listen to both.
+ * The store's connection for notifications: grants on a channel of this client, and Redisson's channel of each key that a
+ * foreign client holds. On a cluster Redisson's clients publish to sharded channels if they can and to plain ones
+ * otherwise, so the store subscribes to both there.
  *
- * A message is only the fast way. Whatever is missed is found by the next look, and each time that the subscription
- * stands again, all that wait look at once.
+ * A lost notification only delays. The next recheck finds what it said, and all waiters recheck at once when the client is
+ * subscribed again.
  */
 export class RedisNotifications {
   /**
-   * Goes with each ask and comes back in what is pushed for it. Anybody may publish, but only who may read the locks
-   * can grant one by a forged message.
+   * Each acquire request carries it, and each notification for that waiter repeats it. Any client may publish, but only one
+   * that may read the locks can forge a grant.
    */
   readonly nonce = randomBytes(8).toString('hex');
   private readonly granted = new RegExp(
@@ -56,7 +56,7 @@ export class RedisNotifications {
   private isClosed = false;
   private probedAt = -Infinity;
   private cancelProbe: (() => void) | undefined;
-  /** Redisson's channel -> the owners of ours that wait behind a stranger. */
+  /** Redisson's channel -> our owners that wait behind a foreign client. */
   private readonly foreignChannels = new Map<string, Set<string>>();
   /** The same by owner. */
   private readonly channels = new Map<string, string>();
@@ -79,12 +79,12 @@ export class RedisNotifications {
     this.stopConnecting = keepConnecting(client, clock, () => undefined);
   }
 
-  /** Whether grants can arrive. Waiters look more often while they cannot. */
+  /** Whether grants can arrive. Waiters recheck more often while they cannot. */
   get isSubscribed(): boolean {
     return this.subscribed;
   }
 
-  /** From now on this owner looks when a stranger frees the lock of this channel. */
+  /** From now on this owner rechecks when a foreign client releases the lock of this channel. */
   listenBehindForeignClient(channel: string, owner: string): void {
     this.channels.set(owner, channel);
     const owners = this.foreignChannels.get(channel);
@@ -96,7 +96,7 @@ export class RedisNotifications {
     if (this.subscribed) inBackground(this.subscribeTo([channel], owner), this.onNotSubscribed);
   }
 
-  /** No stranger is in its way any more. Whoever goes on listening passes for a stranger that waits. */
+  /** No foreign client holds it up any more. An open subscription looks to the scripts like a waiting Redisson client. */
   stopListening(owner: string): void {
     const channel = this.channels.get(owner);
     if (channel === undefined) return;
@@ -111,8 +111,8 @@ export class RedisNotifications {
   }
 
   /**
-   * A connection that died silently says nothing, and nothing is written on it: whoever waits asks it, once per look
-   * at most. A cluster client cares for its own.
+   * Finds out whether the connection still exists, since nothing is written on it otherwise: at most once per recheck. A
+   * cluster client does so by itself.
    */
   probe(): void {
     const now = this.clock.now();
@@ -137,9 +137,9 @@ export class RedisNotifications {
   private async subscribe(): Promise<void> {
     const channels = [notificationChannel(this.clientId), ...this.foreignChannels.keys()];
     await this.subscribeTo(channels);
-    // Whether it may be left: nobody listens there.
+    // Finds out whether the user may unsubscribe, on a channel that nobody has subscribed to.
     if (this.subscribed) this.client.unsubscribe(notificationChannel('rights')).catch(this.onNotSubscribed);
-    // Some may have come to wait behind a stranger while this one was under way.
+    // Owners may have come to wait behind a foreign client while this was under way.
     const late = [...this.foreignChannels.keys()].filter((channel) => !channels.includes(channel));
     if (this.subscribed && late.length > 0) await this.subscribeTo(late);
   }
@@ -151,7 +151,7 @@ export class RedisNotifications {
       this.onSubscribed(owner);
     } catch (error) {
       this.onNotSubscribed(error);
-      // Denied, or the connection is gone again: until the next one, waiters find their grants by looking.
+      // Denied, or the connection is lost again: until the next one, waiters find their grants by rechecks.
     }
     if (this.client.isCluster)
       this.subscribeSharded(channels.filter((channel) => this.foreignChannels.has(channel)));
@@ -168,7 +168,7 @@ export class RedisNotifications {
 
   private readonly onNotSubscribed = (error: unknown): void => this.listener.onNotSubscribed(error);
 
-  /** What happened before could not be heard. */
+  /** Notifications from before the subscription are lost. */
   private onSubscribed(owner?: string): void {
     this.listener.onNotification({ kind: 'recheck', afterMs: 0, ...(owner !== undefined && { owner }) });
   }
@@ -179,7 +179,7 @@ export class RedisNotifications {
       this.listener.onNotification({ kind: 'recheck', owner, afterMs: 0 });
   }
 
-  /** Anybody may publish: what does not read exactly as our scripts write it is ignored. */
+  /** Any client may publish: a message that does not read exactly as our scripts write it is ignored. */
   private onOwnMessage(message: string): void {
     const { granted, recheck } = this;
     const [, owner = '', ...numbers] =

@@ -66,7 +66,7 @@ const NAMES: OptionNames<RedisOptions> = {
   username: true,
 };
 
-/** What says which server is meant. */
+/** The options that say which server is meant. */
 const PLACES = ['host', 'port', 'path', 'sentinels', 'Connector'] as const;
 /** Of clients of any library. */
 const CLIENT_METHODS = ['sendCommand', 'connect', 'duplicate', 'quit'] as const;
@@ -177,7 +177,7 @@ function checkUnused(options: Given, of: string): void {
   );
 }
 
-/** As of an environment variable that is not set: ioredis would use localhost, with the port that is given. */
+/** From an environment variable that is not set, for example: ioredis would use localhost, with the given port. */
 function hasEmptyHost(options: Given): boolean {
   const others = PLACES.filter((name) => name !== 'host' && name !== 'port');
   return 'host' in options && isEmpty(options['host']) && others.every((name) => isEmpty(options[name]));

@@ -20,10 +20,6 @@ export class WaitingCommands {
     return this.commands.shift();
   }
 
-  takeAll(): readonly RedisCommand[] {
-    return this.takeDue(() => true);
-  }
-
   /** Removes and returns those that are due. */
   takeDue(isDue: (command: RedisCommand) => boolean): readonly RedisCommand[] {
     const due = this.commands.filter(isDue);

@@ -14,9 +14,10 @@ let held: Held[] = [];
 let flushesAtExit = false;
 
 /**
- * What is written to `stream` in this turn of the event loop leaves in few system calls, and the server reads it at once.
+ * Sends the commands that are written to `stream` in this turn of the event loop in few system calls
+ * (`npm run bench -- --only spread`).
  *
- * A process that exits in the same turn still sends it: a release is on its way when its call has settled.
+ * A process that exits in the same turn still sends them: a release is on its way when its call has settled.
  */
 export function writeTogether(stream: Writable): void {
   const its = heldOf(stream);
@@ -25,7 +26,7 @@ export function writeTogether(stream: Writable): void {
   its.commands += 1;
 }
 
-/** What was written to `stream` in this turn so far leaves now. */
+/** Sends the commands that were written to `stream` in this turn so far. */
 export function writeNow(stream: Writable): void {
   release(heldOf(stream));
 }
