@@ -78,13 +78,17 @@ function circlesOf(imports: Imports): string[] {
   return circles;
 }
 
-/** Rooms that import each other. Files of `src` itself, and the doors of a room, count as rooms of their own. */
-const DOORS = /^(?:[^/]+|lock\/lock|stores\/redis\/redis\.(?:keys|options))$/;
+/**
+ * Files that count as rooms of their own: those of `src` itself, the door of `lock/`, and what the rooms of the Redis store
+ * share.
+ */
+const DOORS = /^(?:[^/]+|lock\/lock|stores\/redis\/[^/]+)$/;
 
 function roomOf(file: string): string {
   return DOORS.test(file) ? file : posix.dirname(file);
 }
 
+/** What each room imports of the other rooms. */
 function roomsOf(imports: Imports): Imports {
   const rooms = new Map<string, readonly string[]>();
   for (const [file, names] of imports) {
