@@ -5,7 +5,6 @@ import { EXPIRED, type Client } from '../connection/redis.command.js';
 import { asUnsure, callerHasLeft, isDenied } from '../connection/redis.errors.js';
 import type { RedisNotifications } from '../connection/redis.notifications.js';
 import { unready, withMark, type RestartGuard } from '../safety/restart-guard.js';
-import type { WireKeys } from '../scripts/evalsha.js';
 import { ScriptCommand, type ScriptReply } from '../scripts/script-command.js';
 import type { ScriptContext } from '../scripts/script-context.js';
 import type { Script } from '../scripts/scripts.js';
@@ -35,7 +34,7 @@ export abstract class AcquiringCommand<R extends ScriptReply, Result> extends Sc
     script: Script<R>,
     protected readonly store: AcquireContext,
     protected readonly requests: readonly AcquireRequest[],
-    keys: WireKeys,
+    keys: readonly string[],
   ) {
     const [{ key, claim }] = requests as readonly [AcquireRequest];
     super(script, store.scripts, { key, kind: claim.kind }, withMark(keys, store.guard));

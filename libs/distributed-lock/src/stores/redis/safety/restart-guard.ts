@@ -1,5 +1,4 @@
 import { LockStoreError } from '../../../port/lock.errors.js';
-import { WireKeys } from '../scripts/evalsha.js';
 
 /**
  * Grants nothing on a server that has lost its data until every lease that it has forgotten is over: the "delayed restart" of
@@ -11,8 +10,8 @@ export interface RestartGuard {
   readonly longestLeaseMs: number;
 }
 
-export function withMark(keys: WireKeys, guard: RestartGuard | undefined): WireKeys {
-  return guard ? new WireKeys([...keys.names, guard.mark]) : keys;
+export function withMark(keys: readonly string[], guard: RestartGuard | undefined): readonly string[] {
+  return guard ? [...keys, guard.mark] : keys;
 }
 
 export function unready(leftMs: number, { longestLeaseMs }: RestartGuard, key: string): LockStoreError {

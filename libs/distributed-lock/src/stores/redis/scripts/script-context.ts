@@ -4,9 +4,8 @@ import type { RedisConnection } from '../connection/redis.connection.js';
 import type { Sent } from '../connection/server-clock.js';
 import { checkReserved, checkSlot, redisKeys, type RedisKeys } from '../redis.keys.js';
 import type { AccessRights } from './access-rights.js';
-import { WireKeys } from './evalsha.js';
 
-/** For a short key, some 800 bytes each. */
+/** Of each kind. */
 const MOST_KNOWN = 2048;
 
 interface Naming {
@@ -78,12 +77,12 @@ export class ScriptContext {
   }
 
   /** Throws as `lockName`. */
-  keysOf(key: string, kind: Claim['kind']): WireKeys {
+  keysOf(key: string, kind: Claim['kind']): RedisKeys {
     const known = this.known[kind];
     let keys = known.get(key);
     if (!keys) {
       if (known.size === MOST_KNOWN) known.clear();
-      known.set(key, (keys = new WireKeys(this.namesOf(key, kind))));
+      known.set(key, (keys = this.namesOf(key, kind)));
     }
     return keys;
   }
@@ -99,6 +98,6 @@ export function permitsOf(claim: Claim): {
   return claim.kind === 'permits' ? claim : NO_PERMITS;
 }
 
-function keyMap(): Map<string, WireKeys> {
+function keyMap(): Map<string, RedisKeys> {
   return new Map();
 }
