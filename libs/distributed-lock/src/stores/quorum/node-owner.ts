@@ -19,7 +19,7 @@ export type NodeRelease = Pick<ReleaseRequest, 'key' | 'claim' | 'leaseMs' | 'ke
 /**
  * One owner at one node: in its queue, or with a node lease.
  *
- * Each stay at the node has an id of its own, from the first acquire to the release. The node's store repeats the release
+ * Each attempt at the node has an id of its own, from its first acquire to its release. The node's store repeats the release
  * until no acquire of that id can be executed any more, so a late reply to an earlier id needs no care.
  */
 export class NodeOwner {
