@@ -63,7 +63,7 @@ export function releaseNode(
   return released;
 }
 
-/** Gives back node leases that are no majority after a moment, as they are in the way of others. The places stay. */
+/** Gives back node leases short of a majority after a moment, as they are in the way of others. The owner keeps its ticket. */
 export function giveBackSoon(owner: QuorumOwner): void {
   if (owner.cancelGivingBack || owner.hasLeft) return;
   owner.cancelGivingBack = owner.context.clock.after(randomPauseMs(), () => {
