@@ -6,11 +6,11 @@ import type { LockStoreError } from './lock.errors.js';
 /**
  * PORT: what the core asks of a back end.
  *
- * One *owner* is one tenure of one process: it asks, may stand in line, holds, and ends; its id is never used again.
- * Every call may be repeated with the same arguments without harm.
+ * One *owner* is one stay of one process with one key: it acquires, may wait in the queue, holds, and releases. Its id is
+ * never used again. Every call may be repeated with the same arguments without harm.
  *
- * A rejected promise carries a `LockStoreError`; unless its `reason` says otherwise the outcome is **unknown**. It never
- * means "no": busy and lost are answers.
+ * A rejected promise carries a `LockStoreError`. Unless its `reason` says otherwise the outcome is **unknown**. It never
+ * means "no": busy and lost are replies.
  */
 export interface LockStore {
   /** For messages and events: `memory`, `redis`. */
@@ -19,35 +19,35 @@ export interface LockStore {
   readonly address?: string;
   /** Starts each owner id of this client; owners are written `clientId:number`, with a number of any length. */
   readonly clientId: string;
-  /** Longest time in ms that one call takes to settle; `end` may repeat itself for longer, see there. */
+  /** Longest time in ms that one call takes to settle. `release` may repeat its request for longer. */
   readonly commandTimeoutMs: number;
-  /** Grants and hints that nobody asked for. A lost push delays, it never breaks: see `AcquireReply.lookAfterMs`. */
+  /** A lost notification delays a waiter until `Queued.recheckAfterMs` and does no other harm. */
   readonly notifications$: Observable<Notification>;
 
-  /** Asks for the lock; enters the line if `waitMs` allows; answers "granted" again to an owner that already holds. */
+  /** Acquires the lock, or enters the queue if `waitMs` allows. An owner that already holds is granted it again. */
   acquire(ask: AcquireRequest): Promise<AcquireReply>;
   /**
-   * Asks for several locks at once, all or none, without entering a line. `InTheWay` names one that seems to be in use;
+   * Acquires several locks at once, all or none, without entering a queue. `InTheWay` names one that seems to be in use.
    * `null` when none can be named, or when the back end cannot take them in one step. Absent where it never can.
    */
   acquireAll?(asks: readonly AcquireRequest[]): Promise<readonly (Grant & Repeated)[] | InTheWay | null>;
   /**
    * Restarts leases, all in one batch. Never rejects: each reply stands for one renewal, in order.
    *
-   * An owner that holds alone and renews with a `shared` claim steps down: readers in line enter beside it.
+   * An owner that holds alone and renews with a `shared` claim steps down: readers in the queue enter beside it.
    */
   renew(renewals: readonly Renewal[]): Promise<readonly RenewalReply[]>;
   /**
-   * The owner gives up its lock or its place in line; the next in line is granted.
+   * The owner gives up its lock or leaves the queue. The next waiter is granted.
    *
    * Resolves once it is certain that this owner neither holds nor ever will; until then the store repeats the request
-   * by itself, bounded by the lease, or by three looks if that is more, plus one command. Rejects when that bound is over:
-   * lease and place have run out by then.
+   * by itself, bounded by the lease, or by three rechecks if that is more, plus one command. Rejects when that bound is
+   * over: lease and ticket have run out by then.
    */
   release(end: ReleaseRequest): Promise<ReleaseReply>;
   /** `null` when nobody holds and nobody waits. */
   inspect(key: string): Promise<LockSnapshot | null>;
-  /** Takes the lock from whoever holds it and grants the next in line. The holder is told if it is one of ours. */
+  /** Takes the lock from its holders and grants the next waiter. Holders of this library are told. */
   forceRelease(key: string): Promise<'released' | 'not held'>;
   /** Rejects what is under way, closes what the store opened. Repeatable. */
   close(): Promise<void>;
@@ -64,9 +64,9 @@ export interface LockStoreContext {
   readonly keyPrefix: string;
   /** The longest lease that the watchdog asks for; a store checks its own timings against it. */
   readonly watchdogTimeoutMs: number;
-  /** Takes what went wrong although no caller had asked for it; it becomes an `error` event. */
+  /** Takes a failure that no caller waits for. It becomes an `error` event. */
   readonly onError?: (during: string, error: LockStoreError) => void;
-  /** Takes that the back end cannot be reached, and that it can again; it becomes a `store` event. */
+  /** Takes that the back end cannot be reached, and that it can again. It becomes a `store` event. */
   readonly onState?: (state: StoreState) => void;
 }
 
@@ -87,19 +87,19 @@ export interface AcquireRequest {
   readonly claim: Claim;
   /** Length of the lease in ms. */
   readonly leaseMs: number;
-  /** How much longer the caller waits, in ms: `Infinity` allowed; 0 asks once and does not enter the line. */
+  /** How much longer the caller waits, in ms, maybe `Infinity`. 0 asks once and does not enter the queue. */
   readonly waitMs: number;
-  /** The place that an earlier reply gave, so that it survives a lost line; 0 the first time. */
+  /** The ticket of an earlier reply, so that it survives a lost queue. 0 the first time. */
   readonly ticket: number;
   /** How many fencing tokens to reserve for local hand-offs, at least 1. */
   readonly tokens: number;
-  /** Whoever has the lock already reserves tokens up to this one; for a store made of stores. */
+  /** An owner that has the lock already reserves tokens up to this one. For a store made of stores. */
   readonly minLastToken?: number;
 }
 
 /** A reply to a request that the store has sent more than once. */
 export interface Repeated {
-  /** An earlier copy of the request was never answered and may still be executed: whatever follows, `end` the owner. */
+  /** An earlier copy of the request was never answered and may still be executed: the owner must be released. */
   readonly mayComeLate?: boolean;
 }
 
@@ -112,9 +112,9 @@ export interface Grant {
   readonly lastToken: number;
   /** On the clock of the context: the holder may believe in the lease until then, margin already taken off. */
   readonly validUntil: number;
-  /** Others in line behind this owner, in other processes. */
+  /** Owners that wait in the queue behind this one. */
   readonly waiting: number;
-  /** A pushed grant runs on a short lease until a renewal confirms it. */
+  /** A grant by notification has an initial lease until a renewal confirms it. */
   readonly confirmed: boolean;
 }
 
@@ -125,7 +125,7 @@ export interface Queued {
   readonly holder: string | undefined;
   /** What is left of that holder's lease, in ms; `Infinity` when it has none. */
   readonly remainingMs: number;
-  /** Ask again after this many ms at the latest, whatever is pushed meanwhile. */
+  /** The owner rechecks after this many ms at the latest, whatever notification comes meanwhile. */
   readonly recheckAfterMs: number;
 }
 
@@ -135,7 +135,7 @@ export interface Busy {
   readonly remainingMs: number;
 }
 
-/** Of several keys, one that is held or waited for. What is left of holders that are gone may look so, too. */
+/** One of several keys, which is held or waited for. Leases of holders that are gone may look so, too. */
 export interface InTheWay {
   readonly key: string;
 }
@@ -145,7 +145,7 @@ export interface Renewal {
   readonly owner: string;
   readonly claim: Claim;
   readonly leaseMs: number;
-  /** `Grant.token` of the grant that is renewed: the same owner under another grant has lost this one. */
+  /** `Grant.token` of the grant that is renewed. The same owner under another grant has lost this one. */
   readonly token: number;
   readonly lastToken: number;
 }
@@ -159,9 +159,9 @@ export interface ReleaseRequest {
   readonly key: string;
   readonly owner: string;
   readonly claim: Claim;
-  /** The lease asked for: bounds how long an unanswered end is repeated. */
+  /** The lease asked for. It bounds how long an unanswered release is repeated. */
   readonly leaseMs: number;
-  /** The grant being given back: its block's end, and the last token that was used. Absent when none was received. */
+  /** The last token of the grant, and the last that was used: those between go back. Absent when there are none. */
   readonly used?: { readonly token: number; readonly lastToken: number };
   /**
    * The minimum hold: nobody gets the key before this, on the clock of the context. If the owner holds, the store passes
@@ -181,16 +181,16 @@ export function keeperOf(owner: string): string {
   return owner.replace(':', ':-');
 }
 
-/** `unknown`: gone now, but whether it was held until this call cannot be told, as an earlier answer was lost. */
+/** `unknown`: gone now. Whether it was held until this call cannot be told, as an earlier reply was lost. */
 export type ReleaseReply = 'released' | 'not held' | 'unknown';
 
 export type Notification =
   | ({ readonly owner: string } & Grant)
-  /** Others have joined the line behind this owner. */
+  /** Others have joined the queue behind this owner. */
   | { readonly kind: 'contended'; readonly owner: string; readonly waiting: number }
   /** The lock was taken from this owner. */
   | { readonly kind: 'lost'; readonly owner: string }
-  /** Something may have changed: ask again after `afterMs`; without an owner this holds for all that wait. */
+  /** The owner rechecks after `afterMs`. Without an owner all waiters do. */
   | { readonly kind: 'recheck'; readonly owner?: string; readonly afterMs: number };
 
 /** What a store knows about a key. */
@@ -202,7 +202,7 @@ export interface LockSnapshot {
   readonly holders: readonly string[];
   /** What is left of the lease that ends first, in ms; `Infinity` when none ends, 0 while the key is free. */
   readonly remainingMs: number;
-  /** Owners in line, in order. */
+  /** Owners in the queue, in order. */
   readonly pending: readonly string[];
   /** The last token given out for this key; `undefined` when the store remembers none. */
   readonly fencingToken: number | undefined;
