@@ -101,7 +101,7 @@ export class Protocol implements Model<State> {
     const sent = copyOf(s);
     send(sent, sent.processes[i]!);
     for (const opens of this.mayOpen(sent, sent.net.length - 1)) {
-      const opened = opens ? ', and strangers may come' : '';
+      const opened = opens ? ', and foreign clients may come' : '';
       yield next(sent, name + opened, (t) => {
         const reply = this.execute(t, take(t, t.net.length - 1), opens);
         if (reply) this.client.receive(t, reply);

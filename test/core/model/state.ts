@@ -21,7 +21,7 @@ export interface State {
   time: Token;
   /** Owner of the last grant that was pushed and not confirmed. */
   granted: Owner;
-  /** Only strangers may take the free lock. */
+  /** Only foreign clients may take the free lock. */
   open: boolean;
   line: { owner: Owner; until: number }[];
   // --- the rest of the world ---
