@@ -49,13 +49,14 @@ export type Work<T> = (lock: Lock) => T | Promise<T>;
  */
 export class LockService {
   /**
-   * What happens to locks of this process. Listeners run while locks are passed on: be quick. Each runs in the async
+   * The events of all locks of this service. Listeners run during hand-offs: be quick. Each runs in the async
    * context in which it has subscribed, whichever call an event is about. One that throws hurts neither a lock nor the
    * process: an `error` event tells of it.
    */
   readonly events$: Observable<LockEvent>;
   readonly [EVENTS_IN_PLACE]: Observable<LockEvent>;
   readonly options: ResolvedLockOptions;
+  [IS_BOOTING] = false;
   /** The same for a Proxy that Nest has put around this service. */
   private readonly scope = Symbol('LockService');
   private readonly events = new Subject<LockEvent>();
@@ -82,6 +83,7 @@ export class LockService {
     };
     this.lifecycle = new RuntimeLifecycle(
       () => new LockRuntime({ scope, options: resolved, nextCall, emit }),
+      () => this[IS_BOOTING],
     );
     this.acquirer = new Acquirer(scope, resolved.clock, () => this.lifecycle.open());
   }
@@ -155,13 +157,13 @@ export class LockService {
     throw new LockNotHeldError(message, key);
   }
 
-  /** Who holds `key` and who waits for it; `null` when nobody does either. @throws LockStoreError, LockShutdownError */
+  /** The owners that hold `key` and that wait for it; `null` if there are none. @throws LockStoreError, LockShutdownError */
   async inspect(key: string): Promise<LockSnapshot | null> {
     return this.send(key, (store) => store.inspect(key));
   }
 
   /**
-   * Takes the lock from whoever holds it. A holder of this library is told at once; its work goes on unprotected.
+   * Takes the lock from its holder. A holder of this library is told at once. Its work goes on unprotected.
    *
    * @throws LockStoreError, LockShutdownError
    */
@@ -177,15 +179,16 @@ export class LockService {
   /** Opens the store, if it is neither open nor closed yet, and tells of it once. Does not wait for a connection. */
   open(): void {
     if (this.closing || this.isOpen) return;
-    this.lifecycle.endBoot();
+    this[IS_BOOTING] = false;
+    this.lifecycle.stayOpen();
     const { name: store, clientId, address } = this.lifecycle.open().store;
     this.isOpen = true;
     this.events.next({ type: 'opened', key: undefined, store, clientId, address });
   }
 
   /**
-   * Ends all that this service holds or waits for: refuses new calls, rejects those in line with `LockShutdownError`,
-   * leaves holders `shutdownGraceMs` to finish, then takes their locks from them. Bounded by that and two commands.
+   * Refuses new calls, rejects callers that wait with `LockShutdownError`, leaves holders `shutdownGraceMs` to finish, and
+   * then takes their locks from them. Bounded by that and two commands.
    */
   drain(): Promise<void> {
     this.acquirer.close();
@@ -207,19 +210,14 @@ export class LockService {
     return { name: this.name, keyPrefix, store: store?.name, clientId: store?.clientId };
   }
 
-  /** @internal */
-  set [IS_BOOTING](isBooting: boolean) {
-    this.lifecycle.isBooting = isBooting;
-  }
-
   private async drainNow(): Promise<void> {
-    this.lifecycle.endBoot();
+    this.lifecycle.stayOpen();
     this.acquirer.dismissAll();
     await this.lifecycle.runtime?.drain(this.options.shutdownGraceMs);
   }
 
   private async send<T>(key: string, command: (store: LockStore) => Promise<T>): Promise<T> {
-    // A store that nobody would close must not be opened any more.
+    // A store that is opened now would never be closed.
     if (this.closing && !this.lifecycle.runtime)
       throw new LockShutdownError(`"${key}" was not asked for: the application is closing.`, key);
     return this.lifecycle.send(command);

@@ -223,7 +223,7 @@ describe('a fixed lease', () => {
     expect(() => lock.assertHeld()).toThrow(LockLostError);
   });
 
-  it('that was pushed ends on time although its confirmation got no answer at first', async () => {
+  it('that came as a notification ends on time although its confirmation got no answer at first', async () => {
     const holder = await world.take(other, 'k');
     const waiter = follow(locks.acquire('k', { leaseMs: 2000 }));
     await world.clock.settle();

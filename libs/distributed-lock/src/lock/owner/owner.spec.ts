@@ -17,7 +17,7 @@ beforeEach(() => {
 afterEach(() => world.close());
 
 describe('a grant', () => {
-  it('whose push is lost is found by the next recheck', async () => {
+  it('whose notification is lost is found by the next recheck', async () => {
     const lock = await world.take(other, 'k');
     const waiter = follow(locks.acquire('k', { waitMs: Infinity }));
     await world.clock.settle();
@@ -27,7 +27,7 @@ describe('a grant', () => {
     expect(await waiter.value.release()).toBe('released');
   });
 
-  it('that is pushed is confirmed by a renewal', async () => {
+  it('that comes as a notification is confirmed by a renewal', async () => {
     const lock = await world.take(other, 'k');
     const waiter = follow(locks.acquire('k'));
     await world.clock.settle();
@@ -38,7 +38,7 @@ describe('a grant', () => {
     await waiter.value.release();
   });
 
-  it('whose push was long under way lets nobody in before it is confirmed', async () => {
+  it('whose notification comes late lets no caller in before it is confirmed', async () => {
     const lock = await world.take(other, 'k');
     const waiter = follow(locks.acquire('k', { waitMs: Infinity }));
     await world.clock.settle();
@@ -51,7 +51,7 @@ describe('a grant', () => {
     await waiter.value.release();
   });
 
-  it('whose push comes twice is one grant', async () => {
+  it('whose notification comes twice is one grant', async () => {
     const lock = await world.take(other, 'k');
     const waiter = follow(locks.acquire('k'));
     await world.clock.settle();
@@ -79,7 +79,7 @@ describe('a grant', () => {
     await world.clock.advance(1000);
   });
 
-  it('that was lost before anybody was let in sends the tenure back into the line', async () => {
+  it('that was lost before a caller was let in sends the owner back to the queue', async () => {
     const lock = await world.take(other, 'k');
     const waiter = follow(locks.acquire('k', { waitMs: Infinity }));
     await world.clock.settle();
@@ -131,7 +131,7 @@ describe('a grant', () => {
 });
 
 describe('a forced release', () => {
-  it('is told to the holder at once, and serves the next in line', async () => {
+  it('is told to the holder at once, and serves the next in the queue', async () => {
     const lock = await locks.acquire('k');
     const next = follow(other.acquire('k', { waitMs: Infinity }));
     await world.clock.settle();
@@ -161,7 +161,7 @@ describe('a forced release', () => {
 });
 
 describe('draining', () => {
-  it('refuses new calls and rejects those in line', async () => {
+  it('refuses new calls and rejects callers that wait', async () => {
     const lock = await world.take(other, 'k');
     const waiter = follow(locks.acquire('k', { waitMs: Infinity }));
     const fair = follow(locks.acquire('k', { waitMs: Infinity, fair: true }));

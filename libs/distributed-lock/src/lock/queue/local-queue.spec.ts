@@ -22,7 +22,7 @@ afterEach(() => world.close());
 const pending = async () => (await world.eye.inspect('k'))?.pending ?? [];
 
 describe('waiting', () => {
-  it('with 0 asks once and enters no line', async () => {
+  it('with 0 asks once and enters no queue', async () => {
     const lock = await world.take(other, 'k');
     const asked = follow(locks.acquire('k', { waitMs: 0 }));
     await world.clock.settle();
@@ -226,7 +226,7 @@ describe('an abort', () => {
     expect(world.commands).toEqual([]);
   });
 
-  it('of the first caller of a process leaves the place in line to the next', async () => {
+  it('of the first caller of a process leaves the ticket to the next', async () => {
     const lock = await world.take(other, 'k');
     const controller = new AbortController();
     const first = follow(locks.acquire('k', { signal: controller.signal }));
@@ -332,7 +332,7 @@ describe('local hand-off', () => {
     expect(busy.done).toBe(500);
   });
 
-  it('gives way within two seconds even if every push is lost', async () => {
+  it('gives way within two seconds even if every notification is lost', async () => {
     world.faults.push = () => [];
     const busy = cycle(locks, { times: 800, holdMs: 5 });
     await world.clock.advance(5);

@@ -244,7 +244,7 @@ describe('permits', () => {
     await waiting[2]?.value.release();
   });
 
-  it('of a process in line come free for it, though its own callers pass theirs on', async () => {
+  it('of a process in the queue come free for it, though its own callers make local hand-offs', async () => {
     const locks = world.service();
     const heavy = await world.take(locks, 'k', { permits: 4, weight: 3 });
     const tooMuch = follow(locks.acquire('k', { permits: 4, weight: 2 }));

@@ -54,7 +54,7 @@ describe('a caller that does not wait', () => {
     },
   );
 
-  it('is told of a store that went away while siblings stood in its line', async () => {
+  it('is told of a store that went away while siblings waited in its queue', async () => {
     const held = await world.take(other, 'a');
     const sibling = follow(locks.acquire('a', { waitMs: 3000 }));
     await world.clock.settle();

@@ -10,27 +10,28 @@ const REST_MS = 1000;
 export class RuntimeLifecycle {
   /** While the store is open. */
   runtime: LockRuntime | undefined;
-  /**
-   * The application boots: a store that was opened for a call is closed again at rest. Nest tells nobody that a boot has
-   * failed, and open connections would keep its process alive.
-   */
-  isBooting = false;
   /** Commands of callers that hold nothing for them. */
   private commands = 0;
   private cancelRest: (() => void) | undefined;
 
-  constructor(private readonly create: () => LockRuntime) {}
+  constructor(
+    private readonly create: () => LockRuntime,
+    /**
+     * The application boots: a store that was opened for a call is closed again at rest. Nest does not tell of a failed
+     * boot, and open connections would keep its process alive.
+     */
+    private readonly isBooting: () => boolean,
+  ) {}
 
   open(): LockRuntime {
     if (this.runtime) return this.runtime;
     const runtime = (this.runtime = outside(this.create));
-    if (this.isBooting) this.closeAtRest(runtime);
+    if (this.isBooting()) this.closeAtRest(runtime);
     return runtime;
   }
 
   /** An open store stays open. */
-  endBoot(): void {
-    this.isBooting = false;
+  stayOpen(): void {
     this.cancelRest?.();
   }
 
