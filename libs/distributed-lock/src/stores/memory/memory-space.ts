@@ -25,7 +25,7 @@ interface Holder {
 
 interface QueueEntry {
   readonly ticket: number;
-  ask: AcquireRequest;
+  request: AcquireRequest;
   /** Past it the entry is dropped: its caller has stopped waiting, or looking. */
   until: number;
 }
@@ -37,7 +37,7 @@ interface Entry {
   queue: QueueEntry[];
 }
 
-type Deliver = (push: Notification) => void;
+type Deliver = (notification: Notification) => void;
 
 const LEAST_SWEEP = 256;
 
@@ -45,12 +45,12 @@ const LEAST_SWEEP = 256;
  * The state that all clients of one memory store share, and the same steps as the scripts of the Redis store.
  *
  * Expiry is looked up, not timed: whoever touches a key first finds a holder whose lease is over gone, and serves the
- * line behind it. Waiters look when the holder's lease ends.
+ * queue behind it. Waiters recheck when the holder's lease ends.
  */
 export class MemorySpace {
   private readonly entries = new Map<string, Entry>();
   private readonly clients = new Map<string, Deliver>();
-  private lastPlace = 0;
+  private lastTicket = 0;
   /** One for all keys: it outlives them, so that nothing is kept for a key that nobody uses. */
   private lastToken: number;
   /** Keys that may never be touched again, as their last lease runs out by itself: how many since the last sweep. */
@@ -70,35 +70,35 @@ export class MemorySpace {
     this.clients.delete(clientId);
   }
 
-  acquire(ask: AcquireRequest, now: number): AcquireReply {
-    const entry = this.touch(ask.key, now);
-    const { owner, leaseMs } = ask;
+  acquire(request: AcquireRequest, now: number): AcquireReply {
+    const entry = this.touch(request.key, now);
+    const { owner, leaseMs } = request;
     const mine = holderOf(entry, owner);
-    if (mine) return this.confirm(entry, this.reserve(mine, ask.minLastToken ?? 0), leaseMs, now);
-    checkKind(entry, ask);
-    if (ask.waitMs > 0) this.joinQueue(entry, ask, now);
+    if (mine) return this.confirm(entry, this.reserve(mine, request.minLastToken ?? 0), leaseMs, now);
+    checkKind(entry, request);
+    if (request.waitMs > 0) this.joinQueue(entry, request, now);
     this.grantNext(entry, now, owner);
-    if (ask.waitMs <= 0 && entry.queue.length === 0 && mayEnter(entry, ask.claim))
-      this.grant(entry, ask, now);
+    if (request.waitMs <= 0 && entry.queue.length === 0 && mayEnter(entry, request.claim))
+      this.grant(entry, request, now);
     const holder = holderOf(entry, owner);
     if (holder) return this.confirm(entry, holder, leaseMs, now);
     return this.queuedOrBusy(entry, owner, now);
   }
 
   /** @returns which of them is in use */
-  acquireAll(asks: readonly AcquireRequest[], now: number): readonly Grant[] | number {
-    const entries = asks.map(({ key }) => this.touch(key, now));
+  acquireAll(requests: readonly AcquireRequest[], now: number): readonly Grant[] | number {
+    const entries = requests.map(({ key }) => this.touch(key, now));
     const inUse = entries.findIndex((entry) => {
       this.grantNext(entry, now);
       return entry.holders.length > 0 || entry.queue.length > 0;
     });
     if (inUse >= 0) {
-      asks.forEach(({ key }, i) => this.settle(key, entries[i] as Entry, now));
+      requests.forEach(({ key }, i) => this.settle(key, entries[i] as Entry, now));
       return inUse;
     }
-    return asks.map((ask, i) => {
+    return requests.map((request, i) => {
       const entry = entries[i] as Entry;
-      return this.confirm(entry, this.grant(entry, ask, now), ask.leaseMs, now);
+      return this.confirm(entry, this.grant(entry, request, now), request.leaseMs, now);
     });
   }
 
@@ -118,7 +118,7 @@ export class MemorySpace {
 
   release({ key, owner, used, keepUntil = 0 }: ReleaseRequest, now: number): ReleaseReply {
     const entry = this.touch(key, now);
-    entry.queue = entry.queue.filter(({ ask }) => ask.owner !== owner);
+    entry.queue = entry.queue.filter(({ request }) => request.owner !== owner);
     const held = holderOf(entry, owner);
     entry.holders = entry.holders.filter((holder) => holder !== held);
     if (held && keepUntil > now) this.keep(entry, held, keepUntil, now);
@@ -131,7 +131,8 @@ export class MemorySpace {
   private keep(entry: Entry, held: Holder, until: number, now: number): void {
     entry.holders.push({ ...held, owner: keeperOf(held.owner), until });
     const [first] = entry.queue;
-    if (first) this.notify({ kind: 'recheck', owner: first.ask.owner, afterMs: recheckAfter(until - now) });
+    if (first)
+      this.notify({ kind: 'recheck', owner: first.request.owner, afterMs: recheckAfter(until - now) });
     if (++this.leftAlone > LEAST_SWEEP + this.leftBySweep) this.sweep(now);
   }
 
@@ -147,15 +148,15 @@ export class MemorySpace {
   inspect(key: string, now: number): LockSnapshot | null {
     const entry = this.touch(key, now);
     this.settle(key, entry, now);
-    const { holders, queue: line } = entry;
+    const { holders, queue } = entry;
     const [first] = holders;
-    if (!first && line.length === 0) return null;
+    if (!first && queue.length === 0) return null;
     return {
       key,
       mode: first && modeOf(first.claim),
       holders: holders.map(({ owner }) => owner),
       remainingMs: remaining(entry, now),
-      pending: line.map(({ ask }) => ask.owner),
+      pending: queue.map(({ request }) => request.owner),
       fencingToken: first && Math.max(...holders.map(({ token }) => token)),
     };
   }
@@ -180,12 +181,13 @@ export class MemorySpace {
   }
 
   private queuedOrBusy(entry: Entry, owner: string, now: number): AcquireReply {
-    const { holders, queue: line } = entry;
+    const { holders, queue } = entry;
     const holder = holders[0]?.owner;
     const remainingMs = remaining(entry, now);
-    const mine = line.find((ticket) => ticket.ask.owner === owner);
+    const mine = queue.find((ticket) => ticket.request.owner === owner);
     if (!mine) return { kind: 'busy', holder, remainingMs };
-    for (const other of holders) this.notify({ kind: 'contended', owner: other.owner, waiting: line.length });
+    for (const other of holders)
+      this.notify({ kind: 'contended', owner: other.owner, waiting: queue.length });
     return {
       kind: 'queued',
       ticket: mine.ticket,
@@ -195,30 +197,30 @@ export class MemorySpace {
     };
   }
 
-  private joinQueue({ queue: line }: Entry, ask: AcquireRequest, now: number): void {
-    const until = now + Math.min(ask.waitMs, SILENT_WAITER_MS);
-    const mine = line.find((ticket) => ticket.ask.owner === ask.owner);
+  private joinQueue({ queue }: Entry, request: AcquireRequest, now: number): void {
+    const until = now + Math.min(request.waitMs, SILENT_WAITER_MS);
+    const mine = queue.find((ticket) => ticket.request.owner === request.owner);
     if (mine) {
       mine.until = until;
-      mine.ask = ask;
+      mine.request = request;
       return;
     }
-    const ticket = ask.ticket > 0 ? ask.ticket : ++this.lastPlace;
-    const behind = line.findIndex((other) => other.ticket > ticket);
-    line.splice(behind < 0 ? line.length : behind, 0, { ticket, ask, until });
+    const ticket = request.ticket > 0 ? request.ticket : ++this.lastTicket;
+    const behind = queue.findIndex((other) => other.ticket > ticket);
+    queue.splice(behind < 0 ? queue.length : behind, 0, { ticket, request, until });
   }
 
   /** Grants to those in front that may enter, and tells each unless it is the asker, who gets a reply. */
   private grantNext(entry: Entry, now: number, asker?: string): void {
     for (let next = entry.queue[0]; next; next = entry.queue[0]) {
-      const { ask, until } = next;
-      const isGone = until <= now || !this.clients.has(clientOf(ask.owner));
-      if (!isGone && !mayEnter(entry, ask.claim)) return;
+      const { request, until } = next;
+      const isGone = until <= now || !this.clients.has(clientOf(request.owner));
+      if (!isGone && !mayEnter(entry, request.claim)) return;
       entry.queue.shift();
       if (isGone) continue;
-      const holder = this.grant(entry, ask, now);
-      if (ask.owner === asker) continue;
-      this.notify({ ...this.confirm(entry, holder, ask.leaseMs, now), owner: ask.owner });
+      const holder = this.grant(entry, request, now);
+      if (request.owner === asker) continue;
+      this.notify({ ...this.confirm(entry, holder, request.leaseMs, now), owner: request.owner });
     }
   }
 
@@ -236,15 +238,15 @@ export class MemorySpace {
     return holder;
   }
 
-  private confirm({ queue: line }: Entry, holder: Holder, leaseMs: number, now: number): Grant {
+  private confirm({ queue }: Entry, holder: Holder, leaseMs: number, now: number): Grant {
     const { token, lastToken } = holder;
     const validUntil = leaseValidity(now, leaseMs);
     holder.until = now + leaseMs;
-    return { kind: 'granted', token, lastToken, validUntil, waiting: line.length, confirmed: true };
+    return { kind: 'granted', token, lastToken, validUntil, waiting: queue.length, confirmed: true };
   }
 
-  private notify(push: Notification & { readonly owner: string }): void {
-    this.clients.get(clientOf(push.owner))?.(push);
+  private notify(notification: Notification & { readonly owner: string }): void {
+    this.clients.get(clientOf(notification.owner))?.(notification);
   }
 }
 
@@ -273,8 +275,8 @@ function weightOf(claim: Claim): number {
 }
 
 /** Permits are counted, locks are not: a key is used in one of the two ways at a time. */
-function checkKind({ holders, queue: line }: Entry, { key, claim }: AcquireRequest): void {
-  const other = holders[0]?.claim ?? line[0]?.ask.claim;
+function checkKind({ holders, queue }: Entry, { key, claim }: AcquireRequest): void {
+  const other = holders[0]?.claim ?? queue[0]?.request.claim;
   if (!other || (other.kind === 'permits') === (claim.kind === 'permits')) return;
   throw otherKind(key, claim);
 }

@@ -50,22 +50,22 @@ class MemoryStore implements LockStore {
     space.connect(this.clientId, (push) => queueMicrotask(() => this.notifications$.next(push)));
   }
 
-  async acquire(ask: AcquireRequest): Promise<AcquireReply> {
-    return this.space.acquire(this.prefixed(ask), this.now);
+  async acquire(request: AcquireRequest): Promise<AcquireReply> {
+    return this.space.acquire(this.prefixed(request), this.now);
   }
 
-  async acquireAll(asks: readonly AcquireRequest[]): Promise<readonly Grant[] | InTheWay> {
-    const prefixed = asks.map((ask) => this.prefixed(ask));
+  async acquireAll(requests: readonly AcquireRequest[]): Promise<readonly Grant[] | InTheWay> {
+    const prefixed = requests.map((request) => this.prefixed(request));
     const reply = this.space.acquireAll(prefixed, this.now);
-    return typeof reply === 'number' ? { key: (asks[reply] as AcquireRequest).key } : reply;
+    return typeof reply === 'number' ? { key: (requests[reply] as AcquireRequest).key } : reply;
   }
 
   async renew(renewals: readonly Renewal[]): Promise<readonly RenewalReply[]> {
     return renewals.map((renewal) => this.space.renew(this.prefixed(renewal), this.now));
   }
 
-  async release(end: ReleaseRequest): Promise<ReleaseReply> {
-    return this.space.release(this.prefixed(end), this.now);
+  async release(request: ReleaseRequest): Promise<ReleaseReply> {
+    return this.space.release(this.prefixed(request), this.now);
   }
 
   async inspect(key: string): Promise<LockSnapshot | null> {
