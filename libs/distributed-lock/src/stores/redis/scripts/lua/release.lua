@@ -35,6 +35,8 @@ if kind == 'lock' then
   if was_holder == 1 then give_back_tokens() end
   if (is_plain or not options.keep) and redis.call('EXISTS', KEYS[2], KEYS[3]) == 0 then
     receivers = was_holder == 1 and redis.call(publish, KEYS[5], '0') or 0
+    -- PUBLISH also counts pattern subscribers, who do not wait for the lock.
+    if receivers > 0 and is_plain then receivers = redis.call('PUBSUB', 'NUMSUB', KEYS[5])[2] end
     if is_plain and receivers == 0 then return was_holder end
   end
 end
