@@ -54,9 +54,12 @@ export class Watchdog {
     this.rounds = undefined;
   }
 
-  /** The only way to `LockStore.renew`: for a round, and for a lease that cannot wait for the next round. */
+  /**
+   * The only way to `LockStore.renew`: for a round, and for a lease that cannot wait for the next round. Never rejects, whatever
+   * the store does: a round that failed would be the last one.
+   */
   send(renewals: readonly Renewal[]): Owned<readonly RenewalReply[]> {
-    return this.store.renew(renewals).catch((error: unknown) => {
+    return this.ask(renewals).catch((error: unknown) => {
       this.emit({ type: 'error', key: undefined, during: 'renewal', error });
       return renewals.map(({ key }): RenewalReply => {
         return {
@@ -65,6 +68,12 @@ export class Watchdog {
         };
       });
     }) as Owned<readonly RenewalReply[]>;
+  }
+
+  private async ask(renewals: readonly Renewal[]): Promise<readonly RenewalReply[]> {
+    const replies = await this.store.renew(renewals);
+    if (replies.length === renewals.length) return replies;
+    throw new Error(`The store answered ${replies.length} of ${renewals.length} renewals.`);
   }
 
   private async round(): Promise<void> {

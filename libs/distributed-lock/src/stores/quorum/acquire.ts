@@ -131,15 +131,17 @@ async function hold(
   isSame: boolean,
 ): Promise<Grant> {
   const { leases, ticket, context } = owner;
-  const minLastToken = isSame ? undefined : leases.hold(granted, request.tokens);
-  if (minLastToken !== undefined) {
+  const { key, tokens } = request;
+  const token = leases.nextToken(granted);
+  if (!isSame && !leases.hold(granted, token, tokens)) {
     // The nodes' counters are further apart than the spare tokens: those behind reserve up to the token of the first.
+    const minLastToken = token + tokens - 1;
     const asked = granted.map((node) => node.acquire({ ...request, ticket, minLastToken }));
     await gather(asked, (so) => answersOf(so).length >= context.majority);
-    if (owner.hasLeft) throw callerHasLeft(request.key);
-    if (leases.hold(granted, request.tokens) !== undefined) {
+    if (owner.hasLeft) throw callerHasLeft(key);
+    if (!leases.hold(granted, token, tokens)) {
       inBackground(releaseAll(owner, request), () => undefined);
-      throw tokensTooFarApart(request.key);
+      throw tokensTooFarApart(key);
     }
   }
   leases.join(granted);

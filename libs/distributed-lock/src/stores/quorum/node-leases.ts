@@ -37,25 +37,29 @@ export class NodeLeases {
     return this.isMajority(answered.filter((node) => this.counts(node)));
   }
 
+  /** The largest of the nodes' first tokens, and larger than all that this process knows to be used. */
+  nextToken(granted: readonly NodeOwner[]): number {
+    return Math.max(this.context.minToken + 1, ...leasesOf(granted).map((lease) => lease.token));
+  }
+
   /**
-   * The owner holds from now on, under the largest of the nodes' first tokens, if a majority has reserved it.
+   * The owner holds from now on, under this token, if a majority has reserved it.
    *
    * The majority of the next grant shares a node with this one. The shared node's next token is larger than all that it has
    * reserved, so the token of the next grant is larger, too (docs/decisions/0010).
    *
-   * @returns where no majority has: the token up to which the nodes must reserve first
+   * @param token of `nextToken`. It stays the same when nodes reserve more for it: by then other keys may have used larger ones
+   * @returns whether a majority has reserved it
    */
-  hold(granted: readonly NodeOwner[], tokens: number): number | undefined {
+  hold(granted: readonly NodeOwner[], token: number, tokens: number): boolean {
     const { context } = this;
-    const leases = leasesOf(granted);
-    const token = Math.max(context.minToken + 1, ...leases.map((lease) => lease.token));
-    const wanted = token + tokens - 1;
-    const reserved = this.isMajority(leases) ? this.reachedBy(leases, ({ lastToken }) => lastToken) : 0;
-    if (reserved < token) return wanted;
-    context.minToken = token;
-    this.held = { token, lastToken: Math.min(wanted, reserved), nodes: new Map() };
+    const reserving = leasesOf(granted).filter((it) => it.token <= token && it.lastToken >= token);
+    if (!this.isMajority(reserving)) return false;
+    const reserved = this.reachedBy(reserving, ({ lastToken }) => lastToken);
+    context.minToken = Math.max(context.minToken, token);
+    this.held = { token, lastToken: Math.min(token + tokens - 1, reserved), nodes: new Map() };
     this.lastUsed = this.held.lastToken;
-    return undefined;
+    return true;
   }
 
   /** The leases of these nodes count for what is held. */

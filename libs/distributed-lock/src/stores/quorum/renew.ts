@@ -21,7 +21,8 @@ export async function renew(owner: QuorumOwner, renewal: Renewal): Promise<Renew
     },
   );
   if (!leases.isHeld(token)) {
-    leases.drop();
+    // Under another token it is another grant, which this renewal says nothing about.
+    if (!leases.isHeld()) leases.drop();
     return { kind: 'lost' };
   }
   if (count(answersOf(outcomes), 'renewed') < majority) {

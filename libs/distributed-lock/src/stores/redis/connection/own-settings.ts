@@ -11,6 +11,8 @@ export function ownConnection(commandTimeoutMs: number): RedisOptions {
   return {
     lazyConnect: true,
     enableOfflineQueue: false,
+    // It holds commands back until setImmediate: until a caller that blocks the event loop is done, or for ever at an exit.
+    enableAutoPipelining: false,
     autoResendUnfulfilledCommands: false,
     autoResubscribe: false,
     maxRetriesPerRequest: null,
@@ -34,6 +36,7 @@ export function ownCluster(commandTimeoutMs: number, given: RedisOptions | undef
   return {
     lazyConnect: true,
     enableOfflineQueue: false,
+    enableAutoPipelining: false,
     clusterRetryStrategy: retryStrategy,
     keyPrefix: '',
     redisOptions: { ...given, ...node, socketTimeout: commandTimeoutMs },

@@ -65,8 +65,8 @@ export class ReplicatedStore implements LockStore {
   readonly commandTimeoutMs: number;
   /** A grant by notification counts once its first renewal is on the replicas, so it starts without any validity. */
   readonly notifications$: Observable<Notification>;
-  /** Owners that may be granted by a notification. */
-  private readonly queued = new Set<string>();
+  /** Owners that may hold by a grant that has not been counted: also by one whose reply was lost. */
+  private readonly uncounted = new Set<string>();
   private counting: Promise<unknown> = Promise.resolve();
   private next: Promise<Count> | undefined;
 
@@ -86,10 +86,21 @@ export class ReplicatedStore implements LockStore {
   }
 
   async acquire(request: AcquireRequest): Promise<AcquireReply> {
-    const reply = await this.store.acquire(request);
+    // Before the reply, which may be lost while the grant arrives as a notification.
+    this.uncounted.add(request.owner);
+    const reply = await this.store.acquire(request).catch((error: unknown) => {
+      const isUnknown = error instanceof LockStoreError && error.reason === 'unknown';
+      if (!isUnknown) this.onNotQueued(request);
+      throw error;
+    });
     if (reply.kind === 'granted') await this.secure(request);
-    else if (reply.kind === 'queued') this.queued.add(request.owner);
+    else if (reply.kind === 'busy' && !reply.mayComeLate) this.onNotQueued(request);
     return reply;
+  }
+
+  /** An owner that the store has never known is not released. */
+  private onNotQueued({ owner, ticket }: AcquireRequest): void {
+    if (ticket === 0) this.uncounted.delete(owner);
   }
 
   async acquireAll(
@@ -104,7 +115,7 @@ export class ReplicatedStore implements LockStore {
     const replies = await this.store.renew(renewals);
     const confirm = async (reply: RenewalReply, i: number): Promise<RenewalReply> => {
       const renewal = renewals[i] as Renewal;
-      if (reply.kind !== 'renewed' || !this.queued.has(renewal.owner)) return reply;
+      if (reply.kind !== 'renewed' || !this.uncounted.has(renewal.owner)) return reply;
       return this.secure(renewal).then(
         () => reply,
         (error: LockStoreError) => ({ kind: 'unknown', error }),
@@ -117,8 +128,7 @@ export class ReplicatedStore implements LockStore {
     try {
       return await this.store.release(request);
     } finally {
-      // By now no reply of an acquire follows, which would enter the owner again.
-      this.queued.delete(request.owner);
+      this.uncounted.delete(request.owner);
     }
   }
 
@@ -150,7 +160,7 @@ export class ReplicatedStore implements LockStore {
       const message = `Could not acquire "${key}": ${count.replicas} of ${atLeast} replicas had it after ${withinMs} ms. Lower minReplicaAcks, or look after the replicas.`;
       throw new LockStoreError(message, key, 'unknown');
     }
-    this.queued.delete(owner);
+    this.uncounted.delete(owner);
   }
 
   /** A `WAIT` in flight may have begun before the write, so the one after it counts. */
