@@ -43,7 +43,7 @@ export class NodeLeases {
    * The majority of the next grant shares a node with this one. The shared node's next token is larger than all that it has
    * reserved, so the token of the next grant is larger, too (docs/decisions/0010).
    *
-   * @returns where no majority has: the token up to which the nodes must reserve first
+   * @returns the token up to which the nodes must reserve first, if no majority has reserved it
    */
   hold(granted: readonly NodeOwner[], tokens: number): number | undefined {
     const { context } = this;

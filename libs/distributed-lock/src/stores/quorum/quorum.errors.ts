@@ -20,7 +20,7 @@ export function noMajority(
   return new LockStoreError(`${answered}. ${why.join('; ')}`, key, reasonOf(errors), { cause });
 }
 
-/** Three nodes with two permits each make six, and two of them let one in: three would hold what is for two. */
+/** Three nodes with two permits each have six. An owner needs two of them, so three owners would hold two permits. */
 export function noPermits(key: string): LockStoreError {
   const message = `A quorum cannot count permits: a majority of its nodes would let more in than there are. Take permits of "${key}" from a single store.`;
   return new LockStoreError(message, key, 'refused');

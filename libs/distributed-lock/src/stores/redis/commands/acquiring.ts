@@ -19,7 +19,7 @@ export interface AcquireContext {
   readonly undo: (request: AcquireRequest) => void;
 }
 
-/** What the acquire of one lock and that of several have in common. */
+/** Base class of the commands that acquire one lock or several. */
 export abstract class AcquiringCommand<R extends ScriptReply, Result> extends ScriptCommand<R, Result> {
   readonly priority = 'acquire';
   override readonly flush = 'when idle';
@@ -81,7 +81,7 @@ export abstract class AcquiringCommand<R extends ScriptReply, Result> extends Sc
   }
 
   protected override onFailed(error: LockStoreError): void {
-    // It was refused, or never written: it cannot be executed any more.
+    // A command that was refused or never written cannot be executed any more.
     if (error.reason !== 'unknown') this.onAnswered();
     // Redis undoes nothing of a script that was denied halfway: it may have written a ticket, or a lock. A refusal of the
     // second copy says nothing about the first one.

@@ -5,7 +5,7 @@ import { asStoreError, asUnsure } from './redis.errors.js';
 
 export type Client = Redis | Cluster;
 
-/** In which order a new connection sends what has waited for it, and why: docs/decisions/0003, P16. */
+/** The order in which a new connection sends the commands that have waited for it (docs/decisions/0003, P16). */
 export type Priority = 'release' | 'renew' | 'acquire';
 
 /**
@@ -26,7 +26,7 @@ export abstract class RedisCommand<Result = unknown> extends Link {
   /** It may be executed twice: a new connection repeats it when one that had been idle did not answer. */
   readonly isRepeatable: boolean = false;
 
-  /** Its deadline counts from then: when its first copy was written, or until then when its caller asked. */
+  /** When its deadline starts: at the call, and again when its first copy is written. */
   since = 0;
   /** When its latest copy was written. */
   sentAt = 0;

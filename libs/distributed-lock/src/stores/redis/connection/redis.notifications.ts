@@ -96,7 +96,7 @@ export class RedisNotifications {
     if (this.subscribed) inBackground(this.subscribeTo([channel], owner), this.onNotSubscribed);
   }
 
-  /** No foreign client holds it up any more. An open subscription looks to the scripts like a waiting Redisson client. */
+  /** The owner waits behind no foreign client now. An open subscription looks to the scripts like a waiting Redisson client. */
   stopListening(owner: string): void {
     const channel = this.channels.get(owner);
     if (channel === undefined) return;
@@ -157,7 +157,7 @@ export class RedisNotifications {
       this.subscribeSharded(channels.filter((channel) => this.foreignChannels.has(channel)));
   }
 
-  /** One by one: a command may name channels of one slot only. Before Redis 7 it is refused, and not missed. */
+  /** One by one, because a command may name channels of one slot only. Servers before Redis 7 refuse it and do not need it. */
   private subscribeSharded(channels: readonly string[]): void {
     for (const channel of channels) {
       const onSubscribed = () =>

@@ -31,7 +31,7 @@ export class ServerClock {
     return Math.floor(this.serverMs + (now - this.receivedAt));
   }
 
-  /** Our time at the server's `serverMs`, at the earliest: nobody believes in a lease for longer than it lasts. */
+  /** Our time at the server's `serverMs`, at the earliest, so that no holder believes in a lease for longer than it lasts. */
   toLocal(serverMs: number): number {
     return this.sentAt + (serverMs - this.serverMs);
   }

@@ -32,7 +32,7 @@ local function waiter_of(owner)
   return is_entry and waiter or nil
 end
 
--- The owner of an unconfirmed grant whose lease has run out is dead or out of reach: its client leaves the queue.
+-- The owner of an unconfirmed grant whose lease has expired has crashed or is out of reach, so its client leaves the queue.
 local function drop_unconfirmed(asker)
   local granted = redis.call('HGET', KEYS[3], 'granted')
   if not granted or redis.call('EXISTS', KEYS[1]) == 1 then return end
@@ -80,7 +80,7 @@ local function grant(asker, lease, is_free)
         if owner == asker then asker_first, asker_last = first, last end
         if is_alone(waiter.kind) then return count, true, asker_first, asker_last end
       else
-        -- Its tokens go back: nobody was told of them.
+        -- The tokens go back, because no client has seen them.
         count_up(first - 1, first - 1, longest, 1)
         index = index + 1
       end
@@ -95,8 +95,8 @@ local function recheck_first(ms)
   if waiter then notify(first, table.concat({ 'recheck', first, ms, waiter.nonce }, ' ')) end
 end
 
--- There is room: the waiters in front get it, or whoever asks next. `is_free`: its holder has just left it, whose grant needs
--- no confirmation any more.
+-- Hands a lock with room to the first waiters in the queue, or wakes foreign clients. `is_free`: the last holder has just
+-- released it, so its own grant needs no confirmation any more.
 local function hand_off(kind, is_free)
   local foreign_clients = listeners(KEYS[5])
   if is_free or foreign_clients == 0 then
