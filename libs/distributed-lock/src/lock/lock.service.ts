@@ -163,7 +163,7 @@ export class LockService {
   }
 
   /**
-   * Takes the lock from its holder. A holder of this library is told at once. Its work goes on unprotected.
+   * Takes the lock from its holder. A holder of this library loses its lock at once, and its work goes on without it.
    *
    * @throws LockStoreError, LockShutdownError
    */

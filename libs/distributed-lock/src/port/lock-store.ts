@@ -4,7 +4,7 @@ import type { Clock } from '../time/clock.js';
 import type { LockStoreError } from './lock.errors.js';
 
 /**
- * PORT: what the core asks of a back end.
+ * PORT: the requests that the core sends to a back end.
  *
  * One *owner* is one stay of one process with one key: it acquires, may wait in the queue, holds, and releases. Its id is
  * never used again. Every call may be repeated with the same arguments without harm.
@@ -194,7 +194,7 @@ export type Notification =
   /** The owner rechecks after `afterMs`. Without an owner, all waiting owners do. */
   | { readonly kind: 'recheck'; readonly owner?: string; readonly afterMs: number };
 
-/** What a store knows about a key. */
+/** The state of a key in the store. */
 export interface LockSnapshot {
   readonly key: string;
   /** How it is held; `undefined` while it is free. */

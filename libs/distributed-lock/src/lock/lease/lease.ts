@@ -60,7 +60,7 @@ export class Lease {
     return Math.max(0, this.measureLeft() - aheadMs);
   }
 
-  /** What is left of the lease by the monotonic clock alone. */
+  /** The remaining lease by the monotonic clock alone. */
   measureLeft(): number {
     return Math.max(0, this.validUntil - this.clock.now());
   }

@@ -258,7 +258,7 @@ function holderOf({ holders }: Entry, owner: string): Holder | undefined {
   return holders.find((holder) => holder.owner === owner);
 }
 
-/** What is left of the lease that ends first. */
+/** The remaining time of the lease that ends first. */
 function remaining({ holders }: Entry, now: number): number {
   return holders.length === 0 ? 0 : Math.min(...holders.map(({ until }) => until)) - now;
 }

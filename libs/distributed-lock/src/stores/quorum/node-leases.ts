@@ -16,7 +16,7 @@ interface Held {
   readonly nodes: Map<NodeOwner, number>;
 }
 
-/** What the nodes have granted to one owner, and whether it holds by a majority of them. */
+/** The node leases of one owner, and whether a majority of them makes it the holder. */
 export class NodeLeases {
   /** The last fencing token that may have been used. */
   lastUsed = 0;

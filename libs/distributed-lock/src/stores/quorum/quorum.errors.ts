@@ -35,7 +35,7 @@ export function tokensTooFarApart(key: string): LockStoreError {
   return new LockStoreError(message, key, 'unready');
 }
 
-/** What the failures together mean for the caller: one that may have acted makes the outcome unknown. */
+/** The reason for the caller. One node that may have acted makes the outcome unknown. */
 function reasonOf(errors: readonly unknown[]): LockStoreError['reason'] {
   const reasons = errors.map((error) => (error instanceof LockStoreError ? error.reason : 'refused'));
   if (reasons.every((reason) => reason === 'refused')) return 'refused';

@@ -42,7 +42,7 @@ abstract class RenewingCommand<R extends ScriptReply> extends ScriptCommand<R, R
 }
 
 class RenewCommand extends RenewingCommand<ReplyOf<typeof renewScript>> {
-  /** It may confirm a grant by notification, whose caller is about to start and may block the event loop. */
+  /** A renewal may confirm a grant by notification, whose caller is about to start and may block the event loop. */
   override readonly flush = 'now';
   override readonly isRepeatable = true;
 

@@ -34,7 +34,7 @@ const REVIVAL_MS = { least: 100, spread: 400 };
  * Connects, and connects again whenever ioredis gives up for good. ioredis gives up when a failover is announced while it
  * looks for the master, and when no Sentinel answers and its own retries are off.
  *
- * @param onFailure told why an attempt has failed
+ * @param onFailure gets the error of an attempt that has failed
  * @returns stops that
  */
 export function keepConnecting(client: Client, clock: Clock, onFailure: (error: Error) => void): () => void {

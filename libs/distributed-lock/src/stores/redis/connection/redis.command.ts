@@ -15,7 +15,7 @@ export type Priority = 'release' | 'renew' | 'acquire';
  */
 export type Flush = 'now' | 'when idle';
 
-/** What `read` returns when the server has refused to execute a command after its not-after: our idea of its time was old. */
+/** Returned by `read` when the server has refused a command after its not-after, because our estimate of its time was old. */
 export const EXPIRED = Symbol('expired');
 
 /** One command to Redis: how it is written, what its reply means, and how far the connection has got with it. */
@@ -23,7 +23,7 @@ export abstract class RedisCommand<Result = unknown> extends Link {
   abstract readonly key: string | undefined;
   abstract readonly priority: Priority;
   readonly flush: Flush | undefined;
-  /** It may be executed twice: a new connection repeats it when one that had been idle did not answer. */
+  /** True for a command that may be executed twice. A new connection repeats it when an idle one did not answer. */
   readonly isRepeatable: boolean = false;
 
   /** When its deadline starts: at the call, and again when its first copy is written. */

@@ -34,7 +34,7 @@ export function isAnswer(error: unknown): error is Error {
 
 interface ClientError {
   command?: { args?: unknown };
-  /** Of a cluster client. */
+  /** Set by a cluster client. */
   readonly lastNodeError?: unknown;
 }
 

@@ -7,8 +7,8 @@
 -- Reply  was holder (0 or 1)         after a 1, where nobody waits: the common case
 --        {was holder (0 or 1), now}
 --
--- Any number of executions is harmless. Of the tokens up to reserved those after used go back, both strings. keep is what is left of a
--- minimum hold, in ms: the key stays held for so long by an owner that no request names. The token key stays: tokens must
+-- Any number of executions is harmless. The tokens after used up to reserved go back; both are strings. keep is the rest of a
+-- minimum hold, in ms: for this long an owner that no request names holds the key. The token key stays, because tokens must
 -- keep growing after the lock is gone.
 
 local owner, is_plain = ARGV[1], string.sub(ARGV[2], 1, 1) == '1'

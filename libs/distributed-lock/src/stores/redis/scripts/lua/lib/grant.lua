@@ -44,8 +44,8 @@ local function drop_unconfirmed(asker)
 end
 
 -- Grants to the live waiters in front that may enter, up to the first that may not: nobody is overtaken.
--- Returns how many were granted, whether a waiter is in the way, and the tokens if the asker was among them. The asker
--- gets its full lease, as it learns of the grant by the reply. `is_free`: its holder has just left it.
+-- Returns how many were granted, whether the first waiter left may not enter, and the tokens if the asker was granted. The
+-- asker gets its full lease, because it learns of the grant by the reply. `is_free`: its holder has just left it.
 local function grant(asker, lease, is_free)
   if not is_free then drop_unconfirmed(asker) end
   local index, count, asker_first, asker_last = 0, 0, nil, nil
@@ -66,7 +66,7 @@ local function grant(asker, lease, is_free)
       if not reached then
         local waiting = redis.call('ZCARD', KEYS[2]) - 1
         local message = { 'granted', owner, text(first), text(last), text(now), waiter.short, waiting, waiter.nonce }
-        -- Without a subscriber the waiter's client is connecting anew, or dead: skip it, it keeps its ticket.
+        -- Without a subscriber the waiter's client reconnects or has crashed. It is skipped and keeps its ticket.
         local receivers = notify(owner, table.concat(message, ' '))
         reached = not waiter.subscribed or cluster or receivers > 0 and is_subscribed(owner)
       end
@@ -88,7 +88,7 @@ local function grant(asker, lease, is_free)
   end
 end
 
--- The first waiter asks again after so many ms.
+-- Tells the first waiter to recheck after this many ms.
 local function recheck_first(ms)
   local first = redis.call('ZRANGE', KEYS[2], 0, 0)[1]
   local waiter = first and waiter_of(first)

@@ -125,8 +125,8 @@ local function holds(owner, kind)
   return redis.call('HGET', KEYS[1], 'mode') == 'read' and redis.call('HEXISTS', KEYS[1], owner) == 1
 end
 
--- What is left of the longest reader's lease; `on_dead` is called with each reader whose lease has expired. Nil where that
--- would take too long, for threads of Java with thousands of holds: then the lock lasts as long as it does.
+-- The remaining time of the longest reader's lease; `on_dead` is called with each reader whose lease has expired. Nil where
+-- that would take too long, for threads of Java with thousands of holds. Then the expiry of the lock stays as it is.
 local function longest_reader(on_dead)
   if not is_lock() then return nil end
   local fields = redis.call('HGETALL', KEYS[1])
