@@ -52,7 +52,7 @@ export class AcquireLoop implements FairWaiter {
   isRunning = false;
   ticket = 0;
   /** A request was not answered: the store may execute it at any time until the owner is released. */
-  mayComeLate = false;
+  private mayComeLate = false;
   /** How far the time of day was ahead of the monotonic clock when the last request was sent. */
   askedLead = 0;
   private askedAt = -Infinity;

@@ -53,7 +53,7 @@ export function releaseAll(
 }
 
 /** The node's store repeats the release, also after the caller has stopped waiting for it. */
-export function releaseNode(
+function releaseNode(
   { leases, context }: QuorumOwner,
   node: NodeOwner,
   request: NodeRelease,

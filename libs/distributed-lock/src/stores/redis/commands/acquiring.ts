@@ -4,7 +4,7 @@ import { leaseValidity } from '../../../port/lease-validity.js';
 import { EXPIRED, type Client } from '../connection/redis.command.js';
 import { asUnsure, callerHasLeft, isDenied } from '../connection/redis.errors.js';
 import type { RedisNotifications } from '../connection/redis.notifications.js';
-import { unready, withMark, type RestartGuard } from '../safety/restart-guard.js';
+import { unready, type RestartGuard } from '../safety/restart-guard.js';
 import { ScriptCommand, type ScriptReply } from '../scripts/script-command.js';
 import type { ScriptContext } from '../scripts/script-context.js';
 import type { Script } from '../scripts/scripts.js';
@@ -37,7 +37,8 @@ export abstract class AcquiringCommand<R extends ScriptReply, Result> extends Sc
     keys: readonly string[],
   ) {
     const [{ key, claim }] = requests as readonly [AcquireRequest];
-    super(script, store.scripts, { key, kind: claim.kind }, withMark(keys, store.guard));
+    const { scripts, guard } = store;
+    super(script, scripts, { key, kind: claim.kind }, guard ? [...keys, guard.mark] : keys);
     this.owners = requests.map(({ owner }) => store.owners.begin(owner));
   }
 

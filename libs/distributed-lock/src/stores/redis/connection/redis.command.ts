@@ -13,7 +13,7 @@ export type Priority = 'release' | 'renew' | 'acquire';
  * command is in flight, since a caller awaits the reply. Otherwise it shares a system call with the other commands of this
  * turn.
  */
-export type Flush = 'now' | 'when idle';
+type Flush = 'now' | 'when idle';
 
 /** Returned by `read` when the server has refused a command after its not-after, because our estimate of its time was old. */
 export const EXPIRED = Symbol('expired');

@@ -16,7 +16,8 @@ interface Naming {
 
 /** The state that the scripts of one client share: the names of keys, the largest token, the server's time. */
 export class ScriptContext {
-  private largestToken = 0;
+  /** The largest token seen: no grant may carry a smaller one, whatever the server has forgotten. */
+  minToken = 0;
   /** The names of locks that were used lately, by kind of claim and key. */
   private readonly known = { lock: keyMap(), exclusive: keyMap(), shared: keyMap(), permits: keyMap() };
 
@@ -35,13 +36,8 @@ export class ScriptContext {
     return this.naming.sharedTokens;
   }
 
-  /** The largest token seen: no grant may carry a smaller one, whatever the server has forgotten. */
-  get minToken(): number {
-    return this.largestToken;
-  }
-
   onToken(token: number): void {
-    this.largestToken = Math.max(this.largestToken, token);
+    this.minToken = Math.max(this.minToken, token);
   }
 
   get roundTripMs(): number {
