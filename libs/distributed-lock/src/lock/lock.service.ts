@@ -42,22 +42,22 @@ export const IS_BOOTING = Symbol('LockService.isBooting');
 export type Work<T> = (lock: Lock) => T | Promise<T>;
 
 /**
- * Acquires and gives back locks. One per registration of the module, and one client of its store.
+ * Acquires and releases locks. Each registration of the module has one service, which is one client of its store.
  *
  * Calls of one async flow are re-entrant by key: a nested call for a key that the flow holds shares the lock and makes
  * no store call. Two flows exclude each other, in one process and across processes.
  */
 export class LockService {
   /**
-   * The events of all locks of this service. Listeners run during hand-offs: be quick. Each runs in the async
-   * context in which it has subscribed, whichever call an event is about. One that throws hurts neither a lock nor the
-   * process: an `error` event tells of it.
+   * The events of all locks of this service. Listeners run during hand-offs, so they must be quick. Each listener runs in
+   * the async context in which it has subscribed, whichever call an event is about. A listener that throws harms neither a
+   * lock nor the process. Its error becomes an `error` event.
    */
   readonly events$: Observable<LockEvent>;
   readonly [EVENTS_IN_PLACE]: Observable<LockEvent>;
   readonly options: ResolvedLockOptions;
   [IS_BOOTING] = false;
-  /** The same for a Proxy that Nest has put around this service. */
+  /** Identifies the holds of this service, also behind a Proxy that Nest has put around it. */
   private readonly scope = Symbol('LockService');
   private readonly events = new Subject<LockEvent>();
   private readonly lifecycle: RuntimeLifecycle;
@@ -89,7 +89,7 @@ export class LockService {
   }
 
   /**
-   * Runs `work` under the lock and gives it back, whatever happens.
+   * Runs `work` under the lock, and releases the lock when `work` has ended or failed.
    *
    * A stream that `work` gives (an async generator, a `ReadableStream`, a `Readable`, a `Response` with a body) holds the
    * lock until it has ended, or its reader has left it: read it, or cancel it. An Observable is refused.
@@ -112,9 +112,9 @@ export class LockService {
   }
 
   /**
-   * Acquires and hands over the lock: the caller gives it back, by `release()` or `await using`.
+   * Acquires the lock. The caller releases it, by `release()` or `await using`.
    *
-   * Nested calls find it only inside `lock.run(…)`.
+   * Nested calls share it only inside `lock.run(…)`.
    *
    * @throws LockWaitTimeoutError, LockStoreError, LockKeyError, LockShutdownError,
    * LockDeadlockError, or `signal.reason`
@@ -145,7 +145,7 @@ export class LockService {
   }
 
   /**
-   * For code that relies on being called under a lock.
+   * The lock of `key`, for code that must be called under it.
    *
    * @throws LockNotHeldError, or LockLostError while it cannot be known whether it is still held
    */
@@ -163,7 +163,7 @@ export class LockService {
   }
 
   /**
-   * Takes the lock from its holder. A holder of this library is told at once. Its work goes on unprotected.
+   * Takes the lock from its holder. A holder of this library loses its lock at once, and its work goes on without it.
    *
    * @throws LockStoreError, LockShutdownError
    */
@@ -171,12 +171,12 @@ export class LockService {
     return this.send(key, (store) => store.forceRelease(key));
   }
 
-  /** Tells listeners, and so the log, of something that works and is probably not what was meant. */
+  /** Emits a `warning` event, which the logger writes: the configuration works, and is probably not meant. */
   warn(message: string): void {
     this.events.next({ type: 'warning', key: undefined, message });
   }
 
-  /** Opens the store, if it is neither open nor closed yet, and tells of it once. Does not wait for a connection. */
+  /** Opens the store unless it is open or closed, and emits one `opened` event. Does not wait for a connection. */
   open(): void {
     if (this.closing || this.isOpen) return;
     this[IS_BOOTING] = false;
@@ -188,7 +188,7 @@ export class LockService {
 
   /**
    * Refuses new calls, rejects callers that wait with `LockShutdownError`, leaves holders `shutdownGraceMs` to finish, and
-   * then takes their locks from them. Bounded by that and two commands.
+   * then takes their locks from them. Takes `shutdownGraceMs` plus the time of two commands at most.
    */
   drain(): Promise<void> {
     this.acquirer.close();
@@ -203,7 +203,7 @@ export class LockService {
     this.events.complete();
   }
 
-  /** For logs: no option of the store and nothing that is held. */
+  /** For logs. Leaves out the options of the store and the keys that are held. */
   toJSON(): object {
     const { keyPrefix } = this.options;
     const store = this.lifecycle.runtime?.store;
@@ -246,7 +246,7 @@ export class LockService {
     return keys.map((key) => byKey.get(key) as Hold);
   }
 
-  /** A listener that always throws would throw at this event, too. */
+  /** Emits one `error` event. A listener that also throws at this event causes no further one. */
   private onListenerFailed(error: unknown): void {
     if (this.isTellingOfListener) return;
     this.isTellingOfListener = true;

@@ -7,7 +7,7 @@ export type Keys = string | readonly string[];
  * A lock that you hold. Only this object can release it.
  *
  * A nested call for a key that the same async flow already holds gets a `Lock` of its own. Its `release()` ends the share
- * of that call, and the last share gives the lock back.
+ * of that call, and the last share releases the lock.
  */
 export interface Lock extends AsyncDisposable {
   /** The key; of several, the first one given. */
@@ -39,7 +39,7 @@ export interface Lock extends AsyncDisposable {
   /** @throws LockLostError when lost, LockNotHeldError when released */
   assertHeld(): void;
   /**
-   * Lets the lease run for `ms` from now. Only for locks with a `leaseMs`. The watchdog renews the others.
+   * Sets the end of the lease to `ms` from now. Only for locks with a `leaseMs`. The watchdog renews the others.
    *
    * @throws LockNotHeldError or LockLostError when it is not held, LockStoreError when the store does not answer,
    * LockConfigurationError under the watchdog
@@ -53,10 +53,11 @@ export interface Lock extends AsyncDisposable {
    * LockConfigurationError for a lock of permits
    */
   downgrade(): Promise<void>;
-  /** Runs `work` as a flow that holds these keys. */
+  /** Runs `work` in an async flow that holds these keys, so that nested calls share them. */
   run<T>(work: () => T | Promise<T>): Promise<T>;
   /**
-   * Gives it back. Idempotent, never rejects. Resolves when the store has confirmed it, or cannot do so any more.
+   * Releases this share of the lock. Idempotent, never rejects. Resolves after a local hand-off, when the store has confirmed
+   * the release, or when the store can no longer do so because the lease is over.
    *
    * `lost`: the lease had ended before. `unknown`: the store did not answer until the lease was over.
    */
@@ -77,7 +78,7 @@ export interface CallOptions {
    * a mode; name it where readers exist, so that Redisson's RReadWriteLock takes part.
    */
   readonly mode?: 'exclusive' | 'shared';
-  /** A semaphore: at most this many at once. Each call counts by its own number, which may change. */
+  /** A semaphore with this many permits. Each call is checked against its own number, which may change. */
   readonly permits?: number;
   /** How many of the `permits` this call takes; default 1. */
   readonly weight?: number;

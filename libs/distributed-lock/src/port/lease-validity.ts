@@ -1,10 +1,10 @@
 /** Two clocks may differ in speed by 1 %; a timer may be late by 20 ms. */
 const DRIFT = 0.01;
 const TIMER_SLACK_MS = 20;
-/** Over hours clocks agree better than that: a second in an hour is 280 in a million, more than quartz is off. */
+/** Long leases need no larger margin: 1 s per hour is 280 ppm, and quartz clocks drift less than that. */
 const LARGEST_MARGIN_MS = 1000;
 
-/** What a holder takes off its lease in ms, to give up before the store does; never more than a fifth. */
+/** The margin in ms that a holder takes off its lease, to give up before the store does. At most a fifth of the lease. */
 export function leaseMargin(leaseMs: number): number {
   return Math.min(leaseMs / 5, TIMER_SLACK_MS + leaseMs * DRIFT, LARGEST_MARGIN_MS);
 }

@@ -4,7 +4,7 @@ import type { Clock } from '../time/clock.js';
 import type { LockStoreError } from './lock.errors.js';
 
 /**
- * PORT: what the core asks of a back end.
+ * PORT: the requests that the core sends to a back end.
  *
  * One *owner* is one stay of one process with one key: it acquires, may wait in the queue, holds, and releases. Its id is
  * never used again. Every call may be repeated with the same arguments without harm.
@@ -13,11 +13,11 @@ import type { LockStoreError } from './lock.errors.js';
  * means "no": busy and lost are replies.
  */
 export interface LockStore {
-  /** For messages and events: `memory`, `redis`. */
+  /** The name of the store in messages and events: `memory`, `redis`. */
   readonly name: string;
-  /** Where it is, for messages: host and port, without user and password. Absent where there is nothing to say. */
+  /** Host and port of the back end for messages, without user and password. Absent for a back end without an address. */
   readonly address?: string;
-  /** Starts each owner id of this client; owners are written `clientId:number`, with a number of any length. */
+  /** The first part of each owner id of this client. An owner id is `clientId:number`, with a number of any length. */
   readonly clientId: string;
   /** Longest time in ms that one call takes to settle. `release` may repeat its request for longer. */
   readonly commandTimeoutMs: number;
@@ -25,31 +25,32 @@ export interface LockStore {
   readonly notifications$: Observable<Notification>;
 
   /** Acquires the lock, or enters the queue if `waitMs` allows. An owner that already holds is granted it again. */
-  acquire(ask: AcquireRequest): Promise<AcquireReply>;
+  acquire(request: AcquireRequest): Promise<AcquireReply>;
   /**
-   * Acquires several locks at once, all or none, without entering a queue. `InTheWay` names one that seems to be in use.
-   * `null` when none can be named, or when the back end cannot take them in one step. Absent where it never can.
+   * Acquires several locks at once, all or none, without entering a queue. Replies `InTheWay` with a key that is held or
+   * waited for. Replies `null` when the back end can name no such key, or cannot acquire these keys in one step. Absent
+   * where the back end never can.
    */
-  acquireAll?(asks: readonly AcquireRequest[]): Promise<readonly (Grant & Repeated)[] | InTheWay | null>;
+  acquireAll?(requests: readonly AcquireRequest[]): Promise<readonly (Grant & Repeated)[] | InTheWay | null>;
   /**
    * Restarts leases, all in one batch. Never rejects: each reply stands for one renewal, in order.
    *
-   * An owner that holds alone and renews with a `shared` claim steps down: readers in the queue enter beside it.
+   * An exclusive holder that renews with a `shared` claim downgrades its lock. The store then grants the readers in the queue.
    */
   renew(renewals: readonly Renewal[]): Promise<readonly RenewalReply[]>;
   /**
-   * The owner gives up its lock or leaves the queue. The next waiter is granted.
+   * The owner releases its lock or leaves the queue. The store then grants the next waiter.
    *
-   * Resolves once it is certain that this owner neither holds nor ever will; until then the store repeats the request
-   * by itself, bounded by the lease, or by three rechecks if that is more, plus one command. Rejects when that bound is
-   * over: lease and ticket have run out by then.
+   * Resolves once it is certain that this owner neither holds the lock nor ever will. Until then the store repeats the
+   * request for the length of the lease, or of three rechecks if that is longer, plus one command. Rejects after that
+   * time, because lease and ticket have expired by then.
    */
-  release(end: ReleaseRequest): Promise<ReleaseReply>;
-  /** `null` when nobody holds and nobody waits. */
+  release(request: ReleaseRequest): Promise<ReleaseReply>;
+  /** The holders and the queue of a key, or `null` when it has neither. */
   inspect(key: string): Promise<LockSnapshot | null>;
-  /** Takes the lock from its holders and grants the next waiter. Holders of this library are told. */
+  /** Takes the lock from its holders and grants the next waiter. Holders of this library get a `lost` notification. */
   forceRelease(key: string): Promise<'released' | 'not held'>;
-  /** Rejects what is under way, closes what the store opened. Repeatable. */
+  /** Rejects the calls in flight and closes the connections of the store. A second call does nothing. */
   close(): Promise<void>;
 }
 
@@ -64,20 +65,20 @@ export interface LockStoreContext {
   readonly keyPrefix: string;
   /** The longest lease that the watchdog asks for; a store checks its own timings against it. */
   readonly watchdogTimeoutMs: number;
-  /** Takes a failure that no caller waits for. It becomes an `error` event. */
+  /** The store calls it with a failure that no caller waits for. The service makes an `error` event of it. */
   readonly onError?: (during: string, error: LockStoreError) => void;
-  /** Takes that the back end cannot be reached, and that it can again. It becomes a `store` event. */
+  /** The store calls it when the back end cannot be reached, and when it can be reached again. It becomes a `store` event. */
   readonly onState?: (state: StoreState) => void;
 }
 
-/** Whether a back end can be reached. Nothing is said of one that can be from the start. */
+/** Whether a back end can be reached. A store does not report a back end that can be reached from the start. */
 export type StoreState =
   | { readonly isUp: false; readonly error: LockStoreError; readonly node?: number }
   | {
       readonly isUp: true;
-      /** How long it could not be reached, in ms. */
+      /** How long the back end could not be reached, in ms. */
       readonly afterMs: number;
-      /** Of a store made of stores: which one, from 1 on. */
+      /** The number of the node in a quorum, from 1 on. */
       readonly node?: number;
     };
 
@@ -87,19 +88,19 @@ export interface AcquireRequest {
   readonly claim: Claim;
   /** Length of the lease in ms. */
   readonly leaseMs: number;
-  /** How much longer the caller waits, in ms, maybe `Infinity`. 0 asks once and does not enter the queue. */
+  /** How much longer the caller waits, in ms; may be `Infinity`. With 0 the owner asks once and does not enter the queue. */
   readonly waitMs: number;
   /** The ticket of an earlier reply, so that it survives a lost queue. 0 the first time. */
   readonly ticket: number;
   /** How many fencing tokens to reserve for local hand-offs, at least 1. */
   readonly tokens: number;
-  /** An owner that has the lock already reserves tokens up to this one. For a store made of stores. */
+  /** A holder reserves further tokens up to this one. Only a quorum sends it. */
   readonly minLastToken?: number;
 }
 
 /** A reply to a request that the store has sent more than once. */
 export interface Repeated {
-  /** An earlier copy of the request was never answered and may still be executed: the owner must be released. */
+  /** An earlier copy of the request was never answered and may still be executed. The core must release the owner. */
   readonly mayComeLate?: boolean;
 }
 
@@ -107,10 +108,10 @@ export type AcquireReply = (Grant | Queued | Busy) & Repeated;
 
 export interface Grant {
   readonly kind: 'granted';
-  /** First of the fencing tokens reserved by this grant; it also names the grant. */
+  /** The first fencing token of this grant. It identifies the grant in renewals. */
   readonly token: number;
   readonly lastToken: number;
-  /** On the clock of the context: the holder may believe in the lease until then, margin already taken off. */
+  /** End of the validity, on the clock of the context. The margin for clock drift is already taken off. */
   readonly validUntil: number;
   /** Owners that wait in the queue behind this one. */
   readonly waiting: number;
@@ -121,9 +122,9 @@ export interface Grant {
 export interface Queued {
   readonly kind: 'queued';
   readonly ticket: number;
-  /** An owner that holds the lock now, or `undefined` when the lock is kept free for others for a moment. */
+  /** One of the holders; `undefined` when the lock is free but kept for others that have waited longer. */
   readonly holder: string | undefined;
-  /** What is left of that holder's lease, in ms; `Infinity` when it has none. */
+  /** The remaining lease of that holder, in ms; `Infinity` for a lease without an end. */
   readonly remainingMs: number;
   /** The owner rechecks after this many ms at the latest, whatever notification comes meanwhile. */
   readonly recheckAfterMs: number;
@@ -135,7 +136,7 @@ export interface Busy {
   readonly remainingMs: number;
 }
 
-/** One of several keys, which is held or waited for. Leases of holders that are gone may look so, too. */
+/** One of the requested keys that is held or waited for. The entry of a crashed holder counts until it expires. */
 export interface InTheWay {
   readonly key: string;
 }
@@ -145,7 +146,7 @@ export interface Renewal {
   readonly owner: string;
   readonly claim: Claim;
   readonly leaseMs: number;
-  /** `Grant.token` of the grant that is renewed. The same owner under another grant has lost this one. */
+  /** `Grant.token` of the grant that is renewed. The store replies `lost` if the owner holds under another grant by now. */
   readonly token: number;
   readonly lastToken: number;
 }
@@ -159,48 +160,48 @@ export interface ReleaseRequest {
   readonly key: string;
   readonly owner: string;
   readonly claim: Claim;
-  /** The lease asked for. It bounds how long an unanswered release is repeated. */
+  /** Length of the lease in ms. It bounds how long the store repeats an unanswered release. */
   readonly leaseMs: number;
-  /** The last token of the grant, and the last that was used: those between go back. Absent when there are none. */
+  /** The last token used, and the last of the grant. The store takes back the tokens between. Absent when there are none. */
   readonly used?: { readonly token: number; readonly lastToken: number };
   /**
-   * The minimum hold: nobody gets the key before this, on the clock of the context. If the owner holds, the store passes
-   * its lease on to `keeperOf(owner)`, under which the key runs out by itself: nothing that comes late for the owner finds
-   * it. A lock that was lost is not taken again.
+   * End of the minimum hold, on the clock of the context. The store grants the key to no other owner before then. If the
+   * owner holds, the store gives its lease to the owner id `keeperOf(owner)`, under which the lease expires, so that a late
+   * request of the owner does not find it. If the owner has lost the lock, the store keeps nothing.
    */
   readonly keepUntil?: number;
   /**
-   * When it should leave: `now`, ahead of other requests, since other processes wait for the lock; or at once if no other
-   * request is under way (`when idle`), since a caller awaits the reply. A store may send other requests in batches.
+   * How soon the store sends the request. `now`: ahead of other requests, because other processes wait for the lock.
+   * `when idle`: at once if no other request is in flight, because a caller awaits the reply. Absent: maybe in a batch.
    */
   readonly flush?: 'now' | 'when idle';
 }
 
-/** Has the key for the rest of a minimum hold. No caller has this id, and no request. */
+/** The owner id that holds the key for the rest of a minimum hold. No request is ever sent with this id. */
 export function keeperOf(owner: string): string {
   return owner.replace(':', ':-');
 }
 
-/** `unknown`: gone now. Whether it was held until this call cannot be told, as an earlier reply was lost. */
+/** `unknown`: released now, but an earlier reply was lost, so the store cannot tell whether the owner held until this call. */
 export type ReleaseReply = 'released' | 'not held' | 'unknown';
 
 export type Notification =
   | ({ readonly owner: string } & Grant)
-  /** Others have joined the queue behind this owner. */
+  /** Other owners wait in the queue behind this holder. */
   | { readonly kind: 'contended'; readonly owner: string; readonly waiting: number }
   /** The lock was taken from this owner. */
   | { readonly kind: 'lost'; readonly owner: string }
-  /** The owner rechecks after `afterMs`. Without an owner all waiters do. */
+  /** The owner rechecks after `afterMs`. Without an owner, all waiting owners do. */
   | { readonly kind: 'recheck'; readonly owner?: string; readonly afterMs: number };
 
-/** What a store knows about a key. */
+/** The state of a key in the store. */
 export interface LockSnapshot {
   readonly key: string;
   /** How it is held; `undefined` while it is free. */
   readonly mode: LockMode | undefined;
   /** The owners that hold it, as written in the store. */
   readonly holders: readonly string[];
-  /** What is left of the lease that ends first, in ms; `Infinity` when none ends, 0 while the key is free. */
+  /** The remaining time of the lease that ends first, in ms; `Infinity` when none ends, 0 while the key is free. */
   readonly remainingMs: number;
   /** Owners in the queue, in order. */
   readonly pending: readonly string[];

@@ -1,6 +1,6 @@
 import { printable } from '../printing/printable.js';
 
-/** What can go wrong with a lock. Tell errors apart by `code`: it also holds between two builds of this package. */
+/** The kinds of lock errors. Tell errors apart by `code`, which is the same in every build of this package. */
 export type LockErrorCode =
   | 'LOCK_WAIT_TIMEOUT'
   | 'LOCK_LOST'
@@ -16,7 +16,7 @@ export abstract class LockError extends Error {
 
   constructor(
     message: string,
-    /** The key it is about, or `undefined` where there is none. */
+    /** The key that the error is about; `undefined` for an error about no single key. */
     readonly key: string | undefined,
     options?: ErrorOptions,
   ) {
@@ -25,16 +25,16 @@ export abstract class LockError extends Error {
   }
 }
 
-/** The lock is held by another and `waitMs` is over. Nothing is held and no place in line is kept. */
+/** Another owner holds the lock or is ahead in the queue, and `waitMs` is over. The caller has left the queue. */
 export class LockWaitTimeoutError extends LockError {
   readonly code = 'LOCK_WAIT_TIMEOUT';
 
   constructor(
     key: string,
     readonly waitMs: number,
-    /** The owner that held the lock when last seen. */
+    /** The holder that the store last named. */
     readonly holder?: string,
-    /** What was left of the holder's lease when last seen, in ms. */
+    /** The remaining lease of that holder, in ms. */
     readonly remainingMs?: number,
   ) {
     const by =
@@ -57,7 +57,7 @@ export class LockLostError extends LockError {
   constructor(
     key: string,
     readonly heldMs: number,
-    /** `expired`: not renewed in time. `taken`: the store says that it is not ours any more. `shutdown`: the grace period is over. */
+    /** `expired`: not renewed in time. `taken`: the store says that this owner does not hold it. `shutdown`: the grace period is over. */
     readonly reason: 'expired' | 'taken' | 'shutdown',
     detail: string,
     options?: ErrorOptions,
@@ -75,7 +75,7 @@ export class LockNotHeldError extends LockError {
   readonly code = 'LOCK_NOT_HELD';
 }
 
-/** The store could not do what was asked. `cause` is the client's own error. */
+/** The store could not execute a request. `cause` is the error of its client library. */
 export class LockStoreError extends LockError {
   readonly code = 'LOCK_STORE';
 
@@ -83,8 +83,8 @@ export class LockStoreError extends LockError {
     message: string,
     key: string | undefined,
     /**
-     * `unreachable`: it could not be asked. `unknown`: it was asked and did not answer, so it may or may not have acted.
-     * `unready`: it answered "not now". `refused`: it answered "no", and will again.
+     * `unreachable`: the request was not sent. `unknown`: the store did not answer, so it may or may not have acted.
+     * `unready`: the store cannot act now, and may later. `refused`: the store refuses this request, and will again.
      */
     readonly reason: 'unreachable' | 'unknown' | 'unready' | 'refused',
     options?: ErrorOptions,
@@ -93,26 +93,26 @@ export class LockStoreError extends LockError {
   }
 }
 
-/** No key can be made of what the caller gave. */
+/** The values that the caller gave make no valid key. */
 export class LockKeyError extends LockError {
   readonly code = 'LOCK_KEY';
 }
 
-/** What is asked for would wait for itself: for a key of the same flow, or for flows of this process that wait for it. */
+/** The call would wait for itself: its own flow holds the key, or the holder waits for a key that this flow holds. */
 export class LockDeadlockError extends LockError {
   readonly code = 'LOCK_DEADLOCK';
 
   constructor(
     message: string,
     key: string,
-    /** The keys in a circle: the one asked for, the one that its holder waits for, and so on. */
+    /** The cycle, from the requested key. The holder of each key waits for the next one. The caller holds the last one. */
     readonly path: readonly string[],
   ) {
     super(message, key);
   }
 }
 
-/** The application is closing: nothing is acquired any more. */
+/** The application is closing, so the service acquires no lock any more. */
 export class LockShutdownError extends LockError {
   readonly code = 'LOCK_SHUTDOWN';
 }

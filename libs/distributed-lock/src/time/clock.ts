@@ -21,9 +21,9 @@ export interface Clock {
   interval(ms: number): Observable<unknown>;
 }
 
-/** The lead of the time of day over the monotonic clock. It grows while the machine sleeps, and when its clock is set. */
+/** The lead of the time of day over the monotonic clock. It grows while the machine is suspended, and when its clock is set forward. */
 export function leadOf(clock: Clock): number {
-  // First, because it may find out how long the machine has slept, which `now` then includes.
+  // Read first, because it may find out how long the machine was suspended, which `now` then includes.
   const timeOfDay = clock.timeOfDay?.();
   return timeOfDay === undefined ? 0 : timeOfDay - clock.now();
 }
@@ -32,14 +32,14 @@ export function leadOf(clock: Clock): number {
 interface TimeSources {
   readonly monotonic: () => number;
   readonly timeOfDay: () => number;
-  /** Time since its start, its sleep included. Need not be exact. */
+  /** Time since the start of the machine, suspends included. Need not be exact. */
   readonly uptime: () => number;
 }
 
 /** Shorter differences come from clocks that are adjusted, and from the uptime of Linux, which counts in 10 ms. */
 const LEAST_SLEEP_MS = 1000;
 
-/** A monotonic clock that counts the sleep of the machine, which Node's does not on Linux. */
+/** A monotonic clock that counts the time for which the machine was suspended, which Node's does not on Linux. */
 export function awakeClock(sources: TimeSources): Required<Pick<Clock, 'now' | 'timeOfDay'>> {
   const { monotonic, timeOfDay, uptime } = sources;
   const awakeUntilNow = uptime() - monotonic();

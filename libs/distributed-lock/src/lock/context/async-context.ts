@@ -62,7 +62,7 @@ function locksOfFlow(): FlowLock[] {
   return locks;
 }
 
-/** Skips what is over, because a flow may start its next run from within its lock for years. */
+/** Skips frames without a live hold, because a flow that starts its next run inside its lock would chain them for ever. */
 function innermostLive(): Frame | undefined {
   let frame = storage.getStore();
   while (frame && !frame.lock?.holds.some((hold) => hold.checkLive())) frame = frame.outer;

@@ -60,7 +60,7 @@ export class HeldLock implements Lock {
   }
 
   get signal(): AbortSignal {
-    // Each is asked at every use, so that a loss that was not noticed before shows here.
+    // Every use checks each hold, so that a loss that was not noticed before shows here.
     const signals = this.holds.map((hold) => hold.openSignal());
     if (signals.length === 1) return signals[0] as AbortSignal;
     return (this.joined ??= bindListeners(AbortSignal.any(signals)));
@@ -133,14 +133,14 @@ export class HeldLock implements Lock {
     return this.release().then(() => undefined);
   }
 
-  /** For logs. Finds out no loss, and leads to no other object. */
+  /** For logs. Does not check the lease, and refers to no other object. */
   toJSON(): object {
     const { key, keys, mode } = this;
     const fencingTokens = Object.fromEntries(this.holds.map((hold) => [hold.key, hold.fencingToken]));
     return { key, keys, mode, fencingTokens, isReleased: this.ended !== undefined };
   }
 
-  /** As `assertHeld`, after the store has answered if the clock was set or the machine has slept. */
+  /** As `assertHeld`, after the store has answered if the clock was set or the machine was suspended. */
   private async assertSurelyHeld(): Promise<void> {
     if (this.isInDoubt) await this.whenSure();
     this.assertHeld();

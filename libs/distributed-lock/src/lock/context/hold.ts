@@ -5,7 +5,7 @@ import { LockLostError, type LockShutdownError } from '../../port/lock.errors.js
 import type { ReleaseReply } from '../../port/lock-store.js';
 import { LossController } from './loss-controller.js';
 
-/** Without asking the store. */
+/** The reply to a release that needs no request. */
 export const RELEASED = Promise.resolve('released') as Owned<ReleaseReply>;
 const NOT_HELD = Promise.resolve('not held') as Owned<ReleaseReply>;
 
@@ -63,7 +63,7 @@ export class Hold {
     return this.ended === undefined && this.checkLoss() === undefined;
   }
 
-  /** Tells of a loss that was not noticed before. @returns the loss, if it came before the release */
+  /** Checks the lease, and reports a loss that was not noticed before. @returns the loss, if it came before the release */
   checkLoss(): LockLostError | undefined {
     if (this.ended === undefined && this.loss === undefined) this.owner.checkValidity();
     return this.loss;
@@ -130,7 +130,7 @@ export class Hold {
   }
 
   /**
-   * Ends the share of one call. After the last one the owner hands the lock off.
+   * Ends the share of one call. After the last share the owner hands the lock off or releases it.
    *
    * @param isAwaited the caller goes on when the store has answered
    */
@@ -142,7 +142,7 @@ export class Hold {
     return this.ended;
   }
 
-  /** Does nothing after a release. @returns tells the listeners and the signal */
+  /** Marks the hold as lost unless it was released. @returns a function that tells the listeners and aborts the signal */
   lose(error: LockLostError): () => void {
     if (this.ended !== undefined || this.loss !== undefined) return () => undefined;
     this.loss = error;

@@ -57,7 +57,7 @@ export class LeaseKeeper implements Renewable {
     this.claim = request.claim;
   }
 
-  /** A caller is let in. */
+  /** A caller is admitted. */
   start(): void {
     if (this.request.watched) this.runtime.watchdog.watch(this);
     else this.armExpiry();
@@ -88,7 +88,7 @@ export class LeaseKeeper implements Renewable {
     if (!this.lease.isRenewing) inBackground(this.renew() as Owned<RenewalReply>);
   }
 
-  /** Before a local hand-off. */
+  /** Called before a local hand-off. */
   renewIfBlind(): void {
     if (this.runtime.clock.now() - this.lease.answeredAt > LONGEST_BLIND_MS) this.renewNow();
   }
@@ -207,7 +207,7 @@ export class LeaseKeeper implements Renewable {
     else if (state === 'unsure') this.renewNow();
   }
 
-  /** The store keeps the lease for so much longer than its holder believes in it. */
+  /** How much longer the store keeps the lease than its holder believes in it, in ms. */
   get marginMs(): number {
     return leaseMargin(this.lease.leaseMs);
   }

@@ -60,12 +60,12 @@ export class Lease {
     return Math.max(0, this.measureLeft() - aheadMs);
   }
 
-  /** What is left of the lease by the monotonic clock alone. */
+  /** The remaining lease by the monotonic clock alone. */
   measureLeft(): number {
     return Math.max(0, this.validUntil - this.clock.now());
   }
 
-  /** How far the time of day has run ahead since the last answer. Comes first: the clock may notice a suspend here and move. */
+  /** The lead since the last answer. Read it before `now`, which moves if the clock notices a suspend here. */
   private measureAhead(): number {
     return Math.max(0, leadOf(this.clock) - this.lead);
   }
@@ -77,7 +77,7 @@ export class Lease {
     return this.grant.token;
   }
 
-  /** No caller has been let in under this grant yet. */
+  /** No caller has been admitted under this grant yet. */
   get isUntouched(): boolean {
     return this.nextToken === this.grant.token;
   }

@@ -7,7 +7,10 @@ import {
   LockNotHeldError,
   LockStoreError,
 } from '../../port/lock.errors.js';
-import type { LockService } from '../lock.service.js';
+import type { LockStore, LockStoreContext, Renewal } from '../../port/lock-store.js';
+import { memoryStore } from '../../stores/memory/memory.store.js';
+import { ManualClock } from '../../testing/manual-clock.js';
+import { LockService } from '../lock.service.js';
 
 let world: LockWorld;
 let locks: LockService;
@@ -43,6 +46,38 @@ describe('the watchdog', () => {
     expect(world.sent('renew')).toBeGreaterThanOrEqual(8);
     expect(world.sent('renew')).toBeLessThanOrEqual(10);
     await lock.release();
+  });
+
+  it.each<[how: string, renew: LockStore['renew']]>([
+    [
+      'throws',
+      () => {
+        throw new Error('broken');
+      },
+    ],
+    ['answers too few renewals', () => Promise.resolve([])],
+  ])('goes on when the store %s, and tells of it', async (_how, broken) => {
+    const clock = new ManualClock();
+    let isBroken = true;
+    const store = {
+      create(context: LockStoreContext) {
+        const inner = memoryStore().create(context);
+        const renew = inner.renew.bind(inner);
+        return Object.assign(inner, {
+          renew: (renewals: readonly Renewal[]) => (isBroken ? broken(renewals) : renew(renewals)),
+        });
+      },
+    };
+    const service = new LockService({ store, clock });
+    const events = eventsOf(service);
+    const lock = await service.acquire('k');
+    await clock.advance(12_000);
+    expect(typesOf(events)).toContain('error');
+    isBroken = false;
+    await clock.advance(100_000);
+    lock.assertHeld();
+    await lock.release();
+    await service.close();
   });
 
   it('renews many locks with one timer', async () => {

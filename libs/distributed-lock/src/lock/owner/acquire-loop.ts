@@ -13,23 +13,23 @@ const LONGEST_WAIT_PER_REQUEST_MS = 60_000;
 export const TOKENS_FOR_HAND_OFFS = 1000;
 /** Tokens reserved for readers. Where several owners hold, unused tokens seldom go back. */
 export const TOKENS_FOR_READERS = 100;
-/** After "busy" although a caller waits: the caller came after the request, or its deadline has passed and its timer is late. */
+/** Delay after "busy" while a caller waits: it came after the request, or its deadline has passed and its timer is late. */
 const BUSY_RETRY_MS = 1;
 const RETRY_MS = { least: 50, spread: 50 };
 
 /** The callers of one local queue, for whom an acquire loop asks the store. */
 export interface WaitingCallers {
   readonly size: number;
-  /** Their owner waits in the store's queue, so the store counts it among those that wait. */
+  /** Their owner is in the store's queue, so the store counts it as waiting. */
   isQueued: boolean;
-  /** For how long callers may wait, in ms. Any value from `enough` on is as good as `enough`. */
+  /** The longest remaining wait of the callers, in ms, `enough` at most. */
   longestWaitMs(enough: number): number;
   /** @param askedAt when the request was sent that the store has answered */
   onHolder(owner: string | undefined, remainingMs: number, askedAt: number): void;
   onStoreError(error: LockStoreError): void;
-  /** Callers whose wait is over are told that the key is held by another. */
+  /** Rejects callers whose wait is over, because another owner holds the key. */
   refuseImpatient(): void;
-  /** Callers whose wait is over are told this error. */
+  /** Rejects callers whose wait is over with this error. */
   dismissImpatient(error: unknown): void;
   dismissAll(error: unknown): void;
 }
@@ -37,7 +37,7 @@ export interface WaitingCallers {
 interface AskingOwner {
   readonly id: string;
   onGrant(grant: Grant): void;
-  /** All callers have been answered, and none waits. */
+  /** No caller of the owner waits any more. */
   onQueueEmpty(): void;
 }
 
@@ -52,13 +52,13 @@ export class AcquireLoop implements FairWaiter {
   isRunning = false;
   ticket = 0;
   /** A request was not answered: the store may execute it at any time until the owner is released. */
-  mayComeLate = false;
+  private mayComeLate = false;
   /** How far the time of day was ahead of the monotonic clock when the last request was sent. */
   askedLead = 0;
   private askedAt = -Infinity;
   private inFlight = false;
   private isRecheckDue = false;
-  /** Of a fair caller with a ticket: the fair callers of this process. */
+  /** The fair callers of this process, once this owner is fair and has a ticket. */
   private fairQueue: readonly FairWaiter[] | undefined;
   private cancelRecheck: (() => void) | undefined;
 
@@ -90,7 +90,7 @@ export class AcquireLoop implements FairWaiter {
     this.runtime.fairQueues.leave(kindName(this.request), this);
   }
 
-  /** The store may have dropped this owner from its queue since the last request. */
+  /** Rechecks, because the store may have dropped this owner from its queue since the last request. */
   onFirst(): void {
     this.recheckAfter(Math.max(0, this.askedAt + RECHECK_MS - this.runtime.clock.now()));
   }
@@ -125,7 +125,7 @@ export class AcquireLoop implements FairWaiter {
     );
   }
 
-  /** To be sent at once: validity counts from now. */
+  /** The request must be sent at once, because validity counts from now. */
   nextRequest(waitMs: number, tokens: number): AcquireRequest {
     const { key, claim, leaseMs } = this.request;
     this.askedLead = leadOf(this.runtime.clock);

@@ -1,4 +1,4 @@
-/** Local hand-offs stop after so many callers, but not before `shortestMs`, and in any case after `longestMs`. */
+/** Local hand-offs stop after this many callers, but not before `shortestMs`, and in any case after `longestMs`. */
 export const HAND_OFF_BUDGET = { callers: 16, shortestMs: 1.5, longestMs: 16 };
 
 /**

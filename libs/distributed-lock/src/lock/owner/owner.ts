@@ -25,13 +25,13 @@ import { HandOffBudget } from './hand-off-budget.js';
 
 /**
  * waiting:    asks the store, or waits in its queue.
- * confirming: granted, but no caller is let in before the store has confirmed the grant.
+ * confirming: granted, but no caller is admitted before the store has confirmed the grant.
  * held:       a caller holds the lock; several, if they are readers of one process.
  * ended:      for good; an owner id is never used again.
  */
 type State = 'waiting' | 'confirming' | 'held' | 'ended';
 
-/** One call that is let in. */
+/** A caller that an owner admits. */
 export interface Caller {
   readonly call: number;
   readonly request: LockRequest;
@@ -40,9 +40,9 @@ export interface Caller {
 
 /** The local queue, as its owners use it. */
 export interface Callers extends WaitingCallers {
-  /** The next caller, which no longer waits. */
+  /** Removes and returns the next caller. */
   shift(): (Caller & { resolve(hold: Hold): void }) | undefined;
-  /** The owner has let callers in. */
+  /** The owner has admitted callers. */
   onServed(owner: Owner): void;
   /** The owner has ended, or no longer holds with the claim of these callers. */
   onOwnerEnded(owner: Owner): void;
@@ -51,8 +51,8 @@ export interface Callers extends WaitingCallers {
 /**
  * One process's stay with one key, from joining the store's queue until giving the key up.
  *
- * An owner asks the store for all callers of its local queue, makes local hand-offs while these are safe and fair, and
- * ends once. The rules and the holes that they close: docs/decisions/0003.
+ * An owner asks the store on behalf of all callers of its local queue, and makes local hand-offs while these are safe and
+ * fair. It ends once and for good. The rules and the failures that they prevent: docs/decisions/0003.
  */
 export class Owner {
   readonly key: string;
@@ -62,7 +62,7 @@ export class Owner {
   private readonly holds = new Few<Hold>();
   private readonly acquireLoop: AcquireLoop;
   private readonly budget = new HandOffBudget();
-  /** No other owner gets the key before this. */
+  /** The latest end of a minimum hold of its callers. */
   private keepUntil = 0;
 
   constructor(
@@ -106,7 +106,7 @@ export class Owner {
       case 'granted':
         return this.onGrant(notification);
       case 'contended':
-        // Anybody may publish a notification. Only a reply of the store can say that the key is not contended.
+        // A forged notification may start the budget, but only a reply of the store may clear it.
         if (this.isContended(notification.waiting)) this.budget.start(this.now);
         return;
       case 'lost':
@@ -128,7 +128,7 @@ export class Owner {
     this.admit(keeper);
   }
 
-  /** The same grant told twice confirms it. Another one means that the first was lost in between. */
+  /** A second grant with the same token confirms the first. Another token means that the first grant was lost in between. */
   private onGrantAgain(grant: Grant): void {
     if (grant.token !== this.keeper?.lease.token) this.onLost('taken', 'it was lost and granted anew');
     else if (grant.confirmed) this.keeper.onConfirmed(grant.validUntil);
@@ -139,7 +139,7 @@ export class Owner {
     return (this.keeper = new LeaseKeeper(this, grant, request, runtime, acquireLoop.askedLead));
   }
 
-  /** No caller gets an expired lease: a reply that took longer than its lease must be confirmed by a faster one. */
+  /** Admits a caller if the lease is still valid. A grant that took longer than its lease is renewed first. */
   private admit(keeper: LeaseKeeper): void {
     if (keeper.lease.measureValidity() > 0) return this.admitNext(keeper);
     this.state = 'confirming';
@@ -164,7 +164,7 @@ export class Owner {
     return new LockStoreError(message, this.key, 'unknown');
   }
 
-  /** Lets the next caller in, or all readers that wait. Without any caller the owner releases. */
+  /** Admits the next caller, or all waiting readers. Without any caller the owner releases. */
   private admitNext(keeper: LeaseKeeper): void {
     const { callers } = this;
     let next = callers.shift();
@@ -187,7 +187,7 @@ export class Owner {
     return hold;
   }
 
-  /** A reader has joined the queue of readers that hold: it enters, unless the key is contended. */
+  /** A reader has joined the local queue while this owner holds for readers. It is admitted unless the key is contended. */
   admitReaders(): void {
     const { keeper } = this;
     if (!keeper || !this.isHeld || !this.isForMany || this.budget.isRunning) return;
@@ -204,18 +204,18 @@ export class Owner {
 
   // --- acquire together with other keys -------------------------------------------------------------------------
 
-  /** Asks once, and does not enter the store's queue. */
+  /** An acquire request that does not enter the store's queue. */
   requestOnce(): AcquireRequest {
     return this.acquireLoop.nextRequest(0, 1);
   }
 
-  /** @returns whether the lease is still valid */
+  /** Keeps the lease of a grant. @returns whether the lease is still valid */
   takeGrant(grant: Grant & Repeated): boolean {
     this.acquireLoop.noteLateCopies(grant);
     return this.keepLease(grant).lease.measureValidity() > 0;
   }
 
-  /** Lets a caller in that is not in the local queue. */
+  /** Admits a caller that is not in the local queue. */
   enter(caller: Caller): Hold {
     const keeper = this.keeper as LeaseKeeper;
     this.state = 'held';
@@ -255,7 +255,7 @@ export class Owner {
     await this.keeper?.extend(ms);
   }
 
-  /** The store lets readers in beside this owner. Callers that still wait here need another owner. */
+  /** The store grants readers beside this owner. Callers that still wait in the local queue need another owner. */
   async downgrade(): Promise<void> {
     const { key, request } = this;
     if (request.claim.kind === 'permits') {
@@ -268,7 +268,7 @@ export class Owner {
 
   // --- lost -----------------------------------------------------------------------------------------------------
 
-  /** An owner that has let no caller in goes back to the store's queue with its ticket. */
+  /** An owner that has admitted no caller goes back to the store's queue with its ticket. */
   onLost(reason: LockLostError['reason'], detail: string): void {
     const { keeper } = this;
     if (!keeper || !this.isGranted) return;

@@ -26,7 +26,7 @@ export class Acquirer {
     private readonly open: () => LockRuntime,
   ) {}
 
-  /** New calls are refused from now on. */
+  /** Refuses new calls from now on. */
   close(): void {
     this.isClosed = true;
   }
@@ -46,13 +46,13 @@ export class Acquirer {
     if (signal?.aborted) return Promise.reject(signal.reason as Error);
     const join = () => this.queueOf(request).join(request);
     const holds = [...before, ...holdsOfFlow(this.scope)];
-    // A caller that asks once does not wait, so it cannot close a circle of waits.
+    // A caller that asks once does not wait, so it cannot close a cycle of waits.
     if (holds.length === 0 || request.waitMs === 0) return join();
     return this.deadlocks.watch(request, holds, join);
   }
 
   /**
-   * In one step if all keys are free, otherwise one by one. One deadline for all.
+   * Acquires the keys in one step if all are free, otherwise one by one. All share one deadline.
    *
    * @param requests sorted by key, so that no two callers wait for each other
    */
@@ -79,7 +79,7 @@ export class Acquirer {
     throw shutdownError(key);
   }
 
-  /** @param busyKey a caller that does not wait asks for it first, because it mostly is the answer for all keys */
+  /** @param busyKey the first key for a caller that does not wait, because a refusal of it settles the whole call */
   private async acquireInOrder(
     requests: Requests,
     startedAt: number,

@@ -21,18 +21,18 @@ export class LocalQueue implements Callers {
   /** Set by the acquire loop of the waiting owner. */
   isQueued = false;
   private readonly waiters = new LinkedQueue<Waiter>();
-  /** Callers whose wait is over: the next answer of the store is theirs. */
+  /** Callers whose wait is over. The next answer of the store settles them. */
   private readonly impatient = new Few<Waiter>();
   /** Absent while no caller waits. */
   private deadlines: WaitDeadlines | undefined;
   /** The owner that asks the store. */
   private waitingOwner: Owner | undefined;
-  /** Owners that callers hold, or are about to: several where several may hold. */
+  /** Owners that hold or are about to hold. Several may hold only under a claim that is not exclusive. */
   private readonly holding = new Few<Owner>();
-  /** As the store last said, also to an earlier owner: a key can be busy although the store has not answered this one yet. */
+  /** The holder that the store last named, also in a reply to an earlier owner of this queue. */
   private holder: { readonly owner: string | undefined; readonly until: number } | undefined;
   private storeError: LockStoreError | undefined;
-  /** The store has answered the callers that had come by then. */
+  /** The last answer of the store counts for callers that joined until then. */
   private answeredFor = -Infinity;
 
   constructor(
@@ -69,7 +69,7 @@ export class LocalQueue implements Callers {
     });
   }
 
-  /** No caller is let in any more. Owners that hold go on. */
+  /** Rejects all callers. Owners that hold go on. */
   close(error: unknown): void {
     this.dismissAll(error);
     this.tellNoCallers();
@@ -85,7 +85,7 @@ export class LocalQueue implements Callers {
     this.deadlines.watch(waiter);
   }
 
-  /** However short the wait was, the first answer of the store counts for it, as for callers that ask once. */
+  /** A caller whose wait is over still gets the first answer of the store, as a caller that asks once does. */
   private onLate(waiter: Waiter): void {
     const isAnswered = waiter.waitingSince <= this.answeredFor || this.isQueued;
     if (this.waitingOwner && !isAnswered) this.impatient.add(waiter);
@@ -116,7 +116,7 @@ export class LocalQueue implements Callers {
 
   // --- owners ---------------------------------------------------------------------------------------------------
 
-  /** An owner that asks for this key together with others, for a caller that is not in this queue. */
+  /** Opens an owner that asks for this key together with other keys. Its caller is not in this queue. */
   openOwner(request: LockRequest): Owner {
     const owner = new Owner(this, request, this.runtime);
     this.holding.add(owner);
@@ -160,7 +160,7 @@ export class LocalQueue implements Callers {
     for (const waiter of this.waiters) this.dismiss(waiter, error);
   }
 
-  /** Where several owners may hold, the callers that still wait need another one. */
+  /** Starts another owner for the callers that still wait, if several owners may hold. */
   onServed(owner: Owner): void {
     if (this.waitingOwner === owner) {
       this.waitingOwner = undefined;
@@ -198,20 +198,20 @@ export class LocalQueue implements Callers {
 
   /**
    * A caller that asks once can be refused without a request: this process holds the key, or the store has others before
-   * it in the queue. Not while an answer is under way, nor after a failure of the store.
+   * it in the queue. False while an answer is under way, and after a failure of the store.
    */
   get isOutOfReach(): boolean {
     if (isExclusive(this.sample.claim) && this.granted) return true;
     return this.isQueued && this.storeError === undefined;
   }
 
-  /** An owner that asks together with other keys holds nothing yet. */
+  /** An owner that has the lock. An owner that asks together with other keys may not have it yet. */
   private get granted(): Owner | undefined {
     for (const owner of this.holding) if (owner.isGranted) return owner;
     return undefined;
   }
 
-  /** A copy, because a listener that is told of one caller may ask anew. */
+  /** A copy, because a listener of an `abandoned` event may start a new call. */
   private impatientNow(): readonly Waiter[] {
     return this.impatient.size === 0 ? [] : [...this.impatient];
   }
@@ -229,7 +229,7 @@ export class LocalQueue implements Callers {
     return new LockWaitTimeoutError(this.key, request.waitMs, holder?.owner, holder?.remainingMs);
   }
 
-  /** An owner of this process, or the one that the store has named. */
+  /** The holder in this process, or the one that the store has named. */
   private holderNow(): { readonly owner: string | undefined; readonly remainingMs: number } | undefined {
     const { granted, holder } = this;
     if (granted) return { owner: granted.id, remainingMs: granted.validForMs };

@@ -6,7 +6,7 @@ import { LockStoreError } from '../../port/lock.errors.js';
 import type { LockRequest } from '../request/lock-request.js';
 import type { Owner } from '../owner/owner.js';
 
-/** Several keys were not acquired in one step: which of them is held or waited for, where that is known. */
+/** The keys were not acquired in one step. `busyKey` is held or waited for, if the store has named one. */
 export interface NotTogether {
   readonly busyKey: string | undefined;
 }

@@ -1,13 +1,13 @@
 import { HasDeadlines, type DeadlineTimer } from '../../time/deadline-timer.js';
 import type { Waiter } from './waiter.js';
 
-/** Waiters that have left stay in the list until they outnumber those that wait by so many. */
+/** The list drops waiters that have left once it is longer than this plus twice the number of waiters. */
 const LEAST_REBUILD = 64;
 
 /** The deadlines of the callers of one local queue, sorted. A waiter that has left is skipped when its turn comes. */
 export class WaitDeadlines extends HasDeadlines {
   private sorted: Waiter[] = [];
-  /** The latest deadline so far, of waiters that have left, too. */
+  /** The latest deadline so far, waiters that have left included. */
   latest = -Infinity;
 
   constructor(

@@ -2,7 +2,7 @@ import { Link } from '../../collections/linked-queue.js';
 import type { Hold } from '../context/hold.js';
 import type { LockRequest } from '../request/lock-request.js';
 
-/** One caller in the local queue, until it is let in or leaves. There may be very many, so it is kept small. */
+/** One caller in the local queue, until it is admitted or leaves. There may be very many, so it is kept small. */
 export class Waiter extends Link {
   /** Stops listening to the request's signal. */
   stopListening: (() => void) | undefined;

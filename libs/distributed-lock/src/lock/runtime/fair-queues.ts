@@ -3,7 +3,7 @@ import type { LockStoreError } from '../../port/lock.errors.js';
 /** The acquire loop of a fair caller, from its first ticket until it is granted or leaves. */
 export interface FairWaiter {
   readonly ticket: number;
-  /** It has become the first of its process. */
+  /** This waiter has become the first of its process. */
   onFirst(): void;
   onHolder(owner: string | undefined, remainingMs: number, askedAt: number): void;
   onStoreError(error: LockStoreError): void;

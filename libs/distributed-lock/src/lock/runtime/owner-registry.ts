@@ -19,7 +19,7 @@ interface RegisteredOwner {
 export class OwnerRegistry {
   /** How many owners there have been. */
   count = 0;
-  /** Makes the error that holders are told once the service has begun to close. */
+  /** Makes the reason of each `shutdownSignal`. Defined once the service has begun to close. */
   shutdownErrorOf: ((key: string) => LockShutdownError) | undefined;
   private readonly byId = new RebuiltMap<string, RegisteredOwner>();
   private onEmpty: (() => void) | undefined;

@@ -4,7 +4,7 @@ import type { Owned } from '../../async/in-background.js';
 import type { LockEvent } from '../events/lock.events.js';
 import type { ReleaseReply } from '../../port/lock-store.js';
 
-/** The releases of one service that are under way, or put off. */
+/** The releases of one service that are in flight or delayed. */
 export class ReleaseTracker {
   private underWay = 0;
   private onAllDone: (() => void) | undefined;
@@ -21,7 +21,7 @@ export class ReleaseTracker {
     return this.underWay === 0;
   }
 
-  /** Shutdown cuts it short. */
+  /** Waits before a release is sent. Shutdown ends the wait. */
   pause(ms: number): Promise<void> {
     return this.delays.wait(ms);
   }
@@ -42,7 +42,7 @@ export class ReleaseTracker {
     ) as Owned<ReleaseReply>;
   }
 
-  /** Sends at once what was put off, and waits until each release is certain or has failed. */
+  /** Sends delayed releases at once, and waits until each release is certain or has failed. */
   async finish(): Promise<void> {
     this.delays.endAll();
     if (this.underWay > 0) await new Promise<void>((resolve) => (this.onAllDone = resolve));

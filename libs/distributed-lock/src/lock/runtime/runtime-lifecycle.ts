@@ -3,14 +3,14 @@ import type { LockRuntime } from './lock-runtime.js';
 import type { LockStore } from '../../port/lock-store.js';
 import { outside } from '../../async/outside.js';
 
-/** A store that was opened during the boot is closed again after so long at rest. */
+/** A store that was opened during the boot is closed again after this long at rest. */
 const REST_MS = 1000;
 
 /** Opens the store of one service with its first use. */
 export class RuntimeLifecycle {
-  /** While the store is open. */
+  /** Defined while the store is open. */
   runtime: LockRuntime | undefined;
-  /** Commands of callers that hold nothing for them. */
+  /** Calls of `inspect` and `forceRelease` in flight, which no owner represents. */
   private commands = 0;
   private cancelRest: (() => void) | undefined;
 
@@ -30,7 +30,7 @@ export class RuntimeLifecycle {
     return runtime;
   }
 
-  /** An open store stays open. */
+  /** From now on an open store is not closed at rest. */
   stayOpen(): void {
     this.cancelRest?.();
   }

@@ -2,7 +2,7 @@ import { HeldSource, type StepSource } from './held-source.js';
 import type { HeldStream, StreamHold } from './stream-hold.js';
 
 /** Reads an async generator, or any other async iterator, under its lock. */
-export class HeldIterator implements AsyncIterableIterator<unknown, unknown> {
+class HeldIterator implements AsyncIterableIterator<unknown, unknown> {
   readonly #source: HeldSource;
 
   constructor(iterator: StepSource, hold: StreamHold) {

@@ -16,7 +16,7 @@ export class KeyPlan {
   private static readonly plans = new WeakMap<AnyClass, Map<LockedSite, KeyPlan>>();
   /** Options of `@Locked` over those of `@LockDefaults`. */
   readonly options: LockedOptions;
-  /** Those of the options that the service gets at each call. */
+  /** The options that the service gets at each call. */
   readonly call: CallOptions;
   private readonly shape: MethodShape;
   private readonly origins = new Map<Placeholder, Origin>();

@@ -26,7 +26,7 @@ interface Holder {
 interface QueueEntry {
   readonly ticket: number;
   request: AcquireRequest;
-  /** Past it the entry is dropped: its caller has stopped waiting, or looking. */
+  /** The entry is dropped after this time, because its owner has stopped waiting or rechecking. */
   until: number;
 }
 
@@ -44,8 +44,8 @@ const LEAST_SWEEP = 256;
 /**
  * The state that all clients of one memory store share, and the same steps as the scripts of the Redis store.
  *
- * Expiry is looked up, not timed: whoever touches a key first finds a holder whose lease is over gone, and serves the
- * queue behind it. Waiters recheck when the holder's lease ends.
+ * No timer ends a lease. The first call for a key after the end of a lease drops the holder and grants the queue. Waiters
+ * recheck when the holder's lease ends.
  */
 export class MemorySpace {
   private readonly entries = new Map<string, Entry>();
@@ -53,7 +53,7 @@ export class MemorySpace {
   private lastTicket = 0;
   /** One for all keys: it outlives them, so that nothing is kept for a key that nobody uses. */
   private lastToken: number;
-  /** Keys that may never be touched again, as their last lease runs out by itself: how many since the last sweep. */
+  /** How many keys were left to expire under a minimum hold since the last sweep. No call may ever touch them again. */
   private leftAlone = 0;
   private leftBySweep = 0;
 
@@ -210,7 +210,7 @@ export class MemorySpace {
     queue.splice(behind < 0 ? queue.length : behind, 0, { ticket, request, until });
   }
 
-  /** Grants to those in front that may enter, and tells each unless it is the asker, who gets a reply. */
+  /** Grants to the first waiters that may enter, and notifies each except `asker`, which gets a reply. */
   private grantNext(entry: Entry, now: number, asker?: string): void {
     for (let next = entry.queue[0]; next; next = entry.queue[0]) {
       const { request, until } = next;
@@ -258,7 +258,7 @@ function holderOf({ holders }: Entry, owner: string): Holder | undefined {
   return holders.find((holder) => holder.owner === owner);
 }
 
-/** What is left of the lease that ends first. */
+/** The remaining time of the lease that ends first. */
 function remaining({ holders }: Entry, now: number): number {
   return holders.length === 0 ? 0 : Math.min(...holders.map(({ until }) => until)) - now;
 }

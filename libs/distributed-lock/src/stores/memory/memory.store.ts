@@ -46,8 +46,10 @@ class MemoryStore implements LockStore {
     private readonly space: MemorySpace,
     private readonly context: LockStoreContext,
   ) {
-    // Later, as from a server: a push must not run inside the call of another client.
-    space.connect(this.clientId, (push) => queueMicrotask(() => this.notifications$.next(push)));
+    // Later, as from a server: a notification must not run inside the call of another client.
+    space.connect(this.clientId, (notification) =>
+      queueMicrotask(() => this.notifications$.next(notification)),
+    );
   }
 
   async acquire(request: AcquireRequest): Promise<AcquireReply> {

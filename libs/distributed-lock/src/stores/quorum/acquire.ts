@@ -31,7 +31,7 @@ export function acquire(owner: QuorumOwner, request: AcquireRequest): Promise<Ac
   return inTurn(owner, () => attemptUntilClear(owner, request));
 }
 
-/** The holder before has released at one node, so at the others as well: all nodes are asked. */
+/** One node has granted, because the holder before has released. So the other nodes may grant as well, and all are asked. */
 export function attemptAgain(owner: QuorumOwner): void {
   const { context, name } = owner;
   if (owner.isAttemptDue) return;
@@ -55,7 +55,7 @@ async function inTurn<T>(owner: QuorumOwner, step: () => Promise<T>): Promise<T>
   }
 }
 
-/** Between attempts no node lease is idle: it counts for what is held, or is given back. */
+/** Between attempts each node lease counts for the lock that is held, or is given back. */
 function settleLeases(owner: QuorumOwner): void {
   const { attempts, leases, nodes } = owner;
   if (!attempts.isIdle) return;
@@ -101,7 +101,7 @@ async function attempt(owner: QuorumOwner, request: AcquireRequest): Promise<Out
   const wasHeld = owner.leases.isHeld();
   const outcomes = await gather(asked, (so) => {
     if (haveAnswered(context, so)) return true;
-    // Whether it is the same grant still is for all nodes to say.
+    // A holder waits for all nodes, because they decide whether it is still the same grant.
     if (wasHeld) return false;
     const replies = answersOf(so);
     const granted = count(replies, 'granted');

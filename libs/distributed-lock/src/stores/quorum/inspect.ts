@@ -4,10 +4,9 @@ import { ownerOf } from './owner-ids.js';
 import { askNodes, type QuorumContext } from './quorum.context.js';
 
 /**
- * What the nodes know of a key together. The holders are those whom a majority names. An owner with fewer node leases still
- * waits.
+ * Merges what the nodes know of a key. An owner that a majority names holds it. An owner with fewer node leases still waits.
  *
- * Without a token, since nodes have reserved more than the holder was given.
+ * The snapshot has no fencing token, because nodes have reserved more than the holder was given.
  */
 export async function inspect(context: QuorumContext, key: string): Promise<LockSnapshot | null> {
   const { majority } = context;
@@ -37,7 +36,7 @@ export async function inspect(context: QuorumContext, key: string): Promise<Lock
   };
 }
 
-/** A node that has not heard of a step down still names the mode from before. */
+/** A node that the renewal of a downgrade has not reached still names the mode from before. */
 function modeOf(snapshots: readonly LockSnapshot[]): LockSnapshot['mode'] {
   return snapshots.find(({ mode }) => mode === 'shared')?.mode ?? snapshots[0]?.mode;
 }

@@ -16,7 +16,7 @@ interface Held {
   readonly nodes: Map<NodeOwner, number>;
 }
 
-/** What the nodes have granted to one owner, and whether it holds by a majority of them. */
+/** The node leases of one owner, and whether a majority of them makes it the holder. */
 export class NodeLeases {
   /** The last fencing token that may have been used. */
   lastUsed = 0;
@@ -48,7 +48,7 @@ export class NodeLeases {
    * The majority of the next grant shares a node with this one. The shared node's next token is larger than all that it has
    * reserved, so the token of the next grant is larger, too (docs/decisions/0010).
    *
-   * @param token of `nextToken`. It stays the same when nodes reserve more for it: by then other keys may have used larger ones
+   * @param token of `nextToken`. A second round must ask for the same one, because other keys may have used larger ones by then
    * @returns whether a majority has reserved it
    */
   hold(granted: readonly NodeOwner[], token: number, tokens: number): boolean {

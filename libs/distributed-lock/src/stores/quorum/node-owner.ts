@@ -13,7 +13,7 @@ import { OneAtATime } from './one-at-a-time.js';
 import { callerHasLeft } from './quorum.errors.js';
 import type { QuorumNode } from './quorum.node.js';
 
-/** What the release of a node lease takes over from the request of the core, which may be an acquire. */
+/** The part of a request of the core, release or acquire, that the release of a node lease takes over. */
 export type NodeRelease = Pick<ReleaseRequest, 'key' | 'claim' | 'leaseMs' | 'keepUntil'>;
 
 /**
@@ -23,7 +23,7 @@ export type NodeRelease = Pick<ReleaseRequest, 'key' | 'claim' | 'leaseMs' | 'ke
  * until no acquire of that id can be executed any more, so a late reply to an earlier id needs no care.
  */
 export class NodeOwner {
-  /** As the node answered last. */
+  /** The node lease, by the node's last answer. */
   lease: Grant | undefined;
   /** The node may know the present id. */
   isOpen = false;

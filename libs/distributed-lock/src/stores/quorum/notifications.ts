@@ -5,7 +5,7 @@ import type { QuorumNode } from './quorum.node.js';
 import type { QuorumOwner } from './quorum.owner.js';
 import { invite } from './renew.js';
 
-/** @param notification of this node to one attempt of this owner; of an earlier attempt it is ignored */
+/** Acts on a notification of one node for an attempt of this owner. A notification for an earlier attempt is ignored. */
 export function onNotification(
   owner: QuorumOwner,
   from: QuorumNode,

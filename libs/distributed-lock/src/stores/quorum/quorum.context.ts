@@ -4,7 +4,7 @@ import { answersOf, gather, type Outcomes } from './majority.js';
 import { noMajority } from './quorum.errors.js';
 import type { QuorumNode } from './quorum.node.js';
 
-/** What the owners of one quorum store share. */
+/** The state that the owners of one quorum store share. */
 export interface QuorumContext {
   readonly nodes: readonly QuorumNode[];
   readonly majority: number;
@@ -19,7 +19,7 @@ export interface QuorumContext {
   inBackground(work: Promise<unknown>): void;
 }
 
-/** A majority has answered, and every other node is down: it failed the last time, so it is not waited for. */
+/** True when a majority has answered, and every node without an answer is down. */
 export function haveAnswered({ nodes, majority }: QuorumContext, outcomes: Outcomes<unknown>): boolean {
   const isSettled = nodes.every((node, i) => outcomes[i] !== undefined || node.isDown);
   return isSettled && answersOf(outcomes).length >= majority;

@@ -20,7 +20,7 @@ export function noMajority(
   return new LockStoreError(`${answered}. ${why.join('; ')}`, key, reasonOf(errors), { cause });
 }
 
-/** Three nodes with two permits each make six, and two of them let one in: three would hold what is for two. */
+/** Three nodes with two permits each have six. An owner needs two of them, so three owners would hold two permits. */
 export function noPermits(key: string): LockStoreError {
   const message = `A quorum cannot count permits: a majority of its nodes would let more in than there are. Take permits of "${key}" from a single store.`;
   return new LockStoreError(message, key, 'refused');
@@ -35,7 +35,7 @@ export function tokensTooFarApart(key: string): LockStoreError {
   return new LockStoreError(message, key, 'unready');
 }
 
-/** What the failures together mean for the caller: one that may have acted makes the outcome unknown. */
+/** The reason for the caller. One node that may have acted makes the outcome unknown. */
 function reasonOf(errors: readonly unknown[]): LockStoreError['reason'] {
   const reasons = errors.map((error) => (error instanceof LockStoreError ? error.reason : 'refused'));
   if (reasons.every((reason) => reason === 'refused')) return 'refused';

@@ -4,7 +4,7 @@ import type { QuorumNodeState } from './quorum.options.js';
 
 /** One of the stores, and whether it answers. */
 export class QuorumNode {
-  /** It failed the last time, so it is not waited for once a majority has answered. */
+  /** True after a failure. The quorum does not wait for such a node once a majority has answered. */
   isDown = false;
 
   constructor(

@@ -6,7 +6,7 @@ import { OneAtATime } from './one-at-a-time.js';
 import { attemptId } from './owner-ids.js';
 import type { QuorumContext } from './quorum.context.js';
 
-/** What one owner has asked of all nodes, and what they have granted. The verbs beside this file change it. */
+/** The request and the node leases of one owner. Only `acquire`, `renew`, `release` and `onNotification` change them. */
 export class QuorumOwner {
   readonly nodes: readonly NodeOwner[];
   readonly leases: NodeLeases;

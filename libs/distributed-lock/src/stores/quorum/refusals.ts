@@ -2,13 +2,13 @@ import type { AcquireReply, Busy, Queued } from '../../port/lock-store.js';
 import { recheckAfter } from '../../port/recheck-interval.js';
 import { ownerOf } from './owner-ids.js';
 
-/** The owner that a majority of nodes names: one that fewer name has only split them. */
+/** The holder that a majority of nodes names. With fewer, owners have split the nodes. */
 export function holderOf(replies: readonly AcquireReply[], majority: number): string | undefined {
   const named = holdersIn(replies);
   return named.find((owner) => named.filter((other) => other === owner).length >= majority);
 }
 
-/** The key is free again as soon as enough of the nodes that refused are, whatever the others do. */
+/** The key is free again as soon as enough of the refusing nodes are free for a majority. */
 export function busyReply(replies: readonly AcquireReply[], majority: number): Busy {
   const refusals = replies.filter((reply) => reply.kind !== 'granted');
   const remaining = refusals.map((reply) => reply.remainingMs).toSorted((a, b) => a - b);

@@ -13,7 +13,7 @@ export function randomPauseMs(): number {
 }
 
 /**
- * Resolves once a majority is certain to be without the owner. Nodes that are down are asked on until they are, too.
+ * Resolves once a majority is certain to be without the owner. The stores of nodes that are down go on repeating the release.
  *
  * @throws LockStoreError when a majority cannot be had until the lease is over
  */
@@ -29,7 +29,7 @@ export async function release(owner: QuorumOwner, request: ReleaseRequest): Prom
   return told('not held') > nodes.length - majority ? 'not held' : 'unknown';
 }
 
-/** Takes the lock from whoever holds it at any node. */
+/** Takes the lock from its holders at all nodes. */
 export async function forceRelease(context: QuorumContext, key: string): Promise<'released' | 'not held'> {
   const replies = await askNodes(context, key, (store) => store.forceRelease(key));
   const released = replies.filter((reply) => reply === 'released').length;
@@ -52,8 +52,8 @@ export function releaseAll(
   );
 }
 
-/** The node's store repeats the release, also after nobody waits for it any more. */
-export function releaseNode(
+/** The node's store repeats the release, also after the caller has stopped waiting for it. */
+function releaseNode(
   { leases, context }: QuorumOwner,
   node: NodeOwner,
   request: NodeRelease,

@@ -36,7 +36,7 @@ export async function renew(owner: QuorumOwner, renewal: Renewal): Promise<Renew
   return { kind: 'renewed', validUntil, waiting };
 }
 
-/** Asks a node to join what is held: one that was away, or another's for a moment, helps to bear the next failure. */
+/** Asks one more node for its node lease while the lock is held, so that the lock survives the failure of another node. */
 export function invite(owner: QuorumOwner, node: NodeOwner): void {
   const request: AcquireRequest = { ...(owner.request as AcquireRequest), waitMs: 0, tokens: 1 };
   askNode(owner, node, request).catch(() => undefined);

@@ -3,14 +3,14 @@ import { LockKeyError } from '../../port/lock.errors.js';
 import { redissonChannel, SHARED_TOKEN_KEY } from './redisson/redisson-names.js';
 
 /** All keys and channels of one lock, in the order in which every script takes them: the only place that names them. */
-export type RedisKeys = readonly [lock: string, line: string, info: string, token: string, channel: string];
+export type RedisKeys = readonly [lock: string, queue: string, meta: string, token: string, channel: string];
 
 /** The channel on which one client gets its grants. */
 export function notificationChannel(clientId: string): string {
   return `nest_lock_notify:${clientId}`;
 }
 
-/** What a server that keeps its data remembers of the services with this prefix. */
+/** The key of the restart guard's mark for services with this prefix. A server that loses its data loses the mark. */
 export function restartMark(keyPrefix: string): string {
   return `nest_lock_guard:${keyPrefix}`;
 }
@@ -33,14 +33,14 @@ export function redisKeys(name: string, kind: Claim['kind'], sharesTokens = fals
   ];
 }
 
-/** What decides over the slot of `name` on a cluster, unless it is the whole name: the server's rule. */
+/** The part of `name` that decides its cluster slot, by the server's rule. `undefined` if the whole name does. */
 function hashTag(name: string): string | undefined {
   const start = name.indexOf('{');
   const end = name.indexOf('}', start + 1);
   return start < 0 || end <= start + 1 ? undefined : name.slice(start + 1, end);
 }
 
-/** Whether one script may take all of these on a cluster: they say so by the same hash tag. */
+/** True if one script may take all of these names on a cluster, because they have the same hash tag. */
 export function shareSlot(names: readonly string[]): boolean {
   const [first, ...rest] = names.map(hashTag);
   return first !== undefined && rest.every((tag) => tag === first);

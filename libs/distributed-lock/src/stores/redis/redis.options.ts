@@ -20,8 +20,8 @@ export interface RedisStoreOptions {
   /** How long `minReplicaAcks` may take, in ms; default 100. At most half of `commandTimeoutMs`. */
   readonly replicaTimeoutMs?: number;
   /**
-   * A server that comes back without its data grants nothing for so long, in ms: until every lease that it has forgotten
-   * is over. Give the longest lease of all services that use these locks, at least the watchdog's timeout; default 0,
+   * A server that comes back without its data grants nothing for this many ms, until every lease that it has forgotten is
+   * over. Give the longest lease of all services that use these locks, at least the watchdog's timeout; default 0,
    * off. The first start on an empty server waits, too. Not on a cluster.
    */
   readonly restartGuardMs?: number;

@@ -60,11 +60,11 @@ const OPTION_NAMES: OptionNames<RedisStoreOptions> = {
 };
 
 /**
- * Locks in Redis: one hash per lock, exactly Redisson's, and a queue behind it of our own.
+ * Locks in Redis: one hash per lock, in Redisson's exact format, and a queue of our own.
  *
  * @param target a URL, ioredis options (Sentinel included), or an ioredis `Redis` or `Cluster`, which is duplicated and
  * stays yours
- * @throws LockConfigurationError for what ioredis would take for localhost, and for options that would do nothing
+ * @throws LockConfigurationError for a target that ioredis would read as localhost, and for options that would do nothing
  */
 export function redisStore(target: RedisTarget, options: RedisStoreOptions = {}): LockStoreFactory {
   checkTarget(target);
@@ -203,7 +203,7 @@ class RedisStore implements LockStore {
   }
 }
 
-/** A cluster has another node reply to the check of rights: nobody waits for that. */
+/** On a cluster the check of rights is not awaited, because another node may reply to it. */
 async function prepare(client: Client, rights: AccessRights): Promise<void> {
   const checked = rights.check(client);
   await Promise.all([loadScripts(client), client.isCluster || checked]);

@@ -23,11 +23,10 @@ export class AcquireAllCommand extends AcquiringCommand<Reply, Grants | InTheWay
   }
 
   protected args(): Arguments {
-    const { context: session } = this;
     const notAfter = this.onWrite();
     const one = ({ owner, leaseMs, tokens, claim }: AcquireRequest) => [owner, leaseMs, tokens, claim.kind];
     const longest = this.store.guard?.longestLeaseMs ?? 0;
-    return [notAfter, session.minToken, longest, ...this.requests.flatMap(one)];
+    return [notAfter, this.context.minToken, longest, ...this.requests.flatMap(one)];
   }
 
   protected resultOf([kind, , ...numbers]: Reply): Grants | InTheWay {

@@ -29,11 +29,11 @@ export class AcquireCommand extends AcquiringCommand<Reply, AcquireReply> {
 
   protected args(): Arguments {
     const { owner, claim, leaseMs, waitMs, ticket, tokens, minLastToken = 0 } = this.request;
-    const { context: session } = this;
+    const { context } = this;
     const { notifications, guard } = this.store;
     const notAfter = this.onWrite();
     const { weight, permits } = permitsOf(claim);
-    const { minToken, isCluster: cluster, publish } = session;
+    const { minToken, isCluster: cluster, publish } = context;
     const options = JSON.stringify({
       kind: claim.kind,
       weight,
@@ -41,7 +41,7 @@ export class AcquireCommand extends AcquiringCommand<Reply, AcquireReply> {
       tokens,
       wait: Math.min(Math.ceil(waitMs), SILENT_WAITER_MS),
       ticket: String(ticket),
-      short: Math.min(leaseMs, Math.max(INITIAL_LEASE_MS, 4 * Math.ceil(session.roundTripMs))),
+      short: Math.min(leaseMs, Math.max(INITIAL_LEASE_MS, 4 * Math.ceil(context.roundTripMs))),
       subscribed: notifications.isSubscribed,
       nonce: notifications.nonce,
       min_last_token: String(minLastToken),
@@ -49,7 +49,7 @@ export class AcquireCommand extends AcquiringCommand<Reply, AcquireReply> {
       publish,
     });
     const isPlain =
-      claim.kind === 'lock' && tokens === 1 && leaseMs <= LONGEST_PLAIN_MS && !session.sharesTokens;
+      claim.kind === 'lock' && tokens === 1 && leaseMs <= LONGEST_PLAIN_MS && !context.sharesTokens;
     const args = [owner, leaseMs, notAfter, minToken, `${isPlain ? 1 : 0}${options}`];
     return guard ? [...args, guard.longestLeaseMs] : args;
   }

@@ -4,7 +4,7 @@ import { leaseValidity } from '../../../port/lease-validity.js';
 import { EXPIRED, type Client } from '../connection/redis.command.js';
 import { asUnsure, callerHasLeft, isDenied } from '../connection/redis.errors.js';
 import type { RedisNotifications } from '../connection/redis.notifications.js';
-import { unready, withMark, type RestartGuard } from '../safety/restart-guard.js';
+import { unready, type RestartGuard } from '../safety/restart-guard.js';
 import { ScriptCommand, type ScriptReply } from '../scripts/script-command.js';
 import type { ScriptContext } from '../scripts/script-context.js';
 import type { Script } from '../scripts/scripts.js';
@@ -19,7 +19,7 @@ export interface AcquireContext {
   readonly undo: (request: AcquireRequest) => void;
 }
 
-/** What the acquire of one lock and that of several have in common. */
+/** Base class of the commands that acquire one lock or several. */
 export abstract class AcquiringCommand<R extends ScriptReply, Result> extends ScriptCommand<R, Result> {
   readonly priority = 'acquire';
   override readonly flush = 'when idle';
@@ -37,7 +37,8 @@ export abstract class AcquiringCommand<R extends ScriptReply, Result> extends Sc
     keys: readonly string[],
   ) {
     const [{ key, claim }] = requests as readonly [AcquireRequest];
-    super(script, store.scripts, { key, kind: claim.kind }, withMark(keys, store.guard));
+    const { scripts, guard } = store;
+    super(script, scripts, { key, kind: claim.kind }, guard ? [...keys, guard.mark] : keys);
     this.owners = requests.map(({ owner }) => store.owners.begin(owner));
   }
 
@@ -81,7 +82,7 @@ export abstract class AcquiringCommand<R extends ScriptReply, Result> extends Sc
   }
 
   protected override onFailed(error: LockStoreError): void {
-    // It was refused, or never written: it cannot be executed any more.
+    // A command that was refused or never written cannot be executed any more.
     if (error.reason !== 'unknown') this.onAnswered();
     // Redis undoes nothing of a script that was denied halfway: it may have written a ticket, or a lock. A refusal of the
     // second copy says nothing about the first one.

@@ -1,16 +1,16 @@
 import { RebuiltMap } from '../../../collections/rebuilt-map.js';
 import type { Renewal } from '../../../port/lock-store.js';
 
-/** What a later request of an owner must know of the earlier ones. */
+/** The state of one owner that its later requests depend on. */
 export class OwnerState {
   /** Requests that have begun and not ended. */
   requests = 0;
   isReleasing = false;
   /** The last one under way: an earlier renewal that is sent again must not be executed after it. */
   latestRenewal: Renewal | undefined;
-  /** In server time: after that the server refuses each acquire that was sent and never answered. -1 without one. */
+  /** The latest not-after of the acquires that were sent and never answered, in server time. -1 without one. */
   lateUntil = -1;
-  /** The same without the acquire that was sent last: an owner has one at a time under way. */
+  /** `lateUntil` without the acquire in flight. An owner has one acquire in flight at a time. */
   private earlierUntil = -1;
 
   get hasUnanswered(): boolean {

@@ -76,7 +76,7 @@ export class Releases {
             return isUnsure ? 'unknown' : 'not held';
           }
         } catch (error) {
-          // Also when it was refused: a right that is missing for a moment must not leave the lock behind.
+          // A refused release is repeated, too: a right that is missing for a moment must not leave the lock behind.
           if (this.isClosed || this.clock.now() > giveUpAt) throw error;
           isUnsure = true;
         }
@@ -93,7 +93,7 @@ export class Releases {
   }
 }
 
-/** Repeated with the same bytes: a copy that said another last token would give one of them out twice. */
+/** Every copy names the same tokens. A copy with another last token would let the server give one out twice. */
 function argsOf(
   { owner, claim, used, keepUntil = 0 }: ReleaseRequest,
   { minToken, isCluster: cluster, publish }: ScriptContext,

@@ -9,7 +9,7 @@ import { permitsOf, type ScriptContext } from '../scripts/script-context.js';
 import { renewAllScript, renewScript, type ReplyOf, type Script } from '../scripts/scripts.js';
 import type { OwnerStates } from './owner-states.js';
 
-/** Redis does nothing else while a script runs: more at once would delay the acquires of others. */
+/** The most renewals in one script. Redis runs nothing else meanwhile, so a larger batch would delay other commands. */
 const MOST_AT_ONCE = 50;
 
 type Replies = readonly RenewalReply[];
@@ -28,7 +28,7 @@ abstract class RenewingCommand<R extends ScriptReply> extends ScriptCommand<R, R
     super(script, context, { key, kind: claim.kind }, keys);
   }
 
-  /** @throws LockStoreError for another copy that a newer renewal follows: it must not be executed after that */
+  /** @throws LockStoreError for a second copy after a newer renewal of one of its owners, which must be executed last */
   protected onWrite(): void {
     if (!this.wasExpired && !this.isSecondCopy) return;
     if (this.renewals.every((renewal) => this.owners.isLatest(renewal))) return;
@@ -42,7 +42,7 @@ abstract class RenewingCommand<R extends ScriptReply> extends ScriptCommand<R, R
 }
 
 class RenewCommand extends RenewingCommand<ReplyOf<typeof renewScript>> {
-  /** It may confirm a grant by notification, whose caller is about to start and may block the event loop. */
+  /** A renewal may confirm a grant by notification, whose caller is about to start and may block the event loop. */
   override readonly flush = 'now';
   override readonly isRepeatable = true;
 
@@ -127,7 +127,7 @@ export class Renewals {
       for (const { owner } of batch) owners.end(owner);
       return replies;
     } catch (error) {
-      // One key that holds something else spoils the batch. Only its own renewal is to be refused.
+      // A key that holds other data makes the whole batch fail. Sent one by one, only its own renewal is refused.
       const isSpoiled = another && error instanceof LockStoreError && error.reason === 'refused';
       const again = async (renewal: Renewal) =>
         isSpoiled && owners.isLatest(renewal) ? this.renew([renewal]) : this.unanswered(renewal, error);

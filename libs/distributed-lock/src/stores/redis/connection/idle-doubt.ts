@@ -1,6 +1,6 @@
 import type { RedisCommand } from './redis.command.js';
 
-/** A connection that has been silent for so long may have been forgotten by the network. */
+/** A connection that has been silent for this long may have been forgotten by the network. */
 export const IDLE_MS = 500;
 
 /**

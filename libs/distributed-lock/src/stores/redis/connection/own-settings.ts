@@ -4,7 +4,7 @@ import { KEEP_ALIVE_MS } from './keep-alive.js';
 const SLOWEST_RECONNECT_MS = 1000;
 
 /**
- * What makes a connection fit for locks: nothing is queued while it is down and nothing is sent twice by itself, so
+ * Settings that make a connection safe for locks. ioredis queues nothing while disconnected and sends nothing twice, so
  * that no command is executed after its caller has given up (docs/decisions/0005).
  */
 export function ownConnection(commandTimeoutMs: number): RedisOptions {

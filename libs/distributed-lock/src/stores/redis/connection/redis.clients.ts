@@ -31,10 +31,10 @@ function duplicateOf(target: RedisTarget, commandTimeoutMs: number): Client {
 const REVIVAL_MS = { least: 100, spread: 400 };
 
 /**
- * Connects, and begins anew whenever ioredis gives up for good: it does when a failover is told while it looks for the
- * master, and when no Sentinel answers and its own retries are off.
+ * Connects, and connects again whenever ioredis gives up for good. ioredis gives up when a failover is announced while it
+ * looks for the master, and when no Sentinel answers and its own retries are off.
  *
- * @param onFailure told why an attempt has failed
+ * @param onFailure gets the error of an attempt that has failed
  * @returns stops that
  */
 export function keepConnecting(client: Client, clock: Clock, onFailure: (error: Error) => void): () => void {
@@ -77,7 +77,7 @@ export async function closeClient(client: Client, clock: Clock, withinMs: number
         resolve();
       };
       const cancel = clock.after(withinMs, settle);
-      // A connection that goes down now leaves the answer out.
+      // A connection that closes now does not answer QUIT.
       client.once('close', settle);
       client.quit().then(settle, settle);
     });

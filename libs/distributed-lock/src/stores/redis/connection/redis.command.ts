@@ -5,7 +5,7 @@ import { asStoreError, asUnsure } from './redis.errors.js';
 
 export type Client = Redis | Cluster;
 
-/** In which order a new connection sends what has waited for it, and why: docs/decisions/0003, P16. */
+/** The order in which a new connection sends the commands that have waited for it (docs/decisions/0003, P16). */
 export type Priority = 'release' | 'renew' | 'acquire';
 
 /**
@@ -13,9 +13,9 @@ export type Priority = 'release' | 'renew' | 'acquire';
  * command is in flight, since a caller awaits the reply. Otherwise it shares a system call with the other commands of this
  * turn.
  */
-export type Flush = 'now' | 'when idle';
+type Flush = 'now' | 'when idle';
 
-/** What `read` returns when the server has refused to execute a command after its not-after: our idea of its time was old. */
+/** Returned by `read` when the server has refused a command after its not-after, because our estimate of its time was old. */
 export const EXPIRED = Symbol('expired');
 
 /** One command to Redis: how it is written, what its reply means, and how far the connection has got with it. */
@@ -23,10 +23,10 @@ export abstract class RedisCommand<Result = unknown> extends Link {
   abstract readonly key: string | undefined;
   abstract readonly priority: Priority;
   readonly flush: Flush | undefined;
-  /** It may be executed twice: a new connection repeats it when one that had been idle did not answer. */
+  /** True for a command that may be executed twice. A new connection repeats it when an idle one did not answer. */
   readonly isRepeatable: boolean = false;
 
-  /** Its deadline counts from then: when its first copy was written, or until then when its caller asked. */
+  /** When its deadline starts: at the call, and again when its first copy is written. */
   since = 0;
   /** When its latest copy was written. */
   sentAt = 0;

@@ -23,7 +23,7 @@ import { ServerClock } from './server-clock.js';
 import { WaitingCommands } from './waiting-commands.js';
 import { writeNow, writeTogether } from './write-together.js';
 
-/** More at once would be answered later than they may be executed. The others are written as replies come. */
+/** With more commands in flight the last would be executed after their not-after. The others are written as replies come. */
 export const MOST_IN_FLIGHT = 2000;
 
 /**
@@ -49,7 +49,7 @@ export class RedisConnection {
   private cancelPreparing: (() => void) | undefined;
   private readonly stopConnecting: () => void;
 
-  /** @param prepare what is asked of each new connection before its first command */
+  /** @param prepare sends the commands that each new connection needs before its first command */
   constructor(
     private readonly client: Client,
     private readonly clock: Clock,
@@ -134,7 +134,7 @@ export class RedisConnection {
     }
   }
 
-  /** The probe that Redisson makes. */
+  /** Asks as Redisson does whether the server has sharded channels. */
   private async probeSharded(): Promise<void> {
     if (!this.client.isCluster) return;
     const hasSharded = await this.client.call('PUBSUB', 'SHARDNUMSUB').then(
@@ -146,7 +146,7 @@ export class RedisConnection {
 
   private onLost(why: string): void {
     this.isReady = false;
-    // A reply that is lost with its connection never comes: its deadline must not meet the next connection.
+    // A reply that is lost with its connection never comes: its deadline must not end the next connection.
     this.cancelPreparing?.();
     for (const command of this.inFlight) {
       this.inFlight.remove(command);

@@ -15,7 +15,7 @@ const DENIED = {
   channel: /(can't|permissions to) (access|publish to) .*\bchannels?\b/,
 };
 
-/** For what the user lacks the right. */
+/** The kind of right that the user lacks. */
 export function whatIsDenied(error: unknown): 'command' | 'key' | 'channel' | undefined {
   const text = error instanceof Error ? error.message : String(error);
   if (DENIED.command.test(text)) return 'command';
@@ -34,7 +34,7 @@ export function isAnswer(error: unknown): error is Error {
 
 interface ClientError {
   command?: { args?: unknown };
-  /** Of a cluster client. */
+  /** Set by a cluster client. */
   readonly lastNodeError?: unknown;
 }
 

@@ -51,7 +51,8 @@ export class RedisNotifications {
     String.raw`^granted ${OWNER} (\d{1,16}) (\d{1,16}) (\d{1,16}) (\d{1,9}) (\d{1,9}) ${this.nonce}$`,
   );
   private readonly recheck = new RegExp(String.raw`^recheck ${OWNER} (\d{1,5}) ${this.nonce}$`);
-  private subscribed = false;
+  /** Whether grants can arrive. Waiters recheck more often while they cannot. */
+  isSubscribed = false;
   private readonly stopConnecting: () => void;
   private isClosed = false;
   private probedAt = -Infinity;
@@ -71,17 +72,12 @@ export class RedisNotifications {
     conceal(this, 'client');
     client.on('error', () => undefined);
     client.on('ready', () => inBackground(this.subscribe(), this.onNotSubscribed));
-    client.on('close', () => (this.subscribed = false));
+    client.on('close', () => (this.isSubscribed = false));
     client.on('message', (channel: string, message: string) => this.onMessage(channel, message));
     client.on('smessage', (channel: string, message: string) => this.onMessage(channel, message));
     // A cluster client replaces its connections for sharded channels one by one, and subscribes on them unseen.
     client.on('subscribersReady', () => this.subscribeSharded([...this.foreignChannels.keys()]));
     this.stopConnecting = keepConnecting(client, clock, () => undefined);
-  }
-
-  /** Whether grants can arrive. Waiters recheck more often while they cannot. */
-  get isSubscribed(): boolean {
-    return this.subscribed;
   }
 
   /** From now on this owner rechecks when a foreign client releases the lock of this channel. */
@@ -93,10 +89,10 @@ export class RedisNotifications {
       return;
     }
     this.foreignChannels.set(channel, new Set([owner]));
-    if (this.subscribed) inBackground(this.subscribeTo([channel], owner), this.onNotSubscribed);
+    if (this.isSubscribed) inBackground(this.subscribeTo([channel], owner), this.onNotSubscribed);
   }
 
-  /** No foreign client holds it up any more. An open subscription looks to the scripts like a waiting Redisson client. */
+  /** The owner waits behind no foreign client now. An open subscription looks to the scripts like a waiting Redisson client. */
   stopListening(owner: string): void {
     const channel = this.channels.get(owner);
     if (channel === undefined) return;
@@ -105,7 +101,7 @@ export class RedisNotifications {
     owners?.delete(owner);
     if (owners?.size !== 0) return;
     this.foreignChannels.delete(channel);
-    if (!this.subscribed) return;
+    if (!this.isSubscribed) return;
     this.client.unsubscribe(channel).catch(this.onNotSubscribed);
     if (this.client.isCluster) this.client.sunsubscribe(channel).catch(this.onNotSubscribed);
   }
@@ -116,7 +112,7 @@ export class RedisNotifications {
    */
   probe(): void {
     const now = this.clock.now();
-    if (this.client.isCluster || !this.subscribed || now - this.probedAt < RECHECK_MS) return;
+    if (this.client.isCluster || !this.isSubscribed || now - this.probedAt < RECHECK_MS) return;
     this.probedAt = now;
     const { stream } = this.client as Redis;
     this.cancelProbe?.();
@@ -138,16 +134,16 @@ export class RedisNotifications {
     const channels = [notificationChannel(this.clientId), ...this.foreignChannels.keys()];
     await this.subscribeTo(channels);
     // Finds out whether the user may unsubscribe, on a channel that nobody has subscribed to.
-    if (this.subscribed) this.client.unsubscribe(notificationChannel('rights')).catch(this.onNotSubscribed);
+    if (this.isSubscribed) this.client.unsubscribe(notificationChannel('rights')).catch(this.onNotSubscribed);
     // Owners may have come to wait behind a foreign client while this was under way.
     const late = [...this.foreignChannels.keys()].filter((channel) => !channels.includes(channel));
-    if (this.subscribed && late.length > 0) await this.subscribeTo(late);
+    if (this.isSubscribed && late.length > 0) await this.subscribeTo(late);
   }
 
   private async subscribeTo(channels: readonly string[], owner?: string): Promise<void> {
     try {
       await this.client.subscribe(...channels);
-      this.subscribed = true;
+      this.isSubscribed = true;
       this.onSubscribed(owner);
     } catch (error) {
       this.onNotSubscribed(error);
@@ -157,7 +153,7 @@ export class RedisNotifications {
       this.subscribeSharded(channels.filter((channel) => this.foreignChannels.has(channel)));
   }
 
-  /** One by one: a command may name channels of one slot only. Before Redis 7 it is refused, and not missed. */
+  /** One by one, because a command may name channels of one slot only. Servers before Redis 7 refuse it and do not need it. */
   private subscribeSharded(channels: readonly string[]): void {
     for (const channel of channels) {
       const onSubscribed = () =>

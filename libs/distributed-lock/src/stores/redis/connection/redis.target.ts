@@ -5,7 +5,7 @@ import { checkOptionNames, type OptionNames } from '../../../checks/option-names
 import { DEFAULT_COMMAND_TIMEOUT_MS, type RedisTarget } from '../redis.options.js';
 import { ownConnection } from './own-settings.js';
 
-/** Those that the installed ioredis has by default are known as well: a later release may have more. */
+/** The options of ioredis. `knownNames` adds those of the installed release, which may have more. */
 const NAMES: OptionNames<RedisOptions> = {
   Connector: true,
   autoPipeliningIgnoredCommands: true,
@@ -68,7 +68,7 @@ const NAMES: OptionNames<RedisOptions> = {
 
 /** The options that say which server is meant. */
 const PLACES = ['host', 'port', 'path', 'sentinels', 'Connector'] as const;
-/** Of clients of any library. */
+/** Methods that the clients of all Redis libraries have. */
 const CLIENT_METHODS = ['sendCommand', 'connect', 'duplicate', 'quit'] as const;
 const NEEDED = 'redisStore takes a URL, ioredis options or an ioredis client';
 
@@ -161,7 +161,7 @@ function knownNames(): Readonly<Record<string, true>> {
   return { ...Object.fromEntries(defaults.map((name) => [name, true as const])), ...NAMES };
 }
 
-/** Those that locks depend on are overwritten (see `ownConnection`); the default of ioredis is no wish. */
+/** Refuses options that `ownConnection` overwrites. The default values of ioredis pass, because the user did not set them. */
 function checkUnused(options: Given, of: string): void {
   const own = ownConnection(DEFAULT_COMMAND_TIMEOUT_MS) as Given;
   // Made lazy so that it does not connect: by default it is not.

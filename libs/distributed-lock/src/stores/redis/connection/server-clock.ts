@@ -5,13 +5,13 @@ export interface Sent {
 }
 
 /**
- * The server's time in terms of ours, from the last reply that told it.
+ * Converts between the server's time and ours, by the last reply that told the server's time.
  *
  * A reply was made after its request was sent and before it was received. Each use takes the end of that span that is
  * the safe one.
  */
 export class ServerClock {
-  /** How far the time of day was ahead of our clock when the last reply that told the time was asked for. */
+  /** How far the time of day was ahead of our clock at the request whose reply last told the time. */
   sentLead = 0;
   /** Time from request to reply at the last `TIME`, in ms. */
   roundTripMs = 0;
@@ -31,7 +31,7 @@ export class ServerClock {
     return Math.floor(this.serverMs + (now - this.receivedAt));
   }
 
-  /** Our time at the server's `serverMs`, at the earliest: nobody believes in a lease for longer than it lasts. */
+  /** Our time at the server's `serverMs`, at the earliest, so that no holder believes in a lease for longer than it lasts. */
   toLocal(serverMs: number): number {
     return this.sentAt + (serverMs - this.serverMs);
   }

@@ -4,8 +4,8 @@ import type { Client } from './redis.command.js';
 import { describe, unreachable } from './redis.errors.js';
 
 /**
- * Tells when there is no connection, from the start on, and when there is one again. A connection that is replaced within
- * `afterMs` is not told: no call has failed for it.
+ * Reports when there is no connection, from the start on, and when there is one again. A connection that is replaced within
+ * `afterMs` is not reported, because no call has failed for it.
  *
  * @returns stops that
  */

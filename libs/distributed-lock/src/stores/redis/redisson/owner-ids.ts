@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 
-/** Redisson's client ids are UUIDs of version 4: scripts and clients tell ours from strangers' by the version. */
+/** Redisson's client ids are UUIDs of version 4: scripts and clients tell our ids from those of foreign clients by it. */
 export function newClientId(): string {
   const uuid = randomUUID();
   return `${uuid.slice(0, 14)}8${uuid.slice(15)}`;

@@ -7,7 +7,7 @@ const CHANNELS = {
   permits: 'redisson_sc',
 } satisfies Record<Claim['kind'], string>;
 
-/** Tells Redisson's clients that the lock is free: those of its RLock, RReadWriteLock or semaphores. */
+/** The channel on which a release is announced to Redisson's RLock, RReadWriteLock or semaphores. */
 export function redissonChannel(name: string, kind: Claim['kind']): string {
   return `${CHANNELS[kind]}:${tagged(name)}`;
 }
@@ -17,7 +17,7 @@ export function permitsKey(name: string): string {
   return `${tagged(name)}:timeout`;
 }
 
-/** The scripts see by it that tokens are counted together with Redisson's fenced lock, for `sharedTokens`. */
+/** With this prefix the scripts count tokens together with Redisson's fenced lock, for `sharedTokens`. */
 export const SHARED_TOKEN_KEY = 'nest_lock_shared_token';
 
 /** Redisson's rule: a name that contains a brace is its own hash tag. */

@@ -23,7 +23,7 @@ export const WAIT_PROBE = ['wait', '0', '0'] as const;
 
 interface Count {
   readonly replicas: number;
-  /** Of the connection that they were counted on. */
+  /** The generation of the connection that they were counted on. */
   readonly generation: number;
 }
 
@@ -147,7 +147,7 @@ export class ReplicatedStore implements LockStore {
   /**
    * Right after the reply to the write.
    *
-   * @throws LockStoreError when fewer replicas have it in time, or the count cannot be told: it may be lost with the
+   * @throws LockStoreError when fewer replicas have it in time, or the count is unknown: it may be lost with the
    * master, so the caller releases the lock or asks again
    */
   private async secure({ key, owner }: { readonly key: string; readonly owner: string }): Promise<void> {

@@ -10,10 +10,6 @@ export interface RestartGuard {
   readonly longestLeaseMs: number;
 }
 
-export function withMark(keys: readonly string[], guard: RestartGuard | undefined): readonly string[] {
-  return guard ? [...keys, guard.mark] : keys;
-}
-
 export function unready(leftMs: number, { longestLeaseMs }: RestartGuard, key: string): LockStoreError {
   return new LockStoreError(
     `Redis is not ready: it came back without its data, and leases that it has forgotten may run for another ${leftMs} ms (restartGuardMs is ${longestLeaseMs}).`,

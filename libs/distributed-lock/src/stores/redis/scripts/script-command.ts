@@ -13,7 +13,7 @@ export type ScriptReply = readonly [kind: unknown, now: number, ...unknown[]];
 /** The lock that a script is run for, in messages. */
 interface Lock {
   readonly key: string;
-  /** It also decides where foreign clients are told of a release. */
+  /** The kind of claim, which also decides the channel on which foreign clients learn of a release. */
   readonly kind: Claim['kind'];
 }
 

@@ -5,7 +5,7 @@ import type { Sent } from '../connection/server-clock.js';
 import { checkReserved, checkSlot, redisKeys, type RedisKeys } from '../redis.keys.js';
 import type { AccessRights } from './access-rights.js';
 
-/** Of each kind. */
+/** The most keys of one kind of claim whose names are kept. */
 const MOST_KNOWN = 2048;
 
 interface Naming {
@@ -14,10 +14,11 @@ interface Naming {
   readonly sharedTokens: boolean;
 }
 
-/** What the scripts of one client share: the names of keys, the largest token, the server's time. */
+/** The state that the scripts of one client share: the names of keys, the largest token, the server's time. */
 export class ScriptContext {
-  private largestToken = 0;
-  /** Of locks that may soon be asked for again. */
+  /** The largest token seen: no grant may carry a smaller one, whatever the server has forgotten. */
+  minToken = 0;
+  /** The names of locks that were used lately, by kind of claim and key. */
   private readonly known = { lock: keyMap(), exclusive: keyMap(), shared: keyMap(), permits: keyMap() };
 
   constructor(
@@ -35,13 +36,8 @@ export class ScriptContext {
     return this.naming.sharedTokens;
   }
 
-  /** The largest token seen: no grant may carry a smaller one, whatever the server has forgotten. */
-  get minToken(): number {
-    return this.largestToken;
-  }
-
   onToken(token: number): void {
-    this.largestToken = Math.max(this.largestToken, token);
+    this.minToken = Math.max(this.minToken, token);
   }
 
   get roundTripMs(): number {
@@ -90,7 +86,7 @@ export class ScriptContext {
 
 const NO_PERMITS = { weight: undefined, permits: undefined };
 
-/** To be named one by one in options: an object with a spread takes JSON.stringify ten times as long. */
+/** Name both fields one by one in the options, because JSON.stringify takes ten times as long for a spread. */
 export function permitsOf(claim: Claim): {
   readonly weight?: number | undefined;
   readonly permits?: number | undefined;

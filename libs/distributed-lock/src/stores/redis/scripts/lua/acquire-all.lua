@@ -1,4 +1,4 @@
--- acquire-all.lua: takes several locks at once, or none of them: those that nobody holds and nobody waits for.
+-- acquire-all.lua: acquires several locks at once if none of them has a holder or a queue, and otherwise none of them.
 --
 -- KEYS  1 lock  2 queue  3 meta  4 token  5 channel, and the same for each further lock, with the restart guard mark at the end
 -- ARGV  1 notAfter  2 min_token  3 longest  4 owner  5 lease  6 tokens  7 kind, and the last four for each further lock
@@ -29,13 +29,13 @@ for i = 1, #KEYS - 4, 5 do
   local owner, lease, tokens, kind = ARGV[a], tonumber(ARGV[a + 1]), tonumber(ARGV[a + 2]), ARGV[a + 3]
   local field = kind == 'exclusive' and owner .. ':write' or owner
   asked[#asked + 1] = { at = i, field = field, lease = lease, tokens = tokens, kind = kind }
-  -- What an owner has already was taken by a copy of this request whose reply was lost.
+  -- A lock that its owner holds already was acquired by an earlier copy of this request, whose reply was lost.
   if redis.call('EXISTS', KEYS[i], KEYS[i + 1], KEYS[i + 2]) > 0 and redis.pcall('HEXISTS', KEYS[i], field) ~= 1 then
     return { 2, now, #asked }
   end
 end
 
--- All that may fail comes before the first lock: none is taken alone.
+-- All steps that may fail come before the first lock, so that no lock is acquired alone.
 local reply = { 1, now }
 for _, it in ipairs(asked) do
   local first, last = take_tokens(it.tokens, it.lease, it.at)

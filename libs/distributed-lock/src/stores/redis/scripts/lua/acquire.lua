@@ -29,18 +29,18 @@ if KEYS[6] then
   if left > 0 then return { 4, now, left } end
 end
 
--- Nobody holds, nobody waits, here or in other processes: the common case, in as few steps as can be.
+-- The lock has no holder and no queue. This is the common case, so it takes as few steps as possible.
 if string.sub(ARGV[5], 1, 1) == '1' and redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3]) == 0 then
   local token = (min_token < micros or min_token > micros + FARTHEST_AHEAD) and micros or min_token + 1
   local counted = redis.call('SET', KEYS[4], string.format('%.0f', token), 'PX', TOKEN_KEEP_MS, 'GET')
   if not counted or (tonumber(counted) or tonumber(string.match(counted, '%d+$')) or 0) < token then
     redis.call('HSET', KEYS[1], owner, '1')
     redis.call('PEXPIRE', KEYS[1], ARGV[2])
-    -- Mostly the token is the time, and says it.
+    -- The token mostly is the server's time, so one number tells both.
     if token == micros then return token end
     return { 1, now, token, token, 0 }
   end
-  -- The clock is behind: the general way counts on from what was there.
+  -- The clock is behind the counter. The general way below counts on from the counter.
   redis.call('SET', KEYS[4], counted, 'PX', TOKEN_KEEP_MS)
 end
 
@@ -56,7 +56,7 @@ local cluster, publish = options.cluster, options.publish
 --@include lib/foreign-clients.lua
 --@include lib/grant.lua
 
--- A foreign client that listens counts as one that waits, for the callers of one process that hand the lock on locally.
+-- A foreign client that listens counts as waiting, so that the hand-off budget of the process starts.
 local function granted(first, last)
   local foreign_clients = tokens == 1 and 0 or math.min(1, listeners(KEYS[5]))
   return { 1, now, first, last, redis.call('ZCARD', KEYS[2]) + foreign_clients }
@@ -99,7 +99,7 @@ local function queued_or_busy()
   if options.wait == 0 then return { 3, now, inside[1] or '', remaining } end
   local ticket = join_queue()
   local waiting = redis.call('ZCARD', KEYS[2])
-  -- Holders that are not told learn it from their next renewal.
+  -- Holders beyond these learn from their next renewal that the key is contended.
   for i = 1, math.min(#inside, 16) do
     local holder = inside[i]
     if is_ours(holder) then notify(holder, 'contended ' .. holder .. ' ' .. waiting) end

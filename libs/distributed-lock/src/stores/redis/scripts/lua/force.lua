@@ -18,7 +18,7 @@ local kind, found = 'lock', type_of_lock()
 if found == 'hash' then kind = MODES[redis.call('HGET', KEYS[1], 'mode')] or 'lock'
 elseif found == 'string' or found == 'none' and type_of_permits() == 'zset' and not has_twin() then kind = 'permits' end
 local refused = refusal(kind)
--- A number that nobody has permits of may be one of the application.
+-- A number without permits that are held may be data of the application.
 if not refused and found == 'string' and type_of_permits() == 'none' then refused = NO_LOCK end
 if refused then return redis.error_reply(refused) end
 KEYS[5] = channel_of(kind)

@@ -1,4 +1,4 @@
--- release.lua: this owner gives up its lock, or leaves the queue; the next waiters are granted.
+-- release.lua: this owner releases its lock or leaves the queue; the next waiters are granted.
 --
 -- KEYS  1 lock  2 queue  3 meta  4 token  5 channel
 -- ARGV  1 owner  2 options
@@ -7,8 +7,8 @@
 -- Reply  was holder (0 or 1)         after a 1, where nobody waits: the common case
 --        {was holder (0 or 1), now}
 --
--- Any number of executions is harmless. Of the tokens up to reserved those after used go back, both strings. keep is what is left of a
--- minimum hold, in ms: the key stays held for so long by an owner that no request names. The token key stays: tokens must
+-- Any number of executions is harmless. The tokens after used up to reserved go back; both are strings. keep is the rest of a
+-- minimum hold, in ms: for this long an owner that no request names holds the key. The token key stays, because tokens must
 -- keep growing after the lock is gone.
 
 local owner, is_plain = ARGV[1], string.sub(ARGV[2], 1, 1) == '1'
@@ -28,7 +28,7 @@ local was_holder, receivers
 if kind == 'lock' then
   -- The delete comes first: it needs no memory, and what follows it may then write.
   was_holder = redis.pcall('HDEL', KEYS[1], owner)
-  -- In what is no hash any more it holds nothing. Any other error comes again, and is raised.
+  -- If the key is no hash any more, the owner holds nothing. Any other error is raised by the second HDEL.
   if type(was_holder) == 'table' then
     was_holder = redis.call('TYPE', KEYS[1]).ok == 'hash' and redis.call('HDEL', KEYS[1], owner) or 0
   end
@@ -54,7 +54,7 @@ local min_token, cluster = options.min_token, options.cluster
 --@include lib/grant.lua
 
 if receivers then
-  -- No owner of ours waits. A foreign client that does is remembered, so that it is not passed over for ever.
+  -- No owner of ours waits. The mark of a waiting foreign client is set, so that our owners cannot starve it.
   if receivers > 0 and listeners(KEYS[5]) > 0 then foreign_clients_waited() end
   return { was_holder, now }
 end
@@ -68,7 +68,7 @@ if was_holder == 1 and keep then
   local keeper = string.gsub(owner, ':', ':-')
   enter(keeper, kind, weight, permits, keep, 0, 0)
   at_least(KEYS[4], tonumber(token_keep(keep)))
-  -- Waiters have seen the end of the longer lease.
+  -- Waiters expect the end of the longer lease, so the first one is told when to recheck.
   wake_foreign_clients(kind)
   recheck_first(math.min(keep, 1000))
 end
@@ -80,8 +80,8 @@ if not held_alone then
   if redis.call('HGET', KEYS[3], 'granted') == owner then redis.call('HDEL', KEYS[3], 'granted') end
 end
 
--- Readers behind a writer that leaves the queue enter beside those inside. They do not while a foreign client waits for
--- these to leave, which then would never happen.
+-- Readers behind a writer that leaves the queue are granted beside the readers that hold. They are not while a foreign client
+-- waits for these to release, because new readers would keep the lock shared for ever.
 if is_free or was_holder == 1 and kind == 'permits' then hand_off(kind, held_alone)
 elseif kind == 'permits' or not foreign_clients_are_next() then grant('', 0) end
 return { was_holder, now }

@@ -7,7 +7,7 @@
 --        {1, now, waiting}  renewed; waiting counts our queue, and a foreign client that listens as one
 --        {2, now}           expired: nothing was done, so that no old renewal shortens the lease of a newer one
 --
--- An owner that holds alone and renews as "shared" steps down. Tokens that are gone (evicted) are written back: the owner
+-- An owner that holds alone and renews as "shared" downgrades. Tokens that are gone (evicted) are written back: the owner
 -- in the lock is proof enough.
 
 local owner, lease, options = ARGV[1], tonumber(ARGV[2]), cjson.decode(ARGV[6])
@@ -37,7 +37,7 @@ local mode, field
 if kind ~= 'permits' then
   mode, field = unpack(redis.call('HMGET', KEYS[1], 'mode', kind == 'lock' and owner or owner .. ':write'))
 end
--- A renewal that was sent before its owner stepped down neither undoes that nor takes it for a loss.
+-- A renewal that was sent before its owner downgraded neither undoes the downgrade nor reports a loss.
 if mode == 'read' then kind = 'shared' end
 
 if kind == 'lock' or kind == 'exclusive' then

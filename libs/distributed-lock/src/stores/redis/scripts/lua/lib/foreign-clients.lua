@@ -2,7 +2,7 @@
 -- Redisson in Java, on the keys of our locks. Expects time.lua, numbers.lua and the local publish.
 --
 -- A foreign client enters no queue of ours: it subscribes to key 5 and asks again when a message says that the lock is
--- free. Two marks in the meta hash see to its turn: since (when a foreign client was first seen listening) and open (until
+-- free. Two marks in the meta hash give it a turn: since (when a foreign client was first seen listening) and open (until
 -- when only foreign clients may take the free lock).
 
 local FOREIGN_WAIT_MS = 200 -- a foreign client that listens gets its chance at least this often
@@ -32,7 +32,7 @@ local function foreign_clients_waited()
   return 0
 end
 
--- Readers of ours that come one after the other would keep a foreign client out for ever: after a while they wait, too.
+-- True once a foreign client has waited long enough that new readers of ours must wait, too. They would starve it otherwise.
 local function foreign_clients_are_next()
   return listeners(KEYS[5]) > 0 and foreign_clients_waited() >= FOREIGN_WAIT_MS
 end

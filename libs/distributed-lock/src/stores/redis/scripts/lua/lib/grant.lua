@@ -32,7 +32,7 @@ local function waiter_of(owner)
   return is_entry and waiter or nil
 end
 
--- The owner of an unconfirmed grant whose lease has run out is dead or out of reach: its client leaves the queue.
+-- The owner of an unconfirmed grant whose lease has expired has crashed or is out of reach, so its client leaves the queue.
 local function drop_unconfirmed(asker)
   local granted = redis.call('HGET', KEYS[3], 'granted')
   if not granted or redis.call('EXISTS', KEYS[1]) == 1 then return end
@@ -44,8 +44,8 @@ local function drop_unconfirmed(asker)
 end
 
 -- Grants to the live waiters in front that may enter, up to the first that may not: nobody is overtaken.
--- Returns how many were granted, whether a waiter is in the way, and the tokens if the asker was among them. The asker
--- gets its full lease, as it learns of the grant by the reply. `is_free`: its holder has just left it.
+-- Returns how many were granted, whether the first waiter left may not enter, and the tokens if the asker was granted. The
+-- asker gets its full lease, because it learns of the grant by the reply. `is_free`: its holder has just left it.
 local function grant(asker, lease, is_free)
   if not is_free then drop_unconfirmed(asker) end
   local index, count, asker_first, asker_last = 0, 0, nil, nil
@@ -66,7 +66,7 @@ local function grant(asker, lease, is_free)
       if not reached then
         local waiting = redis.call('ZCARD', KEYS[2]) - 1
         local message = { 'granted', owner, text(first), text(last), text(now), waiter.short, waiting, waiter.nonce }
-        -- Without a subscriber the waiter's client is connecting anew, or dead: skip it, it keeps its ticket.
+        -- Without a subscriber the waiter's client reconnects or has crashed. It is skipped and keeps its ticket.
         local receivers = notify(owner, table.concat(message, ' '))
         reached = not waiter.subscribed or cluster or receivers > 0 and is_subscribed(owner)
       end
@@ -80,7 +80,7 @@ local function grant(asker, lease, is_free)
         if owner == asker then asker_first, asker_last = first, last end
         if is_alone(waiter.kind) then return count, true, asker_first, asker_last end
       else
-        -- Its tokens go back: nobody was told of them.
+        -- The tokens go back, because no client has seen them.
         count_up(first - 1, first - 1, longest, 1)
         index = index + 1
       end
@@ -88,15 +88,15 @@ local function grant(asker, lease, is_free)
   end
 end
 
--- The first waiter asks again after so many ms.
+-- Tells the first waiter to recheck after this many ms.
 local function recheck_first(ms)
   local first = redis.call('ZRANGE', KEYS[2], 0, 0)[1]
   local waiter = first and waiter_of(first)
   if waiter then notify(first, table.concat({ 'recheck', first, ms, waiter.nonce }, ' ')) end
 end
 
--- There is room: the waiters in front get it, or whoever asks next. `is_free`: its holder has just left it, whose grant needs
--- no confirmation any more.
+-- Hands a lock with room to the first waiters in the queue, or wakes foreign clients. `is_free`: the last holder has just
+-- released it, so its own grant needs no confirmation any more.
 local function hand_off(kind, is_free)
   local foreign_clients = listeners(KEYS[5])
   if is_free or foreign_clients == 0 then

@@ -74,15 +74,15 @@ local function is_lock()
   return verdict
 end
 
--- Where all of many readers are ours, each has tokens: as many entries as the hash has fields but the mode. One more reader
--- then need not read them all.
+-- True if one more reader may enter. Readers of ours have one entry each in the hash of tokens, so for many readers the
+-- script compares the two counts instead of reading all fields.
 local function may_read_along()
   local fields = redis.call('HLEN', KEYS[1])
   if fields >= MOST_FIELDS then return false end
   return fields > MANY_FIELDS and redis.call('HLEN', holders_key) == fields - 1 or is_lock()
 end
 
--- The counter of a semaphore is one.
+-- True for a short string of digits, such as the counter of a semaphore.
 local function is_number(key)
   -- The twin may be out of reach: for this user, or for a script of a cluster.
   if redis.pcall('TYPE', key).ok ~= 'string' then return false end
@@ -111,7 +111,7 @@ local function refusal(kind)
 end
 
 local function holds(owner, kind)
-  -- With a mode the field is a reader's, which has stepped down: this is an old copy of its acquire.
+  -- With a mode the field is a reader's, which has downgraded. This is an old copy of its acquire.
   if kind == 'lock' then
     local fields = redis.call('HMGET', KEYS[1], owner, 'mode')
     return fields[1] and not fields[2]
@@ -125,8 +125,8 @@ local function holds(owner, kind)
   return redis.call('HGET', KEYS[1], 'mode') == 'read' and redis.call('HEXISTS', KEYS[1], owner) == 1
 end
 
--- What is left of the longest reader's lease; `on_dead` is called with each reader whose lease has expired. Nil where that
--- would take too long, for threads of Java with thousands of holds: then the lock lasts as long as it does.
+-- The remaining time of the longest reader's lease; `on_dead` is called with each reader whose lease has expired. Nil where
+-- that would take too long, for threads of Java with thousands of holds. Then the expiry of the lock stays as it is.
 local function longest_reader(on_dead)
   if not is_lock() then return nil end
   local fields = redis.call('HGETALL', KEYS[1])
@@ -196,7 +196,7 @@ local function count_permits(left)
   redis.call('PEXPIRE', permits_key, keep)
 end
 
--- An owner that is in already starts its lease anew.
+-- Writes the owner as a holder. For an owner that holds already this restarts its lease.
 local function enter(owner, kind, weight, permits, lease, first, last)
   if kind == 'lock' then
     redis.call('HSET', KEYS[1], owner, 1)
@@ -224,7 +224,7 @@ local function enter(owner, kind, weight, permits, lease, first, last)
   at_least(holders_key, tonumber(lease))
 end
 
--- Returns 1 if the owner was in. A reader may be about to step down: then it still holds alone.
+-- Removes the owner from the holders. Returns 1 if it held. A reader whose downgrade has not arrived still holds alone.
 local function leave(owner, kind, weight)
   if kind == 'lock' then return redis.call('HDEL', KEYS[1], owner) end
   if kind == 'permits' then

@@ -1,6 +1,6 @@
 -- restart-guard.lua: shared by acquire and acquire-all; not a script of its own. Notices by a mark that is gone that the
 -- server has lost its data, and sets the mark anew. Expects time.lua and the locals mark, longest; sets left: for how many
--- ms nothing is granted, as leases that the server has forgotten may run.
+-- ms nothing is granted, because leases that the server has forgotten may not have expired.
 --
 -- The mark is "time from which on locks are granted, length of the wait before it", and never expires. A mark further ahead
 -- than its length is from before the clock was set back. A client with longer leases than the mark knows makes it longer.
