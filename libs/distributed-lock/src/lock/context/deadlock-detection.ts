@@ -84,8 +84,8 @@ function isInTheWay(hold: Hold, { key, claim }: LockRequest): boolean {
 }
 
 function deadlock(path: readonly string[]): LockDeadlockError {
-  const [wanted = '', ...rest] = path;
-  const waits = rest.map((key) => `waits for "${key}"`).join(', whose holder ');
-  const message = `Acquiring "${wanted}" would wait for itself: its holder ${waits}, which this flow holds. Take the keys in one call, or in the same order everywhere.`;
+  const [wanted = '', next = '', ...rest] = path;
+  const waits = [`its holder waits for "${next}"`, ...rest.map((key) => `whose holder waits for "${key}"`)];
+  const message = `Acquiring "${wanted}" would wait for itself: ${waits.join(', ')}, which this flow holds. Take the keys in one call, or in the same order everywhere.`;
   return new LockDeadlockError(message, wanted, [...path]);
 }
