@@ -1,7 +1,7 @@
 import { isExclusive } from '../../../port/claim.js';
 import type { AcquireRequest, Grant, InTheWay, Repeated } from '../../../port/lock-store.js';
 import { shareSlot } from '../redis.keys.js';
-import type { Arguments } from '../scripts/script-command.js';
+import { WireKeys, type Arguments } from '../scripts/evalsha.js';
 import type { ScriptContext } from '../scripts/script-context.js';
 import { acquireAllScript, type ReplyOf } from '../scripts/scripts.js';
 import { AcquiringCommand, type AcquireContext } from './acquiring.js';
@@ -18,7 +18,7 @@ export function fitsOneScript(requests: readonly AcquireRequest[], context: Scri
 export class AcquireAllCommand extends AcquiringCommand<Reply, Grants | InTheWay> {
   /** @throws LockKeyError for a key that a cluster cannot take */
   constructor(requests: readonly AcquireRequest[], store: AcquireContext) {
-    const keys = requests.flatMap(({ key }) => store.scripts.namesOf(key, 'lock'));
+    const keys = new WireKeys(requests.flatMap(({ key }) => store.scripts.namesOf(key, 'lock')));
     super(acquireAllScript, store, requests, keys);
   }
 

@@ -2,7 +2,7 @@ import type { AcquireReply, AcquireRequest } from '../../../port/lock-store.js';
 import { SILENT_WAITER_MS, RECHECK_MS, recheckAfter } from '../../../port/recheck-interval.js';
 import { isOurs } from '../redisson/owner-ids.js';
 import { redissonChannel } from '../redisson/redisson-names.js';
-import type { Arguments } from '../scripts/script-command.js';
+import type { Arguments } from '../scripts/evalsha.js';
 import { permitsOf } from '../scripts/script-context.js';
 import { acquireScript, type ReplyOf } from '../scripts/scripts.js';
 import { AcquiringCommand, type AcquireContext } from './acquiring.js';

@@ -5,6 +5,7 @@ import { EXPIRED, type Client } from '../connection/redis.command.js';
 import { asUnsure, callerHasLeft, isDenied } from '../connection/redis.errors.js';
 import type { RedisNotifications } from '../connection/redis.notifications.js';
 import { unready, type RestartGuard } from '../safety/restart-guard.js';
+import { WireKeys } from '../scripts/evalsha.js';
 import { ScriptCommand, type ScriptReply } from '../scripts/script-command.js';
 import type { ScriptContext } from '../scripts/script-context.js';
 import type { Script } from '../scripts/scripts.js';
@@ -34,11 +35,16 @@ export abstract class AcquiringCommand<R extends ScriptReply, Result> extends Sc
     script: Script<R>,
     protected readonly store: AcquireContext,
     protected readonly requests: readonly AcquireRequest[],
-    keys: readonly string[],
+    keys: WireKeys,
   ) {
     const [{ key, claim }] = requests as readonly [AcquireRequest];
     const { scripts, guard } = store;
-    super(script, scripts, { key, kind: claim.kind }, guard ? [...keys, guard.mark] : keys);
+    super(
+      script,
+      scripts,
+      { key, kind: claim.kind },
+      guard ? new WireKeys([...keys.names, guard.mark]) : keys,
+    );
     this.owners = requests.map(({ owner }) => store.owners.begin(owner));
   }
 

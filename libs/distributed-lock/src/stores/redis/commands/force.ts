@@ -1,5 +1,6 @@
+import type { Arguments } from '../scripts/evalsha.js';
 import type { ScriptContext } from '../scripts/script-context.js';
-import { ScriptCommand, type Arguments } from '../scripts/script-command.js';
+import { ScriptCommand } from '../scripts/script-command.js';
 import { forceScript, type ReplyOf } from '../scripts/scripts.js';
 
 type Reply = ReplyOf<typeof forceScript>;

@@ -4,7 +4,8 @@ import type { Renewal, RenewalReply } from '../../../port/lock-store.js';
 import { EXPIRED } from '../connection/redis.command.js';
 import type { RedisConnection } from '../connection/redis.connection.js';
 import { unknown } from '../connection/redis.errors.js';
-import { ScriptCommand, type Arguments, type ScriptReply } from '../scripts/script-command.js';
+import { WireKeys, type Arguments } from '../scripts/evalsha.js';
+import { ScriptCommand, type ScriptReply } from '../scripts/script-command.js';
 import { permitsOf, type ScriptContext } from '../scripts/script-context.js';
 import { renewAllScript, renewScript, type ReplyOf, type Script } from '../scripts/scripts.js';
 import type { OwnerStates } from './owner-states.js';
@@ -22,7 +23,7 @@ abstract class RenewingCommand<R extends ScriptReply> extends ScriptCommand<R, R
     context: ScriptContext,
     protected readonly renewals: readonly Renewal[],
     private readonly owners: OwnerStates,
-    keys?: readonly string[],
+    keys?: WireKeys,
   ) {
     const [{ key, claim }] = renewals as readonly [Renewal];
     super(script, context, { key, kind: claim.kind }, keys);
@@ -73,7 +74,7 @@ class RenewCommand extends RenewingCommand<ReplyOf<typeof renewScript>> {
 
 class RenewAllCommand extends RenewingCommand<ReplyOf<typeof renewAllScript>> {
   constructor(renewals: readonly Renewal[], context: ScriptContext, owners: OwnerStates) {
-    const keys = renewals.flatMap(({ key }) => context.namesOf(key, 'lock'));
+    const keys = new WireKeys(renewals.flatMap(({ key }) => context.namesOf(key, 'lock')));
     super(renewAllScript, context, renewals, owners, keys);
   }
 

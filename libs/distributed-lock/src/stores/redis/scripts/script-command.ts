@@ -1,12 +1,10 @@
-import type { Redis } from 'ioredis';
 import type { Claim } from '../../../port/claim.js';
 import { RedisCommand, type Client, type EXPIRED } from '../connection/redis.command.js';
 import { asStoreError, isDenied } from '../connection/redis.errors.js';
+import { evalSha, type Arguments, type WireKeys } from './evalsha.js';
 import type { ScriptContext } from './script-context.js';
 import type { Script } from './scripts.js';
 import { explainWrongType } from './wrong-type.js';
-
-export type Arguments = readonly (string | number)[];
 
 export type ScriptReply = readonly [kind: unknown, now: number, ...unknown[]];
 
@@ -31,7 +29,7 @@ export abstract class ScriptCommand<R extends ScriptReply, Result> extends Redis
     private readonly script: Script<R>,
     protected readonly context: ScriptContext,
     { key, kind }: Lock,
-    private readonly keys: readonly string[] = context.keysOf(key, kind),
+    private readonly keys: WireKeys = context.keysOf(key, kind),
   ) {
     super();
     this.key = key;
@@ -44,8 +42,7 @@ export abstract class ScriptCommand<R extends ScriptReply, Result> extends Redis
 
   send(client: Client): Promise<unknown> {
     this.sent = this.args();
-    const { script, keys, sent } = this;
-    return (client as Redis).evalsha(script.sha, keys.length, ...keys, ...sent);
+    return evalSha(client, this.script.sha, this.keys, this.sent);
   }
 
   read(value: unknown): Result | typeof EXPIRED {
@@ -59,7 +56,8 @@ export abstract class ScriptCommand<R extends ScriptReply, Result> extends Redis
   override async recover(client: Client, error: unknown): Promise<unknown> {
     const { context, key, kind } = this;
     if (error instanceof Error && error.message.startsWith('NOSCRIPT')) {
-      return client.eval(this.script.lua, this.keys.length, ...this.keys, ...this.sent);
+      const { names } = this.keys;
+      return client.eval(this.script.lua, names.length, ...names, ...this.sent);
     }
     const explain = isDenied(error)
       ? context.rights.refusalFor(client, key, error)

@@ -4,8 +4,9 @@ import type { RedisConnection } from '../connection/redis.connection.js';
 import type { Sent } from '../connection/server-clock.js';
 import { checkReserved, checkSlot, redisKeys, type RedisKeys } from '../redis.keys.js';
 import type { AccessRights } from './access-rights.js';
+import { WireKeys } from './evalsha.js';
 
-/** The most keys of one kind of claim whose names are kept. */
+/** The most keys of one kind of claim whose names are kept, some 800 bytes for each. */
 const MOST_KNOWN = 2048;
 
 interface Naming {
@@ -73,12 +74,12 @@ export class ScriptContext {
   }
 
   /** Throws as `lockName`. */
-  keysOf(key: string, kind: Claim['kind']): RedisKeys {
+  keysOf(key: string, kind: Claim['kind']): WireKeys {
     const known = this.known[kind];
     let keys = known.get(key);
     if (!keys) {
       if (known.size === MOST_KNOWN) known.clear();
-      known.set(key, (keys = this.namesOf(key, kind)));
+      known.set(key, (keys = new WireKeys(this.namesOf(key, kind))));
     }
     return keys;
   }
@@ -94,6 +95,6 @@ export function permitsOf(claim: Claim): {
   return claim.kind === 'permits' ? claim : NO_PERMITS;
 }
 
-function keyMap(): Map<string, RedisKeys> {
+function keyMap(): Map<string, WireKeys> {
   return new Map();
 }
