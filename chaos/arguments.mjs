@@ -17,7 +17,7 @@ const OPTIONS = {
 };
 
 /**
- * What the command line says. `--help` prints `help` and ends the process.
+ * Reads the command line. `--help` prints `help` and ends the process.
  *
  * @param {string} help @throws Error for an option that does not exist
  */

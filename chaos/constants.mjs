@@ -7,13 +7,13 @@ export const WAIT_MS = 4000;
 export const GRACE_MS = 1000;
 /** Longest time between two looks of a waiter; a lost message costs this much. */
 export const LOOK_MS = 1000;
-/** What a busy machine with two cores may add to anything. */
+/** A busy machine with two cores may add this much to any time. */
 export const SLACK_MS = 500;
 /** A caller may be answered so much later than `waitMs` and one command (goal R11). */
 export const LATE_MS = 1000;
-/** What the end of a lease or a look may be late, usually (goals R5, R15). */
+/** The end of a lease or a recheck is usually late by no more than this (goals R5, R15). */
 export const LATE_TIMER_MS = 150;
-/** What the median recovery has to keep: after errors, resets and lost bytes (goals R6 to R8) … */
+/** The limits of the median recovery: after errors, resets and lost bytes (goals R6 to R8) … */
 export const GOAL_MS = 500;
 /** … after the server or the network is back (goal R9) … */
 export const BACK_GOAL_MS = 1000;

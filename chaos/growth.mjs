@@ -1,12 +1,12 @@
 import { groupBy } from './group-by.mjs';
 
-/** What may be added to the least of the beginning, for what lies about by chance: a quorum of three has seven sockets, or one. */
+/** The growth that is allowed over the least of the beginning, for chance: a quorum of three has seven sockets, or one. */
 const LIMITS = { heapUsed: 8e6, sockets: 7, timers: 20, redisKeys: 20 };
 /** Compared are the least values of the second fifth and of the last one: the first is the warm-up. */
 const PARTS = 5;
 
 /**
- * What has grown between the beginning and the end of a long trial: heap, sockets and timers of each process that lived
+ * The growth between the beginning and the end of a long trial: heap, sockets and timers of each process that lived
  * through it, and keys in Redis.
  *
  * @param {readonly import('./index.d.mts').HistoryRecord[]} records
@@ -23,7 +23,7 @@ export function growth(records) {
   const lines = [];
   const findings = [];
   for (const [who, list] of groups) {
-    // Those that were started on the way tell nothing about growth.
+    // Processes that were started on the way tell nothing about growth.
     if (!isWhole(list)) continue;
     for (const [what, limit] of Object.entries(LIMITS)) {
       if (list[0][what] === undefined) continue;

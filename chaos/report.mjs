@@ -19,7 +19,7 @@ export function lineOf({ findings, figures }) {
   return `${kind.padEnd(22)} ${parts.join(' · ')}`;
 }
 
-/** What is wrong, and where to look. @param {readonly import('./index.d.mts').Verdict[]} verdicts */
+/** The findings, and where to look. @param {readonly import('./index.d.mts').Verdict[]} verdicts */
 export function report(verdicts) {
   for (const { findings, figures } of verdicts) {
     if (findings.length === 0) continue;

@@ -96,7 +96,7 @@ async function injectOnce(world, kind) {
   }
 }
 
-/** What is left when the last lease must be over; at once if no lock is left. */
+/** The keys left when the last lease must be over. Resolves at once if no lock is left. */
 async function remainsOf({ store, keys, traffic }) {
   const endsAt = now() + traffic.leaseMs + ORPHAN_MS;
   for (;;) {

@@ -45,7 +45,7 @@ function isBuilt() {
   return existsSync(BUILT) && readFileSync(BUILT, 'utf8') === fingerprint();
 }
 
-/** Of the names, sizes and times of all that goes into a build and comes out of it. */
+/** A hash of the names, sizes and times of all inputs and outputs of a build. */
 function fingerprint() {
   const hash = createHash('sha256');
   const add = (path) => {

@@ -6,5 +6,5 @@ interface Release {
   readonly changelog: string;
 }
 
-/** What is wrong with a release, in words that say what to do. Empty when it may go out. */
+/** The faults of a release, in words that say what to do. Empty when it may be published. */
 export function releaseProblems(release: Release): string[];

@@ -4,7 +4,7 @@ import { now } from '../now.mjs';
 const STEP_MS = 40;
 
 /**
- * What an app does while it holds a lock: reads, and writes what it has read plus one, until its time is over or it does
+ * The work of an app while it holds a lock: it reads, and writes what it has read plus one, until its time is over or it does
  * not believe in its lock any more. After a loss it writes once more, as careless code would.
  *
  * @param {import('nestjs-distributed-lock').Lock} lock

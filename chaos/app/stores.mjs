@@ -4,7 +4,7 @@ import { redisStore } from 'nestjs-distributed-lock/redis';
 import { neverLocks } from './never-locks.mjs';
 
 /**
- * What `target` in the settings of an app means: a URL or options of ioredis, `{ cluster: nodes }`, `{ quorum: urls }`, or
+ * The store that `target` in the settings of an app names: a URL or options of ioredis, `{ cluster: nodes }`, `{ quorum: urls }`, or
  * `never-locks`.
  *
  * @param {any} target @param {any} options of the Redis store @param {any} onNode see quorumStore

@@ -4,7 +4,7 @@ import { Random } from '../random.mjs';
 import { section } from './section.mjs';
 import { WORKLOADS } from './workloads/index.mjs';
 
-/** What a refused caller waits before it asks again. */
+/** A refused caller waits this long before it asks again. */
 const AFTER_FAILURE_MS = 100;
 /** Share of the calls whose work fails when it is done. */
 const MISHAP_RATE = 0.05;
@@ -104,7 +104,7 @@ export class Traffic {
   };
 }
 
-/** What a nested call must say again: the kind of lock. It has it; if it was lost meanwhile, it does not wait for it. */
+/** The options that a nested call repeats: the kind of lock. Its flow holds the key. If the lock was lost, the call does not wait. */
 function inner({ mode, permits, weight }) {
   return { waitMs: 0, ...(mode && { mode }), ...(permits && { permits, weight }) };
 }

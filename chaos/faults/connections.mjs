@@ -6,11 +6,11 @@ import { networksHit } from './networks-hit.mjs';
 const BACK_MS = 1000 + SLACK_MS;
 
 const AT_MOST_MS = 2000;
-/** What a load balancer's minutes are here: longer than the library takes a connection for a busy one. */
+/** Stands for the minutes of a load balancer: longer than the library takes a connection for a busy one. */
 const FORGETS_AFTER_MS = 700;
 
 /**
- * What one process sends or hears next on its connections for commands is lost, and the connection with it.
+ * The next bytes that one process sends or receives on its connections for commands are lost, and the connection with them.
  *
  * @param {any} world @param {'requests' | 'replies'} direction
  */

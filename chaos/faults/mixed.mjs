@@ -1,6 +1,6 @@
 import { excusesOf } from './excuses.mjs';
 
-/** What callers ask for. */
+/** The workload of callers. */
 const CALLERS = {
   exclusive: 'one at a time',
   shared: 'readers and writers',

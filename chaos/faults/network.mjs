@@ -13,7 +13,7 @@ import { networksHit } from './networks-hit.mjs';
 
 const BACK_MS = 1000 + SLACK_MS;
 const RECOVER_MS = LOOK_MS + SLACK_MS;
-/** What Linux waits before it sends a lost segment again, at first. */
+/** Linux waits this long before it first sends a lost segment again. */
 const RESEND_MS = 200;
 
 export const NETWORK_FAULTS = [

@@ -4,7 +4,7 @@ import { BACK_GOAL_MS, GOAL_MS, LEASE_MS, LONG_LEASE_MS, LOOK_MS, SLACK_MS } fro
 /** A server that answers again is found by the next renewal or look. */
 const RECOVER_MS = LOOK_MS + SLACK_MS;
 
-/** What its operator does to Redis, or asks of it. */
+/** Commands that an operator sends to Redis. */
 export const OPERATOR_FAULTS = [
   {
     name: 'server-stalled',

@@ -8,7 +8,7 @@ import { LOADS } from './load.mjs';
 import { NETWORK_FAULTS } from './network.mjs';
 import { PROCESS_FAULTS } from './processes.mjs';
 
-/** What a key may lie idle for at any time: nobody notices a minority that is away. */
+/** A key may lie idle this long at any time, because callers do not notice that a minority is away. */
 const UNNOTICED_MS = LOOK_MS + SLACK_MS;
 const KEEPS_DATA = ['--appendonly', 'yes', '--appendfsync', 'always'];
 

@@ -27,7 +27,7 @@ export const SENTINEL_FAULTS = [
     says: 'SENTINEL FAILOVER: the replica takes over while both are well',
     topology: 'sentinel',
     stopsStore: true,
-    // What the old master grants until it steps down is not always replicated.
+    // The grants of the old master until it steps down are not always replicated.
     losesData: true,
     goalMs: FAILOVER_GOAL_MS,
     recoverMs: RECOVER_MS,

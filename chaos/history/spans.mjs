@@ -12,7 +12,7 @@ export function overlapMs(spans, from, to) {
   return covered;
 }
 
-/** What is left of the span from `from` to `to` without `spans`. @param {readonly { from: number, to: number }[]} spans */
+/** The rest of the span from `from` to `to` without `spans`. @param {readonly { from: number, to: number }[]} spans */
 export function without(spans, from, to) {
   const rest = [];
   let start = from;

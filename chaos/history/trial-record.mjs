@@ -1,5 +1,5 @@
 /**
- * What a history tells, put together: calls with all that happened to them, processes, faults.
+ * The record of a trial, made from its history: calls with all that happened to them, processes, faults.
  *
  * @param {readonly import('../index.d.mts').HistoryRecord[]} records in order @returns {import('../index.d.mts').TrialRecord}
  */
@@ -68,7 +68,7 @@ function withOwners(calls) {
   return calls;
 }
 
-/** What each record adds to its call. */
+/** The fields that each record adds to its call. */
 const take = {
   entered(call, { at, token, owner, believedAt }) {
     Object.assign(call, { enteredAt: at, token, owner, believedFrom: believedAt, believedTo: believedAt });

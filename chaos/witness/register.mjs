@@ -1,5 +1,5 @@
 /**
- * What is written to under the locks: per key a number, and the largest token that was seen.
+ * The data that apps write under the locks: per key a number, and the largest token that was seen.
  *
  * A smaller token is refused, at reading and at writing. Readers under a shared lock do not write, so among themselves
  * they may come in any order; holders of permits are not ordered at all.

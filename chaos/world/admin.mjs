@@ -12,7 +12,7 @@ export function adminOf(url) {
 }
 
 /**
- * What is left of the locks, with what is left of its time to live in ms; -1 for none.
+ * The keys of locks that are left, each with its time to live in ms, or -1 for none.
  *
  * @param {readonly Redis[]} clients @returns {Promise<{ name: string, remainingMs: number }[]>}
  */

@@ -15,7 +15,7 @@ export interface OwnServer {
   stop(): Promise<void>;
 }
 
-/** What a server runs as for one start. */
+/** A server process, from one start to its end. */
 export interface RunningServer {
   pause(): Promise<unknown>;
   resume(): Promise<unknown>;

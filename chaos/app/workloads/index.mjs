@@ -5,7 +5,7 @@ import { severalKeys } from './several-keys.mjs';
 import { shared } from './shared.mjs';
 
 /**
- * What callers ask for: given what a caller is about, one call. `mode` tells the checker how to judge it: `exclusive`,
+ * The calls that callers make: given the caller, one call. `mode` tells the checker how to judge it: `exclusive`,
  * `shared` (readers together) or `permits` (so many at once).
  *
  * @type {Record<string, (random: import('../../random.mjs').Random, about: { key: string, keys: readonly string[], shortMs: number }) =>

@@ -4,7 +4,7 @@ import { recoveries } from './liveness.mjs';
 /** Fewer say nothing about a median. */
 const ENOUGH = 3;
 
-/** What is to be expected after a fault, beside what may happen on a bad day: the median recovery keeps its goal. */
+/** One recovery may be slow on a bad day. The median recovery after a fault keeps its goal. */
 export function goals(trial) {
   const recoveredMs = recoveries(trial);
   const told = trial.faults.map(({ kind, goalMs }, i) => ({ kind, goalMs, ms: recoveredMs[i] }));

@@ -50,7 +50,7 @@ export function recoveries(trial) {
   });
 }
 
-/** Whoever waits for its second key keeps the first one from others: of such calls all keys are judged as one. */
+/** A caller that waits for its second key keeps the first one from others, so all keys of such a call are judged as one. */
 function keysOf({ calls, settings }) {
   return settings.workload === 'several-keys' ? [undefined] : [...new Set(calls.map(({ key }) => key))];
 }

@@ -1,6 +1,6 @@
 import { COMMAND_MS } from '../../constants.mjs';
 
-/** Whoever asks so long after another has certainly joined the line behind it. */
+/** A caller that asks this long after another has certainly joined the queue behind it. */
 const CERTAINLY_MS = COMMAND_MS;
 
 /** Callers that ask for strict order get it, across processes, while nothing disturbs. */

@@ -2,7 +2,7 @@ import { DEADLINE, KEPT, LEASE, SHORT, type Configuration, type Rule } from './r
 import { message } from './message.js';
 import { freshOwner, processOf, type Message, type Process, type State, type Tenure } from './state.js';
 
-/** What a process does: `lock/owner/owner.ts`, `lock/owner/acquire-loop.ts`, `redis.ends.ts`. */
+/** One process, as `lock/owner/owner.ts`, `lock/owner/acquire-loop.ts` and `commands/release.ts` make it behave. */
 export class Client {
   constructor(private readonly configuration: Configuration) {}
 
@@ -190,7 +190,7 @@ export class Client {
     end.isSent = end.isUpToDate = true;
     end.attempts = Math.min(end.attempts + 1, 2);
     const { owner, blockEnd, isCancel, attempts, keep } = end;
-    // What a repetition would say that is built anew: by then nothing is known of how many were used.
+    // A repetition that is built anew does not know any more how many tokens were used.
     const isRebuilt = attempts > 1 && !this.has('P4 release built once');
     const used = isRebuilt && blockEnd > 1 ? blockEnd - 1 : end.used;
     s.net.push(message({ kind: 'end', owner, first: used, last: blockEnd, keep, flag: isCancel }));
@@ -244,7 +244,7 @@ export class Client {
     this.forget(s, (it) => processOf(it.owner) === index);
   }
 
-  /** Nobody reads what comes back; what is on its way to the server may still be executed. */
+  /** The process reads no reply any more. The server may still execute its messages in flight. */
   private forget(s: State, isForgotten: (it: Message) => boolean): void {
     for (const it of s.net) it.isLate ||= isForgotten(it);
     s.net = s.net.filter((it) => !it.isLate || isCommand(it));

@@ -1,13 +1,13 @@
 /** A system whose states can all be visited: small enough, and each step written down. */
 export interface Model<State> {
   readonly start: State;
-  /** What may happen next. `isFault` marks what nobody may rely on to make progress. */
+  /** The steps that may happen next. `isFault` marks a step that no process may rely on to make progress. */
   steps(state: State): Iterable<Step<State>>;
   /** A text that two states share only if they are one. */
   keyOf(state: State): string;
   /** Why this state must not be reached, or `undefined`. */
   violation(state: State): string | undefined;
-  /** What must stay possible: from each state in which `isWanted`, one in which it is not, without faults. */
+  /** A goal that must stay reachable: from each state in which `isWanted`, without faults, one in which it is not. */
   readonly wishes: readonly Wish<State>[];
 }
 

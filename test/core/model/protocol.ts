@@ -119,7 +119,7 @@ export class Protocol implements Model<State> {
     );
   }
 
-  /** What is on its way: pushes, and whatever has become slow or late. */
+  /** Messages in flight: notifications, and messages that have become slow or late. */
   private *messageSteps(s: State, i: number): Iterable<Step<State>> {
     const it = s.net[i]!;
     const isFrozen = s.processes[processOf(it.owner)]!.isFrozen;
@@ -181,7 +181,7 @@ export class Protocol implements Model<State> {
     }
   }
 
-  /** What runs, runs within a tick: only what is slow, late or frozen takes longer. */
+  /** A step ends within a tick, unless it is slow, late or frozen. */
   private isSomethingDue(s: State): boolean {
     if (s.processes.some((p) => this.client.isBehind(p))) return true;
     return s.net.some((it) => {

@@ -1,4 +1,4 @@
-/** What the protocol does, each part to be switched off: docs/decisions/0003 says what each is for. */
+/** The rules of the protocol. Each can be switched off. docs/decisions/0003 says what each is against. */
 export const RULES = [
   'P1 not after',
   'P1 repeated release',
@@ -24,7 +24,7 @@ export interface Size {
   readonly processes: number;
   readonly callers: number;
   readonly java: boolean;
-  /** Of all kinds together: a message lost or late, a crash, a key deleted, data lost, a subscription broken. */
+  /** The faults of all kinds together: a message lost or late, a crash, a key deleted, data lost, a subscription broken. */
   readonly faults: number;
   readonly aborts: number;
   /** A caller may release with a minimum hold. */

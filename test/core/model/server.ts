@@ -103,7 +103,7 @@ export class Server {
   private push(s: State, owner: Owner): void {
     s.granted = owner;
     const { first, last } = s;
-    // Nobody reads what is pushed to a dead process or an ended tenure; the server cannot tell.
+    // A dead process and an ended owner read no notification. The server cannot tell.
     if (s.processes[processOf(owner)]!.tenure?.owner === owner)
       s.net.push(message({ kind: 'push', owner, belief: SHORT, first, last }));
   }

@@ -93,7 +93,7 @@ export interface End {
 export interface Message {
   kind: 'acquire' | 'renew' | 'end' | 'granted' | 'queued' | 'renewed' | 'lost' | 'ended' | 'push';
   owner: Owner;
-  /** Nobody waits for it any more. */
+  /** Its owner waits for the key no longer. */
   isLate: boolean;
   /** It may take longer than the others, which arrive before the next tick. */
   isSlow: boolean;

@@ -10,7 +10,7 @@ export interface Surroundings {
   crash(service: LockService): void;
   pass(ms: number): Promise<void>;
   after(ms: number, task: () => void): void;
-  /** What was asked has reached the store, unless the network has it. */
+  /** Each request has reached the store, or is still in the network. */
   settle(service: LockService): Promise<void>;
 }
 
@@ -43,7 +43,7 @@ export class Callers {
     }
   }
 
-  /** Nobody asks any more, and holders release at once. @returns how many were never answered */
+  /** No caller asks any more, and holders release at once. @returns how many were never answered */
   async calmDown(patienceMs: number, everyMs: number): Promise<number> {
     for (let waited = 0; waited < patienceMs && this.callers.size > 0; waited += everyMs) {
       for (const lock of this.witness.locks) this.release(lock);

@@ -20,7 +20,7 @@ interface Place {
 const NONE: Tokens = { token: 0, lastToken: 0 };
 
 /**
- * What one key of a store should be: who holds it in which way, who waits in which order, and whose turn it is.
+ * The state that one key of a store should have: its holders and their claims, its queue in order, and whose turn it is.
  *
  * Who is granted is told by name, in order; the tokens are the store's to choose.
  */
@@ -55,7 +55,7 @@ export class FamilyModel {
     return [...granted, this.enter(name, claim)];
   }
 
-  /** What was sent before its owner stepped down neither undoes that nor is a loss. */
+  /** A renewal that was sent before its owner downgraded neither undoes the downgrade nor is a loss. */
   renew(name: string, claim: Claim, isUnderItsGrant: boolean): readonly string[] | 'lost' {
     const mine = this.holderOf(name);
     if (!mine || !isUnderItsGrant) return 'lost';
@@ -88,17 +88,17 @@ export class FamilyModel {
     if (!isCounted && this.holders.every(({ hasLapsed }) => hasLapsed)) this.holders = [];
   }
 
-  /** Whoever has lapsed is out, as when somebody comes who needs its room. */
+  /** Drops the holders whose leases have expired, as an acquire does that needs their room. */
   sweep(): void {
     this.holders = this.holders.filter(({ hasLapsed }) => !hasLapsed);
   }
 
-  /** Serves the line, as when somebody looks at a key that came free by itself. */
+  /** Grants the queue, as an acquire does for a key whose lease has expired. */
   serve(): readonly string[] {
     return this.grantLine('').granted;
   }
 
-  /** What the store said of the ticket of one in line. */
+  /** Takes over the ticket that the store gave to a queued owner. */
   setPlace(name: string, ticket: number): void {
     const mine = this.line.find((entry) => entry.name === name);
     if (mine) mine.ticket = ticket;
@@ -119,7 +119,7 @@ export class FamilyModel {
     return this.holders.length === 0;
   }
 
-  /** Those in front that may enter, up to the first that may not: nobody is overtaken. */
+  /** The first waiters of the queue that may be granted, up to one that may not: no waiter is overtaken. */
   private grantLine(asker: string): { readonly granted: string[]; readonly isBlocked: boolean } {
     this.dropUnreachable(asker);
     const granted: string[] = [];
@@ -145,7 +145,7 @@ export class FamilyModel {
     this.unconfirmed = undefined;
   }
 
-  /** Whoever is in line already stays where it is. */
+  /** An owner that is queued already keeps its ticket. */
   private enterLine(name: string, claim: Claim, ticket: number): void {
     if (this.line.some((entry) => entry.name === name)) return;
     this.line.push({ name, claim, ticket: ticket || Infinity });

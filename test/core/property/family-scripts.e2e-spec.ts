@@ -40,10 +40,10 @@ const permits = (limit: number): fc.Arbitrary<Claim> =>
   fc.integer({ min: 1, max: limit }).map((weight) => ({ kind: 'permits', permits: limit, weight }));
 
 interface Program {
-  /** Of the key, and of the one next door; each has `ID` in it. */
+  /** The names of the key and of the key next door. Each has `ID` in it. */
   readonly names: TwoNames;
   readonly steps: readonly Step[];
-  /** What is done to the key next door meanwhile, one step after each of the others. */
+  /** Steps on the key next door, one after each of the other steps. */
   readonly nextDoor: readonly Step[];
 }
 

@@ -142,7 +142,7 @@ async function perform(network: Network, steps: readonly Step[]): Promise<void> 
   await callers.run(steps);
   small.mend();
   const unanswered = await callers.calmDown(60_000, 250);
-  // What a crashed process held or waited for ends by itself; everything else has been given back.
+  // The leases and tickets of a crashed process end by themselves. All others have been released.
   await world.clock.advance(network.watchdogTimeoutMs + 4000);
   if (network.fates.length === 0) callers.witness.checkOrder();
   assert.deepEqual(callers.witness.findings, []);

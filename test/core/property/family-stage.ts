@@ -27,7 +27,7 @@ export type Step =
   | { readonly do: 'force' }
   | { readonly do: 'loseTokens' };
 
-/** What a property needs of a store besides its port. */
+/** The parts of a store that a property needs besides the port. */
 export interface Backend {
   readonly stores: readonly LockStore[];
   readonly pushes: Notification[];
@@ -37,11 +37,11 @@ export interface Backend {
   lapse(key: string, holders: readonly Holder[], which: Holder): Promise<readonly string[]>;
   /** Whether it did: not every store can lose them. */
   loseTokens(key: string): Promise<boolean>;
-  /** What is pushed has arrived, or never will. */
+  /** Each notification has arrived, or never will. */
   untilPushed(isThere: () => boolean): Promise<void>;
   /** Its own format says the same as the model. */
   check(key: string, holders: readonly Holder[]): Promise<void>;
-  /** Nobody holds any of these, nobody waits; all that belongs to them has `id` in its name. */
+  /** The keys have no holder and no queue. All that belongs to them has `id` in its name. */
   checkNothingLeft(keys: readonly string[], id: string): Promise<void>;
 }
 
@@ -59,7 +59,7 @@ interface Owner {
   claim: Claim;
   ticket: number;
   hasEnded: boolean;
-  /** What its client was told last, by reply or push, and before that. */
+  /** The last grant that its client was told, by reply or notification, and the one before. */
   grant: Tokens | undefined;
   oldGrant: Tokens | undefined;
 }

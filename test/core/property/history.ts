@@ -1,12 +1,12 @@
 import type { Lock } from '../../../libs/distributed-lock/src/lock/lock.js';
 
-/** What a guarded resource sees and what a correct lock never does. Throws at the first thing that should not be. */
+/** The accesses that a guarded resource sees. Throws at the first that a correct lock never lets happen. */
 export class History {
   private readonly believers = new Map<Lock, string>();
   private readonly largestWritten = new Map<string, number>();
   private readonly largestAcquired = new Map<string, number>();
   private readonly acquired = new Set<string>();
-  /** What was found, for those places that cannot throw. */
+  /** The findings, for places that cannot throw. */
   readonly findings: string[] = [];
 
   /** @param strict nobody takes locks by force: then no two ever believe in the same lock */

@@ -11,7 +11,7 @@ setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
 
 const AT_ONCE = 20;
-/** What lies about by chance, of all calls together. An object that is kept for each call weighs some 300 B with its key. */
+/** Garbage that all calls together may leave by chance. An object that is kept for each call weighs some 300 B with its key. */
 const LIMIT_BYTES = 250_000;
 
 /** The ways in which a call may begin and end; each gets a key that was never used before. */
@@ -87,7 +87,7 @@ describe.each([
         }
       };
       const before = await heapAfter(calls);
-      // What caches take is taken once: of two rounds the one with less growth counts.
+      // Caches grow once, so the round with less growth counts.
       const between = await heapAfter(calls);
       const after = await heapAfter(calls);
       expect(Math.min(between - before, after - between)).toBeLessThan(LIMIT_BYTES);

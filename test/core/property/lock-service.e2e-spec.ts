@@ -192,7 +192,7 @@ class Stage {
       await this.world.clock.advance(250);
       this.history.writeAll();
     }
-    // What a crashed process held or waited for ends by itself; everything else has been given back.
+    // The leases and tickets of a crashed process end by themselves. All others have been released.
     await this.world.clock.advance(this.hasCrashed ? this.plan.watchdogTimeoutMs + 4000 : 500);
   }
 

@@ -66,13 +66,13 @@ interface Owner {
   readonly waits: boolean;
   readonly tokens: number;
   ticket: number;
-  /** What its client was told last, by reply or push. */
+  /** The last grant that its client was told, by reply or notification. */
   grant: Told | undefined;
   /** The grant before that one. */
   oldGrant: Told | undefined;
 }
 
-/** What the lock should be: who holds it under which tokens, and who waits, in order of places. */
+/** The state that the lock should have: its holder and tokens, and its queue in order of tickets. */
 class Model {
   holder: { readonly name: string; readonly grant: Told } | undefined;
   line: { readonly name: string; readonly ticket: number }[] = [];
@@ -118,7 +118,7 @@ async function hears(store: LockStore): Promise<boolean> {
   return optionsOf(calls.find(({ keys }) => keys[0] === key)?.args ?? [])['subscribed'] === true;
 }
 
-/** What a script means by its answer. */
+/** The meaning of a reply of a script. */
 function inFull(sha: string, answer: unknown): readonly [number, ...number[]] {
   const script = [scripts.acquireScript, scripts.releaseScript].find((one) => one.sha === sha);
   return (typeof answer === 'number' ? script?.inFull?.(answer) : answer) as readonly [number, ...number[]];

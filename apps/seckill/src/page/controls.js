@@ -4,9 +4,9 @@ const NO_VERDICT = { text: '', isBad: false };
 
 const find = (id) => document.getElementById(id);
 
-/** What went wrong with the last press of a button; shown until the next one. */
+/** The failure of the last press of a button, shown until the next press. */
 let problem;
-/** What a button has begun and the page does not show yet. */
+/** The action that a button has begun and that the page does not show yet. */
 let pending;
 /** A view that comes right after an answer may have been looked up before it; the next one was not. */
 let staleViews = 0;

@@ -1,5 +1,5 @@
 const COLOURS = 8;
-/** Those that were killed and still hold a lock. */
+/** The instances that were killed and still hold a lock. */
 let silent = new Set();
 
 export function colourOf(id) {

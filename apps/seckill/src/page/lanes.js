@@ -16,7 +16,7 @@ export class Lanes {
   #canvas;
   #tip;
   #name;
-  /** What was drawn where, for the mouse. */
+  /** The shapes that were drawn, with their positions, for the mouse. */
   #bars = [];
 
   constructor(root, name) {

@@ -9,7 +9,7 @@ export class Timeline {
   #span;
   #sections;
   #view;
-  /** What turns the clock of this page into that of the database. */
+  /** The offset from the clock of this page to the clock of the database, in ms. */
   #offset = 0;
   #lanes = new Map();
   #drawn = '';

@@ -358,7 +358,9 @@ describe('several keys', () => {
       ['b', 'a', 'c'],
       ['c', 'a', 'b'],
     ]);
-    const order = world.commands.flatMap((command) => (command.kind === 'acquire' ? [command.ask.key] : []));
+    const order = world.commands.flatMap((command) =>
+      command.kind === 'acquire' ? [command.request.key] : [],
+    );
     expect(order.indexOf('a')).toBeLessThan(order.indexOf('b'));
     expect(order.indexOf('b')).toBeLessThan(order.indexOf('c'));
   });
@@ -416,7 +418,9 @@ describe('several keys', () => {
     await locks.withLock('b', async () => {
       await locks.withLock(['a', 'b', 'c'], (lock) => lock.assertHeld());
     });
-    const asked = world.commands.flatMap((command) => (command.kind === 'acquire' ? [command.ask.key] : []));
+    const asked = world.commands.flatMap((command) =>
+      command.kind === 'acquire' ? [command.request.key] : [],
+    );
     expect(asked).toEqual(['b', 'a', 'c']);
   });
 });

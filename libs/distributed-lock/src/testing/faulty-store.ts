@@ -18,14 +18,14 @@ import type {
   RenewalReply,
 } from '../port/lock-store.js';
 
-/** What is about to be sent. */
+/** A command that the store is about to send. */
 export type StoreCommand =
-  | { readonly kind: 'acquire'; readonly ask: AcquireRequest }
-  | { readonly kind: 'acquireAll'; readonly asks: readonly AcquireRequest[] }
+  | { readonly kind: 'acquire'; readonly request: AcquireRequest }
+  | { readonly kind: 'acquireAll'; readonly requests: readonly AcquireRequest[] }
   | { readonly kind: 'renew'; readonly renewal: Renewal }
   | { readonly kind: 'release'; readonly request: ReleaseRequest };
 
-/** What becomes of one command. */
+/** The fate of one command. */
 export interface Fate {
   /** When the back end executes it, in ms from now, once for each entry: `[]` is never, `[0, 30]` twice. Default `[0]`. */
   readonly executedAfterMs?: readonly number[];
@@ -86,14 +86,14 @@ class FaultyClient implements LockStore {
   }
 
   acquire(ask: AcquireRequest): Promise<AcquireReply> {
-    return this.ask({ kind: 'acquire', ask }, [ask], async (late) => {
+    return this.ask({ kind: 'acquire', request: ask }, [ask], async (late) => {
       const answer = await this.inner.acquire(ask);
       return answer.kind === 'granted' ? { ...answer, validUntil: answer.validUntil - late } : answer;
     });
   }
 
   acquireAll(asks: readonly AcquireRequest[]): Promise<readonly Grant[] | InTheWay | null> {
-    return this.ask({ kind: 'acquireAll', asks }, asks, async (late) => {
+    return this.ask({ kind: 'acquireAll', requests: asks }, asks, async (late) => {
       const reply = (await this.inner.acquireAll?.(asks)) ?? null;
       if (!reply || 'key' in reply) return reply;
       return reply.map((grant) => ({ ...grant, validUntil: grant.validUntil - late }));
@@ -184,7 +184,7 @@ class FaultyClient implements LockStore {
   private send<T>(command: StoreCommand, execute: () => Promise<T>): Promise<T> {
     const { executedAfterMs = [0], answeredAfterMs = 0 } = this.faults.command?.(command) ?? {};
     return new Promise<T>((resolve, reject) => {
-      // What was answered has no copy left that could be executed later: the connection carried it once.
+      // A command that was answered leaves no copy to be executed later, because the connection carried it once.
       let isAnswered = false;
       const fail = (): void => reject(unanswered(keyOf(command)));
       const cancelTimeout = this.after(this.commandTimeoutMs, fail);
@@ -242,9 +242,9 @@ function ignore(): void {}
 function keyOf(command: StoreCommand): string {
   switch (command.kind) {
     case 'acquire':
-      return command.ask.key;
+      return command.request.key;
     case 'acquireAll':
-      return command.asks[0]?.key ?? '';
+      return command.requests[0]?.key ?? '';
     case 'renew':
       return command.renewal.key;
     case 'release':

@@ -41,7 +41,7 @@ const CASE_TIMEOUT_MS = 60_000;
 
 type Define = (name: string, run: () => void | Promise<void>, timeoutMs?: number) => void;
 
-/** What jest, vitest and mocha have in common. */
+/** The functions that jest, vitest and mocha have in common. */
 interface TestFramework {
   readonly describe: Define;
   readonly it: Define & { readonly skip: Define };

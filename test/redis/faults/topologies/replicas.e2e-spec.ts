@@ -1,9 +1,16 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { startRedisServer, type RedisServer } from '#redis-server';
 import { Redis } from 'ioredis';
-import { LockStoreError, LockWaitTimeoutError } from 'nestjs-distributed-lock';
+import {
+  LockStoreError,
+  LockWaitTimeoutError,
+  systemClock,
+  type Grant,
+  type LockStore,
+} from 'nestjs-distributed-lock';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import { closeServices, openService } from '../../../support/lock-services.js';
+import { filter, firstValueFrom } from 'rxjs';
 import { until } from '#until';
 
 describe('a master that has to have its grants on a replica', () => {
@@ -78,6 +85,38 @@ describe('a master that has to have its grants on a replica', () => {
     expect(await eyes.hexists(key, (await second.inspect(key))?.holders[0] ?? '')).toBe(1);
     expect(granted.fencingToken).toBeGreaterThan(lock.fencingToken);
     await granted.release();
+  }, 15_000);
+
+  it('does not confirm a grant by notification that too few replicas have, also when the reply to its acquire was lost', async () => {
+    const context = { clock: systemClock, keyPrefix: '', watchdogTimeoutMs: 30_000 };
+    const holder = redisStore(master.url).create(context);
+    const waiter = redisStore(master.url, { minReplicaAcks: 2, replicaTimeoutMs: 100 }).create(context);
+    const owned = ({ clientId }: LockStore) => ({
+      key,
+      owner: `${clientId}:1`,
+      claim: { kind: 'lock' } as const,
+      leaseMs: 30_000,
+      ticket: 0,
+      tokens: 1,
+    });
+    try {
+      expect((await holder.acquire({ ...owned(holder), waitMs: 0 })).kind).toBe('granted');
+      const granted = firstValueFrom(waiter.notifications$.pipe(filter(({ kind }) => kind === 'granted')));
+      const { store } = waiter as unknown as { readonly store: LockStore };
+      const acquire = store.acquire.bind(store);
+      store.acquire = async (request) => {
+        expect((await acquire(request)).kind).toBe('queued');
+        throw new LockStoreError('the reply was lost', key, 'unknown');
+      };
+      await expect(waiter.acquire({ ...owned(waiter), waitMs: 5000 })).rejects.toThrow('the reply was lost');
+      await holder.release(owned(holder));
+      const { token, lastToken } = (await granted) as Grant;
+      const [reply] = await waiter.renew([{ ...owned(waiter), token, lastToken }]);
+      expect(reply?.kind).toBe('unknown');
+      await waiter.release(owned(waiter));
+    } finally {
+      await Promise.all([holder.close(), waiter.close()]);
+    }
   }, 15_000);
 
   it('still answers busy at once when another holds it', async () => {

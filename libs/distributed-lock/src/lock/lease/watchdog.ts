@@ -55,8 +55,8 @@ export class Watchdog {
   }
 
   /**
-   * The only way to `LockStore.renew`: for a round, and for a lease that cannot wait for the next round. Never rejects, whatever
-   * the store does: a round that failed would be the last one.
+   * The only way to `LockStore.renew`: for a round, and for a lease that cannot wait for the next round. Never rejects,
+   * because a rejected round would end all rounds. Where the store throws, each reply is `unknown`.
    */
   send(renewals: readonly Renewal[]): Owned<readonly RenewalReply[]> {
     return this.ask(renewals).catch((error: unknown) => {

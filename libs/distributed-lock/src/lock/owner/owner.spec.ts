@@ -119,7 +119,7 @@ describe('a grant', () => {
     world.faults.push = () => [];
     await world.eye.forceRelease('k');
     const ask = world.commands.find((command) => command.kind === 'acquire');
-    const client = ask?.kind === 'acquire' ? ask.ask : undefined;
+    const client = ask?.kind === 'acquire' ? ask.request : undefined;
     // A copy of the acquire that the network kept is executed: the store believes this owner to hold again.
     await world.eye.acquire({ ...client!, waitMs: 0 });
     await world.clock.advance(11_000);

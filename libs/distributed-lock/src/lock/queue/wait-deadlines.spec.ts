@@ -7,7 +7,7 @@ import { LinkedQueue } from '../../collections/linked-queue.js';
 import type { LockRequest } from '../request/lock-request.js';
 import { Waiter } from './waiter.js';
 
-/** What is there of a line, with the times at which callers were told that theirs was over. */
+/** Waiters in a queue, with the times at which their waits ended. */
 class Line {
   readonly clock = new ManualClock();
   readonly waiters = new LinkedQueue<Waiter>();

@@ -12,8 +12,9 @@ export interface FairWaiter {
 /**
  * The fair callers of one process for each kind of claim of a key, in the order of their tickets.
  *
- * Only the first of them rechecks, and shares the answer with the others. The store drops the others from its queue meanwhile, which costs them nothing: each
- * keeps its ticket, and presents it again when it becomes the first, before the one ahead of it can release.
+ * Only the first of them rechecks, and shares the answer with the others. The store drops the others from its queue
+ * meanwhile. They lose nothing, because each keeps its ticket, and presents it again when it becomes the first, before the
+ * one ahead of it can release.
  */
 export class FairQueues {
   private readonly byKind = new Map<string, FairWaiter[]>();

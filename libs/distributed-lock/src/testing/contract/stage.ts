@@ -27,7 +27,7 @@ const SHORT_LEASE_MS = 150;
 const STEP_MS = 10;
 const PATIENCE_MS = 8000;
 
-/** What one case gets: a key that nobody else uses, and as many clients and owners as it asks for. */
+/** The stage of one case: a key of its own, and as many clients and owners as the case asks for. */
 export class Stage {
   readonly key = `contract:${randomUUID()}`;
   readonly clock: Clock;

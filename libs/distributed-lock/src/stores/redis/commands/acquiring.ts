@@ -57,9 +57,11 @@ export abstract class AcquiringCommand<R extends ScriptReply, Result> extends Sc
 
   /** A right was missing at the last check. The operator may have added it since. */
   private async sendIfAllowed(client: Client): Promise<unknown> {
+    const { isSecondCopy } = this;
     const refusal = await this.context.rights.refusalFor(client, this.key);
     if (refusal) throw refusal;
-    if (this.isSettled) throw callerHasLeft(this.key);
+    // A first copy must not be written after the second one: the release counts on the not-after of the last.
+    if (this.isSettled || this.isSecondCopy !== isSecondCopy) throw callerHasLeft(this.key);
     return super.send(client);
   }
 

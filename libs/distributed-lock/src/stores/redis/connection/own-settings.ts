@@ -11,7 +11,7 @@ export function ownConnection(commandTimeoutMs: number): RedisOptions {
   return {
     lazyConnect: true,
     enableOfflineQueue: false,
-    // It holds commands back until setImmediate: until a caller that blocks the event loop is done, or for ever at an exit.
+    // Auto-pipelining delays commands until setImmediate. A caller that blocks the event loop would delay its renewal.
     enableAutoPipelining: false,
     autoResendUnfulfilledCommands: false,
     autoResubscribe: false,

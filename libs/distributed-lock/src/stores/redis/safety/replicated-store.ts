@@ -65,7 +65,7 @@ export class ReplicatedStore implements LockStore {
   readonly commandTimeoutMs: number;
   /** A grant by notification counts once its first renewal is on the replicas, so it starts without any validity. */
   readonly notifications$: Observable<Notification>;
-  /** Owners that may hold by a grant that has not been counted: also by one whose reply was lost. */
+  /** Owners that may hold by a grant that has not been counted, also one whose reply was lost. */
   private readonly uncounted = new Set<string>();
   private counting: Promise<unknown> = Promise.resolve();
   private next: Promise<Count> | undefined;
