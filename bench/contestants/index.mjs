@@ -22,17 +22,17 @@ const inNode = (id, module, name) => ({
   command: [process.execPath, '--expose-gc', '--no-warnings', WORKER, fileURLToPath(module)],
 });
 
-/** @param {string} id @param {string} name */
-const own = (id, name) => inNode(id, new URL(`${id}.mjs`, import.meta.url), name);
+/** @param {string} id @param {string} name @param {string} [file] */
+const own = (id, name, file = `${id}.mjs`) => inNode(id, new URL(file, import.meta.url), name);
 
-/** @param {string} id @param {string} [name] its package @returns {Entrant} */
-function peer(id, name = id) {
+/** @param {string} id @param {string} [name] its package @param {string} [file] @returns {Entrant} */
+function peer(id, name = id, file = `${id}.mjs`) {
   const manifest = new URL(`node_modules/${name}/package.json`, PEERS);
   if (!existsSync(manifest)) {
     return { id, name, skipped: 'not installed: npm ci --prefix bench/peers' };
   }
   const { version } = JSON.parse(readFileSync(manifest, 'utf8'));
-  return inNode(id, new URL(`${id}.mjs`, PEERS), `${name} ${version}`);
+  return inNode(id, new URL(file, PEERS), `${name} ${version}`);
 }
 
 export const FLOOR = own('floor', 'floor: two bare commands');
@@ -52,3 +52,23 @@ export const peers = () => [
   peer('verrou', '@verrou/core'),
   ...redisson(),
 ];
+
+const STATEMENTS = 'floor: two bare statements';
+const verrouOnKnex = () => peer('verrou', '@verrou/core', 'verrou-knex.mjs');
+
+export const POSTGRES = {
+  floor: own('floor', STATEMENTS, 'sql/postgres-floor.mjs'),
+  hopFloor: own('floor', 'floor: a PL/pgSQL function per call', 'sql/postgres-functions.mjs'),
+  peers: () => [
+    verrouOnKnex(),
+    peer('advisory-lock'),
+    own('raw', 'pg_advisory_lock, a pool of 10', 'sql/pg-advisory-lock.mjs'),
+  ],
+};
+
+export const MYSQL = {
+  floor: own('floor', STATEMENTS, 'sql/mysql-floor.mjs'),
+  peers: () => [verrouOnKnex(), own('raw', 'GET_LOCK, a pool of 10', 'sql/get-lock.mjs')],
+};
+
+export const SQLITE = { floor: own('floor', STATEMENTS, 'sql/sqlite-floor.mjs'), peers: () => [] };

@@ -1,20 +1,17 @@
-// Compares this library with its peers and with the least that a lock on Redis costs: npm run bench
-import { openContext } from './context.mjs';
+// Compares this library with its peers and with the least that a lock on the same server costs: npm run bench
 import { parseOptions } from './options.mjs';
 import { printResult, printVerdicts } from './report/console.mjs';
 import { writeReport } from './report/page.mjs';
 import { runScenario } from './run-scenario.mjs';
-import { SCENARIOS } from './scenarios/index.mjs';
+import { STORES } from './stores/index.mjs';
 
-const options = parseOptions(
-  process.argv.slice(2),
-  SCENARIOS.map(({ id }) => id),
-);
+const options = parseOptions(process.argv.slice(2), STORES);
+const { store } = options;
 const startedAt = performance.now();
-const context = await openContext(options);
+const context = { ...(await store.open()), ms: options.ms };
 const results = [];
 try {
-  for (const scenario of SCENARIOS.filter(({ id }) => options.runs(id))) {
+  for (const scenario of store.scenarios.filter(({ id }) => options.runs(id))) {
     const result = await runScenario(context, scenario, options);
     results.push(result);
     printResult(result);
@@ -22,7 +19,8 @@ try {
   printVerdicts(results);
   const minutes = (performance.now() - startedAt) / 60_000;
   if (options.out) {
-    await writeReport(options.out, results, { redis: await context.observer.version(), minutes, options });
+    const version = await context.observer.version();
+    await writeReport(options.out, results, { store, version, minutes, options });
   }
 } finally {
   await context.close();

@@ -14,7 +14,7 @@ const PEERS_EVERY = 3;
 /**
  * Contestants alternate, so that a noisy minute of the machine affects all of them.
  *
- * @param {import('./context.mjs').Context} context @param {any} scenario of src/scenarios
+ * @param {import('./stores/store.d.mts').Context} context @param {any} scenario of src/scenarios
  * @param {{ rounds: number, includes: (id: string) => boolean }} options
  * @returns {Promise<{ scenario: any, rows: Row[], verdicts: import('./report/targets.mjs').Verdict[] }>}
  */
@@ -43,12 +43,15 @@ export async function runScenario(context, scenario, options) {
   return { scenario, rows, verdicts: verdicts(scenario, rows) };
 }
 
-/** A claim about contestants that have not run is NaN, and is left out. The peers run in Node. */
+/** Compared by figures of their own: a JVM, and a lock without a lease. */
+const APART = /^(redisson|raw)\b/;
+
+/** A claim about contestants that have not run is NaN, and is left out. */
 function verdicts(scenario, rows) {
   const of = (id) => rows.find((row) => row.id === id)?.figures ?? {};
-  const others = rows.filter((row) => isPeer(row) && !row.id.startsWith('redisson'));
+  const others = rows.filter((row) => isPeer(row) && !APART.test(row.id));
   const ours = { ours: of('ours'), awaited: of('ours-awaited') };
-  const known = { ...ours, floor: of('floor'), redisson: of('redisson'), rows };
+  const known = { ...ours, floor: of('floor'), redisson: of('redisson'), raw: of('raw'), rows };
   const claims = scenario.targets({ ...known, others: others.flatMap(({ figures }) => figures ?? []) });
   return claims.filter(({ value }) => Number.isFinite(value));
 }

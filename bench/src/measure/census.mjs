@@ -12,7 +12,7 @@ const ENOUGH = { locks: 100, longestMs: 10_000 };
  * before the measured ones. A name that comes from one side only is then counted exactly; for one that comes from both,
  * the share that clients had in the census is taken, and the figure is marked as an estimate.
  *
- * @param {import('./observer.mjs').Observer} observer @param {readonly string[]} command @param {string} url
+ * @param {import('./redis-observer.mjs').RedisObserver} observer @param {readonly string[]} command @param {string} url
  * @param {boolean} canWait
  * @returns {Promise<Map<string, number>>} the share of each command that clients sent, 0 to 1
  */

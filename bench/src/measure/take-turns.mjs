@@ -24,7 +24,7 @@ const GRACE_MS = 500;
 /**
  * One run of one contestant in fresh processes.
  *
- * @param {import('../context.mjs').Context} context @param {import('../../contestants/index.mjs').Entrant} entrant
+ * @param {import('../stores/store.d.mts').Context} context @param {import('../../contestants/index.mjs').Entrant} entrant
  * @param {Load} load @param {string} [url] default: the server's own
  */
 export async function takeTurns(context, entrant, load, url = context.url) {
@@ -57,14 +57,17 @@ export function warmUp(entrant, workers, run) {
   return runUntil(() => run(WARM.sliceMs, WARM.graceMs), enough);
 }
 
+/** @param {readonly number[]} counts */
+const sumOf = (counts) => counts.reduce((a, b) => a + b, 0);
+
 /** @param {any[]} answers of src/worker/turns.mjs, one for each process */
-function figures(answers, redisUs, commands) {
+function figures(answers, serverUs, commands) {
   const sum = (pick) => answers.reduce((total, answer) => total + pick(answer), 0);
   const waits = answers.reduce((all, answer) => all.merge(answer.waits), new Histogram());
   const perCaller = answers.flatMap((answer) => answer.perCaller);
   // Without any lock there is no cost of one.
   const acquired = sum((answer) => answer.acquired) || NaN;
-  const inTime = perCaller.reduce((a, b) => a + b, 0);
+  const inTime = sumOf(perCaller);
   const { ms } = answers[0];
   return {
     perSecond: (inTime * 1000) / ms,
@@ -72,12 +75,13 @@ function figures(answers, redisUs, commands) {
     p99Ms: waits.quantile(0.99),
     maxMs: waits.maxMs,
     jain: jain(perCaller),
+    processJain: jain(answers.map((answer) => sumOf(answer.perCaller))),
     commands: commands.count / acquired,
     exact: commands.exact,
-    redisUs: redisUs / acquired,
+    serverUs: serverUs / acquired,
     clientUs: sum((answer) => answer.cpuUs) / acquired,
     inUse: sum((answer) => answer.usedMs) / ms,
-    failures: sum((answer) => Object.values(answer.failures).reduce((a, b) => a + b, answer.strayErrors)),
+    failures: sum((answer) => sumOf(Object.values(answer.failures)) + answer.strayErrors),
     unfinished: sum((answer) => answer.unfinished),
   };
 }

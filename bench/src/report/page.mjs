@@ -1,46 +1,61 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { cpus, release, totalmem, type } from 'node:os';
 import { join } from 'node:path';
 import { format } from 'prettier';
-import { HOW } from './how.mjs';
 import { pictures } from './pictures.mjs';
 import { digits } from './targets.mjs';
 
+/** The store whose page has the plain name. */
+const MAIN = 'redis';
+
 /**
- * Writes benchmarks.md and images/bench-*.svg.
+ * Writes benchmarks.md and images/bench-*.svg, for another store than Redis with its id in the name.
  *
  * @param {string} folder @param {any[]} results of runScenario
- * @param {{ redis: string, minutes: number, options: { ms: number, rounds: number } }} run
+ * @param {{ store: import('../stores/store.d.mts').BenchedStore, version: string, minutes: number, options: { ms: number, rounds: number } }} run
  */
 export async function writeReport(folder, results, run) {
+  const { id, name, how } = run.store;
+  const [suffix, title, args] = id === MAIN ? ['', '', ''] : [`-${id}`, ` on ${name}`, ` -- --store ${id}`];
+  const file = `benchmarks${suffix}.md`;
+  const imageOf = (scenario) => `images/bench${suffix}-${scenario}.svg`;
   const drawn = pictures(results);
   mkdirSync(join(folder, 'images'), { recursive: true });
-  for (const [id, svg] of drawn) writeFileSync(join(folder, 'images', `bench-${id}.svg`), svg);
+  for (const [scenario, svg] of drawn) writeFileSync(join(folder, imageOf(scenario)), svg);
   const page = [
-    '# Benchmarks',
-    'Made by `npm run bench`; do not edit. Compare within one run only: all contestants took turns on one machine.',
+    `# Benchmarks${title}`,
+    `Made by \`npm run bench${args}\`; do not edit. Compare within one run only: all contestants took turns on one machine.`,
+    otherPages(folder, file),
     machine(run),
     '## Figures to reach',
     figuresToReach(results),
-    ...results.flatMap((result) => section(result, drawn)),
-    drawn.has('scaling')
-      ? `## Growth\n\n![What one costs as they become more](images/bench-scaling.svg)`
-      : '',
-    HOW,
+    ...results.flatMap((result) =>
+      section(result, drawn.has(result.scenario.id) && imageOf(result.scenario.id)),
+    ),
+    drawn.has('scaling') ? `## Growth\n\n![What one costs as they become more](${imageOf('scaling')})` : '',
+    how,
   ].join('\n\n');
-  writeFileSync(join(folder, 'benchmarks.md'), await format(page, { ...STYLE, parser: 'markdown' }));
+  writeFileSync(join(folder, file), await format(page, { ...STYLE, parser: 'markdown' }));
+}
+
+/** Links to the pages of the other stores that have been measured. @param {string} folder @param {string} own */
+function otherPages(folder, own) {
+  const others = readdirSync(folder).filter((file) => /^benchmarks(-\w+)?\.md$/.test(file) && file !== own);
+  const link = (file) =>
+    `[${readFileSync(join(folder, file), 'utf8').split('\n')[0].slice('# '.length)}](${file})`;
+  return others.length === 0 ? '' : `Other stores: ${others.sort().map(link).join(', ')}.`;
 }
 
 const STYLE = { singleQuote: true, printWidth: 110 };
 
-function machine({ redis, minutes, options }) {
+function machine({ store, version, minutes, options }) {
   const [{ model }, ...more] = cpus();
   const memory = Math.round(totalmem() / 2 ** 30);
   return [
     `| Measured | ${new Date().toISOString().slice(0, 10)} |`,
     '| --- | --- |',
     `| Machine | ${more.length + 1} × ${model.trim()}, ${memory} GiB, ${type()} ${release()} |`,
-    `| Versions | Node ${process.versions.node}, Redis ${redis} on the same machine |`,
+    `| Versions | Node ${process.versions.node}, ${store.name} ${version} on the same machine |`,
     `| Runs | ${options.ms / 1000} s each, median of ${options.rounds}; ${Math.ceil(minutes)} minutes in all |`,
   ].join('\n');
 }
@@ -59,7 +74,8 @@ function figuresToReach(results) {
   ].join('\n');
 }
 
-function section({ scenario, rows }, drawn) {
+/** @param {any} result of runScenario @param {string | false} image */
+function section({ scenario, rows }, image) {
   const { id, title, note, columns } = scenario;
   const head = `| | ${columns.map((column) => column.title).join(' | ')} |`;
   const lines = rows
@@ -69,7 +85,7 @@ function section({ scenario, rows }, drawn) {
   return [
     `## ${title}`,
     `Scenario \`${id}\`. ${note ?? ''}`,
-    drawn.has(id) ? `![${title}](images/bench-${id}.svg)` : '',
+    image ? `![${title}](${image})` : '',
     [head, `| --- | ${columns.map(() => '---:').join(' | ')} |`, ...lines].join('\n'),
     skipped.join(' '),
   ];

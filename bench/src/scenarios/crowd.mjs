@@ -23,7 +23,7 @@ export const crowd = {
     { title: 'Node, % of a core', of: ({ nodeShare }) => count(nodeShare * 100) },
   ],
   rounds: 1,
-  measure: waitInCrowd,
+  measure: (context, entrant) => waitInCrowd(context, entrant, { waiters: WAITERS, keys: KEYS }),
   targets: ({ ours }) => [
     atMost('heap for each waiter beyond its promise, bytes', ours.bytesEach, 1024),
     // A little above one: a second is measured by timers.
@@ -31,19 +31,23 @@ export const crowd = {
   ],
 };
 
-async function waitInCrowd(context, entrant) {
+/**
+ * @param {import('../stores/store.d.mts').Context} context @param {import('../../contestants/index.mjs').Entrant} entrant
+ * @param {{ waiters: number, keys: number }} size
+ */
+export async function waitInCrowd(context, entrant, { waiters, keys }) {
   const { observer, url } = context;
   const shares = await context.sharesOf(entrant);
   const options = { waitMs: WAIT_MS };
   await observer.clear();
   return withWorkers({ command: entrant.command, count: 2, url, options }, async ([holder, waiter]) => {
     const prefix = 'crowd:';
-    await holder.ask('hold', { count: KEYS, prefix });
-    const { bytesEach, timers } = await waiter.ask('crowd', { count: WAITERS, keys: KEYS, prefix });
+    await holder.ask('hold', { count: keys, prefix });
+    const { bytesEach, timers } = await waiter.ask('crowd', { count: waiters, keys, prefix });
     const before = await observer.read();
     const { cpuUs, ms } = await waiter.ask('idle', { ms: WATCH_MS });
     const after = await observer.read();
     const perSecond = (sentBetween(before.calls, after.calls, shares).count * 1000) / ms;
-    return { bytesEach, timers, perSecond, perKey: perSecond / KEYS, nodeShare: cpuUs / 1000 / ms };
+    return { bytesEach, timers, perSecond, perKey: perSecond / keys, nodeShare: cpuUs / 1000 / ms };
   });
 }

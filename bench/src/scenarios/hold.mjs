@@ -18,7 +18,7 @@ export const hold = {
   entrants: () => [OURS, ...peers().filter(({ id }) => RENEWING.includes(id))],
   columns: [
     { title: 'client, % of a core', of: ({ clientShare }) => count(clientShare * 100) },
-    { title: 'Redis, % of a core', of: ({ redisShare }) => count(redisShare * 100) },
+    { title: 'Redis, % of a core', of: ({ serverShare }) => count(serverShare * 100) },
     { title: 'timers added', of: ({ timers }) => whole(timers) },
     { title: 'heap for each lock', of: ({ bytesEach }) => bytes(bytesEach) },
     { title: 'commands/s', of: ({ perSecond }) => count(perSecond) },
@@ -33,7 +33,7 @@ export const hold = {
   ],
 };
 
-/** @param {import('../context.mjs').Context} context @param {import('../../contestants/index.mjs').Entrant} entrant @param {number} locks @param {number} watchMs */
+/** @param {import('../stores/store.d.mts').Context} context @param {import('../../contestants/index.mjs').Entrant} entrant @param {number} locks @param {number} watchMs */
 export async function holdLocks(context, entrant, locks, watchMs) {
   const { observer, url } = context;
   const shares = await context.sharesOf(entrant);
@@ -47,7 +47,7 @@ export async function holdLocks(context, entrant, locks, watchMs) {
     const after = await observer.read();
     return {
       clientShare: cpuUs / 1000 / ms,
-      redisShare: (after.cpuUs - before.cpuUs) / 1000 / ms,
+      serverShare: (after.cpuUs - before.cpuUs) / 1000 / ms,
       timers,
       bytesEach,
       perSecond: (sentBetween(before.calls, after.calls, shares).count * 1000) / ms,

@@ -8,11 +8,13 @@ import { atMost } from '../report/targets.mjs';
 /** Long enough for the other process to have joined the queue again. */
 const HOLD_MS = 3;
 
+export const TWICE_IN_A_ROW = 'Turns that a process took twice in a row are not hand-offs.';
+
 /** Two processes take turns at one key: from the release in one to the work running in the other. */
 export const hop = {
   id: 'hop',
   title: 'Hand-off between two processes',
-  note: 'The floor is one bare PUBLISH in one process and its message in the other. Turns that a process took twice in a row are not hand-offs.',
+  note: `The floor is one bare PUBLISH in one process and its message in the other. ${TWICE_IN_A_ROW}`,
   entrants: () => [{ ...FLOOR, name: 'floor: one PUBLISH' }, OURS, ...peers()],
   columns: [
     { title: 'hand-offs/s', of: ({ perSecond }) => whole(perSecond) },
@@ -23,7 +25,7 @@ export const hop = {
   ],
   rounds: 1,
   plot: { title: 'Median time of a hand-off', of: ({ p50Ms }) => p50Ms, show: ms, scale: 'log' },
-  measure: (context, entrant) => (entrant.id === 'floor' ? bareHops : handOvers)(context, entrant),
+  measure: (context, entrant) => (entrant.id === 'floor' ? bareHops : handOffs)(context, entrant),
   targets: ({ floor, ours }) => [atMost('median, times one PUBLISH', ours.p50Ms / floor.p50Ms, 2)],
 };
 
@@ -39,7 +41,8 @@ async function bareHops({ observer, url, ms }, { command }) {
   });
 }
 
-async function handOvers({ observer, url, ms }, entrant) {
+/** @param {import('../stores/store.d.mts').Context} context @param {import('../../contestants/index.mjs').Entrant} entrant */
+export async function handOffs({ observer, url, ms }, entrant) {
   const { command, warmUp: longer } = entrant;
   await observer.clear();
   return withWorkers({ command, count: 2, url }, async (workers) => {

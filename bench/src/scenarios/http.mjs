@@ -94,7 +94,7 @@ export const handler = {
   },
 };
 
-/** @param {import('../context.mjs').Context} context @param {(worker: WorkerProcess) => Promise<{ url: string, requestFor: (item: number) => object }>} open */
+/** @param {import('../stores/store.d.mts').Context} context @param {(worker: WorkerProcess) => Promise<{ url: string, requestFor: (item: number) => object }>} open */
 async function loadApp({ observer, ms }, open) {
   const { default: autocannon } = await import(AUTOCANNON.href);
   // The process before was killed while it held locks.

@@ -51,7 +51,7 @@ function stepsOf(rows, id) {
 const takingTurns = (load) => async (context, entrant) => {
   const id = entrant.id.split('-')[0];
   const figures = await takeTurns(context, { ...entrant, id }, load(entrant.size));
-  return { ...figures, us: figures.clientUs + figures.redisUs };
+  return { ...figures, us: figures.clientUs + figures.serverUs };
 };
 
 const COLUMNS = [
@@ -99,8 +99,8 @@ export const processes = {
 export const held = {
   ...growth('scale-held', 'locks held', [100, 1000, 10_000], async (context, entrant) => {
     const figures = await holdLocks(context, { ...entrant, id: 'ours' }, entrant.size, HOLD_MS);
-    const { clientShare, redisShare } = figures;
-    return { ...figures, us: ((clientShare + redisShare) * 1e6) / entrant.size };
+    const { clientShare, serverShare } = figures;
+    return { ...figures, us: ((clientShare + serverShare) * 1e6) / entrant.size };
   }),
   columns: [
     { title: 'Redis + Node CPU µs/s for a lock', of: ({ us }) => count(us) },

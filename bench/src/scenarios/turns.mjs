@@ -3,22 +3,24 @@ import { takeTurns } from '../measure/take-turns.mjs';
 import { atLeast, atMost, best, least, most, noLimit } from '../report/targets.mjs';
 import { count, ms, ratio, whole } from '../report/format.mjs';
 
-const COLUMNS = [
+/** @param {string} server its name @param {'commands' | 'statements'} sent by clients */
+export const columnsOf = (server, sent) => [
   { title: 'locks/s', of: ({ perSecond }) => whole(perSecond) },
   { title: 'p50 wait', of: ({ p50Ms }) => ms(p50Ms) },
   { title: 'p99 wait', of: ({ p99Ms }) => ms(p99Ms) },
   { title: 'max wait', of: ({ maxMs }) => ms(maxMs) },
   { title: 'fairness', of: ({ jain }) => ratio(jain) },
   {
-    title: 'commands',
+    title: sent,
     of: ({ commands, exact }) => `${exact || Number.isNaN(commands) ? '' : '~'}${count(commands)}`,
   },
-  { title: 'Redis CPU µs', of: ({ redisUs }) => count(redisUs) },
+  { title: `${server} CPU µs`, of: ({ serverUs }) => count(serverUs) },
   { title: 'client CPU µs', of: ({ clientUs }) => count(clientUs) },
   { title: 'failed', of: ({ failures }) => whole(failures) },
   { title: 'still waiting', of: ({ unfinished }) => whole(unfinished) },
 ];
-const IN_USE = { title: 'lock in use', of: ({ inUse }) => `${whole(inUse * 100)} %` };
+const COLUMNS = columnsOf('Redis', 'commands');
+export const IN_USE = { title: 'lock in use', of: ({ inUse }) => `${whole(inUse * 100)} %` };
 
 /** @param {import('../measure/take-turns.mjs').Load} load @param {'url' | 'slowUrl'} [way] */
 const turns =
@@ -43,7 +45,7 @@ export const serial = {
   targets: ({ floor, ours, awaited, redisson }) => [
     atLeast('acquire + release, share of the floor', awaited.perSecond / floor.perSecond, 0.85),
     atLeast('withLock, times the floor', ours.perSecond / floor.perSecond, 1.2),
-    atMost('Redis CPU, times the floor', awaited.redisUs / floor.redisUs, 1.4),
+    atMost('Redis CPU, times the floor', awaited.serverUs / floor.serverUs, 1.4),
     atMost('client CPU, times the floor', awaited.clientUs / floor.clientUs, 1.5),
     atMost('commands for each lock', Math.max(ours.commands, awaited.commands), 2),
     timesRedisson(ours, redisson),
@@ -72,7 +74,7 @@ export const spread = {
   measure: turns({ processes: 1, callers: 64, keys: 'each' }),
   targets: ({ floor, ours, awaited }) => [
     atLeast('acquire + release, share of the floor', awaited.perSecond / floor.perSecond, 0.75),
-    atMost('Redis CPU, times the floor', awaited.redisUs / floor.redisUs, 1.4),
+    atMost('Redis CPU, times the floor', awaited.serverUs / floor.serverUs, 1.4),
     atMost('client CPU, times the floor', awaited.clientUs / floor.clientUs, 1.5),
     atMost('commands for each lock', Math.max(ours.commands, awaited.commands), 2),
   ],
@@ -131,10 +133,10 @@ const working = (workMs) => ({
     atLeast('share of the time that the lock is in use', ours.inUse, 0.85),
     atMost(
       'Redis CPU, share of the peer that has it in use most',
-      ours.redisUs / best(others, 'inUse').redisUs,
+      ours.serverUs / best(others, 'inUse').serverUs,
       1 / 20,
     ),
-    noLimit('Redis CPU, share of the least of any peer', ours.redisUs / least(others, 'redisUs')),
+    noLimit('Redis CPU, share of the least of any peer', ours.serverUs / least(others, 'serverUs')),
   ],
 });
 

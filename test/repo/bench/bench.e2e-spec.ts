@@ -70,6 +70,18 @@ describe('the benchmark', () => {
   });
 });
 
+describe('the benchmark, asked for what it does not have,', () => {
+  it.each([
+    ['store', ['--store', 'oracle'], 'redis, postgres, mysql, mariadb, sqlite'],
+    ['scenario', ['--only', 'nothing'], 'serial, network, spread'],
+    ['scenario', ['--store', 'postgres', '--only', 'network'], 'serial, spread, hot4'],
+  ])('names each %s that there is, and how it is used', async (what, args, names) => {
+    const { stderr } = await promisify(execFile)(process.execPath, [MAIN, ...args]).catch((error) => error);
+    expect(stderr).toContain(`There is no ${what} "${args.at(-1)}": ${names}`);
+    expect(stderr).toContain('npm run bench -- [--store postgres]');
+  });
+});
+
 describe('the benchmark without Java', () => {
   it('says what is needed, measures ours and says nothing about Redisson', async () => {
     const nowhere = mkdtempSync(join(tmpdir(), 'bench-no-java-'));

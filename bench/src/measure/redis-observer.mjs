@@ -1,9 +1,9 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { commandCalls } from './command-calls.mjs';
+import { readWhenQuiet } from './read-when-quiet.mjs';
 
 /** The benchmark's own connection to the server, which reads the server's statistics. */
-export class Observer {
+export class RedisObserver {
   #client;
 
   /** @param {string} url */
@@ -24,16 +24,8 @@ export class Observer {
     return { cpuUs, calls: commandCalls(info) };
   }
 
-  /** As `read`, once no more commands arrive. Some libraries do not wait for the reply to a release. */
-  async readWhenQuiet() {
-    let before = await this.read();
-    for (let look = 0; look < 50; look++) {
-      await pause(10);
-      const now = await this.read();
-      if (total(now.calls) === total(before.calls)) return before;
-      before = now;
-    }
-    return before;
+  readWhenQuiet() {
+    return readWhenQuiet(() => this.read());
   }
 
   /** @param {(command: string, byScript: boolean) => void} onCommand @returns {Promise<() => void>} ends it */
@@ -52,6 +44,3 @@ export class Observer {
     this.#client.disconnect();
   }
 }
-
-/** @param {Map<string, number>} calls */
-const total = (calls) => [...calls.values()].reduce((sum, count) => sum + count, 0);

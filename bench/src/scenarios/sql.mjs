@@ -1,0 +1,163 @@
+import { OURS, OURS_AWAITED } from '../../contestants/index.mjs';
+import { count, whole } from '../report/format.mjs';
+import { atLeast, atMost, most, noLimit } from '../report/targets.mjs';
+import { waitInCrowd } from './crowd.mjs';
+import { holdLocks } from './hold.mjs';
+import { handOffs, hop, TWICE_IN_A_ROW } from './hop.mjs';
+import { columnsOf, hot4, hot4Work1, IN_USE, serial, spread } from './turns.mjs';
+
+const RAW = 'the raw lock, which has no lease';
+const HELD = 1000;
+/** Each lock is renewed once in that time: a third of the lease of 30 s. */
+const BEAT_MS = 10_000;
+
+/** @typedef {import('../../contestants/index.mjs').Entrant} Entrant */
+
+/**
+ * The figures to reach. One that is left out is shown without a limit.
+ *
+ * @typedef {object} Limits
+ * @property {number} [awaited] least share of the floor of acquire + release
+ * @property {number} [withLock] least times the floor
+ * @property {number} [spread] least times the floor with 64 keys
+ * @property {number} [hopTimesFloor] most times the floor
+ * @property {number} [hopMs] longest median
+ * @property {number} [timesPeer] least times the best peer on a hot key
+ * @property {number} [jain] least fairness between the processes on a hot key
+ * @property {number} [perLock] most statements for a lock that no other process wants
+ * @property {number} [perWaitedKey] most statements a second
+ * @property {number} [perBeat] most statements for one renewal of all 1 000 locks held
+ */
+
+/**
+ * The scenarios of Redis that say something about a lock in an SQL database, with the floor and the peers of one.
+ *
+ * @param {object} store
+ * @param {string} store.server its name
+ * @param {{ floor: Entrant, hopFloor?: Entrant, peers: () => Entrant[] }} store.contestants
+ * @param {Limits} store.limits
+ */
+export function sqlScenarios({ server, contestants: { floor, hopFloor, peers }, limits }) {
+  const columns = columnsOf(server, 'statements');
+  const everybody = () => [floor, OURS, OURS_AWAITED, ...peers()];
+  const all = () => [OURS, ...peers()];
+  const perLock = ({ ours, awaited }) => most([ours, awaited], 'commands');
+  return [
+    {
+      ...serial,
+      columns,
+      entrants: everybody,
+      targets: ({ floor, ours, awaited }) => [
+        limited(
+          atLeast,
+          'acquire + release, share of the floor',
+          awaited.perSecond / floor.perSecond,
+          limits.awaited,
+        ),
+        limited(atLeast, 'withLock, times the floor', ours.perSecond / floor.perSecond, limits.withLock),
+        limited(atMost, 'statements for each lock', perLock({ ours, awaited }), limits.perLock),
+      ],
+    },
+    {
+      ...spread,
+      note: 'The floor has 8 connections.',
+      columns,
+      entrants: everybody,
+      targets: ({ floor, awaited }) => [
+        limited(
+          atLeast,
+          'acquire + release, times the floor',
+          awaited.perSecond / floor.perSecond,
+          limits.spread,
+        ),
+      ],
+    },
+    {
+      ...hot4,
+      columns,
+      entrants: all,
+      targets: ({ ours, others, raw }) => [
+        limited(
+          atLeast,
+          'throughput, times the best peer',
+          ours.perSecond / most(others, 'perSecond'),
+          limits.timesPeer,
+        ),
+        noLimit(`throughput, times ${RAW}`, ours.perSecond / raw.perSecond),
+        limited(atLeast, 'fairness between processes (Jain)', ours.processJain, limits.jain),
+      ],
+    },
+    {
+      ...hot4Work1,
+      columns: [IN_USE, ...columns],
+      entrants: all,
+      targets: ({ ours }) => [
+        noLimit('share of the time that the lock is in use', ours.inUse),
+        limited(atLeast, 'fairness between processes (Jain)', ours.processJain, limits.jain),
+      ],
+    },
+    {
+      ...hop,
+      note: TWICE_IN_A_ROW,
+      rounds: undefined,
+      entrants: () => [...(hopFloor ? [hopFloor] : []), ...all()],
+      measure: handOffs,
+      targets: ({ floor, ours, raw }) => [
+        limited(atMost, 'median, times the function', ours.p50Ms / floor.p50Ms, limits.hopTimesFloor),
+        limited(atMost, 'median, ms', ours.p50Ms, limits.hopMs),
+        noLimit(`median, times ${RAW}`, ours.p50Ms / raw.p50Ms),
+      ],
+    },
+    {
+      id: 'wait',
+      title: 'Callers that wait for keys which another process holds',
+      note: 'Ten callers wait for each key.',
+      entrants: () => [waitingFor(1), waitingFor(1000)],
+      columns: [
+        { title: 'statements/s', of: ({ perSecond }) => count(perSecond) },
+        { title: 'statements/s for each key', of: ({ perKey }) => count(perKey) },
+        { title: 'Node, % of a core', of: ({ nodeShare }) => count(nodeShare * 100) },
+      ],
+      rounds: 1,
+      measure: (context, entrant) =>
+        waitInCrowd(context, entrant, { waiters: 10 * entrant.keys, keys: entrant.keys }),
+      targets: ({ rows }) => [
+        limited(
+          atMost,
+          'statements/s for each key',
+          most(
+            rows.flatMap(({ figures }) => figures ?? []),
+            'perKey',
+          ),
+          limits.perWaitedKey,
+        ),
+      ],
+    },
+    {
+      id: 'hold',
+      title: `${whole(HELD)} locks held`,
+      note: `Measured over ${BEAT_MS / 1000} s, in which our watchdog renews each lock once: one beat.`,
+      entrants: () => [OURS],
+      columns: [
+        { title: 'client, % of a core', of: ({ clientShare }) => count(clientShare * 100) },
+        { title: `${server}, % of a core`, of: ({ serverShare }) => count(serverShare * 100) },
+        { title: 'statements/beat', of: ({ perBeat }) => whole(perBeat) },
+      ],
+      rounds: 1,
+      async measure(context, entrant) {
+        const figures = await holdLocks(context, entrant, HELD, BEAT_MS);
+        return { ...figures, perBeat: Math.round((figures.perSecond * BEAT_MS) / 1000) };
+      },
+      targets: ({ ours }) => [
+        limited(atMost, 'statements for one renewal of all', ours.perBeat, limits.perBeat),
+      ],
+    },
+  ];
+}
+
+/** @param {number} keys */
+const waitingFor = (keys) => ({ ...OURS, id: `ours-${keys}`, name: `${whole(keys)} keys`, keys });
+
+/** @param {typeof atMost} judge @param {string} claim @param {number} value @param {number} [limit] */
+const limited = (judge, claim, value, limit) =>
+  limit === undefined ? noLimit(claim, value) : judge(claim, value, limit);

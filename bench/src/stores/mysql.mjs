@@ -1,0 +1,43 @@
+import { startMariadbServer } from '#mariadb-server';
+import { MYSQL } from '../../contestants/index.mjs';
+import { MysqlObserver } from '../measure/mysql-observer.mjs';
+import { howSql } from '../report/how-sql.mjs';
+import { sqlScenarios } from '../scenarios/sql.mjs';
+
+const LIMITS = { withLock: 1, spread: 1.5, hopMs: 5, timesPeer: 10, perLock: 2, perBeat: 8 };
+
+export const mysql = benched(
+  'mysql',
+  'MySQL',
+  async () => (await import('#mysql-server')).startMysqlServer(),
+  { ...LIMITS, awaited: 0.8 },
+);
+export const mariadb = benched('mariadb', 'MariaDB', startMariadbServer, { ...LIMITS, awaited: 0.9 });
+
+/**
+ * @param {string} id @param {string} name @param {() => Promise<import('../../../tools/own-server/index.d.mts').OwnServer>} start
+ * @param {import('../scenarios/sql.mjs').Limits} limits
+ * @returns {import('./store.d.mts').BenchedStore}
+ */
+function benched(id, name, start, limits) {
+  return {
+    id,
+    name,
+    how: howSql(id),
+    scenarios: sqlScenarios({ server: name, contestants: MYSQL, limits }),
+    async open() {
+      const server = await start();
+      const observer = new MysqlObserver(server.url);
+      await observer.open();
+      return {
+        url: server.url.replace(/\w+$/, 'bench'),
+        observer,
+        sharesOf: async () => new Map(),
+        async close() {
+          await observer.close();
+          await server.stop();
+        },
+      };
+    },
+  };
+}

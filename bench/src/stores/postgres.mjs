@@ -1,0 +1,51 @@
+import { startPostgresServer } from '#postgres-server';
+import { POSTGRES } from '../../contestants/index.mjs';
+import { PostgresObserver } from '../measure/postgres-observer.mjs';
+import { howSql } from '../report/how-sql.mjs';
+import { sqlScenarios } from '../scenarios/sql.mjs';
+
+/** Commits wait for the disk, as they do in production. One peer opens a connection for each of 100 callers. */
+const SETTINGS = {
+  fsync: 'on',
+  full_page_writes: 'on',
+  shared_buffers: '128MB',
+  max_connections: 300,
+  shared_preload_libraries: 'pg_stat_statements',
+};
+
+/** @type {import('./store.d.mts').BenchedStore} */
+export const postgres = {
+  id: 'postgres',
+  name: 'PostgreSQL',
+  how: howSql('postgres'),
+  scenarios: sqlScenarios({
+    server: 'PostgreSQL',
+    contestants: POSTGRES,
+    limits: {
+      awaited: 0.95,
+      withLock: 1.1,
+      spread: 2,
+      hopTimesFloor: 1.3,
+      timesPeer: 20,
+      jain: 0.95,
+      perLock: 2,
+      // A little above one: a second is measured by timers.
+      perWaitedKey: 1.05,
+      perBeat: 8,
+    },
+  }),
+  async open() {
+    const server = await startPostgresServer({ settings: SETTINGS });
+    const observer = new PostgresObserver(server.url);
+    await observer.open();
+    return {
+      url: server.url.replace(/\w+$/, 'bench'),
+      observer,
+      sharesOf: async () => new Map(),
+      async close() {
+        await observer.close();
+        await server.stop();
+      },
+    };
+  },
+};
