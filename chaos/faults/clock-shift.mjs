@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs';
+import { chmodSync, closeSync, mkdtempSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -23,6 +23,8 @@ export class ClockShift {
 
   constructor() {
     const library = join(this.#folder, 'shift.so');
+    // A server may run as another user than this process.
+    chmodSync(this.#folder, 0o755);
     writeFileSync(this.#file, Buffer.alloc(8));
     execFileSync('cc', ['-shared', '-fPIC', '-O2', '-o', library, SOURCE, '-ldl']);
     this.env = { LD_PRELOAD: library, CLOCK_SHIFT: this.#file };

@@ -4,7 +4,13 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import pg from 'pg';
 import { startPostgresServer, type PostgresServer } from '#postgres-server';
 import { until } from '#until';
+import { ClockShift, missingShift } from '../../chaos/index.mjs';
 import { within } from '../../apps/seckill/src/preflight/within.js';
+import { describeWith } from './support/describe-with.js';
+
+const HOUR_MS = 3_600_000;
+
+const whereClocksShift = missingShift() ? describe.skip : describe;
 
 /** A program that starts a server, freezes it, says where it was, and waits. */
 const PROGRAM = `
@@ -21,7 +27,7 @@ const listens = (port: number): Promise<boolean> =>
     socket.once('error', () => resolve(false)).once('connect', () => socket.destroy());
   });
 
-describe('the Postgres server for tests', () => {
+describeWith('postgres')('the Postgres server for tests', () => {
   let server: PostgresServer;
 
   beforeAll(async () => {
@@ -89,5 +95,24 @@ describe('the Postgres server for tests', () => {
     expect(await listens(port)).toBe(true);
     program.kill('SIGKILL');
     await until(async () => !(await listens(port)));
+  });
+});
+
+whereClocksShift('a Postgres server whose time of day is shifted', () => {
+  it('tells the shifted time on connections that are open', async () => {
+    const shift = new ClockShift();
+    const shifted = await startPostgresServer({ env: shift.env });
+    const client = new pg.Client(shifted.url);
+    await client.connect();
+    const hoursAhead = async () => {
+      const { rows } = await client.query('SELECT clock_timestamp() AS now');
+      return (rows[0].now.getTime() - Date.now()) / HOUR_MS;
+    };
+    expect(await hoursAhead()).toBeCloseTo(0);
+    shift.set(-HOUR_MS);
+    expect(await hoursAhead()).toBeCloseTo(-1);
+    await client.end();
+    await shifted.stop();
+    shift.remove();
   });
 });

@@ -1,37 +1,28 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-
-const CACHE = fileURLToPath(new URL('../../node_modules/.cache', import.meta.url));
+import { cachedFolder } from '../cached-folder/index.mjs';
 
 /** @type {import('./index.d.mts').unpackDebianPackages} */
 export function unpackDebianPackages(name, packages) {
-  const folder = join(CACHE, name);
-  if (!existsSync(folder)) fetchInto(folder, packages);
-  return existsSync(folder) ? { folder, env: withLibrariesOf(folder) } : undefined;
+  const folder = cachedFolder(name, (staging) => fetchInto(staging, packages));
+  return folder && { folder, env: withLibrariesOf(folder) };
 }
 
 /** @param {string} folder @param {readonly string[]} packages */
 function fetchInto(folder, packages) {
-  if (!succeeds('apt-get', ['--version']) || !succeeds('dpkg', ['--version'])) return;
-  const staging = `${folder}.${process.pid}`;
-  const archives = join(staging, 'archives');
+  if (!succeeds('apt-get', ['--version']) || !succeeds('dpkg', ['--version'])) return false;
+  const archives = join(folder, 'archives');
   const how = ['--download-only', '--reinstall', '-qq', '-y', '--no-install-recommends'];
   const where = ['-o', 'Debug::NoLocking=true', '-o', `Dir::Cache::archives=${archives}`];
   const download = () => succeeds('apt-get', ['install', ...how, ...where, ...packages]);
   mkdirSync(join(archives, 'partial'), { recursive: true });
-  try {
-    const mayUpdate = process.getuid?.() === 0;
-    if (!download() && !(mayUpdate && succeeds('apt-get', ['update', '-qq']) && download())) return;
-    const files = readdirSync(archives).filter((file) => file.endsWith('.deb'));
-    if (!files.every((file) => succeeds('dpkg', ['-x', join(archives, file), staging]))) return;
-    rmSync(archives, { recursive: true });
-    // Another process may have been faster.
-    if (!existsSync(folder)) renameSync(staging, folder);
-  } finally {
-    rmSync(staging, { recursive: true, force: true });
-  }
+  const mayUpdate = process.getuid?.() === 0;
+  if (!download() && !(mayUpdate && succeeds('apt-get', ['update', '-qq']) && download())) return false;
+  const files = readdirSync(archives).filter((file) => file.endsWith('.deb'));
+  if (!files.every((file) => succeeds('dpkg', ['-x', join(archives, file), folder]))) return false;
+  rmSync(archives, { recursive: true });
+  return true;
 }
 
 /** @param {string} folder @returns {NodeJS.ProcessEnv} */

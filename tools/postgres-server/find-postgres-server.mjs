@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { unpackDebianPackages } from '../debian-packages/index.mjs';
 import { unprivileged } from '../own-server/index.mjs';
+import { embeddedPostgres } from './embedded-postgres.mjs';
 
 const ADVICE = `No Postgres server was found, and none could be fetched. Do one of these:
   - install one: apt-get install postgresql, or brew install postgresql
@@ -28,13 +28,9 @@ function onThisMachine(user) {
 }
 
 function fetched(user) {
-  const unpacked = unpackDebianPackages('postgres-server', ['postgresql']);
-  if (!unpacked) return undefined;
-  const { folder, env } = unpacked;
-  const bin = versionsBelow(join(folder, 'usr/lib/postgresql')).find((candidate) =>
-    runs(candidate, env, user),
-  );
-  return bin && { bin, env };
+  const { env } = process;
+  const bin = embeddedPostgres();
+  return bin && runs(bin, env, user) ? { bin, env } : undefined;
 }
 
 /** Behind a link there is the folder that has initdb as well. */

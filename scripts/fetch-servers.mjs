@@ -1,0 +1,8 @@
+/** Finds or fetches each server that the SQL suites need; fails where one cannot be had. */
+import { SERVER_NAMES, whyMissing } from '#servers';
+
+for (const name of SERVER_NAMES) {
+  const missing = whyMissing(name);
+  if (missing !== undefined) process.exitCode = 1;
+  console.log(`${name}: ${missing ?? 'ready'}`);
+}

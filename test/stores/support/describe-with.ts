@@ -1,0 +1,15 @@
+import { describe } from '@jest/globals';
+import { whyMissing, type ServerName } from '#servers';
+
+/**
+ * `describe` for tests that need servers: `describeWith('postgres')('a title', () => {})`.
+ *
+ * Where a server can be neither found nor fetched, one line says so and the tests are skipped. With `CI=true` they run, and
+ * fail with what to do when they start that server.
+ */
+export function describeWith(...needed: ServerName[]): typeof describe | typeof describe.skip {
+  const missing = needed.map((name) => whyMissing(name)).find((why) => why !== undefined);
+  if (missing === undefined || process.env['CI'] === 'true') return describe;
+  process.stderr.write(`Tests are skipped: ${missing.split('\n', 1)[0]}\n`);
+  return describe.skip;
+}

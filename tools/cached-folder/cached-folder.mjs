@@ -1,0 +1,21 @@
+import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const CACHE = fileURLToPath(new URL('../../node_modules/.cache', import.meta.url));
+
+/** @type {import('./index.d.mts').cachedFolder} */
+export function cachedFolder(name, fill) {
+  const folder = join(CACHE, name);
+  if (existsSync(folder)) return folder;
+  const staging = `${folder}.${process.pid}`;
+  mkdirSync(staging, { recursive: true });
+  try {
+    if (!fill(staging)) return undefined;
+    // Another process may have been faster.
+    if (!existsSync(folder)) renameSync(staging, folder);
+    return folder;
+  } finally {
+    rmSync(staging, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,1 @@
+export { cachedFolder } from './cached-folder.mjs';

@@ -1,0 +1,74 @@
+import { execFile } from 'node:child_process';
+import { appendFile, chown, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import pg from 'pg';
+import { startOwnServer } from '../own-server/index.mjs';
+import { until } from '../until/index.mjs';
+import { findPostgresServer } from './find-postgres-server.mjs';
+import { runPostgres, urlOn } from './run-postgres.mjs';
+
+/** @type {import('./index.d.mts').startStandby} */
+export async function startStandby(primary, { synchronous = false } = {}) {
+  const how = findPostgresServer();
+  const server = await startOwnServer({
+    name: 'postgres-standby',
+    urlOn,
+    prepare: (folder) => copyInto(folder, primary, how.user),
+    run: (port, folder) => runPostgres(how, port, folder),
+  });
+  try {
+    if (synchronous) {
+      await query(primary.url, `ALTER SYSTEM SET synchronous_standby_names = '*'`);
+      await query(primary.url, 'SELECT pg_reload_conf()');
+    }
+    await until(() => receives(primary, synchronous));
+  } catch (error) {
+    await server.stop();
+    throw error;
+  }
+  return { ...server, promote: async () => void (await query(server.url, 'SELECT pg_promote()')) };
+}
+
+/**
+ * The files of a paused server are those of a crash at that moment, from which Postgres recovers. pg_basebackup would not
+ * pause it, but is not among the programs of the npm package.
+ */
+async function copyInto(folder, primary, { uid, gid }) {
+  const [{ data_directory: source }] = await query(primary.url, 'SHOW data_directory');
+  const data = join(folder, 'data');
+  if (uid !== undefined) await chown(folder, uid, gid);
+  await primary.pause();
+  try {
+    await promisify(execFile)('cp', ['-a', source, data]);
+  } finally {
+    await primary.resume();
+  }
+  await rm(join(data, 'postmaster.pid'));
+  await writeFile(join(data, 'standby.signal'), '');
+  const source_of_log = `host=127.0.0.1 port=${primary.port} user=postgres`;
+  await appendFile(join(data, 'postgresql.conf'), `primary_conninfo = '${source_of_log}'\n`);
+}
+
+/** Whether the primary sends its log to a standby, one that it waits for if `synchronous`. */
+async function receives(primary, synchronous) {
+  const standbys = await query(primary.url, 'SELECT state, sync_state FROM pg_stat_replication');
+  return standbys.some(
+    (standby) => standby.state === 'streaming' && (!synchronous || standby.sync_state === 'sync'),
+  );
+}
+
+/** A standby refuses statements where its settings ask for SERIALIZABLE. */
+const ISOLATION = '-c default_transaction_isolation=read\\ committed';
+
+/** @param {string} url @param {string} text */
+async function query(url, text) {
+  const client = new pg.Client({ connectionString: url, options: ISOLATION });
+  client.on('error', () => {});
+  await client.connect();
+  try {
+    return (await client.query(text)).rows;
+  } finally {
+    await client.end();
+  }
+}

@@ -1,0 +1,1 @@
+export { SERVER_NAMES, whyMissing } from './servers.mjs';

@@ -1,0 +1,20 @@
+import { findMariadbServer } from '../mariadb-server/index.mjs';
+import { findPostgresServer } from '../postgres-server/index.mjs';
+
+const SERVERS = {
+  postgres: findPostgresServer,
+  mariadb: findMariadbServer,
+};
+
+/** @type {import('./index.d.mts').whyMissing} */
+export function whyMissing(name) {
+  try {
+    SERVERS[name]();
+    return undefined;
+  } catch (error) {
+    return error.message;
+  }
+}
+
+/** @type {import('./index.d.mts').SERVER_NAMES} */
+export const SERVER_NAMES = Object.keys(SERVERS);
