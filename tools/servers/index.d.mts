@@ -1,6 +1,6 @@
 /** What SQL suites run on, in the order in which it is fetched. */
 export const SERVER_NAMES: readonly ServerName[];
-export type ServerName = 'postgres' | 'mariadb';
+export type ServerName = 'postgres' | 'pgbouncer' | 'mariadb';
 
 /**
  * Finds a server on this machine, or fetches it.

@@ -1,8 +1,10 @@
 import { findMariadbServer } from '../mariadb-server/index.mjs';
+import { findPgbouncer } from '../pgbouncer/index.mjs';
 import { findPostgresServer } from '../postgres-server/index.mjs';
 
 const SERVERS = {
   postgres: findPostgresServer,
+  pgbouncer: findPgbouncer,
   mariadb: findMariadbServer,
 };
 

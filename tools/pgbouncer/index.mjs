@@ -1,0 +1,2 @@
+export { findPgbouncer } from './find-pgbouncer.mjs';
+export { startPgbouncer } from './start-pgbouncer.mjs';
