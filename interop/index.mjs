@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { inHome, installJava } from '#java';
 
 const ROOT = fileURLToPath(new URL('.', import.meta.url));
 const JAR = join(ROOT, 'target/interop.jar');
@@ -12,7 +13,7 @@ const ADVICE = `needed: a JDK of version ${OLDEST_JAVA} or later and Maven, by J
 
 /** @type {import('./index.d.mts').javaService} */
 export function javaService({ installs = 'in CI' } = {}) {
-  const java = findJava() ?? (installs === 'in CI' && install() && findJava());
+  const java = findJava() ?? (installs === 'in CI' && installJava() && findJava());
   if (!java) throw new Error(`No Java was found; ${ADVICE}`);
   if (!isBuilt()) build();
   // One thread for garbage collections, since the JVM shares few cores with Redis and the tests.
@@ -24,21 +25,6 @@ function findJava() {
   const { stdout } = spawnSync(java, ['--version'], { encoding: 'utf8' });
   const version = Number(/^\w+ (\d+)/.exec(stdout ?? '')?.[1]);
   return version >= OLDEST_JAVA ? java : undefined;
-}
-
-/** @param {string} variable @param {string} program */
-function inHome(variable, program) {
-  const home = process.env[variable];
-  return home ? join(home, 'bin', program) : program;
-}
-
-/** Installs packages, but only on a machine of a continuous integration, as root. */
-function install() {
-  if (!process.env.CI || process.getuid?.() !== 0) return false;
-  const packages = ['openjdk-17-jdk-headless', 'maven'];
-  const apt = (/** @type {string[]} */ ...args) =>
-    spawnSync('apt-get', args, { timeout: BUILD_MS }).status === 0;
-  return apt('update', '-qq') && apt('install', '-y', '-qq', '--no-install-recommends', ...packages);
 }
 
 function isBuilt() {

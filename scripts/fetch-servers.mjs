@@ -2,7 +2,7 @@
 import { SERVER_NAMES, whyMissing } from '#servers';
 
 for (const name of SERVER_NAMES) {
-  const missing = whyMissing(name);
+  const missing = whyMissing(name, { large: true });
   if (missing !== undefined) process.exitCode = 1;
   console.log(`${name}: ${missing ?? 'ready'}`);
 }

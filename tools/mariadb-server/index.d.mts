@@ -1,7 +1,15 @@
 import type { OwnServer } from '../own-server/index.d.mts';
 
-/** A superuser without a password: `mysql://root@127.0.0.1:<port>/test`. What was committed survives `kill`. */
+/**
+ * `mysql://root@127.0.0.1:<port>/test`, where everybody is a superuser without a password. What was committed survives
+ * `kill`.
+ */
 export type MariadbServer = OwnServer;
+
+export interface MariadbServerOptions {
+  /** More settings, as `{ max_connections: 20 }`. */
+  readonly settings?: Readonly<Record<string, string | number>>;
+}
 
 /** How to run a MariaDB server on this machine. */
 export interface MariadbCommand {
@@ -21,4 +29,4 @@ export interface MariadbCommand {
  */
 export function findMariadbServer(): MariadbCommand;
 
-export function startMariadbServer(): Promise<MariadbServer>;
+export function startMariadbServer(options?: MariadbServerOptions): Promise<MariadbServer>;

@@ -16,13 +16,13 @@ const SETTINGS = [
 ];
 
 /** @type {import('./index.d.mts').startMariadbServer} */
-export async function startMariadbServer() {
+export async function startMariadbServer({ settings = {} } = {}) {
   const how = findMariadbServer();
   return startOwnServer({
     name: 'mariadb-server',
     urlOn: (port) => `mysql://root@127.0.0.1:${port}/test`,
     prepare: (folder) => initialise(how, folder),
-    run: (port, folder) => run(how, port, folder),
+    run: (port, folder) => run(how, port, folder, settings),
   });
 }
 
@@ -40,9 +40,10 @@ async function initialise({ command, args, env, user }, folder) {
   await bootstrap;
 }
 
-function run({ command, args, env, user }, port, folder) {
-  const where = [`--port=${port}`, `--datadir=${join(folder, 'data')}`, `--socket=${join(folder, 's')}`];
-  return runUntilReady(command, [...SETTINGS, ...where, ...args], {
+function run({ command, args, env, user }, port, folder, settings) {
+  const where = { port, datadir: join(folder, 'data'), socket: join(folder, 's') };
+  const words = Object.entries({ ...settings, ...where }).map(([name, value]) => `--${name}=${value}`);
+  return runUntilReady(command, [...SETTINGS, ...words, ...args], {
     ...user,
     env,
     folder,

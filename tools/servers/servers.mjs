@@ -1,4 +1,5 @@
 import { findMariadbServer } from '../mariadb-server/index.mjs';
+import { findMysqlServer } from '../mysql-server/index.mjs';
 import { findPgbouncer } from '../pgbouncer/index.mjs';
 import { findPostgresServer } from '../postgres-server/index.mjs';
 
@@ -6,12 +7,13 @@ const SERVERS = {
   postgres: findPostgresServer,
   pgbouncer: findPgbouncer,
   mariadb: findMariadbServer,
+  mysql: findMysqlServer,
 };
 
 /** @type {import('./index.d.mts').whyMissing} */
-export function whyMissing(name) {
+export function whyMissing(name, options) {
   try {
-    SERVERS[name]();
+    SERVERS[name](options);
     return undefined;
   } catch (error) {
     return error.message;

@@ -1,0 +1,1 @@
+export { inHome, installJava } from './java.mjs';

