@@ -4,15 +4,19 @@ import { startPostgresServer, type PostgresServer } from '#postgres-server';
 import { describeFencedTransactions } from '../guard/support/fenced-transactions.contract.js';
 import { openTransactions as openOwn } from '../guard/support/open-transactions.js';
 import { openTransactions } from './orms/open-transactions.js';
+import { describeWith } from './support/describe-with.js';
 
-let server: PostgresServer;
 /** A transaction that waits for itself is ended, so that the tests after it can run. */
 const settings = { lock_timeout: '3s', idle_in_transaction_session_timeout: '3s' };
-beforeAll(async () => {
-  server = await startPostgresServer({ settings });
-}, 60_000);
-afterAll(() => server?.stop());
 
-for (const [name, open] of Object.entries({ ...openOwn, ...openTransactions })) {
-  describeFencedTransactions(name, () => ({ url: server.url, interleaves: true }), open);
-}
+describeWith('postgres')('on a real Postgres,', () => {
+  let server: PostgresServer;
+  beforeAll(async () => {
+    server = await startPostgresServer({ settings });
+  }, 60_000);
+  afterAll(() => server?.stop());
+
+  for (const [name, open] of Object.entries({ ...openOwn, ...openTransactions })) {
+    describeFencedTransactions(name, () => ({ url: server.url, interleaves: true }), open);
+  }
+});

@@ -28,7 +28,15 @@ export function fetchMysql() {
 
 /** @param {string} folder */
 function unpack(folder) {
-  const copy = ['-q', '-B', '-ntp', COPY, `-Dartifact=${ARTIFACT}`, `-DoutputDirectory=${folder}`];
+  const copy = [
+    '-q',
+    '-B',
+    '-ntp',
+    '-Dstyle.color=never',
+    COPY,
+    `-Dartifact=${ARTIFACT}`,
+    `-DoutputDirectory=${folder}`,
+  ];
   const maven = () => succeeds(inHome('MAVEN_HOME', 'mvn'), copy, folder);
   if (!maven() && !(installJava() && maven())) return false;
   const archive = readdirSync(folder).find((file) => file.endsWith('.zip'));
@@ -42,7 +50,7 @@ function unpack(folder) {
   return true;
 }
 
-/** @param {string} command @param {string[]} args @param {string} cwd */
+/** Shows what goes wrong: Maven says it on its output. @param {string} command @param {string[]} args @param {string} cwd */
 function succeeds(command, args, cwd) {
-  return spawnSync(command, args, { cwd, stdio: 'ignore' }).status === 0;
+  return spawnSync(command, args, { cwd, stdio: ['ignore', 2, 2] }).status === 0;
 }

