@@ -18,11 +18,8 @@ export async function startStandby(primary, { synchronous = false } = {}) {
     run: (port, folder) => runPostgres(how, port, folder),
   });
   try {
-    if (synchronous) {
-      await query(primary.url, `ALTER SYSTEM SET synchronous_standby_names = '*'`);
-      await query(primary.url, 'SELECT pg_reload_conf()');
-    }
-    await until(() => receives(primary, synchronous));
+    await until(() => holds(server, `SELECT status = 'streaming' AS holds FROM pg_stat_wal_receiver`));
+    if (synchronous) await waitForStandbys(primary);
   } catch (error) {
     await server.stop();
     throw error;
@@ -46,17 +43,18 @@ async function copyInto(folder, primary, { uid, gid }) {
   }
   await rm(join(data, 'postmaster.pid'));
   await writeFile(join(data, 'standby.signal'), '');
-  const source_of_log = `host=127.0.0.1 port=${primary.port} user=postgres`;
-  await appendFile(join(data, 'postgresql.conf'), `primary_conninfo = '${source_of_log}'\n`);
+  const connection = `host=127.0.0.1 port=${primary.port} user=postgres`;
+  await appendFile(join(data, 'postgresql.conf'), `primary_conninfo = '${connection}'\n`);
 }
 
-/** Whether the primary sends its log to a standby, one that it waits for if `synchronous`. */
-async function receives(primary, synchronous) {
-  const standbys = await query(primary.url, 'SELECT state, sync_state FROM pg_stat_replication');
-  return standbys.some(
-    (standby) => standby.state === 'streaming' && (!synchronous || standby.sync_state === 'sync'),
-  );
+/** From now on the primary answers a commit when a standby has it. */
+async function waitForStandbys(primary) {
+  await query(primary.url, `ALTER SYSTEM SET synchronous_standby_names = '*'`);
+  await query(primary.url, 'SELECT pg_reload_conf()');
+  await until(() => holds(primary, `SELECT bool_or(sync_state = 'sync') AS holds FROM pg_stat_replication`));
 }
+
+const holds = async ({ url }, text) => (await query(url, text))[0]?.holds === true;
 
 /** A standby refuses statements where its settings ask for SERIALIZABLE. */
 const ISOLATION = '-c default_transaction_isolation=read\\ committed';
