@@ -21,8 +21,6 @@ export class MysqlObserver {
 
   async open() {
     this.#connection = await createConnection(this.#url);
-    // Commits wait for the disk, as they do in production.
-    await this.#connection.query('SET GLOBAL innodb_flush_log_at_trx_commit = 1');
     const [{ folder, file }] = await this.#rows('SELECT @@datadir AS folder, @@pid_file AS file');
     this.#pid = Number(readFileSync(resolve(folder, file), 'utf8'));
   }
