@@ -1,10 +1,14 @@
-import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import mysql from 'mysql2/promise';
 import { startMariadbServer } from '#mariadb-server';
 import { startMysqlServer } from '#mysql-server';
+import { ClockShift, missingShift } from '../../chaos/index.mjs';
 import { within } from '../../apps/seckill/src/preflight/within.js';
 import { describeWith } from './support/describe-with.js';
 
+const HOUR_MS = 3_600_000;
+
+const whereClocksShift = missingShift() ? describe.skip : describe;
 const settings = { max_connections: 12 };
 
 for (const [name, title, start] of [
@@ -68,6 +72,24 @@ for (const [name, title, start] of [
       await server.stop();
       await server.stop();
       await expect(connected()).rejects.toMatchObject({ code: 'ECONNREFUSED' });
+    });
+
+    whereClocksShift('whose time of day is shifted', () => {
+      it('tells the shifted time on connections that are open', async () => {
+        const shift = new ClockShift();
+        const shifted = await start({ env: shift.env });
+        const client = await mysql.createConnection(shifted.url);
+        const hoursAhead = async () => {
+          const [rows] = await client.query('SELECT CAST(UNIX_TIMESTAMP() AS DOUBLE) * 1000 AS now');
+          return ((rows as { now: number }[])[0]!.now - Date.now()) / HOUR_MS;
+        };
+        expect(await hoursAhead()).toBeCloseTo(0);
+        shift.set(-HOUR_MS);
+        expect(await hoursAhead()).toBeCloseTo(-1);
+        await client.end();
+        await shifted.stop();
+        shift.remove();
+      });
     });
   });
 }

@@ -12,10 +12,18 @@ export function cachedFolder(name, fill) {
   mkdirSync(staging, { recursive: true });
   try {
     if (!fill(staging)) return undefined;
-    // Another process may have been faster.
-    if (!existsSync(folder)) renameSync(staging, folder);
+    rename(staging, folder);
     return folder;
   } finally {
     rmSync(staging, { recursive: true, force: true });
+  }
+}
+
+/** Another process may have been faster: its folder stays. @param {string} staging @param {string} folder */
+function rename(staging, folder) {
+  try {
+    renameSync(staging, folder);
+  } catch (error) {
+    if (!existsSync(folder)) throw error;
   }
 }

@@ -9,6 +9,8 @@ export type MariadbServer = OwnServer;
 export interface MariadbServerOptions {
   /** More settings, as `{ max_connections: 20 }`. */
   readonly settings?: Readonly<Record<string, string | number>>;
+  /** More variables for its environment. */
+  readonly env?: NodeJS.ProcessEnv;
 }
 
 /** How to run a MariaDB server on this machine. */

@@ -16,8 +16,9 @@ const SETTINGS = [
 ];
 
 /** @type {import('./index.d.mts').startMariadbServer} */
-export async function startMariadbServer({ settings = {} } = {}) {
-  const how = findMariadbServer();
+export async function startMariadbServer({ settings = {}, env = {} } = {}) {
+  const found = findMariadbServer();
+  const how = { ...found, env: { ...found.env, ...env } };
   return startOwnServer({
     name: 'mariadb-server',
     urlOn: (port) => `mysql://root@127.0.0.1:${port}/test`,

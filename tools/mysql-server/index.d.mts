@@ -6,6 +6,8 @@ export type MysqlServer = OwnServer;
 export interface MysqlServerOptions {
   /** More settings, as `{ max_connections: 20, super_read_only: 'ON' }`. */
   readonly settings?: Readonly<Record<string, string | number>>;
+  /** More variables for its environment. */
+  readonly env?: NodeJS.ProcessEnv;
 }
 
 /** How to run a MySQL server on this machine. */

@@ -22,8 +22,9 @@ GRANT ALL ON *.* TO root@'127.0.0.1' WITH GRANT OPTION;
 `;
 
 /** @type {import('./index.d.mts').startMysqlServer} */
-export async function startMysqlServer({ settings = {} } = {}) {
-  const how = findMysqlServer();
+export async function startMysqlServer({ settings = {}, env = {} } = {}) {
+  const found = findMysqlServer();
+  const how = { ...found, env: { ...found.env, ...env } };
   return startOwnServer({
     name: 'mysql-server',
     urlOn: (port) => `mysql://root@127.0.0.1:${port}/test`,
