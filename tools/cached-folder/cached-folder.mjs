@@ -19,7 +19,7 @@ export function cachedFolder(name, fill) {
   }
 }
 
-/** Another process may have been faster: its folder stays. @param {string} staging @param {string} folder */
+/** Another process may have made the folder first. That folder stays. @param {string} staging @param {string} folder */
 function rename(staging, folder) {
   try {
     renameSync(staging, folder);

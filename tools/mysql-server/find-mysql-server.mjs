@@ -37,12 +37,15 @@ function fetched(large, user) {
   return isMysql(command, env, user) ? { command, args, env } : undefined;
 }
 
-/** With the one library that MySQL needs and does not bring along. */
+/** The archive lacks one library that MySQL needs. */
 function withAsyncIo() {
   return unpackDebianPackages('libaio', ['libaio1'])?.env ?? process.env;
 }
 
-/** MariaDB has a mysqld, too. Whom the server will run as has to be able to run it. */
+/**
+ * MariaDB's server may be called mysqld, too. The user that the server will run as must be able to run it, because root's own
+ * folders are closed to others.
+ */
 function isMysql(command, env, user) {
   const options = { env, ...user, cwd: '/', encoding: 'utf8', timeout: 10_000 };
   const { stdout } = spawnSync(command, ['--no-defaults', '--version'], options);

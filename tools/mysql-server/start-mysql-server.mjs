@@ -15,7 +15,7 @@ const SETTINGS = {
   skip_log_bin: 'ON',
 };
 
-/** The one that the installation makes may come from localhost only, which 127.0.0.1 need not be the name of. */
+/** MySQL makes a root for localhost. Whether a connection to 127.0.0.1 counts as that depends on the machine's names. */
 const FIRST_STATEMENTS = `CREATE DATABASE test;
 CREATE USER root@'127.0.0.1';
 GRANT ALL ON *.* TO root@'127.0.0.1' WITH GRANT OPTION;

