@@ -7,7 +7,7 @@
 export const MUTANTS = [
   {
     says: 'ends that were not answered are not repeated',
-    file: 'stores/redis/commands/release.js',
+    file: 'stores/common/certain-releases.js',
     from: 'if (this.isClosed || this.clock.now() > giveUpAt)',
     to: 'if (true)',
     kind: 'lost-request',

@@ -1,7 +1,6 @@
 import { Subject } from 'rxjs';
 import { inBackground } from '../../async/in-background.js';
 import { checkOptionNames, type OptionNames } from '../../checks/option-names.js';
-import { leaseMargin } from '../../port/lease-validity.js';
 import type {
   AcquireReply,
   AcquireRequest,
@@ -18,13 +17,12 @@ import type {
   RenewalReply,
   Repeated,
 } from '../../port/lock-store.js';
-import { leadOf } from '../../time/clock.js';
 import { AcquireAllCommand, fitsOneScript } from './commands/acquire-all.js';
 import { AcquireCommand } from './commands/acquire.js';
 import type { AcquireContext } from './commands/acquiring.js';
 import { ForceCommand } from './commands/force.js';
 import { InspectCommand } from './commands/inspect.js';
-import { OwnerStates } from './commands/owner-states.js';
+import { OwnerStates } from '../common/owner-states.js';
 import { Releases } from './commands/release.js';
 import { Renewals } from './commands/renew.js';
 import { keepAlive } from './connection/keep-alive.js';
@@ -102,7 +100,7 @@ class RedisStore implements LockStore {
   /** @param otherCommands those outside of scripts that its user must be allowed to run */
   constructor(
     target: RedisTarget,
-    private readonly context: LockStoreContext,
+    context: LockStoreContext,
     {
       commandTimeoutMs = DEFAULT_COMMAND_TIMEOUT_MS,
       restartGuardMs = 0,
@@ -183,19 +181,8 @@ class RedisStore implements LockStore {
     this.notifications$.complete();
   }
 
-  /**
-   * A notification may have been under way for long: the lease began when the server wrote it, not now. With little of
-   * the lease left, a renewal must confirm the grant before a caller enters. The same holds when the machine was
-   * suspended meanwhile.
-   */
   private onGrant({ owner, token, lastToken, grantedAt, leaseMs, waiting }: NotifiedGrant): void {
-    const { clock } = this.context;
-    const { serverClock } = this.connection;
-    const ahead = Math.max(0, leadOf(clock) - serverClock.sentLead);
-    const now = clock.now();
-    const startedAt = Math.min(now, serverClock.toLocal(grantedAt)) - ahead;
-    const believed = startedAt + leaseMs - leaseMargin(leaseMs);
-    const validUntil = believed - now >= leaseMs / 3 ? believed : -Infinity;
+    const validUntil = this.connection.serverClock.validityOf(grantedAt, leaseMs);
     this.scripts.onToken(lastToken);
     this.subscriber.stopListening(owner);
     const kind = 'granted';

@@ -9,7 +9,7 @@ import { WireKeys } from '../scripts/evalsha.js';
 import { ScriptCommand, type ScriptReply } from '../scripts/script-command.js';
 import type { ScriptContext } from '../scripts/script-context.js';
 import type { Script } from '../scripts/scripts.js';
-import type { OwnerState, OwnerStates } from './owner-states.js';
+import type { OwnerState, OwnerStates } from '../../common/owner-states.js';
 
 export interface AcquireContext {
   readonly scripts: ScriptContext;

@@ -1,15 +1,12 @@
 import type { ReleaseReply, ReleaseRequest } from '../../../port/lock-store.js';
-import { SILENT_WAITER_MS } from '../../../port/recheck-interval.js';
 import type { Clock } from '../../../time/clock.js';
-import { Delays } from '../../../time/delays.js';
+import { CertainReleases } from '../../common/certain-releases.js';
+import type { OwnerState, OwnerStates } from '../../common/owner-states.js';
 import type { RedisConnection } from '../connection/redis.connection.js';
 import type { Arguments } from '../scripts/evalsha.js';
 import { ScriptCommand } from '../scripts/script-command.js';
 import { permitsOf, type ScriptContext } from '../scripts/script-context.js';
 import { releaseScript, type ReplyOf } from '../scripts/scripts.js';
-import type { OwnerState, OwnerStates } from './owner-states.js';
-
-export const RELEASE_RETRY_MS = { least: 100, spread: 400 };
 
 type Reply = ReplyOf<typeof releaseScript>;
 
@@ -35,65 +32,34 @@ class ReleaseCommand extends ScriptCommand<Reply, Reply> {
   }
 }
 
-/**
- * Releases that are executed for certain.
- *
- * An acquire that was never answered may lie in a socket and be executed after the release that follows it. The server
- * refuses an acquire after its not-after, so its release is repeated until one was executed later than that
- * (docs/decisions/0003, P1).
- */
 export class Releases {
-  private readonly pauses: Delays;
-  private isClosed = false;
+  private readonly certain: CertainReleases;
 
   constructor(
     private readonly connection: RedisConnection,
     private readonly context: ScriptContext,
-    private readonly owners: OwnerStates,
+    owners: OwnerStates,
     private readonly clock: Clock,
   ) {
-    this.pauses = new Delays(clock);
+    this.certain = new CertainReleases(owners, clock, connection.commandTimeoutMs);
   }
 
   /** @throws LockStoreError when the server refuses, or does not answer, until the lease and the ticket have run out */
-  async run(request: ReleaseRequest): Promise<ReleaseReply> {
-    const longestMs = Math.max(request.leaseMs, SILENT_WAITER_MS);
-    const giveUpAt = this.clock.now() + longestMs + this.connection.commandTimeoutMs;
-    const state = this.owners.begin(request.owner);
-    state.isReleasing = true;
-    let wasHolder = false;
-    let isUnsure = false;
-    try {
+  run(request: ReleaseRequest): Promise<ReleaseReply> {
+    return this.certain.run(request, (state) => {
       const args = argsOf(request, this.context, state, this.clock);
-      for (;;) {
-        try {
-          const command = new ReleaseCommand(request, this.context, args);
-          const [held, executedAt] = await this.connection.run(command);
-          wasHolder ||= held === 1;
-          // Our own clock decides at the end: the server's may have been set back meanwhile, by any time.
-          const isOver = executedAt > state.lateUntil || this.clock.now() > giveUpAt;
-          if (isOver) {
-            if (wasHolder) return 'released';
-            return isUnsure ? 'unknown' : 'not held';
-          }
-        } catch (error) {
-          // A refused release is repeated, too: a right that is missing for a moment must not leave the lock behind.
-          if (this.isClosed || this.clock.now() > giveUpAt) throw error;
-          isUnsure = true;
-        }
-        await this.pauses.wait(RELEASE_RETRY_MS.least + Math.random() * RELEASE_RETRY_MS.spread);
-      }
-    } finally {
-      this.owners.end(request.owner);
-    }
+      return async () => {
+        const command = new ReleaseCommand(request, this.context, args);
+        const [held, executedAt] = await this.connection.run(command);
+        return { wasHolder: held === 1, executedAt };
+      };
+    });
   }
 
   close(): void {
-    this.isClosed = true;
-    this.pauses.endAll();
+    this.certain.close();
   }
 }
-
 /** Every copy names the same tokens. A copy with another last token would let the server give one out twice. */
 function argsOf(
   { owner, claim, used, keepUntil = 0 }: ReleaseRequest,

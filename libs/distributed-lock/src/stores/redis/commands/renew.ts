@@ -8,7 +8,7 @@ import { WireKeys, type Arguments } from '../scripts/evalsha.js';
 import { ScriptCommand, type ScriptReply } from '../scripts/script-command.js';
 import { permitsOf, type ScriptContext } from '../scripts/script-context.js';
 import { renewAllScript, renewScript, type ReplyOf, type Script } from '../scripts/scripts.js';
-import type { OwnerStates } from './owner-states.js';
+import type { OwnerStates } from '../../common/owner-states.js';
 
 /** The most renewals in one script. Redis runs nothing else meanwhile, so a larger batch would delay other commands. */
 const MOST_AT_ONCE = 50;

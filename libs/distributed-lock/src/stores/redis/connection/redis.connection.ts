@@ -19,7 +19,7 @@ import {
   unknown,
   unreachable,
 } from './redis.errors.js';
-import { ServerClock } from './server-clock.js';
+import { ServerClock } from '../../common/server-clock.js';
 import { WaitingCommands } from './waiting-commands.js';
 import { writeNow, writeTogether } from './write-together.js';
 
@@ -34,7 +34,7 @@ export const MOST_IN_FLIGHT = 2000;
  * each command gets its reply soon.
  */
 export class RedisConnection {
-  readonly serverClock = new ServerClock();
+  readonly serverClock: ServerClock;
   /** How Redisson's clients of this deployment publish: on a cluster from Redis 7 on, to sharded channels. */
   publish: 'PUBLISH' | 'SPUBLISH' = 'PUBLISH';
   /** Counts the connections that have followed each other. */
@@ -57,6 +57,7 @@ export class RedisConnection {
     private readonly prepare: (client: Client) => Promise<unknown>,
   ) {
     conceal(this, 'client');
+    this.serverClock = new ServerClock(clock);
     client.on('error', (error: Error) => (this.lastError = error));
     client.on('ready', () => inBackground(this.onReady(), (error) => this.onUnready(error)));
     client.on('close', () => this.onLost('the connection was closed'));

@@ -1,7 +1,7 @@
 import type { Claim } from '../../../port/claim.js';
 import type { Clock } from '../../../time/clock.js';
 import type { RedisConnection } from '../connection/redis.connection.js';
-import type { Sent } from '../connection/server-clock.js';
+import type { Sent } from '../../common/server-clock.js';
 import { checkReserved, checkSlot, redisKeys, type RedisKeys } from '../redis.keys.js';
 import type { AccessRights } from './access-rights.js';
 import { WireKeys } from './evalsha.js';

@@ -1,5 +1,5 @@
-import { RebuiltMap } from '../../../collections/rebuilt-map.js';
-import type { Renewal } from '../../../port/lock-store.js';
+import { RebuiltMap } from '../../collections/rebuilt-map.js';
+import type { Renewal } from '../../port/lock-store.js';
 
 /** The state of one owner that its later requests depend on. */
 export class OwnerState {

@@ -1,3 +1,6 @@
+import { leaseMargin } from '../../port/lease-validity.js';
+import { leadOf, type Clock } from '../../time/clock.js';
+
 /** When a command was sent, and how far the time of day was ahead of our clock then. */
 export interface Sent {
   readonly sentAt: number;
@@ -11,13 +14,14 @@ export interface Sent {
  * the safe one.
  */
 export class ServerClock {
-  /** How far the time of day was ahead of our clock at the request whose reply last told the time. */
-  sentLead = 0;
   /** Time from request to reply at the last `TIME`, in ms. */
   roundTripMs = 0;
+  private sentLead = 0;
   private sentAt = 0;
   private receivedAt = 0;
   private serverMs = 0;
+
+  constructor(private readonly clock: Clock) {}
 
   learn(serverMs: number, { sentAt, sentLead }: Sent, receivedAt: number): void {
     this.serverMs = serverMs;
@@ -31,8 +35,23 @@ export class ServerClock {
     return Math.floor(this.serverMs + (now - this.receivedAt));
   }
 
+  /**
+   * Until when the owner of a grant may believe in it, if a notification or a document tells of the grant. It may have been
+   * under way for long: the lease began when the server wrote it, not now.
+   *
+   * With little of the lease left, or after the machine was suspended meanwhile, the answer is `-Infinity`: a renewal must
+   * confirm the grant before a caller enters.
+   */
+  validityOf(grantedAt: number, leaseMs: number): number {
+    const ahead = Math.max(0, leadOf(this.clock) - this.sentLead);
+    const now = this.clock.now();
+    const startedAt = Math.min(now, this.toLocal(grantedAt)) - ahead;
+    const believed = startedAt + leaseMs - leaseMargin(leaseMs);
+    return believed - now >= leaseMs / 3 ? believed : -Infinity;
+  }
+
   /** Our time at the server's `serverMs`, at the earliest, so that no holder believes in a lease for longer than it lasts. */
-  toLocal(serverMs: number): number {
+  private toLocal(serverMs: number): number {
     return this.sentAt + (serverMs - this.serverMs);
   }
 }

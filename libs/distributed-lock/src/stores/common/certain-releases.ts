@@ -1,0 +1,77 @@
+import type { ReleaseReply, ReleaseRequest } from '../../port/lock-store.js';
+import { SILENT_WAITER_MS } from '../../port/recheck-interval.js';
+import type { Clock } from '../../time/clock.js';
+import { Delays } from '../../time/delays.js';
+import type { OwnerState, OwnerStates } from './owner-states.js';
+
+export const RELEASE_RETRY_MS = { least: 100, spread: 400 };
+
+/** The back end has executed one copy of a release. */
+export interface ExecutedRelease {
+  readonly wasHolder: boolean;
+  /** The store's time, in ms. */
+  readonly executedAt: number;
+}
+
+/**
+ * Releases that are executed for certain.
+ *
+ * An acquire that was never answered may lie in a socket and be executed after the release that follows it. The back end
+ * refuses an acquire after its not-after, so its release is repeated until one was executed later than that
+ * (docs/decisions/0003, P1).
+ */
+export class CertainReleases {
+  private readonly delays: Delays;
+  private isClosed = false;
+
+  constructor(
+    private readonly owners: OwnerStates,
+    private readonly clock: Clock,
+    private readonly commandTimeoutMs: number,
+  ) {
+    this.delays = new Delays(clock);
+  }
+
+  /**
+   * @param copyFor makes the function that sends one copy of the release
+   * @throws LockStoreError when the back end refuses, or does not answer, until the lease and the ticket have run out
+   */
+  async run(
+    { owner, leaseMs }: ReleaseRequest,
+    copyFor: (state: OwnerState) => () => Promise<ExecutedRelease>,
+  ): Promise<ReleaseReply> {
+    const longestMs = Math.max(leaseMs, SILENT_WAITER_MS);
+    const giveUpAt = this.clock.now() + longestMs + this.commandTimeoutMs;
+    const state = this.owners.begin(owner);
+    state.isReleasing = true;
+    let wasHolder = false;
+    let isUnsure = false;
+    try {
+      const send = copyFor(state);
+      for (;;) {
+        try {
+          const reply = await send();
+          wasHolder ||= reply.wasHolder;
+          // Our own clock decides at the end: the back end's may have been set back meanwhile, by any time.
+          const isOver = reply.executedAt > state.lateUntil || this.clock.now() > giveUpAt;
+          if (isOver) {
+            if (wasHolder) return 'released';
+            return isUnsure ? 'unknown' : 'not held';
+          }
+        } catch (error) {
+          // A refused release is repeated, too: a right that is missing for a moment must not leave the lock behind.
+          if (this.isClosed || this.clock.now() > giveUpAt) throw error;
+          isUnsure = true;
+        }
+        await this.delays.wait(RELEASE_RETRY_MS.least + Math.random() * RELEASE_RETRY_MS.spread);
+      }
+    } finally {
+      this.owners.end(owner);
+    }
+  }
+
+  close(): void {
+    this.isClosed = true;
+    this.delays.endAll();
+  }
+}

@@ -1,0 +1,170 @@
+import type { Claim } from '../../port/claim.js';
+import type { AcquireRequest } from '../../port/lock-store.js';
+import { LockStoreError } from '../../port/lock.errors.js';
+import {
+  FREE,
+  isFree,
+  resolve,
+  type Holder,
+  type LockDocument,
+  type Moment,
+  type Note,
+  type StoredNote,
+  type Waiter,
+} from './document.js';
+
+/** First element of each text. Two releases of this library that write different formats refuse each other's documents. */
+const FORMAT = 1;
+
+type ClaimText = 'l' | 'x' | 's' | readonly [permits: number, weight: number];
+/** A number is a moment of the store's time. `+ms` counts from the write. `null` never comes. */
+type MomentText = number | string | null;
+type HolderText = readonly [
+  owner: string,
+  claim: ClaimText,
+  token: number,
+  lastToken: number,
+  until: MomentText,
+  isUnconfirmed?: 1,
+];
+type WaiterText = readonly [
+  owner: string,
+  claim: ClaimText,
+  leaseMs: number | null,
+  tokens: number,
+  minToken: number,
+  ticket: number,
+  until: MomentText,
+];
+type NoteText = readonly [
+  owner: string,
+  claim: ClaimText,
+  leaseMs: number | null,
+  tokens: number,
+  minToken: number,
+  ticket: number,
+  waitMs: number,
+  at: number,
+];
+
+/** One row, as a back end keeps it that cannot read a document itself. */
+export interface Row {
+  /** `null` for a free document. */
+  readonly state: string | null;
+  /** The notes, each as `noteText` wrote it, then `at` in microseconds and `],`. */
+  readonly notes: string;
+  readonly lastToken: number;
+  /** Microseconds of the store's time when `state` was written. */
+  readonly at: number;
+}
+
+/** @returns `null` for a free document */
+export function documentText(document: LockDocument): string | null {
+  if (isFree(document)) return null;
+  return JSON.stringify([FORMAT, document.holders.map(holderText), document.queue.map(waiterText)]);
+}
+
+/**
+ * The document of a lock that was free, for a back end that counts the token as it writes: first token 0 stands for the
+ * first of those that end with the last token of the row.
+ */
+export function takenText({ owner, claim, leaseMs, tokens }: AcquireRequest): string {
+  const holder: Holder = { owner, claim, token: 0, lastToken: tokens, until: { inMs: leaseMs } };
+  return JSON.stringify([FORMAT, [holderText(holder)], []]);
+}
+
+/** The note without its end: the back end adds the microseconds of its time, and `],`. */
+export function noteText({ owner, claim, leaseMs, tokens, minToken, ticket, waitMs }: Note): string {
+  const text = [owner, claimText(claim), finite(leaseMs), tokens, minToken, ticket, Math.ceil(waitMs)];
+  return `${JSON.stringify(text).slice(0, -1)},`;
+}
+
+/** @throws LockStoreError for a document of another format */
+export function documentIn({ state, lastToken, at }: Row, key: string): LockDocument {
+  if (state === null) return FREE;
+  const [format, holders, queue] = JSON.parse(state) as [number, HolderText[], WaiterText[]];
+  if (format !== FORMAT) {
+    throw new LockStoreError(
+      `The lock "${key}" is written in format ${String(format)}, and this release reads format ${FORMAT}. Use the same release of nestjs-distributed-lock in all processes, or another table or keyPrefix.`,
+      key,
+      'refused',
+    );
+  }
+  const stampMs = at / 1000;
+  return {
+    holders: holders.map(([owner, claim, token, last, until, isUnconfirmed]) => ({
+      owner,
+      claim: claimIn(claim),
+      token: token === 0 ? lastToken - last + 1 : token,
+      lastToken: token === 0 ? lastToken : last,
+      until: resolve(momentIn(until), stampMs),
+      ...(isUnconfirmed && { isUnconfirmed: true }),
+    })),
+    queue: queue.map(([owner, claim, leaseMs, tokens, minToken, ticket, until]) => ({
+      owner,
+      claim: claimIn(claim),
+      leaseMs: leaseMs ?? Infinity,
+      tokens,
+      minToken,
+      ticket,
+      until: resolve(momentIn(until), stampMs),
+    })),
+  };
+}
+
+export function notesIn({ notes }: Row): readonly StoredNote[] {
+  if (notes === '') return [];
+  const texts = JSON.parse(`[${notes.slice(0, -1)}]`) as NoteText[];
+  return texts.map(([owner, claim, leaseMs, tokens, minToken, ticket, waitMs, at]) => ({
+    owner,
+    claim: claimIn(claim),
+    leaseMs: leaseMs ?? Infinity,
+    tokens,
+    minToken,
+    ticket,
+    waitMs,
+    at,
+  }));
+}
+
+function holderText({ owner, claim, token, lastToken, until, isUnconfirmed }: Holder): HolderText {
+  const text = [owner, claimText(claim), token, lastToken, momentText(until)] as const;
+  return isUnconfirmed ? [...text, 1] : text;
+}
+
+function waiterText({ owner, claim, leaseMs, tokens, minToken, ticket, until }: Waiter): WaiterText {
+  return [owner, claimText(claim), finite(leaseMs), tokens, minToken, ticket, momentText(until)];
+}
+
+function claimText(claim: Claim): ClaimText {
+  switch (claim.kind) {
+    case 'lock':
+      return 'l';
+    case 'exclusive':
+      return 'x';
+    case 'shared':
+      return 's';
+    case 'permits':
+      return [claim.permits, claim.weight];
+  }
+}
+
+function claimIn(text: ClaimText): Claim {
+  if (typeof text === 'object') return { kind: 'permits', permits: text[0], weight: text[1] };
+  return text === 'l' ? { kind: 'lock' } : text === 'x' ? { kind: 'exclusive' } : { kind: 'shared' };
+}
+
+/** JSON has no infinity. */
+function finite(ms: number): number | null {
+  return ms === Infinity ? null : ms;
+}
+
+function momentText(moment: Moment): MomentText {
+  if (typeof moment === 'number') return finite(moment);
+  return moment.inMs === Infinity ? null : `+${moment.inMs}`;
+}
+
+function momentIn(text: MomentText): Moment {
+  if (typeof text === 'string') return { inMs: Number(text) };
+  return text ?? Infinity;
+}

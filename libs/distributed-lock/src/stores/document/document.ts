@@ -1,0 +1,86 @@
+import type { Claim } from '../../port/claim.js';
+
+/** A moment of the store's time in ms, or a time after the write that stores it: then no estimate of the clock goes into a lease. */
+export type Moment = number | { readonly inMs: number };
+
+export interface Holder {
+  readonly owner: string;
+  readonly claim: Claim;
+  /** First fencing token of the grant. */
+  readonly token: number;
+  readonly lastToken: number;
+  /** End of the lease. */
+  readonly until: Moment;
+  /** Another client wrote the grant, and no renewal of the owner has confirmed it yet. */
+  readonly isUnconfirmed?: boolean;
+}
+
+export interface Waiter {
+  readonly owner: string;
+  readonly claim: Claim;
+  readonly leaseMs: number;
+  /** How many fencing tokens to reserve. */
+  readonly tokens: number;
+  /** The largest fencing token that its client has seen: those of its grant are larger. */
+  readonly minToken: number;
+  readonly ticket: number;
+  /** The waiter is dropped after this time, because its owner has stopped waiting or rechecking. */
+  readonly until: Moment;
+}
+
+/** The state of one key. Holders are all of one kind; waiters are in order of their tickets. */
+export interface LockDocument {
+  readonly holders: readonly Holder[];
+  readonly queue: readonly Waiter[];
+}
+
+/** The note of an owner that wants to wait: left beside the document, which the next writer takes it into. */
+export interface Note {
+  readonly owner: string;
+  readonly claim: Claim;
+  readonly leaseMs: number;
+  readonly tokens: number;
+  readonly minToken: number;
+  /** 0: the moment of the note, in microseconds of the store's time, is its ticket. */
+  readonly ticket: number;
+  readonly waitMs: number;
+}
+
+export interface StoredNote extends Note {
+  /** Microseconds of the store's time. */
+  readonly at: number;
+}
+
+export const FREE: LockDocument = { holders: [], queue: [] };
+
+export function isFree({ holders, queue }: LockDocument): boolean {
+  return holders.length === 0 && queue.length === 0;
+}
+
+export function clientOf(owner: string): string {
+  return owner.slice(0, owner.indexOf(':'));
+}
+
+export function clientsOf(entries: readonly { readonly owner: string }[]): readonly string[] {
+  return [...new Set(entries.map(({ owner }) => clientOf(owner)))];
+}
+
+export function isOver(moment: Moment, now: number): boolean {
+  return (typeof moment === 'number' ? moment : now + moment.inMs) <= now;
+}
+
+export function leftOf(moment: Moment, now: number): number {
+  return typeof moment === 'number' ? moment - now : moment.inMs;
+}
+
+/** The moment in the store's time, for a write that the store stamped with `at`, in ms. */
+export function resolve(moment: Moment, at: number): number {
+  return typeof moment === 'number' ? moment : at + moment.inMs;
+}
+
+export function resolveAll({ holders, queue }: LockDocument, at: number): LockDocument {
+  return {
+    holders: holders.map((holder) => ({ ...holder, until: resolve(holder.until, at) })),
+    queue: queue.map((waiter) => ({ ...waiter, until: resolve(waiter.until, at) })),
+  };
+}

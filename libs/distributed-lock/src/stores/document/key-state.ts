@@ -1,0 +1,326 @@
+import { isExclusive, modeOf, type Claim } from '../../port/claim.js';
+import { LockStoreError } from '../../port/lock.errors.js';
+import {
+  keeperOf,
+  type AcquireReply,
+  type AcquireRequest,
+  type Grant,
+  type LockSnapshot,
+  type ReleaseRequest,
+  type Renewal,
+} from '../../port/lock-store.js';
+import { recheckAfter, SILENT_WAITER_MS } from '../../port/recheck-interval.js';
+import {
+  clientOf,
+  isOver,
+  leftOf,
+  type Holder,
+  type LockDocument,
+  type Note,
+  type StoredNote,
+  type Waiter,
+} from './document.js';
+import type { Reading } from './register.js';
+
+/** With more notes than this beside a document, the next reader writes them into it. */
+const MOST_NOTES = 32;
+
+/** The client that takes the steps, and what it knows. */
+export interface Stepper {
+  readonly clientId: string;
+  /** The largest fencing token that it has seen. A back end that lost its last writes must not give it out again. */
+  readonly minToken: number;
+  /** Longest lease, in ms, of a grant whose owner another client must hear of. */
+  readonly initialLeaseMs: number;
+  isGone?(clientId: string): boolean;
+}
+
+/** A grant without the end of its validity, which depends on when the write was sent. */
+export type Granted = Omit<Grant, 'validUntil'>;
+export type AcquireOutcome = Granted | Exclude<AcquireReply, Grant>;
+
+/**
+ * The state of one key, and each step on it: all rules about who holds and who is next, for every store that keeps a
+ * document. A step waits for nothing and reads no clock. The register writes the outcome, unless another client was first.
+ *
+ * No timer ends a lease. The first step after the end of a lease drops the holder and grants the queue.
+ */
+export class KeyState {
+  private holders: Holder[];
+  /** In order of ticket. */
+  private queue: Waiter[];
+  private lastTokenNow: number;
+  private readonly concerned = new Set<string>();
+  private hasEntered = false;
+  private isChangedNow: boolean;
+
+  /** @param now the store's time in ms, at the earliest, so that no step drops a live holder */
+  constructor(
+    private readonly reading: Reading,
+    private readonly now: number,
+    private readonly stepper: Stepper,
+  ) {
+    const { document, notes, lastToken } = reading;
+    this.holders = document.holders.filter(({ until }) => !isOver(until, now));
+    this.queue = [...document.queue];
+    this.lastTokenNow = lastToken;
+    this.isChangedNow = notes.length > MOST_NOTES;
+    this.dropUnreached(document.holders);
+    for (const note of notes) this.takeIn(note);
+  }
+
+  get document(): LockDocument {
+    return { holders: this.holders, queue: this.queue };
+  }
+
+  get lastToken(): number {
+    return this.lastTokenNow;
+  }
+
+  /** A step changed what other clients must see. */
+  get isChanged(): boolean {
+    return this.isChangedNow;
+  }
+
+  /** Other clients whose owners a step has granted, dropped, or put behind another one. */
+  get told(): readonly string[] {
+    return [...this.concerned].filter((client) => client !== this.stepper.clientId);
+  }
+
+  /**
+   * The write must fail if there are notes that the reading did not have: it would overtake their owners, or leave them
+   * asleep beside a free key. A hand-off to the first waiter overtakes nobody.
+   */
+  get isExact(): boolean {
+    return (
+      this.hasEntered || (this.queue.length === 0 && !this.holders.some(({ claim }) => isExclusive(claim)))
+    );
+  }
+
+  /** @throws LockStoreError when the key is in use as the other kind of lock */
+  acquire(request: AcquireRequest): AcquireOutcome {
+    const { owner, leaseMs, waitMs, claim, minLastToken = 0 } = request;
+    const mine = this.holderOf(owner);
+    if (mine) return this.confirm(mine, leaseMs, Math.max(mine.lastToken, minLastToken));
+    this.checkKind(request);
+    if (waitMs > 0) this.join(noteOf(request, this.stepper.minToken));
+    this.grantNext(owner);
+    if (waitMs <= 0 && this.queue.length === 0 && this.mayEnter(claim)) this.enter(request);
+    const held = this.holderOf(owner);
+    if (held) return this.confirm(held, leaseMs);
+    return this.queuedOrBusy(owner);
+  }
+
+  renew({ owner, claim, token, leaseMs }: Renewal): Granted | 'lost' {
+    const mine = this.holderOf(owner);
+    if (mine?.token !== token) return 'lost';
+    // A renewal that was sent before its owner downgraded does not undo that.
+    const kept = isExclusive(mine.claim) ? { ...mine, claim } : mine;
+    this.replace(mine, kept);
+    this.grantNext();
+    return this.confirm(kept, leaseMs);
+  }
+
+  /** @param keepMs rest of a minimum hold @returns whether it held */
+  release({ owner, used }: Pick<ReleaseRequest, 'owner' | 'used'>, keepMs = 0): boolean {
+    const held = this.holderOf(owner);
+    if (held || this.queue.some((waiter) => waiter.owner === owner)) this.isChangedNow = true;
+    this.queue = this.queue.filter((waiter) => waiter.owner !== owner);
+    this.holders = this.holders.filter((holder) => holder !== held);
+    if (held && keepMs > 0) this.keep(held, keepMs);
+    if (held && used?.lastToken === this.lastTokenNow) this.lastTokenNow = used.token;
+    this.grantNext();
+    return held !== undefined;
+  }
+
+  /** @returns whether an owner held */
+  forceRelease(): boolean {
+    const wasHeld = this.holders.length > 0;
+    this.tell(this.holders);
+    this.holders = [];
+    if (wasHeld) this.isChangedNow = true;
+    this.grantNext();
+    return wasHeld;
+  }
+
+  /** Grants the queue, and drops holders whose lease is over. */
+  settle(): this {
+    if (this.holders.length < this.reading.document.holders.length) this.isChangedNow = true;
+    this.grantNext();
+    return this;
+  }
+
+  snapshot(key: string): LockSnapshot | null {
+    const [first] = this.holders;
+    if (!first && this.queue.length === 0) return null;
+    return {
+      key,
+      mode: first && modeOf(first.claim),
+      holders: this.holders.map(({ owner }) => owner),
+      remainingMs: this.remainingMs(),
+      pending: this.queue.map(({ owner }) => owner),
+      fencingToken: first && Math.max(...this.holders.map(({ token }) => token)),
+    };
+  }
+
+  /** The owner of a grant that was not confirmed in time has crashed or is out of reach, so its client leaves the queue. */
+  private dropUnreached(before: readonly Holder[]): void {
+    const unreached = before.filter((holder) => holder.isUnconfirmed && !this.holders.includes(holder));
+    if (unreached.length === 0) return;
+    const clients = new Set(unreached.map(({ owner }) => clientOf(owner)));
+    this.queue = this.queue.filter(({ owner }) => !clients.has(clientOf(owner)));
+  }
+
+  /** A note decides nothing: it is one more waiter for the next step. */
+  private takeIn(note: StoredNote): void {
+    const until = note.at / 1000 + note.waitMs;
+    if (this.holderOf(note.owner) || this.isOtherKind(note.claim)) return;
+    this.put({ ...note, ticket: note.ticket || note.at, until });
+  }
+
+  private join(note: Note): void {
+    const isNew = !this.queue.some((waiter) => waiter.owner === note.owner);
+    const last = this.queue.at(-1)?.ticket ?? 0;
+    const ticket = note.ticket || Math.max(Math.floor(this.now * 1000), last + 1);
+    this.put({ ...note, ticket, until: { inMs: note.waitMs } });
+    if (!isNew) return;
+    this.hasEntered = this.isChangedNow = true;
+    this.tell(this.holders);
+  }
+
+  /** In order of ticket. An owner that waits already keeps its ticket. */
+  private put({ owner, claim, leaseMs, tokens, minToken, ticket, until }: Waiter): void {
+    const i = this.queue.findIndex((other) => other.owner === owner);
+    const waiter = {
+      owner,
+      claim,
+      leaseMs,
+      tokens,
+      minToken,
+      until,
+      ticket: this.queue[i]?.ticket ?? ticket,
+    };
+    if (i >= 0) return void (this.queue[i] = waiter);
+    const behind = this.queue.findIndex((other) => other.ticket > ticket);
+    this.queue.splice(behind < 0 ? this.queue.length : behind, 0, waiter);
+  }
+
+  /** Grants to the first waiters that may enter. The owner whose step this is gets its whole lease at once. */
+  private grantNext(asker?: string): void {
+    for (let next = this.queue[0]; next; next = this.queue[0]) {
+      const { owner, claim, leaseMs, until } = next;
+      const client = clientOf(owner);
+      const isGone = isOver(until, this.now) || this.stepper.isGone?.(client);
+      if (!isGone && !this.mayEnter(claim)) return;
+      this.queue.shift();
+      if (isGone) continue;
+      const isOwn = client === this.stepper.clientId;
+      const inMs = isOwn ? leaseMs : Math.min(leaseMs, this.stepper.initialLeaseMs);
+      const isUnconfirmed = inMs < leaseMs;
+      this.add(next, { until: { inMs }, ...(isUnconfirmed && { isUnconfirmed }) });
+      if (owner === asker) this.hasEntered = true;
+      this.concerned.add(client);
+    }
+  }
+
+  private enter(request: AcquireRequest): void {
+    const { leaseMs } = request;
+    this.add({ ...request, minToken: this.stepper.minToken }, { until: { inMs: leaseMs } });
+    this.hasEntered = true;
+  }
+
+  private add(
+    { owner, claim, tokens, minToken }: Pick<Waiter, 'owner' | 'claim' | 'tokens' | 'minToken'>,
+    lease: Pick<Holder, 'until' | 'isUnconfirmed'>,
+  ): void {
+    const token = Math.max(this.lastTokenNow, this.reading.ticks, minToken, this.stepper.minToken) + 1;
+    this.lastTokenNow = token + tokens - 1;
+    this.holders.push({ owner, claim, token, lastToken: this.lastTokenNow, ...lease });
+    this.isChangedNow = true;
+  }
+
+  private confirm(mine: Holder, leaseMs: number, lastToken = mine.lastToken): Granted {
+    const { owner, claim, token } = mine;
+    this.replace(mine, { owner, claim, token, lastToken, until: { inMs: leaseMs } });
+    this.lastTokenNow = Math.max(this.lastTokenNow, lastToken);
+    this.isChangedNow = true;
+    return { kind: 'granted', token, lastToken, waiting: this.queue.length, confirmed: true };
+  }
+
+  private replace(holder: Holder, next: Holder): void {
+    this.holders = this.holders.map((each) => (each === holder ? next : each));
+  }
+
+  /** For a minimum hold. The first waiter asks again when it is over. */
+  private keep(held: Holder, keepMs: number): void {
+    this.holders.push({ ...held, owner: keeperOf(held.owner), until: { inMs: keepMs } });
+    this.tell(this.queue.slice(0, 1));
+  }
+
+  private queuedOrBusy(owner: string): AcquireOutcome {
+    const holder = this.holders[0]?.owner;
+    const remainingMs = this.remainingMs();
+    const mine = this.queue.find((waiter) => waiter.owner === owner);
+    if (!mine) return { kind: 'busy', holder, remainingMs };
+    return {
+      kind: 'queued',
+      ticket: mine.ticket,
+      holder,
+      remainingMs,
+      recheckAfterMs: recheckAfter(remainingMs),
+    };
+  }
+
+  private tell(owners: readonly { readonly owner: string }[]): void {
+    for (const { owner } of owners) this.concerned.add(clientOf(owner));
+  }
+
+  private holderOf(owner: string): Holder | undefined {
+    return this.holders.find((holder) => holder.owner === owner);
+  }
+
+  /** The remaining time of the lease that ends first. */
+  private remainingMs(): number {
+    if (this.holders.length === 0) return 0;
+    return Math.min(...this.holders.map(({ until }) => leftOf(until, this.now)));
+  }
+
+  private mayEnter(claim: Claim): boolean {
+    const { holders } = this;
+    if (isExclusive(claim)) return holders.length === 0;
+    if (claim.kind === 'shared') return holders.every((holder) => holder.claim.kind === 'shared');
+    const taken = holders.reduce((sum, holder) => sum + weightOf(holder.claim), 0);
+    return taken + claim.weight <= claim.permits;
+  }
+
+  /** Permits are counted, locks are not: a key is used in one of the two ways at a time. */
+  private isOtherKind(claim: Claim): boolean {
+    const other = this.holders[0]?.claim ?? this.queue[0]?.claim;
+    return other !== undefined && (other.kind === 'permits') !== (claim.kind === 'permits');
+  }
+
+  private checkKind({ key, claim }: AcquireRequest): void {
+    if (!this.isOtherKind(claim)) return;
+    const [asked, used] = claim.kind === 'permits' ? ['permits', 'a lock'] : ['a lock', 'permits'];
+    const message = `Could not acquire "${key}" as ${asked}: it is in use as ${used}. Give the two different keys.`;
+    throw new LockStoreError(message, key, 'refused');
+  }
+}
+
+/** The note of an owner that waits. */
+export function noteOf(request: AcquireRequest, minToken: number): Note {
+  const { owner, claim, leaseMs, tokens, ticket } = request;
+  return {
+    owner,
+    claim,
+    leaseMs,
+    tokens,
+    minToken,
+    ticket,
+    waitMs: Math.min(request.waitMs, SILENT_WAITER_MS),
+  };
+}
+
+function weightOf(claim: Claim): number {
+  return claim.kind === 'permits' ? claim.weight : 0;
+}

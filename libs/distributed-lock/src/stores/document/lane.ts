@@ -1,0 +1,239 @@
+import { inBackground } from '../../async/in-background.js';
+import { LockStoreError } from '../../port/lock.errors.js';
+import type { AcquireRequest, Notification } from '../../port/lock-store.js';
+import type { Clock } from '../../time/clock.js';
+import type { Delays } from '../../time/delays.js';
+import { KeyState, type Stepper } from './key-state.js';
+import type { LaneOwners } from './lane-owners.js';
+import type { Interest } from './register.js';
+import type { Seen, TimedRegister } from './timed-register.js';
+
+/** The lanes of one store share it. */
+export interface LaneContext {
+  readonly register: TimedRegister;
+  readonly clock: Clock;
+  readonly delays: Delays;
+  readonly stepper: Stepper;
+  notify(notification: Notification): void;
+  watch(name: string, interest: Interest | undefined): void;
+  /** A lane has no step and no owner. */
+  onIdle(name: string): void;
+}
+
+/** A step whose outcome is written, or came from a reading that was made for it. */
+export interface Executed<Outcome> {
+  readonly outcome: Outcome;
+  /** Our time before the last request for it was sent. */
+  readonly sentAt: number;
+  /** The store's time, in ms. */
+  readonly executedAt: number;
+}
+
+interface StepOptions<Outcome> {
+  /** The request, of a step that acquires. */
+  readonly request?: AcquireRequest;
+  /** The step may wait for the rest of this turn of the event loop, to be written together with the next one. */
+  readonly mayWait?: boolean;
+  /** Called when the step is executed, before the lane compares its owners with the new document. */
+  readonly onExecuted?: (outcome: Outcome) => void;
+}
+
+interface Step extends StepOptions<unknown> {
+  apply(state: KeyState): unknown;
+  resolve(executed: Executed<unknown>): void;
+  reject(error: unknown): void;
+}
+
+/** Settles a step once its outcome is known to be true. */
+type Settle = (executed: Omit<Executed<unknown>, 'outcome'>) => void;
+
+/** After so many tries the lane pauses before each further one. */
+const TRIES_WITHOUT_PAUSE = 4;
+const LONGEST_PAUSE_MS = 8;
+
+/**
+ * The steps of one client on one key, one write at a time. Steps that come while a write is under way are applied in order
+ * and written together, so that they do not race with each other.
+ *
+ * The lane keeps the newest document that it has seen, so that most steps need one write and no reading. A step that
+ * changes nothing is answered from a reading that was made for it.
+ */
+export class Lane {
+  private steps: Step[] = [];
+  private isRunning = false;
+  private isScheduled = false;
+  /** `undefined` after a write that may or may not have been executed. */
+  private seen: Seen | undefined;
+  private interest: Interest | undefined;
+
+  constructor(
+    private readonly name: string,
+    /** The key as the caller wrote it. */
+    private readonly key: string,
+    readonly owners: LaneOwners,
+    private readonly context: LaneContext,
+  ) {}
+
+  /**
+   * Executes a step. It may be applied several times, each time to a newer state.
+   *
+   * @throws LockStoreError when the back end did not execute it, or did not say so; and whatever `apply` throws
+   */
+  run<Outcome>(
+    apply: (state: KeyState) => Outcome,
+    options: StepOptions<Outcome> = {},
+  ): Promise<Executed<Outcome>> {
+    return new Promise((resolve, reject) => {
+      this.steps.push({ ...options, apply, resolve, reject } as Step);
+      if (options.mayWait && this.context.register.isRemote) this.schedule();
+      else this.start();
+    });
+  }
+
+  /** The client has seen the document otherwise than by a step of this lane. */
+  onSeen(seen: Seen): void {
+    this.see(seen);
+    this.compare();
+  }
+
+  private schedule(): void {
+    if (this.isRunning || this.isScheduled) return;
+    this.isScheduled = true;
+    setImmediate(() => {
+      this.isScheduled = false;
+      this.start();
+    });
+  }
+
+  private start(): void {
+    if (this.isRunning || this.steps.length === 0) return;
+    this.isRunning = true;
+    inBackground(this.runAll(), () => undefined);
+  }
+
+  private async runAll(): Promise<void> {
+    while (this.steps.length > 0) {
+      const steps = this.steps.splice(0);
+      try {
+        await this.execute(steps);
+      } catch (error) {
+        this.seen = undefined;
+        // Steps that came meanwhile would wait for as long again.
+        for (const step of [...steps, ...this.steps.splice(0)]) step.reject(error);
+      }
+      this.compare();
+    }
+    this.isRunning = false;
+    if (this.owners.isEmpty) this.context.onIdle(this.name);
+  }
+
+  private async execute(steps: readonly Step[]): Promise<void> {
+    const { register, clock } = this.context;
+    const startedAt = clock.now();
+    let left = steps;
+    /** A document that was read or written for these steps. */
+    let fresh: Seen | undefined;
+    for (let tries = 0; left.length > 0; tries++) {
+      if (tries >= TRIES_WITHOUT_PAUSE && register.isRemote) await this.pause(tries, clock.now() - startedAt);
+      const seen = fresh ?? this.seen;
+      const taker = this.takerAmong(left, seen, fresh !== undefined);
+      if (taker) {
+        const taken = await register.take(this.name, requestsOf(left));
+        fresh = this.see(taken.seen);
+        if (!taken.isDone) continue;
+        this.outcomeOf(taker, this.stateIn(taken.seen))(timesOf(taken.seen));
+        left = left.filter((step) => step !== taker);
+        continue;
+      }
+      if (!seen) {
+        fresh = this.see(await register.read(this.name));
+        continue;
+      }
+      const state = this.stateIn(seen);
+      const settles = left.map((step) => this.outcomeOf(step, state));
+      if (state.isChanged) {
+        const swapped = await register.swap(this.name, seen, state, requestsOf(left));
+        fresh = this.see(swapped.seen);
+        if (!swapped.isDone) continue;
+      } else if (!fresh) {
+        fresh = this.see(await register.read(this.name));
+        continue;
+      }
+      for (const settle of settles) settle(timesOf(fresh));
+      return;
+    }
+  }
+
+  /** The step that may take a free document without having seen it. With other steps before the taking, none may. */
+  private takerAmong(steps: readonly Step[], seen: Seen | undefined, isFresh: boolean): Step | undefined {
+    const mayTake = isFresh ? seen?.version === undefined : steps.every(({ request }) => request);
+    return mayTake || (seen && seen.version === undefined) ? steps.find(({ request }) => request) : undefined;
+  }
+
+  private outcomeOf(step: Step, state: KeyState): Settle {
+    try {
+      const outcome = step.apply(state);
+      return (times) => {
+        step.onExecuted?.(outcome);
+        step.resolve({ ...times, outcome });
+      };
+    } catch (error) {
+      return () => step.reject(error);
+    }
+  }
+
+  private stateIn(seen: Seen): KeyState {
+    const { clock, stepper } = this.context;
+    return new KeyState(seen, seen.now + clock.now() - seen.receivedAt, stepper);
+  }
+
+  private see(seen: Seen): Seen {
+    if (!this.seen || !isOlder(seen, this.seen)) this.seen = seen;
+    return seen;
+  }
+
+  /** The document may have overtaken the reply that told this client of its own owner: it is compared after each reply. */
+  private compare(): void {
+    const { owners, seen } = this;
+    if (seen && !owners.isEmpty) {
+      const { queue } = this.stateIn(seen).document;
+      const document = { holders: seen.document.holders, queue };
+      const told = owners.compare(document, seen.now + this.context.clock.now() - seen.receivedAt);
+      for (const notification of told) this.context.notify(notification);
+      this.watch(owners.interestIn(document));
+    } else if (owners.isEmpty) this.watch(undefined);
+  }
+
+  private watch(interest: Interest | undefined): void {
+    if (interest === this.interest) return;
+    this.interest = interest;
+    this.context.watch(this.name, interest);
+  }
+
+  /** @throws LockStoreError when the tries have taken as long as one command may */
+  private async pause(tries: number, ms: number): Promise<void> {
+    const { register, delays } = this.context;
+    if (ms > register.commandTimeoutMs) {
+      throw new LockStoreError(
+        `Could not write the lock "${this.key}": other clients have written it first, ${tries} times in ${Math.round(ms)} ms. Try again; if it goes on, use fewer processes on this key.`,
+        this.key,
+        'unready',
+      );
+    }
+    await delays.wait(Math.random() * LONGEST_PAUSE_MS);
+  }
+}
+
+type Requests = readonly [AcquireRequest, ...AcquireRequest[]];
+
+function requestsOf(steps: readonly Step[]): Requests {
+  return steps.flatMap(({ request }) => request ?? []) as readonly AcquireRequest[] as Requests;
+}
+
+function isOlder(one: Seen, other: Seen): boolean {
+  return one.order < other.order || (one.order === other.order && one.notesRead < other.notesRead);
+}
+
+function timesOf({ sentAt, now }: Seen): Omit<Executed<unknown>, 'outcome'> {
+  return { sentAt, executedAt: now };
+}

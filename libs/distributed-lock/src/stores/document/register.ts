@@ -1,0 +1,115 @@
+import type { AcquireRequest } from '../../port/lock-store.js';
+import type { LockDocument, Note, StoredNote } from './document.js';
+
+/**
+ * REGISTER: what a back end must be able to do so that `DocumentStore` makes a lock of it. One document per name, changed
+ * only by `take` and `swap`, each of which is one atomic step of the back end.
+ *
+ * A rejected promise carries a `LockStoreError` with the name as its key. With the reason `unknown` the step may have been
+ * executed, or may still be, until `notAfter`.
+ */
+export interface Register {
+  readonly address?: string;
+  /** Longest time in ms that one call takes to settle. */
+  readonly commandTimeoutMs: number;
+  /** The longest initial lease of a grant that a notification carries, in ms; `Infinity` where none is ever lost. */
+  readonly initialLeaseMs: number;
+  /** Each call costs a round trip: steps are gathered, and a lane pauses after several lost swaps. */
+  readonly isRemote: boolean;
+
+  /** The store listens to the documents that other clients write. Called once, before everything else. */
+  listen(listener: RegisterListener): void;
+  /**
+   * Takes the lock if its document is free: no holders, no queue, no notes. Otherwise leaves the notes beside the document,
+   * tells the clients that hold it, and replies with the document, notes included.
+   */
+  take(take: Take): Promise<TakeReply>;
+  /** Takes all or none, in one step. Absent where the back end cannot. Replies with the index of one that is not free, and its document. */
+  takeAll?(takes: readonly Take[]): Promise<readonly Reading[] | NotFree>;
+  /**
+   * Writes `next` if the document still has the version of `seen`; with `isExact` only if there are no notes but those of
+   * `seen`. Keeps the notes that `seen` did not have. Replies with the document as it is now, written or not.
+   */
+  swap(swap: Swap): Promise<SwapReply>;
+  read(name: string): Promise<Reading>;
+  /** Where no notification comes, the register reads this name from time to time and gives `onReading` what has changed. */
+  watch?(name: string, interest: Interest | undefined): void;
+  /** True for a client of which the back end knows that it is gone. */
+  isGone?(clientId: string): boolean;
+  close(): Promise<void>;
+}
+
+export interface RegisterListener {
+  /** Another client wrote the document or left a note beside it, and that concerns this client. */
+  onReading(name: string, reading: Reading): void;
+  /** A new connection has told the store's time, in ms, before any step is sent on it. */
+  onTime(now: number, sentAt: number): void;
+  /** Notifications may have been lost: all waiters recheck. */
+  onGap(): void;
+}
+
+/** How a client depends on a name: its owner holds, or has this place in the queue, 0 for the first. */
+export type Interest = 'held' | number;
+
+interface Late {
+  /**
+   * To be called once, just before the request is sent. The back end refuses the step when its own time, in ms, is later
+   * than the result.
+   */
+  notAfter(): number;
+}
+
+export interface Take extends Late {
+  readonly name: string;
+  readonly request: AcquireRequest;
+  /** The fencing tokens of the grant are larger than this. */
+  readonly minToken: number;
+  /** Of the requests that wait: left beside a document that is not free. */
+  readonly notes: readonly Note[];
+}
+
+export interface Swap extends Late {
+  readonly name: string;
+  readonly seen: Reading;
+  readonly next: LockDocument;
+  readonly lastToken: number;
+  readonly isExact: boolean;
+  /** The clients to notify. They get the document. */
+  readonly told: readonly string[];
+  /** Nothing is granted or prolonged by this write, so that a crash of the back end may undo it. */
+  readonly mayBeForgotten: boolean;
+}
+
+/** A document as the back end had it at `now`. */
+export interface Reading {
+  /** Names this state of the document for `swap`; `undefined` for a document that does not exist, which only `take` makes. */
+  readonly version: number | undefined;
+  /** Grows with each write of this name, also when it is forgotten in between. An older reading is dropped. */
+  readonly order: number;
+  readonly document: LockDocument;
+  readonly notes: readonly StoredNote[];
+  /** How much of the notes was read, in the back end's own measure. */
+  readonly notesRead: number;
+  /** The last fencing token of this name. */
+  readonly lastToken: number;
+  /** The store's time of this reading, in ms. */
+  readonly now: number;
+  /** A number of the store that only grows: fencing tokens are larger than it. */
+  readonly ticks: number;
+}
+
+export interface TakeReply {
+  /** The request holds: `reading` has it as the only holder. */
+  readonly isTaken: boolean;
+  readonly reading: Reading;
+}
+
+export interface NotFree {
+  readonly index: number;
+  readonly reading: Reading;
+}
+
+export interface SwapReply {
+  readonly isSwapped: boolean;
+  readonly reading: Reading;
+}

@@ -1,0 +1,168 @@
+import type { Clock } from '../../time/clock.js';
+import {
+  clientsOf,
+  FREE,
+  isFree,
+  resolveAll,
+  type LockDocument,
+  type Note,
+  type StoredNote,
+} from '../document/document.js';
+import type {
+  NotFree,
+  Reading,
+  Register,
+  RegisterListener,
+  Swap,
+  SwapReply,
+  Take,
+  TakeReply,
+} from '../document/register.js';
+
+interface Entry {
+  readonly version: number;
+  readonly document: LockDocument;
+  readonly notes: readonly StoredNote[];
+  readonly lastToken: number;
+}
+
+const NO_ENTRY: Entry = { version: 0, document: FREE, notes: [], lastToken: 0 };
+const LEAST_SWEEP = 256;
+
+/** The documents that all clients of one memory store share. A free one is not kept. */
+export class MemoryDocuments {
+  private readonly entries = new Map<string, Entry>();
+  private readonly listeners = new Map<string, RegisterListener>();
+  /** One for all names: it outlives their documents. */
+  private lastToken: number;
+  private lastVersion = 0;
+  private lastNoteAt = 0;
+  private nextSweep = LEAST_SWEEP;
+
+  /** @param startedAt wall-clock ms: tokens start from it, so that they grow across restarts of the process */
+  constructor(startedAt = Date.now()) {
+    this.lastToken = startedAt * 1000;
+  }
+
+  connect(clientId: string, listener: RegisterListener): void {
+    this.listeners.set(clientId, listener);
+  }
+
+  disconnect(clientId: string): void {
+    this.listeners.delete(clientId);
+  }
+
+  isConnected(clientId: string): boolean {
+    return this.listeners.has(clientId);
+  }
+
+  read(name: string, now: number): Reading {
+    const { version, document, notes, lastToken } = this.entries.get(name) ?? NO_ENTRY;
+    return {
+      version,
+      order: this.lastVersion,
+      document,
+      notes,
+      notesRead: notes.length,
+      lastToken,
+      ticks: this.lastToken,
+      now,
+    };
+  }
+
+  write(name: string, entry: Omit<Entry, 'version'>, now: number): Reading {
+    const { lastToken: before } = this.entries.get(name) ?? NO_ENTRY;
+    const isGivenBack = before === this.lastToken && entry.lastToken < before;
+    this.lastToken = isGivenBack ? entry.lastToken : Math.max(this.lastToken, entry.lastToken);
+    if (isFree(entry.document) && entry.notes.length === 0) this.entries.delete(name);
+    else this.entries.set(name, { ...entry, version: ++this.lastVersion });
+    return this.read(name, now);
+  }
+
+  addNotes(name: string, added: readonly Note[], now: number): void {
+    const entry = this.entries.get(name) ?? NO_ENTRY;
+    const stored = added.map((note) => ({ ...note, at: this.noteAt(now) }));
+    this.entries.set(name, { ...entry, notes: [...entry.notes, ...stored] });
+  }
+
+  tell(name: string, clients: readonly string[], now: number): void {
+    for (const client of clients) this.listeners.get(client)?.onReading(name, this.read(name, now));
+  }
+
+  /** Microseconds, each once. */
+  private noteAt(now: number): number {
+    return (this.lastNoteAt = Math.max(this.lastNoteAt + 1, Math.floor(now * 1000)));
+  }
+}
+
+/** A register in the memory of this process. It loses no swap and no message, and knows which clients are closed. */
+export class MemoryRegister implements Register {
+  readonly commandTimeoutMs = 1;
+  readonly initialLeaseMs = Infinity;
+  readonly isRemote = false;
+
+  constructor(
+    private readonly documents: MemoryDocuments,
+    private readonly clientId: string,
+    private readonly clock: Clock,
+  ) {}
+
+  listen(listener: RegisterListener): void {
+    this.documents.connect(this.clientId, listener);
+  }
+
+  isGone(clientId: string): boolean {
+    return !this.documents.isConnected(clientId);
+  }
+
+  async take(take: Take): Promise<TakeReply> {
+    const now = this.clock.now();
+    const before = this.documents.read(take.name, now);
+    if (isFree(before.document)) return { isTaken: true, reading: this.grant(take, before) };
+    if (take.notes.length > 0) {
+      this.documents.addNotes(take.name, take.notes, now);
+      this.documents.tell(take.name, clientsOf(before.document.holders), now);
+    }
+    return { isTaken: false, reading: this.documents.read(take.name, now) };
+  }
+
+  async takeAll(takes: readonly Take[]): Promise<readonly Reading[] | NotFree> {
+    const now = this.clock.now();
+    const readings = takes.map(({ name }) => this.documents.read(name, now));
+    const index = readings.findIndex(({ document }) => !isFree(document));
+    if (index >= 0) return { index, reading: readings[index] as Reading };
+    return takes.map((take) => this.grant(take, this.documents.read(take.name, now)));
+  }
+
+  async swap({ name, seen, next, lastToken, isExact, told }: Swap): Promise<SwapReply> {
+    const now = this.clock.now();
+    const { version, notes } = this.documents.read(name, now);
+    const isSwapped = version === seen.version && (!isExact || notes.length === seen.notesRead);
+    if (isSwapped) {
+      const document = resolveAll(next, now);
+      this.documents.write(name, { document, notes: notes.slice(seen.notesRead), lastToken }, now);
+      this.documents.tell(name, told, now);
+    }
+    return { isSwapped, reading: this.documents.read(name, now) };
+  }
+
+  async read(name: string): Promise<Reading> {
+    return this.documents.read(name, this.clock.now());
+  }
+
+  async close(): Promise<void> {
+    this.documents.disconnect(this.clientId);
+  }
+
+  private grant({ name, request, minToken }: Take, { lastToken: last, ticks, now }: Reading): Reading {
+    const { owner, claim, leaseMs, tokens } = request;
+    const token = Math.max(last, ticks, minToken) + 1;
+    const lastToken = token + tokens - 1;
+    const holder = { owner, claim, token, lastToken, until: now + leaseMs };
+    return this.documents.write(
+      name,
+      { document: { holders: [holder], queue: [] }, notes: [], lastToken },
+      now,
+    );
+  }
+}
