@@ -16,7 +16,8 @@ export const sqlite = {
   how: howSql('sqlite'),
   scenarios: sqlScenarios({ server: 'SQLite', contestants: SQLITE, limits: {} }),
   async open() {
-    const { DatabaseSync } = await import('node:sqlite');
+    const { node, sqlite: version } = process.versions;
+    if (!version) throw new Error(`node:sqlite needs Node 22.13 or later, and this is Node ${node}.`);
     const folder = await mkdtemp(join(tmpdir(), 'bench-sqlite-'));
     return {
       url: pathToFileURL(join(folder, 'locks.db')).href,
@@ -26,7 +27,7 @@ export const sqlite = {
         },
         read: async () => UNKNOWN,
         readWhenQuiet: async () => UNKNOWN,
-        version: async () => new DatabaseSync(':memory:').prepare('SELECT sqlite_version() AS v').get().v,
+        version: async () => version,
       },
       sharesOf: async () => new Map(),
       close: () => rm(folder, { recursive: true, force: true }),
