@@ -135,22 +135,17 @@ describe('waiting', () => {
       const lock = await world.take(locks, 'k');
       const order: string[] = [];
       const leaving = new AbortController();
-      const ask = async (name: string, service: LockService, options: CallOptions = {}) => {
-        const asked = service.withLock('k', { fair: true, waitMs: Infinity, ...options }, () => {
+      const ask = (name: string, service: LockService, options: CallOptions) =>
+        service.withLock('k', { fair: true, waitMs: Infinity, ...options }, () => {
           order.push(name);
         });
-        await world.clock.settle();
-        return asked;
-      };
       const gone = follow(ask('b0', other, { signal: leaving.signal }));
-      const all = Promise.all([
-        ask('a1', locks),
-        ask('b1', other),
-        ask('a2', locks),
-        ask('c1', third),
-        ask('b2', other),
-        ask('a3', locks),
-      ]);
+      const callers = { a1: locks, b1: other, a2: locks, c1: third, b2: other, a3: locks };
+      const asked: Promise<unknown>[] = [];
+      for (const [name, service] of Object.entries(callers)) {
+        asked.push(ask(name, service, {}));
+        await world.clock.settle();
+      }
       await world.clock.settle();
       await world.clock.advance(heldMs);
       leaving.abort();
@@ -158,7 +153,7 @@ describe('waiting', () => {
       expect(gone.state).toBe('rejected');
       await lock.release();
       await world.clock.advance(500);
-      await all;
+      await Promise.all(asked);
       expect(order).toEqual(['a1', 'b1', 'a2', 'c1', 'b2', 'a3']);
     });
   });

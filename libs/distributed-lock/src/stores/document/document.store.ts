@@ -20,7 +20,7 @@ import { Delays } from '../../time/delays.js';
 import { CertainReleases } from '../common/certain-releases.js';
 import { OwnerStates } from '../common/owner-states.js';
 import { ServerClock } from '../common/server-clock.js';
-import { KeyState, type Stepper } from './key-state.js';
+import type { Stepper } from './key-state.js';
 import { LaneOwners } from './lane-owners.js';
 import { Lane, type LaneContext } from './lane.js';
 import type { Register } from './register.js';
@@ -119,7 +119,7 @@ export class DocumentStore implements LockStore {
   }
 
   release(request: ReleaseRequest): Promise<ReleaseReply> {
-    const { key, owner, keepUntil = 0, flush } = request;
+    const { key, keepUntil = 0, flush } = request;
     const { clock } = this.context;
     return this.releases.run(request, () => async () => {
       const lane = this.laneOf(key);
@@ -127,7 +127,7 @@ export class DocumentStore implements LockStore {
         (state) => state.release(request, keepUntil - clock.now()),
         {
           mayWait: flush === undefined,
-          onExecuted: () => lane.owners.onGone(owner),
+          onExecuted: () => this.onReleased(lane, request),
         },
       );
       return { wasHolder: outcome, executedAt };
@@ -135,8 +135,8 @@ export class DocumentStore implements LockStore {
   }
 
   async inspect(key: string): Promise<LockSnapshot | null> {
-    const seen = await this.timed.read(this.nameOf(key));
-    return new KeyState(seen, seen.now, this.stepper).settle().snapshot(key);
+    const { outcome } = await this.laneOf(key).run((state) => state.settle().snapshot(key));
+    return outcome;
   }
 
   async forceRelease(key: string): Promise<'released' | 'not held'> {
@@ -189,6 +189,12 @@ export class DocumentStore implements LockStore {
   ): void {
     lane.owners.onGranted(owner, leaseMs, grant.token);
     this.stepper.minToken = Math.max(this.stepper.minToken, grant.lastToken);
+  }
+
+  /** Tokens that come back may be given out again, so they count as unseen. */
+  private onReleased(lane: Lane, { owner, used }: ReleaseRequest): void {
+    lane.owners.onGone(owner);
+    if (used?.lastToken === this.stepper.minToken) this.stepper.minToken = used.token;
   }
 
   private undo(request: AcquireRequest): void {

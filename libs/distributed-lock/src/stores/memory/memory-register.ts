@@ -3,6 +3,7 @@ import {
   clientsOf,
   FREE,
   isFree,
+  isOver,
   resolveAll,
   type LockDocument,
   type Note,
@@ -76,6 +77,7 @@ export class MemoryDocuments {
     this.lastToken = isGivenBack ? entry.lastToken : Math.max(this.lastToken, entry.lastToken);
     if (isFree(entry.document) && entry.notes.length === 0) this.entries.delete(name);
     else this.entries.set(name, { ...entry, version: ++this.lastVersion });
+    if (this.entries.size > this.nextSweep) this.sweep(now);
     return this.read(name, now);
   }
 
@@ -87,6 +89,15 @@ export class MemoryDocuments {
 
   tell(name: string, clients: readonly string[], now: number): void {
     for (const client of clients) this.listeners.get(client)?.onReading(name, this.read(name, now));
+  }
+
+  /** Forgets documents whose leases are all over. No call may ever touch them again. */
+  private sweep(now: number): void {
+    for (const [name, { document, notes }] of this.entries) {
+      const isUsed = [...document.holders, ...document.queue].some(({ until }) => !isOver(until, now));
+      if (!isUsed && notes.length === 0) this.entries.delete(name);
+    }
+    this.nextSweep = 2 * this.entries.size + LEAST_SWEEP;
   }
 
   /** Microseconds, each once. */
