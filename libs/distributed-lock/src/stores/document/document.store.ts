@@ -159,11 +159,11 @@ export class DocumentStore implements LockStore {
   }
 
   private async renewOne(renewal: Renewal): Promise<RenewalReply> {
-    const { key, owner, leaseMs } = renewal;
+    const { key, owner, leaseMs, token } = renewal;
     const lane = this.laneOf(key);
     try {
       const { outcome, sentAt } = await lane.run((state) => state.renew(renewal), {
-        onExecuted: (reply) => reply === 'lost' && lane.owners.onGone(owner),
+        onExecuted: (reply) => reply === 'lost' && lane.owners.onLost(owner, token),
       });
       if (outcome === 'lost') return { kind: 'lost' };
       return { kind: 'renewed', validUntil: leaseValidity(sentAt, leaseMs), waiting: outcome.waiting };

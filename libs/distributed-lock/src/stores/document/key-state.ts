@@ -171,11 +171,17 @@ export class KeyState {
     this.queue = this.queue.filter(({ owner }) => !clients.has(clientOf(owner)));
   }
 
-  /** A note decides nothing: it is one more waiter for the next step. */
+  /**
+   * A note decides nothing: it is one more waiter for the next step. The note of an owner that holds, or held when it left
+   * the note, crossed the grant on its way.
+   */
   private takeIn(note: StoredNote): void {
-    const until = note.at / 1000 + note.waitMs;
-    if (this.holderOf(note.owner) || this.isOtherKind(note.claim)) return;
-    this.put({ ...note, ticket: note.ticket || note.at, until });
+    const at = note.at / 1000;
+    const hasCrossed = this.reading.document.holders.some(
+      ({ owner, until }) => owner === note.owner && !isOver(until, at),
+    );
+    if (hasCrossed || this.isOtherKind(note.claim)) return;
+    this.put({ ...note, ticket: note.ticket || note.at, until: at + note.waitMs });
   }
 
   private join(note: Note): void {

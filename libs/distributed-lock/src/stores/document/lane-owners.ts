@@ -35,6 +35,11 @@ export class LaneOwners {
     this.owners.set(owner, { leaseMs, token });
   }
 
+  /** Under another token the owner holds or waits again. */
+  onLost(owner: string, token: number): void {
+    if (this.owners.get(owner)?.token === token) this.onGone(owner);
+  }
+
   onGone(owner: string): void {
     this.owners.delete(owner);
   }
