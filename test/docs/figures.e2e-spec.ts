@@ -18,7 +18,7 @@ import {
   UNSUBSCRIBED_RECHECK_MS,
 } from '../../libs/distributed-lock/src/stores/redis/commands/acquire.js';
 import { RELEASE_RETRY_MS } from '../../libs/distributed-lock/src/stores/common/certain-releases.js';
-import { KEEP_ALIVE_MS } from '../../libs/distributed-lock/src/stores/redis/connection/keep-alive.js';
+import { KEEP_ALIVE_MS } from '../../libs/distributed-lock/src/stores/common/keep-alive.js';
 import { IDLE_MS } from '../../libs/distributed-lock/src/stores/redis/connection/idle-doubt.js';
 import { MOST_IN_FLIGHT } from '../../libs/distributed-lock/src/stores/redis/connection/redis.connection.js';
 import {

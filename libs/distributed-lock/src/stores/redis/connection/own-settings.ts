@@ -1,5 +1,5 @@
 import type { ClusterOptions, RedisOptions } from 'ioredis';
-import { KEEP_ALIVE_MS } from './keep-alive.js';
+import { KEEP_ALIVE_MS } from '../../common/keep-alive.js';
 
 const SLOWEST_RECONNECT_MS = 1000;
 

@@ -1,0 +1,35 @@
+import { LockConfigurationError } from '../../port/lock.errors.js';
+import { checkTable, DEFAULT_TABLE } from './sql-options.js';
+
+const STATEMENTS = {
+  postgres: (table: string) => `CREATE TABLE IF NOT EXISTS ${table} (
+  name text COLLATE "C" PRIMARY KEY,
+  version bigint NOT NULL,
+  state text,
+  last bigint NOT NULL,
+  at bigint NOT NULL,
+  clients text NOT NULL DEFAULT '',
+  notes text NOT NULL DEFAULT ''
+) WITH (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.05)`,
+  mysql: (table: string) => `CREATE TABLE IF NOT EXISTS ${table} (
+  name VARBINARY(2048) NOT NULL PRIMARY KEY,
+  version BIGINT NOT NULL,
+  state MEDIUMTEXT CHARACTER SET ascii,
+  last BIGINT NOT NULL,
+  at BIGINT NOT NULL,
+  notes MEDIUMTEXT CHARACTER SET ascii NOT NULL
+) ENGINE = InnoDB ROW_FORMAT = DYNAMIC`,
+} as const;
+
+/**
+ * The statement that makes the table of the locks, for migrations. A store makes the table itself on first use, if its
+ * user may.
+ */
+export function lockTableSql(dialect: keyof typeof STATEMENTS, table = DEFAULT_TABLE): string {
+  const statement = Object.hasOwn(STATEMENTS, dialect) && STATEMENTS[dialect];
+  if (!statement) {
+    throw new LockConfigurationError(`dialect must be 'postgres' or 'mysql'; it is ${String(dialect)}.`);
+  }
+  checkTable(table);
+  return statement(table);
+}

@@ -1,0 +1,114 @@
+import { inBackground } from '../../async/in-background.js';
+import type { Interest, Reading } from '../document/register.js';
+import type { Clock } from '../../time/clock.js';
+
+/** The first in the queue reads quickly after a change, and then ever more slowly; the k-th k times as slowly. */
+const FIRST_MS = { least: 2, most: 25, growth: 1.3 };
+const SLOWEST_MS = 250;
+/** For a notification that another process waits, or that the lock was taken. */
+const HELD_MS = 250;
+/** Names that are due soon are read with those that are due now. */
+const TOGETHER_MS = 1;
+
+interface Watched {
+  interest: Interest;
+  everyMs: number;
+  dueAt: number;
+  /** What the last reading said. */
+  seen?: string;
+}
+
+/**
+ * Reads the documents that this client depends on, where the database tells nobody of a change: all that are due in one
+ * statement, one statement at a time.
+ */
+export class Poller {
+  private readonly names = new Map<string, Watched>();
+  private isActive = false;
+  private isReading = false;
+  private cancel: (() => void) | undefined;
+  private timerAt = Infinity;
+
+  /**
+   * @param read called for several names in one turn makes one statement of them
+   * @param onReading gets each document that has changed
+   */
+  constructor(
+    private readonly clock: Clock,
+    private readonly read: (name: string) => Promise<Reading>,
+    private readonly onReading: (name: string, reading: Reading) => void,
+  ) {}
+
+  watch(name: string, interest: Interest | undefined): void {
+    if (interest === undefined) {
+      this.names.delete(name);
+      return;
+    }
+    const watched = this.names.get(name);
+    const everyMs = quickest(interest);
+    const dueAt = this.clock.now() + everyMs;
+    if (watched) Object.assign(watched, { interest, everyMs, dueAt });
+    else this.names.set(name, { interest, everyMs, dueAt });
+    this.schedule();
+  }
+
+  /** Where notifications come, nothing is read. */
+  setActive(isActive: boolean): void {
+    this.isActive = isActive;
+    this.schedule();
+  }
+
+  close(): void {
+    this.names.clear();
+    this.setActive(false);
+  }
+
+  private schedule(): void {
+    let next = Infinity;
+    if (this.isActive && !this.isReading) {
+      for (const { dueAt } of this.names.values()) next = Math.min(next, dueAt);
+    }
+    if (next === this.timerAt) return;
+    this.cancel?.();
+    this.timerAt = next;
+    if (next === Infinity) return;
+    this.cancel = this.clock.after(Math.max(0, next - this.clock.now()), () => {
+      this.timerAt = Infinity;
+      inBackground(this.readDue(), () => undefined);
+    });
+  }
+
+  private async readDue(): Promise<void> {
+    const soon = this.clock.now() + TOGETHER_MS;
+    const due = [...this.names].filter(([, { dueAt }]) => dueAt <= soon);
+    this.isReading = true;
+    await Promise.all(due.map(([name, watched]) => this.readOne(name, watched)));
+    this.isReading = false;
+    this.schedule();
+  }
+
+  private async readOne(name: string, watched: Watched): Promise<void> {
+    let hasChanged = false;
+    try {
+      const reading = await this.read(name);
+      const seen = `${reading.order} ${reading.notesRead}`;
+      hasChanged = watched.seen !== seen;
+      watched.seen = seen;
+      if (hasChanged && this.names.get(name) === watched) this.onReading(name, reading);
+    } catch {
+      // The next poll tries again. Callers hear of an outage from their own requests.
+    }
+    const { interest, everyMs } = watched;
+    watched.everyMs = hasChanged ? quickest(interest) : slower(interest, everyMs);
+    watched.dueAt = this.clock.now() + watched.everyMs;
+  }
+}
+
+function quickest(interest: Interest): number {
+  return interest === 'held' ? HELD_MS : Math.min(FIRST_MS.least * (interest + 1), SLOWEST_MS);
+}
+
+function slower(interest: Interest, everyMs: number): number {
+  if (interest === 'held') return HELD_MS;
+  return Math.min(everyMs * FIRST_MS.growth, FIRST_MS.most * (interest + 1), SLOWEST_MS);
+}

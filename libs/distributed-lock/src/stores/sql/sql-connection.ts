@@ -1,0 +1,271 @@
+import { inBackground } from '../../async/in-background.js';
+import type { StoreState } from '../../port/lock-store.js';
+import { LockConfigurationError, type LockStoreError } from '../../port/lock.errors.js';
+import { conceal } from '../../printing/conceal.js';
+import { afterReading } from '../../time/after-reading.js';
+import type { Clock } from '../../time/clock.js';
+import { Outage } from './outage.js';
+import { reconnectDelay } from './reconnect-delay.js';
+import { storeError, type Failure } from './sql-failure.js';
+import { WaitingSteps, type Execute, type Item, type Reply, type Step, type StepKind } from './steps.js';
+
+/** A connection to the database on which statements can be sent. */
+export interface SqlSession {
+  /** Sends one statement. Rejects with the error of the client. */
+  readonly execute: Execute;
+  /** The server's time in ms as it told it when the session was opened, and our time when it was asked. */
+  readonly opened: { readonly now: number; readonly sentAt: number };
+  /** Ends at once, whatever the server does. */
+  destroy(): void;
+}
+
+export interface SqlDatabase {
+  /** Its name for messages: `PostgreSQL`. */
+  readonly server: string;
+  /** @param signal the connection is not wanted any more @param onLost called when the session can send no more */
+  open(signal: AbortSignal, onLost: (error: unknown) => void): Promise<SqlSession>;
+  failureOf(error: unknown): Failure;
+}
+
+interface ConnectionOptions {
+  readonly clock: Clock;
+  readonly commandTimeoutMs: number;
+  readonly onState?: ((state: StoreState) => void) | undefined;
+  /** Each new session has told the server's time, before anything else is sent on it. */
+  onTime(now: number, sentAt: number): void;
+}
+
+/**
+ * The store's connection for statements. One statement is in flight at a time, and the steps that come meanwhile go
+ * together in the next one.
+ *
+ * A connection that has not replied for `commandTimeoutMs` may be stuck. It is replaced, and the steps in flight fail with
+ * it. A deadline counts from the last reply, so that a step fails only when the database has stopped replying.
+ */
+export class SqlConnection {
+  private readonly waiting = new WaitingSteps();
+  private readonly outage: Outage;
+  private session: SqlSession | undefined;
+  private inFlight: readonly Step[] = [];
+  private repliedAt = -Infinity;
+  private failures = 0;
+  private isClosed = false;
+  private lastFailure: Failure | undefined;
+  private lastError: unknown;
+  private cancelDeadline: (() => void) | undefined;
+  private cancelReconnect = (): void => undefined;
+  private opening: AbortController | undefined;
+
+  constructor(
+    private readonly database: SqlDatabase,
+    private readonly options: ConnectionOptions,
+  ) {
+    conceal(this, 'database', 'session');
+    this.outage = new Outage(options, () =>
+      this.noConnection(`no connection for ${options.commandTimeoutMs} ms`, undefined),
+    );
+    this.outage.onDown();
+    this.connect();
+  }
+
+  /** @throws LockStoreError: `unreachable` if it was never sent, otherwise by the reply or `unknown` */
+  run<Kind extends StepKind>(kind: Kind, item: Item<Kind>, key?: string): Promise<Reply<Kind>> {
+    return new Promise((resolve, reject) => {
+      if (this.isClosed) return reject(this.isClosedError(key));
+      const step: Step<Kind> = { kind, item, key, since: this.options.clock.now(), resolve, reject };
+      this.waiting.push(step as unknown as Step);
+      this.sendNext();
+      if (!this.cancelDeadline) this.armDeadline(this.options.commandTimeoutMs);
+    });
+  }
+
+  /** Rejects the steps in flight. Leaves no socket and no timer, whatever the server does. */
+  close(): void {
+    if (this.isClosed) return;
+    this.isClosed = true;
+    this.outage.end();
+    this.cancelReconnect();
+    this.cancelDeadline?.();
+    this.opening?.abort();
+    this.replaceSession(undefined);
+    this.failInFlight({ reason: 'unknown', detail: 'the store is closed' });
+    for (const step of this.waiting.takeDue(() => true)) step.reject(this.isClosedError(step.key));
+  }
+
+  // --- connected, lost ------------------------------------------------------------------------------------------
+
+  private connect(): void {
+    const { clock, commandTimeoutMs } = this.options;
+    const opening = (this.opening = new AbortController());
+    const cancel = afterReading(clock, Math.max(commandTimeoutMs, 100) * 2, () => opening.abort());
+    const onLost = (error: unknown) => this.onLost(error, opening.signal);
+    inBackground(
+      this.database
+        .open(opening.signal, onLost)
+        .finally(cancel)
+        .then((session) => this.onOpen(session, opening.signal)),
+      (error) => this.onNotOpen(error, opening.signal),
+    );
+  }
+
+  private onOpen(session: SqlSession, signal: AbortSignal): void {
+    if (this.isClosed || signal.aborted) {
+      session.destroy();
+      if (!this.isClosed) this.onNotOpen(new Error('it took too long to connect'), signal);
+      return;
+    }
+    this.session = session;
+    this.failures = 0;
+    this.lastFailure = this.lastError = undefined;
+    this.repliedAt = this.options.clock.now();
+    this.options.onTime(session.opened.now, session.opened.sentAt);
+    this.outage.onUp();
+    this.sendNext();
+  }
+
+  private onNotOpen(error: unknown, signal: AbortSignal): void {
+    if (this.opening?.signal !== signal) return;
+    this.onError(error);
+    this.reconnect();
+  }
+
+  private onLost(error: unknown, signal: AbortSignal): void {
+    if (this.opening?.signal !== signal || !this.session) return;
+    this.onError(error);
+    this.replaceSession(undefined);
+    this.failInFlight({ ...this.database.failureOf(error), reason: 'unknown' }, error);
+    this.reconnect();
+  }
+
+  private onError(error: unknown): void {
+    this.lastError = error;
+    this.lastFailure = this.database.failureOf(error);
+  }
+
+  private reconnect(): void {
+    if (this.isClosed) return;
+    this.outage.onDown();
+    this.cancelReconnect();
+    this.cancelReconnect = this.options.clock.after(reconnectDelay(this.failures++), () => this.connect());
+    this.refuseWaiting();
+  }
+
+  /** A database that refuses this client will refuse it again: its callers need not wait for their deadlines. */
+  private refuseWaiting(): void {
+    const { lastFailure: failure } = this;
+    if (failure?.reason !== 'refused') return;
+    for (const step of this.waiting.takeDue(() => true))
+      step.reject(this.errorFor(step, failure, this.lastError));
+  }
+
+  private replaceSession(next: SqlSession | undefined): void {
+    const { session } = this;
+    this.session = next;
+    session?.destroy();
+  }
+
+  // --- sent, replied --------------------------------------------------------------------------------------------
+
+  private sendNext(): void {
+    if (!this.session || this.inFlight.length > 0 || this.waiting.size === 0) return;
+    const steps = this.waiting.takeNext();
+    this.inFlight = steps;
+    const kind = (steps[0] as Step).kind;
+    inBackground(
+      this.session
+        .execute(
+          kind,
+          steps.map(({ item }) => item),
+        )
+        .then((replies) => this.onReplies(steps, replies)),
+      (error) => this.onFailed(steps, error),
+    );
+    if (!this.cancelDeadline) this.armDeadline(this.options.commandTimeoutMs);
+  }
+
+  private onReplies(steps: readonly Step[], replies: readonly unknown[]): void {
+    if (this.inFlight !== steps) return;
+    this.inFlight = [];
+    this.repliedAt = this.options.clock.now();
+    steps.forEach((step, i) => step.resolve(replies[i] as never));
+    this.sendNext();
+  }
+
+  private onFailed(steps: readonly Step[], error: unknown): void {
+    if (this.inFlight !== steps) return;
+    const failure = this.database.failureOf(error);
+    if (failure.reason === 'unknown') return this.onLost(error, this.signal);
+    this.inFlight = [];
+    const now = this.options.clock.now();
+    this.repliedAt = now;
+    const isSplit = failure.mayBeOne && steps.length > 1;
+    const mayRepeat = ({ since }: Step) => now < since + this.options.commandTimeoutMs;
+    const again = isSplit || failure.mayRepeat ? steps.filter(mayRepeat) : [];
+    for (const step of steps) {
+      if (isSplit) step.isAlone = true;
+      if (!again.includes(step)) step.reject(this.errorFor(step, failure, error));
+    }
+    this.waiting.putBack(again);
+    if (failure.isFatal) this.onLost(error, this.signal);
+    this.sendNext();
+  }
+
+  private failInFlight(failure: Failure, error?: unknown): void {
+    const steps = this.inFlight;
+    this.inFlight = [];
+    for (const step of steps) step.reject(this.errorFor(step, failure, error));
+  }
+
+  private errorFor({ key }: Step, failure: Failure, cause: unknown): Error {
+    if (cause instanceof LockConfigurationError) return cause;
+    return storeError(this.database.server, failure, key, cause);
+  }
+
+  private noConnection(what: string, key: string | undefined): LockStoreError {
+    const { lastFailure: last, lastError, database } = this;
+    if (last && last.reason !== 'unknown') return storeError(database.server, last, key, lastError);
+    const detail = last ? `${what} (last error: ${last.detail})` : what;
+    return storeError(database.server, { reason: 'unreachable', detail }, key, lastError);
+  }
+
+  private isClosedError(key: string | undefined): LockStoreError {
+    return storeError(this.database.server, { reason: 'unreachable', detail: 'the store is closed' }, key);
+  }
+
+  // --- deadlines ------------------------------------------------------------------------------------------------
+
+  private armDeadline(ms: number): void {
+    this.cancelDeadline?.();
+    this.cancelDeadline = afterReading(this.options.clock, ms, (overAt) => this.onDeadline(overAt));
+  }
+
+  /**
+   * One timer for all steps. It fails those that are due, and is set again for the next.
+   *
+   * @param now when the timer was due: what was sent since then in a long turn had no chance of a reply
+   */
+  private onDeadline(now: number): void {
+    this.cancelDeadline = undefined;
+    const ms = this.options.commandTimeoutMs;
+    const isDue = (step: Step) => this.dueAt(step) <= now;
+    const hadSession = this.session !== undefined;
+    if (this.inFlight.some(isDue)) this.onLost(new Error(`nothing came back within ${ms} ms`), this.signal);
+    for (const step of this.waiting.takeDue(isDue)) {
+      const what = hadSession
+        ? `no reply to an earlier statement within ${ms} ms`
+        : `no connection within ${ms} ms`;
+      step.reject(this.noConnection(what, step.key));
+    }
+    let next = Infinity;
+    for (const step of [...this.waiting, ...this.inFlight]) next = Math.min(next, this.dueAt(step));
+    if (next < Infinity) this.armDeadline(Math.max(1, Math.ceil(next - this.options.clock.now())));
+  }
+
+  private dueAt({ since }: Step): number {
+    return Math.max(since, this.repliedAt) + this.options.commandTimeoutMs;
+  }
+
+  private get signal(): AbortSignal {
+    return (this.opening as AbortController).signal;
+  }
+}

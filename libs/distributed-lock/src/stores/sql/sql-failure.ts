@@ -1,0 +1,32 @@
+import { LockStoreError } from '../../port/lock.errors.js';
+
+/** What an error of the database or of its client means for the steps that were sent. */
+export interface Failure {
+  /** `unknown`: the connection is lost, and nobody knows whether the statement was executed. */
+  readonly reason: 'unknown' | 'unready' | 'refused';
+  /** What happened and what to do, without values of the connection. */
+  readonly detail: string;
+  /** The statement was rolled back for certain, and may succeed when it is sent again. */
+  readonly mayRepeat?: boolean;
+  /** Of several steps in one statement one may be to blame: each is sent again alone. */
+  readonly mayBeOne?: boolean;
+  /** The connection is of no more use. */
+  readonly isFatal?: boolean;
+}
+
+const OUTCOME = {
+  unknown: 'did not answer',
+  unready: 'is not ready',
+  refused: 'refused',
+  unreachable: 'could not be reached',
+} as const;
+
+/** @param server the name of the database for messages: `PostgreSQL` */
+export function storeError(
+  server: string,
+  { reason, detail }: { readonly reason: keyof typeof OUTCOME; readonly detail: string },
+  key: string | undefined,
+  cause?: unknown,
+): LockStoreError {
+  return new LockStoreError(`${server} ${OUTCOME[reason]}: ${detail}`, key, reason, { cause });
+}

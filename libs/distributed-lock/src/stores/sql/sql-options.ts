@@ -1,0 +1,43 @@
+import { LockConfigurationError } from '../../port/lock.errors.js';
+import type { LockStoreContext } from '../../port/lock-store.js';
+
+/** Options that all SQL stores have. */
+export interface SqlStoreOptions {
+  /** The table of the locks, with its schema if need be: `app.nest_lock`; default `nest_lock`. Made on first use. */
+  readonly table?: string;
+  /**
+   * How long one statement may take, in ms, before its connection is given up and replaced; default 500. Bounds how long a
+   * failure can hide, and how late a call settles after its `waitMs`. At most a third of the watchdog's timeout.
+   */
+  readonly commandTimeoutMs?: number;
+}
+
+export const DEFAULT_TABLE = 'nest_lock';
+export const DEFAULT_COMMAND_TIMEOUT_MS = 500;
+/** An owner that was granted the lock by another client must confirm it within this time. */
+export const INITIAL_LEASE_MS = 1000;
+/** The table's name gets endings in names of indexes and constraints. */
+const LONGEST_NAME = 48;
+
+/** @throws LockConfigurationError unless it is an identifier that needs no quotes, with or without a schema */
+export function checkTable(table: string): void {
+  const parts = typeof table === 'string' ? table.split('.') : [];
+  const isName = (part: string) => /^[a-z_][a-z0-9_]*$/i.test(part) && part.length <= LONGEST_NAME;
+  if ((parts.length === 1 || parts.length === 2) && parts.every(isName)) return;
+  throw new LockConfigurationError(
+    `table must be a name of letters, digits and _, at most ${LONGEST_NAME} of them, with or without a schema, as app.nest_lock; it is ${JSON.stringify(table)}.`,
+  );
+}
+
+export function checkCommandTimeout(commandTimeoutMs: number, { watchdogTimeoutMs }: LockStoreContext): void {
+  if (!Number.isInteger(commandTimeoutMs) || commandTimeoutMs < 1) {
+    throw new LockConfigurationError(
+      `commandTimeoutMs must be a whole number of ms, 1 or more; it is ${String(commandTimeoutMs)}.`,
+    );
+  }
+  if (watchdogTimeoutMs < 3 * commandTimeoutMs) {
+    throw new LockConfigurationError(
+      `watchdogTimeoutMs (${watchdogTimeoutMs}) must be at least three times commandTimeoutMs (${commandTimeoutMs}): otherwise one slow answer loses the lock.`,
+    );
+  }
+}

@@ -1,0 +1,117 @@
+import type { Swap, Take } from '../document/register.js';
+import type { LockRow } from './sql-row.js';
+
+/** The row after a step, and whether the step was done. */
+export interface StepReply {
+  readonly isDone: boolean;
+  readonly row: LockRow;
+}
+
+/** What one statement can do, and with what, and the reply to it. */
+export interface StepKinds {
+  take: { item: SqlTake; reply: StepReply };
+  swap: { item: SqlSwap; reply: StepReply };
+  read: { item: { readonly name: string }; reply: StepReply };
+  /** All or none: a step of its own, and as many rows as takes. */
+  takeAll: {
+    item: { readonly name: string; readonly takes: readonly SqlTake[] };
+    reply: { readonly isDone: boolean; readonly rows: readonly LockRow[] };
+  };
+  /** Deletes rows that were free for long, and replies with names of documents that nobody has written for long. */
+  sweep: { item: { readonly name: string; readonly after: string }; reply: readonly string[] };
+  /** Finds out whether the connection still exists. */
+  ping: { item: { readonly name: string }; reply: undefined };
+}
+
+export type StepKind = keyof StepKinds;
+export type Item<Kind extends StepKind> = StepKinds[Kind]['item'];
+export type Reply<Kind extends StepKind> = StepKinds[Kind]['reply'];
+
+/** The not-after of the step in ms: the same each time, also when the statement is repeated. */
+interface Timed {
+  readonly until: () => number;
+}
+export type SqlTake = Take & Timed;
+export type SqlSwap = Swap & Timed;
+
+export function timed<Late extends { notAfter(): number }>(late: Late): Late & Timed {
+  let until: number | undefined;
+  return { ...late, until: () => (until ??= late.notAfter()) };
+}
+
+/** One step that waits for its statement. */
+export interface Step<Kind extends StepKind = StepKind> {
+  readonly kind: Kind;
+  readonly item: Item<Kind>;
+  /** The key for errors. */
+  readonly key: string | undefined;
+  /** Our time when it came, in ms. */
+  readonly since: number;
+  /** It goes alone, because a statement with others has failed. */
+  isAlone?: boolean;
+  resolve(reply: Reply<Kind>): void;
+  reject(error: unknown): void;
+}
+
+/** All replies, in order, or the error of the statement. */
+export type Execute = <Kind extends StepKind>(
+  kind: Kind,
+  items: readonly Item<Kind>[],
+) => Promise<readonly Reply<Kind>[]>;
+
+/** More steps in one statement would take as long as they save. */
+const MOST_TOGETHER = 128;
+/** One step of these is a statement. */
+const ALONE: readonly StepKind[] = ['takeAll', 'sweep', 'ping'];
+
+/** The steps that wait for the connection. Those of one kind go in one statement, in order of names, each name once. */
+export class WaitingSteps {
+  private steps: Step[] = [];
+
+  get size(): number {
+    return this.steps.length;
+  }
+
+  push(step: Step): void {
+    this.steps.push(step);
+  }
+
+  /** They are sent before all others. */
+  putBack(steps: readonly Step[]): void {
+    this.steps.unshift(...steps);
+  }
+
+  /** The steps of the next statement: of the kind that has waited longest. */
+  takeNext(): readonly Step[] {
+    const [first] = this.steps;
+    if (!first) return [];
+    const isSingle = (step: Step) => step.isAlone || ALONE.includes(step.kind);
+    const next = new Map<string, Step>();
+    if (isSingle(first)) next.set(first.item.name, first);
+    else {
+      for (const step of this.steps) {
+        if (next.size === MOST_TOGETHER) break;
+        const { name } = step.item;
+        if (step.kind === first.kind && !isSingle(step) && !next.has(name)) next.set(name, step);
+      }
+    }
+    const taken = new Set(next.values());
+    this.steps = this.steps.filter((step) => !taken.has(step));
+    return [...taken].sort((a, b) => compare(a.item.name, b.item.name));
+  }
+
+  /** Removes and returns those that have waited for long enough. */
+  takeDue(isDue: (step: Step) => boolean): readonly Step[] {
+    const due = this.steps.filter(isDue);
+    if (due.length > 0) this.steps = this.steps.filter((step) => !isDue(step));
+    return due;
+  }
+
+  [Symbol.iterator](): Iterator<Step> {
+    return this.steps.values();
+  }
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}
