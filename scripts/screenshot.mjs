@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { chromium } from 'playwright-core';
 import { findChromium, NO_CHROMIUM, startChromium } from '#chromium';
+import { readConfig } from '../dist/apps/seckill/config.js';
 import { openBranches } from '../dist/apps/seckill/demo/branches.js';
 
 const FILE = fileURLToPath(new URL('../docs/images/flash-sale.png', import.meta.url));
@@ -11,7 +12,7 @@ const has = (flag) => flags.includes(flag);
 
 const command = findChromium();
 if (!command) throw new Error(NO_CHROMIUM);
-const branches = await openBranches({ count: 4 });
+const branches = await openBranches({ count: 4, config: readConfig({ STORE: 'redis' }) });
 const running = await startChromium(command);
 try {
   const browser = await chromium.connectOverCDP(running.endpoint);

@@ -1,31 +1,12 @@
-import { execFile, spawn, spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
-import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { until } from '#until';
 import { sideBySide } from '../support/side-by-side.js';
+import { LIMIT_MS, OWN_SERVERS, programOf, runProgram, type Ended } from './support/run-program.js';
 
-const programOf = (folder: 'demo' | 'serve') =>
-  fileURLToPath(new URL(`../../dist/apps/seckill/${folder}/main.js`, import.meta.url));
-/** Whatever the tests run on: the demo brings its own servers. */
-const OWN_SERVERS = { REDIS_URL: '', DATABASE_URL: '' };
-const LIMIT_MS = 60_000;
-
-interface Ended {
-  readonly status: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-const run = (program: string, args: readonly string[], env: Record<string, string> = {}): Promise<Ended> =>
-  new Promise((resolve) => {
-    const options = { timeout: LIMIT_MS, env: { ...process.env, ...OWN_SERVERS, ...env } };
-    const child = execFile(process.execPath, [program, ...args], options, (_error, stdout, stderr) =>
-      resolve({ status: child.exitCode, stdout, stderr }),
-    );
-  });
-const play = (...args: string[]) => run(programOf('demo'), args);
+const play = (...args: string[]) => runProgram('demo', args);
 
 describe('the demo', () => {
   let small: Promise<Ended> | undefined;
@@ -78,6 +59,8 @@ describe('the demo', () => {
     [['--instances', '1000'], 'a whole number from 1 to 8; it is "1000"'],
     [['--instnces', '2'], 'Did you mean --instances?'],
     [['--kill'], '--kill needs --instances 2 or more'],
+    [['--store', 'rediss'], 'it is "rediss". Did you mean redis?'],
+    [['--store', 'memory', '--instances', '2'], 'The store memory holds locks within one process'],
   ])('says what it can do when asked for %j, and fails', async (args, problem) => {
     const { status, stdout, stderr } = await play(...args);
     expect(stderr).toContain(problem);
@@ -86,14 +69,41 @@ describe('the demo', () => {
     expect(status).toBe(1);
   });
 
-  it.each([['1'], ['2']])(
-    'says within seconds that there is no Redis for %s instances',
-    async (instances) => {
-      const REDIS_URL = 'redis://me:swordfish@127.0.0.1:1';
-      const { status, stdout, stderr } = await run(programOf('demo'), ['--instances', instances], {
-        REDIS_URL,
-      });
-      expect(stderr).toContain('REDIS_URL names redis://127.0.0.1:1, but no Redis can be used there');
+  it.each([
+    [
+      '1',
+      'redis',
+      'REDIS_URL',
+      'redis://me:swordfish@127.0.0.1:1',
+      'REDIS_URL names redis://127.0.0.1:1, but no Redis',
+    ],
+    [
+      '2',
+      'redis',
+      'REDIS_URL',
+      'redis://me:swordfish@127.0.0.1:1',
+      'REDIS_URL names redis://127.0.0.1:1, but no Redis',
+    ],
+    [
+      '1',
+      'redis',
+      'DATABASE_URL',
+      'postgres://me:swordfish@127.0.0.1:1/shop',
+      'DATABASE_URL names postgres://127.0.0.1:1/shop, but no Postgres',
+    ],
+    [
+      '2',
+      'redis',
+      'DATABASE_URL',
+      'postgres://me:swordfish@127.0.0.1:1/shop',
+      'DATABASE_URL names postgres://127.0.0.1:1/shop, but no Postgres',
+    ],
+  ])(
+    'says within seconds to %s instances with --store %s that %s names no server',
+    async (instances, store, variable, url, problem) => {
+      const args = ['--instances', instances, '--store', store];
+      const { status, stdout, stderr } = await runProgram('demo', args, { [variable]: url });
+      expect(stderr).toContain(`${problem} can be used there`);
       expect(stdout + stderr).not.toContain('swordfish');
       expect(status).toBe(1);
     },
@@ -146,7 +156,7 @@ describe('npm start', () => {
     await once(other, 'listening');
     try {
       const PORT = String((other.address() as AddressInfo).port);
-      const { status, stderr } = await run(programOf('serve'), [], { PORT });
+      const { status, stderr } = await runProgram('serve', [], { PORT });
       expect(stderr).toContain(`Port ${PORT} on 127.0.0.1 is taken`);
       expect(stderr).not.toContain('    at ');
       expect(status).toBe(1);
@@ -156,10 +166,12 @@ describe('npm start', () => {
   }, 60_000);
 
   it('prints what it can do when asked, and refuses what it cannot', async () => {
-    expect(await run(programOf('serve'), ['--help'])).toMatchObject({ status: 0, stderr: '' });
-    const { status, stderr } = await run(programOf('serve'), ['--instances', '99']);
+    expect(await runProgram('serve', ['--help'])).toMatchObject({ status: 0, stderr: '' });
+    const { status, stderr } = await runProgram('serve', ['--instances', '99']);
     expect(stderr).toContain('a whole number from 1 to 8; it is "99"');
     expect(status).toBe(1);
+    const misspelt = await runProgram('serve', ['--store', 'redi']);
+    expect(misspelt).toMatchObject({ status: 1, stderr: expect.stringContaining('Did you mean redis?') });
   });
 });
 

@@ -73,6 +73,10 @@ describeInBrowser(`the page in a browser${where}`, () => {
     expect(names.map((name) => name.replace('(this page)', ''))).toEqual(['instance 1', 'instance 2']);
   });
 
+  it('says where the locks and the goods are', async () => {
+    expect(await page.locator('#places').textContent()).toBe('Locks are in Redis, goods in Postgres.');
+  });
+
   it('oversells a new sale when the lock is switched off after a sale that sold out, and says what happened', async () => {
     await page.locator('.switch').click();
     await sellToCrowd();
@@ -141,7 +145,7 @@ describeInBrowser(`the page in a browser${where}`, () => {
     )) as [{ id: number }];
     const release = await branches.holdDatabase();
     void purchase(victim, id, 'ann').catch(() => {});
-    const redis = new Redis(branches.redis.url);
+    const redis = new Redis(branches.lockServer.url);
     await until(async () => (await redis.exists(`goods:${id}`)) === 1);
     redis.disconnect();
     victim.signal('SIGKILL');

@@ -13,11 +13,11 @@ describe('a flash sale whose Redis dies', () => {
   it('answers 503 and sells nothing until it is back, then goes on', async () => {
     const [instance] = branches.instances;
     const goodsId = await branches.addItem(10);
-    await branches.redis.kill();
+    await branches.lockServer.kill();
     expect(await purchase(instance!, goodsId, 'ann')).toMatchObject({ status: 503 });
     expect((await fetch(`${instance!.url}/goods/${goodsId}`)).status).toBe(200);
     expect(await branches.database.query('SELECT FROM orders')).toHaveLength(0);
-    await branches.redis.restart();
+    await branches.lockServer.restart();
     await until(async () => (await purchase(instance!, goodsId, 'ann')).status === 201);
   }, 60_000);
 });

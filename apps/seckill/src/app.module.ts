@@ -1,6 +1,5 @@
 import { Module, type DynamicModule } from '@nestjs/common';
-import { DistributedLockModule, memoryStore } from 'nestjs-distributed-lock';
-import { redisStore } from 'nestjs-distributed-lock/redis';
+import { DistributedLockModule } from 'nestjs-distributed-lock';
 import { CONFIG, type Config } from './config.js';
 import { CrowdModule } from './crowd/crowd.module.js';
 import { DatabaseModule } from './database/database.module.js';
@@ -9,12 +8,13 @@ import { InstancesModule } from './instances/instances.module.js';
 import { LiveModule } from './live/live.module.js';
 import { OrdersModule } from './orders/orders.module.js';
 import { ReportModule } from './report/report.module.js';
+import { lockStoreOf } from './stores/stores.js';
 
 @Module({})
 export class AppModule {
   static register(config: Config): DynamicModule {
-    const { databaseUrl, redisUrl, watchdogTimeoutMs, waitMs, locked } = config;
-    const store = redisUrl === undefined ? memoryStore() : redisStore(redisUrl);
+    const { databaseUrl, watchdogTimeoutMs, waitMs, locked } = config;
+    const store = lockStoreOf(config);
     return {
       module: AppModule,
       global: true,

@@ -6,8 +6,9 @@ describe('readConfig', () => {
     expect(readConfig({})).toEqual({
       host: '127.0.0.1',
       port: 3000,
-      databaseUrl: undefined,
+      store: 'memory',
       redisUrl: undefined,
+      databaseUrl: undefined,
       watchdogTimeoutMs: undefined,
       waitMs: undefined,
       locked: true,
@@ -18,6 +19,7 @@ describe('readConfig', () => {
     const env = {
       HOST: '127.0.0.2',
       PORT: '8080',
+      STORE: 'memory',
       DATABASE_URL: 'postgres://me@db/shop',
       REDIS_URL: 'redis://cache:6379',
       WATCHDOG_MS: '3000',
@@ -27,6 +29,7 @@ describe('readConfig', () => {
     expect(readConfig(env)).toEqual({
       host: '127.0.0.2',
       port: 8080,
+      store: 'memory',
       databaseUrl: 'postgres://me@db/shop',
       redisUrl: 'redis://cache:6379',
       watchdogTimeoutMs: 3000,
@@ -35,10 +38,22 @@ describe('readConfig', () => {
     });
   });
 
+  it('has its locks in a Redis that the environment names, unless it names a store', () => {
+    const REDIS_URL = 'redis://cache:6379';
+    expect(readConfig({ REDIS_URL }).store).toBe('redis');
+    expect(readConfig({ REDIS_URL, STORE: 'memory' }).store).toBe('memory');
+  });
+
   it('names all that makes no sense at once', () => {
-    const env = { PORT: '70000', REDIS_URL: 'cache:6379', DATABASE_URL: 'mysql://db', LOCK: 'no' };
+    const env = {
+      PORT: '70000',
+      REDIS_URL: 'cache:6379',
+      DATABASE_URL: 'mysql://db',
+      STORE: 'etcd',
+      LOCK: 'no',
+    };
     expect(() => readConfig(env)).toThrow(
-      /PORT.*70000[^]*DATABASE_URL.*mysql[^]*REDIS_URL[^]*LOCK must be on or off/,
+      /REDIS_URL[^]*PORT.*70000[^]*STORE must be memory or redis; it is "etcd"[^]*DATABASE_URL.*mysql[^]*LOCK must be on or off/,
     );
   });
 });

@@ -1,14 +1,17 @@
+import { oneOf } from './command-line/one-of.js';
 import { withoutSecrets } from './preflight/without-secrets.js';
+import { SERVERS, type ServerName, type ServerUrls } from './stores/servers.js';
+import { STORE_NAMES, type StoreName } from './stores/store-name.js';
 
 /** The settings that the app reads from its environment. */
-export interface Config {
+export interface Config extends ServerUrls {
   readonly host: string;
   /** 0: the system picks one. */
   readonly port: number;
-  /** A Postgres; without it an embedded one, in memory. */
+  /** Where the locks are. By default a Redis that the environment names, otherwise the memory of this process. */
+  readonly store: StoreName;
+  /** A Postgres for the goods; without it an embedded one, in memory. */
   readonly databaseUrl: string | undefined;
-  /** A Redis; without it locks hold within this process only. */
-  readonly redisUrl: string | undefined;
   /** How long a killed instance blocks the items that it was selling. */
   readonly watchdogTimeoutMs: number | undefined;
   /** Longest time that a buyer waits for the lock. */
@@ -32,15 +35,17 @@ export function readConfig(env: Environment): Config {
     if (value === undefined) problems.push(`${name} must be ${meant}; it is "${withoutSecrets(text)}".`);
     return value;
   };
+  const server = (name: ServerName) => {
+    const { variable, example, protocols } = SERVERS[name];
+    return check(variable, `a URL such as ${example}`, url(protocols));
+  };
+  const redisUrl = server('redisUrl');
   const config: Config = {
     host: env['HOST'] ?? '127.0.0.1',
     port: check('PORT', 'a port number', wholeNumber(65_535)) ?? 3000,
-    databaseUrl: check(
-      'DATABASE_URL',
-      'a URL such as postgres://user@host/name',
-      url('postgres:', 'postgresql:'),
-    ),
-    redisUrl: check('REDIS_URL', 'a URL such as redis://host:6379', url('redis:', 'rediss:')),
+    store: check('STORE', oneOf(STORE_NAMES), storeName) ?? (redisUrl === undefined ? 'memory' : 'redis'),
+    redisUrl,
+    databaseUrl: server('databaseUrl'),
     watchdogTimeoutMs: check('WATCHDOG_MS', 'a whole number of ms', wholeNumber(86_400_000)),
     waitMs: check('WAIT_MS', 'a whole number of ms', wholeNumber(86_400_000)),
     locked: check('LOCK', 'on or off', (text) => ({ on: true, off: false })[text]) ?? true,
@@ -53,6 +58,10 @@ function wholeNumber(largest: number): (text: string) => number | undefined {
   return (text) => (/^\d+$/.test(text) && Number(text) <= largest ? Number(text) : undefined);
 }
 
-function url(...protocols: string[]): (text: string) => string | undefined {
+function url(protocols: readonly string[]): (text: string) => string | undefined {
   return (text) => (URL.canParse(text) && protocols.includes(new URL(text).protocol) ? text : undefined);
+}
+
+function storeName(text: string): StoreName | undefined {
+  return STORE_NAMES.find((name) => name === text);
 }

@@ -1,36 +1,42 @@
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
-import type { RedisServer } from '#redis-server';
+import { readConfig } from '../../../apps/seckill/src/config.js';
 import { openBranches, type Branches } from '../../../apps/seckill/src/demo/branches.js';
 import type { Instance } from '../../../apps/seckill/src/demo/instance.js';
+import type { StoreName } from '../../../apps/seckill/src/stores/store-name.js';
 import { post, type Answer } from '../../../apps/seckill/src/crowd/http-client.js';
 
 const PROGRAM = fileURLToPath(new URL('../../../dist/apps/seckill/main.js', import.meta.url));
 
-/** Processes of the app as built, on a Redis and a database of their own. */
+/** Processes of the app as built, on servers of their own. */
 export interface TestBranches extends Branches {
-  readonly redis: RedisServer;
+  readonly lockServer: NonNullable<Branches['lockServer']>;
   /** @returns the id of a new item */
   addItem(stock: number): Promise<number>;
-  /** Keeps every statement of the app waiting until the returned function is called. */
+  /** Keeps every statement on the goods waiting until the returned function is called. */
   holdDatabase(): Promise<() => Promise<void>>;
 }
 
-export async function openTestBranches(count: number, env: Record<string, string>): Promise<TestBranches> {
-  const branches = await openBranches({ program: PROGRAM, count, env });
+export async function openTestBranches(
+  count: number,
+  env: Record<string, string>,
+  store: StoreName = 'redis',
+): Promise<TestBranches> {
+  const config = readConfig({ STORE: store });
+  const branches = await openBranches({ program: PROGRAM, count, config, env });
   return {
     ...branches,
-    redis: branches.redis!,
+    lockServer: branches.lockServer!,
     async addItem(stock) {
       const sql = 'INSERT INTO goods (name, stock, offered) VALUES ($1, $2, $2) RETURNING id';
       const [row] = await branches.database.query<{ id: number }>(sql, ['item', stock]);
       return row!.id;
     },
     async holdDatabase() {
-      // The embedded Postgres serves one transaction at a time.
-      const client = new pg.Client(branches.databaseUrl);
+      const client = new pg.Client(branches.config.databaseUrl);
       await client.connect();
       await client.query('BEGIN');
+      await client.query('LOCK TABLE goods');
       return async () => {
         await client.query('ROLLBACK');
         await client.end();

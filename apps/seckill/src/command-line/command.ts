@@ -8,7 +8,9 @@ export interface Command<Options extends OptionTable = OptionTable> {
   readonly notes: readonly string[];
 }
 
-export type OptionTable = Readonly<Record<string, Flag | Count>>;
+export type OptionTable = Readonly<Record<string, Option>>;
+
+export type Option = Flag | Count | Choice;
 
 /** An option without a value: `--kill`. */
 export interface Flag {
@@ -24,11 +26,30 @@ export interface Count {
   readonly because?: string;
 }
 
+/** An option with one of several words: `--store postgres`. */
+export interface Choice {
+  readonly says: string;
+  readonly names: readonly string[];
+  /** In words, as it may depend on other options. */
+  readonly byDefault: string;
+}
+
 /** The values of the command line, by the name of the option. */
 export type Values<Options extends OptionTable> = {
-  readonly [Name in keyof Options]: Options[Name] extends Count ? number : boolean;
+  readonly [Name in keyof Options]: ValueOf<Options[Name]>;
 };
 
-export function isCount(option: Flag | Count): option is Count {
-  return 'byDefault' in option;
+/** The value of a choice is `undefined` when the command line does not have the option. */
+type ValueOf<It extends Option> = It extends Choice
+  ? It['names'][number] | undefined
+  : It extends Count
+    ? number
+    : boolean;
+
+export function isCount(option: Option): option is Count {
+  return 'most' in option;
+}
+
+export function isChoice(option: Option): option is Choice {
+  return 'names' in option;
 }

@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { demoOptions, DEMO } from '../demo/options.js';
+import { withStore } from '../stores/with-store.js';
 import { readCommandLine } from './read-command-line.js';
 
 const read = (line: string, env: Record<string, string> = {}) =>
@@ -9,11 +10,12 @@ describe('the command line of the demo', () => {
   it('needs nothing, and takes a value behind a blank or an equals sign', () => {
     const byDefault = { 'no-lock': false, instances: 1, kill: false, stock: 100, buyers: 1000 };
     expect(read('')).toEqual(byDefault);
-    expect(read('--instances 4 --kill --stock=7')).toEqual({
+    expect(read('--instances 4 --kill --stock=7 --store redis')).toEqual({
       ...byDefault,
       instances: 4,
       kill: true,
       stock: 7,
+      store: 'redis',
     });
   });
 
@@ -29,6 +31,11 @@ describe('the command line of the demo', () => {
     ['--instances', 'from 1 to 8; it has no value'],
     ['--instances --kill', 'from 1 to 8; it is "--kill"'],
     ['--buyers 1e3', 'from 1 to 999999; it is "1e3"'],
+    ['--store rediss', '--store must be memory or redis; it is "rediss". Did you mean redis?'],
+    ['--store Redis', 'it is "Redis". Did you mean redis?'],
+    ['--store cassandra', 'it is "cassandra".'],
+    ['--store', '--store must be memory or redis; it has no value.'],
+    ['--store --kill', 'it is "--kill".'],
     ['--no-lock=yes', '--no-lock takes no value; it was given "yes"'],
     ['--instnces 2', 'There is no option --instnces. Did you mean --instances?'],
     ['--nolock', 'Did you mean --no-lock?'],
@@ -52,5 +59,26 @@ describe('the command line of the demo', () => {
     ['--kill --instances 2 --no-lock', 'with --no-lock there is none'],
   ])('refuses %j, which makes no sense together', (line, problem) => {
     expect(() => demoOptions(read(line)!)).toThrow(problem);
+  });
+
+  it.each([
+    ['', {}, undefined],
+    ['', { STORE: 'redis' }, 'redis'],
+    ['--instances 2', {}, 'redis'],
+    ['--instances 2', { STORE: '' }, 'redis'],
+    ['--instances 2', { STORE: 'redis' }, 'redis'],
+    ['--instances 2 --store redis', { STORE: 'memory' }, 'redis'],
+    ['--store memory', { STORE: 'redis' }, 'memory'],
+  ])('with %j and the environment %j picks the store %j', (line, env, store) => {
+    expect(withStore(DEMO, read(line)!, env)['STORE']).toBe(store);
+  });
+
+  it.each([
+    ['--instances 2 --store memory', {}],
+    ['--instances 4', { STORE: 'memory' }],
+  ])('refuses %j with the environment %j: the memory of one process cannot be shared', (line, env) => {
+    const pick = () => withStore(DEMO, read(line)!, env);
+    expect(pick).toThrow('The store memory holds locks within one process');
+    expect(pick).toThrow('--store <name>');
   });
 });

@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util';
-import { isCount, type Command, type Count, type OptionTable, type Values } from './command.js';
+import { isChoice, isCount, type Command, type OptionTable, type Values } from './command.js';
 import { nearest } from './nearest.js';
+import { defaultOf, readValue, type Value } from './read-value.js';
 import { wrongUsage } from './wrong-usage.js';
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -18,10 +19,10 @@ export function readCommandLine<Options extends OptionTable>(
 ): Values<Options> | undefined {
   const { options } = command;
   const values = Object.fromEntries(
-    Object.entries(options).map(([name, it]) => [name, isCount(it) ? it.byDefault : false]),
-  ) as Record<string, number | boolean>;
+    Object.entries(options).map(([name, it]) => [name, defaultOf(it)]),
+  ) as Record<string, Value>;
   const types = Object.entries(options).map(
-    ([name, it]) => [name, { type: isCount(it) ? 'string' : 'boolean' }] as const,
+    ([name, it]) => [name, { type: isCount(it) || isChoice(it) ? 'string' : 'boolean' }] as const,
   );
   const { tokens } = parseArgs({
     args,
@@ -38,9 +39,7 @@ export function readCommandLine<Options extends OptionTable>(
       if (token.name === 'help') return undefined;
       const option = Object.hasOwn(options, token.name) ? options[token.name] : undefined;
       if (!option) throw new Error(unknown(token.rawName, command));
-      if (isCount(option)) values[token.name] = count(token.rawName, token.value, option);
-      else if (token.value === undefined) values[token.name] = true;
-      else throw new Error(`${token.rawName} takes no value; it was given "${token.value}".`);
+      values[token.name] = readValue(option, token.rawName, token.value);
     }
     return values as Values<Options>;
   } catch (error) {
@@ -65,10 +64,4 @@ function unknown(option: string, { options }: Command): string {
   const names = Object.keys(options).map((name) => `--${name}`);
   const meant = nearest(option, [...names, '--help']);
   return `There is no option ${option}. ${meant === undefined ? `There are ${names.join(', ')}.` : `Did you mean ${meant}?`}`;
-}
-
-function count(name: string, text: string | boolean | undefined, { most, because = '' }: Count): number {
-  if (typeof text === 'string' && /^[1-9]\d*$/.test(text) && Number(text) <= most) return Number(text);
-  const given = typeof text === 'string' ? `it is "${text}".` : 'it has no value.';
-  throw new Error(`${name} must be a whole number from 1 to ${most}; ${given} ${because}`.trim());
 }

@@ -1,66 +1,56 @@
 import { fileURLToPath } from 'node:url';
-import { startRedisServer, type RedisServer } from '#redis-server';
-import { PostgresDatabase } from '../database/postgres.database.js';
+import type { Config } from '../config.js';
 import type { Database } from '../database/database.js';
-import { startDatabaseServer } from './database-server.js';
+import { PostgresDatabase } from '../database/postgres.database.js';
+import { SERVERS, type ServerName } from '../stores/servers.js';
 import { startInstance, type Instance } from './instance.js';
+import { openServers, type Servers, type ServersOptions } from './open-servers.js';
+import { ToClose } from './to-close.js';
 
-/** Several processes of the app on one Redis and one database. All of them end when this process ends, even if it is killed. */
-export interface Branches {
+/** Several processes of the app on the same servers. All of them end when this process ends, even if it is killed. */
+export interface Branches extends Servers {
   readonly instances: readonly Instance[];
   readonly database: Database;
-  readonly databaseUrl: string;
-  readonly redisUrl: string;
-  /** `undefined` when the server was not started by this process. */
-  readonly redis: RedisServer | undefined;
-  close(): Promise<void>;
 }
 
-export interface BranchOptions {
+export interface BranchOptions extends Partial<Omit<ServersOptions, 'shared'>> {
   readonly count: number;
+  readonly config: Config;
   /** The program of an instance. */
   readonly program?: string;
   readonly env?: Readonly<Record<string, string>>;
-  /** Servers that run already; others are started. */
-  readonly redisUrl?: string | undefined;
-  readonly databaseUrl?: string | undefined;
-  /** Called with a description before each slow step of the start. */
-  readonly onStep?: (step: string) => void;
 }
 
 const PROGRAM = fileURLToPath(new URL('../main.js', import.meta.url));
 
 export async function openBranches(options: BranchOptions): Promise<Branches> {
-  const { count, program = PROGRAM, env = {}, onStep = () => {} } = options;
-  const closing: (() => Promise<unknown>)[] = [];
-  const close = async () => {
-    for (const end of closing.splice(0).reverse()) await end();
-  };
+  const { count, program = PROGRAM, env = {}, keep = false, onStep = () => {} } = options;
+  const toClose = new ToClose();
   try {
-    if (!options.redisUrl) onStep('Starting a Redis server (the first time it may have to be fetched) …');
-    const redis = options.redisUrl ? undefined : await startRedisServer();
-    if (redis) closing.push(() => redis.stop());
-    onStep(
-      `Starting ${options.databaseUrl ? '' : 'an embedded Postgres and '}${count} instances of the app …`,
-    );
-    const server = options.databaseUrl ? undefined : await startDatabaseServer();
-    if (server) closing.push(() => server.close());
-    const redisUrl = redis?.url ?? options.redisUrl!;
-    const databaseUrl = server?.url ?? options.databaseUrl!;
-    const database = new PostgresDatabase(databaseUrl);
-    closing.push(() => database.close());
-    const urls = { REDIS_URL: redisUrl, DATABASE_URL: databaseUrl };
+    const servers = await openServers(options.config, { shared: true, keep, onStep });
+    toClose.add(() => servers.close());
+    onStep(`Starting ${count} instances of the app …`);
+    const { config } = servers;
+    const database = new PostgresDatabase(config.databaseUrl!);
+    toClose.add(() => database.close());
     const start = async () => {
-      const instance = await startInstance(program, { ...urls, ...env });
-      closing.push(() => instance.stop());
+      const instance = await startInstance(program, { ...environmentOf(config), ...env });
+      toClose.add(() => instance.stop());
       return instance;
     };
     const starting = Array.from({ length: count }, start);
     await Promise.allSettled(starting);
     const instances = await Promise.all(starting);
-    return { instances, database, databaseUrl, redisUrl, redis, close };
+    return { ...servers, instances, database, close: () => toClose.close() };
   } catch (error) {
-    await close();
+    await toClose.close();
     throw error;
   }
+}
+
+/** The variables that tell an instance where its servers are. */
+function environmentOf(config: Config): Record<string, string> {
+  const names = Object.keys(SERVERS) as ServerName[];
+  const urls = names.map((name) => [SERVERS[name].variable, config[name] ?? ''] as const);
+  return { ...Object.fromEntries(urls), STORE: config.store };
 }

@@ -3,7 +3,7 @@ import type { Progress } from './progress.js';
 import type { Shop } from './shop.js';
 import { WATCHDOG_MS } from './many-processes.js';
 
-/** The clocks of Redis and of this process tick in whole ms, and not quite alike. */
+/** The clocks of the store and of this process tick in whole ms, and not quite alike. */
 const TOLERANCE_MS = 20;
 
 export interface MidSaleKill {

@@ -1,6 +1,7 @@
 import { readCommandLine } from '../command-line/read-command-line.js';
 import { usage } from '../command-line/usage.js';
 import { readConfig } from '../config.js';
+import { withStore } from '../stores/with-store.js';
 import { DEMO, demoOptions } from './options.js';
 
 try {
@@ -9,7 +10,8 @@ try {
   else {
     const options = demoOptions(values);
     // Each instance takes a free port: that of `npm start` may be in use.
-    const config = readConfig({ ...process.env, PORT: '0', LOCK: options.locked ? 'on' : 'off' });
+    const env = { ...withStore(DEMO, values, process.env), PORT: '0', LOCK: options.locked ? 'on' : 'off' };
+    const config = readConfig(env);
     const { play } = await import('./play.js');
     process.exitCode = (await play(options, config)) ? 0 : 1;
   }

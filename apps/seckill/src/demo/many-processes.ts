@@ -1,7 +1,7 @@
 import { LockService, lockKey } from 'nestjs-distributed-lock';
-import { redisStore } from 'nestjs-distributed-lock/redis';
 import type { Config } from '../config.js';
 import { InstancesRepository } from '../instances/instances.repository.js';
+import { lockStoreOf } from '../stores/stores.js';
 import { openBranches } from './branches.js';
 import { killHolder } from './kill-holder.js';
 import type { DemoOptions } from './options.js';
@@ -14,24 +14,35 @@ const PATIENCE_MS = 4 * WATCHDOG_MS;
 
 export async function openManyProcesses(
   { instances: count, locked }: DemoOptions,
-  { redisUrl, databaseUrl }: Config,
+  config: Config,
 ): Promise<Shop> {
   const branches = await openBranches({
     count,
+    config,
     env: { LOCK: locked ? 'on' : 'off', WATCHDOG_MS: String(WATCHDOG_MS) },
-    redisUrl,
-    databaseUrl,
     onStep: console.log,
   });
   const running = [...branches.instances];
-  const locks = new LockService({ store: redisStore(branches.redisUrl) });
+  const locks = new LockService({ store: lockStoreOf(branches.config) });
+  const close = async () => {
+    await locks.close();
+    await branches.close();
+  };
+  const closing = new AbortController();
+  const onSignal = (_: NodeJS.Signals, number: number) => {
+    if (closing.signal.aborted) process.exit(128 + number);
+    closing.abort();
+    // An instance that ends in order would first answer the buyers that it has.
+    for (const instance of running) instance.signal('SIGKILL');
+    void close().finally(() => process.exit(128 + number));
+  };
+  for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, onSignal);
   return {
     get urls() {
       return running.map(({ url }) => url);
     },
     database: branches.database,
-    // This process ends at once, and the others end with it.
-    closing: new AbortController().signal,
+    closing: closing.signal,
     async killHolder(goodsId, signal) {
       const known = new InstancesRepository(branches.database);
       const key = lockKey`goods:${goodsId}`;
@@ -41,9 +52,6 @@ export async function openManyProcesses(
       if (victim >= 0) running.splice(victim, 1);
       return kill;
     },
-    async close() {
-      await locks.close();
-      await branches.close();
-    },
+    close,
   };
 }

@@ -1,5 +1,6 @@
 import type { Command, Values } from '../command-line/command.js';
 import { wrongUsage } from '../command-line/wrong-usage.js';
+import { STORE } from '../stores/with-store.js';
 import { MOST_INSTANCES, WHY_NO_MORE } from './most-instances.js';
 
 export interface DemoOptions {
@@ -18,16 +19,20 @@ export const DEMO = {
   options: {
     'no-lock': { says: 'the same sale without the lock: see how it oversells' },
     instances: {
-      says: 'processes that sell; 2 or more share a real Redis and one database',
+      says: 'processes that sell; 2 or more share one real store of locks and one database',
       byDefault: 1,
       most: MOST_INSTANCES,
       because: WHY_NO_MORE,
     },
+    store: STORE,
     kill: { says: 'kill -9 the process that holds the lock, in mid-sale (with --instances)' },
     stock: { says: 'items to sell', byDefault: 100, most: 999_999 },
     buyers: { says: 'who want one each', byDefault: 1000, most: 999_999 },
   },
-  notes: ['REDIS_URL and DATABASE_URL name servers to use; without them the demo brings its own.'],
+  notes: [
+    `REDIS_URL and DATABASE_URL name servers to use; without them the demo brings its own. In a database that
+you name it creates a schema, flash_sale_<random>, and drops it at the end.`,
+  ],
 } as const satisfies Command;
 
 /** @throws Error with the usage when two options contradict each other */

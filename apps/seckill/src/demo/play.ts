@@ -2,7 +2,6 @@ import type { Config } from '../config.js';
 import { post } from '../crowd/http-client.js';
 import { runSale } from '../crowd/sale.js';
 import { wishFor } from '../crowd/wish.js';
-import { preflight } from '../preflight/preflight.js';
 import { describe } from './describe.js';
 import { killInMidSale } from './kill-in-mid-sale.js';
 import { openManyProcesses } from './many-processes.js';
@@ -19,7 +18,6 @@ const PAY_MS = 20;
 /** @returns whether the sale was correct */
 export async function play(options: DemoOptions, config: Config): Promise<boolean> {
   console.log(describe(options, config));
-  await preflight(config);
   const shop = await (options.instances > 1 ? openManyProcesses(options, config) : openOneProcess(config));
   try {
     const { body } = await post(`${shop.urls[0]}/goods`, { name: 'flash sale item', stock: options.stock });

@@ -13,6 +13,8 @@ export interface LiveView {
   readonly crowd: CrowdState | null;
   /** `false` with `LOCK=off`. */
   readonly locked: boolean;
+  /** Where the locks and the goods are, in a sentence. */
+  readonly places: string;
 }
 
 export interface LiveInstance {

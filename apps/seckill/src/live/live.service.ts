@@ -15,6 +15,7 @@ import { CONFIG, type Config } from '../config.js';
 import { CrowdService } from '../crowd/crowd.service.js';
 import { InstanceService } from '../instances/instance.service.js';
 import { InstancesRepository } from '../instances/instances.repository.js';
+import { describeProducts } from '../stores/describe-places.js';
 import { LiveLocks } from './live-locks.js';
 import type { LiveView } from './live-view.js';
 import { LiveRepository } from './live.repository.js';
@@ -73,6 +74,7 @@ export class LiveService implements OnModuleDestroy {
       sections,
       crowd,
       locked: this.config.locked,
+      places: describeProducts(this.config),
     };
   }
 }

@@ -19,5 +19,6 @@ stream.addEventListener('message', ({ data }) => {
   showFigures(view, sections);
   showGoods(view);
   timeline.show(view);
+  document.querySelector('#places').textContent = view.places;
 });
 stream.addEventListener('error', showSilence);

@@ -1,15 +1,18 @@
 import { readCommandLine } from '../command-line/read-command-line.js';
 import { usage } from '../command-line/usage.js';
 import { readConfig } from '../config.js';
+import { withStore } from '../stores/with-store.js';
 import { START } from './options.js';
 
 try {
   const values = readCommandLine(START, process.argv.slice(2), process.env);
   if (values === undefined) console.log(usage(START));
-  else if (values.instances > 1) {
+  else {
+    const config = readConfig(withStore(START, values, process.env));
     const { serveMany } = await import('./serve-many.js');
-    await serveMany(values.instances, readConfig(process.env));
-  } else await import('../main.js');
+    const { serveOne } = await import('./serve-one.js');
+    await (values.instances > 1 ? serveMany(values.instances, config) : serveOne(config));
+  }
 } catch (error) {
   console.error((error as Error).message);
   process.exitCode = 1;

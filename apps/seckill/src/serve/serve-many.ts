@@ -2,18 +2,16 @@ import { once } from 'node:events';
 import type { Config } from '../config.js';
 import { openBranches } from '../demo/branches.js';
 import { InstancesRepository } from '../instances/instances.repository.js';
-import { preflight } from '../preflight/preflight.js';
+import { describePlaces } from '../stores/describe-places.js';
 
 /** Serves the app from several processes until this one is told to end. */
 export async function serveMany(count: number, config: Config): Promise<void> {
-  const { redisUrl, databaseUrl } = config;
-  // Each takes a free port.
-  await preflight({ ...config, port: 0 });
-  const branches = await openBranches({ count, redisUrl, databaseUrl, onStep: console.log });
+  const branches = await openBranches({ count, config, keep: true, onStep: console.log });
   try {
     const known = await new InstancesRepository(branches.database).alive();
+    const { goods, locks } = describePlaces(config);
     console.log(
-      `\n${count} instances on one Redis and one database. The page of each shows the sale of all:`,
+      `\n${count} instances, locks in ${locks}, data in ${goods}. The page of each shows the sale of all:`,
     );
     for (const { id, url } of known) {
       const instance = branches.instances.find((it) => it.url === url);

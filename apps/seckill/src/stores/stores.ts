@@ -1,0 +1,35 @@
+import { memoryStore, type LockStoreFactory } from 'nestjs-distributed-lock';
+import { redisStore } from 'nestjs-distributed-lock/redis';
+import { SERVERS, type ServerName, type ServerUrls } from './servers.js';
+import type { StoreName } from './store-name.js';
+
+/** A place for the locks. The goods are in a Postgres whatever the store. */
+export interface StoreKind {
+  /** The server that holds the locks. A store without one holds them within one process. */
+  readonly server?: ServerName;
+  readonly create: (url: string) => LockStoreFactory;
+}
+
+export const STORES: Readonly<Record<StoreName, StoreKind>> = {
+  memory: { create: () => memoryStore() },
+  redis: { server: 'redisUrl', create: (url) => redisStore(url) },
+};
+
+/** The servers that the app uses with a store: that of the locks and the Postgres of the goods, which may be one. */
+export function serversOf(store: StoreName): readonly ServerName[] {
+  return [...new Set([STORES[store].server ?? 'databaseUrl', 'databaseUrl'] as const)];
+}
+
+/** @throws Error when the environment names no server for the store */
+export function lockStoreOf(config: ServerUrls & { readonly store: StoreName }): LockStoreFactory {
+  const { server, create } = STORES[config.store];
+  if (server === undefined) return create('');
+  const { variable, product, example } = SERVERS[server];
+  const url = config[server];
+  if (url === undefined) {
+    throw new Error(
+      `STORE is ${config.store}, but ${variable} names no ${product}. Set it, such as to ${example}.`,
+    );
+  }
+  return create(url);
+}
