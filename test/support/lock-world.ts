@@ -7,35 +7,80 @@ import {
 import type { LockServiceOptions } from '../../libs/distributed-lock/src/lock/request/lock-options.js';
 import { LockService } from '../../libs/distributed-lock/src/lock/lock.service.js';
 import type { CallOptions, Keys, Lock } from '../../libs/distributed-lock/src/lock/lock.js';
-import type { LockStore } from '../../libs/distributed-lock/src/port/lock-store.js';
+import type { LockStore, LockStoreFactory } from '../../libs/distributed-lock/src/port/lock-store.js';
+import type { DocumentStore } from '../../libs/distributed-lock/src/stores/document/document.store.js';
 import { memoryStore } from '../../libs/distributed-lock/src/stores/memory/memory.store.js';
+import type { Clock } from '../../libs/distributed-lock/src/time/clock.js';
+import {
+  COMMAND_TIMEOUT_MS,
+  FaultyServer,
+  type RegisterFate,
+  type RegisterFaults,
+} from './faulty-register.js';
+
+type ServiceOptions = Omit<Partial<LockServiceOptions>, 'store' | 'clock'>;
 
 const LARGEST_BURST = 2000;
 
-/** Several "processes" on one space of locks in memory, with a clock and a network that the test controls. */
-export class LockWorld {
+/** Several "processes" on one store, with a clock that the test controls. */
+abstract class World {
   readonly clock = new ManualClock();
-  /** To be changed at any time. */
-  readonly faults: Faults = {};
-  /** All that was ever sent to the store. */
-  readonly commands: StoreCommand[] = [];
   /** For what only the store can tell. */
-  readonly eye: LockStore;
+  abstract readonly eye: LockStore;
   /** Who asks that often without any time passing would ask for ever: a real event loop would stand still. */
   isSpinning = false;
   private burst = { at: 0, size: 0 };
-  private readonly memory = memoryStore();
   private readonly services: LockService[] = [];
 
+  /** A lock that is to be had now: what the call gives without any time passing. */
+  async take(service: LockService, key: Keys, options: CallOptions = {}): Promise<Lock> {
+    const asked = follow(service.acquire(key, options));
+    await this.clock.settle();
+    return asked.value;
+  }
+
+  /** Closes all services and runs what is left to run. @throws when something keeps a timer after that */
+  async close(): Promise<void> {
+    const closed = follow(Promise.all(this.services.map((service) => service.close())));
+    for (let i = 0; i < 100 && closed.state === 'pending'; i++) await this.clock.advance(1000);
+    await closed.promise;
+    await this.clock.advance(10_000);
+    if (this.clock.pendingTimers > 0) throw new Error(`${this.clock.pendingTimers} timers are left`);
+  }
+
+  protected open(store: LockStoreFactory, options: ServiceOptions, clock: Clock = this.clock): LockService {
+    const service = new LockService({ shutdownGraceMs: 0, ...options, store, clock });
+    service.open();
+    this.services.push(service);
+    return service;
+  }
+
+  protected stopSpinning(): void {
+    const now = this.clock.now();
+    this.burst = now === this.burst.at ? { at: now, size: this.burst.size + 1 } : { at: now, size: 1 };
+    if (this.burst.size <= LARGEST_BURST) return;
+    this.isSpinning = true;
+    throw new Error('It asks the store over and over without letting time pass');
+  }
+}
+
+/** On one space of locks in memory, with a network that the test controls. */
+export class LockWorld extends World {
+  /** To be changed at any time. */
+  readonly faults: Faults = {};
+  readonly callTimeoutMs = 100;
+  /** All that was ever sent to the store. */
+  readonly commands: StoreCommand[] = [];
+  readonly eye: LockStore;
+  private readonly memory = memoryStore();
+
   constructor() {
+    super();
     this.eye = this.memory.create({ clock: this.clock, keyPrefix: '', watchdogTimeoutMs: 30_000 });
   }
 
   /** @param faults of this process alone; by default it shares those of the world */
-  service(
-    options: Omit<Partial<LockServiceOptions>, 'store' | 'clock'> = {},
-    faults: Faults = this.faults,
-  ): LockService {
+  service(options: ServiceOptions = {}, faults: Faults = this.faults): LockService {
     const store = new FaultyStore(this.memory, {
       command: (command) => {
         this.commands.push(command);
@@ -44,18 +89,7 @@ export class LockWorld {
       },
       push: (push) => faults.push?.(push),
     });
-    const service = new LockService({ shutdownGraceMs: 0, ...options, store, clock: this.clock });
-    service.open();
-    this.services.push(service);
-    return service;
-  }
-
-  private stopSpinning(): void {
-    const now = this.clock.now();
-    this.burst = now === this.burst.at ? { at: now, size: this.burst.size + 1 } : { at: now, size: 1 };
-    if (this.burst.size <= LARGEST_BURST) return;
-    this.isSpinning = true;
-    throw new Error('It asks the store over and over without letting time pass');
+    return this.open(store, options);
   }
 
   /** How many commands of a kind were sent. */
@@ -79,22 +113,57 @@ export class LockWorld {
     this.faults.command = (command) =>
       matches(command) ? { executedAfterMs: [], answeredAfterMs: 'never' } : undefined;
   }
+}
 
-  /** A lock that is to be had now: what the call gives without any time passing. */
-  async take(service: LockService, key: Keys, options: CallOptions = {}): Promise<Lock> {
-    const asked = follow(service.acquire(key, options));
-    await this.clock.settle();
-    return asked.value;
+/** On one remote register, with faults of each call. Each process has a clock of its own speed. */
+export class RegisterWorld extends World {
+  readonly server = new FaultyServer(this.clock);
+  /** A call waits for the write under way, and for as many requests of its own. */
+  readonly callTimeoutMs = 4 * COMMAND_TIMEOUT_MS;
+  readonly eye: LockStore;
+  private readonly stores = new Map<LockService, DocumentStore>();
+
+  /** @param speeds of the clocks of the processes, one after the other, over and over */
+  constructor(private readonly speeds: readonly number[] = [1]) {
+    super();
+    this.eye = this.server.create({ clock: this.clock, keyPrefix: '', watchdogTimeoutMs: 30_000 }, {});
   }
 
-  /** Closes all services and runs what is left to run. @throws when something keeps a timer after that */
-  async close(): Promise<void> {
-    const closed = follow(Promise.all(this.services.map((service) => service.close())));
-    for (let i = 0; i < 100 && closed.state === 'pending'; i++) await this.clock.advance(1000);
-    await closed.promise;
-    await this.clock.advance(10_000);
-    if (this.clock.pendingTimers > 0) throw new Error(`${this.clock.pendingTimers} timers are left`);
+  service(options: ServiceOptions = {}, faults: RegisterFaults = {}): LockService {
+    const speed = this.speeds[this.stores.size % this.speeds.length] ?? 1;
+    const command = (): RegisterFate | undefined => {
+      this.stopSpinning();
+      return faults.command?.();
+    };
+    let created: DocumentStore | undefined;
+    const store: LockStoreFactory = {
+      create: (context) => (created = this.server.create(context, { command, push: () => faults.push?.() })),
+    };
+    const service = this.open(store, options, speed === 1 ? this.clock : driftingClock(this.clock, speed));
+    this.stores.set(service, created as DocumentStore);
+    return service;
   }
+
+  /** Lanes and owners that the store of a process still remembers. */
+  rememberedBy(service: LockService): number {
+    const { lanes, owners } = this.stores.get(service) as unknown as Remembering;
+    return lanes.size + owners.owners.size;
+  }
+}
+
+/** The maps inside a `DocumentStore` that must not grow. */
+interface Remembering {
+  readonly lanes: ReadonlyMap<string, unknown>;
+  readonly owners: { readonly owners: { readonly size: number } };
+}
+
+/** `speed` times as fast as `clock`. */
+export function driftingClock(clock: Clock, speed: number): Clock {
+  return {
+    now: () => clock.now() * speed,
+    after: (ms, task) => clock.after(ms / speed, task),
+    interval: (ms) => clock.interval(ms / speed),
+  };
 }
 
 export interface Followed<T> {

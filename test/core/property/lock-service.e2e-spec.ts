@@ -3,11 +3,10 @@ import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import fc from 'fast-check';
 import type { LockService } from '../../../libs/distributed-lock/src/lock/lock.service.js';
 import type { CallOptions, Lock } from '../../../libs/distributed-lock/src/lock/lock.js';
-import type { Fate, Faults } from '../../../libs/distributed-lock/src/testing/index.js';
-import { LockWorld } from '../../support/lock-world.js';
+import type { RegisterFate, RegisterFaults } from '../../support/faulty-register.js';
+import { LockWorld, RegisterWorld } from '../../support/lock-world.js';
 import { History } from './history.js';
 
-const COMMAND_TIMEOUT_MS = 100;
 /** By then everybody has been served or has given up, once the network is whole and holders release at once. */
 const QUIET_AFTER_MS = 60_000;
 
@@ -27,13 +26,15 @@ type Step =
   | { readonly do: 'pass' | 'stall'; readonly ms: number }
   | { readonly do: 'crash'; readonly process: number; readonly isHalfOpen: boolean }
   | { readonly do: 'cut' | 'mend'; readonly process: number }
-  | { readonly do: 'force'; readonly key: string };
+  | { readonly do: 'force'; readonly key: string }
+  | { readonly do: 'sweep' }
+  | { readonly do: 'set clock'; readonly ms: number };
 
 interface Plan {
   readonly seed: number;
   readonly watchdogTimeoutMs: number;
   /** Taken one after the other by commands and by pushes, over and over. */
-  readonly fates: readonly Fate[];
+  readonly fates: readonly RegisterFate[];
   readonly pushFates: readonly (readonly number[])[];
   readonly steps: readonly Step[];
 }
@@ -64,7 +65,7 @@ function waits(options: CallOptions): fc.Arbitrary<CallOptions> {
   return fc.constantFrom(0, 40, 500, 5000, Infinity).map((waitMs) => ({ ...options, waitMs }));
 }
 
-const step = (withForce: boolean): fc.Arbitrary<Step> =>
+const step = ({ withForce, ofRegister }: Kind): fc.Arbitrary<Step> =>
   fc.oneof(
     { weight: 10, arbitrary: ask },
     { weight: 5, arbitrary: fc.record({ do: fc.constant('release' as const), which }) },
@@ -106,11 +107,21 @@ const step = (withForce: boolean): fc.Arbitrary<Step> =>
           },
         ]
       : []),
+    ...ofRegister,
   );
 
+/** What a world is made of, and what may happen in it. */
+interface Kind {
+  readonly withForce: boolean;
+  readonly makeWorld: () => LockWorld | RegisterWorld;
+  /** Steps of a server that keeps rows. */
+  readonly ofRegister: readonly fc.WeightedArbitrary<Step>[];
+}
+
 /** A connection carries each command once; the store's own repetitions have fates of their own. */
-const fate: fc.Arbitrary<Fate> = fc.oneof(
+const fate: fc.Arbitrary<RegisterFate> = fc.oneof(
   { weight: 8, arbitrary: fc.constant({}) },
+  { weight: 2, arbitrary: fc.constant({ isOvertaken: true }) },
   { weight: 2, arbitrary: fc.constant({ answeredAfterMs: 3 }) },
   { weight: 2, arbitrary: fc.constant({ answeredAfterMs: 'never' as const }) },
   { weight: 2, arbitrary: fc.constant({ executedAfterMs: [], answeredAfterMs: 'never' as const }) },
@@ -132,13 +143,13 @@ const pushFate: fc.Arbitrary<readonly number[]> = fc.oneof(
   },
 );
 
-const plan = (withForce: boolean): fc.Arbitrary<Plan> =>
+const plan = (kind: Kind): fc.Arbitrary<Plan> =>
   fc.record({
     seed: fc.nat(),
     watchdogTimeoutMs: fc.constantFrom(900, 900, 9000),
     fates: fc.array(fate, { minLength: 1, maxLength: 25 }),
     pushFates: fc.array(pushFate, { minLength: 1, maxLength: 15 }),
-    steps: fc.array(step(withForce), { minLength: 5, maxLength: 60, size: 'max' }),
+    steps: fc.array(step(kind), { minLength: 5, maxLength: 60, size: 'max' }),
   });
 
 interface Caller {
@@ -152,18 +163,20 @@ interface Caller {
 
 /** Three processes, their callers, and the bad network between them and the store. */
 class Stage {
-  readonly world = new LockWorld();
   readonly history: History;
-  private readonly processes: { name: string; service: LockService; faults: Faults }[];
+  private readonly processes: { name: string; service: LockService; faults: RegisterFaults }[];
   private readonly callers = new Set<Caller>();
   private commandCount = 0;
   private pushCount = 0;
   private processCount = 0;
   private stalledMs = 0;
-  private hasCrashed = false;
+  private setBackMs = 0;
+  /** What is left of a crashed process, or of a time that has come twice, goes by itself. */
+  private mustExpire = false;
 
   constructor(
     private readonly plan: Plan,
+    readonly world: LockWorld | RegisterWorld,
     withForce: boolean,
   ) {
     this.history = new History(!withForce);
@@ -193,16 +206,28 @@ class Stage {
       this.history.writeAll();
     }
     // The leases and tickets of a crashed process end by themselves. All others have been released.
-    await this.world.clock.advance(this.hasCrashed ? this.plan.watchdogTimeoutMs + 4000 : 500);
+    await this.world.clock.advance(
+      this.mustExpire ? this.plan.watchdogTimeoutMs + 4000 + this.setBackMs : 500,
+    );
+    // A release that was not answered is repeated.
+    for (let ms = 0; this.remembered > 0 && ms < QUIET_AFTER_MS; ms += 250)
+      await this.world.clock.advance(250);
   }
 
   get unsettled(): number {
     return this.callers.size;
   }
 
-  private start(): { name: string; service: LockService; faults: Faults } {
+  /** What the stores of the processes remember of keys and owners. */
+  get remembered(): number {
+    const { world } = this;
+    if (!(world instanceof RegisterWorld)) return 0;
+    return this.processes.reduce((sum, { service }) => sum + world.rememberedBy(service), 0);
+  }
+
+  private start(): { name: string; service: LockService; faults: RegisterFaults } {
     const { fates, pushFates, watchdogTimeoutMs } = this.plan;
-    const faults: Faults = {
+    const faults: RegisterFaults = {
       command: () => fates[this.commandCount++ % fates.length],
       push: () => pushFates[this.pushCount++ % pushFates.length],
     };
@@ -241,6 +266,12 @@ class Stage {
         return this.cutOrMend(step);
       case 'force':
         return void (await eye.forceRelease(step.key));
+      case 'sweep':
+        return (this.world as RegisterWorld).server.rows.sweep();
+      case 'set clock':
+        this.mustExpire = true;
+        this.setBackMs += Math.max(0, -step.ms);
+        return void ((this.world as RegisterWorld).server.offsetMs += step.ms);
     }
   }
 
@@ -250,7 +281,7 @@ class Stage {
     const controller = new AbortController();
     const { waitMs = 0 } = options;
     // Without patience a caller waits for one answer; several keys are one answer each.
-    const dueAt = clock.now() - this.stalledMs + waitMs + 2 * COMMAND_TIMEOUT_MS;
+    const dueAt = clock.now() - this.stalledMs + waitMs + 2 * this.world.callTimeoutMs;
     const caller: Caller = { controller, dueAt, lock: undefined, end: undefined, isSettled: false };
     this.callers.add(caller);
     const settle = (lock?: Lock): void => {
@@ -286,7 +317,7 @@ class Stage {
     faults.command = () => ({ executedAfterMs: [], answeredAfterMs: 'never' });
     faults.push = () => [];
     this.history.onCrash(name);
-    this.hasCrashed = true;
+    this.mustExpire = true;
     void (isHalfOpen ? service.drain() : service.close());
     this.processes[index] = this.start();
   }
@@ -323,16 +354,18 @@ function seedRandom(seed: number): void {
   jest.spyOn(Math, 'random').mockImplementation(() => (state = (state * 48271) % 2147483647) / 2147483647);
 }
 
-async function perform(given: Plan, withForce: boolean): Promise<void> {
+async function perform(given: Plan, { withForce, makeWorld }: Kind): Promise<void> {
   seedRandom(given.seed);
-  const stage = new Stage(given, withForce);
-  const { world, history } = stage;
+  const world = makeWorld();
+  const stage = new Stage(given, world, withForce);
+  const { history } = stage;
   await stage.run();
   await stage.calmDown();
   assert.deepEqual(history.findings, []);
   assert.ok(!world.isSpinning, 'somebody asked over and over without letting time pass');
   assert.equal(stage.unsettled, 0, 'somebody waits for ever');
   assert.deepEqual([await world.eye.inspect('a'), await world.eye.inspect('b')], [null, null]);
+  assert.equal(stage.remembered, 0, 'a store remembers a key or an owner that is gone');
   await world.close();
 }
 
@@ -348,24 +381,40 @@ const BUDGET = {
   markInterruptAsFailure: false,
   includeErrorInReport: true,
 } as const;
-const check = (withForce: boolean) =>
+const check = (kind: Kind) =>
   fc.assert(
-    fc.asyncProperty(plan(withForce), (given) => perform(given, withForce)),
+    fc.asyncProperty(plan(kind), (given) => perform(given, kind)),
     BUDGET,
   );
 
 const TIMEOUT_MS = 2 * BUDGET.interruptAfterTimeLimit + 60_000;
 
-describe('whatever the network does to three processes and their callers', () => {
+const inMemory = { makeWorld: () => new LockWorld(), ofRegister: [] };
+const sweep = { weight: 1, arbitrary: fc.constant({ do: 'sweep' } as const) };
+const setClock = (...ms: number[]) => ({
+  weight: 1,
+  arbitrary: fc.record({ do: fc.constant('set clock' as const), ms: fc.constantFrom(...ms) }),
+});
+const SPEEDS = [1, 1.004, 0.996];
+const onRegister = { makeWorld: () => new RegisterWorld(SPEEDS), ofRegister: [sweep] };
+const onRegisterSetBack = { ...onRegister, ofRegister: [setClock(-500, -2000)] };
+const onRegisterSet = { ...onRegister, ofRegister: [setClock(-2000, 500, 3_600_000)] };
+
+describe.each([
+  ['whatever the network does to three processes and their callers', inMemory, inMemory],
+  ['whatever happens on a register that loses, delays and repeats swaps', onRegister, onRegister],
+  // A clock that is set forward ends leases early, as a forced release does.
+  ['on such a register, whose clock is set', onRegisterSetBack, onRegisterSet],
+])('%s', (_, world, worldWithForce) => {
   it(
     'no two of them believe in the same lock, tokens grow, everybody is answered in time, and nothing is left',
-    () => expect(check(false)).resolves.toBeUndefined(),
+    () => expect(check({ ...world, withForce: false })).resolves.toBeUndefined(),
     TIMEOUT_MS,
   );
 
   it(
     'locks may be taken by force: no token comes twice, everybody is answered in time, and nothing is left',
-    () => expect(check(true)).resolves.toBeUndefined(),
+    () => expect(check({ ...worldWithForce, withForce: true })).resolves.toBeUndefined(),
     TIMEOUT_MS,
   );
 });

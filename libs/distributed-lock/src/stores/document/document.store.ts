@@ -17,7 +17,7 @@ import type {
 import type { LockStoreError } from '../../port/lock.errors.js';
 import { leaseValidity } from '../../port/lease-validity.js';
 import { Delays } from '../../time/delays.js';
-import { CertainReleases } from '../common/certain-releases.js';
+import { CertainReleases, type ExecutedRelease } from '../common/certain-releases.js';
 import { OwnerStates } from '../common/owner-states.js';
 import { ServerClock } from '../common/server-clock.js';
 import type { Stepper } from './key-state.js';
@@ -71,7 +71,11 @@ export class DocumentStore implements LockStore {
       onIdle: (name) => this.lanes.delete(name),
     };
     register.listen({
-      onReading: (name, reading) => this.lanes.get(name)?.onSeen(this.timed.arrived(reading)),
+      onReading: (name, reading) => {
+        const lane = this.lanes.get(name);
+        lane?.onSeen(this.timed.arrived(reading));
+        lane?.closeIfIdle();
+      },
       onTime: (now, sentAt) => this.timed.onTime(now, sentAt),
       onGap: () => this.notify({ kind: 'recheck', afterMs: 0 }),
     });
@@ -81,7 +85,7 @@ export class DocumentStore implements LockStore {
     const { key, owner, leaseMs, waitMs } = request;
     const lane = this.laneOf(key);
     try {
-      const { outcome, sentAt } = await lane.run((state) => state.acquire(request), {
+      const { outcome, sentAt, waiting } = await lane.run((state) => state.acquire(request), {
         request,
         onExecuted: (reply) => {
           if (reply.kind === 'queued') lane.owners.onQueued(owner, leaseMs);
@@ -89,7 +93,7 @@ export class DocumentStore implements LockStore {
         },
       });
       return outcome.kind === 'granted'
-        ? { ...outcome, validUntil: leaseValidity(sentAt, leaseMs) }
+        ? { ...outcome, waiting, validUntil: leaseValidity(sentAt, leaseMs) }
         : outcome;
     } catch (error) {
       // The request was refused after its owner had left a note.
@@ -118,20 +122,15 @@ export class DocumentStore implements LockStore {
     return Promise.all(renewals.map((renewal) => this.renewOne(renewal)));
   }
 
-  release(request: ReleaseRequest): Promise<ReleaseReply> {
-    const { key, keepUntil = 0, flush } = request;
-    const { clock } = this.context;
-    return this.releases.run(request, () => async () => {
-      const lane = this.laneOf(key);
-      const { outcome, executedAt } = await lane.run(
-        (state) => state.release(request, keepUntil - clock.now()),
-        {
-          mayWait: flush === undefined,
-          onExecuted: () => this.onReleased(lane, request),
-        },
-      );
-      return { wasHolder: outcome, executedAt };
-    });
+  async release(request: ReleaseRequest): Promise<ReleaseReply> {
+    const { key, owner } = request;
+    try {
+      return await this.releases.run(request, () => () => this.releaseOnce(request));
+    } catch (error) {
+      // Its lease and its ticket are over by now.
+      this.laneOf(key).forget(owner);
+      throw error;
+    }
   }
 
   async inspect(key: string): Promise<LockSnapshot | null> {
@@ -158,15 +157,29 @@ export class DocumentStore implements LockStore {
     this.notifications$.complete();
   }
 
+  private async releaseOnce(request: ReleaseRequest): Promise<ExecutedRelease> {
+    const { key, keepUntil = 0, flush } = request;
+    const { clock } = this.context;
+    const lane = this.laneOf(key);
+    const { outcome, executedAt } = await lane.run(
+      (state) => state.release(request, keepUntil - clock.now()),
+      {
+        mayWait: flush === undefined,
+        onExecuted: () => this.onReleased(lane, request),
+      },
+    );
+    return { wasHolder: outcome, executedAt };
+  }
+
   private async renewOne(renewal: Renewal): Promise<RenewalReply> {
     const { key, owner, leaseMs, token } = renewal;
     const lane = this.laneOf(key);
     try {
-      const { outcome, sentAt } = await lane.run((state) => state.renew(renewal), {
+      const { outcome, sentAt, waiting } = await lane.run((state) => state.renew(renewal), {
         onExecuted: (reply) => reply === 'lost' && lane.owners.onLost(owner, token),
       });
       if (outcome === 'lost') return { kind: 'lost' };
-      return { kind: 'renewed', validUntil: leaseValidity(sentAt, leaseMs), waiting: outcome.waiting };
+      return { kind: 'renewed', validUntil: leaseValidity(sentAt, leaseMs), waiting };
     } catch (error) {
       return { kind: 'unknown', error: error as LockStoreError };
     }

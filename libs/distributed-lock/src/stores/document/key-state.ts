@@ -206,7 +206,10 @@ export class KeyState {
       until,
       ticket: this.queue[i]?.ticket ?? ticket,
     };
-    if (i >= 0) return void (this.queue[i] = waiter);
+    if (i >= 0) {
+      this.queue[i] = waiter;
+      return;
+    }
     const behind = this.queue.findIndex((other) => other.ticket > ticket);
     this.queue.splice(behind < 0 ? this.queue.length : behind, 0, waiter);
   }

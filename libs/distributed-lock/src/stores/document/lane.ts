@@ -27,6 +27,8 @@ export interface Executed<Outcome> {
   readonly sentAt: number;
   /** The store's time, in ms. */
   readonly executedAt: number;
+  /** Owners in the queue after the step, with those whose notes the step did not know of. */
+  readonly waiting: number;
 }
 
 interface StepOptions<Outcome> {
@@ -96,6 +98,19 @@ export class Lane {
     this.compare();
   }
 
+  /** The owner neither holds nor waits any more, whatever the document says. */
+  forget(owner: string): void {
+    this.owners.onGone(owner);
+    this.closeIfIdle();
+  }
+
+  /** Without a step and without an owner nobody needs this lane. */
+  closeIfIdle(): void {
+    if (this.isRunning || this.steps.length > 0 || !this.owners.isEmpty) return;
+    this.watch(undefined);
+    this.context.onIdle(this.name);
+  }
+
   private schedule(): void {
     if (this.isRunning || this.isScheduled) return;
     this.isScheduled = true;
@@ -124,7 +139,7 @@ export class Lane {
       this.compare();
     }
     this.isRunning = false;
-    if (this.owners.isEmpty) this.context.onIdle(this.name);
+    this.closeIfIdle();
   }
 
   private async execute(steps: readonly Step[]): Promise<void> {
@@ -141,7 +156,7 @@ export class Lane {
         const taken = await register.take(this.name, requestsOf(left));
         fresh = this.see(taken.seen);
         if (!taken.isDone) continue;
-        this.outcomeOf(taker, this.stateIn(taken.seen))(timesOf(taken.seen));
+        this.outcomeOf(taker, this.stateIn(taken.seen))(this.asExecuted(taken.seen));
         left = left.filter((step) => step !== taker);
         continue;
       }
@@ -159,7 +174,8 @@ export class Lane {
         fresh = this.see(await register.read(this.name));
         continue;
       }
-      for (const settle of settles) settle(timesOf(fresh));
+      const executed = this.asExecuted(fresh);
+      for (const settle of settles) settle(executed);
       return;
     }
   }
@@ -173,13 +189,18 @@ export class Lane {
   private outcomeOf(step: Step, state: KeyState): Settle {
     try {
       const outcome = step.apply(state);
-      return (times) => {
+      return (executed) => {
         step.onExecuted?.(outcome);
-        step.resolve({ ...times, outcome });
+        step.resolve({ ...executed, outcome });
       };
     } catch (error) {
       return () => step.reject(error);
     }
+  }
+
+  private asExecuted(seen: Seen): Omit<Executed<unknown>, 'outcome'> {
+    const { queue } = seen.notes.length === 0 ? seen.document : this.stateIn(seen).document;
+    return { sentAt: seen.sentAt, executedAt: seen.now, waiting: queue.length };
   }
 
   private stateIn(seen: Seen): KeyState {
@@ -201,7 +222,7 @@ export class Lane {
       const told = owners.compare(document, seen.now + this.context.clock.now() - seen.receivedAt);
       for (const notification of told) this.context.notify(notification);
       this.watch(owners.interestIn(document));
-    } else if (owners.isEmpty) this.watch(undefined);
+    }
   }
 
   private watch(interest: Interest | undefined): void {
@@ -232,8 +253,4 @@ function requestsOf(steps: readonly Step[]): Requests {
 
 function isOlder(one: Seen, other: Seen): boolean {
   return one.order < other.order || (one.order === other.order && one.notesRead < other.notesRead);
-}
-
-function timesOf({ sentAt, now }: Seen): Omit<Executed<unknown>, 'outcome'> {
-  return { sentAt, executedAt: now };
 }
