@@ -210,7 +210,7 @@ describe('a fenced table', () => {
       const failure = await failureOf(table.update({ where: id, set: { stock: 1 } }, at(1)));
       expect(failure).toMatchObject({ code: 'LOCK_CONFIGURATION' });
       expect(failure).toMatchObject({
-        message: expect.stringContaining('query function of the fenced table goods'),
+        message: expect.stringContaining('query function of the table goods'),
       });
     },
   );

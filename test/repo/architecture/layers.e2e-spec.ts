@@ -50,7 +50,10 @@ const ROOMS: readonly (readonly [room: string, mayImport: string])[] = [
   ['stores/redis/', `stores/(common|redis)/.*|${SHARED}|${TOOLS}|ioredis`],
   ['stores/quorum/', `${SHARED}|${TOOLS}`],
   ['testing/', `testing/.*|${SHARED}|${TOOLS}`],
-  ['guard/', 'lock/lock|(printing|checks|port)/.*|@nestjs/(common|core)'],
+  [
+    'guard/',
+    'lock/lock|stores/(document/document|sql/[^/]+)|(printing|checks|port)/.*|@nestjs/(common|core)',
+  ],
   ['observe/otel/', 'lock/.*|(checks|port)/.*|distributed-lock.tokens|@nestjs/.*|@opentelemetry/api'],
   ['observe/health/', 'lock/.*|distributed-lock.tokens|@nestjs/.*'],
   ['observe/', 'lock/.*|(printing|port)/.*|@nestjs/common'],

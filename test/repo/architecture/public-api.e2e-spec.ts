@@ -157,6 +157,7 @@ describe('the public API', () => {
        "<FencedRows>",
        "<FencedTableOptions>",
        "<FencedWrite>",
+       "<HeldUntilCommitOptions>",
        "<RedisWord>",
        "<ScriptingClient>",
        "<SqlAnswer>",
@@ -165,6 +166,7 @@ describe('the public API', () => {
        "<SqlResult>",
        "<SqlRow>",
        "<SqlStatement>",
+       "CommitRefusedError",
        "CurrentFence",
        "FenceMemory",
        "Fenced",
@@ -178,6 +180,7 @@ describe('the public API', () => {
        "fencedUpdate",
        "fencedUpsert",
        "fencingHeaders",
+       "heldUntilCommit",
      ]
     `);
   });

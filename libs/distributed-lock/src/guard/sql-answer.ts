@@ -34,7 +34,7 @@ export function resultOf(answer: unknown, table: string, { mustCount = false } =
 
 export function unusable(table: string, what: string): LockConfigurationError {
   return new LockConfigurationError(
-    `The query function of the fenced table ${table} ${what}. It must answer the rows as objects, alone or as { rows }, and the number of rows as { rows, changed } where there is no RETURNING. The statement has been sent: roll back its transaction.`,
+    `The query function of the table ${table} ${what}. It must answer the rows as objects, alone or as { rows }, and the number of rows as { rows, changed } where there is no RETURNING. The statement has been sent: roll back its transaction.`,
   );
 }
 

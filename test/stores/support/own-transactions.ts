@@ -1,0 +1,45 @@
+import mysql from 'mysql2/promise';
+import type { SqlDialect, SqlQuery, SqlRow } from 'nestjs-distributed-lock/guard';
+import pg from 'pg';
+import { mysqlQuery, pgQuery } from '../../docs/recipes/fenced-queries.js';
+
+/** One connection of an application. */
+export interface OwnConnection {
+  /** The recipe's adapter. */
+  readonly query: SqlQuery;
+  run(sql: string): Promise<readonly SqlRow[]>;
+  /** Breaks the connection off, as the death of its process would. */
+  cut(): void;
+  close(): Promise<unknown>;
+}
+
+/** Opens a connection; its transactions are under way at the same time as those of others. */
+export const openConnection: Readonly<Record<SqlDialect, (url: string) => Promise<OwnConnection>>> = {
+  async postgres(url) {
+    const client = new pg.Client(url);
+    // Ends with its server, or when it is cut.
+    client.on('error', () => {});
+    await client.connect();
+    return {
+      query: pgQuery(client),
+      run: async (sql) => (await client.query<SqlRow>(sql)).rows,
+      cut: () =>
+        (client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy(),
+      close: () => client.end(),
+    };
+  },
+
+  async mysql(url) {
+    const connection = await mysql.createConnection(url);
+    connection.on('error', () => {});
+    return {
+      query: mysqlQuery(connection),
+      run: async (sql) => {
+        const [rows] = await connection.query(sql);
+        return Array.isArray(rows) ? (rows as SqlRow[]) : [];
+      },
+      cut: () => connection.destroy(),
+      close: () => connection.end(),
+    };
+  },
+};
