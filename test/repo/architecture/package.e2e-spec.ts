@@ -25,6 +25,7 @@ describe('the published package', () => {
       '@nestjs/websockets',
       '@opentelemetry/api',
       'ioredis',
+      'pg',
     ];
     expect(peers).toEqual(['@nestjs/common', '@nestjs/core', ...optional, 'reflect-metadata', 'rxjs'].sort());
     expect(manifest.peerDependenciesMeta).toEqual(
@@ -36,6 +37,7 @@ describe('the published package', () => {
     expect(Object.keys(manifest.exports)).toEqual([
       '.',
       './redis',
+      './postgres',
       './quorum',
       './otel',
       './health',

@@ -2,7 +2,7 @@ import { LockConfigurationError } from '../../port/lock.errors.js';
 import { checkTable, DEFAULT_TABLE } from './sql-options.js';
 
 const STATEMENTS = {
-  postgres: (table: string) => `CREATE TABLE IF NOT EXISTS ${table} (
+  postgres: (table: string) => `CREATE TABLE IF NOT EXISTS ${quoted(table, '"')} (
   name text COLLATE "C" PRIMARY KEY,
   version bigint NOT NULL,
   state text,
@@ -11,7 +11,7 @@ const STATEMENTS = {
   clients text NOT NULL DEFAULT '',
   notes text NOT NULL DEFAULT ''
 ) WITH (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.05)`,
-  mysql: (table: string) => `CREATE TABLE IF NOT EXISTS ${table} (
+  mysql: (table: string) => `CREATE TABLE IF NOT EXISTS ${quoted(table, '`')} (
   name VARBINARY(2048) NOT NULL PRIMARY KEY,
   version BIGINT NOT NULL,
   state MEDIUMTEXT CHARACTER SET ascii,
@@ -32,4 +32,9 @@ export function lockTableSql(dialect: keyof typeof STATEMENTS, table = DEFAULT_T
   }
   checkTable(table);
   return statement(table);
+}
+
+/** The name of a table, with or without its schema, each part in quotes. */
+export function quoted(table: string, quote: '"' | '`'): string {
+  return table.replaceAll(/[^.]+/g, `${quote}$&${quote}`);
 }

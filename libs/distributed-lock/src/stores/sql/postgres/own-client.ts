@@ -1,0 +1,87 @@
+import type { Client, ClientConfig } from 'pg';
+import { LockConfigurationError } from '../../../port/lock.errors.js';
+import { KEEP_ALIVE_MS } from '../../common/keep-alive.js';
+import { isPool, type PostgresConfig, type PostgresPool } from './postgres.target.js';
+
+export type OwnTarget = string | PostgresConfig | PostgresPool;
+
+const APPLICATION_NAME = 'nestjs-distributed-lock';
+
+/**
+ * Connects a new client of pg, with settings of its own where locks depend on them. Nothing is set by the start of the
+ * connection, because poolers refuse it.
+ *
+ * @param signal ends the socket, whatever the server does
+ */
+export async function connectOwn(
+  target: OwnTarget,
+  signal: AbortSignal,
+  onLost: (error: unknown) => void,
+): Promise<Client> {
+  const { default: pg } = await importPg();
+  const client = new pg.Client(configOf(target));
+  // Without a listener an error would end the process.
+  client.on('error', onLost);
+  client.on('end', () => onLost(new Error('the connection was closed')));
+  const end = () => destroy(client);
+  signal.addEventListener('abort', end);
+  try {
+    signal.throwIfAborted();
+    await client.connect();
+    return client;
+  } catch (error) {
+    end();
+    throw error;
+  } finally {
+    signal.removeEventListener('abort', end);
+  }
+}
+
+/** At once, whatever the server does. A server that is there gets a word of farewell. */
+export function destroy(client: Client): void {
+  const { stream } = (
+    client as unknown as {
+      readonly connection: { readonly stream: NodeJS.WritableStream & { destroy(): void } };
+    }
+  ).connection;
+  client.end().catch(() => undefined);
+  setImmediate(() => stream.destroy());
+}
+
+/** Where it connects to, without user and password. */
+export async function addressOf(target: OwnTarget): Promise<string> {
+  const { default: pg } = await importPg();
+  const { host, port, database } = new pg.Client(configOf(target));
+  return `${host}:${port}/${String(database)}`;
+}
+
+function configOf(target: OwnTarget): ClientConfig {
+  const given: ClientConfig =
+    typeof target === 'string'
+      ? { connectionString: target }
+      : isPool(target)
+        ? target.options
+        : (target as ClientConfig);
+  return {
+    application_name: APPLICATION_NAME,
+    ...given,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
+    // All values as texts: parsers of the application do not change them.
+    types: { getTypeParser: () => (value: string) => value } as unknown as NonNullable<ClientConfig['types']>,
+    statement_timeout: false,
+    query_timeout: undefined,
+    lock_timeout: undefined,
+  } as ClientConfig;
+}
+
+async function importPg(): Promise<typeof import('pg')> {
+  try {
+    return await import('pg');
+  } catch (cause) {
+    throw new LockConfigurationError(
+      'postgresStore needs the package pg, unless it is given PGlite or { query }: npm install pg.',
+      { cause },
+    );
+  }
+}

@@ -1,0 +1,76 @@
+import { randomUUID } from 'node:crypto';
+import { checkOptionNames, type OptionNames } from '../../../checks/option-names.js';
+import { LockConfigurationError } from '../../../port/lock.errors.js';
+import type { LockStoreFactory } from '../../../port/lock-store.js';
+import { DocumentStore } from '../../document/document.store.js';
+import {
+  checkCommandTimeout,
+  checkTable,
+  DEFAULT_COMMAND_TIMEOUT_MS,
+  DEFAULT_TABLE,
+  type SqlStoreOptions,
+} from '../sql-options.js';
+import { PostgresFunction, PostgresServer } from './postgres.database.js';
+import { PostgresRegister, type NotificationSource } from './postgres.register.js';
+import {
+  checkTarget,
+  isHandle,
+  isPGlite,
+  isPool,
+  type PGliteDatabase,
+  type PostgresHandle,
+  type PostgresTarget,
+} from './postgres.target.js';
+
+export interface PostgresStoreOptions extends SqlStoreOptions {
+  /**
+   * `poll`: no connection for notifications. The store reads what its callers wait for from time to time. For some hundred
+   * processes on a server before PostgreSQL 19, where each notification wakes every listening connection. By default the
+   * store listens, and polls where it finds that no notification arrives, as behind a transaction pooler.
+   */
+  readonly push?: 'poll';
+}
+
+const OPTION_NAMES: OptionNames<PostgresStoreOptions> = { table: true, commandTimeoutMs: true, push: true };
+
+/**
+ * Locks in a table of PostgreSQL, 13 or later: one row for each key.
+ *
+ * @param target a URL, options of `pg`, or a `Pool`, whose options are copied: the store opens two connections of its own.
+ * Or a PGlite instance, or a function `{ query }` that runs one statement
+ * @throws LockConfigurationError for a target that names no PostgreSQL, and for options that would do nothing
+ */
+export function postgresStore(target: PostgresTarget, options: PostgresStoreOptions = {}): LockStoreFactory {
+  checkTarget(target);
+  checkOptionNames('postgresStore', options, OPTION_NAMES);
+  const { table = DEFAULT_TABLE, commandTimeoutMs = DEFAULT_COMMAND_TIMEOUT_MS, push } = options;
+  checkTable(table);
+  if (push !== undefined && push !== 'poll') {
+    throw new LockConfigurationError(`push must be 'poll' or left out; it is ${String(push)}.`);
+  }
+  return {
+    create(context) {
+      checkCommandTimeout(commandTimeoutMs, context);
+      const clientId = randomUUID();
+      const { clock } = context;
+      const database = databaseOf(target, { clock, commandTimeoutMs, table });
+      const source = push === 'poll' ? undefined : sourceOf(target);
+      const register = new PostgresRegister(database, source, { ...context, clientId, commandTimeoutMs });
+      return new DocumentStore('postgres', clientId, register, context);
+    },
+  };
+}
+
+function databaseOf(target: PostgresTarget, options: ConstructorParameters<typeof PostgresServer>[1]) {
+  return isFunction(target) ? new PostgresFunction(target, options) : new PostgresServer(target, options);
+}
+
+function sourceOf(target: PostgresTarget): NotificationSource {
+  if (!isFunction(target)) return { target };
+  const { listen } = target;
+  return listen && { listen: (channel, onNotification) => target.listen!(channel, onNotification) };
+}
+
+function isFunction(target: PostgresTarget): target is PGliteDatabase | PostgresHandle {
+  return typeof target === 'object' && !isPool(target) && (isPGlite(target) || isHandle(target));
+}

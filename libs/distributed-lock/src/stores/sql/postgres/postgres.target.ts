@@ -1,0 +1,126 @@
+import { checkOptionNames } from '../../../checks/option-names.js';
+import { describeGiven } from '../../../checks/describe-given.js';
+import { LockConfigurationError } from '../../../port/lock.errors.js';
+
+/** The options of `pg` for one connection. Those of its pool may be among them, and do nothing here. */
+export interface PostgresConfig {
+  readonly connectionString?: string | undefined;
+  readonly host?: string | undefined;
+  readonly port?: number | undefined;
+  readonly user?: string | undefined;
+  readonly password?: string | ((...args: never[]) => string | Promise<string>) | undefined;
+  readonly database?: string | undefined;
+  readonly ssl?: unknown;
+  readonly application_name?: string | undefined;
+  readonly [option: string]: unknown;
+}
+
+/** A `Pool` of `pg`. Its options are copied, its connections are never used. */
+export interface PostgresPool {
+  readonly options: object;
+  connect(...args: never[]): unknown;
+  readonly totalCount: number;
+}
+
+/** Gets each notification on a channel. @returns stops that */
+export type Listen = (
+  channel: string,
+  onNotification: (payload: string) => void,
+) => Promise<(...args: never[]) => Promise<void>>;
+
+/** An embedded PostgreSQL of one process: `@electric-sql/pglite`. */
+export interface PGliteDatabase {
+  query(sql: string, parameters?: unknown[]): Promise<{ readonly rows: readonly unknown[] }>;
+  readonly listen: Listen;
+  readonly waitReady: Promise<void>;
+}
+
+/** A statement function of your own, as `SqlQuery` of the guard. Without `listen` the store polls. */
+export interface PostgresHandle {
+  query(
+    sql: string,
+    parameters: unknown[],
+  ): Promise<readonly object[] | { readonly rows: readonly object[]; readonly changed?: number }>;
+  readonly listen?: Listen | undefined;
+}
+
+export type PostgresTarget = string | PostgresConfig | PostgresPool | PGliteDatabase | PostgresHandle;
+
+const NEEDED = 'postgresStore takes a URL, pg options, a pg Pool, a PGlite instance or { query }';
+
+/** The options of pg's Client and Pool. */
+const NAMES = Object.fromEntries(
+  `connectionString host port user password database ssl sslmode sslnegotiation enableChannelBinding application_name
+  fallback_application_name client_encoding options types binary keepAlive keepAliveInitialDelayMillis stream Promise
+  statement_timeout query_timeout lock_timeout idle_in_transaction_session_timeout connectionTimeoutMillis
+  connect_timeout replication pipeline scramMaxIterations min max idleTimeoutMillis allowExitOnIdle maxUses
+  maxLifetimeSeconds log Client verify onConnect maxSize`
+    .split(/\s+/)
+    .map((name) => [name, true as const]),
+);
+
+/**
+ * Refuses targets that pg would take for localhost, and clients of other libraries. Says what was given, and never the
+ * values of it: there may be a password among them.
+ *
+ * @throws LockConfigurationError
+ */
+export function checkTarget(target: unknown): asserts target is PostgresTarget {
+  if (typeof target === 'string') return checkUrl(target);
+  if (typeof target !== 'object' || target === null || Array.isArray(target)) throw refused(target);
+  if (isPool(target) || isPGlite(target)) return;
+  if (isClient(target)) {
+    throw new LockConfigurationError(
+      `${NEEDED}; it was given a connected client of pg. Locks need connections of their own: give the URL or the options that this one was made with.`,
+    );
+  }
+  if (isHandle(target)) return;
+  checkOptionNames('pg', target, NAMES);
+  const { connectionString, host } = target as PostgresConfig;
+  if (typeof connectionString === 'string') checkUrl(connectionString);
+  else if (isEmpty(host) && isEmpty(process.env['PGHOST'])) {
+    throw new LockConfigurationError(
+      `${NEEDED}; the options name no server: give host or connectionString. Without them pg would use localhost.`,
+    );
+  }
+}
+
+// Not by instanceof: the application may have another copy of pg than this package sees.
+export function isPool(target: object): target is PostgresPool {
+  return 'totalCount' in target && 'options' in target && 'connect' in target;
+}
+
+export function isPGlite(target: object): target is PGliteDatabase {
+  return 'waitReady' in target && 'query' in target && 'listen' in target;
+}
+
+export function isHandle(target: object): target is PostgresHandle {
+  return 'query' in target && typeof target.query === 'function';
+}
+
+function isClient(target: object): boolean {
+  return 'connectionParameters' in target;
+}
+
+function checkUrl(url: string): void {
+  if (url.trim() === '') throw refused(url);
+  const [, scheme] = /^([a-z][\w+.-]*):\/\//i.exec(url) ?? [];
+  if (scheme === undefined || !URL.canParse(url)) {
+    throw new LockConfigurationError(
+      `${NEEDED}; the text it was given is no URL as postgres://user@host/database. A password in it must be written by encodeURIComponent.`,
+    );
+  }
+  if (/^postgres(ql)?$/.test(scheme)) return;
+  const instead = /^(mysql|mariadb)/.test(scheme) ? ' For MySQL and MariaDB there is mysqlStore.' : '';
+  throw new LockConfigurationError(
+    `${NEEDED}; the scheme of the URL is ${scheme}:, not postgres: or postgresql:.${instead}`,
+  );
+}
+
+function isEmpty(value: unknown): boolean {
+  return value === undefined || value === null || value === '';
+}
+
+function refused(target: unknown): LockConfigurationError {
+  return new LockConfigurationError(`${NEEDED}; it was given ${describeGiven(target)}.`);
+}
