@@ -1,5 +1,6 @@
 import { Subject } from 'rxjs';
 import { inBackground } from '../../async/in-background.js';
+import { RebuiltMap } from '../../collections/rebuilt-map.js';
 import type {
   AcquireReply,
   AcquireRequest,
@@ -14,15 +15,16 @@ import type {
   Renewal,
   RenewalReply,
 } from '../../port/lock-store.js';
-import type { LockStoreError } from '../../port/lock.errors.js';
+import { LockStoreError } from '../../port/lock.errors.js';
 import { leaseValidity } from '../../port/lease-validity.js';
 import { Delays } from '../../time/delays.js';
 import { CertainReleases, type ExecutedRelease } from '../common/certain-releases.js';
 import { OwnerStates } from '../common/owner-states.js';
 import { ServerClock } from '../common/server-clock.js';
-import type { Stepper } from './key-state.js';
+import type { Holder } from './document.js';
+import type { AcquireOutcome, Stepper } from './key-state.js';
 import { LaneOwners } from './lane-owners.js';
-import { Lane, type LaneContext } from './lane.js';
+import { Lane, type Executed, type LaneContext } from './lane.js';
 import type { Register } from './register.js';
 import { TimedRegister, type Seen } from './timed-register.js';
 
@@ -31,7 +33,7 @@ export class DocumentStore implements LockStore {
   readonly address?: string;
   readonly commandTimeoutMs: number;
   readonly notifications$ = new Subject<Notification>();
-  private readonly lanes = new Map<string, Lane>();
+  private readonly lanes = new RebuiltMap<string, Lane>();
   private readonly owners = new OwnerStates();
   private readonly serverClock: ServerClock;
   private readonly releases: CertainReleases;
@@ -60,7 +62,13 @@ export class DocumentStore implements LockStore {
       initialLeaseMs,
       isGone: (client) => register.isGone?.(client) ?? false,
     };
-    this.timed = new TimedRegister(register, this.stepper, this.owners, this.serverClock, clock);
+    this.timed = new TimedRegister({
+      register,
+      stepper: this.stepper,
+      owners: this.owners,
+      serverClock: this.serverClock,
+      clock,
+    });
     this.laneContext = {
       register: this.timed,
       clock,
@@ -81,25 +89,16 @@ export class DocumentStore implements LockStore {
     });
   }
 
-  async acquire(request: AcquireRequest): Promise<AcquireReply> {
-    const { key, owner, leaseMs, waitMs } = request;
-    const lane = this.laneOf(key);
-    try {
-      const { outcome, sentAt, waiting } = await lane.run((state) => state.acquire(request), {
-        request,
-        onExecuted: (reply) => {
-          if (reply.kind === 'queued') lane.owners.onQueued(owner, leaseMs);
-          if (reply.kind === 'granted') this.onGranted(lane, request, reply);
-        },
-      });
-      return outcome.kind === 'granted'
-        ? { ...outcome, waiting, validUntil: leaseValidity(sentAt, leaseMs) }
-        : outcome;
-    } catch (error) {
-      // The request was refused after its owner had left a note.
-      if (waitMs > 0 && (error as LockStoreError).reason === 'refused') this.undo(request);
-      throw error;
-    }
+  acquire(request: AcquireRequest): Promise<AcquireReply> {
+    const lane = this.laneOf(request.key);
+    const reply = lane.run(
+      (state) => state.acquire(request),
+      (outcome, executed) => this.acquired(lane, request, outcome, executed),
+      { request },
+    );
+    // A request may be refused after its owner has left a note.
+    if (request.waitMs > 0) inBackground(reply, (error) => isRefused(error) && this.undo(request));
+    return reply;
   }
 
   async acquireAll(requests: readonly AcquireRequest[]): Promise<readonly Grant[] | InTheWay | null> {
@@ -112,7 +111,7 @@ export class DocumentStore implements LockStore {
       const { key } = requests[reply.index] as AcquireRequest;
       const lane = this.laneOf(key);
       lane.onSeen(reply.seen);
-      const { outcome: isFree } = await lane.run((state) => state.settle().snapshot(key) === null);
+      const isFree = await lane.run((state) => state.settle().snapshot(key) === null, itself);
       if (!isFree || tries === requests.length) return { key };
     }
     return null;
@@ -133,14 +132,15 @@ export class DocumentStore implements LockStore {
     }
   }
 
-  async inspect(key: string): Promise<LockSnapshot | null> {
-    const { outcome } = await this.laneOf(key).run((state) => state.settle().snapshot(key));
-    return outcome;
+  inspect(key: string): Promise<LockSnapshot | null> {
+    return this.laneOf(key).run((state) => state.settle().snapshot(key), itself);
   }
 
-  async forceRelease(key: string): Promise<'released' | 'not held'> {
-    const { outcome } = await this.laneOf(key).run((state) => state.forceRelease());
-    return outcome ? 'released' : 'not held';
+  forceRelease(key: string): Promise<'released' | 'not held'> {
+    return this.laneOf(key).run(
+      (state) => state.forceRelease(),
+      (wasHeld) => (wasHeld ? 'released' : 'not held'),
+    );
   }
 
   /** Owners that wait leave the queue, as nobody would hear of their grants. */
@@ -148,7 +148,7 @@ export class DocumentStore implements LockStore {
     if (this.isClosed) return;
     this.isClosed = true;
     const leaving = [...this.lanes.values()].flatMap((lane) =>
-      lane.owners.waiting.map((owner) => lane.run((state) => state.release({ owner }))),
+      lane.owners.waiting.map((owner) => lane.run((state) => state.release({ owner }), itself)),
     );
     await Promise.race([Promise.allSettled(leaving), this.delays.wait(this.commandTimeoutMs)]);
     this.releases.close();
@@ -157,51 +157,61 @@ export class DocumentStore implements LockStore {
     this.notifications$.complete();
   }
 
-  private async releaseOnce(request: ReleaseRequest): Promise<ExecutedRelease> {
+  private releaseOnce(request: ReleaseRequest): Promise<ExecutedRelease> {
     const { key, keepUntil = 0, flush } = request;
     const { clock } = this.context;
     const lane = this.laneOf(key);
-    const { outcome, executedAt } = await lane.run(
+    return lane.run(
       (state) => state.release(request, keepUntil - clock.now()),
-      {
-        mayWait: flush === undefined,
-        onExecuted: () => this.onReleased(lane, request),
+      (wasHolder, { executedAt }) => {
+        this.onReleased(lane, request);
+        return { wasHolder, executedAt };
       },
+      { mayWait: flush === undefined },
     );
-    return { wasHolder: outcome, executedAt };
   }
 
-  private async renewOne(renewal: Renewal): Promise<RenewalReply> {
+  private renewOne(renewal: Renewal): Promise<RenewalReply> {
     const { key, owner, leaseMs, token } = renewal;
     const lane = this.laneOf(key);
-    try {
-      const { outcome, sentAt, waiting } = await lane.run((state) => state.renew(renewal), {
-        onExecuted: (reply) => reply === 'lost' && lane.owners.onLost(owner, token),
-      });
-      if (outcome === 'lost') return { kind: 'lost' };
-      return { kind: 'renewed', validUntil: leaseValidity(sentAt, leaseMs), waiting };
-    } catch (error) {
-      return { kind: 'unknown', error: error as LockStoreError };
-    }
+    const reply = lane.run(
+      (state) => state.renew(renewal),
+      (outcome, { sentAt, waiting }): RenewalReply => {
+        if (outcome !== 'lost')
+          return { kind: 'renewed', validUntil: leaseValidity(sentAt, leaseMs), waiting };
+        lane.owners.onLost(owner, token);
+        return { kind: 'lost' };
+      },
+    );
+    return reply.catch((error: LockStoreError) => ({ kind: 'unknown', error }));
+  }
+
+  private acquired(
+    lane: Lane,
+    { owner, leaseMs }: AcquireRequest,
+    outcome: AcquireOutcome,
+    { sentAt, waiting }: Pick<Executed, 'sentAt' | 'waiting'>,
+  ): AcquireReply {
+    if (outcome.kind === 'queued') lane.owners.onQueued(owner, leaseMs);
+    if (outcome.kind !== 'granted') return outcome;
+    const { kind, token, lastToken, confirmed } = outcome;
+    lane.owners.onGranted(owner, leaseMs, token);
+    this.onToken(lastToken);
+    return { kind, token, lastToken, waiting, confirmed, validUntil: leaseValidity(sentAt, leaseMs) };
   }
 
   private taken(request: AcquireRequest, seen: Seen): Grant {
     const lane = this.laneOf(request.key);
-    const [holder] = seen.document.holders;
-    const { token, lastToken } = holder as { token: number; lastToken: number };
-    const grant = { kind: 'granted', token, lastToken, waiting: 0, confirmed: true } as const;
-    this.onGranted(lane, request, grant);
+    const { token, lastToken } = seen.reading.document.holders[0] as Holder;
+    const outcome = { kind: 'granted', token, lastToken, waiting: 0, confirmed: true } as const;
+    const { sentAt } = seen;
+    const grant = this.acquired(lane, request, outcome, { sentAt, waiting: 0 }) as Grant;
     lane.onSeen(seen);
-    return { ...grant, validUntil: leaseValidity(seen.sentAt, request.leaseMs) };
+    return grant;
   }
 
-  private onGranted(
-    lane: Lane,
-    { owner, leaseMs }: AcquireRequest,
-    grant: Pick<Grant, 'token' | 'lastToken'>,
-  ): void {
-    lane.owners.onGranted(owner, leaseMs, grant.token);
-    this.stepper.minToken = Math.max(this.stepper.minToken, grant.lastToken);
+  private onToken(token: number): void {
+    this.stepper.minToken = Math.max(this.stepper.minToken, token);
   }
 
   /** Tokens that come back may be given out again, so they count as unseen. */
@@ -230,6 +240,15 @@ export class DocumentStore implements LockStore {
 
   /** Later, as from a server: a notification must not run inside the call of another client. */
   private notify(notification: Notification): void {
+    if (notification.kind === 'granted') this.onToken(notification.lastToken);
     queueMicrotask(() => this.notifications$.next(notification));
   }
+}
+
+function itself<Outcome>(outcome: Outcome): Outcome {
+  return outcome;
+}
+
+function isRefused(error: unknown): boolean {
+  return error instanceof LockStoreError && error.reason === 'refused';
 }

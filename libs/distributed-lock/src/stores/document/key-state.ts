@@ -50,7 +50,7 @@ export class KeyState {
   /** In order of ticket. */
   private queue: Waiter[];
   private lastTokenNow: number;
-  private readonly concerned = new Set<string>();
+  private concerned: string[] = [];
   private hasEntered = false;
   private isChangedNow: boolean;
 
@@ -84,7 +84,7 @@ export class KeyState {
 
   /** Other clients whose owners a step has granted, dropped, or put behind another one. */
   get told(): readonly string[] {
-    return [...this.concerned].filter((client) => client !== this.stepper.clientId);
+    return [...new Set(this.concerned)].filter((client) => client !== this.stepper.clientId);
   }
 
   /**
@@ -228,7 +228,7 @@ export class KeyState {
       const isUnconfirmed = inMs < leaseMs;
       this.add(next, { until: { inMs }, ...(isUnconfirmed && { isUnconfirmed }) });
       if (owner === asker) this.hasEntered = true;
-      this.concerned.add(client);
+      this.concerned.push(client);
     }
   }
 
@@ -281,7 +281,7 @@ export class KeyState {
   }
 
   private tell(owners: readonly { readonly owner: string }[]): void {
-    for (const { owner } of owners) this.concerned.add(clientOf(owner));
+    for (const { owner } of owners) this.concerned.push(clientOf(owner));
   }
 
   private holderOf(owner: string): Holder | undefined {

@@ -1,7 +1,7 @@
 import type { Notification } from '../../port/lock-store.js';
 import { recheckAfter } from '../../port/recheck-interval.js';
 import type { ServerClock } from '../common/server-clock.js';
-import { leftOf, type Holder, type LockDocument } from './document.js';
+import { leftOf, type Holder, type Waiter } from './document.js';
 import type { Interest } from './register.js';
 
 interface OwnerOnLane {
@@ -45,7 +45,7 @@ export class LaneOwners {
   }
 
   /** A hint for registers that poll. */
-  interestIn({ queue }: LockDocument): Interest | undefined {
+  interestIn(queue: readonly Waiter[]): Interest | undefined {
     if (this.isEmpty) return undefined;
     const { waiting } = this;
     if (waiting.length < this.owners.size) return 'held';
@@ -54,7 +54,7 @@ export class LaneOwners {
   }
 
   /** Compares what this client knows with a newer document, and brings it up to date. @returns what the core must hear */
-  compare({ holders, queue }: LockDocument, now: number): readonly Notification[] {
+  compare(holders: readonly Holder[], queue: readonly Waiter[], now: number): readonly Notification[] {
     const told: Notification[] = [];
     for (const [owner, { token, leaseMs }] of this.owners) {
       const holder = holders.find((each) => each.owner === owner);

@@ -3,10 +3,11 @@ import { LockStoreError } from '../../port/lock.errors.js';
 import type { AcquireRequest, Notification } from '../../port/lock-store.js';
 import type { Clock } from '../../time/clock.js';
 import type { Delays } from '../../time/delays.js';
+import type { Waiter } from './document.js';
 import { KeyState, type Stepper } from './key-state.js';
 import type { LaneOwners } from './lane-owners.js';
 import type { Interest } from './register.js';
-import type { Seen, TimedRegister } from './timed-register.js';
+import type { Requests, Seen, TimedRegister } from './timed-register.js';
 
 /** The lanes of one store share it. */
 export interface LaneContext {
@@ -20,9 +21,8 @@ export interface LaneContext {
   onIdle(name: string): void;
 }
 
-/** A step whose outcome is written, or came from a reading that was made for it. */
-export interface Executed<Outcome> {
-  readonly outcome: Outcome;
+/** A step is executed: its outcome is written, or came from a reading that was made for it. */
+export interface Executed {
   /** Our time before the last request for it was sent. */
   readonly sentAt: number;
   /** The store's time, in ms. */
@@ -31,23 +31,23 @@ export interface Executed<Outcome> {
   readonly waiting: number;
 }
 
-interface StepOptions<Outcome> {
+interface StepOptions {
   /** The request, of a step that acquires. */
   readonly request?: AcquireRequest;
   /** The step may wait for the rest of this turn of the event loop, to be written together with the next one. */
   readonly mayWait?: boolean;
-  /** Called when the step is executed, before the lane compares its owners with the new document. */
-  readonly onExecuted?: (outcome: Outcome) => void;
 }
 
-interface Step extends StepOptions<unknown> {
-  apply(state: KeyState): unknown;
-  resolve(executed: Executed<unknown>): void;
-  reject(error: unknown): void;
+interface Step {
+  readonly apply: (state: KeyState) => unknown;
+  readonly toReply: (outcome: never, executed: Executed) => unknown;
+  readonly request: AcquireRequest | undefined;
+  readonly resolve: (reply: never) => void;
+  readonly reject: (error: unknown) => void;
 }
 
 /** Settles a step once its outcome is known to be true. */
-type Settle = (executed: Omit<Executed<unknown>, 'outcome'>) => void;
+type Settle = (executed: Executed) => void;
 
 /** After so many tries the lane pauses before each further one. */
 const TRIES_WITHOUT_PAUSE = 4;
@@ -77,17 +77,19 @@ export class Lane {
   ) {}
 
   /**
-   * Executes a step. It may be applied several times, each time to a newer state.
+   * Executes a step. It may be applied several times, each time to a newer state. Its outcome is written, or came from a
+   * reading that was made for it, when `toReply` is called; the lane compares its owners with the new document after that.
    *
    * @throws LockStoreError when the back end did not execute it, or did not say so; and whatever `apply` throws
    */
-  run<Outcome>(
+  run<Outcome, Reply>(
     apply: (state: KeyState) => Outcome,
-    options: StepOptions<Outcome> = {},
-  ): Promise<Executed<Outcome>> {
+    toReply: (outcome: Outcome, executed: Executed) => Reply,
+    { request, mayWait = false }: StepOptions = {},
+  ): Promise<Reply> {
     return new Promise((resolve, reject) => {
-      this.steps.push({ ...options, apply, resolve, reject } as Step);
-      if (options.mayWait && this.context.register.isRemote) this.schedule();
+      this.steps.push({ apply, toReply, request, resolve, reject });
+      if (mayWait && this.context.register.isRemote) this.schedule();
       else this.start();
     });
   }
@@ -123,12 +125,13 @@ export class Lane {
   private start(): void {
     if (this.isRunning || this.steps.length === 0) return;
     this.isRunning = true;
-    inBackground(this.runAll(), () => undefined);
+    inBackground(this.executeAll(), () => undefined);
   }
 
-  private async runAll(): Promise<void> {
+  private async executeAll(): Promise<void> {
     while (this.steps.length > 0) {
-      const steps = this.steps.splice(0);
+      const steps = this.steps;
+      this.steps = [];
       try {
         await this.execute(steps);
       } catch (error) {
@@ -156,7 +159,7 @@ export class Lane {
         const taken = await register.take(this.name, requestsOf(left));
         fresh = this.see(taken.seen);
         if (!taken.isDone) continue;
-        this.outcomeOf(taker, this.stateIn(taken.seen))(this.asExecuted(taken.seen));
+        this.outcomeOf(taker, this.stateIn(fresh))(this.executedBy(fresh));
         left = left.filter((step) => step !== taker);
         continue;
       }
@@ -174,7 +177,7 @@ export class Lane {
         fresh = this.see(await register.read(this.name));
         continue;
       }
-      const executed = this.asExecuted(fresh);
+      const executed = this.executedBy(fresh);
       for (const settle of settles) settle(executed);
       return;
     }
@@ -182,30 +185,34 @@ export class Lane {
 
   /** The step that may take a free document without having seen it. With other steps before the taking, none may. */
   private takerAmong(steps: readonly Step[], seen: Seen | undefined, isFresh: boolean): Step | undefined {
-    const mayTake = isFresh ? seen?.version === undefined : steps.every(({ request }) => request);
-    return mayTake || (seen && seen.version === undefined) ? steps.find(({ request }) => request) : undefined;
+    const mayTake = isFresh ? seen?.reading.version === undefined : steps.every(({ request }) => request);
+    return mayTake || (seen && seen.reading.version === undefined)
+      ? steps.find(({ request }) => request)
+      : undefined;
   }
 
   private outcomeOf(step: Step, state: KeyState): Settle {
     try {
-      const outcome = step.apply(state);
-      return (executed) => {
-        step.onExecuted?.(outcome);
-        step.resolve({ ...executed, outcome });
-      };
+      const outcome = step.apply(state) as never;
+      return (executed) => step.resolve(step.toReply(outcome, executed) as never);
     } catch (error) {
       return () => step.reject(error);
     }
   }
 
-  private asExecuted(seen: Seen): Omit<Executed<unknown>, 'outcome'> {
-    const { queue } = seen.notes.length === 0 ? seen.document : this.stateIn(seen).document;
-    return { sentAt: seen.sentAt, executedAt: seen.now, waiting: queue.length };
+  private executedBy(seen: Seen): Executed {
+    const { reading, sentAt } = seen;
+    return { sentAt, executedAt: reading.now, waiting: this.queueIn(seen).length };
+  }
+
+  /** With those who have left notes. */
+  private queueIn(seen: Seen): readonly Waiter[] {
+    const { document, notes } = seen.reading;
+    return notes.length > 0 ? this.stateIn(seen).document.queue : document.queue;
   }
 
   private stateIn(seen: Seen): KeyState {
-    const { clock, stepper } = this.context;
-    return new KeyState(seen, seen.now + clock.now() - seen.receivedAt, stepper);
+    return new KeyState(seen.reading, this.nowIn(seen), this.context.stepper);
   }
 
   private see(seen: Seen): Seen {
@@ -213,16 +220,20 @@ export class Lane {
     return seen;
   }
 
+  /** The store's time, at the earliest. */
+  private nowIn({ reading, receivedAt }: Seen): number {
+    return reading.now + this.context.clock.now() - receivedAt;
+  }
+
   /** The document may have overtaken the reply that told this client of its own owner: it is compared after each reply. */
   private compare(): void {
     const { owners, seen } = this;
-    if (seen && !owners.isEmpty) {
-      const { queue } = this.stateIn(seen).document;
-      const document = { holders: seen.document.holders, queue };
-      const told = owners.compare(document, seen.now + this.context.clock.now() - seen.receivedAt);
-      for (const notification of told) this.context.notify(notification);
-      this.watch(owners.interestIn(document));
-    }
+    if (owners.isEmpty) return this.watch(undefined);
+    if (!seen) return;
+    const { document } = seen.reading;
+    const queue = this.queueIn(seen);
+    for (const told of owners.compare(document.holders, queue, this.nowIn(seen))) this.context.notify(told);
+    this.watch(owners.interestIn(queue));
   }
 
   private watch(interest: Interest | undefined): void {
@@ -245,12 +256,10 @@ export class Lane {
   }
 }
 
-type Requests = readonly [AcquireRequest, ...AcquireRequest[]];
-
 function requestsOf(steps: readonly Step[]): Requests {
   return steps.flatMap(({ request }) => request ?? []) as readonly AcquireRequest[] as Requests;
 }
 
-function isOlder(one: Seen, other: Seen): boolean {
+function isOlder({ reading: one }: Seen, { reading: other }: Seen): boolean {
   return one.order < other.order || (one.order === other.order && one.notesRead < other.notesRead);
 }

@@ -1,17 +1,20 @@
 import { LockStoreError } from '../../port/lock.errors.js';
 import type { AcquireRequest } from '../../port/lock-store.js';
 import { leadOf, type Clock } from '../../time/clock.js';
-import type { OwnerStates } from '../common/owner-states.js';
-import type { Sent, ServerClock } from '../common/server-clock.js';
+import type { OwnerState, OwnerStates } from '../common/owner-states.js';
+import type { ServerClock } from '../common/server-clock.js';
 import { isFree } from './document.js';
 import { noteOf, type KeyState, type Stepper } from './key-state.js';
 import type { Reading, Register, Take } from './register.js';
 
 /** A document, and when this client asked for it and got it, in ms of its own clock. */
-export interface Seen extends Reading {
+export interface Seen {
+  readonly reading: Reading;
   readonly sentAt: number;
   readonly receivedAt: number;
 }
+
+export type Requests = readonly [AcquireRequest, ...AcquireRequest[]];
 
 /** `isDone`: the write was executed. Otherwise the document is newer than the one that the write was for. */
 export interface Written {
@@ -19,33 +22,85 @@ export interface Written {
   readonly seen: Seen;
 }
 
+interface TimedContext {
+  readonly register: Register;
+  readonly stepper: Stepper;
+  readonly owners: OwnerStates;
+  readonly serverClock: ServerClock;
+  readonly clock: Clock;
+}
+
+/** One request to a register, and the acquires that it carries. */
+class Sending {
+  private readonly sentAt: number;
+  private readonly sentLead: number;
+  private states: readonly OwnerState[] = [];
+
+  constructor(
+    private readonly context: TimedContext,
+    private readonly requests: readonly AcquireRequest[],
+  ) {
+    this.sentAt = context.clock.now();
+    this.sentLead = leadOf(context.clock);
+  }
+
+  /** Until the reply, the back end may execute the acquires at any time before their not-after. */
+  readonly notAfter = (): number => {
+    const { clock, serverClock, owners, register } = this.context;
+    const notAfter = serverClock.earliest(clock.now()) + Math.ceil(register.commandTimeoutMs);
+    if (this.states.length === 0) this.states = this.requests.map(({ owner }) => owners.begin(owner));
+    for (const state of this.states) state.onAcquireSent(notAfter);
+    return notAfter;
+  };
+
+  onReply(reading: Reading): Seen {
+    const { clock, serverClock } = this.context;
+    const { sentAt, sentLead } = this;
+    const receivedAt = clock.now();
+    serverClock.learn(reading.now, { sentAt, sentLead }, receivedAt);
+    this.end(false);
+    return { reading, sentAt, receivedAt };
+  }
+
+  readonly onFailure = (error: unknown): never => {
+    this.end(error instanceof LockStoreError && error.reason === 'unknown');
+    throw error;
+  };
+
+  private end(mayComeLate: boolean): void {
+    if (!mayComeLate) for (const state of this.states) state.onAcquireAnswered();
+    for (const [i] of this.states.entries())
+      this.context.owners.end((this.requests[i] as AcquireRequest).owner);
+    this.states = [];
+  }
+}
+
 /** Gives each write of a register its not-after, and learns the store's time from each reply. */
 export class TimedRegister {
-  constructor(
-    private readonly register: Register,
-    private readonly stepper: Stepper,
-    private readonly owners: OwnerStates,
-    private readonly serverClock: ServerClock,
-    private readonly clock: Clock,
-  ) {}
+  constructor(private readonly context: TimedContext) {}
 
   get commandTimeoutMs(): number {
-    return this.register.commandTimeoutMs;
+    return this.context.register.commandTimeoutMs;
   }
 
   get isRemote(): boolean {
-    return this.register.isRemote;
+    return this.context.register.isRemote;
   }
 
   /** @param requests the first takes the lock if the document is free. Otherwise those that wait leave notes. */
-  async take(name: string, requests: readonly [AcquireRequest, ...AcquireRequest[]]): Promise<Written> {
-    const [request] = requests;
-    const { minToken } = this.stepper;
+  take(name: string, requests: Requests): Promise<Written> {
+    const { register, stepper } = this.context;
+    const sending = new Sending(this.context, requests);
+    const { minToken } = stepper;
     const notes = requests.filter(({ waitMs }) => waitMs > 0).map((each) => noteOf(each, minToken));
-    return this.write(requests, async (notAfter) => {
-      const { isTaken, reading } = await this.register.take({ name, request, notes, minToken, notAfter });
-      return { isDone: isTaken, reading };
-    });
+    const [request] = requests;
+    const { notAfter } = sending;
+    return register
+      .take({ name, request, notes, minToken, notAfter })
+      .then(
+        ({ isTaken, reading }) => ({ isDone: isTaken, seen: sending.onReply(reading) }),
+        sending.onFailure,
+      );
   }
 
   /** @returns `null` where the back end cannot */
@@ -53,92 +108,53 @@ export class TimedRegister {
     names: readonly string[],
     requests: readonly AcquireRequest[],
   ): Promise<readonly Seen[] | { readonly index: number; readonly seen: Seen } | null> {
-    const { register } = this;
+    const { register, stepper } = this.context;
     if (!register.takeAll) return null;
-    const { minToken } = this.stepper;
-    const sent = this.sent();
-    const reply = await this.asSent(requests, (notAfter) => {
-      const take = (request: AcquireRequest, i: number) =>
-        ({ name: names[i] as string, request, notes: [], minToken, notAfter }) satisfies Take;
-      return (register as Required<Register>).takeAll(requests.map(take));
-    });
-    if ('index' in reply) return { index: reply.index, seen: this.received(reply.reading, sent) };
-    return reply.map((reading) => this.received(reading, sent));
+    const sending = new Sending(this.context, requests);
+    const { minToken } = stepper;
+    const { notAfter } = sending;
+    const take = (request: AcquireRequest, i: number): Take => {
+      return { name: names[i] as string, request, notes: [], minToken, notAfter };
+    };
+    const reply = await register.takeAll(requests.map(take)).catch(sending.onFailure);
+    if ('index' in reply) return { index: reply.index, seen: sending.onReply(reply.reading) };
+    return reply.map((reading) => sending.onReply(reading));
   }
 
   /** @param requests those that the new state may grant */
-  async swap(
+  swap(
     name: string,
-    seen: Seen,
+    { reading: seen }: Seen,
     state: KeyState,
     requests: readonly AcquireRequest[],
   ): Promise<Written> {
+    const sending = new Sending(this.context, requests);
     const { document: next, lastToken, isExact, told } = state;
     const mayBeForgotten = isFree(next);
-    return this.write(requests, async (notAfter) => {
-      const swap = { name, seen, next, lastToken, isExact, told, mayBeForgotten, notAfter };
-      const { isSwapped, reading } = await this.register.swap(swap);
-      return { isDone: isSwapped, reading };
-    });
+    const { notAfter } = sending;
+    const swap = { name, seen, next, lastToken, isExact, told, mayBeForgotten, notAfter };
+    return this.context.register
+      .swap(swap)
+      .then(
+        ({ isSwapped, reading }) => ({ isDone: isSwapped, seen: sending.onReply(reading) }),
+        sending.onFailure,
+      );
   }
 
   async read(name: string): Promise<Seen> {
-    const sent = this.sent();
-    return this.received(await this.register.read(name), sent);
+    const sending = new Sending(this.context, []);
+    return sending.onReply(await this.context.register.read(name));
   }
 
   /** A new connection has told the store's time. */
   onTime(now: number, sentAt: number): void {
-    this.serverClock.learn(now, { sentAt, sentLead: leadOf(this.clock) }, this.clock.now());
+    const { serverClock, clock } = this.context;
+    serverClock.learn(now, { sentAt, sentLead: leadOf(clock) }, clock.now());
   }
 
-  /** For a reading that came without a request: nobody knows when it was made. */
+  /** For a reading that came without a request: its age is unknown. */
   arrived(reading: Reading): Seen {
-    const now = this.clock.now();
-    return { ...reading, sentAt: now, receivedAt: now };
-  }
-
-  private async write(
-    requests: readonly AcquireRequest[],
-    send: (notAfter: () => number) => Promise<{ readonly isDone: boolean; readonly reading: Reading }>,
-  ): Promise<Written> {
-    const sent = this.sent();
-    const { isDone, reading } = await this.asSent(requests, send);
-    return { isDone, seen: this.received(reading, sent) };
-  }
-
-  /** Until the reply, the back end may execute the acquires at any time before their not-after. */
-  private async asSent<Reply>(
-    requests: readonly AcquireRequest[],
-    send: (notAfter: () => number) => Promise<Reply>,
-  ): Promise<Reply> {
-    const states = requests.map(({ owner }) => this.owners.begin(owner));
-    let isSent = false;
-    let mayComeLate = false;
-    try {
-      return await send(() => {
-        isSent = true;
-        const now = this.serverClock.earliest(this.clock.now());
-        const notAfter = now + Math.ceil(this.register.commandTimeoutMs);
-        for (const state of states) state.onAcquireSent(notAfter);
-        return notAfter;
-      });
-    } catch (error) {
-      mayComeLate = error instanceof LockStoreError && error.reason === 'unknown';
-      throw error;
-    } finally {
-      if (isSent && !mayComeLate) for (const state of states) state.onAcquireAnswered();
-      for (const { owner } of requests) this.owners.end(owner);
-    }
-  }
-
-  private sent(): Sent {
-    return { sentAt: this.clock.now(), sentLead: leadOf(this.clock) };
-  }
-
-  private received(reading: Reading, sent: Sent): Seen {
-    const receivedAt = this.clock.now();
-    this.serverClock.learn(reading.now, sent, receivedAt);
-    return { ...reading, sentAt: sent.sentAt, receivedAt };
+    const now = this.context.clock.now();
+    return { reading, sentAt: now, receivedAt: now };
   }
 }
