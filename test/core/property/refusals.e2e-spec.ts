@@ -3,7 +3,8 @@ import fc from 'fast-check';
 import { LockWaitTimeoutError } from '../../../libs/distributed-lock/src/port/lock.errors.js';
 import type { LockService } from '../../../libs/distributed-lock/src/lock/lock.service.js';
 import type { CallOptions } from '../../../libs/distributed-lock/src/lock/lock.js';
-import { LockWorld } from '../../support/lock-world.js';
+import type { RegisterFaults } from '../../support/faulty-register.js';
+import { LockWorld, RegisterWorld } from '../../support/lock-world.js';
 
 const KEYS = ['a', 'b', 'c'];
 
@@ -38,14 +39,18 @@ const way = fc.integer({ min: 1, max: 12 });
 /** Lets time pass ms by ms, and notes when each key was in use. */
 class Run {
   readonly findings: string[] = [];
-  private readonly world = new LockWorld();
-  private readonly services = [this.world.service(), this.world.service()];
+  private readonly faults: RegisterFaults = {};
+  private readonly services: readonly LockService[];
   private readonly lastInUse = new Map<string, number>();
   private readonly calls: Promise<void>[] = [];
   private sent = 0;
 
-  constructor(ways: readonly number[]) {
-    this.world.faults.command = () => {
+  constructor(
+    ways: readonly number[],
+    private readonly world: LockWorld | RegisterWorld,
+  ) {
+    this.services = [world.service({}, this.faults), world.service({}, this.faults)];
+    this.faults.command = () => {
       const ms = ways[this.sent++ % ways.length] as number;
       return { executedAfterMs: [ms], answeredAfterMs: ms };
     };
@@ -75,7 +80,7 @@ class Run {
 
   async finish(): Promise<void> {
     await this.pass(200);
-    this.world.mendNetwork();
+    delete this.faults.command;
     await this.pass(100);
     await Promise.all(this.calls);
     await this.world.close();
@@ -88,14 +93,17 @@ class Run {
   }
 }
 
-describe('a caller that is refused', () => {
+describe.each([
+  ['over a slow network', () => new LockWorld()],
+  ['on a slow register', () => new RegisterWorld()],
+])('a caller that is refused %s', (_, makeWorld) => {
   it('is only told that a key is not free which was in use while it asked', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(way, { minLength: 1, maxLength: 10 }),
         fc.array(call, { minLength: 2, maxLength: 12 }),
         async (ways, calls) => {
-          const run = new Run(ways);
+          const run = new Run(ways, makeWorld());
           for (const each of calls) {
             await run.start(each);
             await run.pass(each.passMs);
