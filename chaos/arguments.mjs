@@ -1,6 +1,8 @@
 import { parseArgs } from 'node:util';
+import { STORES } from './stores.mjs';
 
 const OPTIONS = {
+  store: { type: 'string' },
   kind: { type: 'string', multiple: true },
   seed: { type: 'string' },
   workload: { type: 'string' },
@@ -30,10 +32,17 @@ export function readArguments(help) {
   const number = (name) => (values[name] === undefined ? undefined : Number(values[name]));
   return {
     ...values,
+    store: storeNamed(values.store ?? STORES[0]),
     kinds: values.kind ?? [],
     seed: values.seed ?? '1',
     seconds: number('seconds'),
     minutes: number('minutes'),
     faults: number('faults') ?? 0,
   };
+}
+
+/** @throws Error if there is none */
+function storeNamed(name) {
+  if (STORES.includes(name)) return name;
+  throw new Error(`There is no store "${name}". Choose one of ${STORES.join(', ')}.`);
 }

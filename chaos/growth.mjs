@@ -1,13 +1,13 @@
 import { groupBy } from './group-by.mjs';
 
 /** The growth that is allowed over the least of the beginning, for chance: a quorum of three has seven sockets, or one. */
-const LIMITS = { heapUsed: 8e6, sockets: 7, timers: 20, redisKeys: 20 };
+const LIMITS = { heapUsed: 8e6, sockets: 7, timers: 20, redisKeys: 20, rows: 20 };
 /** Compared are the least values of the second fifth and of the last one: the first is the warm-up. */
 const PARTS = 5;
 
 /**
  * The growth between the beginning and the end of a long trial: heap, sockets and timers of each process that lived
- * through it, and keys in Redis.
+ * through it, and keys in Redis or rows of the lock table.
  *
  * @param {readonly import('./index.d.mts').HistoryRecord[]} records
  * @returns {{ lines: string[], findings: string[] }}

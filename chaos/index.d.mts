@@ -6,6 +6,10 @@ export interface HistoryRecord {
   readonly [detail: string]: unknown;
 }
 
+/** What a trial can run on. */
+export type StoreName = 'redis' | 'postgres' | 'mysql' | 'mariadb';
+export const STORES: readonly StoreName[];
+
 /** A kind of fault, and what it excuses. Times in ms. */
 export interface Kind {
   readonly name: string;
@@ -22,10 +26,16 @@ export interface Kind {
   /** What `recoverMs` allows once may not be usual: the median of three or more has to keep this. */
   readonly goalMs?: number;
   readonly limits?: Limits;
-  readonly topology?: 'single' | 'sentinel' | 'cluster' | 'quorum' | 'none';
+  /** The stores that it is for; set for those of `kindsOf`. */
+  readonly stores?: readonly StoreName[];
+  readonly topology?: 'single' | 'sentinel' | 'cluster' | 'quorum' | 'standby' | 'pgbouncer' | 'none';
   /** Of a quorum; 3 by default. */
   readonly nodes?: number;
   readonly serverArgs?: readonly string[];
+  /** Of an SQL server. */
+  readonly settings?: Readonly<Record<string, string | number>>;
+  /** Of a standby. */
+  readonly synchronous?: boolean;
   readonly traffic?: Traffic;
   /** What this machine lacks for it. */
   readonly missing?: () => string | undefined;
@@ -47,6 +57,8 @@ export interface Limits {
   readonly megabytes?: number;
   /** What each caller may cost Redis a second. */
   readonly scriptsPerCaller?: number;
+  /** How evenly processes are served, as Jain's index of their sections: 1 for all alike. */
+  readonly jain?: number;
 }
 
 /** The load. */
@@ -91,6 +103,7 @@ export interface Finding {
 }
 
 export interface Figures {
+  readonly store: string;
   readonly kind: string;
   readonly seed: string;
   readonly faults: number;
@@ -170,6 +183,8 @@ export function growth(records: readonly HistoryRecord[]): { lines: string[]; fi
 export function readHistory(files: readonly string[]): HistoryRecord[];
 
 export interface TrialOptions {
+  /** `redis` by default. */
+  readonly store?: StoreName;
   readonly kind: Kind;
   readonly seed: string;
   readonly seconds: number;
@@ -183,6 +198,8 @@ export function runTrial(options: TrialOptions): Promise<Verdict>;
 
 /** The library with one change, by which it must be found out. */
 export interface Mutant {
+  /** That it breaks; `redis` by default. */
+  readonly store?: StoreName;
   readonly says: string;
   /** Of the built library, below dist/esm. */
   readonly file: string;
@@ -198,4 +215,5 @@ export const MUTANTS: readonly Mutant[];
 /** A text of the library, changed. @throws Error when there is nothing to change in it */
 export function mutate(source: string, mutant: Mutant): string;
 
-export const KINDS: readonly Kind[];
+/** Every kind of fault for a store. */
+export function kindsOf(store: StoreName): readonly Kind[];

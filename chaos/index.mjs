@@ -1,7 +1,8 @@
 export { ClockShift, missingShift } from './faults/clock-shift.mjs';
-export { KINDS } from './faults/index.mjs';
+export { kindsOf } from './faults/index.mjs';
 export { growth } from './growth.mjs';
 export { checkHistory } from './history/check-history.mjs';
 export { readHistory } from './history/read-history.mjs';
 export { MUTANTS, mutate } from './mutants/index.mjs';
+export { STORES } from './stores.mjs';
 export { runTrial } from './trial.mjs';

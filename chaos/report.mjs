@@ -26,7 +26,7 @@ export function report(verdicts) {
     console.log(`\n${figures.kind}, seed ${figures.seed}: ${JSON.stringify(figures.outcomes)}`);
     for (const { rule, finding } of findings.slice(0, SHOWN)) console.log(`  ${rule}: ${finding}`);
     if (findings.length > SHOWN) console.log(`  and ${findings.length - SHOWN} more`);
-    console.log(`  history: ${relative('.', folderOf(figures.kind, figures.seed))}/history.jsonl`);
+    console.log(`  history: ${relative('.', folderOf(figures))}/history.jsonl`);
   }
   console.log(totals(verdicts));
   const failed = verdicts.filter(({ findings }) => findings.length > 0).length;

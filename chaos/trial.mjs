@@ -21,7 +21,7 @@ const TRAFFIC = { apps: 3, keys: 3, callersPerKey: 2, leaseMs: LEASE_MS };
  *
  * @type {import('./index.d.mts').runTrial}
  */
-export async function runTrial({ kind, seed, seconds, folder, traffic = {} }) {
+export async function runTrial({ store = 'redis', kind, seed, seconds, folder, traffic = {} }) {
   await rm(folder, { recursive: true, force: true });
   await mkdir(folder, { recursive: true });
   const random = new Random(`${seed} ${kind.name}`);
@@ -29,6 +29,7 @@ export async function runTrial({ kind, seed, seconds, folder, traffic = {} }) {
   const record = recordTo(file, 'runner');
   const world = await World.open({
     folder,
+    storeName: store,
     kind,
     seed,
     random,
@@ -38,6 +39,7 @@ export async function runTrial({ kind, seed, seconds, folder, traffic = {} }) {
   try {
     const { traffic: load, keys } = world;
     record('trial', {
+      store,
       kind: kind.name,
       seed,
       keys,
@@ -69,10 +71,7 @@ export async function runTrial({ kind, seed, seconds, folder, traffic = {} }) {
 async function disturb(world, kind, endsAt) {
   await pause(WARM_UP_MS);
   while (now() < endsAt) {
-    world.record('sample', {
-      redisKeys: (await world.store.remains()).length,
-      redisScripts: await world.store.scriptsRun?.(),
-    });
+    world.record('sample', await world.store.sample());
     const { recoverMs = 0 } = (await injectOnce(world, kind)) ?? {};
     const calmMs = recoverMs + world.random.between(200, 800);
     await pause(Math.min(calmMs, Math.max(0, endsAt - now())));
@@ -100,7 +99,7 @@ async function injectOnce(world, kind) {
 async function remainsOf({ store, keys, traffic }) {
   const endsAt = now() + traffic.leaseMs + ORPHAN_MS;
   for (;;) {
-    const found = await store.remains();
+    const found = await store.remains(keys);
     if (now() > endsAt || !found.some(({ name }) => keys.includes(name))) return found;
     await pause(LEASE_MS / 10);
   }

@@ -19,7 +19,7 @@ const record = recordTo(file, app);
 const witness = await connectToWitness(witnessPort);
 const onNode = ({ node, isUp, error }) => record('node', { node, isUp, error: error?.message });
 const service = new LockService({
-  store: storeOf(target, { commandTimeoutMs: COMMAND_MS, ...traffic.store }, onNode),
+  store: await storeOf(target, { commandTimeoutMs: COMMAND_MS, ...traffic.store }, onNode),
   watchdogTimeoutMs: traffic.leaseMs,
   shutdownGraceMs: GRACE_MS,
   clock: traffic.sleeps

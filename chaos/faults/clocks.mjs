@@ -18,43 +18,61 @@ export const CLOCK_FAULTS = [
     recoverMs: LOOK_MS + SLACK_MS,
     inject: (world) => jump(world, world.random.between(-3_600_000, 3_600_000)),
   },
-  {
-    name: 'clock-redis-forward',
-    says: "Redis' time of day jumps forward by up to ten leases: locks expire early",
-    missing: missingShift,
-    shift: () => new ClockShift(),
-    shifts: 'server',
-    losesData: true,
-    recoverMs: LEASE_MS + LOOK_MS + SLACK_MS,
-    async inject(world) {
-      world.shiftedMs = (world.shiftedMs ?? 0) + world.random.between(0.3, 10) * LEASE_MS;
-      await jump(world, world.shiftedMs);
-    },
-  },
-  {
-    name: 'clock-redis-back',
-    says: "Redis' time of day jumps back by half a lease: what is held is held longer",
-    missing: missingShift,
-    shift: () => new ClockShift(),
-    shifts: 'server',
-    stopsStore: true,
-    recoverMs: 2 * LEASE_MS + LOOK_MS + SLACK_MS,
-    async inject(world) {
-      world.shiftedMs = (world.shiftedMs ?? 0) - world.random.between(0.1, 0.5) * LEASE_MS;
-      await jump(world, world.shiftedMs);
-    },
-  },
-  {
-    name: 'clock-redis-far-back',
-    says: "Redis' time of day jumps back by up to an hour: whoever lives notices nothing",
-    missing: missingShift,
-    shift: () => new ClockShift(),
-    shifts: 'server',
-    traffic: { leaseMs: LONG_LEASE_MS },
-    recoverMs: LOOK_MS + SLACK_MS,
-    async inject(world) {
-      world.shiftedMs = (world.shiftedMs ?? 0) - world.random.between(60_000, 3_600_000);
-      await jump(world, world.shiftedMs);
-    },
-  },
 ];
+
+export const REDIS_CLOCK_FAULTS = serverClockFaults('redis', {
+  whose: "Redis'",
+  forwardMs: 10 * LEASE_MS,
+  forwardSays: 'ten leases',
+});
+
+export const SQL_CLOCK_FAULTS = serverClockFaults('server', {
+  whose: "the server's",
+  forwardMs: 3_600_000,
+  forwardSays: 'an hour',
+});
+
+/** @returns {import('../index.d.mts').Kind[]} */
+function serverClockFaults(name, { whose, forwardMs, forwardSays }) {
+  return [
+    {
+      name: `clock-${name}-forward`,
+      says: `${whose} time of day jumps forward by up to ${forwardSays}: locks expire early`,
+      missing: missingShift,
+      shift: () => new ClockShift(),
+      shifts: 'server',
+      losesData: true,
+      recoverMs: LEASE_MS + LOOK_MS + SLACK_MS,
+      async inject(world) {
+        world.shiftedMs = (world.shiftedMs ?? 0) + world.random.between(0.3 * LEASE_MS, forwardMs);
+        await jump(world, world.shiftedMs);
+      },
+    },
+    {
+      name: `clock-${name}-back`,
+      says: `${whose} time of day jumps back by half a lease: what is held is held longer`,
+      missing: missingShift,
+      shift: () => new ClockShift(),
+      shifts: 'server',
+      stopsStore: true,
+      recoverMs: 2 * LEASE_MS + LOOK_MS + SLACK_MS,
+      async inject(world) {
+        world.shiftedMs = (world.shiftedMs ?? 0) - world.random.between(0.1, 0.5) * LEASE_MS;
+        await jump(world, world.shiftedMs);
+      },
+    },
+    {
+      name: `clock-${name}-far-back`,
+      says: `${whose} time of day jumps back by up to an hour: whoever lives notices nothing`,
+      missing: missingShift,
+      shift: () => new ClockShift(),
+      shifts: 'server',
+      traffic: { leaseMs: LONG_LEASE_MS },
+      recoverMs: LOOK_MS + SLACK_MS,
+      async inject(world) {
+        world.shiftedMs = (world.shiftedMs ?? 0) - world.random.between(60_000, 3_600_000);
+        await jump(world, world.shiftedMs);
+      },
+    },
+  ];
+}

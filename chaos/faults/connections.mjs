@@ -16,7 +16,7 @@ const FORGETS_AFTER_MS = 700;
  */
 async function loseNext({ store, random, victims }, direction) {
   const networks = store.networksOf(random.pick(victims).name);
-  const links = networks.flatMap(({ open }) => open).filter((link) => link.has('time'));
+  const links = networks.flatMap(({ open }) => open).filter((link) => link.carriesCommands);
   await Promise.all(links.map((link) => loseNextOf(link, link[direction])));
 }
 

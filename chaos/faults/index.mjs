@@ -1,31 +1,54 @@
-import { CLOCK_FAULTS } from './clocks.mjs';
+import { SQL, STORES } from '../stores.mjs';
+import { CLOCK_FAULTS, REDIS_CLOCK_FAULTS, SQL_CLOCK_FAULTS } from './clocks.mjs';
 import { CLUSTER_FAULTS } from './cluster.mjs';
 import { CONNECTION_FAULTS } from './connections.mjs';
 import { DATA_FAULTS } from './data.mjs';
 import { LOADS } from './load.mjs';
 import { mixes } from './mixed.mjs';
+import { MYSQL_FAULTS, READ_ONLY } from './mysql.mjs';
 import { NETWORK_FAULTS } from './network.mjs';
+import { NOTIFICATION_FAULTS } from './notifications.mjs';
 import { OPERATOR_FAULTS } from './operator.mjs';
+import { POSTGRES_FAULTS } from './postgres.mjs';
 import { PROCESS_FAULTS } from './processes.mjs';
 import { QUORUM_FAULTS } from './quorum.mjs';
 import { REFUSALS } from './refusals.mjs';
 import { SENTINEL_FAULTS } from './sentinel.mjs';
 import { SERVER_FAULTS } from './server.mjs';
+import { SQL_CONNECTION_FAULTS } from './sql-connections.mjs';
+import { SQL_LOADS } from './sql-loads.mjs';
+import { SQL_OPERATOR_FAULTS } from './sql-operator.mjs';
+import { SQL_SERVER_FAULTS } from './sql-server.mjs';
 
+/** Which faults exist for which stores. */
 const SINGLES = [
-  ...LOADS,
-  ...PROCESS_FAULTS,
-  ...SERVER_FAULTS,
-  ...OPERATOR_FAULTS,
-  ...REFUSALS,
-  ...DATA_FAULTS,
-  ...CONNECTION_FAULTS,
-  ...NETWORK_FAULTS,
-  ...CLOCK_FAULTS,
-  ...SENTINEL_FAULTS,
-  ...CLUSTER_FAULTS,
-  ...QUORUM_FAULTS,
-];
+  on(STORES, LOADS),
+  on(SQL, SQL_LOADS),
+  on(STORES, PROCESS_FAULTS),
+  on(['redis'], SERVER_FAULTS, OPERATOR_FAULTS, REFUSALS, DATA_FAULTS),
+  on(SQL, SQL_SERVER_FAULTS, SQL_OPERATOR_FAULTS),
+  on(STORES, CONNECTION_FAULTS, NETWORK_FAULTS),
+  on(SQL, SQL_CONNECTION_FAULTS),
+  on(['redis', 'postgres'], NOTIFICATION_FAULTS),
+  on(STORES, CLOCK_FAULTS),
+  on(SQL, SQL_CLOCK_FAULTS),
+  on(['redis'], REDIS_CLOCK_FAULTS, SENTINEL_FAULTS, CLUSTER_FAULTS, QUORUM_FAULTS),
+  on(['postgres'], POSTGRES_FAULTS),
+  on(['mysql', 'mariadb'], MYSQL_FAULTS),
+  on(['mysql'], READ_ONLY),
+].flat();
 
-/** Every kind of fault. @type {readonly import('../index.d.mts').Kind[]} */
-export const KINDS = [...SINGLES, ...mixes(SINGLES)];
+/**
+ * Every kind of fault for a store.
+ *
+ * @type {import('../index.d.mts').kindsOf}
+ */
+export function kindsOf(store) {
+  const singles = SINGLES.filter(({ stores }) => stores.includes(store));
+  return [...singles, ...mixes(singles, store)];
+}
+
+/** @param {readonly import('../index.d.mts').StoreName[]} stores @param {readonly import('../index.d.mts').Kind[][]} lists */
+function on(stores, ...lists) {
+  return lists.flat().map((kind) => ({ stores, ...kind }));
+}

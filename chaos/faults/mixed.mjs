@@ -8,8 +8,6 @@ const CALLERS = {
   'several-keys': 'one or two keys',
   fair: 'in strict order',
 };
-/** These forget where there is no append-only file. */
-const KEEP_IN_FILE = ['restart-aof', 'server-down'];
 
 /**
  * One kind after the other, in random order.
@@ -24,24 +22,28 @@ function mixOf(about, parts) {
     after: (world, { after, told }) => after?.(world, told),
     async inject(world) {
       const kind = world.random.pick(parts.filter(({ missing }) => !missing?.()));
-      const losesData = kind.losesData || KEEP_IN_FILE.includes(kind.name);
+      // Redis forgets where there is no append-only file.
+      const losesData = kind.losesData || kind.serverArgs?.includes('--appendonly');
       const told = await kind.inject(world);
       return { told, after: kind.after, fault: { ...excusesOf(kind), losesData, ...told?.fault } };
     },
   };
 }
 
+const SERVERS = { redis: 'Redis', postgres: 'PostgreSQL', mysql: 'MySQL', mariadb: 'MariaDB' };
 /** For `busy` and `loading`. There is no append-only file, so every restart loses the data. */
 const SERVER = ['--busy-reply-threshold', '50', '--loading-process-events-interval-bytes', '1024'];
 
 /**
- * A mix for each workload of all that needs one Redis and nothing special of it, and one for a quorum.
+ * A mix for each workload of all that needs one server and nothing special of it, and for Redis one for a quorum.
  *
- * @param {readonly import('../index.d.mts').Kind[]} kinds
+ * @param {readonly import('../index.d.mts').Kind[]} kinds @param {import('../index.d.mts').StoreName} store
  */
-export function mixes(kinds) {
+export function mixes(kinds, store) {
   const faults = kinds.filter((kind) => 'inject' in kind && !('shift' in kind));
-  const forOne = faults.filter((kind) => !('topology' in kind) && !kind.traffic?.sleeps);
+  const forOne = faults.filter(
+    (kind) => !('topology' in kind) && !('settings' in kind) && !kind.traffic?.sleeps,
+  );
   const forQuorum = faults.filter(
     ({ topology, nodes, serverArgs, losesData }) =>
       topology === 'quorum' && !nodes && !serverArgs && !losesData,
@@ -51,21 +53,25 @@ export function mixes(kinds) {
       mixOf(
         {
           name: workload === 'exclusive' ? 'mixed' : `mixed-${workload}`,
-          says: `all kinds for one Redis in random order; ${says}`,
-          serverArgs: SERVER,
+          says: `all kinds for one ${SERVERS[store]} in random order; ${says}`,
+          ...(store === 'redis' && { serverArgs: SERVER }),
           traffic: { apps: 4, workload },
         },
         forOne,
       ),
     ),
-    mixOf(
-      {
-        name: 'mixed-quorum',
-        says: 'all kinds for a quorum of three in random order',
-        topology: 'quorum',
-        traffic: { apps: 4 },
-      },
-      forQuorum,
-    ),
+    ...(forQuorum.length > 0
+      ? [
+          mixOf(
+            {
+              name: 'mixed-quorum',
+              says: 'all kinds for a quorum of three in random order',
+              topology: 'quorum',
+              traffic: { apps: 4 },
+            },
+            forQuorum,
+          ),
+        ]
+      : []),
   ];
 }

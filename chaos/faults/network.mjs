@@ -1,18 +1,9 @@
-import {
-  BACK_GOAL_MS,
-  GOAL_MS,
-  LATE_TIMER_MS,
-  LEASE_MS,
-  LONG_LEASE_MS,
-  LOOK_MS,
-  SLACK_MS,
-} from '../constants.mjs';
+import { BACK_GOAL_MS, GOAL_MS, LEASE_MS, SLACK_MS } from '../constants.mjs';
 import { Random } from '../random.mjs';
-import { cut, during, slow } from './during.mjs';
+import { cut, slow } from './during.mjs';
 import { networksHit } from './networks-hit.mjs';
 
 const BACK_MS = 1000 + SLACK_MS;
-const RECOVER_MS = LOOK_MS + SLACK_MS;
 /** Linux waits this long before it first sends a lost segment again. */
 const RESEND_MS = 200;
 
@@ -50,22 +41,6 @@ export const NETWORK_FAULTS = [
         return ms;
       };
       await slow(networksHit(world), world.random.between(1000, 3000), late);
-    },
-  },
-  {
-    name: 'pushes-lost',
-    says: 'no message of pub/sub arrives',
-    traffic: { leaseMs: LONG_LEASE_MS },
-    goalMs: LOOK_MS + LATE_TIMER_MS,
-    recoverMs: RECOVER_MS,
-    async inject(world) {
-      const isMessage = (chunk) => chunk.includes('\r\nmessage\r\n');
-      await during(
-        networksHit(world),
-        world.random.between(1000, 3000),
-        (link) => (link.replies.loses = isMessage),
-        (link) => (link.replies.loses = () => false),
-      );
     },
   },
 ];

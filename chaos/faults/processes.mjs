@@ -13,7 +13,7 @@ import {
 const FROZEN_MS = LEASE_MS + LOOK_MS + SLACK_MS;
 
 /** A process takes the place of one that ended. */
-async function replace(world) {
+export async function replace(world) {
   await pause(world.random.between(0, 300));
   await world.startApp();
 }

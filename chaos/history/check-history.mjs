@@ -2,6 +2,7 @@ import { answers } from './rules/answers.mjs';
 import { exits, injections, remains } from './rules/ends.mjs';
 import { errors } from './rules/errors.mjs';
 import { exclusion, overlaps } from './rules/exclusion.mjs';
+import { fairness } from './rules/fairness.mjs';
 import { goals } from './rules/goals.mjs';
 import { liveness, recoveries, service } from './rules/liveness.mjs';
 import { load } from './rules/load.mjs';
@@ -22,6 +23,7 @@ const RULES = {
   liveness,
   goals,
   service,
+  fairness,
   nodes,
   answers,
   losses,
@@ -52,6 +54,7 @@ function figuresOf(trial) {
   const outcomes = {};
   for (const { outcome = 'killed' } of calls) outcomes[outcome] = (outcomes[outcome] ?? 0) + 1;
   return {
+    store: settings.store ?? 'redis',
     kind: settings.kind,
     seed: settings.seed,
     faults: faults.length,

@@ -13,10 +13,11 @@ const SEEDS = ['5', '6', '7'];
  */
 export async function convict(mutant, { kind, seconds }) {
   const env = { NODE_OPTIONS: `--import ${PRELOAD}`, CHAOS_MUTANT: JSON.stringify(mutant) };
+  const { store = 'redis' } = mutant;
   let rules = [];
   for (const seed of SEEDS) {
-    const folder = folderOf(`mutant-${kind.name}`, seed);
-    const { findings } = await runTrial({ kind: { ...kind, env }, seed, seconds, folder });
+    const folder = folderOf({ store, kind: `mutant-${kind.name}`, seed });
+    const { findings } = await runTrial({ store, kind: { ...kind, env }, seed, seconds, folder });
     rules = [...new Set(findings.map(({ rule }) => rule))];
     if (mutant.rules.some((rule) => rules.includes(rule))) break;
   }

@@ -19,6 +19,7 @@ export async function openCluster() {
     roles,
     targetFor: () => ({ cluster: cluster.nodes }),
     remains: async () => remainsOf(await masters()),
+    sample: async () => ({ redisKeys: (await remainsOf(await masters())).length }),
     async stop() {
       for (const admin of admins) admin.disconnect();
       await cluster.stop();

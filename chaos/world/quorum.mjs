@@ -28,6 +28,7 @@ export async function openQuorum({ nodes = 3, serverArgs = [], shift: makeShift 
       return { quorum: proxies.map(({ url }) => url) };
     },
     remains: () => remainsOf(admins),
+    sample: async () => ({ redisKeys: (await remainsOf(admins)).length }),
     async stop() {
       for (const admin of admins) admin.disconnect();
       await Promise.all([...networks.values()].flat().map((proxy) => proxy.close()));

@@ -16,6 +16,7 @@ export async function openSentinel() {
     adminOfMaster: async () => admins[await indexOfMaster()],
     targetFor: () => set.options,
     remains: async () => remainsOf([admins[await indexOfMaster()]]),
+    sample: async () => ({ redisKeys: (await remainsOf([admins[await indexOfMaster()]])).length }),
     async stop() {
       for (const admin of admins) admin.disconnect();
       await set.stop();

@@ -25,10 +25,14 @@ export async function openSingle({ serverArgs = [], shift: makeShift, shifts }) 
       proxies.set(app, proxy);
       return proxy.url.replace('//', '//service:secret@');
     },
+    /** @param {Buffer} chunk from the server */
+    isNotification: (chunk) => chunk.includes('\r\nmessage\r\n'),
     remains: () => remainsOf([admin]),
-    /** So far; what scripts do inside is not counted. */
-    scriptsRun: async () =>
-      Number(/cmdstat_evalsha:calls=(\d+)/.exec(await admin.info('commandstats'))?.[1] ?? 0),
+    /** Scripts so far; what they do inside is not counted. */
+    sample: async () => ({
+      redisKeys: (await remainsOf([admin])).length,
+      redisScripts: Number(/cmdstat_evalsha:calls=(\d+)/.exec(await admin.info('commandstats'))?.[1] ?? 0),
+    }),
     async stop() {
       admin.disconnect();
       await Promise.all([...proxies.values()].map((proxy) => proxy.close()));

@@ -5,20 +5,10 @@ import { spawnGuarded } from '#processes';
 import { until } from '#until';
 import { connectToWitness } from '../witness/ask-witness.mjs';
 import { AppProcess } from './app-process.mjs';
-import { openCluster } from './cluster.mjs';
 import { keyNames } from './key-names.mjs';
-import { openQuorum } from './quorum.mjs';
-import { openSentinel } from './sentinel.mjs';
-import { openSingle } from './single.mjs';
+import { openTopology } from './topologies.mjs';
 
 const WITNESS = fileURLToPath(new URL('../witness/witness.mjs', import.meta.url));
-const TOPOLOGIES = {
-  single: openSingle,
-  sentinel: openSentinel,
-  cluster: openCluster,
-  quorum: openQuorum,
-  none: openNone,
-};
 
 /** Everything that a trial consists of: servers, the witness, and the processes of the service. */
 export class World {
@@ -34,9 +24,9 @@ export class World {
     this.keys = keyNames({ count: traffic.keys, workload: traffic.workload, seed });
   }
 
-  /** @param {{ folder: string, kind: any, seed: string, random: any, record: any, traffic: any }} trial */
+  /** @param {{ folder: string, storeName: import('../index.d.mts').StoreName, kind: any, seed: string, random: any, record: any, traffic: any }} trial */
   static async open(trial) {
-    const store = await TOPOLOGIES[trial.kind.topology ?? 'single'](trial.kind);
+    const store = await openTopology(trial.storeName, trial.kind);
     const args = [WITNESS, join(trial.folder, 'witness.jsonl')];
     const witnessProcess = spawnGuarded(process.execPath, args, { env: process.env, stdio: 'pipe' });
     const [line] = await once(witnessProcess.child.stdout, 'data');
@@ -102,9 +92,4 @@ export class World {
     await this.witnessProcess.exited;
     await this.store.stop();
   }
-}
-
-/** For the store that is no lock. */
-function openNone() {
-  return { targetFor: () => 'never-locks', remains: () => [], stop: () => undefined };
 }

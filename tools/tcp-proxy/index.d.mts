@@ -24,6 +24,8 @@ export class Link {
   forgetsAfterMs: number;
   /** Whether the client has ever written the command `name` here. */
   has(name: string): boolean;
+  /** The client sends its commands here. In Redis it asks for the server's time first. */
+  readonly carriesCommands: boolean;
   /** Bytes vanish both ways; nobody is told. */
   vanish(): void;
   /** The client sees a broken connection. Requests on hold stay in flight: `deliverLate` lets them arrive. */
@@ -34,26 +36,36 @@ export class Link {
 }
 
 export interface TcpProxyOptions {
+  /** `redis` by default. Of the statements in `sql` only LISTEN is known. */
+  readonly protocol?: 'redis' | 'sql';
   /** Remembers every command of every connection, for tests to read; true by default. */
   readonly keepsCommands?: boolean;
 }
 
-/** Stands between one client and a Redis server, and does to their bytes what networks do. */
+/** Stands between one client and a server, and does to their bytes what networks do. */
 export class TcpProxy {
   private constructor();
   static before(targetPort: number, options?: TcpProxyOptions): Promise<TcpProxy>;
   /** Applied to each new connection. */
   onLink: (link: Link) => void;
   readonly all: Link[];
+  /** Where new connections go. */
+  targetPort: number;
   readonly port: number;
   /** `redis://127.0.0.1:<port>` */
   readonly url: string;
   readonly open: Link[];
   /** The connection on which the client waits for pushes. @throws Error when there is none */
   readonly pushes: Link;
-  /** The connection on which the client sends commands; it asks for the server's time first. @throws Error when there is none */
+  /** The newest connection that carries commands. @throws Error when there is none */
   readonly commands: Link;
   close(): Promise<void>;
+}
+
+/** Tells from the bytes of an SQL client whether it listens for notifications. */
+export class SqlRequests {
+  /** @returns one command, `LISTEN` or `STATEMENT` */
+  read(chunk: Buffer): string[][];
 }
 
 /** Reads the commands that a Redis client writes: arrays of strings. */

@@ -1,5 +1,4 @@
 import { Flow } from './flow.mjs';
-import { RespRequests } from './resp-requests.mjs';
 
 export class Link {
   commands = [];
@@ -10,13 +9,15 @@ export class Link {
   #server;
   #names = new Set();
 
-  /** @param {import('node:net').Socket} client @param {import('node:net').Socket} server @param {boolean} keepsCommands */
-  constructor(client, server, keepsCommands) {
+  /**
+   * @param {import('node:net').Socket} client @param {import('node:net').Socket} server
+   * @param {{ read(chunk: Buffer): string[][] }} parser @param {boolean} keepsCommands
+   */
+  constructor(client, server, parser, keepsCommands) {
     this.#client = client;
     this.#server = server;
     this.requests = new Flow(server);
     this.replies = new Flow(client);
-    const parser = new RespRequests();
     client.on('data', (chunk) => {
       const commands = parser.read(chunk);
       for (const [name] of commands) this.#names.add(name.toLowerCase());
@@ -35,6 +36,10 @@ export class Link {
 
   has(name) {
     return this.#names.has(name);
+  }
+
+  get carriesCommands() {
+    return this.has('time') || (this.has('statement') && !this.has('listen'));
   }
 
   vanish() {

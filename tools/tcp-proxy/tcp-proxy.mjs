@@ -1,27 +1,31 @@
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import { Link } from './link.mjs';
+import { RespRequests } from './resp-requests.mjs';
+import { SqlRequests } from './sql-requests.mjs';
 
 export class TcpProxy {
   onLink = () => undefined;
   all = [];
   #server;
 
-  /** @param {import('node:net').Server} server @param {number} targetPort @param {boolean} keepsCommands */
-  constructor(server, targetPort, keepsCommands) {
+  /** @param {import('node:net').Server} server @param {number} targetPort @param {Required<import('./index.d.mts').TcpProxyOptions>} options */
+  constructor(server, targetPort, { keepsCommands, protocol }) {
     this.#server = server;
+    this.targetPort = targetPort;
     server.on('connection', (client) => {
-      const link = new Link(client, connect(targetPort, '127.0.0.1'), keepsCommands);
+      const parser = protocol === 'redis' ? new RespRequests() : new SqlRequests();
+      const link = new Link(client, connect(this.targetPort, '127.0.0.1'), parser, keepsCommands);
       if (!keepsCommands) this.all = this.open;
       this.all.push(link);
       this.onLink(link);
     });
   }
 
-  static async before(targetPort, { keepsCommands = true } = {}) {
+  static async before(targetPort, { keepsCommands = true, protocol = 'redis' } = {}) {
     const server = createServer().listen(0, '127.0.0.1');
     await once(server, 'listening');
-    return new TcpProxy(server, targetPort, keepsCommands);
+    return new TcpProxy(server, targetPort, { keepsCommands, protocol });
   }
 
   get port() {
@@ -37,11 +41,11 @@ export class TcpProxy {
   }
 
   get pushes() {
-    return newest(this.open.filter((link) => link.has('subscribe')));
+    return newest(this.open.filter((link) => link.has('subscribe') || link.has('listen')));
   }
 
   get commands() {
-    return newest(this.open.filter((link) => link.has('time')));
+    return newest(this.open.filter((link) => link.carriesCommands));
   }
 
   async close() {

@@ -80,6 +80,20 @@ describe('the checker of histories', () => {
     });
   });
 
+  it('finds processes that are served unevenly, where a kind has a limit for that', () => {
+    const served = (times: number, more?: object): Story => {
+      const story = goodHistory(more);
+      for (let i = 0; i < times; i++) {
+        story.hold(`a.${i + 1}`, { app: 'a', from: 500 + 10 * i, to: 505 + 10 * i, token: 11 + i });
+      }
+      return story;
+    };
+    const limited = { limits: { jain: 0.85 } };
+    expect(rulesBroken(served(0, limited))).toEqual([]);
+    expect(rulesBroken(served(4, limited))).toEqual(['fairness']);
+    expect(rulesBroken(served(4))).toEqual([]);
+  });
+
   it('finds a token that does not grow', () => {
     const story = goodHistory();
     story.hold('a.1', { app: 'a', from: 1000, to: 1100, token: 11 });

@@ -2,10 +2,10 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { KINDS, runTrial, type Kind } from '../../../chaos/index.mjs';
+import { kindsOf, runTrial, type Kind } from '../../../chaos/index.mjs';
 import { sideBySide } from '../../support/side-by-side.js';
 
-const kindNamed = (name: string) => KINDS.find((kind) => kind.name === name) as Kind;
+const kindNamed = (name: string) => kindsOf('redis').find((kind) => kind.name === name) as Kind;
 const NEVER_LOCKS: Kind = { name: 'never-locks', says: 'grants everything', topology: 'none' };
 const CALM = [
   ['a process that holds a lock is killed', kindNamed('crash-holder')],

@@ -1,0 +1,73 @@
+import { startPgbouncer } from '#pgbouncer';
+import { startPostgresServer, startStandby } from '#postgres-server';
+import { runSql } from './sql-session.mjs';
+import { sqlWorld } from './sql.mjs';
+
+/** So few that a fault can use them up, and the standby has its own. */
+const SETTINGS = { max_connections: 60 };
+const COMMITS = 'SELECT xact_commit AS statements FROM pg_stat_database WHERE datname = current_database()';
+
+/** One PostgreSQL, and a network of its own before each process. @param {import('../index.d.mts').Kind} kind */
+export async function openPostgres(kind) {
+  const { world } = await open(kind);
+  return world;
+}
+
+/** The same, behind PgBouncer in transaction mode. @param {import('../index.d.mts').Kind} kind */
+export async function openPgbouncer(kind) {
+  let pooler;
+  const { world } = await open(kind, async (server) => (pooler = await startPgbouncer(server)));
+  return {
+    ...world,
+    get server() {
+      return world.server;
+    },
+    pooler,
+    async stop() {
+      await pooler.stop();
+      await world.stop();
+    },
+  };
+}
+
+/** A primary and its standby. `kind.synchronous`: no commit is answered that the standby does not have. @param {import('../index.d.mts').Kind} kind */
+export async function openStandby(kind) {
+  const { synchronous = false } = kind;
+  const { world, server } = await open(kind);
+  const follow = (primary) => startStandby(primary, { synchronous });
+  let standby = await follow(server);
+  return {
+    ...world,
+    get server() {
+      return world.server;
+    },
+    get standby() {
+      return standby;
+    },
+    /** The standby takes the place of a primary that is gone. */
+    async failOver() {
+      await standby.promote();
+      world.moveTo(standby);
+    },
+    /** The new primary gets a standby of its own. @param {import('#postgres-server').PostgresServer} old is left behind */
+    async replace(old) {
+      await old.stop();
+      standby = await follow(world.server);
+    },
+    async stop() {
+      await standby.stop();
+      await world.stop();
+    },
+  };
+}
+
+/** @param {import('../index.d.mts').Kind} kind @param {(server: any) => Promise<{ port: number }>} [before] */
+async function open(kind, before) {
+  const shift = kind.shift?.();
+  const env = kind.shifts === 'server' ? shift.env : undefined;
+  const server = await startPostgresServer({ settings: { ...SETTINGS, ...kind.settings }, env });
+  await runSql('postgres', server.url, 'CREATE ROLE service LOGIN; GRANT ALL ON SCHEMA public TO service');
+  const entry = await before?.(server);
+  const world = sqlWorld({ dialect: 'postgres', server, entry, kind, shift, statements: COMMITS });
+  return { world, server };
+}
