@@ -18,7 +18,7 @@ export async function connectOwn(
   signal: AbortSignal,
   onLost: (error: unknown) => void,
 ): Promise<Client> {
-  const { default: pg } = await importPg();
+  const pg = await importPg();
   const client = new pg.Client(configOf(target));
   // Without a listener an error would end the process.
   client.on('error', onLost);
@@ -50,7 +50,7 @@ export function destroy(client: Client): void {
 
 /** Where it connects to, without user and password. */
 export async function addressOf(target: OwnTarget): Promise<string> {
-  const { default: pg } = await importPg();
+  const pg = await importPg();
   const { host, port, database } = new pg.Client(configOf(target));
   return `${host}:${port}/${String(database)}`;
 }
@@ -75,9 +75,13 @@ function configOf(target: OwnTarget): ClientConfig {
   } as ClientConfig;
 }
 
-async function importPg(): Promise<typeof import('pg')> {
+type Pg = typeof import('pg');
+
+/** pg is a CommonJS module: an import has it as `default`, the `require` of the CommonJS build has it itself. */
+async function importPg(): Promise<Pg> {
   try {
-    return await import('pg');
+    const pg = (await import('pg')) as Pg & { readonly default?: Pg };
+    return pg.default ?? pg;
   } catch (cause) {
     throw new LockConfigurationError(
       'postgresStore needs the package pg, unless it is given PGlite or { query }: npm install pg.',
