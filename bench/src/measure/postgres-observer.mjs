@@ -6,13 +6,24 @@ import { serverCpuUs } from './server-cpu.mjs';
 const CALLS = `SELECT query, sum(calls)::float8 AS calls FROM pg_stat_statements
   WHERE dbid = (SELECT oid FROM pg_database WHERE datname = 'bench') GROUP BY query`;
 
+/** Each of them writes one row, if no other client has written it since it was read. */
+const ATTEMPTS = `SELECT coalesce(sum(calls), 0)::float8 AS calls FROM pg_stat_statements
+  WHERE dbid = (SELECT oid FROM pg_database WHERE datname = 'bench') AND query ~ '(INSERT INTO|UPDATE) nest_lock'`;
+const WRITTEN = `SELECT (n_tup_ins + n_tup_upd)::float8 AS rows FROM pg_stat_user_tables WHERE relname = 'nest_lock'`;
+const END_ALL = `SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = 'bench'`;
+
+/** The contestants' database. @param {string} url of the server */
+export const benchUrl = (url) => url.replace(/\w+$/, 'bench');
+
 /** Gives contestants a database of their own, and reads what they do to the server. */
 export class PostgresObserver {
+  #url;
   #client;
   #pid = NaN;
 
   /** @param {string} url of a superuser */
   constructor(url) {
+    this.#url = url;
     this.#client = new pg.Client(url);
   }
 
@@ -36,6 +47,22 @@ export class PostgresObserver {
 
   readWhenQuiet() {
     return readWhenQuiet(() => this.read());
+  }
+
+  /**
+   * How often our store tried to write a row of its table since `clear`, and how often it did. A connection reports its rows
+   * to the statistics when it ends, so that all are ended before.
+   *
+   * @returns {Promise<{ attempts: number, written: number }>}
+   */
+  async writes() {
+    await this.#client.query(END_ALL);
+    const inside = new pg.Client(benchUrl(this.#url));
+    await inside.connect();
+    const { rows } = await inside.query(WRITTEN);
+    await inside.end();
+    const { rows: attempts } = await this.#client.query(ATTEMPTS);
+    return { attempts: attempts[0].calls, written: rows[0].rows };
   }
 
   /** @returns {Promise<string>} */

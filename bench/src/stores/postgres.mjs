@@ -1,6 +1,6 @@
 import { startPostgresServer } from '#postgres-server';
 import { POSTGRES } from '../../contestants/index.mjs';
-import { PostgresObserver } from '../measure/postgres-observer.mjs';
+import { benchUrl, PostgresObserver } from '../measure/postgres-observer.mjs';
 import { howSql } from '../report/how-sql.mjs';
 import { sqlScenarios } from '../scenarios/sql.mjs';
 
@@ -32,6 +32,7 @@ export const postgres = {
       // A little above one: a second is measured by timers.
       perWaitedKey: 1.05,
       perBeat: 8,
+      lostSwaps: 0.02,
     },
   }),
   async open() {
@@ -39,7 +40,7 @@ export const postgres = {
     const observer = new PostgresObserver(server.url);
     await observer.open();
     return {
-      url: server.url.replace(/\w+$/, 'bench'),
+      url: benchUrl(server.url),
       observer,
       sharesOf: async () => new Map(),
       async close() {

@@ -34,6 +34,8 @@ export interface Observer {
   /** As `read`, once no more commands arrive. */
   readWhenQuiet(): Promise<Reading>;
   version(): Promise<string>;
+  /** How often our store tried to write a row since `clear`, and how often it did. Absent where rows are not counted. */
+  writes?(): Promise<{ readonly attempts: number; readonly written: number }>;
 }
 
 /** Totals since the server started, or since `clear`. */
