@@ -8,7 +8,7 @@ const CALLS = `SELECT query, sum(calls)::float8 AS calls FROM pg_stat_statements
 
 /** Each of them writes one row, if no other client has written it since it was read. */
 const ATTEMPTS = `SELECT coalesce(sum(calls), 0)::float8 AS calls FROM pg_stat_statements
-  WHERE dbid = (SELECT oid FROM pg_database WHERE datname = 'bench') AND query ~ '(INSERT INTO|UPDATE) nest_lock'`;
+  WHERE dbid = (SELECT oid FROM pg_database WHERE datname = 'bench') AND query ~ '(INSERT INTO|UPDATE) "?nest_lock'`;
 const WRITTEN = `SELECT (n_tup_ins + n_tup_upd)::float8 AS rows FROM pg_stat_user_tables WHERE relname = 'nest_lock'`;
 const END_ALL = `SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = 'bench'`;
 

@@ -5,7 +5,7 @@ import { sqlStateOf } from './postgres.errors.js';
 type Run = (sql: string) => Promise<unknown>;
 
 /** Another process has made the table at the same time. */
-const EXISTS = ['23505', '42P07'];
+const EXISTS = ['23505', '42P07', '42710'];
 
 /** @throws LockConfigurationError with the statement, if the user of the store may not make the table */
 export async function createTable(run: Run, table: string): Promise<void> {
