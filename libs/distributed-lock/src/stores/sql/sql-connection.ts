@@ -205,7 +205,8 @@ export class SqlConnection {
       if (isSplit) step.isAlone = true;
       if (!again.includes(step)) step.reject(this.errorFor(step, failure, error));
     }
-    this.waiting.putBack(again);
+    if (failure.isBlocked) this.waiting.push(...again);
+    else this.waiting.putBack(again);
     if (failure.isFatal) this.onLost(error, this.signal);
     this.sendNext();
   }

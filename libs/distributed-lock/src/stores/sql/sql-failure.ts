@@ -8,6 +8,8 @@ export interface Failure {
   readonly detail: string;
   /** The statement was rolled back for certain, and may succeed when it is sent again. */
   readonly mayRepeat?: boolean;
+  /** Another transaction holds a row: a step on it is sent again after all others, so that they do not wait for that row. */
+  readonly isBlocked?: boolean;
   /** Of several steps in one statement one may be to blame: each is sent again alone. */
   readonly mayBeOne?: boolean;
   /** The connection is of no more use. */

@@ -72,8 +72,8 @@ export class WaitingSteps {
     return this.steps.length;
   }
 
-  push(step: Step): void {
-    this.steps.push(step);
+  push(...steps: readonly Step[]): void {
+    this.steps.push(...steps);
   }
 
   /** They are sent before all others. */

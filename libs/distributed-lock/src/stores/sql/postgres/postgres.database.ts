@@ -119,8 +119,8 @@ export class PostgresServer extends PostgresDatabase {
     const { commandTimeoutMs } = this.options;
     const settings = {
       statement_timeout: commandTimeoutMs,
-      // The reply that a row is locked comes before the deadline for the connection.
-      lock_timeout: Math.ceil(commandTimeoutMs / 2),
+      // Steps on other keys wait behind a statement that waits for a row.
+      lock_timeout: Math.ceil(commandTimeoutMs / 10),
       default_transaction_isolation: 'read committed',
       ...(server >= 140000 && { idle_session_timeout: 0 }),
       // A plan for each execution takes longer than the statement, and one for a small table is wrong for a large one.

@@ -36,6 +36,8 @@ const OWN_WORDS: Readonly<Record<string, Failure>> = {
     reason: 'unready',
     detail: 'another transaction holds the row of the lock for too long (55P03)',
     mayBeOne: true,
+    mayRepeat: true,
+    isBlocked: true,
   },
   '28P01': { reason: 'refused', detail: 'user or password is wrong (28P01)', isFatal: true },
   '3D000': { reason: 'refused', detail: 'there is no such database (3D000)', isFatal: true },
