@@ -99,9 +99,9 @@ class FaultyRegister implements Register {
   }
 
   takeAll(takes: readonly Take[]): Promise<readonly Reading[] | NotFree> {
-    const [first] = takes as readonly [Take, ...Take[]];
     const names = takes.map(({ name }) => name);
-    return this.send(names, first, () => this.server.rows.takeAll(takes));
+    const write = { notAfter: () => Math.min(...takes.map((take) => take.notAfter())) };
+    return this.send(names, write, () => this.server.rows.takeAll(takes));
   }
 
   swap(swap: Swap): Promise<SwapReply> {

@@ -52,6 +52,8 @@ export class KeyState {
   private lastTokenNow: number;
   private concerned: string[] = [];
   private hasEntered = false;
+  /** An owner that is released has no entry. */
+  private hasMissed = false;
   private isChangedNow: boolean;
 
   /** @param now the store's time in ms, at the earliest, so that no step drops a live holder */
@@ -88,12 +90,15 @@ export class KeyState {
   }
 
   /**
-   * The write must fail if there are notes that the reading did not have: it would overtake their owners, or leave them
-   * asleep beside a free key. A hand-off to the first waiter overtakes nobody.
+   * The write must fail if there are notes that the reading did not have: it would overtake their owners, leave them
+   * asleep beside a free key, or leave the note of an owner that is released. A hand-off to the first waiter overtakes
+   * nobody.
    */
   get isExact(): boolean {
     return (
-      this.hasEntered || (this.queue.length === 0 && !this.holders.some(({ claim }) => isExclusive(claim)))
+      this.hasEntered ||
+      this.hasMissed ||
+      (this.queue.length === 0 && !this.holders.some(({ claim }) => isExclusive(claim)))
     );
   }
 
@@ -125,6 +130,7 @@ export class KeyState {
   release({ owner, used }: Pick<ReleaseRequest, 'owner' | 'used'>, keepMs = 0): boolean {
     const held = this.holderOf(owner);
     if (held || this.queue.some((waiter) => waiter.owner === owner)) this.isChangedNow = true;
+    else this.hasMissed = true;
     this.queue = this.queue.filter((waiter) => waiter.owner !== owner);
     this.holders = this.holders.filter((holder) => holder !== held);
     if (held && keepMs > 0) this.keep(held, keepMs);

@@ -35,6 +35,7 @@ class Sending {
   private readonly sentAt: number;
   private readonly sentLead: number;
   private states: readonly OwnerState[] = [];
+  private until: number | undefined;
 
   constructor(
     private readonly context: TimedContext,
@@ -44,14 +45,8 @@ class Sending {
     this.sentLead = leadOf(context.clock);
   }
 
-  /** Until the reply, the back end may execute the acquires at any time before their not-after. */
-  readonly notAfter = (): number => {
-    const { clock, serverClock, owners, register } = this.context;
-    const notAfter = serverClock.earliest(clock.now()) + Math.ceil(register.commandTimeoutMs);
-    if (this.states.length === 0) this.states = this.requests.map(({ owner }) => owners.begin(owner));
-    for (const state of this.states) state.onAcquireSent(notAfter);
-    return notAfter;
-  };
+  /** One for all takes of a request. */
+  readonly notAfter = (): number => (this.until ??= this.onSending());
 
   onReply(reading: Reading): Seen {
     const { clock, serverClock } = this.context;
@@ -66,6 +61,15 @@ class Sending {
     this.end(error instanceof LockStoreError && error.reason === 'unknown');
     throw error;
   };
+
+  /** Until the reply, the back end may execute the acquires at any time before their not-after. */
+  private onSending(): number {
+    const { clock, serverClock, owners, register } = this.context;
+    const notAfter = serverClock.earliest(clock.now()) + Math.ceil(register.commandTimeoutMs);
+    this.states = this.requests.map(({ owner }) => owners.begin(owner));
+    for (const state of this.states) state.onAcquireSent(notAfter);
+    return notAfter;
+  }
 
   private end(mayComeLate: boolean): void {
     if (!mayComeLate) for (const state of this.states) state.onAcquireAnswered();
