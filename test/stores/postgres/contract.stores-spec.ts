@@ -1,6 +1,8 @@
 import { afterAll, beforeAll } from '@jest/globals';
+import pg from 'pg';
 import { postgresStore } from 'nestjs-distributed-lock/postgres';
 import { describeLockStoreContract } from 'nestjs-distributed-lock/testing';
+import { startPgbouncer, type Pgbouncer } from '#pgbouncer';
 import { startPostgresServer, type PostgresServer } from '#postgres-server';
 import { describeWith } from '../support/describe-with.js';
 
@@ -12,4 +14,45 @@ describeWith('postgres')('a PostgreSQL server', () => {
   afterAll(() => server.stop());
 
   describeLockStoreContract('postgres', () => ({ store: postgresStore(server.url) }));
+});
+
+describeWith('postgres')('a function of the application that runs one statement', () => {
+  let server: PostgresServer;
+  let pool: pg.Pool;
+  beforeAll(async () => {
+    server = await startPostgresServer({ settings: { default_transaction_isolation: 'serializable' } });
+    pool = new pg.Pool({ connectionString: server.url });
+  });
+  afterAll(async () => {
+    await pool.end();
+    await server.stop();
+  });
+
+  const query = (sql: string, parameters: unknown[]) => pool.query<object>(sql, parameters);
+  describeLockStoreContract('{ query }', () => ({ store: postgresStore({ query }) }));
+});
+
+describeWith('postgres')('a PostgreSQL server whose transactions are serializable', () => {
+  let server: PostgresServer;
+  beforeAll(async () => {
+    server = await startPostgresServer({ settings: { default_transaction_isolation: 'serializable' } });
+  });
+  afterAll(() => server.stop());
+
+  describeLockStoreContract('postgres', () => ({ store: postgresStore(server.url) }));
+});
+
+describeWith('postgres', 'pgbouncer')('a pooler that gives each transaction another connection', () => {
+  let server: PostgresServer;
+  let pooler: Pgbouncer;
+  beforeAll(async () => {
+    server = await startPostgresServer();
+    pooler = await startPgbouncer(server, { settings: { default_pool_size: 5 } });
+  });
+  afterAll(async () => {
+    await pooler.stop();
+    await server.stop();
+  });
+
+  describeLockStoreContract('postgres', () => ({ store: postgresStore(pooler.url) }));
 });

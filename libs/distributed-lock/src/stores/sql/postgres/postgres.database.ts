@@ -9,8 +9,8 @@ import { checkColumns, createTable } from './ensure-table.js';
 import { connectOwn, destroy, type OwnTarget } from './own-client.js';
 import { postgresFailure, sqlStateOf } from './postgres.errors.js';
 import { executeBy, type PostgresRow, type Send } from './postgres.session.js';
-import type { PGliteDatabase, PostgresHandle } from './postgres.target.js';
-import { statementsFor, type Statements } from './statements.js';
+import { isPGlite, type PGliteDatabase, type PostgresHandle } from './postgres.target.js';
+import { statementsFor, type Statements } from './statements/statements.js';
 
 interface Options {
   readonly clock: Clock;
@@ -126,8 +126,6 @@ export class PostgresServer extends PostgresDatabase {
       // A plan for each execution takes longer than the statement, and one for a small table is wrong for a large one.
       plan_cache_mode: 'force_generic_plan',
       enable_seqscan: 'off',
-      enable_hashjoin: 'off',
-      enable_mergejoin: 'off',
       jit: 'off',
     };
     const set = Object.keys(settings).map((name, i) => `set_config('${name}', $${i + 1}, false)`);
@@ -153,7 +151,7 @@ export class PostgresFunction extends PostgresDatabase {
     const hello = await this.greet(query);
     const send: Send = async ({ text }, values) => (await query(text, values)) as PostgresRow[];
     return {
-      execute: executeBy(this.sendWith(query, send), this.statements),
+      execute: executeBy(this.sendWith(query, send), this.statements, { mayRepeat: isPGlite(this.handle) }),
       opened: { now: Number(hello.now) / 1000, sentAt: hello.sentAt },
       destroy: () => undefined,
     };

@@ -1,8 +1,8 @@
 import type { LockRow } from '../sql-row.js';
 import type { Execute, Item, Reply, StepKind, StepReply } from '../steps.js';
 import { sqlStateOf } from './postgres.errors.js';
-import type { Statement, Statements } from './statements.js';
-import { swapsText, takesText } from './step-texts.js';
+import { swapParameters, takeParameters } from './statements/parameters.js';
+import type { Statement, Statements } from './statements/statements.js';
 
 /** Sends one statement and returns its rows. */
 export type Send = (statement: Statement, parameters: unknown[]) => Promise<readonly PostgresRow[]>;
@@ -15,15 +15,21 @@ export interface PostgresRow extends LockRow {
 /** A statement that found its steps too late, or not all keys free, has rolled itself back by a division by zero. */
 const ROLLED_BACK_ITSELF = '22012';
 
-/** @returns executes steps by the statements of one table */
-export function executeBy(send: Send, statements: Statements): Execute {
+/**
+ * Executes steps by the statements of one table.
+ *
+ * @param mayRepeat the client may have a parameter several times in one statement. Some ORMs number parameters anew, so
+ * that they take only the statements for many steps, which have each parameter once
+ */
+export function executeBy(send: Send, statements: Statements, { mayRepeat = true } = {}): Execute {
   const read = async (names: readonly string[]) =>
     inOrder(names, await send(statements.read, [JSON.stringify(names)]));
 
-  /** A statement that has rolled itself back has done nothing: the rows are as they are. */
+  /** A statement that has rolled itself back has done nothing, and one without a reply found no row: it is read. */
   const write = async (statement: Statement, names: readonly string[], parameters: unknown[]) => {
     try {
-      return inOrder(names, await send(statement, parameters));
+      const rows = await send(statement, parameters);
+      return rows.length < names.length ? await read(names) : inOrder(names, rows);
     } catch (error) {
       if (sqlStateOf(error) !== ROLLED_BACK_ITSELF) throw error;
       return read(names);
@@ -31,16 +37,26 @@ export function executeBy(send: Send, statements: Statements): Execute {
   };
 
   const by: { [Kind in StepKind]: (items: readonly Item<Kind>[]) => Promise<readonly Reply<Kind>[]> } = {
-    take: (takes) => write(statements.take, namesOf(takes), [takesText(takes)]),
+    take(takes) {
+      const all = takes.map(takeParameters);
+      const [first] = all;
+      if (mayRepeat && all.length === 1)
+        return write(statements.takeOne, namesOf(takes), Object.values(first as object));
+      return write(statements.takeMany, namesOf(takes), [JSON.stringify(all)]);
+    },
     swap(swaps) {
-      const mayBeForgotten = swaps.every((swap) => swap.mayBeForgotten);
-      const statement = swaps.length > 1 ? statements.swapMany : statements.swap;
-      return write(statement, namesOf(swaps), [swapsText(swaps), mayBeForgotten ? 1 : 0]);
+      const mayBeForgotten = swaps.every((swap) => swap.mayBeForgotten) ? 1 : 0;
+      const all = swaps.map(swapParameters);
+      const [first] = all;
+      if (!mayRepeat || all.length > 1)
+        return write(statements.swapMany, namesOf(swaps), [JSON.stringify(all), mayBeForgotten]);
+      return write(statements.swapOne, namesOf(swaps), [...Object.values(first as object), mayBeForgotten]);
     },
     read: (items) => read(namesOf(items)),
     async takeAll([item]) {
       const { takes } = item as Item<'takeAll'>;
-      const replies = await write(statements.takeAll, namesOf(takes), [takesText(takes)]);
+      const all = takes.map(takeParameters);
+      const replies = await write(statements.takeAll, namesOf(takes), [JSON.stringify(all)]);
       return [{ isDone: replies.every(({ isDone }) => isDone), rows: replies.map(({ row }) => row) }];
     },
     async sweep([item]) {

@@ -1,0 +1,86 @@
+import { inTime, isFree, notify, NOW, ROW, rowOf } from './parts.js';
+
+/**
+ * A take inserts the row, or writes over a free one. Beside a row that is not free it leaves the notes, if there are any,
+ * and tells the clients of the holders. Without notes it writes nothing: such a row is not even locked.
+ *
+ * Parameters: name, state, smallest token, number of tokens, client, not-after, notes, as `takeParameters` orders them.
+ */
+export function takeOne(table: string): string {
+  const free = isFree('l');
+  const ifFree = (then: string, otherwise: string) => `CASE WHEN ${free} THEN ${then} ELSE ${otherwise} END`;
+  return `
+WITH t AS (
+  INSERT INTO ${table} AS l (name, ${ROW}, clients)
+  SELECT $1::text, ${NOW}, $2::text, greatest(${NOW}, $3::bigint) + $4::bigint, ${NOW}, '', $5::text
+  WHERE ${NOW} <= $6::bigint
+    AND ($7::text <> '' OR NOT EXISTS (SELECT FROM ${table} AS h WHERE h.name = $1::text AND NOT (${isFree('h')})))
+  ON CONFLICT (name) DO UPDATE SET
+    version = ${ifFree('greatest(l.version + 1, excluded.version)', 'l.version')},
+    state = ${ifFree('excluded.state', 'l.state')},
+    last = ${ifFree('greatest(l.last + $4::bigint, excluded.last)', 'l.last')},
+    at = ${ifFree('excluded.at', 'l.at')},
+    notes = ${ifFree(`''`, `l.notes || replace($7::text, chr(10), excluded.at || '],')`)},
+    clients = ${ifFree('excluded.clients', 'l.clients')}
+  WHERE ${free} OR $7::text <> ''
+  RETURNING l.name, ${rowOf('l')}, l.clients, ${inTime('$6::bigint')} AS in_time
+)
+SELECT $1::text AS name, CASE WHEN notes = '' THEN in_time ELSE 0 END AS done, ${ROW}, ${NOW} AS now,
+  CASE WHEN notes <> '' THEN ${notify('t', 't.clients', 'client <> $5::text')} END AS told
+FROM t
+UNION ALL
+SELECT $1::text, 0, ${ROW}, ${NOW}, 0 FROM ${table} WHERE name = $1::text AND NOT EXISTS (SELECT FROM t)`;
+}
+
+/**
+ * Several takes, as one JSON parameter. Rows that exist are locked in order of their names before anything is written, so
+ * that two statements with the same names do not wait for each other.
+ *
+ * @param isAll all or none: one that is not free at the start leaves the others alone, and one that is not free any more
+ * rolls back the statement (22012)
+ */
+export function takeMany(table: string, isAll: boolean): string {
+  const isHeld = `NOT (${isFree('h')})`;
+  const may = isAll
+    ? `NOT EXISTS (SELECT FROM g JOIN ${table} AS h ON h.name = g.name WHERE ${isHeld})`
+    : `${NOW} <= g.until`;
+  const allOrError = `1 / CASE WHEN (SELECT count(*) FROM t) = (SELECT count(*) FROM g) THEN 1 ELSE 0 END`;
+  const ifFree = (then: string, otherwise: string) =>
+    `CASE WHEN k.is_free THEN ${then} ELSE ${otherwise} END`;
+  return `
+WITH g AS MATERIALIZED (
+  SELECT * FROM json_to_recordset($1::text::json) AS g (
+    name text, state text, floor bigint, tokens bigint, client text, until bigint, notes text)
+),
+k AS MATERIALIZED (
+  SELECT l.name, ${isFree('l')} AS is_free FROM g JOIN ${table} AS l ON l.name = g.name
+  WHERE (${isFree('l')} OR g.notes <> '') AND ${may}
+  ORDER BY l.name FOR UPDATE OF l
+),
+u AS (
+  UPDATE ${table} AS l SET
+    version = ${ifFree(`greatest(l.version + 1, ${NOW})`, 'l.version')},
+    state = ${ifFree('g.state', 'l.state')},
+    last = ${ifFree(`greatest(l.last, g.floor, ${NOW}) + g.tokens`, 'l.last')},
+    at = ${ifFree(NOW, 'l.at')},
+    notes = ${ifFree(`''`, `l.notes || replace(g.notes, chr(10), ${NOW} || '],')`)},
+    clients = ${ifFree('g.client', 'l.clients')}
+  FROM k JOIN g ON g.name = k.name WHERE l.name = k.name
+  RETURNING l.name, ${rowOf('l')}, l.clients, g.client AS own, ${inTime('g.until')} AS in_time
+),
+i AS (
+  INSERT INTO ${table} AS l (name, ${ROW}, clients)
+  SELECT g.name, ${NOW}, g.state, greatest(g.floor, ${NOW}) + g.tokens, ${NOW}, '', g.client FROM g
+  WHERE NOT EXISTS (SELECT FROM ${table} AS h WHERE h.name = g.name) AND ${may}
+  ORDER BY g.name COLLATE "C"
+  ON CONFLICT (name) DO NOTHING
+  RETURNING l.name, ${rowOf('l')}, l.clients, '' AS own, ${inTime('(SELECT min(g.until) FROM g)')} AS in_time
+),
+t AS (SELECT * FROM u UNION ALL SELECT * FROM i)
+SELECT t.name, CASE WHEN notes = '' THEN in_time ${isAll ? `* ${allOrError} ` : ''}ELSE 0 END AS done, ${ROW}, ${NOW} AS now,
+  CASE WHEN notes <> '' THEN ${notify('t', 't.clients', 'client <> t.own')} END AS told
+FROM t
+UNION ALL
+SELECT g.name, 0, ${rowOf('h')}, ${NOW}, 0 FROM g LEFT JOIN ${table} AS h ON h.name = g.name
+WHERE g.name NOT IN (SELECT name FROM t)`;
+}
