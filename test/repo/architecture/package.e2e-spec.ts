@@ -26,6 +26,7 @@ describe('the published package', () => {
       '@opentelemetry/api',
       'ioredis',
       'pg',
+      'mysql2',
     ];
     expect(peers).toEqual(['@nestjs/common', '@nestjs/core', ...optional, 'reflect-metadata', 'rxjs'].sort());
     expect(manifest.peerDependenciesMeta).toEqual(
@@ -38,6 +39,7 @@ describe('the published package', () => {
       '.',
       './redis',
       './postgres',
+      './mysql',
       './quorum',
       './otel',
       './health',

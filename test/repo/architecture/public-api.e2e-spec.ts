@@ -8,6 +8,7 @@ const source = (entry: string) => path(`libs/distributed-lock/src/${entry}`);
 const ENTRY_POINTS = [
   'index.ts',
   'stores/redis/index.ts',
+  'stores/sql/mysql/index.ts',
   'stores/quorum/index.ts',
   'observe/otel/index.ts',
   'observe/health/index.ts',
@@ -113,6 +114,19 @@ describe('the public API', () => {
        "<RedisStoreOptions>",
        "<RedisTarget>",
        "redisStore",
+     ]
+    `);
+  });
+  it('of /mysql is this list', () => {
+    expect(exportsOf('stores/sql/mysql/index.ts')).toMatchInlineSnapshot(`
+     [
+       "<MysqlAnswer>",
+       "<MysqlHandle>",
+       "<MysqlQuery>",
+       "<MysqlStoreOptions>",
+       "<MysqlTarget>",
+       "lockTableSql",
+       "mysqlStore",
      ]
     `);
   });

@@ -13,6 +13,7 @@ const STATEMENTS = {
 ) WITH (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.05)`,
   mysql: (table: string) => `CREATE TABLE IF NOT EXISTS ${quoted(table, '`')} (
   name VARBINARY(2048) NOT NULL PRIMARY KEY,
+  writer BIGINT NOT NULL,
   version BIGINT NOT NULL,
   state MEDIUMTEXT CHARACTER SET ascii,
   last BIGINT NOT NULL,

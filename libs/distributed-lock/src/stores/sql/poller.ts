@@ -24,7 +24,7 @@ interface Watched {
  */
 export class Poller {
   private readonly names = new Map<string, Watched>();
-  private isActive = false;
+  private isActive = true;
   private isReading = false;
   private cancel: (() => void) | undefined;
   private timerAt = Infinity;

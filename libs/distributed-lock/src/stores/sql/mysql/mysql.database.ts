@@ -1,0 +1,86 @@
+import { createConnection, type Connection, type ConnectionOptions } from 'mysql2';
+import { conceal } from '../../../printing/conceal.js';
+import type { Clock } from '../../../time/clock.js';
+import { quoted } from '../lock-table.js';
+import type { SqlDatabase, SqlSession } from '../sql-connection.js';
+import { mysqlFailure } from './mysql.failures.js';
+import { PacketPipe, type Pipe } from './mysql.pipe.js';
+import { Preparation } from './mysql.preparation.js';
+import { MysqlStatements, plain, UTC_SESSION } from './mysql.statements.js';
+import { MysqlSteps } from './mysql.steps.js';
+
+/** Of a connection for locks, whatever the target says. */
+const OWN_OPTIONS: ConnectionOptions = {
+  multipleStatements: true,
+  charset: 'utf8mb4',
+  enableKeepAlive: true,
+  keepAliveInitialDelay: 10_000,
+  trace: false,
+};
+
+/**
+ * The meaning of a statement must not depend on the settings of the server. A statement waits for a row for one second at
+ * most, which is the least that MySQL knows. A connection may be idle for weeks.
+ */
+const SETTINGS = [
+  "SET SESSION sql_mode = 'STRICT_ALL_TABLES', time_zone = '+00:00', autocommit = 1, innodb_lock_wait_timeout = 1, lock_wait_timeout = 1, wait_timeout = 2000000",
+  'SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED',
+  "SHOW VARIABLES WHERE Variable_name IN ('wsrep_on', 'group_replication_consistency')",
+];
+
+/** On a cluster a reading must wait until its node has all that the others have committed. Read in the manuals, not measured. */
+const OF_CLUSTERS: Readonly<Record<string, string>> = {
+  wsrep_on: 'SET SESSION wsrep_sync_wait = 1',
+  group_replication_consistency: "SET SESSION group_replication_consistency = 'BEFORE'",
+};
+
+/** Connections of our own to MySQL or MariaDB. */
+export class MysqlDatabase implements SqlDatabase {
+  readonly server = 'MySQL';
+  readonly failureOf = mysqlFailure;
+  private readonly statements: MysqlStatements;
+
+  constructor(
+    private readonly options: ConnectionOptions,
+    private readonly table: string,
+    private readonly clock: Clock,
+  ) {
+    conceal(this, 'options');
+    this.statements = new MysqlStatements(quoted(table, '`'), UTC_SESSION);
+  }
+
+  async open(signal: AbortSignal, onLost: (error: unknown) => void): Promise<SqlSession> {
+    const connection = createConnection({ ...this.options, ...OWN_OPTIONS });
+    try {
+      const pipe = new PacketPipe(connection);
+      const opened = await Promise.race([this.prepare(pipe), endOf(connection, signal)]);
+      connection.on('error', onLost);
+      const steps = new MysqlSteps(pipe, this.statements);
+      return {
+        opened,
+        execute: (kind, items) => steps.execute(kind, items),
+        destroy: () => connection.destroy(),
+      };
+    } catch (error) {
+      connection.destroy();
+      throw error;
+    }
+  }
+
+  private async prepare(pipe: Pipe): Promise<SqlSession['opened']> {
+    const replies = await pipe.run(SETTINGS.map(plain));
+    for (const { Variable_name: name, Value: value } of replies.at(-1)?.rows ?? []) {
+      const setting = value === 'OFF' ? undefined : OF_CLUSTERS[String(name)];
+      if (setting !== undefined) await pipe.run([plain(setting)]);
+    }
+    return new Preparation(pipe, this.statements, this.table, this.clock).run();
+  }
+}
+
+/** Rejects when the connection fails, or is not wanted any more. A destroyed connection of mysql2 tells nobody. */
+function endOf(connection: Connection, signal: AbortSignal): Promise<never> {
+  return new Promise((_resolve, reject) => {
+    connection.on('error', reject);
+    signal.addEventListener('abort', () => reject(new Error('it took too long to connect')), { once: true });
+  });
+}

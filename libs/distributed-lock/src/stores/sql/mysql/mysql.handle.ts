@@ -1,0 +1,69 @@
+import { LockConfigurationError } from '../../../port/lock.errors.js';
+import type { Clock } from '../../../time/clock.js';
+import { quoted } from '../lock-table.js';
+import type { SqlDatabase, SqlSession } from '../sql-connection.js';
+import { mysqlFailure } from './mysql.failures.js';
+import type { Pipe, Row, StatementReply } from './mysql.pipe.js';
+import { Preparation } from './mysql.preparation.js';
+import { ANY_SESSION, MysqlStatements, type Statement } from './mysql.statements.js';
+import { MysqlSteps } from './mysql.steps.js';
+
+/** The rows of a query, or how many rows a write has written. */
+export type MysqlAnswer =
+  readonly Row[] | { readonly rows: readonly Row[]; readonly changed?: number | undefined };
+
+/**
+ * Runs one statement with `?` for each parameter, as `SqlQuery` of `/guard` does. Each statement may run on another
+ * connection, and must be committed by itself. A write must reply with `changed`.
+ */
+export type MysqlQuery = (sql: string, parameters: unknown[]) => Promise<MysqlAnswer>;
+
+/** A tool of yours that runs statements on connections of its own. */
+export interface MysqlHandle {
+  readonly query: MysqlQuery;
+}
+
+/** One statement after the other, each committed by itself. */
+class QueryPipe implements Pipe {
+  constructor(private readonly query: MysqlQuery) {}
+
+  async run(statements: readonly Statement[]): Promise<readonly StatementReply[]> {
+    const replies: StatementReply[] = [];
+    for (const statement of statements) replies.push(await this.send(statement));
+    return replies;
+  }
+
+  private async send({ sql, parameters }: Statement): Promise<StatementReply> {
+    const answer = await this.query(sql, [...parameters]);
+    const { rows = [], changed } = (Array.isArray(answer) ? { rows: answer } : (answer ?? {})) as {
+      rows?: readonly Row[];
+      changed?: number;
+    };
+    if (sql.startsWith('UPDATE') && typeof changed !== 'number') {
+      throw new LockConfigurationError(
+        'The query function of mysqlStore did not say how many rows an UPDATE has changed. It must reply with { rows, changed }.',
+      );
+    }
+    return { rows, changed: changed ?? 0 };
+  }
+}
+
+/** The sessions of a tool. Nothing is opened or closed. */
+export class MysqlHandleDatabase implements SqlDatabase {
+  readonly server = 'MySQL';
+  readonly failureOf = mysqlFailure;
+
+  constructor(
+    private readonly handle: MysqlHandle,
+    private readonly table: string,
+    private readonly clock: Clock,
+  ) {}
+
+  async open(): Promise<SqlSession> {
+    const pipe = new QueryPipe((sql, parameters) => this.handle.query(sql, parameters));
+    const statements = new MysqlStatements(quoted(this.table, '`'), ANY_SESSION);
+    const opened = await new Preparation(pipe, statements, this.table, this.clock).run();
+    const steps = new MysqlSteps(pipe, statements);
+    return { opened, execute: (kind, items) => steps.execute(kind, items), destroy: () => undefined };
+  }
+}

@@ -1,0 +1,167 @@
+import { documentText, noteText, takenText } from '../../document/document-text.js';
+import type { SqlSwap, SqlTake } from '../steps.js';
+
+/** `?` stands for each parameter, in order. */
+export interface Statement {
+  readonly sql: string;
+  readonly parameters: readonly string[];
+}
+
+/** How a session tells the time, in microseconds since 1970. */
+export interface TimeOfDay {
+  /** When the statement began. */
+  readonly now: string;
+  /** When the expression is evaluated. That may be later than `now`, because the statement has waited for a row. */
+  readonly here: string;
+}
+
+const sinceEpoch = (time: string) => `TIMESTAMPDIFF(MICROSECOND, '1970-01-01', ${time})`;
+/** `NOW` and `UNIX_TIMESTAMP` are ambiguous for an hour of each autumn. */
+const UTC = sinceEpoch('UTC_TIMESTAMP(6)');
+
+export const UTC_SESSION: TimeOfDay = { now: UTC, here: sinceEpoch('SYSDATE(6)') };
+/** For a session whose time zone is unknown. When its clocks change while a statement waits, `here` is wrong by that change. */
+export const ANY_SESSION: TimeOfDay = {
+  now: UTC,
+  here: `${UTC} + TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6))`,
+};
+
+/** A row that was free for this long is deleted. Until then its tokens grow, although the server's clock is set back. */
+const FREE_FOR_MS = 10 * 60_000;
+/** Documents that were not written for this long may belong to crashed processes. */
+const UNWRITTEN_FOR_MS = 60 * 60_000;
+const COLUMNS = 'name, writer, version, state, last, at, notes';
+const MOST_SWEPT = 1000;
+const MOST_UNWRITTEN = 100;
+
+/**
+ * The statements of the lock table. A write replies with no row, so each write has a random mark, and the reading after it
+ * tells by the mark who has written.
+ */
+export class MysqlStatements {
+  /** @param table quoted */
+  constructor(
+    private readonly table: string,
+    private readonly times: TimeOfDay,
+  ) {}
+
+  /**
+   * Assignments run from left to right, each with the values of those before it. `writer` comes first because it decides
+   * once, and `state` last because `writer` depends on it.
+   */
+  take({ name, request, minToken, notes, until }: SqlTake, mark: number): Statement {
+    const { now } = this.times;
+    const state = takenText(request);
+    const isInTime = this.isInTime(until);
+    const isMine = `writer = ${mark}`;
+    const added = notes.map(() => `?, ${now}, '],'`).join(', ');
+    const noted = notes.length > 0 ? `IF(${isInTime}, CONCAT(notes, ${added}), notes)` : 'notes';
+    const lastAfter = (last: string) => `GREATEST(${last}, ${now}) + ${request.tokens}`;
+    return {
+      sql:
+        `INSERT INTO ${this.table} (${COLUMNS}) ` +
+        `SELECT ${nameText(name)}, ${mark}, ${now}, ?, ${lastAfter(`${minToken}`)}, ${now}, '' FROM DUAL WHERE ${isInTime} ` +
+        `ON DUPLICATE KEY UPDATE writer = IF(state IS NULL AND ${isInTime}, ${mark}, writer), ` +
+        `version = IF(${isMine}, GREATEST(version + 1, ${now}), version), ` +
+        `last = IF(${isMine}, ${lastAfter(`last, ${minToken}`)}, last), at = IF(${isMine}, ${now}, at), ` +
+        `notes = IF(${isMine}, notes, ${noted}), state = IF(${isMine}, ?, state)`,
+      parameters: [state, ...notes.map(noteText), state],
+    };
+  }
+
+  /** One statement, so that a session without transactions can. It fails with `NOT_FREE` when one document is not free. */
+  takeAll(takes: readonly SqlTake[], mark: number): Statement {
+    const { now, here } = this.times;
+    const states = takes.map(({ request }) => takenText(request));
+    const least = Math.max(...takes.map(({ minToken }) => minToken));
+    const most = Math.max(...takes.map(({ request }) => request.tokens));
+    const isInTime = this.isInTime((takes[0] as SqlTake).until);
+    // No constant, which the server would compute before it knows whether it needs it.
+    const failure = `9223372036854775807 + ${here}`;
+    const lastAfter = (last: string) => `GREATEST(${last}, ${now}) + ${most}`;
+    const rows = takes.map(
+      ({ name }) =>
+        `(${nameText(name)}, IF(${isInTime}, ${mark}, ${failure}), ${now}, ?, ${lastAfter(`${least}`)}, ${now}, '')`,
+    );
+    const stateOf = takes.map(({ name }) => `WHEN ${nameText(name)} THEN ?`).join(' ');
+    return {
+      sql:
+        `INSERT INTO ${this.table} (${COLUMNS}) VALUES ${rows.join(', ')} ` +
+        `ON DUPLICATE KEY UPDATE writer = IF(state IS NULL AND ${isInTime}, ${mark}, ${failure}), ` +
+        `version = GREATEST(version + 1, ${now}), last = ${lastAfter(`last, ${least}`)}, at = ${now}, ` +
+        `state = CASE name ${stateOf} END`,
+      parameters: [...states, ...states],
+    };
+  }
+
+  swap({ name, seen, next, lastToken, isExact, until }: SqlSwap, mark: number): Statement {
+    const { now } = this.times;
+    const state = documentText(next);
+    return {
+      sql:
+        `UPDATE ${this.table} SET writer = ${mark}, version = GREATEST(version + 1, ${now}), ` +
+        `state = ${state === null ? 'NULL' : '?'}, last = ${lastToken}, at = ${now}, ` +
+        `notes = SUBSTRING(notes, ${seen.notesRead + 1}) ` +
+        `WHERE name = ${nameText(name)} AND version = ${seen.version} AND ${this.isInTime(until)}` +
+        (isExact ? ` AND CHAR_LENGTH(notes) = ${seen.notesRead}` : ''),
+      parameters: state === null ? [] : [state],
+    };
+  }
+
+  /** Replies with one row at least, which tells the time. */
+  read(names: readonly string[]): Statement {
+    const columns = 'HEX(t.name) AS name, t.writer, t.version, t.state, t.last, t.at, t.notes, c.now';
+    return plain(
+      `SELECT ${columns} FROM (SELECT ${this.times.now} AS now) AS c ` +
+        `LEFT JOIN ${this.table} AS t ON t.name IN (${names.map(nameText).join(', ')})`,
+    );
+  }
+
+  sweep(): Statement {
+    const isOld = `at < ${this.times.now} - ${FREE_FOR_MS * 1000}`;
+    return plain(`DELETE FROM ${this.table} WHERE state IS NULL AND ${isOld} LIMIT ${MOST_SWEPT}`);
+  }
+
+  /** The next names in order whose documents were not written for long. */
+  unwritten(after: string): Statement {
+    const isOld = `at < ${this.times.now} - ${UNWRITTEN_FOR_MS * 1000}`;
+    return plain(
+      `SELECT HEX(name) AS name FROM ${this.table} WHERE name > ${nameText(after)} AND state IS NOT NULL AND ${isOld} ORDER BY name LIMIT ${MOST_UNWRITTEN}`,
+    );
+  }
+
+  private isInTime(until: () => number): string {
+    return `${this.times.here} <= ${until() * 1000}`;
+  }
+
+  time(): Statement {
+    return plain(`SELECT ${this.times.now} AS now`);
+  }
+
+  ping(): Statement {
+    return plain('DO 0');
+  }
+
+  /** Fail as the others will when the table is missing or another one, a right is missing, or the server is read-only. */
+  probes(): readonly Statement[] {
+    const { table } = this;
+    return [
+      plain(`INSERT INTO ${table} (${COLUMNS}) SELECT ${COLUMNS} FROM ${table} WHERE name = ''`),
+      plain(`UPDATE ${table} SET version = 0 WHERE name = ''`),
+      plain(`DELETE FROM ${table} WHERE name = ''`),
+    ];
+  }
+}
+
+export function plain(sql: string): Statement {
+  return { sql, parameters: [] };
+}
+
+/** As `HEX(name)` replies with it. */
+export function hexOf(name: string): string {
+  return Buffer.from(name).toString('hex').toUpperCase();
+}
+
+function nameText(name: string): string {
+  return `x'${hexOf(name)}'`;
+}

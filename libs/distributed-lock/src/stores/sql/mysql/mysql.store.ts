@@ -1,0 +1,46 @@
+import { randomUUID } from 'node:crypto';
+import { checkOptionNames, type OptionNames } from '../../../checks/option-names.js';
+import type { LockStoreFactory } from '../../../port/lock-store.js';
+import { DocumentStore } from '../../document/document.store.js';
+import { SqlRegister } from '../sql-register.js';
+import {
+  checkCommandTimeout,
+  checkTable,
+  DEFAULT_COMMAND_TIMEOUT_MS,
+  DEFAULT_TABLE,
+  type SqlStoreOptions,
+} from '../sql-options.js';
+import { MysqlDatabase } from './mysql.database.js';
+import { MysqlHandleDatabase, type MysqlHandle } from './mysql.handle.js';
+import { addressOf, connectionOptions, isHandle, type MysqlTarget } from './mysql.target.js';
+
+export type MysqlStoreOptions = SqlStoreOptions;
+
+const OPTION_NAMES: OptionNames<MysqlStoreOptions> = { table: true, commandTimeoutMs: true };
+
+/**
+ * Locks in one table of MySQL 8 or later, or of MariaDB 10.5 or later. Each process has one connection for its locks.
+ *
+ * The server notifies nobody, so a process that waits for a lock reads its row: the first in the queue every few
+ * milliseconds, the others less often.
+ *
+ * @param target a URL, mysql2 options, a mysql2 pool, whose options are copied and that stays yours, or a tool of yours
+ * @throws LockConfigurationError for a target that mysql2 would take for localhost, and for options out of range
+ */
+export function mysqlStore(target: MysqlTarget, options: MysqlStoreOptions = {}): LockStoreFactory {
+  checkOptionNames('mysqlStore', options, OPTION_NAMES);
+  const { table = DEFAULT_TABLE, commandTimeoutMs = DEFAULT_COMMAND_TIMEOUT_MS } = options;
+  checkTable(table);
+  const own = isHandle(target) ? undefined : connectionOptions(target);
+  return {
+    create(context) {
+      checkCommandTimeout(commandTimeoutMs, context);
+      const { clock } = context;
+      const database = own
+        ? new MysqlDatabase(own, table, clock)
+        : new MysqlHandleDatabase(target as MysqlHandle, table, clock);
+      const register = new SqlRegister(database, commandTimeoutMs, context, own && addressOf(own));
+      return new DocumentStore('mysql', randomUUID(), register, context);
+    },
+  };
+}
