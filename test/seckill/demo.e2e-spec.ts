@@ -59,7 +59,7 @@ describe('the demo', () => {
     [['--instances', '1000'], 'a whole number from 1 to 8; it is "1000"'],
     [['--instnces', '2'], 'Did you mean --instances?'],
     [['--kill'], '--kill needs --instances 2 or more'],
-    [['--store', 'rediss'], 'it is "rediss". Did you mean redis?'],
+    [['--store', 'postgress'], 'it is "postgress". Did you mean postgres?'],
     [['--store', 'memory', '--instances', '2'], 'The store memory holds locks within one process'],
   ])('says what it can do when asked for %j, and fails', async (args, problem) => {
     const { status, stdout, stderr } = await play(...args);
@@ -86,14 +86,14 @@ describe('the demo', () => {
     ],
     [
       '1',
-      'redis',
+      'postgres',
       'DATABASE_URL',
       'postgres://me:swordfish@127.0.0.1:1/shop',
       'DATABASE_URL names postgres://127.0.0.1:1/shop, but no Postgres',
     ],
     [
       '2',
-      'redis',
+      'postgres',
       'DATABASE_URL',
       'postgres://me:swordfish@127.0.0.1:1/shop',
       'DATABASE_URL names postgres://127.0.0.1:1/shop, but no Postgres',
@@ -170,8 +170,8 @@ describe('npm start', () => {
     const { status, stderr } = await runProgram('serve', ['--instances', '99']);
     expect(stderr).toContain('a whole number from 1 to 8; it is "99"');
     expect(status).toBe(1);
-    const misspelt = await runProgram('serve', ['--store', 'redi']);
-    expect(misspelt).toMatchObject({ status: 1, stderr: expect.stringContaining('Did you mean redis?') });
+    const misspelt = await runProgram('serve', ['--store', 'postgre']);
+    expect(misspelt).toMatchObject({ status: 1, stderr: expect.stringContaining('Did you mean postgres?') });
   });
 });
 

@@ -6,7 +6,7 @@ const [, e2e] = config.projects;
 export default {
   ...e2e,
   displayName: 'stores',
-  testMatch: ['<rootDir>/test/stores/**/*.stores-spec.ts'],
+  testMatch: ['<rootDir>/test/**/*.stores-spec.ts'],
   globalSetup: undefined,
   globalTeardown: undefined,
   testTimeout: 30_000,

@@ -19,7 +19,7 @@ describe('readConfig', () => {
     const env = {
       HOST: '127.0.0.2',
       PORT: '8080',
-      STORE: 'memory',
+      STORE: 'postgres',
       DATABASE_URL: 'postgres://me@db/shop',
       REDIS_URL: 'redis://cache:6379',
       WATCHDOG_MS: '3000',
@@ -29,7 +29,7 @@ describe('readConfig', () => {
     expect(readConfig(env)).toEqual({
       host: '127.0.0.2',
       port: 8080,
-      store: 'memory',
+      store: 'postgres',
       databaseUrl: 'postgres://me@db/shop',
       redisUrl: 'redis://cache:6379',
       watchdogTimeoutMs: 3000,
@@ -53,7 +53,7 @@ describe('readConfig', () => {
       LOCK: 'no',
     };
     expect(() => readConfig(env)).toThrow(
-      /REDIS_URL[^]*PORT.*70000[^]*STORE must be memory or redis; it is "etcd"[^]*DATABASE_URL.*mysql[^]*LOCK must be on or off/,
+      /REDIS_URL[^]*PORT.*70000[^]*STORE must be memory, redis or postgres; it is "etcd"[^]*DATABASE_URL.*mysql[^]*LOCK must be on or off/,
     );
   });
 });

@@ -10,12 +10,12 @@ describe('the command line of the demo', () => {
   it('needs nothing, and takes a value behind a blank or an equals sign', () => {
     const byDefault = { 'no-lock': false, instances: 1, kill: false, stock: 100, buyers: 1000 };
     expect(read('')).toEqual(byDefault);
-    expect(read('--instances 4 --kill --stock=7 --store redis')).toEqual({
+    expect(read('--instances 4 --kill --stock=7 --store postgres')).toEqual({
       ...byDefault,
       instances: 4,
       kill: true,
       stock: 7,
-      store: 'redis',
+      store: 'postgres',
     });
   });
 
@@ -31,10 +31,13 @@ describe('the command line of the demo', () => {
     ['--instances', 'from 1 to 8; it has no value'],
     ['--instances --kill', 'from 1 to 8; it is "--kill"'],
     ['--buyers 1e3', 'from 1 to 999999; it is "1e3"'],
-    ['--store rediss', '--store must be memory or redis; it is "rediss". Did you mean redis?'],
+    [
+      '--store postgress',
+      '--store must be memory, redis or postgres; it is "postgress". Did you mean postgres?',
+    ],
     ['--store Redis', 'it is "Redis". Did you mean redis?'],
     ['--store cassandra', 'it is "cassandra".'],
-    ['--store', '--store must be memory or redis; it has no value.'],
+    ['--store', '--store must be memory, redis or postgres; it has no value.'],
     ['--store --kill', 'it is "--kill".'],
     ['--no-lock=yes', '--no-lock takes no value; it was given "yes"'],
     ['--instnces 2', 'There is no option --instnces. Did you mean --instances?'],
@@ -63,11 +66,11 @@ describe('the command line of the demo', () => {
 
   it.each([
     ['', {}, undefined],
-    ['', { STORE: 'redis' }, 'redis'],
+    ['', { STORE: 'postgres' }, 'postgres'],
     ['--instances 2', {}, 'redis'],
     ['--instances 2', { STORE: '' }, 'redis'],
-    ['--instances 2', { STORE: 'redis' }, 'redis'],
-    ['--instances 2 --store redis', { STORE: 'memory' }, 'redis'],
+    ['--instances 2', { STORE: 'postgres' }, 'postgres'],
+    ['--instances 2 --store postgres', { STORE: 'redis' }, 'postgres'],
     ['--store memory', { STORE: 'redis' }, 'memory'],
   ])('with %j and the environment %j picks the store %j', (line, env, store) => {
     expect(withStore(DEMO, read(line)!, env)['STORE']).toBe(store);

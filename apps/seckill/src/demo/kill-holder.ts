@@ -55,7 +55,7 @@ export async function killHolder(hunt: Hunt, signal: AbortSignal): Promise<Kill 
     return {
       instance: suspect.id,
       pid: instance.pid,
-      leaseLeftMs: caught.remainingMs,
+      leaseLeftMs: Math.floor(caught.remainingMs),
       waiting: caught.pending.filter((waiter) => !isOf(suspect.client, waiter)).length,
       next: nextHolder(owner, readAt, hunt),
     };

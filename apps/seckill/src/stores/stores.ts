@@ -1,9 +1,10 @@
 import { memoryStore, type LockStoreFactory } from 'nestjs-distributed-lock';
+import { postgresStore } from 'nestjs-distributed-lock/postgres';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import { SERVERS, type ServerName, type ServerUrls } from './servers.js';
 import type { StoreName } from './store-name.js';
 
-/** A place for the locks. The goods are in a Postgres whatever the store. */
+/** A place for the locks. The goods are in a Postgres whatever the store: with `postgres` they are in the same one. */
 export interface StoreKind {
   /** The server that holds the locks. A store without one holds them within one process. */
   readonly server?: ServerName;
@@ -13,6 +14,7 @@ export interface StoreKind {
 export const STORES: Readonly<Record<StoreName, StoreKind>> = {
   memory: { create: () => memoryStore() },
   redis: { server: 'redisUrl', create: (url) => redisStore(url) },
+  postgres: { server: 'databaseUrl', create: (url) => postgresStore(url) },
 };
 
 /** The servers that the app uses with a store: that of the locks and the Postgres of the goods, which may be one. */
