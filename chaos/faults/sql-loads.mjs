@@ -11,8 +11,10 @@ export const SQL_LOADS = [
   },
   {
     name: 'long-queue',
-    says: '180 waiters in strict order on one key: the document is longer than a notification may be',
-    traffic: { keys: 1, callersPerKey: 60, shortMs: 2, waitMs: 10_000, workload: 'fair' },
+    says: '90 waiters in strict order on one key: the document is longer than a notification may be',
+    traffic: { keys: 1, callersPerKey: 30, shortMs: 2, waitMs: 10_000, workload: 'fair' },
+    // In the calm at the end each waiter has its turn.
+    recoverMs: 5000,
     limits: LIMITS,
   },
 ];

@@ -97,7 +97,10 @@ export class SqlConnection {
   private connect(): void {
     const { clock, commandTimeoutMs } = this.options;
     const opening = (this.opening = new AbortController());
-    const cancel = afterReading(clock, Math.max(commandTimeoutMs, 100) * 2, () => opening.abort());
+    const ms = Math.max(commandTimeoutMs, 100) * 2;
+    const cancel = afterReading(clock, ms, () =>
+      opening.abort(new Error(`the server did not take a connection within ${ms} ms`)),
+    );
     const onLost = (error: unknown) => this.onLost(error, opening.signal);
     inBackground(
       this.database

@@ -23,17 +23,26 @@ export async function connectOwn(
   // Without a listener an error would end the process.
   client.on('error', onLost);
   client.on('end', () => onLost(new Error('the connection was closed')));
-  const end = () => destroy(client);
-  signal.addEventListener('abort', end);
   try {
-    signal.throwIfAborted();
-    await client.connect();
+    // A client that is ended while it connects settles nothing.
+    await orAborted(client.connect(), signal);
     return client;
   } catch (error) {
-    end();
+    destroy(client);
     throw error;
+  }
+}
+
+/** @throws the reason of `signal`, if it is aborted first */
+async function orAborted(settled: Promise<unknown>, signal: AbortSignal): Promise<void> {
+  let abort = (): void => undefined;
+  const aborted = new Promise((_, reject) => (abort = () => reject(signal.reason as Error)));
+  signal.addEventListener('abort', abort);
+  if (signal.aborted) abort();
+  try {
+    await Promise.race([settled, aborted]);
   } finally {
-    signal.removeEventListener('abort', end);
+    signal.removeEventListener('abort', abort);
   }
 }
 
