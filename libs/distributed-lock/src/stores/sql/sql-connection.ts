@@ -74,7 +74,8 @@ export class SqlConnection {
       if (this.isClosed) return reject(this.isClosedError(key));
       const step: Step<Kind> = { kind, item, key, since: this.options.clock.now(), resolve, reject };
       this.waiting.push(step as unknown as Step);
-      this.sendNext();
+      // The steps that come in the same turn go with it.
+      if (this.waiting.size === 1) queueMicrotask(() => this.sendNext());
       if (!this.cancelDeadline) this.armDeadline(this.options.commandTimeoutMs);
     });
   }
