@@ -1,4 +1,5 @@
 // Compares this library with its peers and with the least that a lock on the same server costs: npm run bench
+import { loadavg } from 'node:os';
 import { parseOptions } from './options.mjs';
 import { printResult, printVerdicts } from './report/console.mjs';
 import { writeReport } from './report/page.mjs';
@@ -7,6 +8,8 @@ import { STORES } from './stores/index.mjs';
 
 const options = parseOptions(process.argv.slice(2), STORES);
 const { store } = options;
+/** By other programs. It tells whether the machine was shared. */
+const [load] = loadavg();
 const startedAt = performance.now();
 const context = { ...(await store.open()), ms: options.ms };
 const results = [];
@@ -20,7 +23,7 @@ try {
   const minutes = (performance.now() - startedAt) / 60_000;
   if (options.out) {
     const version = await context.observer.version();
-    await writeReport(options.out, results, { store, version, minutes, options });
+    await writeReport(options.out, results, { store, version, load, minutes, options });
   }
 } finally {
   await context.close();

@@ -12,7 +12,7 @@ const MAIN = 'redis';
  * Writes benchmarks.md and images/bench-*.svg, for another store than Redis with its id in the name.
  *
  * @param {string} folder @param {any[]} results of runScenario
- * @param {{ store: import('../stores/store.d.mts').BenchedStore, version: string, minutes: number, options: { ms: number, rounds: number } }} run
+ * @param {{ store: import('../stores/store.d.mts').BenchedStore, version: string, load: number, minutes: number, options: { ms: number, rounds: number } }} run
  */
 export async function writeReport(folder, results, run) {
   const { id, name, how } = run.store;
@@ -48,7 +48,7 @@ function otherPages(folder, own) {
 
 const STYLE = { singleQuote: true, printWidth: 110 };
 
-function machine({ store, version, minutes, options }) {
+function machine({ store, version, load, minutes, options }) {
   const [{ model }, ...more] = cpus();
   const memory = Math.round(totalmem() / 2 ** 30);
   return [
@@ -56,6 +56,7 @@ function machine({ store, version, minutes, options }) {
     '| --- | --- |',
     `| Machine | ${more.length + 1} × ${model.trim()}, ${memory} GiB, ${type()} ${release()} |`,
     `| Versions | Node ${process.versions.node}, ${store.name} ${version} on the same machine |`,
+    `| Load before | ${load.toFixed(1)}, by other programs |`,
     `| Runs | ${options.ms / 1000} s each, median of ${options.rounds}; ${Math.ceil(minutes)} minutes in all |`,
   ].join('\n');
 }

@@ -33,15 +33,15 @@ export const hold = {
   ],
 };
 
-/** @param {import('../stores/store.d.mts').Context} context @param {import('../../contestants/index.mjs').Entrant} entrant @param {number} locks @param {number} watchMs */
-export async function holdLocks(context, entrant, locks, watchMs) {
+/** @param {import('../stores/store.d.mts').Context} context @param {import('../../contestants/index.mjs').Entrant} entrant @param {number} locks @param {number} watchMs @param {number} [atOnce] how many are asked for at once */
+export async function holdLocks(context, entrant, locks, watchMs, atOnce) {
   const { observer, url } = context;
   const shares = await context.sharesOf(entrant);
   await observer.clear();
   return withWorkers({ command: entrant.command, count: 1, url }, async ([worker]) => {
     await worker.ask('turns', { callers: 1, keys: ['warm'], ms: 200, workMs: 0, graceMs: 200 });
     // A JVM cannot report its timers.
-    const { bytesEach, timers = NaN } = await worker.ask('hold', { count: locks, prefix: 'held:' });
+    const { bytesEach, timers = NaN } = await worker.ask('hold', { count: locks, atOnce, prefix: 'held:' });
     const before = await observer.readWhenQuiet();
     const { cpuUs, ms } = await worker.ask('idle', { ms: watchMs });
     const after = await observer.read();

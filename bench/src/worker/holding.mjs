@@ -13,20 +13,18 @@ const Timeout = setTimeout(() => {}).constructor;
 const timers = () => queryObjects(Timeout, { format: 'count' });
 
 const held = [];
-/** How many locks are asked for at once. */
-const AT_ONCE = 100;
 
 /**
- * Takes `count` locks and keeps them.
+ * Takes `count` locks, `atOnce` at a time, and keeps them.
  *
  * @param {import('../../contestants/contestant.d.mts').Contestant} contestant
- * @param {{ count: number, prefix: string }} details
+ * @param {{ count: number, atOnce?: number, prefix: string }} details
  */
-export async function hold(contestant, { count, prefix }) {
+export async function hold(contestant, { count, atOnce = 100, prefix }) {
   const keep = (key) => (contestant.keep ? contestant.keep(key) : keepInside(contestant, key));
   const before = { bytes: heapBytes(), timers: timers() };
-  for (let taken = 0; taken < count; taken += AT_ONCE) {
-    const more = Math.min(AT_ONCE, count - taken);
+  for (let taken = 0; taken < count; taken += atOnce) {
+    const more = Math.min(atOnce, count - taken);
     held.push(...(await Promise.all(Array.from({ length: more }, (_, i) => keep(`${prefix}${taken + i}`)))));
   }
   return { bytesEach: (heapBytes() - before.bytes) / count, timers: timers() - before.timers };
