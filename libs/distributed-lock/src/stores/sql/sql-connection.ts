@@ -50,6 +50,7 @@ export class SqlConnection {
   private repliedAt = -Infinity;
   private failures = 0;
   private isClosed = false;
+  private isSending = false;
   private lastFailure: Failure | undefined;
   private lastError: unknown;
   private cancelDeadline: (() => void) | undefined;
@@ -169,6 +170,16 @@ export class SqlConnection {
   }
 
   // --- sent, replied --------------------------------------------------------------------------------------------
+
+  /** The steps that come in one turn go together. */
+  private sendSoon(): void {
+    if (this.isSending) return;
+    this.isSending = true;
+    queueMicrotask(() => {
+      this.isSending = false;
+      this.sendNext();
+    });
+  }
 
   private sendNext(): void {
     if (!this.session || this.inFlight.length > 0 || this.waiting.size === 0) return;

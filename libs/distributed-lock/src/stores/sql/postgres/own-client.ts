@@ -57,13 +57,6 @@ export function destroy(client: Client): void {
   setImmediate(() => stream.destroy());
 }
 
-/** Where it connects to, without user and password. */
-export async function addressOf(target: OwnTarget): Promise<string> {
-  const pg = await importPg();
-  const { host, port, database } = new pg.Client(configOf(target));
-  return `${host}:${port}/${String(database)}`;
-}
-
 function configOf(target: OwnTarget): ClientConfig {
   const given: ClientConfig =
     typeof target === 'string'

@@ -10,9 +10,12 @@ import {
   DEFAULT_TABLE,
   type SqlStoreOptions,
 } from '../sql-options.js';
-import { PostgresFunction, PostgresServer } from './postgres.database.js';
+import type { DatabaseOptions } from './postgres.database.js';
+import { PostgresFunction } from './postgres.function.js';
 import { PostgresRegister, type NotificationSource } from './postgres.register.js';
+import { PostgresServer } from './postgres.server.js';
 import {
+  addressOf,
   checkTarget,
   isHandle,
   isPGlite,
@@ -55,13 +58,15 @@ export function postgresStore(target: PostgresTarget, options: PostgresStoreOpti
       const { clock } = context;
       const database = databaseOf(target, { clock, commandTimeoutMs, table });
       const source = push === 'poll' ? undefined : sourceOf(target);
-      const register = new PostgresRegister(database, source, { ...context, clientId, commandTimeoutMs });
+      const address = addressOf(target);
+      const own = { ...context, clientId, commandTimeoutMs, ...(address !== undefined && { address }) };
+      const register = new PostgresRegister(database, source, own);
       return new DocumentStore('postgres', clientId, register, context);
     },
   };
 }
 
-function databaseOf(target: PostgresTarget, options: ConstructorParameters<typeof PostgresServer>[1]) {
+function databaseOf(target: PostgresTarget, options: DatabaseOptions) {
   return isFunction(target) ? new PostgresFunction(target, options) : new PostgresServer(target, options);
 }
 

@@ -98,6 +98,27 @@ export function isHandle(target: object): target is PostgresHandle {
   return 'query' in target && typeof target.query === 'function';
 }
 
+/** Host, port and database for messages, without user and password. */
+export function addressOf(target: PostgresTarget): string | undefined {
+  if (typeof target === 'string') return addressIn(target);
+  if (isPGlite(target)) return 'PGlite';
+  const config = (isPool(target) ? target.options : target) as PostgresConfig;
+  if (isHandle(config)) return undefined;
+  const {
+    connectionString,
+    host = process.env['PGHOST'],
+    port = process.env['PGPORT'] ?? 5432,
+    database,
+  } = config;
+  if (typeof connectionString === 'string') return addressIn(connectionString);
+  return `${host}:${port}/${database ?? ''}`;
+}
+
+function addressIn(url: string): string {
+  const { hostname, port, pathname, searchParams } = new URL(url);
+  return `${hostname || (searchParams.get('host') ?? '')}:${port || 5432}${pathname}`;
+}
+
 function isClient(target: object): boolean {
   return 'connectionParameters' in target;
 }

@@ -1,0 +1,39 @@
+import { conceal } from '../../../printing/conceal.js';
+import type { SqlSession } from '../sql-connection.js';
+import type { Failure } from '../sql-failure.js';
+import { PostgresDatabase, type DatabaseOptions, type Query } from './postgres.database.js';
+import { executeBy, type PostgresRow, type Send } from './postgres.session.js';
+import { isPGlite, type PGliteDatabase, type PostgresHandle } from './postgres.target.js';
+
+/** A database in this process, or behind a function of the application: sessions and their settings belong to it. */
+export class PostgresFunction extends PostgresDatabase {
+  constructor(
+    private readonly handle: PGliteDatabase | PostgresHandle,
+    options: DatabaseOptions,
+  ) {
+    super(options);
+    conceal(this, 'handle');
+  }
+
+  async open(): Promise<SqlSession> {
+    const query: Query = async (sql, parameters) => {
+      const answer = await this.handle.query(sql, parameters);
+      return (Array.isArray(answer) ? answer : (answer as { rows: object[] }).rows) as object[];
+    };
+    const hello = await this.greet(query);
+    const send: Send = async ({ text }, values) => (await query(text, values)) as PostgresRow[];
+    return {
+      execute: executeBy(this.sendWith(query, send), this.statements, { mayRepeat: isPGlite(this.handle) }),
+      opened: { now: Number(hello.now) / 1000, sentAt: hello.sentAt },
+      destroy: () => undefined,
+    };
+  }
+
+  override failureOf(error: unknown): Failure {
+    const failure = super.failureOf(error);
+    if (failure.reason !== 'unknown' || isPGlite(this.handle)) return failure;
+    const hint =
+      'Where the query function takes connections from the pool of the application, callers that keep them while they wait for a lock leave none for it: give postgresStore the URL instead';
+    return { ...failure, detail: `${failure.detail}. ${hint}` };
+  }
+}

@@ -1,0 +1,72 @@
+import type { Client, QueryConfig } from 'pg';
+import { conceal } from '../../../printing/conceal.js';
+import type { SqlSession } from '../sql-connection.js';
+import { connectOwn, destroy, type OwnTarget } from './own-client.js';
+import { PostgresDatabase, type DatabaseOptions, type Query } from './postgres.database.js';
+import { sqlStateOf } from './postgres.errors.js';
+import { executeBy, type PostgresRow, type Send } from './postgres.session.js';
+
+/** A pooler has given this client a connection on which another has prepared the statement, or none has. */
+const NOT_PREPARED = ['26000', '42P05'];
+
+/** A server, over a connection of this store's own. */
+export class PostgresServer extends PostgresDatabase {
+  constructor(
+    private readonly target: OwnTarget,
+    options: DatabaseOptions,
+  ) {
+    super(options);
+    conceal(this, 'target');
+  }
+
+  async open(signal: AbortSignal, onLost: (error: unknown) => void): Promise<SqlSession> {
+    const client = await connectOwn(this.target, signal, onLost);
+    const abort = () => destroy(client);
+    signal.addEventListener('abort', abort);
+    try {
+      const query: Query = async (text, values) => (await client.query(text, values)).rows as object[];
+      const hello = await this.greet(query);
+      // A pooler has given this client a process id of its own.
+      let isDirect = Number(hello.pid) === (client as Client & { processID: number }).processID;
+      if (isDirect) await this.setUp(query, Number(hello.server));
+      const send: Send = async ({ name, text }, values) => {
+        const config: QueryConfig = isDirect ? { name, text, values } : { text, values };
+        try {
+          return (await client.query<PostgresRow>(config)).rows;
+        } catch (error) {
+          if (!isDirect || !NOT_PREPARED.includes(sqlStateOf(error) ?? '')) throw error;
+          isDirect = false;
+          return (await client.query<PostgresRow>({ text, values })).rows;
+        }
+      };
+      return {
+        execute: executeBy(this.sendWith(query, send), this.statements),
+        opened: { now: Number(hello.now) / 1000, sentAt: hello.sentAt },
+        destroy: abort,
+      };
+    } catch (error) {
+      abort();
+      throw error;
+    } finally {
+      signal.removeEventListener('abort', abort);
+    }
+  }
+
+  /** Not behind a pooler, which gives the same session to others. */
+  private async setUp(query: Query, server: number): Promise<void> {
+    const { commandTimeoutMs } = this.options;
+    const settings = {
+      statement_timeout: commandTimeoutMs,
+      // Steps on other keys wait behind a statement that waits for a row.
+      lock_timeout: Math.ceil(commandTimeoutMs / 10),
+      default_transaction_isolation: 'read committed',
+      ...(server >= 140000 && { idle_session_timeout: 0 }),
+      // A plan for each execution takes longer than the statement, and one for a small table is wrong for a large one.
+      plan_cache_mode: 'force_generic_plan',
+      enable_seqscan: 'off',
+      jit: 'off',
+    };
+    const set = Object.keys(settings).map((name, i) => `set_config('${name}', $${i + 1}, false)`);
+    await query(`SELECT ${set.join(', ')}`, Object.values(settings).map(String));
+  }
+}
