@@ -1,7 +1,9 @@
 import 'reflect-metadata';
 import { afterEach, describe, expect, it } from '@jest/globals';
+import { PGlite } from '@electric-sql/pglite';
 import { memoryStore, type Lock } from 'nestjs-distributed-lock';
 import { heldUntilCommit, type SqlAnswer, type SqlQuery, type SqlRow } from 'nestjs-distributed-lock/guard';
+import { postgresStore } from 'nestjs-distributed-lock/postgres';
 import { documentText } from '../../libs/distributed-lock/src/stores/document/document-text.js';
 import type { Holder } from '../../libs/distributed-lock/src/stores/document/document.js';
 import { closeServices, openServiceOn } from '../support/lock-services.js';
@@ -103,7 +105,7 @@ describe('heldUntilCommit', () => {
     const lock = { ...lockWith(11), keys: ["b'; DROP", 'a'] };
     await heldUntilCommit(query, lock, { table: 'app.locks', keyPrefix: '$1?' });
     expect(sent.map(([, parameters]) => parameters)).toEqual([['$1?a'], ["$1?b'; DROP"]]);
-    expect(sent[0]?.[0]).toContain('FROM app.locks WHERE name = $1 FOR SHARE');
+    expect(sent[0]?.[0]).toContain('FROM "app"."locks" WHERE name = $1 FOR SHARE');
     await heldUntilCommit(query, lockWith(11), { dialect: 'mysql' });
     expect(sent[2]?.[0]).toContain('WHERE name = CONVERT(? USING utf8mb4) LOCK IN SHARE MODE');
   });
@@ -142,5 +144,26 @@ describe('heldUntilCommit', () => {
       code: 'LOCK_CONFIGURATION',
       message: expect.stringContaining(message),
     });
+  });
+
+  it('ends a transaction of an embedded Postgres that has the locks, too', async () => {
+    const db = await PGlite.create();
+    try {
+      const locks = openServiceOn(postgresStore(db), { keyPrefix: 'shop:' });
+      await db.exec('CREATE TABLE sales (id int)');
+      const sell = (lock: Pick<Lock, 'keys' | 'tokenOf' | 'assertHeld'>) =>
+        db.transaction(async (tx) => {
+          await tx.query('INSERT INTO sales VALUES (1)');
+          await heldUntilCommit((sql, parameters) => tx.query<SqlRow>(sql, parameters), lock, {
+            keyPrefix: 'shop:',
+          });
+        });
+      await locks.withLock('goods:7', sell);
+      await expect(sell(lockWith(1))).rejects.toMatchObject({ code: 'LOCK_LOST' });
+      expect((await db.query('SELECT id FROM sales')).rows).toEqual([{ id: 1 }]);
+      await closeServices();
+    } finally {
+      await db.close();
+    }
   });
 });

@@ -1,4 +1,7 @@
+import { quoted } from '../stores/sql/lock-table.js';
 import type { SqlDialect, SqlStatement } from './fenced-sql.js';
+
+const QUOTES = { postgres: '"', mysql: '`' } as const;
 
 /** The row of a lock as `readingOf` of the SQL stores reads it, and whether the statement is inside of a transaction. */
 const COLUMNS: Readonly<Record<SqlDialect, string>> = {
@@ -9,13 +12,9 @@ const COLUMNS: Readonly<Record<SqlDialect, string>> = {
     /*M! , @@in_transaction AS inside */`,
 };
 
-/**
- * Reads the newest state of a lock's row, and locks the row against writers until the transaction ends.
- *
- * @param table a name that needs no quotes
- */
+/** Reads the newest state of a lock's row, and locks the row against writers until the transaction ends. */
 export function lockedRow(dialect: SqlDialect, table: string, name: string): SqlStatement {
-  const select = `SELECT ${COLUMNS[dialect]} FROM ${table} WHERE name =`;
+  const select = `SELECT ${COLUMNS[dialect]} FROM ${quoted(table, QUOTES[dialect])} WHERE name =`;
   if (dialect === 'postgres') return { sql: `${select} $1 FOR SHARE`, parameters: [name] };
   // The column has the bytes of UTF-8, whatever the character set of the connection.
   return { sql: `${select} CONVERT(? USING utf8mb4) LOCK IN SHARE MODE`, parameters: [name] };
