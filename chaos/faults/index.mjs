@@ -1,7 +1,7 @@
 import { SQL, STORES } from '../stores.mjs';
 import { CLOCK_FAULTS, REDIS_CLOCK_FAULTS, SQL_CLOCK_FAULTS } from './clocks.mjs';
 import { CLUSTER_FAULTS } from './cluster.mjs';
-import { CONNECTION_FAULTS } from './connections.mjs';
+import { CONNECTION_FAULTS, IDLE_FORGOTTEN } from './connections.mjs';
 import { DATA_FAULTS } from './data.mjs';
 import { LOADS } from './load.mjs';
 import { mixes } from './mixed.mjs';
@@ -27,7 +27,10 @@ const SINGLES = [
   on(STORES, PROCESS_FAULTS),
   on(['redis'], SERVER_FAULTS, OPERATOR_FAULTS, REFUSALS, DATA_FAULTS),
   on(SQL, SQL_SERVER_FAULTS, SQL_OPERATOR_FAULTS),
-  on(STORES, CONNECTION_FAULTS, NETWORK_FAULTS),
+  on(STORES, CONNECTION_FAULTS),
+  on(['redis'], [{ ...IDLE_FORGOTTEN, sparesMajority: true }]),
+  on(SQL, [IDLE_FORGOTTEN]),
+  on(STORES, NETWORK_FAULTS),
   on(SQL, SQL_CONNECTION_FAULTS),
   on(['redis', 'postgres'], NOTIFICATION_FAULTS),
   on(STORES, CLOCK_FAULTS),
