@@ -7,8 +7,8 @@ const FIRST_MS = { least: 2, most: 25, growth: 1.3 };
 const SLOWEST_MS = 250;
 /** For a notification that another process waits, or that the lock was taken. */
 const HELD_MS = 250;
-/** Names that are due soon are read with those that are due now. */
-const TOGETHER_MS = 1;
+/** Names with less than this part of their interval left are read with those that are due. */
+const TOGETHER = 0.25;
 
 interface Watched {
   interest: Interest;
@@ -79,8 +79,8 @@ export class Poller {
   }
 
   private async readDue(): Promise<void> {
-    const soon = this.clock.now() + TOGETHER_MS;
-    const due = [...this.names].filter(([, { dueAt }]) => dueAt <= soon);
+    const now = this.clock.now();
+    const due = [...this.names].filter(([, { dueAt, everyMs }]) => dueAt <= now + everyMs * TOGETHER);
     this.isReading = true;
     await Promise.all(due.map(([name, watched]) => this.readOne(name, watched)));
     this.isReading = false;

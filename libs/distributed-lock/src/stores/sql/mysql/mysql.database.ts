@@ -39,6 +39,7 @@ export class MysqlDatabase implements SqlDatabase {
   readonly server = 'MySQL';
   readonly failureOf = mysqlFailure;
   private readonly statements: MysqlStatements;
+  private readonly unanswered = new Set<string>();
 
   constructor(
     private readonly options: ConnectionOptions,
@@ -55,7 +56,7 @@ export class MysqlDatabase implements SqlDatabase {
       const pipe = new PacketPipe(connection);
       const opened = await Promise.race([this.prepare(pipe), endOf(connection, signal)]);
       connection.on('error', onLost);
-      const steps = new MysqlSteps(pipe, this.statements);
+      const steps = new MysqlSteps(pipe, this.statements, this.unanswered);
       return {
         opened,
         execute: (kind, items) => steps.execute(kind, items),

@@ -15,6 +15,12 @@ const NEVER = { reason: 'refused' } as const;
 const LOST = { reason: 'unknown' } as const;
 
 const ROLLED_BACK = { ...NOT_NOW, mayRepeat: true };
+const BLOCKED = {
+  ...ROLLED_BACK,
+  mayBeOne: true,
+  isBlocked: true,
+  advice: 'Another transaction holds the row of the lock: end the transactions that keep it',
+};
 const TOO_MANY = {
   ...NOT_NOW,
   advice:
@@ -48,7 +54,8 @@ const NO_SPACE = { ...NOT_NOW, advice: 'The server has no room for the lock tabl
 
 /** Numbers that MySQL and MariaDB share, but for those of clusters. */
 const FAILURES: Readonly<Record<number, ServerFailure>> = {
-  1205: ROLLED_BACK, // a lock of InnoDB was waited for too long
+  1205: BLOCKED, // MariaDB, and MySQL after a second
+  3572: BLOCKED, // MySQL, at once
   1213: ROLLED_BACK, // deadlock, or a conflict between nodes of a cluster
   3101: ROLLED_BACK, // Group Replication has found a conflict
   1040: TOO_MANY,

@@ -52,6 +52,7 @@ class QueryPipe implements Pipe {
 export class MysqlHandleDatabase implements SqlDatabase {
   readonly server = 'MySQL';
   readonly failureOf = mysqlFailure;
+  private readonly unanswered = new Set<string>();
 
   constructor(
     private readonly handle: MysqlHandle,
@@ -63,7 +64,7 @@ export class MysqlHandleDatabase implements SqlDatabase {
     const pipe = new QueryPipe((sql, parameters) => this.handle.query(sql, parameters));
     const statements = new MysqlStatements(quoted(this.table, '`'), ANY_SESSION);
     const opened = await new Preparation(pipe, statements, this.table, this.clock).run();
-    const steps = new MysqlSteps(pipe, statements);
+    const steps = new MysqlSteps(pipe, statements, this.unanswered);
     return { opened, execute: (kind, items) => steps.execute(kind, items), destroy: () => undefined };
   }
 }

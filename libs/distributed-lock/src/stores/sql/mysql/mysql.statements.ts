@@ -117,6 +117,13 @@ export class MysqlStatements {
     );
   }
 
+  /** Fails if another transaction holds one of the rows. */
+  lock(names: readonly string[]): Statement {
+    return plain(
+      `SELECT 1 FROM ${this.table} WHERE name IN (${names.map(nameText).join(', ')}) FOR UPDATE NOWAIT`,
+    );
+  }
+
   sweep(): Statement {
     const isOld = `at < ${this.times.now} - ${FREE_FOR_MS * 1000}`;
     return plain(`DELETE FROM ${this.table} WHERE state IS NULL AND ${isOld} LIMIT ${MOST_SWEPT}`);

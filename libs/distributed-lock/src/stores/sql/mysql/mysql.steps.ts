@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 import type { LockRow } from '../sql-row.js';
 import type { Item, Reply, SqlSwap, SqlTake, StepKind, StepReply } from '../steps.js';
-import { NOT_FREE, numberOf } from './mysql.failures.js';
+import { mysqlFailure, NOT_FREE, numberOf } from './mysql.failures.js';
 import type { Pipe, Row, StatementReply } from './mysql.pipe.js';
 import { hexOf, type MysqlStatements, type Statement } from './mysql.statements.js';
 
@@ -20,6 +20,8 @@ export class MysqlSteps {
   constructor(
     private readonly pipe: Pipe,
     private readonly statements: MysqlStatements,
+    /** Names whose last write was not answered, on this session or on one before it. */
+    private readonly unanswered: Set<string>,
   ) {}
 
   async execute<Kind extends StepKind>(
@@ -62,11 +64,35 @@ export class MysqlSteps {
     wasWritten: (reply: StatementReply | undefined) => boolean,
   ): Promise<readonly StepReply[]> {
     const writes = items.map((item) => statementOf(item, this.markOf(item)));
-    const replies = await this.pipe.run([...writes, this.reading(items)], items.length > 1);
+    const replies = await this.unlessBlocked(items, (first) =>
+      this.pipe.run([...first, ...writes, this.reading(items)], first.length + items.length > 1),
+    );
     return rowsIn(replies.at(-1), items).map((row, i) => {
       const isMine = Number(row.writer) === this.markOf(items[i] as It);
-      return { isDone: isMine || wasWritten(replies[i]), row };
+      return { isDone: isMine || wasWritten(replies.at(i - items.length - 1)), row };
     });
+  }
+
+  /**
+   * Another transaction may hold a row, and a statement that waits for it keeps all other keys back. The first statement on
+   * a row that was not answered the last time therefore fails at once if the row is locked.
+   */
+  private async unlessBlocked<Result>(
+    items: readonly Named[],
+    send: (first: readonly Statement[]) => Promise<Result>,
+  ): Promise<Result> {
+    const names = items.map(({ name }) => name);
+    const doubtful = names.filter((name) => this.unanswered.has(name));
+    for (const name of names) this.unanswered.add(name);
+    let isBlocked = false;
+    try {
+      return await send(doubtful.length > 0 ? [this.statements.lock(doubtful)] : []);
+    } catch (error) {
+      isBlocked = mysqlFailure(error).isBlocked ?? false;
+      throw error;
+    } finally {
+      if (!isBlocked) for (const name of names) this.unanswered.delete(name);
+    }
   }
 
   private async read(items: readonly Named[]): Promise<readonly MarkedRow[]> {

@@ -1,0 +1,164 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { expect, it } from '@jest/globals';
+import { LockStoreError, type LockEvent } from 'nestjs-distributed-lock';
+import mysql, { type Connection } from 'mysql2/promise';
+import { TcpProxy } from '#tcp-proxy';
+import { until } from '#until';
+import { elapsed, failureOf } from '../../support/lock-services.js';
+import { describeOnBothServers, type Stage } from './support/on-both-servers.js';
+
+/** Connections of services: all but that of the tests. */
+async function connectionsOf(stage: Stage): Promise<number[]> {
+  const rows = await stage.rows(
+    'SELECT id FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND db IS NOT NULL',
+  );
+  return rows.map((row) => Number(row['id'] ?? row['ID']));
+}
+
+function eventsOf(service: {
+  readonly events$: { subscribe(next: (event: LockEvent) => void): unknown };
+}): LockEvent[] {
+  const events: LockEvent[] = [];
+  service.events$.subscribe((event) => events.push(event));
+  return events;
+}
+
+describeOnBothServers('mysqlStore while', (stage) => {
+  it('the server is killed and comes back: a lock within its lease stays, and calls meanwhile say that it is unreachable', async () => {
+    const [holder, other] = [stage.service(), stage.service()];
+    const events = eventsOf(other);
+    const lock = await holder.acquire(stage.key);
+    await stage.server.kill();
+    const failure = await failureOf(other.tryAcquire(`${stage.key}-another`));
+    expect(failure).toBeInstanceOf(LockStoreError);
+    expect(failure).toMatchObject({ code: 'LOCK_STORE' });
+    expect(['unreachable', 'unknown']).toContain((failure as LockStoreError).reason);
+    await until(() => events.some((event) => event.type === 'store' && !event.state.isUp));
+    await stage.server.restart();
+    await stage.connect();
+    await until(() => events.some((event) => event.type === 'store' && event.state.isUp));
+    expect(await other.tryAcquire(stage.key)).toBeNull();
+    expect(lock.signal.aborted).toBe(false);
+    await lock.release();
+    await (await other.acquire(stage.key)).release();
+  }, 30_000);
+
+  it('the server is paused: each call settles in time with an unknown outcome, and nothing stays behind', async () => {
+    const service = stage.service();
+    await service.withLock('warm', () => undefined);
+    await stage.server.pause();
+    const calls = failureOf(service.acquire(stage.key, { waitMs: 0 }));
+    const ms = await elapsed(calls);
+    await stage.server.resume();
+    expect(await calls).toMatchObject({ code: 'LOCK_STORE', reason: 'unknown' });
+    expect(ms).toBeLessThan(3000);
+    await until(async () => (await service.inspect(stage.key)) === null);
+  }, 30_000);
+
+  it('its connections are killed: the holders keep their locks, and waiters are granted', async () => {
+    const [holder, other] = [stage.service(), stage.service()];
+    const lock = await holder.acquire(stage.key);
+    const waiting = other.acquire(stage.key, { waitMs: 10_000 });
+    await until(async () => (await holder.inspect(stage.key))?.pending.length === 1);
+    for (const id of await connectionsOf(stage)) await stage.admin.query(`KILL ${id}`);
+    await pause(300);
+    await lock.release();
+    await (await waiting).release();
+  }, 30_000);
+
+  it('the server closes idle connections: that of the store is not one of them', async () => {
+    await stage.admin.query('SET GLOBAL wait_timeout = 1');
+    const service = stage.service();
+    await service.withLock(stage.key, () => undefined);
+    const before = await connectionsOf(stage);
+    await pause(2500);
+    await service.withLock(stage.key, () => undefined);
+    expect(await connectionsOf(stage)).toEqual(before);
+    await stage.admin.query('SET GLOBAL wait_timeout = 28800');
+  }, 30_000);
+
+  it('other transactions lock its rows in the opposite order: a deadlock is tried again', async () => {
+    const service = stage.service();
+    const [a, z] = [`${stage.key}-a`, `${stage.key}-z`];
+    for (const key of [a, z]) await service.withLock(key, () => undefined);
+    const deadlocks = async () =>
+      Number(
+        (
+          await stage.rows(
+            "SELECT COUNT AS n FROM information_schema.innodb_metrics WHERE NAME = 'lock_deadlocks'",
+          )
+        )[0]!['n'],
+      );
+    await stage.admin.query("SET GLOBAL innodb_monitor_enable = 'lock_deadlocks'");
+    const before = await deadlocks();
+    const rival = await mysql.createConnection(stage.server.url);
+    await rival.query('SET SESSION innodb_lock_wait_timeout = 1');
+    for (let round = 0; round < 8; round++) {
+      await rival.query('BEGIN');
+      await rival.query('SELECT 1 FROM nest_lock WHERE name = ? FOR UPDATE', [z]);
+      // Both go in one packet, behind a reading that keeps the connection busy.
+      const busy = service.inspect('another');
+      const locks = [a, z].map((key) => service.acquire(key));
+      await busy;
+      await pause(30);
+      await rival.query('SELECT 1 FROM nest_lock WHERE name = ? FOR UPDATE', [a]).catch(() => undefined);
+      await rival.query('ROLLBACK');
+      for (const lock of await Promise.all(locks)) await lock.release();
+    }
+    await rival.end();
+    expect(await deadlocks()).toBeGreaterThan(before);
+  }, 30_000);
+
+  it('its table is dropped: the locks in it are lost, and the next call makes it again', async () => {
+    const service = stage.service({ watchdogTimeoutMs: 1500 });
+    const lock = await service.acquire(stage.key);
+    await stage.admin.query('DROP TABLE nest_lock');
+    await until(() => lock.signal.aborted);
+    await (await service.acquire(`${stage.key}-another`)).release();
+    await service.acquire(stage.key).then((again) => again.release());
+  }, 30_000);
+
+  it('an acquire arrives after its caller has given up: it is refused, and the key is free', async () => {
+    const proxy = await TcpProxy.before(stage.server.port, { keepsCommands: false });
+    const service = stage.service({ url: `mysql://root@127.0.0.1:${proxy.port}/test` });
+    await service.withLock('warm', () => undefined);
+    const [link] = proxy.open;
+    link!.requests.hold();
+    expect(await failureOf(service.acquire(stage.key, { waitMs: 0 }))).toMatchObject({ reason: 'unknown' });
+    expect(link!.requests.heldBytes).toBeGreaterThan(0);
+    link!.deliverLate();
+    await until(async () => (await service.inspect('warm')) === null);
+    await pause(200);
+    expect(await stage.service().inspect(stage.key)).toBeNull();
+    const states = await stage.rows(`SELECT state FROM nest_lock WHERE name = '${stage.key}'`);
+    expect(states.filter(({ state }) => state !== null)).toEqual([]);
+    await proxy.close();
+  }, 30_000);
+
+  it('16 processes ask for one key: each is granted as often as the others', async () => {
+    const services = Array.from({ length: 16 }, () => stage.service());
+    await Promise.all(
+      services.map((service) => service.withLock('warm', { waitMs: 20_000 }, () => undefined)),
+    );
+    const counts = services.map(() => 0);
+    let inside = 0;
+    const end = performance.now() + 6000;
+    await Promise.all(
+      services.map(async (service, i) => {
+        while (performance.now() < end) {
+          await service.withLock(stage.key, { waitMs: 20_000 }, async () => {
+            expect(++inside).toBe(1);
+            await pause(1);
+            inside -= 1;
+            counts[i]! += 1;
+          });
+        }
+      }),
+    );
+    const sum = counts.reduce((total, count) => total + count, 0);
+    const squares = counts.reduce((total, count) => total + count * count, 0);
+    // Jain's index of fairness: 1 when all have the same.
+    expect(sum ** 2 / (counts.length * squares)).toBeGreaterThan(0.95);
+    expect(Math.min(...counts)).toBeGreaterThan(0);
+  }, 60_000);
+});
