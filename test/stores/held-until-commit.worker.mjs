@@ -35,7 +35,7 @@ const MOMENTS = ['begun', 'read', 'written', 'held'];
 function fate() {
   if (Math.random() >= faults) return () => undefined;
   const moment = MOMENTS[Math.floor(Math.random() * MOMENTS.length)];
-  const signal = Math.random() < 0.3 ? 'SIGKILL' : 'SIGSTOP';
+  const signal = Math.random() < 0.2 ? 'SIGKILL' : 'SIGSTOP';
   return (now) => {
     if (now !== moment) return;
     say(signal);
