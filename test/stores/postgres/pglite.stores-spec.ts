@@ -9,5 +9,7 @@ describe('PGlite, in this process', () => {
   beforeAll(() => database.waitReady);
   afterAll(() => database.close());
 
-  describeLockStoreContract('postgres', () => ({ store: postgresStore(database, { commandTimeoutMs: 5000 }) }));
+  describeLockStoreContract('postgres', () => ({
+    store: postgresStore(database, { commandTimeoutMs: 5000 }),
+  }));
 });

@@ -5,7 +5,7 @@ import type { Reading } from '../../document/register.js';
 import type { SqlDatabase } from '../sql-connection.js';
 import { SqlRegister } from '../sql-register.js';
 import { readingOf } from '../sql-row.js';
-import { channelOf } from './channel.js';
+import { channelOf } from './statements/channel.js';
 import { notifiedBy } from './notification.js';
 import type { OwnTarget } from './own-client.js';
 import { PostgresListener } from './postgres.listener.js';

@@ -1,7 +1,7 @@
 import { clientOf, clientsOf } from '../../../document/document.js';
 import { documentText, noteText, takenText } from '../../../document/document-text.js';
 import type { SqlSwap, SqlTake } from '../../steps.js';
-import { channelId } from '../channel.js';
+import { channelId } from './channel.js';
 
 /** What a statement needs to know of a take, in the order of its parameters. */
 export function takeParameters({ name, request, minToken, notes, until }: SqlTake) {

@@ -1,0 +1,184 @@
+import { expect, it } from '@jest/globals';
+import { LockStoreError, type LockService } from 'nestjs-distributed-lock';
+import { postgresStore } from 'nestjs-distributed-lock/postgres';
+import { until } from '#until';
+import { eventsOf } from '../../support/events.js';
+import { elapsed, failureOf, openServiceOn } from '../../support/lock-services.js';
+import { describeWith } from '../support/describe-with.js';
+import { ownPostgres } from './support/own-postgres.js';
+
+const COMMAND_MS = 500;
+const SLACK_MS = 500;
+
+describeWith('postgres')('a service on PostgreSQL, when something fails', () => {
+  const postgres = ownPostgres();
+
+  const works = async (service: LockService) => {
+    await service.withLock(postgres.key, { waitMs: 5000 }, () => undefined);
+  };
+
+  it('keeps its locks and goes on when its backends are terminated', async () => {
+    const service = await postgres.openProxied();
+    const lock = await service.acquire(`${postgres.key}:held`);
+    await postgres.run(
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'nestjs-distributed-lock'`,
+    );
+    await works(service);
+    expect(lock.signal.aborted).toBe(false);
+    expect(await lock.release()).toBe('released');
+  });
+
+  it('keeps its locks when the server is killed and comes back within the lease', async () => {
+    const service = await postgres.openProxied();
+    const events = eventsOf(service);
+    const lock = await service.acquire(`${postgres.key}:held`);
+    await postgres.server.kill();
+    const failure = await failureOf(service.acquire(postgres.key, { waitMs: 0 }));
+    expect(failure).toMatchObject({ code: 'LOCK_STORE' });
+    expect(String(failure)).toMatch(/PostgreSQL (could not be reached|did not answer)/);
+    await until(() => events.some(({ type }) => type === 'store'));
+    await postgres.server.restart();
+    await postgres.connect();
+    await works(service);
+    expect(lock.signal.aborted).toBe(false);
+    expect(await lock.release()).toBe('released');
+    expect(events.filter(({ type }) => type === 'store')).toHaveLength(2);
+  });
+
+  it('answers within its time while the server is frozen, and goes on when it is not', async () => {
+    const service = await postgres.openProxied();
+    await postgres.server.pause();
+    const asked = failureOf(service.tryAcquire(postgres.key));
+    expect(await elapsed(asked)).toBeLessThan(COMMAND_MS + SLACK_MS);
+    expect(await asked).toMatchObject({ code: 'LOCK_STORE', reason: 'unknown' });
+    await postgres.server.resume();
+    await works(service);
+    await postgres.untilFree(postgres.key);
+  });
+
+  it('grants nobody by a take that the server executes after its release', async () => {
+    const service = await postgres.openProxied();
+    const link = postgres.proxy.commands;
+    link.requests.hold();
+    expect(await failureOf(service.tryAcquire(postgres.key))).toMatchObject({ reason: 'unknown' });
+    // The release goes on over a new connection until it is certain.
+    await works(service);
+    link.deliverLate();
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    expect(await service.inspect(postgres.key)).toBeNull();
+  });
+
+  it('notices a connection that vanished, and gets its grants by polling until it listens again', async () => {
+    const holder = postgres.open();
+    const service = await postgres.openProxied();
+    const lock = await holder.acquire(postgres.key);
+    const waiting = service.acquire(postgres.key, { waitMs: 10_000 });
+    await until(async () => (await holder.inspect(postgres.key))?.pending.length === 1);
+    postgres.proxy.pushes.reset();
+    await lock.release();
+    await (await waiting).release();
+  });
+
+  it('gets a grant by its next recheck when the connection for notifications is silent', async () => {
+    const holder = postgres.open();
+    const service = await postgres.openProxied();
+    const lock = await holder.acquire(postgres.key);
+    const waiting = service.acquire(postgres.key, { waitMs: 10_000 });
+    await until(async () => (await holder.inspect(postgres.key))?.pending.length === 1);
+    postgres.proxy.pushes.vanish();
+    await lock.release();
+    expect(await elapsed(waiting)).toBeLessThan(1000 + COMMAND_MS + SLACK_MS);
+    await (await waiting).release();
+  });
+
+  it('makes the table again when it was dropped', async () => {
+    const service = await postgres.openProxied();
+    await postgres.run('DROP TABLE nest_lock');
+    await works(service);
+  });
+
+  it('reads a row that is too long for a notification', async () => {
+    const services = Array.from({ length: 3 }, () => postgres.open());
+    const [holder, ...others] = services as [LockService, ...LockService[]];
+    const lock = await holder.acquire(postgres.key);
+    const waiting = Array.from({ length: 120 }, (_, i) =>
+      others[i % 2]!.withLock(postgres.key, { waitMs: 20_000, fair: true }, () => undefined),
+    );
+    await until(async () => (await holder.inspect(postgres.key))?.pending.length === 120);
+    const [row] = await postgres.run<{ length: number }>(
+      'SELECT length(state) + length(notes) AS length FROM nest_lock WHERE name = $1',
+      [postgres.key],
+    );
+    expect(row?.length).toBeGreaterThan(8000);
+    await lock.release();
+    await Promise.all(waiting);
+  }, 30_000);
+
+  it('believes no notification that no statement of the library has written', async () => {
+    const holder = postgres.open();
+    const service = await postgres.openProxied();
+    const lock = await holder.acquire(postgres.key);
+    const waiting = service.acquire(postgres.key, { waitMs: 10_000 });
+    await until(async () => (await holder.inspect(postgres.key))?.pending.length === 1);
+    const channel = await channelOf(postgres.key);
+    for (const payload of [
+      'x',
+      '[]',
+      '{}',
+      '[1]',
+      'null',
+      JSON.stringify([postgres.key, 1, '[', 0, 0, '', 1]),
+    ]) {
+      await postgres.run('SELECT pg_notify($1, $2)', [channel, payload]);
+    }
+    let isIn = false;
+    void waiting.then(() => (isIn = true));
+    await holder.withLock(`${postgres.key}:other`, () => undefined);
+    expect(isIn).toBe(false);
+    await lock.release();
+    await (await waiting).release();
+  });
+
+  it('does not wait for ever for one of its connections when the server has none left', async () => {
+    await postgres.run('ALTER ROLE postgres CONNECTION LIMIT -1');
+    await postgres.run('CREATE ROLE few LOGIN CONNECTION LIMIT 0');
+    const service = postgres.open(postgres.url.replace('postgres@', 'few@'));
+    expect(await failureOf(service.acquire(postgres.key, { waitMs: 0 }))).toMatchObject({
+      reason: 'unready',
+      message: expect.stringContaining('max_connections'),
+    });
+    await postgres.run('ALTER ROLE few CONNECTION LIMIT 5');
+    await postgres.run('GRANT ALL ON nest_lock TO few');
+    await works(service);
+  });
+
+  it('closes at once without a server, and rejects what was under way', async () => {
+    const service = openServiceOn(postgresStore('postgres://nobody@127.0.0.1:1/none'));
+    const asked = failureOf(service.acquire(postgres.key, { waitMs: 60_000 }));
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    // The owner leaves the queue if it can, and then the store gives it the time of one command.
+    expect(await elapsed(service.close())).toBeLessThan(2 * COMMAND_MS + SLACK_MS);
+    expect(await asked).toBeInstanceOf(Error);
+  });
+
+  it('says what happened to a statement: not sent without a server', async () => {
+    const service = openServiceOn(postgresStore('postgres://nobody@127.0.0.1:1/none'));
+    const failure = await failureOf(service.acquire(postgres.key, { waitMs: 0 }));
+    expect(failure).toBeInstanceOf(LockStoreError);
+    expect(failure).toMatchObject({
+      reason: 'unreachable',
+      message: expect.stringContaining('ECONNREFUSED'),
+    });
+  });
+
+  async function channelOf(key: string): Promise<string> {
+    const [row] = await postgres.run<{ text: string }>(
+      'SELECT coalesce(state, $2) || notes AS text FROM nest_lock WHERE name = $1',
+      [key, ''],
+    );
+    const owners = [...(row?.text ?? '').matchAll(/"([0-9a-f-]{36}):/g)].map(
+      ([, client]) => client as string,
+    );
+    return `nest_lock_${owners.at(-1)!.replaceAll('-', '')}`;
+  }
+});
