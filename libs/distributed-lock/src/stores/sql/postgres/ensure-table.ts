@@ -17,7 +17,7 @@ export async function createTable(run: Run, table: string): Promise<void> {
     if (EXISTS.includes(state)) return;
     if (!['42501', '3F000', '25006'].includes(state)) throw cause;
     throw new LockConfigurationError(
-      `The lock table ${table} is missing, and the user of postgresStore cannot make it (${state}). Run this as its owner, and grant SELECT, INSERT, UPDATE and DELETE on it:\n${sql};`,
+      `The lock table ${table} is missing, and the user of postgresStore cannot make it (${state}). Run this as its owner, and grant SELECT, INSERT, UPDATE and DELETE on it: ${inOneLine(sql)}`,
       { cause },
     );
   }
@@ -43,6 +43,11 @@ export function checkColumns(found: string, table: string): void {
   if (wrong.length === 0) return;
   const columns = wrong.map(([name, type]) => `${name} ${type}`).join(', ');
   throw new LockConfigurationError(
-    `The table ${table} is no lock table: it lacks ${columns}. Give postgresStore another table, or rename that one. A lock table is made by:\n${lockTableSql('postgres', table)};`,
+    `The table ${table} is no lock table: it lacks ${columns}. Give postgresStore another table, or rename that one. A lock table is made by: ${inOneLine(lockTableSql('postgres', table))}`,
   );
+}
+
+/** Messages are lines of a log. */
+function inOneLine(sql: string): string {
+  return `${sql.replaceAll(/\s+/g, ' ')};`;
 }
