@@ -61,13 +61,17 @@ describe('the demo', () => {
     [['--kill'], '--kill needs --instances 2 or more'],
     [['--store', 'postgress'], 'it is "postgress". Did you mean postgres?'],
     [['--store', 'memory', '--instances', '2'], 'The store memory holds locks within one process'],
-  ])('says what it can do when asked for %j, and fails', async (args, problem) => {
-    const { status, stdout, stderr } = await play(...args);
-    expect(stderr).toContain(problem);
-    expect(stderr).toContain('--no-lock');
-    expect(stdout).toBe('');
-    expect(status).toBe(1);
-  });
+  ])(
+    'says what it can do when asked for %j, and fails',
+    async (args, problem) => {
+      const { status, stdout, stderr } = await play(...args);
+      expect(stderr).toContain(problem);
+      expect(stderr).toContain('--no-lock');
+      expect(stdout).toBe('');
+      expect(status).toBe(1);
+    },
+    60_000,
+  );
 
   it.each([
     [
@@ -98,6 +102,13 @@ describe('the demo', () => {
       'postgres://me:swordfish@127.0.0.1:1/shop',
       'DATABASE_URL names postgres://127.0.0.1:1/shop, but no Postgres',
     ],
+    [
+      '2',
+      'mysql',
+      'MYSQL_URL',
+      'mysql://me:swordfish@127.0.0.1:1/shop',
+      'MYSQL_URL names mysql://127.0.0.1:1/shop, but no MySQL',
+    ],
   ])(
     'says within seconds to %s instances with --store %s that %s names no server',
     async (instances, store, variable, url, problem) => {
@@ -107,6 +118,7 @@ describe('the demo', () => {
       expect(stdout + stderr).not.toContain('swordfish');
       expect(status).toBe(1);
     },
+    LIMIT_MS,
   );
 
   it('says no more when it is ended in mid-sale, and ends', async () => {
@@ -172,7 +184,7 @@ describe('npm start', () => {
     expect(status).toBe(1);
     const misspelt = await runProgram('serve', ['--store', 'postgre']);
     expect(misspelt).toMatchObject({ status: 1, stderr: expect.stringContaining('Did you mean postgres?') });
-  });
+  }, 60_000);
 });
 
 /** The processes that it has started. */

@@ -2,7 +2,9 @@ import 'reflect-metadata';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { createConnection } from 'mysql2/promise';
 import pg from 'pg';
+import { startMariadbServer } from '#mariadb-server';
 import { startPgbouncer } from '#pgbouncer';
 import { startPostgresServer, type PostgresServer } from '#postgres-server';
 import { until } from '#until';
@@ -12,6 +14,7 @@ import { describeFlashSale } from './support/no-oversell.contract.js';
 import { LIMIT_MS, OWN_SERVERS, programOf, runProgram, type Ended } from './support/run-program.js';
 
 describeWith('postgres')('with Postgres', () => describeFlashSale('postgres'));
+describeWith('mariadb')('with MariaDB', () => describeFlashSale('mysql'));
 
 const SMALL = ['--stock', '30', '--buyers', '120'];
 
@@ -170,6 +173,42 @@ describeWith('postgres', 'pgbouncer')('the demo with locks and goods in one Post
         );
       } finally {
         shop.kill('SIGKILL');
+      }
+    },
+    2 * LIMIT_MS,
+  );
+});
+
+describeWith('mariadb')('the demo with its locks in MariaDB', () => {
+  it(
+    'kills the process that holds the lock, and another goes on when its lease is over, not before',
+    async () => {
+      const ended = await runProgram('demo', ['--store', 'mysql', '--instances', '3', '--kill', ...SMALL]);
+      expectAllSold(ended);
+      expectKept(ended);
+      expect(ended.stdout).toContain('data in an embedded Postgres, locks in a MariaDB of its own');
+    },
+    2 * LIMIT_MS,
+  );
+
+  it(
+    'uses the server of MYSQL_URL, and leaves nothing there',
+    async () => {
+      const server = await startMariadbServer();
+      try {
+        const ended = await runProgram('demo', ['--store', 'mysql', ...SMALL], { MYSQL_URL: server.url });
+        expectAllSold(ended);
+        expect(ended.stdout).toMatch(
+          /schema flash_sale_[0-9a-f]{8} of the MySQL of MYSQL_URL, .* dropped at the end/,
+        );
+        const connection = await createConnection(server.url);
+        const [rows] = await connection.query(
+          "SELECT table_name FROM information_schema.tables WHERE table_schema LIKE 'flash_sale%' OR table_schema = 'test'",
+        );
+        await connection.end();
+        expect(rows).toEqual([]);
+      } finally {
+        await server.stop();
       }
     },
     2 * LIMIT_MS,

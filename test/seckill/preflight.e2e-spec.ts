@@ -6,6 +6,7 @@ import { Redis } from 'ioredis';
 import { startRedisServer, type RedisServer } from '#redis-server';
 import { startDatabaseServer, type DatabaseServer } from '../../apps/seckill/src/demo/database-server.js';
 import { checkDatabase } from '../../apps/seckill/src/preflight/check-database.js';
+import { checkMysql } from '../../apps/seckill/src/preflight/check-mysql.js';
 import { checkPort } from '../../apps/seckill/src/preflight/check-port.js';
 import { checkRedis } from '../../apps/seckill/src/preflight/check-redis.js';
 
@@ -76,6 +77,18 @@ describe('the check of the servers before the app starts', () => {
     expect(message).toContain(`DATABASE_URL names postgres://${address()}/shop, but no Postgres can be used`);
     expect(message).toContain(reason);
     expect(message).toContain('Start a Postgres there, correct DATABASE_URL, or leave it out');
+    expect(message).not.toContain('swordfish');
+  });
+
+  it.each([
+    ['where nobody listens', () => '127.0.0.1:1', 'ECONNREFUSED'],
+    ['where nothing answers', () => addressOf(silent), 'no answer within 3000 ms'],
+    ['where a web server answers', () => addressOf(web), 'no answer within 3000 ms'],
+  ])('says within seconds why a MySQL %s cannot be used, and what to do', async (_, address, reason) => {
+    const message = await complaint(checkMysql(`mysql://me:swordfish@${address()}/shop`));
+    expect(message).toContain(`MYSQL_URL names mysql://${address()}/shop, but no MySQL can be used there`);
+    expect(message).toContain(reason);
+    expect(message).toContain('Start a MySQL or MariaDB there, correct MYSQL_URL, or leave it out');
     expect(message).not.toContain('swordfish');
   });
 

@@ -9,6 +9,7 @@ describe('readConfig', () => {
       store: 'memory',
       redisUrl: undefined,
       databaseUrl: undefined,
+      mysqlUrl: undefined,
       watchdogTimeoutMs: undefined,
       waitMs: undefined,
       locked: true,
@@ -20,6 +21,7 @@ describe('readConfig', () => {
       HOST: '127.0.0.2',
       PORT: '8080',
       STORE: 'postgres',
+      MYSQL_URL: 'mysql://root@db/shop',
       DATABASE_URL: 'postgres://me@db/shop',
       REDIS_URL: 'redis://cache:6379',
       WATCHDOG_MS: '3000',
@@ -30,6 +32,7 @@ describe('readConfig', () => {
       host: '127.0.0.2',
       port: 8080,
       store: 'postgres',
+      mysqlUrl: 'mysql://root@db/shop',
       databaseUrl: 'postgres://me@db/shop',
       redisUrl: 'redis://cache:6379',
       watchdogTimeoutMs: 3000,
@@ -53,7 +56,7 @@ describe('readConfig', () => {
       LOCK: 'no',
     };
     expect(() => readConfig(env)).toThrow(
-      /REDIS_URL[^]*PORT.*70000[^]*STORE must be memory, redis or postgres; it is "etcd"[^]*DATABASE_URL.*mysql[^]*LOCK must be on or off/,
+      /REDIS_URL[^]*PORT.*70000[^]*STORE must be memory, redis, postgres or mysql; it is "etcd"[^]*DATABASE_URL.*mysql[^]*LOCK must be on or off/,
     );
   });
 });

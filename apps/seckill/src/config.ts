@@ -46,6 +46,7 @@ export function readConfig(env: Environment): Config {
     store: check('STORE', oneOf(STORE_NAMES), storeName) ?? (redisUrl === undefined ? 'memory' : 'redis'),
     redisUrl,
     databaseUrl: server('databaseUrl'),
+    mysqlUrl: server('mysqlUrl'),
     watchdogTimeoutMs: check('WATCHDOG_MS', 'a whole number of ms', wholeNumber(86_400_000)),
     waitMs: check('WAIT_MS', 'a whole number of ms', wholeNumber(86_400_000)),
     locked: check('LOCK', 'on or off', (text) => ({ on: true, off: false })[text]) ?? true,

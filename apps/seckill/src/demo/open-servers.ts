@@ -40,7 +40,7 @@ export async function openServers(given: Config, { shared, keep, onStep }: Serve
   try {
     const { server } = STORES[given.store];
     if (server !== undefined && given[server] === undefined) {
-      onStep(`Starting a ${SERVERS[server].product} server (the first time it may have to be fetched) …`);
+      onStep(`Starting a ${SERVERS[server].ownProduct} server (the first time it may have to be fetched) …`);
       const own = await startServer(server);
       toClose.add(() => own.stop());
       urls[server] = own.url;

@@ -1,3 +1,4 @@
+import { createConnection } from 'mysql2/promise';
 import pg from 'pg';
 import { reasonOf } from '../preflight/reason-of.js';
 import { SERVERS } from '../stores/servers.js';
@@ -41,6 +42,22 @@ const DIALECTS = {
     },
     current: 'SELECT current_schema() AS name',
     drop: (schema) => `DROP SCHEMA IF EXISTS ${schema} CASCADE`,
+  },
+  // In MySQL a schema is a database.
+  mysqlUrl: {
+    run: async (url, sql) => {
+      const connection = await createConnection(url);
+      try {
+        return (await connection.query(sql))[0];
+      } finally {
+        await connection.end();
+      }
+    },
+    enter: (url, schema) => {
+      url.pathname = schema;
+    },
+    current: 'SELECT DATABASE() AS name',
+    drop: (schema) => `DROP SCHEMA IF EXISTS ${schema}`,
   },
 } as const satisfies Readonly<Record<string, Dialect>>;
 

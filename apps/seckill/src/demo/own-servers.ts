@@ -1,3 +1,4 @@
+import { startMariadbServer } from '#mariadb-server';
 import { startPostgresServer } from '#postgres-server';
 import { startRedisServer, type RedisServer } from '#redis-server';
 import { reasonOf } from '../preflight/reason-of.js';
@@ -12,6 +13,7 @@ const CONNECTIONS = 200;
 const START: Readonly<Record<ServerName, () => Promise<OwnServer>>> = {
   redisUrl: startRedisServer,
   databaseUrl: () => startPostgresServer({ settings: { max_connections: CONNECTIONS } }),
+  mysqlUrl: startMariadbServer,
 };
 
 /** @throws Error that says how to get a server when this machine has none */

@@ -2,11 +2,13 @@ import type { Config } from '../config.js';
 import type { ServerName } from '../stores/servers.js';
 import { serversOf } from '../stores/stores.js';
 import { checkDatabase } from './check-database.js';
+import { checkMysql } from './check-mysql.js';
 import { checkRedis } from './check-redis.js';
 
 const CHECKS: Readonly<Record<ServerName, (url: string) => Promise<void>>> = {
   redisUrl: checkRedis,
   databaseUrl: checkDatabase,
+  mysqlUrl: checkMysql,
 };
 
 /**

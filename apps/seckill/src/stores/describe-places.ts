@@ -18,8 +18,8 @@ export function describePlaces(config: Config): Places {
 }
 
 function describeServer(name: ServerName, config: Config): string {
-  const { product, variable } = SERVERS[name];
-  return config[name] === undefined ? `a ${product} of its own` : `the ${product} of ${variable}`;
+  const { product, ownProduct, variable } = SERVERS[name];
+  return config[name] === undefined ? `a ${ownProduct} of its own` : `the ${product} of ${variable}`;
 }
 
 /** For a page that anybody may read: without the names of servers. */

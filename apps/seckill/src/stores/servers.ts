@@ -3,6 +3,8 @@ export interface ServerKind {
   /** The variable of the environment that names one. */
   readonly variable: string;
   readonly product: string;
+  /** The product that is started where none is named. */
+  readonly ownProduct: string;
   readonly example: string;
   readonly protocols: readonly string[];
 }
@@ -12,14 +14,23 @@ export const SERVERS = {
   redisUrl: {
     variable: 'REDIS_URL',
     product: 'Redis',
+    ownProduct: 'Redis',
     example: 'redis://host:6379',
     protocols: ['redis:', 'rediss:'],
   },
   databaseUrl: {
     variable: 'DATABASE_URL',
     product: 'Postgres',
+    ownProduct: 'Postgres',
     example: 'postgres://user@host/name',
     protocols: ['postgres:', 'postgresql:'],
+  },
+  mysqlUrl: {
+    variable: 'MYSQL_URL',
+    product: 'MySQL',
+    ownProduct: 'MariaDB',
+    example: 'mysql://user@host/name',
+    protocols: ['mysql:'],
   },
 } as const satisfies Readonly<Record<string, ServerKind>>;
 

@@ -1,4 +1,5 @@
 import { memoryStore, type LockStoreFactory } from 'nestjs-distributed-lock';
+import { mysqlStore } from 'nestjs-distributed-lock/mysql';
 import { postgresStore } from 'nestjs-distributed-lock/postgres';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import { SERVERS, type ServerName, type ServerUrls } from './servers.js';
@@ -15,6 +16,7 @@ export const STORES: Readonly<Record<StoreName, StoreKind>> = {
   memory: { create: () => memoryStore() },
   redis: { server: 'redisUrl', create: (url) => redisStore(url) },
   postgres: { server: 'databaseUrl', create: (url) => postgresStore(url) },
+  mysql: { server: 'mysqlUrl', create: (url) => mysqlStore(url) },
 };
 
 /** The servers that the app uses with a store: that of the locks and the Postgres of the goods, which may be one. */
