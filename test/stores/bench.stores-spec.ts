@@ -4,12 +4,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { describeWith } from './support/describe-with.js';
 
 const MAIN = fileURLToPath(new URL('../../bench/src/main.mjs', import.meta.url));
 
 /** Without the peers, which nothing but `npm run bench` installs. */
-describe('the benchmark on PostgreSQL', () => {
+describeWith('postgres')('the benchmark on PostgreSQL', () => {
   const out = mkdtempSync(join(tmpdir(), 'bench-test-'));
   let page = '';
 
@@ -30,12 +31,11 @@ describe('the benchmark on PostgreSQL', () => {
     return new Map(rows.map(cells).map((row) => [row[1] as string, row[at] as string]));
   }
 
-  it('counts exactly two statements for a lock that nobody else wants', () => {
-    expect(Object.fromEntries(column('serial', 'statements'))).toEqual({
-      'floor: two bare statements': '2.00',
-      'ours, withLock': '2.00',
-      'ours, acquire + release': '2.00',
-    });
+  it('counts exactly two statements for a lock that nobody else wants, and fewer where a release and the next acquire go together', () => {
+    const statements = column('serial', 'statements');
+    expect(statements.get('floor: two bare statements')).toBe('2.00');
+    expect(statements.get('ours, acquire + release')).toBe('2.00');
+    expect(Number(statements.get('ours, withLock'))).toBeLessThan(2);
   });
 
   it('measures hand-offs between two processes beside those of functions in the server', () => {

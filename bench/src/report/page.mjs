@@ -46,6 +46,9 @@ function otherPages(folder, own) {
   return others.length === 0 ? '' : `Other stores: ${others.sort().map(link).join(', ')}.`;
 }
 
+/** A load from which on the figures are those of other programs, too. */
+const SHARED = 0.5;
+
 const STYLE = { singleQuote: true, printWidth: 110 };
 
 function machine({ store, version, load, minutes, options }) {
@@ -56,7 +59,7 @@ function machine({ store, version, load, minutes, options }) {
     '| --- | --- |',
     `| Machine | ${more.length + 1} × ${model.trim()}, ${memory} GiB, ${type()} ${release()} |`,
     `| Versions | Node ${process.versions.node}, ${store.name} ${version} on the same machine |`,
-    `| Load before | ${load.toFixed(1)}, by other programs |`,
+    `| Load before | ${load.toFixed(1)}${load > SHARED ? ', by other programs: the machine was shared, and all figures are too slow' : ''} |`,
     `| Runs | ${options.ms / 1000} s each, median of ${options.rounds}; ${Math.ceil(minutes)} minutes in all |`,
   ].join('\n');
 }
