@@ -1,0 +1,404 @@
+import { describe, expect, it } from '@jest/globals';
+import { LOCK, SHARED, type Claim } from '../../port/claim.js';
+import { keeperOf, type AcquireRequest } from '../../port/lock-store.js';
+import {
+  FREE,
+  resolveAll,
+  type Holder,
+  type LockDocument,
+  type StoredNote,
+  type Waiter,
+} from './document.js';
+import { KeyState } from './key-state.js';
+import type { Reading } from './register.js';
+
+const NOW = 1000;
+const TICKS = 5000;
+const LEASE = 30_000;
+const INITIAL = 1000;
+const ME = 'me:1';
+const OTHER = 'other:1';
+const THIRD = 'third:1';
+const permits = (weight: number): Claim => ({ kind: 'permits', permits: 3, weight });
+
+function holder(owner: string, more: Partial<Holder> = {}): Holder {
+  return { owner, claim: LOCK, token: 10, lastToken: 10, until: NOW + LEASE, ...more };
+}
+
+function waiter(owner: string, more: Partial<Waiter> = {}): Waiter {
+  const until = NOW + 3000;
+  return { owner, claim: LOCK, leaseMs: LEASE, tokens: 1, minToken: 0, ticket: 7, until, ...more };
+}
+
+function note(owner: string, more: Partial<StoredNote> = {}): StoredNote {
+  const { claim, leaseMs, tokens, minToken } = waiter(owner);
+  const at = NOW * 1000;
+  return { owner, claim, leaseMs, tokens, minToken, ticket: 0, waitMs: 3000, at, ...more };
+}
+
+function request(owner: string, more: Partial<AcquireRequest> = {}): AcquireRequest {
+  return { key: 'k', owner, claim: LOCK, leaseMs: LEASE, waitMs: 0, ticket: 0, tokens: 1, ...more };
+}
+
+interface Given {
+  readonly document?: Partial<LockDocument>;
+  readonly notes?: readonly StoredNote[];
+  readonly lastToken?: number;
+  readonly minToken?: number;
+}
+
+/** The state as the client `me` sees it. */
+function state({ document = {}, notes = [], lastToken = 10, minToken = 0 }: Given = {}): KeyState {
+  const reading: Reading = {
+    version: 1,
+    order: 1,
+    document: { ...FREE, ...document },
+    notes,
+    notesRead: notes.length,
+    lastToken,
+    now: NOW,
+    ticks: TICKS,
+  };
+  return new KeyState(reading, NOW, { clientId: 'me', minToken, initialLeaseMs: INITIAL });
+}
+
+const held = (...holders: Holder[]): Given => ({ document: { holders } });
+const owners = (entries: readonly { readonly owner: string }[]) => entries.map(({ owner }) => owner);
+
+describe('acquiring', () => {
+  it('grants a free key for the whole lease, and the write is exact', () => {
+    const key = state();
+    expect(key.acquire(request(ME))).toMatchObject({ kind: 'granted', confirmed: true, waiting: 0 });
+    expect(key.document.holders).toMatchObject([{ owner: ME, until: { inMs: LEASE } }]);
+    expect(key).toMatchObject({ isChanged: true, isExact: true, told: [] });
+  });
+
+  it('a caller that does not wait is told who holds, and changes nothing', () => {
+    const key = state(held(holder(OTHER)));
+    expect(key.acquire(request(ME))).toEqual({ kind: 'busy', holder: OTHER, remainingMs: LEASE });
+    expect(key.isChanged).toBe(false);
+  });
+
+  it('a caller that waits enters the queue, and the holders are told', () => {
+    const key = state(held(holder(OTHER)));
+    const reply = key.acquire(request(ME, { waitMs: 500 }));
+    expect(reply).toMatchObject({ kind: 'queued', holder: OTHER, recheckAfterMs: 1000 });
+    expect(key.document.queue).toMatchObject([{ owner: ME, until: { inMs: 500 } }]);
+    expect(key).toMatchObject({ isChanged: true, isExact: true, told: ['other'] });
+  });
+
+  it('a caller with a note beside the document waits already, and writes nothing', () => {
+    const key = state({ ...held(holder(OTHER)), notes: [note(ME)] });
+    expect(key.acquire(request(ME, { waitMs: 500 }))).toMatchObject({ kind: 'queued', ticket: NOW * 1000 });
+    expect(key.isChanged).toBe(false);
+  });
+
+  it('a free key goes to the first in the queue and not to the one that asks', () => {
+    const key = state({ document: { queue: [waiter(OTHER)] } });
+    expect(key.acquire(request(ME))).toMatchObject({ kind: 'busy', holder: OTHER });
+    expect(key).toMatchObject({ told: ['other'], isChanged: true });
+  });
+
+  it('an owner that holds is granted the same tokens again, for a whole lease from now', () => {
+    const key = state(held(holder(ME, { token: 8, lastToken: 10, isUnconfirmed: true })));
+    expect(key.acquire(request(ME))).toMatchObject({ kind: 'granted', token: 8, lastToken: 10 });
+    expect(key.document.holders).toEqual([
+      { owner: ME, claim: LOCK, token: 8, lastToken: 10, until: { inMs: LEASE } },
+    ]);
+  });
+
+  it.each([
+    ['a lock', LOCK, permits(1)],
+    ['permits', permits(1), LOCK],
+  ])('a key in use as %s is refused to the other kind', (_, used, asked) => {
+    const key = state(held(holder(OTHER, { claim: used })));
+    expect(() => key.acquire(request(ME, { claim: asked }))).toThrow(/in use as/);
+  });
+
+  it('permits are granted until the weights together are as many as there are', () => {
+    const key = state(held(holder(OTHER, { claim: permits(2) })));
+    expect(key.acquire(request(ME, { claim: permits(2) })).kind).toBe('busy');
+    expect(key.acquire(request(ME, { claim: permits(1) })).kind).toBe('granted');
+    expect(key.acquire(request('me:2', { claim: permits(1) })).kind).toBe('busy');
+  });
+
+  it('a reader joins readers, but not behind a writer that waits', () => {
+    const readers = [holder(OTHER, { claim: SHARED })];
+    expect(state({ document: { holders: readers } }).acquire(request(ME, { claim: SHARED })).kind).toBe(
+      'granted',
+    );
+    const key = state({ document: { holders: readers, queue: [waiter(THIRD)] } });
+    expect(key.acquire(request(ME, { claim: SHARED })).kind).toBe('busy');
+  });
+});
+
+describe('fencing tokens', () => {
+  it.each([
+    ['the last one of the key', { lastToken: 9000 }, 9001],
+    ['the ticks of the store', {}, TICKS + 1],
+    ['the largest one that the client has seen', { minToken: 9500 }, 9501],
+  ])('are larger than %s', (_, given, token) => {
+    const key = state(given);
+    expect(key.acquire(request(ME, { tokens: 4 }))).toMatchObject({ token, lastToken: token + 3 });
+    expect(key.lastToken).toBe(token + 3);
+  });
+
+  it('of a waiter are larger than the largest one that its client had seen', () => {
+    const key = state({ document: { queue: [waiter(OTHER, { minToken: 9900 })] } });
+    key.settle();
+    expect(key.document.holders).toMatchObject([{ owner: OTHER, token: 9901 }]);
+  });
+
+  it('that a holder has not used are given back, unless others were given out after them', () => {
+    const used = { token: 11, lastToken: 20 };
+    const mine = holder(ME, { token: 11, lastToken: 20 });
+    const last = state({ ...held(mine), lastToken: 20 });
+    last.release({ owner: ME, used });
+    expect(last.lastToken).toBe(11);
+    const later = state({ ...held(mine), lastToken: 25 });
+    later.release({ owner: ME, used });
+    expect(later.lastToken).toBe(25);
+  });
+
+  it('a holder reserves further ones up to the one that it names', () => {
+    const key = state(held(holder(ME, { token: 8, lastToken: 10 })));
+    expect(key.acquire(request(ME, { minLastToken: 15 }))).toMatchObject({ token: 8, lastToken: 15 });
+    expect(key.lastToken).toBe(15);
+  });
+});
+
+describe('notes', () => {
+  it('make waiters in the order of their moments', () => {
+    const notes = [note(THIRD, { at: NOW * 1000 + 2 }), note(OTHER, { at: NOW * 1000 + 1 })];
+    const key = state({ ...held(holder(ME)), notes });
+    expect(owners(key.document.queue)).toEqual([OTHER, THIRD]);
+  });
+
+  it('with a ticket of an earlier reply keep their place ahead of later ones', () => {
+    const queue = [waiter(OTHER, { ticket: 5 })];
+    const key = state({ document: { holders: [holder(ME)], queue }, notes: [note(THIRD, { ticket: 3 })] });
+    expect(owners(key.document.queue)).toEqual([THIRD, OTHER]);
+  });
+
+  it('of a waiter in the queue keep its ticket and prolong its stay', () => {
+    const queue = [waiter(OTHER, { ticket: 5 })];
+    const key = state({ document: { holders: [holder(ME)], queue }, notes: [note(OTHER, { waitMs: 9000 })] });
+    expect(key.document.queue).toMatchObject([{ owner: OTHER, ticket: 5, until: NOW + 9000 }]);
+  });
+
+  it('of a holder do not make it wait behind itself', () => {
+    const key = state({ ...held(holder(OTHER)), notes: [note(OTHER)] });
+    expect(key.document.queue).toEqual([]);
+  });
+
+  it('of the other kind of claim do not enter the queue', () => {
+    const key = state({ ...held(holder(OTHER)), notes: [note(THIRD, { claim: permits(1) })] });
+    expect(key.document.queue).toEqual([]);
+  });
+
+  it('decide nothing: without a step the document is not changed', () => {
+    expect(state({ ...held(holder(OTHER)), notes: [note(THIRD)] }).isChanged).toBe(false);
+  });
+
+  it('are written into the document once there are more than 32', () => {
+    const notes = Array.from({ length: 33 }, (_, i) => note(`client${i}:1`));
+    expect(state({ ...held(holder(OTHER)), notes }).isChanged).toBe(true);
+    expect(state({ ...held(holder(OTHER)), notes: notes.slice(1) }).isChanged).toBe(false);
+  });
+});
+
+describe('releasing', () => {
+  it('grants the first waiter of another client for the initial lease, unconfirmed, and tells that client', () => {
+    const key = state({ document: { holders: [holder(ME)], queue: [waiter(OTHER)] } });
+    expect(key.release({ owner: ME })).toBe(true);
+    const until = { inMs: INITIAL };
+    expect(key.document).toMatchObject({
+      holders: [{ owner: OTHER, until, isUnconfirmed: true }],
+      queue: [],
+    });
+    expect(key.told).toEqual(['other']);
+  });
+
+  it('grants a waiter of the same client for its whole lease', () => {
+    const key = state({ document: { holders: [holder(ME)], queue: [waiter('me:2')] } });
+    key.release({ owner: ME });
+    expect(key.document.holders).toMatchObject([{ owner: 'me:2', until: { inMs: LEASE } }]);
+    expect(key.document.holders[0]).not.toHaveProperty('isUnconfirmed');
+  });
+
+  it('grants readers together, up to the first writer', () => {
+    const [a, b, c] = ['a:1', 'b:1', 'c:1'] as const;
+    const queue = [
+      waiter(a, { claim: SHARED }),
+      waiter(b, { claim: SHARED }),
+      waiter(OTHER),
+      waiter(c, { claim: SHARED }),
+    ];
+    const key = state({ document: { holders: [holder(ME)], queue } });
+    key.release({ owner: ME });
+    expect([owners(key.document.holders), owners(key.document.queue)]).toEqual([
+      [a, b],
+      [OTHER, c],
+    ]);
+  });
+
+  it('skips waiters that have stopped to recheck', () => {
+    const queue = [waiter(OTHER, { until: NOW }), waiter(THIRD)];
+    const key = state({ document: { holders: [holder(ME)], queue } });
+    key.release({ owner: ME });
+    expect([owners(key.document.holders), owners(key.document.queue)]).toEqual([[THIRD], []]);
+  });
+
+  it('takes an owner out of the queue, and its note', () => {
+    const queue = [waiter(ME)];
+    expect(state({ document: { holders: [holder(OTHER)], queue } }).release({ owner: ME })).toBe(false);
+    const noted = state({ ...held(holder(OTHER)), notes: [note(ME)] });
+    noted.release({ owner: ME });
+    expect([noted.document.queue, noted.isChanged]).toEqual([[], true]);
+  });
+
+  it('for a minimum hold gives the lease to an id without requests, and tells the first waiter', () => {
+    const key = state({ document: { holders: [holder(ME)], queue: [waiter(OTHER)] } });
+    expect(key.release({ owner: ME }, 400)).toBe(true);
+    const { holders, queue } = key.document;
+    expect(holders).toMatchObject([{ owner: keeperOf(ME), until: { inMs: 400 } }]);
+    expect([owners(queue), key.told]).toEqual([[OTHER], ['other']]);
+  });
+
+  it('keeps nothing for an owner that has lost the lock', () => {
+    const key = state();
+    expect(key.release({ owner: ME }, 400)).toBe(false);
+    expect(key.document).toEqual(FREE);
+  });
+});
+
+describe('renewing', () => {
+  it('restarts the lease, and the write does not mind unread notes', () => {
+    const key = state(held(holder(ME)));
+    expect(key.renew({ ...request(ME), token: 10, lastToken: 10 })).toMatchObject({ kind: 'granted' });
+    expect(key.document.holders).toMatchObject([{ until: { inMs: LEASE } }]);
+    expect(key).toMatchObject({ isChanged: true, isExact: false });
+  });
+
+  it.each([
+    ['its lease is over', held(holder(ME, { until: NOW }))],
+    ['it holds under another token', held(holder(ME, { token: 11 }))],
+    ['another owner holds', held(holder(OTHER))],
+  ])('replies "lost" if %s, and brings nothing back', (_, given) => {
+    const key = state(given);
+    expect(key.renew({ ...request(ME), token: 10, lastToken: 10 })).toBe('lost');
+    expect(key.isChanged).toBe(false);
+  });
+
+  it('with a shared claim downgrades, and lets the readers in that wait', () => {
+    const queue = [waiter(OTHER, { claim: SHARED })];
+    const key = state({ document: { holders: [holder(ME, { claim: { kind: 'exclusive' } })], queue } });
+    const reply = key.renew({ ...request(ME, { claim: SHARED }), token: 10, lastToken: 10 });
+    expect(reply).toMatchObject({ kind: 'granted' });
+    expect(owners(key.document.holders)).toEqual([ME, OTHER]);
+  });
+
+  it('that was sent before its owner downgraded does not undo that', () => {
+    const key = state(held(holder(ME, { claim: SHARED })));
+    key.renew({ ...request(ME), token: 10, lastToken: 10 });
+    expect(key.document.holders).toMatchObject([{ claim: SHARED }]);
+  });
+});
+
+describe('leases and tickets that are over', () => {
+  it('a holder whose lease is over is dropped by the next step, which grants the queue', () => {
+    const key = state({ document: { holders: [holder(ME, { until: NOW })], queue: [waiter(OTHER)] } });
+    expect(owners(key.settle().document.holders)).toEqual([OTHER]);
+    expect(key.isChanged).toBe(true);
+  });
+
+  it('a client that did not confirm its grant in time leaves the queue with all its owners', () => {
+    const dead = holder(OTHER, { until: NOW, isUnconfirmed: true });
+    const key = state({ document: { holders: [dead], queue: [waiter('other:2'), waiter(THIRD)] } });
+    expect(owners(key.settle().document.holders)).toEqual([THIRD]);
+  });
+
+  it('a client whose confirmed lease is over keeps its place in the queue', () => {
+    const slow = holder(OTHER, { until: NOW });
+    const key = state({ document: { holders: [slow], queue: [waiter('other:2'), waiter(THIRD)] } });
+    expect(owners(key.settle().document.holders)).toEqual(['other:2']);
+  });
+});
+
+describe('a forced release', () => {
+  it('takes the lock from all holders, tells their clients, and grants the next', () => {
+    const holders = [holder(OTHER, { claim: SHARED }), holder(THIRD, { claim: SHARED })];
+    const key = state({ document: { holders, queue: [waiter('fourth:1')] } });
+    expect(key.forceRelease()).toBe(true);
+    expect(owners(key.document.holders)).toEqual(['fourth:1']);
+    expect(key.told).toEqual(['other', 'third', 'fourth']);
+  });
+
+  it('of a free key changes nothing', () => {
+    const key = state();
+    expect([key.forceRelease(), key.isChanged]).toEqual([false, false]);
+  });
+});
+
+describe('a write is exact', () => {
+  const isExact = (given: Given, step: (key: KeyState) => unknown): boolean => {
+    const key = state(given);
+    step(key);
+    return key.isExact;
+  };
+  const release = (owner: string) => (key: KeyState) => key.release({ owner });
+
+  it('if it frees the key: the owner of an unread note would sleep beside it', () => {
+    expect(isExact(held(holder(ME)), release(ME))).toBe(true);
+  });
+
+  it('if it leaves readers or permits without a queue: the owner of an unread note could join them', () => {
+    expect(isExact(held(holder(ME), holder(OTHER, { claim: SHARED })), release(ME))).toBe(true);
+    const pool = held(holder(ME, { claim: permits(1) }), holder(OTHER, { claim: permits(1) }));
+    expect(isExact(pool, release(ME))).toBe(true);
+  });
+
+  it('if it puts its own owner into the queue or inside: an unread note may be older', () => {
+    expect(isExact(held(holder(OTHER)), (key) => key.acquire(request(ME, { waitMs: 5 })))).toBe(true);
+    expect(isExact({}, (key) => key.acquire(request(ME)))).toBe(true);
+    const first = { document: { queue: [waiter(ME)] } };
+    expect(isExact(first, (key) => key.acquire(request(ME, { waitMs: 5 })))).toBe(true);
+  });
+
+  it('if it releases an owner without an entry: an unread note may be of that owner', () => {
+    const given = { document: { holders: [holder(OTHER)], queue: [waiter(THIRD)] } };
+    expect(isExact(given, release(ME))).toBe(true);
+  });
+
+  it('but not if it hands the key to the first waiter, so that notes do not hold up a release', () => {
+    const given = { document: { holders: [holder(ME)], queue: [waiter(OTHER)] } };
+    expect(isExact(given, release(ME))).toBe(false);
+  });
+});
+
+describe('a snapshot', () => {
+  it('has the holders, the queue with notes, the shortest lease and the largest token', () => {
+    const holders = [
+      holder(ME, { claim: SHARED, until: NOW + 70 }),
+      holder(OTHER, { claim: SHARED, token: 12 }),
+    ];
+    const given = { document: { holders, queue: [waiter(THIRD)] }, notes: [note('fourth:1')] };
+    expect(state(given).snapshot('k')).toEqual({
+      key: 'k',
+      mode: 'shared',
+      holders: [ME, OTHER],
+      remainingMs: 70,
+      pending: [THIRD, 'fourth:1'],
+      fencingToken: 12,
+    });
+    expect(state().snapshot('k')).toBeNull();
+  });
+});
+
+describe('a document', () => {
+  it('has moments after its write, which the register resolves with its own time', () => {
+    const key = state();
+    key.acquire(request(ME));
+    expect(resolveAll(key.document, 5000).holders).toMatchObject([{ until: 5000 + LEASE }]);
+  });
+});
