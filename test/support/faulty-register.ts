@@ -19,6 +19,8 @@ import { RegisterRows } from './register-rows.js';
 export interface RegisterFate extends Fate {
   /** Another client writes the document just before this call is executed, so that its version is another one. */
   readonly isOvertaken?: boolean;
+  /** The connection breaks so many ms after sending: no reply comes, and the request may still be executed. */
+  readonly brokenAfterMs?: number;
 }
 
 /** Decides over each call and each notification; `undefined` lets it pass at once. May be changed at any time. */
@@ -125,7 +127,8 @@ class FaultyRegister implements Register {
     write: { notAfter(): number } | undefined,
     execute: () => () => Reply,
   ): Promise<Reply> {
-    const { executedAfterMs = [0], answeredAfterMs = 0, isOvertaken } = this.faults.command?.() ?? {};
+    const fate = this.faults.command?.() ?? {};
+    const { executedAfterMs = [0], answeredAfterMs = 0, isOvertaken, brokenAfterMs = Infinity } = fate;
     const { rows } = this.server;
     const [name = ''] = names;
     if (this.isClosed) return Promise.reject(new LockStoreError('The register is closed', name, 'unready'));
@@ -135,9 +138,10 @@ class FaultyRegister implements Register {
       // A connection carries a request once: after its reply no copy of it is left.
       let isAnswered = false;
       const lost = new LockStoreError('The network lost it: nothing came back', name, 'unknown');
-      const cancelTimeout = this.after(COMMAND_TIMEOUT_MS, () => reject(lost));
+      const patienceMs = Math.min(COMMAND_TIMEOUT_MS, brokenAfterMs);
+      const cancelTimeout = this.after(patienceMs, () => reject(lost));
       const answer = (settle: () => void): void => {
-        if (answeredAfterMs === 'never') return;
+        if (answeredAfterMs === 'never' || brokenAfterMs < Infinity) return;
         this.after(answeredAfterMs, () => {
           isAnswered = true;
           cancelTimeout();

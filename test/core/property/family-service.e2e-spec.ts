@@ -44,6 +44,13 @@ const QUICK: Pace = {
 const fate: fc.Arbitrary<RegisterFate> = fc.oneof(
   { weight: 10, arbitrary: fc.constant({}) },
   { weight: 2, arbitrary: fc.constant({ isOvertaken: true }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      executedAfterMs: fc.constantFrom(0, 2, 60, 99).map((ms) => [ms]),
+      brokenAfterMs: fc.constantFrom(1, 30),
+    }),
+  },
   { weight: 2, arbitrary: fc.constant({ answeredAfterMs: 'never' as const }) },
   { weight: 2, arbitrary: fc.constant({ executedAfterMs: [], answeredAfterMs: 'never' as const }) },
   {

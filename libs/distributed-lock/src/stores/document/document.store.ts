@@ -19,7 +19,7 @@ import { LockStoreError } from '../../port/lock.errors.js';
 import { leaseValidity } from '../../port/lease-validity.js';
 import { Delays } from '../../time/delays.js';
 import { CertainReleases, type ExecutedRelease } from '../common/certain-releases.js';
-import { OwnerStates } from '../common/owner-states.js';
+import { OwnerStates, type OwnerState } from '../common/owner-states.js';
 import { ServerClock } from '../common/server-clock.js';
 import type { Holder } from './document.js';
 import type { AcquireOutcome, Stepper } from './key-state.js';
@@ -124,7 +124,7 @@ export class DocumentStore implements LockStore {
   async release(request: ReleaseRequest): Promise<ReleaseReply> {
     const { key, owner } = request;
     try {
-      return await this.releases.run(request, () => () => this.releaseOnce(request));
+      return await this.releases.run(request, (state) => () => this.releaseOnce(request, state));
     } catch (error) {
       // Its lease and its ticket are over by now.
       this.laneOf(key).forget(owner);
@@ -157,12 +157,15 @@ export class DocumentStore implements LockStore {
     this.notifications$.complete();
   }
 
-  private releaseOnce(request: ReleaseRequest): Promise<ExecutedRelease> {
+  private releaseOnce(
+    request: ReleaseRequest,
+    { hasUnanswered: mayHaveNote }: OwnerState,
+  ): Promise<ExecutedRelease> {
     const { key, keepUntil = 0, flush } = request;
     const { clock } = this.context;
     const lane = this.laneOf(key);
     return lane.run(
-      (state) => state.release(request, keepUntil - clock.now()),
+      (state) => state.release(request, { keepMs: keepUntil - clock.now(), mayHaveNote }),
       (wasHolder, { executedAt }) => {
         this.onReleased(lane, request);
         return { wasHolder, executedAt };

@@ -39,6 +39,13 @@ export interface Stepper {
 export type Granted = Omit<Grant, 'validUntil'>;
 export type AcquireOutcome = Granted | Exclude<AcquireReply, Grant>;
 
+interface ReleaseOptions {
+  /** The rest of a minimum hold. */
+  readonly keepMs?: number;
+  /** An acquire of the owner was not answered, so its note may lie beside the document unread. */
+  readonly mayHaveNote?: boolean;
+}
+
 /**
  * The state of one key, and each step on it: all rules about who holds and who is next, for every store that keeps a
  * document. A step waits for nothing and reads no clock. The register writes the outcome, unless another client was first.
@@ -52,8 +59,8 @@ export class KeyState {
   private lastTokenNow: number;
   private concerned: string[] = [];
   private hasEntered = false;
-  /** An owner that is released has no entry. */
-  private hasMissed = false;
+  /** The note of an owner that is released may be unread. */
+  private mayMissNote = false;
   private isChangedNow: boolean;
 
   /** @param now the store's time in ms, at the earliest, so that no step drops a live holder */
@@ -97,7 +104,7 @@ export class KeyState {
   get isExact(): boolean {
     return (
       this.hasEntered ||
-      this.hasMissed ||
+      this.mayMissNote ||
       (this.queue.length === 0 && !this.holders.some(({ claim }) => isExclusive(claim)))
     );
   }
@@ -126,11 +133,14 @@ export class KeyState {
     return this.confirm(kept, leaseMs);
   }
 
-  /** @param keepMs rest of a minimum hold @returns whether it held */
-  release({ owner, used }: Pick<ReleaseRequest, 'owner' | 'used'>, keepMs = 0): boolean {
+  /** @returns whether it held */
+  release(
+    { owner, used }: Pick<ReleaseRequest, 'owner' | 'used'>,
+    { keepMs = 0, mayHaveNote = false }: ReleaseOptions = {},
+  ): boolean {
+    if (mayHaveNote) this.mayMissNote = true;
     const held = this.holderOf(owner);
     if (held || this.queue.some((waiter) => waiter.owner === owner)) this.isChangedNow = true;
-    else this.hasMissed = true;
     this.queue = this.queue.filter((waiter) => waiter.owner !== owner);
     this.holders = this.holders.filter((holder) => holder !== held);
     if (held && keepMs > 0) this.keep(held, keepMs);

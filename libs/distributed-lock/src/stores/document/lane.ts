@@ -64,7 +64,7 @@ export class Lane {
   private steps: Step[] = [];
   private isRunning = false;
   private isScheduled = false;
-  /** `undefined` after a write that may or may not have been executed. */
+  /** The newest reading: each note of an answered request is in it. */
   private seen: Seen | undefined;
   private interest: Interest | undefined;
 
@@ -135,7 +135,6 @@ export class Lane {
       try {
         await this.execute(steps);
       } catch (error) {
-        this.seen = undefined;
         // Steps that came meanwhile would wait for as long again.
         for (const step of [...steps, ...this.steps.splice(0)]) step.reject(error);
       }
@@ -216,7 +215,7 @@ export class Lane {
   }
 
   private see(seen: Seen): Seen {
-    if (!this.seen || !isOlder(seen, this.seen)) this.seen = seen;
+    if (!this.seen || isNewer(seen, this.seen)) this.seen = seen;
     return seen;
   }
 
@@ -260,6 +259,9 @@ function requestsOf(steps: readonly Step[]): Requests {
   return steps.flatMap(({ request }) => request ?? []) as readonly AcquireRequest[] as Requests;
 }
 
-function isOlder({ reading: one }: Seen, { reading: other }: Seen): boolean {
-  return one.order < other.order || (one.order === other.order && one.notesRead < other.notesRead);
+/** A reply to a later request is newer also if the order is smaller, because the store has lost its last writes. */
+function isNewer(one: Seen, other: Seen): boolean {
+  if (one.sentAt > other.receivedAt) return true;
+  const [a, b] = [one.reading, other.reading];
+  return a.order > b.order || (a.order === b.order && a.notesRead >= b.notesRead);
 }

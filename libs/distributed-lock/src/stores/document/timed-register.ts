@@ -10,6 +10,7 @@ import type { Reading, Register, Take } from './register.js';
 /** A document, and when this client asked for it and got it, in ms of its own clock. */
 export interface Seen {
   readonly reading: Reading;
+  /** `-Infinity` for a reading that came without a request, because its age is unknown. */
   readonly sentAt: number;
   readonly receivedAt: number;
 }
@@ -156,9 +157,8 @@ export class TimedRegister {
     serverClock.learn(now, { sentAt, sentLead: leadOf(clock) }, clock.now());
   }
 
-  /** For a reading that came without a request: its age is unknown. */
+  /** A reading that came without a request. */
   arrived(reading: Reading): Seen {
-    const now = this.context.clock.now();
-    return { reading, sentAt: now, receivedAt: now };
+    return { reading, sentAt: -Infinity, receivedAt: this.context.clock.now() };
   }
 }
