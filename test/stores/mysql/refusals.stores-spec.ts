@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { mysqlStore, type MysqlTarget } from 'nestjs-distributed-lock/mysql';
 import mysql from 'mysql2/promise';
 import { startMysqlServer, type MysqlServer } from '#mysql-server';
+import { until } from '#until';
 import { closeServices, failureOf, openServiceOn } from '../../support/lock-services.js';
 import { describeWith } from '../support/describe-with.js';
 import { describeOnBothServers } from './support/on-both-servers.js';
@@ -134,6 +135,8 @@ describeWith('mysql')('a MySQL server with users', () => {
 
   it('says that it has no connection left', async () => {
     await closeServices();
+    const connected = "SELECT COUNT(*) AS n FROM information_schema.processlist WHERE db = 'test'";
+    await until(async () => (await admin.query<mysql.RowDataPacket[]>(connected))[0][0]!['n'] === 1);
     const others = await Promise.all(
       Array.from({ length: 12 }, () => mysql.createConnection(server.url).catch(() => undefined)),
     );
