@@ -7,12 +7,22 @@ const RECOVER_MS = LOOK_MS + SLACK_MS;
 /** After the promotion (goal R10). A release that was answered may be undone, as by a crash. */
 const FAILOVER_MS = LEASE_MS + 1000 + SLACK_MS;
 
-/** The primary is killed, and its standby takes its place. @returns the old primary */
-async function crashPrimary({ store }) {
-  const old = store.server;
-  await old.kill();
+/**
+ * Kills the primary, and promotes its standby. Every second time the new primary gets a standby of its own instead.
+ *
+ * @param {any} world @param {(world: any) => Promise<unknown>} [beforeCrash] @param {(world: any) => Promise<unknown>} [afterCrash]
+ */
+async function failOver(world, beforeCrash, afterCrash) {
+  const { store } = world;
+  if (!store.standby) {
+    await store.addStandby();
+    return { fault: { kind: 'standby-added', goalMs: undefined } };
+  }
+  await beforeCrash?.(world);
+  await store.server.kill();
+  await afterCrash?.(world);
   await store.failOver();
-  return old;
+  return undefined;
 }
 
 const failover = {
@@ -20,7 +30,6 @@ const failover = {
   stopsStore: true,
   goalMs: FAILOVER_GOAL_MS,
   recoverMs: FAILOVER_MS,
-  after: ({ store }, old) => store.replace(old),
 };
 
 export const POSTGRES_FAULTS = [
@@ -30,29 +39,29 @@ export const POSTGRES_FAULTS = [
     name: 'failover',
     says: 'the primary is killed, and its standby promoted',
     losesData: true,
-    inject: crashPrimary,
+    inject: (world) => failOver(world),
   },
   {
     ...failover,
     name: 'failover-unreplicated',
     says: 'the same, when the standby had not heard of the last locks',
     losesData: true,
-    async inject(world) {
-      await world.store.standby.pause();
-      await pause(world.random.between(200, 700));
-      const old = world.store.server;
-      await old.kill();
-      await world.store.standby.resume();
-      await world.store.failOver();
-      return old;
-    },
+    inject: (world) =>
+      failOver(
+        world,
+        async ({ store, random }) => {
+          await store.standby.pause();
+          await pause(random.between(200, 700));
+        },
+        ({ store }) => store.standby.resume(),
+      ),
   },
   {
     ...failover,
     name: 'failover-synchronous',
     says: 'the same with a synchronous standby: nothing is lost',
     synchronous: true,
-    inject: crashPrimary,
+    inject: (world) => failOver(world),
   },
   {
     name: 'read-only',

@@ -41,21 +41,24 @@ export async function openStandby(kind) {
     get server() {
       return world.server;
     },
+    /** None between a failover and `addStandby`. */
     get standby() {
       return standby;
     },
-    /** The standby takes the place of a primary that is gone. */
+    /** The standby takes the place of the primary, which is dead. */
     async failOver() {
+      const old = world.server;
       await standby.promote();
       world.moveTo(standby);
-    },
-    /** The new primary gets a standby of its own. @param {import('#postgres-server').PostgresServer} old is left behind */
-    async replace(old) {
+      standby = undefined;
       await old.stop();
+    },
+    /** The primary pauses while its files are copied. */
+    async addStandby() {
       standby = await follow(world.server);
     },
     async stop() {
-      await standby.stop();
+      await standby?.stop();
       await world.stop();
     },
   };
