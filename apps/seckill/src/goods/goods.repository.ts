@@ -50,6 +50,9 @@ export class GoodsRepository {
    * To check the token at the write alone would leave a gap: an earlier holder that wakes up late could still write
    * between this read and our write.
    *
+   * The fence guards the goods on every store. A shop whose locks are always in the database of its goods can end each
+   * transaction with `heldUntilCommit` instead, and needs no column `fence`.
+   *
    * @throws GoodsNotFound, StaleFence when another has read or written under a larger token
    */
   async findUnder(fence: number, id: number): Promise<Goods> {
