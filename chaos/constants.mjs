@@ -3,6 +3,8 @@ export const LEASE_MS = 1500;
 /** For faults that must not cost a lease: one that is told at once from what they may cost. */
 export const LONG_LEASE_MS = 6000;
 export const COMMAND_MS = 500;
+/** A grant that another client wrote is over by then, unless its owner confirms it. */
+export const INITIAL_LEASE_MS = 1000;
 export const WAIT_MS = 4000;
 export const GRACE_MS = 1000;
 /** Longest time between two looks of a waiter; a lost message costs this much. */

@@ -1,3 +1,4 @@
+import { INITIAL_LEASE_MS } from '../constants.mjs';
 import { SQL, STORES } from '../stores.mjs';
 import { CLOCK_FAULTS, REDIS_CLOCK_FAULTS, SQL_CLOCK_FAULTS } from './clocks.mjs';
 import { CLUSTER_FAULTS } from './cluster.mjs';
@@ -10,7 +11,7 @@ import { NETWORK_FAULTS } from './network.mjs';
 import { NOTIFICATION_FAULTS } from './notifications.mjs';
 import { OPERATOR_FAULTS } from './operator.mjs';
 import { POSTGRES_FAULTS } from './postgres.mjs';
-import { PROCESS_FAULTS } from './processes.mjs';
+import { processFaults } from './processes.mjs';
 import { QUORUM_FAULTS } from './quorum.mjs';
 import { REFUSALS } from './refusals.mjs';
 import { SENTINEL_FAULTS } from './sentinel.mjs';
@@ -24,7 +25,8 @@ import { SQL_SERVER_FAULTS } from './sql-server.mjs';
 const SINGLES = [
   on(STORES, LOADS),
   on(SQL, SQL_LOADS),
-  on(STORES, PROCESS_FAULTS),
+  on(['redis'], processFaults(0)),
+  on(SQL, processFaults(INITIAL_LEASE_MS)),
   on(['redis'], SERVER_FAULTS, OPERATOR_FAULTS, REFUSALS, DATA_FAULTS),
   on(SQL, SQL_SERVER_FAULTS, SQL_OPERATOR_FAULTS),
   on(STORES, CONNECTION_FAULTS),

@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { whyMissing } from '#servers';
 import { BACK_GOAL_MS, FAILOVER_GOAL_MS, GOAL_MS, LEASE_MS, LOOK_MS, SLACK_MS } from '../constants.mjs';
+import { now } from '../now.mjs';
 import { isolations } from './sql-loads.mjs';
 
 const RECOVER_MS = LOOK_MS + SLACK_MS;
@@ -23,6 +24,16 @@ async function failOver(world, beforeCrash, afterCrash) {
   await afterCrash?.(world);
   await store.failOver();
   return undefined;
+}
+
+/** Each as the library writes it into a notification. */
+const ROWS = `SELECT json_build_array(name, version, state, last, at, notes,
+  (extract(epoch FROM statement_timestamp()) * 1e6)::bigint)::text AS row FROM nest_lock`;
+
+/** Notifies the clients of all holders. */
+function notifyAll(session, payload) {
+  return session.query(`SELECT pg_notify('nest_lock_' || client, '${payload.replaceAll("'", "''")}')
+    FROM nest_lock, unnest(string_to_array(clients, ',')) AS client WHERE client <> ''`);
 }
 
 const failover = {
@@ -80,6 +91,25 @@ export const POSTGRES_FAULTS = [
       } finally {
         await set('off');
       }
+    },
+  },
+  {
+    name: 'forged-notifications',
+    says: 'somebody notifies the clients of old rows, of names and of nonsense',
+    sparesMajority: true,
+    recoverMs: RECOVER_MS,
+    async inject({ store, random, keys }) {
+      const session = await store.session();
+      const nonsense = ['', 'nonsense', '[]', '{}', '[1]', '["nobody"]', `["${keys[0]}",1,2,3]`];
+      const endsAt = now() + random.between(500, 1500);
+      const old = [];
+      while (now() < endsAt) {
+        const rows = await session.query(ROWS);
+        old.push(...rows.map(({ row }) => row));
+        for (const payload of [...nonsense, ...old.slice(-30)]) await notifyAll(session, payload);
+        await pause(20);
+      }
+      await session.end();
     },
   },
   {

@@ -24,94 +24,101 @@ async function waiter(world) {
   return world.victims.find((app) => app !== holder) ?? holder;
 }
 
-export const PROCESS_FAULTS = [
-  {
-    name: 'crash-holder',
-    says: 'kill -9 of a process that holds a lock',
-    goalMs: LEASE_MS + LATE_TIMER_MS,
-    recoverMs: LEASE_MS + SLACK_MS,
-    after: replace,
-    async inject(world) {
-      const app = await world.holder();
-      await app.kill();
-      return { fault: { app: app.name } };
+/**
+ * @param {number} unreachedMs for how long a grant to another owner of a dead process may keep a key: not at all where the
+ * store knows who is there, otherwise its initial lease
+ * @returns {import('../index.d.mts').Kind[]}
+ */
+export function processFaults(unreachedMs) {
+  return [
+    {
+      name: 'crash-holder',
+      says: 'kill -9 of a process that holds a lock',
+      goalMs: LEASE_MS + LATE_TIMER_MS,
+      recoverMs: LEASE_MS + unreachedMs + SLACK_MS,
+      after: replace,
+      async inject(world) {
+        const app = await world.holder();
+        await app.kill();
+        return { fault: { app: app.name } };
+      },
     },
-  },
-  {
-    name: 'crash-waiter',
-    says: 'kill -9 of a process that waits',
-    // It may have been let in meanwhile.
-    recoverMs: LEASE_MS + SLACK_MS,
-    after: replace,
-    async inject(world) {
-      const app = await waiter(world);
-      await app.kill();
-      return { fault: { app: app.name } };
+    {
+      name: 'crash-waiter',
+      says: 'kill -9 of a process that waits',
+      // It may have been let in meanwhile.
+      recoverMs: LEASE_MS + unreachedMs + SLACK_MS,
+      after: replace,
+      async inject(world) {
+        const app = await waiter(world);
+        await app.kill();
+        return { fault: { app: app.name } };
+      },
     },
-  },
-  {
-    name: 'freeze-holder',
-    says: 'SIGSTOP of a holder for longer than its lease',
-    recoverMs: FROZEN_MS,
-    async inject(world) {
-      const app = await world.holder();
-      await app.freeze(world.random.between(1.1, 1.8) * LEASE_MS);
-      return { fault: { app: app.name, freezes: true } };
+    {
+      name: 'freeze-holder',
+      says: 'SIGSTOP of a holder for longer than its lease',
+      recoverMs: FROZEN_MS,
+      async inject(world) {
+        const app = await world.holder();
+        await app.freeze(world.random.between(1.1, 1.8) * LEASE_MS);
+        return { fault: { app: app.name, freezes: true } };
+      },
     },
-  },
-  {
-    name: 'suspended',
-    says: 'the machine of a holder is suspended for longer than its lease: its monotonic clock stands still',
-    traffic: { sleeps: true },
-    recoverMs: FROZEN_MS,
-    async inject(world) {
-      const app = await world.holder();
-      await app.suspend(world.random.between(1.1, 1.8) * LEASE_MS);
-      return { fault: { app: app.name, freezes: true } };
+    {
+      name: 'suspended',
+      says: 'the machine of a holder is suspended for longer than its lease: its monotonic clock stands still',
+      traffic: { sleeps: true },
+      recoverMs: FROZEN_MS,
+      async inject(world) {
+        const app = await world.holder();
+        await app.suspend(world.random.between(1.1, 1.8) * LEASE_MS);
+        return { fault: { app: app.name, freezes: true } };
+      },
     },
-  },
-  {
-    name: 'freeze-waiter',
-    says: 'SIGSTOP of a waiter, longer than a lease',
-    recoverMs: FROZEN_MS,
-    async inject(world) {
-      const app = await waiter(world);
-      await app.freeze(world.random.between(1.1, 1.8) * LEASE_MS);
-      return { fault: { app: app.name, freezes: true } };
+    {
+      name: 'freeze-waiter',
+      says: 'SIGSTOP of a waiter, longer than a lease',
+      recoverMs: FROZEN_MS,
+      async inject(world) {
+        const app = await waiter(world);
+        await app.freeze(world.random.between(1.1, 1.8) * LEASE_MS);
+        return { fault: { app: app.name, freezes: true } };
+      },
     },
-  },
-  {
-    name: 'freeze-short',
-    says: 'SIGSTOP of a holder for less than its lease',
-    recoverMs: LOOK_MS + SLACK_MS,
-    async inject(world) {
-      const app = await world.holder();
-      await app.freeze(world.random.between(0.1, 0.5) * LEASE_MS);
-      return { fault: { app: app.name, freezes: true } };
+    {
+      name: 'freeze-short',
+      says: 'SIGSTOP of a holder for less than its lease',
+      recoverMs: LOOK_MS + SLACK_MS,
+      async inject(world) {
+        const app = await world.holder();
+        await app.freeze(world.random.between(0.1, 0.5) * LEASE_MS);
+        return { fault: { app: app.name, freezes: true } };
+      },
     },
-  },
-  {
-    name: 'block-loop',
-    says: 'a synchronous loop in a holder, longer than its lease',
-    recoverMs: FROZEN_MS,
-    async inject(world) {
-      const app = await world.holder();
-      app.signal('SIGUSR2');
-      await pause(1.5 * LEASE_MS + 50);
-      return { fault: { app: app.name, freezes: true } };
+    {
+      name: 'block-loop',
+      says: 'a synchronous loop in a holder, longer than its lease',
+      recoverMs: FROZEN_MS,
+      async inject(world) {
+        const app = await world.holder();
+        app.signal('SIGUSR2');
+        await pause(1.5 * LEASE_MS + 50);
+        return { fault: { app: app.name, freezes: true } };
+      },
     },
-  },
-  {
-    name: 'shutdown',
-    says: 'SIGTERM of a process under load',
-    traffic: { leaseMs: LONG_LEASE_MS },
-    goalMs: GOAL_MS,
-    recoverMs: GRACE_MS + SLACK_MS,
-    after: replace,
-    async inject(world) {
-      const app = world.random.pick(world.victims);
-      await app.close();
-      return { fault: { app: app.name } };
+    {
+      name: 'shutdown',
+      says: 'SIGTERM of a process under load',
+      traffic: { leaseMs: LONG_LEASE_MS },
+      goalMs: GOAL_MS,
+      recoverMs: GRACE_MS + SLACK_MS,
+      after: replace,
+      async inject(world) {
+        const app = world.random.pick(world.victims);
+        await app.close();
+        return { fault: { app: app.name } };
+      },
     },
-  },
-];
+  ];
+}

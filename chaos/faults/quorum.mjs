@@ -6,7 +6,7 @@ import { CONNECTION_FAULTS } from './connections.mjs';
 import { cut, slow } from './during.mjs';
 import { LOADS } from './load.mjs';
 import { NETWORK_FAULTS } from './network.mjs';
-import { PROCESS_FAULTS } from './processes.mjs';
+import { processFaults } from './processes.mjs';
 
 /** A key may lie idle this long at any time, because callers do not notice that a minority is away. */
 const UNNOTICED_MS = LOOK_MS + SLACK_MS;
@@ -173,7 +173,7 @@ export const QUORUM_FAULTS = [
       );
     },
   },
-  ...likewise(PROCESS_FAULTS, 'crash-holder', 'freeze-holder', 'shutdown'),
+  ...likewise(processFaults(0), 'crash-holder', 'freeze-holder', 'shutdown'),
   ...likewise(CONNECTION_FAULTS, 'reset', 'lost-reply', 'lost-request', 'late-requests'),
   ...likewise(NETWORK_FAULTS, 'blackhole', 'latency'),
 ];

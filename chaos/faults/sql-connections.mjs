@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { COMMAND_MS, LEASE_MS, LONG_LEASE_MS, LOOK_MS, SLACK_MS } from '../constants.mjs';
+import { COMMAND_MS, INITIAL_LEASE_MS, LEASE_MS, LONG_LEASE_MS, LOOK_MS, SLACK_MS } from '../constants.mjs';
 import { during } from './during.mjs';
 import { networksHit } from './networks-hit.mjs';
 import { replace } from './processes.mjs';
@@ -13,7 +13,7 @@ export const SQL_CONNECTION_FAULTS = [
     name: 'crash-handoff',
     says: 'kill -9 of a holder in the moment in which it sends a statement, which arrives or not',
     traffic: { keys: 1 },
-    recoverMs: LEASE_MS + SLACK_MS,
+    recoverMs: LEASE_MS + INITIAL_LEASE_MS + SLACK_MS,
     after: replace,
     async inject(world) {
       const app = await world.holder();
@@ -37,7 +37,7 @@ export const SQL_CONNECTION_FAULTS = [
     name: 'crash-first',
     says: 'kill -9 of the first in the queue: the one of two processes that does not hold',
     traffic: { apps: 2, keys: 1 },
-    recoverMs: LEASE_MS + SLACK_MS,
+    recoverMs: LEASE_MS + INITIAL_LEASE_MS + SLACK_MS,
     after: replace,
     async inject(world) {
       const holder = await world.holder();

@@ -1,3 +1,5 @@
+import { SQL_MUTANTS } from './sql-mutants.mjs';
+
 /**
  * The library with one rule of its protocol switched off, and where that shows. `rules`: one of them must be found
  * broken.
@@ -77,4 +79,5 @@ export const MUTANTS = [
     kind: 'quorum-views',
     rules: ['liveness'],
   },
+  ...SQL_MUTANTS,
 ];

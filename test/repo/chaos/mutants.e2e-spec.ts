@@ -5,7 +5,7 @@ import { kindsOf, MUTANTS, mutate } from '../../../chaos/index.mjs';
 const BUILT = new URL('../../../libs/distributed-lock/dist/esm/', import.meta.url);
 
 describe('the mutants, which npm run chaos -- --mutants convicts', () => {
-  it.each(MUTANTS)('$says: that is a change of the library as it is built', async (mutant) => {
+  it.each(MUTANTS)('$store $says: that is a change of the library as it is built', async (mutant) => {
     const source = await readFile(new URL(mutant.file, BUILT), 'utf8');
     expect(mutate(source, mutant)).not.toBe(source);
     expect(kindsOf(mutant.store ?? 'redis').map(({ name }) => name)).toContain(mutant.kind);
