@@ -76,3 +76,27 @@ describeWith('postgres')('the statements that a service on PostgreSQL sends', ()
     expect(locks.every(({ signal }) => !signal.aborted)).toBe(true);
   }, 30_000);
 });
+
+describeWith('postgres')('the commits of a service on PostgreSQL', () => {
+  // Nothing writes the log to the disk but commits that wait for it.
+  const postgres = ownPostgres({ settings: { wal_writer_delay: 10_000, autovacuum: 'off' } });
+  const isOnDisk = async () => {
+    const lag = 'SELECT pg_current_wal_insert_lsn() - pg_current_wal_flush_lsn() AS lag';
+    return Number((await postgres.run<{ lag: string }>(lag))[0]?.lag) === 0;
+  };
+
+  it('wait for the disk when they grant, prolong, or hand a lock on, and do not when they free it', async () => {
+    const service = await postgres.openProxied({ push: 'poll' }, { watchdogTimeoutMs: 2000 });
+    const lock = await service.acquire(postgres.key);
+    expect(await isOnDisk()).toBe(true);
+    const versionOf = () => postgres.run('SELECT version FROM nest_lock WHERE name = $1', [postgres.key]);
+    const before = await versionOf();
+    await until(async () => JSON.stringify(await versionOf()) !== JSON.stringify(before));
+    expect(await isOnDisk()).toBe(true);
+    await lock.release();
+    await postgres.untilFree(postgres.key);
+    expect(await isOnDisk()).toBe(false);
+    await service.acquire(postgres.key);
+    expect(await isOnDisk()).toBe(true);
+  });
+});
