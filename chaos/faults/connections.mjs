@@ -33,6 +33,22 @@ async function loseNextOf(link, flow) {
   flow.loses = () => false;
 }
 
+/** @type {import('../index.d.mts').Kind} */
+export const LATE_REQUESTS = {
+  name: 'late-requests',
+  says: 'connections break, and what they had swallowed is executed later',
+  traffic: { leaseMs: LONG_LEASE_MS },
+  recoverMs: COMMAND_MS + 2 * SLACK_MS,
+  async inject(world) {
+    const links = networksHit(world).flatMap((network) => network.open);
+    for (const link of links) link.requests.hold();
+    await pause(world.random.between(50, 1500));
+    for (const link of links) link.reset();
+    await pause(world.random.between(0, 700));
+    for (const link of links) link.deliverLate();
+  },
+};
+
 export const CONNECTION_FAULTS = [
   {
     name: 'reset',
@@ -69,20 +85,7 @@ export const CONNECTION_FAULTS = [
       for (const network of networksHit(world)) for (const link of network.open) link.vanish();
     },
   },
-  {
-    name: 'late-requests',
-    says: 'connections break, and what they had swallowed is executed later',
-    traffic: { leaseMs: LONG_LEASE_MS },
-    recoverMs: COMMAND_MS + 2 * SLACK_MS,
-    async inject(world) {
-      const links = networksHit(world).flatMap((network) => network.open);
-      for (const link of links) link.requests.hold();
-      await pause(world.random.between(50, 1500));
-      for (const link of links) link.reset();
-      await pause(world.random.between(0, 700));
-      for (const link of links) link.deliverLate();
-    },
-  },
+  LATE_REQUESTS,
 ];
 
 /** In Redis no call may fail by it. @type {import('../index.d.mts').Kind} */

@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { COMMAND_MS, INITIAL_LEASE_MS, LEASE_MS, LONG_LEASE_MS, LOOK_MS, SLACK_MS } from '../constants.mjs';
+import { LATE_REQUESTS } from './connections.mjs';
 import { during } from './during.mjs';
 import { networksHit } from './networks-hit.mjs';
 import { replace } from './processes.mjs';
@@ -60,6 +61,12 @@ export const SQL_CONNECTION_FAULTS = [
         (link) => link.replies.pass(),
       );
     },
+  },
+  {
+    ...LATE_REQUESTS,
+    name: 'late-takes',
+    says: `${LATE_REQUESTS.says}; callers pause, so that it finds locks free`,
+    traffic: { leaseMs: LONG_LEASE_MS, callersPerKey: 1, pauseMs: 400 },
   },
   {
     name: 'half-open-one',
