@@ -40,6 +40,7 @@ describe('the published package', () => {
       './redis',
       './postgres',
       './mysql',
+      './sqlite',
       './quorum',
       './otel',
       './health',

@@ -9,6 +9,7 @@ const ENTRY_POINTS = [
   'index.ts',
   'stores/redis/index.ts',
   'stores/sql/mysql/index.ts',
+  'stores/sql/sqlite/index.ts',
   'stores/quorum/index.ts',
   'observe/otel/index.ts',
   'observe/health/index.ts',
@@ -127,6 +128,14 @@ describe('the public API', () => {
        "<MysqlTarget>",
        "lockTableSql",
        "mysqlStore",
+     ]
+    `);
+  });
+  it('of /sqlite is this list', () => {
+    expect(exportsOf('stores/sql/sqlite/index.ts')).toMatchInlineSnapshot(`
+     [
+       "<SqliteStoreOptions>",
+       "sqliteStore",
      ]
     `);
   });

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
 import { LockStoreError, type LockEvent } from 'nestjs-distributed-lock';
-import mysql, { type Connection } from 'mysql2/promise';
+import mysql from 'mysql2/promise';
 import { TcpProxy } from '#tcp-proxy';
 import { until } from '#until';
 import { elapsed, failureOf } from '../../support/lock-services.js';
@@ -63,7 +63,9 @@ describeOnBothServers('mysqlStore while', (stage) => {
     for (const id of await connectionsOf(stage)) await stage.admin.query(`KILL ${id}`);
     await pause(300);
     await lock.release();
-    await (await waiting).release();
+    const granted = await waiting;
+    expect(granted.signal.aborted).toBe(false);
+    await granted.release();
   }, 30_000);
 
   it('the server closes idle connections: that of the store is not one of them', async () => {
@@ -115,7 +117,9 @@ describeOnBothServers('mysqlStore while', (stage) => {
     await stage.admin.query('DROP TABLE nest_lock');
     await until(() => lock.signal.aborted);
     await (await service.acquire(`${stage.key}-another`)).release();
-    await service.acquire(stage.key).then((again) => again.release());
+    const again = await service.acquire(stage.key);
+    expect(again.fencingToken).toBeGreaterThan(lock.fencingToken);
+    await again.release();
   }, 30_000);
 
   it('an acquire arrives after its caller has given up: it is refused, and the key is free', async () => {

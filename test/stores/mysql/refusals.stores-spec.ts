@@ -108,6 +108,7 @@ describeWith('mysql')('a MySQL server with users', () => {
       .tryAcquire('key')
       .then((lock) => lock?.release());
     const lock = await openServiceOn(mysqlStore(poor())).acquire('key');
+    expect(lock.key).toBe('key');
     await lock.release();
   });
 

@@ -1,0 +1,59 @@
+import { randomUUID } from 'node:crypto';
+import { describeGiven } from '../../../checks/describe-given.js';
+import { checkOptionNames, type OptionNames } from '../../../checks/option-names.js';
+import { LockConfigurationError } from '../../../port/lock.errors.js';
+import type { LockStoreFactory } from '../../../port/lock-store.js';
+import { DocumentStore } from '../../document/document.store.js';
+import {
+  checkCommandTimeout,
+  checkTable,
+  DEFAULT_COMMAND_TIMEOUT_MS,
+  DEFAULT_TABLE,
+  type SqlStoreOptions,
+} from '../sql-options.js';
+import { SqlRegister } from '../sql-register.js';
+import { checkFile } from './database-file.js';
+import { nodeSqlite } from './node-sqlite.js';
+import { SqliteDatabase } from './sqlite.database.js';
+
+export interface SqliteStoreOptions extends SqlStoreOptions {
+  /**
+   * `normal`: a loss of power may take the last writes back, and with them the last locks; default. `full`: each write waits
+   * for the disk. A process that crashes loses nothing either way.
+   */
+  readonly synchronous?: 'normal' | 'full';
+}
+
+const OPTION_NAMES: OptionNames<SqliteStoreOptions> = {
+  table: true,
+  commandTimeoutMs: true,
+  synchronous: true,
+};
+
+/**
+ * Locks in a file of SQLite, for several processes of one host. It needs no server, and Node 22.13 or later.
+ *
+ * @param file its path. The file is made if there is none. It may have other tables
+ * @throws LockConfigurationError on an older Node, for a database in memory, and for options out of range
+ */
+export function sqliteStore(file: string, options: SqliteStoreOptions = {}): LockStoreFactory {
+  checkFile(file);
+  checkOptionNames('sqliteStore', options, OPTION_NAMES);
+  const { table = DEFAULT_TABLE, commandTimeoutMs = DEFAULT_COMMAND_TIMEOUT_MS } = options;
+  const { synchronous = 'normal' } = options;
+  checkTable(table);
+  if (synchronous !== 'normal' && synchronous !== 'full') {
+    throw new LockConfigurationError(
+      `synchronous must be 'normal' or 'full'; it is ${describeGiven(synchronous)}.`,
+    );
+  }
+  const sqlite = nodeSqlite();
+  return {
+    create(context) {
+      checkCommandTimeout(commandTimeoutMs, context);
+      const database = new SqliteDatabase(sqlite, { file, table, synchronous, clock: context.clock });
+      const register = new SqlRegister(database, commandTimeoutMs, context, file);
+      return new DocumentStore('sqlite', randomUUID(), register, context);
+    },
+  };
+}

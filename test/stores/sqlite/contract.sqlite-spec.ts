@@ -1,0 +1,48 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from '@jest/globals';
+import { sqliteStore } from 'nestjs-distributed-lock/sqlite';
+import { describeLockStoreContract } from 'nestjs-distributed-lock/testing';
+import { closeServices, failureOf, openServiceOn } from '../../support/lock-services.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'sqlite-locks-'));
+const file = join(folder, 'locks');
+
+afterAll(async () => {
+  await closeServices();
+  rmSync(folder, { recursive: true });
+});
+
+describeLockStoreContract('sqliteStore', () => ({ store: sqliteStore(file) }));
+
+describe('sqliteStore', () => {
+  it('refuses a file in a folder that does not exist, and a file that is no database', async () => {
+    const missing = openServiceOn(sqliteStore(join(folder, 'nowhere/locks')));
+    expect(await failureOf(missing.acquire('key', { waitMs: 0 }))).toMatchObject({
+      reason: 'refused',
+      message: expect.stringContaining('The folder must exist'),
+    });
+    writeFileSync(
+      join(folder, 'text'),
+      'This is no database, and long enough to be seen as such. '.repeat(20),
+    );
+    const text = openServiceOn(sqliteStore(join(folder, 'text')));
+    expect(await failureOf(text.acquire('key', { waitMs: 0 }))).toMatchObject({
+      reason: 'refused',
+      message: expect.stringContaining('file of its own'),
+    });
+  });
+
+  it('refuses what `synchronous` does not know', () => {
+    expect(() => sqliteStore(file, { synchronous: 'off' as 'full' })).toThrow("'normal' or 'full'");
+    expect(() => sqliteStore(file, { synchronous: 'full' })).not.toThrow();
+  });
+
+  it('keeps the locks of two tables of one file apart', async () => {
+    const [one, other] = ['locks_a', 'locks_b'].map((table) => openServiceOn(sqliteStore(file, { table })));
+    const lock = await one!.acquire('key');
+    expect(await other!.tryAcquire('key')).not.toBeNull();
+    await lock.release();
+  });
+});
