@@ -15,7 +15,8 @@ describeWith('postgres')('locks over a query function of', () => {
   afterAll(() => server.stop());
 
   it.each(Object.entries(openHandles))('%s', async (name, openHandle) => {
-    const { handle, close } = await openHandle(server.url);
+    const opened = await openHandle(server.url);
+    const { handle } = opened;
     try {
       const table = `locks_${name.toLowerCase()}`;
       const [one, other] = [1, 2].map(() => openServiceOn(postgresStore(handle, { table })));
@@ -32,20 +33,21 @@ describeWith('postgres')('locks over a query function of', () => {
       await (await one!.acquire(keys)).release();
       await closeServices();
     } finally {
-      await close();
+      await opened.close();
     }
   });
 
   it.each(Object.entries(openHandles))(
     '%s, whose errors keep the code of the server',
     async (_, openHandle) => {
-      const { handle, close } = await openHandle(server.url);
+      const opened = await openHandle(server.url);
+      const { handle } = opened;
       try {
         const service = openServiceOn(postgresStore(handle, { table: 'none.nest_lock' }));
         expect(String(await failureOf(service.tryAcquire('k')))).toMatch(/cannot make it \(3F000\)/);
         await closeServices();
       } finally {
-        await close();
+        await opened.close();
       }
     },
   );
