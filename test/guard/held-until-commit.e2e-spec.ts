@@ -165,5 +165,5 @@ describe('heldUntilCommit', () => {
     } finally {
       await db.close();
     }
-  });
+  }, 60_000);
 });
