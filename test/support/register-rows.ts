@@ -22,24 +22,11 @@ interface StoredRow extends Row {
 
 type Later<Reply> = () => Reply;
 
-/** Rules of a register that a test may take away, to see that something breaks without them. */
-export interface WithoutRules {
-  /** D1: a row that was deleted and made anew has the same versions again. */
-  readonly freshVersions?: boolean;
-  /** D3: who waits leaves no note. */
-  readonly notes?: boolean;
-  /** D4: a swap does not mind notes that it has not read. */
-  readonly exactness?: boolean;
-  /** D5: a swap deletes notes that it has not read. */
-  readonly keptNotes?: boolean;
-}
-
 /**
  * The rows of a table as the statements of a SQL register change them. Each call is one statement. What it returns is
  * parsed by the client, when the reply arrives.
  */
 export class RegisterRows {
-  without: WithoutRules = {};
   private readonly rows = new Map<string, StoredRow>();
   private lastVersion = 0;
   private lastNoteAt = 0;
@@ -62,7 +49,7 @@ export class RegisterRows {
       this.put(name, { state: takenText(request), notes: '', lastToken, at });
       return this.reply(name, (reading) => ({ isTaken: true, reading }));
     }
-    if (notes.length > 0 && !this.without.notes) {
+    if (notes.length > 0) {
       const added = notes.map((note) => `${noteText(note)}${this.noteAt()}],`).join('');
       this.rows.set(name, { ...row, notes: row.notes + added });
       this.tellAll(clientsOf(this.read(name)().document.holders), name);
@@ -79,12 +66,11 @@ export class RegisterRows {
   }
 
   swap({ name, seen, next, lastToken, isExact, told }: Swap): Later<SwapReply> {
-    const { exactness, keptNotes } = this.without;
     const row = this.rows.get(name);
     const isSeen = row !== undefined && row.version === seen.version;
-    if (!isSeen || (isExact && !exactness && row.notes.length !== seen.notesRead))
+    if (!isSeen || (isExact && row.notes.length !== seen.notesRead))
       return this.reply(name, (reading) => ({ isSwapped: false, reading }));
-    const notes = keptNotes ? '' : row.notes.slice(seen.notesRead);
+    const notes = row.notes.slice(seen.notesRead);
     this.put(name, { state: documentText(next), notes, lastToken, at: this.micros() });
     this.tellAll(told, name);
     return this.reply(name, (reading) => ({ isSwapped: true, reading }));
@@ -108,7 +94,7 @@ export class RegisterRows {
     for (const [name, { state, lastToken }] of this.rows) {
       if (state !== null || lastToken > now) continue;
       this.rows.delete(name);
-      if (!this.without.freshVersions) this.lastVersion += 1;
+      this.lastVersion += 1;
     }
   }
 
@@ -118,9 +104,7 @@ export class RegisterRows {
   }
 
   private put(name: string, row: Row): void {
-    const before = this.rows.get(name)?.version ?? 0;
-    const version = this.without.freshVersions ? before + 1 : ++this.lastVersion;
-    this.rows.set(name, { ...row, version });
+    this.rows.set(name, { ...row, version: ++this.lastVersion });
   }
 
   private tellAll(clients: readonly string[], name: string): void {
