@@ -6,6 +6,7 @@ import { eventsOf } from '../../support/events.js';
 import { elapsed, failureOf, openServiceOn } from '../../support/lock-services.js';
 import { describeWith } from '../support/describe-with.js';
 import { ownPostgres } from './support/own-postgres.js';
+import { StatementCounts } from './support/statement-counts.js';
 
 const COMMAND_MS = 500;
 const SLACK_MS = 500;
@@ -116,6 +117,23 @@ describeWith('postgres')('a service on PostgreSQL, when something fails', () => 
     // A recheck for each hand-off would take a second each.
     expect(await elapsed(Promise.all(waiting))).toBeLessThan(15_000);
   }, 30_000);
+
+  it('reads the row when a notification has its name only', async () => {
+    const counts = new StatementCounts(postgres.proxy);
+    const holder = postgres.open();
+    const service = await postgres.openProxied();
+    const lock = await holder.acquire(postgres.key);
+    const waiting = service.acquire(postgres.key, { waitMs: 10_000 });
+    await until(async () => (await holder.inspect(postgres.key))?.pending.length === 1);
+    const channel = await channelOf(postgres.key);
+    const before = counts.statements;
+    const payload = JSON.stringify([postgres.key]);
+    for (let i = 0; i < 20; i++) await postgres.run('SELECT pg_notify($1, $2)', [channel, payload]);
+    // A recheck a second would need ten seconds.
+    await until(() => counts.statements - before >= 10, 3000);
+    expect(await lock.release()).toBe('released');
+    await (await waiting).release();
+  });
 
   it('believes no notification that no statement of the library has written', async () => {
     const holder = postgres.open();
