@@ -28,6 +28,8 @@ export class PostgresListener {
   private readonly delays: Delays;
   private readonly closing = new AbortController();
   private client: Client | undefined;
+  /** It listens, and no statement of its own is in flight. */
+  private isIdle = false;
   private onProbe = (): void => undefined;
 
   constructor(
@@ -42,10 +44,15 @@ export class PostgresListener {
   /** Finds out whether the connection still exists, since nothing is written on it otherwise. */
   check(): void {
     const { client } = this;
-    if (!client) return;
+    if (!client || !this.isIdle) return;
     const { clock, commandTimeoutMs } = this.options;
+    this.isIdle = false;
     const cancel = afterReading(clock, commandTimeoutMs, () => destroy(client));
-    client.query('SELECT 1').then(cancel, cancel);
+    const onReply = () => {
+      cancel();
+      this.isIdle = true;
+    };
+    client.query('SELECT 1').then(onReply, cancel);
   }
 
   close(): void {
@@ -85,6 +92,7 @@ export class PostgresListener {
       const arrives = await Promise.race([this.arrives(client), lost]);
       if (arrives === false) return 'silent';
       if (arrives === 'lost') return 'failed';
+      this.isIdle = true;
       options.onListening(true);
       return await lost;
     } catch {
@@ -92,6 +100,7 @@ export class PostgresListener {
     } finally {
       cancel();
       this.client = undefined;
+      this.isIdle = false;
       options.onListening(false);
       if (client) destroy(client);
     }

@@ -1,7 +1,7 @@
 import { inBackground } from '../../../async/in-background.js';
 import type { LockStoreContext } from '../../../port/lock-store.js';
 import { keepAlive } from '../../common/keep-alive.js';
-import type { Reading } from '../../document/register.js';
+import type { Reading, Take, TakeReply } from '../../document/register.js';
 import type { SqlDatabase } from '../sql-connection.js';
 import { SqlRegister } from '../sql-register.js';
 import { readingOf } from '../sql-row.js';
@@ -32,6 +32,12 @@ export class PostgresRegister extends SqlRegister {
     this.listening = this.listenTo(source, options);
     if (!this.listening) this.poller.setActive(true);
     this.stopChecking = keepAlive(options.clock, () => this.listening?.check?.());
+  }
+
+  /** A waiter that rechecks has heard nothing for a while, perhaps because the connection for notifications is dead. */
+  override take(take: Take): Promise<TakeReply> {
+    if (take.request.ticket > 0) this.listening?.check?.();
+    return super.take(take);
   }
 
   override async close(): Promise<void> {
