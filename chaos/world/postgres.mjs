@@ -1,5 +1,6 @@
 import { startPgbouncer } from '#pgbouncer';
 import { startPostgresServer, startStandby } from '#postgres-server';
+import { until } from '#until';
 import { runSql } from './sql-session.mjs';
 import { sqlWorld } from './sql.mjs';
 
@@ -48,7 +49,12 @@ export async function openStandby(kind) {
     /** The standby takes the place of the primary, which is dead. */
     async failOver() {
       const old = world.server;
-      await standby.promote();
+      // What it still replays may cancel the statement.
+      await until(async () => {
+        const [{ waits }] = await runSql('postgres', standby.url, 'SELECT pg_is_in_recovery() AS waits');
+        if (waits) await standby.promote();
+        return true;
+      });
       world.moveTo(standby);
       standby = undefined;
       await old.stop();

@@ -114,7 +114,12 @@ export class PostgresListener {
     const silent = this.delays.wait(options.commandTimeoutMs).then(() => false);
     if (await Promise.race([arrived, silent])) return true;
     // Only a connection that still replies is silent.
-    await client.query('SELECT 1');
+    const cancel = afterReading(options.clock, options.commandTimeoutMs, () => destroy(client));
+    try {
+      await client.query('SELECT 1');
+    } finally {
+      cancel();
+    }
     return false;
   }
 }
