@@ -38,7 +38,7 @@ interface Reply {
 }
 
 /** Any client that writes next. */
-const WRITER = { clientId: 'writer', minToken: 0, initialLeaseMs: INITIAL_LEASE_MS };
+const WRITER = { clientId: 'writer', minToken: 0, nonce: '', initialLeaseMs: INITIAL_LEASE_MS };
 const ROUND_OF = /^c(\d+):(\d+)$/;
 const ownerOf = (client: number, { owners }: Client): string => `c${client}:${owners}`;
 
@@ -170,6 +170,7 @@ export class DocumentProtocol implements Model<State> {
     const key = new KeyState(reading, now, {
       clientId: `c${i}`,
       minToken: 0,
+      nonce: '',
       initialLeaseMs: INITIAL_LEASE_MS,
     });
     const owner = ownerOf(i, client);
@@ -205,7 +206,10 @@ export class DocumentProtocol implements Model<State> {
     }
     if (!this.has('D3 notes')) return [state, this.reply(state, false)];
     const at = Math.max(now * 1000, (row.notes.at(-1)?.at ?? 0) + 1);
-    const noted = { ...state, row: { ...row, notes: [...row.notes, { ...noteOf(request, 0), at }] } };
+    const noted = {
+      ...state,
+      row: { ...row, notes: [...row.notes, { ...noteOf(request, { minToken: 0, nonce: '' }), at }] },
+    };
     const told = this.push(
       noted,
       clientsOf(row.document.holders).filter((client) => client !== `c${i}`),

@@ -25,10 +25,13 @@ const holder: fc.Arbitrary<Holder> = fc.record(
     token: whole.map((token) => token + 1),
     lastToken: whole,
     until: moment,
-    isUnconfirmed: fc.constant(true),
+    nonce: fc.string(),
   },
   { requiredKeys: ['owner', 'claim', 'token', 'lastToken', 'until'] },
 );
+const unconfirmed: fc.Arbitrary<Holder> = fc
+  .tuple(holder, fc.string())
+  .map(([given, nonce]) => ({ ...given, nonce, isUnconfirmed: true }));
 const waiter: fc.Arbitrary<Waiter> = fc.record({
   owner,
   claim,
@@ -36,6 +39,7 @@ const waiter: fc.Arbitrary<Waiter> = fc.record({
   tokens: fc.nat(),
   minToken: whole,
   ticket: whole,
+  nonce: fc.string(),
   until: moment,
 });
 const note: fc.Arbitrary<Note> = fc.record({
@@ -45,6 +49,7 @@ const note: fc.Arbitrary<Note> = fc.record({
   tokens: fc.nat(),
   minToken: whole,
   ticket: whole,
+  nonce: fc.string(),
   waitMs: fc.nat(),
 });
 
@@ -53,7 +58,7 @@ const row = (state: string | null, lastToken = 0, notes = '') => ({ state, notes
 describe('the text of a document', () => {
   it('is read as it was written, its moments counted from the write', () => {
     const document = fc.record({
-      holders: fc.array(holder, { minLength: 1 }),
+      holders: fc.array(fc.oneof(holder, unconfirmed), { minLength: 1 }),
       queue: fc.array(waiter),
     });
     fc.assert(

@@ -25,6 +25,7 @@ type HolderText = readonly [
   token: number,
   lastToken: number,
   until: MomentText,
+  nonce?: string,
   isUnconfirmed?: 1,
 ];
 type WaiterText = readonly [
@@ -34,6 +35,7 @@ type WaiterText = readonly [
   tokens: number,
   minToken: number,
   ticket: number,
+  nonce: string,
   until: MomentText,
 ];
 type NoteText = readonly [
@@ -43,6 +45,7 @@ type NoteText = readonly [
   tokens: number,
   minToken: number,
   ticket: number,
+  nonce: string,
   waitMs: number,
   at: number,
 ];
@@ -74,8 +77,8 @@ export function takenText({ owner, claim, leaseMs, tokens }: AcquireRequest): st
 }
 
 /** The note without its end: the back end adds the microseconds of its time, and `],`. */
-export function noteText({ owner, claim, leaseMs, tokens, minToken, ticket, waitMs }: Note): string {
-  const text = [owner, claimText(claim), finite(leaseMs), tokens, minToken, ticket, Math.ceil(waitMs)];
+export function noteText({ owner, claim, leaseMs, tokens, minToken, ticket, nonce, waitMs }: Note): string {
+  const text = [owner, claimText(claim), finite(leaseMs), tokens, minToken, ticket, nonce, Math.ceil(waitMs)];
   return `${JSON.stringify(text).slice(0, -1)},`;
 }
 
@@ -92,21 +95,23 @@ export function documentIn({ state, lastToken, at }: Row, key: string): LockDocu
   }
   const stampMs = at / 1000;
   return {
-    holders: holders.map(([owner, claim, token, last, until, isUnconfirmed]) => ({
+    holders: holders.map(([owner, claim, token, last, until, nonce, isUnconfirmed]) => ({
       owner,
       claim: claimIn(claim),
       token: token === 0 ? lastToken - last + 1 : token,
       lastToken: token === 0 ? lastToken : last,
       until: resolve(momentIn(until), stampMs),
+      ...(nonce !== undefined && { nonce }),
       ...(isUnconfirmed && { isUnconfirmed: true }),
     })),
-    queue: queue.map(([owner, claim, leaseMs, tokens, minToken, ticket, until]) => ({
+    queue: queue.map(([owner, claim, leaseMs, tokens, minToken, ticket, nonce, until]) => ({
       owner,
       claim: claimIn(claim),
       leaseMs: leaseMs ?? Infinity,
       tokens,
       minToken,
       ticket,
+      nonce,
       until: resolve(momentIn(until), stampMs),
     })),
   };
@@ -115,25 +120,27 @@ export function documentIn({ state, lastToken, at }: Row, key: string): LockDocu
 export function notesIn({ notes }: Row): readonly StoredNote[] {
   if (notes === '') return [];
   const texts = JSON.parse(`[${notes.slice(0, -1)}]`) as NoteText[];
-  return texts.map(([owner, claim, leaseMs, tokens, minToken, ticket, waitMs, at]) => ({
+  return texts.map(([owner, claim, leaseMs, tokens, minToken, ticket, nonce, waitMs, at]) => ({
     owner,
     claim: claimIn(claim),
     leaseMs: leaseMs ?? Infinity,
     tokens,
     minToken,
     ticket,
+    nonce,
     waitMs,
     at,
   }));
 }
 
-function holderText({ owner, claim, token, lastToken, until, isUnconfirmed }: Holder): HolderText {
+function holderText({ owner, claim, token, lastToken, until, nonce, isUnconfirmed }: Holder): HolderText {
   const text = [owner, claimText(claim), token, lastToken, momentText(until)] as const;
-  return isUnconfirmed ? [...text, 1] : text;
+  if (nonce === undefined) return text;
+  return isUnconfirmed ? [...text, nonce, 1] : [...text, nonce];
 }
 
-function waiterText({ owner, claim, leaseMs, tokens, minToken, ticket, until }: Waiter): WaiterText {
-  return [owner, claimText(claim), finite(leaseMs), tokens, minToken, ticket, momentText(until)];
+function waiterText({ owner, claim, leaseMs, tokens, minToken, ticket, nonce, until }: Waiter): WaiterText {
+  return [owner, claimText(claim), finite(leaseMs), tokens, minToken, ticket, nonce, momentText(until)];
 }
 
 function claimText(claim: Claim): ClaimText {

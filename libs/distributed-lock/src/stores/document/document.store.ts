@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { Subject } from 'rxjs';
 import { inBackground } from '../../async/in-background.js';
 import { RebuiltMap } from '../../collections/rebuilt-map.js';
@@ -59,6 +60,7 @@ export class DocumentStore implements LockStore {
     this.stepper = {
       clientId,
       minToken: 0,
+      nonce: randomBytes(8).toString('hex'),
       initialLeaseMs,
       isGone: (client) => register.isGone?.(client) ?? false,
     };
@@ -231,7 +233,7 @@ export class DocumentStore implements LockStore {
     const name = this.nameOf(key);
     let lane = this.lanes.get(name);
     if (!lane) {
-      const owners = new LaneOwners(this.serverClock, this.register.initialLeaseMs);
+      const owners = new LaneOwners(this.serverClock, this.stepper);
       this.lanes.set(name, (lane = new Lane(name, key, owners, this.laneContext)));
     }
     return lane;

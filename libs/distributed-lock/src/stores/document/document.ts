@@ -13,6 +13,8 @@ export interface Holder {
   readonly until: Moment;
   /** Another client wrote the grant, and no renewal of the owner has confirmed it yet. */
   readonly isUnconfirmed?: boolean;
+  /** That of its waiter, until the owner confirms the grant. */
+  readonly nonce?: string;
 }
 
 export interface Waiter {
@@ -24,6 +26,8 @@ export interface Waiter {
   /** The largest fencing token that its client has seen: those of its grant are larger. */
   readonly minToken: number;
   readonly ticket: number;
+  /** A secret of its client. Only who may read documents can forge a grant, as each grant of a waiter repeats it. */
+  readonly nonce: string;
   /** The waiter is dropped after this time, because its owner has stopped waiting or rechecking. */
   readonly until: Moment;
 }
@@ -43,6 +47,7 @@ export interface Note {
   readonly minToken: number;
   /** 0: the moment of the note, in microseconds of the store's time, is its ticket. */
   readonly ticket: number;
+  readonly nonce: string;
   readonly waitMs: number;
 }
 

@@ -27,13 +27,23 @@ function holder(owner: string, more: Partial<Holder> = {}): Holder {
 
 function waiter(owner: string, more: Partial<Waiter> = {}): Waiter {
   const until = NOW + 3000;
-  return { owner, claim: LOCK, leaseMs: LEASE, tokens: 1, minToken: 0, ticket: 7, until, ...more };
+  return {
+    owner,
+    claim: LOCK,
+    leaseMs: LEASE,
+    tokens: 1,
+    minToken: 0,
+    ticket: 7,
+    nonce: 'n',
+    until,
+    ...more,
+  };
 }
 
 function note(owner: string, more: Partial<StoredNote> = {}): StoredNote {
-  const { claim, leaseMs, tokens, minToken } = waiter(owner);
+  const { claim, leaseMs, tokens, minToken, nonce } = waiter(owner);
   const at = NOW * 1000;
-  return { owner, claim, leaseMs, tokens, minToken, ticket: 0, waitMs: 3000, at, ...more };
+  return { owner, claim, leaseMs, tokens, minToken, nonce, ticket: 0, waitMs: 3000, at, ...more };
 }
 
 function request(owner: string, more: Partial<AcquireRequest> = {}): AcquireRequest {
@@ -59,7 +69,7 @@ function state({ document = {}, notes = [], lastToken = 10, minToken = 0 }: Give
     now: NOW,
     ticks: TICKS,
   };
-  return new KeyState(reading, NOW, { clientId: 'me', minToken, initialLeaseMs: INITIAL });
+  return new KeyState(reading, NOW, { clientId: 'me', minToken, nonce: 'n', initialLeaseMs: INITIAL });
 }
 
 const held = (...holders: Holder[]): Given => ({ document: { holders } });

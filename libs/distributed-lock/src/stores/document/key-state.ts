@@ -30,6 +30,8 @@ export interface Stepper {
   readonly clientId: string;
   /** The largest fencing token that it has seen. A back end that lost its last writes must not give it out again. */
   readonly minToken: number;
+  /** A secret of the client, which each note of its waiters carries, and each grant to them repeats. */
+  readonly nonce: string;
   /** Longest lease, in ms, of a grant whose owner another client must hear of. */
   readonly initialLeaseMs: number;
   isGone?(clientId: string): boolean;
@@ -115,7 +117,7 @@ export class KeyState {
     const mine = this.holderOf(owner);
     if (mine) return this.confirm(mine, leaseMs, Math.max(mine.lastToken, minLastToken));
     this.checkKind(request);
-    if (waitMs > 0) this.join(noteOf(request, this.stepper.minToken));
+    if (waitMs > 0) this.join(noteOf(request, this.stepper));
     this.grantNext(owner);
     if (waitMs <= 0 && this.queue.length === 0 && this.mayEnter(claim)) this.enter(request);
     const held = this.holderOf(owner);
@@ -211,7 +213,7 @@ export class KeyState {
   }
 
   /** In order of ticket. An owner that waits already keeps its ticket. */
-  private put({ owner, claim, leaseMs, tokens, minToken, ticket, until }: Waiter): void {
+  private put({ owner, claim, leaseMs, tokens, minToken, ticket, nonce, until }: Waiter): void {
     const i = this.queue.findIndex((other) => other.owner === owner);
     const waiter = {
       owner,
@@ -219,6 +221,7 @@ export class KeyState {
       leaseMs,
       tokens,
       minToken,
+      nonce,
       until,
       ticket: this.queue[i]?.ticket ?? ticket,
     };
@@ -233,7 +236,7 @@ export class KeyState {
   /** Grants to the first waiters that may enter. The owner whose step this is gets its whole lease at once. */
   private grantNext(asker?: string): void {
     for (let next = this.queue[0]; next; next = this.queue[0]) {
-      const { owner, claim, leaseMs, until } = next;
+      const { owner, claim, leaseMs, nonce, until } = next;
       const client = clientOf(owner);
       const isGone = isOver(until, this.now) || this.stepper.isGone?.(client);
       if (!isGone && !this.mayEnter(claim)) return;
@@ -242,7 +245,7 @@ export class KeyState {
       const isOwn = client === this.stepper.clientId;
       const inMs = isOwn ? leaseMs : Math.min(leaseMs, this.stepper.initialLeaseMs);
       const isUnconfirmed = inMs < leaseMs;
-      this.add(next, { until: { inMs }, ...(isUnconfirmed && { isUnconfirmed }) });
+      this.add(next, { until: { inMs }, nonce, ...(isUnconfirmed && { isUnconfirmed }) });
       if (owner === asker) this.hasEntered = true;
       this.concerned.push(client);
     }
@@ -256,7 +259,7 @@ export class KeyState {
 
   private add(
     { owner, claim, tokens, minToken }: Pick<Waiter, 'owner' | 'claim' | 'tokens' | 'minToken'>,
-    lease: Pick<Holder, 'until' | 'isUnconfirmed'>,
+    lease: Pick<Holder, 'until' | 'nonce' | 'isUnconfirmed'>,
   ): void {
     const token = Math.max(this.lastTokenNow, this.reading.ticks, minToken, this.stepper.minToken) + 1;
     this.lastTokenNow = token + tokens - 1;
@@ -333,7 +336,10 @@ export class KeyState {
 }
 
 /** The note of an owner that waits. */
-export function noteOf(request: AcquireRequest, minToken: number): Note {
+export function noteOf(
+  request: AcquireRequest,
+  { minToken, nonce }: Pick<Stepper, 'minToken' | 'nonce'>,
+): Note {
   const { owner, claim, leaseMs, tokens, ticket } = request;
   return {
     owner,
@@ -342,6 +348,7 @@ export function noteOf(request: AcquireRequest, minToken: number): Note {
     tokens,
     minToken,
     ticket,
+    nonce,
     waitMs: Math.min(request.waitMs, SILENT_WAITER_MS),
   };
 }

@@ -2,6 +2,7 @@ import type { Notification } from '../../port/lock-store.js';
 import { recheckAfter } from '../../port/recheck-interval.js';
 import type { ServerClock } from '../common/server-clock.js';
 import { leftOf, type Holder, type Waiter } from './document.js';
+import type { Stepper } from './key-state.js';
 import type { Interest } from './register.js';
 
 interface OwnerOnLane {
@@ -16,7 +17,7 @@ export class LaneOwners {
 
   constructor(
     private readonly serverClock: ServerClock,
-    private readonly initialLeaseMs: number,
+    private readonly stepper: Pick<Stepper, 'initialLeaseMs' | 'nonce'>,
   ) {}
 
   get isEmpty(): boolean {
@@ -53,13 +54,18 @@ export class LaneOwners {
     return first < 0 ? queue.length : first;
   }
 
-  /** Compares what this client knows with a newer document, and brings it up to date. @returns what the core must hear */
+  /**
+   * Compares what this client knows with a newer document, and brings it up to date. A grant without the nonce of this client
+   * may be forged: the next recheck asks the back end.
+   *
+   * @returns what the core must hear
+   */
   compare(holders: readonly Holder[], queue: readonly Waiter[], now: number): readonly Notification[] {
     const told: Notification[] = [];
     for (const [owner, { token, leaseMs }] of this.owners) {
       const holder = holders.find((each) => each.owner === owner);
       if (token === undefined) {
-        if (holder) {
+        if (holder && holder.nonce === this.stepper.nonce) {
           this.onGranted(owner, leaseMs, holder.token);
           told.push(this.grantTo(holder, leaseMs, queue.length));
         } else if (queue[0]?.owner === owner) {
@@ -80,7 +86,7 @@ export class LaneOwners {
     waiting: number,
   ): Notification {
     const confirmed = !lease.isUnconfirmed;
-    const grantedFor = confirmed ? leaseMs : Math.min(leaseMs, this.initialLeaseMs);
+    const grantedFor = confirmed ? leaseMs : Math.min(leaseMs, this.stepper.initialLeaseMs);
     const until = lease.until as number;
     const validUntil =
       until === Infinity ? Infinity : this.serverClock.validityOf(until - grantedFor, grantedFor);

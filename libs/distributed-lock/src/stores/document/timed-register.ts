@@ -97,7 +97,7 @@ export class TimedRegister {
     const { register, stepper } = this.context;
     const sending = new Sending(this.context, requests);
     const { minToken } = stepper;
-    const notes = requests.filter(({ waitMs }) => waitMs > 0).map((each) => noteOf(each, minToken));
+    const notes = requests.filter(({ waitMs }) => waitMs > 0).map((each) => noteOf(each, stepper));
     const [request] = requests;
     const { notAfter } = sending;
     return register
