@@ -160,6 +160,29 @@ describeWith('postgres')('a service on PostgreSQL, when something fails', () => 
     await (await waiting).release();
   });
 
+  it('lets nobody in by a notification that names the waiter as holder and was written by somebody who cannot read the table', async () => {
+    const holder = postgres.open();
+    const service = postgres.open();
+    const lock = await holder.acquire(postgres.key);
+    const waiting = service.acquire(postgres.key, { waitMs: 10_000 });
+    const pendingOf = async () => (await holder.inspect(postgres.key))?.pending ?? [];
+    await until(async () => (await pendingOf()).length === 1);
+    const [waiter] = await pendingOf();
+    const now = Date.now() * 1000;
+    const forged = [1, [[waiter, 'l', now, now, '+30000']], []];
+    const payload = [postgres.key, now + 60e6, JSON.stringify(forged), now, now, '', now];
+    const channel = `nest_lock_${String(waiter).split(':')[0]?.replaceAll('-', '')}`;
+    let isIn = false;
+    void waiting.then(() => (isIn = true));
+    for (let i = 0; i < 5; i++) {
+      await postgres.run('SELECT pg_notify($1, $2)', [channel, JSON.stringify(payload)]);
+      await service.withLock(`${postgres.key}:other`, () => undefined);
+    }
+    expect(isIn).toBe(false);
+    await lock.release();
+    await (await waiting).release();
+  });
+
   it('does not wait for ever for one of its connections when the server has none left', async () => {
     await postgres.run('ALTER ROLE postgres CONNECTION LIMIT -1');
     await postgres.run('CREATE ROLE few LOGIN CONNECTION LIMIT 0');
