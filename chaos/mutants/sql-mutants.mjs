@@ -8,6 +8,10 @@ const ANY = [
     kind: 'lost-request',
     rules: ['liveness'],
   },
+];
+
+/** @type {readonly import('../index.d.mts').Mutant[]} */
+const POSTGRES = [
   {
     says: 'takes and swaps are executed however late they are',
     file: 'stores/sql/steps.js',
@@ -16,10 +20,6 @@ const ANY = [
     kind: 'late-takes',
     rules: ['liveness'],
   },
-];
-
-/** @type {readonly import('../index.d.mts').Mutant[]} */
-const POSTGRES = [
   {
     says: 'a swap writes whatever the version is',
     file: 'stores/sql/postgres/statements/swap.js',
