@@ -61,7 +61,7 @@ describeWith('postgres')('the statements that a service on PostgreSQL sends', ()
     await (await waiting).release();
   });
 
-  it('are eight for a thousand renewals', async () => {
+  it('are eight for a thousand renewals, and nine where two beats of the watchdog share them', async () => {
     const keys = Array.from({ length: 1000 }, (_, i) => `${postgres.key}:${i}`);
     const holder = await postgres.openProxied({}, { watchdogTimeoutMs: 6000 });
     const locks = await Promise.all(keys.map((key) => holder.acquire(key)));
@@ -72,7 +72,7 @@ describeWith('postgres')('the statements that a service on PostgreSQL sends', ()
       await until(async () => (await lengthOf()) !== before);
       await new Promise((resolve) => setTimeout(resolve, 500));
     });
-    expect(sent).toBeLessThanOrEqual(8);
+    expect(sent).toBeLessThanOrEqual(9);
     expect(locks.every(({ signal }) => !signal.aborted)).toBe(true);
   }, 30_000);
 });
