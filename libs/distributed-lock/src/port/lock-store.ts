@@ -19,7 +19,10 @@ export interface LockStore {
   readonly address?: string;
   /** The first part of each owner id of this client. An owner id is `clientId:number`, with a number of any length. */
   readonly clientId: string;
-  /** Longest time in ms that one call takes to settle. `release` may repeat its request for longer. */
+  /**
+   * Longest time in ms that one request to the back end takes. A call may need several: `release` repeats its request, and
+   * a store of documents sends a second one when another client was first.
+   */
   readonly commandTimeoutMs: number;
   /** A lost notification delays a waiter until `Queued.recheckAfterMs` and does no other harm. */
   readonly notifications$: Observable<Notification>;

@@ -42,7 +42,10 @@ export interface Register {
 export interface RegisterListener {
   /** Another client wrote the document or left a note beside it, and that concerns this client. */
   onReading(name: string, reading: Reading): void;
-  /** A new connection has told the store's time, in ms, before any step is sent on it. */
+  /**
+   * A new connection has told the store's time, in ms, before any step is sent on it. A register that refuses steps after
+   * their not-after must tell it, because a not-after counts from the time that was told last.
+   */
   onTime(now: number, sentAt: number): void;
   /** Notifications may have been lost: all waiters recheck. */
   onGap(): void;
