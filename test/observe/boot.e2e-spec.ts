@@ -95,7 +95,7 @@ describe('the log of a start', () => {
   it('says once that the store has gone, and once that it is back, and nothing of its own end', async () => {
     const redis = await startRedisServer();
     closers.push(() => redis.stop());
-    const { app, lines } = await boot({ store: redisStore(redis.url, fast) });
+    const { app, lines } = await boot({ store: redisStore(redis.url, { commandTimeoutMs: 400 }) });
     // Awaited: a release that is still under way when the server goes would be told, too.
     const lock = await app.get(LockService).acquire('k');
     await lock.release();
@@ -103,7 +103,7 @@ describe('the log of a start', () => {
     await redis.kill();
     await until(() => lines.length === 2);
     expect(lines[1]).toMatch(
-      /^warn: The store cannot be used: Redis could not be reached: no connection for 100 ms/,
+      /^warn: The store cannot be used: Redis could not be reached: no connection for 400 ms/,
     );
     await redis.restart();
     await until(() => lines.length === 3);
