@@ -160,6 +160,18 @@ describe('the steps of one client on one key', () => {
     expect(next.value.kind).toBe('granted');
   });
 
+  it('an acquire that has left its note and cannot be written is unknown to its caller, who must release it', async () => {
+    const stage = new Stage();
+    const { one, two } = stage;
+    one.acquire(1, { leaseMs: 50 });
+    await stage.pass(100);
+    two.fates = [{}];
+    two.always = { isOvertaken: true };
+    const waiting = two.wait(1);
+    await stage.pass(5 * COMMAND_TIMEOUT_MS);
+    expect(waiting.error).toMatchObject({ reason: 'unknown', cause: { reason: 'unready' }, key: KEY });
+  });
+
   it('a step that the rules refuse fails alone', async () => {
     const stage = new Stage();
     const { one } = stage;

@@ -125,7 +125,7 @@ function readingOf(name: string, row: StoredRow | undefined, now: number, order:
     version: row?.version,
     order,
     document: documentIn({ state, notes, lastToken, at }, name),
-    notes: notesIn({ state, notes, lastToken, at }),
+    notes: notesIn({ state, notes, lastToken, at }, 'a row'),
     notesRead: notes.length,
     lastToken,
     ticks: Math.floor(now * 1000),

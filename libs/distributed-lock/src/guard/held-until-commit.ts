@@ -49,7 +49,7 @@ export async function heldUntilCommit(
   lock.assertHeld();
   const rows = new HeldRows(query, { dialect, table, keyPrefix });
   // A statement of a store locks several rows in this order, too.
-  for (const key of lock.keys.toSorted()) await rows.hold({ key, fencingToken: lock.tokenOf(key) });
+  for (const key of lock.keys.toSorted(byBytes)) await rows.hold({ key, fencingToken: lock.tokenOf(key) });
 }
 
 /** The rows of locks, seen on the connection of one transaction. */
@@ -111,4 +111,9 @@ function checkGiven(query: unknown, lock: unknown): void {
   throw new LockConfigurationError(
     `heldUntilCommit takes the Lock under which the transaction was begun; it was given ${describeGiven(lock)}.`,
   );
+}
+
+/** As the databases order names. */
+function byBytes(one: string, other: string): number {
+  return Buffer.compare(Buffer.from(one), Buffer.from(other));
 }

@@ -105,7 +105,7 @@ describe('the text of notes', () => {
     fc.assert(
       fc.property(fc.array(note), (written) => {
         const text = written.map((each, i) => `${noteText(each)}${AT + i}],`).join('');
-        expect(notesIn(row(null, 0, text))).toEqual(written.map((each, i) => ({ ...each, at: AT + i })));
+        expect(notesIn(row(null, 0, text), 'k')).toEqual(written.map((each, i) => ({ ...each, at: AT + i })));
       }),
     );
   });

@@ -85,7 +85,7 @@ export function noteText({ owner, claim, leaseMs, tokens, minToken, ticket, nonc
 /** @throws LockStoreError for a document of another format */
 export function documentIn({ state, lastToken, at }: Row, key: string): LockDocument {
   if (state === null) return FREE;
-  const [format, holders, queue] = JSON.parse(state) as [number, HolderText[], WaiterText[]];
+  const [format, holders, queue] = parsed(state, key) as [number, HolderText[], WaiterText[]];
   if (format !== FORMAT) {
     throw new LockStoreError(
       `The lock "${key}" is written in format ${String(format)}, and this release reads format ${FORMAT}. Use the same release of nestjs-distributed-lock in all processes, or another table or keyPrefix.`,
@@ -117,9 +117,10 @@ export function documentIn({ state, lastToken, at }: Row, key: string): LockDocu
   };
 }
 
-export function notesIn({ notes }: Row): readonly StoredNote[] {
+/** @throws LockStoreError for notes that this library has not written */
+export function notesIn({ notes }: Row, key: string): readonly StoredNote[] {
   if (notes === '') return [];
-  const texts = JSON.parse(`[${notes.slice(0, -1)}]`) as NoteText[];
+  const texts = parsed(`[${notes.slice(0, -1)}]`, key) as NoteText[];
   return texts.map(([owner, claim, leaseMs, tokens, minToken, ticket, nonce, waitMs, at]) => ({
     owner,
     claim: claimIn(claim),
@@ -159,6 +160,15 @@ function claimText(claim: Claim): ClaimText {
 function claimIn(text: ClaimText): Claim {
   if (typeof text === 'object') return { kind: 'permits', permits: text[0], weight: text[1] };
   return text === 'l' ? { kind: 'lock' } : text === 'x' ? { kind: 'exclusive' } : { kind: 'shared' };
+}
+
+function parsed(text: string, key: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    const message = `The row of the lock "${key}" has other data, or was changed by hand. While nobody holds the lock, delete the row.`;
+    throw new LockStoreError(message, key, 'refused', { cause });
+  }
 }
 
 /** JSON has no infinity. */

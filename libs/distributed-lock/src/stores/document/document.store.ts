@@ -22,7 +22,6 @@ import { Delays } from '../../time/delays.js';
 import { CertainReleases, type ExecutedRelease } from '../common/certain-releases.js';
 import { OwnerStates, type OwnerState } from '../common/owner-states.js';
 import { ServerClock } from '../common/server-clock.js';
-import type { Holder } from './document.js';
 import type { AcquireOutcome, Stepper } from './key-state.js';
 import { LaneOwners } from './lane-owners.js';
 import { Lane, type Executed, type LaneContext } from './lane.js';
@@ -205,9 +204,16 @@ export class DocumentStore implements LockStore {
     return { kind, token, lastToken, waiting, confirmed, validUntil: leaseValidity(sentAt, leaseMs) };
   }
 
+  /** @throws LockStoreError when the lock was taken away before the back end could reply */
   private taken(request: AcquireRequest, seen: Seen): Grant {
-    const lane = this.laneOf(request.key);
-    const { token, lastToken } = seen.reading.document.holders[0] as Holder;
+    const { key, owner } = request;
+    const lane = this.laneOf(key);
+    const mine = seen.reading.document.holders.find((holder) => holder.owner === owner);
+    if (!mine) {
+      const message = `Acquired "${key}" together with other keys, and lost it before the reply. Try again.`;
+      throw new LockStoreError(message, key, 'unknown');
+    }
+    const { token, lastToken } = mine;
     const outcome = { kind: 'granted', token, lastToken, waiting: 0, confirmed: true } as const;
     const { sentAt } = seen;
     const grant = this.acquired(lane, request, outcome, { sentAt, waiting: 0 }) as Grant;

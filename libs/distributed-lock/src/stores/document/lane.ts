@@ -67,6 +67,8 @@ export class Lane {
   /** The newest reading: each note of an answered request is in it. */
   private seen: Seen | undefined;
   private interest: Interest | undefined;
+  /** Steps under way have left notes, so their owners wait in the back end, whatever happens to the next write. */
+  private hasNotes = false;
 
   constructor(
     private readonly name: string,
@@ -132,11 +134,13 @@ export class Lane {
     while (this.steps.length > 0) {
       const steps = this.steps;
       this.steps = [];
+      this.hasNotes = false;
       try {
         await this.execute(steps);
       } catch (error) {
         // Steps that came meanwhile would wait for as long again.
-        for (const step of [...steps, ...this.steps.splice(0)]) step.reject(error);
+        const failed = [...steps, ...this.steps.splice(0)];
+        for (const step of failed) step.reject(this.hasNotes ? asUnsure(error) : error);
       }
       this.compare();
     }
@@ -157,7 +161,10 @@ export class Lane {
       if (taker) {
         const taken = await register.take(this.name, requestsOf(left));
         fresh = this.see(taken.seen);
-        if (!taken.isDone) continue;
+        if (!taken.isDone) {
+          this.hasNotes ||= left.some(({ request }) => (request?.waitMs ?? 0) > 0);
+          continue;
+        }
         this.outcomeOf(taker, this.stateIn(fresh))(this.executedBy(fresh));
         left = left.filter((step) => step !== taker);
         continue;
@@ -264,4 +271,10 @@ function isNewer(one: Seen, other: Seen): boolean {
   if (one.sentAt > other.receivedAt) return true;
   const [a, b] = [one.reading, other.reading];
   return a.order > b.order || (a.order === b.order && a.notesRead >= b.notesRead);
+}
+
+/** The core releases an owner whose acquire has this outcome. */
+function asUnsure(error: unknown): unknown {
+  if (!(error instanceof LockStoreError) || error.reason === 'unknown') return error;
+  return new LockStoreError(error.message, error.key, 'unknown', { cause: error });
 }

@@ -75,8 +75,9 @@ export class MemoryDocuments {
     const { lastToken: before } = this.entries.get(name) ?? NO_ENTRY;
     const isGivenBack = before === this.lastToken && entry.lastToken < before;
     this.lastToken = isGivenBack ? entry.lastToken : Math.max(this.lastToken, entry.lastToken);
+    this.lastVersion += 1;
     if (isFree(entry.document) && entry.notes.length === 0) this.entries.delete(name);
-    else this.entries.set(name, { ...entry, version: ++this.lastVersion });
+    else this.entries.set(name, { ...entry, version: this.lastVersion });
     if (this.entries.size > this.nextSweep) this.sweep(now);
     return this.read(name, now);
   }

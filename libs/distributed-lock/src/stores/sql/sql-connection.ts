@@ -104,6 +104,8 @@ export class SqlConnection {
       opening.abort(new Error(`the server did not take a connection within ${ms} ms`)),
     );
     const onLost = (error: unknown) => this.onLost(error, opening.signal);
+    // A query function of the application may never settle.
+    opening.signal.addEventListener('abort', () => this.onNotOpen(opening.signal.reason, opening.signal));
     inBackground(
       this.database
         .open(opening.signal, onLost)

@@ -27,7 +27,7 @@ export function readingOf(name: string, row: LockRow): Reading {
     // A row is deleted only after it was free for long, so that a missing row is newer than all its versions.
     order: version ?? micros,
     document: documentIn(text, name),
-    notes: notesIn(text),
+    notes: notesIn(text, name),
     notesRead: text.notes.length,
     lastToken,
     now: micros / 1000,

@@ -88,6 +88,7 @@ const FAILURES: Readonly<Record<number, ServerFailure>> = {
   1969: LOST,
   3024: LOST,
   1053: LOST, // shutdown
+  1180: LOST, // the commit has failed
   1927: LOST, // KILL
   4031: LOST, // idle for longer than wait_timeout
 };

@@ -58,7 +58,7 @@ const OWN_WORDS: Readonly<Record<string, Failure>> = {
 };
 
 /** The server ended the connection, or has failed: the statement may have been committed before. */
-const ENDED = /^(08|57P0[12]|58|XX)/;
+const ENDED = /^(08|40003|57P0[12]|58|XX)/;
 /** Resources that are used up, and a server that starts or stops: the statement was not executed. */
 const NOT_NOW = /^(53|57|72)/;
 

@@ -17,7 +17,8 @@ export const rowOf = (alias: string): string => ROW.replaceAll(/\w+/g, (column) 
 export const isFree = (row: string): string => `${row}.state IS NULL AND ${row}.notes = ''`;
 
 /**
- * Tells clients of a row that was written: the row itself, or only its name if it is too long for a notification.
+ * Tells clients of a row that was written: the row itself, or only its name if it is too long for a notification. A name of
+ * control characters may be too long itself, as JSON; its waiters find their grants by rechecks.
  *
  * @param clients a text with commas @returns the number of clients told
  */
@@ -26,4 +27,5 @@ export const notify = (row: string, clients: string, condition = 'true'): string
     FROM (
       SELECT client, json_build_array(${row}.name, ${rowOf(row)}, ${NOW})::text AS whole, json_build_array(${row}.name)::text AS short
       FROM unnest(string_to_array(${clients}, ',')) AS client WHERE ${condition} OFFSET 0
-    ) AS told)`;
+    ) AS told
+    WHERE octet_length(short) < 8000)`;
