@@ -81,7 +81,8 @@ describeOnBothServers('statements of mysqlStore', (stage) => {
     const { Com_select: reads = 0 } = await statementsOf(stage, () => pause(1000));
     // 1000 ms / 25 ms for the first, and 1000 / 50, 75, 100, 125 for the others; and rechecks and the holder's own.
     expect(reads).toBeGreaterThan(25);
-    expect(reads).toBeLessThan(130);
+    // Each begins quickly, with some ten readings. Five that all read as the first does make 250.
+    expect(reads).toBeLessThan(180);
     await lock.release();
     await Promise.all(waiting);
   });
