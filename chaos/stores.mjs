@@ -1,4 +1,4 @@
 /** The stores that a trial can run on: `--store`. @type {readonly import('./index.d.mts').StoreName[]} */
 export const STORES = ['redis', 'postgres', 'mysql', 'mariadb'];
-/** Those with a lock table. */
+/** Stores with a lock table. */
 export const SQL = ['postgres', 'mysql', 'mariadb'];

@@ -6,7 +6,7 @@ import { serviceConnections } from './service-connections.mjs';
 const RECOVER_MS = LOOK_MS + SLACK_MS;
 const BACK_MS = 1000 + SLACK_MS;
 
-/** What operators do to a database. */
+/** An operator changes the database while the application runs. */
 export const SQL_OPERATOR_FAULTS = [
   {
     name: 'backend-terminated',

@@ -49,7 +49,7 @@ export async function openStandby(kind) {
     /** The standby takes the place of the primary, which is dead. */
     async failOver() {
       const old = world.server;
-      // What it still replays may cancel the statement.
+      // The standby may still replay the log, and cancel the statement.
       await until(async () => {
         const [{ waits }] = await runSql('postgres', standby.url, 'SELECT pg_is_in_recovery() AS waits');
         if (waits) await standby.promote();

@@ -69,7 +69,7 @@ function urlOf({ url, port }, user) {
   return String(changed);
 }
 
-/** What the library itself says about the keys, in a process that is no mutant. */
+/** An unchanged library reports the keys, also in a trial of a mutant. */
 async function heldOn(target, keys) {
   const service = new LockService({ store: await storeOf(target, { commandTimeoutMs: 10 * COMMAND_MS }) });
   try {

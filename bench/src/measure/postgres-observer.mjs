@@ -2,7 +2,7 @@ import pg from 'pg';
 import { readWhenQuiet } from './read-when-quiet.mjs';
 import { serverCpuUs } from './server-cpu.mjs';
 
-/** The statements of the contestants' database. Those that failed are not among them. */
+/** Counts the statements of the contestants' database that have succeeded. */
 const CALLS = `SELECT query, sum(calls)::float8 AS calls FROM pg_stat_statements
   WHERE dbid = (SELECT oid FROM pg_database WHERE datname = 'bench') GROUP BY query`;
 

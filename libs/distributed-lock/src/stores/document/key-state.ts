@@ -59,7 +59,7 @@ export class KeyState {
   /** In order of ticket. */
   private queue: Waiter[];
   private lastTokenNow: number;
-  private concerned: string[] = [];
+  private readonly concerned: string[] = [];
   private hasEntered = false;
   /** The note of an owner that is released may be unread. */
   private mayMissNote = false;

@@ -2,6 +2,7 @@ import { LockConfigurationError } from '../../../port/lock.errors.js';
 import type { Clock } from '../../../time/clock.js';
 import { quoted } from '../lock-table.js';
 import type { SqlDatabase, SqlSession } from '../sql-connection.js';
+import type { Failure } from '../sql-failure.js';
 import { mysqlFailure } from './mysql.failures.js';
 import type { Pipe, Row, StatementReply } from './mysql.pipe.js';
 import { Preparation } from './mysql.preparation.js';
@@ -51,7 +52,13 @@ class QueryPipe implements Pipe {
 /** The sessions of a tool. Nothing is opened or closed. */
 export class MysqlHandleDatabase implements SqlDatabase {
   readonly server = 'MySQL';
-  readonly failureOf = mysqlFailure;
+
+  /** An earlier statement of the step may have been committed before the one that failed. */
+  failureOf(error: unknown): Failure {
+    const failure = mysqlFailure(error);
+    const isUnsure = failure.reason === 'unready' && !failure.mayRepeat;
+    return isUnsure ? { ...failure, reason: 'unknown' } : failure;
+  }
   private readonly unanswered = new Set<string>();
 
   constructor(

@@ -2,7 +2,7 @@ import { checkOptionNames } from '../../../checks/option-names.js';
 import { describeGiven } from '../../../checks/describe-given.js';
 import { LockConfigurationError } from '../../../port/lock.errors.js';
 
-/** The options of `pg` for one connection. Those of its pool may be among them, and do nothing here. */
+/** The options of `pg` for one connection. Options of its pool do nothing here. */
 export interface PostgresConfig {
   readonly connectionString?: string | undefined;
   readonly host?: string | undefined;
