@@ -1,0 +1,124 @@
+import type { StoreState } from '../../port/lock-store.js';
+
+/**
+ * What a coordination service must be able to do so that `SessionRegister` makes a register of it: texts that change in one
+ * atomic step, under the session of their writer.
+ *
+ * A rejected promise carries a `LockStoreError` with the name as its key: `unready` for a step that is certainly not
+ * executed, `unknown` for one that may have been. After an `unknown` step nothing that is sent later is executed before it.
+ * Each call settles within `commandTimeoutMs`.
+ */
+export interface SessionBackend {
+  readonly address?: string;
+  readonly commandTimeoutMs: number;
+
+  /** Called once, before everything else. */
+  listen(listener: BackendListener): void;
+  /**
+   * The session for the next steps, opened where there is none.
+   *
+   * @throws LockStoreError `unready` when none can be opened in time
+   */
+  session(name: string): Promise<Session>;
+  /**
+   * Writes the text if the document does not exist. Otherwise leaves the notes beside it, and replies with the document,
+   * notes included.
+   */
+  take(step: TakeStep): Promise<StepReply>;
+  /** Takes all or none, in one step. */
+  takeAll(steps: readonly TakeStep[]): Promise<readonly Row[] | { readonly index: number; readonly row: Row }>;
+  /**
+   * Writes the text if the document still has the version, and deletes the notes that were taken in. With `isExact` only if
+   * there are no notes but those that were read. Replies with the document as it is now, written or not.
+   */
+  swap(step: SwapStep): Promise<StepReply>;
+  /** Reads the newest document: a reading of a server that lags behind does not do. */
+  read(name: string): Promise<Row>;
+  /** Those of the sessions that are over. */
+  endedAmong(sessions: readonly string[]): Promise<readonly string[]>;
+  /** Sends a message to clients, as `swap` does. */
+  tell(messages: Messages): Promise<void>;
+  /** This client waits for the name or holds it, so that it must hear of what changes; `false`: it does not any more. */
+  watch?(name: string, isWatched: boolean): void;
+  /** @param keepSession what this client has written must stay as long as it can */
+  close(keepSession: boolean): Promise<void>;
+}
+
+export interface BackendListener {
+  /** A message for this client has arrived. `order` is that of the write that sent it. */
+  onMessage(text: string, order: number): void;
+  /** Messages may have been lost. */
+  onGap(): void;
+  /** The session is over, and what was held under it is lost. Its `validUntil` is `-Infinity` by now. */
+  onSessionEnd(session: Session): void;
+}
+
+/** What a backend tells the outside of its connection. */
+export interface BackendContext {
+  readonly onState?: (state: StoreState) => void;
+}
+
+/** One session of this client. What it has written stays until the session ends. */
+export interface Session {
+  /** Never used again. */
+  readonly id: string;
+  /** Until when, on our clock, the back end keeps the session for certain; `-Infinity` once it is over. */
+  readonly validUntil: number;
+}
+
+export interface TakeStep {
+  readonly name: string;
+  readonly text: string;
+  /** Texts of notes. */
+  readonly notes: readonly string[];
+  /** The text names this session, so the step is refused as `unready` when it is over. */
+  readonly session: Session;
+}
+
+export interface SwapStep {
+  readonly name: string;
+  /** That of the row, which exists. */
+  readonly version: number;
+  /** `null`: the document may be deleted. */
+  readonly text: string | null;
+  readonly session: Session;
+  readonly isExact: boolean;
+  readonly notesRead: number;
+  /** Ids of notes to delete. */
+  readonly takenIn: readonly string[];
+  readonly messages: Messages;
+}
+
+export interface Messages {
+  readonly name: string;
+  readonly clients: readonly string[];
+  /** The text for a write that will have this version; a backend that learns the version with the message sends 0. */
+  readonly text: (version: number) => string;
+}
+
+/** One document as the back end has it. */
+export interface Row {
+  readonly name: string;
+  /** Never used twice for a name. `undefined`: it does not exist. */
+  readonly version: number | undefined;
+  readonly text: string | null;
+  /** The revision of the write that wrote the text; 0 where it does not exist. */
+  readonly writtenAt: number;
+  /** The revision of the reading: the newest that the back end had then, at least. */
+  readonly revision: number;
+  /** In order of their revisions. */
+  readonly notes: readonly NoteRow[];
+  readonly notesRead: number;
+}
+
+export interface NoteRow {
+  readonly id: string;
+  readonly text: string;
+  /** Its revision, with parts of 1 to tell notes of one step apart. */
+  readonly at: number;
+}
+
+export interface StepReply {
+  readonly isDone: boolean;
+  readonly row: Row;
+}
