@@ -114,7 +114,7 @@ export interface Row {
 export interface NoteRow {
   readonly id: string;
   readonly text: string;
-  /** Its revision, with parts of 1 to tell notes of one step apart. */
+  /** Its revision. */
   readonly at: number;
 }
 
