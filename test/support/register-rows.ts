@@ -129,6 +129,7 @@ function readingOf(name: string, row: StoredRow | undefined, now: number, order:
     notesRead: notes.length,
     lastToken,
     ticks: Math.floor(now * 1000),
+    nextTicket: Math.floor(now * 1000),
     now,
   };
 }

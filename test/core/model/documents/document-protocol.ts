@@ -260,7 +260,17 @@ export class DocumentProtocol implements Model<State> {
     const notesRead = notes.length;
     return {
       isDone,
-      reading: { version, order, document, notes, notesRead, lastToken, now, ticks: now * 1000 },
+      reading: {
+        version,
+        order,
+        document,
+        notes,
+        notesRead,
+        lastToken,
+        now,
+        ticks: now * 1000,
+        nextTicket: now * 1000,
+      },
     };
   }
 

@@ -16,7 +16,7 @@ import {
 /** First element of each text. Two releases of this library that write different formats refuse each other's documents. */
 const FORMAT = 1;
 
-type ClaimText = 'l' | 'x' | 's' | readonly [permits: number, weight: number];
+export type ClaimText = 'l' | 'x' | 's' | readonly [permits: number, weight: number];
 /** A number is a moment of the store's time. `+ms` counts from the write. `null` never comes. */
 type MomentText = number | string | null;
 type HolderText = readonly [
@@ -86,13 +86,7 @@ export function noteText({ owner, claim, leaseMs, tokens, minToken, ticket, nonc
 export function documentIn({ state, lastToken, at }: Row, key: string): LockDocument {
   if (state === null) return FREE;
   const [format, holders, queue] = parsed(state, key) as [number, HolderText[], WaiterText[]];
-  if (format !== FORMAT) {
-    throw new LockStoreError(
-      `The lock "${key}" is written in format ${String(format)}, and this release reads format ${FORMAT}. Use the same release of nestjs-distributed-lock in all processes, or another table or keyPrefix.`,
-      key,
-      'refused',
-    );
-  }
+  checkFormat(format, FORMAT, key);
   const stampMs = at / 1000;
   return {
     holders: holders.map(([owner, claim, token, last, until, nonce, isUnconfirmed]) => ({
@@ -134,6 +128,16 @@ export function notesIn({ notes }: Row, key: string): readonly StoredNote[] {
   }));
 }
 
+/** @throws LockStoreError for another format than that of this release */
+export function checkFormat(format: unknown, own: number, key: string): void {
+  if (format === own) return;
+  throw new LockStoreError(
+    `The lock "${key}" is written in format ${String(format)}, and this release reads format ${own}. Use the same release of nestjs-distributed-lock in all processes, or another table, root or keyPrefix.`,
+    key,
+    'refused',
+  );
+}
+
 function holderText({ owner, claim, token, lastToken, until, nonce, isUnconfirmed }: Holder): HolderText {
   const text = [owner, claimText(claim), token, lastToken, momentText(until)] as const;
   if (nonce === undefined) return text;
@@ -144,7 +148,7 @@ function waiterText({ owner, claim, leaseMs, tokens, minToken, ticket, nonce, un
   return [owner, claimText(claim), finite(leaseMs), tokens, minToken, ticket, nonce, momentText(until)];
 }
 
-function claimText(claim: Claim): ClaimText {
+export function claimText(claim: Claim): ClaimText {
   switch (claim.kind) {
     case 'lock':
       return 'l';
@@ -157,22 +161,22 @@ function claimText(claim: Claim): ClaimText {
   }
 }
 
-function claimIn(text: ClaimText): Claim {
+export function claimIn(text: ClaimText): Claim {
   if (typeof text === 'object') return { kind: 'permits', permits: text[0], weight: text[1] };
   return text === 'l' ? { kind: 'lock' } : text === 'x' ? { kind: 'exclusive' } : { kind: 'shared' };
 }
 
-function parsed(text: string, key: string): unknown {
+export function parsed(text: string, key: string): unknown {
   try {
     return JSON.parse(text);
   } catch (cause) {
-    const message = `The row of the lock "${key}" has other data, or was changed by hand. While nobody holds the lock, delete the row.`;
+    const message = `What the store has for the lock "${key}" is other data, or was changed by hand. While nobody holds the lock, delete it.`;
     throw new LockStoreError(message, key, 'refused', { cause });
   }
 }
 
 /** JSON has no infinity. */
-function finite(ms: number): number | null {
+export function finite(ms: number): number | null {
   return ms === Infinity ? null : ms;
 }
 

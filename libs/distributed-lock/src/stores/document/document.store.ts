@@ -2,28 +2,31 @@ import { randomBytes } from 'node:crypto';
 import { Subject } from 'rxjs';
 import { inBackground } from '../../async/in-background.js';
 import { RebuiltMap } from '../../collections/rebuilt-map.js';
-import type {
-  AcquireReply,
-  AcquireRequest,
-  Grant,
-  InTheWay,
-  LockSnapshot,
-  LockStore,
-  LockStoreContext,
-  Notification,
-  ReleaseReply,
-  ReleaseRequest,
-  Renewal,
-  RenewalReply,
+import {
+  keeperOf,
+  type AcquireReply,
+  type AcquireRequest,
+  type Grant,
+  type InTheWay,
+  type LockSnapshot,
+  type LockStore,
+  type LockStoreContext,
+  type Notification,
+  type ReleaseReply,
+  type ReleaseRequest,
+  type Renewal,
+  type RenewalReply,
 } from '../../port/lock-store.js';
 import { LockStoreError } from '../../port/lock.errors.js';
 import { leaseValidity } from '../../port/lease-validity.js';
+import { SILENT_WAITER_MS } from '../../port/recheck-interval.js';
 import { Delays } from '../../time/delays.js';
 import { CertainReleases, type ExecutedRelease } from '../common/certain-releases.js';
 import { OwnerStates, type OwnerState } from '../common/owner-states.js';
 import { ServerClock } from '../common/server-clock.js';
 import type { AcquireOutcome, Stepper } from './key-state.js';
 import { LaneOwners } from './lane-owners.js';
+import { OwnLeases } from './own-leases.js';
 import { Lane, type Executed, type LaneContext } from './lane.js';
 import type { Register } from './register.js';
 import { TimedRegister, type Seen } from './timed-register.js';
@@ -39,6 +42,7 @@ export class DocumentStore implements LockStore {
   private readonly releases: CertainReleases;
   private readonly delays: Delays;
   private readonly timed: TimedRegister;
+  private readonly ownLeases: OwnLeases | undefined;
   private readonly stepper: Stepper & { minToken: number };
   private readonly laneContext: LaneContext;
   private isClosed = false;
@@ -79,6 +83,9 @@ export class DocumentStore implements LockStore {
       watch: (name, interest) => register.watch?.(name, interest),
       onIdle: (name) => this.lanes.delete(name),
     };
+    if (!register.endsLeases) {
+      this.ownLeases = new OwnLeases(clock, commandTimeoutMs, (key, owner) => this.endLease(key, owner));
+    }
     register.listen({
       onReading: (name, reading) => {
         const lane = this.lanes.get(name);
@@ -87,13 +94,20 @@ export class DocumentStore implements LockStore {
       },
       onTime: (now, sentAt) => this.timed.onTime(now, sentAt),
       onGap: () => this.notify({ kind: 'recheck', afterMs: 0 }),
+      onSessionEnd: () => {
+        for (const lane of [...this.lanes.values()]) lane.onSessionEnd();
+        this.notify({ kind: 'recheck', afterMs: 0 });
+      },
     });
   }
 
   acquire(request: AcquireRequest): Promise<AcquireReply> {
     const lane = this.laneOf(request.key);
     const reply = lane.run(
-      (state) => state.acquire(request),
+      (state) => {
+        this.ownLeases?.extend(request.owner, Math.max(request.leaseMs, SILENT_WAITER_MS));
+        return state.acquire(request);
+      },
       (outcome, executed) => this.acquired(lane, request, outcome, executed),
       { request },
     );
@@ -127,8 +141,9 @@ export class DocumentStore implements LockStore {
     try {
       return await this.releases.run(request, (state) => () => this.releaseOnce(request, state));
     } catch (error) {
-      // Its lease and its ticket are over by now.
+      // Its lease and its ticket are over by now, or this client goes on to end them.
       this.laneOf(key).forget(owner);
+      this.ownLeases?.start(key, owner, 0);
       throw error;
     }
   }
@@ -151,10 +166,12 @@ export class DocumentStore implements LockStore {
     const leaving = [...this.lanes.values()].flatMap((lane) =>
       lane.owners.waiting.map((owner) => lane.run((state) => state.release({ owner }), itself)),
     );
-    await Promise.race([Promise.allSettled(leaving), this.delays.wait(this.commandTimeoutMs)]);
+    const left = Promise.allSettled(leaving).then(() => this.ownLeases?.whenEmpty());
+    await Promise.race([left, this.delays.wait(this.commandTimeoutMs)]);
+    const hasEntries = this.ownLeases?.close() ?? false;
     this.releases.close();
     this.delays.endAll();
-    await this.register.close();
+    await this.register.close(hasEntries);
     this.notifications$.complete();
   }
 
@@ -169,6 +186,8 @@ export class DocumentStore implements LockStore {
       (state) => state.release(request, { keepMs: keepUntil - clock.now(), mayHaveNote }),
       (wasHolder, { executedAt }) => {
         this.onReleased(lane, request);
+        const keepMs = keepUntil - clock.now();
+        if (wasHolder && keepMs > 0) this.ownLeases?.start(key, keeperOf(request.owner), keepMs);
         return { wasHolder, executedAt };
       },
       { mayWait: flush === undefined },
@@ -179,10 +198,19 @@ export class DocumentStore implements LockStore {
     const { key, owner, leaseMs, token } = renewal;
     const lane = this.laneOf(key);
     const reply = lane.run(
-      (state) => state.renew(renewal),
-      (outcome, { sentAt, waiting }): RenewalReply => {
-        if (outcome !== 'lost')
-          return { kind: 'renewed', validUntil: leaseValidity(sentAt, leaseMs), waiting };
+      (state) => {
+        this.ownLeases?.extend(owner, leaseMs);
+        return state.renew(renewal);
+      },
+      (outcome, { sentAt, waiting, validUntil }): RenewalReply => {
+        if (outcome !== 'lost') {
+          lane.owners.onRenewed(owner, leaseMs);
+          return {
+            kind: 'renewed',
+            validUntil: Math.min(leaseValidity(sentAt, leaseMs), validUntil),
+            waiting,
+          };
+        }
         lane.owners.onLost(owner, token);
         return { kind: 'lost' };
       },
@@ -194,14 +222,15 @@ export class DocumentStore implements LockStore {
     lane: Lane,
     { owner, leaseMs }: AcquireRequest,
     outcome: AcquireOutcome,
-    { sentAt, waiting }: Pick<Executed, 'sentAt' | 'waiting'>,
+    { sentAt, waiting, validUntil: sessionUntil }: Omit<Executed, 'executedAt'>,
   ): AcquireReply {
     if (outcome.kind === 'queued') lane.owners.onQueued(owner, leaseMs);
     if (outcome.kind !== 'granted') return outcome;
     const { kind, token, lastToken, confirmed } = outcome;
     lane.owners.onGranted(owner, leaseMs, token);
     this.onToken(lastToken);
-    return { kind, token, lastToken, waiting, confirmed, validUntil: leaseValidity(sentAt, leaseMs) };
+    const validUntil = Math.min(leaseValidity(sentAt, leaseMs), sessionUntil);
+    return { kind, token, lastToken, waiting, confirmed, validUntil };
   }
 
   /** @throws LockStoreError when the lock was taken away before the back end could reply */
@@ -215,13 +244,15 @@ export class DocumentStore implements LockStore {
     }
     const { token, lastToken } = mine;
     const outcome = { kind: 'granted', token, lastToken, waiting: 0, confirmed: true } as const;
-    const { sentAt } = seen;
-    const grant = this.acquired(lane, request, outcome, { sentAt, waiting: 0 }) as Grant;
+    const { validUntil = Infinity } = seen.reading;
+    const executed = { sentAt: seen.sentAt, waiting: 0, validUntil };
+    const grant = this.acquired(lane, request, outcome, executed) as Grant;
     lane.onSeen(seen);
     return grant;
   }
 
   private onToken(token: number): void {
+    if (!this.register.mayLoseWrites) return;
     this.stepper.minToken = Math.max(this.stepper.minToken, token);
   }
 
@@ -229,6 +260,19 @@ export class DocumentStore implements LockStore {
   private onReleased(lane: Lane, { owner, used }: ReleaseRequest): void {
     lane.owners.onGone(owner);
     if (used?.lastToken === this.stepper.minToken) this.stepper.minToken = used.token;
+  }
+
+  /** A renewal may have come first. */
+  private endLease(key: string, owner: string): void {
+    const { ownLeases } = this;
+    const lane = this.laneOf(key);
+    const ended = lane.run(
+      (state) => (ownLeases?.isOver(owner) ? state.release({ owner }) : undefined),
+      (wasHolder) => {
+        if (wasHolder !== undefined) ownLeases?.end(owner);
+      },
+    );
+    inBackground(ended, () => undefined);
   }
 
   private undo(request: AcquireRequest): void {
@@ -239,7 +283,7 @@ export class DocumentStore implements LockStore {
     const name = this.nameOf(key);
     let lane = this.lanes.get(name);
     if (!lane) {
-      const owners = new LaneOwners(this.serverClock, this.stepper);
+      const owners = new LaneOwners(this.serverClock, this.stepper, this.ownLeases?.of(key));
       this.lanes.set(name, (lane = new Lane(name, key, owners, this.laneContext)));
     }
     return lane;

@@ -15,6 +15,10 @@ export interface Holder {
   readonly isUnconfirmed?: boolean;
   /** That of its waiter, until the owner confirms the grant. */
   readonly nonce?: string;
+  /** Length of the lease in ms, in a back end that ends no lease: `until` is infinite until the session is over. */
+  readonly leaseMs?: number;
+  /** The session of its client there. Absent in a new entry: it gets that of the client that writes it. */
+  readonly session?: string;
 }
 
 export interface Waiter {
@@ -30,6 +34,8 @@ export interface Waiter {
   readonly nonce: string;
   /** The waiter is dropped after this time, because its owner has stopped waiting or rechecking. */
   readonly until: Moment;
+  /** As in `Holder`. */
+  readonly session?: string;
 }
 
 /** The state of one key. Holders are all of one kind; waiters are in order of their tickets. */
@@ -52,8 +58,11 @@ export interface Note {
 }
 
 export interface StoredNote extends Note {
-  /** Microseconds of the store's time. */
+  /** A number that grows with each note: microseconds of the store's time, or its revision. */
   readonly at: number;
+  /** Names it in a back end that deletes each note by itself. */
+  readonly id?: string;
+  readonly session?: string;
 }
 
 export const FREE: LockDocument = { holders: [], queue: [] };
@@ -76,6 +85,11 @@ export function isOver(moment: Moment, now: number): boolean {
 
 export function leftOf(moment: Moment, now: number): number {
   return typeof moment === 'number' ? moment - now : moment.inMs;
+}
+
+/** The rest of a lease in ms. Where no lease ends by itself it is the whole of it, as an upper bound. */
+export function remainingOf({ until, leaseMs }: Holder, now: number): number {
+  return typeof until === 'number' && leaseMs !== undefined ? leaseMs : leftOf(until, now);
 }
 
 /** The moment in the store's time, for a write that the store stamped with `at`, in ms. */

@@ -14,6 +14,7 @@ import type { Reading } from './register.js';
 
 const NOW = 1000;
 const TICKS = 5000;
+const NEXT_TICKET = NOW * 1000;
 const LEASE = 30_000;
 const INITIAL = 1000;
 const ME = 'me:1';
@@ -68,6 +69,7 @@ function state({ document = {}, notes = [], lastToken = 10, minToken = 0 }: Give
     lastToken,
     now: NOW,
     ticks: TICKS,
+    nextTicket: NEXT_TICKET,
   };
   return new KeyState(reading, NOW, { clientId: 'me', minToken, nonce: 'n', initialLeaseMs: INITIAL });
 }

@@ -13,7 +13,7 @@ import { recheckAfter, SILENT_WAITER_MS } from '../../port/recheck-interval.js';
 import {
   clientOf,
   isOver,
-  leftOf,
+  remainingOf,
   type Holder,
   type LockDocument,
   type Note,
@@ -129,8 +129,12 @@ export class KeyState {
     const mine = this.holderOf(owner);
     if (mine?.token !== token) return 'lost';
     // A renewal that was sent before its owner downgraded does not undo that.
-    const kept = isExclusive(mine.claim) ? { ...mine, claim } : mine;
-    this.replace(mine, kept);
+    const isDowngraded = isExclusive(mine.claim) && claim.kind !== mine.claim.kind;
+    const kept = isDowngraded ? { ...mine, claim } : mine;
+    if (isDowngraded) {
+      this.replace(mine, kept);
+      this.isChangedNow = true;
+    }
     this.grantNext();
     return this.confirm(kept, leaseMs);
   }
@@ -205,7 +209,7 @@ export class KeyState {
   private join(note: Note): void {
     const isNew = !this.queue.some((waiter) => waiter.owner === note.owner);
     const last = this.queue.at(-1)?.ticket ?? 0;
-    const ticket = note.ticket || Math.max(Math.floor(this.now * 1000), last + 1);
+    const ticket = note.ticket || Math.max(this.reading.nextTicket, last + 1);
     this.put({ ...note, ticket, until: { inMs: note.waitMs } });
     if (!isNew) return;
     this.hasEntered = this.isChangedNow = true;
@@ -213,7 +217,7 @@ export class KeyState {
   }
 
   /** In order of ticket. An owner that waits already keeps its ticket. */
-  private put({ owner, claim, leaseMs, tokens, minToken, ticket, nonce, until }: Waiter): void {
+  private put({ owner, claim, leaseMs, tokens, minToken, ticket, nonce, until, session }: Waiter): void {
     const i = this.queue.findIndex((other) => other.owner === owner);
     const waiter = {
       owner,
@@ -224,6 +228,7 @@ export class KeyState {
       nonce,
       until,
       ticket: this.queue[i]?.ticket ?? ticket,
+      ...(session !== undefined && { session }),
     };
     if (i >= 0) {
       this.queue[i] = waiter;
@@ -236,7 +241,7 @@ export class KeyState {
   /** Grants to the first waiters that may enter. The owner whose step this is gets its whole lease at once. */
   private grantNext(asker?: string): void {
     for (let next = this.queue[0]; next; next = this.queue[0]) {
-      const { owner, claim, leaseMs, nonce, until } = next;
+      const { owner, claim, leaseMs, nonce, until, session } = next;
       const client = clientOf(owner);
       const isGone = isOver(until, this.now) || this.stepper.isGone?.(client);
       if (!isGone && !this.mayEnter(claim)) return;
@@ -244,8 +249,12 @@ export class KeyState {
       if (isGone) continue;
       const isOwn = client === this.stepper.clientId;
       const inMs = isOwn ? leaseMs : Math.min(leaseMs, this.stepper.initialLeaseMs);
-      const isUnconfirmed = inMs < leaseMs;
-      this.add(next, { until: { inMs }, nonce, ...(isUnconfirmed && { isUnconfirmed }) });
+      this.add(next, {
+        until: { inMs },
+        nonce,
+        ...(inMs < leaseMs && { isUnconfirmed: true }),
+        ...(session !== undefined && !isOwn && { session }),
+      });
       if (owner === asker) this.hasEntered = true;
       this.concerned.push(client);
     }
@@ -259,7 +268,7 @@ export class KeyState {
 
   private add(
     { owner, claim, tokens, minToken }: Pick<Waiter, 'owner' | 'claim' | 'tokens' | 'minToken'>,
-    lease: Pick<Holder, 'until' | 'nonce' | 'isUnconfirmed'>,
+    lease: Pick<Holder, 'until' | 'nonce' | 'isUnconfirmed' | 'session'>,
   ): void {
     const token = Math.max(this.lastTokenNow, this.reading.ticks, minToken, this.stepper.minToken) + 1;
     this.lastTokenNow = token + tokens - 1;
@@ -269,9 +278,12 @@ export class KeyState {
 
   private confirm(mine: Holder, leaseMs: number, lastToken = mine.lastToken): Granted {
     const { owner, claim, token } = mine;
-    this.replace(mine, { owner, claim, token, lastToken, until: { inMs: leaseMs } });
-    this.lastTokenNow = Math.max(this.lastTokenNow, lastToken);
-    this.isChangedNow = true;
+    const isConfirmed = mine.leaseMs === leaseMs && !mine.isUnconfirmed && lastToken === mine.lastToken;
+    if (!isConfirmed) {
+      this.replace(mine, { owner, claim, token, lastToken, until: { inMs: leaseMs } });
+      this.lastTokenNow = Math.max(this.lastTokenNow, lastToken);
+      this.isChangedNow = true;
+    }
     return { kind: 'granted', token, lastToken, waiting: this.queue.length, confirmed: true };
   }
 
@@ -310,7 +322,7 @@ export class KeyState {
   /** The remaining time of the lease that ends first. */
   private remainingMs(): number {
     if (this.holders.length === 0) return 0;
-    return Math.min(...this.holders.map(({ until }) => leftOf(until, this.now)));
+    return Math.min(...this.holders.map((holder) => remainingOf(holder, this.now)));
   }
 
   private mayEnter(claim: Claim): boolean {

@@ -1,9 +1,15 @@
+import { leaseValidity } from '../../port/lease-validity.js';
 import type { Notification } from '../../port/lock-store.js';
-import { recheckAfter } from '../../port/recheck-interval.js';
+import { recheckAfter, SILENT_WAITER_MS } from '../../port/recheck-interval.js';
 import type { ServerClock } from '../common/server-clock.js';
-import { leftOf, type Holder, type Waiter } from './document.js';
+import { remainingOf, type Holder, type Waiter } from './document.js';
 import type { Stepper } from './key-state.js';
+import type { KeyLeases } from './own-leases.js';
 import type { Interest } from './register.js';
+import type { Seen } from './timed-register.js';
+
+/** An owner that was granted the lock by another client must confirm it within this time. */
+const UNCONFIRMED_MS = 1000;
 
 interface OwnerOnLane {
   readonly leaseMs: number;
@@ -18,6 +24,8 @@ export class LaneOwners {
   constructor(
     private readonly serverClock: ServerClock,
     private readonly stepper: Pick<Stepper, 'initialLeaseMs' | 'nonce'>,
+    /** Absent where the back end ends leases. */
+    private readonly leases?: KeyLeases,
   ) {}
 
   get isEmpty(): boolean {
@@ -30,10 +38,16 @@ export class LaneOwners {
 
   onQueued(owner: string, leaseMs: number): void {
     this.owners.set(owner, { leaseMs });
+    this.leases?.start(owner, SILENT_WAITER_MS);
   }
 
   onGranted(owner: string, leaseMs: number, token: number): void {
     this.owners.set(owner, { leaseMs, token });
+    this.leases?.start(owner, leaseMs);
+  }
+
+  onRenewed(owner: string, leaseMs: number): void {
+    if (this.owners.has(owner)) this.leases?.start(owner, leaseMs);
   }
 
   /** Under another token the owner holds or waits again. */
@@ -43,6 +57,16 @@ export class LaneOwners {
 
   onGone(owner: string): void {
     this.owners.delete(owner);
+    this.leases?.end(owner);
+  }
+
+  /** What they held is lost. Those that wait must enter the queue again. */
+  onSessionEnd(): readonly Notification[] {
+    const holding = [...this.owners].filter(([, { token }]) => token !== undefined);
+    return holding.map(([owner]) => {
+      this.onGone(owner);
+      return { kind: 'lost', owner };
+    });
   }
 
   /** A hint for registers that poll. */
@@ -60,17 +84,19 @@ export class LaneOwners {
    *
    * @returns what the core must hear
    */
-  compare(holders: readonly Holder[], queue: readonly Waiter[], now: number): readonly Notification[] {
+  compare(seen: Seen, queue: readonly Waiter[], now: number): readonly Notification[] {
+    const { holders } = seen.reading.document;
     const told: Notification[] = [];
     for (const [owner, { token, leaseMs }] of this.owners) {
       const holder = holders.find((each) => each.owner === owner);
       if (token === undefined) {
         if (holder && holder.nonce === this.stepper.nonce) {
           this.onGranted(owner, leaseMs, holder.token);
-          told.push(this.grantTo(holder, leaseMs, queue.length));
+          if (holder.isUnconfirmed) this.leases?.start(owner, Math.min(leaseMs, UNCONFIRMED_MS));
+          told.push(this.grantTo(holder, leaseMs, seen, queue.length));
         } else if (queue[0]?.owner === owner) {
           const kept = holders.find((each) => isKeeper(each.owner));
-          if (kept) told.push({ kind: 'recheck', owner, afterMs: recheckAfter(leftOf(kept.until, now)) });
+          if (kept) told.push({ kind: 'recheck', owner, afterMs: recheckAfter(remainingOf(kept, now)) });
         }
       } else if (holder?.token !== token) {
         this.onGone(owner);
@@ -80,17 +106,22 @@ export class LaneOwners {
     return told;
   }
 
-  private grantTo(
-    { owner, token, lastToken, ...lease }: Holder,
-    leaseMs: number,
-    waiting: number,
-  ): Notification {
-    const confirmed = !lease.isUnconfirmed;
-    const grantedFor = confirmed ? leaseMs : Math.min(leaseMs, this.stepper.initialLeaseMs);
-    const until = lease.until as number;
-    const validUntil =
-      until === Infinity ? Infinity : this.serverClock.validityOf(until - grantedFor, grantedFor);
+  private grantTo(holder: Holder, leaseMs: number, seen: Seen, waiting: number): Notification {
+    const { owner, token, lastToken } = holder;
+    const confirmed = !holder.isUnconfirmed;
+    const validUntil = this.validityOf(holder, leaseMs, seen);
     return { kind: 'granted', owner, token, lastToken, validUntil, waiting, confirmed };
+  }
+
+  private validityOf({ until, isUnconfirmed }: Holder, leaseMs: number, { sentAt, reading }: Seen): number {
+    if (this.leases) {
+      return isUnconfirmed
+        ? -Infinity
+        : Math.min(leaseValidity(sentAt, leaseMs), reading.validUntil ?? Infinity);
+    }
+    if (until === Infinity) return Infinity;
+    const grantedFor = isUnconfirmed ? Math.min(leaseMs, this.stepper.initialLeaseMs) : leaseMs;
+    return this.serverClock.validityOf((until as number) - grantedFor, grantedFor);
   }
 }
 

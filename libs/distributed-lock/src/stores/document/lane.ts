@@ -27,6 +27,8 @@ export interface Executed {
   readonly sentAt: number;
   /** The store's time, in ms. */
   readonly executedAt: number;
+  /** Until when, on our clock, what was written stays for certain, if no lease ends before. */
+  readonly validUntil: number;
   /** Owners in the queue after the step, with those whose notes the step did not know of. */
   readonly waiting: number;
 }
@@ -69,6 +71,8 @@ export class Lane {
   private interest: Interest | undefined;
   /** Steps under way have left notes, so their owners wait in the back end, whatever happens to the next write. */
   private hasNotes = false;
+  /** Since the steps under way have begun. */
+  private hasSessionEnded = false;
 
   constructor(
     private readonly name: string,
@@ -100,6 +104,14 @@ export class Lane {
   onSeen(seen: Seen): void {
     this.see(seen);
     this.compare();
+  }
+
+  /** The session of this client is over, and so are its entries in the newest document. */
+  onSessionEnd(): void {
+    this.seen = undefined;
+    this.hasSessionEnded = true;
+    for (const told of this.owners.onSessionEnd()) this.context.notify(told);
+    this.closeIfIdle();
   }
 
   /** The owner neither holds nor waits any more, whatever the document says. */
@@ -151,6 +163,7 @@ export class Lane {
   private async execute(steps: readonly Step[]): Promise<void> {
     const { register, clock } = this.context;
     const startedAt = clock.now();
+    this.hasSessionEnded = false;
     let left = steps;
     /** A document that was read or written for these steps. */
     let fresh: Seen | undefined;
@@ -160,7 +173,7 @@ export class Lane {
       const taker = this.takerAmong(left, seen, fresh !== undefined);
       if (taker) {
         const taken = await register.take(this.name, requestsOf(left));
-        fresh = this.see(taken.seen);
+        fresh = this.seeReply(taken.seen);
         if (!taken.isDone) {
           this.hasNotes ||= left.some(({ request }) => (request?.waitMs ?? 0) > 0);
           continue;
@@ -170,17 +183,17 @@ export class Lane {
         continue;
       }
       if (!seen) {
-        fresh = this.see(await register.read(this.name));
+        fresh = this.seeReply(await register.read(this.name));
         continue;
       }
       const state = this.stateIn(seen);
       const settles = left.map((step) => this.outcomeOf(step, state));
       if (state.isChanged) {
         const swapped = await register.swap(this.name, seen, state, requestsOf(left));
-        fresh = this.see(swapped.seen);
+        fresh = this.seeReply(swapped.seen);
         if (!swapped.isDone) continue;
       } else if (!fresh) {
-        fresh = this.see(await register.read(this.name));
+        fresh = this.seeReply(await register.read(this.name));
         continue;
       }
       const executed = this.executedBy(fresh);
@@ -208,7 +221,8 @@ export class Lane {
 
   private executedBy(seen: Seen): Executed {
     const { reading, sentAt } = seen;
-    return { sentAt, executedAt: reading.now, waiting: this.queueIn(seen).length };
+    const { now: executedAt, validUntil = Infinity } = reading;
+    return { sentAt, executedAt, validUntil, waiting: this.queueIn(seen).length };
   }
 
   /** With those who have left notes. */
@@ -219,6 +233,15 @@ export class Lane {
 
   private stateIn(seen: Seen): KeyState {
     return new KeyState(seen.reading, this.nowIn(seen), this.context.stepper);
+  }
+
+  /** @throws LockStoreError when the session ended since the steps began, so that what they were applied to is not true any more */
+  private seeReply(seen: Seen): Seen {
+    if (this.hasSessionEnded) {
+      const message = `The session of this client ended while it used the lock "${this.key}". What was held is lost. Try again.`;
+      throw new LockStoreError(message, this.key, 'unknown');
+    }
+    return this.see(seen);
   }
 
   private see(seen: Seen): Seen {
@@ -236,9 +259,8 @@ export class Lane {
     const { owners, seen } = this;
     if (owners.isEmpty) return this.watch(undefined);
     if (!seen) return;
-    const { document } = seen.reading;
     const queue = this.queueIn(seen);
-    for (const told of owners.compare(document.holders, queue, this.nowIn(seen))) this.context.notify(told);
+    for (const told of owners.compare(seen, queue, this.nowIn(seen))) this.context.notify(told);
     this.watch(owners.interestIn(queue));
   }
 

@@ -12,8 +12,18 @@ export interface Register {
   readonly address?: string;
   /** Longest time in ms that one call takes to settle. */
   readonly commandTimeoutMs: number;
-  /** The longest initial lease of a grant that a notification carries, in ms; `Infinity` where none is ever lost. */
+  /**
+   * The longest initial lease of a grant that a notification carries, in ms; `Infinity` where none is ever lost. 0: its
+   * owner must confirm the grant before it believes in it.
+   */
   readonly initialLeaseMs: number;
+  /**
+   * The back end ends each lease when its time is over. Where it does not, a lease ends with the session of its client, and
+   * each client ends those of its own owners.
+   */
+  readonly endsLeases: boolean;
+  /** A back end that lost its last writes could give fencing tokens out again: a client asks for larger ones than it has seen. */
+  readonly mayLoseWrites: boolean;
   /** Each call costs a round trip: steps are gathered, and a lane pauses after several lost swaps. */
   readonly isRemote: boolean;
 
@@ -36,7 +46,8 @@ export interface Register {
   watch?(name: string, interest: Interest | undefined): void;
   /** True for a client of which the back end knows that it is gone. */
   isGone?(clientId: string): boolean;
-  close(): Promise<void>;
+  /** @param hasEntries documents name owners of this client that must stay there until their time is over */
+  close(hasEntries: boolean): Promise<void>;
 }
 
 export interface RegisterListener {
@@ -49,6 +60,8 @@ export interface RegisterListener {
   onTime(now: number, sentAt: number): void;
   /** Notifications may have been lost: all waiters recheck. */
   onGap(): void;
+  /** The session of this client is over: what its owners held is lost, and those that wait must enter the queue again. */
+  onSessionEnd?(): void;
 }
 
 /** How a client depends on a name: its owner holds, or has this place in the queue, 0 for the first. */
@@ -99,6 +112,10 @@ export interface Reading {
   readonly now: number;
   /** A number of the store that only grows: fencing tokens are larger than it. */
   readonly ticks: number;
+  /** The ticket of an owner that enters the queue by the next write: larger than `at` of each note that was read. */
+  readonly nextTicket: number;
+  /** Until when, on the client's clock, its session stays for certain; absent without sessions. */
+  readonly validUntil?: number;
 }
 
 export interface TakeReply {

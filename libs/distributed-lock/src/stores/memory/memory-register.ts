@@ -67,6 +67,7 @@ export class MemoryDocuments {
       notesRead: notes.length,
       lastToken,
       ticks: this.lastToken,
+      nextTicket: Math.floor(now * 1000),
       now,
     };
   }
@@ -111,6 +112,8 @@ export class MemoryDocuments {
 export class MemoryRegister implements Register {
   readonly commandTimeoutMs = 1;
   readonly initialLeaseMs = Infinity;
+  readonly endsLeases = true;
+  readonly mayLoseWrites = true;
   readonly isRemote = false;
 
   constructor(

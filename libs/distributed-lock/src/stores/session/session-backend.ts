@@ -1,5 +1,3 @@
-import type { StoreState } from '../../port/lock-store.js';
-
 /**
  * What a coordination service must be able to do so that `SessionRegister` makes a register of it: texts that change in one
  * atomic step, under the session of their writer.
@@ -26,7 +24,9 @@ export interface SessionBackend {
    */
   take(step: TakeStep): Promise<StepReply>;
   /** Takes all or none, in one step. */
-  takeAll(steps: readonly TakeStep[]): Promise<readonly Row[] | { readonly index: number; readonly row: Row }>;
+  takeAll(
+    steps: readonly TakeStep[],
+  ): Promise<readonly Row[] | { readonly index: number; readonly row: Row }>;
   /**
    * Writes the text if the document still has the version, and deletes the notes that were taken in. With `isExact` only if
    * there are no notes but those that were read. Replies with the document as it is now, written or not.
@@ -53,11 +53,6 @@ export interface BackendListener {
   onSessionEnd(session: Session): void;
 }
 
-/** What a backend tells the outside of its connection. */
-export interface BackendContext {
-  readonly onState?: (state: StoreState) => void;
-}
-
 /** One session of this client. What it has written stays until the session ends. */
 export interface Session {
   /** Never used again. */
@@ -68,7 +63,8 @@ export interface Session {
 
 export interface TakeStep {
   readonly name: string;
-  readonly text: string;
+  /** For a document whose last fencing token was this; 0 for a document that does not exist. */
+  readonly text: (lastToken: number) => string;
   /** Texts of notes. */
   readonly notes: readonly string[];
   /** The text names this session, so the step is refused as `unready` when it is over. */
@@ -79,8 +75,9 @@ export interface SwapStep {
   readonly name: string;
   /** That of the row, which exists. */
   readonly version: number;
-  /** `null`: the document may be deleted. */
-  readonly text: string | null;
+  readonly text: string;
+  /** The text is that of a free lock, and later fencing tokens are larger without it. */
+  readonly mayDelete: boolean;
   readonly session: Session;
   readonly isExact: boolean;
   readonly notesRead: number;
@@ -92,7 +89,7 @@ export interface SwapStep {
 export interface Messages {
   readonly name: string;
   readonly clients: readonly string[];
-  /** The text for a write that will have this version; a backend that learns the version with the message sends 0. */
+  /** @param version that of the document after this write; 0 where it is the order of the message */
   readonly text: (version: number) => string;
 }
 

@@ -32,5 +32,6 @@ export function readingOf(name: string, row: LockRow): Reading {
     lastToken,
     now: micros / 1000,
     ticks: micros,
+    nextTicket: micros,
   };
 }

@@ -1,0 +1,90 @@
+import type { Clock } from '../../time/clock.js';
+
+interface OwnLease {
+  readonly key: string;
+  endsAt: number;
+}
+
+/** The leases and tickets of the owners on one key. */
+export interface KeyLeases {
+  start(owner: string, ms: number): void;
+  end(owner: string): void;
+}
+
+/**
+ * The leases and tickets of this client's owners, for a back end that ends none itself. It keeps them as long as the session
+ * lasts, so this client must end each of them when its time is over.
+ */
+export class OwnLeases {
+  private readonly leases = new Map<string, OwnLease>();
+  private firesAt = Infinity;
+  private cancel = (): void => undefined;
+  private onEmpty: (() => void) | undefined;
+
+  /** @param release ends the lease in the back end; called again at `retryMs` while the lease is over and not ended */
+  constructor(
+    private readonly clock: Clock,
+    private readonly retryMs: number,
+    private readonly release: (key: string, owner: string) => void,
+  ) {}
+
+  of(key: string): KeyLeases {
+    return { start: (owner, ms) => this.start(key, owner, ms), end: (owner) => this.end(owner) };
+  }
+
+  /** The lease, or the ticket, begins again. */
+  start(key: string, owner: string, ms: number): void {
+    const endsAt = this.clock.now() + ms;
+    this.leases.set(owner, { key, endsAt });
+    this.fireAt(endsAt);
+  }
+
+  /** A request that prolongs the lease is about to be sent, so that it must not end meanwhile. */
+  extend(owner: string, ms: number): void {
+    const lease = this.leases.get(owner);
+    if (lease) lease.endsAt = Math.max(lease.endsAt, this.clock.now() + ms);
+  }
+
+  end(owner: string): void {
+    this.leases.delete(owner);
+    if (this.leases.size === 0) this.onEmpty?.();
+  }
+
+  isOver(owner: string): boolean {
+    const lease = this.leases.get(owner);
+    return lease !== undefined && lease.endsAt <= this.clock.now();
+  }
+
+  /** @returns once all have ended */
+  whenEmpty(): Promise<void> {
+    return new Promise((resolve) => {
+      this.onEmpty = resolve;
+      if (this.leases.size === 0) resolve();
+    });
+  }
+
+  /** @returns whether leases were left */
+  close(): boolean {
+    this.cancel();
+    this.firesAt = -Infinity;
+    return this.leases.size > 0;
+  }
+
+  private fireAt(at: number): void {
+    if (at >= this.firesAt) return;
+    this.cancel();
+    this.firesAt = at;
+    this.cancel = this.clock.after(Math.max(0, at - this.clock.now()), () => this.fire());
+  }
+
+  private fire(): void {
+    this.firesAt = Infinity;
+    const now = this.clock.now();
+    let next = Infinity;
+    for (const [owner, { key, endsAt }] of this.leases) {
+      next = Math.min(next, endsAt > now ? endsAt : now + this.retryMs);
+      if (endsAt <= now) this.release(key, owner);
+    }
+    if (next < Infinity) this.fireAt(next);
+  }
+}

@@ -1,0 +1,178 @@
+import { inBackground } from '../../async/in-background.js';
+import type { Clock } from '../../time/clock.js';
+import { clientsOf, isFree } from '../document/document.js';
+import type {
+  Interest,
+  NotFree,
+  Reading,
+  Register,
+  RegisterListener,
+  Swap,
+  SwapReply,
+  Take,
+  TakeReply,
+} from '../document/register.js';
+import { messageIn, messageText } from './message-text.js';
+import type { Row, Session, SessionBackend, TakeStep } from './session-backend.js';
+import { SessionKnowledge } from './session-knowledge.js';
+import { contentOf, documentText, noteIn, noteText, takenText } from './session-text.js';
+
+/** Documents in a coordination service. Whatever a client writes stays there until its session is over. */
+export class SessionRegister implements Register {
+  readonly initialLeaseMs = 0;
+  readonly endsLeases = false;
+  readonly mayLoseWrites = false;
+  readonly isRemote = true;
+  readonly address?: string;
+  readonly commandTimeoutMs: number;
+  private readonly knowledge: SessionKnowledge;
+  private session: Session | undefined;
+  /** The newest revision that this client has seen: the next write has a larger one, unless an older state was restored. */
+  private revision = 0;
+  private listener: RegisterListener | undefined;
+
+  constructor(
+    private readonly backend: SessionBackend,
+    private readonly clock: Clock,
+  ) {
+    const { address, commandTimeoutMs } = backend;
+    if (address !== undefined) this.address = address;
+    this.commandTimeoutMs = commandTimeoutMs;
+    this.knowledge = new SessionKnowledge(clock);
+  }
+
+  listen(listener: RegisterListener): void {
+    this.listener = listener;
+    this.backend.listen({
+      onMessage: (text, order) => this.onMessage(text, order),
+      onGap: () => listener.onGap(),
+      onSessionEnd: ({ id }) => {
+        this.knowledge.onEnd(id);
+        listener.onSessionEnd?.();
+      },
+    });
+  }
+
+  async take(take: Take): Promise<TakeReply> {
+    const session = await this.sessionFor(take.name);
+    const { isDone, row } = await this.backend.take(this.stepOf(take, session));
+    if (isDone) return { isTaken: true, reading: this.readingOf(row, session) };
+    const reading = await this.knownReadingOf(row, session);
+    if (take.notes.length > 0) this.tellHolders(row, reading);
+    return { isTaken: false, reading };
+  }
+
+  async takeAll(takes: readonly Take[]): Promise<readonly Reading[] | NotFree> {
+    const [first] = takes as readonly [Take];
+    const session = await this.sessionFor(first.name);
+    const reply = await this.backend.takeAll(takes.map((take) => this.stepOf(take, session)));
+    if (!('index' in reply)) return reply.map((row) => this.readingOf(row, session));
+    return { index: reply.index, reading: await this.knownReadingOf(reply.row, session) };
+  }
+
+  async swap({ name, seen, next, lastToken, isExact, told, notAfter }: Swap): Promise<SwapReply> {
+    const session = await this.sessionFor(name);
+    notAfter();
+    const text = documentText(next, lastToken, session.id);
+    const { notesRead, notes } = seen;
+    // Without the document the next token is the revision of a write, which is larger than that of this one.
+    const mayDelete = isFree(next) && lastToken <= seen.ticks;
+    const message = { name, text, notesRead, notes: [], writtenAt: 0 };
+    const { isDone, row } = await this.backend.swap({
+      name,
+      version: seen.version as number,
+      text,
+      mayDelete,
+      session,
+      isExact,
+      notesRead,
+      takenIn: notes.flatMap(({ id }) => id ?? []),
+      messages: { name, clients: told, text: (version) => messageText({ ...message, version }) },
+    });
+    const reading = isDone ? this.readingOf(row, session) : await this.knownReadingOf(row, session);
+    return { isSwapped: isDone, reading };
+  }
+
+  async read(name: string): Promise<Reading> {
+    const session = await this.sessionFor(name);
+    return this.knownReadingOf(await this.backend.read(name), session);
+  }
+
+  watch(name: string, interest: Interest | undefined): void {
+    this.backend.watch?.(name, interest !== undefined);
+  }
+
+  close(hasEntries: boolean): Promise<void> {
+    return this.backend.close(hasEntries);
+  }
+
+  private async sessionFor(name: string): Promise<Session> {
+    const session = await this.backend.session(name);
+    this.knowledge.onAlive(session.id);
+    return (this.session = session);
+  }
+
+  private onMessage(text: string, order: number): void {
+    const row = messageIn(text, order);
+    if (!row || !this.session) return;
+    let reading: Reading;
+    try {
+      reading = this.readingOf(row, this.session);
+    } catch {
+      return;
+    }
+    this.listener?.onReading(row.name, reading);
+  }
+
+  /** They must hear that others wait. Nobody waits for that. */
+  private tellHolders(row: Row, { document }: Reading): void {
+    const clients = clientsOf(document.holders);
+    if (clients.length === 0) return;
+    const message = messageText(row);
+    inBackground(this.backend.tell({ name: row.name, clients, text: () => message }), () => undefined);
+  }
+
+  /** A reading that an answer may rely on: whose sessions are over is asked for where this client does not know it. */
+  private async knownReadingOf(row: Row, session: Session): Promise<Reading> {
+    const { document, notes } = this.readingOf(row, session);
+    const unknown = this.knowledge.unknownIn(document, notes);
+    if (unknown.length > 0) {
+      // Without an answer they count as alive: the next recheck asks again.
+      const ended = new Set(await this.backend.endedAmong(unknown).catch(() => []));
+      for (const each of unknown) this.knowledge[ended.has(each) ? 'onEnd' : 'onAlive'](each);
+    }
+    return this.readingOf(row, session);
+  }
+
+  private readingOf(row: Row, session: Session): Reading {
+    const { name, version } = row;
+    const revision = (this.revision = Math.max(this.revision, row.revision));
+    const { document, lastToken } =
+      row.text === null
+        ? { document: { holders: [], queue: [] }, lastToken: 0 }
+        : contentOf(row.text, row.writtenAt, name);
+    const notes = row.notes.map((note) => noteIn(note, name));
+    return {
+      version,
+      order: version === undefined ? row.revision : row.writtenAt,
+      document: this.knowledge.judge(document),
+      notes: notes.filter((note) => !this.knowledge.hasEnded(note)),
+      notesRead: row.notesRead,
+      lastToken,
+      now: this.clock.now(),
+      ticks: revision,
+      nextTicket: revision + 1,
+      validUntil: session.validUntil,
+    };
+  }
+
+  private stepOf({ name, request, notes, notAfter }: Take, session: Session): TakeStep {
+    notAfter();
+    return {
+      name,
+      text: (lastToken) => takenText(request, Math.max(lastToken, this.revision), session.id),
+      notes: notes.map((note) => noteText(note, session.id)),
+      session,
+    };
+  }
+}
