@@ -4,8 +4,8 @@ import { LockConfigurationError, type LockStoreError } from '../../port/lock.err
 import { conceal } from '../../printing/conceal.js';
 import { afterReading } from '../../time/after-reading.js';
 import type { Clock } from '../../time/clock.js';
-import { Outage } from './outage.js';
-import { reconnectDelay } from './reconnect-delay.js';
+import { Outage } from '../common/outage.js';
+import { reconnectDelay } from '../common/reconnect-delay.js';
 import { storeError, type Failure } from './sql-failure.js';
 import { WaitingSteps, type Execute, type Item, type Reply, type Step, type StepKind } from './steps.js';
 

@@ -4,7 +4,7 @@ import { conceal } from '../../../printing/conceal.js';
 import { afterReading } from '../../../time/after-reading.js';
 import type { Clock } from '../../../time/clock.js';
 import { Delays } from '../../../time/delays.js';
-import { reconnectDelay } from '../reconnect-delay.js';
+import { reconnectDelay } from '../../common/reconnect-delay.js';
 import { connectOwn, destroy, type OwnTarget } from './own-client.js';
 
 interface Options {
