@@ -6,7 +6,8 @@ import { afterReading } from '../../time/after-reading.js';
 import type { Clock } from '../../time/clock.js';
 import { Outage } from '../common/outage.js';
 import { reconnectDelay } from '../common/reconnect-delay.js';
-import { storeError, type Failure } from './sql-failure.js';
+import { storeError } from '../common/store-error.js';
+import type { Failure } from './sql-failure.js';
 import { WaitingSteps, type Execute, type Item, type Reply, type Step, type StepKind } from './steps.js';
 
 /** A connection to the database on which statements can be sent. */

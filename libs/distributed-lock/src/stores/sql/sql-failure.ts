@@ -1,5 +1,3 @@
-import { LockStoreError } from '../../port/lock.errors.js';
-
 /** What an error of the database or of its client means for the steps that were sent. */
 export interface Failure {
   /** `unknown`: the connection is lost, and nobody knows whether the statement was executed. */
@@ -14,21 +12,4 @@ export interface Failure {
   readonly mayBeOne?: boolean;
   /** The connection is of no more use. */
   readonly isFatal?: boolean;
-}
-
-const OUTCOME = {
-  unknown: 'did not answer',
-  unready: 'is not ready',
-  refused: 'refused',
-  unreachable: 'could not be reached',
-} as const;
-
-/** @param server the name of the database for messages: `PostgreSQL` */
-export function storeError(
-  server: string,
-  { reason, detail }: { readonly reason: keyof typeof OUTCOME; readonly detail: string },
-  key: string | undefined,
-  cause?: unknown,
-): LockStoreError {
-  return new LockStoreError(`${server} ${OUTCOME[reason]}: ${detail}`, key, reason, { cause });
 }

@@ -1,5 +1,4 @@
 import { LockConfigurationError } from '../../port/lock.errors.js';
-import type { LockStoreContext } from '../../port/lock-store.js';
 
 /** Options that all SQL stores have. */
 export interface SqlStoreOptions {
@@ -27,17 +26,4 @@ export function checkTable(table: string): void {
   throw new LockConfigurationError(
     `table must be a name of letters, digits and _, at most ${LONGEST_NAME} of them, with or without a schema, as app.nest_lock; it is ${JSON.stringify(table)}.`,
   );
-}
-
-export function checkCommandTimeout(commandTimeoutMs: number, { watchdogTimeoutMs }: LockStoreContext): void {
-  if (!Number.isInteger(commandTimeoutMs) || commandTimeoutMs < 1) {
-    throw new LockConfigurationError(
-      `commandTimeoutMs must be a whole number of ms, 1 or more; it is ${String(commandTimeoutMs)}.`,
-    );
-  }
-  if (watchdogTimeoutMs < 3 * commandTimeoutMs) {
-    throw new LockConfigurationError(
-      `watchdogTimeoutMs (${watchdogTimeoutMs}) must be at least three times commandTimeoutMs (${commandTimeoutMs}): otherwise one slow answer loses the lock.`,
-    );
-  }
 }

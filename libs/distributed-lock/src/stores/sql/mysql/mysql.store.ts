@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { checkOptionNames, type OptionNames } from '../../../checks/option-names.js';
 import type { LockStoreFactory } from '../../../port/lock-store.js';
+import { checkCommandTimeout } from '../../common/command-timeout.js';
 import { DocumentStore } from '../../document/document.store.js';
 import { SqlRegister } from '../sql-register.js';
 import {
-  checkCommandTimeout,
   checkTable,
   DEFAULT_COMMAND_TIMEOUT_MS,
   DEFAULT_TABLE,

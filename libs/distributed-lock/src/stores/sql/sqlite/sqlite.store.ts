@@ -3,9 +3,9 @@ import { describeGiven } from '../../../checks/describe-given.js';
 import { checkOptionNames, type OptionNames } from '../../../checks/option-names.js';
 import { LockConfigurationError } from '../../../port/lock.errors.js';
 import type { LockStoreFactory } from '../../../port/lock-store.js';
+import { checkCommandTimeout } from '../../common/command-timeout.js';
 import { DocumentStore } from '../../document/document.store.js';
 import {
-  checkCommandTimeout,
   checkTable,
   DEFAULT_COMMAND_TIMEOUT_MS,
   DEFAULT_TABLE,
