@@ -1,4 +1,4 @@
-/** Finds or fetches each server that the SQL suites need; fails where one cannot be had. */
+/** Finds or fetches each server that the suites of SQL stores, etcd and ZooKeeper need; fails where one cannot be had. */
 import { SERVER_NAMES, whyMissing } from '#servers';
 
 for (const name of SERVER_NAMES) {

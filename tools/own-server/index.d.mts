@@ -36,6 +36,19 @@ export interface OwnServerOptions {
 /** Starts a server on a free port, with a folder of its own. */
 export function startOwnServer(options: OwnServerOptions): Promise<OwnServer>;
 
+export interface OwnServerParts {
+  readonly port: number;
+  readonly url: string;
+  /** Removed by `stop`. */
+  readonly folder: string;
+  readonly running: RunningServer;
+  /** Starts it again, on the same port and folder. */
+  readonly start: () => Promise<RunningServer>;
+}
+
+/** What a running server's process and folder are to tests. */
+export function ownServerOn(parts: OwnServerParts): OwnServer;
+
 export interface RunOptions extends Omit<GuardedOptions, 'folder' | 'stdio'> {
   /** Where its log is written. */
   readonly folder: string;
@@ -57,6 +70,9 @@ export function runUntilReady(
 
 /** A port that nobody listened on a moment ago. */
 export function freePort(): Promise<number>;
+
+/** Whether something takes connections on the port. */
+export function isListening(port: number): Promise<boolean>;
 
 /** Whom a server runs as that refuses to run as root: nobody. Empty where this process is not root. */
 export function unprivileged(): { readonly uid?: number; readonly gid?: number };

@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { freePort } from './free-port.mjs';
+import { ownServerOn } from './own-server-on.mjs';
 
 const ATTEMPTS = 5;
 
@@ -13,7 +14,8 @@ export async function startOwnServer({ name, urlOn, prepare, run }) {
     for (let attempt = 1; ; attempt++) {
       const port = await freePort();
       try {
-        return serverOn(port, urlOn(port), folder, () => run(port, folder), await run(port, folder));
+        const running = await run(port, folder);
+        return ownServerOn({ port, url: urlOn(port), folder, running, start: () => run(port, folder) });
       } catch (error) {
         if (attempt === ATTEMPTS) throw error;
       }
@@ -22,24 +24,4 @@ export async function startOwnServer({ name, urlOn, prepare, run }) {
     await rm(folder, { recursive: true, force: true });
     throw error;
   }
-}
-
-/** @returns {import('./index.d.mts').OwnServer} */
-function serverOn(port, url, folder, start, running) {
-  const kill = async () => void (await running.kill());
-  return {
-    port,
-    url,
-    pause: async () => void (await running.pause()),
-    resume: async () => void (await running.resume()),
-    kill,
-    async restart() {
-      await kill();
-      running = await start();
-    },
-    async stop() {
-      await kill();
-      await rm(folder, { recursive: true, force: true });
-    },
-  };
 }

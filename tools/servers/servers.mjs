@@ -1,13 +1,17 @@
+import { findEtcdServer } from '../etcd-server/index.mjs';
 import { findMariadbServer } from '../mariadb-server/index.mjs';
 import { findMysqlServer } from '../mysql-server/index.mjs';
 import { findPgbouncer } from '../pgbouncer/index.mjs';
 import { findPostgresServer } from '../postgres-server/index.mjs';
+import { findZookeeperServer } from '../zookeeper-server/index.mjs';
 
 const SERVERS = {
   postgres: findPostgresServer,
   pgbouncer: findPgbouncer,
   mariadb: findMariadbServer,
   mysql: findMysqlServer,
+  etcd: findEtcdServer,
+  zookeeper: findZookeeperServer,
 };
 
 /** @type {import('./index.d.mts').whyMissing} */

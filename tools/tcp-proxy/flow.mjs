@@ -2,6 +2,7 @@ export class Flow {
   heldBytes = 0;
   droppedBytes = 0;
   loses = () => false;
+  edit = (chunk) => chunk;
   #mode = 'pass';
   #delayMs = () => 0;
   #held = [];
@@ -29,7 +30,8 @@ export class Flow {
     this.#mode = 'drop';
   }
 
-  carry(chunk) {
+  carry(original) {
+    const chunk = this.edit(original);
     if (this.#mode === 'drop' || this.loses(chunk)) this.droppedBytes += chunk.length;
     else if (this.#mode === 'hold') {
       this.heldBytes += chunk.length;

@@ -6,6 +6,8 @@ export class Flow {
   readonly droppedBytes: number;
   /** Pieces for which it answers true vanish; the others go their way. */
   loses: (chunk: Buffer) => boolean;
+  /** What is carried in the place of each piece; the piece itself by default. */
+  edit: (chunk: Buffer) => Buffer;
   /** @param delayMs how late each piece arrives from now on, or what tells it for each; never out of order */
   pass(delayMs?: number | (() => number)): void;
   hold(): void;
@@ -36,8 +38,8 @@ export class Link {
 }
 
 export interface TcpProxyOptions {
-  /** `redis` by default. Of the statements in `sql` only LISTEN is known. */
-  readonly protocol?: 'redis' | 'sql';
+  /** `redis` by default. Of the statements in `sql` only LISTEN is known; with `none` no command is read. */
+  readonly protocol?: 'redis' | 'sql' | 'none';
   /** Remembers every command of every connection, for tests to read; true by default. */
   readonly keepsCommands?: boolean;
 }

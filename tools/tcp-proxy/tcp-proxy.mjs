@@ -4,6 +4,12 @@ import { Link } from './link.mjs';
 import { RespRequests } from './resp-requests.mjs';
 import { SqlRequests } from './sql-requests.mjs';
 
+const PARSERS = {
+  redis: () => new RespRequests(),
+  sql: () => new SqlRequests(),
+  none: () => ({ read: () => [] }),
+};
+
 export class TcpProxy {
   onLink = () => undefined;
   all = [];
@@ -14,8 +20,12 @@ export class TcpProxy {
     this.#server = server;
     this.targetPort = targetPort;
     server.on('connection', (client) => {
-      const parser = protocol === 'redis' ? new RespRequests() : new SqlRequests();
-      const link = new Link(client, connect(this.targetPort, '127.0.0.1'), parser, keepsCommands);
+      const link = new Link(
+        client,
+        connect(this.targetPort, '127.0.0.1'),
+        PARSERS[protocol](),
+        keepsCommands,
+      );
       if (!keepsCommands) this.all = this.open;
       this.all.push(link);
       this.onLink(link);

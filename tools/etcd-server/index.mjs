@@ -1,0 +1,2 @@
+export { findEtcdServer } from './find-etcd-server.mjs';
+export { startEtcdCluster, startEtcdServer } from './start-etcd-cluster.mjs';

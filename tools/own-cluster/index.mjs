@@ -1,0 +1,1 @@
+export { startOwnCluster } from './start-own-cluster.mjs';

@@ -1,0 +1,1 @@
+export { PeerLinks } from './peer-links.mjs';
