@@ -1,28 +1,46 @@
 import { describeLockStoreContract, ManualClock } from 'nestjs-distributed-lock/testing';
-import type { LockStore, LockStoreFactory } from '../../libs/distributed-lock/src/port/lock-store.js';
+import type {
+  LockStore,
+  LockStoreContext,
+  LockStoreFactory,
+} from '../../libs/distributed-lock/src/port/lock-store.js';
 import { FaultyServer, type RegisterFaults } from '../support/faulty-register.js';
 import { follow } from '../support/lock-world.js';
+import { SessionServer } from '../support/session-server.js';
 
-describeOnRegister('a remote register', {});
+interface Server {
+  create(context: LockStoreContext, faults: RegisterFaults): LockStore;
+}
 
-describeOnRegister('a remote register whose replies take 3 ms', {
-  command: () => ({ executedAfterMs: [1], answeredAfterMs: 2 }),
-});
+describeOn('a remote register', (clock) => new FaultyServer(clock));
+describeOn('a back end with sessions', (clock) => new SessionServer(clock));
 
-describeOnRegister('a remote register that executes each call twice', {
-  command: () => ({ executedAfterMs: [0, 0] }),
-});
+function describeOn(name: string, serverOn: (clock: ManualClock) => Server): void {
+  describeOnRegister(name, serverOn, {});
 
-describeOnRegister('a remote register whose notifications come late and twice', { push: () => [4, 9] });
+  describeOnRegister(`${name} whose replies take 3 ms`, serverOn, {
+    command: () => ({ executedAfterMs: [1], answeredAfterMs: 2 }),
+  });
 
-describeOnRegister('a remote register with other writers, whose every third call is too late', {
-  command: everyThird(() => ({ isOvertaken: true })),
-});
+  describeOnRegister(`${name} that executes each call twice`, serverOn, {
+    command: () => ({ executedAfterMs: [0, 0] }),
+  });
 
-function describeOnRegister(name: string, faults: RegisterFaults): void {
+  describeOnRegister(`${name} whose notifications come late and twice`, serverOn, { push: () => [4, 9] });
+
+  describeOnRegister(`${name} with other writers, whose every third call is too late`, serverOn, {
+    command: everyThird(() => ({ isOvertaken: true })),
+  });
+}
+
+function describeOnRegister(
+  name: string,
+  serverOn: (clock: ManualClock) => Server,
+  faults: RegisterFaults,
+): void {
   describeLockStoreContract(name, () => {
     const clock = new ManualClock();
-    const server = new FaultyServer(clock);
+    const server = serverOn(clock);
     const store: LockStoreFactory = {
       create: (context) => letTimePass(server.create(context, faults), clock),
     };

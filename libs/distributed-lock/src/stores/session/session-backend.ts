@@ -57,7 +57,10 @@ export interface BackendListener {
 export interface Session {
   /** Never used again. */
   readonly id: string;
-  /** Until when, on our clock, the back end keeps the session for certain; `-Infinity` once it is over. */
+  /**
+   * Until when, on our clock, the back end keeps the session for certain: counted by `leaseValidity` from the sending of the
+   * last keep-alive that was answered, so that the margin for drift is taken off. `-Infinity` once the session is over.
+   */
   readonly validUntil: number;
 }
 
