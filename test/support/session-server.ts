@@ -13,6 +13,7 @@ import type {
   TakeStep,
 } from '../../libs/distributed-lock/src/stores/session/session-backend.js';
 import { SessionRegister } from '../../libs/distributed-lock/src/stores/session/session-register.js';
+import { contentOf, documentText } from '../../libs/distributed-lock/src/stores/session/session-text.js';
 import type { Clock } from '../../libs/distributed-lock/src/time/clock.js';
 import { COMMAND_TIMEOUT_MS, type RegisterFaults } from './faulty-register.js';
 
@@ -105,9 +106,9 @@ export class SessionServer {
     return true;
   }
 
-  take({ name, text, notes, session }: TakeStep): StepReply {
-    if (!this.documents.has(name)) {
-      this.put(name, text(0));
+  take({ name, version, text, notes, session }: TakeStep): StepReply {
+    if (this.documents.get(name)?.revision === version) {
+      this.put(name, text);
       return { isDone: true, row: this.read(name) };
     }
     if (notes.length > 0) {
@@ -121,7 +122,7 @@ export class SessionServer {
   }
 
   takeAll(steps: readonly TakeStep[]): readonly Row[] | { readonly index: number; readonly row: Row } {
-    const index = steps.findIndex(({ name }) => this.documents.has(name));
+    const index = steps.findIndex(({ name, version }) => this.documents.get(name)?.revision !== version);
     if (index >= 0) return { index, row: this.read((steps[index] as TakeStep).name) };
     return steps.map((step) => this.take(step).row);
   }
@@ -141,8 +142,10 @@ export class SessionServer {
 
   /** Another client writes back what it has read. */
   rewrite(name: string): void {
-    const document = this.documents.get(name);
-    if (document) this.put(name, document.text);
+    const found = this.documents.get(name);
+    if (!found) return;
+    const { document, lastToken } = contentOf(found.text, found.revision, name);
+    this.put(name, documentText(document, lastToken, 'none'));
   }
 
   read(name: string): Row {

@@ -31,6 +31,9 @@ import { Lane, type Executed, type LaneContext } from './lane.js';
 import type { Register } from './register.js';
 import { TimedRegister, type Seen } from './timed-register.js';
 
+/** So long `close` waits for the last leases of its owners to end, in ms. What is left then ends with the session. */
+const LAST_LEASES_MS = 1000;
+
 /** Locks in a register: one document for each key, one lane for each key that this client uses. */
 export class DocumentStore implements LockStore {
   readonly address?: string;
@@ -118,8 +121,9 @@ export class DocumentStore implements LockStore {
 
   async acquireAll(requests: readonly AcquireRequest[]): Promise<readonly Grant[] | InTheWay | null> {
     const names = requests.map(({ key }) => this.nameOf(key));
-    // Each further try follows the end of a lease in the way.
-    for (let tries = 0; tries <= requests.length; tries++) {
+    // A further try follows the end of a lease in the way, or a document that was emptied and written meanwhile.
+    const mostTries = 2 * requests.length;
+    for (let tries = 0; tries <= mostTries; tries++) {
       const reply = await this.timed.takeAll(names, requests);
       if (!reply) return null;
       if (!('index' in reply)) return requests.map((request, i) => this.taken(request, reply[i] as Seen));
@@ -127,7 +131,7 @@ export class DocumentStore implements LockStore {
       const lane = this.laneOf(key);
       lane.onSeen(reply.seen);
       const isFree = await lane.run((state) => state.settle().snapshot(key) === null, itself);
-      if (!isFree || tries === requests.length) return { key };
+      if (!isFree || tries === mostTries) return { key };
     }
     return null;
   }
@@ -166,8 +170,8 @@ export class DocumentStore implements LockStore {
     const leaving = [...this.lanes.values()].flatMap((lane) =>
       lane.owners.waiting.map((owner) => lane.run((state) => state.release({ owner }), itself)),
     );
-    const left = Promise.allSettled(leaving).then(() => this.ownLeases?.whenEmpty());
-    await Promise.race([left, this.delays.wait(this.commandTimeoutMs)]);
+    await Promise.race([Promise.allSettled(leaving), this.delays.wait(this.commandTimeoutMs)]);
+    await Promise.race([this.ownLeases?.whenEmpty(), this.delays.wait(LAST_LEASES_MS)]);
     const hasEntries = this.ownLeases?.close() ?? false;
     this.releases.close();
     this.delays.endAll();
@@ -220,11 +224,11 @@ export class DocumentStore implements LockStore {
 
   private acquired(
     lane: Lane,
-    { owner, leaseMs }: AcquireRequest,
+    { owner, leaseMs, waitMs }: AcquireRequest,
     outcome: AcquireOutcome,
     { sentAt, waiting, validUntil: sessionUntil }: Omit<Executed, 'executedAt'>,
   ): AcquireReply {
-    if (outcome.kind === 'queued') lane.owners.onQueued(owner, leaseMs);
+    if (outcome.kind === 'queued') lane.owners.onQueued(owner, leaseMs, waitMs);
     if (outcome.kind !== 'granted') return outcome;
     const { kind, token, lastToken, confirmed } = outcome;
     lane.owners.onGranted(owner, leaseMs, token);

@@ -36,9 +36,9 @@ export class LaneOwners {
     return [...this.owners].filter(([, { token }]) => token === undefined).map(([owner]) => owner);
   }
 
-  onQueued(owner: string, leaseMs: number): void {
+  onQueued(owner: string, leaseMs: number, waitMs: number): void {
     this.owners.set(owner, { leaseMs });
-    this.leases?.start(owner, SILENT_WAITER_MS);
+    this.leases?.start(owner, Math.min(waitMs, SILENT_WAITER_MS));
   }
 
   onGranted(owner: string, leaseMs: number, token: number): void {

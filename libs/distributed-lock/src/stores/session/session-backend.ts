@@ -19,8 +19,8 @@ export interface SessionBackend {
    */
   session(name: string): Promise<Session>;
   /**
-   * Writes the text if the document does not exist. Otherwise leaves the notes beside it, and replies with the document,
-   * notes included.
+   * Writes the text if the document does not exist, or has the version of an emptied one. Otherwise leaves the notes beside
+   * it, and replies with the document, notes included.
    */
   take(step: TakeStep): Promise<StepReply>;
   /** Takes all or none, in one step. */
@@ -66,8 +66,9 @@ export interface Session {
 
 export interface TakeStep {
   readonly name: string;
-  /** For a document whose last fencing token was this; 0 for a document that does not exist. */
-  readonly text: (lastToken: number) => string;
+  /** That of the emptied document which the step replaces. `undefined`: there is none. */
+  readonly version: number | undefined;
+  readonly text: string;
   /** Texts of notes. */
   readonly notes: readonly string[];
   /** The text names this session, so the step is refused as `unready` when it is over. */

@@ -15,6 +15,7 @@ import type {
 import { messageIn, messageText } from './message-text.js';
 import type { Row, Session, SessionBackend, TakeStep } from './session-backend.js';
 import { SessionKnowledge } from './session-knowledge.js';
+import { EmptiedDocuments } from './emptied-documents.js';
 import { contentOf, documentText, noteIn, noteText, takenText } from './session-text.js';
 
 /** Documents in a coordination service. Whatever a client writes stays there until its session is over. */
@@ -26,6 +27,7 @@ export class SessionRegister implements Register {
   readonly address?: string;
   readonly commandTimeoutMs: number;
   private readonly knowledge: SessionKnowledge;
+  private readonly emptied = new EmptiedDocuments();
   private session: Session | undefined;
   /** The newest revision that this client has seen: the next write has a larger one, unless an older state was restored. */
   private revision = 0;
@@ -152,6 +154,7 @@ export class SessionRegister implements Register {
         ? { document: { holders: [], queue: [] }, lastToken: 0 }
         : contentOf(row.text, row.writtenAt, name);
     const notes = row.notes.map((note) => noteIn(note, name));
+    this.emptied.see(name, isFree(document) && notes.length === 0 ? version : undefined, lastToken);
     return {
       version,
       order: version === undefined ? row.revision : row.writtenAt,
@@ -168,9 +171,11 @@ export class SessionRegister implements Register {
 
   private stepOf({ name, request, notes, notAfter }: Take, session: Session): TakeStep {
     notAfter();
+    const { version, lastToken = 0 } = this.emptied.get(name) ?? {};
     return {
       name,
-      text: (lastToken) => takenText(request, Math.max(lastToken, this.revision), session.id),
+      version,
+      text: takenText(request, Math.max(lastToken, this.revision), session.id),
       notes: notes.map((note) => noteText(note, session.id)),
       session,
     };
