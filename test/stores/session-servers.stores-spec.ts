@@ -1,18 +1,24 @@
 import { connect } from 'node:net';
+import { connect as connectSecurely, type ConnectionOptions } from 'node:tls';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { startEtcdCluster, startEtcdServer } from '#etcd-server';
+import { makeCertificates } from '#certificates';
+import { startEtcdCluster, startEtcdServer, type EtcdServerOptions } from '#etcd-server';
 import { until } from '#until';
-import { startZookeeperCluster, startZookeeperServer } from '#zookeeper-server';
+import { startZookeeperCluster, startZookeeperServer, type ZookeeperServerOptions } from '#zookeeper-server';
 import type { Member, OwnCluster } from '../../tools/own-cluster/index.mjs';
 import { describeWith } from './support/describe-with.js';
 
 const START_MS = 90_000;
+/** Some elections of ZooKeeper fail, and are held again after several seconds. */
+const ELECTION_MS = 40_000;
 
 /** One question in the server's own protocol, and what tells that it was answered. */
 const etcd = {
   title: 'etcd',
   describe: describeWith('etcd'),
   one: () => startEtcdServer({ settings: { 'quota-backend-bytes': 16_777_216 } }),
+  secure: (tls: EtcdServerOptions['tls']) => startEtcdServer({ tls }),
+  request: Buffer.from('GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n'),
   three: () => startEtcdCluster(3),
   /** Writes, and reads what was written: only the majority can answer that. */
   async asks({ url }: Member): Promise<boolean> {
@@ -31,19 +37,23 @@ const etcd = {
   },
 };
 
+/** ZooKeeper's request for a session of 10 s. */
+const newSession = Buffer.alloc(48);
+newSession.writeInt32BE(44);
+newSession.writeInt32BE(10_000, 16);
+newSession.writeInt32BE(16, 28);
+
 const zookeeper = {
   title: 'ZooKeeper',
   describe: describeWith('zookeeper'),
   one: () => startZookeeperServer({ settings: { maxSessionTimeout: 2_000 } }),
+  secure: (tls: ZookeeperServerOptions['tls']) => startZookeeperServer({ tls }),
+  request: newSession,
   three: () => startZookeeperCluster(3),
-  /** A new session is a write, which only the majority can make. Asks for 10 s and is told how long it lasts. */
+  /** A new session is a write, which only the majority can make. It is told how long it lasts. */
   async asks({ port }: Member): Promise<boolean> {
-    const request = Buffer.alloc(48);
-    request.writeInt32BE(44);
-    request.writeInt32BE(10_000, 16);
-    request.writeInt32BE(16, 28);
     const reply = await new Promise<Buffer>((resolve, reject) => {
-      const socket = connect(port, '127.0.0.1', () => socket.write(request));
+      const socket = connect(port, '127.0.0.1', () => socket.write(newSession));
       socket.setTimeout(1_000, () => socket.destroy(new Error('no session within 1000 ms')));
       socket.once('data', (chunk) => socket.destroy() && resolve(chunk)).once('error', reject);
       socket.once('close', () => reject(new Error('closed')));
@@ -90,6 +100,34 @@ for (const engine of [etcd, zookeeper]) {
     });
   });
 
+  engine.describe(`the ${engine.title} server for tests with TLS`, () => {
+    const { ca, client, server: identity } = makeCertificates();
+
+    /** Whether it answers a client that connects with `options`. */
+    const answersTo = (server: Member, options: ConnectionOptions) =>
+      new Promise<boolean>((resolve) => {
+        const socket = connectSecurely({ host: '127.0.0.1', port: server.port, ...options }, () =>
+          socket.write(engine.request),
+        );
+        socket.once('data', () => socket.destroy() && resolve(true));
+        socket.once('error', () => resolve(false)).once('close', () => resolve(false));
+      });
+
+    it('answers who trusts its authority', async () => {
+      const server = await engine.secure(identity);
+      expect(await answersTo(server, { ca })).toBe(true);
+      expect(await answersTo(server, {})).toBe(false);
+      await server.stop();
+    });
+
+    it('answers only who shows a certificate, where it asks for one', async () => {
+      const server = await engine.secure({ ...identity, clientCa: ca });
+      expect(await answersTo(server, { ca, ...client })).toBe(true);
+      expect(await answersTo(server, { ca })).toBe(false);
+      await server.stop();
+    });
+  });
+
   engine.describe(`three ${engine.title} servers for tests`, () => {
     let cluster: OwnCluster;
 
@@ -104,7 +142,7 @@ for (const engine of [etcd, zookeeper]) {
       until(async () => {
         const leads = othersThan(leader).map((other) => other.isLeader().catch(() => false));
         return (await Promise.all(leads)).includes(true);
-      });
+      }, ELECTION_MS);
 
     it('all serve clients, and one leads', async () => {
       expect(await Promise.all(cluster.members.map(answers))).toEqual([true, true, true]);
@@ -121,7 +159,7 @@ for (const engine of [etcd, zookeeper]) {
       await leader.restart();
       await cluster.untilHealthy();
       expect(await answers(leader)).toBe(true);
-    });
+    }, 90_000);
 
     it('have a new leader when the old one is cut off, which then serves nobody, until the links are mended', async () => {
       const leader = await cluster.leader();
@@ -134,7 +172,7 @@ for (const engine of [etcd, zookeeper]) {
       cluster.links.mend();
       await cluster.untilHealthy();
       await until(() => answers(leader));
-    }, 60_000);
+    }, 90_000);
 
     it('go on when a link between two of them is cut', async () => {
       const leader = await cluster.leader();

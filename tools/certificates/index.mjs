@@ -1,0 +1,1 @@
+export { makeCertificates } from './make-certificates.mjs';
