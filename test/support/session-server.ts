@@ -1,3 +1,4 @@
+import { inBackground } from '../../libs/distributed-lock/src/async/in-background.js';
 import { leaseValidity } from '../../libs/distributed-lock/src/port/lease-validity.js';
 import { LockStoreError } from '../../libs/distributed-lock/src/port/lock.errors.js';
 import type { LockStoreContext } from '../../libs/distributed-lock/src/port/lock-store.js';
@@ -273,7 +274,7 @@ class FaultySessionBackend implements SessionBackend {
     this.keepingAlive?.unsubscribe();
     this.keepingAlive = this.context.clock
       .interval(everyMs)
-      .subscribe(() => this.keepAlive(session).catch(() => undefined));
+      .subscribe(() => inBackground(this.keepAlive(session), () => undefined));
     return session;
   }
 

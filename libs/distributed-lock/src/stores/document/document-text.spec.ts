@@ -98,6 +98,16 @@ describe('the text of a document', () => {
     expect(read).toThrow(/"goods:42" is written in format 2, and this release reads format 1\. Use the same/);
     expect(read).toThrow(expect.objectContaining({ reason: 'refused', key: 'goods:42' }));
   });
+
+  it.each(['{}', '[1]', '7', 'hello', '[1,[7],[]]'])(
+    'that others have written is refused: %s',
+    (state) => {
+      const read = () => documentIn(row(state), 'goods:42');
+      expect(read).toThrow(
+        expect.objectContaining({ code: 'LOCK_STORE', reason: 'refused', key: 'goods:42' }),
+      );
+    },
+  );
 });
 
 describe('the text of notes', () => {

@@ -83,9 +83,13 @@ export function noteText({ owner, claim, leaseMs, tokens, minToken, ticket, nonc
 }
 
 /** @throws LockStoreError for a document of another format */
-export function documentIn({ state, lastToken, at }: Row, key: string): LockDocument {
+export function documentIn(row: Row, key: string): LockDocument {
+  return readStored(key, () => documentOf(row, key));
+}
+
+function documentOf({ state, lastToken, at }: Row, key: string): LockDocument {
   if (state === null) return FREE;
-  const [format, holders, queue] = parsed(state, key) as [number, HolderText[], WaiterText[]];
+  const [format, holders, queue] = JSON.parse(state) as [number, HolderText[], WaiterText[]];
   checkFormat(format, FORMAT, key);
   const stampMs = at / 1000;
   return {
@@ -114,18 +118,20 @@ export function documentIn({ state, lastToken, at }: Row, key: string): LockDocu
 /** @throws LockStoreError for notes that this library has not written */
 export function notesIn({ notes }: Row, key: string): readonly StoredNote[] {
   if (notes === '') return [];
-  const texts = parsed(`[${notes.slice(0, -1)}]`, key) as NoteText[];
-  return texts.map(([owner, claim, leaseMs, tokens, minToken, ticket, nonce, waitMs, at]) => ({
-    owner,
-    claim: claimIn(claim),
-    leaseMs: leaseMs ?? Infinity,
-    tokens,
-    minToken,
-    ticket,
-    nonce,
-    waitMs,
-    at,
-  }));
+  const read = () => JSON.parse(`[${notes.slice(0, -1)}]`) as NoteText[];
+  return readStored(key, read).map(
+    ([owner, claim, leaseMs, tokens, minToken, ticket, nonce, waitMs, at]) => ({
+      owner,
+      claim: claimIn(claim),
+      leaseMs: leaseMs ?? Infinity,
+      tokens,
+      minToken,
+      ticket,
+      nonce,
+      waitMs,
+      at,
+    }),
+  );
 }
 
 /** @throws LockStoreError for another format than that of this release */
@@ -166,10 +172,15 @@ export function claimIn(text: ClaimText): Claim {
   return text === 'l' ? { kind: 'lock' } : text === 'x' ? { kind: 'exclusive' } : { kind: 'shared' };
 }
 
-export function parsed(text: string, key: string): unknown {
+/**
+ * @param read may throw anything on data of others
+ * @throws LockStoreError
+ */
+export function readStored<Content>(key: string, read: () => Content): Content {
   try {
-    return JSON.parse(text);
+    return read();
   } catch (cause) {
+    if (cause instanceof LockStoreError) throw cause;
     const message = `What the store has for the lock "${key}" is other data, or was changed by hand. While nobody holds the lock, delete it.`;
     throw new LockStoreError(message, key, 'refused', { cause });
   }

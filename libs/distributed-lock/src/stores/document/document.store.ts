@@ -98,7 +98,7 @@ export class DocumentStore implements LockStore {
       onTime: (now, sentAt) => this.timed.onTime(now, sentAt),
       onGap: () => this.notify({ kind: 'recheck', afterMs: 0 }),
       onSessionEnd: () => {
-        for (const lane of [...this.lanes.values()]) lane.onSessionEnd();
+        for (const lane of this.lanes.values()) lane.onSessionEnd();
         this.notify({ kind: 'recheck', afterMs: 0 });
       },
     });

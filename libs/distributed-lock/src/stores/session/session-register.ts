@@ -72,9 +72,10 @@ export class SessionRegister implements Register {
     return { index: reply.index, reading: await this.knownReadingOf(reply.row, session) };
   }
 
-  async swap({ name, seen, next, lastToken, isExact, told, notAfter }: Swap): Promise<SwapReply> {
+  async swap(swap: Swap): Promise<SwapReply> {
+    const { name, seen, next, lastToken, isExact, told } = swap;
     const session = await this.sessionFor(name);
-    notAfter();
+    swap.notAfter();
     const text = documentText(next, lastToken, session.id);
     const { notesRead, notes } = seen;
     // Without the document the next token is the revision of a write, which is larger than that of this one.
@@ -169,8 +170,9 @@ export class SessionRegister implements Register {
     };
   }
 
-  private stepOf({ name, request, notes, notAfter }: Take, session: Session): TakeStep {
-    notAfter();
+  private stepOf(take: Take, session: Session): TakeStep {
+    const { name, request, notes } = take;
+    take.notAfter();
     const { version, lastToken = 0 } = this.emptied.get(name) ?? {};
     return {
       name,

@@ -4,7 +4,7 @@ import {
   claimIn,
   claimText,
   finite,
-  parsed,
+  readStored,
   type ClaimText,
 } from '../document/document-text.js';
 import type { Holder, LockDocument, Note, StoredNote, Waiter } from '../document/document.js';
@@ -78,7 +78,11 @@ export function noteText(note: Note, session: string): string {
  * @throws LockStoreError for a document of another format
  */
 export function contentOf(text: string, writtenAt: number, key: string): TextContent {
-  const [format, last, holders, queue] = parsed(text, key) as DocumentText;
+  return readStored(key, () => contentIn(text, writtenAt, key));
+}
+
+function contentIn(text: string, writtenAt: number, key: string): TextContent {
+  const [format, last, holders, queue] = JSON.parse(text) as DocumentText;
   checkFormat(format, FORMAT, key);
   const document = {
     holders: holders.map((holder) => holderIn(holder, Math.max(writtenAt, last + 1))),
@@ -92,7 +96,7 @@ export function contentOf(text: string, writtenAt: number, key: string): TextCon
 
 /** @throws LockStoreError for a note that this library has not written */
 export function noteIn({ id, text, at }: NoteRow, key: string): StoredNote {
-  const { until: _, ...note } = waiterIn(parsed(text, key) as WaiterText);
+  const { until: _, ...note } = readStored(key, () => waiterIn(JSON.parse(text) as WaiterText));
   return { ...note, waitMs: Infinity, id, at };
 }
 
