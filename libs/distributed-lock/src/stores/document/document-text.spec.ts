@@ -99,15 +99,10 @@ describe('the text of a document', () => {
     expect(read).toThrow(expect.objectContaining({ reason: 'refused', key: 'goods:42' }));
   });
 
-  it.each(['{}', '[1]', '7', 'hello', '[1,[7],[]]'])(
-    'that others have written is refused: %s',
-    (state) => {
-      const read = () => documentIn(row(state), 'goods:42');
-      expect(read).toThrow(
-        expect.objectContaining({ code: 'LOCK_STORE', reason: 'refused', key: 'goods:42' }),
-      );
-    },
-  );
+  it.each(['{}', '[1]', '7', 'hello', '[1,[7],[]]'])('that others have written is refused: %s', (state) => {
+    const read = () => documentIn(row(state), 'goods:42');
+    expect(read).toThrow(expect.objectContaining({ code: 'LOCK_STORE', reason: 'refused', key: 'goods:42' }));
+  });
 });
 
 describe('the text of notes', () => {

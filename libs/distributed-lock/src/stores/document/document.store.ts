@@ -24,11 +24,12 @@ import { Delays } from '../../time/delays.js';
 import { CertainReleases, type ExecutedRelease } from '../common/certain-releases.js';
 import { OwnerStates, type OwnerState } from '../common/owner-states.js';
 import { ServerClock } from '../common/server-clock.js';
+import { clientOf } from './document.js';
 import type { AcquireOutcome, Stepper } from './key-state.js';
 import { LaneOwners } from './lane-owners.js';
 import { OwnLeases } from './own-leases.js';
 import { Lane, type Executed, type LaneContext } from './lane.js';
-import type { Register } from './register.js';
+import type { Reading, Register } from './register.js';
 import { TimedRegister, type Seen } from './timed-register.js';
 
 /** So long `close` waits for the last leases of its owners to end, in ms. What is left then ends with the session. */
@@ -94,6 +95,7 @@ export class DocumentStore implements LockStore {
         const lane = this.lanes.get(name);
         lane?.onSeen(this.timed.arrived(reading));
         lane?.closeIfIdle();
+        this.adoptHolders(name, reading);
       },
       onTime: (now, sentAt) => this.timed.onTime(now, sentAt),
       onGap: () => this.notify({ kind: 'recheck', afterMs: 0 }),
@@ -264,6 +266,15 @@ export class DocumentStore implements LockStore {
   private onReleased(lane: Lane, { owner, used }: ReleaseRequest): void {
     lane.owners.onGone(owner);
     if (used?.lastToken === this.stepper.minToken) this.stepper.minToken = used.token;
+  }
+
+  /** Nobody else would ever end what the document names as held by this client. */
+  private adoptHolders(name: string, { document }: Reading): void {
+    const { ownLeases, clientId } = this;
+    if (!ownLeases) return;
+    for (const { owner } of document.holders) {
+      if (clientOf(owner) === clientId) ownLeases.adopt(name.slice(this.context.keyPrefix.length), owner);
+    }
   }
 
   /** A renewal may have come first. */

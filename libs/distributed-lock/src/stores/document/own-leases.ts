@@ -1,3 +1,4 @@
+import { SILENT_WAITER_MS } from '../../port/recheck-interval.js';
 import type { Clock } from '../../time/clock.js';
 
 interface OwnLease {
@@ -17,6 +18,8 @@ export interface KeyLeases {
  */
 export class OwnLeases {
   private readonly leases = new Map<string, OwnLease>();
+  /** The owner of such an entry, by key. */
+  private readonly adopted = new Map<string, string>();
   private firesAt = Infinity;
   private cancel = (): void => undefined;
   private onEmpty: (() => void) | undefined;
@@ -39,6 +42,16 @@ export class OwnLeases {
     this.fireAt(endsAt);
   }
 
+  /**
+   * An entry that no owner of this client answers for: if it stays like that, it ends as a silent waiter does. Most such
+   * entries were released meanwhile, so that one for each key at a time is enough.
+   */
+  adopt(key: string, owner: string): void {
+    if (this.leases.has(owner) || this.adopted.has(key)) return;
+    this.adopted.set(key, owner);
+    this.start(key, owner, SILENT_WAITER_MS);
+  }
+
   /** A request that prolongs the lease is about to be sent, so that it must not end meanwhile. */
   extend(owner: string, ms: number): void {
     const lease = this.leases.get(owner);
@@ -46,7 +59,10 @@ export class OwnLeases {
   }
 
   end(owner: string): void {
+    const lease = this.leases.get(owner);
+    if (!lease) return;
     this.leases.delete(owner);
+    if (this.adopted.get(lease.key) === owner) this.adopted.delete(lease.key);
     if (this.leases.size === 0) this.onEmpty?.();
   }
 
