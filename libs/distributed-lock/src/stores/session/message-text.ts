@@ -12,6 +12,8 @@ type MessageText = readonly [
   notesRead: number,
   text: string | null,
   notes: readonly NoteRow[],
+  /** 0: left out. */
+  nextTicket: number,
 ];
 
 /** A document as it is after a write. 0 as version, or as `writtenAt`, stands for the order of the message. */
@@ -22,8 +24,9 @@ export function messageText({
   notesRead,
   text,
   notes,
+  nextTicket = 0,
 }: Omit<Row, 'revision'>): string {
-  const message: MessageText = [FORMAT, name, version, writtenAt, notesRead, text, notes];
+  const message: MessageText = [FORMAT, name, version, writtenAt, notesRead, text, notes, nextTicket];
   return JSON.stringify(message);
 }
 
@@ -36,7 +39,7 @@ export function messageIn(message: string, order: number): Row | undefined {
     return undefined;
   }
   if (!Array.isArray(content) || content[0] !== FORMAT) return undefined;
-  const [, name, version, writtenAt, notesRead, text, notes] = content;
+  const [, name, version, writtenAt, notesRead, text, notes, nextTicket] = content;
   return {
     name,
     version: version || order,
@@ -45,5 +48,6 @@ export function messageIn(message: string, order: number): Row | undefined {
     notesRead,
     text,
     notes,
+    ...(nextTicket > 0 && { nextTicket }),
   };
 }

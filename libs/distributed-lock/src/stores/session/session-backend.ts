@@ -85,6 +85,8 @@ export interface SwapStep {
   readonly session: Session;
   readonly isExact: boolean;
   readonly notesRead: number;
+  /** That of the reading. */
+  readonly nextTicket: number;
   /** Ids of notes to delete. */
   readonly takenIn: readonly string[];
   readonly messages: Messages;
@@ -110,12 +112,14 @@ export interface Row {
   /** In order of their revisions. */
   readonly notes: readonly NoteRow[];
   readonly notesRead: number;
+  /** Larger than `at` of each note that was read, and not than that of a later one; `revision + 1` if left out. */
+  readonly nextTicket?: number;
 }
 
 export interface NoteRow {
   readonly id: string;
   readonly text: string;
-  /** Its revision. */
+  /** Its revision, or another number that grows from note to note of one name. */
   readonly at: number;
 }
 

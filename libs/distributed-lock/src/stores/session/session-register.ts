@@ -77,10 +77,10 @@ export class SessionRegister implements Register {
     const session = await this.sessionFor(name);
     swap.notAfter();
     const text = documentText(next, lastToken, session.id);
-    const { notesRead, notes } = seen;
+    const { notesRead, notes, nextTicket } = seen;
     // Without the document the next token is the revision of a write, which is larger than that of this one.
     const mayDelete = isFree(next) && lastToken <= seen.ticks;
-    const message = { name, text, notesRead, notes: [], writtenAt: 0 };
+    const message = { name, text, notesRead, notes: [], writtenAt: 0, nextTicket };
     const { isDone, row } = await this.backend.swap({
       name,
       version: seen.version as number,
@@ -89,6 +89,7 @@ export class SessionRegister implements Register {
       session,
       isExact,
       notesRead,
+      nextTicket,
       takenIn: notes.flatMap(({ id }) => id ?? []),
       messages: { name, clients: told, text: (version) => messageText({ ...message, version }) },
     });
@@ -165,7 +166,7 @@ export class SessionRegister implements Register {
       lastToken,
       now: this.clock.now(),
       ticks: revision,
-      nextTicket: revision + 1,
+      nextTicket: row.nextTicket ?? revision + 1,
       validUntil: session.validUntil,
     };
   }

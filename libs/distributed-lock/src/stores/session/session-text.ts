@@ -94,6 +94,11 @@ function contentIn(text: string, writtenAt: number, key: string): TextContent {
   };
 }
 
+/** Nobody holds the lock or waits for it. Without reading the text. */
+export function isFreeText(text: string): boolean {
+  return text.endsWith(',[],[]]');
+}
+
 /** @throws LockStoreError for a note that this library has not written */
 export function noteIn({ id, text, at }: NoteRow, key: string): StoredNote {
   const { until: _, ...note } = readStored(key, () => waiterIn(JSON.parse(text) as WaiterText));
