@@ -9,6 +9,10 @@ export const WAIT_MS = 4000;
 export const GRACE_MS = 1000;
 /** Longest time between two looks of a waiter; a lost message costs this much. */
 export const LOOK_MS = 1000;
+/** The session of a client of etcd, which counts in whole seconds, or of ZooKeeper. */
+export const SESSION_MS = 2000;
+/** From the end of a dead client's session until a waiter knows of it: the server looks every half second, and the waiter each second for what it may have cached for one. */
+export const SESSION_NOTICED_MS = 2500;
 /** A busy machine with two cores may add this much to any time. */
 export const SLACK_MS = 500;
 /** A caller may be answered so much later than `waitMs` and one command (goal R11). */

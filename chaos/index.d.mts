@@ -7,7 +7,7 @@ export interface HistoryRecord {
 }
 
 /** What a trial can run on. */
-export type StoreName = 'redis' | 'postgres' | 'mysql' | 'mariadb';
+export type StoreName = 'redis' | 'postgres' | 'mysql' | 'mariadb' | 'etcd' | 'zookeeper';
 export const STORES: readonly StoreName[];
 
 /** A kind of fault, and what it excuses. Times in ms. */
@@ -32,7 +32,7 @@ export interface Kind {
   /** Of a quorum; 3 by default. */
   readonly nodes?: number;
   readonly serverArgs?: readonly string[];
-  /** Of an SQL server. */
+  /** Of an SQL server, or of each member of a cluster. */
   readonly settings?: Readonly<Record<string, string | number>>;
   /** Of a standby. */
   readonly synchronous?: boolean;

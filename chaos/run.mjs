@@ -9,7 +9,7 @@ import { convict, MUTANTS } from './mutants/index.mjs';
 import { faultsIn, lineOf, report } from './report.mjs';
 import { runTrial } from './trial.mjs';
 
-const HELP = `npm run chaos -- [--store redis] …                         on redis, postgres, mysql or mariadb
+const HELP = `npm run chaos -- [--store redis] …                         on redis, postgres, mysql, mariadb, etcd or zookeeper
 npm run chaos -- --kind <kind> [--seed 1] [--seconds 10]   one kind of fault; --kind may be repeated;
                                                            --workload shared, permits, several-keys or fair
 npm run chaos -- --all [--seed 1] [--seconds 10]           every kind; --markdown <file> writes the table there

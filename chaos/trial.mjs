@@ -1,20 +1,22 @@
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { COMMAND_MS, GRACE_MS, LEASE_MS } from './constants.mjs';
+import { COMMAND_MS, GRACE_MS, LEASE_MS, SESSION_MS } from './constants.mjs';
 import { excusesOf } from './faults/excuses.mjs';
 import { checkHistory } from './history/check-history.mjs';
 import { readHistory } from './history/read-history.mjs';
 import { recordTo } from './history/recorder.mjs';
 import { now } from './now.mjs';
 import { Random } from './random.mjs';
+import { SESSIONS } from './stores.mjs';
 import { World } from './world/world.mjs';
 
 const WARM_UP_MS = 700;
 const CALM_MS = 2000;
 /** How long after its lease a lock may be there that nobody gave back. */
 const ORPHAN_MS = 250;
-const TRAFFIC = { apps: 3, keys: 3, callersPerKey: 2, leaseMs: LEASE_MS };
+const TRAFFIC = { apps: 3, keys: 3, callersPerKey: 2 };
+const leaseOn = (store) => (SESSIONS.includes(store) ? SESSION_MS : LEASE_MS);
 
 /**
  * Runs the service under one kind of fault, records what happens, and has the history judged.
@@ -34,7 +36,7 @@ export async function runTrial({ store = 'redis', kind, seed, seconds, folder, t
     seed,
     random,
     record,
-    traffic: { ...TRAFFIC, ...kind.traffic, ...traffic },
+    traffic: { ...TRAFFIC, leaseMs: leaseOn(store), ...kind.traffic, ...traffic },
   });
   try {
     const { traffic: load, keys } = world;

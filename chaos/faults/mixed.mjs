@@ -30,7 +30,14 @@ function mixOf(about, parts) {
   };
 }
 
-const SERVERS = { redis: 'Redis', postgres: 'PostgreSQL', mysql: 'MySQL', mariadb: 'MariaDB' };
+const SERVERS = {
+  redis: 'one Redis',
+  postgres: 'one PostgreSQL',
+  mysql: 'one MySQL',
+  mariadb: 'one MariaDB',
+  etcd: 'three members of etcd',
+  zookeeper: 'three members of ZooKeeper',
+};
 /** For `busy` and `loading`. There is no append-only file, so every restart loses the data. */
 const SERVER = ['--busy-reply-threshold', '50', '--loading-process-events-interval-bytes', '1024'];
 
@@ -53,7 +60,7 @@ export function mixes(kinds, store) {
       mixOf(
         {
           name: workload === 'exclusive' ? 'mixed' : `mixed-${workload}`,
-          says: `all kinds for one ${SERVERS[store]} in random order; ${says}`,
+          says: `all kinds for ${SERVERS[store]} in random order; ${says}`,
           ...(store === 'redis' && { serverArgs: SERVER }),
           traffic: { apps: 4, workload },
         },

@@ -9,9 +9,6 @@ import {
   SLACK_MS,
 } from '../constants.mjs';
 
-/** Its lease, and the short one of a grant that is pushed to another caller of the frozen process. */
-const FROZEN_MS = LEASE_MS + LOOK_MS + SLACK_MS;
-
 /** A process takes the place of one that ended. */
 export async function replace(world) {
   await pause(world.random.between(0, 300));
@@ -25,17 +22,20 @@ async function waiter(world) {
 }
 
 /**
- * @param {number} unreachedMs for how long a grant to another owner of a dead process may keep a key: not at all where the
- * store knows who is there, otherwise its initial lease
+ * @param {{ unreachedMs: number, leaseMs?: number, noticedMs?: number }} times `unreachedMs`: for how long a grant to
+ * another owner of a dead process may keep a key: not at all where the store knows who is there, otherwise its initial
+ * lease. `noticedMs`: how late the others usually know that a lease is over
  * @returns {import('../index.d.mts').Kind[]}
  */
-export function processFaults(unreachedMs) {
+export function processFaults({ unreachedMs, leaseMs = LEASE_MS, noticedMs = LATE_TIMER_MS }) {
+  /** Its lease, and the short one of a grant that is pushed to another caller of the frozen process. */
+  const frozenMs = leaseMs + Math.max(noticedMs, LOOK_MS) + SLACK_MS;
   return [
     {
       name: 'crash-holder',
       says: 'kill -9 of a process that holds a lock',
-      goalMs: LEASE_MS + LATE_TIMER_MS,
-      recoverMs: LEASE_MS + unreachedMs + SLACK_MS,
+      goalMs: leaseMs + noticedMs,
+      recoverMs: leaseMs + unreachedMs + SLACK_MS,
       after: replace,
       async inject(world) {
         const app = await world.holder();
@@ -47,7 +47,7 @@ export function processFaults(unreachedMs) {
       name: 'crash-waiter',
       says: 'kill -9 of a process that waits',
       // It may have been let in meanwhile.
-      recoverMs: LEASE_MS + unreachedMs + SLACK_MS,
+      recoverMs: leaseMs + unreachedMs + SLACK_MS,
       after: replace,
       async inject(world) {
         const app = await waiter(world);
@@ -58,10 +58,10 @@ export function processFaults(unreachedMs) {
     {
       name: 'freeze-holder',
       says: 'SIGSTOP of a holder for longer than its lease',
-      recoverMs: FROZEN_MS,
+      recoverMs: frozenMs,
       async inject(world) {
         const app = await world.holder();
-        await app.freeze(world.random.between(1.1, 1.8) * LEASE_MS);
+        await app.freeze(world.random.between(1.1, 1.8) * leaseMs);
         return { fault: { app: app.name, freezes: true } };
       },
     },
@@ -69,20 +69,20 @@ export function processFaults(unreachedMs) {
       name: 'suspended',
       says: 'the machine of a holder is suspended for longer than its lease: its monotonic clock stands still',
       traffic: { sleeps: true },
-      recoverMs: FROZEN_MS,
+      recoverMs: frozenMs,
       async inject(world) {
         const app = await world.holder();
-        await app.suspend(world.random.between(1.1, 1.8) * LEASE_MS);
+        await app.suspend(world.random.between(1.1, 1.8) * leaseMs);
         return { fault: { app: app.name, freezes: true } };
       },
     },
     {
       name: 'freeze-waiter',
       says: 'SIGSTOP of a waiter, longer than a lease',
-      recoverMs: FROZEN_MS,
+      recoverMs: frozenMs,
       async inject(world) {
         const app = await waiter(world);
-        await app.freeze(world.random.between(1.1, 1.8) * LEASE_MS);
+        await app.freeze(world.random.between(1.1, 1.8) * leaseMs);
         return { fault: { app: app.name, freezes: true } };
       },
     },
@@ -92,14 +92,14 @@ export function processFaults(unreachedMs) {
       recoverMs: LOOK_MS + SLACK_MS,
       async inject(world) {
         const app = await world.holder();
-        await app.freeze(world.random.between(0.1, 0.5) * LEASE_MS);
+        await app.freeze(world.random.between(0.1, 0.5) * leaseMs);
         return { fault: { app: app.name, freezes: true } };
       },
     },
     {
       name: 'block-loop',
       says: 'a synchronous loop in a holder, longer than its lease',
-      recoverMs: FROZEN_MS,
+      recoverMs: frozenMs,
       async inject(world) {
         const app = await world.holder();
         app.signal('SIGUSR2');

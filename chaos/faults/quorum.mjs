@@ -173,7 +173,7 @@ export const QUORUM_FAULTS = [
       );
     },
   },
-  ...likewise(processFaults(0), 'crash-holder', 'freeze-holder', 'shutdown'),
+  ...likewise(processFaults({ unreachedMs: 0 }), 'crash-holder', 'freeze-holder', 'shutdown'),
   ...likewise(CONNECTION_FAULTS, 'reset', 'lost-reply', 'lost-request', 'late-requests'),
   ...likewise(NETWORK_FAULTS, 'blackhole', 'latency'),
 ];

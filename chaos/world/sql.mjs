@@ -1,7 +1,5 @@
-import { LockService } from 'nestjs-distributed-lock';
 import { TcpProxy } from '#tcp-proxy';
-import { storeOf } from '../app/stores.mjs';
-import { COMMAND_MS } from '../constants.mjs';
+import { heldOn } from './held-on.mjs';
 import { runSql, sqlSession } from './sql-session.mjs';
 
 /** A user of its own for the service, with as many rights as it needs. */
@@ -67,17 +65,6 @@ function urlOf({ url, port }, user) {
   changed.username = user;
   if (port) changed.port = String(port);
   return String(changed);
-}
-
-/** An unchanged library reports the keys, also in a trial of a mutant. */
-async function heldOn(target, keys) {
-  const service = new LockService({ store: await storeOf(target, { commandTimeoutMs: 10 * COMMAND_MS }) });
-  try {
-    const found = await Promise.all(keys.map((key) => service.inspect(key)));
-    return found.flatMap((lock) => (lock ? [{ name: lock.key, remainingMs: lock.remainingMs }] : []));
-  } finally {
-    await service.close();
-  }
 }
 
 /** What PostgreSQL sends is notifications, whole ones: each a letter, its length, and the rest. @param {Buffer} chunk */

@@ -11,7 +11,7 @@ export class PeerLinks {
 
   /** @type {import('./index.d.mts').PeerLinks['before']} */
   async before(port, { to, from, edit }) {
-    const proxy = await TcpProxy.before(port, { keepsCommands: false, protocol: 'none' });
+    const proxy = await TcpProxy.before(port, { keepsCommands: false, protocol: 'any' });
     this.#proxies.push(proxy);
     proxy.onLink = (link) => {
       const members = { to, from: typeof from === 'number' ? from : undefined };

@@ -38,8 +38,8 @@ export class Link {
 }
 
 export interface TcpProxyOptions {
-  /** `redis` by default. Of the statements in `sql` only LISTEN is known; with `none` no command is read. */
-  readonly protocol?: 'redis' | 'sql' | 'none';
+  /** `redis` by default. Of the statements in `sql` only LISTEN is known. With `any` all that a client sends is a command. */
+  readonly protocol?: 'redis' | 'sql' | 'any';
   /** Remembers every command of every connection, for tests to read; true by default. */
   readonly keepsCommands?: boolean;
 }

@@ -39,7 +39,7 @@ export class Link {
   }
 
   get carriesCommands() {
-    return this.has('time') || (this.has('statement') && !this.has('listen'));
+    return this.has('time') || this.has('command') || (this.has('statement') && !this.has('listen'));
   }
 
   vanish() {

@@ -7,7 +7,7 @@ import { SqlRequests } from './sql-requests.mjs';
 const PARSERS = {
   redis: () => new RespRequests(),
   sql: () => new SqlRequests(),
-  none: () => ({ read: () => [] }),
+  any: () => ({ read: () => [['COMMAND']] }),
 };
 
 export class TcpProxy {
