@@ -45,6 +45,13 @@ describe('a flow of the proxy', () => {
     expect(arrived).toEqual(['1', '2']);
     expect(flow.droppedBytes).toBe('a message3'.length);
   });
+
+  it('carries in the place of each piece what it is edited to', () => {
+    const { flow, arrived, carry } = flowing();
+    flow.edit = (chunk) => Buffer.from(`${chunk.toString()}!`);
+    carry('1', '2');
+    expect(arrived).toEqual(['1!', '2!']);
+  });
 });
 
 describe('a proxy before an SQL server', () => {
