@@ -2,7 +2,7 @@ import config from '../jest.config.mjs';
 
 const [, e2e] = config.projects;
 
-/** Needs a Postgres server and the packages of this folder, so it is not a part of `npm test`. @type {import('jest').Config} */
+/** Needs the servers of these stores and the packages of this folder, so it is not a part of `npm test`. @type {import('jest').Config} */
 export default {
   ...e2e,
   displayName: 'stores',
