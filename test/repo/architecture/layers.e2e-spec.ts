@@ -47,6 +47,10 @@ const ROOMS: readonly (readonly [room: string, mayImport: string])[] = [
   ['stores/sql/postgres/', `stores/(common|document|sql)/.*|${SHARED}|${TOOLS}|pg|@electric-sql/pglite`],
   ['stores/sql/mysql/', `stores/(common|document|sql)/.*|${SHARED}|${TOOLS}|mysql2(/promise)?`],
   ['stores/sql/', `stores/(common|document|sql)/.*|${SHARED}|${TOOLS}`],
+  [
+    'stores/session/etcd/',
+    `stores/(common|document|session)/.*|${SHARED}|${TOOLS}|@grpc/(grpc-js|proto-loader)`,
+  ],
   ['stores/redis/', `stores/(common|redis)/.*|${SHARED}|${TOOLS}|ioredis`],
   ['stores/quorum/', `${SHARED}|${TOOLS}`],
   ['testing/', `testing/.*|${SHARED}|${TOOLS}`],

@@ -20,6 +20,8 @@ describe('the published package', () => {
   it('asks its host for Nest and rxjs, and for anything else only where a sub-path or a transport needs it', () => {
     const peers = Object.keys(manifest.peerDependencies).sort();
     const optional = [
+      '@grpc/grpc-js',
+      '@grpc/proto-loader',
       '@nestjs/microservices',
       '@nestjs/terminus',
       '@nestjs/websockets',
@@ -41,6 +43,7 @@ describe('the published package', () => {
       './postgres',
       './mysql',
       './sqlite',
+      './etcd',
       './quorum',
       './otel',
       './health',
