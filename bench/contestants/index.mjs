@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { redisson } from './redisson.mjs';
+import { curator, redisson } from './java.mjs';
 
 const PEERS = new URL('../peers/', import.meta.url);
 const WORKER = fileURLToPath(new URL('../src/worker/main.mjs', import.meta.url));
@@ -58,7 +58,10 @@ const verrouOnKnex = () => peer('verrou', '@verrou/core', 'verrou-knex.mjs');
 
 export const POSTGRES = {
   floor: own('floor', STATEMENTS, 'sql/postgres-floor.mjs'),
-  hopFloor: own('floor', 'floor: a PL/pgSQL function per call', 'sql/postgres-functions.mjs'),
+  hop: {
+    floor: own('floor', 'floor: a PL/pgSQL function per call', 'sql/postgres-functions.mjs'),
+    what: 'the function',
+  },
   peers: () => [
     verrouOnKnex(),
     peer('advisory-lock'),
@@ -72,3 +75,25 @@ export const MYSQL = {
 };
 
 export const SQLITE = { floor: own('floor', STATEMENTS, 'sql/sqlite-floor.mjs'), peers: () => [] };
+
+const REQUESTS = 'floor: two bare requests';
+
+export const ETCD = {
+  floor: own('floor', REQUESTS, 'session/etcd-floor.mjs'),
+  hop: {
+    floor: own('floor', 'floor: one bare transaction', 'session/etcd-floor.mjs'),
+    what: 'a bare transaction',
+    isBare: true,
+  },
+  peers: () => [own('lock-rpc', "etcd's own RPC Lock", 'session/etcd-lock-rpc.mjs'), peer('etcd3')],
+};
+
+export const ZOOKEEPER = {
+  floor: own('floor', REQUESTS, 'session/zookeeper-floor.mjs'),
+  hop: {
+    floor: own('floor', 'floor: one bare create', 'session/zookeeper-floor.mjs'),
+    what: 'a bare create',
+    isBare: true,
+  },
+  peers: () => [peer('node-zookeeper-client'), curator()],
+};

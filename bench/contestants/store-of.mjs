@@ -4,6 +4,9 @@ const STORES = {
   'redis:': async (url) => (await import('nestjs-distributed-lock/redis')).redisStore(url),
   'postgres:': async (url) => (await import('nestjs-distributed-lock/postgres')).postgresStore(url),
   'mysql:': async (url) => (await import('nestjs-distributed-lock/mysql')).mysqlStore(url),
+  'http:': async (url) => (await import('nestjs-distributed-lock/etcd')).etcdStore(url),
+  'zookeeper:': async (url) =>
+    (await import('nestjs-distributed-lock/zookeeper')).zookeeperStore(new URL(url).host),
   'file:': async (url) => (await import('nestjs-distributed-lock/sqlite')).sqliteStore(fileURLToPath(url)),
 };
 

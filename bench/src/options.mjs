@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util';
 
 const USAGE = `npm run bench -- [--store postgres] [--only serial,hot4] [--peers floor,verrou] [--seconds 2] [--rounds 3] [--out folder]
 
-  --store    redis, postgres, mysql, mariadb or sqlite; default redis
+  --store    redis, postgres, mysql, mariadb, sqlite, etcd or zookeeper; default redis
   --only     these scenarios; default: all
   --peers    these beside ours; default: all
   --seconds  how long each run is measured; default 1

@@ -43,15 +43,16 @@ export async function runScenario(context, scenario, options) {
   return { scenario, rows, verdicts: verdicts(scenario, rows) };
 }
 
-/** Compared by figures of their own: a JVM, and a lock without a lease. */
-const APART = /^(redisson|raw)\b/;
+/** Compared by figures of their own: JVMs, and a lock without a lease. */
+const APART = /^(redisson|curator|raw)\b/;
 
 /** A claim about contestants that have not run is NaN, and is left out. */
 function verdicts(scenario, rows) {
   const of = (id) => rows.find((row) => row.id === id)?.figures ?? {};
   const others = rows.filter((row) => isPeer(row) && !APART.test(row.id));
   const ours = { ours: of('ours'), awaited: of('ours-awaited') };
-  const known = { ...ours, floor: of('floor'), redisson: of('redisson'), raw: of('raw'), rows };
+  const apart = { redisson: of('redisson'), curator: of('curator'), raw: of('raw') };
+  const known = { ...ours, ...apart, floor: of('floor'), rows };
   const claims = scenario.targets({ ...known, others: others.flatMap(({ figures }) => figures ?? []) });
   return claims.filter(({ value }) => Number.isFinite(value));
 }

@@ -1,6 +1,6 @@
 // The least that a lock on MySQL or MariaDB costs: two prepared statements over 8 connections. It cannot wait.
 import { createConnection } from 'mysql2/promise';
-import { bareLock } from './bare-lock.mjs';
+import { bareLock } from '../bare-lock.mjs';
 
 const CONNECTIONS = 8;
 const SCHEMA = `CREATE TABLE floor (name VARBINARY(2048) PRIMARY KEY, owner VARCHAR(64) NOT NULL, until DATETIME(6) NOT NULL)`;

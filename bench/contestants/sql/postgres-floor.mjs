@@ -1,7 +1,7 @@
 // The least that a lock on PostgreSQL costs: two prepared statements over 8 connections. It cannot wait. As in our release,
 // nobody waits for the disk when a lock is given back.
 import pg from 'pg';
-import { bareLock } from './bare-lock.mjs';
+import { bareLock } from '../bare-lock.mjs';
 
 const CONNECTIONS = 8;
 const SCHEMA = `CREATE TABLE floor (name text COLLATE "C" PRIMARY KEY, owner text NOT NULL, until timestamptz NOT NULL)`;

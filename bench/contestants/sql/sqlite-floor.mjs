@@ -1,7 +1,7 @@
 // The least that a lock in a SQLite file costs: two prepared statements. It cannot wait.
 import { DatabaseSync } from 'node:sqlite';
 import { fileURLToPath } from 'node:url';
-import { bareLock } from './bare-lock.mjs';
+import { bareLock } from '../bare-lock.mjs';
 
 const SETTINGS = 'PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA busy_timeout = 5000;';
 const SCHEMA = `CREATE TABLE floor (name TEXT PRIMARY KEY, owner TEXT NOT NULL, until INTEGER NOT NULL) WITHOUT ROWID`;

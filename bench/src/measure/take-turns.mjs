@@ -68,6 +68,7 @@ function figures(answers, serverUs, commands) {
   // Without any lock there is no cost of one.
   const acquired = sum((answer) => answer.acquired) || NaN;
   const inTime = sumOf(perCaller);
+  const perProcess = answers.map((answer) => sumOf(answer.perCaller));
   const { ms } = answers[0];
   return {
     perSecond: (inTime * 1000) / ms,
@@ -75,7 +76,8 @@ function figures(answers, serverUs, commands) {
     p99Ms: waits.quantile(0.99),
     maxMs: waits.maxMs,
     jain: jain(perCaller),
-    processJain: jain(answers.map((answer) => sumOf(answer.perCaller))),
+    processJain: jain(perProcess),
+    fewest: (Math.min(...perProcess) * perProcess.length) / inTime,
     commands: commands.count / acquired,
     exact: commands.exact,
     serverUs: serverUs / acquired,

@@ -1,4 +1,5 @@
 import { FLOOR, OURS, peers } from '../../contestants/index.mjs';
+import { Histogram } from '../measure/histogram.mjs';
 import { warmUp } from '../measure/take-turns.mjs';
 import { withWorkers } from '../measure/worker-process.mjs';
 import { median } from '../measure/statistics.mjs';
@@ -38,6 +39,29 @@ async function bareHops({ observer, url, ms }, { command }) {
       from.ask('publish', { url, channel, ms, everyMs: HOLD_MS }),
     ]);
     return figures(hopsMs, ms, 0);
+  });
+}
+
+/**
+ * How long a lock's first request takes where nobody wants the lock, at the pace of hand-offs.
+ *
+ * @param {import('../stores/store.d.mts').Context} context @param {import('../../contestants/index.mjs').Entrant} entrant
+ */
+export async function bareRequests({ observer, url, ms }, entrant) {
+  await observer.clear();
+  return withWorkers({ command: entrant.command, count: 1, url }, async ([worker]) => {
+    const turns = (ms, workMs) =>
+      worker.ask('turns', { callers: 1, keys: ['bare'], ms, workMs, graceMs: 1000 });
+    await warmUp(entrant, [worker], async (ms) => [await turns(ms, 0)]);
+    const { waits, failures } = await turns(ms, HOLD_MS);
+    const took = new Histogram().merge(waits);
+    return {
+      perSecond: NaN,
+      p50Ms: took.quantile(0.5),
+      p99Ms: took.quantile(0.99),
+      maxMs: took.maxMs,
+      failures: Object.values(failures).reduce((sum, count) => sum + count, 0),
+    };
   });
 }
 

@@ -3,7 +3,7 @@ import { takeTurns } from '../measure/take-turns.mjs';
 import { atLeast, atMost, best, least, most, noLimit } from '../report/targets.mjs';
 import { count, ms, ratio, whole } from '../report/format.mjs';
 
-/** @param {string} server its name @param {'commands' | 'statements'} sent by clients */
+/** @param {string} server its name @param {'commands' | 'statements' | 'requests'} sent by clients */
 export const columnsOf = (server, sent) => [
   { title: 'locks/s', of: ({ perSecond }) => whole(perSecond) },
   { title: 'p50 wait', of: ({ p50Ms }) => ms(p50Ms) },

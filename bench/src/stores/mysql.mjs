@@ -3,7 +3,7 @@ import { startMysqlServer } from '#mysql-server';
 import { MYSQL } from '../../contestants/index.mjs';
 import { MysqlObserver } from '../measure/mysql-observer.mjs';
 import { howSql } from '../report/how-sql.mjs';
-import { sqlScenarios } from '../scenarios/sql.mjs';
+import { engineScenarios } from '../scenarios/engines.mjs';
 
 /** Commits wait for the disk, as they do in production. */
 const SETTINGS = { innodb_flush_log_at_trx_commit: 1, innodb_buffer_pool_size: '128M' };
@@ -15,7 +15,7 @@ export const mariadb = benched('mariadb', 'MariaDB', startMariadbServer, { ...LI
 
 /**
  * @param {string} id @param {string} name @param {(options: { settings: typeof SETTINGS }) => Promise<import('../../../tools/own-server/index.d.mts').OwnServer>} start
- * @param {import('../scenarios/sql.mjs').Limits} limits
+ * @param {import('../scenarios/engines.mjs').Limits} limits
  * @returns {import('./store.d.mts').BenchedStore}
  */
 function benched(id, name, start, limits) {
@@ -23,7 +23,7 @@ function benched(id, name, start, limits) {
     id,
     name,
     how: howSql(id),
-    scenarios: sqlScenarios({ server: name, contestants: MYSQL, limits }),
+    scenarios: engineScenarios({ server: name, contestants: MYSQL, limits }),
     async open() {
       const server = await start({ settings: SETTINGS });
       const observer = new MysqlObserver(server.url);

@@ -2,7 +2,7 @@ import { startPostgresServer } from '#postgres-server';
 import { POSTGRES } from '../../contestants/index.mjs';
 import { benchUrl, PostgresObserver } from '../measure/postgres-observer.mjs';
 import { howSql } from '../report/how-sql.mjs';
-import { sqlScenarios } from '../scenarios/sql.mjs';
+import { engineScenarios } from '../scenarios/engines.mjs';
 
 /** Commits wait for the disk, as they do in production. One peer opens a connection for each of 100 callers. */
 const SETTINGS = {
@@ -18,7 +18,7 @@ export const postgres = {
   id: 'postgres',
   name: 'PostgreSQL',
   how: howSql('postgres'),
-  scenarios: sqlScenarios({
+  scenarios: engineScenarios({
     server: 'PostgreSQL',
     contestants: POSTGRES,
     limits: {

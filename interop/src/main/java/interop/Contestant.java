@@ -7,18 +7,20 @@ import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.Lock;
+import java.util.function.Function;
+import org.apache.curator.framework.CuratorFramework;
 import org.redisson.Redisson;
-import org.redisson.api.RLock;
 import org.redisson.api.RedissonClient;
 import org.redisson.config.Config;
 
 /**
- * Redisson as a contestant of the benchmark: the tasks of bench/README.md, as JSON lines, one after the other. The first
- * argument is the kind of lock. All settings are Redisson's own. Ends when stdin does.
+ * A lock of Java as a contestant of the benchmark: the tasks of bench/README.md, as JSON lines, one after the other. The first
+ * argument is the kind of Redisson's lock, or `curator`. All settings are the library's own. Ends when stdin does.
  */
 public final class Contestant {
     private final String kind;
-    private RedissonClient redisson;
+    private Function<String, Lock> locks;
 
     private Contestant(String kind) {
         this.kind = kind;
@@ -50,22 +52,28 @@ public final class Contestant {
         String what = task.text("task", "");
         return switch (what) {
             case "open" -> open(task.text("url", ""));
-            case "turns" -> new Turns(this::lock, task).run();
-            case "hops" -> Hops.run(lock(task.text("key", "")), task);
-            case "hold" -> Holding.hold(this::lock, task);
+            case "turns" -> new Turns(locks, task).run();
+            case "hops" -> Hops.run(locks.apply(task.text("key", "")), task);
+            case "hold" -> Holding.hold(locks, task);
             case "idle" -> Holding.idle(task);
             default -> throw new IllegalArgumentException("no such task: " + what);
         };
     }
 
-    private Map<String, ?> open(String url) {
-        Config config = new Config();
-        config.useSingleServer().setAddress(url);
-        redisson = Redisson.create(config);
+    private Map<String, ?> open(String url) throws InterruptedException {
+        locks = kind.equals("curator") ? curator(url) : redisson(url);
         return Map.of();
     }
 
-    private RLock lock(String name) {
-        return Locks.of(redisson, kind, name);
+    private Function<String, Lock> redisson(String url) {
+        Config config = new Config();
+        config.useSingleServer().setAddress(url);
+        RedissonClient client = Redisson.create(config);
+        return key -> Locks.of(client, kind, key);
+    }
+
+    private static Function<String, Lock> curator(String url) throws InterruptedException {
+        CuratorFramework client = CuratorLock.connect(url.replace("zookeeper://", ""));
+        return key -> CuratorLock.of(client, key);
     }
 }

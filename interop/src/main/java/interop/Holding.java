@@ -4,20 +4,20 @@ import java.lang.management.ManagementFactory;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.locks.Lock;
 import java.util.function.Function;
-import org.redisson.api.RLock;
 
 /** As bench/src/worker/holding.mjs: locks that are kept, and the work of the idle process. */
 final class Holding {
-    private static final List<RLock> HELD = new ArrayList<>();
+    private static final List<Lock> HELD = new ArrayList<>();
 
     private Holding() {}
 
-    static Map<String, ?> hold(Function<String, RLock> locks, Order task) {
+    static Map<String, ?> hold(Function<String, Lock> locks, Order task) {
         long count = task.number("count", 0);
         long before = heapBytes();
         for (long i = 0; i < count; i++) {
-            RLock lock = locks.apply(task.text("prefix", "") + i);
+            Lock lock = locks.apply(task.text("prefix", "") + i);
             lock.lock();
             HELD.add(lock);
         }

@@ -5,13 +5,13 @@ import static java.util.concurrent.TimeUnit.MILLISECONDS;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
-import org.redisson.api.RLock;
+import java.util.concurrent.locks.Lock;
 
 /** As bench/src/worker/hops.mjs: one caller that records when it held the lock, while another process does the same. */
 final class Hops {
     private Hops() {}
 
-    static Map<String, ?> run(RLock lock, Order task) throws InterruptedException {
+    static Map<String, ?> run(Lock lock, Order task) throws InterruptedException {
         List<List<Double>> stays = new ArrayList<>();
         int failed = 0;
         long endsAt = System.nanoTime() + MILLISECONDS.toNanos(task.number("ms", 0));

@@ -8,15 +8,15 @@ import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import java.util.concurrent.locks.Lock;
 import java.util.function.Function;
 import java.util.stream.IntStream;
-import org.redisson.api.RLock;
 
-/** As bench/src/worker/turns.mjs, with a thread for each caller, since Redisson's owner is a thread. */
+/** As bench/src/worker/turns.mjs, with a thread for each caller, since the owner of a lock in Java is a thread. */
 final class Turns {
     private static final ExecutorService THREADS = Executors.newCachedThreadPool();
 
-    private final Function<String, RLock> locks;
+    private final Function<String, Lock> locks;
     private final List<String> keys;
     private final long ms;
     private final long workMs;
@@ -30,7 +30,7 @@ final class Turns {
     private double usedMs;
     private long endsAt;
 
-    Turns(Function<String, RLock> locks, Order task) {
+    Turns(Function<String, Lock> locks, Order task) {
         this.locks = locks;
         keys = task.texts("keys");
         ms = task.number("ms", 0);
@@ -62,7 +62,7 @@ final class Turns {
         while (System.nanoTime() < endsAt) {
             ask(caller);
             try {
-                RLock lock = locks.apply(key);
+                Lock lock = locks.apply(key);
                 lock.lock();
                 try {
                     stay(enter(caller));

@@ -6,7 +6,7 @@
  * @param {object} statements
  * @param {(connection: Connection, values: [key: string, owner: string]) => Promise<boolean>} statements.take
  * @param {(connection: Connection, values: [key: string, owner: string]) => Promise<unknown>} statements.giveBack
- * @returns {import('../contestant.d.mts').Contestant}
+ * @returns {import('./contestant.d.mts').Contestant}
  */
 export function bareLock(connections, { take, giveBack }) {
   /** @type {Map<string, Connection>} */

@@ -1,10 +1,11 @@
 import { OURS, OURS_AWAITED } from '../../contestants/index.mjs';
+import { takeTurns } from '../measure/take-turns.mjs';
 import { withWorkers } from '../measure/worker-process.mjs';
 import { count, ratio, whole } from '../report/format.mjs';
 import { atLeast, atMost, most, noLimit } from '../report/targets.mjs';
 import { waitInCrowd } from './crowd.mjs';
 import { holdLocks } from './hold.mjs';
-import { handOffs, hop, TWICE_IN_A_ROW } from './hop.mjs';
+import { bareRequests, handOffs, hop, TWICE_IN_A_ROW } from './hop.mjs';
 import { columnsOf, hot4, hot4Work1, IN_USE, serial, spread } from './turns.mjs';
 
 const RAW = 'the raw lock, which has no lease';
@@ -13,6 +14,15 @@ const HELD = 1000;
 const BEAT_MS = 10_000;
 
 /** @typedef {import('../../contestants/index.mjs').Entrant} Entrant */
+
+/**
+ * What the hand-off between two processes is compared with.
+ *
+ * @typedef {object} HopFloor
+ * @property {Entrant} floor
+ * @property {string} what it is, for the figures to reach
+ * @property {boolean} [isBare] not a lock that is handed off, but one request of the floor
+ */
 
 /**
  * The figures to reach. One that is left out is shown without a limit.
@@ -24,23 +34,27 @@ const BEAT_MS = 10_000;
  * @property {number} [hopTimesFloor] most times the floor
  * @property {number} [hopMs] longest median
  * @property {number} [timesPeer] least times the best peer on a hot key
+ * @property {number} [timesCurator] least times Curator on a hot key
  * @property {number} [jain] least fairness between the processes on a hot key
- * @property {number} [perLock] most statements for a lock that no other process wants
- * @property {number} [perWaitedKey] most statements a second
- * @property {number} [perBeat] most statements for one renewal of all 1 000 locks held
+ * @property {number} [fewest] least that one of 16 processes gets of a hot key, as a share of the mean; left out: not measured
+ * @property {number} [perLock] most statements or requests for a lock that no other process wants
+ * @property {number} [perWaitedKey] most statements or requests a second
+ * @property {number} [perBeat] most statements or requests for one renewal of all 1 000 locks held
  * @property {number} [lostSwaps] largest share of the writes of a hot key; left out where the server does not count rows
  */
 
 /**
- * The scenarios of Redis that say something about a lock in an SQL database, with the floor and the peers of one.
+ * The scenarios of Redis that say something about a lock on another engine, with the floor and the peers of that engine.
  *
  * @param {object} store
  * @param {string} store.server its name
- * @param {{ floor: Entrant, hopFloor?: Entrant, peers: () => Entrant[] }} store.contestants
+ * @param {'statements' | 'requests'} [store.sent] by clients
+ * @param {{ floor: Entrant, hop?: HopFloor, peers: () => Entrant[] }} store.contestants
  * @param {Limits} store.limits
  */
-export function sqlScenarios({ server, contestants: { floor, hopFloor, peers }, limits }) {
-  const columns = columnsOf(server, 'statements');
+export function engineScenarios({ server, sent = 'statements', contestants, limits }) {
+  const { floor, hop: hopFloor, peers } = contestants;
+  const columns = columnsOf(server, sent);
   const everybody = () => [floor, OURS, OURS_AWAITED, ...peers()];
   const all = () => [OURS, ...peers()];
   const perLock = ({ ours, awaited }) => most([ours, awaited], 'commands');
@@ -57,7 +71,7 @@ export function sqlScenarios({ server, contestants: { floor, hopFloor, peers }, 
           limits.awaited,
         ),
         limited(atLeast, 'withLock, times the floor', ours.perSecond / floor.perSecond, limits.withLock),
-        limited(atMost, 'statements for each lock', perLock({ ours, awaited }), limits.perLock),
+        limited(atMost, `${sent} for each lock`, perLock({ ours, awaited }), limits.perLock),
       ],
     },
     {
@@ -78,12 +92,18 @@ export function sqlScenarios({ server, contestants: { floor, hopFloor, peers }, 
       ...hot4,
       columns,
       entrants: all,
-      targets: ({ ours, others, raw }) => [
+      targets: ({ ours, others, raw, curator }) => [
         limited(
           atLeast,
           'throughput, times the best peer',
           ours.perSecond / most(others, 'perSecond'),
           limits.timesPeer,
+        ),
+        limited(
+          atLeast,
+          'throughput, times Curator',
+          ours.perSecond / curator.perSecond,
+          limits.timesCurator,
         ),
         noLimit(`throughput, times ${RAW}`, ours.perSecond / raw.perSecond),
         limited(atLeast, 'fairness between processes (Jain)', ours.processJain, limits.jain),
@@ -102,14 +122,16 @@ export function sqlScenarios({ server, contestants: { floor, hopFloor, peers }, 
       ...hop,
       note: TWICE_IN_A_ROW,
       rounds: undefined,
-      entrants: () => [...(hopFloor ? [hopFloor] : []), ...all()],
-      measure: handOffs,
+      entrants: () => [...(hopFloor ? [hopFloor.floor] : []), ...all()],
+      measure: (context, entrant) =>
+        (entrant.id === 'floor' && hopFloor?.isBare ? bareRequests : handOffs)(context, entrant),
       targets: ({ floor, ours, raw }) => [
-        limited(atMost, 'median, times the function', ours.p50Ms / floor.p50Ms, limits.hopTimesFloor),
+        limited(atMost, `median, times ${hopFloor?.what}`, ours.p50Ms / floor.p50Ms, limits.hopTimesFloor),
         limited(atMost, 'median, ms', ours.p50Ms, limits.hopMs),
         noLimit(`median, times ${RAW}`, ours.p50Ms / raw.p50Ms),
       ],
     },
+    ...(limits.fewest === undefined ? [] : [hot16({ columns, limits })]),
     ...(limits.lostSwaps === undefined ? [] : [lostSwaps(limits.lostSwaps)]),
     {
       id: 'wait',
@@ -117,8 +139,8 @@ export function sqlScenarios({ server, contestants: { floor, hopFloor, peers }, 
       note: 'Ten callers wait for each key.',
       entrants: () => [waitingFor(1), waitingFor(1000)],
       columns: [
-        { title: 'statements/s', of: ({ perSecond }) => count(perSecond) },
-        { title: 'statements/s for each key', of: ({ perKey }) => count(perKey) },
+        { title: `${sent}/s`, of: ({ perSecond }) => count(perSecond) },
+        { title: `${sent}/s for each key`, of: ({ perKey }) => count(perKey) },
         { title: 'Node, % of a core', of: ({ nodeShare }) => count(nodeShare * 100) },
       ],
       rounds: 1,
@@ -127,7 +149,7 @@ export function sqlScenarios({ server, contestants: { floor, hopFloor, peers }, 
       targets: ({ rows }) => [
         limited(
           atMost,
-          'statements/s for each key',
+          `${sent}/s for each key`,
           most(
             rows.flatMap(({ figures }) => figures ?? []),
             'perKey',
@@ -144,18 +166,35 @@ export function sqlScenarios({ server, contestants: { floor, hopFloor, peers }, 
       columns: [
         { title: 'client, % of a core', of: ({ clientShare }) => count(clientShare * 100) },
         { title: `${server}, % of a core`, of: ({ serverShare }) => count(serverShare * 100) },
-        { title: 'statements/beat', of: ({ perBeat }) => whole(perBeat) },
+        { title: `${sent}/beat`, of: ({ perBeat }) => whole(perBeat) },
       ],
       async measure(context, entrant) {
         const figures = await holdLocks(context, entrant, HELD, BEAT_MS, HELD);
         return { ...figures, perBeat: Math.round((figures.perSecond * BEAT_MS) / 1000) };
       },
       targets: ({ ours }) => [
-        limited(atMost, 'statements for one renewal of all', ours.perBeat, limits.perBeat),
+        limited(atMost, `${sent} for one renewal of all`, ours.perBeat, limits.perBeat),
       ],
     },
   ];
 }
+
+/** @param {{ columns: readonly object[], limits: Limits }} store */
+const hot16 = ({ columns, limits }) => ({
+  id: 'hot16',
+  title: '16 processes, one key',
+  note: 'One caller in each process.',
+  entrants: () => [OURS],
+  columns: [
+    { title: 'fewest of a process, share of the mean', of: ({ fewest }) => ratio(fewest) },
+    ...columns,
+  ],
+  measure: (context, entrant) => takeTurns(context, entrant, { processes: 16, callers: 1, keys: 'one' }),
+  targets: ({ ours }) => [
+    limited(atLeast, 'fairness between processes (Jain)', ours.processJain, limits.jain),
+    limited(atLeast, 'fewest locks of a process, share of the mean', ours.fewest, limits.fewest),
+  ],
+});
 
 /** @param {number} limit */
 const lostSwaps = (limit) => ({

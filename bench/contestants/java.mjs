@@ -12,32 +12,40 @@ let java;
 
 /** Two of Redisson's locks, in a JVM with its own settings. @returns {import('./index.mjs').Entrant[]} */
 export function redisson() {
-  const [, version] = /<artifactId>redisson<\/artifactId>\s*<version>(.+?)<\/version>/.exec(
-    readFileSync(POM, 'utf8'),
-  );
+  const version = versionOf('redisson');
   return [
     lock('redisson', `Redisson ${version} (Java)`, 'lock'),
     lock('redisson-fair', `Redisson ${version} (Java), fair`, 'fair'),
   ];
 }
 
-/** @param {string} id @param {string} name @param {string} kind of interop/src/main/java/interop/Locks.java */
+/** Curator's lock on ZooKeeper, in a JVM with its own settings. @returns {import('./index.mjs').Entrant} */
+export const curator = () =>
+  lock('curator', `Curator ${versionOf('curator-recipes')} (Java), InterProcessMutex`, 'curator');
+
+/** @param {string} artifact */
+function versionOf(artifact) {
+  const after = readFileSync(POM, 'utf8').split(`<artifactId>${artifact}</artifactId>`)[1];
+  return /<version>(.+?)<\/version>/.exec(after)[1];
+}
+
+/** @param {string} id @param {string} name @param {string} kind of interop/src/main/java/interop/Contestant.java */
 const lock = (id, name, kind) => ({
   id,
   name,
   warmUp: WARM_UP,
   prepare() {
-    java ??= findJava();
+    java ??= findJava(name.split(' ')[0]);
     return java ? { command: [java.command, '-cp', java.jar, MAIN, kind] } : { skipped: SKIPPED };
   },
 });
 
-/** Prints the reason why Redisson is left out. */
-function findJava() {
+/** Prints the reason why it is left out. @param {string} library */
+function findJava(library) {
   try {
     return javaService({ installs: 'never' });
   } catch (error) {
-    console.error(`Redisson is left out. ${error.message}`);
+    console.error(`${library} is left out. ${error.message}`);
     return false;
   }
 }

@@ -1,0 +1,44 @@
+// The client of the protocol that our store has. It is no part of the package's public API.
+const BUILT = '../../../libs/distributed-lock/dist/esm';
+const CLIENT = `${BUILT}/stores/session/zookeeper/client`;
+
+const SESSION_MS = 30_000;
+/** The floor has no deadline of its own. */
+const COMMAND_TIMEOUT_MS = 10_000;
+const nothing = () => undefined;
+
+/**
+ * One connection to ZooKeeper, with a session of its own.
+ *
+ * @param {string} url `zookeeper://host:port`
+ */
+export async function connectZookeeper(url) {
+  const { systemClock } = await import(`${BUILT}/time/clock.js`);
+  const { ZookeeperSession } = await import(`${CLIENT}/session.js`);
+  const requests = await import(`${CLIENT}/requests.js`);
+  const { hostname: host, port } = new URL(url);
+  const session = new ZookeeperSession(
+    {
+      clock: systemClock,
+      servers: [{ host, port: Number(port) }],
+      tls: undefined,
+      credentials: undefined,
+      timeoutMs: SESSION_MS,
+      commandTimeoutMs: COMMAND_TIMEOUT_MS,
+      lastZxid: 0,
+    },
+    { onConnected: nothing, onDisconnected: nothing, onEvent: nothing, onEnd: nothing },
+  );
+  const ask = async (request) => (await session.send(request)).content;
+  await ask(requests.exists('/'));
+  return {
+    /** @param {string} path @param {string} data */
+    createEphemeral: (path, data) =>
+      ask({ ...requests.create(path, { acl: 'open', data, isEphemeral: true }), read: nothing }),
+    /** @param {string} path */
+    remove: (path) => ask({ ...requests.remove(path, requests.ANY_VERSION), read: nothing }),
+    /** @param {string} path @returns {Promise<readonly string[]>} */
+    childrenOf: async (path) => (await ask(requests.getChildren(path))).names,
+    close: () => void session.close(false),
+  };
+}
