@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import config from '../jest.config.mjs';
 
 const [, e2e] = config.projects;
@@ -10,4 +11,6 @@ export default {
   globalSetup: undefined,
   globalTeardown: undefined,
   testTimeout: 30_000,
+  // Jest would leave one core to itself.
+  maxWorkers: availableParallelism(),
 };
