@@ -4,7 +4,13 @@ import { startOwnCluster } from '../own-cluster/index.mjs';
 import { isListening, runUntilReady } from '../own-server/index.mjs';
 import { findEtcdServer } from './find-etcd-server.mjs';
 
-const SETTINGS = { 'initial-cluster-state': 'new', logger: 'zap', 'log-level': 'warn' };
+const SETTINGS = {
+  'initial-cluster-state': 'new',
+  logger: 'zap',
+  'log-level': 'warn',
+  // The default since etcd 3.5: without it a member that was cut off deposes the leader when it comes back.
+  'pre-vote': 'true',
+};
 const ANSWER_MS = 1_000;
 
 /** @type {import('./index.d.mts').startEtcdServer} */
