@@ -32,6 +32,7 @@ const common = {
     '^nestjs-distributed-lock/mysql$': `${src}/stores/sql/mysql/index.ts`,
     '^nestjs-distributed-lock/sqlite$': `${src}/stores/sql/sqlite/index.ts`,
     '^nestjs-distributed-lock/etcd$': `${src}/stores/session/etcd/index.ts`,
+    '^nestjs-distributed-lock/zookeeper$': `${src}/stores/session/zookeeper/index.ts`,
     '^nestjs-distributed-lock/quorum$': `${src}/stores/quorum/index.ts`,
     '^nestjs-distributed-lock/otel$': `${src}/observe/otel/index.ts`,
     '^nestjs-distributed-lock/health$': `${src}/observe/health/index.ts`,

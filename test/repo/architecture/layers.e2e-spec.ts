@@ -51,6 +51,7 @@ const ROOMS: readonly (readonly [room: string, mayImport: string])[] = [
     'stores/session/etcd/',
     `stores/(common|document|session)/.*|${SHARED}|${TOOLS}|@grpc/(grpc-js|proto-loader)`,
   ],
+  ['stores/session/', `stores/(common|document|session)/.*|${SHARED}|${TOOLS}`],
   ['stores/redis/', `stores/(common|redis)/.*|${SHARED}|${TOOLS}|ioredis`],
   ['stores/quorum/', `${SHARED}|${TOOLS}`],
   ['testing/', `testing/.*|${SHARED}|${TOOLS}`],

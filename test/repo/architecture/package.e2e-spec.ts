@@ -44,6 +44,7 @@ describe('the published package', () => {
       './mysql',
       './sqlite',
       './etcd',
+      './zookeeper',
       './quorum',
       './otel',
       './health',

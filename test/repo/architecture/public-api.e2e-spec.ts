@@ -10,6 +10,7 @@ const ENTRY_POINTS = [
   'stores/redis/index.ts',
   'stores/sql/mysql/index.ts',
   'stores/sql/sqlite/index.ts',
+  'stores/session/zookeeper/index.ts',
   'stores/quorum/index.ts',
   'observe/otel/index.ts',
   'observe/health/index.ts',
@@ -136,6 +137,15 @@ describe('the public API', () => {
      [
        "<SqliteStoreOptions>",
        "sqliteStore",
+     ]
+    `);
+  });
+  it('of /zookeeper is this list', () => {
+    expect(exportsOf('stores/session/zookeeper/index.ts')).toMatchInlineSnapshot(`
+     [
+       "<ZookeeperStoreOptions>",
+       "<ZookeeperTarget>",
+       "zookeeperStore",
      ]
     `);
   });

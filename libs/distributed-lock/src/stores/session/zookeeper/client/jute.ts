@@ -1,0 +1,129 @@
+/** What was read is not what the protocol says: the connection it came from is of no more use. */
+export class ProtocolError extends Error {}
+
+/** Numbers of ZooKeeper that have 64 bits: transactions are counted below 2^53 for two million elections. */
+export function safeNumber(long: bigint): number {
+  const number = Number(long);
+  if (!Number.isSafeInteger(number)) {
+    throw new ProtocolError(
+      `the number ${long} is beyond 2^53: this ZooKeeper has had over two million elections`,
+    );
+  }
+  return number;
+}
+
+/** Writes one message in the encoding of ZooKeeper: big-endian numbers, and texts and bytes with their lengths before them. */
+export class JuteWriter {
+  private bytes = Buffer.allocUnsafe(256);
+  private length = 0;
+
+  int(value: number): this {
+    this.length = this.roomFor(4).writeInt32BE(value, this.length);
+    return this;
+  }
+
+  long(value: bigint): this {
+    this.length = this.roomFor(8).writeBigInt64BE(value, this.length);
+    return this;
+  }
+
+  bool(value: boolean): this {
+    this.length = this.roomFor(1).writeUInt8(value ? 1 : 0, this.length);
+    return this;
+  }
+
+  text(value: string): this {
+    const length = Buffer.byteLength(value);
+    this.int(length);
+    this.roomFor(length).write(value, this.length);
+    this.length += length;
+    return this;
+  }
+
+  buffer(value: Buffer): this {
+    this.int(value.length);
+    value.copy(this.roomFor(value.length), this.length);
+    this.length += value.length;
+    return this;
+  }
+
+  /** Everything written, with its length before it. */
+  frame(): Buffer {
+    const frame = Buffer.allocUnsafe(this.length + 4);
+    frame.writeInt32BE(this.length);
+    this.bytes.copy(frame, 4, 0, this.length);
+    return frame;
+  }
+
+  private roomFor(more: number): Buffer {
+    if (this.length + more > this.bytes.length) {
+      const larger = Buffer.allocUnsafe(2 * (this.length + more));
+      this.bytes.copy(larger, 0, 0, this.length);
+      this.bytes = larger;
+    }
+    return this.bytes;
+  }
+}
+
+/** Reads one message. @throws ProtocolError when the message ends before what is read */
+export class JuteReader {
+  private at = 0;
+
+  constructor(private readonly bytes: Buffer) {}
+
+  get isAtEnd(): boolean {
+    return this.at === this.bytes.length;
+  }
+
+  int(): number {
+    return this.bytes.readInt32BE(this.skip(4));
+  }
+
+  long(): bigint {
+    return this.bytes.readBigInt64BE(this.skip(8));
+  }
+
+  /** A number of 64 bits that is below 2^53. */
+  number(): number {
+    return safeNumber(this.long());
+  }
+
+  bool(): boolean {
+    return this.bytes.readUInt8(this.skip(1)) !== 0;
+  }
+
+  text(): string {
+    const length = this.lengthOf();
+    const start = this.skip(length);
+    return this.bytes.toString('utf8', start, start + length);
+  }
+
+  /** A copy, because what was read comes with much else. */
+  buffer(): Buffer {
+    const length = this.lengthOf();
+    const start = this.skip(length);
+    return Buffer.from(this.bytes.subarray(start, start + length));
+  }
+
+  texts(): readonly string[] {
+    const count = this.lengthOf();
+    // Each text has a length of four bytes, so a count beyond the message is not believed.
+    if (count > this.bytes.length)
+      throw new ProtocolError(`a list of ${count} texts in ${this.bytes.length} bytes`);
+    return Array.from({ length: count }, () => this.text());
+  }
+
+  /** -1 stands for nothing. */
+  private lengthOf(): number {
+    return Math.max(0, this.int());
+  }
+
+  private skip(length: number): number {
+    const { at } = this;
+    if (at + length > this.bytes.length) {
+      throw new ProtocolError(`a message of ${this.bytes.length} bytes ends before its content`);
+    }
+    this.at += length;
+    return at;
+  }
+}

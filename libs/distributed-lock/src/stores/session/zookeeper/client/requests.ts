@@ -1,0 +1,307 @@
+import { CODE } from './codes.js';
+import { JuteWriter, ProtocolError, safeNumber, type JuteReader } from './jute.js';
+
+const OP = {
+  create: 1,
+  delete: 2,
+  exists: 3,
+  getData: 4,
+  setData: 5,
+  sync: 9,
+  getChildren2: 12,
+  check: 13,
+  multi: 14,
+  create2: 15,
+  auth: 100,
+  closeSession: -11,
+  error: -1,
+} as const;
+const AUTH_XID = -4;
+
+/** Every right, as the numbers of ZooKeeper's ACLs say it. */
+const ALL_RIGHTS = 31;
+const EPHEMERAL = 1;
+const SEQUENTIAL = 2;
+
+/** Any version will do. */
+export const ANY_VERSION = -1;
+
+/** What a znode is, beside its data. */
+export interface Stat {
+  /** The transaction that created it. */
+  readonly czxid: number;
+  /** The transaction that wrote its data last. */
+  readonly mzxid: number;
+  /** How often its data was written since it was created. */
+  readonly version: number;
+  /** How many children were created under it. */
+  readonly creations: number;
+  /** The session of an ephemeral znode, in hexadecimal digits. */
+  readonly owner: string;
+  readonly childCount: number;
+  /** The transaction that changed its children last. */
+  readonly pzxid: number;
+}
+
+export interface Node {
+  readonly data: string;
+  readonly stat: Stat;
+}
+
+export interface Children {
+  readonly names: readonly string[];
+  readonly stat: Stat;
+}
+
+/** One request, and how to read the reply to it. */
+export interface Request<Reply> {
+  readonly op: number;
+  readonly xid?: number;
+  readonly write: (writer: JuteWriter) => unknown;
+  readonly read: (reader: JuteReader) => Reply;
+}
+
+/** Who may do what with the znodes that this client creates: everybody, or who knows the same user and password. */
+export type Acl = 'open' | 'own';
+
+// --- requests -------------------------------------------------------------------------------------------------------
+
+export function getData(path: string, isWatched = false): Request<Node> {
+  return { op: OP.getData, write: (writer) => writer.text(path).bool(isWatched), read: readNode };
+}
+
+export function exists(path: string): Request<Stat> {
+  return { op: OP.exists, write: (writer) => writer.text(path).bool(false), read: readStat };
+}
+
+export function getChildren(path: string): Request<Children> {
+  return {
+    op: OP.getChildren2,
+    write: (writer) => writer.text(path).bool(false),
+    read: (reader) => ({ names: reader.texts(), stat: readStat(reader) }),
+  };
+}
+
+/** The server that is asked catches up with the leader before it answers what is asked after this. */
+export function sync(path: string): Request<string> {
+  return { op: OP.sync, write: (writer) => writer.text(path), read: (reader) => reader.text() };
+}
+
+/** @param credentials `user:password` */
+export function addAuth(credentials: string): Request<void> {
+  return {
+    op: OP.auth,
+    xid: AUTH_XID,
+    write: (writer) => writer.int(0).text('digest').text(credentials),
+    read: () => undefined,
+  };
+}
+
+export const closeSession: Request<void> = {
+  op: OP.closeSession,
+  write: () => undefined,
+  read: () => undefined,
+};
+
+// --- one or several operations that change something ----------------------------------------------------------------
+
+/** One operation of a multi. */
+export interface Operation {
+  readonly op: number;
+  readonly write: (writer: JuteWriter) => unknown;
+}
+
+export interface CreateOptions {
+  readonly acl: Acl;
+  readonly data?: string;
+  /** It goes with the session. */
+  readonly isEphemeral?: boolean;
+  /** The server adds a number of ten digits to the path, which grows. */
+  readonly isSequential?: boolean;
+}
+
+export function create(path: string, options: CreateOptions): Operation {
+  const { acl, data = '', isEphemeral = false, isSequential = false } = options;
+  const flags = (isEphemeral ? EPHEMERAL : 0) + (isSequential ? SEQUENTIAL : 0);
+  return {
+    op: OP.create,
+    write(writer) {
+      writer.text(path).text(data).int(1).int(ALL_RIGHTS);
+      if (acl === 'open') writer.text('world').text('anyone');
+      else writer.text('auth').text('');
+      writer.int(flags);
+    },
+  };
+}
+
+export function setData(path: string, data: string, version: number): Operation {
+  return { op: OP.setData, write: (writer) => writer.text(path).text(data).int(version) };
+}
+
+export function remove(path: string, version: number): Operation {
+  return { op: OP.delete, write: (writer) => writer.text(path).int(version) };
+}
+
+/** Fails the multi unless the znode exists and has the version. */
+export function check(path: string, version: number): Operation {
+  return { op: OP.check, write: (writer) => writer.text(path).int(version) };
+}
+
+/** What one operation of a multi has done. */
+export interface OperationResult {
+  /** The path of a created znode. */
+  readonly path?: string;
+  /** The znode whose data was set. */
+  readonly stat?: Stat;
+}
+
+export type MultiReply =
+  | { readonly isDone: true; readonly results: readonly OperationResult[] }
+  /** The operation at `index` failed with `code`, and none was executed. */
+  | { readonly isDone: false; readonly index: number; readonly code: number };
+
+/** All of the operations or none. */
+export function multi(operations: readonly Operation[]): Request<MultiReply> {
+  return {
+    op: OP.multi,
+    write(writer) {
+      for (const operation of operations) {
+        writer.int(operation.op).bool(false).int(-1);
+        operation.write(writer);
+      }
+      writer.int(-1).bool(true).int(-1);
+    },
+    read: (reader) => readMulti(reader, operations.length),
+  };
+}
+
+// --- replies --------------------------------------------------------------------------------------------------------
+
+function readMulti(reader: JuteReader, count: number): MultiReply {
+  const results: OperationResult[] = [];
+  const codes: number[] = [];
+  for (;;) {
+    const op = reader.int();
+    const isEnd = reader.bool();
+    reader.int();
+    if (isEnd) break;
+    if (op === OP.error) codes.push(reader.int());
+    else results.push(readResult(reader, op));
+  }
+  if (codes.length + results.length !== count) {
+    throw new ProtocolError(`${codes.length + results.length} results of ${count} operations`);
+  }
+  if (codes.length === 0) return { isDone: true, results };
+  const index = codes.findIndex((code) => code !== CODE.ok && code !== CODE.otherFailed);
+  return { isDone: false, index: Math.max(0, index), code: codes[index] ?? CODE.otherFailed };
+}
+
+function readResult(reader: JuteReader, op: number): OperationResult {
+  switch (op) {
+    case OP.create:
+      return { path: reader.text() };
+    case OP.create2:
+      return { path: reader.text(), stat: readStat(reader) };
+    case OP.setData:
+      return { stat: readStat(reader) };
+    case OP.delete:
+    case OP.check:
+      return {};
+    default:
+      throw new ProtocolError(`a result of the unknown operation ${op}`);
+  }
+}
+
+function readNode(reader: JuteReader): Node {
+  return { data: reader.text(), stat: readStat(reader) };
+}
+
+function readStat(reader: JuteReader): Stat {
+  const czxid = reader.number();
+  const mzxid = reader.number();
+  reader.long(); // ctime
+  reader.long(); // mtime
+  const version = reader.int();
+  const childChanges = reader.int();
+  reader.int(); // version of the ACL
+  const owner = hexOf(reader.long());
+  reader.int(); // length of the data
+  const childCount = reader.int();
+  const creations = ((childChanges + childCount) >>> 0) / 2;
+  return { czxid, mzxid, version, creations, owner, childCount, pzxid: reader.number() };
+}
+
+/** A session's id as text: its numbers use all 64 bits. */
+export function hexOf(id: bigint): string {
+  return BigInt.asUintN(64, id).toString(16).padStart(16, '0');
+}
+
+// --- head of a request and of a reply -------------------------------------------------------------------------------
+
+export function frameOf(request: Request<unknown>, xid: number): Buffer {
+  const writer = new JuteWriter().int(xid).int(request.op);
+  request.write(writer);
+  return writer.frame();
+}
+
+export interface ReplyHead {
+  readonly xid: number;
+  readonly zxid: number;
+  readonly code: number;
+}
+
+export function readHead(reader: JuteReader): ReplyHead {
+  const xid = reader.int();
+  const zxid = reader.long();
+  // A reply to nothing in particular has -1 for its transaction.
+  return { xid, zxid: zxid < 0n ? 0 : safeNumber(zxid), code: reader.int() };
+}
+
+/** A watch has fired. */
+export interface WatchEvent {
+  readonly path: string;
+}
+
+export function readEvent(reader: JuteReader): WatchEvent {
+  reader.int(); // its kind: created, deleted, changed, or children
+  reader.int(); // the state of the session
+  return { path: reader.text() };
+}
+
+// --- the first message on a connection ------------------------------------------------------------------------------
+
+export interface Handshake {
+  readonly sessionId: bigint;
+  readonly password: Buffer;
+  readonly timeoutMs: number;
+  /** The newest transaction that this client has seen: a server that lags behind it refuses the connection. */
+  readonly lastZxid: number;
+}
+
+export interface HandshakeReply {
+  /** 0 or less: the session has expired. */
+  readonly timeoutMs: number;
+  readonly sessionId: bigint;
+  readonly password: Buffer;
+  readonly isReadOnly: boolean;
+}
+
+export function handshakeFrame({ sessionId, password, timeoutMs, lastZxid }: Handshake): Buffer {
+  return new JuteWriter()
+    .int(0)
+    .long(BigInt(lastZxid))
+    .int(timeoutMs)
+    .long(sessionId)
+    .buffer(password)
+    .bool(false)
+    .frame();
+}
+
+export function readHandshake(reader: JuteReader): HandshakeReply {
+  const version = reader.int();
+  if (version !== 0) throw new ProtocolError(`version ${version} of the protocol, where 0 is expected`);
+  const timeoutMs = reader.int();
+  const sessionId = reader.long();
+  const password = reader.buffer();
+  return { timeoutMs, sessionId, password, isReadOnly: !reader.isAtEnd && reader.bool() };
+}

@@ -1,0 +1,2 @@
+export { zookeeperStore, type ZookeeperStoreOptions } from './zookeeper.store.js';
+export type { ZookeeperTarget } from './zookeeper.target.js';

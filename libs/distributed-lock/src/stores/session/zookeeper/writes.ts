@@ -1,0 +1,37 @@
+import { CODE, ZookeeperRefusal } from './client/codes.js';
+import { ANY_VERSION, check, multi, type Operation, type OperationResult } from './client/requests.js';
+import type { ZookeeperSession } from './client/session.js';
+
+/** The presence of the own session was deleted by hand, so that other clients take what it holds. */
+export class PresenceMissing extends Error {}
+
+/** One operation of a write, and what its failure is called. */
+export interface Part<Name extends string> {
+  readonly name: Name;
+  readonly operation: Operation;
+}
+
+export type Written<Name extends string> =
+  | { readonly isDone: true; readonly zxid: number; readonly results: readonly OperationResult[] }
+  /** Nothing was executed, because the operation of this name failed. */
+  | { readonly isDone: false; readonly failed: Part<Name>; readonly index: number; readonly code: number };
+
+/**
+ * Executes all operations or none, if the session is still present.
+ *
+ * @throws PresenceMissing, and what `ZookeeperSession.send` throws
+ */
+export async function write<Name extends string>(
+  session: ZookeeperSession,
+  presence: string,
+  parts: readonly Part<Name>[],
+): Promise<Written<Name>> {
+  const operations = [check(presence, ANY_VERSION), ...parts.map(({ operation }) => operation)];
+  const { content, zxid } = await session.send(multi(operations));
+  if (content.isDone) return { isDone: true, zxid, results: content.results.slice(1) };
+  const { code } = content;
+  const index = content.index - 1;
+  const failed = parts[index];
+  if (failed) return { isDone: false, failed, index, code };
+  throw code === CODE.noNode ? new PresenceMissing() : new ZookeeperRefusal(code);
+}

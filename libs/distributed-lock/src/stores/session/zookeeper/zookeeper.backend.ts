@@ -1,0 +1,233 @@
+import { inBackground } from '../../../async/in-background.js';
+import type { LockStoreContext } from '../../../port/lock-store.js';
+import { LockConfigurationError, type LockStoreError } from '../../../port/lock.errors.js';
+import { conceal } from '../../../printing/conceal.js';
+import { afterReading } from '../../../time/after-reading.js';
+import { Outage } from '../../common/outage.js';
+import { reconnectDelay } from '../../common/reconnect-delay.js';
+import { storeError } from '../../common/store-error.js';
+import type {
+  BackendListener,
+  Messages,
+  Row,
+  Session,
+  SessionBackend,
+  StepReply,
+  SwapStep,
+  TakeStep,
+} from '../session-backend.js';
+import type { Documents } from './documents.js';
+import { checkLockName } from './lock-path.js';
+import { OwnSession, type OwnSessionOptions } from './own-session.js';
+import { PresenceMissing } from './writes.js';
+import { sessionOver, zookeeperError } from './zookeeper.errors.js';
+
+interface Opening {
+  readonly cancel: () => void;
+  resolve(session: Session): void;
+  reject(error: Error): void;
+}
+
+/** One client of ZooKeeper: one session after the other, each on one connection at a time. */
+export class ZookeeperBackend implements SessionBackend {
+  readonly commandTimeoutMs: number;
+  private readonly outage: Outage;
+  private listener: BackendListener | undefined;
+  private own: OwnSession | undefined;
+  private readonly openings = new Set<Opening>();
+  private lastError: Error = new Error('no server has answered yet');
+  private failures = 0;
+  private isClosed = false;
+  private cancelReopen = (): void => undefined;
+
+  constructor(
+    private readonly options: OwnSessionOptions,
+    { onState }: Pick<LockStoreContext, 'onState'>,
+    readonly address: string,
+  ) {
+    conceal(this, 'options', 'own');
+    const { clock, commandTimeoutMs } = options;
+    this.commandTimeoutMs = commandTimeoutMs;
+    this.outage = new Outage({ clock, commandTimeoutMs, onState }, () =>
+      this.notReady(`no session for ${commandTimeoutMs} ms`, undefined),
+    );
+    this.open(0);
+  }
+
+  listen(listener: BackendListener): void {
+    this.listener = listener;
+  }
+
+  session(name: string): Promise<Session> {
+    const { own, isClosed, options } = this;
+    if (isClosed) return Promise.reject(this.closed(name));
+    if (own?.isReady) return Promise.resolve(own);
+    const { clock, commandTimeoutMs } = options;
+    return new Promise((resolve, reject) => {
+      if (this.isRefused) return reject(this.notReady('', name));
+      const cancel = afterReading(clock, commandTimeoutMs, () => {
+        this.openings.delete(opening);
+        reject(this.notReady(`no session within ${commandTimeoutMs} ms`, name));
+      });
+      const opening = { cancel, resolve, reject };
+      this.openings.add(opening);
+    });
+  }
+
+  take(step: TakeStep): Promise<StepReply> {
+    return this.run(step.name, (documents) => documents.take(step), step.session);
+  }
+
+  takeAll(
+    steps: readonly TakeStep[],
+  ): Promise<readonly Row[] | { readonly index: number; readonly row: Row }> {
+    const [{ name, session }] = steps as readonly [TakeStep];
+    for (const step of steps) checkLockName(step.name);
+    return this.run(name, (documents) => documents.takeAll(steps), session);
+  }
+
+  swap(step: SwapStep): Promise<StepReply> {
+    return this.run(step.name, (documents) => documents.swap(step), step.session);
+  }
+
+  read(name: string): Promise<Row> {
+    return this.run(name, (documents) => documents.read(name));
+  }
+
+  endedAmong(sessions: readonly string[]): Promise<readonly string[]> {
+    return this.run(undefined, (documents) => documents.endedAmong(sessions));
+  }
+
+  tell(messages: Messages): Promise<void> {
+    return this.run(messages.name, (documents) => documents.tell(messages));
+  }
+
+  async close(keepSession: boolean): Promise<void> {
+    if (this.isClosed) return;
+    this.isClosed = true;
+    this.outage.end();
+    this.cancelReopen();
+    for (const opening of this.takeOpenings()) opening.reject(this.closed(undefined));
+    await this.own?.close(keepSession);
+  }
+
+  /** @param session the session that the step names, if it writes */
+  private async run<Reply>(
+    name: string | undefined,
+    step: (documents: Documents) => Promise<Reply>,
+    session?: Session,
+  ): Promise<Reply> {
+    if (name !== undefined) checkLockName(name);
+    const { own } = this;
+    if (this.isClosed) throw this.closed(name);
+    if (!own?.isReady || (session && session !== own)) throw sessionOver(name);
+    try {
+      return await step(own.documents);
+    } catch (error) {
+      if (!(error instanceof PresenceMissing)) throw zookeeperError(error, name);
+      this.abandon(own);
+      throw sessionOver(name, error);
+    }
+  }
+
+  // --- opened, over ---------------------------------------------------------------------------------------------
+
+  private open(lastZxid: number): void {
+    this.outage.onDown();
+    const own: OwnSession = new OwnSession(
+      this.options,
+      {
+        onReady: () => this.onReady(own),
+        onConnected: () => this.onConnected(own),
+        onDisconnected: (error) => this.onDisconnected(own, error),
+        onMessage: (text, order) => this.listener?.onMessage(text, order),
+        onGap: () => this.listener?.onGap(),
+        onFailed: (error) => this.onFailed(own, error),
+        onEnd: (error) => this.onEnd(own, error),
+      },
+      lastZxid,
+    );
+    this.own = own;
+  }
+
+  private onReady(own: OwnSession): void {
+    if (this.own !== own || this.isClosed) return;
+    this.failures = 0;
+    this.outage.onUp();
+    for (const opening of this.takeOpenings()) opening.resolve(own);
+  }
+
+  private onConnected(own: OwnSession): void {
+    if (own.isReady) this.outage.onUp();
+  }
+
+  private onDisconnected(own: OwnSession, error: Error): void {
+    this.lastError = error;
+    if (this.own === own) this.outage.onDown();
+  }
+
+  /** A connection that is lost while the session is made present makes it present again. */
+  private onFailed(own: OwnSession, error: Error): void {
+    if (this.own !== own || this.isClosed || !own.connection.isConnected) return;
+    this.lastError = error instanceof LockConfigurationError ? error : zookeeperError(error, undefined);
+    if (this.isRefused)
+      for (const opening of this.takeOpenings()) opening.reject(this.notReady('', undefined));
+    this.abandon(own);
+  }
+
+  private onEnd(own: OwnSession, error: Error): void {
+    if (this.own !== own) return;
+    this.lastError = error;
+    this.reopen(own);
+  }
+
+  /** Ends a session that is of no more use, though its connection may be. */
+  private abandon(own: OwnSession): void {
+    if (this.own !== own || this.isClosed) return;
+    inBackground(own.close(false), () => undefined);
+    this.reopen(own);
+  }
+
+  private reopen(own: OwnSession): void {
+    this.own = undefined;
+    this.outage.onDown();
+    if (own.isReady) this.listener?.onSessionEnd(own);
+    if (this.isClosed) return;
+    const { clock } = this.options;
+    const delayMs = own.isReady ? 0 : reconnectDelay(this.failures++);
+    this.cancelReopen = clock.after(delayMs, () => this.open(own.connection.lastZxid));
+  }
+
+  private takeOpenings(): readonly Opening[] {
+    const openings = [...this.openings];
+    this.openings.clear();
+    for (const { cancel } of openings) cancel();
+    return openings;
+  }
+
+  // --- errors ---------------------------------------------------------------------------------------------------
+
+  /** Opening a session again will not help: its callers need not wait for that. */
+  private get isRefused(): boolean {
+    const { lastError } = this;
+    return (
+      lastError instanceof LockConfigurationError || ('reason' in lastError && lastError.reason === 'refused')
+    );
+  }
+
+  private notReady(what: string, name: string | undefined): LockStoreError {
+    const { lastError, own } = this;
+    if (this.isRefused) return lastError as LockStoreError;
+    const last = own && !own.connection.isConnected ? own.connection.error : lastError;
+    return storeError(
+      'ZooKeeper',
+      { reason: 'unreachable', detail: `${what} (last error: ${last.message})` },
+      name,
+      last,
+    );
+  }
+
+  private closed(name: string | undefined): LockStoreError {
+    return storeError('ZooKeeper', { reason: 'unreachable', detail: 'the store is closed' }, name);
+  }
+}
