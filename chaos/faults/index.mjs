@@ -5,7 +5,7 @@ import { CLUSTER_FAULTS } from './cluster.mjs';
 import { CONNECTION_FAULTS, IDLE_FORGOTTEN } from './connections.mjs';
 import { DATA_FAULTS } from './data.mjs';
 import { LOADS } from './load.mjs';
-import { MEMBER_FAULTS } from './members.mjs';
+import { MEMBER_FAULTS, ZOOKEEPER_FAULTS } from './members.mjs';
 import { mixes } from './mixed.mjs';
 import { MYSQL_FAULTS, READ_ONLY } from './mysql.mjs';
 import { NETWORK_FAULTS } from './network.mjs';
@@ -60,6 +60,7 @@ const SINGLES = [
   on(['mysql', 'mariadb'], MYSQL_FAULTS),
   on(['mysql'], READ_ONLY),
   on(['etcd'], ETCD_FAULTS),
+  on(['zookeeper'], ZOOKEEPER_FAULTS),
 ].flat();
 
 /**

@@ -39,6 +39,18 @@ async function comeBack({ store }, { member }) {
   await store.cluster.untilHealthy();
 }
 
+/** One process and this member see none of the others any more, for so many sessions. */
+async function split(world, member, sessions) {
+  const { random, store } = world;
+  const app = random.pick(world.victims);
+  const inside = store.networksOf(app.name)[member.id - 1];
+  const outwards = store.networksOf(app.name).filter((network) => network !== inside);
+  const inwards = store.networksTo(member).filter((network) => network !== inside);
+  store.cluster.links.isolate(member.id);
+  await cut([...outwards, ...inwards], sessions * SESSION_MS);
+  await mend(world);
+}
+
 /** The network between members, or between members and processes, and the members themselves. */
 export const MEMBER_FAULTS = [
   {
@@ -148,17 +160,16 @@ export const MEMBER_FAULTS = [
     name: 'minority-side',
     says: 'one process and one member are cut off from all others: its session ends, and the others go on',
     recoverMs: ENDED_MS,
+    inject: async (world) => split(world, await follower(world), world.random.between(1.1, 2)),
+  },
+  {
+    name: 'leader-side',
+    says: 'one process and the leader are cut off from all others, which have another leader then',
+    stopsStore: true,
+    recoverMs: ENDED_MS,
     async inject(world) {
-      const { random, store, victims } = world;
-      const member = await follower(world);
-      const app = random.pick(victims);
-      const ms = random.between(1.1, 2) * SESSION_MS;
-      const inside = store.networksOf(app.name)[member.id - 1];
-      const outwards = store.networksOf(app.name).filter((network) => network !== inside);
-      const inwards = store.networksTo(member).filter((network) => network !== inside);
-      store.cluster.links.isolate(member.id);
-      await cut([...outwards, ...inwards], ms);
-      await mend(world);
+      const leader = await world.store.cluster.leader();
+      await split(world, leader, world.random.between(1.5, 2.5));
     },
   },
   {
@@ -189,5 +200,16 @@ export const MEMBER_FAULTS = [
         await pause(random.between(20, 150));
       }
     },
+  },
+];
+
+/** A follower of ZooKeeper answers pings by itself until it has missed its leader for `syncLimit` ticks. */
+export const ZOOKEEPER_FAULTS = [
+  {
+    name: 'minority-side-unnoticed',
+    says: 'minority-side, and its member takes 15 s to notice: until then it answers pings',
+    settings: { syncLimit: 30 },
+    recoverMs: ENDED_MS,
+    inject: async (world) => split(world, await follower(world), world.random.between(2, 3)),
   },
 ];
