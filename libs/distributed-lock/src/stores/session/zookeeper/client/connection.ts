@@ -171,25 +171,19 @@ export class Connection {
   private onReply({ xid, zxid, code }: ReplyHead, reader: JuteReader): void {
     if (xid === EVENT_XID) return this.listener.onEvent(readEvent(reader));
     const pending = this.pending.shift();
-    if (pending?.xid !== xid) {
-      throw new ProtocolError(
-        `a reply to request ${xid}, where one to ${pending?.xid ?? 'none'} is expected`,
-      );
-    }
-    this.listener.onZxid(zxid);
-    if (code === CODE.sessionMoved) {
-      pending.reject(new ZookeeperRefusal(code));
-      return this.lose(new ZookeeperRefusal(code));
-    }
-    if (code !== CODE.ok) return pending.reject(new ZookeeperRefusal(code));
-    let content: unknown;
     try {
-      content = pending.read(reader);
+      if (pending?.xid !== xid) {
+        throw new ProtocolError(`a reply to request ${xid} instead of ${pending?.xid ?? 'none'}`);
+      }
+      this.listener.onZxid(zxid);
+      const content = code === CODE.ok ? pending.read(reader) : undefined;
+      if (code === CODE.ok) pending.resolve({ content: content as never, zxid });
+      else pending.reject(new ZookeeperRefusal(code));
     } catch (error) {
-      pending.reject(new ConnectionLost(error as Error));
+      pending?.reject(new ConnectionLost(error as Error));
       throw error;
     }
-    pending.resolve({ content: content as never, zxid });
+    if (code === CODE.sessionMoved) this.lose(new ZookeeperRefusal(code));
   }
 
   private lose(error: Error): void {
