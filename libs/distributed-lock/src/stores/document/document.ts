@@ -65,6 +65,9 @@ export interface StoredNote extends Note {
   readonly session?: string;
 }
 
+/** Within this time, in ms, an owner must confirm a grant that another client wrote, where it may not believe in it before. */
+export const UNCONFIRMED_MS = 1000;
+
 export const FREE: LockDocument = { holders: [], queue: [] };
 
 export function isFree({ holders, queue }: LockDocument): boolean {
@@ -87,9 +90,13 @@ export function leftOf(moment: Moment, now: number): number {
   return typeof moment === 'number' ? moment - now : moment.inMs;
 }
 
-/** The rest of a lease in ms. Where no lease ends by itself it is the whole of it, as an upper bound. */
-export function remainingOf({ until, leaseMs }: Holder, now: number): number {
-  return typeof until === 'number' && leaseMs !== undefined ? leaseMs : leftOf(until, now);
+/**
+ * The rest of a lease in ms. Where no lease ends by itself it is the whole of it, as an upper bound, and that of a grant which
+ * its owner must confirm first is the time for that.
+ */
+export function remainingOf({ until, leaseMs, isUnconfirmed }: Holder, now: number): number {
+  if (typeof until !== 'number' || leaseMs === undefined) return leftOf(until, now);
+  return isUnconfirmed ? UNCONFIRMED_MS : leaseMs;
 }
 
 /** The moment in the store's time, for a write that the store stamped with `at`, in ms. */

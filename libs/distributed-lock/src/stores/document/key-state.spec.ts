@@ -99,6 +99,13 @@ describe('acquiring', () => {
     expect(key).toMatchObject({ isChanged: true, isExact: true, told: ['other'] });
   });
 
+  it('behind a grant that its owner must confirm first, a waiter rechecks when the time for that is over', () => {
+    const granted = { until: Infinity, leaseMs: 0, isUnconfirmed: true };
+    const key = state({ ...held(holder(OTHER, granted)), notes: [note(ME)] });
+    const reply = key.acquire(request(ME, { waitMs: 500 }));
+    expect(reply).toMatchObject({ kind: 'queued', remainingMs: 1000, recheckAfterMs: 1000 });
+  });
+
   it('a caller with a note beside the document waits already, and writes nothing', () => {
     const key = state({ ...held(holder(OTHER)), notes: [note(ME)] });
     expect(key.acquire(request(ME, { waitMs: 500 }))).toMatchObject({ kind: 'queued', ticket: NOW * 1000 });

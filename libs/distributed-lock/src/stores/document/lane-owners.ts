@@ -2,14 +2,11 @@ import { leaseValidity } from '../../port/lease-validity.js';
 import type { Notification } from '../../port/lock-store.js';
 import { recheckAfter, SILENT_WAITER_MS } from '../../port/recheck-interval.js';
 import type { ServerClock } from '../common/server-clock.js';
-import { remainingOf, type Holder, type Waiter } from './document.js';
+import { remainingOf, UNCONFIRMED_MS, type Holder, type Waiter } from './document.js';
 import type { Stepper } from './key-state.js';
 import type { KeyLeases } from './own-leases.js';
 import type { Interest } from './register.js';
 import type { Seen } from './timed-register.js';
-
-/** An owner that was granted the lock by another client must confirm it within this time. */
-const UNCONFIRMED_MS = 1000;
 
 interface OwnerOnLane {
   readonly leaseMs: number;

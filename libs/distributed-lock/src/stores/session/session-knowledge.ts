@@ -1,10 +1,14 @@
 import type { Clock } from '../../time/clock.js';
-import type { Holder, LockDocument, StoredNote, Waiter } from '../document/document.js';
+import {
+  UNCONFIRMED_MS,
+  type Holder,
+  type LockDocument,
+  type StoredNote,
+  type Waiter,
+} from '../document/document.js';
 
 /** A session that was alive counts as alive for so long without being asked for again, in ms. */
 const ALIVE_MS = 1000;
-/** A grant that its owner has not confirmed for so long, in ms, is taken back. */
-const UNCONFIRMED_MS = 1000;
 /** So many sessions, and so many grants, are remembered. The oldest are forgotten, and asked for again. */
 const MOST_REMEMBERED = 10_000;
 
