@@ -1,76 +1,16 @@
 import { describe, expect, it } from '@jest/globals';
 import { ManualClock } from 'nestjs-distributed-lock/testing';
-import { LOCK, SHARED } from '../../libs/distributed-lock/src/port/claim.js';
-import type {
-  AcquireRequest,
-  Grant,
-  LockStore,
-  Notification,
-} from '../../libs/distributed-lock/src/port/lock-store.js';
-import { COMMAND_TIMEOUT_MS, FaultyServer, type RegisterFate } from '../support/faulty-register.js';
-import { follow } from '../support/lock-world.js';
-
-const KEY = 'goods';
-
-/** A client of the register. The test decides over its next calls, and sees them and its notifications. */
-class Client {
-  readonly store: LockStore;
-  readonly notifications: Notification[] = [];
-  /** Of the calls to come, in order. All others pass at once. */
-  fates: RegisterFate[] = [];
-  always: RegisterFate | undefined;
-  /** How late each notification comes; `undefined` loses it. */
-  pushesAfterMs: number | undefined = 0;
-  calls = 0;
-
-  constructor({ server, clock }: Stage) {
-    this.store = server.create(
-      { clock, keyPrefix: '', watchdogTimeoutMs: 30_000 },
-      {
-        command: () => {
-          this.calls += 1;
-          return this.fates.shift() ?? this.always;
-        },
-        push: () => (this.pushesAfterMs === undefined ? [] : [this.pushesAfterMs]),
-      },
-    );
-    this.store.notifications$.subscribe((notification) => this.notifications.push(notification));
-  }
-
-  request(number: number, more: Partial<AcquireRequest> = {}): AcquireRequest {
-    const owner = `${this.store.clientId}:${number}`;
-    return { key: KEY, owner, claim: LOCK, leaseMs: 5000, waitMs: 0, ticket: 0, tokens: 1, ...more };
-  }
-
-  acquire(number: number, more: Partial<AcquireRequest> = {}) {
-    return follow(this.store.acquire(this.request(number, more)));
-  }
-
-  wait(number: number, more: Partial<AcquireRequest> = {}) {
-    return this.acquire(number, { waitMs: 10_000, ...more });
-  }
-
-  release(number: number) {
-    return follow(this.store.release({ ...this.request(number), flush: 'now' }));
-  }
-
-  renew(number: number, { token, lastToken }: Grant) {
-    return follow(this.store.renew([{ ...this.request(number), token, lastToken }]));
-  }
-
-  /** The notifications of one owner, by their kinds. */
-  told(number: number): readonly string[] {
-    const mine = this.notifications.filter(({ owner }) => owner === `${this.store.clientId}:${number}`);
-    return mine.map(({ kind }) => kind);
-  }
-}
+import { SHARED } from '../../libs/distributed-lock/src/port/claim.js';
+import type { Grant } from '../../libs/distributed-lock/src/port/lock-store.js';
+import { COMMAND_TIMEOUT_MS, FaultyServer } from '../support/faulty-register.js';
+import { KEY, StoreClient } from '../support/store-client.js';
 
 class Stage {
   readonly clock = new ManualClock();
   readonly server = new FaultyServer(this.clock);
-  readonly one = new Client(this);
-  readonly two = new Client(this);
-  readonly three = new Client(this);
+  readonly one = new StoreClient(this);
+  readonly two = new StoreClient(this);
+  readonly three = new StoreClient(this);
 
   async pass(ms: number): Promise<void> {
     await this.clock.advance(ms);
@@ -78,7 +18,7 @@ class Stage {
   }
 
   /** The calls of a client for a step. */
-  async callsOf(client: Client, step: () => unknown): Promise<number> {
+  async callsOf(client: StoreClient, step: () => unknown): Promise<number> {
     const before = client.calls;
     step();
     await this.pass(0);
@@ -127,7 +67,7 @@ describe('the steps of one client on one key', () => {
     one.acquire(1);
     await stage.pass(0);
     one.fates = [{ isOvertaken: true }];
-    let released: ReturnType<Client['release']> | undefined;
+    let released: ReturnType<StoreClient['release']> | undefined;
     expect(await stage.callsOf(one, () => (released = one.release(1)))).toBe(2);
     expect(released?.value).toBe('released');
   });

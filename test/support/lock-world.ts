@@ -1,3 +1,4 @@
+import { Observable } from 'rxjs';
 import {
   FaultyStore,
   ManualClock,
@@ -7,7 +8,11 @@ import {
 import type { LockServiceOptions } from '../../libs/distributed-lock/src/lock/request/lock-options.js';
 import { LockService } from '../../libs/distributed-lock/src/lock/lock.service.js';
 import type { CallOptions, Keys, Lock } from '../../libs/distributed-lock/src/lock/lock.js';
-import type { LockStore, LockStoreFactory } from '../../libs/distributed-lock/src/port/lock-store.js';
+import type {
+  LockStore,
+  LockStoreContext,
+  LockStoreFactory,
+} from '../../libs/distributed-lock/src/port/lock-store.js';
 import type { DocumentStore } from '../../libs/distributed-lock/src/stores/document/document.store.js';
 import { memoryStore } from '../../libs/distributed-lock/src/stores/memory/memory.store.js';
 import type { Clock } from '../../libs/distributed-lock/src/time/clock.js';
@@ -17,6 +22,7 @@ import {
   type RegisterFate,
   type RegisterFaults,
 } from './faulty-register.js';
+import { SessionServer, type SessionFaults } from './session-server.js';
 
 type ServiceOptions = Omit<Partial<LockServiceOptions>, 'store' | 'clock'>;
 
@@ -41,7 +47,7 @@ abstract class World {
 
   /** Closes all services and runs what is left to run. @throws when something keeps a timer after that */
   async close(): Promise<void> {
-    const closed = follow(Promise.all(this.services.map((service) => service.close())));
+    const closed = follow(Promise.all([...this.services, this.eye].map((each) => each.close())));
     for (let i = 0; i < 100 && closed.state === 'pending'; i++) await this.clock.advance(1000);
     await closed.promise;
     await this.clock.advance(10_000);
@@ -115,39 +121,80 @@ export class LockWorld extends World {
   }
 }
 
-/** On one remote register, with faults of each call. Each process has a clock of its own speed. */
-export class RegisterWorld extends World {
-  readonly server = new FaultyServer(this.clock);
-  /** A call waits for the write under way, and for as many requests of its own. */
-  readonly callTimeoutMs = 4 * COMMAND_TIMEOUT_MS;
+/** A server of documents, behind a network that the test controls. */
+interface RemoteServer {
+  create(context: LockStoreContext, faults: SessionFaults): DocumentStore;
+}
+
+/** On one remote server of documents, with faults of each call. Each process has a clock of its own speed. */
+export abstract class RemoteWorld<Server extends RemoteServer> extends World {
+  abstract readonly callTimeoutMs: number;
   readonly eye: LockStore;
+  readonly server: Server;
   private readonly stores = new Map<LockService, DocumentStore>();
+  private readonly clocks = new Map<LockService, FreezableClock>();
 
   /** @param speeds of the clocks of the processes, one after the other, over and over */
-  constructor(private readonly speeds: readonly number[] = [1]) {
+  constructor(
+    serverOn: (clock: ManualClock) => Server,
+    private readonly speeds: readonly number[],
+  ) {
     super();
+    this.server = serverOn(this.clock);
     this.eye = this.server.create({ clock: this.clock, keyPrefix: '', watchdogTimeoutMs: 30_000 }, {});
   }
 
   service(options: ServiceOptions = {}, faults: RegisterFaults = {}): LockService {
     const speed = this.speeds[this.stores.size % this.speeds.length] ?? 1;
+    const clock = new FreezableClock(speed === 1 ? this.clock : driftingClock(this.clock, speed));
     const command = (): RegisterFate | undefined => {
       this.stopSpinning();
       return faults.command?.();
     };
+    const push = () => faults.push?.();
     let created: DocumentStore | undefined;
     const store: LockStoreFactory = {
-      create: (context) => (created = this.server.create(context, { command, push: () => faults.push?.() })),
+      create: (context) => (created = this.server.create(context, { command, push, arrive: clock.run })),
     };
-    const service = this.open(store, options, speed === 1 ? this.clock : driftingClock(this.clock, speed));
+    const service = this.open(store, options, clock);
     this.stores.set(service, created as DocumentStore);
+    this.clocks.set(service, clock);
     return service;
   }
 
-  /** Lanes and owners that the store of a process still remembers. */
+  /** For so many ms nothing that has arrived is read and no timer fires, as for a process that is stopped. */
+  freeze(service: LockService, ms: number): void {
+    const clock = this.clocks.get(service) as FreezableClock;
+    clock.freeze();
+    this.clock.after(ms, () => clock.thaw());
+  }
+
+  clientOf(service: LockService): string {
+    return (this.stores.get(service) as DocumentStore).clientId;
+  }
+
+  /** Lanes, owners and leases that the store of a process still remembers. */
   rememberedBy(service: LockService): number {
-    const { lanes, owners } = this.stores.get(service) as unknown as Remembering;
-    return lanes.size + owners.owners.size;
+    const { lanes, owners, ownLeases } = this.stores.get(service) as unknown as Remembering;
+    return lanes.size + owners.owners.size + (ownLeases?.leases.size ?? 0);
+  }
+}
+
+export class RegisterWorld extends RemoteWorld<FaultyServer> {
+  /** A call waits for the write under way, and for as many requests of its own. */
+  readonly callTimeoutMs = 4 * COMMAND_TIMEOUT_MS;
+
+  constructor(speeds: readonly number[] = [1]) {
+    super((clock) => new FaultyServer(clock), speeds);
+  }
+}
+
+export class SessionWorld extends RemoteWorld<SessionServer> {
+  /** Each request may open a session first, and asks for those of others. */
+  readonly callTimeoutMs = 8 * COMMAND_TIMEOUT_MS;
+
+  constructor(speeds: readonly number[] = [1]) {
+    super((clock) => new SessionServer(clock), speeds);
   }
 }
 
@@ -155,6 +202,58 @@ export class RegisterWorld extends World {
 interface Remembering {
   readonly lanes: ReadonlyMap<string, unknown>;
   readonly owners: { readonly owners: { readonly size: number } };
+  readonly ownLeases?: { readonly leases: ReadonlyMap<string, unknown> };
+}
+
+/** The clock of a process that can be stopped. Its time goes on meanwhile. */
+class FreezableClock implements Clock {
+  private depth = 0;
+  private held: (() => void)[] = [];
+  readonly timeOfDay?: () => number;
+
+  constructor(private readonly clock: Clock) {
+    if (clock.timeOfDay) this.timeOfDay = () => clock.timeOfDay?.() as number;
+  }
+
+  /** Runs the task, or lets it wait for the end of the freeze. */
+  readonly run = (task: () => void): void => {
+    if (this.depth > 0) this.held.push(task);
+    else task();
+  };
+
+  now(): number {
+    return this.clock.now();
+  }
+
+  after(ms: number, task: () => void): () => void {
+    let isCancelled = false;
+    const stop = this.clock.after(ms, () => this.run(() => isCancelled || task()));
+    return () => {
+      isCancelled = true;
+      stop();
+    };
+  }
+
+  interval(ms: number): Observable<number> {
+    return new Observable((subscriber) => {
+      let count = 0;
+      const tick = (): void => {
+        cancel = this.after(ms, tick);
+        subscriber.next(count++);
+      };
+      let cancel = this.after(ms, tick);
+      return () => cancel();
+    });
+  }
+
+  freeze(): void {
+    this.depth += 1;
+  }
+
+  thaw(): void {
+    this.depth -= 1;
+    if (this.depth === 0) for (const task of this.held.splice(0)) task();
+  }
 }
 
 /** `speed` times as fast as `clock`. */

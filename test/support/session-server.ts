@@ -57,10 +57,20 @@ export class SessionServer {
 
   constructor(readonly clock: Clock) {}
 
-  create(context: LockStoreContext, faults: RegisterFaults): DocumentStore {
+  create(context: LockStoreContext, faults: SessionFaults): DocumentStore {
     const client = `client${++this.clients}`;
     const backend = new FaultySessionBackend(client, this, context, faults);
     return new DocumentStore('sessions', client, new SessionRegister(backend, context.clock), context);
+  }
+
+  /** It grows with each write. */
+  get newestRevision(): number {
+    return this.revision;
+  }
+
+  get liveSessions(): number {
+    this.endSessions();
+    return this.sessions.size;
   }
 
   connect(client: string, deliver: Deliver): void {
@@ -84,6 +94,11 @@ export class SessionServer {
     return session !== undefined;
   }
 
+  /** As a leader does that was elected a moment ago. */
+  prolongSessions(ms: number): void {
+    for (const session of this.sessions.values()) session.endsAt = this.clock.now() + ms;
+  }
+
   /** By hand, as an administrator does, or because the client has asked for it. */
   end(id: string): void {
     this.sessions.delete(id);
@@ -99,7 +114,7 @@ export class SessionServer {
     return ids.filter((id) => !this.alive(id));
   }
 
-  /** @returns whether a write of this session and epoch is executed; a larger epoch ends the earlier ones */
+  /** @returns whether a step of this session and epoch is executed; a larger epoch ends the earlier ones */
   accepts(id: string, epoch: number): boolean {
     const session = this.alive(id);
     if (!session || epoch < session.epoch) return false;
@@ -192,6 +207,12 @@ interface SendOptions {
   readonly session?: Session;
 }
 
+/** Of one client. */
+export interface SessionFaults extends RegisterFaults {
+  /** Runs what has arrived, or what a timer of the connection does: later, while the process is frozen. */
+  arrive?: (task: () => void) => void;
+}
+
 /** One client: each step is one request to the server. */
 class FaultySessionBackend implements SessionBackend {
   readonly commandTimeoutMs = COMMAND_TIMEOUT_MS;
@@ -209,7 +230,7 @@ class FaultySessionBackend implements SessionBackend {
     private readonly client: string,
     private readonly server: SessionServer,
     private readonly context: LockStoreContext,
-    private readonly faults: RegisterFaults,
+    private readonly faults: SessionFaults,
   ) {
     this.sessionMs = context.watchdogTimeoutMs;
   }
@@ -266,7 +287,10 @@ class FaultySessionBackend implements SessionBackend {
 
   private async openSession(name: string): Promise<Session> {
     const sentAt = this.context.clock.now();
-    const id = await this.send([name], () => this.server.open(this.client, this.sessionMs));
+    const opened = this.send([name], () => this.server.open(this.client, this.sessionMs));
+    const id = await opened.catch((error: LockStoreError) => {
+      throw new LockStoreError(error.message, name, 'unready', { cause: error });
+    });
     this.epoch = 0;
     const session = { id, validUntil: leaseValidity(sentAt, this.sessionMs) };
     this.current = session;
@@ -305,7 +329,7 @@ class FaultySessionBackend implements SessionBackend {
     const [name = ''] = names;
     if (this.isClosed) return Promise.reject(new LockStoreError('The store is closed', name, 'unready'));
     if (session && session !== this.current) return Promise.reject(sessionOver(name));
-    const { epoch } = this;
+    const { epoch, current } = this;
     return new Promise((resolve, reject) => {
       let isAnswered = false;
       const patienceMs = Math.min(COMMAND_TIMEOUT_MS, brokenAfterMs);
@@ -330,6 +354,8 @@ class FaultySessionBackend implements SessionBackend {
               if (this.server.endedAmong([session.id]).length > 0) this.onSessionEnd(session);
               reject(sessionOver(name));
             });
+          // A reading is not refused, but no earlier write comes after it either.
+          if (!session && current) this.server.accepts(current.id, epoch);
           if (isOvertaken) for (const each of names) this.server.rewrite(each);
           const reply = execute();
           first(() => resolve(reply));
@@ -340,14 +366,20 @@ class FaultySessionBackend implements SessionBackend {
 
   /** Of this client: a crash or a close ends it. At once when there is nothing to wait for. */
   private after(ms: number, task: () => void): () => void {
+    const arrive = this.faults.arrive ?? ((arrived) => arrived());
     if (ms <= 0) {
-      task();
+      arrive(task);
       return () => undefined;
     }
-    const cancel = this.server.clock.after(ms, () => {
+    let isCancelled = false;
+    const stop = this.server.clock.after(ms, () => {
       this.cancels.delete(cancel);
-      task();
+      arrive(() => isCancelled || task());
     });
+    const cancel = (): void => {
+      isCancelled = true;
+      stop();
+    };
     this.cancels.add(cancel);
     return () => {
       this.cancels.delete(cancel);

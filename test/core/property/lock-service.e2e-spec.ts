@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import type { LockService } from '../../../libs/distributed-lock/src/lock/lock.service.js';
 import type { CallOptions, Lock } from '../../../libs/distributed-lock/src/lock/lock.js';
 import type { RegisterFate, RegisterFaults } from '../../support/faulty-register.js';
-import { LockWorld, RegisterWorld } from '../../support/lock-world.js';
+import { LockWorld, RegisterWorld, SessionWorld } from '../../support/lock-world.js';
 import { History } from './history.js';
 
 /** By then everybody has been served or has given up, once the network is whole and holders release at once. */
@@ -28,7 +28,9 @@ type Step =
   | { readonly do: 'cut' | 'mend'; readonly process: number }
   | { readonly do: 'force'; readonly key: string }
   | { readonly do: 'sweep' }
-  | { readonly do: 'set clock'; readonly ms: number };
+  | { readonly do: 'set clock'; readonly ms: number }
+  | { readonly do: 'freeze'; readonly process: number; readonly ms: number }
+  | { readonly do: 'end session'; readonly process: number };
 
 interface Plan {
   readonly seed: number;
@@ -56,6 +58,7 @@ const ask: fc.Arbitrary<Step> = fc.record({
     { weight: 1, arbitrary: waits({ leaseMs: 300 }) },
     { weight: 1, arbitrary: waits({ leaseMs: 2000 }) },
     { weight: 1, arbitrary: waits({ leaseMs: 50 }) },
+    { weight: 1, arbitrary: waits({ holdAtLeastMs: 200 }) },
   ),
   holdMs: fc.constantFrom(undefined, 0, 1, 10, 100, 1200),
   via: fc.constantFrom('acquire' as const, 'work' as const, 'failing work' as const),
@@ -113,8 +116,8 @@ const step = ({ withForce, ofRegister }: Kind): fc.Arbitrary<Step> =>
 /** What a world is made of, and what may happen in it. */
 interface Kind {
   readonly withForce: boolean;
-  readonly makeWorld: () => LockWorld | RegisterWorld;
-  /** Steps of a server that keeps rows. */
+  readonly makeWorld: () => LockWorld | RegisterWorld | SessionWorld;
+  /** Steps of a remote server. */
   readonly ofRegister: readonly fc.WeightedArbitrary<Step>[];
 }
 
@@ -161,17 +164,26 @@ const plan = (kind: Kind): fc.Arbitrary<Plan> =>
 
 interface Caller {
   readonly controller: AbortController;
-  readonly dueAt: number;
+  readonly process: Process;
+  dueAt: number;
   lock: Lock | undefined;
   /** Ends the work that it does under its lock. */
   end: (() => void) | undefined;
   isSettled: boolean;
 }
 
+interface Process {
+  readonly name: string;
+  readonly service: LockService;
+  readonly faults: RegisterFaults;
+  /** End of its last freeze: nobody is answered before. */
+  thawsAt: number;
+}
+
 /** Three processes, their callers, and the bad network between them and the store. */
 class Stage {
   readonly history: History;
-  private readonly processes: { name: string; service: LockService; faults: RegisterFaults }[];
+  private readonly processes: Process[];
   private readonly callers = new Set<Caller>();
   private commandCount = 0;
   private pushCount = 0;
@@ -183,7 +195,7 @@ class Stage {
 
   constructor(
     private readonly plan: Plan,
-    readonly world: LockWorld | RegisterWorld,
+    readonly world: LockWorld | RegisterWorld | SessionWorld,
     withForce: boolean,
   ) {
     this.history = new History(!withForce);
@@ -228,11 +240,11 @@ class Stage {
   /** What the stores of the processes remember of keys and owners. */
   get remembered(): number {
     const { world } = this;
-    if (!(world instanceof RegisterWorld)) return 0;
+    if (world instanceof LockWorld) return 0;
     return this.processes.reduce((sum, { service }) => sum + world.rememberedBy(service), 0);
   }
 
-  private start(): { name: string; service: LockService; faults: RegisterFaults } {
+  private start(): Process {
     const { fates, pushFates, watchdogTimeoutMs } = this.plan;
     const faults: RegisterFaults = {
       command: () => fates[this.commandCount++ % fates.length],
@@ -243,7 +255,7 @@ class Stage {
     service.events$.subscribe((event) => {
       if (event.type === 'acquired') this.history.onAcquired(event.key, event.fencingToken);
     });
-    return { name, service, faults };
+    return { name, service, faults, thawsAt: -Infinity };
   }
 
   private async take(step: Step): Promise<void> {
@@ -279,6 +291,15 @@ class Stage {
         this.mustExpire = true;
         this.setBackMs += Math.max(0, -step.ms);
         return void ((this.world as RegisterWorld).server.offsetMs += step.ms);
+      case 'freeze':
+        return this.freeze(step);
+      case 'end session': {
+        const { server } = this.world as SessionWorld;
+        this.mustExpire = true;
+        return server.endSessionsOf(
+          (this.world as SessionWorld).clientOf(this.processes[step.process]!.service),
+        );
+      }
     }
   }
 
@@ -288,8 +309,9 @@ class Stage {
     const controller = new AbortController();
     const { waitMs = 0 } = options;
     // Without patience a caller waits for one answer; several keys are one answer each.
-    const dueAt = clock.now() - this.stalledMs + waitMs + 2 * this.world.callTimeoutMs;
-    const caller: Caller = { controller, dueAt, lock: undefined, end: undefined, isSettled: false };
+    const askedAt = Math.max(clock.now(), process.thawsAt) - this.stalledMs;
+    const dueAt = askedAt + waitMs + 2 * this.world.callTimeoutMs;
+    const caller: Caller = { controller, process, dueAt, lock: undefined, end: undefined, isSettled: false };
     this.callers.add(caller);
     const settle = (lock?: Lock): void => {
       caller.isSettled = true;
@@ -327,6 +349,15 @@ class Stage {
     this.mustExpire = true;
     void (isHalfOpen ? service.drain() : service.close());
     this.processes[index] = this.start();
+  }
+
+  private freeze({ process: index, ms }: Extract<Step, { do: 'freeze' }>): void {
+    const process = this.processes[index]!;
+    const thawsAt = this.world.clock.now() + ms;
+    process.thawsAt = Math.max(process.thawsAt, thawsAt);
+    for (const caller of this.callers) if (caller.process === process) caller.dueAt += ms;
+    this.mustExpire = true;
+    (this.world as SessionWorld).freeze(process.service, ms);
   }
 
   private cutOrMend({ do: what, process: index }: Extract<Step, { do: 'cut' | 'mend' }>): void {
@@ -405,6 +436,20 @@ const setClock = (...ms: number[]) => ({
 const SPEEDS = [1, 1.004, 0.996];
 const onRegister = { makeWorld: () => new RegisterWorld(SPEEDS), ofRegister: [sweep] };
 const onRegisterSetBack = { ...onRegister, ofRegister: [setClock(-500, -2000)] };
+const freeze = {
+  weight: 1,
+  arbitrary: fc.record({
+    do: fc.constant('freeze' as const),
+    process: processIndex,
+    ms: fc.constantFrom(30, 300, 1000, 4000),
+  }),
+};
+const endSession = {
+  weight: 2,
+  arbitrary: fc.record({ do: fc.constant('end session' as const), process: processIndex }),
+};
+const withSessions = { makeWorld: () => new SessionWorld(SPEEDS), ofRegister: [freeze] };
+const withSessionsEnded = { ...withSessions, ofRegister: [freeze, endSession] };
 const onRegisterSet = { ...onRegister, ofRegister: [setClock(-2000, 500, 3_600_000)] };
 
 describe.each([
@@ -412,6 +457,8 @@ describe.each([
   ['whatever happens on a register that loses, delays and repeats swaps', onRegister, onRegister],
   // A clock that is set forward ends leases early, as a forced release does.
   ['on such a register, whose clock is set', onRegisterSetBack, onRegisterSet],
+  // A session that is ended by hand ends leases early, too.
+  ['under sessions, in processes that freeze, crash and come back', withSessions, withSessionsEnded],
 ])('%s', (_, world, worldWithForce) => {
   it(
     'no two of them believe in the same lock, tokens grow, everybody is answered in time, and nothing is left',

@@ -30,6 +30,7 @@ import { LaneOwners } from './lane-owners.js';
 import { OwnLeases } from './own-leases.js';
 import { Lane, type Executed, type LaneContext } from './lane.js';
 import type { Reading, Register } from './register.js';
+import { sessionEnded } from './session-ended.js';
 import { TimedRegister, type Seen } from './timed-register.js';
 
 /** So long `close` waits for the last leases of its owners to end, in ms. What is left then ends with the session. */
@@ -50,6 +51,7 @@ export class DocumentStore implements LockStore {
   private readonly stepper: Stepper & { minToken: number };
   private readonly laneContext: LaneContext;
   private isClosed = false;
+  private sessionEnds = 0;
 
   constructor(
     readonly name: string,
@@ -100,6 +102,7 @@ export class DocumentStore implements LockStore {
       onTime: (now, sentAt) => this.timed.onTime(now, sentAt),
       onGap: () => this.notify({ kind: 'recheck', afterMs: 0 }),
       onSessionEnd: () => {
+        this.sessionEnds += 1;
         for (const lane of this.lanes.values()) lane.onSessionEnd();
         this.notify({ kind: 'recheck', afterMs: 0 });
       },
@@ -126,8 +129,11 @@ export class DocumentStore implements LockStore {
     // A further try follows the end of a lease in the way, or a document that was emptied and written meanwhile.
     const mostTries = 2 * requests.length;
     for (let tries = 0; tries <= mostTries; tries++) {
+      const { sessionEnds } = this;
       const reply = await this.timed.takeAll(names, requests);
       if (!reply) return null;
+      if (sessionEnds !== this.sessionEnds)
+        throw sessionEnded((requests[0] as AcquireRequest).key, 'unknown');
       if (!('index' in reply)) return requests.map((request, i) => this.taken(request, reply[i] as Seen));
       const { key } = requests[reply.index] as AcquireRequest;
       const lane = this.laneOf(key);
@@ -170,7 +176,12 @@ export class DocumentStore implements LockStore {
     if (this.isClosed) return;
     this.isClosed = true;
     const leaving = [...this.lanes.values()].flatMap((lane) =>
-      lane.owners.waiting.map((owner) => lane.run((state) => state.release({ owner }), itself)),
+      lane.owners.waiting.map((owner) =>
+        lane.run(
+          (state) => state.release({ owner }),
+          () => lane.owners.onGone(owner),
+        ),
+      ),
     );
     await Promise.race([Promise.allSettled(leaving), this.delays.wait(this.commandTimeoutMs)]);
     await Promise.race([this.ownLeases?.whenEmpty(), this.delays.wait(LAST_LEASES_MS)]);
@@ -189,11 +200,15 @@ export class DocumentStore implements LockStore {
     const { clock } = this.context;
     const lane = this.laneOf(key);
     return lane.run(
-      (state) => state.release(request, { keepMs: keepUntil - clock.now(), mayHaveNote }),
+      (state) => {
+        const keepMs = keepUntil - clock.now();
+        const wasHolder = state.release(request, { keepMs, mayHaveNote });
+        // Before the reply, which may get lost: a repeated release does not find the owner any more.
+        if (wasHolder && keepMs > 0) this.ownLeases?.start(key, keeperOf(request.owner), keepMs);
+        return wasHolder;
+      },
       (wasHolder, { executedAt }) => {
         this.onReleased(lane, request);
-        const keepMs = keepUntil - clock.now();
-        if (wasHolder && keepMs > 0) this.ownLeases?.start(key, keeperOf(request.owner), keepMs);
         return { wasHolder, executedAt };
       },
       { mayWait: flush === undefined },
@@ -211,6 +226,8 @@ export class DocumentStore implements LockStore {
       (outcome, { sentAt, waiting, validUntil }): RenewalReply => {
         if (outcome !== 'lost') {
           lane.owners.onRenewed(owner, leaseMs);
+          // The core would renew at once, again and again, a lease that is there and that it must not believe in.
+          if (validUntil <= this.context.clock.now()) return { kind: 'unknown', error: sessionInDoubt(key) };
           return {
             kind: 'renewed',
             validUntil: Math.min(leaseValidity(sentAt, leaseMs), validUntil),
@@ -313,6 +330,11 @@ export class DocumentStore implements LockStore {
     if (notification.kind === 'granted') this.onToken(notification.lastToken);
     queueMicrotask(() => this.notifications$.next(notification));
   }
+}
+
+function sessionInDoubt(key: string): LockStoreError {
+  const message = `Could not renew "${key}": it is held, but no keep-alive of this client's session was answered for so long that the session may end. The next one may be.`;
+  return new LockStoreError(message, key, 'unknown');
 }
 
 function itself<Outcome>(outcome: Outcome): Outcome {

@@ -146,7 +146,9 @@ export class KeyState {
   ): boolean {
     if (mayHaveNote) this.mayMissNote = true;
     const held = this.holderOf(owner);
-    if (held || this.queue.some((waiter) => waiter.owner === owner)) this.isChangedNow = true;
+    // A hold that is over is written there still, and counts for clients that do not know that yet.
+    const written = [...this.reading.document.holders, ...this.holders, ...this.queue];
+    if (written.some((entry) => entry.owner === owner)) this.isChangedNow = true;
     this.queue = this.queue.filter((waiter) => waiter.owner !== owner);
     this.holders = this.holders.filter((holder) => holder !== held);
     if (held && keepMs > 0) this.keep(held, keepMs);

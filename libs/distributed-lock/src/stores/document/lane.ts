@@ -7,6 +7,7 @@ import type { Waiter } from './document.js';
 import { KeyState, type Stepper } from './key-state.js';
 import type { LaneOwners } from './lane-owners.js';
 import type { Interest } from './register.js';
+import { sessionEnded } from './session-ended.js';
 import type { Requests, Seen, TimedRegister } from './timed-register.js';
 
 /** The lanes of one store share it. */
@@ -169,6 +170,7 @@ export class Lane {
     let fresh: Seen | undefined;
     for (let tries = 0; left.length > 0; tries++) {
       if (tries >= TRIES_WITHOUT_PAUSE && register.isRemote) await this.pause(tries, clock.now() - startedAt);
+      this.checkSession();
       const seen = fresh ?? this.seen;
       const taker = this.takerAmong(left, seen, fresh !== undefined);
       if (taker) {
@@ -235,13 +237,14 @@ export class Lane {
     return new KeyState(seen.reading, this.nowIn(seen), this.context.stepper);
   }
 
-  /** @throws LockStoreError when the session ended since the steps began, so that what they were applied to is not true any more */
   private seeReply(seen: Seen): Seen {
-    if (this.hasSessionEnded) {
-      const message = `The session of this client ended while it used the lock "${this.key}". What was held is lost. Try again.`;
-      throw new LockStoreError(message, this.key, 'unknown');
-    }
+    this.checkSession();
     return this.see(seen);
+  }
+
+  /** @throws LockStoreError when the session ended since the steps began, so that what they were applied to is not true any more */
+  private checkSession(): void {
+    if (this.hasSessionEnded) throw sessionEnded(this.key, 'unknown');
   }
 
   private see(seen: Seen): Seen {

@@ -12,12 +12,17 @@ const ALIVE_MS = 1000;
 /** So many sessions, and so many grants, are remembered. The oldest are forgotten, and asked for again. */
 const MOST_REMEMBERED = 10_000;
 
+interface SeenGrant {
+  readonly token: number;
+  readonly since: number;
+}
+
 /** What one client knows about the sessions of the others, and since when it has seen grants that nobody has confirmed. */
 export class SessionKnowledge {
   private readonly ended = new Set<string>();
   private readonly aliveAt = new Map<string, number>();
   /** By owner. */
-  private readonly unconfirmedSince = new Map<string, number>();
+  private readonly unconfirmed = new Map<string, SeenGrant>();
 
   constructor(private readonly clock: Clock) {}
 
@@ -45,7 +50,7 @@ export class SessionKnowledge {
   /** The document without what is known to be over: its time is past. */
   judge({ holders, queue }: LockDocument): LockDocument {
     return {
-      holders: holders.map((holder) => (this.isOver(holder) ? { ...holder, until: -Infinity } : holder)),
+      holders: holders.map((holder) => this.judgeHolder(holder)),
       queue: queue.map((waiter) => (this.hasEnded(waiter) ? { ...waiter, until: -Infinity } : waiter)),
     };
   }
@@ -54,21 +59,26 @@ export class SessionKnowledge {
     return session !== undefined && this.ended.has(session);
   }
 
-  private isOver(holder: Holder): boolean {
-    if (this.hasEnded(holder)) return true;
-    const { owner, isUnconfirmed } = holder;
-    if (!isUnconfirmed) return this.forgetGrant(owner);
-    const now = this.clock.now();
-    const since = this.unconfirmedSince.get(owner);
-    if (since !== undefined) return now - since >= UNCONFIRMED_MS;
-    this.unconfirmedSince.set(owner, now);
-    forgetOldest(this.unconfirmedSince);
-    return false;
+  /** The lease of a grant that is not confirmed is what is left of its time, so that those behind it recheck then. */
+  private judgeHolder(holder: Holder): Holder {
+    if (this.hasEnded(holder)) return { ...holder, until: -Infinity };
+    if (!holder.isUnconfirmed) {
+      this.unconfirmed.delete(holder.owner);
+      return holder;
+    }
+    const leftMs = this.sinceOf(holder) + UNCONFIRMED_MS - this.clock.now();
+    return leftMs > 0 ? { ...holder, leaseMs: Math.ceil(leftMs) } : { ...holder, until: -Infinity };
   }
 
-  private forgetGrant(owner: string): false {
-    this.unconfirmedSince.delete(owner);
-    return false;
+  /** An owner whose grant was taken back may be granted the lock again, with another token. */
+  private sinceOf({ owner, token }: Holder): number {
+    const seen = this.unconfirmed.get(owner);
+    if (seen?.token === token) return seen.since;
+    const since = this.clock.now();
+    this.unconfirmed.delete(owner);
+    this.unconfirmed.set(owner, { token, since });
+    forgetOldest(this.unconfirmed);
+    return since;
   }
 }
 

@@ -12,6 +12,7 @@ import type {
   Take,
   TakeReply,
 } from '../document/register.js';
+import { sessionEnded } from '../document/session-ended.js';
 import { messageIn, messageText } from './message-text.js';
 import type { Row, Session, SessionBackend, TakeStep } from './session-backend.js';
 import { SessionKnowledge } from './session-knowledge.js';
@@ -32,6 +33,7 @@ export class SessionRegister implements Register {
   /** The newest revision that this client has seen: the next write has a larger one, unless an older state was restored. */
   private revision = 0;
   private listener: RegisterListener | undefined;
+  private sessionEnds = 0;
 
   constructor(
     private readonly backend: SessionBackend,
@@ -49,6 +51,7 @@ export class SessionRegister implements Register {
       onMessage: (text, order) => this.onMessage(text, order),
       onGap: () => listener.onGap(),
       onSessionEnd: ({ id }) => {
+        this.sessionEnds += 1;
         this.knowledge.onEnd(id);
         listener.onSessionEnd?.();
       },
@@ -74,7 +77,10 @@ export class SessionRegister implements Register {
 
   async swap(swap: Swap): Promise<SwapReply> {
     const { name, seen, next, lastToken, isExact, told } = swap;
+    const { sessionEnds } = this;
     const session = await this.sessionFor(name);
+    // What was held then is lost, and must not be written as held under the next session.
+    if (sessionEnds !== this.sessionEnds) throw sessionEnded(name, 'unready');
     swap.notAfter();
     const text = documentText(next, lastToken, session.id);
     const { notesRead, notes, nextTicket } = seen;

@@ -1,0 +1,548 @@
+import { describe, expect, it } from '@jest/globals';
+import { ManualClock } from 'nestjs-distributed-lock/testing';
+import { LOCK, SHARED, type Claim } from '../../libs/distributed-lock/src/port/claim.js';
+import type { Grant, Queued } from '../../libs/distributed-lock/src/port/lock-store.js';
+import { leaseValidity } from '../../libs/distributed-lock/src/port/lease-validity.js';
+import { documentText } from '../../libs/distributed-lock/src/stores/session/session-text.js';
+import { messageText } from '../../libs/distributed-lock/src/stores/session/message-text.js';
+import { COMMAND_TIMEOUT_MS } from '../support/faulty-register.js';
+import { SessionServer } from '../support/session-server.js';
+import { KEY, StoreClient } from '../support/store-client.js';
+
+const SESSION_MS = 30_000;
+const KEEP_ALIVE_MS = SESSION_MS / 6;
+const OTHER_KEY = 'other goods';
+const EXCLUSIVE: Claim = { kind: 'exclusive' };
+
+class Stage {
+  readonly clock = new ManualClock();
+  readonly server = new SessionServer(this.clock);
+  readonly one = this.client();
+  readonly two = this.client();
+  readonly three = this.client();
+
+  client(): StoreClient {
+    return new StoreClient(this);
+  }
+
+  async pass(ms: number): Promise<void> {
+    await this.clock.advance(ms);
+    // A release waits for the next turn of the event loop, in which it may share a write.
+    for (let turns = 0; turns < 4; turns++) await this.clock.settle();
+  }
+
+  settle(): Promise<void> {
+    return this.pass(0);
+  }
+
+  /** One holds, and the others wait behind it in order. */
+  async queueUp(...waiting: StoreClient[]): Promise<void> {
+    this.one.acquire(1);
+    await this.settle();
+    for (const client of waiting) {
+      client.wait(1);
+      await this.settle();
+    }
+  }
+
+  /** By hand, as an administrator does. The client learns it from its next keep-alive. */
+  endSession({ store }: StoreClient): void {
+    this.server.endSessionsOf(store.clientId);
+  }
+
+  /** The step of one client, and its result once it is settled. */
+  async after<Result>(followed: { readonly value: Result }): Promise<Result> {
+    await this.settle();
+    return followed.value;
+  }
+
+  owners({ store }: StoreClient = this.three, key = KEY) {
+    return store.inspect(key).then((found) => ({ holders: found?.holders, pending: found?.pending }));
+  }
+}
+
+describe('a session that ends', () => {
+  it('is a loss told at once, and its owners in the queue enter it again with their tickets', async () => {
+    const stage = new Stage();
+    const { one, two, three } = stage;
+    two.acquire(9, { key: OTHER_KEY, leaseMs: SESSION_MS });
+    await stage.pass(KEEP_ALIVE_MS - 500);
+    await stage.queueUp();
+    const { ticket } = (await stage.after(two.wait(1))) as Queued;
+    await stage.after(three.wait(1));
+    stage.endSession(two);
+    await stage.pass(500);
+    expect(two.told(9)).toEqual(['lost']);
+    expect(two.notifications).toContainEqual({ kind: 'recheck', afterMs: 0 });
+    // Another client has dropped it meanwhile.
+    await three.store.release({ ...three.request(1) });
+    await stage.after(three.wait(2));
+    const again = await stage.after(two.wait(1, { ticket }));
+    expect(again).toMatchObject({ kind: 'queued', ticket });
+    expect(await stage.owners()).toEqual({
+      holders: [one.owner(1)],
+      pending: [two.owner(1), three.owner(2)],
+    });
+    one.release(1);
+    await stage.settle();
+    expect(two.told(1)).toEqual(['granted']);
+  });
+
+  it.each(['holds', 'waits'])(
+    'of a client that %s is passed over by the next step of anybody',
+    async (what) => {
+      const stage = new Stage();
+      const { one, two, three } = stage;
+      await stage.queueUp(two, three);
+      stage.endSession(what === 'holds' ? one : two);
+      if (what === 'waits') one.release(1);
+      // What a client has learned about the sessions of others counts for a second.
+      await stage.pass(1000);
+      const next = what === 'holds' ? two : three;
+      const granted = await stage.after(next.wait(1));
+      expect(granted.kind).toBe('granted');
+    },
+  );
+
+  it('grants nothing by a reply that arrives after its end', async () => {
+    const stage = new Stage();
+    const { one } = stage;
+    await stage.after(one.acquire(9, { key: OTHER_KEY }));
+    await stage.pass(KEEP_ALIVE_MS - 10);
+    one.fates = [{ answeredAfterMs: 50 }, { answeredAfterMs: 50 }];
+    const single = one.acquire(1);
+    const both = one.store.acquireAll!(['a', 'b'].map((key, i) => one.request(2 + i, { key })));
+    const failure = both.catch((error: unknown) => error);
+    await stage.settle();
+    stage.endSession(one);
+    await stage.pass(60);
+    expect(single.error).toMatchObject({ reason: 'unknown', key: KEY });
+    expect(single.error).toHaveProperty(
+      'message',
+      expect.stringMatching(/^The session of this client ended/),
+    );
+    expect(await failure).toMatchObject({ reason: 'unknown', key: 'a' });
+    for (const key of [KEY, 'a', 'b']) expect(await stage.owners(stage.two, key)).toEqual({});
+  });
+
+  it('is not brought back by the renewal of what was held under it', async () => {
+    const stage = new Stage();
+    const { one } = stage;
+    const grant = (await stage.after(one.acquire(1))) as Grant;
+    stage.endSession(one);
+    await stage.pass(KEEP_ALIVE_MS);
+    const [reply] = await stage.after(one.renew(1, grant));
+    expect(reply).toEqual({ kind: 'lost' });
+    expect(await stage.owners()).toEqual({});
+  });
+
+  it('while a client closes does not keep it from closing', async () => {
+    const stage = new Stage();
+    const { one, two } = stage;
+    await stage.queueUp(two);
+    two.fates = [{ answeredAfterMs: 50 }];
+    const closed = two.store.close();
+    stage.endSession(two);
+    stage.endSession(one);
+    await stage.pass(3 * COMMAND_TIMEOUT_MS + 1000);
+    await closed;
+    expect(await stage.owners()).toEqual({});
+  });
+
+  it('takes the rest of a minimum hold with it', async () => {
+    const stage = new Stage();
+    const { one, two } = stage;
+    await stage.queueUp(two);
+    await stage.after(one.release(1, { keepUntil: 20_000 }));
+    stage.endSession(one);
+    await stage.pass(1000);
+    expect((await stage.after(two.wait(1))).kind).toBe('granted');
+  });
+});
+
+describe('a grant by another client', () => {
+  it('is believed only after its renewal was answered', async () => {
+    const stage = new Stage();
+    const { one, two } = stage;
+    await stage.queueUp(two);
+    one.release(1);
+    await stage.settle();
+    const grant = two.notifications.find(({ kind }) => kind === 'granted') as Grant;
+    expect(grant).toMatchObject({ confirmed: false, validUntil: -Infinity });
+    const [reply] = await stage.after(two.renew(1, grant));
+    expect(reply).toEqual({ kind: 'renewed', validUntil: leaseValidity(0, 5000), waiting: 0 });
+  });
+
+  it('that is never confirmed is taken back after about a second, and its client leaves the queue', async () => {
+    const stage = new Stage();
+    const { one, two, three } = stage;
+    await stage.queueUp(two);
+    two.wait(2);
+    await stage.after(three.wait(1));
+    two.cut();
+    one.release(1);
+    await stage.settle();
+    const early = (await stage.after(three.wait(1))) as Queued;
+    expect(early).toMatchObject({ kind: 'queued', holder: two.owner(1) });
+    // Its recheck comes when the time of the grant is over, and not before.
+    expect(early.recheckAfterMs).toBeGreaterThan(900);
+    expect(early.recheckAfterMs).toBeLessThanOrEqual(1000);
+    await stage.pass(990);
+    expect((await stage.after(three.wait(1))).kind).toBe('queued');
+    await stage.pass(10);
+    expect((await stage.after(three.wait(1))).kind).toBe('granted');
+    expect(await stage.owners()).toEqual({ holders: [three.owner(1)], pending: [] });
+  });
+
+  it('that was taken back has its second again when the owner is granted the lock anew', async () => {
+    const stage = new Stage();
+    const { one, two, three } = stage;
+    await stage.queueUp(two, three);
+    two.cut();
+    one.release(1);
+    await stage.settle();
+    three.wait(1);
+    await stage.pass(1000);
+    expect((await stage.after(three.wait(1))).kind).toBe('granted');
+    two.mend();
+    await stage.after(two.wait(1));
+    await stage.after(one.wait(2));
+    two.cut();
+    three.release(1);
+    await stage.pass(500);
+    expect(await stage.owners(three)).toEqual({ holders: [two.owner(1)], pending: [one.owner(2)] });
+  });
+
+  it('whose client has given up meanwhile is released also after its second', async () => {
+    const stage = new Stage();
+    const { one, two } = stage;
+    await stage.queueUp(two);
+    one.release(1);
+    await stage.settle();
+    two.cut();
+    const released = two.release(1);
+    await stage.pass(1500);
+    two.mend();
+    await stage.pass(1000);
+    expect(released.state).toBe('resolved');
+    expect((await stage.after(stage.client().acquire(1))).kind).toBe('granted');
+  });
+
+  it('that overtakes the reply to its acquire is told right after the reply', async () => {
+    const stage = new Stage();
+    const { one, two } = stage;
+    await stage.queueUp();
+    await stage.after(two.acquire(9, { key: OTHER_KEY }));
+    two.fates = [{ answeredAfterMs: 50 }];
+    const waits = two.wait(1);
+    await stage.pass(10);
+    one.release(1);
+    await stage.pass(10);
+    expect([waits.state, two.told(1)]).toEqual(['pending', []]);
+    await stage.pass(30);
+    expect([waits.value.kind, two.told(1)]).toEqual(['queued', ['granted']]);
+  });
+});
+
+describe('a lease under a session', () => {
+  it('that nobody renews ends although its client lives', async () => {
+    const stage = new Stage();
+    const { one, two } = stage;
+    one.acquire(1, { leaseMs: 300 });
+    await stage.settle();
+    await stage.after(two.wait(1));
+    await stage.pass(290);
+    expect(two.told(1)).toEqual([]);
+    await stage.pass(10);
+    expect([one.told(1), two.told(1)]).toEqual([['contended', 'lost'], ['granted']]);
+  });
+
+  it('that is renewed in time does not end', async () => {
+    const stage = new Stage();
+    const { one } = stage;
+    const grant = (await stage.after(one.acquire(1))) as Grant;
+    for (let i = 0; i < 10; i++) {
+      await stage.pass(4000);
+      expect(await stage.after(one.renew(1, grant))).toMatchObject([{ kind: 'renewed' }]);
+    }
+    expect(await stage.owners()).toMatchObject({ holders: [one.owner(1)] });
+  });
+
+  it('a minimum hold ends at its time, though the reply to its release was lost', async () => {
+    for (const fate of [{}, { answeredAfterMs: 'never' as const }]) {
+      const stage = new Stage();
+      const { one, two } = stage;
+      await stage.queueUp(two);
+      one.fates = [fate];
+      const keepUntil = 2000;
+      const released = one.release(1, { keepUntil });
+      await stage.pass(1990);
+      expect([released.state, two.told(1)]).not.toContainEqual(['granted']);
+      await stage.pass(10);
+      expect(two.told(1)).toContain('granted');
+    }
+  });
+
+  it('is renewed without a write, once it is confirmed', async () => {
+    const stage = new Stage();
+    const { one, two } = stage;
+    const grant = (await stage.after(one.acquire(1))) as Grant;
+    await stage.after(two.wait(1));
+    const before = stage.server.newestRevision;
+    for (let i = 0; i < 5; i++) {
+      await stage.pass(500);
+      await stage.after(one.renew(1, grant));
+    }
+    expect(stage.server.newestRevision).toBe(before);
+  });
+
+  it('is never valid for longer than its session', async () => {
+    const stage = new Stage();
+    const { one } = stage;
+    one.acquire(9, { key: OTHER_KEY });
+    await stage.settle();
+    one.cut();
+    await stage.pass(2 * KEEP_ALIVE_MS + COMMAND_TIMEOUT_MS);
+    one.mend();
+    const grant = (await stage.after(one.acquire(1, { leaseMs: SESSION_MS }))) as Grant;
+    expect(grant.validUntil).toBe(leaseValidity(0, SESSION_MS));
+    const [reply] = await stage.after(one.renew(1, grant, { leaseMs: SESSION_MS }));
+    expect(reply).toMatchObject({ kind: 'renewed', validUntil: leaseValidity(0, SESSION_MS) });
+    const [first, second] = (await one.store.acquireAll!(
+      ['a', 'b'].map((key, i) => one.request(2 + i, { key, leaseMs: SESSION_MS })),
+    )) as readonly Grant[];
+    expect([first?.validUntil, second?.validUntil]).toEqual([grant.validUntil, grant.validUntil]);
+    await stage.pass(KEEP_ALIVE_MS);
+    const [later] = await stage.after(one.renew(1, grant, { leaseMs: SESSION_MS }));
+    expect(later).toMatchObject({
+      kind: 'renewed',
+      validUntil: leaseValidity(3 * KEEP_ALIVE_MS, SESSION_MS),
+    });
+  });
+
+  it('is in doubt, and neither renewed nor lost, while no keep-alive of the session was answered in its time', async () => {
+    const stage = new Stage();
+    const { one } = stage;
+    const grant = (await stage.after(one.acquire(1, { leaseMs: SESSION_MS }))) as Grant;
+    // The server prolongs all sessions, as after an election. The client does not hear of it.
+    one.cut();
+    await stage.pass(SESSION_MS - KEEP_ALIVE_MS);
+    stage.server.prolongSessions(SESSION_MS);
+    await stage.pass(KEEP_ALIVE_MS + COMMAND_TIMEOUT_MS);
+    one.mend();
+    const doubted = await stage.after(one.renew(1, grant, { leaseMs: SESSION_MS }));
+    expect(doubted).toMatchObject([{ kind: 'unknown', error: { reason: 'unknown', key: KEY } }]);
+    await stage.pass(KEEP_ALIVE_MS);
+    const renewed = await stage.after(one.renew(1, grant, { leaseMs: SESSION_MS }));
+    expect(renewed).toMatchObject([{ kind: 'renewed' }]);
+  });
+});
+
+describe('late steps', () => {
+  it('a take that is executed after its release was answered is refused', async () => {
+    const stage = new Stage();
+    const { one } = stage;
+    await stage.after(one.acquire(9, { key: OTHER_KEY }));
+    one.fates = [{ executedAfterMs: [4000], answeredAfterMs: 'never' }];
+    one.acquire(1);
+    await stage.pass(COMMAND_TIMEOUT_MS);
+    const released = one.release(1);
+    while (released.state === 'pending') await stage.pass(10);
+    expect(stage.clock.now()).toBeLessThan(4000);
+    await stage.pass(5000);
+    expect(await stage.owners()).toEqual({});
+  });
+
+  it('a swap without an answer is not executed after a later step', async () => {
+    const stage = new Stage();
+    const { one, two } = stage;
+    await stage.queueUp(two);
+    one.fates = [{ executedAfterMs: [300], answeredAfterMs: 'never' }];
+    const released = one.release(1);
+    await stage.pass(COMMAND_TIMEOUT_MS);
+    expect(await stage.owners(one)).toMatchObject({ holders: [one.owner(1)] });
+    while (released.state === 'pending') await stage.pass(10);
+    expect(two.told(1)).toEqual(['granted']);
+  });
+});
+
+describe('a client that closes', () => {
+  it('with a minimum hold keeps its session', async () => {
+    const stage = new Stage();
+    const { one, two } = stage;
+    await stage.queueUp(two);
+    await stage.after(one.release(1, { keepUntil: 10_000 }));
+    const closed = one.store.close();
+    await stage.pass(1000);
+    await closed;
+    expect((await stage.after(two.wait(1))).kind).toBe('queued');
+    await stage.pass(SESSION_MS + 1000);
+    expect((await stage.after(two.wait(1))).kind).toBe('granted');
+  });
+
+  it('without an entry ends its session at once, and leaves the queue before', async () => {
+    const stage = new Stage();
+    const { one, two } = stage;
+    await stage.queueUp(two);
+    expect(stage.server.liveSessions).toBe(2);
+    const closed = two.store.close();
+    await stage.settle();
+    await closed;
+    expect(stage.server.liveSessions).toBe(1);
+    expect(await stage.owners(one)).toEqual({ holders: [one.owner(1)], pending: [] });
+  });
+});
+
+describe('fencing tokens grow', () => {
+  it('over session ends, emptied and deleted documents, reserved tokens, and clients that start anew', async () => {
+    const stage = new Stage();
+    const tokens: number[] = [];
+    const acquire = async (client: StoreClient, number: number, reserved: number): Promise<Grant> => {
+      const grant = (await stage.after(client.acquire(number, { tokens: reserved }))) as Grant;
+      tokens.push(grant.token, grant.lastToken);
+      return grant;
+    };
+    for (let round = 0; round < 4; round++) {
+      const client = stage.client();
+      await acquire(client, 1, 1000);
+      await stage.after(client.release(1));
+      const { token, lastToken } = await acquire(client, 2, 100);
+      // The rest goes back: from here on, the last token is that of the release.
+      await stage.after(client.release(2, { used: { token, lastToken } }));
+      tokens.pop();
+      await acquire(client, 3, 1);
+      await stage.after(client.release(3));
+      await acquire(client, 4, 10);
+      stage.endSession(client);
+      await stage.pass(KEEP_ALIVE_MS);
+      await acquire(client, 5, 1);
+      await client.store.forceRelease(KEY);
+      await acquire(stage.client(), 1, 1);
+      await client.store.forceRelease(KEY);
+    }
+    expect(tokens).toEqual(tokens.toSorted((a, b) => a - b));
+    const firsts = tokens.filter((token, i) => token !== tokens[i - 1]);
+    expect(new Set(firsts).size).toBe(firsts.length);
+  });
+});
+
+describe('a forced release', () => {
+  const steps: ((stage: Stage) => unknown)[] = [
+    ({ one }) => one.acquire(1),
+    ({ two }) => two.wait(1),
+    ({ three }) => three.wait(1),
+    ({ one }) => one.release(1),
+    ({ two }) => two.wait(1),
+    ({ two }) => two.release(1),
+    ({ three }) => three.wait(1),
+    ({ three }) => three.release(1),
+  ];
+
+  it.each(steps.map((_, i) => i))(
+    'after %s of the steps leaves one holder at most, and nothing at the end',
+    async (at) => {
+      const stage = new Stage();
+      for (const [i, step] of steps.entries()) {
+        if (i === at) await stage.client().store.forceRelease(KEY);
+        step(stage);
+        await stage.settle();
+        const { holders = [] } = await stage.owners(stage.client());
+        expect(holders.length).toBeLessThanOrEqual(1);
+      }
+      for (const client of [stage.one, stage.two, stage.three]) await stage.after(client.release(1));
+      expect(await stage.owners()).toEqual({});
+    },
+  );
+});
+
+describe('a message', () => {
+  it.each([
+    ['that is no JSON', 'hello'],
+    ['that is no list', '{"name":"goods"}'],
+    ['that is null', 'null'],
+    ['of another format', '[2,"goods",7,7,7,"[1,0,[],[]]",[]]'],
+    ['without notes', '[1,"goods",7,7,7,"[1,0,[],[]]"]'],
+    ['with a text of another format', '[1,"goods",7,7,7,"[2,0,[],[]]",[]]'],
+    ['with a text that is none', '[1,"goods",7,7,7,"[1,0,7,null]",[]]'],
+    ['with notes that are none', '[1,"goods",7,7,7,"[1,0,[],[]]",[null,{"id":7}]]'],
+    ['without a name', '[1,null,7,7,7,null,[]]'],
+  ])('%s is ignored', async (_, text) => {
+    const stage = new Stage();
+    const { one, two } = stage;
+    await stage.queueUp(two);
+    const before = two.notifications.length;
+    stage.server.tell({ name: KEY, clients: [two.store.clientId], text: () => text });
+    await stage.settle();
+    expect(two.notifications.length).toBe(before);
+    one.release(1);
+    await stage.settle();
+    expect(two.told(1)).toEqual(['granted']);
+  });
+
+  it('that grants without the secret of its client is not believed', async () => {
+    const stage = new Stage();
+    const { two } = stage;
+    await stage.queueUp(two);
+    const [owner, claim] = [two.owner(1), LOCK];
+    const forged = { owner, claim, token: 900, lastToken: 900, until: Infinity, nonce: '0011223344556677' };
+    const text = documentText({ holders: [forged], queue: [] }, 900, 's2');
+    const message = messageText({
+      name: KEY,
+      version: 900,
+      writtenAt: 900,
+      notesRead: 900,
+      nextTicket: 901,
+      text,
+      notes: [],
+    });
+    stage.server.tell({ name: KEY, clients: [two.store.clientId], text: () => message });
+    await stage.settle();
+    expect(two.told(1)).toEqual([]);
+    expect((await stage.after(two.wait(1))).kind).toBe('queued');
+  });
+});
+
+describe('other claims under sessions', () => {
+  it('a downgrade grants the readers that wait, and stays with its session', async () => {
+    const stage = new Stage();
+    const { one, two, three } = stage;
+    const grant = (await stage.after(one.acquire(1, { claim: EXCLUSIVE }))) as Grant;
+    await stage.after(two.wait(1, { claim: SHARED }));
+    await stage.after(one.renew(1, grant, { claim: SHARED }));
+    expect(two.told(1)).toEqual(['granted']);
+    stage.endSession(one);
+    await stage.pass(500);
+    await stage.after(two.wait(1, { claim: SHARED }));
+    await stage.pass(1000);
+    expect(await stage.owners(three)).toEqual({ holders: [two.owner(1)], pending: [] });
+  });
+
+  it('the permits of a session that ended are free again', async () => {
+    const stage = new Stage();
+    const { one, two, three } = stage;
+    const claim = { kind: 'permits', permits: 3, weight: 2 } as const;
+    await stage.after(one.acquire(1, { claim }));
+    expect((await stage.after(two.acquire(1, { claim }))).kind).toBe('busy');
+    stage.endSession(one);
+    await stage.pass(1000);
+    expect((await stage.after(two.acquire(2, { claim }))).kind).toBe('granted');
+    const small = { ...claim, weight: 1 };
+    expect((await stage.after(three.acquire(1, { claim: small }))).kind).toBe('granted');
+  });
+
+  it('more notes than a document may have beside it are written into it by who reads them', async () => {
+    const stage = new Stage();
+    const { one, two, three } = stage;
+    await stage.queueUp();
+    for (let number = 1; number <= 40; number++) {
+      two.wait(number);
+      await stage.settle();
+    }
+    const { pending } = await stage.owners(three);
+    expect(pending).toEqual(Array.from({ length: 40 }, (_, i) => two.owner(i + 1)));
+    expect(stage.server.read(KEY).notes.length).toBeLessThan(33);
+    one.release(1);
+    await stage.settle();
+    expect(two.told(1)).toEqual(['granted']);
+  });
+});
