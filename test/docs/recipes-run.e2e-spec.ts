@@ -176,6 +176,12 @@ describe('a subscription', () => {
 });
 
 describe('tests of your app', () => {
+  it('without Nest give the locks to what they make by new', async () => {
+    const printed = jest.spyOn(console, 'log').mockReturnValue(undefined);
+    await import('./recipes/unit-test.js');
+    expect(printed.mock.calls).toEqual([['paid 1'], [['order:1']], ['LOCK_WAIT_TIMEOUT']]);
+  });
+
   it('need nothing but the module', async () => {
     const printed = jest.spyOn(console, 'log').mockReturnValue(undefined);
     await import('./recipes/tests-of-your-app.js');

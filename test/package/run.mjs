@@ -1,4 +1,4 @@
-// Packs the library as npm would publish it, installs it into fresh apps, builds and runs them.
+// Packs the library as npm would publish it, installs it into fresh apps, builds them, runs their unit tests and them.
 // Prints one line per app; exits with 1 when one of them fails.
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -44,6 +44,7 @@ async function tryApp({ name, hasPeers }, tarball) {
     cpSync(fileURLToPath(new URL(name, import.meta.url)), app, { recursive: true });
     run('npm', ['install', '--no-audit', '--no-fund', '--prefer-offline', tarball], app);
     run('npm', ['run', '--silent', 'build'], app);
+    run('npm', ['test', '--silent'], app);
     await checkAnswers(app, hasPeers);
     console.log(`ok ${name}`);
   } catch (error) {

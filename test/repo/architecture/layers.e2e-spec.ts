@@ -54,7 +54,10 @@ const ROOMS: readonly (readonly [room: string, mayImport: string])[] = [
   ['stores/session/', `stores/(common|document|session)/.*|${SHARED}|${TOOLS}`],
   ['stores/redis/', `stores/(common|redis)/.*|${SHARED}|${TOOLS}|ioredis`],
   ['stores/quorum/', `${SHARED}|${TOOLS}`],
-  ['testing/', `testing/.*|${SHARED}|${TOOLS}`],
+  [
+    'testing/',
+    `testing/.*|${TOKENS}|lock/(lock.service|(request|events)/.*)|stores/memory/memory.store|${SHARED}|${TOOLS}`,
+  ],
   [
     'guard/',
     'lock/lock|stores/(document/document|sql/[^/]+)|(printing|checks|port)/.*|@nestjs/(common|core)',

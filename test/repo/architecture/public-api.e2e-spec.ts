@@ -226,8 +226,10 @@ describe('the public API', () => {
        "<Faults>",
        "<StoreCommand>",
        "<StoreUnderTest>",
+       "<TestLocksOptions>",
        "FaultyStore",
        "ManualClock",
+       "TestLocks",
        "describeLockStoreContract",
      ]
     `);

@@ -6,3 +6,4 @@ export {
   type ContractDeviations,
 } from './lock-store.contract.js';
 export { ManualClock } from './manual-clock.js';
+export { TestLocks, type TestLocksOptions } from './test-locks.js';

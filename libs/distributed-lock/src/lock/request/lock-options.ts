@@ -51,7 +51,7 @@ const MAX_PERMITS = 1_000_000;
 const MAX_WEIGHT = 1000;
 const MIN_LEASE_MS = 10;
 /** Stores keep leases as integers of ms. */
-const MAX_LEASE_MS = 366 * 24 * 3_600_000;
+export const MAX_LEASE_MS = 366 * 24 * 3_600_000;
 
 export function resolveLockOptions(options: LockServiceOptions): ResolvedLockOptions {
   checkOptionNames('LockService', options, SERVICE_NAMES);

@@ -43,11 +43,12 @@ export function serviceOf(object: unknown, name: string, where: string): LockSer
   if (owner) return owner.service;
   const [running, another] = registrations.filter((it) => it.isRunning);
   if (running && !another) return running.service;
-  const registration = name === 'default' ? 'forRoot(…)' : `forRoot({ name: '${name}', … })`;
+  const [registration, options] =
+    name === 'default' ? ['forRoot(…)', ''] : [`forRoot({ name: '${name}', … })`, `{ name: '${name}' }`];
   throw new LockConfigurationError(
     running
       ? `@Locked on ${where}: several applications of this process offer locks, and this object is a provider of none of them. Make it a provider.`
-      : `@Locked on ${where}: no running application offers locks. Import DistributedLockModule.${registration}, and call it between the start and the end of the application.`,
+      : `@Locked on ${where}: no running application offers locks. Import DistributedLockModule.${registration}, and call it between the start and the end of the application. In a unit test without a module import TestLocks from nestjs-distributed-lock/testing, and write new TestLocks(${options}).injectInto(…) around the object.`,
   );
 }
 

@@ -1,0 +1,80 @@
+import { injectedProperty } from '../distributed-lock.tokens.js';
+import { LockService } from '../lock/lock.service.js';
+import { EVENTS_IN_PLACE } from '../lock/events/lock.events.js';
+import { MAX_LEASE_MS, type LockServiceOptions } from '../lock/request/lock-options.js';
+import { LockConfigurationError } from '../port/lock.errors.js';
+import { conceal } from '../printing/conceal.js';
+import { memoryStore } from '../stores/memory/memory.store.js';
+import { RunnerClock } from './runner-clock.js';
+
+/** Options of `TestLocks`. */
+export interface TestLocksOptions extends Partial<Omit<LockServiceOptions, 'watchdogTimeoutMs'>> {
+  /** The registration in whose place it stands; default: the one without a name. */
+  readonly name?: string;
+}
+
+/** Less than the time that Jest and Vitest give to a test, so that the error says which key was not free. */
+const WAIT_MS = 1000;
+
+/**
+ * Locks in memory for a unit test without a module: the `LockService` of the objects that the test makes by `new`.
+ *
+ * Make one for each test. Each has locks of its own, so tests may run at the same time, in Jest, in Vitest or in any other
+ * runner. Fake timers may be on: a call for a free key needs no timer, and a wait ends when `waitMs` have passed on them.
+ * Locks without `leaseMs` last until their release, however far a test moves the time.
+ *
+ * Differs from the module's service in its defaults: `memoryStore()`, and a `waitMs` of 1000.
+ */
+export class TestLocks extends LockService implements AsyncDisposable {
+  private readonly targets = new Set<object>();
+  private readonly keys: string[] = [];
+
+  constructor({ name, ...options }: TestLocksOptions = {}) {
+    const { store = memoryStore(), clock = new RunnerClock(), waitMs = WAIT_MS } = options;
+    super({ ...options, store, clock, waitMs, watchdogTimeoutMs: MAX_LEASE_MS }, name);
+    this[EVENTS_IN_PLACE].subscribe((event) => {
+      if (event.type === 'acquired') this.keys.push(event.key);
+    });
+    conceal(this, 'targets', 'keys');
+  }
+
+  /** The keys that were acquired until now, in their order, without `keyPrefix`. Nested calls for a held key do not count. */
+  get acquired(): readonly string[] {
+    return [...this.keys];
+  }
+
+  /**
+   * Makes the `@Locked` methods of `target` run under these locks until `close()`.
+   *
+   * @param target an object; a class for its static methods; the `prototype` of a class for all its objects that have no
+   * service of their own. A provider of an application with a `DistributedLockModule` keeps the service of the module.
+   * @returns the target
+   * @throws LockConfigurationError for a provider that has the service of a module
+   */
+  injectInto<T extends object>(target: T): T {
+    const property = injectedProperty(this.name);
+    const present = Object.getOwnPropertyDescriptor(target, property)?.value as unknown;
+    if (present !== undefined && !(present instanceof TestLocks)) {
+      throw new LockConfigurationError(
+        `TestLocks.injectInto was given a ${target.constructor.name} that has the locks of a DistributedLockModule. Give it an object that was made by new, or use the LockService of the module.`,
+      );
+    }
+    Object.defineProperty(target, property, { value: this, configurable: true, writable: true });
+    this.targets.add(target);
+    return target;
+  }
+
+  /** Takes itself out of all targets, refuses new calls, and waits `shutdownGraceMs` at most for locks that are held. */
+  override async close(): Promise<void> {
+    const property = injectedProperty(this.name);
+    for (const target of this.targets) {
+      if ((target as Record<symbol, unknown>)[property] === this) Reflect.deleteProperty(target, property);
+    }
+    this.targets.clear();
+    await super.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+}
