@@ -13,7 +13,8 @@ import type {
 import { EtcdClient } from './etcd.client.js';
 import { checkName, EtcdKeys } from './etcd.keys.js';
 import { EtcdMailbox } from './etcd.mailbox.js';
-import type { Compare, RequestOp, ResponseOp, TxnReply, TxnRequest } from './etcd.messages.js';
+import type { Compare, RequestOp, TxnReply, TxnRequest } from './etcd.messages.js';
+import { depthOf, flatOf, inParts, inTxns, partsOf } from './etcd.parts.js';
 import { EtcdPipe } from './etcd.pipe.js';
 import { rowIn, rowOps } from './etcd.rows.js';
 import type { EtcdSession } from './etcd.session.js';
@@ -28,8 +29,6 @@ interface BackendOptions extends LockStoreContext {
 
 type SlotOf = (client: string) => number;
 
-/** More operations than these side by side are cut up. */
-const OPERATIONS_IN_ONE = 12;
 /** What keys, numbers and framing of one step take, about. */
 const STEP_BYTES = 200;
 
@@ -217,7 +216,7 @@ export class EtcdBackend implements SessionBackend {
     const ranges = sessions.map((id): RequestOp => ({
       requestRange: { key: keys.session(id), countOnly: true },
     }));
-    const txn: TxnRequest = { success: inTxns(ranges.map((range) => [range])) };
+    const txn: TxnRequest = { success: inParts(ranges) };
     return this.pipe.run({
       names: [],
       key: undefined,
@@ -226,8 +225,8 @@ export class EtcdBackend implements SessionBackend {
       depth: depthOf(txn),
       bytes: sessions.length * STEP_BYTES,
       toReply: ({ responses }) => {
-        const replies = partsOf(responses, sessions.length);
-        return sessions.filter((_, i) => replies[i]?.responses[0]?.responseRange?.count === 0);
+        const counts = flatOf(responses).map(({ responseRange }) => responseRange?.count);
+        return sessions.filter((_, i) => counts[i] === 0);
       },
     });
   }
@@ -291,35 +290,6 @@ function put(key: Buffer, text: string): RequestOp {
 
 function deleted(key: Buffer): RequestOp {
   return { requestDeleteRange: { key } };
-}
-
-/** One operation for each of `parts`, in transactions inside. Many are cut up, because etcd limits the operations side by side. */
-function inTxns(parts: readonly (readonly RequestOp[])[]): readonly RequestOp[] {
-  return inParts(parts.map((success) => ({ requestTxn: { success } })));
-}
-
-/** The same operations, side by side if they are few, otherwise in as many transactions as each has operations. */
-function inParts(operations: readonly RequestOp[]): readonly RequestOp[] {
-  const { length } = operations;
-  if (length <= OPERATIONS_IN_ONE) return operations;
-  const size = Math.ceil(Math.sqrt(length));
-  return Array.from({ length: Math.ceil(length / size) }, (_, i) => ({
-    requestTxn: { success: operations.slice(i * size, (i + 1) * size) },
-  }));
-}
-
-/** The replies to `inTxns`. @param count how many parts there were */
-function partsOf(responses: readonly ResponseOp[], count: number): readonly TxnReply[] {
-  const all =
-    count <= OPERATIONS_IN_ONE
-      ? responses
-      : responses.flatMap(({ responseTxn }) => responseTxn?.responses ?? []);
-  return all.map(({ responseTxn }) => responseTxn as TxnReply);
-}
-
-function depthOf({ compare = [], success, failure = [] }: TxnRequest): number {
-  const below = [...success, ...failure].map(({ requestTxn }) => (requestTxn ? depthOf(requestTxn) : 0));
-  return Math.max(compare.length, success.length, failure.length) + Math.max(0, ...below);
 }
 
 function bytesOf(texts: readonly string[]): number {

@@ -68,7 +68,11 @@ const OWN_WORDS: readonly (readonly [said: RegExp, failure: EtcdFailure])[] = [
   ],
   [
     /too many operations/,
-    { reason: 'refused', detail: 'a transaction has too many operations. Set --max-txn-ops to 128 or more' },
+    {
+      reason: 'refused',
+      detail:
+        'a transaction has too many operations. Acquire fewer keys together, or raise --max-txn-ops, which is 128 by default',
+    },
   ],
   [
     /request is too large/,

@@ -5,8 +5,9 @@ import type { EtcdClient } from './etcd.client.js';
 import { etcdFailure, type EtcdFailure } from './etcd.failure.js';
 import type { EtcdKeys } from './etcd.keys.js';
 import type { EtcdMember } from './etcd.member.js';
-import type { RequestOp, TxnReply, TxnRequest } from './etcd.messages.js';
+import type { Compare, RequestOp, ResponseOp, TxnReply, TxnRequest } from './etcd.messages.js';
 import { epochText, type EtcdSession } from './etcd.session.js';
+import { inOne } from './etcd.parts.js';
 import { Batch, type EtcdStep } from './etcd.steps.js';
 
 interface PipeOptions {
@@ -27,6 +28,9 @@ interface Sent {
   readonly batch: Batch;
   readonly member: EtcdMember;
   readonly session: EtcdSession | undefined;
+  readonly isWrite: boolean;
+  /** Finds the replies to its steps. */
+  readonly repliesIn: (responses: readonly ResponseOp[]) => readonly TxnReply[];
   /** The epoch that it sets, if it does. */
   readonly epoch: number | undefined;
   readonly cancel: () => void;
@@ -98,12 +102,11 @@ export class EtcdPipe {
     this.refuseThoseOfOtherSessions(session);
     if (this.waiting.length === 0) return;
     const batch = this.takeBatch();
-    const writes = batch.steps.some((step) => step.session);
-    const mustFence = session !== undefined && session.needsFence;
-    const epoch = mustFence ? session.epoch + 1 : undefined;
-    const request = this.requestFor(batch, writes || mustFence ? session : undefined, epoch);
+    const epoch = session?.needsFence ? session.epoch + 1 : undefined;
+    const isWrite = epoch !== undefined || batch.steps.some((step) => step.session);
+    const { request, repliesIn } = this.requestFor(batch, session, { epoch, isWrite });
     const { reply, cancel } = member.call('Txn', request);
-    const sent: Sent = { batch, member, session: writes || mustFence ? session : undefined, epoch, cancel };
+    const sent: Sent = { batch, member, session, isWrite, epoch, repliesIn, cancel };
     this.sent = sent;
     // Counted before the reply: one that is not answered may have set it.
     if (session && epoch !== undefined) session.epoch = epoch;
@@ -127,28 +130,21 @@ export class EtcdPipe {
   private requestFor(
     { steps }: Batch,
     session: EtcdSession | undefined,
-    epoch: number | undefined,
-  ): TxnRequest {
-    const slots = new Map<string, number>();
-    const slotOf = (client: string): number => {
-      const slot = slots.get(client) ?? 0;
-      slots.set(client, slot + 1);
-      return slot;
-    };
-    const success: RequestOp[] = steps.map((step) => ({ requestTxn: step.toTxn(slotOf) }));
-    if (!session) return { success };
+    { epoch, isWrite }: Pick<Sent, 'epoch' | 'isWrite'>,
+  ): { readonly request: TxnRequest; readonly repliesIn: Sent['repliesIn'] } {
+    const { operations, repliesIn } = inOne(
+      steps.map((step) => step.toTxn),
+      isWrite,
+    );
+    if (!session) return { request: { success: operations }, repliesIn };
     const key = this.options.keys.session(session.id);
     const failure: RequestOp[] = [{ requestRange: { key, countOnly: true } }];
-    if (epoch === undefined) {
-      const value = epochText(session.epoch);
-      return { compare: [{ key, target: 'VALUE', result: 'EQUAL', value }], success, failure };
-    }
-    const value = epochText(epoch);
-    return {
-      compare: [{ key, target: 'VALUE', result: 'LESS', value }],
-      success: [...success, { requestPut: { key, value, ignoreLease: true } }],
-      failure,
-    };
+    const value = epochText(epoch ?? session.epoch);
+    const compare: Compare[] = [
+      { key, target: 'VALUE', result: epoch === undefined ? 'EQUAL' : 'LESS', value },
+    ];
+    const fence: RequestOp[] = epoch === undefined ? [] : [{ requestPut: { key, value, ignoreLease: true } }];
+    return { request: { compare, success: [...operations, ...fence], failure }, repliesIn };
   }
 
   private onReply(sent: Sent, { header, succeeded, responses }: TxnReply): void {
@@ -165,9 +161,10 @@ export class EtcdPipe {
     } else {
       if (session && epoch !== undefined) session.needsFence = false;
       const revision = header?.revision ?? 0;
+      const replies = sent.repliesIn(responses);
       for (const [i, step] of batch.steps.entries()) {
         try {
-          step.resolve(step.toReply(responses[i]?.responseTxn as TxnReply, revision));
+          step.resolve(step.toReply(replies[i] as TxnReply, revision));
         } catch (error) {
           step.reject(error);
         }
@@ -195,11 +192,11 @@ export class EtcdPipe {
     this.sent = undefined;
     const { clock, commandTimeoutMs, client, onSessionGone } = this.options;
     const failure = etcdFailure(error);
-    const { batch, member, session } = sent;
+    const { batch, member, session, isWrite } = sent;
     const now = clock.now();
     if (failure.reason === 'unknown') {
-      if (session) session.needsFence = true;
-      this.rejectAll(batch.steps, session ? failure : { ...failure, reason: 'unready' }, error);
+      if (session && isWrite) session.needsFence = true;
+      this.rejectAll(batch.steps, isWrite ? failure : { ...failure, reason: 'unready' }, error);
     } else {
       if (failure.isLeaseGone && session) onSessionGone(session);
       const mayRepeat = failure.isOfMember || failure.needsToken || failure.isLeaseGone;

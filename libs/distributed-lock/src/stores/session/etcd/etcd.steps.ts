@@ -1,5 +1,6 @@
 import { MAILBOX_SLOTS } from './etcd.keys.js';
 import type { RequestOp, TxnReply } from './etcd.messages.js';
+import { MOST_OPERATIONS } from './etcd.parts.js';
 import type { EtcdSession } from './etcd.session.js';
 
 /** A step that waits for its transaction. */
@@ -25,8 +26,6 @@ export interface EtcdStep<Reply = unknown> {
   reject(error: unknown): void;
 }
 
-/** etcd's own limit is 128, for the operations of a transaction and those inside of the deepest one in it. */
-export const MOST_OPERATIONS = 120;
 /** Far below etcd's limit of 1.5 MB for a request. */
 const MOST_BYTES = 512 * 1024;
 
