@@ -17,6 +17,19 @@ import {
   INITIAL_LEASE_MS,
   UNSUBSCRIBED_RECHECK_MS,
 } from '../../libs/distributed-lock/src/stores/redis/commands/acquire.js';
+import { UNCONFIRMED_MS } from '../../libs/distributed-lock/src/stores/document/document.js';
+import { LAST_LEASES_MS } from '../../libs/distributed-lock/src/stores/document/document.store.js';
+import {
+  MAILBOX_SLOTS,
+  MOST_NAME_BYTES,
+} from '../../libs/distributed-lock/src/stores/session/etcd/etcd.keys.js';
+import { KEEP_ALIVES } from '../../libs/distributed-lock/src/stores/session/etcd/etcd.sessions.js';
+import * as etcd from '../../libs/distributed-lock/src/stores/session/etcd/etcd.store.js';
+import { ALIVE_MS } from '../../libs/distributed-lock/src/stores/session/session-knowledge.js';
+import { KEEP_ALIVES_PER_SESSION } from '../../libs/distributed-lock/src/stores/session/zookeeper/client/session.js';
+import { BELIEVED_MS } from '../../libs/distributed-lock/src/stores/session/zookeeper/known-rows.js';
+import { MOST_BYTES } from '../../libs/distributed-lock/src/stores/session/zookeeper/lock-path.js';
+import * as zookeeper from '../../libs/distributed-lock/src/stores/session/zookeeper/zookeeper.store.js';
 import { RELEASE_RETRY_MS } from '../../libs/distributed-lock/src/stores/common/certain-releases.js';
 import { KEEP_ALIVE_MS } from '../../libs/distributed-lock/src/stores/common/keep-alive.js';
 import { IDLE_MS } from '../../libs/distributed-lock/src/stores/redis/connection/idle-doubt.js';
@@ -39,6 +52,9 @@ const GUARANTEES = 'docs/guarantees.md';
 const LIFE = 'docs/life-of-a-lock.md';
 const RECIPES = 'docs/recipes.md';
 const RULES = 'docs/decisions/0003-queue-and-hand-off.md';
+const STORES = 'docs/stores.md';
+const DOCUMENTS = 'docs/document-stores.md';
+const SESSIONS = 'docs/decisions/0016-liveness-by-session.md';
 
 const defaults = resolveLockOptions({ store: memoryStore() });
 const watchdog = seconds(defaults.watchdogTimeoutMs);
@@ -55,6 +71,18 @@ const driftPercent = Math.round((leaseMargin(2000) - leaseMargin(1000)) / 10);
 const timerMs = leaseMargin(1000) - 10 * driftPercent;
 const foreignWaitMs = luaNumber('foreign-clients.lua', 'FOREIGN_WAIT_MS');
 const aSecond = ['', '', 'two', 'three', 'four', 'five', 'six'][1000 / foreignWaitMs];
+const inWords = (n: number) =>
+  new Map([
+    [1, 'one'],
+    [2, 'two'],
+    [5, 'five'],
+    [6, 'six'],
+    [10, 'ten'],
+    [12, 'twelve'],
+  ]).get(n) as string;
+const aFew = (ms: number) => `${inWords(ms / 1000)} second${ms === 1000 ? '' : 's'}`;
+const minutes = (ms: number) => `${inWords(ms / 60_000)} minutes`;
+const keptAlive = `${inWords(KEEP_ALIVES)} times in that (ZooKeeper: ${inWords(KEEP_ALIVES_PER_SESSION)} times)`;
 const openMs = luaNumber('foreign-clients.lua', 'OPEN_MS');
 
 /** For each figure of the code the sentences that repeat it, by page. */
@@ -148,6 +176,47 @@ const FIGURES: Record<string, readonly (readonly [page: string, ...sentences: st
   'an idle connection': [
     [GUARANTEES, `the first one after more than ${IDLE_MS} ms`],
     ['docs/decisions/0005-own-connections.md', `idle for more than ${IDLE_MS} ms`],
+  ],
+  'the keep-alives of a session': [
+    [DOCUMENTS, keptAlive],
+    [SESSIONS, keptAlive],
+  ],
+  'what is known about a session': [
+    [DOCUMENTS, `"alive" counts for ${ALIVE_MS === 1000 ? 'a second' : ''}, "ended"`],
+  ],
+  'a grant that nobody has confirmed': [
+    [DOCUMENTS, `unconfirmed for ${aFew(UNCONFIRMED_MS)}`],
+    [SESSIONS, `unconfirmed for ${aFew(UNCONFIRMED_MS)}`],
+    [
+      GUARANTEES,
+      `costs ${inWords(UNCONFIRMED_MS / 1000)} to ${aFew(UNCONFIRMED_MS + RECHECK_MS)}`,
+      `has seen that for ${aFew(UNCONFIRMED_MS)}`,
+    ],
+  ],
+  'the last leases of a client that closes': [
+    [GUARANTEES, `waits up to ${aFew(LAST_LEASES_MS)} for the last leases`],
+  ],
+  'the defaults of etcdStore and zookeeperStore': [
+    [
+      STORES,
+      `| \`root\` | \`${etcd.DEFAULT_ROOT}\` | \`${zookeeper.DEFAULT_ROOT}\` |`,
+      `| \`commandTimeoutMs\` | ${etcd.DEFAULT_COMMAND_TIMEOUT_MS} | ${zookeeper.DEFAULT_COMMAND_TIMEOUT_MS} |`,
+      `readwrite --prefix=true ${etcd.DEFAULT_ROOT}`,
+    ],
+    [DOCUMENTS, `\`${etcd.DEFAULT_ROOT}\` in etcd and \`${zookeeper.DEFAULT_ROOT}\` in ZooKeeper`],
+    ['docs/troubleshooting.md', `${etcd.DEFAULT_COMMAND_TIMEOUT_MS} ms on etcd and ZooKeeper`],
+  ],
+  'the longest names in etcd and ZooKeeper': [
+    [STORES, `at most ${thousands(MOST_NAME_BYTES)} bytes`, `at most ${thousands(MOST_BYTES)} bytes`],
+  ],
+  'the slots of a mailbox in etcd': [['docs/decisions/0017-etcd.md', `${MAILBOX_SLOTS} slots`]],
+  'the versions that are believed in ZooKeeper': [
+    [
+      'docs/decisions/0018-zookeeper-client.md',
+      `${minutes(BELIEVED_MS)} ago`,
+      `empty for ${minutes(2 * BELIEVED_MS)}`,
+    ],
+    [DOCUMENTS, `empty for ${minutes(2 * BELIEVED_MS)}`],
   ],
   'the turn of foreign clients': [
     [RULES, `listened for ${foreignWaitMs} ms gets ${openMs} ms`],

@@ -34,7 +34,7 @@ import { sessionEnded } from './session-ended.js';
 import { TimedRegister, type Seen } from './timed-register.js';
 
 /** So long `close` waits for the last leases of its owners to end, in ms. What is left then ends with the session. */
-const LAST_LEASES_MS = 1000;
+export const LAST_LEASES_MS = 1000;
 
 /** Locks in a register: one document for each key, one lane for each key that this client uses. */
 export class DocumentStore implements LockStore {

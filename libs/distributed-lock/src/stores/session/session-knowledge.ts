@@ -8,7 +8,7 @@ import {
 } from '../document/document.js';
 
 /** A session that was alive counts as alive for so long without being asked for again, in ms. */
-const ALIVE_MS = 1000;
+export const ALIVE_MS = 1000;
 /** So many sessions, and so many grants, are remembered. The oldest are forgotten, and asked for again. */
 const MOST_REMEMBERED = 10_000;
 

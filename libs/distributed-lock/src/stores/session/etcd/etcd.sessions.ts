@@ -22,7 +22,7 @@ interface SessionsOptions {
 }
 
 /** A lease is kept alive so many times in its length. */
-const KEEP_ALIVES = 6;
+export const KEEP_ALIVES = 6;
 /** After a failed keep-alive, which has taken its time already. */
 const RETRY_MS = 100;
 /** Ids of leases are numbers up to 2 ** 63. A number of JavaScript is exact up to this one. */

@@ -1,7 +1,7 @@
 import { LockKeyError } from '../../../port/lock.errors.js';
 
 /** Of the name before it is encoded. */
-const MOST_BYTES = 2000;
+export const MOST_BYTES = 2000;
 const LONE_SURROGATE = /\p{Surrogate}/u;
 /** What a znode's name must not have, what means something in a path, and what encodes. */
 const ENCODED = /[%/.\p{Cc}\p{Co}\u{fff0}-\u{10ffff}]/gu;

@@ -53,7 +53,7 @@ interface Waiting {
   reject(error: Error): void;
 }
 
-const KEEP_ALIVES_PER_SESSION = 12;
+export const KEEP_ALIVES_PER_SESSION = 12;
 /**
  * The leader ends sessions, and a follower tells it twice a tick which ones it has heard. A session has two ticks at
  * least, so what a follower has heard a quarter of a session ago the leader knows by now.
