@@ -17,7 +17,7 @@ export const ETCD_DESCRIPTOR = {
     },
     etcdserverpb: {
       nested: {
-        ResponseHeader: { fields: fields('int64 revision 3') },
+        ResponseHeader: { fields: fields('int64 revision 3, uint64 raftTerm 4') },
 
         RangeRequest: { fields: fields('bytes key 1, bytes rangeEnd 2, bool countOnly 9') },
         RangeResponse: { fields: fields('repeated mvccpb.KeyValue kvs 2, int64 count 4') },
@@ -74,7 +74,7 @@ export const ETCD_DESCRIPTOR = {
         LeaseRevokeRequest: { fields: fields('int64 ID 1') },
         LeaseRevokeResponse: { fields: {} },
         LeaseKeepAliveRequest: { fields: fields('int64 ID 1') },
-        LeaseKeepAliveResponse: { fields: fields('int64 TTL 3') },
+        LeaseKeepAliveResponse: { fields: fields('ResponseHeader header 1, int64 TTL 3') },
 
         AuthenticateRequest: { fields: fields('string name 1, string password 2') },
         AuthenticateResponse: { fields: fields('string token 2') },

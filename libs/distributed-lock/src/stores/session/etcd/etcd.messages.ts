@@ -2,6 +2,8 @@
 
 export interface Header {
   readonly revision: number;
+  /** Grows with each election. */
+  readonly raftTerm: number;
 }
 
 export interface KeyValue {
@@ -76,7 +78,10 @@ export interface Calls {
   Txn: { request: TxnRequest; reply: TxnReply };
   LeaseGrant: { request: { readonly ID: number; readonly TTL: number }; reply: { readonly TTL: number } };
   LeaseRevoke: { request: { readonly ID: number }; reply: object };
-  LeaseKeepAlive: { request: { readonly ID: number }; reply: { readonly TTL: number } };
+  LeaseKeepAlive: {
+    request: { readonly ID: number };
+    reply: { readonly header: Header | null; readonly TTL: number };
+  };
   Authenticate: {
     request: { readonly name: string; readonly password: string };
     reply: { readonly token: string };

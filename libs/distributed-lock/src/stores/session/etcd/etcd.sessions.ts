@@ -160,12 +160,25 @@ export class EtcdSessions {
     }
   }
 
+  /**
+   * A leader renews leases without asking its followers. One that was cut off from them goes on doing so for up to two
+   * timeouts of an election, in which the others may elect another. So a keep-alive counts once a linearizable reading of the
+   * same term has shown that the leader was still the leader afterwards.
+   */
   private async keepAlive(session: EtcdSession): Promise<void> {
-    const { client, clock } = this.options;
+    const { client, clock, keys } = this.options;
     const sentAt = clock.now();
-    const { TTL } = await client.call('LeaseKeepAlive', { ID: session.leaseId }, { mayRepeat: true });
-    if (TTL > 0) session.onAlive(sentAt);
-    else this.end(session);
+    const alive = await client.call('LeaseKeepAlive', { ID: session.leaseId }, { mayRepeat: true });
+    if (alive.TTL <= 0) return this.end(session);
+    const requestRange = { key: keys.session(session.id), countOnly: true };
+    const { header, responses } = await client.call(
+      'Txn',
+      { success: [{ requestRange }] },
+      { mayRepeat: true },
+    );
+    if (responses[0]?.responseRange?.count === 0) return this.end(session);
+    if (header?.raftTerm !== alive.header?.raftTerm) throw new Error('another leader was elected meanwhile');
+    session.onAlive(sentAt);
   }
 
   private revoke({ leaseId }: EtcdSession): Promise<void> {
