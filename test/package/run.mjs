@@ -1,19 +1,27 @@
-// Packs the library as npm would publish it, installs it into fresh apps, builds them, runs their unit tests and them.
+// Packs the library as npm would publish it, installs it into fresh apps, builds them, runs their unit tests and them. Then
+// once more with `nest add`, in apps that `nest new` makes.
 // Prints one line per app; exits with 1 when one of them fails.
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, mkdtempSync, rmSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { WebSocket } from 'ws';
 import { spawnGuarded } from '#processes';
 import { startRedisServer } from '#redis-server';
+import { tryNestAdd } from './nest-add.mjs';
+import { startRegistry } from './own-registry.mjs';
 
 /** The optional peers are in the second one only: the first must not need them. */
 const APPS = [
   { name: 'nest-12-esm', hasPeers: false },
   { name: 'nest-11-commonjs', hasPeers: true },
+];
+/** Of these versions `nest new` makes the apps: ESM with Vitest, CommonJS with Jest. */
+const CLIS = [
+  { name: 'nest-add-12', cli: '^12.0.0' },
+  { name: 'nest-add-11', cli: '^11.0.0' },
 ];
 const START_MS = 30_000;
 
@@ -23,6 +31,7 @@ const redis = await startRedisServer();
 try {
   const tarball = pack();
   for (const app of APPS) await tryApp(app, tarball);
+  await tryClis(tarball);
 } finally {
   await redis.stop();
   rmSync(folder, { recursive: true, force: true });
@@ -38,14 +47,33 @@ function pack() {
   return join(folder, filename);
 }
 
-async function tryApp({ name, hasPeers }, tarball) {
-  const app = join(folder, name);
+async function tryClis(tarball) {
+  const manifest = JSON.parse(readFileSync(join(root, 'libs/distributed-lock/package.json'), 'utf8'));
+  const upstream = run('npm', ['config', 'get', 'registry'], folder).trim();
+  const registry = await startRegistry(tarball, manifest, upstream);
   try {
+    for (const { name, cli } of CLIS) {
+      await report(name, () => tryNestAdd({ name, cli, folder, registry, redis }));
+    }
+  } finally {
+    await registry.stop();
+  }
+}
+
+function tryApp({ name, hasPeers }, tarball) {
+  const app = join(folder, name);
+  return report(name, async () => {
     cpSync(fileURLToPath(new URL(name, import.meta.url)), app, { recursive: true });
     run('npm', ['install', '--no-audit', '--no-fund', '--prefer-offline', tarball], app);
     run('npm', ['run', '--silent', 'build'], app);
     run('npm', ['test', '--silent'], app);
     await checkAnswers(app, hasPeers);
+  });
+}
+
+async function report(name, attempt) {
+  try {
+    await attempt();
     console.log(`ok ${name}`);
   } catch (error) {
     console.error(`not ok ${name}: ${error.stdout ?? ''}${error.stderr ?? ''}${error.message}`);

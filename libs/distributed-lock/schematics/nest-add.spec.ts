@@ -1,0 +1,226 @@
+import { readFileSync } from 'node:fs';
+import type { SchematicContext, TaskConfiguration, Tree } from '@angular-devkit/schematics';
+import { describe, expect, it } from '@jest/globals';
+import { nestAdd, type NestAddOptions } from './nest-add.js';
+import { STORES } from './stores.js';
+
+const MAIN = `import { NestFactory } from '@nestjs/core';
+import { AppModule } from './app.module.js';
+
+const app = await NestFactory.create(AppModule);
+await app.listen(3000);
+`;
+const MODULE = `import { Module } from '@nestjs/common';
+
+@Module({
+  imports: [],
+})
+export class AppModule {}
+`;
+const APP = {
+  'src/main.ts': MAIN,
+  'src/app.module.ts': MODULE,
+  'package.json': '{\n  "dependencies": {}\n}\n',
+};
+
+interface Run {
+  readonly files: Record<string, string>;
+  readonly said: string;
+  readonly tasks: readonly TaskConfiguration[];
+}
+
+/** What `nest add` needs of a tree, as Jest cannot load that of the devkit. The package test uses the real one. */
+function treeOf(files: Record<string, string>): Tree {
+  const nameOf = (path: string) => path.replace(/^\//, '');
+  const tree = {
+    exists: (path: string) => nameOf(path) in files,
+    readText: (path: string) => files[nameOf(path)],
+    overwrite: (path: string, text: string) => (files[nameOf(path)] = text),
+    getDir: (folder: string) => ({
+      visit: (visitor: (path: string) => void) =>
+        Object.keys(files)
+          .filter((path) => path.startsWith(`${folder}/`))
+          .forEach((path) => visitor(`/${path}`)),
+    }),
+  };
+  return tree as unknown as Tree;
+}
+
+function add(before: Record<string, string>, options: NestAddOptions = {}): Run {
+  const files = { ...before };
+  const said: string[] = [];
+  const tasks: TaskConfiguration[] = [];
+  const log = (text: string) => said.push(text);
+  const context = {
+    logger: { info: log, warn: log },
+    addTask: (task: { toConfiguration(): TaskConfiguration }) => tasks.push(task.toConfiguration()),
+  };
+  (nestAdd({ sourceRoot: 'src', ...options }) as (tree: Tree, context: SchematicContext) => void)(
+    treeOf(files),
+    context as unknown as SchematicContext,
+  );
+  return { files, said: said.join('\n'), tasks };
+}
+
+describe('nest add', () => {
+  it('registers the module, enables shutdown hooks and says so', () => {
+    const { files, said, tasks } = add(APP);
+    expect(files['src/app.module.ts']).toContain('imports: [DistributedLockModule.forRoot()],');
+    expect(files['src/main.ts']).toContain('app.enableShutdownHooks();\nawait app.listen');
+    expect(said).toContain(
+      'src/app.module.ts: AppModule imports DistributedLockModule with memory as its store.',
+    );
+    expect(said).toContain('src/main.ts calls enableShutdownHooks()');
+    expect(said).toContain('Left for you:\n  - Locks live in memory');
+    expect(tasks).toEqual([]);
+  });
+
+  it('adds the client of the store to package.json and installs it', () => {
+    const { files, said, tasks } = add(APP, { store: 'redis' });
+    expect(JSON.parse(files['package.json']!)).toEqual({ dependencies: { ioredis: '^6.0.0' } });
+    expect(tasks).toEqual([{ name: 'node-package', options: { command: 'install', quiet: true } }]);
+    expect(said).toContain('Set REDIS_URL where the app runs.');
+  });
+
+  it('leaves the installation to you where you want that, and to bun where its lockfile lies', () => {
+    const skipped = add(APP, { store: 'redis', skipInstall: true });
+    expect(skipped.tasks).toEqual([]);
+    expect(skipped.said).toContain('Install the dependencies.');
+    const { tasks } = add({ ...APP, 'bun.lock': '' }, { store: 'redis' });
+    expect(tasks[0]?.options).toMatchObject({ packageManager: 'bun' });
+  });
+
+  it('keeps the version of a client that is there, and its place among the others', () => {
+    const manifest = '{\n\t"dependencies": {\n\t\t"ioredis": "5.4.1",\n\t\t"zod": "3.0.0"\n\t}\n}\n';
+    expect(add({ ...APP, 'package.json': manifest }, { store: 'redis' }).files['package.json']).toBe(
+      manifest,
+    );
+    const { files } = add({ ...APP, 'package.json': manifest }, { store: 'postgres' });
+    expect(files['package.json']).toBe(manifest.replace('\t\t"zod"', '\t\t"pg": "^8.11.0",\n\t\t"zod"'));
+    const dev = '{ "devDependencies": { "pg": "8.0.0" } }';
+    expect(add({ ...APP, 'package.json': dev }, { store: 'postgres' }).said).toContain(
+      'Move pg to the dependencies: pg is among the devDependencies',
+    );
+  });
+
+  it('changes nothing the second time', () => {
+    const { files } = add(APP, { store: 'redis' });
+    const again = add(files, { store: 'redis' });
+    expect(again.files).toEqual(files);
+    expect(again.tasks).toEqual([]);
+    expect(again.said).toContain('src/app.module.ts registers DistributedLockModule already.');
+    expect(again.said).toContain('src/main.ts has enableShutdownHooks() already');
+  });
+
+  it('finds a registration in another module', () => {
+    const locks = '@Module({ imports: [DistributedLockModule.forRootAsync({})] })\nclass LocksModule {}\n';
+    const { files, said } = add({ ...APP, 'src/locks/locks.module.ts': locks }, { store: 'redis' });
+    expect(files['src/app.module.ts']).toBe(MODULE);
+    expect(files['package.json']).toBe(APP['package.json']);
+    expect(said).toContain('src/locks/locks.module.ts registers DistributedLockModule already.');
+  });
+
+  it.each([
+    [
+      'of another name in another folder',
+      './root/root.module',
+      'src/root/root.module.ts',
+      'RootModule',
+      'RootModule',
+    ],
+    ['from the root of the project', 'src/root.module', 'src/root.module.ts', 'RootModule', 'RootModule'],
+    ['that is renamed', './x.module.js', 'src/x.module.ts', 'RootModule as Main', 'Main'],
+    ['with a method', './x.module.js', 'src/x.module.ts', 'RootModule', 'RootModule.register({ a: 1 })'],
+  ])('follows the entry file to a root module %s', (_, specifier, path, names, argument) => {
+    const main = `import { ${names} } from '${specifier}';\nconst app = await NestFactory.create(${argument});\n`;
+    const { files } = add({ 'src/main.ts': main, [path]: MODULE.replace('AppModule', 'RootModule') });
+    expect(files[path]).toContain('DistributedLockModule.forRoot()');
+  });
+
+  it('changes an app of one file', () => {
+    const { files } = add({ 'src/main.ts': `${MODULE}\n${CREATE}\n` });
+    expect(files['src/main.ts']).toContain('imports: [DistributedLockModule.forRoot()],');
+    expect(files['src/main.ts']).toContain('app.enableShutdownHooks();');
+  });
+
+  it('works in a project of a monorepo, with the entry file of nest-cli.json', () => {
+    const settings = { projects: { shop: { sourceRoot: 'apps/shop/src', entryFile: 'server' } } };
+    const { files } = add(
+      {
+        'nest-cli.json': JSON.stringify(settings),
+        'apps/shop/src/server.ts': MAIN,
+        'apps/shop/src/app.module.ts': MODULE,
+      },
+      { sourceRoot: 'apps/shop/src' },
+    );
+    expect(files['apps/shop/src/server.ts']).toContain('app.enableShutdownHooks();');
+    expect(files['apps/shop/src/app.module.ts']).toContain('DistributedLockModule.forRoot()');
+  });
+
+  it('says what is left by hand where there is no root module and no entry file', () => {
+    const { files, said } = add({ 'package.json': '{}' }, { store: 'redis' });
+    expect(Object.keys(files)).toEqual(['package.json']);
+    expect(said).toContain(
+      'Register the module in the root module by hand, because there is no src/app.module.ts:',
+    );
+    expect(said).toContain("import { redisStore } from 'nestjs-distributed-lock/redis';");
+    expect(said).toContain(
+      "imports: [DistributedLockModule.forRoot({ store: redisStore(process.env.REDIS_URL ?? 'redis://localhost:6379') })],",
+    );
+    expect(said).toContain(
+      'Call app.enableShutdownHooks() before app.listen() by hand, because there is no src/main.ts.',
+    );
+  });
+
+  it('refuses a store that does not exist', () => {
+    expect(() => add(APP, { store: 'toaster' })).toThrow(
+      'There is no store "toaster". There are memory, redis, postgres, mysql, sqlite, etcd, zookeeper.',
+    );
+  });
+});
+
+const CREATE = 'const app = await NestFactory.create(AppModule);';
+const read = (path: string): unknown => JSON.parse(readFileSync(new URL(path, import.meta.url), 'utf8'));
+
+describe('the stores of nest add', () => {
+  const manifest = read('../package.json') as {
+    readonly exports: Record<string, { readonly import?: { readonly default: string } }>;
+    readonly peerDependencies: Record<string, string>;
+  };
+  const schema = read('./nest-add.schema.json') as {
+    readonly properties: {
+      readonly store: {
+        readonly enum: readonly string[];
+        readonly 'x-prompt': { readonly items: readonly { value: string }[] };
+      };
+    };
+  };
+
+  it('are those that the package exports, but for the quorum, which is made of stores', () => {
+    const exported = Object.entries(manifest.exports)
+      .filter(([, target]) => target.import?.default.includes('/stores/'))
+      .map(([path]) => path.slice(2));
+    expect(Object.values(STORES).map(({ path }) => path)).toEqual(
+      exported.filter((path) => path !== 'quorum'),
+    );
+  });
+
+  it('are those of its schema and of its prompt', () => {
+    const names = ['memory', ...Object.keys(STORES)];
+    const { enum: allowed, 'x-prompt': prompt } = schema.properties.store;
+    expect(allowed).toEqual(names);
+    expect(prompt.items.map(({ value }) => value)).toEqual(names);
+  });
+
+  it.each(Object.entries(STORES))('are made by what their path exports: %s', async (_, { path, factory }) => {
+    const target = manifest.exports[`./${path}`]?.import?.default.replace('./dist/esm/', '../src/');
+    const exported = (await import(target!.replace(/\.js$/, '.ts'))) as Record<string, unknown>;
+    expect(typeof exported[factory]).toBe('function');
+  });
+
+  it('use the latest of the versions that the peers allow', () => {
+    const peers = Object.values(STORES).flatMap((store) => Object.entries(store.peers ?? {}));
+    const latest = peers.map(([name]) => [name, manifest.peerDependencies[name]?.split(' || ').at(-1)]);
+    expect(peers).toEqual(latest);
+  });
+});

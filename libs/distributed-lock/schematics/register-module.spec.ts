@@ -1,0 +1,167 @@
+import { describe, expect, it } from '@jest/globals';
+import ts from 'typescript';
+import { registerModule } from './register-module.js';
+import { SourceText } from './source-text.js';
+import { STORES } from './stores.js';
+
+function registered(text: string, store?: keyof typeof STORES, className = 'AppModule'): string {
+  const outcome = registerModule(
+    new SourceText(ts, 'app.module.ts', text),
+    className,
+    store ? STORES[store] : undefined,
+  );
+  if (outcome.kind === 'changed') return outcome.text;
+  return outcome.kind === 'present' ? 'present' : `by hand: ${outcome.reason}`;
+}
+
+const HEAD = "import { Module } from '@nestjs/common';\n";
+const IMPORT = "import { DistributedLockModule } from 'nestjs-distributed-lock';\n";
+
+/** The metadata of a module, before and after. */
+const metadata = (text: string) => registered(`${HEAD}\n@Module(${text})\nexport class AppModule {}\n`);
+const withMetadata = (text: string) => `${HEAD}${IMPORT}\n@Module(${text})\nexport class AppModule {}\n`;
+
+describe('the module is registered', () => {
+  it.each([
+    ['an empty list', '{ imports: [] }', '{ imports: [DistributedLockModule.forRoot()] }'],
+    [
+      'an empty list on two lines',
+      '{\n  imports: [\n  ],\n}',
+      '{\n  imports: [DistributedLockModule.forRoot()],\n}',
+    ],
+    ['a list on one line', '{ imports: [A, B] }', '{ imports: [A, B, DistributedLockModule.forRoot()] }'],
+    [
+      'a trailing comma on one line',
+      '{ imports: [A, B,] }',
+      '{ imports: [A, B, DistributedLockModule.forRoot()] }',
+    ],
+    [
+      'one entry per line, without a trailing comma',
+      '{\n  imports: [\n    A,\n    B\n  ],\n}',
+      '{\n  imports: [\n    A,\n    B,\n    DistributedLockModule.forRoot()\n  ],\n}',
+    ],
+    [
+      'one entry per line, with comments',
+      '{\n  imports: [\n    A, // first\n    B.forRoot({\n      x: 1,\n    }), // last, so far\n    // C,\n  ],\n}',
+      '{\n  imports: [\n    A, // first\n    B.forRoot({\n      x: 1,\n    }), // last, so far\n    DistributedLockModule.forRoot(),\n    // C,\n  ],\n}',
+    ],
+    [
+      'a comment behind the last entry without a comma',
+      '{\n  imports: [\n    A // only\n  ],\n}',
+      '{\n  imports: [\n    A, // only\n    DistributedLockModule.forRoot()\n  ],\n}',
+    ],
+    [
+      'nothing but a comment',
+      '{ imports: [/* none */] }',
+      '{ imports: [DistributedLockModule.forRoot() /* none */] }',
+    ],
+    [
+      'nothing but a comment on a line',
+      '{\n  imports: [\n    // none yet\n  ],\n}',
+      '{\n  imports: [DistributedLockModule.forRoot() \n    // none yet\n  ],\n}',
+    ],
+    [
+      'an entry that spans lines on the line of the bracket',
+      '{\n  imports: [A.forRoot({\n    x: 1,\n  })],\n}',
+      '{\n  imports: [A.forRoot({\n    x: 1,\n  }), DistributedLockModule.forRoot()],\n}',
+    ],
+    ['a spread', '{ imports: [...others] }', '{ imports: [...others, DistributedLockModule.forRoot()] }'],
+    ['a quoted name', "{ 'imports': [A] }", "{ 'imports': [A, DistributedLockModule.forRoot()] }"],
+    ['no metadata', '{}', '{\n  imports: [DistributedLockModule.forRoot()],\n}'],
+    [
+      'no imports, on one line',
+      '{ providers: [P] }',
+      '{ imports: [DistributedLockModule.forRoot()], providers: [P] }',
+    ],
+    [
+      'no imports, and a comment before the first property',
+      '{ // the root\n  // services\n  providers: [P],\n}',
+      '{ // the root\n  imports: [DistributedLockModule.forRoot()],\n  // services\n  providers: [P],\n}',
+    ],
+    [
+      'tabs',
+      '{\n\timports: [\n\t\tA,\n\t],\n}',
+      '{\n\timports: [\n\t\tA,\n\t\tDistributedLockModule.forRoot(),\n\t],\n}',
+    ],
+  ])('beside %s', (_, before, after) => {
+    expect(metadata(before)).toBe(withMetadata(after));
+  });
+
+  it('on lines of their own where a line would be too long', () => {
+    const before = `${HEAD}\n@Module({\n  imports: [],\n  controllers: [],\n})\nexport class AppModule {}\n`;
+    expect(registered(before, 'redis')).toBe(
+      `${HEAD}${IMPORT}import { redisStore } from 'nestjs-distributed-lock/redis';\n\n@Module({\n  imports: [\n` +
+        '    DistributedLockModule.forRoot({\n' +
+        "      store: redisStore(process.env.REDIS_URL ?? 'redis://localhost:6379'),\n    }),\n  ],\n  controllers: [],\n" +
+        '})\nexport class AppModule {}\n',
+    );
+  });
+
+  it('in a file with CRLF, double quotes and no semicolons, in its own manner', () => {
+    const before =
+      'import { Module } from "@nestjs/common"\r\n\r\n@Module({\r\n  imports: [\r\n    A\r\n  ]\r\n})\r\nexport class AppModule {}\r\n';
+    const after = registered(before, 'sqlite');
+    expect(after).toContain(
+      'import { DistributedLockModule } from "nestjs-distributed-lock"\r\nimport { sqliteStore }',
+    );
+    expect(after).toContain('sqliteStore(process.env.LOCK_FILE ?? "locks.sqlite")');
+    expect(after).not.toMatch(/[^\r]\n|;/);
+  });
+
+  it('behind imports of several lines, with their comments', () => {
+    const before = `import {\n  Module, // the decorator\n} from '@nestjs/common'; // Nest\n\n@Module({})\nclass AppModule {}\n`;
+    expect(registered(before)).toContain(`} from '@nestjs/common'; // Nest\n${IMPORT}\n@Module`);
+  });
+
+  it('with the names that an import from this package has already', () => {
+    const inline =
+      "import { Locked } from 'nestjs-distributed-lock';\n@Module({ imports: [] })\nclass AppModule {}\n";
+    expect(registered(inline)).toContain(
+      "import { Locked, DistributedLockModule } from 'nestjs-distributed-lock';\n@",
+    );
+    const lines = inline.replace('{ Locked }', '{\n  Locked,\n}');
+    expect(registered(lines)).toContain('import {\n  Locked,\n  DistributedLockModule,\n} from');
+    const renamed = inline.replace('{ Locked }', '{ DistributedLockModule as Locks }');
+    expect(registered(renamed)).toContain('imports: [Locks.forRoot()]');
+    const types = inline.replace('import {', 'import type {');
+    expect(registered(types)).toContain(`lock';\n${IMPORT}@`);
+  });
+
+  it('under another name where a function of another package has the name', () => {
+    const before =
+      "import { redisStore } from 'cache-manager-redis-store';\n@Module({})\nclass AppModule {}\n";
+    const after = registered(before, 'redis');
+    expect(after).toContain("import { redisStore as lockRedisStore } from 'nestjs-distributed-lock/redis';");
+    expect(after).toContain('store: lockRedisStore(process.env');
+  });
+
+  it('in the module of that name, where a file has two', () => {
+    const before =
+      '@Module({ imports: [A] })\nclass OtherModule {}\n@Module({ imports: [B] })\nclass AppModule {}\n';
+    expect(registered(before)).toContain('[A] })\nclass OtherModule {}\n@Module({ imports: [B, Dist');
+    expect(registered(before, undefined, 'OtherModule')).toContain('[A, DistributedLockModule.forRoot()] })');
+  });
+
+  it('once only', () => {
+    const once = metadata('{ imports: [A] }');
+    expect(registered(once)).toBe('present');
+    expect(registered(once, 'redis')).toBe('present');
+  });
+
+  it('although a comment mentions it', () => {
+    expect(metadata('{ imports: [/* DistributedLockModule.forRoot() */] }')).toContain(
+      '[DistributedLockModule.forRoot() /*',
+    );
+  });
+
+  it.each([
+    ['the imports of AppModule are not an array', '@Module({ imports: modules })\nclass AppModule {}\n'],
+    ['the imports of AppModule are not an array', '@Module({ imports })\nclass AppModule {}\n'],
+    ['the decorator of AppModule has no object', '@Module(metadata)\nclass AppModule {}\n'],
+    ['AppModule has no decorator @Module', '@Injectable()\nclass AppModule {}\n'],
+    ['it declares no class AppModule', '@Module({})\nclass RootModule {}\n'],
+    ['the file has syntax errors', '@Module({ imports: [ })\nclass AppModule {}\n'],
+  ])('by hand, because %s', (reason, text) => {
+    expect(registered(text)).toContain(`by hand: ${reason}`);
+  });
+});

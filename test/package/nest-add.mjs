@@ -1,0 +1,114 @@
+// `nest add nestjs-distributed-lock` in an app that `nest new` has just made, as a newcomer runs it.
+import { execFile } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { spawnGuarded } from '#processes';
+import { until } from '#until';
+import { freePort } from '../../tools/own-server/index.mjs';
+
+const START_MS = 30_000;
+const execFileAsync = promisify(execFile);
+
+/** Adds the lock to a fresh app of the CLI of this version, tests, builds and runs it. */
+export async function tryNestAdd({ cli, name, folder, registry, redis }) {
+  const app = join(folder, name);
+  const env = { ...process.env, REDIS_URL: redis.url };
+  const run = async (command, args, { cwd = app, more = {} } = {}) => {
+    // Not execFileSync: the registry answers from this process.
+    const { stdout, stderr } = await execFileAsync(command, args, {
+      cwd,
+      env: { ...env, ...more },
+      maxBuffer: 2 ** 26,
+    });
+    return stdout + stderr;
+  };
+  const cliOfApp = join(app, 'node_modules/@nestjs/cli/bin/nest.js');
+  const nest = (args, more) => run(process.execPath, [cliOfApp, ...args], { more });
+  const add = (...args) =>
+    nest(['add', 'nestjs-distributed-lock', '--store', 'redis', ...args], {
+      npm_config_registry: registry.url,
+    });
+
+  const flags = ['--skip-git', '--skip-install', '--package-manager', 'npm', '--language', 'ts'];
+  await run('npx', ['--yes', '--prefer-offline', `@nestjs/cli@${cli}`, 'new', name, ...flags], {
+    cwd: folder,
+  });
+  await run('npm', ['install', '--no-audit', '--no-fund', '--prefer-offline']);
+
+  expectText(await add(), 'what it said', [
+    'src/app.module.ts: AppModule imports DistributedLockModule with redisStore.',
+    'src/main.ts calls enableShutdownHooks()',
+    'package.json: ioredis',
+  ]);
+  const changed = sourcesOf(app);
+  expectText(await add('--skip-install'), 'what it said the second time', [
+    'src/app.module.ts registers DistributedLockModule already.',
+    'Nothing to be done.',
+  ]);
+  if (sourcesOf(app) !== changed) throw new Error(`A second run changed the app:\n${sourcesOf(app)}`);
+
+  await run('npm', ['test']);
+  await run('npm', ['run', 'test:e2e']);
+  lockRoute(join(app, 'src/app.controller.ts'));
+  await nest(['build']);
+  await checkRun(app, env);
+}
+
+const sourcesOf = (app) =>
+  ['src/app.module.ts', 'src/main.ts', 'package.json']
+    .map((file) => readFileSync(join(app, file), 'utf8'))
+    .join('');
+
+function expectText(text, what, parts) {
+  const missing = parts.filter((part) => !text.includes(part));
+  if (missing.length > 0) throw new Error(`${what} lacks ${missing.join(', ')}:\n${text}`);
+}
+
+/** Locks the route that each new app has, and makes its controller tell of the end. */
+function lockRoute(path) {
+  const text = readFileSync(path, 'utf8')
+    .replace(
+      'import { AppService }',
+      "import { CurrentLock, Locked, type Lock } from 'nestjs-distributed-lock';\n$&",
+    )
+    .replace('@Get()', "@Get()\n  @Locked('hello')")
+    .replace('getHello(): string {', 'async getHello(@CurrentLock() lock: Lock): Promise<string> {')
+    .replace(
+      'return this.appService.getHello();',
+      'return `${this.appService.getHello()} ${lock.fencingToken}`;',
+    )
+    .replace(
+      /\}\s*$/,
+      '\n  onApplicationShutdown(signal: string): void {\n    console.log(`closed by ${signal}`);\n  }\n}\n',
+    );
+  writeFileSync(path, text);
+}
+
+async function checkRun(app, env) {
+  const port = await freePort();
+  const { child, exited } = spawnGuarded(process.execPath, [join(app, 'dist/main.js')], {
+    env: { ...env, PORT: String(port) },
+    stdio: 'pipe',
+  });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding('utf8').on('data', (text) => (output += text));
+  try {
+    const ask = async () => {
+      const response = await fetch(`http://127.0.0.1:${port}/`).catch(() => undefined);
+      return response && { status: response.status, text: await response.text() };
+    };
+    let answer;
+    await until(async () => (answer = await ask()) !== undefined || child.exitCode !== null, START_MS);
+    if (answer?.status !== 200 || !/^Hello World! \d+$/.test(answer.text)) {
+      throw new Error(`the locked route: ${JSON.stringify(answer)}\n${output}`);
+    }
+    child.kill('SIGTERM');
+    await exited;
+    expectText(output, 'the log', ['closed by SIGTERM']);
+  } finally {
+    child.kill('SIGKILL');
+    await exited;
+  }
+}
