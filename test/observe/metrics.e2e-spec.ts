@@ -169,6 +169,7 @@ describe('the metrics of locks', () => {
       'distributed_lock.released': '{lock}',
       'distributed_lock.waiting': '{call}',
       'distributed_lock.held': '{lock}',
+      'distributed_lock.store.down': '{server}',
     });
   });
 

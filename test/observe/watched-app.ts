@@ -6,6 +6,7 @@ import {
   LockService,
   memoryStore,
   type LockModuleOptions,
+  type LockStoreContext,
 } from 'nestjs-distributed-lock';
 import { FaultyStore, ManualClock, type Faults } from 'nestjs-distributed-lock/testing';
 
@@ -15,6 +16,8 @@ export class WatchedApp {
     readonly app: INestApplication,
     readonly clock: ManualClock,
     readonly faults: Faults,
+    /** Through which the store tells of its server. */
+    readonly storeContext: LockStoreContext | undefined,
   ) {}
 
   static async start(
@@ -23,14 +26,17 @@ export class WatchedApp {
   ): Promise<WatchedApp> {
     const clock = new ManualClock();
     const faults: Faults = {};
-    const store = new FaultyStore(memoryStore(), faults);
+    const memory = memoryStore();
+    let storeContext: LockStoreContext | undefined;
+    const heard = { create: (context: LockStoreContext) => memory.create((storeContext = context)) };
+    const store = new FaultyStore(heard, faults);
     const locks = DistributedLockModule.forRoot({ store, clock, shutdownGraceMs: 0, ...options });
     const builder = Test.createTestingModule({ imports: [locks, ...imports] });
     if (logger) builder.setLogger(logger);
     const module = await builder.compile();
     const app = module.createNestApplication(logger ? { logger } : { logger: false });
     await app.init();
-    return new WatchedApp(app, clock, faults);
+    return new WatchedApp(app, clock, faults, storeContext);
   }
 
   get locks(): LockService {

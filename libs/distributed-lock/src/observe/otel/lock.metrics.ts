@@ -35,6 +35,7 @@ export const METRICS_NAMES: OptionNames<LockMetricsOptions> = { keyLabel: true, 
  * | `distributed_lock.errors`        | counter           | `distributed_lock.during`: `release`, `renewal`, …                 |
  * | `distributed_lock.waiting`       | up-down counter   |                                                                    |
  * | `distributed_lock.held`          | up-down counter   |                                                                    |
+ * | `distributed_lock.store.down`    | up-down counter   | servers that cannot be reached: 0, or 1 (in a quorum, up to all)   |
  *
  * The histograms ask for buckets from one millisecond to one minute. Nested calls for a held key are not counted.
  */
@@ -71,6 +72,10 @@ function recorder(meter: Meter, attributesOf: (key: string | undefined) => Attri
   const errors = counter('errors', 'Failures that no caller waits for', '{error}');
   const waiting = gauge('waiting', 'Callers that wait now', '{call}');
   const held = gauge('held', 'Locks held now', '{lock}');
+  const storeDown = gauge('store.down', 'Servers of the store that cannot be reached now', '{server}');
+  // So that the time series exists before the first outage: an alert on a series that is absent says nothing.
+  storeDown.add(0, attributesOf(undefined));
+  const downNodes = new Set<number>();
 
   return (event: LockEvent): void => {
     const common = attributesOf(event.key);
@@ -99,6 +104,12 @@ function recorder(meter: Meter, attributesOf: (key: string | undefined) => Attri
         return hold.record(event.error.heldMs / 1000, outcome);
       case 'suspended':
         return suspended.add(1, common);
+      case 'store': {
+        const { isUp, node = 0 } = event.state;
+        const isChanged = isUp ? downNodes.delete(node) : !downNodes.has(node);
+        if (!isUp) downNodes.add(node);
+        return isChanged ? storeDown.add(isUp ? -1 : 1, common) : undefined;
+      }
       case 'error':
         return errors.add(1, { ...common, 'distributed_lock.during': event.during });
       case 'resumed':
