@@ -1,0 +1,259 @@
+import { expect, it } from '@jest/globals';
+import type { LockService } from 'nestjs-distributed-lock';
+import { zookeeperStore } from 'nestjs-distributed-lock/zookeeper';
+import { until } from '#until';
+import { eventsOf } from '../../support/events.js';
+import { elapsed, failureOf, openServiceOn, untilAborted } from '../../support/lock-services.js';
+import { describeWith } from '../support/describe-with.js';
+import { ownZookeeper } from './support/own-zookeeper.js';
+
+const COMMAND_MS = 1000;
+const SLACK_MS = 700;
+
+describeWith('zookeeper')('a service on ZooKeeper, when something fails', () => {
+  const zookeeper = ownZookeeper();
+  const works = async (service: LockService, key = zookeeper.key) => {
+    await service.withLock(key, { waitMs: 10_000 }, () => undefined);
+  };
+  const isQueued = async (service: LockService) =>
+    (await service.inspect(zookeeper.key))?.pending.length === 1;
+
+  it('keeps its locks and its session when its connection breaks', async () => {
+    const service = await zookeeper.openProxied();
+    const lock = await service.acquire(`${zookeeper.key}:held`);
+    const before = await zookeeper.hand.children('/nest-lock/s');
+    zookeeper.link.reset();
+    await works(service);
+    expect(lock.signal.aborted).toBe(false);
+    expect(await lock.release()).toBe('released');
+    expect(await zookeeper.hand.children('/nest-lock/s')).toEqual(before);
+  });
+
+  it('keeps its locks when the server is killed and comes back within the session', async () => {
+    const service = await zookeeper.openProxied();
+    const events = eventsOf(service);
+    const lock = await service.acquire(`${zookeeper.key}:held`);
+    await zookeeper.server.kill();
+    const failure = await failureOf(service.acquire(zookeeper.key, { waitMs: 0 }));
+    expect(failure).toMatchObject({ code: 'LOCK_STORE' });
+    expect(String(failure)).toMatch(/ZooKeeper (could not be reached|did not answer): /);
+    await until(() => events.some(({ type }) => type === 'store'));
+    await zookeeper.server.restart();
+    await works(service);
+    expect(lock.signal.aborted).toBe(false);
+    expect(await lock.release()).toBe('released');
+    expect(events.filter(({ type }) => type === 'store')).toHaveLength(2);
+  });
+
+  it('answers within its time while the server is frozen, and goes on when it is not', async () => {
+    const service = await zookeeper.openProxied();
+    await zookeeper.server.pause();
+    const asked = failureOf(service.tryAcquire(zookeeper.key));
+    expect(await elapsed(asked)).toBeLessThan(COMMAND_MS + SLACK_MS);
+    expect(await asked).toMatchObject({ code: 'LOCK_STORE', reason: 'unknown' });
+    await zookeeper.server.resume();
+    await works(service);
+    await zookeeper.untilFree(zookeeper.key);
+  });
+
+  it('grants nobody by a take that the server reads after its release', async () => {
+    const service = await zookeeper.openProxied();
+    const { link } = zookeeper;
+    link.requests.hold();
+    expect(await failureOf(service.tryAcquire(zookeeper.key))).toMatchObject({ reason: 'unknown' });
+    // The release goes on over a new connection, which ends the old one on the server.
+    await works(service, `${zookeeper.key}:other`);
+    link.deliverLate();
+    await works(service, `${zookeeper.key}:third`);
+    await until(async () => {
+      const text = await zookeeper.hand.textOf(zookeeper.key);
+      return text === undefined || text.endsWith(',[],[]]');
+    });
+    expect(await service.inspect(zookeeper.key)).toBeNull();
+  });
+
+  it('does not keep the lock of a take whose reply was lost, when its caller does not wait for another try', async () => {
+    const service = await zookeeper.openProxied();
+    zookeeper.link.replies.drop();
+    expect(await failureOf(service.tryAcquire(zookeeper.key))).toMatchObject({ reason: 'unknown' });
+    await zookeeper.untilFree(zookeeper.key);
+    await works(service);
+  });
+
+  it('gets a grant that was sent while its connection was broken', async () => {
+    const holder = zookeeper.open();
+    const service = await zookeeper.openProxied();
+    const lock = await holder.acquire(zookeeper.key);
+    const waiting = service.acquire(zookeeper.key, { waitMs: 10_000 });
+    await until(() => isQueued(holder));
+    zookeeper.link.reset();
+    await lock.release();
+    await (await waiting).release();
+  });
+
+  it('gets a grant by its next recheck when its mailbox is not read', async () => {
+    const holder = zookeeper.open();
+    const service = await zookeeper.openProxied();
+    const lock = await holder.acquire(zookeeper.key);
+    const waiting = service.acquire(zookeeper.key, { waitMs: 10_000 });
+    await until(() => isQueued(holder));
+    const [mailbox] = await zookeeper.hand.children('/nest-lock/m');
+    for (const each of await zookeeper.hand.children('/nest-lock/m'))
+      await zookeeper.hand.delete(`/nest-lock/m/${each}`);
+    expect(mailbox).toBeDefined();
+    await lock.release();
+    expect(await elapsed(waiting)).toBeLessThan(1000 + COMMAND_MS + SLACK_MS);
+    await (await waiting).release();
+  });
+
+  it('makes its mailbox again when it was deleted by hand', async () => {
+    const service = await zookeeper.openProxied();
+    const [mailbox] = await zookeeper.hand.children('/nest-lock/m');
+    await zookeeper.hand.delete(`/nest-lock/m/${mailbox}`);
+    await until(async () => (await zookeeper.hand.children('/nest-lock/m')).includes(mailbox as string));
+    await works(service);
+  });
+
+  it('loses what it holds when its session is expired by hand, and goes on with another', async () => {
+    const service = await zookeeper.openProxied();
+    const lock = await service.acquire(`${zookeeper.key}:held`);
+    const [session] = await zookeeper.hand.children('/nest-lock/s');
+    await zookeeper.hand.expire(session as string);
+    await untilAborted(lock.signal);
+    await works(service, `${zookeeper.key}:held`);
+    expect(await zookeeper.hand.children('/nest-lock/s')).not.toContain(session);
+  });
+
+  it('loses what it holds when its presence is deleted by hand, since others take it', async () => {
+    const service = await zookeeper.openProxied();
+    const other = zookeeper.open();
+    const lock = await service.acquire(`${zookeeper.key}:held`);
+    const [session] = await zookeeper.hand.children('/nest-lock/s');
+    await zookeeper.hand.delete(`/nest-lock/s/${session}`);
+    const taken = await other.acquire(`${zookeeper.key}:held`, { waitMs: 5000 });
+    await failureOf(works(service));
+    await untilAborted(lock.signal);
+    await works(service);
+    await taken.release();
+  });
+
+  it('lets another in after its session when it is frozen, and never before', async () => {
+    const sessionMs = 3000;
+    const frozen = await zookeeper.openProxied({}, { watchdogTimeoutMs: sessionMs });
+    const other = zookeeper.open(zookeeper.server.url, {}, { watchdogTimeoutMs: sessionMs });
+    const lock = await frozen.acquire(zookeeper.key);
+    const vanishedAt = performance.now();
+    zookeeper.proxy.onLink = (link) => link.vanish();
+    zookeeper.link.vanish();
+    let abortedAt = Infinity;
+    void untilAborted(lock.signal).then(() => (abortedAt = performance.now()));
+    const taken = await other.acquire(zookeeper.key, { waitMs: 20_000 });
+    const takenAt = performance.now();
+    expect(abortedAt).toBeLessThan(takenAt);
+    expect(takenAt - vanishedAt).toBeLessThan(sessionMs + 3000);
+    expect(taken.fencingToken).toBeGreaterThan(lock.fencingToken);
+    await taken.release();
+  }, 40_000);
+
+  it('takes a lock whose document was deleted by hand, and tells the holder', async () => {
+    const service = await zookeeper.openProxied({}, { watchdogTimeoutMs: 3000 });
+    const other = zookeeper.open();
+    const lock = await service.acquire(zookeeper.key);
+    await zookeeper.hand.delete(`/nest-lock/l/${zookeeper.key}`);
+    const taken = await other.acquire(zookeeper.key, { waitMs: 5000 });
+    await untilAborted(lock.signal);
+    expect(taken.fencingToken).toBeGreaterThan(lock.fencingToken);
+    await taken.release();
+  });
+
+  it('makes the parent of the notes again when it was deleted by hand', async () => {
+    const service = await zookeeper.openProxied();
+    const other = zookeeper.open();
+    const lock = await service.acquire(zookeeper.key);
+    await zookeeper.hand.delete(`/nest-lock/q/${zookeeper.key}`);
+    const waiting = other.acquire(zookeeper.key, { waitMs: 10_000 });
+    await until(() => isQueued(service));
+    await lock.release();
+    await (await waiting).release();
+    await zookeeper.hand.delete(`/nest-lock/q/${zookeeper.key}`);
+    await works(service);
+    await works(other);
+  });
+
+  it('makes the root again when all was deleted by hand, and begins a new session', async () => {
+    const service = await zookeeper.openProxied();
+    const lock = await service.acquire(`${zookeeper.key}:held`);
+    await zookeeper.hand.delete('/nest-lock');
+    await failureOf(works(service));
+    await works(service);
+    await untilAborted(lock.signal);
+  });
+
+  it('says what is wrong with a document of another release, or of another program', async () => {
+    const service = zookeeper.open();
+    await works(service);
+    await zookeeper.untilFree(zookeeper.key);
+    await zookeeper.hand.set(`/nest-lock/l/${zookeeper.key}`, '[99,0,[],[]]');
+    expect(await failureOf(service.tryAcquire(zookeeper.key))).toMatchObject({
+      reason: 'refused',
+      message: expect.stringMatching(/format 99, and this release reads format 1/),
+    });
+    for (const text of ['', 'x', '{}', 'null']) {
+      await zookeeper.hand.set(`/nest-lock/l/${zookeeper.key}`, text);
+      expect(await failureOf(service.tryAcquire(zookeeper.key))).toMatchObject({ reason: 'refused' });
+    }
+    await works(service, `${zookeeper.key}:other`);
+  });
+
+  it('ignores what others have put beside a document or into a mailbox', async () => {
+    const service = await zookeeper.openProxied();
+    const other = zookeeper.open();
+    const lock = await service.acquire(zookeeper.key);
+    await zookeeper.hand.create(`/nest-lock/q/${zookeeper.key}/not a note`);
+    const waiting = other.acquire(zookeeper.key, { waitMs: 10_000 });
+    await until(() => isQueued(service));
+    for (const mailbox of await zookeeper.hand.children('/nest-lock/m')) {
+      for (const text of [
+        '',
+        'x',
+        '[]',
+        '{}',
+        '[1]',
+        'null',
+        JSON.stringify([1, zookeeper.key, 1, 1, 1, '[', [], 0]),
+      ]) {
+        await zookeeper.hand.set(`/nest-lock/m/${mailbox}`, text);
+      }
+    }
+    await lock.release();
+    await (await waiting).release();
+  });
+
+  it('closes at once without a server, and rejects what was under way', async () => {
+    const service = openServiceOn(zookeeperStore('127.0.0.1:1'));
+    const asked = failureOf(service.acquire(zookeeper.key, { waitMs: 60_000 }));
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    // The owner leaves the queue if it can, and then the store gives it the time of one command.
+    expect(await elapsed(service.close())).toBeLessThan(2 * COMMAND_MS + SLACK_MS);
+    expect(await asked).toBeInstanceOf(Error);
+  });
+
+  it('says what happened to a request: not sent without a server', async () => {
+    const service = openServiceOn(zookeeperStore('127.0.0.1:1'));
+    expect(await failureOf(service.tryAcquire(zookeeper.key))).toMatchObject({
+      reason: 'unreachable',
+      message: expect.stringMatching(
+        /ZooKeeper could not be reached: no session within 1000 ms \(last error: connect ECONNREFUSED/,
+      ),
+    });
+  });
+
+  it('frees its locks at once when it closes', async () => {
+    const service = await zookeeper.openProxied();
+    const other = zookeeper.open();
+    await service.acquire(zookeeper.key);
+    await service.close();
+    expect(await zookeeper.hand.children('/nest-lock/s')).toHaveLength(1);
+    await works(other);
+  });
+});

@@ -1,0 +1,42 @@
+import { Frames } from '../../../../libs/distributed-lock/src/stores/session/zookeeper/client/frames.js';
+import type { TcpProxy } from '#tcp-proxy';
+
+const NAMES = new Map([
+  [3, 'exists'],
+  [4, 'getData'],
+  [9, 'sync'],
+  [12, 'getChildren2'],
+  [14, 'multi'],
+]);
+
+/** Counts the requests that clients send through a proxy. */
+export class RequestCounts {
+  private counts = new Map<string, number>();
+
+  constructor(proxy: TcpProxy) {
+    proxy.onLink = (link) => {
+      const frames = new Frames();
+      let isOpen = false;
+      link.requests.loses = (chunk) => {
+        for (const frame of frames.read(chunk)) {
+          // The first message is the handshake.
+          if (isOpen) this.count(NAMES.get(frame.readInt32BE(4)) ?? 'other');
+          isOpen = true;
+        }
+        return false;
+      };
+    };
+  }
+
+  /** The requests that `work` takes, by name, without `sync`, which also keeps the session alive. */
+  async during(work: () => Promise<unknown>): Promise<Readonly<Record<string, number>>> {
+    this.counts = new Map();
+    await work();
+    this.counts.delete('sync');
+    return Object.fromEntries(this.counts);
+  }
+
+  private count(name: string): void {
+    this.counts.set(name, (this.counts.get(name) ?? 0) + 1);
+  }
+}

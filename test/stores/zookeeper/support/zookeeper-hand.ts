@@ -1,0 +1,125 @@
+import { Connection } from '../../../../libs/distributed-lock/src/stores/session/zookeeper/client/connection.js';
+import {
+  ANY_VERSION,
+  closeSession,
+  create,
+  exists,
+  getChildren,
+  getData,
+  multi,
+  remove,
+  setData,
+  type Node,
+  type Operation,
+  type Stat,
+} from '../../../../libs/distributed-lock/src/stores/session/zookeeper/client/requests.js';
+import { ZookeeperSession } from '../../../../libs/distributed-lock/src/stores/session/zookeeper/client/session.js';
+import { LockPaths } from '../../../../libs/distributed-lock/src/stores/session/zookeeper/lock-path.js';
+import { systemClock } from '../../../../libs/distributed-lock/src/time/clock.js';
+
+/** Does to the znodes what an administrator does, over a session of its own. */
+export class ZookeeperHand {
+  readonly session: ZookeeperSession;
+  readonly paths = new LockPaths('/nest-lock');
+
+  constructor(
+    private readonly port: number,
+    credentials?: string,
+  ) {
+    this.session = new ZookeeperSession(
+      {
+        clock: systemClock,
+        servers: [{ host: '127.0.0.1', port }],
+        tls: undefined,
+        credentials,
+        timeoutMs: 30_000,
+        commandTimeoutMs: 5000,
+        lastZxid: 0,
+      },
+      { onConnected: nothing, onDisconnected: nothing, onEvent: nothing, onEnd: nothing },
+    );
+  }
+
+  async get(path: string): Promise<Node | undefined> {
+    return this.session.send(getData(path)).then(
+      ({ content }) => content,
+      () => undefined,
+    );
+  }
+
+  async statOf(path: string): Promise<Stat | undefined> {
+    return this.session.send(exists(path)).then(
+      ({ content }) => content,
+      () => undefined,
+    );
+  }
+
+  async children(path: string): Promise<readonly string[]> {
+    return (await this.session.send(getChildren(path))).content.names;
+  }
+
+  /** The document of a lock. */
+  async textOf(key: string): Promise<string | undefined> {
+    return (await this.get(this.paths.documentOf(key)))?.data;
+  }
+
+  create(path: string, data = ''): Promise<void> {
+    return this.change(create(path, { acl: 'open', data }));
+  }
+
+  set(path: string, data: string): Promise<void> {
+    return this.change(setData(path, data, ANY_VERSION));
+  }
+
+  /** With all that is below it. */
+  async delete(path: string): Promise<void> {
+    for (const child of await this.children(path)) await this.delete(`${path}/${child}`);
+    await this.change(remove(path, ANY_VERSION));
+  }
+
+  /** Ends the session of another client, which then finds that it has expired. */
+  expire(id: string): Promise<void> {
+    const sessionId = BigInt.asIntN(64, BigInt(`0x${id}`));
+    return new Promise((resolve, reject) => {
+      const connection = new Connection(
+        {
+          clock: systemClock,
+          server: { host: '127.0.0.1', port: this.port },
+          tls: undefined,
+          handshake: { sessionId, password: passwordOf(sessionId), timeoutMs: 5000, lastZxid: 0 },
+          openMs: 5000,
+          silentMs: 5000,
+        },
+        {
+          onOpen: () => void connection.send(closeSession).then(() => resolve(), reject),
+          onEvent: nothing,
+          onZxid: nothing,
+          onLost: reject,
+        },
+      );
+    });
+  }
+
+  close(): Promise<void> {
+    return this.session.close(false);
+  }
+
+  private async change(operation: Operation): Promise<void> {
+    const { content } = await this.session.send(multi([operation]));
+    if (!content.isDone) throw new Error(`The server refused it with code ${content.code}.`);
+  }
+}
+
+function nothing(): void {}
+
+/** The server draws the password of a session from Java's random numbers, with the session's id as the seed. */
+function passwordOf(sessionId: bigint): Buffer {
+  const multiplier = 0x5deece66dn;
+  let seed = BigInt.asUintN(48, sessionId ^ 0xb3415c00n ^ multiplier);
+  const password = Buffer.alloc(16);
+  for (let i = 0; i < 16; i += 4) {
+    seed = BigInt.asUintN(48, seed * multiplier + 0xbn);
+    password.writeUInt32LE(Number(seed >> 16n), i);
+  }
+  return password;
+}

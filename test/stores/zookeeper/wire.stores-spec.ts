@@ -1,0 +1,67 @@
+import { beforeEach, expect, it } from '@jest/globals';
+import type { LockService } from 'nestjs-distributed-lock';
+import { until } from '#until';
+import { describeWith } from '../support/describe-with.js';
+import { ownZookeeper } from './support/own-zookeeper.js';
+import { RequestCounts } from './support/request-counts.js';
+
+describeWith('zookeeper')('the requests that a service on ZooKeeper sends', () => {
+  const zookeeper = ownZookeeper();
+  let counts: RequestCounts;
+  let service: LockService;
+  beforeEach(async () => {
+    counts = new RequestCounts(zookeeper.proxy);
+    service = await zookeeper.openProxied();
+  });
+
+  it('are two multis for a lock that nobody else wants', async () => {
+    const lockOnce = async () => {
+      await service.withLock(zookeeper.key, () => undefined);
+      await zookeeper.untilFree(zookeeper.key);
+    };
+    expect(await counts.during(lockOnce)).toEqual({ multi: 2 });
+    expect(await counts.during(lockOnce)).toEqual({ multi: 2 });
+  });
+
+  it('are one reading for a key that is held, if the caller knows it and does not wait', async () => {
+    const other = zookeeper.open();
+    const lock = await other.acquire(zookeeper.key);
+    expect(await service.tryAcquire(zookeeper.key)).toBeNull();
+    const once = async () => expect(await service.tryAcquire(zookeeper.key)).toBeNull();
+    const sent = await counts.during(once);
+    expect(sent['multi'] ?? 0).toBe(0);
+    expect(sent).toMatchObject({ getData: 1, getChildren2: 1 });
+    await lock.release();
+  });
+
+  it('are one multi for several keys that are acquired together', async () => {
+    const keys = ['a', 'b', 'c'].map((end) => `${zookeeper.key}:${end}`);
+    expect(await counts.during(() => service.acquire(keys, { waitMs: 0 }))).toEqual({ multi: 1 });
+  });
+
+  it('are one write and its reading a second and waited key at most, beside the first', async () => {
+    await service.acquire(zookeeper.key);
+    const other = await zookeeper.openProxied();
+    const waiting = other.acquire(zookeeper.key, { waitMs: 10_000 });
+    await until(async () => (await service.inspect(zookeeper.key))?.pending.length === 1);
+    const seconds = 3;
+    const sent = await counts.during(() => new Promise((resolve) => setTimeout(resolve, seconds * 1000)));
+    // A note, and the message about it to the holder, which reads it.
+    expect(sent['multi'] ?? 0).toBeLessThanOrEqual(2 * seconds + 1);
+    expect(sent['getChildren2'] ?? 0).toBeLessThanOrEqual(seconds + 1);
+    await service.forceRelease(zookeeper.key);
+    await (await waiting).release();
+  });
+
+  it('are readings alone for a thousand renewals', async () => {
+    const keys = Array.from({ length: 1000 }, (_, i) => `${zookeeper.key}:${i}`);
+    const holder = await zookeeper.openProxied({}, { watchdogTimeoutMs: 6000 });
+    const locks = await Promise.all(keys.map((key) => holder.acquire(key)));
+    const sent = await counts.during(() => new Promise((resolve) => setTimeout(resolve, 2500)));
+    expect(sent['multi'] ?? 0).toBe(0);
+    // Each lock is renewed once in 2 s.
+    expect(sent['getData']).toBeGreaterThanOrEqual(1000);
+    expect(sent['getData']).toBeLessThanOrEqual(2100);
+    expect(locks.every(({ signal }) => !signal.aborted)).toBe(true);
+  }, 40_000);
+});
