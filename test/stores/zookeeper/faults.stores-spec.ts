@@ -88,7 +88,7 @@ describeWith('zookeeper')('a service on ZooKeeper, when something fails', () => 
     await until(() => isQueued(holder));
     zookeeper.link.reset();
     await lock.release();
-    await (await waiting).release();
+    expect(await (await waiting).release()).toBe('released');
   });
 
   it('gets a grant by its next recheck when its mailbox is not read', async () => {
@@ -112,6 +112,7 @@ describeWith('zookeeper')('a service on ZooKeeper, when something fails', () => 
     await zookeeper.hand.delete(`/nest-lock/m/${mailbox}`);
     await until(async () => (await zookeeper.hand.children('/nest-lock/m')).includes(mailbox as string));
     await works(service);
+    expect(await zookeeper.hand.children('/nest-lock/m')).toHaveLength(1);
   });
 
   it('loses what it holds when its session is expired by hand, and goes on with another', async () => {
@@ -134,7 +135,7 @@ describeWith('zookeeper')('a service on ZooKeeper, when something fails', () => 
     await failureOf(works(service));
     await untilAborted(lock.signal);
     await works(service);
-    await taken.release();
+    expect(await taken.release()).toBe('released');
   });
 
   it('lets another in after its session when it is frozen, and never before', async () => {
@@ -174,7 +175,7 @@ describeWith('zookeeper')('a service on ZooKeeper, when something fails', () => 
     const waiting = other.acquire(zookeeper.key, { waitMs: 10_000 });
     await until(() => isQueued(service));
     await lock.release();
-    await (await waiting).release();
+    expect(await (await waiting).release()).toBe('released');
     await zookeeper.hand.delete(`/nest-lock/q/${zookeeper.key}`);
     await works(service);
     await works(other);
@@ -187,6 +188,7 @@ describeWith('zookeeper')('a service on ZooKeeper, when something fails', () => 
     await failureOf(works(service));
     await works(service);
     await untilAborted(lock.signal);
+    expect(await zookeeper.hand.children('/nest-lock/s')).toHaveLength(1);
   });
 
   it('says what is wrong with a document of another release, or of another program', async () => {
@@ -226,7 +228,7 @@ describeWith('zookeeper')('a service on ZooKeeper, when something fails', () => 
       }
     }
     await lock.release();
-    await (await waiting).release();
+    expect(await (await waiting).release()).toBe('released');
   });
 
   it('closes at once without a server, and rejects what was under way', async () => {

@@ -9,6 +9,7 @@ import {
   multi,
   remove,
   setData,
+  sync,
   type Node,
   type Operation,
   type Stat,
@@ -35,6 +36,7 @@ export class ZookeeperHand {
         timeoutMs: 30_000,
         commandTimeoutMs: 5000,
         lastZxid: 0,
+        keepAlive: (session) => session.send(sync('/')),
       },
       { onConnected: nothing, onDisconnected: nothing, onEvent: nothing, onEnd: nothing },
     );

@@ -6,7 +6,7 @@ import type { Clock } from '../../../time/clock.js';
 import type { Session } from '../session-backend.js';
 import { CODE, ZookeeperRefusal } from './client/codes.js';
 import type { Server } from './client/connection.js';
-import { ANY_VERSION, create, multi, remove, type Acl } from './client/requests.js';
+import { ANY_VERSION, create, multi, remove, setData, type Acl } from './client/requests.js';
 import { ZookeeperSession } from './client/session.js';
 import { Documents } from './documents.js';
 import type { LockPaths } from './lock-path.js';
@@ -31,6 +31,8 @@ export interface OwnSessionListener {
   onDisconnected(error: Error): void;
   onMessage(text: string, order: number): void;
   onGap(): void;
+  /** Its presence was deleted by hand, so that others take what it holds. */
+  onMissing(): void;
   /** It cannot be made present. */
   onFailed(error: Error): void;
   /** It is over on the servers. */
@@ -55,7 +57,16 @@ export class OwnSession implements Session {
     const { clock, paths, clientId, servers, tls, auth, sessionMs, commandTimeoutMs } = options;
     this.acl = auth === undefined ? 'open' : 'own';
     this.connection = new ZookeeperSession(
-      { clock, servers, tls, credentials: auth, timeoutMs: sessionMs, commandTimeoutMs, lastZxid },
+      {
+        clock,
+        servers,
+        tls,
+        credentials: auth,
+        timeoutMs: sessionMs,
+        commandTimeoutMs,
+        lastZxid,
+        keepAlive: (session) => this.keepAlive(session),
+      },
       {
         onConnected: () => this.onConnected(),
         onDisconnected: (error) => listener.onDisconnected(error),
@@ -85,6 +96,12 @@ export class OwnSession implements Session {
   close(keepSession: boolean): Promise<void> {
     this.isOver = true;
     return this.connection.close(keepSession);
+  }
+
+  private async keepAlive(session: ZookeeperSession): Promise<void> {
+    const presence = this.options.paths.presenceOf(session.id);
+    const { content } = await session.send(multi([setData(presence, '', ANY_VERSION)]));
+    if (!content.isDone && content.code === CODE.noNode && this.isReady) this.listener.onMissing();
   }
 
   private onConnected(): void {

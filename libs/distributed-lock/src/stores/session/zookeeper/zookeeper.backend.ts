@@ -142,6 +142,7 @@ export class ZookeeperBackend implements SessionBackend {
         onDisconnected: (error) => this.onDisconnected(own, error),
         onMessage: (text, order) => this.listener?.onMessage(text, order),
         onGap: () => this.listener?.onGap(),
+        onMissing: () => this.abandon(own),
         onFailed: (error) => this.onFailed(own, error),
         onEnd: (error) => this.onEnd(own, error),
       },

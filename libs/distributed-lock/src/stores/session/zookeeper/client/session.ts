@@ -6,12 +6,11 @@ import { afterReading } from '../../../../time/after-reading.js';
 import type { Clock } from '../../../../time/clock.js';
 import { reconnectDelay } from '../../../common/reconnect-delay.js';
 import { CODE, ZookeeperRefusal } from './codes.js';
-import { addressOf, Connection, ConnectionLost, type Reply, type Server } from './connection.js';
+import { addressOf, Connection, type Reply, type Server } from './connection.js';
 import {
   addAuth,
   closeSession,
   hexOf,
-  sync,
   type HandshakeReply,
   type Request,
   type WatchEvent,
@@ -30,6 +29,8 @@ export interface SessionOptions {
   readonly commandTimeoutMs: number;
   /** The newest transaction that this client has seen in its sessions before. */
   readonly lastZxid: number;
+  /** Sends a write, whatever it writes: its reply shows that the leader had a majority behind it. */
+  readonly keepAlive: (session: ZookeeperSession) => Promise<unknown>;
 }
 
 export interface SessionListener {
@@ -53,10 +54,10 @@ interface Waiting {
   reject(error: Error): void;
 }
 
-export const KEEP_ALIVES_PER_SESSION = 12;
+export const KEEP_ALIVES_PER_SESSION = 10;
 /**
- * The leader ends sessions, and a follower tells it twice a tick which ones it has heard. A session has two ticks at
- * least, so what a follower has heard a quarter of a session ago the leader knows by now.
+ * A follower tells the leader twice a tick which sessions it has heard, and a session has two ticks at least. So what a
+ * follower had heard a quarter of a session before it had its next write executed, the leader knew by then.
  */
 const TOLD_AFTER = 1 / 4;
 /** A session that could not be resumed for so many times its length is over, whatever happened to the servers. */
@@ -65,6 +66,11 @@ const RESUMED_WITHIN = 2;
 /**
  * One session with an ensemble of servers, on one connection after the other. It lives on while it moves to another server
  * within its time.
+ *
+ * The leader ends sessions. Any server answers a ping or a reading, also one that is cut off from the leader, and a leader
+ * that has lost its majority answers for some seconds more. So validity counts neither from these nor from the last write,
+ * but from what the server had heard before an answered write: that the leader had been told by then, and each later
+ * leader counts the session from its election.
  *
  * A request without a reply when its connection is lost is rejected, and never sent again. The servers execute what one
  * session sends in order, and nothing of a connection that the session has left, so such a request was executed before
@@ -84,7 +90,7 @@ export class ZookeeperSession {
   private cancelWaiting: (() => void) | undefined;
   private cancelReconnect = (): void => undefined;
   private cancelKeepAlive = (): void => undefined;
-  /** When the keep-alives of this connection were sent that were answered. */
+  /** The server had heard of this client at these moments, before the last write that it answered. */
   private heard: number[] = [];
   /** The leader counts the session from this moment or a later one. */
   private countedFrom = -Infinity;
@@ -199,16 +205,18 @@ export class ZookeeperSession {
     if (reply.isReadOnly) {
       return connection.destroy(new Error(`${addressOf(server)} only reads: it is cut off from the others`));
     }
+    const isNew = this.sessionId === 0n;
     this.sessionId = reply.sessionId;
     this.password = reply.password;
     this.grantedMs = reply.timeoutMs;
-    // The leader itself has opened or prolonged it.
-    this.countedFrom = Math.max(this.countedFrom, sentAt);
+    // A new session is a write of the leader.
+    if (isNew) this.countedFrom = sentAt;
     this.failures = 0;
-    this.heard = [sentAt];
+    this.heard = [];
     this.opened = connection;
     this.authenticate(connection);
-    this.keepAliveLater(connection);
+    if (isNew) this.keepAliveLater(connection);
+    else this.keepAlive(connection, sentAt);
     this.cancelWaiting?.();
     this.cancelWaiting = undefined;
     this.listener.onConnected();
@@ -276,28 +284,33 @@ export class ZookeeperSession {
 
   private keepAliveLater(connection: Connection): void {
     const { clock } = this.options;
-    this.cancelKeepAlive = clock.after(this.grantedMs / KEEP_ALIVES_PER_SESSION, () => {
-      this.keepAliveLater(connection);
-      const sentAt = clock.now();
-      inBackground(
-        connection.send(sync('/')).then(() => this.onHeard(connection, sentAt)),
-        (error) => error instanceof ConnectionLost || this.onKeepAliveRefused(error),
-      );
-    });
+    this.cancelKeepAlive = clock.after(this.grantedMs / KEEP_ALIVES_PER_SESSION, () =>
+      this.keepAlive(connection, -Infinity),
+    );
   }
 
-  /** A reply to `sync` shows that the server had a leader then. A ping would be answered by a server that is cut off, too. */
-  private onHeard(connection: Connection, sentAt: number): void {
+  /** @param toldAt when the leader itself was asked to prolong the session, on this connection */
+  private keepAlive(connection: Connection, toldAt: number): void {
+    this.keepAliveLater(connection);
+    const sentAt = this.options.clock.now();
+    // A connection that is lost has told so.
+    inBackground(
+      this.options.keepAlive(this).then(() => this.onKeptAlive(connection, { sentAt, toldAt })),
+      () => undefined,
+    );
+  }
+
+  private onKeptAlive(
+    connection: Connection,
+    { sentAt, toldAt }: { readonly sentAt: number; readonly toldAt: number },
+  ): void {
     if (this.opened !== connection) return;
     const toldSince = sentAt - this.grantedMs * TOLD_AFTER;
     this.heard.push(sentAt);
     while ((this.heard[1] ?? Infinity) <= toldSince) this.heard.shift();
     const [oldest = Infinity] = this.heard;
-    if (oldest <= toldSince) this.countedFrom = Math.max(this.countedFrom, oldest);
-  }
-
-  private onKeepAliveRefused(error: unknown): void {
-    if (error instanceof ZookeeperRefusal && error.code === CODE.sessionExpired) this.expire(error);
+    const heardAt = oldest <= toldSince ? oldest : -Infinity;
+    this.countedFrom = Math.max(this.countedFrom, toldAt, heardAt);
   }
 
   // --- waiting for a connection ---------------------------------------------------------------------------------
