@@ -59,6 +59,7 @@ export class EtcdKeys {
 
   /** A NUL ends the name. One in the name gets a byte behind it that no id begins with. */
   private notePrefix(name: string): Buffer {
+    if (!name.includes('\0')) return Buffer.from(`${this.root}q/${name}\0`);
     const escaped = name.split('\0').flatMap((part, i) => {
       const bytes = Buffer.from(part);
       return i === 0 ? [bytes] : [NUL, LAST, bytes];

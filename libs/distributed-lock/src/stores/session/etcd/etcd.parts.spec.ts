@@ -1,0 +1,72 @@
+import { describe, expect, it } from '@jest/globals';
+import type { RequestOp, ResponseOp, TxnRequest } from './etcd.messages.js';
+import { depthOf, flatOf, inOne, inParts, inTxns, partsOf } from './etcd.parts.js';
+
+const range = (name: string): RequestOp => ({ requestRange: { key: Buffer.from(name) } });
+const ranges = (count: number) => Array.from({ length: count }, (_, i) => range(String(i)));
+
+/** The reply of a server that answers each range with its place among all of them. */
+function replyTo(operations: readonly RequestOp[], next = { count: 0 }): readonly ResponseOp[] {
+  return operations.map(({ requestTxn }) =>
+    requestTxn
+      ? {
+          responseTxn: {
+            header: null,
+            succeeded: true,
+            responses: replyTo(requestTxn.success, next),
+          },
+        }
+      : { responseRange: { kvs: [], count: next.count++ } },
+  );
+}
+const countsIn = (responses: readonly ResponseOp[]) =>
+  responses.map(({ responseRange }) => responseRange?.count);
+
+describe('operations of a transaction', () => {
+  it.each([1, 12, 13, 100, 3000])(
+    'that are %d stay below the limit of etcd, and keep their order',
+    (count) => {
+      const operations = inParts(ranges(count));
+      expect(depthOf({ success: operations })).toBeLessThanOrEqual(112);
+      expect(countsIn(flatOf(replyTo(operations)))).toEqual(ranges(count).map((_, i) => i));
+    },
+  );
+
+  it.each([1, 12, 13, 100])('in %d parts are found again by their part', (count) => {
+    const operations = inTxns(ranges(count).map((one) => [one, range('notes')]));
+    const parts = partsOf(replyTo(operations), count);
+    expect(parts.map(({ responses }) => countsIn(responses))).toEqual(
+      ranges(count).map((_, i) => [2 * i, 2 * i + 1]),
+    );
+  });
+});
+
+describe('the transactions of several steps', () => {
+  const txn =
+    (...success: readonly RequestOp[]) =>
+    () =>
+      ({ success }) satisfies TxnRequest;
+
+  it('that only read go side by side, because etcd writes others to its log', () => {
+    const { operations, repliesIn } = inOne([txn(range('a'), range('b')), txn(range('c'))], false);
+    expect(operations).toEqual([range('a'), range('b'), range('c')]);
+    expect(repliesIn(replyTo(operations)).map(({ responses }) => countsIn(responses))).toEqual([[0, 1], [2]]);
+  });
+
+  it('of which one writes go inside, each with its own comparisons', () => {
+    const steps = [txn(range('a')), txn(range('b'))];
+    const { operations, repliesIn } = inOne(steps, true);
+    expect(operations.every(({ requestTxn }) => requestTxn)).toBe(true);
+    expect(repliesIn(replyTo(operations)).map(({ responses }) => countsIn(responses))).toEqual([[0], [1]]);
+  });
+
+  it('put no two messages to a client into one slot', () => {
+    const slots: string[] = [];
+    const tell = (client: string) => (slotOf: (name: string) => number) => {
+      slots.push(`${client}/${slotOf(client)}`);
+      return { success: [] };
+    };
+    inOne([tell('a'), tell('b'), tell('a'), tell('a')], true);
+    expect(slots).toEqual(['a/0', 'b/0', 'a/1', 'a/2']);
+  });
+});

@@ -1,0 +1,53 @@
+import { describe, expect, it } from '@jest/globals';
+import { MAILBOX_SLOTS } from './etcd.keys.js';
+import { Batch, type EtcdStep } from './etcd.steps.js';
+
+const step = (parts: Partial<EtcdStep>): EtcdStep => ({
+  names: [],
+  key: undefined,
+  clients: [],
+  toTxn: () => ({ success: [] }),
+  depth: 2,
+  bytes: 100,
+  toReply: () => undefined,
+  since: 0,
+  resolve: () => undefined,
+  reject: () => undefined,
+  ...parts,
+});
+const countIn = (batch: Batch, steps: readonly EtcdStep[]) => steps.filter((each) => batch.add(each)).length;
+const many = (parts: Partial<EtcdStep>) => Array.from({ length: 500 }, () => step(parts));
+
+describe('a batch of steps', () => {
+  it('has each name once', () => {
+    const batch = new Batch();
+    expect([['a'], ['b', 'c'], ['a'], ['c']].map((names) => batch.add(step({ names })))).toEqual([
+      true,
+      true,
+      false,
+      false,
+    ]);
+  });
+
+  it('lets no step overtake one on the same name that has to wait', () => {
+    const batch = new Batch();
+    batch.add(step({ depth: 100 }));
+    const waits = step({ names: ['a'], depth: 119 });
+    expect(batch.add(waits)).toBe(false);
+    batch.block(waits);
+    expect(batch.add(step({ names: ['a'] }))).toBe(false);
+    expect(batch.add(step({ names: ['b'] }))).toBe(true);
+  });
+
+  it('stays within the operations, the bytes and the slots that etcd and a mailbox have', () => {
+    expect(countIn(new Batch(), many({}))).toBe(118);
+    expect(countIn(new Batch(), many({ depth: 60 }))).toBe(60);
+    expect(countIn(new Batch(), many({ bytes: 100_000 }))).toBe(5);
+    expect(countIn(new Batch(), many({ clients: ['a'] }))).toBe(MAILBOX_SLOTS);
+  });
+
+  it('takes a step that is too large for others alone', () => {
+    const batch = new Batch();
+    expect(countIn(batch, [step({ depth: 500 }), step({})])).toBe(1);
+  });
+});
