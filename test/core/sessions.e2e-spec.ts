@@ -257,6 +257,25 @@ describe('a lease under a session', () => {
     expect([one.told(1), two.told(1)]).toEqual([['contended', 'lost'], ['granted']]);
   });
 
+  it('that is longer than the session stays while its client lives, and ends with the session', async () => {
+    const stage = new Stage();
+    const { one, two } = stage;
+    await stage.after(one.acquire(1, { leaseMs: 10 * SESSION_MS }));
+    await stage.pass(3 * SESSION_MS);
+    expect(await stage.owners()).toEqual({ holders: [one.owner(1)], pending: [] });
+    one.cut();
+    await stage.pass(SESSION_MS + 1000);
+    expect((await stage.after(two.wait(1))).kind).toBe('granted');
+  });
+
+  it('shows the whole of itself as what is left of it', async () => {
+    const stage = new Stage();
+    const { one, two } = stage;
+    await stage.after(one.acquire(1, { leaseMs: 20_000 }));
+    await stage.pass(5000);
+    expect(await two.store.inspect(KEY)).toMatchObject({ remainingMs: 20_000 });
+  });
+
   it('that is renewed in time does not end', async () => {
     const stage = new Stage();
     const { one } = stage;
