@@ -173,6 +173,31 @@ describe('a grant by another client', () => {
     expect(reply).toEqual({ kind: 'renewed', validUntil: leaseValidity(0, 5000), waiting: 0 });
   });
 
+  it('of a short lease is believed only then, too', async () => {
+    const stage = new Stage();
+    const { one, two } = stage;
+    await stage.queueUp();
+    await stage.after(two.wait(1, { leaseMs: 300 }));
+    one.release(1);
+    await stage.settle();
+    expect(two.notifications.at(-1)).toMatchObject({
+      kind: 'granted',
+      confirmed: false,
+      validUntil: -Infinity,
+    });
+  });
+
+  it('that its own client has heard of and does not confirm is passed on by it after a second', async () => {
+    const stage = new Stage();
+    const { one, two, three } = stage;
+    await stage.queueUp(two, three);
+    one.release(1);
+    await stage.pass(990);
+    expect(three.told(1)).toEqual([]);
+    await stage.pass(10);
+    expect([two.told(1), three.told(1)]).toEqual([['granted', 'lost'], ['granted']]);
+  });
+
   it('that is never confirmed is taken back after about a second, and its client leaves the queue', async () => {
     const stage = new Stage();
     const { one, two, three } = stage;
@@ -285,6 +310,19 @@ describe('a lease under a session', () => {
       expect(await stage.after(one.renew(1, grant))).toMatchObject([{ kind: 'renewed' }]);
     }
     expect(await stage.owners()).toMatchObject({ holders: [one.owner(1)] });
+  });
+
+  it('does not end while a renewal that was not answered may have succeeded', async () => {
+    const stage = new Stage();
+    const { one } = stage;
+    const grant = (await stage.after(one.acquire(1, { leaseMs: 1000 }))) as Grant;
+    await stage.pass(700);
+    one.fates = [{ answeredAfterMs: 'never' }];
+    one.renew(1, grant, { leaseMs: 1000 });
+    await stage.pass(990);
+    expect(await stage.owners()).toMatchObject({ holders: [one.owner(1)] });
+    await stage.pass(20);
+    expect(await stage.owners()).toEqual({});
   });
 
   it('a minimum hold ends at its time, though the reply to its release was lost', async () => {

@@ -95,8 +95,8 @@ export function leftOf(moment: Moment, now: number): number {
  * its owner must confirm first is the time for that.
  */
 export function remainingOf({ until, leaseMs, isUnconfirmed }: Holder, now: number): number {
-  if (typeof until !== 'number' || leaseMs === undefined) return leftOf(until, now);
-  return isUnconfirmed ? UNCONFIRMED_MS : leaseMs;
+  const ms = typeof until === 'number' && leaseMs !== undefined ? leaseMs : leftOf(until, now);
+  return isUnconfirmed && ms === 0 ? UNCONFIRMED_MS : ms;
 }
 
 /** The moment in the store's time, for a write that the store stamped with `at`, in ms. */

@@ -56,10 +56,12 @@ interface Given {
   readonly notes?: readonly StoredNote[];
   readonly lastToken?: number;
   readonly minToken?: number;
+  readonly initialLeaseMs?: number;
 }
 
 /** The state as the client `me` sees it. */
-function state({ document = {}, notes = [], lastToken = 10, minToken = 0 }: Given = {}): KeyState {
+function state(given: Given = {}): KeyState {
+  const { document = {}, notes = [], lastToken = 10, minToken = 0, initialLeaseMs = INITIAL } = given;
   const reading: Reading = {
     version: 1,
     order: 1,
@@ -71,7 +73,7 @@ function state({ document = {}, notes = [], lastToken = 10, minToken = 0 }: Give
     ticks: TICKS,
     nextTicket: NEXT_TICKET,
   };
-  return new KeyState(reading, NOW, { clientId: 'me', minToken, nonce: 'n', initialLeaseMs: INITIAL });
+  return new KeyState(reading, NOW, { clientId: 'me', minToken, nonce: 'n', initialLeaseMs });
 }
 
 const held = (...holders: Holder[]): Given => ({ document: { holders } });
@@ -104,6 +106,13 @@ describe('acquiring', () => {
     const key = state({ ...held(holder(OTHER, granted)), notes: [note(ME)] });
     const reply = key.acquire(request(ME, { waitMs: 500 }));
     expect(reply).toMatchObject({ kind: 'queued', remainingMs: 1000, recheckAfterMs: 1000 });
+  });
+
+  it('behind a grant of the same write that its owner must confirm first, a waiter rechecks then, too', () => {
+    const key = state({ document: { holders: [holder(ME)], queue: [waiter(OTHER)] }, initialLeaseMs: 0 });
+    key.release({ owner: ME });
+    const reply = key.acquire(request('me:2', { waitMs: 500 }));
+    expect(reply).toMatchObject({ kind: 'queued', holder: OTHER, recheckAfterMs: 1000 });
   });
 
   it('a caller with a note beside the document waits already, and writes nothing', () => {
@@ -227,6 +236,12 @@ describe('notes', () => {
 });
 
 describe('releasing', () => {
+  it('a hold that is over is written out of the document, because others may not know that it is over', () => {
+    const key = state(held(holder(ME, { until: -Infinity })));
+    expect(key.release({ owner: ME })).toBe(false);
+    expect([key.isChanged, key.document]).toEqual([true, FREE]);
+  });
+
   it('grants the first waiter of another client for the initial lease, unconfirmed, and tells that client', () => {
     const key = state({ document: { holders: [holder(ME)], queue: [waiter(OTHER)] } });
     expect(key.release({ owner: ME })).toBe(true);

@@ -1,0 +1,42 @@
+import { describe, expect, it } from '@jest/globals';
+import { messageIn, messageText } from './message-text.js';
+
+const ORDER = 900;
+const row = {
+  name: 'goods',
+  version: 5,
+  writtenAt: 700,
+  notesRead: 690,
+  nextTicket: 701,
+  text: '[1,0,[],[]]',
+  notes: [
+    {
+      id: 'x',
+      text: 'n',
+      at: 695,
+    },
+  ],
+};
+
+describe('a message', () => {
+  it('carries the document with its notes', () => {
+    expect(messageIn(messageText(row), ORDER)).toEqual({ ...row, revision: ORDER });
+  });
+
+  it('of a write whose revision the writer could not know has that of the message', () => {
+    const read = messageIn(messageText({ ...row, version: undefined, writtenAt: 0 }), ORDER);
+    expect(read).toMatchObject({ version: ORDER, writtenAt: ORDER });
+  });
+
+  it('of a release that says less leaves it out', () => {
+    const { nextTicket: _, ...less } = row;
+    expect(messageIn(messageText(less), ORDER)).toEqual({ ...less, revision: ORDER });
+  });
+
+  it.each(['', 'hello', '7', 'null', '{}', '[]', '[2,"goods",5,700,690,null,[],0]'])(
+    'that this release has not written says nothing: %s',
+    (text) => {
+      expect(messageIn(text, ORDER)).toBeUndefined();
+    },
+  );
+});

@@ -1,0 +1,108 @@
+import { beforeEach, describe, expect, it } from '@jest/globals';
+import { LOCK } from '../../port/claim.js';
+import { ManualClock } from '../../testing/manual-clock.js';
+import type { Holder, LockDocument, StoredNote, Waiter } from '../document/document.js';
+import { SessionKnowledge } from './session-knowledge.js';
+
+function holder(owner: string, more: Partial<Holder> = {}): Holder {
+  return {
+    owner,
+    claim: LOCK,
+    token: 5,
+    lastToken: 5,
+    until: Infinity,
+    leaseMs: 9000,
+    session: 's1',
+    ...more,
+  };
+}
+
+function waiter(owner: string, session: string): Waiter {
+  const given = { owner, claim: LOCK, leaseMs: 9000, tokens: 1, minToken: 0, ticket: 7 };
+  return { ...given, nonce: 'n', until: Infinity, session };
+}
+
+function note(owner: string, session: string): StoredNote {
+  const { until: _, ...given } = waiter(owner, session);
+  return { ...given, waitMs: Infinity, at: 8 };
+}
+
+const document = (holders: readonly Holder[], queue: readonly Waiter[] = []): LockDocument => ({
+  holders,
+  queue,
+});
+
+describe('what a client knows about the sessions of others', () => {
+  let clock: ManualClock;
+  let knowledge: SessionKnowledge;
+  beforeEach(() => {
+    clock = new ManualClock();
+    knowledge = new SessionKnowledge(clock);
+  });
+
+  it('each session of a document and its notes must be asked for, once', () => {
+    const found = knowledge.unknownIn(document([holder('a:1')], [waiter('b:1', 's2'), waiter('b:2', 's2')]), [
+      note('c:1', 's3'),
+    ]);
+    expect(found).toEqual(['s1', 's2', 's3']);
+  });
+
+  it('one that was alive is not asked for again within a second, and one that ended never', async () => {
+    const both = document([holder('a:1')], [waiter('b:1', 's2')]);
+    knowledge.onAlive('s1');
+    knowledge.onEnd('s2');
+    await clock.advance(999);
+    expect(knowledge.unknownIn(both, [])).toEqual([]);
+    await clock.advance(1);
+    expect(knowledge.unknownIn(both, [])).toEqual(['s1']);
+  });
+
+  it('the entries of one that ended are over, and those of others are not', () => {
+    knowledge.onEnd('s1');
+    const judged = knowledge.judge(
+      document([holder('a:1'), holder('b:1', { session: 's2' })], [waiter('a:2', 's1')]),
+    );
+    expect(judged.holders.map(({ until }) => until)).toEqual([-Infinity, Infinity]);
+    expect(judged.queue.map(({ until }) => until)).toEqual([-Infinity]);
+    expect(knowledge.hasEnded(note('a:3', 's1'))).toBe(true);
+  });
+
+  it('one that ended stays so, whatever is said later', () => {
+    knowledge.onEnd('s1');
+    knowledge.onAlive('s1');
+    expect(knowledge.hasEnded({ session: 's1' })).toBe(true);
+  });
+
+  it('with too many sessions the oldest are forgotten, and asked for again', () => {
+    for (let i = 0; i <= 10_000; i++) knowledge.onAlive(`alive ${i}`);
+    for (let i = 0; i <= 10_000; i++) knowledge.onEnd(`ended ${i}`);
+    const sessions = ['alive 0', 'alive 1', 'ended 0', 'ended 1'];
+    const unknown = knowledge.unknownIn(document(sessions.map((session) => holder('a:1', { session }))), []);
+    expect(unknown).toEqual(['alive 0', 'ended 0']);
+  });
+
+  describe('a grant that its owner must confirm', () => {
+    const grant = (token = 5) => document([holder('a:1', { token, isUnconfirmed: true, leaseMs: 0 })]);
+    const judge = (given: LockDocument) => knowledge.judge(given).holders[0];
+
+    it('is over a second after it was seen first', async () => {
+      expect(judge(grant())).toMatchObject({ until: Infinity, leaseMs: 1000 });
+      await clock.advance(999);
+      expect(judge(grant())).toMatchObject({ until: Infinity, leaseMs: 1 });
+      await clock.advance(1);
+      expect(judge(grant())).toMatchObject({ until: -Infinity });
+    });
+
+    it('with another token has a second of its own', async () => {
+      judge(grant());
+      await clock.advance(1000);
+      expect(judge(grant(6))).toMatchObject({ until: Infinity, leaseMs: 1000 });
+    });
+
+    it('that was confirmed is not over', async () => {
+      judge(grant());
+      await clock.advance(1000);
+      expect(judge(document([holder('a:1')]))).toEqual(holder('a:1'));
+    });
+  });
+});

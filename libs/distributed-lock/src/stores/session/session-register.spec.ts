@@ -1,0 +1,160 @@
+import { beforeEach, describe, expect, it } from '@jest/globals';
+import { LOCK } from '../../port/claim.js';
+import { ManualClock } from '../../testing/manual-clock.js';
+import type { Reading } from '../document/register.js';
+import type {
+  BackendListener,
+  Row,
+  Session,
+  SessionBackend,
+  StepReply,
+  SwapStep,
+  TakeStep,
+} from './session-backend.js';
+import { SessionRegister } from './session-register.js';
+import { documentText } from './session-text.js';
+
+const FREE = { holders: [], queue: [] };
+const request = { key: 'k', owner: 'a:1', claim: LOCK, leaseMs: 9000, waitMs: 0, ticket: 0, tokens: 1 };
+const notAfter = () => 0;
+
+/** A back end whose answers the test gives. */
+class Answers implements SessionBackend {
+  readonly commandTimeoutMs = 100;
+  readonly takes: TakeStep[] = [];
+  readonly swaps: SwapStep[] = [];
+  listener: BackendListener | undefined;
+  row: Row = rowOf({ version: 700, text: documentText(FREE, 5, 's1') });
+  isDone = true;
+  beforeSession = (): void => undefined;
+  session1: Session = { id: 's1', validUntil: 30_000 };
+
+  listen(listener: BackendListener): void {
+    this.listener = listener;
+  }
+
+  session(): Promise<Session> {
+    this.beforeSession();
+    return Promise.resolve(this.session1);
+  }
+
+  async take(step: TakeStep): Promise<StepReply> {
+    this.takes.push(step);
+    return { isDone: this.isDone, row: this.row };
+  }
+
+  async takeAll(): Promise<readonly Row[]> {
+    return [];
+  }
+
+  async swap(step: SwapStep): Promise<StepReply> {
+    this.swaps.push(step);
+    return { isDone: this.isDone, row: this.row };
+  }
+
+  async read(): Promise<Row> {
+    return this.row;
+  }
+
+  async endedAmong(): Promise<readonly string[]> {
+    throw new Error('nobody answers');
+  }
+
+  async tell(): Promise<void> {}
+
+  async close(): Promise<void> {}
+}
+
+function rowOf(more: Partial<Row>): Row {
+  const row = {
+    name: 'k',
+    version: undefined,
+    text: null,
+    writtenAt: 0,
+    revision: 710,
+    notes: [],
+    notesRead: 0,
+  };
+  return { ...row, ...(more.version !== undefined && { writtenAt: more.version }), ...more };
+}
+
+describe('a register of sessions', () => {
+  let answers: Answers;
+  let register: SessionRegister;
+  let readings: Reading[];
+  beforeEach(() => {
+    answers = new Answers();
+    register = new SessionRegister(answers, new ManualClock());
+    readings = [];
+    register.listen({
+      onReading: (_, reading) => readings.push(reading),
+      onTime: () => undefined,
+      onGap: () => undefined,
+    });
+  });
+
+  const swap = (seen: Reading, lastToken = seen.lastToken) => {
+    const told: readonly string[] = [];
+    return register.swap({
+      name: 'k',
+      seen,
+      next: FREE,
+      lastToken,
+      isExact: true,
+      told,
+      mayBeForgotten: true,
+      notAfter,
+    });
+  };
+  const take = () => register.take({ name: 'k', request, minToken: 0, notes: [], notAfter });
+
+  it('does not write what was true under a session that ended while the step waited for the next one', async () => {
+    const seen = await register.read('k');
+    answers.beforeSession = () => {
+      answers.listener?.onSessionEnd(answers.session1);
+      answers.session1 = { id: 's2', validUntil: 60_000 };
+    };
+    await expect(swap(seen)).rejects.toMatchObject({ reason: 'unready', key: 'k' });
+    expect(answers.swaps).toEqual([]);
+  });
+
+  it('takes an emptied document that it has seen, and no other, with larger tokens than it gave out', async () => {
+    await take();
+    answers.row = rowOf({ version: 720, text: documentText(FREE, 900, 's1'), revision: 720 });
+    await register.read('k');
+    await take();
+    answers.row = rowOf({ revision: 730 });
+    await register.read('k');
+    await take();
+    const texts = answers.takes.map(({ version, text }) => [version, (JSON.parse(text) as number[])[1]]);
+    expect(texts).toEqual([
+      [undefined, 0],
+      [720, 900],
+      [undefined, 730],
+    ]);
+  });
+
+  it('deletes a free document only when tokens that come later are larger without it', async () => {
+    const seen = await register.read('k');
+    await swap(seen, 710);
+    await swap(seen, 711);
+    expect(answers.swaps.map(({ mayDelete }) => mayDelete)).toEqual([true, false]);
+  });
+
+  it('takes the sessions of others for alive while nobody says otherwise', async () => {
+    const held = { owner: 'b:1', claim: LOCK, token: 5, lastToken: 5, until: Infinity, session: 's9' };
+    answers.row = rowOf({ version: 700, text: documentText({ holders: [held], queue: [] }, 5, 's9') });
+    const { document } = await register.read('k');
+    expect(document.holders).toMatchObject([{ owner: 'b:1', until: Infinity }]);
+  });
+
+  it('gives no message to its listener before it has a session, and none that it cannot read', async () => {
+    const message = '[1,"k",7,7,7,"[1,0,[],[]]",[],8]';
+    answers.listener?.onMessage(message, 7);
+    await register.read('k');
+    answers.listener?.onMessage('[1,"k",7,7,7,"[2,0,[],[]]",[],8]', 7);
+    expect(readings).toEqual([]);
+    answers.listener?.onMessage(message, 7);
+    expect(readings).toMatchObject([{ version: 7, order: 7, nextTicket: 8 }]);
+  });
+});
