@@ -96,15 +96,22 @@ const FIGURES: Record<string, readonly (readonly [page: string, ...sentences: st
     ['docs/redisson.md', `\`watchdogTimeoutMs\`: ${watchdog} in both`],
     ['docs/troubleshooting.md', `when the lease is over, ${watchdog} by default`],
     ['docs/quorum.md', `\`watchdogTimeoutMs\` (${watchdog} by default)`],
+    ['docs/kubernetes.md', `\`watchdogTimeoutMs\`, ${watchdog} by default`],
   ],
   waitMs: [
     ['README.md', `\`waitMs\` (${wait} by default)`],
     ['README.zh-CN.md', `\`waitMs\`（默认 ${defaults.waitMs / 1000} 秒）`],
     [RECIPES, `| \`waitMs\` | ${thousands(defaults.waitMs)} |`],
+    [
+      'docs/prometheus/alerts.yml',
+      'half of the default waitMs',
+      `[5m]))) > ${defaults.waitMs / 2000} for: 5m`,
+    ],
   ],
   shutdownGraceMs: [
     [GUARANTEES, `\`shutdownGraceMs\` (${grace})`],
     [RECIPES, `| \`shutdownGraceMs\` | ${thousands(defaults.shutdownGraceMs)} |`],
+    ['docs/kubernetes.md', `longer than ${grace} of \`shutdownGraceMs\``],
   ],
   commandTimeoutMs: [
     [LIFE, `\`commandTimeoutMs\` ${command})`],

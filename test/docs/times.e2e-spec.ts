@@ -1,0 +1,62 @@
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from '@jest/globals';
+import { memoryStore } from 'nestjs-distributed-lock';
+import { RENEWALS_PER_LEASE } from '../../libs/distributed-lock/src/lock/lease/lease.js';
+import { CALL_NAMES, resolveLockOptions } from '../../libs/distributed-lock/src/lock/request/lock-options.js';
+import {
+  DEFAULT_COMMAND_TIMEOUT_MS,
+  DEFAULT_REPLICA_TIMEOUT_MS,
+} from '../../libs/distributed-lock/src/stores/redis/redis.options.js';
+import { DEFAULT_COMMAND_TIMEOUT_MS as ZOOKEEPER_COMMAND_TIMEOUT_MS } from '../../libs/distributed-lock/src/stores/session/zookeeper/zookeeper.store.js';
+import { DEFAULT_COMMAND_TIMEOUT_MS as SQL_COMMAND_TIMEOUT_MS } from '../../libs/distributed-lock/src/stores/sql/sql-options.js';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const PAGE = readFileSync(`${ROOT}/docs/times.md`, 'utf8');
+const defaults = resolveLockOptions({ store: memoryStore() });
+const thousands = (ms: number) => String(ms).replace(/(?=(\d{3})+$)\B/g, ' ');
+
+describe('the page on times', () => {
+  const rows = new Map(
+    [...PAGE.matchAll(/^\| `(\w+)` +\| (.+?) +\|/gm)].map(([, name = '', value = '']) => [name, value]),
+  );
+
+  it('has the defaults of the code', () => {
+    expect(SQL_COMMAND_TIMEOUT_MS).toBe(DEFAULT_COMMAND_TIMEOUT_MS);
+    expect(Object.fromEntries(rows)).toEqual({
+      waitMs: thousands(defaults.waitMs),
+      watchdogTimeoutMs: thousands(defaults.watchdogTimeoutMs),
+      leaseMs: 'none',
+      holdAtLeastMs: '0',
+      shutdownGraceMs: thousands(defaults.shutdownGraceMs),
+      commandTimeoutMs: `${DEFAULT_COMMAND_TIMEOUT_MS}, etcd and ZooKeeper ${thousands(ZOOKEEPER_COMMAND_TIMEOUT_MS)}`,
+      replicaTimeoutMs: String(DEFAULT_REPLICA_TIMEOUT_MS),
+      restartGuardMs: '0',
+    });
+  });
+
+  it('has every time of the module and of a call', () => {
+    const times = [...Object.keys(defaults), ...Object.keys(CALL_NAMES)].filter((name) =>
+      name.endsWith('Ms'),
+    );
+    expect(times.filter((name) => !rows.has(name))).toEqual([]);
+  });
+
+  it('says how often a lease is renewed', () => {
+    const part = ['', '', 'half', 'third', 'fourth'][RENEWALS_PER_LEASE] as string;
+    expect(PAGE.replaceAll(/\s+/g, ' ')).toContain(`more renewals, one every ${part} of it`);
+  });
+
+  it('has a picture of the same defaults; if not: npm run docs:times', () => {
+    const program =
+      "import('./scripts/draw-times.mjs').then(({ drawTimes }) => process.stdout.write(drawTimes(JSON.parse(process.argv[1]))))";
+    const times = { ...defaults, commandTimeoutMs: DEFAULT_COMMAND_TIMEOUT_MS };
+    const drawn = spawnSync(process.execPath, ['-e', program, JSON.stringify(times)], {
+      cwd: ROOT,
+      encoding: 'utf8',
+    });
+    expect(drawn.stderr).toBe('');
+    expect(readFileSync(`${ROOT}/docs/images/times.svg`, 'utf8')).toBe(drawn.stdout);
+  });
+});
