@@ -1,5 +1,5 @@
 import { inspect } from 'node:util';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { LockConfigurationError, LockKeyError, type LockServiceOptions } from 'nestjs-distributed-lock';
 import { etcdStore, type EtcdStoreOptions } from 'nestjs-distributed-lock/etcd';
 import { makeCertificates } from '#certificates';
@@ -8,7 +8,6 @@ import { until } from '#until';
 import { eventsOf } from '../../support/events.js';
 import { closeServices, failureOf, openServiceOn } from '../../support/lock-services.js';
 import { describeWith } from '../support/describe-with.js';
-import { FakeEtcd } from './support/fake-etcd.js';
 import { ownEtcd } from './support/own-etcd.js';
 
 const SECRET = 'correct-horse';
@@ -66,46 +65,6 @@ describe('etcdStore refuses', () => {
     expect(() => open({ watchdogTimeoutMs: 2000 })).toThrow(
       /\(2000\) .* three times commandTimeoutMs \(900\)/,
     );
-  });
-});
-
-describe('a service on a server that is not as it should be', () => {
-  let fake: FakeEtcd;
-  afterEach(async () => {
-    await closeServices();
-    fake.stop();
-  });
-  const failureOn = async (answers: Parameters<typeof FakeEtcd.start>[0]) => {
-    fake = await FakeEtcd.start(answers);
-    const service = openServiceOn(etcdStore(fake.address), { watchdogTimeoutMs: 20_500 });
-    return failureOf(service.acquire('a', { waitMs: 0 }));
-  };
-
-  it('refuses a session that is shorter than asked for, with both lengths', async () => {
-    const failure = await failureOn({ LeaseGrant: () => ({ TTL: 10 }) });
-    expect(failure).toBeInstanceOf(LockConfigurationError);
-    expect(String(failure)).toMatch(
-      /watchdogTimeoutMs \(20500\) needs a lease of 21 s, and etcd grants 10 s/,
-    );
-  });
-
-  it('refuses a release without the transactions that it needs', async () => {
-    const failure = await failureOn({ Status: () => ({ version: '3.3.27', leader: 1 }) });
-    expect(failure).toBeInstanceOf(LockConfigurationError);
-    expect(String(failure)).toMatch(/needs etcd 3\.4 or later; 127\.0\.0\.1:\d+ is 3\.3\.27/);
-  });
-
-  it('says that it has no leader', async () => {
-    const failure = await failureOn({ Status: () => ({ version: '3.5.1', leader: 0 }) });
-    expect(failure).toMatchObject({ reason: 'unready', message: expect.stringMatching(/it has no leader/) });
-  });
-
-  it('says that it is no etcd', async () => {
-    const failure = await failureOn({});
-    expect(failure).toMatchObject({
-      reason: 'refused',
-      message: expect.stringMatching(/Is it an etcd of version 3\.4 or later\?/),
-    });
   });
 });
 

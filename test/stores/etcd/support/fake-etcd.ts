@@ -1,8 +1,20 @@
 import type { Server, ServiceDefinition, UntypedServiceImplementation } from '@grpc/grpc-js';
 import { loadGrpc } from '../../../../libs/distributed-lock/src/stores/session/etcd/etcd.grpc.js';
-import type { CallName } from '../../../../libs/distributed-lock/src/stores/session/etcd/etcd.messages.js';
+import type {
+  CallName,
+  KeyValue,
+  RequestOp,
+  TxnRequest,
+} from '../../../../libs/distributed-lock/src/stores/session/etcd/etcd.messages.js';
 
-type Answers = Partial<Record<CallName, (request: object) => object>>;
+type Answers = Partial<Record<CallName | 'Watch', (request: never) => object>>;
+
+interface StreamCall {
+  on(event: 'data', listener: (request: never) => void): StreamCall;
+  on(event: 'end', listener: () => void): StreamCall;
+  write(reply: object): void;
+  end(): void;
+}
 
 /** A server that says what a test wants of it, on a free port. A call without an answer is refused as gRPC does. */
 export class FakeEtcd {
@@ -14,25 +26,61 @@ export class FakeEtcd {
   static async start(answers: Answers): Promise<FakeEtcd> {
     const { grpc, methods } = await loadGrpc();
     const server = new grpc.Server();
-    for (const [name, answer] of Object.entries({
-      Status: () => ({ version: '3.4.23', leader: 1 }),
-      ...answers,
-    })) {
-      const handler: UntypedServiceImplementation[string] = (
-        call: { readonly request: object },
-        reply: (error: null, value: object) => void,
-      ) => reply(null, answer(call.request));
-      server.addService({ [name]: methods[name as CallName] } as ServiceDefinition, { [name]: handler });
+    const all: Answers = { Status: () => ({ version: '3.4.23', leader: 1 }), ...answers };
+    for (const [name, answer] of Object.entries(all)) {
+      const method = methods[name as CallName | 'Watch'];
+      const unary = (call: { readonly request: never }, reply: (error: null, value: object) => void) =>
+        reply(null, answer(call.request));
+      const stream = (call: StreamCall) =>
+        call.on('data', (request) => call.write(answer(request))).on('end', () => call.end());
+      const handler = (method.requestStream
+        ? stream
+        : unary) as unknown as UntypedServiceImplementation[string];
+      server.addService({ [name]: method } as ServiceDefinition, { [name]: handler });
     }
-    const port = await new Promise<number>((resolve, reject) =>
+    const port = await new Promise<number>((resolve, reject) => {
       server.bindAsync('127.0.0.1:0', grpc.ServerCredentials.createInsecure(), (error, bound) =>
         error ? reject(error) : resolve(bound),
-      ),
-    );
+      );
+    });
     return new FakeEtcd(server, `127.0.0.1:${port}`);
   }
 
   stop(): void {
     this.server.forceShutdown();
+  }
+}
+
+/** Keys for one client: each comparison of its transactions comes out equal. */
+export class FakeKeys {
+  private readonly kvs = new Map<string, KeyValue>();
+  private revision = 1;
+
+  constructor(private readonly raftTerm: () => number) {}
+
+  readonly txn = ({ success }: TxnRequest): object => {
+    this.revision += 1;
+    const header = { revision: this.revision, raftTerm: this.raftTerm() };
+    return { header, succeeded: true, responses: success.map((operation) => this.execute(operation)) };
+  };
+
+  private execute({ requestPut, requestRange, requestDeleteRange, requestTxn }: RequestOp): object {
+    if (requestPut) {
+      const { key, value } = requestPut;
+      const modRevision = this.revision;
+      this.kvs.set(String(key), { key, value, createRevision: modRevision, modRevision });
+    }
+    if (requestDeleteRange) this.kvs.delete(String(requestDeleteRange.key));
+    if (requestTxn) {
+      return {
+        responseTxn: {
+          succeeded: true,
+          responses: requestTxn.success.map((operation) => this.execute(operation)),
+        },
+      };
+    }
+    const found = requestRange && this.kvs.get(String(requestRange.key));
+    const kvs = found && !requestRange?.rangeEnd?.length ? [found] : [];
+    return requestRange ? { responseRange: { kvs, count: kvs.length } } : {};
   }
 }

@@ -33,6 +33,8 @@ interface Waiting {
   readonly reject: (error: Error) => void;
 }
 
+/** A member that was open for so long was of use. */
+const STABLE_MS = 1000;
 /** The oldest release whose transactions contain others, and compare ranges. */
 const OLDEST = [3, 4] as const;
 
@@ -49,6 +51,7 @@ export class EtcdClient {
   private loading: Promise<EtcdGrpc> | undefined;
   private next = 0;
   private failures = 0;
+  private openedAt = -Infinity;
   private opening: AbortController | undefined;
   private cancelReconnect = (): void => undefined;
   private isClosed = false;
@@ -186,7 +189,7 @@ export class EtcdClient {
     const endpoint = endpoints[this.next++ % endpoints.length] as string;
     const opening = (this.opening = new AbortController());
     // A request that waits for a connection has time for a second member.
-    const ms = endpoints.length > 1 ? commandTimeoutMs / 2 : commandTimeoutMs;
+    const ms = endpoints.length > 1 && !this.needsToken ? commandTimeoutMs / 2 : commandTimeoutMs;
     const cancel = afterReading(clock, ms, () =>
       opening.abort(new Error(`${endpoint} did not reply within ${ms} ms`)),
     );
@@ -220,6 +223,11 @@ export class EtcdClient {
     }
   }
 
+  /** To check a password takes etcd long, on purpose. */
+  private get needsToken(): boolean {
+    return this.target.auth !== undefined && this.token === undefined;
+  }
+
   private async authenticate(member: EtcdMember): Promise<string | undefined> {
     const { auth } = this.target;
     if (!auth) return undefined;
@@ -236,7 +244,7 @@ export class EtcdClient {
   private onMember(member: EtcdMember, signal: AbortSignal): void {
     if (this.isClosed || signal.aborted) return member.destroy();
     this.member = member;
-    this.failures = 0;
+    this.openedAt = this.options.clock.now();
     this.lastFailure = this.lastError = undefined;
     this.outage.onUp();
     this.onOpen(member);
@@ -254,6 +262,8 @@ export class EtcdClient {
     if (this.member !== member) return;
     this.member = undefined;
     member.destroy();
+    // One that fails as soon as it is open is given time, as one that does not open.
+    if (this.options.clock.now() - this.openedAt > STABLE_MS) this.failures = 0;
     this.onDown(error);
   }
 

@@ -18,10 +18,14 @@ export interface EtcdFailure {
 }
 
 /** Codes of gRPC. */
+const CANCELLED = 1;
 const UNKNOWN = 2;
 const PERMISSION_DENIED = 7;
 const UNIMPLEMENTED = 12;
 const UNAVAILABLE = 14;
+
+/** With any other code etcd may have begun with the request. */
+const REFUSALS: readonly number[] = [3, 5, 6, PERMISSION_DENIED, 8, 9, 11, UNIMPLEMENTED, 16];
 
 /** What gRPC says of requests that it has not sent. Another wording counts as sent. */
 const NOT_SENT = /^(No connection established|Name resolution failed|Channel closed before call started)/;
@@ -92,8 +96,10 @@ export function etcdFailure(error: unknown): EtcdFailure {
       isOfMember: true,
     };
   }
-  if (details.startsWith('etcdserver: ') || details.startsWith('auth: ')) return failureIn(details);
+  if (/^(etcdserver|auth): /.test(details)) return failureIn(details, code);
   if (NOT_SENT.test(details)) return { reason: 'unreachable', detail: shortened(details), isOfMember: true };
+  if (code === CANCELLED)
+    return { reason: 'unknown', detail: 'the connection was given up', isOfMember: true };
   if (code === UNIMPLEMENTED) {
     return {
       reason: 'refused',
@@ -110,9 +116,10 @@ export function etcdFailure(error: unknown): EtcdFailure {
   };
 }
 
-function failureIn(details: string): EtcdFailure {
+function failureIn(details: string, code: number): EtcdFailure {
   const said = details.replace(/^\w+: /, '');
   const [, known] = OWN_WORDS.find(([pattern]) => pattern.test(said)) ?? [];
+  if (!known && !REFUSALS.includes(code)) return { reason: 'unknown', detail: said, isOfMember: true };
   if (!known) return { reason: 'refused', detail: said };
   return known.detail === '' ? { ...known, detail: said } : known;
 }

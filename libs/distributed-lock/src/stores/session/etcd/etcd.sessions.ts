@@ -68,7 +68,7 @@ export class EtcdSessions {
     session.validUntil = -Infinity;
     if (this.current === session) this.current = undefined;
     // Its notes must not outlive it, where only its presence was deleted.
-    inBackground(this.revoke(session), () => undefined);
+    inBackground(this.quietly('LeaseRevoke', session), () => undefined);
     this.options.onEnd(session);
     if (!this.isClosed) inBackground(this.open(), () => undefined);
   }
@@ -78,7 +78,9 @@ export class EtcdSessions {
     this.delays.endAll();
     const session = this.current;
     this.current = undefined;
-    if (session && !keepSession && this.options.client.member) await this.revoke(session);
+    if (!session || !this.options.client.member) return;
+    // A session that stays begins its whole length anew.
+    await this.quietly(keepSession ? 'LeaseKeepAlive' : 'LeaseRevoke', session);
   }
 
   private async openNew(key: string | undefined): Promise<EtcdSession> {
@@ -110,7 +112,7 @@ export class EtcdSessions {
     const session = new EtcdSession(ID, TTL * 1000, sentAt);
     const revision = await this.writeMailbox(session, key);
     if (this.isClosed) {
-      inBackground(this.revoke(session), () => undefined);
+      inBackground(this.quietly('LeaseRevoke', session), () => undefined);
       throw client.closedError(key);
     }
     this.current = session;
@@ -181,13 +183,9 @@ export class EtcdSessions {
     session.onAlive(sentAt);
   }
 
-  private revoke({ leaseId }: EtcdSession): Promise<void> {
-    const revoked = this.options.client.call('LeaseRevoke', { ID: leaseId }, { mayRepeat: true });
-    // What is not revoked ends by itself.
-    return revoked.then(
-      () => undefined,
-      () => undefined,
-    );
+  /** A lease that is not revoked ends by itself. */
+  private async quietly(name: 'LeaseKeepAlive' | 'LeaseRevoke', { leaseId: ID }: EtcdSession): Promise<void> {
+    await this.options.client.call(name, { ID }, { mayRepeat: true }).catch(() => undefined);
   }
 
   /** Several callers wait for one opening. */

@@ -1,0 +1,75 @@
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { LockConfigurationError } from 'nestjs-distributed-lock';
+import { etcdStore } from 'nestjs-distributed-lock/etcd';
+import {
+  closeServices,
+  elapsed,
+  failureOf,
+  openServiceOn,
+  untilAborted,
+} from '../../support/lock-services.js';
+import { FakeEtcd, FakeKeys } from './support/fake-etcd.js';
+
+describe('a service on a server that is not as it should be', () => {
+  let fake: FakeEtcd;
+  afterEach(async () => {
+    await closeServices();
+    fake.stop();
+  });
+  const openOn = async (answers: Parameters<typeof FakeEtcd.start>[0], watchdogTimeoutMs: number) => {
+    fake = await FakeEtcd.start(answers);
+    return openServiceOn(etcdStore(fake.address), { watchdogTimeoutMs });
+  };
+  const failureOn = async (answers: Parameters<typeof FakeEtcd.start>[0]) => {
+    const service = await openOn(answers, 20_500);
+    return failureOf(service.acquire('a', { waitMs: 0 }));
+  };
+
+  it('refuses a session that is shorter than asked for, with both lengths', async () => {
+    const failure = await failureOn({ LeaseGrant: () => ({ TTL: 10 }) });
+    expect(failure).toBeInstanceOf(LockConfigurationError);
+    expect(String(failure)).toMatch(
+      /watchdogTimeoutMs \(20500\) needs a lease of 21 s, and etcd grants 10 s/,
+    );
+  });
+
+  it('refuses a release without the transactions that it needs', async () => {
+    const failure = await failureOn({ Status: () => ({ version: '3.3.27', leader: 1 }) });
+    expect(failure).toBeInstanceOf(LockConfigurationError);
+    expect(String(failure)).toMatch(/needs etcd 3\.4 or later; 127\.0\.0\.1:\d+ is 3\.3\.27/);
+  });
+
+  it('says that it has no leader', async () => {
+    const failure = await failureOn({ Status: () => ({ version: '3.5.1', leader: 0 }) });
+    expect(failure).toMatchObject({ reason: 'unready', message: expect.stringMatching(/it has no leader/) });
+  });
+
+  it('says that it is no etcd', async () => {
+    const failure = await failureOn({});
+    expect(failure).toMatchObject({
+      reason: 'refused',
+      message: expect.stringMatching(/Is it an etcd of version 3\.4 or later\?/),
+    });
+  });
+
+  it('counts a keep-alive only when its leader was still the leader afterwards', async () => {
+    let term = 7;
+    const keys = new FakeKeys(() => term);
+    const service = await openOn(
+      {
+        LeaseGrant: ({ TTL }: { TTL: number }) => ({ TTL }),
+        // A leader that is cut off renews leases by itself. The others have elected another.
+        LeaseKeepAlive: () => ({ header: { revision: 1, raftTerm: 7 }, TTL: 3 }),
+        LeaseRevoke: () => ({}),
+        Txn: keys.txn,
+        Watch: () => ({ created: true }),
+      },
+      3000,
+    );
+    const lock = await service.acquire('a', { waitMs: 0 });
+    await new Promise((resolve) => setTimeout(resolve, 4000));
+    expect(lock.signal.aborted).toBe(false);
+    term = 8;
+    expect(await elapsed(untilAborted(lock.signal))).toBeLessThan(6000);
+  });
+});
