@@ -77,8 +77,8 @@ export interface TakeStep {
 
 export interface SwapStep {
   readonly name: string;
-  /** That of the row, which exists. */
-  readonly version: number;
+  /** That of the row. `undefined`: it does not exist, and must not yet. */
+  readonly version: number | undefined;
   readonly text: string;
   /** The text is that of a free lock, and later fencing tokens are larger without it. */
   readonly mayDelete: boolean;

@@ -89,7 +89,7 @@ export class SessionRegister implements Register {
     const message = { name, text, notesRead, notes: [], writtenAt: 0, nextTicket };
     const { isDone, row } = await this.backend.swap({
       name,
-      version: seen.version as number,
+      version: seen.version,
       text,
       mayDelete,
       session,

@@ -99,20 +99,24 @@ export class Documents {
       if (row.version !== step.version) return notDone(row);
     }
     let { clients } = step.messages;
-    for (;;) {
-      const mailboxes = this.mailParts({ ...step.messages, clients }, step.version + 1);
+    for (let repairs = 0; ;) {
+      const mailboxes = this.mailParts({ ...step.messages, clients }, versionAfter(step));
       const [written, notes] = await Promise.all([
         this.write([...this.swapParts(step), ...mailboxes]),
         step.isExact ? undefined : this.readNotes(name),
       ]);
       if (written.isDone) return { isDone: true, row: this.see(swappedRow(step, written.zxid, notes)) };
       const { failed, code } = written;
-      if (failed.name !== 'mailbox' || code !== CODE.noNode) {
+      // That client is gone. The others must hear of the write.
+      if (failed.name === 'mailbox' && code === CODE.noNode) {
+        clients = clients.filter((_, i) => mailboxes[i] !== failed);
+        continue;
+      }
+      if (step.version !== undefined || code !== CODE.noNode || repairs++ === MOST_REPAIRS) {
         this.checkLost(written);
         return notDone(await this.readBehind(name));
       }
-      // That client is gone. The others must hear of the write.
-      clients = clients.filter((_, i) => mailboxes[i] !== failed);
+      await this.makeParents();
     }
   }
 
@@ -239,9 +243,13 @@ export class Documents {
   // --- swapped --------------------------------------------------------------------------------------------------
 
   private swapParts({ name, version, text, isExact, notesRead, takenIn }: SwapStep): Parts {
-    const { paths } = this.options;
+    const { paths, acl } = this.options;
     const queue = paths.queueOf(name);
-    const document = setData(paths.documentOf(name), text, znodeVersionOf(version));
+    const path = paths.documentOf(name);
+    const document =
+      version === undefined
+        ? create(path, { acl, data: text })
+        : setData(path, text, znodeVersionOf(version));
     const noMore: Part<PartName> =
       notesRead === 0
         ? this.queuePart(name)
@@ -312,10 +320,15 @@ export class Documents {
 }
 
 function swappedRow(step: SwapStep, zxid: number, notes: Notes | undefined): Row {
-  const { name, version, text, nextTicket } = step;
+  const { name, text, nextTicket } = step;
   // An exact swap has taken all notes in. It makes a parent for them where there was none.
   const none = { notes: [], notesRead: Math.max(step.notesRead, FIRST_VERSION), nextTicket };
-  return { name, version: version + 1, text, writtenAt: zxid, revision: zxid, ...(notes ?? none) };
+  return { name, version: versionAfter(step), text, writtenAt: zxid, revision: zxid, ...(notes ?? none) };
+}
+
+/** That of the document once it is written. */
+function versionAfter({ version = 0 }: Pick<SwapStep, 'version'>): number {
+  return version + 1;
 }
 
 function isFree({ version, text, notes }: Row): boolean {

@@ -61,7 +61,7 @@ export class LockPaths {
   get parents(): readonly string[] {
     const parts = this.base.split('/').slice(1);
     const above = parts.map((_, i) => `/${parts.slice(0, i + 1).join('/')}`);
-    return [...above, this.documents, `${this.base}/q`, `${this.base}/s`, `${this.base}/m`];
+    return [...above, this.documents, `${this.base}/q`, this.presences, `${this.base}/m`];
   }
 
   get documents(): string {
@@ -77,9 +77,13 @@ export class LockPaths {
     return `${this.base}/q/${encodeName(name)}`;
   }
 
-  /** Exists as long as the session. */
+  /** Parent of what exists as long as a session. */
+  get presences(): string {
+    return `${this.base}/s`;
+  }
+
   presenceOf(session: string): string {
-    return `${this.base}/s/${encodeName(session)}`;
+    return `${this.presences}/${encodeName(session)}`;
   }
 
   mailboxOf(client: string): string {

@@ -11,6 +11,7 @@ import { ZookeeperSession } from './client/session.js';
 import { Documents } from './documents.js';
 import type { LockPaths } from './lock-path.js';
 import { Mailbox } from './mailbox.js';
+import { Sweeper } from './sweeper.js';
 
 export interface OwnSessionOptions {
   readonly clock: Clock;
@@ -46,6 +47,7 @@ export class OwnSession implements Session {
   isReady = false;
   private readonly acl: Acl;
   private readonly mailbox: Mailbox;
+  private readonly sweeper: Sweeper;
   private isOver = false;
 
   constructor(
@@ -53,7 +55,7 @@ export class OwnSession implements Session {
     private readonly listener: OwnSessionListener,
     lastZxid: number,
   ) {
-    conceal(this, 'options', 'connection', 'documents', 'mailbox');
+    conceal(this, 'options', 'connection', 'documents', 'mailbox', 'sweeper');
     const { clock, paths, clientId, servers, tls, auth, sessionMs, commandTimeoutMs } = options;
     this.acl = auth === undefined ? 'open' : 'own';
     this.connection = new ZookeeperSession(
@@ -76,6 +78,7 @@ export class OwnSession implements Session {
     );
     const { acl, connection: session } = this;
     this.documents = new Documents({ session, paths, acl, clock });
+    this.sweeper = new Sweeper({ session, paths, clock, documents: this.documents });
     this.mailbox = new Mailbox({
       session,
       acl,
@@ -91,6 +94,11 @@ export class OwnSession implements Session {
 
   get validUntil(): number {
     return this.isOver ? -Infinity : this.connection.validUntil;
+  }
+
+  /** Deletes documents that nobody has needed for long, if this client is the one that does. */
+  sweep(): Promise<void> {
+    return this.sweeper.sweep();
   }
 
   close(keepSession: boolean): Promise<void> {

@@ -22,6 +22,9 @@ import { OwnSession, type OwnSessionOptions } from './own-session.js';
 import { PresenceMissing } from './writes.js';
 import { sessionOver, zookeeperError } from './zookeeper.errors.js';
 
+/** Each process sweeps at its own random times. */
+const SWEEP_MS = { least: 5 * 60_000, spread: 5 * 60_000 };
+
 interface Opening {
   readonly cancel: () => void;
   resolve(session: Session): void;
@@ -39,6 +42,7 @@ export class ZookeeperBackend implements SessionBackend {
   private failures = 0;
   private isClosed = false;
   private cancelReopen = (): void => undefined;
+  private cancelSweep = (): void => undefined;
 
   constructor(
     private readonly options: OwnSessionOptions,
@@ -52,6 +56,7 @@ export class ZookeeperBackend implements SessionBackend {
       this.notReady(`no session for ${commandTimeoutMs} ms`, undefined),
     );
     this.open(0);
+    this.sweepLater();
   }
 
   listen(listener: BackendListener): void {
@@ -107,6 +112,7 @@ export class ZookeeperBackend implements SessionBackend {
     this.isClosed = true;
     this.outage.end();
     this.cancelReopen();
+    this.cancelSweep();
     for (const opening of this.takeOpenings()) opening.reject(this.closed(undefined));
     await this.own?.close(keepSession);
   }
@@ -197,6 +203,15 @@ export class ZookeeperBackend implements SessionBackend {
     const { clock } = this.options;
     const delayMs = own.isReady ? 0 : reconnectDelay(this.failures++);
     this.cancelReopen = clock.after(delayMs, () => this.open(own.connection.lastZxid));
+  }
+
+  private sweepLater(): void {
+    const ms = SWEEP_MS.least + Math.random() * SWEEP_MS.spread;
+    this.cancelSweep = this.options.clock.after(ms, () => {
+      this.sweepLater();
+      // The next sweep does what this one could not.
+      if (this.own?.isReady) inBackground(this.own.sweep(), () => undefined);
+    });
   }
 
   private takeOpenings(): readonly Opening[] {
