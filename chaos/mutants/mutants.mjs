@@ -1,3 +1,4 @@
+import { SESSION_MUTANTS } from './session-mutants.mjs';
 import { SQL_MUTANTS } from './sql-mutants.mjs';
 
 /**
@@ -80,4 +81,5 @@ export const MUTANTS = [
     rules: ['liveness'],
   },
   ...SQL_MUTANTS,
+  ...SESSION_MUTANTS,
 ];
