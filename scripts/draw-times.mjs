@@ -17,7 +17,6 @@ const TOP = 100;
 const ASKS = LEFT;
 const GRANTED = 330;
 const RELEASED = 600;
-const END = 740;
 const RENEWALS = [420, 510];
 
 /**

@@ -97,6 +97,10 @@ const FIGURES: Record<string, readonly (readonly [page: string, ...sentences: st
     ['docs/troubleshooting.md', `when the lease is over, ${watchdog} by default`],
     ['docs/quorum.md', `\`watchdogTimeoutMs\` (${watchdog} by default)`],
     ['docs/kubernetes.md', `\`watchdogTimeoutMs\`, ${watchdog} by default`],
+    [
+      'docs/production.md',
+      `a lock bears a pause of just under ${seconds(defaults.watchdogTimeoutMs - defaults.watchdogTimeoutMs / RENEWALS_PER_LEASE)}`,
+    ],
   ],
   waitMs: [
     ['README.md', `\`waitMs\` (${wait} by default)`],
@@ -117,6 +121,7 @@ const FIGURES: Record<string, readonly (readonly [page: string, ...sentences: st
     [LIFE, `\`commandTimeoutMs\` ${command})`],
     [RECIPES, `| \`commandTimeoutMs\` | ${command} |`],
     ['docs/troubleshooting.md', `\`commandTimeoutMs\`, ${command} ms by default`],
+    ['docs/production.md', `Across regions, ${command} ms is too short for Redis`],
   ],
   replicaTimeoutMs: [
     [LIFE, `one round trip more, ${DEFAULT_REPLICA_TIMEOUT_MS} ms at most`],

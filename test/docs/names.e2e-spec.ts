@@ -44,3 +44,27 @@ describe('a page about the code', () => {
     expect(names.filter((name) => !isInSource(name))).toEqual([]);
   });
 });
+
+/** Pages for users, which name options, stores, errors and methods. */
+const GUIDES = [
+  'glossary.md',
+  'kubernetes.md',
+  'production.md',
+  'prometheus.md',
+  'times.md',
+  'when-not-to-lock.md',
+];
+
+describe('a guide', () => {
+  it.each(GUIDES)('names only options, stores, errors and methods that exist: %s', (page) => {
+    const text = readFileSync(`${root}/docs/${page}`, 'utf8').replace(/```[^]*?```/g, '');
+    const code = [...text.matchAll(/`([^`]+)`/g)].map(([, name]) => name as string);
+    const names = code.flatMap(
+      (it) => it.match(/\b[a-zA-Z]+(Ms|Acks|Store|Error|Indicator|Commit|Signal)\b|\b\w+(?=\()/g) ?? [],
+    );
+    expect(names.length).toBeGreaterThan(0);
+    expect(
+      names.filter((name) => !isWritten(name) && !['close', 'enableShutdownHooks'].includes(name)),
+    ).toEqual([]);
+  });
+});
