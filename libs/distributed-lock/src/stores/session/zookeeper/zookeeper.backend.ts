@@ -25,6 +25,8 @@ import { sessionOver, zookeeperError } from './zookeeper.errors.js';
 /** Each process sweeps at its own random times. */
 const SWEEP_MS = { least: 5 * 60_000, spread: 5 * 60_000 };
 
+const NO_ERROR = new Error('no server has answered');
+
 interface Opening {
   readonly cancel: () => void;
   resolve(session: Session): void;
@@ -38,7 +40,7 @@ export class ZookeeperBackend implements SessionBackend {
   private listener: BackendListener | undefined;
   private own: OwnSession | undefined;
   private readonly openings = new Set<Opening>();
-  private lastError: Error = new Error('no server has answered yet');
+  private lastError = NO_ERROR;
   private failures = 0;
   private isClosed = false;
   private cancelReopen = (): void => undefined;
@@ -160,6 +162,7 @@ export class ZookeeperBackend implements SessionBackend {
   private onReady(own: OwnSession): void {
     if (this.own !== own || this.isClosed) return;
     this.failures = 0;
+    this.lastError = NO_ERROR;
     this.outage.onUp();
     for (const opening of this.takeOpenings()) opening.resolve(own);
   }
