@@ -11,28 +11,11 @@ import { until } from '#until';
 import { describeWith } from '../stores/support/describe-with.js';
 import { watch } from './support/live-stream.js';
 import { describeFlashSale } from './support/no-oversell.contract.js';
-import { LIMIT_MS, OWN_SERVERS, programOf, runProgram, type Ended } from './support/run-program.js';
+import { LIMIT_MS, OWN_SERVERS, programOf, runProgram } from './support/run-program.js';
+import { expectAllSold, expectKept, SMALL } from './support/small-sale.js';
 
 describeWith('postgres')('with Postgres', () => describeFlashSale('postgres'));
 describeWith('mariadb')('with MariaDB', () => describeFlashSale('mysql'));
-
-const SMALL = ['--stock', '30', '--buyers', '120'];
-
-function expectAllSold({ status, stdout, stderr }: Ended): void {
-  expect(stderr).toBe('');
-  expect(stdout).toMatch(/sold +\| +30 \|[^]*failed +\| +0 \|[^]*oversold +\| +0 \|/);
-  expect(stdout).toContain('Proved by the database: all sold, none oversold, none lost.');
-  expect(status).toBe(0);
-}
-
-/** The lease of the holder that was killed was kept, and was the only thing that was waited for. */
-function expectKept({ stdout }: Ended): void {
-  expect(stdout).toMatch(/kill -9 instance \d \(process \d+\), which holds the lock/);
-  const [, leaseLeftMs] = /(\d+) ms left/.exec(stdout)!;
-  const [, afterMs] = /holds the lock (\d+) ms later/.exec(stdout)!;
-  expect(Number(leaseLeftMs)).toBeGreaterThan(0);
-  expect(Number(afterMs)).toBeGreaterThanOrEqual(Number(leaseLeftMs) - 20);
-}
 
 describeWith('postgres', 'pgbouncer')('the demo with locks and goods in one Postgres', () => {
   let server: PostgresServer;

@@ -151,7 +151,7 @@ describeInBrowser(`the page in a browser${where}`, () => {
     victim.signal('SIGKILL');
     await release();
     const holder = page.locator('article .holder').first();
-    await holder.getByText(/no answer: the next goes on in \d+ s, when the lease is over/).waitFor();
+    await holder.getByText(/no answer: the next goes on within \d+ s, when the lease is over/).waitFor();
     expect(await holder.locator('.chip').textContent()).toBe(`instance ${number}`);
     expect(await page.locator('#instances .silent').textContent()).toBe(`instance ${number}: no answer`);
   }, 60_000);

@@ -10,6 +10,8 @@ describe('readConfig', () => {
       redisUrl: undefined,
       databaseUrl: undefined,
       mysqlUrl: undefined,
+      etcdUrl: undefined,
+      zookeeperHosts: undefined,
       watchdogTimeoutMs: undefined,
       waitMs: undefined,
       locked: true,
@@ -22,6 +24,8 @@ describe('readConfig', () => {
       PORT: '8080',
       STORE: 'postgres',
       MYSQL_URL: 'mysql://root@db/shop',
+      ETCD_URL: 'https://etcd:2379',
+      ZOOKEEPER_HOSTS: 'zk-1:2181,zk-2:2181/shop',
       DATABASE_URL: 'postgres://me@db/shop',
       REDIS_URL: 'redis://cache:6379',
       WATCHDOG_MS: '3000',
@@ -33,6 +37,8 @@ describe('readConfig', () => {
       port: 8080,
       store: 'postgres',
       mysqlUrl: 'mysql://root@db/shop',
+      etcdUrl: 'https://etcd:2379',
+      zookeeperHosts: 'zk-1:2181,zk-2:2181/shop',
       databaseUrl: 'postgres://me@db/shop',
       redisUrl: 'redis://cache:6379',
       watchdogTimeoutMs: 3000,
@@ -52,11 +58,13 @@ describe('readConfig', () => {
       PORT: '70000',
       REDIS_URL: 'cache:6379',
       DATABASE_URL: 'mysql://db',
-      STORE: 'etcd',
+      ETCD_URL: 'etcd:2379',
+      ZOOKEEPER_HOSTS: 'zookeeper://zk:2181',
+      STORE: 'consul',
       LOCK: 'no',
     };
     expect(() => readConfig(env)).toThrow(
-      /REDIS_URL[^]*PORT.*70000[^]*STORE must be memory, redis, postgres or mysql; it is "etcd"[^]*DATABASE_URL.*mysql[^]*LOCK must be on or off/,
+      /REDIS_URL[^]*PORT.*70000[^]*STORE must be memory, redis, postgres, mysql, etcd or zookeeper; it is "consul"[^]*DATABASE_URL.*mysql[^]*ETCD_URL[^]*ZOOKEEPER_HOSTS[^]*LOCK must be on or off/,
     );
   });
 });

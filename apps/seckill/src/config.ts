@@ -36,8 +36,8 @@ export function readConfig(env: Environment): Config {
     return value;
   };
   const server = (name: ServerName) => {
-    const { variable, example, protocols } = SERVERS[name];
-    return check(variable, `a URL such as ${example}`, url(protocols));
+    const { variable, example, isAddress } = SERVERS[name];
+    return check(variable, `an address such as ${example}`, (text) => (isAddress(text) ? text : undefined));
   };
   const redisUrl = server('redisUrl');
   const config: Config = {
@@ -47,6 +47,8 @@ export function readConfig(env: Environment): Config {
     redisUrl,
     databaseUrl: server('databaseUrl'),
     mysqlUrl: server('mysqlUrl'),
+    etcdUrl: server('etcdUrl'),
+    zookeeperHosts: server('zookeeperHosts'),
     watchdogTimeoutMs: check('WATCHDOG_MS', 'a whole number of ms', wholeNumber(86_400_000)),
     waitMs: check('WAIT_MS', 'a whole number of ms', wholeNumber(86_400_000)),
     locked: check('LOCK', 'on or off', (text) => ({ on: true, off: false })[text]) ?? true,
@@ -57,10 +59,6 @@ export function readConfig(env: Environment): Config {
 
 function wholeNumber(largest: number): (text: string) => number | undefined {
   return (text) => (/^\d+$/.test(text) && Number(text) <= largest ? Number(text) : undefined);
-}
-
-function url(protocols: readonly string[]): (text: string) => string | undefined {
-  return (text) => (URL.canParse(text) && protocols.includes(new URL(text).protocol) ? text : undefined);
 }
 
 function storeName(text: string): StoreName | undefined {

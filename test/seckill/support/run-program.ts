@@ -5,7 +5,14 @@ import { fileURLToPath } from 'node:url';
 export const LIMIT_MS = 60_000;
 
 /** Whatever the tests run on: a program brings its own servers, unless a test names others. */
-export const OWN_SERVERS = { STORE: '', REDIS_URL: '', DATABASE_URL: '', MYSQL_URL: '' };
+export const OWN_SERVERS = {
+  STORE: '',
+  REDIS_URL: '',
+  DATABASE_URL: '',
+  MYSQL_URL: '',
+  ETCD_URL: '',
+  ZOOKEEPER_HOSTS: '',
+};
 
 export interface Ended {
   readonly status: number | null;

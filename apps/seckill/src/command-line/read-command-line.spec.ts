@@ -33,11 +33,11 @@ describe('the command line of the demo', () => {
     ['--buyers 1e3', 'from 1 to 999999; it is "1e3"'],
     [
       '--store postgress',
-      '--store must be memory, redis, postgres or mysql; it is "postgress". Did you mean postgres?',
+      '--store must be memory, redis, postgres, mysql, etcd or zookeeper; it is "postgress". Did you mean postgres?',
     ],
     ['--store Redis', 'it is "Redis". Did you mean redis?'],
     ['--store cassandra', 'it is "cassandra".'],
-    ['--store', '--store must be memory, redis, postgres or mysql; it has no value.'],
+    ['--store', '--store must be memory, redis, postgres, mysql, etcd or zookeeper; it has no value.'],
     ['--store --kill', 'it is "--kill".'],
     ['--no-lock=yes', '--no-lock takes no value; it was given "yes"'],
     ['--instnces 2', 'There is no option --instnces. Did you mean --instances?'],

@@ -7,6 +7,8 @@ import type { Kill, NextHolder } from './kill.js';
 /** In ms: until then a command that a process sent before it was frozen, such as a release, has arrived. */
 const SETTLE_MS = 20;
 const LOOK_EVERY_MS = 2;
+/** A session is prolonged every sixth of its length. On a busy machine once too late. */
+const LEAST_OF_SESSION = 2 / 3;
 
 export interface Hunt {
   readonly key: string;
@@ -14,6 +16,8 @@ export interface Hunt {
   /** The instances as they describe themselves, and their processes. */
   readonly known: InstancesRepository;
   readonly running: readonly Instance[];
+  /** Whether the store knows no more of a lease than its length, from the last time its holder prolonged its session. */
+  readonly hasSessions: boolean;
   /** Longest time that a dead holder may keep others waiting. */
   readonly patienceMs: number;
 }
@@ -52,10 +56,12 @@ export async function killHolder(hunt: Hunt, signal: AbortSignal): Promise<Kill 
       continue;
     }
     instance.signal('SIGKILL');
+    const leaseLeftMs = Math.floor(caught.remainingMs);
     return {
       instance: suspect.id,
       pid: instance.pid,
-      leaseLeftMs: Math.floor(caught.remainingMs),
+      leaseLeftMs,
+      leastLeftMs: hunt.hasSessions ? Math.floor(LEAST_OF_SESSION * leaseLeftMs) : leaseLeftMs,
       waiting: caught.pending.filter((waiter) => !isOf(suspect.client, waiter)).length,
       next: nextHolder(owner, readAt, hunt),
     };

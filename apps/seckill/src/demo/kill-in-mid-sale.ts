@@ -45,18 +45,22 @@ async function killAndTell(
     progress.say('Nobody was killed: the sale was over before a holder was caught. Try a larger --stock.');
     return [];
   }
-  const { instance, pid, leaseLeftMs, waiting } = kill;
-  progress.say(`kill -9 instance ${instance} (process ${pid}), which holds the lock: its lease of ${WATCHDOG_MS} ms has
-  ${leaseLeftMs} ms left, and ${waiting} other instances wait in the queue`);
+  const { instance, pid, leaseLeftMs, leastLeftMs, waiting } = kill;
+  const isExact = leastLeftMs === leaseLeftMs;
+  progress.say(`kill -9 instance ${instance} (process ${pid}), which holds the lock: its ${isExact ? 'lease' : 'session'} of ${WATCHDOG_MS} ms has
+  ${isExact ? '' : 'at most '}${leaseLeftMs} ms left, and ${waiting} other instances wait in the queue`);
   const next = await kill.next;
   const afterMs = Math.round(next.afterMs);
   const holder = next.instance === undefined ? 'another program' : `instance ${next.instance}`;
-  if (afterMs < leaseLeftMs - TOLERANCE_MS) {
+  if (afterMs < leastLeftMs - TOLERANCE_MS) {
     return [
-      `${holder} held the lock ${afterMs} ms later, ${leaseLeftMs - afterMs} ms before the lease was over`,
+      `${holder} held the lock ${afterMs} ms later, ${leastLeftMs - afterMs} ms before the lease was over`,
     ];
   }
-  progress.say(`${holder} holds the lock ${afterMs} ms later, ${Math.max(0, afterMs - leaseLeftMs)} ms after the lease was over:
+  const after = isExact
+    ? `${Math.max(0, afterMs - leaseLeftMs)} ms after the lease was over`
+    : 'when the session was over';
+  progress.say(`${holder} holds the lock ${afterMs} ms later, ${after}:
   until then, nobody could tell a dead holder from a slow one`);
   return [];
 }

@@ -3,8 +3,10 @@ export interface Kill {
   /** The number of the instance, as the page has it, and its process. */
   readonly instance: number;
   readonly pid: number;
-  /** The rest of its lease when it was killed. */
+  /** The rest of its lease when it was killed; of a session, the longest that it may have been. */
   readonly leaseLeftMs: number;
+  /** The shortest that it may have been. */
+  readonly leastLeftMs: number;
   /** How many other instances stood in the queue. */
   readonly waiting: number;
   /** The next holder; rejects when there is none long after the lease. */

@@ -1,7 +1,7 @@
 import { LockService, lockKey } from 'nestjs-distributed-lock';
 import type { Config } from '../config.js';
 import { InstancesRepository } from '../instances/instances.repository.js';
-import { lockStoreOf } from '../stores/stores.js';
+import { lockStoreOf, STORES } from '../stores/stores.js';
 import { openBranches } from './branches.js';
 import { killHolder } from './kill-holder.js';
 import type { DemoOptions } from './options.js';
@@ -46,7 +46,9 @@ export async function openManyProcesses(
     async killHolder(goodsId, signal) {
       const known = new InstancesRepository(branches.database);
       const key = lockKey`goods:${goodsId}`;
-      const kill = await killHolder({ key, locks, known, running, patienceMs: PATIENCE_MS }, signal);
+      const hasSessions = STORES[config.store].hasSessions === true;
+      const hunt = { key, locks, known, running, hasSessions, patienceMs: PATIENCE_MS };
+      const kill = await killHolder(hunt, signal);
       const victim = running.findIndex(({ pid }) => pid === kill?.pid);
       // Buyers no longer send requests to it.
       if (victim >= 0) running.splice(victim, 1);

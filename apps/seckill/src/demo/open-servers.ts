@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Config } from '../config.js';
 import { checkServers } from '../preflight/check-servers.js';
-import { SERVERS, type ServerName } from '../stores/servers.js';
+import { aNamed, SERVERS, type ServerName } from '../stores/servers.js';
 import { serversOf, STORES } from '../stores/stores.js';
 import { startDatabaseServer } from './database-server.js';
 import { isDatabase, ownSchema } from './own-schema.js';
@@ -40,7 +40,9 @@ export async function openServers(given: Config, { shared, keep, onStep }: Serve
   try {
     const { server } = STORES[given.store];
     if (server !== undefined && given[server] === undefined) {
-      onStep(`Starting a ${SERVERS[server].ownProduct} server (the first time it may have to be fetched) …`);
+      onStep(
+        `Starting ${aNamed(SERVERS[server].ownProduct)} server (the first time it may have to be fetched) …`,
+      );
       const own = await startServer(server);
       toClose.add(() => own.stop());
       urls[server] = own.url;

@@ -30,8 +30,8 @@ export const DEMO = {
     buyers: { says: 'who want one each', byDefault: 1000, most: 999_999 },
   },
   notes: [
-    `REDIS_URL, DATABASE_URL and MYSQL_URL name servers to use; without them the demo brings its own. In a database that
-you name it creates a schema, flash_sale_<random>, and drops it at the end.`,
+    `REDIS_URL, DATABASE_URL, MYSQL_URL, ETCD_URL and ZOOKEEPER_HOSTS name servers to use; without them the demo brings its
+own. In a database that you name it creates a schema, flash_sale_<random>, and drops it at the end.`,
   ],
 } as const satisfies Command;
 

@@ -1,6 +1,8 @@
+import { startEtcdServer } from '#etcd-server';
 import { startMariadbServer } from '#mariadb-server';
 import { startPostgresServer } from '#postgres-server';
 import { startRedisServer, type RedisServer } from '#redis-server';
+import { startZookeeperServer } from '#zookeeper-server';
 import { reasonOf } from '../preflight/reason-of.js';
 import { SERVERS, type ServerName } from '../stores/servers.js';
 
@@ -14,6 +16,8 @@ const START: Readonly<Record<ServerName, () => Promise<OwnServer>>> = {
   redisUrl: startRedisServer,
   databaseUrl: () => startPostgresServer({ settings: { max_connections: CONNECTIONS } }),
   mysqlUrl: startMariadbServer,
+  etcdUrl: startEtcdServer,
+  zookeeperHosts: startZookeeperServer,
 };
 
 /** @throws Error that says how to get a server when this machine has none */

@@ -55,9 +55,9 @@ function holderOf(lock) {
   const { holder, leaseLeftMs, fencingToken } = lock;
   const seconds = `${Math.ceil(leaseLeftMs / 1000)} s`;
   const note = isSilent(holder)
-    ? soft(`no answer: the next goes on in ${seconds}, when the lease is over`)
+    ? soft(`no answer: the next goes on within ${seconds}, when the lease is over`)
     : soft(`lease ${seconds} · token ${shortToken(fencingToken)}`);
-  note.title = `fencing token ${fencingToken}; the lease ends in ${seconds} unless its holder renews it`;
+  note.title = `fencing token ${fencingToken}; the lease ends within ${seconds} unless its holder renews it`;
   return [chip(holder), note];
 }
 

@@ -4,11 +4,14 @@ import { serversOf } from '../stores/stores.js';
 import { checkDatabase } from './check-database.js';
 import { checkMysql } from './check-mysql.js';
 import { checkRedis } from './check-redis.js';
+import { checkEtcd, checkZookeeper } from './check-session-store.js';
 
 const CHECKS: Readonly<Record<ServerName, (url: string) => Promise<void>>> = {
   redisUrl: checkRedis,
   databaseUrl: checkDatabase,
   mysqlUrl: checkMysql,
+  etcdUrl: checkEtcd,
+  zookeeperHosts: checkZookeeper,
 };
 
 /**

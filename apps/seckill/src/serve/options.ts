@@ -18,7 +18,7 @@ export const START = {
     `From the environment:
   PORT, HOST               where one instance listens (3000 on 127.0.0.1); several take free ports
   STORE                    as --store
-  REDIS_URL, DATABASE_URL, MYSQL_URL
+  REDIS_URL, DATABASE_URL, MYSQL_URL, ETCD_URL, ZOOKEEPER_HOSTS
                            servers to use; without them the app brings its own. In a database that you name it
                            creates a schema, flash_sale, which stays there
   WATCHDOG_MS              how long a killed instance blocks what it was selling (30000)

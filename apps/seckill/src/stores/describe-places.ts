@@ -1,5 +1,5 @@
 import type { Config } from '../config.js';
-import { SERVERS, type ServerName } from './servers.js';
+import { aNamed, SERVERS, type ServerName } from './servers.js';
 import { STORES } from './stores.js';
 
 /** In plain words. */
@@ -19,7 +19,7 @@ export function describePlaces(config: Config): Places {
 
 function describeServer(name: ServerName, config: Config): string {
   const { product, ownProduct, variable } = SERVERS[name];
-  return config[name] === undefined ? `a ${ownProduct} of its own` : `the ${product} of ${variable}`;
+  return config[name] === undefined ? `${aNamed(ownProduct)} of its own` : `the ${product} of ${variable}`;
 }
 
 /** For a page that anybody may read: without the names of servers. */

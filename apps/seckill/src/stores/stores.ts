@@ -1,7 +1,9 @@
 import { memoryStore, type LockStoreFactory } from 'nestjs-distributed-lock';
+import { etcdStore } from 'nestjs-distributed-lock/etcd';
 import { mysqlStore } from 'nestjs-distributed-lock/mysql';
 import { postgresStore } from 'nestjs-distributed-lock/postgres';
 import { redisStore } from 'nestjs-distributed-lock/redis';
+import { zookeeperStore } from 'nestjs-distributed-lock/zookeeper';
 import { SERVERS, type ServerName, type ServerUrls } from './servers.js';
 import type { StoreName } from './store-name.js';
 
@@ -9,6 +11,8 @@ import type { StoreName } from './store-name.js';
 export interface StoreKind {
   /** The server that holds the locks. A store without one holds them within one process. */
   readonly server?: ServerName;
+  /** A lock ends with the session of its holder. Nobody but the server knows when that was prolonged last. */
+  readonly hasSessions?: true;
   readonly create: (url: string) => LockStoreFactory;
 }
 
@@ -17,6 +21,8 @@ export const STORES: Readonly<Record<StoreName, StoreKind>> = {
   redis: { server: 'redisUrl', create: (url) => redisStore(url) },
   postgres: { server: 'databaseUrl', create: (url) => postgresStore(url) },
   mysql: { server: 'mysqlUrl', create: (url) => mysqlStore(url) },
+  etcd: { server: 'etcdUrl', hasSessions: true, create: (url) => etcdStore(url) },
+  zookeeper: { server: 'zookeeperHosts', hasSessions: true, create: (hosts) => zookeeperStore(hosts) },
 };
 
 /** The servers that the app uses with a store: that of the locks and the Postgres of the goods, which may be one. */
