@@ -39,6 +39,11 @@ export class EtcdBackend implements SessionBackend {
   private readonly keys: EtcdKeys;
   private readonly client: EtcdClient;
   private readonly pipe: EtcdPipe;
+  /**
+   * Messages on their own, which no step has to wait for. They need no fence: the document in one that is late is older than
+   * what its receiver knows.
+   */
+  private readonly messages: EtcdPipe;
   private readonly sessions: EtcdSessions;
   private readonly mailbox: EtcdMailbox;
   private listener: BackendListener | undefined;
@@ -69,20 +74,23 @@ export class EtcdBackend implements SessionBackend {
       onRepaired: () => this.listener?.onGap(),
       onEnd: (session) => this.listener?.onSessionEnd(session),
     });
+    const common = { client, keys, clock, commandTimeoutMs };
     this.pipe = new EtcdPipe({
-      client,
-      keys,
-      clock,
-      commandTimeoutMs,
+      ...common,
       session: () => this.sessions.current,
       onSessionGone: (session) => this.sessions.end(session),
     });
+    this.messages = new EtcdPipe({ ...common, session: () => undefined, onSessionGone: () => undefined });
     client.onOpen = () => {
       this.mailbox.watch();
       this.pipe.schedule();
+      this.messages.schedule();
       inBackground(this.sessions.open(), () => undefined);
     };
-    client.onRefused = () => this.pipe.refuseWaiting();
+    client.onRefused = () => {
+      this.pipe.refuseWaiting();
+      this.messages.refuseWaiting();
+    };
   }
 
   listen(listener: BackendListener): void {
@@ -232,12 +240,10 @@ export class EtcdBackend implements SessionBackend {
   }
 
   async tell(messages: Messages): Promise<void> {
-    const session = await this.sessions.open(messages.name);
     const toTxn = (slotOf: SlotOf): TxnRequest => ({ success: inParts(this.messageOps(messages, slotOf)) });
-    await this.pipe.run({
+    await this.messages.run({
       names: [],
       key: messages.name,
-      session,
       clients: messages.clients,
       toTxn,
       depth: depthOf(toTxn(() => 0)),
@@ -248,6 +254,7 @@ export class EtcdBackend implements SessionBackend {
 
   async close(keepSession: boolean): Promise<void> {
     this.pipe.close();
+    this.messages.close();
     this.mailbox.close();
     await this.sessions.close(keepSession);
     this.client.close();
