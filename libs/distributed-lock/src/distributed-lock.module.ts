@@ -68,12 +68,22 @@ export class DistributedLockModule
     conceal(this, 'service', 'explorer', 'registration');
   }
 
-  /** @throws LockConfigurationError at boot when options are wrong or contradict each other */
+  /**
+   * Registers locks with the given options; without any, in the memory of this process.
+   *
+   * @throws LockConfigurationError at boot when options are wrong or contradict each other
+   */
   static override forRoot(options: typeof OPTIONS_TYPE = {}): DynamicModule {
     checkOptionNames('DistributedLockModule.forRoot', options, { ...MODULE_NAMES, ...REGISTRATION_NAMES });
     return complete(super.forRoot(options), options.name);
   }
 
+  /**
+   * Registers locks with options that a factory or a class gives, from what is injected there. `name` and `isGlobal` stand
+   * beside the factory, because Nest needs them before.
+   *
+   * @throws LockConfigurationError at boot when options are wrong or contradict each other
+   */
   static override forRootAsync(options: typeof ASYNC_OPTIONS_TYPE): DynamicModule {
     checkOptionNames('DistributedLockModule.forRootAsync', options, ASYNC_NAMES);
     return complete(super.forRootAsync(options), options.name);

@@ -34,10 +34,10 @@ import { parametersOf } from './nest/parameter-names.js';
 export function Locked<
   const S extends string | readonly string[],
   const O extends LockedOptions = LockedOptions,
->(key: S, options?: O): TemplateDecorator<S, O>;
+>(key: S, options?: O & LockedOptions): TemplateDecorator<S, O>;
 export function Locked<A extends unknown[], const O extends LockedOptions = LockedOptions>(
   key: KeyFunction<A>,
-  options?: O,
+  options?: O & LockedOptions,
 ): FunctionDecorator<A, O>;
 export function Locked(
   key: string | readonly string[] | ((...args: never[]) => Keys),

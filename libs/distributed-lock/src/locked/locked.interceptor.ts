@@ -9,7 +9,7 @@ import {
 import { ApplicationConfig, HttpAdapterHost, ModuleRef } from '@nestjs/core';
 import { finalize, type Observable, type Observer, type Subscriber, type TeardownLogic } from 'rxjs';
 import { getLockHttpToken, getLockServiceToken } from '../distributed-lock.tokens.js';
-import { LockConfigurationError } from '../port/lock.errors.js';
+import { LockConfigurationError, type LockWaitTimeoutError } from '../port/lock.errors.js';
 import type { HeldLock } from '../lock/context/held-lock.js';
 import type { LockService } from '../lock/lock.service.js';
 import { hasAppConfig } from './nest/app-config.guard.js';
@@ -28,6 +28,7 @@ import {
   toHttpException,
   type LockHttpStatus,
 } from './errors/lock-http.js';
+import type { BusyFallback } from './site/locked.options.js';
 import { siteOf } from './site/locked-site.js';
 import { INTERCEPTORS, boundTo } from './nest/nest-metadata.js';
 import { prepareTransport, toTransportError } from './errors/transport-error.js';
@@ -97,7 +98,11 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
       const argsFor = (count: number) => plan.argumentsOf(count, context, this.values);
       const keys = () => plan.keysOfRequest(context, this.values);
       const service = () => this.serviceOf(plan.options.service);
-      return await admit({ plan, self: undefined, argsFor, keys, service }, departure);
+      const fallBack = async (onBusy: BusyFallback, busy: LockWaitTimeoutError): Promise<unknown> => {
+        const args = await argsFor(Math.max(0, onBusy.length - 1));
+        return Reflect.apply(onBusy, await this.values.handlerOf(context), [busy, ...args]) as unknown;
+      };
+      return await admit({ plan, argsFor, fallBack, keys, service }, departure);
     } catch (error) {
       throw this.errorFor(error, call);
     }

@@ -8,7 +8,10 @@ interface Cart {
   readonly items: readonly { readonly sku: string; readonly n?: number }[];
 }
 
-/** The compiler checks this file; what must not compile is in functions that nobody calls, as some of it throws. */
+/**
+ * The compiler checks this file; what must not compile is in functions that nobody calls, as some of it throws. In class
+ * declarations: in class expressions the compiler refuses every decorator of this kind.
+ */
 describe('the types of @Locked', () => {
   it('accept positions, properties and lists that the method has, and names unchecked', () => {
     class Fine {
@@ -70,8 +73,8 @@ describe('the types of @Locked', () => {
   });
 
   it('refuse what the method does not have, or what is not always there', () => {
-    const refused = () =>
-      class {
+    const refused = () => {
+      class Refused {
         // @ts-expect-error there is no third argument
         @Locked('a:<2>')
         async position(_id: string): Promise<void> {}
@@ -90,13 +93,15 @@ describe('the types of @Locked', () => {
         // @ts-expect-error the bracket is not closed
         @Locked('a:<0')
         async unclosed(_id: string): Promise<void> {}
-      };
+      }
+      return Refused;
+    };
     expect(refused).toBeInstanceOf(Function);
   });
 
   it('refuse what reads as a placeholder of another tool', () => {
-    const refused = () =>
-      class {
+    const refused = () => {
+      class Refused {
         // @ts-expect-error braces
         @Locked('goods:{id}')
         async braces(_id: string): Promise<void> {}
@@ -118,7 +123,9 @@ describe('the types of @Locked', () => {
         // @ts-expect-error the second of several
         @Locked(['a', 'goods:{id}'])
         async several(_id: string): Promise<void> {}
-      };
+      }
+      return Refused;
+    };
     expect(refused).toBeInstanceOf(Function);
     expect(refused).toThrow('write "goods:<id>"');
   });
@@ -140,8 +147,8 @@ describe('the types of @Locked', () => {
   });
 
   it('refuse methods that cannot wait, functions and options that do not fit', () => {
-    const refused = () =>
-      class {
+    const refused = () => {
+      class Refused {
         // @ts-expect-error a plain value cannot wait for a lock
         @Locked('a')
         sync(): string {
@@ -176,7 +183,130 @@ describe('the types of @Locked', () => {
         // @ts-expect-error no such option
         @Locked('a', { waitMs: 0, waitMS: 3 })
         async option(): Promise<void> {}
-      };
+      }
+      return Refused;
+    };
+    expect(refused).toBeInstanceOf(Function);
+  });
+
+  it('accept a fallback that answers as the method does, with the arguments and `this` of the method', () => {
+    class Repository {
+      last = 'none';
+    }
+    class Fine {
+      private readonly repository = new Repository();
+
+      @Locked('a', {
+        onBusy(this: Fine, busy, id: string) {
+          return `${busy.key} ${id} ${this.repository.last}`;
+        },
+      })
+      async ofThis(_id: string): Promise<string> {
+        return '';
+      }
+      @Locked('a', { onBusy: async (_busy, id: string) => ({ id, price: undefined }) })
+      async later(_id: string): Promise<{ id: string; price: number | undefined }> {
+        return { id: '', price: 1 };
+      }
+      @Locked('a', {
+        onBusy: () => {
+          throw new Error('busy');
+        },
+      })
+      async throws(): Promise<string> {
+        return '';
+      }
+      @Locked('a', { onBusy: () => 1 })
+      async nothing(): Promise<void> {}
+      @Locked('a', { onBusy: () => {} })
+      async maybe(): Promise<string | undefined> {
+        return '';
+      }
+      @Locked('a', { onBusy: (busy) => ({ code: busy.code }) })
+      async anything(): Promise<unknown> {
+        return '';
+      }
+      @Locked((id: string) => id, { stream: true, onBusy: () => 1 })
+      observable(_id: string): Observable<number> {
+        return new Observable();
+      }
+      @Locked('a', { stream: true, onBusy: () => new Observable<number>() })
+      others(): Observable<number> {
+        return new Observable();
+      }
+      @Locked('a', { onBusy: () => [1, 2] })
+      async *generator(): AsyncGenerator<number> {
+        yield 1;
+      }
+      @Locked('a', {
+        onBusy(this: typeof Fine) {
+          return this.name;
+        },
+      })
+      static async ofClass(): Promise<string> {
+        return '';
+      }
+    }
+    expect(new Fine()).toBeInstanceOf(Fine);
+  });
+
+  it('refuse a fallback with another result, other arguments or another `this`', () => {
+    class Other {
+      only = 'other';
+    }
+    const refused = () => {
+      class Refused {
+        // @ts-expect-error the method gives a string
+        @Locked('a', { onBusy: () => 1 })
+        async result(): Promise<string> {
+          return '';
+        }
+        // @ts-expect-error a property is missing
+        @Locked((id: string) => id, { onBusy: async (_busy, id: string) => ({ id }) })
+        async property(id: string): Promise<{ id: string; price: number }> {
+          return { id, price: 1 };
+        }
+        // @ts-expect-error the method gives a string in any case
+        @Locked('a', { onBusy: () => undefined })
+        async missing(): Promise<string> {
+          return '';
+        }
+        // @ts-expect-error the Observable gives numbers
+        @Locked('a', { stream: true, onBusy: () => 'text' })
+        observable(): Observable<number> {
+          return new Observable();
+        }
+        // @ts-expect-error the generator gives numbers
+        @Locked('a', { onBusy: () => ['text'] })
+        async *generator(): AsyncGenerator<number> {
+          yield 1;
+        }
+        // @ts-expect-error the method takes a string
+        @Locked('a', { onBusy: (_busy, id: number) => String(id) })
+        async argument(_id: string): Promise<string> {
+          return '';
+        }
+        @Locked('a', {
+          onBusy(this: Refused) {
+            // @ts-expect-error there is no such property
+            return this.nosuch;
+          },
+        })
+        async typed(): Promise<unknown> {
+          return '';
+        }
+        // @ts-expect-error another class
+        @Locked('a', {
+          onBusy(this: Other) {
+            return this.only;
+          },
+        })
+        async ofOther(): Promise<string> {
+          return '';
+        }
+      }
+      return Refused;
+    };
     expect(refused).toBeInstanceOf(Function);
   });
 });

@@ -11,20 +11,24 @@ export type LockableMethod = (
 /** The decorator `@Locked('goods:<0.sku>')`. The compiler checks positions against the decorated method. */
 export type TemplateDecorator<S extends string | readonly string[], O extends LockedOptions> = <
   M extends LockableMethod,
+  C extends object,
 >(
-  target: object,
+  target: C,
   name: string | symbol,
-  descriptor: TypedPropertyDescriptor<M> & CheckTemplates<S, M> & CheckResult<M> & CheckOptions<O, M>,
+  descriptor: TypedPropertyDescriptor<M> & CheckTemplates<S, M> & CheckResult<M> & CheckOptions<O, M, C>,
 ) => void;
 
 /** The decorator `@Locked((id: string) => …)`. The method's arguments must fit the function's. */
-export type FunctionDecorator<A extends unknown[], O extends LockedOptions> = <M extends LockableMethod>(
-  target: object,
+export type FunctionDecorator<A extends unknown[], O extends LockedOptions> = <
+  M extends LockableMethod,
+  C extends object,
+>(
+  target: C,
   name: string | symbol,
   descriptor: TypedPropertyDescriptor<M> &
     CheckArguments<A, M, 'key function', 'takes other arguments than the method'> &
     CheckResult<M> &
-    CheckOptions<O, M>,
+    CheckOptions<O, M, C>,
 ) => void;
 
 type Fine = unknown;
@@ -130,8 +134,9 @@ type CheckResult<M extends LockableMethod> = 0 extends 1 & Awaited<ReturnType<M>
       ? Mistake<'result', 'a generator would go on after the release: make it an async generator'>
       : Fine;
 
-type CheckOptions<O extends LockedOptions, M extends LockableMethod> = CheckKnown<O> &
+type CheckOptions<O extends LockedOptions, M extends LockableMethod, C extends object> = CheckKnown<O> &
   CheckSkip<O, M> &
+  CheckBusy<O, M, C> &
   CheckWhen<O, M>;
 
 /** Refuses unknown options, which a generic parameter lets through. */
@@ -146,6 +151,29 @@ type CheckSkip<O extends LockedOptions, M extends LockableMethod> = O extends { 
       ? Fine
       : Mistake<'onBusy', 'a skipped call gives undefined, which the method does not'>
   : Fine;
+
+/** Compares a function given as `onBusy` with the method in whose place it answers. */
+type CheckBusy<O extends LockedOptions, M extends LockableMethod, C extends object> = O extends {
+  readonly onBusy: (this: infer T, busy: never, ...args: infer A extends unknown[]) => infer R;
+}
+  ? CheckArguments<A, M, 'onBusy', 'takes other arguments after the error than the method'> &
+      ([Awaited<R>] extends [AnswerFor<Awaited<ReturnType<M>>>]
+        ? Fine
+        : Mistake<'onBusy', 'gives another result than the method'>) &
+      (C extends T ? Fine : Mistake<'onBusy', 'its `this` is another class than that of the method'>)
+  : Fine;
+
+/** What `onBusy` may give for a method with the result `R`. */
+type AnswerFor<R> =
+  R extends AsyncGenerator<infer V, unknown, never>
+    ? (object & (AsyncIterable<V> | Iterable<V>)) | undefined | void
+    : R extends Observable<infer V>
+      ? R | V
+      : void extends R
+        ? unknown
+        : undefined extends R
+          ? R | void
+          : R;
 
 type CheckWhen<O extends LockedOptions, M extends LockableMethod> = O extends {
   readonly when: (...args: infer A extends unknown[]) => unknown;

@@ -326,6 +326,7 @@ describe('an async generator that is locked', () => {
       async *other(_n: number): AsyncGenerator<unknown> {
         yield 1;
       }
+      // @ts-expect-error a number cannot be iterated
       @Locked('some', { waitMs: 0, onBusy: () => 1 })
       async *wrong(): AsyncGenerator<number> {
         yield 1;

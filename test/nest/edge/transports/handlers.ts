@@ -16,7 +16,7 @@ import {
   type Type,
 } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
-import { LockService, Locked } from 'nestjs-distributed-lock';
+import { LockService, Locked, type LockWaitTimeoutError } from 'nestjs-distributed-lock';
 import { map, throwError, type Observable } from 'rxjs';
 import { Stage } from '../../integration/stage.js';
 import { beside, type Place } from '../support.js';
@@ -97,6 +97,21 @@ export function handlersOf({ forClass, on, id }: Transport, place: Place): Type<
     @beside(place, Locked('g:<id>'), on('soldOut'), UseFilters(SoldOutFilter))
     async soldOut(@id() _item: string): Promise<string> {
       throw new SoldOut();
+    }
+
+    @beside(
+      place,
+      Locked('g:<id>', {
+        waitMs: 0,
+        onBusy(this: Handlers, { code }: LockWaitTimeoutError, item: string) {
+          this.stage.note(`${item} is busy`);
+          return code;
+        },
+      }),
+      on('fallback'),
+    )
+    async fallback(@id() item: string): Promise<string> {
+      return item;
     }
 
     @beside(place, Locked('named:<id|trim>'), on('named'))

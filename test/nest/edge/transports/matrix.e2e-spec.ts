@@ -61,6 +61,14 @@ describe.each(MATRIX)('@Locked on %s, other decorators %s it', (name, place) => 
     expect(await running.call('buy', '7')).toMatchObject({ value: expect.stringContaining('under g:7') });
   });
 
+  it('a function given as onBusy answers for the handler, with what is injected there', async () => {
+    const mine = await running.locks.acquire('g:9');
+    expect(await running.call('fallback', '9')).toEqual({ value: 'LOCK_WAIT_TIMEOUT' });
+    expect(running.stage.log).toEqual(['9 is busy']);
+    await mine.release();
+    expect(await running.call('fallback', '9')).toEqual({ value: '9' });
+  });
+
   it('a value that makes no key is told by code', async () => {
     expect((await running.call('named', '  ')).error).toMatchObject({ code: 'LOCK_KEY' });
     expect(await running.call('named', ' a:b ')).toEqual({ value: ' a:b  under named:a%3Ab' });

@@ -1,20 +1,23 @@
 import { Observable, isObservable, of, type Subscriber, type TeardownLogic } from 'rxjs';
-import { isLockError } from '../../port/lock.errors.js';
+import { isLockError, type LockWaitTimeoutError } from '../../port/lock.errors.js';
 import type { HeldLock } from '../../lock/context/held-lock.js';
 import type { CallOptions, Keys } from '../../lock/lock.js';
 import type { LockService } from '../../lock/lock.service.js';
 import { Departure } from './departure.js';
 import type { KeyPlan } from '../plan/key-plan.js';
-import type { LockedOptions } from '../site/locked.options.js';
+import type { BusyFallback, LockedOptions } from '../site/locked.options.js';
 
 /** Gives at least as many arguments of the method as it is asked for. */
 type ArgumentsFor = (count: number) => readonly unknown[] | Promise<readonly unknown[]>;
 
+type FallBack = (onBusy: BusyFallback, busy: LockWaitTimeoutError) => unknown;
+
 /** One call of a locked method that needs admission. */
 export interface Applicant {
   readonly plan: Pick<KeyPlan, 'options' | 'call'>;
-  readonly self: unknown;
   readonly argsFor: ArgumentsFor;
+  /** Calls `onBusy` in place of the method. */
+  readonly fallBack: FallBack;
   readonly keys: () => Keys | Promise<Keys>;
   readonly service: () => LockService;
 }
@@ -62,7 +65,7 @@ export async function admit(call: Applicant, departure: Departure): Promise<Admi
   try {
     return { lock: await acquireFor(departure, call.service(), keys, call.plan.call) };
   } catch (error) {
-    return { answer: await busyAnswer(options, error, call.self, call.argsFor) };
+    return { answer: await busyAnswer(options, error, call.fallBack) };
   }
 }
 
@@ -74,14 +77,11 @@ export async function isNeeded({ when }: LockedOptions, argsFor: ArgumentsFor): 
 export async function busyAnswer(
   { onBusy = 'throw' }: LockedOptions,
   error: unknown,
-  self: unknown,
-  argsFor: ArgumentsFor,
+  fallBack: FallBack,
 ): Promise<unknown> {
   const isBusy = isLockError(error) && error.code === 'LOCK_WAIT_TIMEOUT';
   if (onBusy === 'throw' || !isBusy) throw error;
-  if (onBusy === 'skip') return undefined;
-  const args = await argsFor(Math.max(0, onBusy.length - 1));
-  return Reflect.apply(onBusy, self, [error, ...args]) as unknown;
+  return onBusy === 'skip' ? undefined : fallBack(onBusy, error as LockWaitTimeoutError);
 }
 
 /** Acquires for a call that may leave the queue: by its departure, and by the signal that it would have without one. */

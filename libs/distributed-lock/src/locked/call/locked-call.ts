@@ -42,7 +42,8 @@ export function callLocked(
       withoutActivation(() => Reflect.apply(original, self, fillSlots(site, args, lock)));
     const service = serviceFor(self, plan);
     const [argsFor, keys] = [() => args, () => plan.keysOfCall(args)];
-    return { plan, service: () => service, self, argsFor, keys, run };
+    const fallBack: Call['fallBack'] = (onBusy, busy) => Reflect.apply(onBusy, self, [busy, ...args]);
+    return { plan, service: () => service, argsFor, fallBack, keys, run };
   };
   if (site.isGenerator) return generated(callOf);
   try {
@@ -53,7 +54,7 @@ export function callLocked(
   }
 }
 
-async function promised({ plan, service, self, argsFor, keys, run }: Call): Promise<unknown> {
+async function promised({ plan, service, argsFor, fallBack, keys, run }: Call): Promise<unknown> {
   const { options, where } = plan;
   const work = async (lock: Lock | undefined): Promise<unknown> => {
     const result = await run(lock);
@@ -71,7 +72,7 @@ async function promised({ plan, service, self, argsFor, keys, run }: Call): Prom
   } catch (error) {
     // An error of the method itself is not for `onBusy`, also when it is a lock error.
     if (hasStarted) throw error;
-    return busyAnswer(options, error, self, argsFor);
+    return busyAnswer(options, error, fallBack);
   }
 }
 

@@ -43,7 +43,7 @@ export function isReadable({ type, factory }: HandlerParameter, kind: HandlerKin
 export class HandlerValues {
   private readonly bound = new WeakMap<HandlerParameter, readonly BoundPipe[]>();
   private readonly contextIds = new WeakMap<ExecutionContext, ContextId>();
-  private readonly built = new Map<Type<PipeTransform>, PipeTransform | undefined>();
+  private readonly built = new Map<Type, unknown>();
 
   constructor(
     private readonly moduleRef: ModuleRef,
@@ -60,6 +60,12 @@ export class HandlerValues {
       value = await (await pipe).transform(value, metadata);
     }
     return value;
+  }
+
+  /** The object whose method handles the request; `undefined` where it is a provider under another token than its class. */
+  async handlerOf(context: ExecutionContext): Promise<unknown> {
+    const cls: Type = context.getClass();
+    return this.lasting(cls) ?? this.resolve(cls, context).catch(() => undefined);
   }
 
   /** Looks global pipes up at each call, because an application may add some after its modules are built. */
@@ -112,21 +118,21 @@ export class HandlerValues {
     return bound;
   }
 
-  /** The instance for all requests; `undefined` for a request-scoped pipe, and for a pipe of another module. */
-  private lasting(token: Type<PipeTransform>): PipeTransform | undefined {
-    if (this.built.has(token)) return this.built.get(token);
-    let pipe: PipeTransform | undefined;
+  /** The instance for all requests; `undefined` for a request-scoped class, and for a class of another module. */
+  private lasting<T>(token: Type<T>): T | undefined {
+    if (this.built.has(token)) return this.built.get(token) as T | undefined;
+    let instance: T | undefined;
     try {
-      pipe = this.moduleRef.get(token, { strict: true });
+      instance = this.moduleRef.get(token, { strict: true });
     } catch {
-      pipe = undefined;
+      instance = undefined;
     }
-    this.built.set(token, pipe);
-    return pipe;
+    this.built.set(token, instance);
+    return instance;
   }
 
   /** The instance that Nest has built for the handler's module, or for the request. */
-  private async resolve(token: Type<PipeTransform>, context: ExecutionContext): Promise<PipeTransform> {
+  private async resolve<T>(token: Type<T>, context: ExecutionContext): Promise<T> {
     const contextId = this.contextIdOf(context);
     try {
       return await this.moduleRef.resolve(token, contextId, { strict: true });

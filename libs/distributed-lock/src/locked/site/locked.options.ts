@@ -12,7 +12,13 @@ import type { CallOptions, WithLockOptions } from '../../lock/lock.js';
 import { refuseStandard } from '../../checks/standard-decorators.js';
 import { resolveLockHttp, type LockHttpOptions } from '../errors/lock-http.js';
 
-/** Answers in place of the method when the key is not free within `waitMs`. On a handler it is called without `this`. */
+/**
+ * Answers in place of the method when the key is not free within `waitMs`: gets the error, then the arguments of the method.
+ *
+ * Its `this` is the object of the method, so it can use what is injected there. For that write no arrow function, and name
+ * the class: `onBusy(this: Orders, busy, id: string) { … }`. A handler for messages that is request-scoped has an object
+ * of its own for each call of `onBusy`. A handler that is a provider under another token than its class has no `this`.
+ */
 export type BusyFallback = (busy: LockWaitTimeoutError, ...args: never[]) => unknown;
 
 /** Decides from the method's arguments whether this call needs the lock at all. */

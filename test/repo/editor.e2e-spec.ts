@@ -1,0 +1,126 @@
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from '@jest/globals';
+import ts from 'typescript';
+import {
+  ASYNC_NAMES,
+  MODULE_NAMES,
+  REGISTRATION_NAMES,
+} from '../../libs/distributed-lock/src/distributed-lock.options.js';
+import { CALL_NAMES } from '../../libs/distributed-lock/src/lock/request/lock-options.js';
+import { OPTION_NAMES } from '../../libs/distributed-lock/src/locked/site/locked.options.js';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '');
+/** Need not exist: the language service is given its text. */
+const FILE = `${ROOT}/test/repo/shown-in-an-editor.ts`;
+
+const LOCKED = `{
+  waitMs: 0, leaseMs: 20, mode: 'shared', fair: true, holdAtLeastMs: 10, signal: AbortSignal.abort(), onLost: 'ignore',
+  permits: 3, weight: 2, service: 'other', onBusy: 'skip', when: (id: string) => id !== '', stream: false,
+  http: { busy: 409, storeDown: 503, lost: 503, badKey: 400 },
+}`;
+const MODULE = `
+  store: memoryStore(), keyPrefix: 'a:', waitMs: 1, watchdogTimeoutMs: 900, shutdownGraceMs: 1, clock: systemClock,
+  logger: 'warn', http: { busy: 409, storeDown: 503, lost: 503, badKey: 400 },
+  defaults: { waitMs: 1, leaseMs: 20, mode: 'shared', fair: true, holdAtLeastMs: 10, signal: AbortSignal.abort(), permits: 3, weight: 2 },
+`;
+const HTTP_NAMES = ['busy', 'storeDown', 'lost', 'badKey'];
+
+/** A file as a user writes it, with the options that must be shown in it. */
+const PLACES: Readonly<Record<string, readonly [code: string, names: readonly string[]]>> = {
+  '@Locked with a template': [
+    `class Some { @Locked('a:<0>', ${LOCKED}) async some(_id: string): Promise<void> {} }`,
+    [...Object.keys(OPTION_NAMES), ...HTTP_NAMES],
+  ],
+  '@Locked with a function': [
+    `class Some { @Locked((id: string) => id, ${LOCKED}) async some(_id: string): Promise<void> {} }`,
+    [...Object.keys(OPTION_NAMES), ...HTTP_NAMES],
+  ],
+  '@LockDefaults': [`@LockDefaults(${LOCKED}) class Some {}`, [...Object.keys(OPTION_NAMES), ...HTTP_NAMES]],
+  withLock: [`void locks.withLock('a', { waitMs: 1, onLost: 'ignore' }, () => 1);`, ['waitMs', 'onLost']],
+  forRoot: [
+    `DistributedLockModule.forRoot({ ${MODULE} name: 'a', isGlobal: true });`,
+    [...Object.keys({ ...MODULE_NAMES, ...REGISTRATION_NAMES, ...CALL_NAMES }), ...HTTP_NAMES],
+  ],
+  'forRootAsync with a factory': [
+    `DistributedLockModule.forRootAsync({
+       name: 'a', isGlobal: true, imports: [], inject: [], provideInjectionTokensFrom: [], useFactory: () => ({ ${MODULE} }),
+     });`,
+    [
+      ...Object.keys(ASYNC_NAMES).filter((name) => !/^use(Class|Existing)$/.test(name)),
+      ...Object.keys({ ...MODULE_NAMES, ...CALL_NAMES }),
+      ...HTTP_NAMES,
+    ],
+  ],
+  'forRootAsync with a class': [
+    `class Options { createLockOptions() { return {}; } }
+     DistributedLockModule.forRootAsync({ useClass: Options });
+     DistributedLockModule.forRootAsync({ useExisting: Options });`,
+    ['useClass', 'useExisting'],
+  ],
+};
+
+const HEAD = `import { Locked, LockDefaults, DistributedLockModule, LockService, memoryStore, systemClock } from 'nestjs-distributed-lock';
+declare const locks: LockService;
+`;
+const blocks = Object.entries(PLACES).map(([place, [code]]) => `{ // ${place}\n${code}\n}\n`);
+/** One file with all places, because each file costs the compiler seconds. */
+const text = HEAD + blocks.join('');
+
+function languageService(): ts.LanguageService {
+  const { config } = ts.readConfigFile(`${ROOT}/tsconfig.json`, (file) => ts.sys.readFile(file)) as {
+    config: object;
+  };
+  const { options } = ts.parseJsonConfigFileContent({ ...config, include: [], files: [FILE] }, ts.sys, ROOT);
+  return ts.createLanguageService({
+    getScriptFileNames: () => [FILE],
+    getScriptVersion: () => '1',
+    getScriptSnapshot: (file) => {
+      const content = file === FILE ? text : ts.sys.readFile(file);
+      return content === undefined ? undefined : ts.ScriptSnapshot.fromString(content);
+    },
+    getCurrentDirectory: () => ROOT,
+    getCompilationSettings: () => options,
+    getDefaultLibFileName: (it) => ts.getDefaultLibFilePath(it),
+    fileExists: (file) => file === FILE || ts.sys.fileExists(file),
+    readFile: (file) => ts.sys.readFile(file),
+    readDirectory: (...args) => ts.sys.readDirectory(...args),
+    directoryExists: (folder) => ts.sys.directoryExists(folder),
+    getDirectories: (folder) => ts.sys.getDirectories(folder),
+  });
+}
+
+describe('an editor', () => {
+  const service = languageService();
+
+  /** What it shows for a name, at each of its uses in one place. */
+  function shownFor(name: RegExp, place: string): readonly string[] {
+    const block = blocks[Object.keys(PLACES).indexOf(place)]!;
+    const start = text.indexOf(block);
+    return [...block.matchAll(name)].map(({ index }) =>
+      ts.displayPartsToString(service.getQuickInfoAtPosition(FILE, start + index)?.documentation),
+    );
+  }
+
+  it('has nothing to complain of in the examples', () => {
+    const found = [...service.getSyntacticDiagnostics(FILE), ...service.getSemanticDiagnostics(FILE)];
+    expect(found.map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, ' '))).toEqual([]);
+  }, 60_000);
+
+  it.each(Object.keys(PLACES))('shows what each option means where it is written: %s', (place) => {
+    const [, names] = PLACES[place]!;
+    const untold = names.filter((name) => {
+      const shown = shownFor(new RegExp(`(?<=[{,]\\s*)${name}(?=:)`, 'g'), place);
+      return shown.length === 0 || shown.includes('');
+    });
+    expect(untold).toEqual([]);
+  });
+
+  it('shows what @Locked and the methods of the module do', () => {
+    const shown = [
+      shownFor(/(?<=@)Locked(?=\()/g, '@Locked with a template'),
+      shownFor(/forRoot(?=\()/g, 'forRoot'),
+      shownFor(/forRootAsync(?=\()/g, 'forRootAsync with a class'),
+    ];
+    expect(shown.flat()).toEqual(Array(4).fill(expect.stringContaining('lock')));
+  });
+});
