@@ -27,7 +27,8 @@ import { ServerClock } from '../common/server-clock.js';
 import { clientOf } from './document.js';
 import type { AcquireOutcome, Stepper } from './key-state.js';
 import { LaneOwners } from './lane-owners.js';
-import { OwnLeases } from './own-leases.js';
+import { LongLeases } from './long-leases.js';
+import { OwnLeases, type KeyLeases } from './own-leases.js';
 import { Lane, type Executed, type LaneContext } from './lane.js';
 import type { Reading, Register } from './register.js';
 import { sessionEnded } from './session-ended.js';
@@ -48,6 +49,7 @@ export class DocumentStore implements LockStore {
   private readonly delays: Delays;
   private readonly timed: TimedRegister;
   private readonly ownLeases: OwnLeases | undefined;
+  private readonly longLeases: LongLeases | undefined;
   private readonly stepper: Stepper & { minToken: number };
   private readonly laneContext: LaneContext;
   private isClosed = false;
@@ -91,6 +93,15 @@ export class DocumentStore implements LockStore {
     };
     if (!register.endsLeases) {
       this.ownLeases = new OwnLeases(clock, commandTimeoutMs, (key, owner) => this.endLease(key, owner));
+    }
+    if (register.sessionUntil) {
+      this.longLeases = new LongLeases({
+        clock,
+        sessionMs: context.watchdogTimeoutMs,
+        sessionUntil: () => register.sessionUntil?.() ?? -Infinity,
+        holds: (key, owner, token) => this.lanes.get(this.nameOf(key))?.owners.holds(owner, token) ?? false,
+        notify: (notification) => this.notify(notification),
+      });
     }
     register.listen({
       onReading: (name, reading) => {
@@ -187,6 +198,7 @@ export class DocumentStore implements LockStore {
     await Promise.race([this.ownLeases?.whenEmpty(), this.delays.wait(LAST_LEASES_MS)]);
     const hasEntries = this.ownLeases?.close() ?? false;
     this.releases.close();
+    this.longLeases?.close();
     this.delays.endAll();
     await this.register.close(hasEntries);
     this.notifications$.complete();
@@ -226,6 +238,8 @@ export class DocumentStore implements LockStore {
       (outcome, { sentAt, waiting, validUntil }): RenewalReply => {
         if (outcome !== 'lost') {
           lane.owners.onRenewed(owner, leaseMs);
+          const { lastToken } = outcome;
+          this.longLeases?.start({ key, owner, token, lastToken, leaseMs, sentAt });
           // The core would renew at once, again and again, a lease that is there and that it must not believe in.
           if (validUntil <= this.context.clock.now()) return { kind: 'unknown', error: sessionInDoubt(key) };
           return {
@@ -243,7 +257,7 @@ export class DocumentStore implements LockStore {
 
   private acquired(
     lane: Lane,
-    { owner, leaseMs, waitMs }: AcquireRequest,
+    { key, owner, leaseMs, waitMs }: AcquireRequest,
     outcome: AcquireOutcome,
     { sentAt, waiting, validUntil: sessionUntil }: Omit<Executed, 'executedAt'>,
   ): AcquireReply {
@@ -251,6 +265,7 @@ export class DocumentStore implements LockStore {
     if (outcome.kind !== 'granted') return outcome;
     const { kind, token, lastToken, confirmed } = outcome;
     lane.owners.onGranted(owner, leaseMs, token);
+    this.longLeases?.start({ key, owner, token, lastToken, leaseMs, sentAt });
     this.onToken(lastToken);
     const validUntil = Math.min(leaseValidity(sentAt, leaseMs), sessionUntil);
     return { kind, token, lastToken, waiting, confirmed, validUntil };
@@ -315,10 +330,19 @@ export class DocumentStore implements LockStore {
     const name = this.nameOf(key);
     let lane = this.lanes.get(name);
     if (!lane) {
-      const owners = new LaneOwners(this.serverClock, this.stepper, this.ownLeases?.of(key));
+      const owners = new LaneOwners(this.serverClock, this.stepper, this.leasesOf(key));
       this.lanes.set(name, (lane = new Lane(name, key, owners, this.laneContext)));
     }
     return lane;
+  }
+
+  private leasesOf(key: string): KeyLeases | undefined {
+    return (
+      this.ownLeases && {
+        ...this.ownLeases.of(key),
+        onGranted: (lease) => this.longLeases?.start({ ...lease, key }),
+      }
+    );
   }
 
   private nameOf(key: string): string {

@@ -33,6 +33,10 @@ export class LaneOwners {
     return [...this.owners].filter(([, { token }]) => token === undefined).map(([owner]) => owner);
   }
 
+  holds(owner: string, token: number): boolean {
+    return this.owners.get(owner)?.token === token;
+  }
+
   onQueued(owner: string, leaseMs: number, waitMs: number): void {
     this.owners.set(owner, { leaseMs });
     this.leases?.start(owner, Math.min(waitMs, SILENT_WAITER_MS));
@@ -90,6 +94,7 @@ export class LaneOwners {
         if (holder && holder.nonce === this.stepper.nonce) {
           this.onGranted(owner, leaseMs, holder.token);
           if (holder.isUnconfirmed) this.leases?.start(owner, Math.min(leaseMs, UNCONFIRMED_MS));
+          else this.leases?.onGranted?.({ ...holder, leaseMs, sentAt: seen.sentAt });
           told.push(this.grantTo(holder, leaseMs, seen, queue.length));
         } else if (queue[0]?.owner === owner) {
           const kept = holders.find((each) => isKeeper(each.owner));

@@ -1,5 +1,6 @@
 import { SILENT_WAITER_MS } from '../../port/recheck-interval.js';
 import type { Clock } from '../../time/clock.js';
+import type { LeaseStart } from './long-leases.js';
 
 interface OwnLease {
   readonly key: string;
@@ -10,6 +11,8 @@ interface OwnLease {
 export interface KeyLeases {
   start(owner: string, ms: number): void;
   end(owner: string): void;
+  /** A step of this client has granted the lock to an owner that waited. */
+  onGranted?(lease: Omit<LeaseStart, 'key'>): void;
 }
 
 /**

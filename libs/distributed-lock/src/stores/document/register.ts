@@ -44,6 +44,8 @@ export interface Register {
   read(name: string): Promise<Reading>;
   /** Where no notification comes, the register reads this name from time to time and gives `onReading` what has changed. */
   watch?(name: string, interest: Interest | undefined): void;
+  /** Until when, on our clock, the session of this client stays for certain. Absent where leases end by themselves. */
+  sessionUntil?(): number;
   /** True for a client of which the back end knows that it is gone. */
   isGone?(clientId: string): boolean;
   /** @param hasEntries documents name owners of this client that must stay there until their time is over */

@@ -108,6 +108,10 @@ export class SessionRegister implements Register {
     return this.knownReadingOf(await this.backend.read(name), session);
   }
 
+  sessionUntil(): number {
+    return this.session?.validUntil ?? -Infinity;
+  }
+
   watch(name: string, interest: Interest | undefined): void {
     this.backend.watch?.(name, interest !== undefined);
   }

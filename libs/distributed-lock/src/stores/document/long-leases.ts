@@ -1,0 +1,76 @@
+import { leaseValidity } from '../../port/lease-validity.js';
+import type { Grant, Notification } from '../../port/lock-store.js';
+import type { Clock } from '../../time/clock.js';
+
+/** So often in each session length the holders hear until when they may believe in their leases. */
+const TOLD_PER_SESSION = 6;
+
+interface LongLease extends Pick<Grant, 'token' | 'lastToken'> {
+  readonly key: string;
+  /** End of the validity, if the session lasts. */
+  readonly endsAt: number;
+  toldUntil: number;
+}
+
+export interface LeaseStart extends Pick<Grant, 'token' | 'lastToken'> {
+  readonly key: string;
+  readonly owner: string;
+  readonly leaseMs: number;
+  readonly sentAt: number;
+}
+
+interface LongLeasesContext {
+  readonly clock: Clock;
+  readonly sessionMs: number;
+  /** Until when, on our clock, the session stays for certain. */
+  readonly sessionUntil: () => number;
+  readonly holds: (key: string, owner: string, token: number) => boolean;
+  readonly notify: (notification: Notification) => void;
+}
+
+/**
+ * The leases of this client that are longer than its session. Nobody renews them, and their holders must not believe in them
+ * for longer than in the session. So they are granted again, under the same token, as the session is kept alive.
+ */
+export class LongLeases {
+  private readonly leases = new Map<string, LongLease>();
+  private cancel: (() => void) | undefined;
+
+  constructor(private readonly context: LongLeasesContext) {}
+
+  /** The lease begins, or begins again, maybe with another length. */
+  start({ key, owner, token, lastToken, leaseMs, sentAt }: LeaseStart): void {
+    this.leases.delete(owner);
+    if (leaseMs <= this.context.sessionMs) return;
+    const endsAt = leaseValidity(sentAt, leaseMs);
+    this.leases.set(owner, { key, token, lastToken, endsAt, toldUntil: -Infinity });
+    this.schedule();
+  }
+
+  close(): void {
+    this.cancel?.();
+    this.leases.clear();
+  }
+
+  private schedule(): void {
+    const { clock, sessionMs } = this.context;
+    this.cancel ??= clock.after(sessionMs / TOLD_PER_SESSION, () => {
+      this.cancel = undefined;
+      for (const [owner, lease] of this.leases) this.tell(owner, lease);
+      if (this.leases.size > 0) this.schedule();
+    });
+  }
+
+  private tell(owner: string, lease: LongLease): void {
+    const { sessionUntil, holds, notify } = this.context;
+    const { key, token, lastToken, endsAt, toldUntil } = lease;
+    if (toldUntil === endsAt || !holds(key, owner, token)) {
+      this.leases.delete(owner);
+      return;
+    }
+    const validUntil = Math.min(endsAt, sessionUntil());
+    if (validUntil <= toldUntil) return;
+    lease.toldUntil = validUntil;
+    notify({ kind: 'granted', owner, token, lastToken, validUntil, waiting: 0, confirmed: true });
+  }
+}
