@@ -101,7 +101,7 @@ describeWith('zookeeper')('a service on ZooKeeper', () => {
     await until(async () =>
       (await Promise.all(odd.map((key) => service.inspect(key)))).every((seen) => seen?.pending.length === 1),
     );
-    await Promise.all(locks.map((lock) => lock?.release()));
+    await Promise.all(locks.map(async (lock) => lock?.release()));
     expect(await waiting).toHaveLength(odd.length);
   });
 });
