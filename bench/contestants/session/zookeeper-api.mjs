@@ -26,6 +26,7 @@ export async function connectZookeeper(url) {
       timeoutMs: SESSION_MS,
       commandTimeoutMs: COMMAND_TIMEOUT_MS,
       lastZxid: 0,
+      keepAlive: (session) => session.send(requests.sync('/')),
     },
     { onConnected: nothing, onDisconnected: nothing, onEvent: nothing, onEnd: nothing },
   );
