@@ -117,6 +117,8 @@ const step = ({ withForce, ofRegister }: Kind): fc.Arbitrary<Step> =>
 interface Kind {
   readonly withForce: boolean;
   readonly makeWorld: () => LockWorld | RegisterWorld | SessionWorld;
+  /** Part of the usual number of runs, where each takes longer. */
+  readonly runs?: number;
   /** Steps of a remote server. */
   readonly ofRegister: readonly fc.WeightedArbitrary<Step>[];
 }
@@ -414,7 +416,6 @@ afterEach(() => {
 /** More of both by hand: `PROPERTY_RUNS=50000 npm test -- --testPathPatterns=property`. */
 const NUM_RUNS = Number(process.env['PROPERTY_RUNS'] ?? 1500);
 const BUDGET = {
-  numRuns: NUM_RUNS,
   interruptAfterTimeLimit: Math.max(8000, NUM_RUNS * 5),
   markInterruptAsFailure: false,
   includeErrorInReport: true,
@@ -422,7 +423,7 @@ const BUDGET = {
 const check = (kind: Kind) =>
   fc.assert(
     fc.asyncProperty(plan(kind), (given) => perform(given, kind)),
-    BUDGET,
+    { ...BUDGET, numRuns: Math.ceil(NUM_RUNS * (kind.runs ?? 1)) },
   );
 
 const TIMEOUT_MS = 2 * BUDGET.interruptAfterTimeLimit + 60_000;
@@ -448,7 +449,7 @@ const endSession = {
   weight: 2,
   arbitrary: fc.record({ do: fc.constant('end session' as const), process: processIndex }),
 };
-const withSessions = { makeWorld: () => new SessionWorld(SPEEDS), ofRegister: [freeze] };
+const withSessions = { makeWorld: () => new SessionWorld(SPEEDS), ofRegister: [freeze], runs: 0.3 };
 const withSessionsEnded = { ...withSessions, ofRegister: [freeze, endSession] };
 const onRegisterSet = { ...onRegister, ofRegister: [setClock(-2000, 500, 3_600_000)] };
 
