@@ -1,8 +1,10 @@
 import { readFileSync } from 'node:fs';
+import { isBuiltin } from 'node:module';
 import type { SchematicContext, TaskConfiguration, Tree } from '@angular-devkit/schematics';
 import { describe, expect, it } from '@jest/globals';
+import type { LockStoreFactory } from '../src/index.js';
 import { nestAdd, type NestAddOptions } from './nest-add.js';
-import { STORES } from './stores.js';
+import { STORES, type StoreSetup } from './stores.js';
 
 const MAIN = `import { NestFactory } from '@nestjs/core';
 import { AppModule } from './app.module.js';
@@ -137,6 +139,13 @@ describe('nest add', () => {
     expect(files[path]).toContain('DistributedLockModule.forRoot()');
   });
 
+  it('changes an app in JavaScript', () => {
+    const main = MAIN.replace('app.module.js', 'app.module');
+    const { files } = add({ 'src/main.js': main, 'src/app.module.js': MODULE });
+    expect(files['src/app.module.js']).toContain('imports: [DistributedLockModule.forRoot()],');
+    expect(files['src/main.js']).toContain('app.enableShutdownHooks();');
+  });
+
   it('changes an app of one file', () => {
     const { files } = add({ 'src/main.ts': `${MODULE}\n${CREATE}\n` });
     expect(files['src/main.ts']).toContain('imports: [DistributedLockModule.forRoot()],');
@@ -182,6 +191,12 @@ describe('nest add', () => {
 const CREATE = 'const app = await NestFactory.create(AppModule);';
 const read = (path: string): unknown => JSON.parse(readFileSync(new URL(path, import.meta.url), 'utf8'));
 
+/** The variable of the environment in the code of the argument, and what is used without it. */
+function argumentOf({ argument }: StoreSetup): readonly [variable: string, given: string] {
+  const [, variable = '', given = ''] = /^process\.env\.(\w+) \?\? '(.+)'$/.exec(argument) ?? [];
+  return [variable, given];
+}
+
 describe('the stores of nest add', () => {
   const manifest = read('../package.json') as {
     readonly exports: Record<string, { readonly import?: { readonly default: string } }>;
@@ -212,10 +227,23 @@ describe('the stores of nest add', () => {
     expect(prompt.items.map(({ value }) => value)).toEqual(names);
   });
 
-  it.each(Object.entries(STORES))('are made by what their path exports: %s', async (_, { path, factory }) => {
-    const target = manifest.exports[`./${path}`]?.import?.default.replace('./dist/esm/', '../src/');
-    const exported = (await import(target!.replace(/\.js$/, '.ts'))) as Record<string, unknown>;
-    expect(typeof exported[factory]).toBe('function');
+  it.each(Object.entries(STORES))('say which variable to set, and what is used without: %s', (_, store) => {
+    const [variable, given] = argumentOf(store);
+    expect(store.todo).toContain(`Set ${variable} `);
+    expect(store.todo).toContain(given);
+  });
+
+  // The store of SQLite needs a newer Node than the package does.
+  const runnable = Object.entries(STORES).filter(([name]) => name !== 'sqlite' || isBuiltin('node:sqlite'));
+
+  it.each(runnable)('are made by what their path exports: %s', async (_, store) => {
+    const target = manifest.exports[`./${store.path}`]?.import?.default.replace('./dist/esm/', '../src/');
+    const exported = (await import(target!.replace(/\.js$/, '.ts'))) as Record<
+      string,
+      (target: string) => LockStoreFactory
+    >;
+    const [, given] = argumentOf(store);
+    expect(exported[store.factory]?.(given)).toEqual({ create: expect.any(Function) });
   });
 
   it('use the latest of the versions that the peers allow', () => {
