@@ -481,6 +481,16 @@ describe('fencing tokens grow', () => {
     const firsts = tokens.filter((token, i) => token !== tokens[i - 1]);
     expect(new Set(firsts).size).toBe(firsts.length);
   });
+
+  it('at a client that has read the document which somebody deletes by hand', async () => {
+    const stage = new Stage();
+    const { one, two } = stage;
+    const { lastToken } = (await stage.after(one.acquire(1, { tokens: 1000 }))) as Grant;
+    await two.store.inspect(KEY);
+    stage.server.deleteByHand(KEY);
+    const next = (await stage.after(two.acquire(1))) as Grant;
+    expect(next.token).toBeGreaterThan(lastToken);
+  });
 });
 
 describe('a forced release', () => {

@@ -156,6 +156,11 @@ export class SessionServer {
     return { isDone: true, row: this.read(name) };
   }
 
+  deleteByHand(name: string): void {
+    this.documents.delete(name);
+    this.revision += 1;
+  }
+
   /** Another client writes back what it has read. */
   rewrite(name: string): void {
     const found = this.documents.get(name);

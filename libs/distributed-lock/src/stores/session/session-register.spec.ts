@@ -130,7 +130,7 @@ describe('a register of sessions', () => {
     expect(texts).toEqual([
       [undefined, 0],
       [720, 900],
-      [undefined, 730],
+      [undefined, 900],
     ]);
   });
 

@@ -16,7 +16,7 @@ import { sessionEnded } from '../document/session-ended.js';
 import { messageIn, messageText } from './message-text.js';
 import type { Row, Session, SessionBackend, TakeStep } from './session-backend.js';
 import { SessionKnowledge } from './session-knowledge.js';
-import { EmptiedDocuments } from './emptied-documents.js';
+import { RememberedDocuments } from './remembered-documents.js';
 import { contentOf, documentText, noteIn, noteText, takenText } from './session-text.js';
 
 /** Documents in a coordination service. Whatever a client writes stays there until its session is over. */
@@ -28,7 +28,7 @@ export class SessionRegister implements Register {
   readonly address?: string;
   readonly commandTimeoutMs: number;
   private readonly knowledge: SessionKnowledge;
-  private readonly emptied = new EmptiedDocuments();
+  private readonly remembered = new RememberedDocuments();
   private session: Session | undefined;
   /** The newest revision that this client has seen: the next write has a larger one, unless an older state was restored. */
   private revision = 0;
@@ -99,8 +99,9 @@ export class SessionRegister implements Register {
       takenIn: notes.flatMap(({ id }) => id ?? []),
       messages: { name, clients: told, text: (version) => messageText({ ...message, version }) },
     });
-    const reading = isDone ? this.readingOf(row, session) : await this.knownReadingOf(row, session);
-    return { isSwapped: isDone, reading };
+    if (!isDone) return { isSwapped: false, reading: await this.knownReadingOf(row, session) };
+    if (row.text === null) this.remembered.onDeleted(name);
+    return { isSwapped: true, reading: this.readingOf(row, session) };
   }
 
   async read(name: string): Promise<Reading> {
@@ -166,7 +167,9 @@ export class SessionRegister implements Register {
         ? { document: { holders: [], queue: [] }, lastToken: 0 }
         : contentOf(row.text, row.writtenAt, name);
     const notes = row.notes.map((note) => noteIn(note, name));
-    this.emptied.see(name, isFree(document) && notes.length === 0 ? version : undefined, lastToken);
+    const isUnused = isFree(document) && notes.length === 0;
+    if (version === undefined) this.remembered.onNone(name, revision);
+    else this.remembered.onDocument(name, isUnused ? version : undefined, lastToken, revision);
     return {
       version,
       order: version === undefined ? row.revision : row.writtenAt,
@@ -184,7 +187,7 @@ export class SessionRegister implements Register {
   private stepOf(take: Take, session: Session): TakeStep {
     const { name, request, notes } = take;
     take.notAfter();
-    const { version, lastToken = 0 } = this.emptied.get(name) ?? {};
+    const { version, lastToken = 0 } = this.remembered.get(name) ?? {};
     return {
       name,
       version,
