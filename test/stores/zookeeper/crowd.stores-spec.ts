@@ -39,10 +39,10 @@ describeWith('zookeeper')('a thousand locks of one client', () => {
   const zookeeper = ownZookeeper();
 
   it('are held and renewed together, and all come free', async () => {
-    const service = await zookeeper.openProxied({}, { watchdogTimeoutMs: 6000 });
+    const service = await zookeeper.openProxied({}, { watchdogTimeoutMs: 9000 });
     const keys = Array.from({ length: 1000 }, (_, i) => `${zookeeper.key}:${i}`);
     const locks = await Promise.all(keys.map((key) => service.acquire(key)));
-    await new Promise((resolve) => setTimeout(resolve, 8000));
+    await new Promise((resolve) => setTimeout(resolve, 10_000));
     expect(locks.filter(({ signal }) => signal.aborted)).toEqual([]);
     const other = zookeeper.open();
     expect(await other.tryAcquire(keys[500] as string)).toBeNull();

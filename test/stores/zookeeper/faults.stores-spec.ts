@@ -250,12 +250,13 @@ describeWith('zookeeper')('a service on ZooKeeper, when something fails', () => 
     });
   });
 
-  it('frees its locks at once when it closes', async () => {
+  it('ends its session at once when it closes and holds nothing', async () => {
     const service = await zookeeper.openProxied();
-    const other = zookeeper.open();
-    await service.acquire(zookeeper.key);
-    await service.close();
+    await works(service);
+    await zookeeper.untilFree(zookeeper.key);
     expect(await zookeeper.hand.children('/nest-lock/s')).toHaveLength(1);
-    await works(other);
+    await service.close();
+    expect(await zookeeper.hand.children('/nest-lock/s')).toEqual([]);
+    expect(await zookeeper.hand.children('/nest-lock/m')).toEqual([]);
   });
 });

@@ -9,7 +9,9 @@ const NAMES = new Map([
   [14, 'multi'],
 ]);
 
-/** Counts the requests that clients send through a proxy. */
+const SET_DATA = 5;
+
+/** Counts the requests for locks that clients send through a proxy. */
 export class RequestCounts {
   private counts = new Map<string, number>();
 
@@ -19,8 +21,9 @@ export class RequestCounts {
       let isOpen = false;
       link.requests.loses = (chunk) => {
         for (const frame of frames.read(chunk)) {
-          // The first message is the handshake.
-          if (isOpen) this.count(NAMES.get(frame.readInt32BE(4)) ?? 'other');
+          // The first message is the handshake. A keep-alive writes the presence of its session.
+          const isKeepAlive = frame.includes('/nest-lock/s/') && frame.readInt32BE(8) === SET_DATA;
+          if (isOpen && !isKeepAlive) this.count(NAMES.get(frame.readInt32BE(4)) ?? 'other');
           isOpen = true;
         }
         return false;
@@ -28,11 +31,10 @@ export class RequestCounts {
     };
   }
 
-  /** The requests that `work` takes, by name, without `sync`, which also keeps the session alive. */
+  /** The requests that `work` takes, by name. */
   async during(work: () => Promise<unknown>): Promise<Readonly<Record<string, number>>> {
     this.counts = new Map();
     await work();
-    this.counts.delete('sync');
     return Object.fromEntries(this.counts);
   }
 
