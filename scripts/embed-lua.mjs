@@ -22,7 +22,7 @@ function compact(source) {
 
 export function embedLua() {
   const lines = SCRIPTS.map(
-    (name) => `export const ${camelCase(name)} = ${JSON.stringify(compact(read(`${name}.lua`)))};\n`,
+    (name) => `export const ${camelCase(name)}: string = ${JSON.stringify(compact(read(`${name}.lua`)))};\n`,
   );
   return `// Made from lua/*.lua by scripts/embed-lua.mjs (npm run lua); a test compares them. Do not edit.\n\n${lines.join('\n')}`;
 }

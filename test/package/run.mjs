@@ -42,8 +42,14 @@ function pack() {
   const [{ filename, files }] = JSON.parse(run('npm', args, root).replace(/^[^[]*/, ''));
   const strangers = files
     .map(({ path }) => path)
-    .filter((path) => /\.spec\.|^src\/|\.tsbuildinfo$/.test(path));
+    .filter((path) => /\.spec\.|^src\/|\.tsbuildinfo$|\.map$/.test(path));
   if (strangers.length > 0) throw new Error(`The package ships ${strangers.join(', ')}.`);
+  const library = join(root, 'libs/distributed-lock');
+  const withLua = files
+    .map(({ path }) => path)
+    .filter((path) => readFileSync(join(library, path), 'utf8').includes('local owner, min_token'));
+  if (withLua.length !== 2)
+    throw new Error(`The Lua is not once in each build, but in ${withLua.join(', ')}.`);
   return join(folder, filename);
 }
 
