@@ -6,7 +6,8 @@ import { leaseValidity } from '../../libs/distributed-lock/src/port/lease-validi
 import { documentText } from '../../libs/distributed-lock/src/stores/session/session-text.js';
 import { messageText } from '../../libs/distributed-lock/src/stores/session/message-text.js';
 import { COMMAND_TIMEOUT_MS } from '../support/faulty-register.js';
-import { SessionServer } from '../support/session-server.js';
+import { follow } from '../support/lock-world.js';
+import { MOST_TAKES, SessionServer } from '../support/session-server.js';
 import { KEY, StoreClient } from '../support/store-client.js';
 
 const SESSION_MS = 30_000;
@@ -491,6 +492,15 @@ describe('fencing tokens grow', () => {
     const next = (await stage.after(two.acquire(1))) as Grant;
     expect(next.token).toBeGreaterThan(lastToken);
   });
+});
+
+it('more keys than fit into one step are not acquired in one', async () => {
+  const { clock, one } = new Stage();
+  const requests = Array.from({ length: MOST_TAKES + 1 }, (_, i) => one.request(i, { key: `k${i}` }));
+  const [tooMany, few] = [requests, requests.slice(1)].map((each) => follow(one.store.acquireAll!(each)));
+  await clock.settle();
+  expect(tooMany?.value).toBe(null);
+  expect(few?.value).toHaveLength(MOST_TAKES);
 });
 
 describe('a forced release', () => {

@@ -40,6 +40,7 @@ interface StoredSession {
 
 type Deliver = (text: string, order: number) => void;
 
+export const MOST_TAKES = 100;
 const KEEP_ALIVES_PER_SESSION = 6;
 
 /**
@@ -221,6 +222,7 @@ export interface SessionFaults extends RegisterFaults {
 /** One client: each step is one request to the server. */
 class FaultySessionBackend implements SessionBackend {
   readonly commandTimeoutMs = COMMAND_TIMEOUT_MS;
+  readonly mostTakes = MOST_TAKES;
   private readonly sessionMs: number;
   private readonly cancels = new Set<() => void>();
   private listener: BackendListener | undefined;

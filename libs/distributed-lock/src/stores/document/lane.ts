@@ -54,6 +54,8 @@ type Settle = (executed: Executed) => void;
 
 /** After so many tries the lane pauses before each further one. */
 const TRIES_WITHOUT_PAUSE = 4;
+/** With fewer tries the lane goes on even if they have taken long, because the back end is slow and others get on. */
+const LEAST_TRIES = 12;
 const LONGEST_PAUSE_MS = 8;
 
 /**
@@ -163,13 +165,15 @@ export class Lane {
 
   private async execute(steps: readonly Step[]): Promise<void> {
     const { register, clock } = this.context;
-    const startedAt = clock.now();
     this.hasSessionEnded = false;
     let left = steps;
     /** A document that was read or written for these steps. */
     let fresh: Seen | undefined;
+    /** Before the first reply the register may have had to connect. */
+    let repliedAt = 0;
     for (let tries = 0; left.length > 0; tries++) {
-      if (tries >= TRIES_WITHOUT_PAUSE && register.isRemote) await this.pause(tries, clock.now() - startedAt);
+      if (tries === 1) repliedAt = clock.now();
+      if (tries >= TRIES_WITHOUT_PAUSE && register.isRemote) await this.pause(tries, clock.now() - repliedAt);
       this.checkSession();
       const seen = fresh ?? this.seen;
       const taker = this.takerAmong(left, seen, fresh !== undefined);
@@ -276,7 +280,7 @@ export class Lane {
   /** @throws LockStoreError when the tries have taken as long as one command may */
   private async pause(tries: number, ms: number): Promise<void> {
     const { register, delays } = this.context;
-    if (ms > register.commandTimeoutMs) {
+    if (tries >= LEAST_TRIES && ms > register.commandTimeoutMs) {
       throw new LockStoreError(
         `Could not write the lock "${this.key}": other clients have written it first, ${tries} times in ${Math.round(ms)} ms. Try again; if it goes on, use fewer processes on this key.`,
         this.key,

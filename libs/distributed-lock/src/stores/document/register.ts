@@ -34,6 +34,8 @@ export interface Register {
    * tells the clients that hold it, and replies with the document, notes included.
    */
   take(take: Take): Promise<TakeReply>;
+  /** So many takes fit into one step; all do if it is absent. */
+  readonly mostTakes?: number;
   /** Takes all or none, in one step. Absent where the back end cannot. Replies with the index of one that is not free, and its document. */
   takeAll?(takes: readonly Take[]): Promise<readonly Reading[] | NotFree>;
   /**

@@ -108,13 +108,13 @@ export class TimedRegister {
       );
   }
 
-  /** @returns `null` where the back end cannot */
+  /** @returns `null` where the back end cannot, or not so many */
   async takeAll(
     names: readonly string[],
     requests: readonly AcquireRequest[],
   ): Promise<readonly Seen[] | { readonly index: number; readonly seen: Seen } | null> {
     const { register, stepper } = this.context;
-    if (!register.takeAll) return null;
+    if (!register.takeAll || requests.length > (register.mostTakes ?? Infinity)) return null;
     const sending = new Sending(this.context, requests);
     const { minToken } = stepper;
     const { notAfter } = sending;

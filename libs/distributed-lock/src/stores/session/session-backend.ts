@@ -23,6 +23,8 @@ export interface SessionBackend {
    * it, and replies with the document, notes included.
    */
   take(step: TakeStep): Promise<StepReply>;
+  /** So many takes fit into one step; all do if it is absent. */
+  readonly mostTakes?: number;
   /** Takes all or none, in one step. */
   takeAll(
     steps: readonly TakeStep[],

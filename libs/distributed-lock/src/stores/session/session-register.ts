@@ -26,6 +26,7 @@ export class SessionRegister implements Register {
   readonly mayLoseWrites = false;
   readonly isRemote = true;
   readonly address?: string;
+  readonly mostTakes?: number;
   readonly commandTimeoutMs: number;
   private readonly knowledge: SessionKnowledge;
   private readonly remembered = new RememberedDocuments();
@@ -39,8 +40,9 @@ export class SessionRegister implements Register {
     private readonly backend: SessionBackend,
     private readonly clock: Clock,
   ) {
-    const { address, commandTimeoutMs } = backend;
+    const { address, commandTimeoutMs, mostTakes } = backend;
     if (address !== undefined) this.address = address;
+    if (mostTakes !== undefined) this.mostTakes = mostTakes;
     this.commandTimeoutMs = commandTimeoutMs;
     this.knowledge = new SessionKnowledge(clock);
   }

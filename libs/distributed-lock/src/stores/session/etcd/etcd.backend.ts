@@ -29,6 +29,8 @@ interface BackendOptions extends LockStoreContext {
 
 type SlotOf = (client: string) => number;
 
+/** Each needs one comparison, of which etcd allows 128 in one transaction. */
+const MOST_TAKES = 100;
 /** What keys, numbers and framing of one step take, about. */
 const STEP_BYTES = 200;
 
@@ -36,6 +38,7 @@ const STEP_BYTES = 200;
 export class EtcdBackend implements SessionBackend {
   readonly address: string;
   readonly commandTimeoutMs: number;
+  readonly mostTakes = MOST_TAKES;
   private readonly keys: EtcdKeys;
   private readonly client: EtcdClient;
   private readonly pipe: EtcdPipe;
