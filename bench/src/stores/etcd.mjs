@@ -24,7 +24,8 @@ export const etcd = {
       timesPeer: 10,
       jain: 0.95,
       fewest: 0.5,
-      perLock: 2,
+      // Two, and keep-alives of the session in a run of few locks.
+      perLock: 2.05,
       // One a second. The five seconds that are watched may have six, and two processes keep their sessions alive.
       perWaitedKey: 1.6,
       perBeat: 9,

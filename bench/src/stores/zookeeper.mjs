@@ -26,9 +26,10 @@ export const zookeeper = {
       timesCurator: 5,
       jain: 0.95,
       fewest: 0.5,
-      perLock: 2,
+      // Two, and keep-alives of the session in a run of few locks.
+      perLock: 2.05,
       // One a second. The five seconds that are watched may have six, and two processes keep their sessions alive.
-      perWaitedKey: 1.6,
+      perWaitedKey: 1.9,
       perBeat: 1000,
     },
   }),
