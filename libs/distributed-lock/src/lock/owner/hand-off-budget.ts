@@ -20,6 +20,11 @@ export class HandOffBudget {
     this.startedAt ??= now;
   }
 
+  /** The first caller begins. What it took to confirm the grant was no hand-off. */
+  onFirstCaller(now: number): void {
+    if (this.isRunning) this.startedAt = now;
+  }
+
   /** The key is not contended. */
   clear(): void {
     this.startedAt = undefined;

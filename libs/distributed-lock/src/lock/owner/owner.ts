@@ -171,6 +171,7 @@ export class Owner {
     if (!next) return this.leave();
     this.state = 'held';
     keeper.start();
+    if (keeper.lease.isUntouched) this.budget.onFirstCaller(this.now);
     do next.resolve(this.holdFor(next, keeper));
     while (this.isForMany && keeper.lease.hasToken && (next = callers.shift()));
     callers.onServed(this);
