@@ -26,6 +26,21 @@ it('what a living client holds without knowing it is released while others wait 
   expect((await other.inspect('k'))?.holders).toEqual([request(other).owner]);
 });
 
+it('it is released also when its own client alone tries to acquire', async () => {
+  const clock = new ManualClock();
+  const client = new SessionServer(clock).create({ clock, keyPrefix: 'app:', watchdogTimeoutMs: 30_000 }, {});
+  const tryAcquire = (number: number) => {
+    const owner = `${client.clientId}:${number}`;
+    const more = { claim: LOCK, leaseMs: 30_000, waitMs: 0, ticket: 0, tokens: 1 };
+    return client.acquire({ key: 'k', owner, ...more });
+  };
+  await tryAcquire(1);
+  forget(client);
+  expect((await tryAcquire(2)).kind).toBe('busy');
+  await clock.advance(4000);
+  expect((await tryAcquire(3)).kind).toBe('granted');
+});
+
 /** As after a defect: neither a lane nor a lease of this client knows of its owners. */
 function forget(store: LockStore): void {
   const { lanes, ownLeases } = store as unknown as {

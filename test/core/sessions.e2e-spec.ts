@@ -503,6 +503,22 @@ it('more keys than fit into one step are not acquired in one', async () => {
   expect(few?.value).toHaveLength(MOST_TAKES);
 });
 
+it('a hundred readers of a hundred clients enter together, by messages that do not grow with their square', async () => {
+  const stage = new Stage();
+  const { one, server } = stage;
+  one.acquire(1, { claim: EXCLUSIVE });
+  await stage.settle();
+  const readers = Array.from({ length: 100 }, () => stage.client());
+  for (const reader of readers) {
+    reader.wait(1, { claim: SHARED });
+    await stage.settle();
+  }
+  one.release(1);
+  await stage.settle();
+  expect(readers.map((reader) => reader.told(1).includes('granted'))).toEqual(readers.map(() => true));
+  expect(server.mostMessageLength).toBeLessThan(256 * 1024);
+});
+
 describe('a forced release', () => {
   const steps: ((stage: Stage) => unknown)[] = [
     ({ one }) => one.acquire(1),
@@ -543,6 +559,7 @@ describe('a message', () => {
     ['with a text that is none', '[1,"goods",7,7,7,"[1,0,7,null]",[]]'],
     ['with notes that are none', '[1,"goods",7,7,7,"[1,0,[],[]]",[null,{"id":7}]]'],
     ['without a name', '[1,null,7,7,7,null,[]]'],
+    ['whose holder is no text', '[1,"goods",700,700,700,"[1,0,[[7,\\"l\\",1,1,null,\\"s\\"]],[]]",[],0]'],
   ])('%s is ignored', async (_, text) => {
     const stage = new Stage();
     const { one, two } = stage;

@@ -52,6 +52,8 @@ export class SessionServer {
   private readonly notes = new Map<string, StoredNote>();
   private readonly sessions = new Map<string, StoredSession>();
   private readonly mailboxes = new Map<string, Deliver>();
+  /** Of the messages of one write, all together. */
+  mostMessageLength = 0;
   private revision = 100;
   private clients = 0;
   private sessionCount = 0;
@@ -187,6 +189,7 @@ export class SessionServer {
   }
 
   tell({ clients, text }: Messages): void {
+    this.mostMessageLength = Math.max(this.mostMessageLength, clients.length * text(0).length);
     for (const client of clients) this.mailboxes.get(client)?.(text(0), this.revision);
   }
 

@@ -24,7 +24,7 @@ import { Delays } from '../../time/delays.js';
 import { CertainReleases, type ExecutedRelease } from '../common/certain-releases.js';
 import { OwnerStates, type OwnerState } from '../common/owner-states.js';
 import { ServerClock } from '../common/server-clock.js';
-import { clientOf } from './document.js';
+import { clientOf, type Holder } from './document.js';
 import type { AcquireOutcome, Stepper } from './key-state.js';
 import { LaneOwners } from './lane-owners.js';
 import { LongLeases } from './long-leases.js';
@@ -82,6 +82,10 @@ export class DocumentStore implements LockStore {
       serverClock: this.serverClock,
       clock,
     });
+    const ownLeases = register.endsLeases
+      ? undefined
+      : new OwnLeases(clock, commandTimeoutMs, (key, owner) => this.endLease(key, owner));
+    this.ownLeases = ownLeases;
     this.laneContext = {
       register: this.timed,
       clock,
@@ -89,11 +93,9 @@ export class DocumentStore implements LockStore {
       stepper: this.stepper,
       notify: (notification) => this.notify(notification),
       watch: (name, interest) => register.watch?.(name, interest),
+      ...(ownLeases && { onHolders: (key, holders) => this.adoptHolders(ownLeases, key, holders) }),
       onIdle: (name) => this.lanes.delete(name),
     };
-    if (!register.endsLeases) {
-      this.ownLeases = new OwnLeases(clock, commandTimeoutMs, (key, owner) => this.endLease(key, owner));
-    }
     if (register.sessionUntil) {
       this.longLeases = new LongLeases({
         clock,
@@ -108,7 +110,8 @@ export class DocumentStore implements LockStore {
         const lane = this.lanes.get(name);
         lane?.onSeen(this.timed.arrived(reading));
         lane?.closeIfIdle();
-        this.adoptHolders(name, reading);
+        const key = name.slice(context.keyPrefix.length);
+        this.laneContext.onHolders?.(key, reading.document.holders);
       },
       onTime: (now, sentAt) => this.timed.onTime(now, sentAt),
       onGap: () => this.notify({ kind: 'recheck', afterMs: 0 }),
@@ -301,12 +304,8 @@ export class DocumentStore implements LockStore {
   }
 
   /** Nobody else would ever end what the document names as held by this client. */
-  private adoptHolders(name: string, { document }: Reading): void {
-    const { ownLeases, clientId } = this;
-    if (!ownLeases) return;
-    for (const { owner } of document.holders) {
-      if (clientOf(owner) === clientId) ownLeases.adopt(name.slice(this.context.keyPrefix.length), owner);
-    }
+  private adoptHolders(ownLeases: OwnLeases, key: string, holders: readonly Holder[]): void {
+    for (const { owner } of holders) if (clientOf(owner) === this.clientId) ownLeases.adopt(key, owner);
   }
 
   /** A renewal may have come first. */

@@ -3,7 +3,7 @@ import { LockStoreError } from '../../port/lock.errors.js';
 import type { AcquireRequest, Notification } from '../../port/lock-store.js';
 import type { Clock } from '../../time/clock.js';
 import type { Delays } from '../../time/delays.js';
-import type { Waiter } from './document.js';
+import type { Holder, Waiter } from './document.js';
 import { KeyState, type Stepper } from './key-state.js';
 import type { LaneOwners } from './lane-owners.js';
 import type { Interest } from './register.js';
@@ -18,6 +18,8 @@ export interface LaneContext {
   readonly stepper: Stepper;
   notify(notification: Notification): void;
   watch(name: string, interest: Interest | undefined): void;
+  /** Where no lease ends by itself: the newest document, whose holders somebody must answer for. */
+  onHolders?(key: string, holders: readonly Holder[]): void;
   /** A lane has no step and no owner. */
   onIdle(name: string): void;
 }
@@ -264,11 +266,18 @@ export class Lane {
   /** The document may have overtaken the reply that told this client of its own owner: it is compared after each reply. */
   private compare(): void {
     const { owners, seen } = this;
-    if (owners.isEmpty) return this.watch(undefined);
+    if (owners.isEmpty) this.watch(undefined);
     if (!seen) return;
-    const queue = this.queueIn(seen);
-    for (const told of owners.compare(seen, queue, this.nowIn(seen))) this.context.notify(told);
-    this.watch(owners.interestIn(queue));
+    try {
+      this.context.onHolders?.(this.key, seen.reading.document.holders);
+      if (owners.isEmpty) return;
+      const queue = this.queueIn(seen);
+      for (const told of owners.compare(seen, queue, this.nowIn(seen))) this.context.notify(told);
+      this.watch(owners.interestIn(queue));
+    } catch {
+      // Others have written what this client cannot read. The next step says so.
+      this.seen = undefined;
+    }
   }
 
   private watch(interest: Interest | undefined): void {

@@ -30,16 +30,22 @@ export function messageText({
   return JSON.stringify(message);
 }
 
-/** @returns `undefined` for what this release has not written */
-export function messageIn(message: string, order: number): Row | undefined {
-  let content: MessageText;
+/** For many clients at once: the document has changed, and each of them reads it. */
+export function shortMessageText(name: string): string {
+  return JSON.stringify([FORMAT, name]);
+}
+
+/** @returns the name alone for a short message, `undefined` for what this release has not written */
+export function messageIn(message: string, order: number): Row | string | undefined {
+  let content: MessageText | readonly [format: number, name: string];
   try {
-    content = JSON.parse(message) as MessageText;
+    content = JSON.parse(message) as typeof content;
   } catch {
     return undefined;
   }
-  if (!Array.isArray(content) || content[0] !== FORMAT) return undefined;
-  const [, name, version, writtenAt, notesRead, text, notes, nextTicket] = content;
+  if (!Array.isArray(content) || content[0] !== FORMAT || typeof content[1] !== 'string') return undefined;
+  if (content.length === 2) return content[1];
+  const [, name, version, writtenAt, notesRead, text, notes, nextTicket] = content as unknown as MessageText;
   return {
     name,
     version: version || order,

@@ -13,11 +13,14 @@ import type {
   TakeReply,
 } from '../document/register.js';
 import { sessionEnded } from '../document/session-ended.js';
-import { messageIn, messageText } from './message-text.js';
-import type { Row, Session, SessionBackend, TakeStep } from './session-backend.js';
+import { messageIn, messageText, shortMessageText } from './message-text.js';
+import type { Messages, Row, Session, SessionBackend, TakeStep } from './session-backend.js';
 import { SessionKnowledge } from './session-knowledge.js';
 import { RememberedDocuments } from './remembered-documents.js';
 import { contentOf, documentText, noteIn, noteText, takenText } from './session-text.js';
+
+/** So long may the messages of one write be together, in characters. Longer ones only name the document. */
+const MOST_MESSAGE_LENGTH = 128 * 1024;
 
 /** Documents in a coordination service. Whatever a client writes stays there until its session is over. */
 export class SessionRegister implements Register {
@@ -99,7 +102,7 @@ export class SessionRegister implements Register {
       notesRead,
       nextTicket,
       takenIn: notes.flatMap(({ id }) => id ?? []),
-      messages: { name, clients: told, text: (version) => messageText({ ...message, version }) },
+      messages: messagesTo(told, name, text.length, (version) => messageText({ ...message, version })),
     });
     if (!isDone) return { isSwapped: false, reading: await this.knownReadingOf(row, session) };
     if (row.text === null) this.remembered.onDeleted(name);
@@ -132,13 +135,16 @@ export class SessionRegister implements Register {
   private onMessage(text: string, order: number): void {
     const row = messageIn(text, order);
     if (!row || !this.session) return;
-    let reading: Reading;
+    if (typeof row === 'string') return inBackground(this.readFor(row), () => undefined);
     try {
-      reading = this.readingOf(row, this.session);
+      this.listener?.onReading(row.name, this.readingOf(row, this.session));
     } catch {
-      return;
+      // Whoever may write into the mailbox has written something else.
     }
-    this.listener?.onReading(row.name, reading);
+  }
+
+  private async readFor(name: string): Promise<void> {
+    this.listener?.onReading(name, await this.read(name));
   }
 
   /** They must hear that others wait. Nobody waits for that. */
@@ -146,7 +152,8 @@ export class SessionRegister implements Register {
     const clients = clientsOf(document.holders);
     if (clients.length === 0) return;
     const message = messageText(row);
-    inBackground(this.backend.tell({ name: row.name, clients, text: () => message }), () => undefined);
+    const messages = messagesTo(clients, row.name, message.length, () => message);
+    inBackground(this.backend.tell(messages), () => undefined);
   }
 
   /** A reading that an answer may rely on: whose sessions are over is asked for where this client does not know it. */
@@ -198,4 +205,15 @@ export class SessionRegister implements Register {
       session,
     };
   }
+}
+
+/** Each client gets the document, unless that were more than a request may have. */
+function messagesTo(
+  clients: readonly string[],
+  name: string,
+  length: number,
+  text: Messages['text'],
+): Messages {
+  const isShort = clients.length * length > MOST_MESSAGE_LENGTH;
+  return { name, clients, text: isShort ? () => shortMessageText(name) : text };
 }

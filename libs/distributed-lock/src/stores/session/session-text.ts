@@ -123,6 +123,7 @@ function holderText(holder: Holder, session: string): HolderText {
 /** @param firstToken what token 0 stands for */
 function holderIn(text: HolderText, firstToken: number): Holder {
   const [owner, claim, token, last, leaseMs, session, nonce, isUnconfirmed] = text;
+  checkTexts(owner, session);
   return {
     owner,
     claim: claimIn(claim),
@@ -152,6 +153,7 @@ function waiterText(waiter: Omit<Waiter, 'until'>, session: string): WaiterText 
 
 function waiterIn(text: WaiterText): Waiter & { readonly session: string } {
   const [owner, claim, leaseMs, tokens, minToken, ticket, nonce, session] = text;
+  checkTexts(owner, session);
   return {
     owner,
     claim: claimIn(claim),
@@ -163,4 +165,9 @@ function waiterIn(text: WaiterText): Waiter & { readonly session: string } {
     until: Infinity,
     session,
   };
+}
+
+/** @throws TypeError */
+function checkTexts(...texts: readonly unknown[]): void {
+  if (texts.some((text) => typeof text !== 'string')) throw new TypeError('an owner or a session is no text');
 }
