@@ -26,7 +26,7 @@ it('what a living client holds without knowing it is released while others wait 
   expect((await other.inspect('k'))?.holders).toEqual([request(other).owner]);
 });
 
-it('it is released also when its own client alone tries to acquire', async () => {
+it('is released also when its own client alone tries to acquire', async () => {
   const clock = new ManualClock();
   const client = new SessionServer(clock).create({ clock, keyPrefix: 'app:', watchdogTimeoutMs: 30_000 }, {});
   const tryAcquire = (number: number) => {
