@@ -54,8 +54,8 @@ const ZOOKEEPER = [
   {
     says: 'a swap writes whatever the version is',
     file: 'stores/session/zookeeper/documents.js',
-    from: 'const document = setData(paths.documentOf(name), text, znodeVersionOf(version));',
-    to: 'const document = setData(paths.documentOf(name), text, ANY_VERSION);',
+    from: ': setData(path, text, znodeVersionOf(version));',
+    to: ': setData(path, text, ANY_VERSION);',
     kind: 'aborts',
     rules: ['exclusion', 'tokens', 'register', 'liveness', 'remains'],
   },
