@@ -8,7 +8,19 @@ import {
   openServiceOn,
   untilAborted,
 } from '../../support/lock-services.js';
+import type { TxnRequest } from '../../../libs/distributed-lock/src/stores/session/etcd/etcd.messages.js';
 import { FakeEtcd, FakeKeys } from './support/fake-etcd.js';
+
+/** Answers with which a session stays. */
+const healthy = (keys: FakeKeys) => ({
+  LeaseGrant: ({ TTL }: { TTL: number }) => ({ TTL }),
+  LeaseKeepAlive: () => ({ header: { revision: 1, raftTerm: 7 }, TTL: 3 }),
+  LeaseRevoke: () => ({}),
+  Txn: keys.txn,
+  Watch: () => ({ created: true }),
+});
+const isOfSteps = ({ success }: TxnRequest) => success.some(({ requestTxn }) => requestTxn);
+const refusal = (code: number, details: string) => Object.assign(new Error(details), { code, details });
 
 describe('a service on a server that is not as it should be', () => {
   let fake: FakeEtcd;
@@ -52,17 +64,36 @@ describe('a service on a server that is not as it should be', () => {
     });
   });
 
+  it('does not know whether a full database has executed a take, and sends the next one without a fence', async () => {
+    const keys = new FakeKeys(() => 7);
+    const fences: boolean[] = [];
+    const service = await openOn(
+      {
+        ...healthy(keys),
+        Txn: (txn: TxnRequest) => {
+          if (!isOfSteps(txn)) return keys.txn(txn);
+          fences.push(txn.success.some(({ requestPut }) => requestPut));
+          if (fences.length === 1) throw refusal(8, 'etcdserver: mvcc: database space exceeded');
+          return keys.txn(txn);
+        },
+      },
+      20_000,
+    );
+    expect(await failureOf(service.acquire('a', { waitMs: 0 }))).toMatchObject({
+      reason: 'unknown',
+      message: expect.stringMatching(/^etcd is not ready: .*NOSPACE/),
+    });
+    await service.acquire('b', { waitMs: 0 });
+    expect(fences).not.toContain(true);
+  });
+
   it('counts a keep-alive only when its leader was still the leader afterwards', async () => {
     let term = 7;
     const keys = new FakeKeys(() => term);
     const service = await openOn(
       {
-        LeaseGrant: ({ TTL }: { TTL: number }) => ({ TTL }),
         // A leader that is cut off renews leases by itself. The others have elected another.
-        LeaseKeepAlive: () => ({ header: { revision: 1, raftTerm: 7 }, TTL: 3 }),
-        LeaseRevoke: () => ({}),
-        Txn: keys.txn,
-        Watch: () => ({ created: true }),
+        ...healthy(keys),
       },
       3000,
     );

@@ -16,7 +16,10 @@ interface StreamCall {
   end(): void;
 }
 
-/** A server that says what a test wants of it, on a free port. A call without an answer is refused as gRPC does. */
+/**
+ * A server that says what a test wants of it, on a free port. What an answer throws is the error of the call. A call
+ * without an answer is refused as gRPC does.
+ */
 export class FakeEtcd {
   private constructor(
     private readonly server: Server,
@@ -29,8 +32,13 @@ export class FakeEtcd {
     const all: Answers = { Status: () => ({ version: '3.4.23', leader: 1 }), ...answers };
     for (const [name, answer] of Object.entries(all)) {
       const method = methods[name as CallName | 'Watch'];
-      const unary = (call: { readonly request: never }, reply: (error: null, value: object) => void) =>
-        reply(null, answer(call.request));
+      const unary = (call: { readonly request: never }, reply: (error: unknown, value?: object) => void) => {
+        try {
+          reply(null, answer(call.request));
+        } catch (error) {
+          reply(error);
+        }
+      };
       const stream = (call: StreamCall) =>
         call.on('data', (request) => call.write(answer(request))).on('end', () => call.end());
       const handler = (method.requestStream

@@ -7,12 +7,17 @@ const OUTCOME = {
   unreachable: 'could not be reached',
 } as const;
 
-/** @param server the name of the back end for messages: `PostgreSQL` */
+/**
+ * @param server the name of the back end for messages: `PostgreSQL`
+ * @param failure `isAnswered`: the outcome is unknown, although the server has answered
+ */
 export function storeError(
   server: string,
-  { reason, detail }: { readonly reason: keyof typeof OUTCOME; readonly detail: string },
+  failure: { readonly reason: keyof typeof OUTCOME; readonly detail: string; readonly isAnswered?: boolean },
   key: string | undefined,
   cause?: unknown,
 ): LockStoreError {
-  return new LockStoreError(`${server} ${OUTCOME[reason]}: ${detail}`, key, reason, { cause });
+  const { reason, detail, isAnswered = false } = failure;
+  const outcome = OUTCOME[isAnswered ? 'unready' : reason];
+  return new LockStoreError(`${server} ${outcome}: ${detail}`, key, reason, { cause });
 }

@@ -27,7 +27,12 @@ describe('an error of etcd or gRPC', () => {
       'etcdserver: rpc not supported for learner',
       { reason: 'unready', isOfMember: true },
     ],
-    ['of a full database', 8, 'etcdserver: mvcc: database space exceeded', { reason: 'unready' }],
+    [
+      'of a full database',
+      8,
+      'etcdserver: mvcc: database space exceeded',
+      { reason: 'unknown', isAnswered: true },
+    ],
     ['of too many requests', 8, 'etcdserver: too many requests', { reason: 'unready' }],
     ['of a lease that is gone', 5, 'etcdserver: requested lease not found', { isLeaseGone: true }],
     ['of an old token', 16, 'etcdserver: invalid auth token', { reason: 'unready', needsToken: true }],

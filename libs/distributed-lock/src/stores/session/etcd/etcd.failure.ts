@@ -7,6 +7,8 @@ export interface EtcdFailure {
    * be.
    */
   readonly reason: 'unreachable' | 'unready' | 'refused' | 'unknown';
+  /** It has an answer, so it is not executed later. */
+  readonly isAnswered?: boolean;
   /** What happened and what to do, without user and password. */
   readonly detail: string;
   /** This member is of no use now: requests go to the next one. */
@@ -33,9 +35,11 @@ const NOT_SENT = /^(No connection established|Name resolution failed|Channel clo
 /** What etcd says, after "etcdserver: ". The order matters only where one text is a part of another. */
 const OWN_WORDS: readonly (readonly [said: RegExp, failure: EtcdFailure])[] = [
   [
+    // The request that raises the alarm is executed, and those after it are not.
     /database space exceeded/,
     {
-      reason: 'unready',
+      reason: 'unknown',
+      isAnswered: true,
       detail:
         'its database is as large as its quota (NOSPACE). Compact it, run etcdctl defrag, and then etcdctl alarm disarm. Each lock makes two revisions: set --auto-compaction-retention, or raise --quota-backend-bytes',
     },

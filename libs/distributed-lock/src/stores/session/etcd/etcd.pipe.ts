@@ -195,7 +195,7 @@ export class EtcdPipe {
     const { batch, member, session, isWrite } = sent;
     const now = clock.now();
     if (failure.reason === 'unknown') {
-      if (session && isWrite) session.needsFence = true;
+      if (session && isWrite && !failure.isAnswered) session.needsFence = true;
       this.rejectAll(batch.steps, isWrite ? failure : { ...failure, reason: 'unready' }, error);
     } else {
       if (failure.isLeaseGone && session) onSessionGone(session);

@@ -190,7 +190,7 @@ export class EtcdSessions {
 
   /** Several callers wait for one opening. */
   private forKey(error: unknown, key: string | undefined): unknown {
-    if (!(error instanceof LockStoreError) || error.key === key) return error;
+    if (!(error instanceof LockStoreError) || (error.key === key && error.reason !== 'unknown')) return error;
     // What was executed has no effect on the lock of the caller.
     const reason = error.reason === 'unknown' ? 'unready' : error.reason;
     return new LockStoreError(error.message, key, reason, { cause: error });
