@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { LockConfigurationError } from 'nestjs-distributed-lock';
 import { etcdStore } from 'nestjs-distributed-lock/etcd';
+import { until } from '#until';
 import {
   closeServices,
   elapsed,
@@ -85,6 +86,17 @@ describe('a service on a server that is not as it should be', () => {
     });
     await service.acquire('b', { waitMs: 0 });
     expect(fences).not.toContain(true);
+  });
+
+  it('keeps a session whose lease one member does not know while etcd has its key', async () => {
+    const keys = new FakeKeys(() => 7);
+    let asked = 0;
+    const LeaseKeepAlive = () => ({ header: { revision: 1, raftTerm: 7 }, TTL: asked++ < 2 ? 0 : 3 });
+    const service = await openOn({ ...healthy(keys), LeaseKeepAlive }, 3000);
+    const lock = await service.acquire('a', { waitMs: 0 });
+    await until(() => asked > 3);
+    expect(lock.signal.aborted).toBe(false);
+    expect(await lock.release()).toBe('released');
   });
 
   it('counts a keep-alive only when its leader was still the leader afterwards', async () => {

@@ -171,7 +171,6 @@ export class EtcdSessions {
     const { client, clock, keys } = this.options;
     const sentAt = clock.now();
     const alive = await client.call('LeaseKeepAlive', { ID: session.leaseId }, { mayRepeat: true });
-    if (alive.TTL <= 0) return this.end(session);
     const requestRange = { key: keys.session(session.id), countOnly: true };
     const { header, responses } = await client.call(
       'Txn',
@@ -179,6 +178,8 @@ export class EtcdSessions {
       { mayRepeat: true },
     );
     if (responses[0]?.responseRange?.count === 0) return this.end(session);
+    // A member that lags behind, or a leader that has expired it and not revoked it yet.
+    if (alive.TTL <= 0) throw new Error('a member does not have the lease, and etcd has its key');
     if (header?.raftTerm !== alive.header?.raftTerm) throw new Error('another leader was elected meanwhile');
     session.onAlive(sentAt);
   }
