@@ -99,6 +99,33 @@ describe('a service on a server that is not as it should be', () => {
     expect(await lock.release()).toBe('released');
   });
 
+  it.each<[string, string, { connections: number; tokens: number }]>([
+    [
+      'gets another token when its watch is refused for the old one',
+      'rpc error: code = Unauthenticated desc = etcdserver: invalid auth token',
+      { connections: 2, tokens: 2 },
+    ],
+    [
+      'keeps its connection when its watch is refused for missing rights',
+      'rpc error: code = PermissionDenied desc = etcdserver: permission denied',
+      { connections: 1, tokens: 1 },
+    ],
+  ])('%s', async (_, cancelReason, expected) => {
+    const counts = { connections: 0, tokens: 0 };
+    let watches = 0;
+    fake = await FakeEtcd.start({
+      ...healthy(new FakeKeys(() => 7)),
+      Authenticate: () => ({ token: `token ${counts.tokens++}` }),
+      Status: () => ({ version: '3.4.23', leader: counts.connections++ + 1 }),
+      Watch: () => (watches++ === 0 ? { created: true, canceled: true, cancelReason } : { created: true }),
+    });
+    const service = openServiceOn(etcdStore(fake.address, { auth: { user: 'app', password: 'secret' } }));
+    // A new connection may cut it off.
+    await service.acquire('a', { waitMs: 0 }).catch(() => undefined);
+    await until(() => watches === 2);
+    expect(counts).toEqual(expected);
+  });
+
   it('counts a keep-alive only when its leader was still the leader afterwards', async () => {
     let term = 7;
     const keys = new FakeKeys(() => term);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { etcdFailure } from './etcd.failure.js';
+import { etcdFailure, watchError } from './etcd.failure.js';
 
 const error = (code: number, details: string) =>
   Object.assign(new Error(`${code} ${details}`), { code, details });
@@ -58,5 +58,33 @@ describe('an error of etcd or gRPC', () => {
   it('that is none of theirs leaves the outcome unknown', () => {
     expect(etcdFailure(new Error('odd'))).toMatchObject({ reason: 'unknown', detail: 'odd' });
     expect(etcdFailure('odd')).toMatchObject({ reason: 'unknown', detail: 'odd' });
+  });
+});
+
+describe('the end of a watch', () => {
+  it.each<[string, string, object]>([
+    [
+      'by an old token asks for another',
+      'rpc error: code = Unauthenticated desc = etcdserver: invalid auth token',
+      { reason: 'unready', needsToken: true },
+    ],
+    [
+      'for missing rights is a refusal',
+      'rpc error: code = PermissionDenied desc = etcdserver: permission denied',
+      { reason: 'refused', detail: expect.stringContaining('lacks rights') },
+    ],
+    [
+      'for a new reason is a refusal',
+      'rpc error: code = OutOfRange desc = etcdserver: something new',
+      { reason: 'refused', detail: 'something new' },
+    ],
+    [
+      'by a member without a leader asks the next one',
+      'rpc error: code = Unavailable desc = etcdserver: no leader',
+      { isOfMember: true },
+    ],
+    ['without a reason asks the next member', '', { isOfMember: true }],
+  ])('%s', (_, reason, expected) => {
+    expect(etcdFailure(watchError(reason))).toMatchObject(expected);
   });
 });

@@ -23,11 +23,22 @@ export interface EtcdFailure {
 const CANCELLED = 1;
 const UNKNOWN = 2;
 const PERMISSION_DENIED = 7;
+const FAILED_PRECONDITION = 9;
 const UNIMPLEMENTED = 12;
 const UNAVAILABLE = 14;
 
 /** With any other code etcd may have begun with the request. */
-const REFUSALS: readonly number[] = [3, 5, 6, PERMISSION_DENIED, 8, 9, 11, UNIMPLEMENTED, 16];
+const REFUSALS: readonly number[] = [
+  3,
+  5,
+  6,
+  PERMISSION_DENIED,
+  8,
+  FAILED_PRECONDITION,
+  11,
+  UNIMPLEMENTED,
+  16,
+];
 
 /** What gRPC says of requests that it has not sent. Another wording counts as sent. */
 const NOT_SENT = /^(No connection established|Name resolution failed|Channel closed before call started)/;
@@ -118,6 +129,13 @@ export function etcdFailure(error: unknown): EtcdFailure {
     detail: isConnection ? details : `${details} (gRPC ${code})`,
     isOfMember: true,
   };
+}
+
+/** The error of a watch that etcd has ended. @param reason "rpc error: code = PermissionDenied desc = etcdserver: …" */
+export function watchError(reason: string): Error {
+  const [, name, details = reason] = /^rpc error: code = (\w+) desc = (.*)$/s.exec(reason) ?? [];
+  const isRefusal = name !== undefined && !['Unavailable', 'Unknown'].includes(name);
+  return Object.assign(new Error(details), { code: isRefusal ? FAILED_PRECONDITION : UNAVAILABLE, details });
 }
 
 function failureIn(details: string, code: number): EtcdFailure {

@@ -1,6 +1,6 @@
 import type { Clock } from '../../../time/clock.js';
 import type { EtcdClient } from './etcd.client.js';
-import { etcdFailure } from './etcd.failure.js';
+import { etcdFailure, watchError } from './etcd.failure.js';
 import type { KeyRange } from './etcd.keys.js';
 import type { EtcdMember, WatchStream } from './etcd.member.js';
 import type { WatchReply } from './etcd.messages.js';
@@ -64,7 +64,7 @@ export class EtcdMailbox {
     }
     if (canceled) {
       stream.cancel();
-      return this.onEnd(stream, Object.assign(new Error(cancelReason), { code: 14, details: cancelReason }));
+      return this.onEnd(stream, watchError(cancelReason));
     }
     if (created) {
       if (!this.isFirst) this.options.onGap();
