@@ -21,6 +21,13 @@ describeWith('etcd')('many steps at once on etcd', () => {
     expect(await etcd.list('l/')).toEqual([]);
   });
 
+  it('stay within the size of a request, however long the names are', async () => {
+    const service = await etcd.openReady();
+    const keys = keysOf(100).map((key) => `${key}:${'漢'.repeat(950)}`);
+    const locks = await Promise.all(keys.map((key) => service.acquire(key)));
+    expect(await Promise.all(locks.map((lock) => lock.release()))).not.toContain('lost');
+  });
+
   it('take a hundred keys together, all or none', async () => {
     const service = await etcd.openReady();
     const keys = keysOf(100);
@@ -60,5 +67,17 @@ describeWith('etcd')('many steps at once on etcd', () => {
     await Promise.all(locks.map((lock) => lock.release()));
     expect(await elapsed(waiting)).toBeLessThan(1000);
     await Promise.all((await waiting).map((lock) => lock.release()));
+  });
+});
+
+describeWith('etcd')('many steps at once on an etcd that takes small requests only', () => {
+  const etcd = ownEtcd({ settings: { 'max-request-bytes': 40_000 } });
+
+  it('go one by one after etcd has refused them together', async () => {
+    const service = await etcd.openReady();
+    const keys = Array.from({ length: 40 }, (_, i) => `${etcd.key}:${i}:${'x'.repeat(900)}`);
+    const locks = await Promise.all(keys.map((key) => service.acquire(key)));
+    await Promise.all(locks.map((lock) => lock.release()));
+    expect(locks).toHaveLength(40);
   });
 });

@@ -11,10 +11,10 @@ import type {
   TakeStep,
 } from '../session-backend.js';
 import { EtcdClient } from './etcd.client.js';
-import { checkName, EtcdKeys } from './etcd.keys.js';
+import { checkName, EtcdKeys, MAILBOX_SLOTS } from './etcd.keys.js';
 import { EtcdMailbox } from './etcd.mailbox.js';
 import type { Compare, RequestOp, TxnReply, TxnRequest } from './etcd.messages.js';
-import { depthOf, flatOf, inParts, inTxns, partsOf } from './etcd.parts.js';
+import { bytesOf, depthOf, flatOf, inParts, inTxns, partsOf } from './etcd.parts.js';
 import { EtcdPipe } from './etcd.pipe.js';
 import { rowIn, rowOps } from './etcd.rows.js';
 import type { EtcdSession } from './etcd.session.js';
@@ -31,8 +31,6 @@ type SlotOf = (client: string) => number;
 
 /** Each needs one comparison, of which etcd allows 128 in one transaction. */
 const MOST_TAKES = 100;
-/** What keys, numbers and framing of one step take, about. */
-const STEP_BYTES = 200;
 
 /** Documents, notes and mailboxes in etcd, each step one transaction. */
 export class EtcdBackend implements SessionBackend {
@@ -127,7 +125,7 @@ export class EtcdBackend implements SessionBackend {
       clients: [],
       toTxn: () => txn,
       depth: depthOf(txn),
-      bytes: bytesOf([name, name, name, name, text, ...notes]) + notes.length * (name.length + STEP_BYTES),
+      bytes: bytesOf(txn),
       toReply: (reply, revision) => {
         if (!reply.succeeded) return { isDone: false, row: rowIn(keys, name, reply.responses, revision) };
         return { isDone: true, row: this.written(name, text, reply, revision) };
@@ -157,7 +155,7 @@ export class EtcdBackend implements SessionBackend {
       clients: [],
       toTxn: () => txn,
       depth: depthOf(txn),
-      bytes: bytesOf([...names, ...names, ...names, ...names, ...texts]) + names.length * STEP_BYTES,
+      bytes: bytesOf(txn),
       toReply: ({ succeeded, responses }, revision) => {
         const replies = partsOf(responses, names.length);
         if (succeeded) {
@@ -189,17 +187,15 @@ export class EtcdBackend implements SessionBackend {
       success: [write, ...inParts(deletes), ...inParts(this.messageOps(messages, slotOf)), reading[1]],
       failure: reading,
     });
+    const largest = toTxn(() => MAILBOX_SLOTS - 1);
     return this.pipe.run({
       names: [name],
       key: name,
       session: step.session as EtcdSession,
       clients: messages.clients,
       toTxn,
-      depth: depthOf(toTxn(() => 0)),
-      bytes:
-        bytesOf([name, name, name, name, text]) +
-        takenIn.length * (name.length + STEP_BYTES) +
-        messages.clients.length * (text.length + name.length + STEP_BYTES),
+      depth: depthOf(largest),
+      bytes: bytesOf(largest),
       toReply: (reply, revision) => {
         if (!reply.succeeded) return { isDone: false, row: rowIn(keys, name, reply.responses, revision) };
         return { isDone: true, row: this.written(name, mayDelete ? null : text, reply, revision) };
@@ -217,7 +213,7 @@ export class EtcdBackend implements SessionBackend {
       clients: [],
       toTxn: () => txn,
       depth: depthOf(txn),
-      bytes: bytesOf([name, name]) + STEP_BYTES,
+      bytes: bytesOf(txn),
       toReply: ({ responses }, revision) => rowIn(keys, name, responses, revision),
     });
   }
@@ -234,7 +230,7 @@ export class EtcdBackend implements SessionBackend {
       clients: [],
       toTxn: () => txn,
       depth: depthOf(txn),
-      bytes: sessions.length * STEP_BYTES,
+      bytes: bytesOf(txn),
       toReply: ({ responses }) => {
         const counts = flatOf(responses).map(({ responseRange }) => responseRange?.count);
         return sessions.filter((_, i) => counts[i] === 0);
@@ -244,13 +240,14 @@ export class EtcdBackend implements SessionBackend {
 
   async tell(messages: Messages): Promise<void> {
     const toTxn = (slotOf: SlotOf): TxnRequest => ({ success: inParts(this.messageOps(messages, slotOf)) });
+    const largest = toTxn(() => MAILBOX_SLOTS - 1);
     await this.messages.run({
       names: [],
       key: messages.name,
       clients: messages.clients,
       toTxn,
-      depth: depthOf(toTxn(() => 0)),
-      bytes: messages.clients.length * (messages.text(0).length + STEP_BYTES),
+      depth: depthOf(largest),
+      bytes: bytesOf(largest),
       toReply: () => undefined,
     });
   }
@@ -300,8 +297,4 @@ function put(key: Buffer, text: string): RequestOp {
 
 function deleted(key: Buffer): RequestOp {
   return { requestDeleteRange: { key } };
-}
-
-function bytesOf(texts: readonly string[]): number {
-  return texts.reduce((sum, text) => sum + text.length, STEP_BYTES);
 }

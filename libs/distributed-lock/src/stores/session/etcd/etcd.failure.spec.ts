@@ -39,7 +39,13 @@ describe('an error of etcd or gRPC', () => {
     ['of changed rights', 3, 'etcdserver: revision of auth store is old', { needsToken: true }],
     ['of missing rights', 7, 'etcdserver: permission denied', { reason: 'refused' }],
     ['of a request without a user', 3, 'etcdserver: user name is empty', { reason: 'refused' }],
-    ['of a large request', 3, 'etcdserver: request is too large', { reason: 'refused' }],
+    ['of a large request', 3, 'etcdserver: request is too large', { reason: 'refused', isTooLarge: true }],
+    [
+      'of a request that is larger than its gRPC takes',
+      8,
+      'grpc: received message larger than max (2900000 vs. 2097152)',
+      { reason: 'refused', isTooLarge: true },
+    ],
     ['that is new', 3, 'etcdserver: something new', { reason: 'refused', detail: 'something new' }],
     [
       'of a connection that was not made',

@@ -13,6 +13,8 @@ export interface EtcdFailure {
   readonly detail: string;
   /** This member is of no use now: requests go to the next one. */
   readonly isOfMember?: boolean;
+  /** Its steps go one by one. */
+  readonly isTooLarge?: boolean;
   /** The token of the user is not valid any more. */
   readonly needsToken?: boolean;
   /** The lease of this client does not exist. */
@@ -42,6 +44,9 @@ const REFUSALS: readonly number[] = [
 
 /** What gRPC says of requests that it has not sent. Another wording counts as sent. */
 const NOT_SENT = /^(No connection established|Name resolution failed|Channel closed before call started)/;
+
+/** What it says itself begins so, and what it refuses to receive. */
+const OWN = /^(etcdserver|auth|grpc(?=: received message larger)): /;
 
 /** What etcd says, after "etcdserver: ". The order matters only where one text is a part of another. */
 const OWN_WORDS: readonly (readonly [said: RegExp, failure: EtcdFailure])[] = [
@@ -94,8 +99,8 @@ const OWN_WORDS: readonly (readonly [said: RegExp, failure: EtcdFailure])[] = [
     },
   ],
   [
-    /request is too large/,
-    { reason: 'refused', detail: 'a request is too large. Raise --max-request-bytes' },
+    /(request is too large|message larger than max)/,
+    { reason: 'refused', detail: 'a request is too large. Raise --max-request-bytes', isTooLarge: true },
   ],
   // Which part of it was executed by then is not known.
   [/(request timed out|leader changed|stopped)/, { reason: 'unknown', detail: '', isOfMember: true }],
@@ -111,7 +116,7 @@ export function etcdFailure(error: unknown): EtcdFailure {
       isOfMember: true,
     };
   }
-  if (/^(etcdserver|auth): /.test(details)) return failureIn(details, code);
+  if (OWN.test(details)) return failureIn(details, code);
   if (NOT_SENT.test(details)) return { reason: 'unreachable', detail: shortened(details), isOfMember: true };
   if (code === CANCELLED)
     return { reason: 'unknown', detail: 'the connection was given up', isOfMember: true };

@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import type { RequestOp, ResponseOp, TxnRequest } from './etcd.messages.js';
-import { depthOf, flatOf, inOne, inParts, inTxns, partsOf } from './etcd.parts.js';
+import { loadGrpc } from './etcd.grpc.js';
+import { bytesOf, depthOf, flatOf, inOne, inParts, inTxns, partsOf } from './etcd.parts.js';
 
 const range = (name: string): RequestOp => ({ requestRange: { key: Buffer.from(name) } });
 const ranges = (count: number) => Array.from({ length: count }, (_, i) => range(String(i)));
@@ -38,6 +39,36 @@ describe('operations of a transaction', () => {
     expect(parts.map(({ responses }) => countsIn(responses))).toEqual(
       ranges(count).map((_, i) => [2 * i, 2 * i + 1]),
     );
+  });
+});
+
+describe('the size of a transaction', () => {
+  const key = Buffer.alloc(4096, 'ü');
+  const large = 2 ** 52;
+  const put: RequestOp = {
+    requestPut: { key, value: Buffer.alloc(20_000), lease: large, ignoreLease: true },
+  };
+  it.each<[string, TxnRequest]>([
+    ['small', { success: [range('a')] }],
+    [
+      'many',
+      {
+        compare: [
+          { key, target: 'MOD', result: 'EQUAL', modRevision: large, rangeEnd: key },
+          { key, target: 'VALUE', result: 'LESS', value: key },
+        ],
+        success: inTxns(Array.from({ length: 50 }, () => [put, { requestDeleteRange: { key } }])),
+        failure: [
+          put,
+          { requestTxn: { success: [{ requestRange: { key, rangeEnd: key, countOnly: true } }] } },
+        ],
+      },
+    ],
+  ])('of %s operations is at least what is sent, and not much more', async (_, txn) => {
+    const { methods } = await loadGrpc();
+    const sent = methods.Txn.requestSerialize(txn).length;
+    expect(bytesOf(txn)).toBeGreaterThanOrEqual(sent);
+    expect(bytesOf(txn)).toBeLessThan(1.02 * sent + 100);
   });
 });
 

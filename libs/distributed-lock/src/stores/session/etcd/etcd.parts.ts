@@ -4,6 +4,8 @@ import type { RequestOp, ResponseOp, TxnReply, TxnRequest } from './etcd.message
 export const MOST_OPERATIONS = 120;
 /** More operations than these side by side are cut up. */
 const OPERATIONS_IN_ONE = 12;
+/** Tags, lengths and numbers of one operation or comparison. */
+const FRAMING = 40;
 
 type SlotOf = (client: string) => number;
 
@@ -72,4 +74,23 @@ export function flatOf(responses: readonly ResponseOp[]): readonly ResponseOp[] 
 export function depthOf({ compare = [], success, failure = [] }: TxnRequest): number {
   const below = [...success, ...failure].map(({ requestTxn }) => (requestTxn ? depthOf(requestTxn) : 0));
   return Math.max(compare.length, success.length, failure.length) + Math.max(0, ...below);
+}
+
+/** How many bytes it is when it is sent, or a few more. */
+export function bytesOf({ compare = [], success, failure = [] }: TxnRequest): number {
+  let bytes = FRAMING;
+  for (const { key, value, rangeEnd } of compare) bytes += lengthOf(key, value, rangeEnd);
+  for (const operations of [success, failure]) {
+    for (const { requestRange, requestPut, requestDeleteRange, requestTxn } of operations) {
+      if (requestTxn) bytes += FRAMING + bytesOf(requestTxn);
+      else if (requestRange) bytes += lengthOf(requestRange.key, requestRange.rangeEnd);
+      else if (requestPut) bytes += lengthOf(requestPut.key, requestPut.value);
+      else if (requestDeleteRange) bytes += lengthOf(requestDeleteRange.key);
+    }
+  }
+  return bytes;
+}
+
+function lengthOf(...parts: readonly (Buffer | undefined)[]): number {
+  return parts.reduce((sum, part) => sum + (part?.length ?? 0), FRAMING);
 }

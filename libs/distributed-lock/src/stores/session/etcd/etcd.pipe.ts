@@ -199,14 +199,15 @@ export class EtcdPipe {
       this.rejectAll(batch.steps, isWrite ? failure : { ...failure, reason: 'unready' }, error);
     } else {
       if (failure.isLeaseGone && session) onSessionGone(session);
-      const mayRepeat = failure.isOfMember || failure.needsToken || failure.isLeaseGone;
+      const isTogether = failure.isTooLarge && batch.steps.length > 1;
+      const mayRepeat = isTogether || failure.isOfMember || failure.needsToken || failure.isLeaseGone;
       const again = mayRepeat ? batch.steps.filter(({ since }) => now < since + commandTimeoutMs) : [];
       this.rejectAll(
         batch.steps.filter((step) => !again.includes(step)),
         failure,
         error,
       );
-      this.waiting.unshift(...again);
+      this.waiting.unshift(...again.map((step) => (isTogether ? { ...step, isAlone: true } : step)));
     }
     client.onFailure(member, failure, error);
     this.sendNext();

@@ -46,6 +46,12 @@ describe('a batch of steps', () => {
     expect(countIn(new Batch(), many({ clients: ['a'] }))).toBe(MAILBOX_SLOTS);
   });
 
+  it('takes a step alone that was in a batch too large for etcd, wherever it comes', () => {
+    const [alone, other] = [step({ isAlone: true }), step({})];
+    expect(countIn(new Batch(), [alone, other, alone])).toBe(1);
+    expect(countIn(new Batch(), [other, alone, other])).toBe(2);
+  });
+
   it('takes a step that is too large for others alone', () => {
     const batch = new Batch();
     expect(countIn(batch, [step({ depth: 500 }), step({})])).toBe(1);

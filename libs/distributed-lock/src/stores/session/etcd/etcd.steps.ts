@@ -18,6 +18,8 @@ export interface EtcdStep<Reply = unknown> {
   /** How many operations its transaction has on its longest way down. */
   readonly depth: number;
   readonly bytes: number;
+  /** A batch with it was too large. */
+  readonly isAlone?: boolean;
   /** @param revision that of the batch */
   readonly toReply: (reply: TxnReply, revision: number) => Reply;
   /** Our time when it came, in ms. */
@@ -53,8 +55,10 @@ export class Batch {
     for (const name of step.names) this.names.add(name);
   }
 
-  private hasRoomFor({ names, clients, depth, bytes }: EtcdStep): boolean {
+  private hasRoomFor({ names, clients, depth, bytes, isAlone }: EtcdStep): boolean {
     return (
+      !isAlone &&
+      !this.steps[0]?.isAlone &&
       this.steps.length + 1 + Math.max(this.depth, depth) <= MOST_OPERATIONS &&
       this.bytes + bytes <= MOST_BYTES &&
       clients.every((client) => this.slotsOf(client) < MAILBOX_SLOTS) &&
