@@ -17,7 +17,7 @@ import type { ZookeeperSession } from './client/session.js';
 import { KnownRows } from './known-rows.js';
 import { noteName, type LockPaths } from './lock-path.js';
 import { FIRST_VERSION, readNotes, readRow, znodeVersionOf, type Notes } from './rows.js';
-import { write, type Part, type Written } from './writes.js';
+import { readBehindWrite, valueOf, write, type Part, type Written } from './writes.js';
 import { isCode } from './zookeeper.errors.js';
 
 type PartName = 'document' | 'queue' | 'note' | 'mailbox';
@@ -101,11 +101,15 @@ export class Documents {
     let { clients } = step.messages;
     for (let repairs = 0; ;) {
       const mailboxes = this.mailParts({ ...step.messages, clients }, versionAfter(step));
-      const [written, notes] = await Promise.all([
+      const [write, reading] = await Promise.allSettled([
         this.write([...this.swapParts(step), ...mailboxes]),
         step.isExact ? undefined : this.readNotes(name),
       ]);
-      if (written.isDone) return { isDone: true, row: this.see(swappedRow(step, written.zxid, notes)) };
+      const written = valueOf(write);
+      if (written.isDone) {
+        const row = swappedRow(step, written.zxid, readBehindWrite(reading));
+        return { isDone: true, row: this.see(row) };
+      }
       const { failed, code } = written;
       // That client is gone. The others must hear of the write.
       if (failed.name === 'mailbox' && code === CODE.noNode) {
@@ -195,7 +199,7 @@ export class Documents {
   ): Promise<Row> {
     const known = this.known.get(name);
     const notes: Notes = mayHaveNotes
-      ? await this.readNotes(name)
+      ? readBehindWrite((await Promise.allSettled([this.readNotes(name)]))[0])
       : version > 0 && known
         ? { notes: [], notesRead: known.notesRead, nextTicket: known.nextTicket }
         : { notes: [], notesRead: FIRST_VERSION, nextTicket: zxid + 1 };
@@ -220,13 +224,14 @@ export class Documents {
     ];
     let isQueueMissing = false;
     for (let repairs = 0; ; repairs++) {
-      const [written, row] = await Promise.all([
+      const [write, reading] = await Promise.allSettled([
         this.write([document, ...(isQueueMissing ? [this.queuePart(name)] : []), ...parts]),
         this.readBehind(name),
       ]);
-      if (written.isDone) return row;
+      const written = valueOf(write);
+      if (written.isDone) return readBehindWrite(reading);
       const { failed, code } = written;
-      if (failed.name === 'document' && code === CODE.noNode) return row;
+      if (failed.name === 'document' && code === CODE.noNode) return valueOf(reading);
       if (repairs === MOST_REPAIRS) throw new ZookeeperRefusal(code);
       if (failed.name === 'note' && code === CODE.noNode) isQueueMissing = true;
       else if (code === CODE.nodeExists) isQueueMissing = false;

@@ -5,6 +5,15 @@ import type { ZookeeperSession } from './client/session.js';
 /** The presence of the own session was deleted by hand, so that other clients take what it holds. */
 export class PresenceMissing extends Error {}
 
+/** A write was executed, and the reading sent behind it failed. The step has no row to reply with. */
+export class ReadingFailed extends Error {
+  constructor(override readonly cause: unknown) {
+    super(
+      `the write was executed, and the reading behind it failed: ${cause instanceof Error ? cause.message : String(cause)}`,
+    );
+  }
+}
+
 /** One operation of a write, and what its failure is called. */
 export interface Part<Name extends string> {
   readonly name: Name;
@@ -34,4 +43,20 @@ export async function write<Name extends string>(
   const failed = parts[index];
   if (failed) return { isDone: false, failed, index, code };
   throw code === CODE.noNode ? new PresenceMissing() : new ZookeeperRefusal(code);
+}
+
+/** @throws the error of a request that failed */
+export function valueOf<Value>(settled: PromiseSettledResult<Value>): Value {
+  if (settled.status === 'rejected') throw settled.reason;
+  return settled.value;
+}
+
+/**
+ * What was read behind an executed write.
+ *
+ * @throws ReadingFailed: a refused reading is certainly not executed, which must not be said of the write
+ */
+export function readBehindWrite<Value>(reading: PromiseSettledResult<Value>): Value {
+  if (reading.status === 'rejected') throw new ReadingFailed(reading.reason);
+  return reading.value;
 }
