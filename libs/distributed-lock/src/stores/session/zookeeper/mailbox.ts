@@ -1,10 +1,12 @@
 import { inBackground } from '../../../async/in-background.js';
+import type { Clock } from '../../../time/clock.js';
 import { CODE, ZookeeperRefusal } from './client/codes.js';
 import { create, getData, multi, type Acl, type WatchEvent } from './client/requests.js';
 import type { ZookeeperSession } from './client/session.js';
 import { isCode } from './zookeeper.errors.js';
 
 interface MailboxOptions {
+  readonly clock: Clock;
   readonly session: ZookeeperSession;
   readonly path: string;
   readonly acl: Acl;
@@ -16,6 +18,8 @@ interface MailboxOptions {
 
 /** That of a mailbox that was just made. */
 const EMPTY = 0;
+/** A refused reading has set no watch, so the mailbox is read again after this time. */
+export const READ_AGAIN_MS = 200;
 
 /**
  * A znode of one client, into which the others write their messages. A watch tells once that it has changed, so it is read
@@ -40,8 +44,16 @@ export class Mailbox {
 
   private readInBackground(): void {
     const reading = ++this.readings;
-    // Without a connection the next one reads.
-    inBackground(this.read(reading), () => undefined);
+    inBackground(this.read(reading), (error) => this.onFailed(reading, error));
+  }
+
+  /** The version that is read in the end tells which messages came meanwhile. Without a connection the next one reads. */
+  private onFailed(reading: number, error: unknown): void {
+    if (!(error instanceof ZookeeperRefusal)) return;
+    const { clock, session } = this.options;
+    clock.after(READ_AGAIN_MS, () => {
+      if (reading === this.readings && session.isConnected) this.readInBackground();
+    });
   }
 
   private async read(reading: number): Promise<void> {

@@ -80,6 +80,7 @@ export class OwnSession implements Session {
     this.documents = new Documents({ session, paths, acl, clock });
     this.sweeper = new Sweeper({ session, paths, clock, documents: this.documents });
     this.mailbox = new Mailbox({
+      clock,
       session,
       acl,
       path: paths.mailboxOf(clientId),
