@@ -3,6 +3,10 @@ import type {
   BackendListener,
   Session,
 } from '../../../libs/distributed-lock/src/stores/session/session-backend.js';
+import {
+  create,
+  multi,
+} from '../../../libs/distributed-lock/src/stores/session/zookeeper/client/requests.js';
 import { Documents } from '../../../libs/distributed-lock/src/stores/session/zookeeper/documents.js';
 import { LockPaths } from '../../../libs/distributed-lock/src/stores/session/zookeeper/lock-path.js';
 import { Sweeper } from '../../../libs/distributed-lock/src/stores/session/zookeeper/sweeper.js';
@@ -11,6 +15,7 @@ import { systemClock, type Clock } from '../../../libs/distributed-lock/src/time
 import { until } from '#until';
 import { describeWith } from '../support/describe-with.js';
 import { ownZookeeper } from './support/own-zookeeper.js';
+import { ZookeeperHand } from './support/zookeeper-hand.js';
 
 const FREE = '[1,0,[],[]]';
 const HELD = '[1,0,[["a:1","l",1,1,30000,"s"]],[]]';
@@ -223,5 +228,30 @@ describeWith('zookeeper')('the documents of one client of ZooKeeper', () => {
     const left = await zookeeper.hand.children('/nest-lock/l');
     expect(names.filter((name) => left.includes(name))).toEqual(['used', 'held', 'other', 'noted', 'ahead']);
     expect(await zookeeper.hand.statOf('/nest-lock/q/free')).toBeUndefined();
+  });
+
+  it('are deleted also when others beside them cannot be read, or have names that no client made', async () => {
+    let ahead = 0;
+    const clock: Clock = { ...systemClock, now: () => systemClock.now() + ahead };
+    const own = zookeeper.hand.session;
+    const { paths } = zookeeper.hand;
+    const documents = new Documents({ session: own, paths, acl: 'open', clock });
+    const sweeper = new Sweeper({ session: own, paths, clock, documents });
+    await backend.close(false);
+    const presence = `/nest-lock/s/${own.id}`;
+    if (!(await zookeeper.hand.statOf(presence))) await zookeeper.hand.create(presence);
+    const stranger = new ZookeeperHand(zookeeper.server.port, 'other:secret');
+    const secret = create('/nest-lock/l/a secret', { acl: 'own', data: FREE });
+    expect(await stranger.session.send(multi([secret]))).toMatchObject({ content: { isDone: true } });
+    await zookeeper.hand.create('/nest-lock/s/0');
+    await zookeeper.hand.create('/nest-lock/l/%zz', FREE);
+    await zookeeper.hand.create('/nest-lock/l/plain', FREE);
+    await sweeper.sweep();
+    ahead += 11 * 60_000;
+    await sweeper.sweep();
+    const left = await zookeeper.hand.children('/nest-lock/l');
+    expect(left).toEqual(expect.arrayContaining(['a secret', '%zz']));
+    expect(left).not.toContain('plain');
+    await stranger.close();
   });
 });

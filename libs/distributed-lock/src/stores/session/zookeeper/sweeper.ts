@@ -1,6 +1,6 @@
 import { leadOf, type Clock } from '../../../time/clock.js';
 import { contentOf } from '../session-text.js';
-import { CODE } from './client/codes.js';
+import { CODE, ZookeeperRefusal } from './client/codes.js';
 import { ANY_VERSION, exists, getChildren, getData, remove, type Node } from './client/requests.js';
 import type { ZookeeperSession } from './client/session.js';
 import type { Documents } from './documents.js';
@@ -30,6 +30,8 @@ const MOST_IDLE = 50_000;
 const TOGETHER = 100;
 /** A longer list of names would hold up everything else, and may be longer than a message can be. */
 const MOST_NAMES = 200_000;
+/** A presence of another name was made by hand, and sweeps nothing. */
+const SESSION_ID = /^[0-9a-f]{16}$/;
 
 /**
  * Deletes documents that nobody holds or waits for, and the parents of their notes: those that are free, and those of which
@@ -48,7 +50,7 @@ export class Sweeper {
   async sweep(): Promise<void> {
     const { session, paths } = this.options;
     const { content: presences } = await session.send(getChildren(paths.presences));
-    if (presences.names.some((id) => id < session.id)) return this.idle.clear();
+    if (presences.names.some((id) => SESSION_ID.test(id) && id < session.id)) return this.idle.clear();
     const due = [...this.idle].filter(([, { since }]) => since <= this.now() - IDLE_MS);
     await inParts(due, ([name, idle]) => this.deleteIdle(name, idle));
     await inParts(await this.namesToSee(), (name) => this.see(name));
@@ -127,6 +129,11 @@ function contentIn(text: string, writtenAt: number, name: string) {
 
 async function inParts<Item>(items: readonly Item[], work: (item: Item) => Promise<void>): Promise<void> {
   for (let at = 0; at < items.length; at += TOGETHER) {
-    await Promise.all(items.slice(at, at + TOGETHER).map(work));
+    await Promise.all(items.slice(at, at + TOGETHER).map((item) => work(item).catch(passOver)));
   }
+}
+
+/** One znode that this client must not read, or whose name no client has encoded, does not keep the others from the sweep. */
+function passOver(error: unknown): void {
+  if (!(error instanceof ZookeeperRefusal || error instanceof URIError)) throw error;
 }
