@@ -16,8 +16,9 @@ import {
 import type { ZookeeperSession } from './client/session.js';
 import { KnownRows } from './known-rows.js';
 import { noteName, type LockPaths } from './lock-path.js';
-import { FIRST_VERSION, readNotes, readRow, znodeVersionOf, type Notes } from './rows.js';
+import { readNotes, readRow, type Notes } from './rows.js';
 import { readBehindWrite, valueOf, write, type Part, type Written } from './writes.js';
+import { conditionOf, FIRST_VERSION, versionAfter, znodeVersionOf } from './znode-version.js';
 import { isCode } from './zookeeper.errors.js';
 
 type PartName = 'document' | 'queue' | 'note' | 'mailbox';
@@ -100,7 +101,7 @@ export class Documents {
     }
     let { clients } = step.messages;
     for (let repairs = 0; ;) {
-      const mailboxes = this.mailParts({ ...step.messages, clients }, versionAfter(step));
+      const mailboxes = this.mailParts({ ...step.messages, clients }, versionAfter(step.version));
       const [write, reading] = await Promise.allSettled([
         this.write([...this.swapParts(step), ...mailboxes]),
         step.isExact ? undefined : this.readNotes(name),
@@ -185,7 +186,7 @@ export class Documents {
     const { paths, acl } = this.options;
     const path = paths.documentOf(name);
     if (version !== undefined) {
-      return [{ name: 'document', operation: setData(path, text, znodeVersionOf(version)) }];
+      return [{ name: 'document', operation: setData(path, text, conditionOf(path, version)) }];
     }
     const document = { name: 'document', operation: create(path, { acl, data: text }) } as const;
     return hasQueue ? [document] : [document, this.queuePart(name)];
@@ -193,17 +194,24 @@ export class Documents {
 
   /** @param mayHaveNotes the parent of the notes was there before the document */
   private async takenRow(
-    { name, version = 0, text }: TakeStep,
+    { name, version, text }: TakeStep,
     zxid: number,
     mayHaveNotes: boolean,
   ): Promise<Row> {
     const known = this.known.get(name);
     const notes: Notes = mayHaveNotes
       ? readBehindWrite((await Promise.allSettled([this.readNotes(name)]))[0])
-      : version > 0 && known
+      : version !== undefined && known
         ? { notes: [], notesRead: known.notesRead, nextTicket: known.nextTicket }
         : { notes: [], notesRead: FIRST_VERSION, nextTicket: zxid + 1 };
-    return this.see({ name, version: version + 1, text, writtenAt: zxid, revision: zxid, ...notes });
+    return this.see({
+      name,
+      version: versionAfter(version),
+      text,
+      writtenAt: zxid,
+      revision: zxid,
+      ...notes,
+    });
   }
 
   /** Leaves the notes beside the document, if there is one. @returns the row with them */
@@ -254,7 +262,7 @@ export class Documents {
     const document =
       version === undefined
         ? create(path, { acl, data: text })
-        : setData(path, text, znodeVersionOf(version));
+        : setData(path, text, conditionOf(path, version));
     const noMore: Part<PartName> =
       notesRead === 0
         ? this.queuePart(name)
@@ -328,12 +336,14 @@ function swappedRow(step: SwapStep, zxid: number, notes: Notes | undefined): Row
   const { name, text, nextTicket } = step;
   // An exact swap has taken all notes in. It makes a parent for them where there was none.
   const none = { notes: [], notesRead: Math.max(step.notesRead, FIRST_VERSION), nextTicket };
-  return { name, version: versionAfter(step), text, writtenAt: zxid, revision: zxid, ...(notes ?? none) };
-}
-
-/** That of the document once it is written. */
-function versionAfter({ version = 0 }: Pick<SwapStep, 'version'>): number {
-  return version + 1;
+  return {
+    name,
+    version: versionAfter(step.version),
+    text,
+    writtenAt: zxid,
+    revision: zxid,
+    ...(notes ?? none),
+  };
 }
 
 function isFree({ version, text, notes }: Row): boolean {

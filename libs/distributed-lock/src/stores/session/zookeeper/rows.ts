@@ -3,18 +3,13 @@ import { CODE } from './client/codes.js';
 import { getChildren, getData, type Children, type Node, type Request } from './client/requests.js';
 import type { ZookeeperSession } from './client/session.js';
 import { noteOf, type LockPaths } from './lock-path.js';
+import { FIRST_VERSION } from './znode-version.js';
 import { isCode } from './zookeeper.errors.js';
 
 export type Notes = Pick<Row, 'notes' | 'notesRead' | 'nextTicket'>;
 
-/** That of a znode which was just made. A row has one more than its znode, because 0 means nothing there. */
-export const FIRST_VERSION = 1;
 /** A reading that another client's write has torn is repeated so often at most. */
 const MOST_READINGS = 10;
-
-export function znodeVersionOf(version: number): number {
-  return version - FIRST_VERSION;
-}
 
 /** Reads a document and its notes, as the server that this session is connected to has them. */
 export async function readRow(session: ZookeeperSession, paths: LockPaths, name: string): Promise<Row> {

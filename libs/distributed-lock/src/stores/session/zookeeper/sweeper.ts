@@ -79,6 +79,8 @@ export class Sweeper {
     this.idle.delete(name);
     const node = await this.read(name);
     if (node?.stat.mzxid !== writtenAt || !(await this.isIdle(name, node))) return;
+    // A deletion would not depend on the version.
+    if (node.stat.version === ANY_VERSION) return;
     const { session, paths } = this.options;
     const key = decodeName(name);
     const document = { name: 'document', operation: remove(paths.documentOf(key), node.stat.version) };

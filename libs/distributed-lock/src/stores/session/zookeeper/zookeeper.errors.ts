@@ -3,6 +3,7 @@ import { storeError } from '../../common/store-error.js';
 import { CODE, ZookeeperRefusal } from './client/codes.js';
 import { ConnectionLost, RequestTooLong } from './client/connection.js';
 import { NotConnected, SessionEnded } from './client/session.js';
+import { NoVersionLeft } from './znode-version.js';
 
 /** The request can never be executed as it is. */
 const REFUSED: readonly number[] = [
@@ -35,7 +36,7 @@ function reasonOf(error: unknown): LockStoreError['reason'] {
   if (error instanceof ConnectionLost) return 'unknown';
   if (error instanceof NotConnected) return 'unreachable';
   if (error instanceof SessionEnded) return 'unready';
-  if (error instanceof RequestTooLong) return 'refused';
+  if (error instanceof RequestTooLong || error instanceof NoVersionLeft) return 'refused';
   if (error instanceof ZookeeperRefusal) return REFUSED.includes(error.code) ? 'refused' : 'unready';
   return 'unknown';
 }

@@ -1,0 +1,37 @@
+import { ANY_VERSION } from './client/requests.js';
+
+/** That of a znode which was just made. A row has one more than its znode, because 0 means nothing there. */
+export const FIRST_VERSION = 1;
+/** After this number, the largest of 32 bits, the version of a znode goes on with the least. */
+const LARGEST = 2 ** 31 - 1;
+
+/** A znode was written so often that its next version would be the one that stands for any version. */
+export class NoVersionLeft extends Error {
+  constructor(path: string) {
+    super(
+      `the versions of the znode ${path} are used up after ${2 ** 32 - 2} writes. Use another key, or delete the znode while nobody holds the lock or waits for it`,
+    );
+  }
+}
+
+export function znodeVersionOf(version: number): number {
+  return version - FIRST_VERSION;
+}
+
+/**
+ * The version of its znode on which the write of a document depends.
+ *
+ * @throws NoVersionLeft when it is the last one, or would make the write depend on none
+ */
+export function conditionOf(path: string, version: number): number {
+  const condition = znodeVersionOf(version);
+  if (condition === ANY_VERSION || condition === ANY_VERSION - 1) throw new NoVersionLeft(path);
+  return condition;
+}
+
+/** That of a document once it is written. */
+export function versionAfter(version: number | undefined): number {
+  if (version === undefined) return FIRST_VERSION;
+  const before = znodeVersionOf(version);
+  return (before === LARGEST ? -LARGEST - 1 : before + 1) + FIRST_VERSION;
+}
