@@ -30,7 +30,7 @@ import { LaneOwners } from './lane-owners.js';
 import { LongLeases } from './long-leases.js';
 import { OwnLeases, type KeyLeases } from './own-leases.js';
 import { Lane, type Executed, type LaneContext } from './lane.js';
-import type { Reading, Register } from './register.js';
+import type { Register } from './register.js';
 import { sessionEnded } from './session-ended.js';
 import { TimedRegister, type Seen } from './timed-register.js';
 
