@@ -198,7 +198,7 @@ export class DocumentStore implements LockStore {
       ),
     );
     await Promise.race([Promise.allSettled(leaving), this.delays.wait(this.commandTimeoutMs)]);
-    await Promise.race([this.ownLeases?.whenEmpty(), this.delays.wait(LAST_LEASES_MS)]);
+    await Promise.race([this.ownLeases?.whenEnded(LAST_LEASES_MS), this.delays.wait(LAST_LEASES_MS)]);
     const hasEntries = this.ownLeases?.close() ?? false;
     this.releases.close();
     this.longLeases?.close();

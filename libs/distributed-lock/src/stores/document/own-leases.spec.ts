@@ -71,18 +71,28 @@ describe('the leases of one client', () => {
     expect(released).toEqual(['a me:1 3000', 'a me:2 6000']);
   });
 
-  it('that have all ended let their client close, and it says whether some are left', async () => {
+  it('that end soon let their client close once they have ended, and it says whether some are left', async () => {
     leases.start('a', 'me:1', 500);
     leases.start('b', 'me:2', 500);
-    const empty = follow(leases.whenEmpty());
+    leases.start('c', 'me:4', 30_000);
+    const ended = follow(leases.whenEnded(1000));
     leases.end('me:1');
     await clock.settle();
-    expect(empty.state).toBe('pending');
+    expect(ended.state).toBe('pending');
     leases.end('me:2');
     await clock.settle();
-    expect(empty.state).toBe('resolved');
+    expect(ended.state).toBe('resolved');
+    leases.end('me:4');
     expect(leases.close()).toBe(false);
     leases.start('a', 'me:3', 500);
     expect([leases.close(), clock.pendingTimers]).toEqual([true, 0]);
+  });
+
+  it('that last for long do not keep their client from closing', async () => {
+    leases.start('a', 'me:1', 30_000);
+    const ended = follow(leases.whenEnded(1000));
+    await clock.settle();
+    expect(ended.state).toBe('resolved');
+    leases.close();
   });
 });

@@ -25,7 +25,7 @@ export class OwnLeases {
   private readonly adopted = new Map<string, string>();
   private firesAt = Infinity;
   private cancel = (): void => undefined;
-  private onEmpty: (() => void) | undefined;
+  private onEnd: ((owner: string) => void) | undefined;
 
   /** @param release ends the lease in the back end; called again at `retryMs` while the lease is over and not ended */
   constructor(
@@ -66,7 +66,7 @@ export class OwnLeases {
     if (!lease) return;
     this.leases.delete(owner);
     if (this.adopted.get(lease.key) === owner) this.adopted.delete(lease.key);
-    if (this.leases.size === 0) this.onEmpty?.();
+    this.onEnd?.(owner);
   }
 
   isOver(owner: string): boolean {
@@ -74,11 +74,18 @@ export class OwnLeases {
     return lease !== undefined && lease.endsAt <= this.clock.now();
   }
 
-  /** @returns once all have ended */
-  whenEmpty(): Promise<void> {
+  /** @returns once those that end within `ms` have ended */
+  whenEnded(ms: number): Promise<void> {
+    const until = this.clock.now() + ms;
+    const ending = new Set<string>();
+    for (const [owner, { endsAt }] of this.leases) if (endsAt <= until) ending.add(owner);
     return new Promise((resolve) => {
-      this.onEmpty = resolve;
-      if (this.leases.size === 0) resolve();
+      const onEnd = (owner?: string): void => {
+        if (owner !== undefined) ending.delete(owner);
+        if (ending.size === 0) resolve();
+      };
+      this.onEnd = onEnd;
+      onEnd();
     });
   }
 
