@@ -54,7 +54,7 @@ const ZOOKEEPER = [
   {
     says: 'a swap writes whatever the version is',
     file: 'stores/session/zookeeper/documents.js',
-    from: ': setData(path, text, znodeVersionOf(version));',
+    from: ': setData(path, text, conditionOf(path, version));',
     to: ': setData(path, text, ANY_VERSION);',
     kind: 'aborts',
     rules: ['exclusion', 'tokens', 'register', 'liveness', 'remains'],
