@@ -7,7 +7,7 @@ import { cut } from './during.mjs';
 
 /** Connections come back within a second, and the first recheck is at once. */
 const BACK_MS = 1000 + LOOK_MS + SLACK_MS;
-/** What a session may cost that ended with the fault. */
+/** A session that ends with the fault may keep its locks for so long. */
 const ENDED_MS = SESSION_MS + SESSION_NOTICED_MS + SLACK_MS;
 
 const othersThan = (member, { store }) => store.cluster.members.filter((other) => other !== member);

@@ -4,7 +4,7 @@ import { connectEtcd, LEASE_SECONDS } from './etcd-api.mjs';
 /** @type {import('../contestant.d.mts').OpenContestant} */
 export async function open(url) {
   const { ask } = connectEtcd(url);
-  /** Those that no caller uses now. They outlast any run, so that nothing keeps them alive. */
+  /** No caller uses these leases now. They outlast any run, so nothing keeps them alive. */
   const leases = [await grant()];
   return {
     async run(key, work) {

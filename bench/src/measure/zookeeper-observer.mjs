@@ -4,7 +4,7 @@ import { connectZookeeper } from '../../contestants/session/zookeeper-api.mjs';
 import { readWhenQuiet } from './read-when-quiet.mjs';
 import { serverCpuUs } from './server-cpu.mjs';
 
-/** What the server itself keeps. */
+/** The server keeps its own znodes under this name. */
 const OWN = 'zookeeper';
 
 /** Gives contestants an empty ZooKeeper, and reads what they do to it. */

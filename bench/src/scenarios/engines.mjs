@@ -16,7 +16,7 @@ const BEAT_MS = 10_000;
 /** @typedef {import('../../contestants/index.mjs').Entrant} Entrant */
 
 /**
- * What the hand-off between two processes is compared with.
+ * The scenario compares the hand-off between two processes with this.
  *
  * @typedef {object} HopFloor
  * @property {Entrant} floor

@@ -229,8 +229,8 @@ describe('the stores of nest add', () => {
 
   it.each(Object.entries(STORES))('say which variable to set, and what is used without: %s', (_, store) => {
     const [variable, given] = argumentOf(store);
-    expect(store.todo).toContain(`Set ${variable} `);
-    expect(store.todo).toContain(given);
+    expect(store.leftByHand).toContain(`Set ${variable} `);
+    expect(store.leftByHand).toContain(given);
   });
 
   // The store of SQLite needs a newer Node than the package does.

@@ -5,7 +5,7 @@ import { addDependency } from './package-manifest.js';
 import { importLines, isRegistered, registerModule, registrationCode } from './register-module.js';
 import { rootModuleOf } from './root-module.js';
 import { SourceText, type Outcome } from './source-text.js';
-import { MEMORY_TODO, STORES, type StoreSetup } from './stores.js';
+import { MEMORY_LEFT_BY_HAND, STORES, type StoreSetup } from './stores.js';
 
 export interface NestAddOptions {
   readonly store?: string;
@@ -52,7 +52,7 @@ class NestAdd {
     } else {
       this.register(main);
       this.addPeers();
-      this.left.push(this.store?.todo ?? MEMORY_TODO);
+      this.left.push(this.store?.leftByHand ?? MEMORY_LEFT_BY_HAND);
     }
     this.enableHooks(main);
     this.report();

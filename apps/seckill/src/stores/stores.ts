@@ -11,7 +11,7 @@ import type { StoreName } from './store-name.js';
 export interface StoreKind {
   /** The server that holds the locks. A store without one holds them within one process. */
   readonly server?: ServerName;
-  /** A lock ends with the session of its holder. Nobody but the server knows when that was prolonged last. */
+  /** A lock ends with the session of its holder. Only the server knows when it prolonged that session last. */
   readonly hasSessions?: true;
   readonly create: (url: string) => LockStoreFactory;
 }

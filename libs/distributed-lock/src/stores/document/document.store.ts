@@ -108,10 +108,12 @@ export class DocumentStore implements LockStore {
     register.listen({
       onReading: (name, reading) => {
         const lane = this.lanes.get(name);
-        lane?.onSeen(this.timed.arrived(reading));
-        lane?.closeIfIdle();
-        const key = name.slice(context.keyPrefix.length);
-        this.laneContext.onHolders?.(key, reading.document.holders);
+        if (!lane) {
+          const key = name.slice(context.keyPrefix.length);
+          return this.laneContext.onHolders?.(key, reading.document.holders);
+        }
+        lane.onSeen(this.timed.arrived(reading));
+        lane.closeIfIdle();
       },
       onTime: (now, sentAt) => this.timed.onTime(now, sentAt),
       onGap: () => this.notify({ kind: 'recheck', afterMs: 0 }),

@@ -12,7 +12,7 @@ import { targetOf, type EtcdAuth, type EtcdTls } from './etcd.target.js';
 export interface EtcdStoreOptions {
   /** The members of the cluster, as URLs or `host:port`; those of one cluster. Needed unless they are given before. */
   readonly endpoints?: string | readonly string[];
-  /** What the keys of the locks begin with; default `nest-lock/`. */
+  /** All keys of this store begin with this text; default `nest-lock/`. */
   readonly root?: string;
   /** For endpoints with `https:`. */
   readonly tls?: EtcdTls;
