@@ -50,7 +50,7 @@ const luaNumber = (file: string, name: string) =>
 const LUA = 'libs/distributed-lock/src/stores/redis/scripts/lua/lib';
 const GUARANTEES = 'docs/guarantees.md';
 const LIFE = 'docs/life-of-a-lock.md';
-const RECIPES = 'docs/recipes.md';
+const RECIPES = 'docs/recipes/setup.md';
 const RULES = 'docs/decisions/0003-queue-and-hand-off.md';
 const STORES = 'docs/stores.md';
 const DOCUMENTS = 'docs/document-stores.md';

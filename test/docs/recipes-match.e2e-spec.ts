@@ -5,8 +5,13 @@ import { describe, expect, it } from '@jest/globals';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
-const page = readFileSync(`${root}/docs/recipes.md`, 'utf8');
-const shown = [...page.matchAll(/^```ts\n([^]*?)^```$/gm)].map(([, code = '']) => code);
+const index = readFileSync(`${root}/docs/recipes.md`, 'utf8');
+const pages = readdirSync(`${root}/docs/recipes`).map(
+  (page) => [page, readFileSync(`${root}/docs/recipes/${page}`, 'utf8')] as const,
+);
+const shown = pages.flatMap(([, text]) =>
+  [...text.matchAll(/^```ts\n([^]*?)^```$/gm)].map(([, code = '']) => code),
+);
 
 /** Recipes of the second folder need packages that only the tests of that folder install. */
 const FOLDERS = ['test/docs/recipes', 'test/stores/orms/recipes'];
@@ -16,16 +21,22 @@ const files = FOLDERS.flatMap((folder) =>
     .map((file) => `${folder}/${file}`),
 );
 
-/** The page does not show comments for the linter. */
+/** The pages do not show comments for the linter. */
 const withoutMarks = (code: string): string => code.replaceAll(/^ *\/\/ oxlint-.*\n/gm, '');
 
-describe('the page of recipes', () => {
-  it('shows each file that the tests run, and no other', () => {
+const anchorOf = (heading: string): string =>
+  heading
+    .toLowerCase()
+    .replaceAll(/[^\w\s-]/g, '')
+    .replaceAll(' ', '-');
+
+describe('the pages of recipes', () => {
+  it('show each file that the tests run, and no other', () => {
     const run = files.map((file) => withoutMarks(readFileSync(`${root}/${file}`, 'utf8')));
     expect([...shown].sort()).toEqual(run.sort());
   });
 
-  it('is tried as a whole: each file is imported by a test', () => {
+  it('are tried as a whole: each file is imported by a test', () => {
     const tests = ['test/docs', 'test/guard/support', 'test/stores/orms']
       .flatMap((folder) => readdirSync(`${root}/${folder}`).map((file) => `${root}/${folder}/${file}`))
       .filter((file) => file.endsWith('.ts'))
@@ -33,5 +44,13 @@ describe('the page of recipes', () => {
       .join('\n');
     const untried = files.filter((file) => !tests.includes(`/recipes/${basename(file, '.ts')}.js'`));
     expect(untried).toEqual([]);
+  });
+
+  it('are found: the index leads to each of their headings', () => {
+    const headings = pages.flatMap(([page, text]) => {
+      const found = [...text.replaceAll(/^```[^]*?^```$/gm, '').matchAll(/^## (.+)$/gm)];
+      return found.length === 0 ? [page] : found.map(([, heading = '']) => `${page}#${anchorOf(heading)}`);
+    });
+    expect(headings.filter((it) => !index.includes(`(recipes/${it})`))).toEqual([]);
   });
 });

@@ -4,7 +4,7 @@ import { describe, expect, it } from '@jest/globals';
 
 const read = (page: string): string =>
   readFileSync(fileURLToPath(new URL(`../../docs/${page}`, import.meta.url)), 'utf8');
-const [api, recipes] = [read('api.md'), read('recipes.md')];
+const [api, setup] = [read('api.md'), read('recipes/setup.md')];
 
 const pairs = (text: string, pattern: RegExp): [string, string][] =>
   [...text.matchAll(pattern)].map(([, name = '', value = '']) => [name, value]);
@@ -17,8 +17,8 @@ function membersOf(name: string): [string, string][] {
 }
 
 function rowsOf(heading: string): Map<string, string> {
-  const from = recipes.indexOf(`### ${heading}\n`);
-  return new Map(pairs(recipes.slice(from, recipes.indexOf('\n#', from + 1)), /^\| `(\w+)` +\| (.+?) +\|/gm));
+  const from = setup.indexOf(`## ${heading}\n`);
+  return new Map(pairs(setup.slice(from, setup.indexOf('\n#', from + 1)), /^\| `(\w+)` +\| (.+?) +\|/gm));
 }
 
 const TABLES = {

@@ -18,7 +18,8 @@ import { assertNamesRow } from './named-row.js';
 import { resultOf, unusable, type SqlAnswer, type SqlResult } from './sql-answer.js';
 
 /**
- * Runs one statement on a connection of yours and returns its rows. docs/recipes.md has a line for each driver.
+ * Runs one statement on a connection of yours and returns its rows. docs/recipes/guards.md#sql has it for pg and mysql2,
+ * docs/recipes/orms.md for each ORM.
  *
  * Within a transaction it must use the transaction's own connection. A statement on another connection waits for the row
  * locks of the transaction, which waits for the statement, and its write stays when the transaction is rolled back.
