@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from '@jest/globals';
+import { anchorOf, headingsOf, pagesBelow, readPage, withoutCode } from '../support/pages.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const FOLDER = join(ROOT, `node_modules/.cache/doc-snippets-${process.pid}`);
@@ -22,11 +23,11 @@ interface Snippet {
   readonly code: string;
 }
 
-const pages = ['README.md', 'README.zh-CN.md', 'CONTRIBUTING.md', 'libs/distributed-lock/README.md']
-  .concat(
-    readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' }).map((page) => `docs/${page}`),
-  )
-  .filter((page) => page.endsWith('.md'));
+const pages = ['README.md', 'README.zh-CN.md', 'CONTRIBUTING.md', 'libs/distributed-lock/README.md'].concat(
+  pagesBelow('docs'),
+);
+/** `translations.e2e-spec.ts` shows that the Chinese pages have the same blocks. */
+const pagesWithCode = pages.filter((page) => !page.startsWith('docs/zh/'));
 
 /** Blocks that `npm run test:stores` compiles, with packages that are not installed here. */
 const ORMS = join(ROOT, 'test/stores/orms/recipes');
@@ -36,7 +37,7 @@ const compiledElsewhere = readdirSync(ORMS)
 
 /** Each block in a file of its own, on the same lines as in its page, so that errors name them. */
 function snippetsOf(page: string): Snippet[] {
-  const text = readFileSync(join(ROOT, page), 'utf8');
+  const text = readPage(page);
   return [...text.matchAll(/^```ts( fragment)?\n([^]*?)^```$/gm)].map((block, index) => {
     const line = text.slice(0, block.index).split('\n').length;
     const [, fragment, code = ''] = block;
@@ -73,23 +74,9 @@ function compile(snippets: readonly Snippet[]): string {
   }
 }
 
-/** As GitHub makes them: lower case, no punctuation, a hyphen for each space. */
-function anchorsOf(page: string): string[] {
-  const text = readFileSync(page, 'utf8').replaceAll(/^```[^]*?^```$/gm, '');
-  return [...text.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
-    heading
-      .toLowerCase()
-      .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
-      .replaceAll(' ', '-'),
-  );
-}
-
-const withoutCode = (page: string): string =>
-  readFileSync(join(ROOT, page), 'utf8').replaceAll(/^```[^]*?^```$/gm, '');
-
 describe('the documentation', () => {
   it('shows only TypeScript that compiles', () => {
-    const snippets = pages.flatMap(snippetsOf).filter(({ code }) => !isCompiledElsewhere(code));
+    const snippets = pagesWithCode.flatMap(snippetsOf).filter(({ code }) => !isCompiledElsewhere(code));
     expect(snippets.length).toBeGreaterThan(2);
     expect(compile(snippets)).toBe('');
   }, 60_000);
@@ -102,7 +89,7 @@ describe('the documentation', () => {
 
   it('links only to files that exist', () => {
     const broken = pages.flatMap((page) =>
-      [...withoutCode(page).matchAll(/\]\((?!https?:|#)([^)#\s]+)/g)]
+      [...withoutCode(readPage(page)).matchAll(/\]\((?!https?:|#)([^)#\s]+)/g)]
         .filter(([, target]) => !existsSync(join(ROOT, page, '..', target!)))
         .map(([, target]) => `${page} → ${target}`),
     );
@@ -111,10 +98,10 @@ describe('the documentation', () => {
 
   it('links only to headings that exist', () => {
     const broken = pages.flatMap((page) =>
-      [...readFileSync(join(ROOT, page), 'utf8').matchAll(/\]\((?!https?:)([^)#\s]*)#([^)\s]+)\)/g)]
+      [...readPage(page).matchAll(/\]\((?!https?:)([^)#\s]*)#([^)\s]+)\)/g)]
         .filter(([, target = '', anchor = '']) => {
-          const file = target === '' ? join(ROOT, page) : join(ROOT, page, '..', target);
-          return !anchorsOf(file).includes(anchor);
+          const file = target === '' ? page : join(page, '..', target);
+          return !headingsOf(readPage(file)).map(anchorOf).includes(anchor);
         })
         .map(([, target, anchor]) => `${page} → ${target}#${anchor}`),
     );

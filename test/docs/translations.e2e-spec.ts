@@ -1,0 +1,81 @@
+import { posix } from 'node:path';
+import { describe, expect, it } from '@jest/globals';
+import { anchorOf, headingsOf, pagesBelow, readPage, withoutCode } from '../support/pages.js';
+
+const chinese = ['README.zh-CN.md', ...pagesBelow('docs/zh')];
+const originalOf = (page: string): string =>
+  page.replace('README.zh-CN.md', 'README.md').replace(/^docs\/zh\//, 'docs/');
+const translationOf = (page: string): string | undefined =>
+  chinese.find((candidate) => originalOf(candidate) === page);
+
+/** English pages that have a Chinese one, always. */
+const REQUIRED = ['README.md', 'docs/glossary.md', 'docs/redisson.md', 'docs/troubleshooting.md'];
+
+const all = (text: string, pattern: RegExp): string[] => [...text.matchAll(pattern)].map(([it]) => it);
+const SWITCH = /^(English · \[中文\]|\[English\]).*$/m;
+const linksOf = (page: string): string[] =>
+  all(readPage(page).replace(SWITCH, ''), /(?<=\]\()[^)\s]+(?=\))/g);
+
+/** The page and the heading that a link leads to. */
+function destination(page: string, link: string): readonly [target: string, anchor: string | undefined] {
+  const [file = '', anchor] = link.split('#');
+  return [file === '' ? page : posix.join(posix.dirname(page), file), anchor];
+}
+
+/** The same in both languages: the English page, and the number of the heading. */
+function leadsTo(page: string, link: string): string {
+  if (/^https?:/.test(link)) return link;
+  const [target, anchor] = destination(page, link);
+  const number = anchor === undefined ? '' : headingsOf(readPage(target)).map(anchorOf).indexOf(anchor);
+  return `${originalOf(target)} ${number}`;
+}
+
+/** The parts that must be the same in both languages, so that a translation that lags is found. */
+const PARTS: Readonly<Record<string, (text: string, page: string) => unknown>> = {
+  'the levels of its headings': (text) => all(withoutCode(text), /^#+ /gm),
+  'its blocks of code and commands': (text) => all(text, /^```[^]*?^```$/gm),
+  'the rows of its tables and the points of its lists': (text) => all(withoutCode(text), /^(\||- |\d+\. )/gm),
+  'where its links lead': (_, page) =>
+    linksOf(page)
+      .map((link) => leadsTo(page, link))
+      .sort(),
+  'the names it has in code': (text) => [...new Set(all(withoutCode(text), /`[^`]+`/g))].sort(),
+  'the tests it names': (text) =>
+    all(withoutCode(text), /(?<=`: )_[^_]+_/g).map((it) => it.replaceAll(/\s+/g, ' ')),
+  'its figures': (text) => all(withoutCode(text), /\b\d+\b/g).sort(),
+};
+
+describe('the Chinese page of', () => {
+  it.each(REQUIRED)('%s exists', (page) => {
+    expect(chinese.map(originalOf)).toContain(page);
+  });
+
+  describe.each(chinese)('%s', (page) => {
+    const original = originalOf(page);
+
+    it.each(Object.keys(PARTS))('has the same as the English one: %s', (name) => {
+      const part = PARTS[name]!;
+      expect(part(readPage(page), page)).toEqual(part(readPage(original), original));
+    });
+
+    it('is linked from the English one, and links to it, in the line below the title', () => {
+      const line = (text: string) => text.split('\n')[2];
+      expect(line(readPage(page))).toBe(`[English](${posix.relative(posix.dirname(page), original)}) · 中文`);
+      expect(line(readPage(original))).toBe(
+        `English · [中文](${posix.relative(posix.dirname(original), page)})`,
+      );
+    });
+
+    it('links to Chinese pages where they exist', () => {
+      const targets = linksOf(page)
+        .filter((link) => !/^https?:/.test(link))
+        .map((link) => destination(page, link)[0]);
+      expect(targets.filter((target) => translationOf(target) !== undefined)).toEqual([]);
+    });
+  });
+
+  it('the errors quotes each message as the library prints it', () => {
+    const messages = (page: string) => all(readPage(page), /^### .+$/gm);
+    expect(messages('docs/zh/troubleshooting.md')).toEqual(messages('docs/troubleshooting.md'));
+  });
+});
