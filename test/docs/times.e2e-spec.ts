@@ -48,9 +48,9 @@ describe('the page on times', () => {
     expect(PAGE.replaceAll(/\s+/g, ' ')).toContain(`more renewals, one every ${part} of it`);
   });
 
-  it('has a picture of the same defaults; if not: npm run docs:times', () => {
+  it('has a picture of the same defaults; if not: npm run docs:pictures', () => {
     const program =
-      "import('./scripts/draw-times.mjs').then(({ drawTimes }) => process.stdout.write(drawTimes(JSON.parse(process.argv[1]))))";
+      "import('./scripts/pictures/times.mjs').then(({ drawTimes }) => process.stdout.write(drawTimes(JSON.parse(process.argv[1]))))";
     const times = { ...defaults, commandTimeoutMs: DEFAULT_COMMAND_TIMEOUT_MS };
     const drawn = spawnSync(process.execPath, ['-e', program, JSON.stringify(times)], {
       cwd: ROOT,

@@ -1,13 +1,13 @@
-import { frame, round, text } from './frame.mjs';
+import { frame, MARGIN, round, text, WIDTH, wrap } from './frame.mjs';
 
-const WIDTH = 760;
-const LEFT = 230;
-const RIGHT = 100;
-const TOP = 66;
-const ROW = 26;
+/** Beside the longest bar there is room for a value. */
+const LONGEST = WIDTH - 2 * MARGIN - 76;
+const LINE = 18;
+const BAR = 14;
+const GAP = 10;
 
 /**
- * Horizontal bars, one for each contestant.
+ * Horizontal bars, one for each contestant, each below its name.
  *
  * @param {{ title: string, subtitle: string, scale?: 'linear' | 'log', show: (value: number) => string }} what
  * @param {readonly { name: string, kind: 'own' | 'other' | 'floor', value: number }[]} bars
@@ -15,16 +15,19 @@ const ROW = 26;
 export function barChart({ title, subtitle, scale = 'linear', show }, bars) {
   const lengthOf = scale === 'log' ? logLength(bars) : linearLength(bars);
   const note = scale === 'log' ? `${subtitle} (logarithmic)` : subtitle;
-  const rows = bars.flatMap(({ name, kind, value }, i) => {
-    const y = TOP + i * ROW;
-    const length = round(lengthOf(value) * (WIDTH - LEFT - RIGHT));
+  const says = `${bars.map(({ name, value }) => `${name}: ${show(value)}`).join('; ')}.`;
+  let y = 0;
+  const rows = bars.flatMap(({ name, kind, value }) => {
+    const length = round(lengthOf(value) * LONGEST);
+    const names = wrap(name, 14).map((line) => text(MARGIN, (y += LINE) - 2, line));
+    y += BAR + GAP;
     return [
-      text(LEFT - 10, y + 15, name, '', 'end'),
-      `<rect class="${kind}" x="${LEFT}" y="${y}" width="${length}" height="${ROW - 6}" rx="2"/>`,
-      text(LEFT + length + 8, y + 15, show(value)),
+      ...names,
+      `<rect class="${kind}" x="${MARGIN}" y="${y - BAR - GAP + 4}" width="${length}" height="${BAR}" rx="2"/>`,
+      text(MARGIN + length + 8, y - GAP + 2, show(value)),
     ];
   });
-  return frame({ title, subtitle: note, width: WIDTH, height: TOP + bars.length * ROW + 14 }, rows);
+  return frame({ title, subtitle: note, says, height: y + GAP }, rows);
 }
 
 function linearLength(bars) {

@@ -1,8 +1,10 @@
 import { frame, round, text } from './frame.mjs';
 
-const WIDTH = 760;
-const HEIGHT = 380;
-const PLOT = { left: 70, right: 560, top: 70, bottom: 335 };
+const PLOT = { left: 64, right: 272, top: 16, bottom: 330 };
+
+const STYLE = `
+  .name { font-size: 13px }
+  .leader { fill: none; stroke-dasharray: 2 3 }`;
 
 /**
  * Lines over logarithmic axes, named at their ends.
@@ -31,11 +33,21 @@ export function lineChart({ title, subtitle }, series) {
     ...series.flatMap(({ name, points }, i) => [
       `<polyline class="line s${i}" points="${points.map(([at, value]) => `${x.of(at)},${y.of(value)}`).join(' ')}"/>`,
       ...points.map(([at, value]) => `<circle class="d${i}" cx="${x.of(at)}" cy="${y.of(value)}" r="3.5"/>`),
-      text(PLOT.right + 12, places[i] + 4, name, `d${i}`),
+      leader(x.of(points.at(-1)[0]), y.of(points.at(-1)[1]), places[i], i),
+      text(PLOT.right + 14, places[i] + 4, name, `name d${i}`),
     ]),
+    text((PLOT.left + PLOT.right) / 2, PLOT.bottom + 40, 'how many', 'quiet', 'middle'),
   ];
-  return frame({ title, subtitle, width: WIDTH, height: HEIGHT }, body);
+  return frame({ title, subtitle, says: inWords(series), height: PLOT.bottom + 54, style: STYLE }, body);
 }
+
+const inWords = (series) =>
+  series
+    .map(
+      ({ name, points }) =>
+        `${name}: ${points.map(([at, value]) => `${label(at)} → ${round(value)}`).join(', ')}.`,
+    )
+    .join(' ');
 
 /** @param {readonly number[]} values @param {number} start @param {number} end */
 function axis(values, start, end) {
@@ -46,6 +58,10 @@ function axis(values, start, end) {
     of: (value) => round(start + ((Math.log10(value) - from) / (to - from)) * (end - start)),
   };
 }
+
+/** From the end of a line to its name. */
+const leader = (x, y, place, i) =>
+  `<polyline class="leader s${i}" points="${x},${y} ${PLOT.right},${place} ${PLOT.right + 9},${place}"/>`;
 
 /** Names of lines that end close together must not lie on each other. @param {readonly number[]} wanted */
 function labelPlaces(wanted) {

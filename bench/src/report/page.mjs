@@ -32,7 +32,9 @@ export async function writeReport(folder, results, run) {
     ...results.flatMap((result) =>
       section(result, drawn.has(result.scenario.id) && imageOf(result.scenario.id)),
     ),
-    drawn.has('scaling') ? `## Growth\n\n![What one costs as they become more](${imageOf('scaling')})` : '',
+    drawn.has('scaling')
+      ? `## Growth\n\n![What one costs as they become more, as lines: the values are in the tables above](${imageOf('scaling')})`
+      : '',
     how,
   ].join('\n\n');
   writeFileSync(join(folder, file), await format(page, { ...STYLE, parser: 'markdown' }));
@@ -80,7 +82,7 @@ function figuresToReach(results) {
 
 /** @param {any} result of runScenario @param {string | false} image */
 function section({ scenario, rows }, image) {
-  const { id, title, note, columns } = scenario;
+  const { id, title, note, columns, plot } = scenario;
   const head = `| | ${columns.map((column) => column.title).join(' | ')} |`;
   const lines = rows
     .filter(({ figures }) => figures)
@@ -89,7 +91,7 @@ function section({ scenario, rows }, image) {
   return [
     `## ${title}`,
     `Scenario \`${id}\`. ${note ?? ''}`,
-    image ? `![${title}](${image})` : '',
+    image ? `![${title}. ${plot.title}, as bars: the values are in the table below](${image})` : '',
     [head, `| --- | ${columns.map(() => '---:').join(' | ')} |`, ...lines].join('\n'),
     skipped.join(' '),
   ];
