@@ -12,6 +12,7 @@ const translationOf = (page: string): string | undefined =>
 const REQUIRED = ['README.md', 'docs/glossary.md', 'docs/redisson.md', 'docs/troubleshooting.md'];
 
 const all = (text: string, pattern: RegExp): string[] => [...text.matchAll(pattern)].map(([it]) => it);
+const oneLine = (text: string): string => text.replaceAll(/\s+/g, ' ');
 const SWITCH = /^(English · \[中文\]|\[English\]).*$/m;
 const linksOf = (page: string): string[] =>
   all(readPage(page).replace(SWITCH, ''), /(?<=\]\()[^)\s]+(?=\))/g);
@@ -39,9 +40,8 @@ const PARTS: Readonly<Record<string, (text: string, page: string) => unknown>> =
     linksOf(page)
       .map((link) => leadsTo(page, link))
       .sort(),
-  'the names it has in code': (text) => [...new Set(all(withoutCode(text), /`[^`]+`/g))].sort(),
-  'the tests it names': (text) =>
-    all(withoutCode(text), /(?<=`: )_[^_]+_/g).map((it) => it.replaceAll(/\s+/g, ' ')),
+  'the names it has in code': (text) => [...new Set(all(oneLine(withoutCode(text)), /`[^`]+`/g))].sort(),
+  'the tests it names': (text) => all(oneLine(withoutCode(text)), /(?<=`: )_[^_]+_/g),
   'its figures': (text) => all(withoutCode(text), /\b\d+\b/g).sort(),
 };
 
