@@ -11,6 +11,16 @@ const translationOf = (page: string): string | undefined =>
 /** English pages that have a Chinese one, always. */
 const REQUIRED = ['README.md', 'docs/glossary.md', 'docs/redisson.md', 'docs/troubleshooting.md'];
 
+/** Other words that readers know for a word of the Chinese glossary: one thing, one word. */
+const VARIANTS: Readonly<Record<string, RegExp>> = {
+  围栏令牌: /栅栏令牌|防护令牌|隔离令牌/,
+  续期: /续租|续约/,
+  多数派: /法定人数|仲裁/,
+  持有者: /拥有者|持锁者/,
+  交接: /移交|转交/,
+  看门狗: /监视狗|监控狗/,
+};
+
 const all = (text: string, pattern: RegExp): string[] => [...text.matchAll(pattern)].map(([it]) => it);
 const oneLine = (text: string): string => text.replaceAll(/\s+/g, ' ');
 const SWITCH = /^(English · \[中文\]|\[English\]).*$/m;
@@ -72,6 +82,11 @@ describe('the Chinese page of', () => {
         .map((link) => destination(page, link)[0]);
       expect(targets.filter((target) => translationOf(target) !== undefined)).toEqual([]);
     });
+  });
+
+  it.each(Object.entries(VARIANTS))('says %s, as the glossary does', (word, variants) => {
+    expect(readPage('docs/zh/glossary.md')).toContain(word);
+    expect(chinese.filter((page) => variants.test(readPage(page)))).toEqual([]);
   });
 
   it('the errors quotes each message as the library prints it', () => {
