@@ -4,16 +4,17 @@ import { describe, expect, it } from '@jest/globals';
 
 const read = (page: string): string =>
   readFileSync(fileURLToPath(new URL(`../../docs/${page}`, import.meta.url)), 'utf8');
-const [api, setup] = [read('api.md'), read('recipes/setup.md')];
+const reference = read('api.md') + read('api-stores.md');
+const setup = read('recipes/setup.md');
 
 const pairs = (text: string, pattern: RegExp): [string, string][] =>
   [...text.matchAll(pattern)].map(([, name = '', value = '']) => [name, value]);
 
 /** The members of an interface with their comments, as the generated reference shows them. */
 function membersOf(name: string): [string, string][] {
-  const from = api.indexOf(`interface ${name} `);
-  const body = api.slice(from, api.indexOf('\n}\n', from));
-  return pairs(body, /\/\*\*([^]*?)\*\/\s+readonly (\w+)/g).map(([comment, member]) => [member, comment]);
+  const from = reference.indexOf(`### ${name}\n`);
+  const entry = reference.slice(from, reference.indexOf('\n#', from));
+  return pairs(entry, /^- `(\w+)\??: .+\\\n((?: .+\n)+)/gm);
 }
 
 function rowsOf(heading: string): Map<string, string> {

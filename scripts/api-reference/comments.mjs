@@ -1,0 +1,40 @@
+// Doc comments as Markdown: names of exports become links, tags become sentences.
+import ts from 'typescript';
+
+/**
+ * @param {ts.Node} node
+ * @param {(name: string) => string | undefined} linkTo the target of a name, if it has one
+ * @returns {{ prose: string, tags: string }}
+ */
+export function commentOf(node, linkTo) {
+  const doc = ts.getJSDocCommentsAndTags(node).findLast(ts.isJSDoc);
+  if (!doc) return { prose: '', tags: '' };
+  const prose = linkNames(ts.getTextOfJSDocComment(doc.comment) ?? '', linkTo);
+  const tags = (doc.tags ?? []).filter(({ tagName }) => tagName.text in WORDS);
+  return { prose, tags: tags.map((tag) => `- ${sentence(tag, linkTo)}`).join('\n') };
+}
+
+const WORDS = { param: '', returns: '**Returns** ', throws: '**Throws** ', see: '**See** ' };
+
+function sentence(tag, linkTo) {
+  const word = tag.tagName.text;
+  // The compiler takes the part of an address before its colon for a name.
+  const text = (
+    word === 'see' ? tag.getText().replace(/^@see\s+/, '') : (ts.getTextOfJSDocComment(tag.comment) ?? '')
+  )
+    .replace(/\n(\s*\*)?\s*/g, ' ')
+    .trim();
+  const subject = word === 'param' ? `\`${tag.name.getText()}\`: ` : '';
+  return WORDS[word] + subject + linkNames(word === 'throws' ? inCode(text) : text, linkTo);
+}
+
+const inCode = (text) => text.replaceAll(/(?<!`)\b[A-Z]\w+Error\b(?!`)/g, '`$&`');
+
+/** Links pages, and each name of an export that stands alone in backticks. */
+function linkNames(text, linkTo) {
+  const withPages = text.replaceAll(/(?<![`(/])docs\/([\w/-]+\.md(#[\w-]+)?)/g, '[$1]($1)');
+  return withPages.replaceAll(/(?<![`[])`@?(\w+)(?:\([^`()]*\))?`(?![`\]])/g, (code, name) => {
+    const target = linkTo(name);
+    return target ? `[${code}](${target})` : code;
+  });
+}
