@@ -110,6 +110,11 @@ export class AcquireLoop implements FairWaiter {
     this.cancelRecheck = this.runtime.clock.after(ms, () => this.recheck());
   }
 
+  /** Sends the next request now, unless one is in flight. */
+  askNow(): void {
+    if (!this.inFlight) this.recheck();
+  }
+
   recheck(): void {
     if (!this.isRunning) return;
     if (this.inFlight) {

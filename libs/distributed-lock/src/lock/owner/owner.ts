@@ -101,6 +101,12 @@ export class Owner {
     this.acquireLoop.start();
   }
 
+  /** A caller must not wait until the next attempt, after an attempt that was not answered. */
+  askNow(): void {
+    if (this.state === 'confirming') this.keeper?.renewNow();
+    else this.acquireLoop.askNow();
+  }
+
   onNotification(notification: Notification): void {
     switch (notification.kind) {
       case 'granted':

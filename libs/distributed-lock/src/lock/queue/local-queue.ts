@@ -21,7 +21,7 @@ export class LocalQueue implements Callers {
   /** Set by the acquire loop of the waiting owner. */
   isQueued = false;
   private readonly waiters = new LinkedQueue<Waiter>();
-  /** Callers whose wait is over. The next answer of the store settles them. */
+  /** Callers whose wait is over. The next answer of the store settles them, and is asked for at once. */
   private readonly impatient = new Few<Waiter>();
   /** Absent while no caller waits. */
   private deadlines: WaitDeadlines | undefined;
@@ -66,6 +66,7 @@ export class LocalQueue implements Callers {
       else this.impatient.add(waiter);
       if (!this.waitingOwner) for (const owner of this.holding) owner.admitReaders();
       this.startOwner();
+      if (request.waitMs <= 0) this.waitingOwner?.askNow();
     });
   }
 
@@ -88,8 +89,9 @@ export class LocalQueue implements Callers {
   /** A caller whose wait is over still gets the first answer of the store, as a caller that asks once does. */
   private onLate(waiter: Waiter): void {
     const isAnswered = waiter.waitingSince <= this.answeredFor || this.isQueued;
-    if (this.waitingOwner && !isAnswered) this.impatient.add(waiter);
-    else this.leave(waiter, this.timeout(waiter.request));
+    if (!this.waitingOwner || isAnswered) return this.leave(waiter, this.timeout(waiter.request));
+    this.impatient.add(waiter);
+    this.waitingOwner.askNow();
   }
 
   private leave(waiter: Waiter, error: unknown): void {

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { eventsOf } from '../../../../../test/support/events.js';
 import { follow, LockWorld } from '../../../../../test/support/lock-world.js';
+import type { Faults } from '../../testing/index.js';
 import { LockStoreError, LockWaitTimeoutError } from '../../port/lock.errors.js';
 import type { LockService } from '../lock.service.js';
 
@@ -68,6 +69,38 @@ describe('a caller that does not wait', () => {
     await held.release();
     await world.clock.advance(1000);
     await sibling.value.release();
+  });
+
+  it('is answered within one command, also between two attempts for a sibling', async () => {
+    world.cutNetwork();
+    const sibling = follow(locks.acquire('a', { waitMs: 1000 }));
+    await world.clock.advance(101);
+    const late = follow(locks.acquire('a', { waitMs: 10 }));
+    const now = follow(locks.tryAcquire('a'));
+    await world.clock.advance(100);
+    expect([late.error, now.error]).toEqual([expect.any(LockStoreError), expect.any(LockStoreError)]);
+    await world.clock.advance(1000);
+    expect(sibling.error).toBeInstanceOf(LockStoreError);
+  });
+
+  it('is answered within one command, also between two renewals of a grant that came after its lease', async () => {
+    const [held, busy] = [await world.take(other, 'a'), await world.take(other, 'b')];
+    const faults: Faults = {};
+    const slow = world.service({ watchdogTimeoutMs: 900 }, faults);
+    const siblings = ['a', 'b'].map((key) => follow(slow.acquire(key, { waitMs: 5000 })));
+    await world.clock.settle();
+    faults.push = () => [1000];
+    await Promise.all([held.release(), busy.release()]);
+    faults.command = () => ({ executedAfterMs: [], answeredAfterMs: 'never' });
+    await world.clock.advance(1101);
+    const now = follow(slow.tryAcquire('a'));
+    const late = follow(slow.acquire('b', { waitMs: 10 }));
+    await world.clock.advance(100);
+    expect(now.error).toBeInstanceOf(LockStoreError);
+    await world.clock.advance(10);
+    expect(late.error).toBeInstanceOf(LockStoreError);
+    await world.clock.advance(5000);
+    for (const sibling of siblings) expect(sibling.error).toBeInstanceOf(LockStoreError);
   });
 
   it('is answered with the sibling that asked before it', async () => {
