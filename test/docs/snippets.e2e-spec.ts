@@ -49,6 +49,27 @@ function snippetsOf(page: string): Snippet[] {
   });
 }
 
+/** What the code in the table of the README may use besides. */
+const TABLE_PRELUDE = `${PRELUDE}
+import { heldUntilCommit, type SqlQuery } from 'nestjs-distributed-lock/guard';
+import { TestLocks } from 'nestjs-distributed-lock/testing';
+declare const lock: Lock, query: SqlQuery, lastQuote: string;
+declare function migrate(): Promise<void>;
+declare function lead(signal: AbortSignal): Promise<void>;`;
+
+/** The second column of "I want to …": decorators, each on a method of its own, and statements, each in a block. */
+function tableOf(page: string): Snippet {
+  const codes = [...readPage(page).matchAll(/^\|[^|]+\| `([^`]+)` +\| \[/gm)].map(([, code]) => code!);
+  const decorators = codes.filter((code) => code.startsWith('@'));
+  const statements = codes.filter((code) => !code.startsWith('@'));
+  const methods = decorators.map(
+    (code, index) => `${code}\nasync m${index}(): Promise<string | undefined> { return ''; }`,
+  );
+  const blocks = statements.map((code) => `{ ${/^lock\.\w+$/.test(code) ? `void ${code}` : code}; }`);
+  const code = [TABLE_PRELUDE, 'export class Table {', ...methods, '}', ...blocks];
+  return { name: `${page}.table.ts`, code: code.join('\n') };
+}
+
 function isCompiledElsewhere(code: string): boolean {
   return compiledElsewhere.some((file) => code.trim() === `${file}\nexport {};`);
 }
@@ -80,6 +101,16 @@ describe('the documentation', () => {
     expect(snippets.length).toBeGreaterThan(2);
     expect(compile(snippets)).toBe('');
   }, 60_000);
+
+  it.each(['README.md', 'README.zh-CN.md'])(
+    'has in the table of %s only code that compiles',
+    (page) => {
+      const table = tableOf(page);
+      expect(table.code.match(/@Locked/g)?.length).toBeGreaterThan(5);
+      expect(compile([table])).toBe('');
+    },
+    60_000,
+  );
 
   it('would be caught if it did not', () => {
     expect(

@@ -1,17 +1,21 @@
 // `nest add nestjs-distributed-lock` in an app that `nest new` has just made, as a newcomer runs it.
 import { execFile } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { spawnGuarded } from '#processes';
 import { until } from '#until';
 import { freePort } from '../../tools/own-server/index.mjs';
+import { installFromSource } from './from-source.mjs';
 
 const START_MS = 30_000;
 const execFileAsync = promisify(execFile);
 
-/** Adds the lock to a fresh app of the CLI of this version, tests, builds and runs it. */
-export async function tryNestAdd({ cli, name, folder, registry, redis }) {
+/**
+ * Adds the lock to a fresh app of the CLI of this version, tests, builds and runs it. Where `fromSource` is set, a copy of the
+ * app does so once more by the commands of the README.
+ */
+export async function tryNestAdd({ cli, name, folder, registry, redis, fromSource }) {
   const app = join(folder, name);
   const env = { ...process.env, REDIS_URL: redis.url };
   const run = async (command, args, { cwd = app, more = {} } = {}) => {
@@ -35,6 +39,8 @@ export async function tryNestAdd({ cli, name, folder, registry, redis }) {
     cwd: folder,
   });
   await run('npm', ['install', '--no-audit', '--no-fund', '--prefer-offline']);
+  const copy = join(folder, 'your-app');
+  if (fromSource) cpSync(app, copy, { recursive: true, verbatimSymlinks: true });
 
   expectText(await add(), 'what it said', [
     'src/app.module.ts: AppModule imports DistributedLockModule with redisStore.',
@@ -53,6 +59,12 @@ export async function tryNestAdd({ cli, name, folder, registry, redis }) {
   lockRoute(join(app, 'src/app.controller.ts'));
   await nest(['build']);
   await checkRun(app, env);
+
+  if (!fromSource) return;
+  await installFromSource(copy);
+  lockRoute(join(copy, 'src/app.controller.ts'));
+  await run('npm', ['run', 'build'], { cwd: copy });
+  await checkRun(copy, env);
 }
 
 const sourcesOf = (app) =>

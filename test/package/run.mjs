@@ -1,5 +1,5 @@
 // Packs the library as npm would publish it, installs it into fresh apps, builds them, runs their unit tests and them. Then
-// once more with `nest add`, in apps that `nest new` makes.
+// once more with `nest add`, in apps that `nest new` makes, and by the commands that the README names.
 // Prints one line per app; exits with 1 when one of them fails.
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -20,7 +20,7 @@ const APPS = [
 ];
 /** Of these versions `nest new` makes the apps: ESM with Vitest, CommonJS with Jest. */
 const CLIS = [
-  { name: 'nest-add-12', cli: '^12.0.0' },
+  { name: 'nest-add-12', cli: '^12.0.0', fromSource: true },
   { name: 'nest-add-11', cli: '^11.0.0' },
 ];
 const START_MS = 30_000;
@@ -58,8 +58,8 @@ async function tryClis(tarball) {
   const upstream = run('npm', ['config', 'get', 'registry'], folder).trim();
   const registry = await startRegistry(tarball, manifest, upstream);
   try {
-    for (const { name, cli } of CLIS) {
-      await report(name, () => tryNestAdd({ name, cli, folder, registry, redis }));
+    for (const cli of CLIS) {
+      await report(cli.name, () => tryNestAdd({ ...cli, folder, registry, redis }));
     }
   } finally {
     await registry.stop();
