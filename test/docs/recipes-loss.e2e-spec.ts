@@ -2,7 +2,8 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { Logger } from '@nestjs/common';
 import type { TestingModule } from '@nestjs/testing';
 import { Test } from '@nestjs/testing';
 import {
@@ -16,7 +17,7 @@ import { redisStore } from 'nestjs-distributed-lock/redis';
 import { startRedisServer, type RedisServer } from '#redis-server';
 import { until } from '#until';
 import { elapsed } from '../support/lock-services.js';
-import { Feed, Importer } from './recipes/long-loop.js';
+import { Feed, ImportLeader } from './recipes/leader.js';
 import { Invoices, Mail } from './recipes/lost-lock.js';
 
 describe('a lock that is lost', () => {
@@ -66,27 +67,62 @@ describe('a lock that is lost', () => {
   });
 });
 
-describe('a loop that runs for as long as its instance', () => {
-  it('stops when the application closes, and goes on in the next one', async () => {
-    const store = memoryStore();
-    const imported: string[] = [];
-    const start = async (name: string) => {
-      const importNext = async () => {
-        imported.push(name);
-        await setTimeout(5);
-      };
-      const feed = { provide: Feed, useValue: { importNext } };
-      const imports = [DistributedLockModule.forRoot({ store })];
-      const app = await Test.createTestingModule({ imports, providers: [Importer, feed] }).compile();
-      return app.init();
+describe('a leader', () => {
+  const imported: string[] = [];
+  const open: TestingModule[] = [];
+  let store = memoryStore();
+
+  async function start(name: string, fails: () => boolean = () => false): Promise<TestingModule> {
+    const importNext = async () => {
+      imported.push(name);
+      await setTimeout(5);
+      if (fails()) throw new Error('the feed is broken');
     };
-    const [one, other] = [await start('one'), await start('other')];
+    const feed = { provide: Feed, useValue: { importNext } };
+    const imports = [DistributedLockModule.forRoot({ store, logger: false })];
+    const app = await Test.createTestingModule({ imports, providers: [ImportLeader, feed] }).compile();
+    open.push(app);
+    return app.init();
+  }
+
+  beforeEach(() => {
+    imported.length = 0;
+    store = memoryStore();
+    jest.spyOn(Logger, 'error').mockReturnValue(undefined);
+  });
+  afterEach(async () => {
+    await Promise.all(open.splice(0).map((app) => app.close()));
+    jest.restoreAllMocks();
+  });
+
+  it('is one instance at a time, and another one when it closes', async () => {
+    const first = await start('first');
+    await start('next');
     await until(() => imported.length > 3);
-    expect(new Set(imported).size).toBe(1);
-    const [first, next] = imported[0] === 'one' ? [one, other] : [other, one];
+    expect(new Set(imported)).toEqual(new Set(['first']));
     expect(await elapsed(first.close())).toBeLessThan(2000);
-    await until(() => new Set(imported).size === 2);
+    await until(() => imported.at(-1) === 'next');
+    expect(imported.lastIndexOf('first')).toBeLessThan(imported.indexOf('next'));
+  });
+
+  it('that has lost its lock ends its work, and leads again when the next one closes', async () => {
+    const first = await start('first');
+    const next = await start('next');
+    await until(() => imported.length > 1);
+    await first.get(LockService).forceRelease('leader:import');
+    await until(() => imported.at(-1) === 'next');
+    const after = imported.length;
+    await until(() => imported.length > after + 5);
+    expect(new Set(imported.slice(after))).toEqual(new Set(['next']));
     await next.close();
+    await until(() => imported.at(-1) === 'first');
+  });
+
+  it('whose work fails leaves the lead to another one', async () => {
+    await start('first', () => true);
+    await start('next');
+    await until(() => imported.includes('next'));
+    expect(imported.filter((name) => name === 'first')).toHaveLength(1);
   });
 });
 

@@ -2,7 +2,7 @@ import 'reflect-metadata';
 import { afterAll, beforeAll } from '@jest/globals';
 import { startPostgresServer, type PostgresServer } from '#postgres-server';
 import { describeFencedTransactions } from '../guard/support/fenced-transactions.contract.js';
-import { describeHeldSale, describeHeldUntilCommit } from '../guard/support/held-until-commit.contract.js';
+import { describeHeldUntilCommit } from '../guard/support/held-until-commit.contract.js';
 import { openTransactions as openOwn } from '../guard/support/open-transactions.js';
 import { openTransactions } from './orms/open-transactions.js';
 import { describeWith } from './support/describe-with.js';
@@ -21,5 +21,4 @@ describeWith('postgres')('on a real Postgres,', () => {
     describeFencedTransactions(name, () => ({ url: server.url, interleaves: true }), open);
     describeHeldUntilCommit(name, () => server.url, open);
   }
-  describeHeldSale(() => server.url);
 });

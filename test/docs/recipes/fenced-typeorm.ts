@@ -1,5 +1,5 @@
 import { LockService, lockKey } from 'nestjs-distributed-lock';
-import { FencedTable, type SqlQuery } from 'nestjs-distributed-lock/guard';
+import { FencedTable, heldUntilCommit, type SqlQuery } from 'nestjs-distributed-lock/guard';
 import { Column, Entity, PrimaryColumn, type DataSource, type EntityManager } from 'typeorm';
 
 // The manager that transaction() hands out: any other takes a connection of its own.
@@ -18,7 +18,7 @@ export class Goods {
   @Column('int')
   stock!: number;
 
-  // The guard alone writes it.
+  // For sellGuarded: the guard alone writes it.
   @Column({ type: 'bigint', default: 0, select: false, insert: false, update: false })
   fence!: string;
 }
@@ -29,17 +29,33 @@ export class TypeormSale {
     private readonly source: DataSource,
   ) {}
 
-  sellOne(id: number): Promise<number> {
+  /** Held until the commit: with the locks in this database. */
+  sellHeld(id: number): Promise<number> {
+    return this.locks.withLock(lockKey`goods:${id}`, (lock) =>
+      this.source.transaction(async (manager) => {
+        const left = await takeOne(manager, id);
+        await heldUntilCommit(typeormQuery(manager), lock); // the last statement
+        return left;
+      }),
+    );
+  }
+
+  /** Guarded: with the locks anywhere, and a fence in the table. */
+  sellGuarded(id: number): Promise<number> {
     return this.locks.withLock(lockKey`goods:${id}`, (lock) =>
       this.source.transaction(async (manager) => {
         const fenced = new FencedTable(typeormQuery(manager), { table: 'goods' });
         await fenced.read({ id }, lock); // locks the row until the commit; throws StaleTokenError
-        const goods = await manager.findOneByOrFail(Goods, { id });
-        if (goods.stock === 0) throw new Error('sold out'); // rolls back, the fence as well
-        goods.stock -= 1;
-        await manager.save(goods);
-        return goods.stock;
+        return takeOne(manager, id);
       }),
     );
   }
+}
+
+async function takeOne(manager: EntityManager, id: number): Promise<number> {
+  const goods = await manager.findOneByOrFail(Goods, { id });
+  if (goods.stock === 0) throw new Error('sold out'); // rolls back, the fence as well
+  goods.stock -= 1;
+  await manager.save(goods);
+  return goods.stock;
 }

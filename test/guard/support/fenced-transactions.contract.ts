@@ -11,8 +11,13 @@ export interface Transactions {
   /** Commits when `work` resolves, rolls back and rejects with its error when it rejects. */
   transaction(work: (inside: Inside) => Promise<unknown>): Promise<unknown>;
   /** The recipe as it is shown. */
-  sellOne(locks: LockService, id: number): Promise<number>;
+  sales(locks: LockService): Sales;
   close(): Promise<unknown>;
+}
+
+export interface Sales {
+  sellGuarded(id: number): Promise<number>;
+  sellHeld(id: number): Promise<number>;
 }
 
 export interface Inside {
@@ -207,11 +212,12 @@ export function describeFencedTransactions(name: string, server: () => Server, o
       const locks = new LockService({ store: memoryStore() });
       locks.open();
       try {
-        const sales = await Promise.allSettled(Array.from({ length: 5 }, () => orm.sellOne(locks, 1)));
+        const recipe = orm.sales(locks);
+        const sales = await Promise.allSettled(Array.from({ length: 5 }, () => recipe.sellGuarded(1)));
         const left = sales.map((sale) => (sale.status === 'fulfilled' ? sale.value : String(sale.reason)));
         expect(left).toEqual([2, 1, 0, 'Error: sold out', 'Error: sold out']);
         await admin.query('UPDATE goods SET stock = 5, fence = $1 WHERE id = 1', [Number.MAX_SAFE_INTEGER]);
-        await expect(orm.sellOne(locks, 1)).rejects.toMatchObject({ code: 'LOCK_LOST' });
+        await expect(recipe.sellGuarded(1)).rejects.toMatchObject({ code: 'LOCK_LOST' });
         expect(await row(1)).toEqual({ stock: 5, fence: Number.MAX_SAFE_INTEGER });
       } finally {
         await locks.close();

@@ -2,8 +2,6 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { LockService } from 'nestjs-distributed-lock';
 import { heldUntilCommit } from 'nestjs-distributed-lock/guard';
 import { postgresStore } from 'nestjs-distributed-lock/postgres';
-import pg from 'pg';
-import { HeldSale } from '../../docs/recipes/held-sale.js';
 import { failureOf } from '../../support/lock-services.js';
 import type { OpenTransactions, Transactions } from './fenced-transactions.contract.js';
 
@@ -57,26 +55,31 @@ export function describeHeldUntilCommit(name: string, url: () => string, open: O
         orm.transaction((inside) => inside.run('SELECT 1 / count(*) FROM held_sales')),
       ).resolves.toBeDefined();
     });
-  });
-}
 
-/** The recipe, with its locks and goods in one database. */
-export function describeHeldSale(url: () => string): void {
-  it('the recipe of a sale that is held until its commit sells what there is', async () => {
-    const pool = new pg.Pool({ connectionString: url() });
-    const locks = new LockService({ store: postgresStore(url()) });
-    locks.open();
-    try {
-      await pool.query('DROP TABLE IF EXISTS goods; CREATE TABLE goods (id int PRIMARY KEY, stock int)');
-      await pool.query('INSERT INTO goods VALUES (1, 3)');
-      const sale = new HeldSale(locks, pool);
-      const sales = await Promise.allSettled(Array.from({ length: 5 }, () => sale.sellOne(1)));
+    it('lets the recipe sell what there is, and nothing under a lock that is lost', async () => {
+      await orm.transaction(async (inside) => {
+        await inside.run(
+          'CREATE TABLE IF NOT EXISTS goods (id int PRIMARY KEY, stock int, fence bigint DEFAULT 0)',
+        );
+        await inside.run('DELETE FROM goods');
+        await inside.run('INSERT INTO goods (id, stock) VALUES (1, 3), (2, 3)');
+      });
+      const recipe = orm.sales(locks);
+      const sales = await Promise.allSettled(Array.from({ length: 5 }, () => recipe.sellHeld(1)));
       const left = sales.map((sold) => (sold.status === 'fulfilled' ? sold.value : String(sold.reason)));
       expect(left).toEqual([2, 1, 0, 'Error: sold out', 'Error: sold out']);
-      expect((await pool.query('SELECT stock FROM goods')).rows).toEqual([{ stock: 0 }]);
-    } finally {
-      await locks.close();
-      await pool.end();
-    }
+      const unaware = Object.create(locks, {
+        withLock: {
+          value: async (of: string, work: (lock: unknown) => Promise<unknown>) => {
+            const lock = await locks.acquire(of);
+            await rival.forceRelease(of);
+            const { keys, fencingToken } = lock;
+            return work({ keys, tokenOf: () => fencingToken, assertHeld: () => undefined });
+          },
+        },
+      }) as LockService;
+      await expect(orm.sales(unaware).sellHeld(2)).rejects.toMatchObject({ code: 'LOCK_LOST' });
+      expect(await recipe.sellHeld(2)).toBe(2); // the refused sale was rolled back
+    });
   });
 }

@@ -4,6 +4,7 @@ import { DataSource } from 'typeorm';
 import { KyselySale, kyselyQuery } from '../../docs/recipes/fenced-kysely.js';
 import { pgQuery } from '../../docs/recipes/fenced-queries.js';
 import { Sale } from '../../docs/recipes/fenced-sale.js';
+import { HeldSale } from '../../docs/recipes/held-sale.js';
 import { Goods, TypeormSale, typeormQuery } from '../../docs/recipes/fenced-typeorm.js';
 import type { OpenTransactions } from './fenced-transactions.contract.js';
 
@@ -28,7 +29,10 @@ export const openTransactions: Readonly<Record<string, OpenTransactions>> = {
     return {
       transaction: (work) =>
         transaction((client) => work({ query: pgQuery(client), run: (text) => client.query(text) })),
-      sellOne: (locks, id) => new Sale(locks, pgQuery(pool)).sellOne(id),
+      sales: (locks) => ({
+        sellGuarded: (id) => new Sale(locks, pgQuery(pool)).sellOne(id),
+        sellHeld: (id) => new HeldSale(locks, pool).sellOne(id),
+      }),
       close: () => pool.end(),
     };
   },
@@ -42,7 +46,7 @@ export const openTransactions: Readonly<Record<string, OpenTransactions>> = {
         source.transaction((manager) =>
           work({ query: typeormQuery(manager), run: (text) => manager.query(text) }),
         ),
-      sellOne: (locks, id) => new TypeormSale(locks, source).sellOne(id),
+      sales: (locks) => new TypeormSale(locks, source),
       close: () => source.destroy(),
     };
   },
@@ -57,7 +61,7 @@ export const openTransactions: Readonly<Record<string, OpenTransactions>> = {
         db
           .transaction()
           .execute((trx) => work({ query: kyselyQuery(trx), run: (text) => sql.raw(text).execute(trx) })),
-      sellOne: (locks, id) => new KyselySale(locks, db).sellOne(id),
+      sales: (locks) => new KyselySale(locks, db),
       close: () => db.destroy(),
     };
   },

@@ -21,7 +21,7 @@ export const openTransactions: Readonly<Record<string, OpenTransactions>> = {
         prisma.$transaction((tx) =>
           work({ query: prismaQuery(tx), run: (text) => tx.$executeRawUnsafe(text) }),
         ),
-      sellOne: (locks, id) => new PrismaSale(locks, prisma).sellOne(id),
+      sales: (locks) => new PrismaSale(locks, prisma),
       close: () => prisma.$disconnect(),
     };
   },
@@ -32,7 +32,7 @@ export const openTransactions: Readonly<Record<string, OpenTransactions>> = {
     return {
       transaction: (work) =>
         db.transaction((tx) => work({ query: drizzleQuery(tx), run: (text) => tx.execute(sql.raw(text)) })),
-      sellOne: (locks, id) => new DrizzleSale(locks, db).sellOne(id),
+      sales: (locks) => new DrizzleSale(locks, db),
       close: () => pool.end(),
     };
   },
@@ -47,7 +47,7 @@ export const openTransactions: Readonly<Record<string, OpenTransactions>> = {
           .transactional((em) =>
             work({ query: mikroOrmQuery(em), run: (text) => em.execute(text, [], 'run') }),
           ),
-      sellOne: (locks, id) => new MikroOrmSale(locks, orm.em).sellOne(id),
+      sales: (locks) => new MikroOrmSale(locks, orm.em),
       close: () => orm.close(),
     };
   },
@@ -57,7 +57,7 @@ export const openTransactions: Readonly<Record<string, OpenTransactions>> = {
     return {
       transaction: (work) =>
         db.transaction((trx) => work({ query: knexQuery(trx), run: async (text) => trx.raw(text) })),
-      sellOne: (locks, id) => new KnexSale(locks, db).sellOne(id),
+      sales: (locks) => new KnexSale(locks, db),
       close: () => db.destroy(),
     };
   },

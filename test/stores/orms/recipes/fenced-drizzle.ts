@@ -2,7 +2,7 @@ import { eq, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { bigint, integer, pgTable } from 'drizzle-orm/pg-core';
 import { LockService, lockKey } from 'nestjs-distributed-lock';
-import { FencedTable, type SqlQuery, type SqlRow } from 'nestjs-distributed-lock/guard';
+import { FencedTable, heldUntilCommit, type SqlQuery, type SqlRow } from 'nestjs-distributed-lock/guard';
 
 type Transaction = Parameters<Parameters<NodePgDatabase['transaction']>[0]>[0];
 
@@ -27,16 +27,30 @@ export class DrizzleSale {
     private readonly db: NodePgDatabase,
   ) {}
 
-  sellOne(id: number): Promise<number> {
+  sellHeld(id: number): Promise<number> {
     return this.locks.withLock(lockKey`goods:${id}`, (lock) =>
       this.db.transaction(async (tx) => {
-        await new FencedTable(drizzleQuery(tx), { table: 'goods' }).read({ id }, lock);
-        const [found] = await tx.select({ stock: goods.stock }).from(goods).where(eq(goods.id, id));
-        if (!found?.stock) throw new Error('sold out');
-        const stock = found.stock - 1;
-        await tx.update(goods).set({ stock }).where(eq(goods.id, id));
-        return stock;
+        const left = await takeOne(tx, id);
+        await heldUntilCommit(drizzleQuery(tx), lock);
+        return left;
       }),
     );
   }
+
+  sellGuarded(id: number): Promise<number> {
+    return this.locks.withLock(lockKey`goods:${id}`, (lock) =>
+      this.db.transaction(async (tx) => {
+        await new FencedTable(drizzleQuery(tx), { table: 'goods' }).read({ id }, lock);
+        return takeOne(tx, id);
+      }),
+    );
+  }
+}
+
+async function takeOne(tx: Transaction, id: number): Promise<number> {
+  const [found] = await tx.select({ stock: goods.stock }).from(goods).where(eq(goods.id, id));
+  if (!found?.stock) throw new Error('sold out');
+  const stock = found.stock - 1;
+  await tx.update(goods).set({ stock }).where(eq(goods.id, id));
+  return stock;
 }

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import { LockService, lockKey } from 'nestjs-distributed-lock';
-import { FencedTable, type SqlQuery, type SqlRow } from 'nestjs-distributed-lock/guard';
+import { FencedTable, heldUntilCommit, type SqlQuery, type SqlRow } from 'nestjs-distributed-lock/guard';
 
 // Knex writes ? for a parameter.
 export const knexQuery =
@@ -16,16 +16,30 @@ export class KnexSale {
     private readonly knex: Knex,
   ) {}
 
-  sellOne(id: number): Promise<number> {
+  sellHeld(id: number): Promise<number> {
     return this.locks.withLock(lockKey`goods:${id}`, (lock) =>
       this.knex.transaction(async (trx) => {
-        await new FencedTable(knexQuery(trx), { table: 'goods' }).read({ id }, lock);
-        const goods = await trx<{ id: number; stock: number }>('goods').where({ id }).first();
-        if (!goods?.stock) throw new Error('sold out');
-        const stock = goods.stock - 1;
-        await trx('goods').where({ id }).update({ stock });
-        return stock;
+        const left = await takeOne(trx, id);
+        await heldUntilCommit(knexQuery(trx), lock);
+        return left;
       }),
     );
   }
+
+  sellGuarded(id: number): Promise<number> {
+    return this.locks.withLock(lockKey`goods:${id}`, (lock) =>
+      this.knex.transaction(async (trx) => {
+        await new FencedTable(knexQuery(trx), { table: 'goods' }).read({ id }, lock);
+        return takeOne(trx, id);
+      }),
+    );
+  }
+}
+
+async function takeOne(trx: Knex.Transaction, id: number): Promise<number> {
+  const goods = await trx<{ id: number; stock: number }>('goods').where({ id }).first();
+  if (!goods?.stock) throw new Error('sold out');
+  const stock = goods.stock - 1;
+  await trx('goods').where({ id }).update({ stock });
+  return stock;
 }

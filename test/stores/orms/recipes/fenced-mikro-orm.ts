@@ -1,6 +1,6 @@
 import { EntitySchema, type SqlEntityManager } from '@mikro-orm/postgresql';
 import { LockService, lockKey } from 'nestjs-distributed-lock';
-import { FencedTable, type SqlQuery, type SqlRow } from 'nestjs-distributed-lock/guard';
+import { FencedTable, heldUntilCommit, type SqlQuery, type SqlRow } from 'nestjs-distributed-lock/guard';
 
 // The em that transactional() hands out. MikroORM writes ? for a parameter.
 export const mikroOrmQuery =
@@ -27,15 +27,30 @@ export class MikroOrmSale {
     private readonly em: SqlEntityManager,
   ) {}
 
-  sellOne(id: number): Promise<number> {
+  sellHeld(id: number): Promise<number> {
     return this.locks.withLock(lockKey`goods:${id}`, (lock) =>
       this.em.fork().transactional(async (em) => {
-        await new FencedTable(mikroOrmQuery(em), { table: 'goods' }).read({ id }, lock);
-        const goods = await em.findOneOrFail(Goods, { id });
-        if (goods.stock === 0) throw new Error('sold out');
-        goods.stock -= 1; // written at the end of the transaction, within it
-        return goods.stock;
+        const left = await takeOne(em, id);
+        await heldUntilCommit(mikroOrmQuery(em), lock);
+        return left;
       }),
     );
   }
+
+  sellGuarded(id: number): Promise<number> {
+    return this.locks.withLock(lockKey`goods:${id}`, (lock) =>
+      this.em.fork().transactional(async (em) => {
+        await new FencedTable(mikroOrmQuery(em), { table: 'goods' }).read({ id }, lock);
+        return takeOne(em, id);
+      }),
+    );
+  }
+}
+
+async function takeOne(em: SqlEntityManager, id: number): Promise<number> {
+  const goods = await em.findOneOrFail(Goods, { id });
+  if (goods.stock === 0) throw new Error('sold out');
+  goods.stock -= 1;
+  await em.flush(); // writes it now: otherwise MikroORM writes it at the end of the transaction
+  return goods.stock;
 }

@@ -1,5 +1,5 @@
 import { LockService, lockKey } from 'nestjs-distributed-lock';
-import { FencedTable, type SqlQuery, type SqlRow } from 'nestjs-distributed-lock/guard';
+import { FencedTable, heldUntilCommit, type SqlQuery, type SqlRow } from 'nestjs-distributed-lock/guard';
 import type { Prisma, PrismaClient } from './generated/prisma/client.js';
 
 // The client itself, which takes other connections, has $connect: the compiler refuses it.
@@ -18,15 +18,29 @@ export class PrismaSale {
     private readonly prisma: PrismaClient,
   ) {}
 
-  sellOne(id: number): Promise<number> {
+  sellHeld(id: number): Promise<number> {
     return this.locks.withLock(lockKey`goods:${id}`, (lock) =>
       this.prisma.$transaction(async (tx) => {
-        await new FencedTable(prismaQuery(tx), { table: 'goods' }).read({ id }, lock);
-        const goods = await tx.goods.findUniqueOrThrow({ where: { id } });
-        if (goods.stock === 0) throw new Error('sold out');
-        const { stock } = await tx.goods.update({ where: { id }, data: { stock: goods.stock - 1 } });
-        return stock;
+        const left = await takeOne(tx, id);
+        await heldUntilCommit(prismaQuery(tx), lock);
+        return left;
       }),
     );
   }
+
+  sellGuarded(id: number): Promise<number> {
+    return this.locks.withLock(lockKey`goods:${id}`, (lock) =>
+      this.prisma.$transaction(async (tx) => {
+        await new FencedTable(prismaQuery(tx), { table: 'goods' }).read({ id }, lock);
+        return takeOne(tx, id);
+      }),
+    );
+  }
+}
+
+async function takeOne(tx: Transaction, id: number): Promise<number> {
+  const goods = await tx.goods.findUniqueOrThrow({ where: { id } });
+  if (goods.stock === 0) throw new Error('sold out');
+  const { stock } = await tx.goods.update({ where: { id }, data: { stock: goods.stock - 1 } });
+  return stock;
 }

@@ -1,0 +1,156 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { PGlite } from '@electric-sql/pglite';
+import type { INestApplicationContext, ModuleMetadata } from '@nestjs/common';
+import { Test } from '@nestjs/testing';
+import { DistributedLockModule, memoryStore } from 'nestjs-distributed-lock';
+import { ManualClock } from 'nestjs-distributed-lock/testing';
+import { startApp } from '../nest/integration/stage.js';
+import { until } from '#until';
+import { Bank, BankApi } from './recipes/api-limit.js';
+import { Plans, TenantController, Work } from './recipes/tenant-limit.js';
+import { Database, Transfers } from './recipes/two-accounts.js';
+
+const open: INestApplicationContext[] = [];
+let store = memoryStore();
+let clock = new ManualClock();
+
+async function instance(metadata: ModuleMetadata): Promise<INestApplicationContext> {
+  const imports = [DistributedLockModule.forRoot({ store, clock })];
+  const module = await Test.createTestingModule({ imports, ...metadata }).compile();
+  open.push(await module.init());
+  return module;
+}
+
+afterEach(async () => {
+  await Promise.all(open.splice(0).map((module) => module.close()));
+  [store, clock] = [memoryStore(), new ManualClock()];
+});
+
+/** Calls that end when the test says so. */
+class Calls {
+  readonly sent: string[] = [];
+  private readonly ends: (() => void)[] = [];
+
+  get atWork(): number {
+    return this.ends.length;
+  }
+
+  begin(name: string): Promise<string> {
+    this.sent.push(name);
+    return new Promise((resolve) => this.ends.push(() => resolve(name)));
+  }
+
+  endOne(): void {
+    this.ends.shift()?.();
+  }
+}
+
+describe('a limit towards an API', () => {
+  const two = async (calls: Calls): Promise<[Bank, Bank]> => {
+    const api = { provide: BankApi, useValue: { post: (path: string) => calls.begin(path) } };
+    const apps = await Promise.all([
+      instance({ providers: [Bank, api] }),
+      instance({ providers: [Bank, api] }),
+    ]);
+    return [apps[0].get(Bank), apps[1].get(Bank)];
+  };
+
+  it('is one for all instances, and a batch takes the place of three payments', async () => {
+    const calls = new Calls();
+    const [one, other] = await two(calls);
+    const paid = [1, 2, 3, 4].map((i) => (i % 2 ? one : other).pay(`${i}`));
+    await until(() => calls.atWork === 4);
+    paid.push(one.payAll(['5', '6', '7']));
+    await clock.settle();
+    expect(calls.sent).not.toContain('/batches');
+    calls.endOne();
+    await clock.settle();
+    expect(calls.sent).not.toContain('/batches'); // needs three of the five
+    calls.endOne();
+    await until(() => calls.sent.includes('/batches'));
+    while (calls.atWork > 0) calls.endOne();
+    await Promise.all(paid);
+  });
+
+  it('of so many a second lets no more begin within any second', async () => {
+    const calls = new Calls();
+    const [one, other] = await two(calls);
+    const sent = Array.from({ length: 12 }, (_, i) => (i % 2 ? one : other).mail(`${i}`));
+    const begunAfter = async (ms: number): Promise<number> => {
+      await clock.advance(ms);
+      while (calls.atWork > 0) calls.endOne(); // each mail is sent at once
+      await clock.settle();
+      return calls.sent.length;
+    };
+    await clock.settle();
+    const begun = [await begunAfter(0), await begunAfter(999), await begunAfter(10), await begunAfter(1000)];
+    expect(begun).toEqual([5, 5, 10, 12]);
+    await Promise.all(sent);
+  });
+});
+
+describe('a limit for each tenant', () => {
+  it('does not count the calls of others, and is as large as the plan says', async () => {
+    const [exports, imports] = [new Calls(), new Calls()];
+    const { app, fetch } = await startApp('express', {
+      controllers: [TenantController],
+      providers: [
+        {
+          provide: Work,
+          useValue: { export: (t: string) => exports.begin(t), import: (t: string) => imports.begin(t) },
+        },
+        { provide: Plans, useValue: { importsAtOnce: async (tenant: string) => (tenant === 'big' ? 3 : 1) } },
+      ],
+    });
+    const post = async (path: string, tenant: string): Promise<number> =>
+      (await fetch(path, { method: 'POST', headers: { 'x-tenant': tenant } })).status;
+
+    const exported = ['big', 'big', 'small'].map((tenant) => post('/exports', tenant));
+    await until(() => exports.atWork === 3);
+    expect(await post('/exports', 'big')).toBe(429);
+    const imported = ['big', 'big', 'big', 'small'].map((tenant) => post('/imports', tenant));
+    await until(() => imports.atWork === 4);
+    expect([await post('/imports', 'big'), await post('/imports', 'small')]).toEqual([423, 423]);
+
+    while (exports.atWork > 0) exports.endOne();
+    while (imports.atWork > 0) imports.endOne();
+    expect(await Promise.all([...exported, ...imported])).toEqual(Array(7).fill(201));
+    await app.close();
+  });
+});
+
+describe('two accounts', () => {
+  let database: PGlite;
+  beforeAll(async () => {
+    database = await PGlite.create();
+    await database.exec(`
+      CREATE TABLE accounts (id INT PRIMARY KEY, balance INT NOT NULL);
+      INSERT INTO accounts VALUES (1, 100), (2, 100);
+    `);
+  }, 30_000);
+  afterAll(() => database.close());
+
+  it('are debited and credited by transfers in opposite directions, none of which waits for ever', async () => {
+    class Sql extends Database {
+      override transaction<T>(work: Parameters<Database['transaction']>[0]): Promise<T> {
+        return database.transaction((tx) =>
+          work(async (sql, values) => (await tx.query<{ balance: number }>(sql, values)).rows),
+        ) as Promise<T>;
+      }
+    }
+    const providers = [Transfers, { provide: Database, useClass: Sql }];
+    const apps = await Promise.all([instance({ providers }), instance({ providers })]);
+    const [one, other] = apps.map((app) => app.get(Transfers)) as [Transfers, Transfers];
+    const opposite = Array.from({ length: 10 }, () => [one.move(1, 2, 5), other.move(2, 1, 7)]);
+    await Promise.all(opposite.flat());
+    const balances = async () => (await database.query('SELECT * FROM accounts ORDER BY id')).rows;
+    const expected = [
+      { id: 1, balance: 120 },
+      { id: 2, balance: 80 },
+    ];
+    expect(await balances()).toEqual(expected);
+    await expect(one.move(2, 1, 81)).rejects.toThrow('There is not enough money');
+    await one.move(1, 1, 5); // the same key twice is one key
+    expect(await balances()).toEqual(expected);
+  });
+});
