@@ -1,14 +1,24 @@
 // Draws the pictures of the docs that are no plots of the benchmark: `npm run docs:pictures`.
-// Their figures are those of the code; test/docs/pictures compares the files with what is drawn.
+// Their figures are those of the code and of docs/benchmarks.md, and test/docs/pictures compares the files with them.
 import { writeFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
-import { defaultsInCode, drawTimes } from './pictures/times.mjs';
+import { figuresInCode } from './pictures/figures.mjs';
+import { drawHandOff } from './pictures/hand-off.mjs';
+import { drawHotKey, hotKeyOnThePage } from './pictures/hot-key.mjs';
+import { drawLife } from './pictures/life.mjs';
+import { drawTimes } from './pictures/times.mjs';
 
 const IMAGES = new URL('../docs/images/', import.meta.url);
 
-export const pictures = () => ({
-  'times.svg': drawTimes(defaultsInCode()),
-});
+/** @returns {Record<string, string>} SVG by file */
+export function pictures(figures = figuresInCode()) {
+  return {
+    'hand-off.svg': drawHandOff(figures),
+    'hot-key.svg': drawHotKey(hotKeyOnThePage()),
+    'life-of-a-lock.svg': drawLife(figures),
+    'times.svg': drawTimes(figures),
+  };
+}
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
   for (const [file, svg] of Object.entries(pictures())) writeFileSync(new URL(file, IMAGES), svg);

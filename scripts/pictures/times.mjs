@@ -1,9 +1,6 @@
 // times.svg: which option bounds which time of a call and of a shutdown. Not to scale.
-import { readFileSync } from 'node:fs';
 import { frame, MARGIN, text, WIDTH } from '../../bench/src/plot/frame.mjs';
-
-const OPTIONS = new URL('../../libs/distributed-lock/src/lock/request/lock-options.ts', import.meta.url);
-const REDIS = new URL('../../libs/distributed-lock/src/stores/redis/redis.options.ts', import.meta.url);
+import { SHAPES } from './shapes.mjs';
 
 /** Moments, as positions. */
 const ASKS = MARGIN;
@@ -15,10 +12,9 @@ const SIGTERM = 60;
 /** A row with a line of text below its bar. */
 const TALL = 76;
 
-const STYLE = `
-  .option { font-weight: 600 }
-  .on, .gap { fill: #ffffff }
-  @media (prefers-color-scheme: dark) { .on, .gap { fill: #0d1117 } }`;
+const STYLE = `${SHAPES}
+  .gap { fill: #ffffff }
+  @media (prefers-color-scheme: dark) { .gap { fill: #0d1117 } }`;
 
 /**
  * @param {{ waitMs: number, watchdogTimeoutMs: number, shutdownGraceMs: number, commandTimeoutMs: number }} defaults
@@ -103,7 +99,7 @@ const seconds = (ms) => `${ms / 1000} s`;
 /** A name, its meaning, and below them its bar. */
 const row = (name, meaning, drawn, height = 54) => ({
   height,
-  drawn: [text(MARGIN, 12, name, 'option'), text(WIDTH - MARGIN, 12, meaning, 'quiet', 'end'), ...drawn],
+  drawn: [text(MARGIN, 12, name, 'strong'), text(WIDTH - MARGIN, 12, meaning, 'quiet', 'end'), ...drawn],
 });
 
 /** @param {ReturnType<typeof row>[]} rows @returns {[string[], number]} the rows one below the other, and where they end */
@@ -119,19 +115,3 @@ function stack(rows, top) {
 
 const bar = (className, from, to) =>
   `<rect class="${className}" x="${from}" y="20" width="${to - from}" height="18" rx="3"/>`;
-
-/** The defaults in the sources, where they are written as `waitMs = 10_000`. */
-export function defaultsInCode() {
-  const sources = `${readFileSync(OPTIONS, 'utf8')}${readFileSync(REDIS, 'utf8')}`;
-  const read = (name) => {
-    const [, digits] = new RegExp(`\\b${name} = ([\\d_]+)`).exec(sources) ?? [];
-    if (digits === undefined) throw new Error(`No default of ${name} was found in the sources.`);
-    return Number(digits.replaceAll('_', ''));
-  };
-  return {
-    waitMs: read('waitMs'),
-    watchdogTimeoutMs: read('watchdogTimeoutMs'),
-    shutdownGraceMs: read('shutdownGraceMs'),
-    commandTimeoutMs: read('DEFAULT_COMMAND_TIMEOUT_MS'),
-  };
-}

@@ -37,7 +37,7 @@ export function frame({ title, subtitle, says, height, style = '' }, body) {
     ...wrap(title, HEAD.title).map((line) => [line, 'title']),
     ...wrap(subtitle, HEAD.subtitle).map((line) => [line, 'quiet']),
   ];
-  const top = 20 + heads.length * HEAD.line;
+  const top = 24 + heads.length * HEAD.line;
   const total = Math.ceil(top + height);
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${total}" width="${WIDTH * ZOOM}" height="${round(total * ZOOM)}" role="img">`,

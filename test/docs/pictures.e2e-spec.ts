@@ -1,0 +1,129 @@
+import { spawnSync } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from '@jest/globals';
+import { RENEWALS_PER_LEASE } from '../../libs/distributed-lock/src/lock/lease/lease.js';
+import { RECHECK_MS } from '../../libs/distributed-lock/src/port/recheck-interval.js';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const IMAGES = `${ROOT}/docs/images`;
+const svgs = readdirSync(IMAGES).filter((file) => file.endsWith('.svg'));
+const textOf = (file: string) => readFileSync(`${IMAGES}/${file}`, 'utf8');
+
+/** What the script exports, by a program of its own: Jest does not load it. */
+function run<T>(file: string, expression: string): T {
+  const program = `import('./scripts/${file}').then((it) => process.stdout.write(JSON.stringify(${expression})))`;
+  const { stdout, stderr } = spawnSync(process.execPath, ['-e', program], { cwd: ROOT, encoding: 'utf8' });
+  expect(stderr).toBe('');
+  return JSON.parse(stdout) as T;
+}
+
+describe('the pictures', () => {
+  it('are drawn from the code and from the benchmark as they are now; if not: npm run docs:pictures', () => {
+    const drawn = run<Record<string, string>>('draw-pictures.mjs', 'it.pictures()');
+    expect(Object.fromEntries(Object.keys(drawn).map((file) => [file, textOf(file)]))).toEqual(drawn);
+  });
+
+  it('have the figures of the code', () => {
+    const figures = run<Record<string, number>>('pictures/figures.mjs', 'it.figuresInCode()');
+    expect(figures).toMatchObject({ recheckMs: RECHECK_MS, renewalsPerLease: RENEWALS_PER_LEASE });
+  });
+
+  it('of a hot key says what the words beside it say', () => {
+    const rows = run<Record<string, string>[]>('pictures/hot-key.mjs', 'it.hotKeyOnThePage()');
+    const column = (name: string) =>
+      rows.map((row) => Number.parseFloat(row[name]?.replaceAll(' ', '') ?? ''));
+    const [ours, ...theirs] = column('p99 wait') as [number, ...number[]];
+    expect(Math.min(...column('lock in use'))).toBeGreaterThan(50);
+    expect(column('fairness')[0]).toBeGreaterThan(0.95);
+    expect(ours).toBeLessThan(Math.min(...theirs) / 3);
+    expect(Math.max(...column('p50 wait').slice(1))).toBeLessThan(5);
+    expect(column('commands')[0]).toBeLessThan(1);
+  });
+
+  it('are shown by a page, with a sentence for those who cannot see them', () => {
+    const pages = readdirSync(`${ROOT}/docs`, { recursive: true, encoding: 'utf8' })
+      .filter((page) => page.endsWith('.md'))
+      .map((page) => readFileSync(`${ROOT}/docs/${page}`, 'utf8'));
+    const shown = pages.flatMap((page) => [...page.matchAll(/!\[([^\]]*)\]\(\S*images\/(\S+\.svg)\)/g)]);
+    const altOf = new Map(shown.map(([, alt = '', file]) => [file, alt]));
+    expect(svgs.filter((file) => (altOf.get(file)?.length ?? 0) < 40)).toEqual([]);
+  });
+});
+
+describe.each(svgs)('the picture %s', (file) => {
+  const svg = textOf(file);
+
+  it('is well-formed, small, and has all it needs in itself', () => {
+    expect(unclosed(svg)).toEqual([]);
+    expect(svg.length).toBeLessThan(12_000);
+    expect(svg.replace('xmlns="http://www.w3.org/2000/svg"', '')).not.toMatch(
+      /https?:|url\(|@import|@font-face|href/,
+    );
+  });
+
+  it('has a title and a description, which screen readers read', () => {
+    expect(svg).toMatch(/<svg [^>]*role="img">\n<title>[^<]{10,}<\/title>\n<desc>[^<]{40,}<\/desc>/);
+  });
+
+  it('is readable on a phone: 13 of 460 are 9 of 320', () => {
+    expect(svg).toContain('viewBox="0 0 460 ');
+    const sizes = [...svg.matchAll(/font(?:-size)?: (\d+)px/g)].map(([, size]) => Number(size));
+    expect(Math.min(...sizes)).toBeGreaterThanOrEqual(13);
+  });
+
+  it.each(['light', 'dark'])('has texts that stand out from a %s page', (scheme) => {
+    const fills = fillsIn(svg, scheme === 'dark');
+    const backs: Record<string, string[]> = { on: ['own'] };
+    const classes = [...svg.matchAll(/<text [^>]*class="([^"]*)"/g)].map(
+      ([, names = '']) => names.split(' ').at(-1) as string,
+    );
+    for (const name of new Set(['text', ...classes])) {
+      for (const back of backs[name] ?? ['ground', 'box']) {
+        const [text, ground] = [fills.get(name) ?? fills.get('text'), fills.get(back) ?? fills.get('ground')];
+        expect([name, back, contrast(text as string, ground as string) >= 4.5]).toEqual([name, back, true]);
+      }
+    }
+  });
+});
+
+/** Tags that are not closed in order, and texts with a bare < or &. */
+function unclosed(xml: string): string[] {
+  const open: string[] = [];
+  const rest = xml.replaceAll(
+    /<(\/?)([a-z]+)((?: [\w:-]+="[^"<&]*")*)(\/?)>/gi,
+    (_, end, name, _attributes, alone) => {
+      if (end && open.at(-1) === name) open.pop();
+      else if (!alone) open.push(`${end}${name}`);
+      return '';
+    },
+  );
+  return [...open, ...(rest.match(/<|&(?!amp;|lt;)/g) ?? [])];
+}
+
+/** The colour of each class, later rules over earlier ones. */
+function fillsIn(svg: string, isDark: boolean): Map<string, string> {
+  const style = /<style>([\s\S]*?)<\/style>/.exec(svg)?.[1] ?? '';
+  const rules = isDark
+    ? style.replaceAll(/@media[^{]*\{/g, '')
+    : style.replaceAll(/@media[^{]*\{(?:[^{}]*\{[^{}]*\})*\s*\}/g, '');
+  const all = rules.matchAll(/([^{}]+)\{[^{}]*?fill: (#\w{6})/g);
+  return new Map(
+    [...all].flatMap(([, names = '', fill = '']) =>
+      names.split(',').map((name) => [name.trim().replace(/^\./, ''), fill]),
+    ),
+  );
+}
+
+function contrast(a: string, b: string): number {
+  const [darker, lighter] = [a, b].map(luminance).sort((x, y) => x - y) as [number, number];
+  return (lighter + 0.05) / (darker + 0.05);
+}
+
+function luminance(colour: string): number {
+  const [red, green, blue] = [1, 3, 5].map((at) => {
+    const share = Number.parseInt(colour.slice(at, at + 2), 16) / 255;
+    return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+  }) as [number, number, number];
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+}
