@@ -9,7 +9,14 @@ const translationOf = (page: string): string | undefined =>
   chinese.find((candidate) => originalOf(candidate) === page);
 
 /** English pages that have a Chinese one, always. */
-const REQUIRED = ['README.md', 'docs/glossary.md', 'docs/redisson.md', 'docs/troubleshooting.md'];
+const REQUIRED = [
+  'README.md',
+  'docs/glossary.md',
+  'docs/recipes.md',
+  'docs/redisson.md',
+  'docs/troubleshooting.md',
+  ...pagesBelow('docs/recipes'),
+];
 
 /** Other words that readers know for a word of the Chinese glossary: one thing, one word. */
 const VARIANTS: Readonly<Record<string, RegExp>> = {
