@@ -1,0 +1,15 @@
+// One check with one library, in a process of its own: node run-check.mjs <library> <check>. Prints the answer as JSON.
+import { startRedisServer } from '#redis-server';
+import { CHECKS } from '../checks/index.mjs';
+import { LIBRARIES } from '../libraries.mjs';
+import { administrator } from '../server.mjs';
+
+const [library, check] = process.argv.slice(2);
+const { open, openMemory } = await LIBRARIES[library]();
+const server = await startRedisServer();
+const redis = await administrator(server.url);
+const answer = await CHECKS[check].run({ open: (leaseMs) => open(server.url, leaseMs), openMemory, redis });
+process.stdout.write(`${JSON.stringify({ answer })}\n`, async () => {
+  await server.stop();
+  process.exit();
+});

@@ -1,0 +1,57 @@
+// The table of speed in docs/compare.md: some columns of docs/benchmarks.md, figure by figure.
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+const PAGE = fileURLToPath(new URL('../../../docs/benchmarks.md', import.meta.url));
+
+const ROWS = {
+  'this library': /^ours, withLock$/,
+  redlock: /^redlock v?\d/,
+  'redis-semaphore': /^redis-semaphore /,
+  murlock: /^murlock /,
+  'redlock-universal': /^redlock-universal /,
+  verrou: /^@verrou\/core /,
+  'Redisson, `RLock`': /^Redisson [\d.]+ \(Java\)$/,
+  'Redisson, `RFairLock`': /^Redisson [\d.]+ \(Java\), fair$/,
+};
+
+const COLUMNS = {
+  'one caller: locks/s': ['serial', 'locks/s'],
+  'commands for each': ['serial', 'commands'],
+  'hot key: locks/s': ['hot4', 'locks/s'],
+  'p99 wait': ['hot4', 'p99 wait'],
+  refused: ['hot4', 'failed'],
+  fairness: ['hot4', 'fairness'],
+  'hand-offs/s': ['hop', /^hand-\w+\/s$/],
+};
+
+/** The heads and the rows. */
+export function speed() {
+  const page = readFileSync(PAGE, 'utf8');
+  const figures = Object.values(COLUMNS).map(([scenario, column]) => columnOf(page, scenario, column));
+  const rows = Object.entries(ROWS).map(([library, name]) => [
+    library,
+    ...figures.map((column) => column.find(([row]) => name.test(row))?.[1] ?? '–'),
+  ]);
+  return { heads: Object.keys(COLUMNS), rows };
+}
+
+/** @returns {[row: string, figure: string][]} */
+function columnOf(page, scenario, column) {
+  const lines = page.slice(page.indexOf(`Scenario \`${scenario}\`.`)).split('\n');
+  const from = lines.findIndex((line) => line.startsWith('|'));
+  const table = lines.slice(
+    from,
+    lines.findIndex((line, i) => i > from && !line.startsWith('|')),
+  );
+  const [heads, , ...rows] = table.map((line) =>
+    line
+      .split('|')
+      .slice(1, -1)
+      .map((cell) => cell.trim()),
+  );
+  return rows.map((cells) => [
+    cells[0],
+    cells[heads.findIndex((it) => (column instanceof RegExp ? column.test(it) : it === column))],
+  ]);
+}
