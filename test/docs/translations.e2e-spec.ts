@@ -11,6 +11,7 @@ const translationOf = (page: string): string | undefined =>
 /** English pages that have a Chinese one, always. */
 const REQUIRED = [
   'README.md',
+  'docs/first-lock.md',
   'docs/glossary.md',
   'docs/recipes.md',
   'docs/redisson.md',
@@ -80,6 +81,17 @@ describe('the Chinese page of', () => {
       const way = (from: string, to: string) => posix.relative(posix.dirname(from), to);
       expect(line(readPage(page))).toEqual([`[English](${way(page, original)})`, '中文']);
       expect(line(readPage(original))).toEqual(['English', `[中文](${way(original, page)})`]);
+    });
+
+    it('has no bold words whose stars Markdown would print: a mark inside of them and a letter beside', () => {
+      const pieces = withoutCode(readPage(page)).split('**');
+      const broken = pieces.filter((bold, i) => {
+        const [before = '', after = ''] = [pieces[i - 1], pieces[i + 1]];
+        const opens = !(/^\p{P}/u.test(bold) && /\p{L}$/u.test(before));
+        const closes = !(/\p{P}$/u.test(bold) && /^\p{L}/u.test(after));
+        return i % 2 === 1 && !(opens && closes);
+      });
+      expect(broken).toEqual([]);
     });
 
     it('links to Chinese pages where they exist', () => {
