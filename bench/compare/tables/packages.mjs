@@ -27,6 +27,7 @@ const lockfile = readJson(`${PEERS}/package-lock.json`).packages;
 /** The rows of the table of packages: for each library what its `package.json` says, and what its files weigh. */
 export const PACKAGE_ROWS = {
   Version: (it) => it.manifest.version.replace(/^v/, ''),
+  License: (it) => it.manifest.license,
   'Node, as `engines` says': (it) =>
     (it.manifest.engines?.node ?? 'not said').replace('>=', '≥ ').replace('  ', ' '),
   'ES modules': (it) => (hasBuild(it, 'import') ? 'yes' : 'no'),
