@@ -1,9 +1,12 @@
-// hot-key.svg: what a hot key costs here and with libraries that poll, as docs/benchmarks.md says.
-import { readFileSync } from 'node:fs';
+// hot-key.svg: what a hot key costs here and with libraries that poll, as the benchmark's page says.
+import { existsSync, readFileSync } from 'node:fs';
 import { frame, MARGIN, round, text, WIDTH } from '../../bench/src/plot/frame.mjs';
 import { SHAPES } from './shapes.mjs';
 
-const PAGE = new URL('../../docs/benchmarks.md', import.meta.url);
+/** The page with the tables of Redis. */
+const PAGE = ['benchmarks-redis.md', 'benchmarks.md']
+  .map((page) => new URL(`../../docs/${page}`, import.meta.url))
+  .find((page) => existsSync(page));
 const SCENARIO = 'hot4-1ms';
 const OURS = 'ours, withLock';
 /** Their waiters poll, and are told nothing. */
@@ -93,7 +96,7 @@ const numberOf = (shown) => Number.parseFloat(shown.replaceAll(/[ ~](?=\d)/g, ''
 /** The rows of the scenario: ours, and those that poll, refused nobody and have the lock in use most. */
 export function hotKeyOnThePage(page = readFileSync(PAGE, 'utf8')) {
   const [, table] = new RegExp(`Scenario \`${SCENARIO}\`[^|]*?\\n\\n((?:\\|.*\\n)+)`).exec(page) ?? [];
-  if (!table) throw new Error(`benchmarks.md has no table of ${SCENARIO}.`);
+  if (!table) throw new Error(`The benchmark's page has no table of ${SCENARIO}.`);
   const [titles, , ...rows] = table
     .trim()
     .split('\n')
@@ -114,6 +117,6 @@ export function hotKeyOnThePage(page = readFileSync(PAGE, 'utf8')) {
     .filter(({ full, failed }) => failed === '0' && POLLING.some((name) => full.startsWith(name)))
     .sort((a, b) => numberOf(b['lock in use']) - numberOf(a['lock in use']));
   if (ours.length !== 1 || polling.length < SHOWN)
-    throw new Error(`benchmarks.md lacks rows of ${SCENARIO}.`);
+    throw new Error(`The benchmark's page lacks rows of ${SCENARIO}.`);
   return [...ours, ...polling.slice(0, SHOWN)];
 }
