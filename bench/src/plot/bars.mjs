@@ -1,7 +1,10 @@
 import { frame, MARGIN, round, text, WIDTH, wrap } from './frame.mjs';
 
-/** Beside the longest bar there is room for a value. */
-const LONGEST = WIDTH - 2 * MARGIN - 76;
+/** Of a bar with its value beside it, and of a digit of that value in a wide font. */
+const ROOM = WIDTH - 2 * MARGIN;
+const BESIDE = 8;
+const DIGIT = 8.6;
+const LONGEST = ROOM - 76;
 const LINE = 18;
 const BAR = 14;
 const GAP = 10;
@@ -14,17 +17,21 @@ const GAP = 10;
  */
 export function barChart({ title, subtitle, scale = 'linear', show }, bars) {
   const lengthOf = scale === 'log' ? logLength(bars) : linearLength(bars);
+  const longest = Math.min(
+    LONGEST,
+    ...bars.map(({ value }) => (ROOM - BESIDE - show(value).length * DIGIT) / lengthOf(value)),
+  );
   const note = scale === 'log' ? `${subtitle} (logarithmic)` : subtitle;
   const says = `${bars.map(({ name, value }) => `${name}: ${show(value)}`).join('; ')}.`;
   let y = 0;
   const rows = bars.flatMap(({ name, kind, value }) => {
-    const length = round(lengthOf(value) * LONGEST);
+    const length = round(lengthOf(value) * longest);
     const names = wrap(name, 14).map((line) => text(MARGIN, (y += LINE) - 2, line));
     y += BAR + GAP;
     return [
       ...names,
       `<rect class="${kind}" x="${MARGIN}" y="${y - BAR - GAP + 4}" width="${length}" height="${BAR}" rx="2"/>`,
-      text(MARGIN + length + 8, y - GAP + 2, show(value)),
+      text(MARGIN + length + BESIDE, y - GAP + 2, show(value)),
     ];
   });
   return frame({ title, subtitle: note, says, height: y + GAP }, rows);
