@@ -24,6 +24,11 @@ export async function open(url, leaseMs) {
     if (error) throw new Error(error);
     return rest;
   }
+  /** Rejects where Java throws. The usual `finally` of Java, as here, then gives that to the caller. */
+  async function unlock(key, thread, kind) {
+    const { outcome } = await order('unlock', key, thread, { kind });
+    if (outcome === 'lost') throw new Error('IllegalMonitorStateException');
+  }
   let threads = 0;
   await started;
   const library = {
@@ -33,8 +38,7 @@ export async function open(url, leaseMs) {
       try {
         return await work(thread);
       } finally {
-        const { outcome } = await order('unlock', key, thread, { kind });
-        if (outcome === 'lost') throw new Error('IllegalMonitorStateException');
+        await unlock(key, thread, kind);
       }
     },
     isFree: async (key) => {
