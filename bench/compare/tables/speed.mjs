@@ -1,8 +1,8 @@
-// The table of speed in docs/compare.md: some columns of docs/benchmarks.md, figure by figure.
+// The table of speed in docs/compare.md: some columns of docs/benchmarks-redis.md, figure by figure.
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
-const PAGE = fileURLToPath(new URL('../../../docs/benchmarks.md', import.meta.url));
+const PAGE = fileURLToPath(new URL('../../../docs/benchmarks-redis.md', import.meta.url));
 
 const ROWS = {
   'this library': /^ours, withLock$/,

@@ -1,21 +1,11 @@
 import 'reflect-metadata';
-import { AsyncLocalStorage } from 'node:async_hooks';
 import { Controller, Module, Param, ParseIntPipe, Post, UseInterceptors } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { DistributedLockModule, Locked, memoryStore } from 'nestjs-distributed-lock';
 import { redisStore } from 'nestjs-distributed-lock/redis';
-import { Observable } from 'rxjs';
+import { ContextInterceptor } from './context.interceptor.mjs';
 import { decorateMethod } from './decorate.mjs';
-
-const storage = new AsyncLocalStorage();
-
-/** The least that a lock around a handler costs if nested calls must find it: an interceptor with an AsyncLocalStorage. */
-class LeastInterceptor {
-  intercept(_context, next) {
-    return new Observable((observer) => storage.run({}, () => next.handle().subscribe(observer)));
-  }
-}
 
 /** @param {string} route @param {MethodDecorator[]} locked */
 function goodsController(route, locked) {
@@ -44,7 +34,7 @@ export async function startApp(redisUrl) {
     ],
     controllers: [
       goodsController('bare', []),
-      goodsController('least', [UseInterceptors(LeastInterceptor)]),
+      goodsController('context', [UseInterceptors(ContextInterceptor)]),
       goodsController('memory', [Locked('goods:<id>')]),
       goodsController('redis', [Locked('goods:<id>', { service: 'redis' })]),
     ],

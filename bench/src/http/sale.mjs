@@ -1,5 +1,5 @@
 import 'reflect-metadata';
-import { Body, Controller, Module, Param, Post, UseGuards } from '@nestjs/common';
+import { Body, Controller, Module, Param, Post, UseGuards, UseInterceptors } from '@nestjs/common';
 import { ModuleRef, NestFactory } from '@nestjs/core';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { AppModule } from '../../../dist/apps/seckill/app.module.js';
@@ -10,31 +10,39 @@ import { GoodsIdPipe } from '../../../dist/apps/seckill/goods/goods-id.pipe.js';
 import { GoodsRepository } from '../../../dist/apps/seckill/goods/goods.repository.js';
 import { PayMsPipe } from '../../../dist/apps/seckill/orders/pay-ms.pipe.js';
 import { PurchaseService } from '../../../dist/apps/seckill/orders/purchase.service.js';
+import { ContextInterceptor } from './context.interceptor.mjs';
 import { decorateMethod } from './decorate.mjs';
 
 const ENDLESS = 1_000_000;
 
-/** The purchase without `@Locked`, with the same statements. A counter gives its tokens. */
-class BareController {
-  constructor(moduleRef) {
-    this.moduleRef = moduleRef;
-    this.fence = 0;
-  }
+/**
+ * The purchase without `@Locked`, with the same statements. A counter gives its tokens.
+ *
+ * @param {string} route @param {MethodDecorator[]} intercepted
+ */
+function unlockedController(route, intercepted) {
+  class UnlockedController {
+    constructor(moduleRef) {
+      this.moduleRef = moduleRef;
+      this.fence = 0;
+    }
 
-  purchase(id, buyer, payMs) {
-    this.purchases ??= this.moduleRef.get(PurchaseService, { strict: false });
-    return this.purchases.purchase(id, buyer, ++this.fence, payMs);
+    purchase(id, buyer, payMs) {
+      this.purchases ??= this.moduleRef.get(PurchaseService, { strict: false });
+      return this.purchases.purchase(id, buyer, ++this.fence, payMs);
+    }
   }
+  Reflect.defineMetadata('design:paramtypes', [ModuleRef], UnlockedController);
+  decorateMethod(
+    UnlockedController,
+    'purchase',
+    [Post(`:id/${route}`), ...intercepted],
+    [Param('id', GoodsIdPipe), Buyer(), Body('payMs', PayMsPipe)],
+  );
+  Controller('goods')(UnlockedController);
+  UseGuards(BuyerGuard)(UnlockedController);
+  return UnlockedController;
 }
-Reflect.defineMetadata('design:paramtypes', [ModuleRef], BareController);
-decorateMethod(
-  BareController,
-  'purchase',
-  [Post(':id/purchase-bare')],
-  [Param('id', GoodsIdPipe), Buyer(), Body('payMs', PayMsPipe)],
-);
-Controller('goods')(BareController);
-UseGuards(BuyerGuard)(BareController);
 
 /**
  * The flash sale with its embedded database.
@@ -45,7 +53,11 @@ UseGuards(BuyerGuard)(BareController);
 export async function startSale({ redisUrl, items }) {
   class SaleModule {}
   const sale = AppModule.register(readConfig({ REDIS_URL: redisUrl }));
-  Module({ imports: [sale], controllers: [BareController] })(SaleModule);
+  const controllers = [
+    unlockedController('purchase-bare', []),
+    unlockedController('purchase-context', [UseInterceptors(ContextInterceptor)]),
+  ];
+  Module({ imports: [sale], controllers })(SaleModule);
   const app = await NestFactory.create(SaleModule, new FastifyAdapter(), { logger: false });
   await app.listen(0, '127.0.0.1');
   const goods = app.get(GoodsRepository, { strict: false });

@@ -13,25 +13,25 @@ const GAP = 10;
  * Horizontal bars, one for each contestant, each below its name.
  *
  * @param {{ title: string, subtitle: string, scale?: 'linear' | 'log', show: (value: number) => string }} what
- * @param {readonly { name: string, kind: 'own' | 'other' | 'floor', value: number }[]} bars
+ * @param {readonly { name: string, kind: 'own' | 'other' | 'floor', value: number, label?: string }[]} bars a label replaces what `show` says
  */
 export function barChart({ title, subtitle, scale = 'linear', show }, bars) {
   const lengthOf = scale === 'log' ? logLength(bars) : linearLength(bars);
   const longest = Math.min(
     LONGEST,
-    ...bars.map(({ value }) => (ROOM - BESIDE - show(value).length * DIGIT) / lengthOf(value)),
+    ...bars.map(({ value, label = show(value) }) => (ROOM - BESIDE - label.length * DIGIT) / lengthOf(value)),
   );
   const note = scale === 'log' ? `${subtitle} (logarithmic)` : subtitle;
-  const says = `${bars.map(({ name, value }) => `${name}: ${show(value)}`).join('; ')}.`;
+  const says = `${bars.map(({ name, value, label = show(value) }) => `${name}: ${label}`).join('; ')}.`;
   let y = 0;
-  const rows = bars.flatMap(({ name, kind, value }) => {
+  const rows = bars.flatMap(({ name, kind, value, label = show(value) }) => {
     const length = round(lengthOf(value) * longest);
     const names = wrap(name, 14).map((line) => text(MARGIN, (y += LINE) - 2, line));
     y += BAR + GAP;
     return [
       ...names,
       `<rect class="${kind}" x="${MARGIN}" y="${y - BAR - GAP + 4}" width="${length}" height="${BAR}" rx="2"/>`,
-      text(MARGIN + length + BESIDE, y - GAP + 2, show(value)),
+      text(MARGIN + length + BESIDE, y - GAP + 2, label),
     ];
   });
   return frame({ title, subtitle: note, says, height: y + GAP }, rows);

@@ -1,31 +1,32 @@
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { cpus, release, totalmem, type } from 'node:os';
 import { join } from 'node:path';
 import { format } from 'prettier';
-import { pictures } from './pictures.mjs';
+import { linkPages, LINKS } from './link-pages.mjs';
+import { overview } from './overview.mjs';
+import { hotWaits, pictures } from './pictures.mjs';
 import { digits } from './targets.mjs';
 
-/** The store whose page has the plain name. */
+/** The store of the short page, too, and whose pictures have plain names. */
 const MAIN = 'redis';
 
 /**
- * Writes benchmarks.md and images/bench-*.svg, for another store than Redis with its id in the name.
+ * Writes the page of the store, benchmarks-<id>.md, its pictures, and of Redis the short page benchmarks.md.
  *
  * @param {string} folder @param {any[]} results of runScenario
  * @param {{ store: import('../stores/store.d.mts').BenchedStore, version: string, load: number, minutes: number, options: { ms: number, rounds: number } }} run
  */
 export async function writeReport(folder, results, run) {
   const { id, name, how } = run.store;
-  const [suffix, title, args] = id === MAIN ? ['', '', ''] : [`-${id}`, ` on ${name}`, ` -- --store ${id}`];
-  const file = `benchmarks${suffix}.md`;
+  const [suffix, args] = id === MAIN ? ['', ''] : [`-${id}`, ` -- --store ${id}`];
   const imageOf = (scenario) => `images/bench${suffix}-${scenario}.svg`;
   const drawn = pictures(results);
   mkdirSync(join(folder, 'images'), { recursive: true });
   for (const [scenario, svg] of drawn) writeFileSync(join(folder, imageOf(scenario)), svg);
   const page = [
-    `# Benchmarks${title}`,
+    `# Benchmarks on ${name}`,
     `Made by \`npm run bench${args}\`; do not edit. Compare within one run only: all contestants took turns on one machine.`,
-    otherPages(folder, file),
+    LINKS,
     machine(run),
     '## Figures to reach',
     figuresToReach(results),
@@ -36,16 +37,37 @@ export async function writeReport(folder, results, run) {
       ? `## Growth\n\n![What one costs as they become more, as lines: the values are in the tables above](${imageOf('scaling')})`
       : '',
     how,
-  ].join('\n\n');
-  writeFileSync(join(folder, file), await format(page, { ...STYLE, parser: 'markdown' }));
+  ];
+  const write = async (file, parts) =>
+    writeFileSync(join(folder, file), await format(parts.join('\n\n'), { ...STYLE, parser: 'markdown' }));
+  await write(`benchmarks-${id}.md`, page);
+  if (id === MAIN) {
+    const picture = hotWaits(results);
+    if (picture) writeFileSync(join(folder, imageOf(HOT_WAITS)), picture);
+    await write('benchmarks.md', shortPage(results, machine(run), picture && imageOf(HOT_WAITS)));
+  }
+  linkPages(folder);
 }
 
-/** Links to the pages of the other stores that have been measured. @param {string} folder @param {string} own */
-function otherPages(folder, own) {
-  const others = readdirSync(folder).filter((file) => /^benchmarks(-\w+)?\.md$/.test(file) && file !== own);
-  const link = (file) =>
-    `[${readFileSync(join(folder, file), 'utf8').split('\n')[0].slice('# '.length)}](${file})`;
-  return others.length === 0 ? '' : `Other stores: ${others.sort().map(link).join(', ')}.`;
+const HOT_WAITS = 'hot-waits';
+
+/** @param {any[]} results @param {string} machine @param {string | undefined} image */
+function shortPage(results, machine, image) {
+  const { compared, figures, asFast } = overview(results);
+  return [
+    '# Benchmarks',
+    'Made by `npm run bench`; do not edit. All tables, the limits and how each figure is measured: [Benchmarks on Redis](benchmarks-redis.md).',
+    LINKS,
+    '## What was compared',
+    `This library beside other lock libraries, in one run, by turns, each with the defaults that it documents: ${compared}. Redis, the libraries and the callers share one machine:`,
+    machine,
+    '## Four figures',
+    figures,
+    'The work under the lock is empty in the first three rows, so they show the lock alone. This library passes a hot lock to the next caller of the same process without asking Redis, and lets the other processes have it in turn. Most others ask Redis again and again until the lock is free.',
+    image ? `![How long callers wait for a key that all ask for](${image})` : '',
+    '## Where others are as fast',
+    asFast,
+  ];
 }
 
 /** A load from which on the figures are those of other programs, too. */

@@ -1,5 +1,6 @@
 import { barChart } from '../plot/bars.mjs';
 import { lineChart } from '../plot/lines.mjs';
+import { ms } from './format.mjs';
 
 /**
  * @param {{ scenario: any, rows: import('../run-scenario.mjs').Row[] }[]} results
@@ -15,6 +16,33 @@ export function pictures(results) {
   if (series.length > 0) drawn.set('scaling', lineChart(SCALING, series));
   return drawn;
 }
+
+/**
+ * The picture of the short page, with a linear axis. A bar of a library that refused callers, or left some waiting, says so.
+ *
+ * @param {{ scenario: any, rows: import('../run-scenario.mjs').Row[] }[]} results @returns {string | undefined} SVG
+ */
+export function hotWaits(results) {
+  const rows = results.find(({ scenario }) => scenario.id === 'hot4')?.rows ?? [];
+  const bars = rows.flatMap(({ id, name, figures }) =>
+    figures ? [{ name, kind: kindOf(id), value: figures.p99Ms, label: waited(figures) }] : [],
+  );
+  return bars.length === 0 ? undefined : barChart(HOT_WAITS, bars);
+}
+
+const HOT_WAITS = {
+  title: 'How long callers wait for a key that all ask for',
+  subtitle:
+    'Longest wait of 99 in 100; 4 processes × 25 callers, nothing to do under the lock. Shorter is better.',
+  show: ms,
+};
+
+/** A caller that still waits at the end is counted with its wait so far. */
+const waited = ({ p99Ms, maxMs, failures, unfinished }) =>
+  [
+    `${unfinished > 0 && p99Ms > 0.95 * maxMs ? 'over ' : ''}${ms(p99Ms)}`,
+    ...(failures > 0 ? [`refused ${failures}`] : []),
+  ].join(', ');
 
 const SCALING = {
   title: 'What one costs as they become more',

@@ -25,7 +25,7 @@ export const hop = {
     { title: 'failed', of: ({ failures }) => whole(failures) },
   ],
   rounds: 1,
-  plot: { title: 'Median time of a hand-off', of: ({ p50Ms }) => p50Ms, show: ms, scale: 'log' },
+  plot: { title: 'Hand-offs per second', of: ({ perSecond }) => perSecond, show: whole },
   measure: (context, entrant) => (entrant.id === 'floor' ? bareHops : handOffs)(context, entrant),
   targets: ({ floor, ours }) => [atMost('median, times one PUBLISH', ours.p50Ms / floor.p50Ms, 2)],
 };

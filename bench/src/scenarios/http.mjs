@@ -14,7 +14,7 @@ const ITEMS = 2000;
 /** The compilers take longer for a locked route than for a bare one. */
 const WARM_UP_S = 5;
 /** A database makes short runs uneven. */
-const LEAST_S = 3;
+const LEAST_S = 4;
 
 const entrant = (id, name, details) => ({
   id: `ours-${id}`,
@@ -30,15 +30,18 @@ const COLUMNS = [
   { title: 'Node CPU µs', of: ({ nodeUs }) => count(nodeUs) },
   { title: 'other than 2xx', of: ({ failures }) => whole(failures) },
 ];
+/** What the route with `@Locked` is compared with: a lock that nested calls find cannot cost less. */
+const CONTEXT = 'an interceptor that only opens an AsyncLocalStorage';
 const PLOT = { title: 'Requests per second', of: ({ perSecond }) => perSecond, show: whole };
 const LOAD = `${CONNECTIONS} connections ask for one of ${whole(ITEMS)} items at random. One process serves, one core is left for the load.`;
 
 export const http = {
   id: 'http',
   title: 'The purchase of the flash sale on Fastify, with and without @Locked',
-  note: `${LOAD} The database is the embedded one, in the same process. The route without a lock has the same statements; where purchases of one item cross, the table refuses the one with the smaller token.`,
+  note: `${LOAD} The database is the embedded one, in the same process. The routes without a lock have the same statements. Where purchases of one item cross there, the table refuses the one with the smaller token.`,
   entrants: () => [
     entrant('bare', 'without a lock', { route: 'purchase-bare' }),
+    entrant('context', CONTEXT, { route: 'purchase-context' }),
     entrant('memory', '@Locked, memory store', { route: 'purchase' }),
     entrant('redis', '@Locked, Redis store', { route: 'purchase', isOnRedis: true }),
   ],
@@ -55,11 +58,17 @@ export const http = {
       return { url: sale.url, requestFor };
     }),
   targets: ({ rows }) => {
-    const [bare, memory, redis] = rows.map(({ figures }) => figures);
-    if (!bare || !memory || !redis) return [];
+    const [bare, context, memory, redis] = rows.map(({ figures }) => figures);
+    if (!bare || !context || !memory || !redis) return [];
     return [
-      atLeast('memory store, share of the route without a lock', memory.perSecond / bare.perSecond, 0.85),
-      noLimit('Redis store, share of the route without a lock', redis.perSecond / bare.perSecond),
+      atLeast(
+        `memory store, share of the route behind ${CONTEXT}`,
+        memory.perSecond / context.perSecond,
+        0.9,
+      ),
+      noLimit('Redis store, share of the same route', redis.perSecond / context.perSecond),
+      noLimit('memory store, share of the route without a lock', memory.perSecond / bare.perSecond),
+      noLimit('that interceptor, share of the route without a lock', context.perSecond / bare.perSecond),
     ];
   },
 };
@@ -71,7 +80,7 @@ export const handler = {
   note: `${LOAD} The handler answers at once.`,
   entrants: () => [
     entrant('bare', 'without a lock'),
-    entrant('least', 'an interceptor that does nothing but run the handler in an AsyncLocalStorage'),
+    entrant('context', CONTEXT),
     entrant('memory', '@Locked, memory store'),
     entrant('redis', '@Locked, Redis store'),
   ],
@@ -84,12 +93,12 @@ export const handler = {
       return { url, requestFor: (item) => ({ path: `/${route}/goods/${item}/purchase` }) };
     }),
   targets: ({ rows }) => {
-    const [bare, least, memory] = rows.map(({ figures }) => figures);
-    if (!bare || !least || !memory) return [];
+    const [bare, context, memory] = rows.map(({ figures }) => figures);
+    if (!bare || !context || !memory) return [];
     return [
-      noLimit('memory store, share of the bare route', memory.perSecond / bare.perSecond),
-      noLimit('the same of an interceptor that does nothing', least.perSecond / bare.perSecond),
-      noLimit('memory store, share of that interceptor', memory.perSecond / least.perSecond),
+      noLimit(`memory store, share of the route behind ${CONTEXT}`, memory.perSecond / context.perSecond),
+      noLimit('memory store, share of the route without a lock', memory.perSecond / bare.perSecond),
+      noLimit('that interceptor, share of the route without a lock', context.perSecond / bare.perSecond),
     ];
   },
 };

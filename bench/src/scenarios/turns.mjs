@@ -90,7 +90,7 @@ const crowded = (leastTimes, leastJain) => ({
   plot: { title: 'Longest wait of 99 in 100', of: ({ p99Ms }) => p99Ms, show: ms, scale: 'log' },
   targets: ({ ours, others, redisson }) => [
     atLeast('throughput, times the best peer', ours.perSecond / most(others, 'perSecond'), leastTimes),
-    atMost('p99 wait, share of the same peer', ours.p99Ms / best(others, 'perSecond').p99Ms, 1 / 50),
+    atMost('p99 wait, share of the p99 of that peer', ours.p99Ms / best(others, 'perSecond').p99Ms, 1 / 50),
     noLimit(
       'p99 wait, share of the shortest of a peer that refuses no caller',
       ours.p99Ms / least(others.filter(refusesNobody), 'p99Ms'),
@@ -116,6 +116,18 @@ export const hot4 = {
   measure: turns(FOUR),
 };
 
+/**
+ * A peer that lets one caller take the lock again and again asks Redis for little. So its fairness stands beside its CPU, and
+ * neither has a limit.
+ */
+const besideBusiest = (ours, busiest) => [
+  noLimit(
+    'Redis CPU for a lock, share of the peer that has the lock in use most',
+    ours.serverUs / busiest.serverUs,
+  ),
+  noLimit('fairness (Jain) of that peer', busiest.jain),
+];
+
 /** @param {number} workMs */
 const working = (workMs) => ({
   id: `hot4-${workMs}ms`,
@@ -131,12 +143,12 @@ const working = (workMs) => ({
   measure: turns({ ...FOUR, workMs }),
   targets: ({ ours, others }) => [
     atLeast('share of the time that the lock is in use', ours.inUse, 0.85),
-    atMost(
-      'Redis CPU, share of the peer that has it in use most',
-      ours.serverUs / best(others, 'inUse').serverUs,
-      1 / 20,
+    noLimit('fairness (Jain)', ours.jain),
+    ...besideBusiest(ours, best(others, 'inUse')),
+    noLimit(
+      'Redis CPU for a lock, share of the least of any peer',
+      ours.serverUs / least(others, 'serverUs'),
     ),
-    noLimit('Redis CPU, share of the least of any peer', ours.serverUs / least(others, 'serverUs')),
   ],
 });
 

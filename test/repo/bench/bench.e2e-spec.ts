@@ -59,15 +59,32 @@ describe('the benchmark', () => {
     expect(printed).toMatch(/(reached|NOT REACHED) +serial: acquire \+ release, share of the floor: [\d.]+/);
   });
 
+  const pageOf = (file: string) => readFileSync(join(out, file), 'utf8');
+
   it('writes a page with the tables, the machine and a picture for each scenario', () => {
-    const page = readFileSync(join(out, 'benchmarks.md'), 'utf8');
+    const page = pageOf('benchmarks-redis.md');
     expect(page).toContain(`Node ${process.versions.node}`);
     expect(page).toMatch(/\| floor: two bare commands +\|/);
-    for (const [, image] of page.matchAll(/\]\((images\/.*?\.svg)\)/g)) {
-      expect([image, existsSync(join(out, image as string))]).toEqual([image, true]);
-    }
-    expect(readFileSync(join(out, 'images/bench-serial.svg'), 'utf8')).toContain('two bare commands');
+    expect(pageOf('images/bench-serial.svg')).toContain('two bare commands');
   });
+
+  it('writes a short page, and no figure there beside which no other library has run', () => {
+    const page = pageOf('benchmarks.md');
+    expect(page.startsWith('# Benchmarks\n')).toBe(true);
+    expect(page).not.toContain('npm run bench -- --only');
+    expect(pageOf('images/bench-hot-waits.svg')).toContain('ours, withLock');
+  });
+
+  it.each(['benchmarks.md', 'benchmarks-redis.md'])(
+    'links to pages and pictures that it wrote: %s',
+    (file) => {
+      const links = [...pageOf(file).matchAll(/\]\(((?:images|benchmarks)[\w./-]+)\)/g)].map(
+        ([, to]) => to as string,
+      );
+      expect(links).toContain(file === 'benchmarks.md' ? 'benchmarks-redis.md' : 'benchmarks.md');
+      expect(links.filter((to) => !existsSync(join(out, to)))).toEqual([]);
+    },
+  );
 });
 
 describe('the benchmark, asked for what it does not have,', () => {

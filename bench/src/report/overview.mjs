@@ -1,0 +1,79 @@
+import { count, ms, whole } from './format.mjs';
+import { best, least } from './targets.mjs';
+
+/** Peers that run in Node. */
+const inNode = (rows) => rows.filter(({ id, figures }) => figures && !/^(ours|floor|redisson)\b/.test(id));
+const refusesNobody = ({ failures }) => failures === 0;
+
+/**
+ * The short page for a visitor: four figures, one picture, and where others are as fast. A figure whose scenario has not run
+ * is left out.
+ *
+ * @param {any[]} results of runScenario on Redis
+ * @returns {{ figures: string, asFast: string, compared: string }} Markdown
+ */
+export function overview(results) {
+  const rowsOf = (scenario) => results.find((result) => result.scenario.id === scenario)?.rows ?? [];
+  const of = (scenario) => {
+    const rows = rowsOf(scenario);
+    const known = Object.fromEntries(rows.flatMap(({ id, figures }) => (figures ? [[id, figures]] : [])));
+    const peers = inNode(rows).map(({ name, figures }) => ({ ...figures, name }));
+    return known.ours && peers.length > 0 ? { ...known, peers } : undefined;
+  };
+  const [serial, hot, working, hop] = ['serial', 'hot4', 'hot4-1ms', 'hop'].map(of);
+  return {
+    compared: names(rowsOf('hot4').filter(({ id }) => id !== 'ours')),
+    figures: [
+      '| | This library | Beside it | Measure it |',
+      '| --- | ---: | --- | --- |',
+      ...(hot ? hotFigures(hot) : []),
+      ...(hop?.floor ? [hopFigure(hop)] : []),
+    ].join('\n'),
+    asFast: [
+      ...(serial?.floor ? [uncontended(serial)] : []),
+      ...(working ? [withWork(working)] : []),
+      ...(hop ? [shortHops(hop)] : []),
+    ].join('\n'),
+  };
+}
+
+const command = (only) => `\`npm run bench -- --only ${only}\``;
+const names = (rows) => rows.map(({ name }) => name).join(', ');
+
+function hotFigures({ ours, peers }) {
+  const fastest = best(peers, 'perSecond');
+  const patient = peers.filter(refusesNobody);
+  const shortest = patient.find(({ p99Ms }) => p99Ms === least(patient, 'p99Ms'));
+  const thriftiest = peers.find(({ commands }) => commands === least(peers, 'commands'));
+  return [
+    `| **Throughput on a hot key:** locks per second on one key that 100 callers in 4 processes ask for all the time | **${whole(ours.perSecond)}** | ${whole(fastest.perSecond)}: ${fastest.name}, the most of the others in Node | ${command('hot4')} |`,
+    shortest &&
+      `| **Longest wait** of 99 in 100 of these callers (p99) | **${ms(ours.p99Ms)}** | ${ms(shortest.p99Ms)}: ${shortest.name}, the shortest in Node that refuses no caller | ${command('hot4')} |`,
+    `| **Commands to Redis** for one of these locks | **${count(ours.commands)}** | ${count(thriftiest.commands)}: ${thriftiest.name}, the fewest of the others. Where no other caller wants the lock, all send 2 or more | ${command('hot4')} |`,
+  ].filter(Boolean);
+}
+
+const hopFigure = ({ ours, floor }) =>
+  `| **Hand-off to another process:** from the release in one to the work in the other, median | **${ms(ours.p50Ms)}** | ${ms(floor.p50Ms)}: one bare \`PUBLISH\` of Redis from process to process | ${command('hop')} |`;
+
+function uncontended(serial) {
+  const { ours, floor, peers, 'ours-awaited': awaited } = serial;
+  const fastest = best(peers, 'perSecond');
+  return `- **A lock that no other caller wants** is bound by the round trips to Redis, in every library: ${whole(awaited.perSecond)} locks/s here, ${whole(fastest.perSecond)} with ${fastest.name}, ${whole(floor.perSecond)} for two bare commands. A lock is at least two commands: one acquires it, one releases it. \`withLock\` and \`@Locked\` reach ${whole(ours.perSecond)}, because they return the result of the work while the release is under way (${command('serial')}).`;
+}
+
+function withWork({ ours, peers }) {
+  const busiest = best(peers, 'inUse');
+  return `- **With 1 ms of work under a hot lock** the work decides the throughput: ${whole(ours.perSecond)} locks/s here, ${whole(busiest.perSecond)} with ${busiest.name}. What differs is who gets them. 99 in 100 callers wait at most ${ms(ours.p99Ms)} here, and ${ms(busiest.p99Ms)} there (${command('hot4-1ms')}).`;
+}
+
+function shortHops({ ours, peers, 'redisson-fair': fair }) {
+  const all = fair ? [...peers, { ...fair, name: 'Redisson (Java), fair' }] : peers;
+  const short = all.filter(({ p50Ms }) => p50Ms <= ours.p50Ms);
+  const list = short
+    .map(({ name, p50Ms, perSecond }) => `${name} ${ms(p50Ms)}, ${whole(perSecond)}`)
+    .join('; ');
+  return short.length === 0
+    ? `- **A hand-off:** no other library had a shorter median (${command('hop')}).`
+    : `- **A hand-off** is as short or shorter with others, by the median and how many there are in a second: ${list}. Here: ${ms(ours.p50Ms)}, ${whole(ours.perSecond)}. A library with few hand-offs lets the same process take the lock again (${command('hop')}).`;
+}
