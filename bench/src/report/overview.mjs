@@ -1,3 +1,4 @@
+import { median } from '../measure/statistics.mjs';
 import { count, ms, whole } from './format.mjs';
 import { best, least } from './targets.mjs';
 
@@ -56,10 +57,11 @@ function hotFigures({ ours, peers }) {
 const hopFigure = ({ ours, floor }) =>
   `| **Hand-off to another process:** from the release in one to the work in the other, median | **${ms(ours.p50Ms)}** | ${ms(floor.p50Ms)}: one bare \`PUBLISH\` of Redis from process to process | ${command('hop')} |`;
 
-function uncontended(serial) {
-  const { ours, floor, peers, 'ours-awaited': awaited } = serial;
-  const fastest = best(peers, 'perSecond');
-  return `- **A lock that no other caller wants** is bound by the round trips to Redis, in every library: ${whole(awaited.perSecond)} locks/s here, ${whole(fastest.perSecond)} with ${fastest.name}, ${whole(floor.perSecond)} for two bare commands. A lock is at least two commands: one acquires it, one releases it. \`withLock\` and \`@Locked\` reach ${whole(ours.perSecond)}, because they return the result of the work while the release is under way (${command('serial')}).`;
+/** One caller sleeps between its requests, so a single run of a peer says little: the median of all of them stands for them. */
+function uncontended({ ours, floor, peers, 'ours-awaited': awaited }) {
+  const rates = peers.map(({ perSecond }) => perSecond);
+  const range = `${whole(Math.min(...rates))} to ${whole(Math.max(...rates))}`;
+  return `- **A lock that no other caller wants** is bound by the round trips to Redis, in every library. Here it is ${whole(awaited.perSecond)} locks/s, in the others for Node ${range} with a median of ${whole(median(rates))}, and with two bare commands ${whole(floor.perSecond)}. A lock is at least two commands: one acquires it, one releases it. \`withLock\` and \`@Locked\` reach ${whole(ours.perSecond)}, because they return the result of the work while the release is under way (${command('serial')}).`;
 }
 
 function withWork({ ours, peers }) {

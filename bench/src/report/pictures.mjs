@@ -40,7 +40,7 @@ const HOT_WAITS = {
 /** A caller that still waits at the end is counted with its wait so far. */
 const waited = ({ p99Ms, maxMs, failures, unfinished }) =>
   [
-    `${unfinished > 0 && p99Ms > 0.95 * maxMs ? 'over ' : ''}${ms(p99Ms)}`,
+    `${unfinished > 0 && p99Ms > 0.95 * maxMs ? '≥ ' : ''}${ms(p99Ms)}`,
     ...(failures > 0 ? [`refused ${failures}`] : []),
   ].join(', ');
 

@@ -45,7 +45,9 @@ describe('the short page of the benchmark', () => {
 
   it('says where others are as fast', () => {
     const { asFast } = overview(ran('serial', 'hot4-1ms', 'hop'));
-    expect(asFast).toContain('900 locks/s here, 90 with starving 1.0, 1 000 for two bare commands');
+    expect(asFast).toContain(
+      '900 locks/s, in the others for Node 70 to 90 with a median of 80, and with two bare commands 1 000',
+    );
     expect(asFast).toContain('wait at most 5.00 ms here, and 1 500 ms there');
     expect(asFast).toContain('patient 1.0 0.40 ms, 70. Here: 0.50 ms, 900.');
   });
