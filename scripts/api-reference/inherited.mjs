@@ -4,7 +4,8 @@ import ts from 'typescript';
 /** @returns {string} a sentence with a link to each base of the package, and the names that come from there */
 export function inherited(node, all, linkTo) {
   const sentences = basesOf(node, all).map(({ base, omitted, isPartial }) => {
-    const link = `[\`${base.name}\`](${linkTo(base.name)})`;
+    const target = linkTo(base.name);
+    const link = target ? `[\`${base.name}\`](${target})` : `\`${base.name}\``;
     if (ts.isClassDeclaration(node)) return `Extends ${link}.`;
     const own = node.members.map((member) => member.name.getText());
     const names = namesOf(base, all).filter((name) => ![...omitted, ...own].includes(name));

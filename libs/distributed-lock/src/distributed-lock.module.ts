@@ -2,6 +2,7 @@ import {
   Inject,
   Module,
   type BeforeApplicationShutdown,
+  type ConfigurableModuleAsyncOptions,
   type DynamicModule,
   type OnApplicationShutdown,
   type OnApplicationBootstrap,
@@ -14,9 +15,8 @@ import {
   MODULE_NAMES,
   MODULE_OPTIONS_TOKEN,
   REGISTRATION_NAMES,
-  type ASYNC_OPTIONS_TYPE,
   type LockModuleOptions,
-  type OPTIONS_TYPE,
+  type LockRegistration,
 } from './distributed-lock.options.js';
 import { LockOpener, LockOpenerModule } from './distributed-lock.opener.js';
 import { getLockHttpToken, getLockServiceToken } from './distributed-lock.tokens.js';
@@ -40,14 +40,17 @@ import { memoryStore } from './stores/memory/memory.store.js';
 })
 class LockedModule {}
 
-/** The service that this registration has made, also when a test overrides `LockService`. */
-const OWN_SERVICE = Symbol('DistributedLockModule.service');
+/**
+ * The service that this registration has made, also when a test overrides `LockService`. Nest prints the text of the symbol
+ * where the class is imported without `forRoot`.
+ */
+const OWN_SERVICE = Symbol('DistributedLockModule.forRoot()');
 
 /**
  * Offers locks to an application: `LockService`, and `@Locked`.
  *
- * At shutdown it first refuses new locks, rejects waiting calls and gives holders their grace, while the servers still
- * answer. Then it closes the store. Call `enableShutdownHooks()` or `app.close()`.
+ * At shutdown it first refuses new locks, rejects waiting calls and gives holders `shutdownGraceMs` to finish, while the
+ * servers still answer. Then it closes the store. Call `enableShutdownHooks()` or `app.close()`.
  */
 @Module({})
 export class DistributedLockModule
@@ -69,23 +72,31 @@ export class DistributedLockModule
   }
 
   /**
-   * Registers locks with the given options; without any, in the memory of this process.
+   * Registers locks with the given options; without any, in the memory of this process. One import in the root module is
+   * enough for the whole application.
    *
    * @throws LockConfigurationError at boot when options are wrong or contradict each other
    */
-  static override forRoot(options: typeof OPTIONS_TYPE = {}): DynamicModule {
+  static override forRoot(options: LockModuleOptions & LockRegistration = {}): DynamicModule {
     checkOptionNames('DistributedLockModule.forRoot', options, { ...MODULE_NAMES, ...REGISTRATION_NAMES });
     return complete(super.forRoot(options), options.name);
   }
 
   /**
-   * Registers locks with options that a factory or a class gives, from what is injected there. `name` and `isGlobal` stand
-   * beside the factory, because Nest needs them before.
+   * Registers locks with options that `useFactory` or a class returns, from what is injected there. `name` and `isGlobal`
+   * stand beside the factory, because Nest needs them before.
    *
    * @throws LockConfigurationError at boot when options are wrong or contradict each other
    */
-  static override forRootAsync(options: typeof ASYNC_OPTIONS_TYPE): DynamicModule {
+  static override forRootAsync(
+    options: ConfigurableModuleAsyncOptions<LockModuleOptions, 'createLockOptions'> & LockRegistration,
+  ): DynamicModule {
     checkOptionNames('DistributedLockModule.forRootAsync', options, ASYNC_NAMES);
+    if (!options.useFactory && !options.useClass && !options.useExisting) {
+      throw new LockConfigurationError(
+        'DistributedLockModule.forRootAsync needs useFactory, useClass or useExisting, which gives the options.',
+      );
+    }
     return complete(super.forRootAsync(options), options.name);
   }
 

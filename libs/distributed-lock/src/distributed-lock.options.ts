@@ -6,7 +6,7 @@ import type { LockLoggerOption } from './observe/lock.logger.js';
 
 /** Options of one registration of the module. */
 export interface LockModuleOptions extends Omit<LockServiceOptions, 'store'> {
-  /** Keeps the locks: `memoryStore()` (default, this process only), `redisStore(…)`. */
+  /** Where the locks live: `memoryStore()` (default, this process only), `redisStore(…)` or another store. */
   readonly store?: LockServiceOptions['store'];
   /** Statuses of lock errors for HTTP clients; default: 423 busy, 503 store down, 503 lost, 400 bad key. */
   readonly http?: LockHttpOptions;
@@ -19,18 +19,22 @@ export interface LockModuleOptions extends Omit<LockServiceOptions, 'store'> {
 
 /** Options that Nest needs before it calls `useFactory`. */
 export interface LockRegistration {
-  /** For applications with several registrations. The one without a name is injected as `LockService` by type. */
+  /**
+   * For applications with several registrations, each with a store of its own; default: none. `@Locked(…, { service })` and
+   * `@InjectLockService(name)` use it. The registration without a name is injected as `LockService` by type.
+   */
   readonly name?: string;
-  /** Default `true`, so that one import is enough for the whole application. */
+  /** Default `true`, so that one import is enough for the whole application. With `false` each module that uses locks imports it. */
   readonly isGlobal?: boolean;
 }
 
 /** For `forRootAsync({ useClass })` and `useExisting`. */
 export interface LockOptionsFactory {
+  /** Returns the options of the module. Nest calls it once, at boot. */
   createLockOptions(): LockModuleOptions | Promise<LockModuleOptions>;
 }
 
-export const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN, OPTIONS_TYPE, ASYNC_OPTIONS_TYPE } =
+export const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN, ASYNC_OPTIONS_TYPE } =
   new ConfigurableModuleBuilder<LockModuleOptions>({ moduleName: 'DistributedLock' })
     .setClassMethodName('forRoot')
     .setFactoryMethodName('createLockOptions')

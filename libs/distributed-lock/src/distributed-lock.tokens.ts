@@ -4,12 +4,25 @@ import { refuseStandard } from './checks/standard-decorators.js';
 /** By `Symbol.for`, so that both builds of this package have the same tokens. */
 const token = (kind: string, name: string): symbol => Symbol.for(`nestjs-distributed-lock/${kind}/${name}`);
 
-/** The token of a registration's `LockService`. The class itself is a token of the default registration. */
+/**
+ * The token of a registration's `LockService`, for `inject` of a factory and for `app.get(…)`. The class itself is a token of
+ * the registration without a name.
+ */
 export function getLockServiceToken(name = 'default'): symbol {
   return token('service', name);
 }
 
-/** Injects the `LockService` of a named registration; without a name, that of the default registration. */
+/** How a registration is imported, for messages. */
+export function importOf(name = 'default'): string {
+  return name === 'default'
+    ? 'DistributedLockModule.forRoot(…)'
+    : `DistributedLockModule.forRoot({ name: '${name}', … })`;
+}
+
+/**
+ * Injects the `LockService` of a named registration; without a name, that of the registration without one. Nest stops the boot
+ * if there is no such registration.
+ */
 export function InjectLockService(name?: string): ParameterDecorator & PropertyDecorator {
   const inject = Inject(getLockServiceToken(name));
   return (target: object, key: string | symbol | undefined, index?: number) => {

@@ -73,7 +73,11 @@ describe('redisStore', () => {
       `${URL_OF_SECRET}?keyPrefix=a:`,
       'locks need settings of their own for keyPrefix',
     ],
-    ['options of another library', { url: URL_OF_SECRET }, 'ioredis has no option "url"; there are: '],
+    [
+      'options of another library',
+      { url: URL_OF_SECRET },
+      'it was given an object with url. Write redisStore(url).',
+    ],
     ['a misspelt option', { hots: 'h' }, 'ioredis has no option "hots"; did you mean host?'],
     ['options without a server', { password: SECRET }, 'the options name no server'],
     ['an empty host', { host: '', port: 1 }, 'the options name no server'],

@@ -261,7 +261,7 @@ describe('@Locked on methods of providers', () => {
   it('an Observable that would outlive its lock is refused', async () => {
     const orders = (await start({ providers: [Orders] })).get(Orders);
     await expect(Promise.resolve(orders.noStream())).rejects.toThrow(
-      'Orders.noStream returned an Observable, which would outlive its lock: use @Locked(…, { stream: true }).',
+      'Orders.noStream returned an Observable, which would outlive its lock: use @Locked(…, { stream: true }), or await lastValueFrom(…).',
     );
   });
 });

@@ -1,9 +1,35 @@
-/** The name that `written` is probably a misspelling of; `undefined` if none is near. */
+/** What other libraries call our options; the first that exists is meant. */
+const ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
+  leaseMs: ['ttl', 'duration', 'expire', 'expires', 'expiry', 'expiration', 'leaseTime'],
+  watchdogTimeoutMs: ['ttl', 'lockTtl', 'leaseMs', 'leaseTime'],
+  waitMs: [
+    'timeout',
+    'acquireTimeout',
+    'waitTime',
+    'waitTimeout',
+    'retry',
+    'retries',
+    'retryCount',
+    'maxRetries',
+  ],
+  permits: ['limit', 'max', 'concurrency'],
+  keyPrefix: ['prefix', 'namespace'],
+  store: ['redis', 'client', 'driver', 'connection'],
+};
+
+/** The name that `written` is probably a misspelling of, or another word for; `undefined` if there is none. */
 export function nearestName(written: string, names: readonly string[]): string | undefined {
+  const word = written.toLowerCase().replace(/ms$/, '');
+  const meant = names.find((name) =>
+    ELSEWHERE[name]?.some((other) => [word, `${word}ms`].includes(other.toLowerCase())),
+  );
+  if (meant !== undefined) return meant;
   const [best] = names
     .map((name) => ({ name, distance: distanceOf(written.toLowerCase(), name.toLowerCase()) }))
     .sort((a, b) => a.distance - b.distance);
-  return best && best.distance <= Math.max(2, best.name.length / 3) ? best.name : undefined;
+  return best && best.distance <= (written.length > 3 ? Math.max(2, best.name.length / 3) : 1)
+    ? best.name
+    : undefined;
 }
 
 /** The number of letters to add, leave out or replace; 1 if one name begins with the other. */

@@ -10,6 +10,7 @@ export class CommitRefusedError extends LockError {
 
   constructor(
     key: string,
+    /** The token of the lock under which the transaction ran. */
     readonly tokenOffered: number,
     reason: string,
   ) {

@@ -3,7 +3,9 @@ import { StaleTokenError } from './stale-token.error.js';
 
 /** A key and the fencing token under which it is held. A `Lock` of one key is a fence. */
 export interface Fence {
+  /** The key of the lock, without a prefix. */
   readonly key: string;
+  /** The token of the grant, 1 or more. */
   readonly fencingToken: number;
 }
 

@@ -6,9 +6,11 @@ import { assertFresh, assertToken, FenceMemory, type Fence } from './fence.js';
 
 /** The part of a client that is used: a `Redis` or a `Cluster` of ioredis. You close it. */
 export interface ScriptingClient {
+  /** Runs a Lua script. */
   eval(script: string, numberOfKeys: number, ...args: (string | number | Buffer)[]): Promise<unknown>;
 }
 
+/** Options of `fencedRedis`. */
 export interface FencedRedisOptions {
   /** How long a token is remembered after it was last raised, in ms; default seven days, `Infinity` for ever. */
   readonly keepMs?: number;
@@ -48,6 +50,7 @@ return { 1, added }`;
 export class FencedRedis extends FenceMemory {
   private readonly keep: string;
 
+  /** The same as `fencedRedis`. */
   constructor(
     private readonly client: ScriptingClient,
     options: FencedRedisOptions = {},
@@ -108,6 +111,7 @@ export class FencedRedis extends FenceMemory {
     assertFresh(fence, await this.raise(key, fence.fencingToken));
   }
 
+  /** Remembers `token` as `FenceMemory` does, in Redis. */
   async raise(key: string, token: number): Promise<number> {
     const [isFresh, seen] = await this.run(key, token);
     return isFresh === 0 ? Number(seen) : token;
@@ -124,6 +128,11 @@ export class FencedRedis extends FenceMemory {
   }
 }
 
+/**
+ * Makes a `FencedRedis`, whose writes refuse a smaller fencing token than their key has seen.
+ *
+ * @throws LockConfigurationError for a client that is not one of ioredis, and for wrong options
+ */
 export function fencedRedis(client: ScriptingClient, options: FencedRedisOptions = {}): FencedRedis {
   return new FencedRedis(client, options);
 }

@@ -4,11 +4,13 @@ import { checkOptionNames, type OptionNames } from '../checks/option-names.js';
 /** `postgres` also fits SQLite from 3.35 on and other databases with `$1`, `RETURNING` and `ON CONFLICT`. */
 export type SqlDialect = 'postgres' | 'mysql';
 
+/** A statement and its parameters, for a query function. */
 export interface SqlStatement {
   readonly sql: string;
   readonly parameters: readonly unknown[];
 }
 
+/** Values by the names of their columns. */
 export type SqlRow = Readonly<Record<string, unknown>>;
 
 /** Names rows of a table. The names must come from the program, never from a request. */
@@ -24,6 +26,7 @@ export interface FencedRows {
 
 /** Values to write. Without `set` only the fence is raised, for reading under a lock. */
 export interface FencedChange {
+  /** New values by the names of their columns. */
   readonly set?: SqlRow;
   /** SQL after `RETURNING`, for dialects that have it. */
   readonly returning?: string;

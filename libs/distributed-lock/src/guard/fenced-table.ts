@@ -28,6 +28,7 @@ import { resultOf, unusable, type SqlAnswer, type SqlResult } from './sql-answer
  */
 export type SqlQuery = (sql: string, parameters: unknown[]) => Promise<SqlAnswer>;
 
+/** Options of `FencedTable`. */
 export interface FencedTableOptions {
   readonly table: string;
   /** Default `fence`: a column `BIGINT NOT NULL DEFAULT 0`. */

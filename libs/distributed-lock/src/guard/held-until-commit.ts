@@ -12,6 +12,7 @@ import type { SqlQuery } from './fenced-table.js';
 import { INSIDE_POSTGRES, lockedRow } from './held-row-sql.js';
 import { resultOf, unusable } from './sql-answer.js';
 
+/** Options of `heldUntilCommit`: where the store has its locks. */
 export interface HeldUntilCommitOptions {
   /** Default `postgres`. */
   readonly dialect?: SqlDialect;

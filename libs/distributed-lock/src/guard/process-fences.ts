@@ -11,6 +11,7 @@ import { FenceMemory } from './fence.js';
 export class ProcessFences extends FenceMemory {
   private readonly seen = new Map<string, number>();
 
+  /** @param most how many keys it remembers; default 100 000 */
   constructor(private readonly most = 100_000) {
     super();
     if (!Number.isInteger(most) || most < 1) {
@@ -20,6 +21,7 @@ export class ProcessFences extends FenceMemory {
     }
   }
 
+  /** Remembers `token` as `FenceMemory` does, in this process. */
   raise(key: string, token: number): number {
     const largest = Math.max(token, this.seen.get(key) ?? 0);
     // Deleted first, so that the map stays in the order of raising.

@@ -12,7 +12,9 @@ export class StaleTokenError extends LockError {
 
   constructor(
     key: string,
+    /** The token of the refused write. */
     readonly tokenOffered: number,
+    /** The larger one, which the resource has seen. */
     readonly tokenSeen: number,
   ) {
     super(

@@ -21,7 +21,6 @@ import {
   resolveLockOptions,
   WITH_LOCK_NAMES,
   type LockServiceOptions,
-  type ResolvedLockOptions,
 } from './request/lock-options.js';
 import { checkKeys, lockRequest, type LockRequest } from './request/lock-request.js';
 import type { LockSnapshot, LockStore } from '../port/lock-store.js';
@@ -51,11 +50,12 @@ export class LockService {
   /**
    * The events of all locks of this service. Listeners run during hand-offs, so they must be quick. Each listener runs in
    * the async context in which it has subscribed, whichever call an event is about. A listener that throws harms neither a
-   * lock nor the process. Its error becomes an `error` event.
+   * lock nor the process. Its error becomes an `error` event. Completes when the service is closed.
    */
   readonly events$: Observable<LockEvent>;
   readonly [EVENTS_IN_PLACE]: Observable<LockEvent>;
-  readonly options: ResolvedLockOptions;
+  /** The options in force, defaults included. */
+  readonly options: Readonly<Required<LockServiceOptions>>;
   [IS_BOOTING] = false;
   /** Identifies the holds of this service, also behind a Proxy that Nest has put around it. */
   private readonly scope = Symbol('LockService');
@@ -67,6 +67,11 @@ export class LockService {
   private closing: Promise<void> | undefined;
   private isTellingOfListener = false;
 
+  /**
+   * Makes a service without a module, as for a script. It opens its store at the first call. Call `close()` at the end.
+   *
+   * @throws LockConfigurationError when options are wrong or contradict each other
+   */
   constructor(
     options: LockServiceOptions,
     /** The name of the registration, for messages. */
@@ -98,8 +103,14 @@ export class LockService {
    * at once, and a call whose work still succeeds rejects with `LockLostError` unless `onLost` is `'ignore'`. The error
    * of `work` always wins.
    *
-   * @throws LockWaitTimeoutError, LockLostError, LockStoreError, LockKeyError, LockShutdownError,
-   * LockDeadlockError, LockConfigurationError for a result that cannot be held, or `signal.reason`
+   * @throws LockWaitTimeoutError when the key is not free within `waitMs`
+   * @throws LockLostError when the lock was lost before `work` ended
+   * @throws LockStoreError when the store cannot be reached, does not answer or refuses
+   * @throws LockKeyError for a key that is empty, no string, or the name of a part of another lock
+   * @throws LockDeadlockError when the call would wait for itself
+   * @throws LockShutdownError when the application closes
+   * @throws LockConfigurationError for wrong options, and for a result that cannot be held
+   * @throws `signal.reason` when `signal` aborts before the lock is acquired
    */
   withLock<T>(key: Keys, work: Work<T>): Promise<T>;
   withLock<T>(key: Keys, options: WithLockOptions, work: Work<T>): Promise<T>;
@@ -112,22 +123,24 @@ export class LockService {
   }
 
   /**
-   * Acquires the lock. The caller releases it, by `release()` or `await using`.
+   * Acquires the lock. The caller releases it, by `release()` or `await using`. Until then the watchdog renews it, so prefer
+   * `withLock`, which cannot forget that.
    *
    * Nested calls share it only inside `lock.run(…)`.
    *
-   * @throws LockWaitTimeoutError, LockStoreError, LockKeyError, LockShutdownError,
-   * LockDeadlockError, or `signal.reason`
+   * @throws LockWaitTimeoutError when the key is not free within `waitMs`
+   * @throws LockStoreError, LockKeyError, LockShutdownError, LockDeadlockError, LockConfigurationError or `signal.reason`, as
+   * `withLock` does
    */
   acquire(key: Keys, options: CallOptions = NO_OPTIONS): Promise<Lock> {
     return this.holdsFor(key, options, 'acquire').then(asLock);
   }
 
   /**
-   * As `acquire`, but `null` when the key is not free. Asks once; with `waitMs`, waits that long.
+   * As `acquire`, but returns `null` when the key is not free. Asks once; with `waitMs` in its options, waits that long.
    *
-   * @throws LockStoreError, LockKeyError, LockShutdownError,
-   * LockDeadlockError, or `signal.reason`
+   * @throws LockStoreError, LockKeyError, LockShutdownError, LockDeadlockError, LockConfigurationError or `signal.reason`, as
+   * `withLock` does
    */
   async tryAcquire(key: Keys, options: CallOptions = {}): Promise<Lock | null> {
     try {
@@ -139,15 +152,16 @@ export class LockService {
     }
   }
 
-  /** The innermost lock of this async flow that is still held: of `key`, or any. */
+  /** The innermost lock of this async flow that is still held: of `key`, or any. `undefined` if there is none. Asks no store. */
   current(key?: string): Lock | undefined {
     return findLock(this.scope, key);
   }
 
   /**
-   * The lock of `key`, for code that must be called under it.
+   * The lock of `key`, for code that must be called under it. Asks no store.
    *
-   * @throws LockNotHeldError, or LockLostError while it cannot be known whether it is still held
+   * @throws LockNotHeldError when this async flow does not hold `key`
+   * @throws LockLostError while it cannot be known whether the lock is still held
    */
   assertHeld(key: string): Lock {
     const lock = this.current(key);
@@ -157,15 +171,22 @@ export class LockService {
     throw new LockNotHeldError(message, key);
   }
 
-  /** The owners that hold `key` and that wait for it; `null` if there are none. @throws LockStoreError, LockShutdownError */
+  /**
+   * Asks the store which owners hold `key` and which wait for it; `null` if there are none.
+   *
+   * @throws LockStoreError when the store cannot be reached, does not answer or refuses
+   * @throws LockShutdownError when the application closes
+   */
   async inspect(key: string): Promise<LockSnapshot | null> {
     return this.send(key, (store) => store.inspect(key));
   }
 
   /**
-   * Takes the lock from its holder. A holder of this library loses its lock at once, and its work goes on without it.
+   * Takes the lock from its holder, for an operator who knows that the holder is gone. A holder of this library loses its
+   * lock at once, and its work goes on without it. `not held`: nobody held the key.
    *
-   * @throws LockStoreError, LockShutdownError
+   * @throws LockStoreError when the store cannot be reached, does not answer or refuses
+   * @throws LockShutdownError when the application closes
    */
   async forceRelease(key: string): Promise<'released' | 'not held'> {
     return this.send(key, (store) => store.forceRelease(key));
@@ -196,7 +217,7 @@ export class LockService {
     return (this.closing ??= Promise.resolve().then(() => this.drainNow()));
   }
 
-  /** Drains, then closes what the store has opened. */
+  /** Drains, then closes the connections that the store has opened. A client that you gave to the store stays open. */
   async close(): Promise<void> {
     await this.drain();
     await this.lifecycle.runtime?.store.close();

@@ -4,7 +4,7 @@ import type { LockMode } from '../port/claim.js';
 export type Keys = string | readonly string[];
 
 /**
- * A lock that you hold. Only this object can release it.
+ * A lock that you hold. Only this object can release it: by `release()`, or by `await using lock = …` at the end of the block.
  *
  * A nested call for a key that the same async flow already holds gets a `Lock` of its own. Its `release()` ends the share
  * of that call, and the last share releases the lock.
@@ -12,8 +12,9 @@ export type Keys = string | readonly string[];
 export interface Lock extends AsyncDisposable {
   /** The key; of several, the first one given. */
   readonly key: string;
+  /** All keys, in the order in which they were given. */
   readonly keys: readonly string[];
-  /** `exclusive` also where no mode was given. `downgrade()` makes it `shared`. */
+  /** `'exclusive'`, `'shared'` or `'permits'`; `exclusive` also where no mode was given. `downgrade()` makes it `shared`. */
   readonly mode: LockMode;
   /**
    * Aborts with a `LockLostError` when the lock is lost before its release. Each listener runs in the async context in
@@ -34,9 +35,14 @@ export interface Lock extends AsyncDisposable {
    * @throws LockConfigurationError for several keys: use `tokenOf(key)`
    */
   readonly fencingToken: number;
-  /** @throws LockNotHeldError if `key` is not one of this lock's keys */
+  /** The fencing token of one key. @throws LockNotHeldError if `key` is not one of this lock's keys */
   tokenOf(key: string): number;
-  /** @throws LockLostError when lost, LockNotHeldError when released */
+  /**
+   * Throws unless the lock is held and its lease is valid. Asks no store.
+   *
+   * @throws LockLostError when the lock is lost
+   * @throws LockNotHeldError when it was released
+   */
   assertHeld(): void;
   /**
    * Sets the end of the lease to `ms` from now. Only for locks with a `leaseMs`. The watchdog renews the others.
@@ -53,7 +59,7 @@ export interface Lock extends AsyncDisposable {
    * LockConfigurationError for a lock of permits
    */
   downgrade(): Promise<void>;
-  /** Runs `work` in an async flow that holds these keys, so that nested calls share them. */
+  /** Runs `work` in an async flow that holds these keys, so that nested calls share them. Does not release. Settles as `work` does. */
   run<T>(work: () => T | Promise<T>): Promise<T>;
   /**
    * Releases this share of the lock. Idempotent, never rejects. Resolves after a local hand-off, when the store has confirmed
@@ -64,36 +70,40 @@ export interface Lock extends AsyncDisposable {
   release(): Promise<'released' | 'lost' | 'unknown'>;
 }
 
-/** Options of one call. Defaults come from the module's options. */
+/** Options of one call. Defaults come from the options of the module, `defaults` first. Times are in ms. */
 export interface CallOptions {
   /**
-   * Longest time in the queue, in ms; 0 asks once, `Infinity` waits for ever. The call always waits for the store's first
-   * answer.
+   * Longest time in the queue, in ms; 0 asks once, `Infinity` waits for ever; default: `waitMs` of the module, 10 000. The
+   * call always waits for the store's first answer.
    */
   readonly waitMs?: number;
-  /** A fixed lease in ms that nothing renews. Without it the watchdog renews until release. */
+  /** A fixed lease in ms, 10 or more, that nothing renews. Without it (default) the watchdog renews until the release. */
   readonly leaseMs?: number;
   /**
    * `shared`: together with other readers; later readers do not overtake a waiting writer. `exclusive`: alone, as without
-   * a mode; name it where readers exist, so that Redisson's RReadWriteLock takes part.
+   * a mode (default); name it where readers exist, so that Redisson's RReadWriteLock takes part.
    */
   readonly mode?: 'exclusive' | 'shared';
-  /** A semaphore with this many permits. Each call is checked against its own number, which may change. */
+  /**
+   * A semaphore: at most this many holders at a time; default: none, a lock. Each call is checked against its own number,
+   * which may change. Not with `mode`.
+   */
   readonly permits?: number;
-  /** How many of the `permits` this call takes; default 1. */
+  /** How many of the `permits` this call takes, at most 1000; default 1. */
   readonly weight?: number;
-  /** Granted strictly in the order of asking, across processes, without local hand-off. */
+  /** Granted strictly in the order of asking, across processes, without local hand-off; default `false`. */
   readonly fair?: boolean;
   /**
-   * Keeps the key taken for this many ms from the acquisition, even if it is released sooner. The release returns at once,
-   * and the rest of the time is a lease that expires. For jobs that instances with skewed clocks start a moment apart. At
-   * most `leaseMs`, where that is given.
+   * Keeps the key taken for this many ms from the acquisition, even if it is released sooner; default 0. The release returns
+   * at once, and the rest of the time is a lease that expires. For jobs that instances with skewed clocks start a moment
+   * apart. At most `leaseMs`, where that is given.
    */
   readonly holdAtLeastMs?: number;
   /** Leaves the queue when it aborts. The call then rejects with `signal.reason`. Does not end a lock already held. */
   readonly signal?: AbortSignal;
 }
 
+/** Options of `withLock`. */
 export interface WithLockOptions extends CallOptions {
   /** For work that succeeds although its lock was lost: reject with `LockLostError` (default), or keep the result. */
   readonly onLost?: 'throw' | 'ignore';

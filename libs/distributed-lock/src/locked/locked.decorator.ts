@@ -23,12 +23,18 @@ import { parametersOf } from './nest/parameter-names.js';
  *   in a request, so they must be cheap and without effects. The lock is around the interceptors of the method and its class.
  * - On any other method of a provider `<id>` is the argument of that name, and `<0.sku>` a property of one by position.
  *
+ * A call that gets no lock rejects, and the method does not run: `LockWaitTimeoutError` when the key is not free within
+ * `waitMs` (423 on HTTP, see `onBusy`), `LockStoreError` (503), `LockShutdownError` (503), `LockKeyError` (400). A call whose
+ * lock is lost while it runs rejects with `LockLostError` (503, see `onLost`).
+ *
  * A name that the method does not have stops the boot. Without a `DistributedLockModule` the call fails, and never runs
  * without the lock. Other decorators may stand above or below.
  *
  * A result that goes on producing (an async generator, a web or Node stream, a `Response`, a `StreamableFile`) holds the
  * lock until it has ended or its reader has left it. An `async *` method acquires when its first value is asked for.
  *
+ * @param key a template, a list of templates, or a function of the method's arguments that returns one key or several
+ * @param options those of `LockedOptions`; what is left out comes from `LockDefaults` of the class, then from the module
  * @throws LockConfigurationError for a mistake in a template or an option, when the class is loaded
  */
 export function Locked<

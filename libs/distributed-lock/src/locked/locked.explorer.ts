@@ -1,6 +1,6 @@
 import { Inject, Injectable, type OnModuleInit } from '@nestjs/common';
 import { ApplicationConfig, DiscoveryService, MetadataScanner } from '@nestjs/core';
-import { getLockServiceToken } from '../distributed-lock.tokens.js';
+import { getLockServiceToken, importOf } from '../distributed-lock.tokens.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { AppConfigGuard } from './nest/app-config.guard.js';
 import { slotsOf } from './site/current-lock.decorator.js';
@@ -78,7 +78,7 @@ export class LockedExplorer implements OnModuleInit {
     if (!site) {
       if (slotsOf(target, name).length === 0) return;
       throw new LockConfigurationError(
-        `@CurrentLock or @LockSignal on ${cls.name}.${name}: the method has no @Locked.`,
+        `@CurrentLock or @LockSignal on ${cls.name}.${name}: the method has no @Locked. Put one on it, or take the parameter away.`,
       );
     }
     const { where, options, warning } = KeyPlan.of(cls, site);
@@ -91,8 +91,11 @@ export class LockedExplorer implements OnModuleInit {
     const service = getLockServiceToken(registration);
     const count = tokens.filter((token) => token === service).length;
     if (count !== 1) {
-      const found = count === 0 ? 'no DistributedLockModule has' : `${count} DistributedLockModules have`;
-      throw new LockConfigurationError(`@Locked on ${where}: ${found} the name "${registration}".`);
+      const found =
+        count === 0
+          ? `no DistributedLockModule has the name "${registration}". Import ${importOf(options.service)}, or correct the option service.`
+          : `${count} DistributedLockModules have the name "${registration}". Import it once, in the root module, or give each a name of its own: forRoot({ name: 'jobs', … }).`;
+      throw new LockConfigurationError(`@Locked on ${where}: ${found}`);
     }
     if (warning) this.warnings.set(registration, [...(this.warnings.get(registration) ?? []), warning]);
   }

@@ -8,7 +8,7 @@ import {
 } from '@nestjs/common';
 import { ApplicationConfig, HttpAdapterHost, ModuleRef } from '@nestjs/core';
 import { finalize, type Observable, type Observer, type Subscriber, type TeardownLogic } from 'rxjs';
-import { getLockHttpToken, getLockServiceToken } from '../distributed-lock.tokens.js';
+import { getLockHttpToken, getLockServiceToken, importOf } from '../distributed-lock.tokens.js';
 import { LockConfigurationError, type LockWaitTimeoutError } from '../port/lock.errors.js';
 import type { HeldLock } from '../lock/context/held-lock.js';
 import type { LockService } from '../lock/lock.service.js';
@@ -97,7 +97,7 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
       await prepareTransport(context.getType());
       const argsFor = (count: number) => plan.argumentsOf(count, context, this.values);
       const keys = () => plan.keysOfRequest(context, this.values);
-      const service = () => this.serviceOf(plan.options.service);
+      const service = () => this.serviceOf(plan);
       const fallBack = async (onBusy: BusyFallback, busy: LockWaitTimeoutError): Promise<unknown> => {
         const args = await argsFor(Math.max(0, onBusy.length - 1));
         return Reflect.apply(onBusy, await this.values.handlerOf(context), [busy, ...args]) as unknown;
@@ -145,7 +145,8 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
   }
 
   /** The error for the client. Called for errors of the lock itself, not for errors of the handler. */
-  private errorFor(error: unknown, { plan: { options }, context }: LockedCall): unknown {
+  private errorFor(error: unknown, { plan, context }: LockedCall): unknown {
+    const { options } = plan;
     const type = context.getType<string>();
     if (type !== 'http') return toTransportError(error, type);
     const seconds = retryAfterSeconds(error, options.leaseMs);
@@ -153,24 +154,26 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
       const response: unknown = context.switchToHttp().getResponse();
       this.adapterHost.httpAdapter.setHeader(response, 'Retry-After', String(seconds));
     }
-    const status = this.find<LockHttpStatus>(getLockHttpToken(options.service), options.service);
+    const status = this.find<LockHttpStatus>(getLockHttpToken(options.service), plan);
     return toHttpException(error, resolveLockHttp(options.http, status));
   }
 
-  private serviceOf(registration: string | undefined): LockService {
+  private serviceOf(plan: KeyPlan): LockService {
+    const registration = plan.options.service;
     let service = this.services.get(registration);
     if (!service) {
-      service = this.find<LockService>(getLockServiceToken(registration), registration);
+      service = this.find<LockService>(getLockServiceToken(registration), plan);
       this.services.set(registration, service);
     }
     return service;
   }
 
-  private find<T>(token: symbol, registration = 'default'): T {
+  private find<T>(token: symbol, { where, options }: KeyPlan): T {
     try {
       return this.moduleRef.get<T>(token, { strict: false });
     } catch (cause) {
-      const text = `There is no DistributedLockModule of the name "${registration}" in this application: import one.`;
+      const name = options.service === undefined ? '' : ` with the name "${options.service}"`;
+      const text = `@Locked on ${where}: there is no DistributedLockModule${name} in this application. Import ${importOf(options.service)} in its root module.`;
       throw new LockConfigurationError(text, { cause });
     }
   }

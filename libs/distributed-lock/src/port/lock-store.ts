@@ -59,10 +59,13 @@ export interface LockStore {
 
 /** A recipe for a store: opens nothing until `create` is called. */
 export interface LockStoreFactory {
+  /** Opens a client of the back end for one `LockService`. Does not wait for a connection. */
   create(context: LockStoreContext): LockStore;
 }
 
+/** What a store is given by the service that makes it. */
 export interface LockStoreContext {
+  /** The only source of time that a store may use. */
   readonly clock: Clock;
   /** Put before each key, with nothing between: the name in the back end is exactly `keyPrefix + key`. */
   readonly keyPrefix: string;
@@ -76,7 +79,9 @@ export interface LockStoreContext {
 
 /** Whether a back end can be reached. A store does not report a back end that can be reached from the start. */
 export type StoreState =
+  /** It cannot be reached. */
   | { readonly isUp: false; readonly error: LockStoreError; readonly node?: number }
+  /** It can be reached again. */
   | {
       readonly isUp: true;
       /** How long the back end could not be reached, in ms. */
@@ -85,9 +90,13 @@ export type StoreState =
       readonly node?: number;
     };
 
+/** One owner asks for one key. */
 export interface AcquireRequest {
+  /** Without the prefix of the store. */
   readonly key: string;
+  /** The owner id, never used for another stay. */
   readonly owner: string;
+  /** `lock` or `exclusive`: alone. `shared`: with other readers. `permits`: takes `weight` of so many. */
   readonly claim: Claim;
   /** Length of the lease in ms. */
   readonly leaseMs: number;
@@ -107,12 +116,15 @@ export interface Repeated {
   readonly mayComeLate?: boolean;
 }
 
+/** The owner holds the lock, waits for it, or asked once and did not get it. */
 export type AcquireReply = (Grant | Queued | Busy) & Repeated;
 
+/** The owner holds the lock. */
 export interface Grant {
   readonly kind: 'granted';
   /** The first fencing token of this grant. It identifies the grant in renewals. */
   readonly token: number;
+  /** The last of the tokens that were reserved for local hand-offs. */
   readonly lastToken: number;
   /** End of the validity, on the clock of the context. The margin for clock drift is already taken off. */
   readonly validUntil: number;
@@ -122,8 +134,10 @@ export interface Grant {
   readonly confirmed: boolean;
 }
 
+/** The owner waits. A notification tells it of its grant. */
 export interface Queued {
   readonly kind: 'queued';
+  /** The owner's place in the queue, to be presented again. */
   readonly ticket: number;
   /** One of the holders; `undefined` when the lock is free but kept for others that have waited longer. */
   readonly holder: string | undefined;
@@ -133,9 +147,12 @@ export interface Queued {
   readonly recheckAfterMs: number;
 }
 
+/** The owner asked once, and others hold the lock or wait for it. It has not entered the queue. */
 export interface Busy {
   readonly kind: 'busy';
+  /** One of the holders; `undefined` when the lock is free but kept for others that have waited longer. */
   readonly holder: string | undefined;
+  /** The remaining lease of that holder, in ms; `Infinity` for a lease without an end. */
   readonly remainingMs: number;
 }
 
@@ -144,21 +161,25 @@ export interface InTheWay {
   readonly key: string;
 }
 
+/** A holder asks for its lease to begin anew. */
 export interface Renewal {
   readonly key: string;
   readonly owner: string;
   readonly claim: Claim;
+  /** Length of the new lease in ms. */
   readonly leaseMs: number;
   /** `Grant.token` of the grant that is renewed. The store replies `lost` if the owner holds under another grant by now. */
   readonly token: number;
   readonly lastToken: number;
 }
 
+/** `unknown`: the store did not answer, so the lease may or may not have been renewed. */
 export type RenewalReply =
   | { readonly kind: 'renewed'; readonly validUntil: number; readonly waiting: number }
   | { readonly kind: 'lost' }
   | { readonly kind: 'unknown'; readonly error: LockStoreError };
 
+/** An owner gives its lock or its place in the queue back. */
 export interface ReleaseRequest {
   readonly key: string;
   readonly owner: string;
@@ -188,7 +209,9 @@ export function keeperOf(owner: string): string {
 /** `unknown`: released now, but an earlier reply was lost, so the store cannot tell whether the owner held until this call. */
 export type ReleaseReply = 'released' | 'not held' | 'unknown';
 
+/** What a store tells an owner without being asked. */
 export type Notification =
+  /** The owner waited, and holds the lock now. */
   | ({ readonly owner: string } & Grant)
   /** Other owners wait in the queue behind this holder. */
   | { readonly kind: 'contended'; readonly owner: string; readonly waiting: number }
@@ -199,8 +222,9 @@ export type Notification =
 
 /** The state of a key in the store. */
 export interface LockSnapshot {
+  /** The key, without the prefix of the store. */
   readonly key: string;
-  /** How it is held; `undefined` while it is free. */
+  /** How it is held: `'exclusive'`, `'shared'` or `'permits'`; `undefined` while it is free. */
   readonly mode: LockMode | undefined;
   /** The owners that hold it, as written in the store. */
   readonly holders: readonly string[];

@@ -11,6 +11,7 @@ export type LockErrorCode =
   | 'LOCK_SHUTDOWN'
   | 'LOCK_CONFIGURATION';
 
+/** The base of all errors of this package. Tell them apart by `code`. */
 export abstract class LockError extends Error {
   abstract readonly code: LockErrorCode;
 
@@ -25,16 +26,17 @@ export abstract class LockError extends Error {
   }
 }
 
-/** Another owner holds the lock or is ahead in the queue, and `waitMs` is over. The caller has left the queue. */
+/** Another owner holds the lock or is ahead in the queue, and `waitMs` is over. The caller has left the queue. On HTTP 423. */
 export class LockWaitTimeoutError extends LockError {
   readonly code = 'LOCK_WAIT_TIMEOUT';
 
   constructor(
     key: string,
+    /** How long the call was allowed to wait, in ms; 0 for a call that asked once. */
     readonly waitMs: number,
     /** The holder that the store last named. */
     readonly holder?: string,
-    /** The remaining lease of that holder, in ms. */
+    /** The remaining lease of that holder, in ms; `Infinity` for a lease without an end. */
     readonly remainingMs?: number,
   ) {
     const by =
@@ -50,12 +52,16 @@ export class LockWaitTimeoutError extends LockError {
   }
 }
 
-/** The lease ended before the release. Another owner may hold the lock now; only the fencing token tells them apart. */
+/**
+ * The lease ended before the release. Another owner may hold the lock now; only the fencing token tells them apart. On HTTP
+ * 503, without `Retry-After`, because the work may have been done.
+ */
 export class LockLostError extends LockError {
   readonly code = 'LOCK_LOST';
 
   constructor(
     key: string,
+    /** From the acquisition to the loss, in ms. */
     readonly heldMs: number,
     /** `expired`: not renewed in time. `taken`: the store says that this owner does not hold it. `shutdown`: the grace period is over. */
     readonly reason: 'expired' | 'taken' | 'shutdown',
@@ -70,12 +76,12 @@ export class LockLostError extends LockError {
   }
 }
 
-/** Code that relies on being called under a lock was called without it. */
+/** Code that relies on being called under a lock was called without it, or a lock was used after its release. */
 export class LockNotHeldError extends LockError {
   readonly code = 'LOCK_NOT_HELD';
 }
 
-/** The store could not execute a request. `cause` is the error of its client library. */
+/** The store could not execute a request. `cause` is the error of its client library. On HTTP 503. */
 export class LockStoreError extends LockError {
   readonly code = 'LOCK_STORE';
 
@@ -93,12 +99,12 @@ export class LockStoreError extends LockError {
   }
 }
 
-/** The values that the caller gave make no valid key. */
+/** The values that the caller gave make no valid key: one is missing, empty or an object. On HTTP 400. */
 export class LockKeyError extends LockError {
   readonly code = 'LOCK_KEY';
 }
 
-/** The call would wait for itself: its own flow holds the key, or the holder waits for a key that this flow holds. */
+/** The call would wait for itself: its own flow holds the key, or the holder waits for a key that this flow holds. On HTTP 500. */
 export class LockDeadlockError extends LockError {
   readonly code = 'LOCK_DEADLOCK';
 
@@ -112,12 +118,12 @@ export class LockDeadlockError extends LockError {
   }
 }
 
-/** The application is closing, so the service acquires no lock any more. */
+/** The application is closing, so the service acquires no lock any more. On HTTP 503. */
 export class LockShutdownError extends LockError {
   readonly code = 'LOCK_SHUTDOWN';
 }
 
-/** A mistake in the program: options that contradict each other, a template with unknown names, a missing module. */
+/** A mistake in the program: options that contradict each other, a template with unknown names, a missing module. On HTTP 500. */
 export class LockConfigurationError extends LockError {
   readonly code = 'LOCK_CONFIGURATION';
 

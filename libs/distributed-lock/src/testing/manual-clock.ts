@@ -19,14 +19,17 @@ export class ManualClock implements Clock {
   /** By the time that they are due; of those due together the older one first. */
   private readonly timers: Timer[] = [];
 
+  /** The time in ms, 0 at first. */
   now(): number {
     return this.time;
   }
 
+  /** As `now()`, plus what `suspend` has added. */
   timeOfDay(): number {
     return this.time + this.sleptMs;
   }
 
+  /** Runs `task` once, when the test has let `ms` pass; the returned function cancels it. */
   after(ms: number, task: () => void): () => void {
     const timer: Timer = { dueAt: this.time + Math.max(0, ms), task };
     const behind = this.timers.findIndex(({ dueAt }) => dueAt > timer.dueAt);
@@ -37,6 +40,7 @@ export class ManualClock implements Clock {
     };
   }
 
+  /** Emits each time that the test has let `ms` pass, until unsubscribed. */
   interval(ms: number): Observable<number> {
     return new Observable((subscriber) => {
       let count = 0;

@@ -29,6 +29,7 @@ export class TestLocks extends LockService implements AsyncDisposable {
   private readonly targets = new Set<object>();
   private readonly keys: string[] = [];
 
+  /** @throws LockConfigurationError when options are wrong or contradict each other */
   constructor({ name, ...options }: TestLocksOptions = {}) {
     const { store = memoryStore(), clock = new RunnerClock(), waitMs = WAIT_MS } = options;
     super({ ...options, store, clock, waitMs, watchdogTimeoutMs: MAX_LEASE_MS }, name);
@@ -64,7 +65,10 @@ export class TestLocks extends LockService implements AsyncDisposable {
     return target;
   }
 
-  /** Takes itself out of all targets, refuses new calls, and waits `shutdownGraceMs` at most for locks that are held. */
+  /**
+   * Takes itself out of all targets, refuses new calls, and waits `shutdownGraceMs` at most for locks that are held.
+   * `await using locks = new TestLocks()` does so at the end of the block.
+   */
   override async close(): Promise<void> {
     const property = injectedProperty(this.name);
     for (const target of this.targets) {

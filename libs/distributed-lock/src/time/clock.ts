@@ -64,6 +64,7 @@ export function awakeClock(sources: TimeSources): Required<Pick<Clock, 'now' | '
 /** Node refuses longer delays and would fire at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
+/** The clock of the machine, which services use by default. */
 export const systemClock: Clock = {
   ...awakeClock({
     monotonic: () => performance.now(),

@@ -11,6 +11,7 @@ export const EVENTS_IN_PLACE = Symbol.for('nestjs-distributed-lock/events-in-pla
 export type LockEvent =
   /** A call asks for a key that its flow does not hold. `acquired` or `abandoned` follows, `abandoned` maybe at once. */
   | { readonly type: 'asked'; readonly call: number; readonly key: string }
+  /** A call has got its lock. */
   | {
       readonly type: 'acquired';
       readonly call: number;
@@ -21,6 +22,7 @@ export type LockEvent =
       /** `local`: handed off by another caller of this process, without a request to the store. */
       readonly by: 'store' | 'local';
     }
+  /** A call has given its lock back. The store may not have confirmed that yet. */
   | {
       readonly type: 'released';
       readonly call: number;
@@ -47,6 +49,7 @@ export type LockEvent =
     }
   /** A later renewal of a suspended lease succeeded. */
   | { readonly type: 'resumed'; readonly key: string; readonly owner: string }
+  /** The lock of a call ended before its release. Its work may still run. */
   | {
       readonly type: 'lost';
       readonly call: number;

@@ -214,7 +214,8 @@ export class LeaseKeeper implements Renewable {
 
   private expiryDetail(): string {
     const { leaseMs, answeredAt, suspendedBy } = this.lease;
-    if (!this.request.watched) return `its lease of ${leaseMs} ms ran out`;
+    if (!this.request.watched)
+      return `its lease of ${leaseMs} ms ran out (raise leaseMs, or leave it out, and the watchdog renews the lease)`;
     const since = Math.round(this.runtime.clock.now() - answeredAt);
     return `no renewal succeeded since ${since} ms${suspendedBy ? ` (last error: ${suspendedBy.message})` : ''}`;
   }

@@ -1,25 +1,28 @@
-import { describeGiven } from '../../checks/describe-given.js';
+import { describeGiven, describeNumber } from '../../checks/describe-given.js';
 import { LockConfigurationError } from '../../port/lock.errors.js';
 import type { CallOptions, WithLockOptions } from '../lock.js';
 import type { LockStoreFactory } from '../../port/lock-store.js';
 import { systemClock, type Clock } from '../../time/clock.js';
 import { checkOptionNames, type OptionNames } from '../../checks/option-names.js';
 
-/** Options of one registration. All times in ms. */
+/** Options of one registration, and of a `LockService` that is made by `new`. All times in ms. */
 export interface LockServiceOptions {
-  /** Keeps the locks: `memoryStore()` (this process only), `redisStore(…)`. */
+  /** Where the locks live: `memoryStore()` (this process only), `redisStore(…)` or another store. */
   readonly store: LockStoreFactory;
-  /** Prefix of every key; default: none. */
+  /** Text before every key in the store; default: none. Services that share locks need the same. */
   readonly keyPrefix?: string;
-  /** Longest time in the queue; default 10 000. `tryAcquire` asks once by default. */
+  /** Longest time that a call waits in the queue; default 10 000. With 0 calls ask once, as `tryAcquire` does by default. */
   readonly waitMs?: number;
-  /** Lease of locks without `leaseMs`, renewed every third of it; default 30 000. A crashed holder blocks its keys that long. */
+  /**
+   * Lease of locks without `leaseMs`; default 30 000. The watchdog renews it every third of it, while the holder works. After
+   * a crash of the holder its keys stay taken that long at most.
+   */
   readonly watchdogTimeoutMs?: number;
   /** Time for holders to finish at shutdown, before their locks are released under them; default 10 000. */
   readonly shutdownGraceMs?: number;
-  /** Defaults of every call. */
+  /** Options of every call that does not give them itself; default: none. */
   readonly defaults?: CallOptions;
-  /** The source of time; for tests. */
+  /** The source of time, such as a `ManualClock` in tests; default: the clock of the machine. */
   readonly clock?: Clock;
 }
 
@@ -64,7 +67,7 @@ export function resolveLockOptions(options: LockServiceOptions): ResolvedLockOpt
   checkCallOptions(defaults);
   if (typeof store?.create !== 'function') {
     throw new LockConfigurationError(
-      'store must be a recipe such as memoryStore() or redisStore(url), not a client.',
+      `store must be a recipe such as memoryStore() or redisStore(…); it was given ${describeGiven(store)}. Write redisStore(…) around a URL or a client.`,
     );
   }
   if (typeof keyPrefix !== 'string') throw new LockConfigurationError('keyPrefix must be a string.');
@@ -120,14 +123,16 @@ function checkClaim({ mode, permits, weight }: CallOptions): void {
 
 function checkCount(name: string, count: number, most: number): void {
   if (!Number.isInteger(count) || count < 1 || count > most) {
-    throw new LockConfigurationError(`${name} must be a whole number from 1 to ${most}; it is ${count}.`);
+    throw new LockConfigurationError(
+      `${name} must be a whole number from 1 to ${most}; it is ${describeNumber(count)}.`,
+    );
   }
 }
 
 function checkWait(name: string, ms: number): void {
   if (typeof ms !== 'number' || !(ms >= 0)) {
     throw new LockConfigurationError(
-      `${name} must be a number of ms, 0 or more (Infinity allowed); it is ${String(ms)}.`,
+      `${name} must be a number of ms, 0 or more (Infinity allowed); it is ${describeNumber(ms)}.`,
     );
   }
 }
@@ -135,7 +140,7 @@ function checkWait(name: string, ms: number): void {
 export function checkLease(name: string, ms: number): void {
   if (!Number.isInteger(ms) || ms < MIN_LEASE_MS || ms > MAX_LEASE_MS) {
     throw new LockConfigurationError(
-      `${name} must be a whole number of ms from ${MIN_LEASE_MS} to ${MAX_LEASE_MS}; it is ${String(ms)}.`,
+      `${name} must be a whole number of ms from ${MIN_LEASE_MS} to ${MAX_LEASE_MS}; it is ${describeNumber(ms)}.`,
     );
   }
 }

@@ -77,7 +77,7 @@ function refusalOf(value: unknown, kind: StreamKind, readBy: StreamReader): stri
   }
   if (readBy !== 'caller') return undefined;
   if (kind === 'observable') {
-    return 'returned an Observable, which would outlive its lock: use @Locked(…, { stream: true }).';
+    return 'returned an Observable, which would outlive its lock: use @Locked(…, { stream: true }), or await lastValueFrom(…).';
   }
   return kind === 'iterable'
     ? `returned an async iterable (${nameOf(value)}) that can be read in ways which the lock cannot follow: make the method an async generator, and yield* it.`

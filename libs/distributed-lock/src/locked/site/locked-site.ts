@@ -1,3 +1,4 @@
+import { describeGiven } from '../../checks/describe-given.js';
 import { LockConfigurationError } from '../../port/lock.errors.js';
 import type { Keys } from '../../lock/lock.js';
 import { overlay } from '../../checks/overlay.js';
@@ -39,8 +40,18 @@ export function siteOf(fn: unknown): LockedSite | undefined {
 export function keySource(key: string | readonly string[] | ((...args: never[]) => Keys)): KeySource {
   if (typeof key === 'function') return key;
   const texts = typeof key === 'string' ? [key] : key;
+  if (!isListOfTexts(texts)) {
+    const given = Array.isArray(texts) ? 'a list with something else in it' : describeGiven(texts);
+    throw new LockConfigurationError(
+      `@Locked takes a key template, a list of them or a function of the arguments; it was given ${given}. Write @Locked('order:<id>').`,
+    );
+  }
   if (texts.length === 0) throw new LockConfigurationError('@Locked needs at least one key.');
   return texts.map((text) => KeyTemplate.compile(text));
+}
+
+function isListOfTexts(given: unknown): given is readonly string[] {
+  return Array.isArray(given) && given.every((text) => typeof text === 'string');
 }
 
 /** Options of one method of a concrete class: those of `@Locked` over those of `@LockDefaults`. */

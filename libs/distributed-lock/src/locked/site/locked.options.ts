@@ -29,22 +29,22 @@ export interface LockedOptions extends WithLockOptions {
   /** The registration to use; default: the one without a name. */
   readonly service?: string;
   /**
-   * For a key that is not free within `waitMs`.
+   * What a call does when the key is not free within `waitMs`.
    *
-   * `'throw'` (default): `LockWaitTimeoutError`, on HTTP 423. `'skip'`: return `undefined` without running; asks once
-   * unless `waitMs` is given; not for HTTP handlers. A function: its result is the method's; for an async generator it
-   * gives an iterable, for server-sent events an Observable or one event.
+   * `'throw'` (default): it rejects with `LockWaitTimeoutError`, on HTTP 423. `'skip'`: it returns `undefined` without running
+   * the method; it asks once unless `waitMs` is given; not for HTTP handlers. A function: it returns the result of that; for an
+   * async generator an iterable, for server-sent events an Observable or one event.
    * Does not apply to a lock error that the method itself throws.
    */
   readonly onBusy?: 'throw' | 'skip' | BusyFallback;
-  /** Called before anything is acquired; `false` runs the method without the lock. */
+  /** Called with the arguments of the method before anything is acquired. If it returns `false`, the method runs without the lock. */
   readonly when?: LockPredicate;
   /**
    * For methods that return an Observable and are called by other code. The call returns an Observable that acquires on
-   * subscription and releases on its end or teardown. Handlers need no flag.
+   * subscription and releases on its end or teardown. Default `false`. Handlers need no flag.
    */
   readonly stream?: boolean;
-  /** Statuses for HTTP handlers, over those of the module. */
+  /** Statuses of lock errors for HTTP handlers. Those that are left out come from the module. */
   readonly http?: LockHttpOptions;
 }
 

@@ -5,6 +5,7 @@ import type { LockService } from '../../lock/lock.service.js';
 import { checkOptionNames } from '../../checks/option-names.js';
 import { METRICS_NAMES, measureLocks, type LockMetricsOptions } from './lock.metrics.js';
 
+/** Options of `LockMetricsModule.forRoot`. */
 export interface LockMetricsModuleOptions extends LockMetricsOptions {
   /** The registration to measure; default: the one without a name. */
   readonly name?: string;
@@ -20,6 +21,7 @@ export class LockMetricsModule implements OnModuleInit {
     @Inject(ModuleRef) private readonly moduleRef: ModuleRef,
   ) {}
 
+  /** Measures the locks of one registration. Import it beside `DistributedLockModule`, once for each registration. */
   static forRoot(options: LockMetricsModuleOptions = {}): DynamicModule {
     checkOptionNames('LockMetricsModule', options, { ...METRICS_NAMES, name: true });
     return { module: LockMetricsModule, providers: [{ provide: OPTIONS, useValue: options }] };

@@ -5,6 +5,7 @@ import type { LockService } from '../../lock/lock.service.js';
 import { checkOptionNames } from '../../checks/option-names.js';
 import { TRACING_NAMES, traceLocks, type LockTracingOptions } from './lock.tracing.js';
 
+/** Options of `LockTracingModule.forRoot`. */
 export interface LockTracingModuleOptions extends LockTracingOptions {
   /** The registration to trace; default: the one without a name. */
   readonly name?: string;
@@ -20,6 +21,7 @@ export class LockTracingModule implements OnModuleInit {
     @Inject(ModuleRef) private readonly moduleRef: ModuleRef,
   ) {}
 
+  /** Makes spans of the locks of one registration. Import it beside `DistributedLockModule`, once for each registration. */
   static forRoot(options: LockTracingModuleOptions = {}): DynamicModule {
     checkOptionNames('LockTracingModule', options, { ...TRACING_NAMES, name: true });
     return { module: LockTracingModule, providers: [{ provide: OPTIONS, useValue: options }] };

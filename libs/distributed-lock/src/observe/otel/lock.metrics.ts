@@ -4,6 +4,7 @@ import type { LockService } from '../../lock/lock.service.js';
 import { checkOptionNames, type OptionNames } from '../../checks/option-names.js';
 import { errorType } from './error-type.js';
 
+/** Options of `measureLocks` and of `LockMetricsModule`. */
 export interface LockMetricsOptions {
   /**
    * Makes the attribute `distributed_lock.key` from a key: `(key) => key.split(':')[0]`. Without it there is no such

@@ -14,6 +14,7 @@ import type { LockService } from '../../lock/lock.service.js';
 import { checkOptionNames, type OptionNames } from '../../checks/option-names.js';
 import { errorType } from './error-type.js';
 
+/** Options of `traceLocks` and of `LockTracingModule`. */
 export interface LockTracingOptions {
   /**
    * Makes the attribute `distributed_lock.key` from a key; `undefined` leaves it out. Without this option it is the key

@@ -3,6 +3,7 @@ import { LockConfigurationError, type LockStoreError } from '../../port/lock.err
 import type { LockStoreFactory } from '../../port/lock-store.js';
 import { checkOptionNames, type OptionNames } from '../../checks/option-names.js';
 
+/** Options of `quorumStore`. */
 export interface QuorumStoreOptions {
   /**
    * Called when a node stops answering, and when it answers again. While a majority answers, no lock notices the difference.
@@ -11,6 +12,7 @@ export interface QuorumStoreOptions {
   readonly onNode?: (state: QuorumNodeState) => void;
 }
 
+/** Whether one node of a quorum can be reached. */
 export interface QuorumNodeState {
   /** 1 for the first store of the list. */
   readonly node: number;

@@ -38,6 +38,7 @@ import { renew } from './renew.js';
  *
  * @param nodes three or five stores that fail independently of each other, none a replica of another; each keeps its own
  * deadline per command, best far below that of a single store
+ * @throws LockConfigurationError for fewer than three stores, for one given twice, and for wrong options
  * @see https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/ for the algorithm
  */
 export function quorumStore(

@@ -1,10 +1,12 @@
 import type { Cluster, Redis, RedisOptions } from 'ioredis';
+import { describeNumber } from '../../checks/describe-given.js';
 import { LockConfigurationError } from '../../port/lock.errors.js';
 import type { LockStoreContext } from '../../port/lock-store.js';
 
 /** A URL, ioredis options (Sentinel included), or a client that stays yours: it is duplicated, never used or closed. */
 export type RedisTarget = string | RedisOptions | Redis | Cluster;
 
+/** Options of `redisStore`. Times are in ms. */
 export interface RedisStoreOptions {
   /**
    * How long one command may take, in ms, before its connection is given up and replaced; default 500. Bounds how long a
@@ -41,13 +43,13 @@ export function checkReplicas(options: RedisStoreOptions): void {
   const { commandTimeoutMs = DEFAULT_COMMAND_TIMEOUT_MS } = options;
   if (!Number.isInteger(minReplicaAcks) || minReplicaAcks < 0) {
     throw new LockConfigurationError(
-      `minReplicaAcks must be a whole number, 0 or more; it is ${String(minReplicaAcks)}.`,
+      `minReplicaAcks must be a whole number, 0 or more; it is ${describeNumber(minReplicaAcks)}.`,
     );
   }
   if (minReplicaAcks === 0) return;
   if (!Number.isInteger(replicaTimeoutMs) || replicaTimeoutMs < 1) {
     throw new LockConfigurationError(
-      `replicaTimeoutMs must be a whole number of ms, 1 or more; it is ${String(replicaTimeoutMs)}.`,
+      `replicaTimeoutMs must be a whole number of ms, 1 or more; it is ${describeNumber(replicaTimeoutMs)}.`,
     );
   }
   if (replicaTimeoutMs > commandTimeoutMs / 2) {
@@ -69,12 +71,12 @@ export function checkTimings(
 ): void {
   if (restartGuardMs !== 0 && !(Number.isInteger(restartGuardMs) && restartGuardMs >= watchdogTimeoutMs)) {
     throw new LockConfigurationError(
-      `restartGuardMs must be 0, or a whole number of ms and at least watchdogTimeoutMs (${watchdogTimeoutMs}); it is ${String(restartGuardMs)}.`,
+      `restartGuardMs must be 0, or a whole number of ms and at least watchdogTimeoutMs (${watchdogTimeoutMs}); it is ${describeNumber(restartGuardMs)}.`,
     );
   }
   if (!Number.isInteger(commandTimeoutMs) || commandTimeoutMs < 1) {
     throw new LockConfigurationError(
-      `commandTimeoutMs must be a whole number of ms, 1 or more; it is ${String(commandTimeoutMs)}.`,
+      `commandTimeoutMs must be a whole number of ms, 1 or more; it is ${describeNumber(commandTimeoutMs)}.`,
     );
   }
   if (watchdogTimeoutMs < 3 * commandTimeoutMs) {

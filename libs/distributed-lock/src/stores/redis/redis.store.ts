@@ -58,7 +58,7 @@ const OPTION_NAMES: OptionNames<RedisStoreOptions> = {
 };
 
 /**
- * Locks in Redis: one hash per lock, in Redisson's exact format, and a queue of our own.
+ * Locks in Redis, 6.2 or later: one hash per lock, in Redisson's exact format, and a queue of our own.
  *
  * @param target a URL, ioredis options (Sentinel included), or an ioredis `Redis` or `Cluster`, which is duplicated and
  * stays yours

@@ -25,8 +25,11 @@ const STATEMENTS = {
 /**
  * The statement that makes the table of the locks, for migrations. A store makes the table itself on first use, if its
  * user may.
+ *
+ * @param table as in the options of the store; default `nest_lock`
+ * @throws LockConfigurationError for another dialect, and for a name that no table can have
  */
-export function lockTableSql(dialect: keyof typeof STATEMENTS, table = DEFAULT_TABLE): string {
+export function lockTableSql(dialect: 'postgres' | 'mysql', table = DEFAULT_TABLE): string {
   const statement = Object.hasOwn(STATEMENTS, dialect) && STATEMENTS[dialect];
   if (!statement) {
     throw new LockConfigurationError(`dialect must be 'postgres' or 'mysql'; it is ${String(dialect)}.`);

@@ -89,6 +89,9 @@ export function checkTarget(target: unknown): asserts target is RedisTarget {
       `${NEEDED}; it was given a client of another library (${describeGiven(target)}). Give the URL that this one was made with.`,
     );
   }
+  if ((target as Given)['url'] !== undefined) {
+    throw new LockConfigurationError(`${NEEDED}; it was given an object with url. Write redisStore(url).`);
+  }
   checkOptionNames('ioredis', target, knownNames());
   checkUnused(target as Given, 'The ioredis options of redisStore');
   if (PLACES.every((name) => isEmpty((target as Given)[name])) || hasEmptyHost(target as Given)) {

@@ -9,6 +9,7 @@ import { SessionRegister } from '../session-register.js';
 import { EtcdBackend } from './etcd.backend.js';
 import { targetOf, type EtcdAuth, type EtcdTls } from './etcd.target.js';
 
+/** Options of `etcdStore`. Times are in ms. */
 export interface EtcdStoreOptions {
   /** The members of the cluster, as URLs or `host:port`; those of one cluster. Needed unless they are given before. */
   readonly endpoints?: string | readonly string[];
@@ -40,7 +41,7 @@ const OPTION_NAMES: OptionNames<EtcdStoreOptions> = {
 /**
  * Locks in etcd, 3.4 or later, under one lease for each process.
  *
- * @param endpointsOrOptions the URL of a member, a list of them, or the options
+ * @param endpointsOrOptions the URL of a member, a list of them, or the options with `endpoints`
  * @throws LockConfigurationError for endpoints that name no server, and for options that would do nothing
  */
 export function etcdStore(

@@ -15,6 +15,7 @@ export interface EtcdTls {
   readonly servername?: string;
 }
 
+/** A user of etcd and the password of that user. */
 export interface EtcdAuth {
   readonly user: string;
   readonly password: string;

@@ -11,6 +11,7 @@ import { LockPaths } from './lock-path.js';
 import { ZookeeperBackend } from './zookeeper.backend.js';
 import { addressesOf, checkPath, ensembleOf, type ZookeeperTarget } from './zookeeper.target.js';
 
+/** Options of `zookeeperStore`. Times are in ms. */
 export interface ZookeeperStoreOptions {
   /** The znode under which the locks are; default `/nest-lock`. Made on first use. */
   readonly root?: string;

@@ -14,6 +14,7 @@ import { MysqlDatabase } from './mysql.database.js';
 import { MysqlHandleDatabase, type MysqlHandle } from './mysql.handle.js';
 import { addressOf, connectionOptions, isHandle, type MysqlTarget } from './mysql.target.js';
 
+/** Options of `mysqlStore`. Times are in ms. */
 export type MysqlStoreOptions = SqlStoreOptions;
 
 const OPTION_NAMES: OptionNames<MysqlStoreOptions> = { table: true, commandTimeoutMs: true };

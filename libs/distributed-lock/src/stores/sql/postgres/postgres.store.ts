@@ -25,6 +25,7 @@ import {
   type PostgresTarget,
 } from './postgres.target.js';
 
+/** Options of `postgresStore`. Times are in ms. */
 export interface PostgresStoreOptions extends SqlStoreOptions {
   /**
    * `poll`: no connection for notifications. The store reads what its callers wait for from time to time. For some hundred

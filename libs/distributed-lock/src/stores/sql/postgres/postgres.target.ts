@@ -44,6 +44,7 @@ export interface PostgresHandle {
   readonly listen?: Listen | undefined;
 }
 
+/** A URL, options of `pg`, a pool of `pg` whose options are copied, a PGlite instance, or a statement function of your own. */
 export type PostgresTarget = string | PostgresConfig | PostgresPool | PGliteDatabase | PostgresHandle;
 
 const NEEDED = 'postgresStore takes a URL, pg options, a pg Pool, a PGlite instance or { query }';

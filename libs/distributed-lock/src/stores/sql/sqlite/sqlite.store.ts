@@ -16,6 +16,7 @@ import { checkFile } from './database-file.js';
 import { nodeSqlite } from './node-sqlite.js';
 import { SqliteDatabase } from './sqlite.database.js';
 
+/** Options of `sqliteStore`. Times are in ms. */
 export interface SqliteStoreOptions extends SqlStoreOptions {
   /**
    * `normal`: a loss of power may take the last writes back, and with them the last locks; default. `full`: each write waits
