@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from '@jest/globals';
 import ts from 'typescript';
@@ -8,8 +9,10 @@ const source = (entry: string) => path(`libs/distributed-lock/src/${entry}`);
 const ENTRY_POINTS = [
   'index.ts',
   'stores/redis/index.ts',
+  'stores/sql/postgres/index.ts',
   'stores/sql/mysql/index.ts',
   'stores/sql/sqlite/index.ts',
+  'stores/session/etcd/index.ts',
   'stores/session/zookeeper/index.ts',
   'stores/quorum/index.ts',
   'observe/otel/index.ts',
@@ -44,6 +47,14 @@ function isValue(symbol: ts.Symbol): boolean {
 }
 
 describe('the public API', () => {
+  it('is listed here for each path that the package exports', () => {
+    const { exports } = JSON.parse(readFileSync(path('libs/distributed-lock/package.json'), 'utf8')) as {
+      exports: Record<string, { import?: { default: string } }>;
+    };
+    const exported = Object.values(exports).flatMap((target) => target.import?.default ?? []);
+    const sources = exported.map((file) => file.replace('./dist/esm/', '').replace(/\.js$/, '.ts'));
+    expect(ENTRY_POINTS.toSorted()).toEqual(sources.toSorted());
+  });
   it('of the main entry point is this list', () => {
     expect(exportsOf('index.ts')).toMatchInlineSnapshot(`
      [
@@ -119,6 +130,21 @@ describe('the public API', () => {
      ]
     `);
   });
+  it('of /postgres is this list', () => {
+    expect(exportsOf('stores/sql/postgres/index.ts')).toMatchInlineSnapshot(`
+     [
+       "<Listen>",
+       "<PGliteDatabase>",
+       "<PostgresConfig>",
+       "<PostgresHandle>",
+       "<PostgresPool>",
+       "<PostgresStoreOptions>",
+       "<PostgresTarget>",
+       "lockTableSql",
+       "postgresStore",
+     ]
+    `);
+  });
   it('of /mysql is this list', () => {
     expect(exportsOf('stores/sql/mysql/index.ts')).toMatchInlineSnapshot(`
      [
@@ -137,6 +163,16 @@ describe('the public API', () => {
      [
        "<SqliteStoreOptions>",
        "sqliteStore",
+     ]
+    `);
+  });
+  it('of /etcd is this list', () => {
+    expect(exportsOf('stores/session/etcd/index.ts')).toMatchInlineSnapshot(`
+     [
+       "<EtcdAuth>",
+       "<EtcdStoreOptions>",
+       "<EtcdTls>",
+       "etcdStore",
      ]
     `);
   });
