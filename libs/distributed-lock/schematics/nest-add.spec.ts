@@ -87,7 +87,7 @@ describe('nest add', () => {
   it('leaves the installation to you where you want that, and to bun where its lockfile lies', () => {
     const skipped = add(APP, { store: 'redis', skipInstall: true });
     expect(skipped.tasks).toEqual([]);
-    expect(skipped.said).toContain('Install the dependencies.');
+    expect(skipped.said).toContain('Install the dependencies, as with npm install.');
     const { tasks } = add({ ...APP, 'bun.lock': '' }, { store: 'redis' });
     expect(tasks[0]?.options).toMatchObject({ packageManager: 'bun' });
   });

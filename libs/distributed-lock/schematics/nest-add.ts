@@ -94,7 +94,8 @@ class NestAdd {
       return;
     }
     const isChanged = peers.map(([name, range]) => this.addPeer(name, range)).includes(true);
-    if (isChanged && this.options.skipInstall) this.left.push('Install the dependencies.');
+    if (isChanged && this.options.skipInstall)
+      this.left.push('Install the dependencies, as with npm install.');
     else if (isChanged) this.install();
   }
 
@@ -177,7 +178,10 @@ class NestAdd {
     const list = (lines: readonly string[]) => lines.map((line) => `\n  - ${line}`).join('');
     if (this.done.length > 0) logger.info(`Done:${list(this.done)}`);
     if (this.left.length > 0) logger.warn(`Left for you:${list(this.left)}`);
-    logger.info("Then put @Locked('a key') on a method. The README of nestjs-distributed-lock shows how.");
+    logger.info(
+      "Then put @Locked('order:<id>') on a method with a parameter id: one call at a time runs for each id. " +
+        'The README of nestjs-distributed-lock shows more.',
+    );
   }
 }
 
