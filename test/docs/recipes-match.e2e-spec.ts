@@ -2,15 +2,13 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from '@jest/globals';
+import { anchorOf, headingsOf, pagesBelow, readPage } from '../support/pages.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
-const index = readFileSync(`${root}/docs/recipes.md`, 'utf8');
-const pages = readdirSync(`${root}/docs/recipes`).map(
-  (page) => [page, readFileSync(`${root}/docs/recipes/${page}`, 'utf8')] as const,
-);
-const shown = pages.flatMap(([, text]) =>
-  [...text.matchAll(/^```ts\n([^]*?)^```$/gm)].map(([, code = '']) => code),
+const pages = pagesBelow('docs/recipes');
+const shown = pages.flatMap((page) =>
+  [...readPage(page).matchAll(/^```ts\n([^]*?)^```$/gm)].map(([, code = '']) => code),
 );
 
 /** Recipes of the second folder need packages that only the tests of that folder install. */
@@ -23,12 +21,6 @@ const files = FOLDERS.flatMap((folder) =>
 
 /** The pages do not show comments for the linter. */
 const withoutMarks = (code: string): string => code.replaceAll(/^ *\/\/ oxlint-.*\n/gm, '');
-
-const anchorOf = (heading: string): string =>
-  heading
-    .toLowerCase()
-    .replaceAll(/[^\w\s-]/g, '')
-    .replaceAll(' ', '-');
 
 describe('the pages of recipes', () => {
   it('show each file that the tests run, and no other', () => {
@@ -47,10 +39,12 @@ describe('the pages of recipes', () => {
   });
 
   it('are found: the index leads to each of their headings', () => {
-    const headings = pages.flatMap(([page, text]) => {
-      const found = [...text.replaceAll(/^```[^]*?^```$/gm, '').matchAll(/^## (.+)$/gm)];
-      return found.length === 0 ? [page] : found.map(([, heading = '']) => `${page}#${anchorOf(heading)}`);
+    const index = readPage('docs/recipes.md');
+    const places = pages.flatMap((page) => {
+      const [, ...headings] = headingsOf(readPage(page));
+      const path = page.replace('docs/', '');
+      return headings.length === 0 ? [path] : headings.map((heading) => `${path}#${anchorOf(heading)}`);
     });
-    expect(headings.filter((it) => !index.includes(`(recipes/${it})`))).toEqual([]);
+    expect(places.filter((place) => !index.includes(`(${place})`))).toEqual([]);
   });
 });

@@ -9,11 +9,12 @@ import { freePort } from '../../tools/own-server/index.mjs';
 import { installFromSource } from './from-source.mjs';
 
 const START_MS = 30_000;
+const FIRST_LOCK = new URL('../../docs/first-lock.md', import.meta.url);
 const execFileAsync = promisify(execFile);
 
 /**
  * Adds the lock to a fresh app of the CLI of this version, tests, builds and runs it. Where `fromSource` is set, a copy of the
- * app does so once more by the commands of the README.
+ * app does so once more by the commands of the README, and then with the code of docs/first-lock.md.
  */
 export async function tryNestAdd({ cli, name, folder, registry, redis, fromSource }) {
   const app = join(folder, name);
@@ -58,13 +59,18 @@ export async function tryNestAdd({ cli, name, folder, registry, redis, fromSourc
   await run('npm', ['run', 'test:e2e']);
   lockRoute(join(app, 'src/app.controller.ts'));
   await nest(['build']);
-  await checkRun(app, env);
+  await checkHello(app, env);
 
   if (!fromSource) return;
   await installFromSource(copy);
   lockRoute(join(copy, 'src/app.controller.ts'));
   await run('npm', ['run', 'build'], { cwd: copy });
-  await checkRun(copy, env);
+  await checkHello(copy, env);
+
+  const [, module] = /^```ts\n([^]*?)^```$/m.exec(readFileSync(FIRST_LOCK, 'utf8'));
+  writeFileSync(join(copy, 'src/app.module.ts'), module);
+  await run('npm', ['run', 'build'], { cwd: copy });
+  await checkFirstLock(copy, env);
 }
 
 const sourcesOf = (app) =>
@@ -97,7 +103,33 @@ function lockRoute(path) {
   writeFileSync(path, text);
 }
 
-async function checkRun(app, env) {
+/** The route under the lock answers, and the app is told when it is stopped. */
+async function checkHello(app, env) {
+  const output = await runApp(app, env, async (url) => {
+    const answer = await fetch(url);
+    const text = await answer.text();
+    if (answer.status !== 200 || !/^Hello World! \d+$/.test(text)) {
+      throw new Error(`the locked route: ${answer.status} ${text}`);
+    }
+  });
+  expectText(output, 'the log', ['closed by SIGTERM']);
+}
+
+/** The app of docs/first-lock.md: of two requests at once, one waits for the other. */
+async function checkFirstLock(app, env) {
+  await runApp(app, env, async (url) => {
+    const began = performance.now();
+    const ask = async () => (await fetch(`${url}/goods/42/purchase`, { method: 'POST' })).text();
+    const answers = await Promise.all([ask(), ask()]);
+    const tookMs = performance.now() - began;
+    if (tookMs < 3900 || !answers.every((text) => /^42 was ours alone, under token \d+\n$/.test(text))) {
+      throw new Error(`the first lock: ${JSON.stringify(answers)} after ${tookMs} ms`);
+    }
+  });
+}
+
+/** Stops the app after `check` and returns what it has printed. */
+async function runApp(app, env, check) {
   const port = await freePort();
   const { child, exited } = spawnGuarded(process.execPath, [join(app, 'dist/main.js')], {
     env: { ...env, PORT: String(port) },
@@ -107,18 +139,15 @@ async function checkRun(app, env) {
   for (const stream of [child.stdout, child.stderr])
     stream.setEncoding('utf8').on('data', (text) => (output += text));
   try {
-    const ask = async () => {
-      const response = await fetch(`http://127.0.0.1:${port}/`).catch(() => undefined);
-      return response && { status: response.status, text: await response.text() };
-    };
-    let answer;
-    await until(async () => (answer = await ask()) !== undefined || child.exitCode !== null, START_MS);
-    if (answer?.status !== 200 || !/^Hello World! \d+$/.test(answer.text)) {
-      throw new Error(`the locked route: ${JSON.stringify(answer)}\n${output}`);
-    }
+    const url = `http://127.0.0.1:${port}`;
+    const listens = () => fetch(url).catch(() => undefined);
+    await until(async () => (await listens()) !== undefined || child.exitCode !== null, START_MS);
+    await check(url);
     child.kill('SIGTERM');
     await exited;
-    expectText(output, 'the log', ['closed by SIGTERM']);
+    return output;
+  } catch (error) {
+    throw new Error(`${error.message}\n${output}`, { cause: error });
   } finally {
     child.kill('SIGKILL');
     await exited;
