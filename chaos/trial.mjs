@@ -1,6 +1,7 @@
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { watchPauses } from './app/watch-pauses.mjs';
 import { COMMAND_MS, GRACE_MS, LEASE_MS, SESSION_MS } from './constants.mjs';
 import { excusesOf } from './faults/excuses.mjs';
 import { checkHistory } from './history/check-history.mjs';
@@ -38,6 +39,7 @@ export async function runTrial({ store = 'redis', kind, seed, seconds, folder, t
     record,
     traffic: { ...TRAFFIC, leaseMs: leaseOn(store), ...kind.traffic, ...traffic },
   });
+  const stopWatching = watchPauses(record);
   try {
     const { traffic: load, keys } = world;
     record('trial', {
@@ -62,6 +64,7 @@ export async function runTrial({ store = 'redis', kind, seed, seconds, folder, t
     await world.closeApps();
     record('remains', { keys: await remainsOf(world) });
   } finally {
+    stopWatching();
     await world.stop();
   }
   const history = readHistory([file, ...world.files]);

@@ -14,7 +14,11 @@ export function trialRecord(records) {
   for (const { app, at } of of('closing')) Object.assign(apps.get(app) ?? {}, { closingAt: at });
   for (const { who, at, tookMs } of of('closed'))
     Object.assign(apps.get(who) ?? {}, { closedAt: at, tookMs });
-  for (const { who, from, ms } of of('paused')) apps.get(who)?.pauses.push({ from, to: from + ms });
+  for (const { who, from, ms } of of('paused')) {
+    // No fault touches the runner. When it did not run, the machine was too busy for all processes.
+    const paused = who === 'runner' ? [...apps.values()] : [apps.get(who)];
+    for (const app of paused) app?.pauses.push({ from, to: from + ms });
+  }
   const faults = of('fault');
   for (const { app, freezes, from, to } of faults) if (freezes) apps.get(app)?.pauses.push({ from, to });
   return {

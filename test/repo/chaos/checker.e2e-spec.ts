@@ -178,6 +178,22 @@ describe('the checker of histories', () => {
     expect(rulesBroken(story)).toEqual([]);
   });
 
+  it('excuses errors and delays, and no crime, while the machine was too busy for the runner', () => {
+    const busy = (from: number): Story => {
+      const story = goodHistory();
+      story.record({ type: 'paused', who: 'runner', at: from + 600, from, ms: 600 });
+      story.asked('a.1', { app: 'a', at: 1000, waitMs: 100 });
+      story.settled('a.1', { app: 'a', at: 1600, outcome: 'LOCK_STORE' });
+      return story;
+    };
+    expect(rulesBroken(busy(1000))).toEqual([]);
+    expect(rulesBroken(busy(2000))).toEqual(['errors']);
+    const crime = busy(1000);
+    crime.hold('a.2', { app: 'a', from: 1100, to: 1300, token: 11 });
+    crime.hold('b.2', { app: 'b', from: 1200, to: 1400, token: 12 });
+    expect(rulesBroken(crime)).toEqual(['exclusion']);
+  });
+
   it('finds a holder that is not told of its loss within a lease', () => {
     const story = goodHistory();
     story.fault({ kind: 'flushall', losesData: true, from: 1050, to: 1060, recoverMs: 1500 });
