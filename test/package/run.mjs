@@ -1,12 +1,13 @@
 // Packs the library as npm would publish it, installs it into fresh apps, builds them, runs their unit tests and them. Then
 // once more with `nest add`, in apps that `nest new` makes, and by the commands that the README names.
 // Prints one line per app; exits with 1 when one of them fails.
-import { execFileSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { WebSocket } from 'ws';
 import { spawnGuarded } from '#processes';
 import { startRedisServer } from '#redis-server';
@@ -29,17 +30,17 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), 'package-test-'));
 const redis = await startRedisServer();
 try {
-  const tarball = pack();
-  for (const app of APPS) await tryApp(app, tarball);
-  await tryClis(tarball);
+  const tarball = await pack();
+  // Side by side, as both mostly wait for npm. The apps of one kind lock the same keys, so they come one after the other.
+  await Promise.all([tryApps(tarball), tryClis(tarball)]);
 } finally {
   await redis.stop();
   rmSync(folder, { recursive: true, force: true });
 }
 
-function pack() {
+async function pack() {
   const args = ['pack', '--json', '--pack-destination', folder, '-w', 'nestjs-distributed-lock'];
-  const [{ filename, files }] = JSON.parse(run('npm', args, root).replace(/^[^[]*/, ''));
+  const [{ filename, files }] = JSON.parse((await run('npm', args, root)).replace(/^[^[]*/, ''));
   const strangers = files
     .map(({ path }) => path)
     .filter((path) => /\.spec\.|^src\/|\.tsbuildinfo$|\.map$/.test(path));
@@ -55,7 +56,7 @@ function pack() {
 
 async function tryClis(tarball) {
   const manifest = JSON.parse(readFileSync(join(root, 'libs/distributed-lock/package.json'), 'utf8'));
-  const upstream = run('npm', ['config', 'get', 'registry'], folder).trim();
+  const upstream = (await run('npm', ['config', 'get', 'registry'], folder)).trim();
   const registry = await startRegistry(tarball, manifest, upstream);
   try {
     for (const cli of CLIS) {
@@ -66,15 +67,17 @@ async function tryClis(tarball) {
   }
 }
 
-function tryApp({ name, hasPeers }, tarball) {
-  const app = join(folder, name);
-  return report(name, async () => {
-    cpSync(fileURLToPath(new URL(name, import.meta.url)), app, { recursive: true });
-    run('npm', ['install', '--no-audit', '--no-fund', '--prefer-offline', tarball], app);
-    run('npm', ['run', '--silent', 'build'], app);
-    run('npm', ['test', '--silent'], app);
-    await checkAnswers(app, hasPeers);
-  });
+async function tryApps(tarball) {
+  for (const { name, hasPeers } of APPS) {
+    const app = join(folder, name);
+    await report(name, async () => {
+      cpSync(fileURLToPath(new URL(name, import.meta.url)), app, { recursive: true });
+      await run('npm', ['install', '--no-audit', '--no-fund', '--prefer-offline', tarball], app);
+      await run('npm', ['run', '--silent', 'build'], app);
+      await run('npm', ['test', '--silent'], app);
+      await checkAnswers(app, hasPeers);
+    });
+  }
 }
 
 async function report(name, attempt) {
@@ -158,6 +161,8 @@ function addressOf(child) {
   });
 }
 
-function run(command, args, cwd) {
-  return execFileSync(command, args, { cwd, encoding: 'utf8', stdio: 'pipe', maxBuffer: 64 * 2 ** 20 });
+/** Not execFileSync: the registry answers from this process. */
+async function run(command, args, cwd) {
+  const { stdout } = await promisify(execFile)(command, args, { cwd, maxBuffer: 64 * 2 ** 20 });
+  return stdout;
 }
