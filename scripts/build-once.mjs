@@ -1,6 +1,6 @@
-// Builds the library and the flash sale, unless what is built is of the sources as they are: for `npm run demo` and
-// `npm start`. A build removes what was built before, under the feet of a demo that is just starting. So one that finds
-// nothing to do touches nothing, and of two at once the second waits for the first.
+// Builds the library and the flash sale, unless what is built is of the sources as they are: for the tests, the demo and
+// all else that runs what is built. A build removes what was built before, while a demo may just be starting from it. So
+// one that finds nothing to do touches nothing, and of two at once the second waits for the first.
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
@@ -27,8 +27,8 @@ const INPUTS = [
 ];
 const OUTPUTS = ['libs/distributed-lock/dist', 'dist/apps/seckill'];
 const CACHE = join(ROOT, 'node_modules/.cache');
-const BUILT = join(CACHE, 'flash-sale-built');
-const LOCK = join(CACHE, 'flash-sale-build.lock');
+const BUILT = join(CACHE, 'built');
+const LOCK = join(CACHE, 'build.lock');
 
 mkdirSync(CACHE, { recursive: true });
 if (!isBuilt()) {
@@ -90,7 +90,7 @@ async function linkLock(own) {
     }
     if (!runs(Number(readOwner()))) rmSync(LOCK, { force: true });
     else {
-      if (waits === 0) console.log('Waiting for another build of the flash sale …');
+      if (waits === 0) console.log('Waiting for another build …');
       await pause(100);
     }
   }

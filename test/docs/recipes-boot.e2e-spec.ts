@@ -1,9 +1,10 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { PGlite } from '@electric-sql/pglite';
+import type { PGlite } from '@electric-sql/pglite';
 import type { TestingModule } from '@nestjs/testing';
 import { Test } from '@nestjs/testing';
 import { DistributedLockModule, LockLostError, memoryStore } from 'nestjs-distributed-lock';
 import { FaultyStore, ManualClock, type Faults } from 'nestjs-distributed-lock/testing';
+import { openEmbeddedPostgres } from '#embedded-postgres';
 import { until } from '#until';
 import { MigrateAtBoot, Migrations } from './recipes/migrations.js';
 
@@ -48,7 +49,7 @@ describe('migrations at boot', () => {
   }
 
   beforeAll(async () => {
-    database = await PGlite.create();
+    database = await openEmbeddedPostgres();
   }, 30_000);
   beforeEach(async () => {
     [store, clock] = [memoryStore(), new ManualClock()];

@@ -1,10 +1,11 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import { PGlite } from '@electric-sql/pglite';
+import type { PGlite } from '@electric-sql/pglite';
 import type { INestApplicationContext, ModuleMetadata } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { DistributedLockModule, memoryStore } from 'nestjs-distributed-lock';
 import { ManualClock } from 'nestjs-distributed-lock/testing';
 import { startApp } from '../nest/integration/stage.js';
+import { openEmbeddedPostgres } from '#embedded-postgres';
 import { until } from '#until';
 import { Bank, BankApi } from './recipes/api-limit.js';
 import { Plans, TenantController, Work } from './recipes/tenant-limit.js';
@@ -122,7 +123,7 @@ describe('a limit for each tenant', () => {
 describe('two accounts', () => {
   let database: PGlite;
   beforeAll(async () => {
-    database = await PGlite.create();
+    database = await openEmbeddedPostgres();
     await database.exec(`
       CREATE TABLE accounts (id INT PRIMARY KEY, balance INT NOT NULL);
       INSERT INTO accounts VALUES (1, 100), (2, 100);

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { PGlite } from '@electric-sql/pglite';
+import type { PGlite } from '@electric-sql/pglite';
 import { BullModule, getQueueToken } from '@nestjs/bullmq';
 import type { INestApplicationContext, ModuleMetadata } from '@nestjs/common';
 import { ScheduleModule, SchedulerRegistry } from '@nestjs/schedule';
@@ -11,6 +11,7 @@ import { redisStore } from 'nestjs-distributed-lock/redis';
 import { WebSocket } from 'ws';
 import { startGraphql } from '../nest/edge/transports/graphql.js';
 import { startApp } from '../nest/integration/stage.js';
+import { openEmbeddedPostgres } from '#embedded-postgres';
 import { until } from '#until';
 import { Accounts, Database as AccountsDatabase } from './recipes/accounts.js';
 import { InvoiceWorker } from './recipes/invoice-worker.js';
@@ -91,7 +92,7 @@ describe('with a database', () => {
   let database: PGlite;
 
   beforeAll(async () => {
-    database = await PGlite.create();
+    database = await openEmbeddedPostgres();
     await database.exec(`
       CREATE TABLE goods (id INT PRIMARY KEY, stock INT NOT NULL);
       ALTER TABLE goods ADD COLUMN fence BIGINT NOT NULL DEFAULT 0;

@@ -1,12 +1,12 @@
 import 'reflect-metadata';
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { PGlite } from '@electric-sql/pglite';
 import { memoryStore, type Lock } from 'nestjs-distributed-lock';
 import { heldUntilCommit, type SqlAnswer, type SqlQuery, type SqlRow } from 'nestjs-distributed-lock/guard';
 import { postgresStore } from 'nestjs-distributed-lock/postgres';
 import { documentText } from '../../libs/distributed-lock/src/stores/document/document-text.js';
 import type { Holder } from '../../libs/distributed-lock/src/stores/document/document.js';
 import { closeServices, openServiceOn } from '../support/lock-services.js';
+import { openEmbeddedPostgres } from '#embedded-postgres';
 
 afterEach(closeServices);
 
@@ -147,7 +147,7 @@ describe('heldUntilCommit', () => {
   });
 
   it('ends a transaction of an embedded Postgres that has the locks, too', async () => {
-    const db = await PGlite.create();
+    const db = await openEmbeddedPostgres();
     try {
       const locks = openServiceOn(postgresStore(db), { keyPrefix: 'shop:' });
       await db.exec('CREATE TABLE sales (id int)');

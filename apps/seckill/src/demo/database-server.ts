@@ -1,5 +1,5 @@
-import { PGlite } from '@electric-sql/pglite';
 import { PGLiteSocketServer } from '@electric-sql/pglite-socket';
+import { openEmbeddedPostgres } from '#embedded-postgres';
 
 export interface DatabaseServer {
   readonly url: string;
@@ -16,7 +16,7 @@ const CONNECTIONS = 200;
  * session in Postgres (SET, LISTEN, advisory locks beyond a transaction) is shared by all clients here.
  */
 export async function startDatabaseServer(): Promise<DatabaseServer> {
-  const postgres = await PGlite.create();
+  const postgres = await openEmbeddedPostgres();
   const server = new PGLiteSocketServer({ db: postgres, port: 0, maxConnections: CONNECTIONS });
   await server.start();
   return {

@@ -1,0 +1,1 @@
+export { openEmbeddedPostgres } from './open-embedded-postgres.mjs';
