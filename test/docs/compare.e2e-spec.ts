@@ -39,7 +39,7 @@ const definitions = [...page.matchAll(/^\[([\w-]+)\]: (\S+)(?: ['"](.+)['"])?$/g
 
 describe('the comparison', () => {
   it('has a source for each cell with a link, and no source that no cell needs', () => {
-    const used = [...page.matchAll(/\]\[([\w-]+)\]/g)].map(([, name]) => name);
+    const used = [...page.matchAll(/\]\[([\w-]+)\]/g)].map(([, name = '']) => name);
     expect([...new Set(used)].sort()).toEqual(definitions.map(({ name }) => name).sort());
     expect(used.length).toBeGreaterThan(100);
   });
