@@ -16,3 +16,9 @@ export interface Chromium {
 
 /** Headless, with a new and empty profile; ends with this process, however it ends. */
 export function startChromium(command: string): Promise<Chromium>;
+
+/**
+ * What axe-core finds on a page as it is now: a line for each element that someone with a disability could not use.
+ * `page` is one of Playwright.
+ */
+export function axeFindings(page: { evaluate<T>(script: string): Promise<T> }): Promise<string[]>;

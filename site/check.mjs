@@ -1,0 +1,77 @@
+// Looks at the built site in a browser: axe on some pages in each look, all pages on a phone, and the search.
+import { chromium } from 'playwright-core';
+import { axeFindings, findChromium, NO_CHROMIUM, startChromium } from '../tools/chromium/index.mjs';
+import { addressOf, pageFiles } from './addresses.mjs';
+import { answerFrom, ORIGIN } from './checks/answer.mjs';
+import { SITE } from './places.mjs';
+
+const FOR_AXE = [
+  '',
+  'readme',
+  'recipes/once',
+  'document-stores',
+  'troubleshooting',
+  'api',
+  'zh/',
+  'zh/recipes/once',
+];
+const SEARCHES = { '': 'double submit', 'zh/': '重复提交' };
+const DESKTOP = { width: 1280, height: 800 };
+const PHONE = { width: 360, height: 740 };
+
+const command = findChromium();
+if (!command) throw new Error(NO_CHROMIUM);
+const running = await startChromium(command);
+const findings = [];
+try {
+  const browser = await chromium.connectOverCDP(running.endpoint);
+  for (const viewport of [DESKTOP, PHONE]) {
+    for (const colorScheme of /** @type {const} */ (['light', 'dark'])) {
+      const page = await openPage(browser, { viewport, colorScheme });
+      const look = `${viewport.width} wide, ${colorScheme}`;
+      await forEach(page, FOR_AXE, async (path) => {
+        await page.waitForLoadState('networkidle');
+        for (const finding of await axeFindings(page)) findings.push(`/${path} (${look}): ${finding}`);
+      });
+      await page.context().close();
+    }
+  }
+  const phone = await openPage(browser, { viewport: PHONE });
+  const all = pageFiles().map((file) => addressOf(file).replace(/(^|\/)index\.md$|\.md$/, '$1'));
+  await forEach(phone, all, async (path) => {
+    const width = await phone.evaluate('document.documentElement.scrollWidth');
+    if (width > PHONE.width)
+      findings.push(`/${path} is ${width} wide on a phone that is ${PHONE.width} wide`);
+  });
+  const desktop = await openPage(browser, { viewport: DESKTOP });
+  await forEach(desktop, Object.keys(SEARCHES), async (path) => {
+    await desktop.locator('.DocSearch-Button').click();
+    await desktop.locator('.search-input').fill(SEARCHES[path]);
+    const first = desktop.locator('.VPLocalSearchBox .result').first();
+    await first.waitFor().catch(() => findings.push(`/${path}: the search does not find ${SEARCHES[path]}`));
+  });
+  await browser.close();
+} finally {
+  await running.stop();
+}
+if (findings.length > 0) throw new Error(`The site has ${findings.length} findings:\n${findings.join('\n')}`);
+
+/** @param {import('playwright-core').Browser} browser @param {import('playwright-core').BrowserContextOptions} options */
+async function openPage(browser, options) {
+  const context = await browser.newContext(options);
+  await answerFrom(context, SITE);
+  const page = await context.newPage();
+  page.on('pageerror', ({ message }) => findings.push(`${page.url()}: ${message}`));
+  page.on('console', (message) => {
+    if (message.type() === 'error') findings.push(`${page.url()}: ${message.text()}`);
+  });
+  return page;
+}
+
+/** @param {import('playwright-core').Page} page @param {string[]} paths @param {(path: string) => Promise<void>} look */
+async function forEach(page, paths, look) {
+  for (const path of paths) {
+    await page.goto(`${ORIGIN}/${path}`);
+    await look(path);
+  }
+}

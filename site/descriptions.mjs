@@ -1,0 +1,54 @@
+import { readFileSync } from 'node:fs';
+import { posix } from 'node:path';
+import { pageFiles } from './addresses.mjs';
+import { ABOUT, fromRoot } from './places.mjs';
+
+/** What no index and no first sentence says well. */
+const SAID = {
+  'site/home.md': ABOUT,
+  'docs/README.md': 'All pages, by the question that each answers',
+  'CONTRIBUTING.md': 'Commands, folders, tests, and a store in five steps',
+  'docs/recipes/metrics.md': 'Metrics, traces, health indicator and log',
+  'docs/recipes/tests.md': 'Unit tests and tests with Nest, without a server',
+  'docs/zh/recipes/metrics.md': '指标、链路追踪、健康检查与日志',
+};
+
+const INDEXES = ['docs/README.md', 'docs/decisions/README.md'];
+
+/** What each page is about, in a line: as an index says, or else by what it holds. @returns {Map<string, string>} */
+export function descriptions() {
+  const known = new Map([...INDEXES.flatMap(rowsOf), ...Object.entries(SAID)]);
+  const ofContent = (file) => (file.includes('/recipes/') ? tasksOf(file) : firstSentence(file));
+  return new Map(pageFiles().map((file) => [file, known.get(file) ?? ofContent(file)]));
+}
+
+/** The rows of an index: `| [stores.md](stores.md) | Which store? |`. @param {string} index */
+function rowsOf(index) {
+  const rows = textOf(index).matchAll(/^\| \[[^\]]*\]\(([^)#]+)\) +\| (.+?) +\|/gm);
+  return [...rows].map(([, link, about]) => [posix.join(posix.dirname(index), link), plain(about)]);
+}
+
+/** The tasks of a page of recipes are its headings. @param {string} file */
+function tasksOf(file) {
+  const headings = [...textOf(file).matchAll(/^## (.+)$/gm)].map(([, heading]) => plain(heading));
+  return headings.length > 0 ? headings.join(' · ') : firstSentence(file);
+}
+
+/** Of the first paragraph that is more than a link. @param {string} file */
+function firstSentence(file) {
+  const paragraphs = textOf(file)
+    .replace(/^---\n[^]*?\n---\n/, '')
+    .split(/\n{2,}/);
+  const first =
+    paragraphs.map(plain).find((it) => /^(?!#|!|English ·|\[English|[-|`<]).{30}/s.test(it)) ?? '';
+  return /^.+?[.?!。？！](?=\s|$|(?<=[。？！]))/s.exec(first)?.[0] ?? first;
+}
+
+const textOf = (file) => readFileSync(fromRoot(file), 'utf8');
+
+const plain = (markdown) =>
+  markdown
+    .replace(/!?\[([^\]]*)\]\([^)]*\)/g, '$1')
+    .replace(/[`*]/g, '')
+    .replace(/\s+/g, ' ')
+    .trim();

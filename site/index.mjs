@@ -1,0 +1,6 @@
+// What the tests look at. It needs no package.
+export { decisionFiles } from './addresses.mjs';
+export { deadLinks } from './checks/dead-links.mjs';
+export { SIDEBAR } from './pages.mjs';
+export { mapLinks } from './stage/map-links.mjs';
+export { withParts } from './stage/parts.mjs';

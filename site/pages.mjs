@@ -1,0 +1,109 @@
+/**
+ * The sidebar: groups of pages, each by its file in the repository and the name it has there. Decisions need no line.
+ * A test compares the table with the files of docs/.
+ *
+ * @type {typeof import('./index.mjs').SIDEBAR}
+ */
+export const SIDEBAR = {
+  root: {
+    Start: {
+      'README.md': 'What it is',
+      'docs/first-lock.md': 'Your first lock',
+      'docs/flash-sale.md': 'See it work: a flash sale',
+      'docs/when-not-to-lock.md': 'When not to lock',
+      'docs/glossary.md': 'Glossary',
+    },
+    'Guides by task': {
+      'docs/recipes.md': 'I want to …',
+      'docs/recipes/setup.md': 'Set it up',
+      'docs/recipes/once.md': 'Run it once: cron, double submit',
+      'docs/recipes/several-keys.md': 'Lock several keys',
+      'docs/recipes/limits.md': 'Limit concurrency',
+      'docs/recipes/workers.md': 'Workers of a queue',
+      'docs/recipes/sql.md': 'Write to a database',
+      'docs/recipes/orms.md': 'Transactions in an ORM',
+      'docs/recipes/guards.md': 'Refuse a stale token',
+      'docs/recipes/http-answers.md': 'Answer when a key is busy',
+      'docs/recipes/streams.md': 'Streams and files',
+      'docs/recipes/lost-lock.md': 'A lost lock, and a shutdown',
+      'docs/recipes/metrics.md': 'Metrics, health, log',
+      'docs/recipes/tests.md': 'Test your app',
+    },
+    Concepts: {
+      'docs/guarantees.md': 'Guarantees',
+      'docs/life-of-a-lock.md': 'The life of a lock',
+      'docs/times.md': 'Which time is which',
+      'docs/keys.md': 'Keys',
+      'docs/family.md': 'Read-write, semaphore, several keys',
+    },
+    Stores: {
+      'docs/stores.md': 'Which store?',
+      'docs/quorum.md': 'A quorum of servers (Redlock)',
+      'docs/document-stores.md': 'How a store keeps a lock',
+    },
+    Operations: {
+      'docs/production.md': 'Going to production',
+      'docs/kubernetes.md': 'Kubernetes',
+      'docs/prometheus.md': 'Prometheus and Grafana',
+      'docs/troubleshooting.md': 'Troubleshooting',
+      'SECURITY.md': 'Security',
+    },
+    Reference: {
+      'docs/api.md': 'API',
+      'docs/api-stores.md': 'API: stores',
+      'docs/api-guard.md': 'API: fencing tokens',
+      'docs/api-observe.md': 'API: metrics, health',
+      'docs/api-testing.md': 'API: tests of an app',
+      'docs/api-store-authors.md': 'API: authors of stores',
+      'CHANGELOG.md': 'Changelog',
+    },
+    'Beside others': {
+      'docs/compare.md': 'Compared with others',
+      'docs/migration.md': 'From another library',
+      'docs/redisson.md': 'Beside Redisson (Java)',
+    },
+    Trust: {
+      'docs/faults.md': 'Under faults',
+      'docs/model.md': 'The protocol, explored',
+      'docs/benchmarks.md': 'Benchmarks',
+      'docs/benchmarks-redis.md': 'Benchmarks on Redis',
+      'docs/benchmarks-postgres.md': 'Benchmarks on PostgreSQL',
+      'docs/benchmarks-etcd.md': 'Benchmarks on etcd',
+      'docs/benchmarks-zookeeper.md': 'Benchmarks on ZooKeeper',
+      'TRACK-RECORD.md': 'Bugs that the faults found',
+    },
+    'How it is made': {
+      'docs/decisions/README.md': 'Decisions',
+      'CONTRIBUTING.md': 'Contributing',
+      'docs/release.md': 'Releases',
+      'docs/README.md': 'All pages',
+    },
+  },
+  zh: {
+    开始: {
+      'README.zh-CN.md': '介绍',
+      'docs/zh/first-lock.md': '第一把锁',
+      'docs/zh/glossary.md': '术语表',
+    },
+    按任务: {
+      'docs/zh/recipes.md': '我想……',
+      'docs/zh/recipes/setup.md': '配置模块',
+      'docs/zh/recipes/once.md': '只执行一次',
+      'docs/zh/recipes/several-keys.md': '多个键',
+      'docs/zh/recipes/limits.md': '限制并发',
+      'docs/zh/recipes/workers.md': '队列 worker',
+      'docs/zh/recipes/sql.md': '锁与 SQL',
+      'docs/zh/recipes/orms.md': 'ORM 里的事务',
+      'docs/zh/recipes/guards.md': '拒绝过期的令牌',
+      'docs/zh/recipes/http-answers.md': '键被占用时的答复',
+      'docs/zh/recipes/streams.md': '流与文件',
+      'docs/zh/recipes/lost-lock.md': '锁丢失与关闭',
+      'docs/zh/recipes/metrics.md': '指标、健康检查、日志',
+      'docs/zh/recipes/tests.md': '测试你的应用',
+    },
+    运维: {
+      'docs/zh/troubleshooting.md': '故障排查',
+      'docs/zh/redisson.md': '与 Redisson 并用',
+    },
+  },
+};
