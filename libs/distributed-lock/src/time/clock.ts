@@ -23,9 +23,15 @@ export interface Clock {
 
 /** The lead of the time of day over the monotonic clock. It grows while the machine is suspended, and when its clock is set forward. */
 export function leadOf(clock: Clock): number {
+  return readClocks(clock).lead;
+}
+
+/** The monotonic time, and the lead of the time of day over it. */
+export function readClocks(clock: Clock): { readonly now: number; readonly lead: number } {
   // Read first, because it may find out how long the machine was suspended, which `now` then includes.
   const timeOfDay = clock.timeOfDay?.();
-  return timeOfDay === undefined ? 0 : timeOfDay - clock.now();
+  const now = clock.now();
+  return { now, lead: timeOfDay === undefined ? 0 : timeOfDay - now };
 }
 
 /** The times of a machine, in ms. */
@@ -44,18 +50,21 @@ export function awakeClock(sources: TimeSources): Required<Pick<Clock, 'now' | '
   const { monotonic, timeOfDay, uptime } = sources;
   const awakeUntilNow = uptime() - monotonic();
   let sleptMs = 0;
-  let lead = timeOfDay() - monotonic();
+  let comparedAt = timeOfDay();
+  let lead = comparedAt - monotonic();
   return {
     now: () => monotonic() + sleptMs,
     timeOfDay() {
       const time = timeOfDay();
+      // A suspend moves the time of day at least as far. So most calls need not read the monotonic clock.
+      if (time >= comparedAt && time - comparedAt <= LEAST_SLEEP_MS) return time;
       const leadNow = time - monotonic();
       // The uptime takes a system call, so it is read only when the time of day has jumped.
       if (leadNow - lead > LEAST_SLEEP_MS) {
         const slept = uptime() - monotonic() - awakeUntilNow;
         if (slept - sleptMs > LEAST_SLEEP_MS) sleptMs = slept;
       }
-      lead = leadNow;
+      [comparedAt, lead] = [time, leadNow];
       return time;
     },
   };

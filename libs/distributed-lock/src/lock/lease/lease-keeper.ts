@@ -89,8 +89,8 @@ export class LeaseKeeper implements Renewable {
   }
 
   /** Called before a local hand-off. */
-  renewIfBlind(): void {
-    if (this.runtime.clock.now() - this.lease.answeredAt > LONGEST_BLIND_MS) this.renewNow();
+  renewIfBlind(now: number): void {
+    if (now - this.lease.answeredAt > LONGEST_BLIND_MS) this.renewNow();
   }
 
   onRenewal(reply: RenewalReply): void {

@@ -1,4 +1,4 @@
-import { leadOf, type Clock } from '../../time/clock.js';
+import { leadOf, readClocks, type Clock } from '../../time/clock.js';
 import type { ReleaseRequest, Grant } from '../../port/lock-store.js';
 import { leaseValidity } from '../../port/lease-validity.js';
 
@@ -48,26 +48,20 @@ export class Lease {
   // --- validity -------------------------------------------------------------------------------------------------
 
   check(): 'valid' | 'unsure' | 'expired' {
-    const aheadMs = this.measureAhead();
-    const leftMs = this.measureLeft();
-    if (leftMs <= 0) return 'expired';
-    return leftMs > aheadMs ? 'valid' : 'unsure';
+    const { now, lead } = readClocks(this.clock);
+    if (now >= this.validUntil) return 'expired';
+    return this.validUntil - now > lead - this.lead ? 'valid' : 'unsure';
   }
 
   /** How much longer the lease may be believed in, by both clocks. */
   measureValidity(): number {
-    const aheadMs = this.measureAhead();
-    return Math.max(0, this.measureLeft() - aheadMs);
+    const { now, lead } = readClocks(this.clock);
+    return Math.max(0, this.validUntil - now - Math.max(0, lead - this.lead));
   }
 
   /** The remaining lease by the monotonic clock alone. */
   measureLeft(): number {
     return Math.max(0, this.validUntil - this.clock.now());
-  }
-
-  /** The lead since the last answer. Read it before `now`, which moves if the clock notices a suspend here. */
-  private measureAhead(): number {
-    return Math.max(0, leadOf(this.clock) - this.lead);
   }
 
   // --- tokens ---------------------------------------------------------------------------------------------------
@@ -107,8 +101,8 @@ export class Lease {
 
   checkRenewalDue(): boolean {
     if (this.isRenewing) return false;
-    const aheadMs = this.measureAhead();
-    return this.clock.now() + aheadMs >= this.renewAt;
+    const { now, lead } = readClocks(this.clock);
+    return now + Math.max(0, lead - this.lead) >= this.renewAt;
   }
 
   startRenewal(): Pick<Grant, 'token' | 'lastToken'> & { readonly leaseMs: number } {

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import fc from 'fast-check';
 import { eventsOf, typesOf } from '../../../../../test/support/events.js';
 import { follow, LockWorld } from '../../../../../test/support/lock-world.js';
 import { memoryStore } from '../../stores/memory/memory.store.js';
@@ -193,6 +194,28 @@ describe('the clock of a machine', () => {
     at.uptime += 30_000;
     clock.timeOfDay();
     expect(clock.now() - before).toBeCloseTo(91_000, -2);
+  });
+
+  it('counts a sleep whenever the clock was read before it, and however often', () => {
+    const awakeMs = fc.integer({ min: 0, max: 3000 });
+    const sleepMs = fc.integer({ min: 1100, max: 100_000 });
+    const readings = fc.integer({ min: 0, max: 3 });
+    fc.assert(
+      fc.property(fc.array(fc.tuple(awakeMs, readings, sleepMs), { maxLength: 20 }), (steps) => {
+        const { at, pass, clock } = make();
+        const before = clock.now();
+        let passedMs = 0;
+        for (const [awake, times, slept] of steps) {
+          pass(awake);
+          for (let i = 0; i < times; i++) clock.timeOfDay();
+          at.timeOfDay += slept;
+          at.uptime += slept;
+          clock.timeOfDay();
+          passedMs += awake + slept;
+          expect(Math.abs(clock.now() - before - passedMs)).toBeLessThanOrEqual(10);
+        }
+      }),
+    );
   });
 
   it('is not moved by whoever sets the time of day', () => {

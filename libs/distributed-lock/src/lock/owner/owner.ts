@@ -196,10 +196,10 @@ export class Owner {
 
   /** A reader has joined the local queue while this owner holds for readers. It is admitted unless the key is contended. */
   admitReaders(): void {
-    const { keeper } = this;
+    const { keeper, now } = this;
     if (!keeper || !this.isHeld || !this.isForMany || this.budget.isRunning) return;
-    if (!this.checkHandOff(keeper) || this.validForMs <= 0) return;
-    keeper.renewIfBlind();
+    if (!this.checkHandOff(keeper, now) || this.validForMs <= 0) return;
+    keeper.renewIfBlind(now);
     this.admitNext(keeper);
   }
 
@@ -317,19 +317,19 @@ export class Owner {
     this.budget.count();
     this.keepUntil = Math.max(this.keepUntil, hold.keepUntil);
     if (this.holds.size > 0) return RELEASED;
-    if (!keeper || this.keepUntil > this.now || !this.checkHandOff(keeper)) return this.end(0, isAwaited);
+    if (!keeper || this.keepUntil > now || !this.checkHandOff(keeper, now)) return this.end(0, isAwaited);
     if (keeper.lease.isConfirmed) {
-      keeper.renewIfBlind();
+      keeper.renewIfBlind(now);
       this.admitNext(keeper);
     } else this.state = 'confirming';
     return RELEASED;
   }
 
   /** A local hand-off needs a lease that is far from its end, a reserved token, and a budget that is not spent. */
-  private checkHandOff({ lease, claim }: LeaseKeeper): boolean {
+  private checkHandOff({ lease, claim }: LeaseKeeper, now: number): boolean {
     const { watched, fair } = this.request;
     if (this.callers.size === 0 || !watched || fair || claim !== this.request.claim) return false;
-    return !this.budget.isSpent(this.now) && lease.checkHandOff();
+    return !this.budget.isSpent(now) && lease.checkHandOff();
   }
 
   onContention(waiting: number): void {
