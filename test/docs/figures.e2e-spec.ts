@@ -246,3 +246,14 @@ describe('a figure of the code', () => {
     expect(missing).toEqual([]);
   });
 });
+
+describe('the figures of the benchmark in the README', () => {
+  const rows = [...textOf('docs/benchmarks.md').matchAll(/\| \*\*([^|]+?)\|([^|]+)\| ([\d .]+?)( ms)?:/g)];
+
+  it.each(['README.md', 'README.zh-CN.md'])('are those of its page, in %s', (page) => {
+    const hot = rows.slice(0, 3).map(([, , own = '', other]) => [/[\d .]*\d/.exec(own)?.[0].trim(), other]);
+    expect(hot).toHaveLength(3);
+    const text = textOf(page);
+    expect(hot.flat().filter((figure) => !text.includes(figure as string))).toEqual([]);
+  });
+});
