@@ -54,9 +54,10 @@ export default {
     { ...common, displayName: 'unit', testMatch: ['<rootDir>/{libs,apps}/**/*.spec.ts'] },
     { ...common, displayName: 'e2e', testMatch: ['<rootDir>/test/**/*.e2e-spec.ts'] },
   ],
-  // One more than there are cores, as many suites mostly wait.
-  maxWorkers: availableParallelism() + 1,
-  workerIdleMemoryLimit: '512MB',
+  // Two more than there are cores, as many suites mostly wait.
+  maxWorkers: availableParallelism() + 2,
+  // A worker keeps something of each suite. To start another one costs as much CPU as a suite.
+  workerIdleMemoryLimit: '1GB',
   coverageProvider: 'v8',
   coverageDirectory: 'coverage',
   collectCoverageFrom: ['{libs,apps}/*/src/**/*.ts', '!**/*.spec.ts', '!**/index.ts', '!**/main.ts'],

@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import type { LockService } from 'nestjs-distributed-lock';
+import { MOST_IN_FLIGHT } from '../../../libs/distributed-lock/src/stores/redis/connection/redis.connection.js';
 import { ownRedis } from '../../support/own-redis.js';
 import { elapsed, failureOf } from '../../support/lock-services.js';
 import { until } from '#until';
@@ -49,8 +50,8 @@ describe('callers that leave', () => {
       await redis.open(options).withLock('warm', { waitMs: 10_000 }, () => undefined);
       const service = redis.open(options);
       const leaving = new AbortController();
-      // More than are in flight at once: most of them leave while they wait to be written.
-      const failures = Array.from({ length: 6000 }, (_, i) =>
+      // More than are in flight at once: the others leave while they wait to be written.
+      const failures = Array.from({ length: MOST_IN_FLIGHT + 1000 }, (_, i) =>
         failureOf(service.acquire(`${redis.key}:${i}`, { signal: leaving.signal })),
       );
       setImmediate(() => leaving.abort(new Error('gone')));
