@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { chromium, type Browser, type Page } from 'playwright-core';
-import { findChromium, NO_CHROMIUM, startChromium, type Chromium } from '#chromium';
+import { axeFindings, findChromium, NO_CHROMIUM, startChromium, type Chromium } from '#chromium';
 import { until } from '#until';
 import { faintTexts } from './support/faint-texts.js';
 import { openTestBranches, purchase, type TestBranches } from './support/test-branches.js';
@@ -99,6 +99,20 @@ describeInBrowser(`the page in a browser${where}`, () => {
     }
     await page.emulateMedia({ colorScheme: 'light' });
   });
+
+  it('has no findings of axe, in light and in dark, on a desktop and on a phone', async () => {
+    const findings: string[] = [];
+    for (const width of [1280, 360]) {
+      for (const colorScheme of ['light', 'dark'] as const) {
+        await page.setViewportSize({ width, height: 800 });
+        await page.emulateMedia({ colorScheme });
+        findings.push(...(await axeFindings(page)));
+      }
+    }
+    await page.setViewportSize({ width: 1280, height: 800 });
+    await page.emulateMedia({ colorScheme: 'light' });
+    expect(findings).toEqual([]);
+  }, 120_000);
 
   it('is clean again after a reset', async () => {
     await page.locator('#reset').click();
