@@ -29,7 +29,7 @@ export const WAITING = {
     },
   },
   order: {
-    says: `Fair: ${WAITERS} waiters of two processes are served in order, before one who asks at the release`,
+    says: `Fair: ${WAITERS} waiters of two processes are served in order, before a caller that asks at the release`,
     async run({ open }) {
       const clients = [await open(LEASE_MS), await open(LEASE_MS)];
       const held = await acquire(clients[0], { fair: true });
