@@ -15,8 +15,8 @@ sessions alive, and watches, are among them.`,
 alive are among them.`,
 };
 const DURABILITY = {
-  etcd: 'A write waits for the disk (the write-ahead log is synced), for all alike.',
-  zookeeper: 'A write waits for the disk (`forceSync`), for all alike.',
+  etcd: 'A write waits for the disk (the write-ahead log is synced), for all libraries alike.',
+  zookeeper: 'A write waits for the disk (`forceSync`), for all libraries alike.',
 };
 const CPU = {
   etcd: "that of the server's process, by its metrics",
@@ -27,9 +27,9 @@ const CPU = {
 export const howSession = (id) => `
 ## How it is measured
 
-**Contestants.** Each library with the defaults that it documents, in fresh processes, on one server of this machine.
-${ENGINES[id]} _withLock_ is what \`@Locked\` calls: it gives the result of the work back while the release is under way.
-_acquire + release_ awaits both, as the peers do.
+**Libraries.** Each library runs with the defaults that it documents, in fresh processes, on one server of this machine.
+${ENGINES[id]} _withLock_ is what \`@Locked\` calls: it returns the result of the work while the release is under way.
+_acquire + release_ awaits both, as the other libraries do.
 
 **Disk.** ${DURABILITY[id]} Slower disks raise the cost of each write, also that of the floor.
 

@@ -12,10 +12,10 @@ verrou finds a key taken.`,
   sqlite: 'There is no server, so statements are not counted.',
 };
 const DURABILITY = {
-  postgres: 'A commit waits for the disk (`fsync = on`), for all alike.',
+  postgres: 'A commit waits for the disk (`fsync = on`), for all libraries alike.',
   mysql:
-    'A commit waits for the disk (`innodb_flush_log_at_trx_commit = 1`), for all alike. The binary log is off.',
-  sqlite: 'Write-ahead log, `synchronous = NORMAL`, for all alike.',
+    'A commit waits for the disk (`innodb_flush_log_at_trx_commit = 1`), for all libraries alike. The binary log is off.',
+  sqlite: 'Write-ahead log, `synchronous = NORMAL`, for all libraries alike.',
 };
 const PEERS = {
   postgres: `\`@verrou/core\` uses Knex and its pool. It polls. \`advisory-lock\` opens a connection for each lock. The raw lock is
@@ -32,9 +32,9 @@ export function howSql(id) {
   return `
 ## How it is measured
 
-**Contestants.** Each library with the defaults that it documents, in fresh processes, on one server of this machine.
-${FLOORS[dialect]} _withLock_ is what \`@Locked\` calls: it gives the result of the work back while the release is under way.
-_acquire + release_ awaits both, as the peers do. ${PEERS[dialect]}
+**Libraries.** Each library runs with the defaults that it documents, in fresh processes, on one server of this machine.
+${FLOORS[dialect]} _withLock_ is what \`@Locked\` calls: it returns the result of the work while the release is under way.
+_acquire + release_ awaits both, as the other libraries do. ${PEERS[dialect]}
 
 **Disk.** ${DURABILITY[dialect]} Slower disks raise the cost of each commit, also that of the floor.
 

@@ -2,20 +2,18 @@
 export const HOW = `
 ## How it is measured
 
-**Contestants.** Each library with the defaults that it documents, in fresh processes, on one Redis server of this
+**Libraries.** Each library runs with the defaults that it documents, in fresh processes, on one Redis server of this
 machine. The floor is \`SET NX PX\` and a delete that checks the owner, with the same client as ours. All that use
-ioredis use the same version. _withLock_ is what \`@Locked\` calls: it gives the result of the work back while the release is under
-way. _acquire + release_ awaits both, as the peers do. It leaves Node's \`AsyncLocalStorage\` off, which \`withLock\` needs
+ioredis use the same version. _withLock_ is what \`@Locked\` calls: it returns the result of the work while the release is under way. _acquire + release_ awaits both, as the other libraries do. It leaves Node's \`AsyncLocalStorage\` off, which \`withLock\` needs
 for nested calls and which costs each promise on Node 20. There are two exceptions to the defaults: murlock's log is off, as it
 writes a line for each lock, and in \`crowd\` our callers may wait for two minutes.
 
-**Redisson** is the real one, in a JVM for each process, with its own settings and the JVM's. Its owners are threads, so
+**Redisson** runs in a JVM for each process, with its default settings and those of the JVM. Its owners are threads, so
 100 callers of a process are 100 threads of one client. Its rows are \`RLock\`, which has no order, and \`RFairLock\`,
-which has one. _Peers_ in the figures to reach are those that run in Node. The figures on Redisson there compare
-\`withLock\` with \`RLock\`, without a promise.
+which has one. _Peers_ in the figures to reach are those that run in Node. The figures on Redisson there compare \`withLock\` with \`RLock\`, and have no limit.
 
 **Time.** Processes are warmed up until each has taken 120 000 locks, for 5 s at most. Where all ask for one key, they are warmed
-up by keys of their own, and then by the common key for 0.5 s, in \`hop\` for a whole run. \`http\` and \`handler\` have 5 s. A JVM, which
+up by keys of their own, and then by the common key for 0.5 s, in \`hop\` for a whole run. In \`http\` and \`handler\` the warm-up takes 5 s. A JVM, which
 compiles later and in the background, has 5 s at least and 20 s at most, and in \`hop\` 20 s more.
 Ours and the floor alternate, round by round, and the median of the rounds is shown. Peers take part in every third round. A wait is the time from the call to the start of the work.
 When the time is up, callers have half a second to finish. A caller that still waits then is counted with its wait so far, and
@@ -23,13 +21,13 @@ shown. A caller that was refused (_failed_) asks again at once. How long it woul
 p99 of a library that refused some callers is not taken for the shortest.
 
 **The best peer** is the one with most throughput, or with the lock in use for most of the time. All other figures of the
-best peer in that scenario are those of the same library. Beside them stands, without a limit, the best figure of any peer.
+best peer in that scenario are those of the same library. Beside them stands the best figure of any peer, which has no limit.
 
 **Growth** is judged by the largest step of what one lock costs from one size to the next. A floor of the same sizes, two bare
 commands or a queue of promises within the process, shows the part of that step that is due to the machine's caches and V8's collector.
 
 **Fairness** is Jain's index of the locks that each caller got: 1 when all got the same, 1/n when one got all.
-Read it together with the p99: an unfair lock looks fast, as the caller that has it takes it again without waiting.
+Read it together with the p99: an unfair lock looks fast, because the caller that releases it takes it again without waiting.
 
 **Commands** are those that clients send for one lock. \`INFO commandstats\` is read before and after. It counts the calls of
 scripts under the same names. So a short run under \`MONITOR\`, which tells them apart, finds out beforehand which commands

@@ -25,7 +25,7 @@ export function overview(results) {
   return {
     compared: names(rowsOf('hot4').filter(({ id }) => id !== 'ours')),
     figures: [
-      '| | This library | Beside it | Measure it |',
+      '| | This library | Compared with | Command |',
       '| --- | ---: | --- | --- |',
       ...(hot ? hotFigures(hot) : []),
       ...(hop?.floor ? [hopFigure(hop)] : []),
@@ -47,21 +47,21 @@ function hotFigures({ ours, peers }) {
   const shortest = patient.find(({ p99Ms }) => p99Ms === least(patient, 'p99Ms'));
   const thriftiest = peers.find(({ commands }) => commands === least(peers, 'commands'));
   return [
-    `| **Throughput on a hot key:** locks per second on one key that 100 callers in 4 processes ask for all the time | **${whole(ours.perSecond)}** | ${whole(fastest.perSecond)}: ${fastest.name}, the most of the others in Node | ${command('hot4')} |`,
+    `| **Throughput on a hot key:** locks per second on one key that 100 callers in 4 processes ask for all the time | **${whole(ours.perSecond)}** | ${whole(fastest.perSecond)}: ${fastest.name}, the most of the other Node libraries | ${command('hot4')} |`,
     shortest &&
-      `| **Longest wait** of 99 in 100 of these callers (p99) | **${ms(ours.p99Ms)}** | ${ms(shortest.p99Ms)}: ${shortest.name}, the shortest in Node that refuses no caller | ${command('hot4')} |`,
-    `| **Commands to Redis** for one of these locks | **${count(ours.commands)}** | ${count(thriftiest.commands)}: ${thriftiest.name}, the fewest of the others. Where no other caller wants the lock, all send 2 or more | ${command('hot4')} |`,
+      `| **Longest wait** of 99 in 100 of these callers (p99) | **${ms(ours.p99Ms)}** | ${ms(shortest.p99Ms)}: ${shortest.name}, the shortest of the other Node libraries that refuse no caller | ${command('hot4')} |`,
+    `| **Commands to Redis** for one of these locks | **${count(ours.commands)}** | ${count(thriftiest.commands)}: ${thriftiest.name}, the fewest of the other Node libraries. Where no other caller wants the lock, all send 2 or more | ${command('hot4')} |`,
   ].filter(Boolean);
 }
 
 const hopFigure = ({ ours, floor }) =>
-  `| **Hand-off to another process:** from the release in one to the work in the other, median | **${ms(ours.p50Ms)}** | ${ms(floor.p50Ms)}: one bare \`PUBLISH\` of Redis from process to process | ${command('hop')} |`;
+  `| **Hand-off to another process:** median time from the release in one to the work in the other | **${ms(ours.p50Ms)}** | ${ms(floor.p50Ms)}: one bare \`PUBLISH\` of Redis from process to process | ${command('hop')} |`;
 
 /** One caller sleeps between its requests, so a single run of a peer says little: the median of all of them stands for them. */
 function uncontended({ ours, floor, peers, 'ours-awaited': awaited }) {
   const rates = peers.map(({ perSecond }) => perSecond);
   const range = `${whole(Math.min(...rates))} to ${whole(Math.max(...rates))}`;
-  return `- **A lock that no other caller wants** is bound by the round trips to Redis, in every library. Here it is ${whole(awaited.perSecond)} locks/s, in the others for Node ${range} with a median of ${whole(median(rates))}, and with two bare commands ${whole(floor.perSecond)}. A lock is at least two commands: one acquires it, one releases it. \`withLock\` and \`@Locked\` reach ${whole(ours.perSecond)}, because they return the result of the work while the release is under way (${command('serial')}).`;
+  return `- **A lock that no other caller wants** is bound by the round trips to Redis, in every library. Here it is ${whole(awaited.perSecond)} locks/s, in the other Node libraries ${range} with a median of ${whole(median(rates))}, and with two bare commands ${whole(floor.perSecond)}. A lock is at least two commands: one acquires it, one releases it. \`withLock\` and \`@Locked\` reach ${whole(ours.perSecond)}, because they return the result of the work while the release is under way (${command('serial')}).`;
 }
 
 function withWork({ ours, peers }) {
@@ -73,9 +73,9 @@ function shortHops({ ours, peers, 'redisson-fair': fair }) {
   const all = fair ? [...peers, { ...fair, name: 'Redisson (Java), fair' }] : peers;
   const short = all.filter(({ p50Ms }) => p50Ms <= ours.p50Ms);
   const list = short
-    .map(({ name, p50Ms, perSecond }) => `${name} ${ms(p50Ms)}, ${whole(perSecond)}`)
-    .join('; ');
+    .map(({ name, p50Ms, perSecond }) => `${name} (${ms(p50Ms)}, ${whole(perSecond)}/s)`)
+    .join(', ');
   return short.length === 0
     ? `- **A hand-off:** no other library had a shorter median (${command('hop')}).`
-    : `- **A hand-off** is as short or shorter with others, by the median and how many there are in a second: ${list}. Here: ${ms(ours.p50Ms)}, ${whole(ours.perSecond)}. A library with few hand-offs lets the same process take the lock again (${command('hop')}).`;
+    : `- **A hand-off** is as short or shorter with others, by the median. In parentheses stand the median and the hand-offs in a second: ${list}. Here: ${ms(ours.p50Ms)}, ${whole(ours.perSecond)}/s. A library with few hand-offs lets the same process take the lock again and again (${command('hop')}).`;
 }

@@ -25,7 +25,7 @@ export async function writeReport(folder, results, run) {
   for (const [scenario, svg] of drawn) writeFileSync(join(folder, imageOf(scenario)), svg);
   const page = [
     `# Benchmarks on ${name}`,
-    `Made by \`npm run bench${args}\`; do not edit. Compare within one run only: all contestants took turns on one machine.`,
+    `Made by \`npm run bench${args}\`; do not edit. Compare only figures of one run, in which all libraries took turns on one machine.`,
     LINKS,
     machine(run),
     '## Figures to reach',
@@ -59,11 +59,11 @@ function shortPage(results, machine, image) {
     'Made by `npm run bench`; do not edit. All tables, the limits and how each figure is measured: [Benchmarks on Redis](benchmarks-redis.md).',
     LINKS,
     '## What was compared',
-    `This library beside other lock libraries, in one run, by turns, each with the defaults that it documents: ${compared}. Redis, the libraries and the callers share one machine:`,
+    `One run measured this library and the following ones in turn, each with the defaults that it documents: ${compared}. Redis, the libraries and the callers share one machine:`,
     machine,
     '## Four figures',
     figures,
-    'The work under the lock is empty in the first three rows, so they show the lock alone. This library passes a hot lock to the next caller of the same process without asking Redis, and lets the other processes have it in turn. Most others ask Redis again and again until the lock is free.',
+    'The work under the lock is empty in the first three rows, so they show the lock alone. This library hands a hot lock off to the next caller of the same process without asking Redis, and to the other processes in turn. Most others ask Redis again and again until the lock is free.',
     image
       ? `![How long 99 in 100 callers wait at most for a key that all ask for, as bars: the values are in the table of hot4, column p99 wait](${image})`
       : '',
@@ -85,7 +85,7 @@ function machine({ store, version, load, minutes, options }) {
     '| --- | --- |',
     `| Machine | ${more.length + 1} × ${model.trim()}, ${memory} GiB, ${type()} ${release()} |`,
     `| Versions | Node ${process.versions.node}, ${store.name} ${version} on the same machine |`,
-    `| Load before | ${load.toFixed(1)}${load > SHARED ? ', by other programs: the machine was shared, and all figures are too slow' : ''} |`,
+    `| Load average before | ${load.toFixed(1)}${load > SHARED ? ', by other programs: the machine was shared, and all figures are too slow' : ''} |`,
     `| Runs | ${options.ms / 1000} s each, median of ${options.rounds}; ${Math.ceil(minutes)} minutes in all |`,
   ].join('\n');
 }

@@ -161,7 +161,7 @@ export function engineScenarios({ server, sent = 'statements', contestants, limi
     {
       id: 'hold',
       title: `${whole(HELD)} locks held`,
-      note: `Measured over ${BEAT_MS / 1000} s, in which our watchdog renews each lock once: one beat. All are taken at once.`,
+      note: `Measured over ${BEAT_MS / 1000} s, in which our watchdog renews each lock once. All locks are acquired at the same time.`,
       entrants: () => [OURS],
       columns: [
         { title: 'client, % of a core', of: ({ clientShare }) => count(clientShare * 100) },

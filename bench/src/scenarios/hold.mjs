@@ -14,7 +14,7 @@ const RENEWING = ['redis-semaphore', 'redlock', 'node-redisson', 'redisson'];
 export const hold = {
   id: 'hold',
   title: `${LOCKS.toLocaleString('en').replace(',', ' ')} locks held`,
-  note: `Measured over ${WATCH_MS / 1000} s, in which our watchdog renews each lock once. Only peers that renew by themselves.`,
+  note: `Measured over ${WATCH_MS / 1000} s, in which our watchdog renews each lock once. Only libraries that renew by themselves take part.`,
   entrants: () => [OURS, ...peers().filter(({ id }) => RENEWING.includes(id))],
   columns: [
     { title: 'client, % of a core', of: ({ clientShare }) => count(clientShare * 100) },

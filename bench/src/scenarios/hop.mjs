@@ -9,7 +9,7 @@ import { atMost } from '../report/targets.mjs';
 /** Long enough for the other process to have joined the queue again. */
 const HOLD_MS = 3;
 
-export const TWICE_IN_A_ROW = 'Turns that a process took twice in a row are not hand-offs.';
+export const TWICE_IN_A_ROW = 'It is no hand-off when one process takes the lock twice in a row.';
 
 /** Two processes take turns at one key: from the release in one to the work running in the other. */
 export const hop = {

@@ -33,7 +33,7 @@ const COLUMNS = [
 /** What the route with `@Locked` is compared with: a lock that nested calls find cannot cost less. */
 const CONTEXT = 'an interceptor that only opens an AsyncLocalStorage';
 const PLOT = { title: 'Requests per second', of: ({ perSecond }) => perSecond, show: whole };
-const LOAD = `${CONNECTIONS} connections ask for one of ${whole(ITEMS)} items at random. One process serves, one core is left for the load.`;
+const LOAD = `${CONNECTIONS} connections ask for one of ${whole(ITEMS)} items at random. One process serves them and leaves one core to the load.`;
 
 export const http = {
   id: 'http',

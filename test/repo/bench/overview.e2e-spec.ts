@@ -46,10 +46,10 @@ describe('the short page of the benchmark', () => {
   it('says where others are as fast', () => {
     const { asFast } = overview(ran('serial', 'hot4-1ms', 'hop'));
     expect(asFast).toContain(
-      '900 locks/s, in the others for Node 70 to 90 with a median of 80, and with two bare commands 1 000',
+      '900 locks/s, in the other Node libraries 70 to 90 with a median of 80, and with two bare commands 1 000',
     );
     expect(asFast).toContain('wait at most 5.00 ms here, and 1 500 ms there');
-    expect(asFast).toContain('patient 1.0 0.40 ms, 70. Here: 0.50 ms, 900.');
+    expect(asFast).toContain('patient 1.0 (0.40 ms, 70/s). Here: 0.50 ms, 900/s.');
   });
 
   it('leaves a figure out whose scenario has not run, or has run without others', () => {
