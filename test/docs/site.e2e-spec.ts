@@ -7,10 +7,15 @@ import { anchorOf, headingsOf, pagesBelow, readPage } from '../support/pages.js'
 
 const listed = (locale: 'root' | 'zh'): string[] => Object.values(SIDEBAR[locale]).flatMap(Object.keys);
 const isChinese = (page: string): boolean => page.startsWith('docs/zh/') || page === 'README.zh-CN.md';
-const pages = [
-  ...['README.md', 'README.zh-CN.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'SECURITY.md', 'TRACK-RECORD.md'],
-  ...pagesBelow('docs').filter((page) => !decisionFiles().includes(page)),
+const ROOT_PAGES = [
+  'README.md',
+  'README.zh-CN.md',
+  'CHANGELOG.md',
+  'CONTRIBUTING.md',
+  'SECURITY.md',
+  'TRACK-RECORD.md',
 ];
+const pages = [...ROOT_PAGES, ...pagesBelow('docs').filter((page) => !decisionFiles().includes(page))];
 
 describe('the sidebar of the site', () => {
   it('has each English page once', () => {
