@@ -100,7 +100,7 @@ describe('with a database', () => {
       CREATE TABLE accounts (id INT PRIMARY KEY, balance INT NOT NULL);
       INSERT INTO accounts VALUES (1, 0);
     `);
-  }, 30_000);
+  }, 60_000);
   afterAll(() => database.close());
 
   it('stock is sold as often as it is there, and a holder whose token is too small sells nothing', async () => {
