@@ -4,7 +4,10 @@ export interface StoreSetup {
   readonly factory: string;
   /** Code of the function's argument. */
   readonly argument: string;
-  /** The optional peers that the store needs, with the latest range that the package allows. */
+  /**
+   * The optional peers that the store needs, with the range of the package: npm then finds a version that the other
+   * packages of the app accept too. TypeORM, for one, takes no ioredis 6.
+   */
   readonly peers?: Readonly<Record<string, string>>;
   /** For the person who ran the command. */
   readonly leftByHand: string;
@@ -16,7 +19,7 @@ export const STORES: Readonly<Record<string, StoreSetup>> = {
     path: 'redis',
     factory: 'redisStore',
     argument: "process.env.REDIS_URL ?? 'redis://localhost:6379'",
-    peers: { ioredis: '^6.0.0' },
+    peers: { ioredis: '^5.4.0 || ^6.0.0' },
     leftByHand: 'Set REDIS_URL where the app runs. Without it the store connects to redis://localhost:6379.',
   },
   postgres: {
@@ -49,7 +52,7 @@ export const STORES: Readonly<Record<string, StoreSetup>> = {
     path: 'etcd',
     factory: 'etcdStore',
     argument: "process.env.ETCD_URL ?? 'http://localhost:2379'",
-    peers: { '@grpc/grpc-js': '^1.14.0', '@grpc/proto-loader': '^0.8.0' },
+    peers: { '@grpc/grpc-js': '^1.14.0', '@grpc/proto-loader': '^0.7.0 || ^0.8.0' },
     leftByHand:
       'Set ETCD_URL where the app runs, or write the list of the members. Without it the store connects to ' +
       'http://localhost:2379.',
