@@ -1,6 +1,7 @@
+import { Injectable } from '@nestjs/common';
 import { LockService, lockKey } from 'nestjs-distributed-lock';
 import { FencedTable, heldUntilCommit, type SqlQuery } from 'nestjs-distributed-lock/guard';
-import { Column, Entity, PrimaryColumn, type DataSource, type EntityManager } from 'typeorm';
+import { Column, Entity, PrimaryColumn, DataSource, type EntityManager } from 'typeorm';
 
 // The manager that transaction() hands out: any other takes a connection of its own.
 export const typeormQuery =
@@ -23,6 +24,7 @@ export class Goods {
   fence!: string;
 }
 
+@Injectable()
 export class TypeormSale {
   constructor(
     private readonly locks: LockService,

@@ -1,11 +1,13 @@
+import { Injectable } from '@nestjs/common';
 import { LockService, lockKey } from 'nestjs-distributed-lock';
 import { heldUntilCommit, type SqlQuery } from 'nestjs-distributed-lock/guard';
-import type { Pool } from 'pg';
+import pg from 'pg';
 
+@Injectable()
 export class HeldSale {
   constructor(
     private readonly locks: LockService,
-    private readonly pool: Pool,
+    private readonly pool: pg.Pool,
   ) {}
 
   sellOne(id: number): Promise<number> {

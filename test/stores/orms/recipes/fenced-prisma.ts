@@ -1,6 +1,7 @@
+import { Injectable } from '@nestjs/common';
 import { LockService, lockKey } from 'nestjs-distributed-lock';
 import { FencedTable, heldUntilCommit, type SqlQuery, type SqlRow } from 'nestjs-distributed-lock/guard';
-import type { Prisma, PrismaClient } from './generated/prisma/client.js';
+import { PrismaClient, type Prisma } from './generated/prisma/client.js';
 
 // The client itself, which takes other connections, has $connect: the compiler refuses it.
 interface Transaction extends Prisma.TransactionClient {
@@ -12,6 +13,7 @@ export const prismaQuery =
   (sql, parameters) =>
     tx.$queryRawUnsafe<SqlRow[]>(sql, ...parameters);
 
+@Injectable()
 export class PrismaSale {
   constructor(
     private readonly locks: LockService,
