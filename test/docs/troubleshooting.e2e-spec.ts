@@ -31,6 +31,14 @@ describe('the page of errors', () => {
     expect(messages.every((message) => partsOf(message).length > 0)).toBe(true);
   });
 
+  it('says what each message of an HTTP response means', () => {
+    const source = readFileSync(`${SRC}/locked/errors/lock-http.ts`, 'utf8');
+    const status = (kind: string) => new RegExp(`DEFAULTS.*\\b${kind}: (\\d+)`).exec(source)?.[1];
+    const sent = [...source.matchAll(/^  (LOCK_\w+): \['(\w+)', '(.+)'\]/gm)];
+    const rows = [...page.matchAll(/^\| (\d{3}): (.+?) +\| `(\w+)`/gm)].map(([, ...row]) => row);
+    expect(rows).toEqual(sent.map(([, code, kind = '', message]) => [status(kind), message, code]));
+  });
+
   it.each(messages)('quotes what the code says: %s', (message) => {
     expect(partsOf(message).filter((part) => !sources.includes(part))).toEqual([]);
   });
