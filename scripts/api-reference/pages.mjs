@@ -5,7 +5,7 @@ const USERS = [
   {
     file: 'api.md',
     title: 'API reference',
-    intro: 'For a way in, see the [README](../README.md) and the [recipes](recipes.md).',
+    intro: 'To begin, read [your first lock](first-lock.md) and the [recipes](recipes.md).',
     groups: {
       'Register the module': [
         'DistributedLockModule',
@@ -80,7 +80,7 @@ const USERS = [
   {
     file: 'api-guard.md',
     title: 'Fencing tokens',
-    intro: 'What a resource does to refuse a holder that has lost its lock: [recipes](recipes/guards.md).',
+    intro: 'A resource uses these to refuse a holder that has lost its lock: [recipes](recipes/guards.md).',
     groups: {
       'Guard a SQL table': [
         'FencedTable',
@@ -146,7 +146,7 @@ const USERS = [
 const AUTHORS = {
   file: 'api-store-authors.md',
   title: 'For authors of stores',
-  intro: `What a store of your own implements, and what tests it. An application that uses locks needs none of it.
+  intro: `The port that a store of your own implements, and the suite that tests it. An application that uses locks needs none of it.
 [A store in five steps](../CONTRIBUTING.md#a-store-in-five-steps) says where to begin.`,
   groups: {
     'The port': ['LockStore', 'LockStoreFactory', 'LockStoreContext'],

@@ -83,7 +83,7 @@ export class DistributedLockModule
   }
 
   /**
-   * Registers locks with options that `useFactory` or a class returns, from what is injected there. `name` and `isGlobal`
+   * Registers locks with options that `useFactory` or a class returns. Both may inject providers. `name` and `isGlobal`
    * stand beside the factory, because Nest needs them before.
    *
    * @throws LockConfigurationError at boot when options are wrong or contradict each other

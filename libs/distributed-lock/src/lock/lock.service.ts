@@ -124,7 +124,7 @@ export class LockService {
 
   /**
    * Acquires the lock. The caller releases it, by `release()` or `await using`. Until then the watchdog renews it, so prefer
-   * `withLock`, which cannot forget that.
+   * `withLock`, which always releases.
    *
    * Nested calls share it only inside `lock.run(…)`.
    *

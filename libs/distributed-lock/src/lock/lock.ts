@@ -99,7 +99,7 @@ export interface CallOptions {
    * apart. At most `leaseMs`, where that is given.
    */
   readonly holdAtLeastMs?: number;
-  /** Leaves the queue when it aborts. The call then rejects with `signal.reason`. Does not end a lock already held. */
+  /** When it aborts, the call leaves the queue and rejects with `signal.reason`. It does not end a lock that is held already. */
   readonly signal?: AbortSignal;
 }
 

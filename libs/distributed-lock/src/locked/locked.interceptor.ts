@@ -39,8 +39,8 @@ import { UnderLock } from './call/under-lock.js';
  * all of them have ended.
  *
  * `@Locked` binds it. Bind it globally as well to lock around global interceptors that come after it: it locks once.
- * A timeout outside that fires in the queue leaves the queue. A timeout that fires later does not free the lock under
- * the running handler. On `@Sse` handlers it is bound as a guard as well.
+ * If a timeout of an outer interceptor fires while the call waits, the call leaves the queue. A timeout that fires later
+ * does not free the lock under the running handler. On `@Sse` handlers it is bound as a guard as well.
  */
 @Injectable()
 export class LockedInterceptor implements NestInterceptor, CanActivate {

@@ -57,7 +57,7 @@ export interface LockStore {
   close(): Promise<void>;
 }
 
-/** A recipe for a store: opens nothing until `create` is called. */
+/** What a store function such as `redisStore(…)` returns. It opens nothing until `create` is called. */
 export interface LockStoreFactory {
   /** Opens a client of the back end for one `LockService`. Does not wait for a connection. */
   create(context: LockStoreContext): LockStore;

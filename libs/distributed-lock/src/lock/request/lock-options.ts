@@ -14,11 +14,11 @@ export interface LockServiceOptions {
   /** Longest time that a call waits in the queue; default 10 000. With 0 calls ask once, as `tryAcquire` does by default. */
   readonly waitMs?: number;
   /**
-   * Lease of locks without `leaseMs`; default 30 000. The watchdog renews it every third of it, while the holder works. After
-   * a crash of the holder its keys stay taken that long at most.
+   * Lease of locks without `leaseMs`; default 30 000. The watchdog renews it after each third of that time, while the
+   * holder works. After a crash of the holder its keys stay taken that long at most.
    */
   readonly watchdogTimeoutMs?: number;
-  /** Time for holders to finish at shutdown, before their locks are released under them; default 10 000. */
+  /** Time for holders to finish at shutdown, before the service takes their locks; default 10 000. */
   readonly shutdownGraceMs?: number;
   /** Options of every call that does not give them itself; default: none. */
   readonly defaults?: CallOptions;
@@ -67,7 +67,7 @@ export function resolveLockOptions(options: LockServiceOptions): ResolvedLockOpt
   checkCallOptions(defaults);
   if (typeof store?.create !== 'function') {
     throw new LockConfigurationError(
-      `store must be a recipe such as memoryStore() or redisStore(…); it was given ${describeGiven(store)}. Write redisStore(…) around a URL or a client.`,
+      `store must be what memoryStore(), redisStore(…) or another store function returns; it was given ${describeGiven(store)}. Write redisStore(…) around a URL or a client.`,
     );
   }
   if (typeof keyPrefix !== 'string') throw new LockConfigurationError('keyPrefix must be a string.');

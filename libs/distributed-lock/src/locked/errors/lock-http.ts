@@ -4,7 +4,10 @@ import { LockConfigurationError, isLockError, type LockErrorCode } from '../../p
 import { checkOptionNames, type OptionNames } from '../../checks/option-names.js';
 import { overlay } from '../../checks/overlay.js';
 
-/** HTTP statuses of lock errors, from 400 to 599. Do not use 429 for `busy`: clients and gateways take it for their own quota. */
+/**
+ * HTTP statuses of lock errors, from 400 to 599. Use 429 for `busy` only where the key limits a client, because clients and
+ * gateways take it for their own quota.
+ */
 export interface LockHttpOptions {
   /** The wait ran out; default 423. */
   readonly busy?: number;

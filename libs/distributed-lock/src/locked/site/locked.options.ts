@@ -32,7 +32,7 @@ export interface LockedOptions extends WithLockOptions {
    * What a call does when the key is not free within `waitMs`.
    *
    * `'throw'` (default): it rejects with `LockWaitTimeoutError`, on HTTP 423. `'skip'`: it returns `undefined` without running
-   * the method; it asks once unless `waitMs` is given; not for HTTP handlers. A function: it returns the result of that; for an
+   * the method; it asks once unless `waitMs` is given; not for HTTP handlers. A function: it returns the result of it; for an
    * async generator an iterable, for server-sent events an Observable or one event.
    * Does not apply to a lock error that the method itself throws.
    */
@@ -41,7 +41,7 @@ export interface LockedOptions extends WithLockOptions {
   readonly when?: LockPredicate;
   /**
    * For methods that return an Observable and are called by other code. The call returns an Observable that acquires on
-   * subscription and releases on its end or teardown. Default `false`. Handlers need no flag.
+   * subscription and releases when it ends or its reader unsubscribes. Default `false`. Handlers need no flag.
    */
   readonly stream?: boolean;
   /** Statuses of lock errors for HTTP handlers. Those that are left out come from the module. */

@@ -8,8 +8,8 @@ import { MemoryDocuments, MemoryRegister } from './memory-register.js';
 /**
  * Locks in the memory of this process: the embedded default, and all that tests need.
  *
- * Excludes callers of this process only. The same recipe given to several registrations or applications is one space
- * of locks; two recipes share nothing. Same order, tokens and expiry as on Redis.
+ * Excludes callers of this process only. Registrations and applications that are given the result of the same call share
+ * their locks. The results of two calls share nothing. Order, tokens and expiry are those of Redis.
  */
 export function memoryStore(): LockStoreFactory;
 export function memoryStore(given?: unknown): LockStoreFactory {
