@@ -124,7 +124,7 @@ export function handlersOf({ forClass, on, id }: Transport, place: Place): Type<
       return item;
     }
 
-    @beside(place, Locked('lost:<id>', { leaseMs: 50 }), on('lost'))
+    @beside(place, Locked('lost:<id>'), on('lost'))
     async lost(@id() item: string): Promise<string> {
       await this.stage.reach('lost');
       return item;
