@@ -3,7 +3,7 @@ import { posix } from 'node:path';
 import { pageFiles } from './addresses.mjs';
 import { ABOUT, fromRoot } from './places.mjs';
 
-/** What no index and no first sentence says well. */
+/** Descriptions of pages that no index and no first sentence describes well. */
 const SAID = {
   'site/home.md': ABOUT,
   'docs/README.md': 'All pages, by the question that each answers',
@@ -34,7 +34,7 @@ function tasksOf(file) {
   return headings.length > 0 ? headings.join(' · ') : firstSentence(file);
 }
 
-/** Of the first paragraph that is more than a link. @param {string} file */
+/** The first sentence of the first paragraph that is more than a link. @param {string} file */
 function firstSentence(file) {
   const paragraphs = textOf(file)
     .replace(/^---\n[^]*?\n---\n/, '')

@@ -1,4 +1,4 @@
-// What the tests look at. It needs no package.
+// The tests look at these exports. They need no package.
 export { decisionFiles } from './addresses.mjs';
 export { deadLinks } from './checks/dead-links.mjs';
 export { SIDEBAR } from './pages.mjs';

@@ -1,4 +1,4 @@
-/** What is run, in the order of the columns: each module opens its library. Peers are installed beside theirs. */
+/** The libraries that the script runs, in the order of the columns. Each module opens its library. Peers are installed beside theirs. */
 export const LIBRARIES = {
   'this library': () => import('./ours.mjs'),
   redlock: () => import('../peers/compare/redlock.mjs'),

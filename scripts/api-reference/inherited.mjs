@@ -1,4 +1,4 @@
-// What an interface or a class has from those that it extends.
+// Finds the members that an interface or a class has from those that it extends.
 import ts from 'typescript';
 
 /** @returns {string} a sentence with a link to each base of the package, and the names that come from there */

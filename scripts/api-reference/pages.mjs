@@ -1,4 +1,4 @@
-// What stands on which page of the API reference, by what one does. Each export must be in one place.
+// Says which page of the API reference has which export, by what one does. Each export must be in one place.
 
 /** Pages for everybody who uses the package. The first one has the table of contents of all pages. */
 const USERS = [

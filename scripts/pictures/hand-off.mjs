@@ -6,7 +6,7 @@ import { arrow, box, SHAPES } from './shapes.mjs';
 const LANES = [70, 230, 390];
 const [LEFT, MIDDLE, RIGHT] = LANES;
 const HALF = 5;
-/** Of a step in the middle lane. */
+/** The left and the right edge of a step in the middle lane. */
 const EDGES = [MIDDLE - 57, MIDDLE + 57];
 
 /** @param {{ recheckMs: number }} figures @returns {string} */

@@ -23,7 +23,7 @@ const STYLE = `
 
 const CALLERS = 100;
 const VALUES = 78;
-/** Of a letter in a wide font. */
+/** The width of a letter in a wide font. */
 const LETTER = 7.8;
 const ROW = 22;
 

@@ -1,4 +1,4 @@
-// What the pictures that explain share: boxes, arrows and their colours. Figures are drawn by bench/src/plot.
+// Boxes, arrows and their colours, for the pictures that explain. bench/src/plot draws figures.
 import { round, text } from '../../bench/src/plot/frame.mjs';
 
 /** For `frame`. `on`: a text on a filled box. */

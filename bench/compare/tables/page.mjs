@@ -13,7 +13,7 @@ export async function markdownOf({ heads, rows }) {
   return (await format(text, FORMAT)).trim();
 }
 
-/** What the page has under this name. */
+/** Reads the table of this name from the page. */
 export const writtenTable = (name) => between(readFileSync(PAGE, 'utf8'), name).text;
 
 /** Puts a table in the place of the one that the page has under this name. */

@@ -1,6 +1,6 @@
 import { frame, MARGIN, round, text, WIDTH, wrap } from './frame.mjs';
 
-/** Of a bar with its value beside it, and of a digit of that value in a wide font. */
+/** The width of a bar with its value beside it, the gap between both, and the width of a digit in a wide font. */
 const ROOM = WIDTH - 2 * MARGIN;
 const BESIDE = 8;
 const DIGIT = 8.6;

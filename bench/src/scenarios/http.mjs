@@ -30,7 +30,7 @@ const COLUMNS = [
   { title: 'Node CPU µs', of: ({ nodeUs }) => count(nodeUs) },
   { title: 'other than 2xx', of: ({ failures }) => whole(failures) },
 ];
-/** What the route with `@Locked` is compared with: a lock that nested calls find cannot cost less. */
+/** The scenario compares the route with `@Locked` with this one. A lock that nested calls find cannot cost less. */
 const CONTEXT = 'an interceptor that only opens an AsyncLocalStorage';
 const PLOT = { title: 'Requests per second', of: ({ perSecond }) => perSecond, show: whole };
 const LOAD = `${CONNECTIONS} connections ask for one of ${whole(ITEMS)} items at random. One process serves them and leaves one core to the load.`;

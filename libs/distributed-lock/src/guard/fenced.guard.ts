@@ -20,7 +20,7 @@ import { ProcessFences } from './process-fences.js';
 /** The keys that a request must hold. The resource that the handler writes to decides, not the caller. */
 export type FencedKeys = (request: FencedRequest) => string | readonly string[];
 
-/** What `keysOf` of `@Fenced` is given: the parts of the request that name a resource. */
+/** `keysOf` of `@Fenced` gets these parts of the request, which name a resource. */
 export interface FencedRequest {
   readonly params: Readonly<Record<string, string>>;
   readonly body: unknown;

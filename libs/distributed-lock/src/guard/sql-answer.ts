@@ -3,7 +3,7 @@ import type { SqlRow } from './fenced-sql.js';
 
 /** The rows that a statement of a `FencedTable` has matched or written. */
 export interface SqlResult {
-  /** What `RETURNING` has given; none in MySQL. */
+  /** The rows that `RETURNING` has given; none in MySQL. */
   readonly rows: readonly SqlRow[];
   /** How many rows were matched. */
   readonly changed: number;

@@ -57,13 +57,13 @@ export interface LockStore {
   close(): Promise<void>;
 }
 
-/** What a store function such as `redisStore(…)` returns. It opens nothing until `create` is called. */
+/** Creates a store. A store function such as `redisStore(…)` returns it, and opens nothing until `create` is called. */
 export interface LockStoreFactory {
   /** Opens a client of the back end for one `LockService`. Does not wait for a connection. */
   create(context: LockStoreContext): LockStore;
 }
 
-/** What a store is given by the service that makes it. */
+/** The service that creates a store passes this to it. */
 export interface LockStoreContext {
   /** The only source of time that a store may use. */
   readonly clock: Clock;
@@ -209,7 +209,7 @@ export function keeperOf(owner: string): string {
 /** `unknown`: released now, but an earlier reply was lost, so the store cannot tell whether the owner held until this call. */
 export type ReleaseReply = 'released' | 'not held' | 'unknown';
 
-/** What a store tells an owner without being asked. */
+/** A store tells an owner this without being asked. */
 export type Notification =
   /** The owner waited, and holds the lock now. */
   | ({ readonly owner: string } & Grant)
