@@ -1,9 +1,10 @@
 // Draws the pictures of the docs that are no plots of the benchmark: `npm run docs:pictures`.
-// Their figures are those of the code and of docs/benchmarks-redis.md, and test/docs/pictures compares the files with them.
+// Their figures are those of the code, of docs/benchmarks-redis.md and of a recorded history of the simulation, and test/docs/pictures compares the files with them.
 import { writeFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 import { figuresInCode } from './pictures/figures.mjs';
 import { drawHandOff } from './pictures/hand-off.mjs';
+import { drawHistory, historyAsRecorded } from './pictures/history.mjs';
 import { drawHotKey, hotKeyOnThePage } from './pictures/hot-key.mjs';
 import { drawLife } from './pictures/life.mjs';
 import { drawTimes } from './pictures/times.mjs';
@@ -14,6 +15,7 @@ const IMAGES = new URL('../docs/images/', import.meta.url);
 export function pictures(figures = figuresInCode()) {
   return {
     'hand-off.svg': drawHandOff(figures),
+    'history.svg': drawHistory(historyAsRecorded()),
     'hot-key.svg': drawHotKey(hotKeyOnThePage()),
     'life-of-a-lock.svg': drawLife(figures),
     'times.svg': drawTimes(figures),

@@ -64,6 +64,7 @@ export const SIDEBAR = {
     },
     Trust: {
       'docs/faults.md': 'Under faults',
+      'docs/simulation.md': 'Deterministic simulation',
       'docs/model.md': 'The protocol, explored',
       'docs/benchmarks.md': 'Benchmarks',
       'docs/benchmarks-redis.md': 'Benchmarks on Redis',

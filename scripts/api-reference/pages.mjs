@@ -164,7 +164,7 @@ const AUTHORS = {
       'ReleaseReply',
     ],
     Notifications: ['Notification'],
-    Time: ['Clock', 'systemClock'],
+    'Time and chance': ['Clock', 'systemClock', 'Chance'],
     'Test a store': [
       'describeLockStoreContract',
       'StoreUnderTest',

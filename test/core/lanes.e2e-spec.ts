@@ -88,6 +88,37 @@ describe('the steps of one client on one key', () => {
     );
   });
 
+  it.each([0, 10_000])(
+    'a step that is always overtaken is answered soon after one command, however slow the server is; waitMs %i',
+    async (waitMs) => {
+      const stage = new Stage();
+      const { one, two } = stage;
+      one.acquire(1, { leaseMs: 50 });
+      await stage.pass(100);
+      two.always = { isOvertaken: true, executedAfterMs: [40], answeredAfterMs: 40 };
+      const asked = two.acquire(1, { waitMs });
+      await stage.pass(3 * COMMAND_TIMEOUT_MS);
+      expect(asked.state).not.toBe('pending');
+    },
+  );
+
+  it('after two lost swaps an owner that waits leaves a note, so that whoever writes next counts it', async () => {
+    const stage = new Stage();
+    const { one, two, three } = stage;
+    const grant = one.acquire(1);
+    await stage.pass(0);
+    two.wait(1);
+    three.acquire(1, { leaseMs: 1 });
+    await stage.pass(0);
+    two.always = { isOvertaken: true };
+    two.release(1, { flush: undefined });
+    two.wait(2);
+    await stage.pass(3);
+    const seen = await three.store.inspect(KEY);
+    expect(grant.state).toBe('resolved');
+    expect(seen?.pending).toContain(two.owner(2));
+  });
+
   it('an unanswered step fails those that wait for it, and the next one works', async () => {
     const stage = new Stage();
     const { one } = stage;

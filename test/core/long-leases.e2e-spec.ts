@@ -66,3 +66,39 @@ describe('a fixed lease that is longer than the session', () => {
     expect([released.value, world.rememberedBy(service)]).toEqual(['released', 0]);
   });
 });
+
+describe('a lease that is no longer than the session', () => {
+  const KEEP_ALIVE_MS = SESSION_MS / 6;
+  let world: SessionWorld;
+  beforeEach(() => {
+    world = new SessionWorld();
+  });
+  afterEach(() => world.close());
+
+  it('is believed in for as long as the session is certain, and not only until the next renewal', async () => {
+    const service = world.service({ watchdogTimeoutMs: SESSION_MS });
+    await world.take(service, 'other', { leaseMs: 1000 });
+    // So that each renewal comes just before a keep-alive.
+    await world.clock.advance(KEEP_ALIVE_MS - 100);
+    const lock = await world.take(service, 'key');
+    let least = Infinity;
+    for (let ms = 0; ms < 3 * SESSION_MS; ms += 500) {
+      await world.clock.advance(500);
+      least = Math.min(least, lock.validForMs);
+    }
+    // The watchdog renews when a third is over. The session alone is certain for longer than what is left then.
+    expect(least).toBeGreaterThan((SESSION_MS * 2) / 3 - 1000);
+  });
+
+  it('is believed in until its own end, although the session was certain for less when it began', async () => {
+    const service = world.service({ watchdogTimeoutMs: SESSION_MS });
+    await world.take(service, 'other');
+    await world.clock.advance(KEEP_ALIVE_MS - 100);
+    const leaseMs = SESSION_MS - 500;
+    const lock = await world.take(service, 'key', { leaseMs });
+    await world.clock.advance(leaseMs - 1000);
+    lock.assertHeld();
+    await world.clock.advance(1000);
+    expect(lock.signal.aborted).toBe(true);
+  });
+});

@@ -438,6 +438,21 @@ describe('a client that closes', () => {
     expect((await stage.after(two.wait(1))).kind).toBe('granted');
   });
 
+  it('ends its session although a late message names an owner of it that has released', async () => {
+    const stage = new Stage();
+    const { one, two } = stage;
+    await stage.queueUp();
+    one.pushesAfterMs = 100;
+    await stage.after(two.wait(1));
+    await stage.after(one.release(1));
+    await stage.pass(100);
+    const closed = one.store.close();
+    await stage.settle();
+    await closed;
+    expect(stage.server.liveSessions).toBe(1);
+    expect(two.told(1)).toEqual(['granted']);
+  });
+
   it('without an entry ends its session at once, and leaves the queue before', async () => {
     const stage = new Stage();
     const { one, two } = stage;
@@ -492,6 +507,30 @@ describe('fencing tokens grow', () => {
     const next = (await stage.after(two.acquire(1))) as Grant;
     expect(next.token).toBeGreaterThan(lastToken);
   });
+
+  it.each(['takes', 'is handed'])(
+    'at a client that %s the lock after one that knew nothing of the deleted document',
+    async (how) => {
+      const stage = new Stage();
+      const { one, two, three } = stage;
+      const { lastToken } = (await stage.after(one.acquire(1, { tokens: 1000 }))) as Grant;
+      await two.store.inspect(KEY);
+      stage.server.deleteByHand(KEY);
+      const { token } = (await stage.after(three.acquire(1))) as Grant;
+      expect(token).toBeLessThan(lastToken);
+      if (how === 'takes') {
+        await two.store.inspect(KEY);
+        three.release(1);
+      } else {
+        await stage.after(two.wait(1));
+        stage.endSession(three);
+        await stage.pass(1000);
+      }
+      await stage.settle();
+      const next = (await stage.after(two.acquire(1))) as Grant;
+      expect(next.token).toBeGreaterThan(lastToken);
+    },
+  );
 });
 
 it('more keys than fit into one step are not acquired in one', async () => {

@@ -11,12 +11,21 @@ function sources(folder: string): string {
     .join('\n');
 }
 
+/** The names that the simulation gives to broken promises. */
+function simulationRules(): readonly string[] {
+  const folders = ['checker', 'history'].map((folder) => `${root}/test/simulation/${folder}`);
+  const files = folders.flatMap((folder) => readdirSync(folder).map((file) => `${folder}/${file}`));
+  const code = files.filter((file) => !file.endsWith('spec.ts')).map((file) => readFileSync(file, 'utf8'));
+  const given = code.join('\n').matchAll(/\brule: '([^']+)'|\.violate\(\s*'([^']+)'/g);
+  return [...new Set([...given].map(([, rule, violated]) => (rule ?? violated) as string))];
+}
+
 describe('the page of guarantees', () => {
   const page = readFileSync(`${root}/docs/guarantees.md`, 'utf8');
   const claims = [...page.matchAll(/→ _([^_]+)_/g)].map(([, name]) => (name as string).replace(/\s+/g, ' '));
   const tests = sources('test') + sources('libs/distributed-lock/src');
   /** The titles of specs, and of the cases of the contract. */
-  const titles = /\b(?:it|it\.each\([^]*?\))\(\s*'([^'\\]+)'|^  '([^'\\]+)': async \(/gm;
+  const titles = /\b(?:it|it\.each(?:<[^]*?>)?\([^]*?\))\(\s*'([^'\\]+)'|^  '([^'\\]+)': async \(/gm;
   const names = [...tests.matchAll(titles)].map(([, test, contractCase]) => test ?? contractCase);
 
   it('names a test for each promise', () => {
@@ -25,5 +34,26 @@ describe('the page of guarantees', () => {
 
   it.each(claims)('names a test that exists: %s', (name) => {
     expect(names).toContain(name);
+  });
+
+  it('names only rules that the simulation checks', () => {
+    const named = [...page.matchAll(/^ *→ simulation: (.+)$/gm)].map(([, rule]) => rule as string);
+    expect(named.length).toBeGreaterThan(10);
+    expect(named.filter((rule) => !simulationRules().includes(rule))).toEqual([]);
+  });
+});
+
+describe('the page of the simulation', () => {
+  const page = readFileSync(`${root}/docs/simulation.md`, 'utf8');
+
+  it('has a row for each rule', () => {
+    const rows = [...page.matchAll(/^\| `([^`]+)` /gm)].map(([, rule]) => rule as string);
+    expect(rows.toSorted()).toEqual(simulationRules().toSorted());
+  });
+
+  it('has a row for each plan that found a bug', () => {
+    const rows = [...page.matchAll(/^\| \[([\w-]+\.json)\]/gm)].map(([, file]) => file as string);
+    const plans = readdirSync(`${root}/test/simulation/found`).filter((file) => file.endsWith('.json'));
+    expect(rows.toSorted()).toEqual(plans.toSorted());
   });
 });

@@ -129,7 +129,7 @@ const FIGURES: Record<string, readonly (readonly [page: string, ...sentences: st
   ],
   'renewals at a part of the lease': [
     [GUARANTEES, `which learns of it within ${renewal}`, `(a ${part} of the lease)`],
-    [LIFE, `every ${renewal}, all due leases together`, `when a ${part} of it is over`],
+    [LIFE, `every ${renewal}, all due leases together`, `when a ${part} of what is left of it is over`],
     [RECIPES, `renewed every ${part} of it`],
     ['docs/decisions/0004-fencing-tokens.md', `(a ${part} of the lease)`],
   ],

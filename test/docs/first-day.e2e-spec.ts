@@ -9,6 +9,7 @@ import {
   InjectLockService,
   LockService,
   Locked,
+  type LockedOptions,
 } from 'nestjs-distributed-lock';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import request from 'supertest';
@@ -71,6 +72,14 @@ class Routes {
   }
 }
 
+function lockedMethod(options: LockedOptions): object {
+  class Goods {
+    @Locked('a', options)
+    async sell(): Promise<void> {}
+  }
+  return Goods;
+}
+
 describe('a mistake of the first day', () => {
   let app: TestingModule | undefined;
 
@@ -127,8 +136,18 @@ describe('a mistake of the first day', () => {
       'it was given an object. Write @Locked(',
     ],
     '@Locked with a list that has a hole': [() => Locked(loosely(['a', undefined])), 'something else in it'],
-    '@Locked with a time in place of options': [() => Locked('a', loosely(5000)), 'it was given a number'],
-    'an option of another library': [() => Locked('a', loosely({ ttl: 5 })), 'did you mean leaseMs?'],
+    '@Locked with a time in place of options': [
+      () => lockedMethod(loosely(5000)),
+      'The options of @Locked on Goods.sell must be an object; it was given a number',
+    ],
+    'an option of another library': [
+      () => lockedMethod(loosely({ ttl: 5 })),
+      '@Locked on Goods.sell has no option "ttl"; did you mean leaseMs?',
+    ],
+    'a time with a unit': [
+      () => lockedMethod({ waitMs: loosely('10s') }),
+      "0 or more (Infinity allowed); it is '10s': write 10000.",
+    ],
     'another option of another library': [
       () => DistributedLockModule.forRoot(loosely({ ttl: 5 })),
       'did you mean watchdogTimeoutMs?',

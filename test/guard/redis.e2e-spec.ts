@@ -106,6 +106,8 @@ describe('fenced writes to Redis', () => {
   });
 });
 
+const KEYS = ['plain', '{tag}:a', 'a:{tag}', 'open{brace', '{a}{b}', 'ключ'];
+
 describe('fenced writes to a cluster', () => {
   let servers: RedisCluster;
   let cluster: Cluster;
@@ -119,15 +121,37 @@ describe('fenced writes to a cluster', () => {
     await servers?.stop();
   });
 
-  it.each(['plain', '{tag}:a', 'a:{tag}', 'open{brace', '{a}{b}', 'ключ'])(
-    'keep the fence of "%s" in the slot of its key',
-    async (key) => {
-      const fenced = fencedRedis(cluster);
-      await fenced.set(key, 'new', at(2));
-      await expect(fenced.set(key, 'old', at(1))).rejects.toThrow(StaleTokenError);
-      expect(await cluster.get(key)).toBe('new');
+  it.each(KEYS)('keep the fence of "%s" in the slot of its key', async (key) => {
+    const fenced = fencedRedis(cluster);
+    await fenced.set(key, 'new', at(2));
+    await expect(fenced.set(key, 'old', at(1))).rejects.toThrow(StaleTokenError);
+    expect(await cluster.get(key)).toBe('new');
+  });
+
+  it.each(
+    ['app:', '{app}:', 'open{brace', 'both}{'].flatMap((prefix) => KEYS.map((key) => [prefix, key] as const)),
+  )(
+    'keep the fence in the slot of its key behind the keyPrefix "%s" of the client, or refuse the key: "%s"',
+    async (keyPrefix, key) => {
+      const prefixed = new Cluster([...servers.nodes], { keyPrefix, lazyConnect: true });
+      const fenced = fencedRedis(prefixed);
+      const outcome = await fenced.set(key, 'new', at(2)).then(
+        () => fenced.set(key, 'old', at(1)).catch((error: unknown) => error),
+        (error: unknown) => error,
+      );
+      expect(outcome).toBeInstanceOf(keyPrefix.endsWith(':') ? StaleTokenError : LockKeyError);
+      expect(await cluster.get(`${keyPrefix}${key}`)).toBe(keyPrefix.endsWith(':') ? 'new' : null);
+      prefixed.disconnect();
     },
   );
+
+  it('go on from the fence that was raised without a cluster under the same keyPrefix', async () => {
+    const client = {
+      eval: (...[, , , fence]: unknown[]) => Promise.resolve([1, fence]),
+      options: { keyPrefix: 'app:' },
+    };
+    expect(await fencedRedis(client).call('GET', 'goods', [], at(1))).toBe('nest_lock_fence:{goods}');
+  });
 
   it.each(['closing}', 'empty{}tag'])('refuse "%s", whose slot no other key can have', async (key) => {
     await expect(fencedRedis(cluster).set(key, 'x', at(1))).rejects.toThrow(LockKeyError);

@@ -20,6 +20,7 @@ const LOCKED = `{
 }`;
 const MODULE = `
   store: memoryStore(), keyPrefix: 'a:', waitMs: 1, watchdogTimeoutMs: 900, shutdownGraceMs: 1, clock: systemClock,
+  chance: { random: () => 0, uuid: () => '', hex: () => '' },
   logger: 'warn', http: { busy: 409, storeDown: 503, lost: 503, badKey: 400 },
   defaults: { waitMs: 1, leaseMs: 20, mode: 'shared', fair: true, holdAtLeastMs: 10, signal: AbortSignal.abort(), permits: 3, weight: 2 },
 `;

@@ -274,7 +274,15 @@ for (const [name, { dialect, start, store, tellsTransactions }] of ENGINES) {
       const lock = await prefixed.acquire(key);
       await (await sell(lock, { keyPrefix: 'shop:' })).run('COMMIT');
       await expect(sell(lock)).rejects.toThrow(`nest_lock has no row "${key}"`);
-      await expect(sell(lock, { table: 'elsewhere' })).rejects.toThrow('elsewhere');
+    });
+
+    it('a lock that is not in this database is refused in words of this library', async () => {
+      const lock = await service().acquire(key);
+      const failure = await failureOf(sell(lock, { table: 'elsewhere' }));
+      expect(failure).toMatchObject({
+        code: 'LOCK_CONFIGURATION',
+        message: expect.stringMatching(/^Your locks are not in this database: it has no table elsewhere\./),
+      });
     });
 
     it('a connection without a transaction, which unlocks the row at once, is refused where the server tells', async () => {

@@ -28,6 +28,8 @@ export interface RegisterFaults {
   command?: () => RegisterFate | undefined;
   /** When a notification is delivered, in ms from now, once for each entry: `[]` is lost. */
   push?: () => readonly number[] | undefined;
+  /** Runs what has arrived, or what a timer of the connection does: later, while the process is stopped or asleep. */
+  arrive?: (task: () => void) => void;
 }
 
 export const COMMAND_TIMEOUT_MS = 100;
@@ -188,14 +190,20 @@ class FaultyRegister implements Register {
 
   /** Of this client: a crash or a close ends it. At once when there is nothing to wait for. */
   private after(ms: number, task: () => void): () => void {
+    const arrive = this.faults.arrive ?? ((arrived) => arrived());
     if (ms <= 0) {
-      task();
+      arrive(task);
       return () => undefined;
     }
-    const cancel = this.server.clock.after(ms, () => {
+    let isCancelled = false;
+    const stop = this.server.clock.after(ms, () => {
       this.cancels.delete(cancel);
-      task();
+      arrive(() => isCancelled || task());
     });
+    const cancel = (): void => {
+      isCancelled = true;
+      stop();
+    };
     this.cancels.add(cancel);
     return () => {
       this.cancels.delete(cancel);

@@ -15,14 +15,14 @@ import type {
 } from '../../libs/distributed-lock/src/port/lock-store.js';
 import type { DocumentStore } from '../../libs/distributed-lock/src/stores/document/document.store.js';
 import { memoryStore } from '../../libs/distributed-lock/src/stores/memory/memory.store.js';
-import type { Clock } from '../../libs/distributed-lock/src/time/clock.js';
+import { awakeClock, type Clock } from '../../libs/distributed-lock/src/time/clock.js';
 import {
   COMMAND_TIMEOUT_MS,
   FaultyServer,
   type RegisterFate,
   type RegisterFaults,
 } from './faulty-register.js';
-import { SessionServer, type SessionFaults } from './session-server.js';
+import { SessionServer } from './session-server.js';
 
 type ServiceOptions = Omit<Partial<LockServiceOptions>, 'store' | 'clock'>;
 
@@ -74,7 +74,7 @@ abstract class World {
 export class LockWorld extends World {
   /** To be changed at any time. */
   readonly faults: Faults = {};
-  readonly callTimeoutMs = 100;
+  readonly callTimeoutMs = 200;
   /** All that was ever sent to the store. */
   readonly commands: StoreCommand[] = [];
   readonly eye: LockStore;
@@ -123,7 +123,7 @@ export class LockWorld extends World {
 
 /** A server of documents, behind a network that the test controls. */
 interface RemoteServer {
-  create(context: LockStoreContext, faults: SessionFaults): DocumentStore;
+  create(context: LockStoreContext, faults: RegisterFaults): DocumentStore;
 }
 
 /** On one remote server of documents, with faults of each call. Each process has a clock of its own speed. */
@@ -132,7 +132,7 @@ export abstract class RemoteWorld<Server extends RemoteServer> extends World {
   readonly eye: LockStore;
   readonly server: Server;
   private readonly stores = new Map<LockService, DocumentStore>();
-  private readonly clocks = new Map<LockService, FreezableClock>();
+  private readonly clocks = new Map<LockService, ProcessClock>();
 
   /** @param speeds of the clocks of the processes, one after the other, over and over */
   constructor(
@@ -146,7 +146,7 @@ export abstract class RemoteWorld<Server extends RemoteServer> extends World {
 
   service(options: ServiceOptions = {}, faults: RegisterFaults = {}): LockService {
     const speed = this.speeds[this.stores.size % this.speeds.length] ?? 1;
-    const clock = new FreezableClock(speed === 1 ? this.clock : driftingClock(this.clock, speed));
+    const clock = new ProcessClock(speed === 1 ? this.clock : driftingClock(this.clock, speed));
     const command = (): RegisterFate | undefined => {
       this.stopSpinning();
       return faults.command?.();
@@ -164,9 +164,20 @@ export abstract class RemoteWorld<Server extends RemoteServer> extends World {
 
   /** For so many ms nothing that has arrived is read and no timer fires, as for a process that is stopped. */
   freeze(service: LockService, ms: number): void {
-    const clock = this.clocks.get(service) as FreezableClock;
+    const clock = this.clocks.get(service) as ProcessClock;
     clock.freeze();
     this.clock.after(ms, () => clock.thaw());
+  }
+
+  /** The machine of the process is suspended for so many ms, and its time of day is set by so many. */
+  sleep(service: LockService, ms: number, setByMs: number): void {
+    const clock = this.clocks.get(service) as ProcessClock;
+    if (clock.fallAsleep()) this.clock.after(ms, () => clock.wake(setByMs));
+  }
+
+  /** A process that is stopped, or whose machine sleeps, does nothing. */
+  isStopped(service: LockService): boolean {
+    return this.clocks.get(service)?.isStopped ?? false;
   }
 
   clientOf(service: LockService): string {
@@ -181,8 +192,8 @@ export abstract class RemoteWorld<Server extends RemoteServer> extends World {
 }
 
 export class RegisterWorld extends RemoteWorld<FaultyServer> {
-  /** A call waits for the write under way, and for as many requests of its own. */
-  readonly callTimeoutMs = 4 * COMMAND_TIMEOUT_MS;
+  /** A call waits for the write under way, and for its own: each for a first request, one timeout of tries, and the last. */
+  readonly callTimeoutMs = 6 * COMMAND_TIMEOUT_MS;
 
   constructor(speeds: readonly number[] = [1]) {
     super((clock) => new FaultyServer(clock), speeds);
@@ -191,7 +202,7 @@ export class RegisterWorld extends RemoteWorld<FaultyServer> {
 
 export class SessionWorld extends RemoteWorld<SessionServer> {
   /** Each request may open a session first, and asks for those of others. */
-  readonly callTimeoutMs = 8 * COMMAND_TIMEOUT_MS;
+  readonly callTimeoutMs = 12 * COMMAND_TIMEOUT_MS;
 
   constructor(speeds: readonly number[] = [1]) {
     super((clock) => new SessionServer(clock), speeds);
@@ -205,29 +216,53 @@ interface Remembering {
   readonly ownLeases?: { readonly leases: ReadonlyMap<string, unknown> };
 }
 
-/** The clock of a process that can be stopped. Its time goes on meanwhile. */
-class FreezableClock implements Clock {
+/** The clock of a process on a machine of its own. The process can be stopped, and its machine can sleep. */
+class ProcessClock implements Clock {
+  readonly now: () => number;
+  readonly timeOfDay: () => number;
   private depth = 0;
   private held: (() => void)[] = [];
-  readonly timeOfDay?: () => number;
+  private sleptMs = 0;
+  private setByMs = 0;
+  private asleepSince: number | undefined;
 
   constructor(private readonly clock: Clock) {
-    if (clock.timeOfDay) this.timeOfDay = () => clock.timeOfDay?.() as number;
+    const clocks = awakeClock({
+      monotonic: () => this.monotonic,
+      timeOfDay: () => (clock.timeOfDay?.() ?? clock.now()) + this.setByMs,
+      // In steps of 10 ms, as on Linux.
+      uptime: () => Math.floor(clock.now() / 10 + 1234) * 10,
+    });
+    this.now = clocks.now;
+    this.timeOfDay = clocks.timeOfDay;
   }
 
-  /** Runs the task, or lets it wait for the end of the freeze. */
+  get isStopped(): boolean {
+    return this.depth > 0;
+  }
+
+  /** Runs the task, or lets it wait until the process runs again. */
   readonly run = (task: () => void): void => {
-    if (this.depth > 0) this.held.push(task);
+    if (this.isStopped) this.held.push(task);
     else task();
   };
 
-  now(): number {
-    return this.clock.now();
-  }
-
+  /** Timers count the monotonic clock, which stands still while the machine sleeps. */
   after(ms: number, task: () => void): () => void {
+    const dueAt = this.monotonic + ms;
     let isCancelled = false;
-    const stop = this.clock.after(ms, () => this.run(() => isCancelled || task()));
+    let stop = (): void => undefined;
+    const wait = (left: number): void => {
+      stop = this.clock.after(left, () =>
+        this.run(() => {
+          if (isCancelled) return;
+          const rest = dueAt - this.monotonic;
+          if (rest > 0.001) wait(rest);
+          else task();
+        }),
+      );
+    };
+    wait(ms);
     return () => {
       isCancelled = true;
       stop();
@@ -253,6 +288,26 @@ class FreezableClock implements Clock {
   thaw(): void {
     this.depth -= 1;
     if (this.depth === 0) for (const task of this.held.splice(0)) task();
+  }
+
+  /** @returns whether it was awake */
+  fallAsleep(): boolean {
+    if (this.asleepSince !== undefined) return false;
+    this.asleepSince = this.clock.now();
+    this.freeze();
+    return true;
+  }
+
+  /** @param setByMs somebody sets the time of day meanwhile */
+  wake(setByMs: number): void {
+    this.sleptMs += this.clock.now() - (this.asleepSince ?? 0);
+    this.asleepSince = undefined;
+    this.setByMs += setByMs;
+    this.thaw();
+  }
+
+  private get monotonic(): number {
+    return (this.asleepSince ?? this.clock.now()) - this.sleptMs;
   }
 }
 

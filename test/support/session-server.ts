@@ -21,6 +21,7 @@ import { COMMAND_TIMEOUT_MS, type RegisterFaults } from './faulty-register.js';
 interface StoredDocument {
   readonly text: string;
   readonly revision: number;
+  readonly createdAt: number;
 }
 
 interface StoredNote {
@@ -60,7 +61,7 @@ export class SessionServer {
 
   constructor(readonly clock: Clock) {}
 
-  create(context: LockStoreContext, faults: SessionFaults): DocumentStore {
+  create(context: LockStoreContext, faults: RegisterFaults): DocumentStore {
     const client = `client${++this.clients}`;
     const backend = new FaultySessionBackend(client, this, context, faults);
     return new DocumentStore('sessions', client, new SessionRegister(backend, context.clock), context);
@@ -182,6 +183,7 @@ export class SessionServer {
       version: document?.revision,
       text: document?.text ?? null,
       writtenAt: document?.revision ?? 0,
+      ...(document && { createdAt: document.createdAt }),
       revision,
       notes: notes.map(({ id, text, at }) => ({ id, text, at })),
       notesRead: revision,
@@ -194,7 +196,8 @@ export class SessionServer {
   }
 
   private put(name: string, text: string): void {
-    this.documents.set(name, { text, revision: ++this.revision });
+    const revision = ++this.revision;
+    this.documents.set(name, { text, revision, createdAt: this.documents.get(name)?.createdAt ?? revision });
   }
 
   private alive(id: string): StoredSession | undefined {
@@ -216,12 +219,6 @@ interface SendOptions {
   readonly session?: Session;
 }
 
-/** Of one client. */
-export interface SessionFaults extends RegisterFaults {
-  /** Runs what has arrived, or what a timer of the connection does: later, while the process is frozen. */
-  arrive?: (task: () => void) => void;
-}
-
 /** One client: each step is one request to the server. */
 class FaultySessionBackend implements SessionBackend {
   readonly commandTimeoutMs = COMMAND_TIMEOUT_MS;
@@ -240,7 +237,7 @@ class FaultySessionBackend implements SessionBackend {
     private readonly client: string,
     private readonly server: SessionServer,
     private readonly context: LockStoreContext,
-    private readonly faults: SessionFaults,
+    private readonly faults: RegisterFaults,
   ) {
     this.sessionMs = context.watchdogTimeoutMs;
   }

@@ -4,6 +4,8 @@ import type { GuardedOptions } from '../processes/index.d.mts';
 export interface OwnServer {
   readonly port: number;
   readonly url: string;
+  /** Its data and its configuration. Removed by `stop`. */
+  readonly folder: string;
   /** Freezes all its processes: connections stay open, nothing is answered. */
   pause(): Promise<void>;
   resume(): Promise<void>;

@@ -6,6 +6,7 @@ export function ownServerOn({ port, url, folder, running, start }) {
   return {
     port,
     url,
+    folder,
     pause: async () => void (await running.pause()),
     resume: async () => void (await running.resume()),
     kill,

@@ -23,7 +23,12 @@ export class PeerLinks {
   isolate(member: number): void;
   /** From now on what goes to or comes from the member arrives this much later; never out of order. */
   delay(member: number, delayMs: number | (() => number)): void;
-  /** Ends cuts and delays. Connections that have lost bytes break, so that the members connect again at once. */
+  /** What one member says to the other waits, until `deliver`. */
+  hold(from: number, to: number): void;
+  deliver(from: number, to: number): void;
+  /** What one member says to the other vanishes, and not what it hears. */
+  mute(from: number, to: number): void;
+  /** Ends cuts, holds and delays. Connections that have lost bytes break, so that the members connect again at once. */
   mend(): void;
   close(): Promise<void>;
 }

@@ -40,6 +40,18 @@ export class PeerLinks {
     for (const link of this.#links) this.#applyDelay(link);
   }
 
+  hold(from, to) {
+    for (const flow of this.#flowsBetween(from, to)) flow.hold();
+  }
+
+  deliver(from, to) {
+    for (const flow of this.#flowsBetween(from, to)) flow.pass();
+  }
+
+  mute(from, to) {
+    for (const flow of this.#flowsBetween(from, to)) flow.drop();
+  }
+
   mend() {
     for (const set of [this.#cut, this.#isolated, this.#delays]) set.clear();
     for (const link of this.#links) {
@@ -60,6 +72,15 @@ export class PeerLinks {
     if (from === undefined) return;
     members.from = from;
     this.#applyDelay(link);
+  }
+
+  /** Members connect both ways round: to the leader, and to elect one. */
+  #flowsBetween(from, to) {
+    return this.#links.flatMap((link) => {
+      const members = this.#members.get(link);
+      if (members.from === from && members.to === to) return [link.requests];
+      return members.from === to && members.to === from ? [link.replies] : [];
+    });
   }
 
   #isCut({ from, to }) {

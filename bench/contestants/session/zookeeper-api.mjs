@@ -13,6 +13,7 @@ const nothing = () => undefined;
  * @param {string} url `zookeeper://host:port`
  */
 export async function connectZookeeper(url) {
+  const { systemChance } = await import(`${BUILT}/time/chance.js`);
   const { systemClock } = await import(`${BUILT}/time/clock.js`);
   const { ZookeeperSession } = await import(`${CLIENT}/session.js`);
   const requests = await import(`${CLIENT}/requests.js`);
@@ -20,6 +21,7 @@ export async function connectZookeeper(url) {
   const session = new ZookeeperSession(
     {
       clock: systemClock,
+      chance: systemChance,
       servers: [{ host, port: Number(port) }],
       tls: undefined,
       credentials: undefined,

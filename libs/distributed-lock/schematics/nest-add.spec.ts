@@ -123,6 +123,27 @@ describe('nest add', () => {
   });
 
   it.each([
+    'app.module.spec.ts',
+    'app.e2e-spec.ts',
+    'app.test.ts',
+    'test/app.ts',
+    '__tests__/app.ts',
+    'a.d.ts',
+  ])('registers the module in the app where only src/%s does', (file) => {
+    const test = 'Test.createTestingModule({ imports: [DistributedLockModule.forRoot()] })\n';
+    const { files } = add({ ...APP, [`src/${file}`]: test });
+    expect(files['src/app.module.ts']).toContain('imports: [DistributedLockModule.forRoot()],');
+  });
+
+  it.each(['contest.module.ts', 'latest/locks.module.ts', 'spectest.ts'])(
+    'takes src/%s for a part of the app',
+    (file) => {
+      const { said } = add({ ...APP, [`src/${file}`]: 'const it = DistributedLockModule.forRoot();\n' });
+      expect(said).toContain(`src/${file} registers DistributedLockModule already.`);
+    },
+  );
+
+  it.each([
     [
       'of another name in another folder',
       './root/root.module',

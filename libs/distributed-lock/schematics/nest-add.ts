@@ -136,7 +136,7 @@ class NestAdd {
   private registration(): string | undefined {
     let found: string | undefined;
     this.tree.getDir(this.sourceRoot).visit((path) => {
-      if (found || !/(?<!\.d|\.spec)\.[cm]?[jt]s$/.test(path)) return;
+      if (found || !isSource(path)) return;
       if (!this.text(path)?.includes('DistributedLockModule')) return;
       const source = this.read(path);
       if (typeof source !== 'string' && isRegistered(source)) found = path.slice(1);
@@ -183,6 +183,12 @@ class NestAdd {
         'The README of nestjs-distributed-lock shows more.',
     );
   }
+}
+
+/** Whether the application may run the file: it is no declaration, no test, and in no folder of tests. */
+function isSource(path: string): boolean {
+  if (!/\.[cm]?[jt]sx?$/.test(path) || /\.d\.[cm]?ts$/.test(path)) return false;
+  return !/[.-](spec|test|e2e|mock)\.[^/.]+$/i.test(path) && !/\/(tests?|specs?|e2e|__\w+__)\//i.test(path);
 }
 
 interface NestSettings {

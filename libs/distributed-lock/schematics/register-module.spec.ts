@@ -148,6 +148,34 @@ describe('the module is registered', () => {
     expect(registered(once, 'redis')).toBe('present');
   });
 
+  it.each([
+    ['an alias', "import { DistributedLockModule as Locks } from 'nestjs-distributed-lock';", 'Locks'],
+    ['a namespace', "import * as locks from 'nestjs-distributed-lock';", 'locks.DistributedLockModule'],
+    ['a default import', "import locks from 'nestjs-distributed-lock';", 'locks.DistributedLockModule'],
+    ['require', "const { DistributedLockModule: Locks } = require('nestjs-distributed-lock');", 'Locks'],
+    ['require without a variable', '', "require('nestjs-distributed-lock').DistributedLockModule"],
+    ['a constant', 'const Locks = DistributedLockModule;', 'Locks'],
+    ['a constant of a namespace', 'const Locks = lib.DistributedLockModule;', 'Locks'],
+  ])('once only, where the module is known by %s', (_, declaration, name) => {
+    for (const method of ['forRoot', 'forRootAsync']) {
+      const text = `${HEAD}${declaration}\n@Module({ imports: [${name}.${method}({})] })\nclass AppModule {}\n`;
+      expect(registered(text)).toBe('present');
+    }
+  });
+
+  it('beside a module of another package that has forRoot', () => {
+    const text =
+      "import { Locks } from 'others';\n@Module({ imports: [Locks.forRoot()] })\nclass AppModule {}\n";
+    expect(registered(text)).toContain('[Locks.forRoot(), DistributedLockModule.forRoot()]');
+  });
+
+  it.each([
+    ['{ ...others, imports: [A] }', '{ ...others, imports: [A, DistributedLockModule.forRoot()] }'],
+    ['{ imports: [A], imports: [B] }', '{ imports: [A], imports: [B, DistributedLockModule.forRoot()] }'],
+  ])('in the imports that count: %s', (before, after) => {
+    expect(metadata(before)).toBe(withMetadata(after));
+  });
+
   it('although a comment mentions it', () => {
     expect(metadata('{ imports: [/* DistributedLockModule.forRoot() */] }')).toContain(
       '[DistributedLockModule.forRoot() /*',
@@ -158,6 +186,15 @@ describe('the module is registered', () => {
     ['the imports of AppModule are not an array', '@Module({ imports: modules })\nclass AppModule {}\n'],
     ['the imports of AppModule are not an array', '@Module({ imports })\nclass AppModule {}\n'],
     ['the decorator of AppModule has no object', '@Module(metadata)\nclass AppModule {}\n'],
+    [
+      '`...others` in the decorator of AppModule may have imports',
+      '@Module({ imports: [A], ...others })\nclass AppModule {}\n',
+    ],
+    [
+      '`...others()` in the decorator of AppModule may have imports',
+      '@Module({ ...others() })\nclass AppModule {}\n',
+    ],
+    ['the decorator of AppModule has a computed name', "@Module({ ['imports']: [A] })\nclass AppModule {}\n"],
     ['AppModule has no decorator @Module', '@Injectable()\nclass AppModule {}\n'],
     ['it declares no class AppModule', '@Module({})\nclass RootModule {}\n'],
     ['the file has syntax errors', '@Module({ imports: [ })\nclass AppModule {}\n'],

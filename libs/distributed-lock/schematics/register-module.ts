@@ -11,7 +11,15 @@ export function registerModule(source: SourceText, className: string, store?: St
   const metadata = metadataOf(source, className);
   if (typeof metadata === 'string') return byHand(metadata);
   const { ts, file } = source;
-  const imports = metadata.properties.find((it) => it.name && nameOf(source, it.name) === 'imports');
+  const { properties } = metadata;
+  if (properties.some((it) => it.name && ts.isComputedPropertyName(it.name))) {
+    return byHand(`the decorator of ${className} has a computed name, which may be that of its imports`);
+  }
+  const imports = properties.findLast((it) => it.name && nameOf(source, it.name) === 'imports');
+  const spread = properties.findLast((it) => ts.isSpreadAssignment(it));
+  if (spread && (!imports || spread.pos > imports.pos)) {
+    return byHand(`\`${spread.getText(file)}\` in the decorator of ${className} may have imports of its own`);
+  }
   const list =
     imports && ts.isPropertyAssignment(imports) ? withoutTypes(source, imports.initializer) : undefined;
   if (list && ts.isArrayLiteralExpression(list)) {
@@ -24,14 +32,16 @@ export function registerModule(source: SourceText, className: string, store?: St
   return source.finish();
 }
 
-/** Whether the file registers the module already. A comment that mentions it does not count. */
+/** Whether the file registers the module already, by whatever name it has there. A comment that mentions it does not count. */
 export function isRegistered(source: SourceText): boolean {
   const { ts } = source;
+  const names = source.namesOf('DistributedLockModule');
+  const isModule = (node: ts.Expression): boolean =>
+    ts.isIdentifier(node)
+      ? names.has(node.text)
+      : ts.isPropertyAccessExpression(node) && node.name.text === 'DistributedLockModule';
   const isRegistration = (node: ts.Node): node is ts.PropertyAccessExpression =>
-    ts.isPropertyAccessExpression(node) &&
-    ts.isIdentifier(node.expression) &&
-    node.expression.text === 'DistributedLockModule' &&
-    node.name.text.startsWith('forRoot');
+    ts.isPropertyAccessExpression(node) && node.name.text.startsWith('forRoot') && isModule(node.expression);
   return source.find(isRegistration).length > 0;
 }
 

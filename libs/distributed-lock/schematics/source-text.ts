@@ -53,6 +53,23 @@ export class SourceText {
     return this.find(isIt).length > 0;
   }
 
+  /** The names under which the file uses what is called `name` where it is declared: that name, and each alias. */
+  namesOf(name: string): ReadonlySet<string> {
+    const { ts } = this;
+    type Alias = ts.ImportSpecifier | ts.BindingElement | ts.VariableDeclaration;
+    const isAlias = (node: ts.Node): node is Alias => {
+      if (ts.isImportSpecifier(node) || ts.isBindingElement(node)) {
+        const { propertyName } = node;
+        return propertyName !== undefined && ts.isIdentifier(propertyName) && propertyName.text === name;
+      }
+      if (!ts.isVariableDeclaration(node) || !node.initializer) return false;
+      const { initializer } = node;
+      const named = ts.isPropertyAccessExpression(initializer) ? initializer.name : initializer;
+      return ts.isIdentifier(named) && named.text === name;
+    };
+    return new Set([name, ...this.find(isAlias).map((alias) => alias.name.getText(this.file))]);
+  }
+
   /** Edits that insert at one place keep the order in which they were made. */
   replace(from: number, to: number, text: string): void {
     this.edits.push({ from, to, text });

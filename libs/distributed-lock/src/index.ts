@@ -55,5 +55,6 @@ export type {
   Repeated,
   StoreState,
 } from './port/lock-store.js';
+export type { Chance } from './time/chance.js';
 export { systemClock, type Clock } from './time/clock.js';
 export { memoryStore } from './stores/memory/memory.store.js';

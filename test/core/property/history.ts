@@ -9,8 +9,14 @@ export class History {
   /** The findings, for places that cannot throw. */
   readonly findings: string[] = [];
 
-  /** @param strict nobody takes locks by force: then no two ever believe in the same lock */
-  constructor(private readonly strict: boolean) {}
+  /**
+   * @param strict nobody takes locks by force: then no two ever believe in the same lock
+   * @param isStopped such a process does nothing, so that nobody asks it what it believes
+   */
+  constructor(
+    private readonly strict: boolean,
+    private readonly isStopped: (process: string) => boolean = () => false,
+  ) {}
 
   onAcquired(key: string, token: number): void {
     this.demand(!this.acquired.has(`${key} ${token}`), `token ${token} of "${key}" was given out twice`);
@@ -42,7 +48,7 @@ export class History {
   writeAll(): void {
     for (const lock of this.believers.keys()) {
       for (const key of lock.keys) {
-        if (!believes(lock)) continue;
+        if (!this.believes(lock)) continue;
         const token = lock.tokenOf(key);
         const largest = this.largestWritten.get(key) ?? 0;
         if (this.strict) {
@@ -55,7 +61,11 @@ export class History {
   }
 
   private holdersOf(key: string): Lock[] {
-    return [...this.believers.keys()].filter((lock) => lock.keys.includes(key) && believes(lock));
+    return [...this.believers.keys()].filter((lock) => lock.keys.includes(key) && this.believes(lock));
+  }
+
+  private believes(lock: Lock): boolean {
+    return !this.isStopped(this.believers.get(lock) ?? '') && believes(lock);
   }
 
   private demand(isSo: boolean, otherwise: string): void {

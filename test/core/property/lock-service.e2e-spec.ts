@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import type { LockService } from '../../../libs/distributed-lock/src/lock/lock.service.js';
 import type { CallOptions, Lock } from '../../../libs/distributed-lock/src/lock/lock.js';
 import type { RegisterFate, RegisterFaults } from '../../support/faulty-register.js';
-import { LockWorld, RegisterWorld, SessionWorld } from '../../support/lock-world.js';
+import { LockWorld, RemoteWorld, RegisterWorld, SessionWorld } from '../../support/lock-world.js';
 import { History } from './history.js';
 
 /** By then everybody has been served or has given up, once the network is whole and holders release at once. */
@@ -30,6 +30,7 @@ type Step =
   | { readonly do: 'sweep' }
   | { readonly do: 'set clock'; readonly ms: number }
   | { readonly do: 'freeze'; readonly process: number; readonly ms: number }
+  | { readonly do: 'sleep'; readonly process: number; readonly ms: number; readonly setByMs: number }
   | { readonly do: 'end session'; readonly process: number };
 
 interface Plan {
@@ -200,7 +201,10 @@ class Stage {
     readonly world: LockWorld | RegisterWorld | SessionWorld,
     withForce: boolean,
   ) {
-    this.history = new History(!withForce);
+    const isStopped = (name: string) =>
+      world instanceof RemoteWorld &&
+      this.processes.some((process) => process.name === name && world.isStopped(process.service));
+    this.history = new History(!withForce, isStopped);
     this.processes = [0, 1, 2].map(() => this.start());
   }
 
@@ -295,6 +299,8 @@ class Stage {
         return void ((this.world as RegisterWorld).server.offsetMs += step.ms);
       case 'freeze':
         return this.freeze(step);
+      case 'sleep':
+        return this.sleep(step);
       case 'end session': {
         const { server } = this.world as SessionWorld;
         this.mustExpire = true;
@@ -312,7 +318,7 @@ class Stage {
     const { waitMs = 0 } = options;
     // Without patience a caller waits for one answer; several keys are one answer each.
     const askedAt = Math.max(clock.now(), process.thawsAt) - this.stalledMs;
-    const dueAt = askedAt + waitMs + 2 * this.world.callTimeoutMs;
+    const dueAt = askedAt + waitMs + this.world.callTimeoutMs;
     const caller: Caller = { controller, process, dueAt, lock: undefined, end: undefined, isSettled: false };
     this.callers.add(caller);
     const settle = (lock?: Lock): void => {
@@ -360,6 +366,15 @@ class Stage {
     for (const caller of this.callers) if (caller.process === process) caller.dueAt += ms;
     this.mustExpire = true;
     (this.world as SessionWorld).freeze(process.service, ms);
+  }
+
+  private sleep({ process: index, ms, setByMs }: Extract<Step, { do: 'sleep' }>): void {
+    const process = this.processes[index]!;
+    const wakesAt = this.world.clock.now() + ms;
+    process.thawsAt = Math.max(process.thawsAt, wakesAt);
+    for (const caller of this.callers) if (caller.process === process) caller.dueAt += 2 * ms;
+    this.mustExpire = true;
+    (this.world as RegisterWorld).sleep(process.service, ms, setByMs);
   }
 
   private cutOrMend({ do: what, process: index }: Extract<Step, { do: 'cut' | 'mend' }>): void {
@@ -445,12 +460,24 @@ const freeze = {
     ms: fc.constantFrom(30, 300, 1000, 4000),
   }),
 };
+/** Never set back by about as much as the machine sleeps, which is noticed within a second and not at once. */
+const sleep = {
+  weight: 3,
+  arbitrary: fc.record({
+    do: fc.constant('sleep' as const),
+    process: processIndex,
+    ms: fc.constantFrom(150, 1100, 2500, 6000),
+    setByMs: fc.constantFrom(0, 0, -400, -17_000, 3_600_000),
+  }),
+};
 const endSession = {
   weight: 2,
   arbitrary: fc.record({ do: fc.constant('end session' as const), process: processIndex }),
 };
 const withSessions = { makeWorld: () => new SessionWorld(SPEEDS), ofRegister: [freeze], runs: 0.3 };
 const withSessionsEnded = { ...withSessions, ofRegister: [freeze, endSession] };
+const onRegisterAsleep = { ...onRegister, ofRegister: [sweep, sleep] };
+const withSessionsAsleep = { ...withSessions, ofRegister: [freeze, sleep] };
 const onRegisterSet = { ...onRegister, ofRegister: [setClock(-2000, 500, 3_600_000)] };
 
 describe.each([
@@ -458,8 +485,14 @@ describe.each([
   ['whatever happens on a register that loses, delays and repeats swaps', onRegister, onRegister],
   // A clock that is set forward ends leases early, as a forced release does.
   ['on such a register, whose clock is set', onRegisterSetBack, onRegisterSet],
+  [
+    'on such a register, from machines that sleep and whose clocks are set',
+    onRegisterAsleep,
+    onRegisterAsleep,
+  ],
   // A session that is ended by hand ends leases early, too.
   ['under sessions, in processes that freeze, crash and come back', withSessions, withSessionsEnded],
+  ['under sessions, on machines that sleep and whose clocks are set', withSessionsAsleep, withSessionsAsleep],
 ])('%s', (_, world, worldWithForce) => {
   it(
     'no two of them believe in the same lock, tokens grow, everybody is answered in time, and nothing is left',

@@ -11,6 +11,7 @@ import {
   memoryStore,
   systemClock,
   type LockModuleOptions,
+  type LockedOptions,
 } from 'nestjs-distributed-lock';
 import { Fenced, fencedRedis, FencedTable, fencedUpdate, ProcessFences } from 'nestjs-distributed-lock/guard';
 import { LockMetricsModule, measureLocks, traceLocks } from 'nestjs-distributed-lock/otel';
@@ -42,6 +43,20 @@ class RedisClient {
   duplicate(): RedisClient {
     return this;
   }
+}
+
+function lockedMethod(options: LockedOptions): object {
+  class Goods {
+    @Locked('k', options)
+    async sell(): Promise<void> {}
+  }
+  return Goods;
+}
+
+function lockedClass(options: LockedOptions): object {
+  @LockDefaults(options)
+  class Goods {}
+  return Goods;
 }
 
 describe('redisStore', () => {
@@ -235,14 +250,33 @@ describe('a name that is no option', () => {
       'signal must be an AbortSignal, as controller.signal; it is an object of class AbortController.',
       () => service.acquire('k', { signal: loosely(new AbortController()) }),
     ],
-    ['@Locked has no option "onbusy"; did you mean onBusy?', () => Locked('k', loosely({ onbusy: 'skip' }))],
-    ['The options of @Locked must be an object; it was given a number.', () => Locked('k', loosely(5))],
     [
-      'service must be the name of a registration; it is an empty string.',
-      () => Locked('k', { service: '' }),
+      '@Locked on Goods.sell has no option "onbusy"; did you mean onBusy?',
+      () => lockedMethod(loosely({ onbusy: 'skip' })),
     ],
-    ['@LockDefaults has no option "waits"; did you mean waitMs?', () => LockDefaults(loosely({ waits: 5 }))],
-    ['http has no option "gone"', () => Locked('k', { http: loosely({ gone: 410 }) })],
+    [
+      'The options of @Locked on Goods.sell must be an object; it was given a number.',
+      () => lockedMethod(loosely(5)),
+    ],
+    [
+      '@Locked on Goods.sell: service must be the name of a registration; it is an empty string.',
+      () => lockedMethod({ service: '' }),
+    ],
+    [
+      "@Locked on Goods.sell: waitMs must be a number of ms, 0 or more (Infinity allowed); it is '10s': write 10000.",
+      () => lockedMethod({ waitMs: loosely('10s') }),
+    ],
+    [
+      "@LockDefaults on Goods: leaseMs must be a whole number of ms from 10 to 31622400000; it is '1.5 min': write 90000.",
+      () => lockedClass({ leaseMs: loosely('1.5 min') }),
+    ],
+    ['it is a string, which Number(…) converts.', () => lockedMethod({ waitMs: loosely('5000') })],
+    ['(Infinity allowed); it is a string.', () => lockedMethod({ waitMs: loosely('10 parsecs') })],
+    [
+      '@LockDefaults on Goods has no option "waits"; did you mean waitMs?',
+      () => lockedClass(loosely({ waits: 5 })),
+    ],
+    ['http has no option "gone"', () => lockedMethod({ http: loosely({ gone: 410 }) })],
     [
       'fencedRedis has no option "keep"; did you mean keepMs?',
       () => fencedRedis(new Redis(lazy), loosely({ keep: 5 })),

@@ -12,11 +12,14 @@ import {
 import { NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { createObserveModule } from '@nestjs/observe';
-import { afterEach, describe, expect, it } from '@jest/globals';
+import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import { DistributedLockModule, LockService, Locked, getLockServiceToken } from 'nestjs-distributed-lock';
 import { failureOf } from '../../support/lock-services.js';
 import { proxied } from '../../support/proxied-providers.js';
 import { until } from '#until';
+
+// The first tests load the adapters and the instrumentation, which takes seconds.
+jest.setTimeout(30_000);
 
 @Injectable()
 class Orders {

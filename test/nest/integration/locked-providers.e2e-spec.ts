@@ -443,7 +443,13 @@ describe('registration', () => {
     await expect(
       compile({ imports: [DistributedLockModule.forRoot({ http: { busy: 200 } })] }),
     ).rejects.toThrow('http.busy must be a status from 400 to 599; it is 200.');
-    expect(() => Locked('a', { waitMs: -1 })).toThrow(LockConfigurationError);
+    expect(() => {
+      class Goods {
+        @Locked('a', { waitMs: -1 })
+        async sell(): Promise<void> {}
+      }
+      return Goods;
+    }).toThrow(LockConfigurationError);
     expect(() => Locked('a:<')).toThrow('Key template "a:<" has an unclosed "<" at position 2.');
   });
 });

@@ -3,12 +3,13 @@ import type { Clock, LockService } from 'nestjs-distributed-lock';
 import { KEEP_ALIVE_MS } from '../../../libs/distributed-lock/src/stores/common/keep-alive.js';
 import { systemClock } from '../../../libs/distributed-lock/src/time/clock.js';
 import { until } from '#until';
+import { eventsOf, typesOf } from '../../support/events.js';
 import { elapsed, openService } from '../../support/lock-services.js';
 import { ownRedis } from '../../support/own-redis.js';
 
 const RECHECK_MS = 1000;
 const SLACK_MS = 500;
-const COMMAND_MS = 500;
+const COMMAND_MS = 1000;
 
 describe('a connection that the network forgets when it is idle, without telling anybody', () => {
   const redis = ownRedis('idle');
@@ -21,7 +22,7 @@ describe('a connection that the network forgets when it is idle, without telling
   const idle = () => new Promise((resolve) => setTimeout(resolve, FORGETS_AFTER_MS + 100));
   /** Both connections stand, and nobody has used them for a while. */
   const openIdleService = async (options: Parameters<typeof openService>[1] = {}) => {
-    const service = openService(redis.proxy.url, options);
+    const service = openService(redis.proxy.url, { commandTimeoutMs: COMMAND_MS, ...options });
     await service.withLock(redis.key, () => undefined);
     await redis.eyes.untilListening(1);
     await idle();
@@ -175,12 +176,52 @@ describe('a connection that the network forgets when it is idle, without telling
   });
 
   it('costs a waiter whose messages it swallows one recheck at most', async () => {
-    const service = await openIdleService();
+    const service = await openIdleService({ commandTimeoutMs: 500 });
     const lock = await redis.open().acquire(redis.key);
     const next = service.acquire(redis.key);
     await redis.eyes.untilQueued(redis.key, 1);
     await lock.release();
     expect(await elapsed(next)).toBeLessThan(RECHECK_MS + SLACK_MS);
     await (await next).release();
+  });
+
+  describe('and a server whose round trip takes most of the time of a command', () => {
+    const FAR_MS = 700;
+
+    /** Replies take that long from now on, on connections that stand and on those to come. */
+    const moveAway = (ms: number) => {
+      redis.proxy.onLink = (link) => link.replies.pass(ms);
+      for (const link of redis.proxy.open) link.replies.pass(ms);
+    };
+
+    it('fails no call after a pause, and its connections are kept', async () => {
+      moveAway(FAR_MS);
+      const service = openService(redis.proxy.url, { commandTimeoutMs: COMMAND_MS, watchdogTimeoutMs: 3000 });
+      const kept = await service.acquire(`${redis.key}:kept`, { waitMs: 10_000 });
+      const events = eventsOf(service);
+      const commands = redis.proxy.commands;
+      for (let pause = 0; pause < 3; pause++) {
+        await idle();
+        const lock = await service.tryAcquire(redis.key);
+        expect(await lock?.release()).toBe('released');
+      }
+      expect(kept.validForMs).toBeGreaterThan(0);
+      expect(await kept.release()).toBe('released');
+      expect(commands.isOpen).toBe(true);
+      expect(typesOf(events)).not.toContain('suspended');
+    }, 30_000);
+
+    it('that was near before fails no call after a pause', async () => {
+      moveAway(0);
+      const service = openService(redis.proxy.url, { commandTimeoutMs: COMMAND_MS });
+      await service.withLock(redis.key, () => undefined);
+      const commands = redis.proxy.commands;
+      await idle();
+      moveAway(FAR_MS);
+      const asked = service.tryAcquire(redis.key);
+      expect(await elapsed(asked)).toBeLessThan(COMMAND_MS);
+      expect(await (await asked)?.release()).toBe('released');
+      expect(commands.isOpen).toBe(true);
+    }, 15_000);
   });
 });

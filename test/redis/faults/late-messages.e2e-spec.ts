@@ -137,6 +137,67 @@ describe('messages that arrive late', () => {
     await lock.release();
   });
 
+  describe('a lease that is extended while an earlier request for less is on its way', () => {
+    const executed = async () =>
+      /cmdstat_evalsha:calls=(\d+)/.exec(await redis.eyes.client.info('commandstats'))?.[1];
+    const deliverLate = async (stuck: ReturnType<typeof lastLink>) => {
+      const before = await executed();
+      stuck.deliverLate();
+      await until(async () => (await executed()) !== before);
+    };
+    const lastLink = () => redis.proxy.commands;
+
+    /** The connection breaks while `extend(1500)` is on it. */
+    const holdShortened = async () => {
+      const service = await openBehindProxy({ commandTimeoutMs: 1000 });
+      const lock = await service.acquire(redis.key, { leaseMs: 5000 });
+      const stuck = lastLink();
+      stuck.requests.hold();
+      const shortened = lock.extend(1500);
+      await until(() => stuck.commands.some(isRenewal));
+      stuck.reset();
+      await expect(shortened).rejects.toThrow('did not answer');
+      return { lock, stuck };
+    };
+
+    it('is believed in for no longer than the server keeps it', async () => {
+      const { lock, stuck } = await holdShortened();
+      const extended = lock.extend(20_000);
+      await until(async () => (await redis.eyes.client.pttl(redis.key)) > 15_000);
+      await deliverLate(stuck);
+      expect(await redis.eyes.client.pttl(redis.key)).toBeLessThanOrEqual(1500);
+      expect(lock.validForMs).toBeLessThan(1500);
+      await extended;
+      expect(lock.validForMs).toBeGreaterThan(15_000);
+      expect(await redis.eyes.client.pttl(redis.key)).toBeGreaterThan(lock.validForMs);
+      await lock.release();
+    }, 15_000);
+
+    it('is kept in full once the extension is told of', async () => {
+      const { lock, stuck } = await holdShortened();
+      await lock.extend(20_000);
+      await deliverLate(stuck);
+      expect(await redis.eyes.client.pttl(redis.key)).toBeGreaterThan(lock.validForMs);
+      expect(lock.validForMs).toBeGreaterThan(15_000);
+      await lock.release();
+    }, 15_000);
+
+    it('is kept in full if that request was an acquire', async () => {
+      const service = await openBehindProxy({ commandTimeoutMs: 1000 });
+      const stuck = lastLink();
+      stuck.requests.hold();
+      const acquiring = service.acquire(redis.key, { leaseMs: 2000 });
+      await until(() => stuck.commands.some(asks));
+      stuck.reset();
+      const lock = await acquiring;
+      await lock.extend(20_000);
+      await deliverLate(stuck);
+      expect(await redis.eyes.client.pttl(redis.key)).toBeGreaterThan(lock.validForMs);
+      expect(lock.validForMs).toBeGreaterThan(15_000);
+      await lock.release();
+    }, 15_000);
+  });
+
   it('renewals over a network almost as slow as a command may be keep the lock', async () => {
     const service = await openBehindProxy({ commandTimeoutMs: 500, watchdogTimeoutMs: 1500 });
     const events = eventsOf(service);

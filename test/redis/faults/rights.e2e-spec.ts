@@ -2,6 +2,7 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
 import type { LockEvent, LockStoreError } from 'nestjs-distributed-lock';
 import { startRedisServer } from '#redis-server';
+import { systemChance } from '../../../libs/distributed-lock/src/time/chance.js';
 import { scriptProbes } from '../../../libs/distributed-lock/src/stores/redis/scripts/access-probes.js';
 import {
   acquireScript,
@@ -145,7 +146,7 @@ describe('the check of rights', () => {
     const called = sources.flatMap((lua) =>
       [...lua.matchAll(/redis\.call\('(\w+)'/g)].map(([, name = '']) => name),
     );
-    const tried = scriptProbes('', false).map(([name]) => name);
+    const tried = scriptProbes('', false, systemChance).map(([name]) => name);
     expect([...new Set(tried)].toSorted()).toEqual(
       [...new Set(called)].map((it) => it.toLowerCase()).toSorted(),
     );

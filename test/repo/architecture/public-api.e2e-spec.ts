@@ -63,6 +63,7 @@ describe('the public API', () => {
        "<Busy>",
        "<BusyFallback>",
        "<CallOptions>",
+       "<Chance>",
        "<Clock>",
        "<Grant>",
        "<InTheWay>",

@@ -79,7 +79,7 @@ describeOnBothServers('mysqlStore while', (stage) => {
     await stage.admin.query('SET GLOBAL wait_timeout = 28800');
   }, 30_000);
 
-  it('other transactions lock its rows in the opposite order: a deadlock is tried again', async () => {
+  it('other transactions lock its rows in the opposite order: its calls are granted, and there is no deadlock', async () => {
     const service = stage.service();
     const [a, z] = [`${stage.key}-a`, `${stage.key}-z`];
     for (const key of [a, z]) await service.withLock(key, () => undefined);
@@ -95,11 +95,8 @@ describeOnBothServers('mysqlStore while', (stage) => {
     const before = await deadlocks();
     const rival = await mysql.createConnection(stage.server.url);
     await rival.query('SET SESSION innodb_lock_wait_timeout = 1');
-    await rival.query('CREATE TABLE ballast (id INT)');
     for (let round = 0; round < 8; round++) {
       await rival.query('BEGIN');
-      // The server ends the transaction that has written less.
-      await rival.query(`INSERT INTO ballast VALUES ${'(1),'.repeat(200)}(1)`);
       await rival.query('SELECT 1 FROM nest_lock WHERE name = ? FOR UPDATE', [z]);
       // Both go in one packet, behind a reading that keeps the connection busy.
       const busy = service.inspect('another');
@@ -111,7 +108,7 @@ describeOnBothServers('mysqlStore while', (stage) => {
       for (const lock of await Promise.all(locks)) await lock.release();
     }
     await rival.end();
-    expect(await deadlocks()).toBeGreaterThan(before);
+    expect(await deadlocks()).toBe(before);
   }, 30_000);
 
   it('its table is dropped: the locks in it are lost, and the next call makes it again', async () => {
@@ -149,16 +146,18 @@ describeOnBothServers('mysqlStore while', (stage) => {
       services.map((service) => service.withLock('warm', { waitMs: 20_000 }, () => undefined)),
     );
     const counts = services.map(() => 0);
-    let inside = 0;
+    let [inside, granted] = [0, 0];
     const end = performance.now() + 6000;
     await Promise.all(
       services.map(async (service, i) => {
-        while (performance.now() < end) {
+        // On a slow machine until each has been granted six times on average: of fewer the last round is too much.
+        while (performance.now() < end || granted < 6 * services.length) {
           await service.withLock(stage.key, { waitMs: 20_000 }, async () => {
             expect(++inside).toBe(1);
             await pause(1);
             inside -= 1;
             counts[i]! += 1;
+            granted += 1;
           });
         }
       }),

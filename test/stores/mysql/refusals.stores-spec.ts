@@ -59,7 +59,12 @@ describeOnBothServers('a server of mysqlStore', (stage) => {
     await stage.admin.query('CREATE TABLE occupied (id INT)');
     const service = stage.service({}, { table: 'occupied' });
     const failure = await failureOf(service.acquire(stage.key, { waitMs: 0 }));
-    expect(failure).toMatchObject({ reason: 'refused', message: expect.stringContaining('lockTableSql') });
+    expect(failure).toMatchObject({
+      code: 'LOCK_CONFIGURATION',
+      message: expect.stringContaining(
+        'is no lock table: it lacks name varbinary(2048), writer bigint, version bigint',
+      ),
+    });
   });
 
   it('keeps the locks of two tables apart', async () => {

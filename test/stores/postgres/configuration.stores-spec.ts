@@ -4,6 +4,7 @@ import { LockConfigurationError, LockKeyError, type LockServiceOptions } from 'n
 import { lockTableSql, postgresStore } from 'nestjs-distributed-lock/postgres';
 import pg from 'pg';
 import { startStandby, type PostgresStandby } from '#postgres-server';
+import { until } from '#until';
 import { eventsOf } from '../../support/events.js';
 import { failureOf, openServiceOn } from '../../support/lock-services.js';
 import { describeWith } from '../support/describe-with.js';
@@ -83,7 +84,9 @@ describeWith('postgres')('a service on PostgreSQL', () => {
     await postgres.run('CREATE TABLE goods (name text PRIMARY KEY, version int)');
     const failure = await ask(postgres.url, 'goods');
     expect(failure).toBeInstanceOf(LockConfigurationError);
-    expect(String(failure)).toMatch(/goods is no lock table: it lacks version bigint, state text/);
+    expect(String(failure)).toMatch(
+      /goods is no lock table: it lacks state text.*version is integer and not bigint/,
+    );
   });
 
   it('refuses a read replica', async () => {
@@ -92,8 +95,21 @@ describeWith('postgres')('a service on PostgreSQL', () => {
     expect(String(failure)).toMatch(/a read replica .* Give the address of the primary/);
   });
 
+  it('tells a read-only user from a replica, and takes its locks once it may write', async () => {
+    await postgres.run('CREATE ROLE reader LOGIN; GRANT ALL ON SCHEMA public TO reader');
+    await postgres.run('ALTER ROLE reader SET default_transaction_read_only = on');
+    const service = postgres.open(as('reader'), { table: 'read_only' });
+    const failure = await failureOf(service.tryAcquire(postgres.key));
+    expect(failure).toBeInstanceOf(LockConfigurationError);
+    expect(String(failure)).toMatch(/default_transaction_read_only is on/);
+    expect(String(failure)).not.toMatch(/replica/);
+    await postgres.run('ALTER ROLE reader RESET default_transaction_read_only');
+    await until(() => service.withLock(postgres.key, () => true).catch(() => false));
+    expect(await service.inspect('another key')).toBeNull();
+  });
+
   it.each<[string, (url: URL) => void, RegExp]>([
-    ['a wrong database', (url) => (url.pathname = 'none'), /no such database \(3D000\)/],
+    ['a wrong database', (url) => (url.pathname = 'none'), /database "none" does not exist \(3D000\)/],
     ['a wrong user', (url) => (url.username = 'nobody'), /role "nobody" does not exist/],
   ])('says so for %s, and tells no password', async (_, change, message) => {
     const url = new URL(as('app'));

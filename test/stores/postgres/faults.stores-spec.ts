@@ -93,6 +93,22 @@ describeWith('postgres')('a service on PostgreSQL, when something fails', () => 
     await (await waiting).release();
   });
 
+  it('keeps listening where the server ends idle sessions', async () => {
+    await postgres.run(`ALTER DATABASE postgres SET idle_session_timeout = '1s'`);
+    try {
+      const service = await postgres.openProxied();
+      const sessions = () => postgres.run<{ pid: number }>(`${backends} ORDER BY pid`);
+      const before = await sessions();
+      const idle = `SELECT FROM (${backends.replace('pid', 'pid, state_change')}) AS own
+        WHERE state_change > clock_timestamp() - interval '2 s'`;
+      await until(async () => (await postgres.run(idle)).length === 0);
+      expect(await sessions()).toEqual(before);
+      await works(service);
+    } finally {
+      await postgres.run('ALTER DATABASE postgres RESET idle_session_timeout');
+    }
+  });
+
   it('makes the table again when it was dropped', async () => {
     const service = await postgres.openProxied();
     await postgres.run('DROP TABLE nest_lock');

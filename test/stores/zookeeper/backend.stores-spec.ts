@@ -11,6 +11,7 @@ import { Documents } from '../../../libs/distributed-lock/src/stores/session/zoo
 import { LockPaths } from '../../../libs/distributed-lock/src/stores/session/zookeeper/lock-path.js';
 import { Sweeper } from '../../../libs/distributed-lock/src/stores/session/zookeeper/sweeper.js';
 import { ZookeeperBackend } from '../../../libs/distributed-lock/src/stores/session/zookeeper/zookeeper.backend.js';
+import { systemChance } from '../../../libs/distributed-lock/src/time/chance.js';
 import { systemClock, type Clock } from '../../../libs/distributed-lock/src/time/clock.js';
 import { until } from '#until';
 import { describeWith } from '../support/describe-with.js';
@@ -30,6 +31,7 @@ describeWith('zookeeper')('the documents of one client of ZooKeeper', () => {
     const server = { host: '127.0.0.1', port: zookeeper.server.port };
     const options = {
       clock: systemClock,
+      chance: systemChance,
       clientId,
       paths: new LockPaths('/nest-lock'),
       servers: [server],

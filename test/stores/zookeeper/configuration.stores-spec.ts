@@ -127,6 +127,19 @@ describeWith('zookeeper')('a service on ZooKeeper with a user', () => {
     expect(await lock.release()).toBe('released');
   });
 
+  it('is given the lock by a process that was started before there was a user', async () => {
+    const rollOut = `${root}-later`;
+    const before = zookeeper.open(zookeeper.server.url, { root: rollOut });
+    const lock = await before.acquire(zookeeper.key);
+    const service = zookeeper.open(zookeeper.server.url, { root: rollOut, auth });
+    const waiting = service.acquire(zookeeper.key, { waitMs: 20_000 });
+    await until(async () => (await before.inspect(zookeeper.key))?.pending.length === 1);
+    expect(await lock.release()).toBe('released');
+    const next = await waiting;
+    expect(next.fencingToken).toBeGreaterThan(lock.fencingToken);
+    await next.release();
+  });
+
   it('keeps its rights after its connection broke', async () => {
     const proxied = zookeeper.open(zookeeper.proxied, { root, auth });
     const lock = await proxied.acquire(zookeeper.key);

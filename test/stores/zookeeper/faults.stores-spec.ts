@@ -56,6 +56,27 @@ describeWith('zookeeper')('a service on ZooKeeper, when something fails', () => 
     await zookeeper.untilFree(zookeeper.key);
   });
 
+  it('keeps its locks while a round trip takes a quarter of the watchdog timeout, and warns of that', async () => {
+    const watchdogTimeoutMs = 3000;
+    zookeeper.proxy.onLink = ({ requests, replies }) => {
+      for (const flow of [requests, replies]) flow.pass(350);
+    };
+    const service = zookeeper.open(zookeeper.proxied, {}, { watchdogTimeoutMs });
+    const events = eventsOf(service);
+    await service.withLock(`${zookeeper.key}:first`, { waitMs: 30_000 }, () => undefined);
+    const lock = await service.acquire(zookeeper.key, { waitMs: 30_000 });
+    const heldUntil = performance.now() + 5 * watchdogTimeoutMs;
+    await until(() => lock.signal.aborted || performance.now() > heldUntil, 20_000);
+    expect(lock.signal.aborted).toBe(false);
+    expect(await lock.release()).toBe('released');
+    const warnings = events.flatMap((event) => (event.type === 'warning' ? event.message : []));
+    expect(warnings).toEqual([
+      expect.stringMatching(
+        /^A round trip to ZooKeeper \(127.+\) takes 7\d\d ms, .+ the session is [89]\d{3} ms long, and not watchdogTimeoutMs \(3000\): .+ set watchdogTimeoutMs to [89]\d{3}\.$/,
+      ),
+    ]);
+  });
+
   it('grants nobody by a take that the server reads after its release', async () => {
     const service = await zookeeper.openProxied();
     const { link } = zookeeper;

@@ -1,8 +1,9 @@
 import { conceal } from '../printing/conceal.js';
 import { describeGiven } from '../checks/describe-given.js';
-import { LockConfigurationError, LockKeyError } from '../port/lock.errors.js';
+import { LockConfigurationError } from '../port/lock.errors.js';
 import { checkOptionNames, type OptionNames } from '../checks/option-names.js';
 import { assertFresh, assertToken, FenceMemory, type Fence } from './fence.js';
+import { clusterPrefixOf, redisFenceKey } from './redis-fence-key.js';
 
 /** The part of a client that is used: a `Redis` or a `Cluster` of ioredis. You close it. */
 export interface ScriptingClient {
@@ -49,6 +50,7 @@ return { 1, added }`;
  */
 export class FencedRedis extends FenceMemory {
   private readonly keep: string;
+  private readonly prefix: string;
 
   /** The same as `fencedRedis`. */
   constructor(
@@ -63,6 +65,7 @@ export class FencedRedis extends FenceMemory {
         `fencedRedis takes a client of ioredis, which stays yours; it was given ${describeGiven(client)}.`,
       );
     }
+    this.prefix = clusterPrefixOf(client);
     const { keepMs = WEEK_MS } = options;
     if (!(keepMs >= 1)) throw new LockConfigurationError(`keepMs must be 1 ms or more; it is ${keepMs}.`);
     this.keep = keepMs === Infinity ? '' : String(Math.ceil(keepMs));
@@ -124,7 +127,9 @@ export class FencedRedis extends FenceMemory {
   ): Promise<[isFresh: 0 | 1, reply?: unknown]> {
     assertToken(token);
     const args = [token, this.keep, ...command];
-    return this.client.eval(FENCED, 2, key, fenceKey(key), ...args) as Promise<[0 | 1, unknown?]>;
+    return this.client.eval(FENCED, 2, key, redisFenceKey(key, this.prefix), ...args) as Promise<
+      [0 | 1, unknown?]
+    >;
   }
 }
 
@@ -135,14 +140,4 @@ export class FencedRedis extends FenceMemory {
  */
 export function fencedRedis(client: ScriptingClient, options: FencedRedisOptions = {}): FencedRedis {
   return new FencedRedis(client, options);
-}
-
-/** A name in the slot of its key. @throws LockKeyError for a key whose slot no other key can have */
-function fenceKey(key: string): string {
-  const open = key.indexOf('{');
-  const close = key.indexOf('}', open + 1);
-  // A cluster hashes the text in the first braces; if there is none, the whole name.
-  if (open >= 0 && close > open + 1) return `nest_lock_fence:${key.slice(open, close + 1)}:${key}`;
-  if (close < 0) return `nest_lock_fence:{${key}}`;
-  throw new LockKeyError(`"${key}" has a closing brace but no hash tag: no fence can lie in its slot.`, key);
 }

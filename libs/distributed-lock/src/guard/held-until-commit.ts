@@ -3,6 +3,7 @@ import { checkOptionNames, type OptionNames } from '../checks/option-names.js';
 import type { Lock } from '../lock/lock.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { isOver, leftOf } from '../stores/document/document.js';
+import { nestedErrors } from '../stores/sql/nested-errors.js';
 import { checkTable, DEFAULT_TABLE } from '../stores/sql/sql-options.js';
 import { readingOf, type LockRow } from '../stores/sql/sql-row.js';
 import { CommitRefusedError } from './commit-refused.error.js';
@@ -94,8 +95,30 @@ class HeldRows {
   }
 
   private async run({ sql, parameters }: SqlStatement): Promise<SqlRow | undefined> {
-    return resultOf(await this.query(sql, [...parameters]), this.options.table).rows[0];
+    const { table } = this.options;
+    try {
+      return resultOf(await this.query(sql, [...parameters]), table).rows[0];
+    } catch (cause) {
+      if (isMissingTable(cause)) throw notHere(table, cause);
+      throw cause;
+    }
   }
+}
+
+/** PostgreSQL, MySQL by its client, and MySQL by an ORM. */
+const NO_SUCH_TABLE: readonly unknown[] = ['42P01', 'ER_NO_SUCH_TABLE', 1146, '1146'];
+
+function isMissingTable(error: unknown): boolean {
+  return nestedErrors(error).some(({ code, originalCode, errno }) =>
+    [code, originalCode, errno].some((known) => NO_SUCH_TABLE.includes(known)),
+  );
+}
+
+function notHere(table: string, cause: unknown): LockConfigurationError {
+  return new LockConfigurationError(
+    `Your locks are not in this database: it has no table ${table}. heldUntilCommit needs a SQL store with its table in the database of the transaction, and the same option table. With locks in Redis, in etcd, in ZooKeeper or in another database use a fence.`,
+    { cause },
+  );
 }
 
 function noRow(table: string, name: string): string {

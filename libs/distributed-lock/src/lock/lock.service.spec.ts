@@ -439,6 +439,16 @@ describe('what the caller gives', () => {
     },
   );
 
+  it('is refused with a sentence when it is a bigint, an object that refers to itself, or half of a character', async () => {
+    const locks = world.service();
+    const circular: { self?: unknown } = {};
+    circular.self = circular;
+    for (const key of [1n, circular, Symbol('k'), 'a\ud800', '\udc00']) {
+      await expect(locks.acquire(key as string)).rejects.toBeInstanceOf(LockKeyError);
+    }
+    await locks.withLock('\u{1f512}', (lock) => lock.assertHeld());
+  });
+
   it('opens no store any more after the close, not even to look', async () => {
     let opened = 0;
     const recipe = memoryStore();

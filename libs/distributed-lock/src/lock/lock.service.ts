@@ -23,6 +23,7 @@ import {
   type LockServiceOptions,
 } from './request/lock-options.js';
 import { checkKeys, lockRequest, type LockRequest } from './request/lock-request.js';
+import { inBackground } from '../async/in-background.js';
 import type { LockSnapshot, LockStore } from '../port/lock-store.js';
 import { checkOptionNames } from '../checks/option-names.js';
 import type { CallOptions, Keys, Lock, WithLockOptions } from './lock.js';
@@ -202,14 +203,17 @@ export class LockService {
     if (this.closing || this.isOpen) return;
     this[IS_BOOTING] = false;
     this.lifecycle.stayOpen();
-    const { name: store, clientId, address } = this.lifecycle.open().store;
+    const { store } = this.lifecycle.open();
     this.isOpen = true;
-    this.events.next({ type: 'opened', key: undefined, store, clientId, address });
+    if (!store.attempted) return this.onOpened(store);
+    const told = store.attempted.then(() => this.onOpened(store));
+    inBackground(told, () => undefined);
   }
 
   /**
    * Refuses new calls, rejects callers that wait with `LockShutdownError`, leaves holders `shutdownGraceMs` to finish, and
-   * then takes their locks from them. Takes `shutdownGraceMs` plus the time of two commands at most.
+   * then takes their locks from them. Until then an async flow that holds a lock may acquire others, so that its work can
+   * end. Takes `shutdownGraceMs` plus the time of two commands at most.
    */
   drain(): Promise<void> {
     this.acquirer.close();
@@ -231,10 +235,14 @@ export class LockService {
     return { name: this.name, keyPrefix, store: store?.name, clientId: store?.clientId };
   }
 
+  private onOpened({ name: store, clientId, address }: LockStore): void {
+    this.events.next({ type: 'opened', key: undefined, store, clientId, address });
+  }
+
   private async drainNow(): Promise<void> {
     this.lifecycle.stayOpen();
-    this.acquirer.dismissAll();
-    await this.lifecycle.runtime?.drain(this.options.shutdownGraceMs);
+    this.acquirer.dismissIdle();
+    await this.lifecycle.runtime?.drain(this.options.shutdownGraceMs, () => this.acquirer.dismissIdle());
   }
 
   private async send<T>(key: string, command: (store: LockStore) => Promise<T>): Promise<T> {

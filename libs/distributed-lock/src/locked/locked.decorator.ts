@@ -35,7 +35,7 @@ import { parametersOf } from './nest/parameter-names.js';
  *
  * @param key a template, a list of templates, or a function of the method's arguments that returns one key or several
  * @param options those of `LockedOptions`; what is left out comes from `LockDefaults` of the class, then from the module
- * @throws LockConfigurationError for a mistake in a template or an option, when the class is loaded
+ * @throws LockConfigurationError for a mistake in a template or an option, when the class is loaded; for an option it names the method
  */
 export function Locked<
   const S extends string | readonly string[],
@@ -50,7 +50,6 @@ export function Locked(
   options: LockedOptions = {},
 ): MethodDecorator {
   const source = keySource(key);
-  checkLockedOptions('@Locked', options);
   return (target, method, descriptor: PropertyDescriptor | undefined) => {
     refuseStandard('@Locked', method);
     const original = descriptor?.value as AnyFunction | undefined;
@@ -62,6 +61,7 @@ export function Locked(
         `@Locked on ${where}: this is ${what}. Put it on the methods that are to be locked.`,
       );
     }
+    checkLockedOptions(`@Locked on ${declaredIn.name}.${String(method)}`, options);
     const isStatic = typeof target === 'function';
     const site: LockedSite = Object.freeze({
       key: source,

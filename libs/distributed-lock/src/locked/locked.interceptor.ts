@@ -1,27 +1,43 @@
 import {
   Inject,
   Injectable,
+  Logger,
   type CallHandler,
   type CanActivate,
   type ExecutionContext,
   type NestInterceptor,
 } from '@nestjs/common';
 import { ApplicationConfig, HttpAdapterHost, ModuleRef } from '@nestjs/core';
-import { finalize, type Observable, type Observer, type Subscriber, type TeardownLogic } from 'rxjs';
+import {
+  catchError,
+  finalize,
+  of,
+  type Observable,
+  type Observer,
+  type Subscriber,
+  type TeardownLogic,
+} from 'rxjs';
 import { getLockHttpToken, getLockServiceToken, importOf } from '../distributed-lock.tokens.js';
-import { LockConfigurationError, type LockWaitTimeoutError } from '../port/lock.errors.js';
+import {
+  LockConfigurationError,
+  isLockError,
+  type LockError,
+  type LockWaitTimeoutError,
+} from '../port/lock.errors.js';
 import type { HeldLock } from '../lock/context/held-lock.js';
 import type { LockService } from '../lock/lock.service.js';
 import { hasAppConfig } from './nest/app-config.guard.js';
 import { Activation, type LockedCall } from './call/activation.js';
 import { admit, whenAdmitted, type Admission } from './call/admission.js';
+import type { Answer } from './call/answer.js';
+import { answerTo } from './call/answer-to.js';
 import { toHandler } from './call/handler-call.js';
-import { leaveWithClient, whenAnswered } from './call/client-left.js';
 import { Departure } from './call/departure.js';
 import { keepAdmission, takeAdmission } from './call/early-admissions.js';
 import { HandlerValues } from './plan/handler-values.js';
 import { KeyPlan } from './plan/key-plan.js';
 import { lastInterceptor } from './call/last-interceptor.js';
+import { ClientLeftError } from './errors/client-left.error.js';
 import {
   resolveLockHttp,
   retryAfterSeconds,
@@ -30,8 +46,9 @@ import {
 } from './errors/lock-http.js';
 import type { BusyFallback } from './site/locked.options.js';
 import { siteOf } from './site/locked-site.js';
-import { INTERCEPTORS, boundTo } from './nest/nest-metadata.js';
-import { prepareTransport, toTransportError } from './errors/transport-error.js';
+import { grpcCallOf } from './nest/grpc-call.js';
+import { INTERCEPTORS, boundTo, isSse } from './nest/nest-metadata.js';
+import { answerCall, prepareTransport, toTransportError } from './errors/transport-error.js';
 import { UnderLock } from './call/under-lock.js';
 
 /**
@@ -63,10 +80,12 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
     const passing = Activation.passing(context, site);
     if (passing) return this.isLast(context) ? toHandler(passing, next) : next.handle();
     const call = { site, plan: KeyPlan.of(context.getClass(), site), context };
-    return whenAdmitted(
+    const admitted = whenAdmitted<unknown>(
       (departure) => takeAdmission(context) ?? this.admit(call, departure),
       (lock, out) => this.run(call, next, lock, out),
     );
+    const own = call.plan.answersItself ? grpcCallOf(context.getArgs()) : undefined;
+    return own ? admitted.pipe(catchError((error: unknown) => of(answerCall(own, error)))) : admitted;
   }
 
   /** Acquires before Nest sends the headers of server-sent events, so that an error can have its own status. */
@@ -93,7 +112,7 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
   private async admit(call: LockedCall, departure: Departure): Promise<Admission> {
     const { plan, context } = call;
     try {
-      leaveWithClient(context, departure);
+      leaveWithClient(answerTo(context), departure);
       await prepareTransport(context.getType());
       const argsFor = (count: number) => plan.argumentsOf(count, context, this.values);
       const keys = () => plan.keysOfRequest(context, this.values);
@@ -128,14 +147,16 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
       );
     }
     const type = context.getType<string>();
+    const answer = answerTo(context);
     const underLock = new UnderLock(out, lock, {
       onLost: plan.options.onLost ?? 'throw',
       lossFor: (error) => this.errorFor(error, call),
       streams: {
         where: plan.where,
         readBy: type === 'rpc' || type === 'ws' ? 'nobody' : 'nest',
-        whenLeft: (stop) => whenAnswered(context, stop),
+        whenLeft: (stop) => answer?.whenOver(stop),
       },
+      ownAnswer: () => (answer && isOwn(answer, call) ? answer : undefined),
     });
     const activation = new Activation(call, lock, underLock);
     const start = (observer: Observer<unknown>) =>
@@ -148,7 +169,8 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
   private errorFor(error: unknown, { plan, context }: LockedCall): unknown {
     const { options } = plan;
     const type = context.getType<string>();
-    if (type !== 'http') return toTransportError(error, type);
+    if (isLockError(error) && error.code === 'LOCK_KEY') logKeyError(error, plan, context);
+    if (type !== 'http') return toTransportError(error, type, context.getArgs());
     const seconds = retryAfterSeconds(error, options.leaseMs);
     if (seconds !== undefined) {
       const response: unknown = context.switchToHttp().getResponse();
@@ -177,4 +199,31 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
       throw new LockConfigurationError(text, { cause });
     }
   }
+}
+
+/** Leaves the queue when the client has gone. Nest itself tears down gateways and Observables. */
+function leaveWithClient(answer: Answer | undefined, departure: Departure): void {
+  if (!answer) return;
+  const stop = answer.whenOver(() => {
+    if (answer.wasLeft) departure.leave(new ClientLeftError());
+  });
+  departure.whenOver(stop);
+}
+
+/** True if the handler sends the answer itself, also where Nest does not know: by `hijack()`, or by `response.write()`. */
+function isOwn(answer: Answer, { plan, context }: LockedCall): boolean {
+  return (
+    plan.answersItself || (answer.isBegun && !isSse(context.getHandler()) && context.getType() === 'http')
+  );
+}
+
+const logger = new Logger('DistributedLock');
+
+/** The log has the class, the method and the template, which the client does not learn. The message repeats no value. */
+function logKeyError({ message }: LockError, { where }: KeyPlan, context: ExecutionContext): void {
+  const { headers } = Object(context.getArgByIndex(0)) as { headers?: Readonly<Record<string, unknown>> };
+  const isForm = String(headers?.['content-type']).startsWith('multipart/');
+  const advice =
+    ' The fields of a multipart form are read by an interceptor inside of the lock: lock a service method.';
+  logger.debug(`@Locked on ${where}: ${message}${isForm ? advice : ''}`);
 }

@@ -1,5 +1,6 @@
 import type { Observable } from 'rxjs';
 import type { Claim, LockMode } from './claim.js';
+import type { Chance } from '../time/chance.js';
 import type { Clock } from '../time/clock.js';
 import type { LockStoreError } from './lock.errors.js';
 
@@ -15,8 +16,16 @@ import type { LockStoreError } from './lock.errors.js';
 export interface LockStore {
   /** The name of the store in messages and events: `memory`, `redis`. */
   readonly name: string;
-  /** Host and port of the back end for messages, without user and password. Absent for a back end without an address. */
-  readonly address?: string;
+  /**
+   * Where the locks are, for messages: host and port of the back end, without user and password. Absent for a back end
+   * without an address.
+   */
+  readonly address?: string | undefined;
+  /**
+   * Settles when the first attempt to connect has ended, for a store that can tell its whole `address` only then. Never
+   * rejects.
+   */
+  readonly attempted?: Promise<void> | undefined;
   /** The first part of each owner id of this client. An owner id is `clientId:number`, with a number of any length. */
   readonly clientId: string;
   /**
@@ -67,12 +76,16 @@ export interface LockStoreFactory {
 export interface LockStoreContext {
   /** The only source of time that a store may use. */
   readonly clock: Clock;
+  /** The only source of random numbers and ids that a store may use; default: that of the machine. */
+  readonly chance?: Chance;
   /** Put before each key, with nothing between: the name in the back end is exactly `keyPrefix + key`. */
   readonly keyPrefix: string;
   /** The longest lease that the watchdog asks for; a store checks its own timings against it. */
   readonly watchdogTimeoutMs: number;
   /** The store calls it with a failure that no caller waits for. The service makes an `error` event of it. */
   readonly onError?: (during: string, error: LockStoreError) => void;
+  /** The store calls it when its configuration works, and is probably not meant. It becomes a `warning` event. */
+  readonly onWarning?: (message: string) => void;
   /** The store calls it when the back end cannot be reached, and when it can be reached again. It becomes a `store` event. */
   readonly onState?: (state: StoreState) => void;
 }

@@ -102,6 +102,15 @@ export class LockStoreError extends LockError {
 /** The values that the caller gave make no valid key: one is missing, empty or an object. On HTTP 400. */
 export class LockKeyError extends LockError {
   readonly code = 'LOCK_KEY';
+
+  constructor(
+    message: string,
+    key: string | undefined,
+    /** The part of the request that its client has left out or sent wrong, as in `header x-tenant` and `body.sku`. */
+    readonly part?: string,
+  ) {
+    super(message, key);
+  }
 }
 
 /** The call would wait for itself: its own flow holds the key, or the holder waits for a key that this flow holds. On HTTP 500. */

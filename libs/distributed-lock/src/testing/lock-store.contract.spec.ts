@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import type { LockStore, LockStoreFactory } from '../port/lock-store.js';
 import { memoryStore } from '../stores/memory/memory.store.js';
 import { describeLockStoreContract, type ContractDeviations } from './lock-store.contract.js';
@@ -52,6 +52,9 @@ function broken(change: (client: LockStore) => Partial<LockStore>): LockStoreFac
     },
   };
 }
+
+// Each case runs the whole suite, or much of it.
+jest.setTimeout(30_000);
 
 describe('the contract suite', () => {
   it('shows a deviation as skipped, with its reason, and leaves out nothing else', () => {

@@ -1,4 +1,5 @@
 import type { Clock } from './clock.js';
+import { nextTurn } from './next-turn.js';
 
 /**
  * Runs `task` after `ms`, once the replies that have arrived by then are read. After a long turn of the event loop timers
@@ -11,7 +12,7 @@ export function afterReading(clock: Clock, ms: number, task: (overAt: number) =>
   let isCancelled = false;
   const cancel = clock.after(ms, () => {
     const overAt = clock.now();
-    setImmediate(() => {
+    nextTurn(clock, () => {
       if (!isCancelled) task(overAt);
     });
   });

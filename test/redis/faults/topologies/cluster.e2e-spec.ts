@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { Cluster } from 'ioredis';
+import { Cluster, Redis } from 'ioredis';
 import { isLockError } from 'nestjs-distributed-lock';
 import { eventsOf, typesOf } from '../../../support/events.js';
 import {
@@ -10,7 +10,7 @@ import {
   untilAborted,
 } from '../../../support/lock-services.js';
 import { startRedisCluster, type RedisCluster } from '#redis-topologies';
-import { TcpProxy } from '#tcp-proxy';
+import { TcpProxy, type Link } from '#tcp-proxy';
 import { until } from '#until';
 
 const LEASE_MS = 1500;
@@ -212,6 +212,50 @@ describe('a Redis cluster', () => {
     await closeServices();
     await Promise.all(proxies.map((proxy) => proxy.close()));
   }, 15_000);
+
+  it('connections that break while a slot migrates end neither the call nor the process', async () => {
+    const proxies = await Promise.all(cluster.nodes.map(({ port }) => TcpProxy.before(port)));
+    const natMap = Object.fromEntries(
+      cluster.nodes.map(({ host, port }, i) => [
+        `${host}:${port}`,
+        { host, port: proxies[i]?.port as number },
+      ]),
+    );
+    const service = open(new Cluster([...cluster.nodes], { natMap, lazyConnect: true }));
+    await service.withLock(`${key}:other`, () => undefined);
+    const admins = cluster.servers.map(({ url }) => new Redis(url));
+    const ids = await Promise.all(admins.map((admin) => admin.cluster('MYID')));
+    const slot = Number(await eyes.cluster('KEYSLOT', key));
+    const from = Math.floor((slot * 3) / 16_384);
+    const to = (from + 1) % 3;
+    const assign = (owner: number) =>
+      Promise.all(admins.map((admin) => admin.cluster('SETSLOT', slot, 'NODE', ids[owner] as string)));
+    let broken = 0;
+    const breakAtAsking = (link: Link) => {
+      link.requests.edit = (chunk) => {
+        if (chunk.includes('asking') && broken++ < 3) link.reset();
+        return chunk;
+      };
+    };
+    const target = proxies[to] as TcpProxy;
+    target.onLink = breakAtAsking;
+    target.open.forEach(breakAtAsking);
+    try {
+      await admins[to]?.cluster('SETSLOT', slot, 'IMPORTING', ids[from] as string);
+      await admins[from]?.cluster('SETSLOT', slot, 'MIGRATING', ids[to] as string);
+      const call = service.withLock(key, { waitMs: 15_000 }, () => 'in');
+      await until(() => broken >= 2);
+      await assign(to);
+      expect(await call).toBe('in');
+      await closeServices();
+    } finally {
+      const left = (await admins[to]?.cluster('GETKEYSINSLOT', slot, 10)) as string[];
+      if (left.length > 0) await admins[to]?.del(left);
+      await assign(from);
+      for (const admin of admins) admin.disconnect();
+      await Promise.all(proxies.map((proxy) => proxy.close()));
+    }
+  }, 30_000);
 
   async function keysOfAllNodes(): Promise<string[]> {
     return (await Promise.all(eyes.nodes('master').map((node) => node.keys('*')))).flat();

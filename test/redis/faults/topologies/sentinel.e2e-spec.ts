@@ -110,6 +110,30 @@ describe('Redis behind a sentinel', () => {
     }, 40_000);
   });
 
+  it('a connection to a Sentinel that is opened again, and closed before it is subscribed, rejects for nobody', async () => {
+    const proxy = await TcpProxy.before(Number(set.options.sentinels?.[0]?.port));
+    const sentinels = [{ host: '127.0.0.1', port: proxy.port }];
+    const service = openService({ ...set.options, sentinels, sentinelReconnectStrategy: () => 20 });
+    await service.withLock(key, () => undefined);
+    const subscribing = () => proxy.open.filter((link) => link.has('subscribe'));
+    await until(() => subscribing().length === 2);
+    const old = subscribing();
+    proxy.onLink = (link) => {
+      link.requests.edit = (chunk) => {
+        if (chunk.includes('subscribe')) link.vanish();
+        return chunk;
+      };
+    };
+    for (const link of old) link.reset();
+    await until(() => old.every(({ isOpen }) => !isOpen) && subscribing().length === 2);
+    const unhandled = subscribing();
+    await closeServices();
+    await until(() => proxy.open.length === 0);
+    // A rejection that nobody handles fails this file.
+    expect(unhandled).toHaveLength(2);
+    await proxy.close();
+  }, 20_000);
+
   it('the crash of the master fails nobody who waits long enough, and tokens grow', async () => {
     const service = open();
     const token = await service.withLock(key, (lock) => lock.fencingToken);

@@ -16,6 +16,7 @@ import {
 } from '../../../../libs/distributed-lock/src/stores/session/zookeeper/client/requests.js';
 import { ZookeeperSession } from '../../../../libs/distributed-lock/src/stores/session/zookeeper/client/session.js';
 import { LockPaths } from '../../../../libs/distributed-lock/src/stores/session/zookeeper/lock-path.js';
+import { systemChance } from '../../../../libs/distributed-lock/src/time/chance.js';
 import { systemClock } from '../../../../libs/distributed-lock/src/time/clock.js';
 
 /** Does to the znodes what an administrator does, over a session of its own. */
@@ -30,6 +31,7 @@ export class ZookeeperHand {
     this.session = new ZookeeperSession(
       {
         clock: systemClock,
+        chance: systemChance,
         servers: [{ host: '127.0.0.1', port }],
         tls: undefined,
         credentials,

@@ -58,7 +58,10 @@ export type LockEvent =
       readonly fencingToken: number;
       readonly error: LockLostError;
     }
-  /** The service has opened its store, at the start of its application or by `open()`. It may not be connected yet. */
+  /**
+   * The service has opened its store, at the start of its application or by `open()`. It may not be connected. For PostgreSQL
+   * the event follows the first attempt to connect, which finds out the schema of the lock table.
+   */
   | {
       readonly type: 'opened';
       readonly key: undefined;
@@ -66,7 +69,7 @@ export type LockEvent =
       readonly store: string;
       /** The first part of each owner id of this service. */
       readonly clientId: string;
-      /** Host and port, where the store has one. */
+      /** Where the locks are, as host and port, where the store has an address. */
       readonly address: string | undefined;
     }
   /** The store cannot be reached, or can be reached again. Does not depend on requests for locks. */

@@ -1,14 +1,15 @@
 import { arrivedReplies } from '../../time/arrived-replies.js';
 import { isExclusive, SHARED, type Claim } from '../../port/claim.js';
 import { inBackground, type Owned } from '../../async/in-background.js';
+import type { Chance } from '../../time/chance.js';
 import type { Clock } from '../../time/clock.js';
 import type { LockEvent } from '../events/lock.events.js';
 import { LockConfigurationError, LockStoreError, type LockLostError } from '../../port/lock.errors.js';
 import type { LockRequest } from '../request/lock-request.js';
-import { Lease } from './lease.js';
+import { Lease, type AskedRenewal } from './lease.js';
 import type { Grant, Renewal, RenewalReply } from '../../port/lock-store.js';
 import { leaseMargin } from '../../port/lease-validity.js';
-import type { Renewable, Watchdog } from './watchdog.js';
+import type { Renewable, StartedRenewal, Watchdog } from './watchdog.js';
 
 /** During local hand-offs a process renews at least this often, because the reply says whether the key is contended. */
 export const LONGEST_BLIND_MS = 1000;
@@ -33,6 +34,7 @@ interface LeaseOwner {
 /** The parts of the runtime that a lease needs. */
 interface LeaseRuntime {
   readonly clock: Clock;
+  readonly chance: Chance;
   readonly watchdog: Watchdog;
   readonly emit: (event: LockEvent) => void;
 }
@@ -53,7 +55,7 @@ export class LeaseKeeper implements Renewable {
     private readonly runtime: LeaseRuntime,
     askedLead: number,
   ) {
-    this.lease = new Lease(grant, request.leaseMs, runtime.clock, askedLead);
+    this.lease = new Lease(grant, request.leaseMs, runtime.clock, runtime.chance, askedLead);
     this.claim = request.claim;
   }
 
@@ -75,13 +77,20 @@ export class LeaseKeeper implements Renewable {
     return this.lease.checkRenewalDue();
   }
 
-  startRenewal(): Renewal {
+  startRenewal(change?: Pick<Renewal, 'leaseMs'>): StartedRenewal {
     const { key, id: owner } = this.owner;
     const { claim, lease } = this;
-    const renewal = { key, owner, claim, ...lease.startRenewal() };
-    if (this.request.watched || lease.check() !== 'unsure') return renewal;
-    // The renewal of a fixed lease only asks whether the lease is still there. Its end must not move.
-    return { ...renewal, leaseMs: Math.ceil(lease.measureLeft() + this.marginMs) };
+    const leaseMs = change ? change.leaseMs : this.renewedMs;
+    const asked = lease.startRenewal(leaseMs);
+    const renewal = { key, owner, claim, leaseMs, ...lease.grantedTokens };
+    return { renewal, onReply: (reply) => this.onReply(reply, asked) };
+  }
+
+  /** The renewal of a fixed lease only asks whether the lease is still there. Its end must not move. */
+  private get renewedMs(): number {
+    const { lease } = this;
+    if (this.request.watched || lease.check() !== 'unsure') return lease.leaseMs;
+    return Math.ceil(lease.measureLeft() + this.marginMs);
   }
 
   renewNow(): void {
@@ -93,37 +102,44 @@ export class LeaseKeeper implements Renewable {
     if (now - this.lease.answeredAt > LONGEST_BLIND_MS) this.renewNow();
   }
 
-  onRenewal(reply: RenewalReply): void {
-    this.lease.isRenewing = false;
+  private onReply(reply: RenewalReply, asked: AskedRenewal): void {
+    this.lease.onReply();
     if (this.isStopped) return;
-    if (reply.kind === 'renewed') this.onRenewed(reply.validUntil, reply.waiting);
+    if (reply.kind === 'renewed')
+      this.onRenewed(reply.waiting, () => this.lease.onRenewed(reply.validUntil, asked));
     else if (reply.kind === 'unknown') this.onUnanswered(reply.error);
     else this.owner.onLost('taken', 'the store says that it is not held by us any more');
   }
 
-  /** The store has answered for this grant, by a renewal or by granting it again. */
-  onConfirmed(validUntil: number): void {
-    this.lease.onAnswer(validUntil);
+  /** The store has granted the lock again under the same token. */
+  onGrantedAgain(validUntil: number): void {
+    if (this.owner.isHeld && this.lease.isConfirmed) return this.lease.onProlonged(validUntil);
+    this.lease.onGrantedAgain(validUntil);
+    this.onConfirmed();
+  }
+
+  private onConfirmed(): void {
     if (!this.request.watched) this.runtime.watchdog.unwatch(this);
     this.owner.onConfirmed();
   }
 
   private async renew(change?: Pick<Renewal, 'leaseMs'>): Promise<RenewalReply> {
-    const replies = await this.runtime.watchdog.send([{ ...this.startRenewal(), ...change }]);
+    const { renewal, onReply } = this.startRenewal(change);
+    const replies = await this.runtime.watchdog.send([renewal]);
     const reply = replies[0] as RenewalReply;
-    if (change && reply.kind === 'renewed') this.lease.onReset(reply.validUntil);
-    this.onRenewal(reply);
+    onReply(reply);
     return reply;
   }
 
-  private onRenewed(validUntil: number, waiting: number): void {
+  private onRenewed(waiting: number, prolong: () => void): void {
     const { key, id: owner } = this.owner;
     if (this.lease.suspendedBy) {
       this.cancelExpiry?.();
       this.runtime.emit({ type: 'resumed', key, owner });
     }
     this.owner.onContention(waiting);
-    this.onConfirmed(validUntil);
+    prolong();
+    this.onConfirmed();
     if (!this.request.watched) this.armExpiry();
   }
 
@@ -195,7 +211,7 @@ export class LeaseKeeper implements Renewable {
 
   /** Resolves when it is known whether the lease is over: by the replies that have arrived, or by asking the store. */
   async resolveDoubt(): Promise<void> {
-    if (this.lease.check() !== 'unsure') return arrivedReplies();
+    if (this.lease.check() !== 'unsure') return arrivedReplies(this.runtime.clock);
     await this.renew();
     if (this.owner.isHeld && this.lease.check() === 'unsure') this.owner.onLost('expired', UNSURE);
   }

@@ -1,10 +1,19 @@
-import { leadOf, readClocks, type Clock } from '../../time/clock.js';
+import { randomMs, type Chance } from '../../time/chance.js';
+import { readClocks, type Clock } from '../../time/clock.js';
 import type { ReleaseRequest, Grant } from '../../port/lock-store.js';
-import { leaseValidity } from '../../port/lease-validity.js';
+import { leaseMargin, leaseValidity } from '../../port/lease-validity.js';
 
-/** A lease is renewed when a third of it is over, so that two renewals in a row may fail. */
+/** A lease is renewed when a third of what is left of it is over, so that two renewals in a row may fail. */
 export const RENEWALS_PER_LEASE = 3;
 const RENEWAL_RETRY_MS = { least: 100, spread: 200 };
+
+/** What was known when a renewal was sent. */
+export interface AskedRenewal {
+  readonly lead: number;
+  readonly resets: number;
+  /** The end of the lease that it asks for. */
+  readonly endsAt: number;
+}
 
 /**
  * The knowledge of this process about one grant: its validity, the fencing tokens that are left of it, and when its renewal
@@ -19,7 +28,6 @@ const RENEWAL_RETRY_MS = { least: 100, spread: 200 };
 export class Lease {
   /** The store has answered for the lease. Until then it is the initial lease of a notification. */
   isConfirmed: boolean;
-  isRenewing = false;
   /** When the store last answered for the lease. */
   answeredAt: number;
   /** Why the last renewal got no answer. `undefined` after an answer. */
@@ -27,22 +35,29 @@ export class Lease {
   private validUntil: number;
   private renewAt: number;
   private nextToken: number;
-  /** The lead of the time of day when the request was sent that the store answered last. */
-  private lead: number;
+  /** Renewals without a reply so far. */
+  private inFlight = 0;
+  /** How often another length was asked for. */
+  private resets = 0;
+  /**
+   * What is told about the lease otherwise than by an answer for its present length counts until then at most: the store may have
+   * set that length since.
+   */
+  private surelyUntil = Infinity;
 
   constructor(
     private readonly grant: Grant,
     public leaseMs: number,
     private readonly clock: Clock,
-    /** The lead of the time of day when the last request was sent. */
-    private askedLead: number,
+    private readonly chance: Chance,
+    /** The lead of the time of day when the request was sent that the store answered last. */
+    private lead: number,
   ) {
-    this.lead = askedLead;
     this.isConfirmed = grant.confirmed;
     this.nextToken = grant.token;
     this.validUntil = grant.validUntil;
     this.answeredAt = clock.now();
-    this.renewAt = this.nextRenewal();
+    this.renewAt = this.nextRenewal(this.answeredAt);
   }
 
   // --- validity -------------------------------------------------------------------------------------------------
@@ -69,6 +84,12 @@ export class Lease {
   /** The first token, which names the grant. */
   get token(): number {
     return this.grant.token;
+  }
+
+  /** All tokens of the grant. A renewal names them. */
+  get grantedTokens(): Pick<Grant, 'token' | 'lastToken'> {
+    const { token, lastToken } = this.grant;
+    return { token, lastToken };
   }
 
   /** No caller has been admitted under this grant yet. */
@@ -105,42 +126,70 @@ export class Lease {
     return now + Math.max(0, lead - this.lead) >= this.renewAt;
   }
 
-  startRenewal(): Pick<Grant, 'token' | 'lastToken'> & { readonly leaseMs: number } {
-    this.isRenewing = true;
-    this.askedLead = leadOf(this.clock);
-    const { leaseMs } = this;
-    const { token, lastToken } = this.grant;
-    return { leaseMs, token, lastToken };
+  get isRenewing(): boolean {
+    return this.inFlight > 0;
+  }
+
+  /** A renewal is about to be sent. `onReply` must follow. */
+  startRenewal(leaseMs: number): AskedRenewal {
+    const { now, lead } = readClocks(this.clock);
+    this.inFlight += 1;
+    return { lead, resets: this.resets, endsAt: leaseValidity(now, leaseMs) };
+  }
+
+  onReply(): void {
+    this.inFlight -= 1;
   }
 
   /** A caller is about to ask for another length. Until the answer only the shorter of both is believed. */
   startReset(leaseMs: number): void {
     this.leaseMs = leaseMs;
-    this.validUntil = Math.min(this.validUntil, leaseValidity(this.clock.now(), leaseMs));
+    this.resets += 1;
+    const end = leaseValidity(this.clock.now(), leaseMs);
+    this.surelyUntil = Math.min(this.surelyUntil, end);
+    this.validUntil = Math.min(this.validUntil, end);
   }
 
-  /** The store has restarted the lease with another length, which may be shorter. */
-  onReset(validUntil: number): void {
-    this.validUntil = validUntil;
+  /** The store has renewed the lease, maybe before it was asked for another length. */
+  onRenewed(validUntil: number, { lead, resets, endsAt }: AskedRenewal): void {
+    const isOfPresentLength = resets === this.resets;
+    if (isOfPresentLength && resets > 0) this.surelyUntil = endsAt;
+    // What was believed so far was counted from the earlier lead.
+    this.validUntil -= Math.max(0, lead - this.lead);
+    this.lead = lead;
+    this.believe(isOfPresentLength ? validUntil : Math.min(validUntil, this.surelyUntil));
   }
 
-  onAnswer(validUntil: number): void {
+  /** The store has granted the lock again under the same token, maybe before it was asked for another length. */
+  onGrantedAgain(validUntil: number): void {
+    this.believe(Math.min(validUntil, this.surelyUntil));
+  }
+
+  private believe(validUntil: number): void {
     this.validUntil = Math.max(this.validUntil, validUntil);
-    this.lead = this.askedLead;
     this.isConfirmed = true;
     this.suspendedBy = undefined;
     this.answeredAt = this.clock.now();
-    this.renewAt = this.nextRenewal();
+    this.renewAt = this.nextRenewal(this.answeredAt);
+  }
+
+  /** The store keeps the lease for longer, by itself. Renewals go on as they are due. */
+  onProlonged(validUntil: number): void {
+    this.validUntil = Math.max(this.validUntil, Math.min(validUntil, this.surelyUntil));
   }
 
   onNoAnswer(error: Error): void {
     this.suspendedBy = error;
-    this.renewAt = this.clock.now() + RENEWAL_RETRY_MS.least + Math.random() * RENEWAL_RETRY_MS.spread;
+    this.renewAt = this.clock.now() + randomMs(this.chance, RENEWAL_RETRY_MS);
   }
 
-  /** Spread, so that leases that were granted together are not all renewed together. */
-  private nextRenewal(): number {
-    const dueAfterMs = this.leaseMs / RENEWALS_PER_LEASE;
-    return this.clock.now() + dueAfterMs - Math.random() * (dueAfterMs / 10);
+  /**
+   * An answer from far away, or under a session that is certain for a part of its length, leaves less than the lease. Spread,
+   * so that leases that were granted together are not all renewed together.
+   */
+  private nextRenewal(now: number): number {
+    const leftMs = Math.max(0, this.validUntil - now) + leaseMargin(this.leaseMs);
+    const dueAfterMs = Math.min(this.leaseMs, leftMs) / RENEWALS_PER_LEASE;
+    return now + dueAfterMs - this.chance.random() * (dueAfterMs / 10);
   }
 }

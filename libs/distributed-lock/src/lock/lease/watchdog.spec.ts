@@ -229,6 +229,30 @@ describe('a fixed lease', () => {
     await next.value.release();
   });
 
+  it.each<[how: string, answeredAfterMs: number | 'never']>([
+    ['got no answer', 'never'],
+    ['was answered first', 10],
+  ])(
+    'is believed in for the length that it got last, though an earlier extension is answered after that; the last %s',
+    async (_, answeredAfterMs) => {
+      const lock = await locks.acquire('k', { leaseMs: 1000 });
+      world.faults.command = (command) =>
+        command.kind === 'renew'
+          ? { answeredAfterMs: command.renewal.leaseMs === 400 ? answeredAfterMs : 90 }
+          : undefined;
+      const longer = follow(lock.extend(20_000));
+      const shorter = follow(lock.extend(400));
+      await world.clock.advance(95);
+      world.mendNetwork();
+      expect(lock.validForMs).toBeLessThanOrEqual(305);
+      const next = follow(other.acquire('k', { waitMs: Infinity }));
+      await world.clock.advance(500);
+      expect(lock.validForMs).toBe(0);
+      await Promise.allSettled([longer.promise, shorter.promise]);
+      await next.value.release();
+    },
+  );
+
   it('is not shortened by a late copy of an earlier extension', async () => {
     const lock = await locks.acquire('k', { leaseMs: 1000 });
     world.faults.command = (command) =>

@@ -11,16 +11,20 @@ export const SLOWEST_ROUND_MS = 1000;
 /** A lease that the watchdog renews. */
 export interface Renewable {
   checkRenewalDue(): boolean;
-  /** Starts a renewal. `onRenewal` gets the reply to it. */
-  startRenewal(): Renewal;
-  onRenewal(reply: RenewalReply): void;
+  startRenewal(): StartedRenewal;
+}
+
+/** A renewal that is about to be sent, and what gets the reply to it. */
+export interface StartedRenewal {
+  readonly renewal: Renewal;
+  readonly onReply: (reply: RenewalReply) => void;
 }
 
 /**
  * Keeps leases alive while their holders work.
  *
  * One RxJS interval serves all leases of a service. Each round renews in one batch those that are due, and rounds never
- * overlap. A lease is due after a third of its length, so two renewals in a row may fail before the lease is in danger.
+ * overlap. A lease is due when a third of what is left of it is over, so two renewals in a row may fail before the lease is in danger.
  * The interval stops with the first round that finds no lease.
  */
 export class Watchdog {
@@ -80,7 +84,8 @@ export class Watchdog {
     if (this.watched.size === 0) return this.stop();
     const due = [...this.watched].filter((lease) => lease.checkRenewalDue());
     if (due.length === 0) return;
-    const replies = await this.send(due.map((lease) => lease.startRenewal()));
-    due.forEach((lease, i) => lease.onRenewal(replies[i] as RenewalReply));
+    const started = due.map((lease) => lease.startRenewal());
+    const replies = await this.send(started.map(({ renewal }) => renewal));
+    started.forEach(({ onReply }, i) => onReply(replies[i] as RenewalReply));
   }
 }

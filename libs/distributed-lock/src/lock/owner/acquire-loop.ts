@@ -1,5 +1,6 @@
 import { isExclusive } from '../../port/claim.js';
-import { leadOf } from '../../time/clock.js';
+import { randomMs } from '../../time/chance.js';
+import { readClocks } from '../../time/clock.js';
 import type { FairWaiter } from '../runtime/fair-queues.js';
 import type { LockRuntime } from '../runtime/lock-runtime.js';
 import { LockStoreError } from '../../port/lock.errors.js';
@@ -133,8 +134,7 @@ export class AcquireLoop implements FairWaiter {
   /** The request must be sent at once, because validity counts from now. */
   nextRequest(waitMs: number, tokens: number): AcquireRequest {
     const { key, claim, leaseMs } = this.request;
-    this.askedLead = leadOf(this.runtime.clock);
-    this.askedAt = this.runtime.clock.now();
+    ({ now: this.askedAt, lead: this.askedLead } = readClocks(this.runtime.clock));
     return { key, owner: this.owner.id, claim, leaseMs, waitMs, ticket: this.ticket, tokens };
   }
 
@@ -179,7 +179,7 @@ export class AcquireLoop implements FairWaiter {
       this.callers.dismissImpatient(error);
     }
     if (this.callers.size === 0) this.owner.onQueueEmpty();
-    else if (this.isFirst) this.recheckAfter(RETRY_MS.least + Math.random() * RETRY_MS.spread);
+    else if (this.isFirst) this.recheckAfter(randomMs(this.runtime.chance, RETRY_MS));
   }
 
   private onQueued(ticket: number): void {

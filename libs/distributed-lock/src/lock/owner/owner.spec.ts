@@ -79,6 +79,22 @@ describe('a grant', () => {
     await world.clock.advance(1000);
   });
 
+  it.each([35, 50])(
+    'whose answers come %i ms late, too late for its lease of 40 ms, is given up, however long its callers would wait',
+    async (answeredAfterMs) => {
+      world.faults.command = ({ kind }) =>
+        kind === 'acquire' || kind === 'renew' ? { answeredAfterMs } : undefined;
+      const hasty = follow(locks.acquire('k', { leaseMs: 40, waitMs: Infinity }));
+      await world.clock.advance(1000);
+      expect(hasty.error).toMatchObject({
+        code: 'LOCK_STORE',
+        message: expect.stringContaining('longer than the lease of 40 ms (3 in a row)'),
+      });
+      world.mendNetwork();
+      await (await world.take(other, 'k')).release();
+    },
+  );
+
   it('that was lost before a caller was let in sends the owner back to the queue', async () => {
     const lock = await world.take(other, 'k');
     const waiter = follow(locks.acquire('k', { waitMs: Infinity }));
@@ -196,6 +212,51 @@ describe('draining', () => {
     expect(work.state).toBe('resolved');
     expect(isDone).toBe(true);
     await world.clock.advance(1000);
+    expect(closed.state).toBe('resolved');
+  });
+
+  it('lets a flow that holds a lock acquire others and wait for them, until the grace is over', async () => {
+    const patient = world.service({ shutdownGraceMs: 5000 });
+    const busy = await world.take(other, 'busy');
+    const never = await world.take(other, 'never');
+    const done: string[] = [];
+    const work = follow(
+      patient.withLock('k', async () => {
+        await patient.withLock('busy', () => done.push('waited'));
+        await patient.withLock(['a', 'b'], () => done.push('together'));
+        await new Promise<void>((resolve) => world.clock.after(100, resolve));
+        await patient.withLock('never', { waitMs: Infinity }, () => done.push('never'));
+      }),
+    );
+    await world.clock.settle();
+    const closed = follow(patient.close());
+    await world.clock.settle();
+    await expect(patient.acquire('new')).rejects.toBeInstanceOf(LockShutdownError);
+    await world.clock.advance(1000);
+    await busy.release();
+    await world.clock.advance(500);
+    expect(done).toEqual(['waited', 'together']);
+    expect([work.state, closed.state]).toEqual(['pending', 'pending']);
+    await world.clock.advance(4000);
+    expect(work.error).toBeInstanceOf(LockShutdownError);
+    expect(closed.state).toBe('resolved');
+    await never.release();
+  });
+
+  it('tells after a second which locks it waits for', async () => {
+    const patient = world.service({ shutdownGraceMs: 5000 });
+    const events = eventsOf(patient);
+    const forgotten = await world.take(patient, 'forgotten');
+    const closed = follow(patient.close());
+    await world.clock.advance(999);
+    expect(typesOf(events)).toEqual(['acquired']);
+    await world.clock.advance(1);
+    expect(events.at(-1)).toMatchObject({
+      type: 'warning',
+      message: expect.stringContaining('5000 ms at most, for locks that are still held: "forgotten".'),
+    });
+    await forgotten.release();
+    await world.clock.settle();
     expect(closed.state).toBe('resolved');
   });
 

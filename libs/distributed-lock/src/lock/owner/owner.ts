@@ -31,6 +31,9 @@ import { HandOffBudget } from './hand-off-budget.js';
  */
 type State = 'waiting' | 'confirming' | 'held' | 'ended';
 
+/** So many answers in a row that took longer than the lease are enough: the next ones would, too. */
+const MOST_SLOW_ANSWERS = 3;
+
 /** A caller that an owner admits. */
 export interface Caller {
   readonly call: number;
@@ -62,6 +65,8 @@ export class Owner {
   private readonly holds = new Few<Hold>();
   private readonly acquireLoop: AcquireLoop;
   private readonly budget = new HandOffBudget();
+  /** Answers in a row that took longer than the lease. */
+  private slowAnswers = 0;
   /** The latest end of a minimum hold of its callers. */
   private keepUntil = 0;
 
@@ -137,7 +142,7 @@ export class Owner {
   /** A second grant with the same token confirms the first. Another token means that the first grant was lost in between. */
   private onGrantAgain(grant: Grant): void {
     if (grant.token !== this.keeper?.lease.token) this.onLost('taken', 'it was lost and granted anew');
-    else if (grant.confirmed) this.keeper.onConfirmed(grant.validUntil);
+    else if (grant.confirmed) this.keeper.onGrantedAgain(grant.validUntil);
   }
 
   private keepLease(grant: Grant): LeaseKeeper {
@@ -147,9 +152,12 @@ export class Owner {
 
   /** Admits a caller if the lease is still valid. A grant that took longer than its lease is renewed first. */
   private admit(keeper: LeaseKeeper): void {
-    if (keeper.lease.measureValidity() > 0) return this.admitNext(keeper);
+    if (keeper.lease.measureValidity() > 0) {
+      this.slowAnswers = 0;
+      return this.admitNext(keeper);
+    }
     this.state = 'confirming';
-    if (keeper.lease.isConfirmed) this.callers.dismissImpatient(this.tooSlow(keeper.lease.leaseMs));
+    if (keeper.lease.isConfirmed) this.onSlowAnswer(keeper.lease.leaseMs);
     if (this.callers.size === 0) this.leave();
     else keeper.renewNow();
   }
@@ -165,9 +173,13 @@ export class Owner {
     if (this.callers.size === 0) this.leave();
   }
 
-  private tooSlow(leaseMs: number): LockStoreError {
-    const message = `Could not acquire "${this.key}": the store's answer took longer than the lease of ${leaseMs} ms.`;
-    return new LockStoreError(message, this.key, 'unknown');
+  private onSlowAnswer(leaseMs: number): void {
+    const { key, callers } = this;
+    this.slowAnswers += 1;
+    const message = `Could not acquire "${key}": the store's answer took longer than the lease of ${leaseMs} ms (${this.slowAnswers} in a row). Use a lease longer than a round trip to the store.`;
+    const tooSlow = new LockStoreError(message, key, 'unknown');
+    if (this.slowAnswers < MOST_SLOW_ANSWERS) callers.dismissImpatient(tooSlow);
+    else callers.dismissAll(tooSlow);
   }
 
   /** Admits the next caller, or all waiting readers. Without any caller the owner releases. */
@@ -177,14 +189,15 @@ export class Owner {
     if (!next) return this.leave();
     this.state = 'held';
     keeper.start();
-    if (keeper.lease.isUntouched) this.budget.onFirstCaller(this.now);
-    do next.resolve(this.holdFor(next, keeper));
+    const { now } = this;
+    if (keeper.lease.isUntouched) this.budget.onFirstCaller(now);
+    do next.resolve(this.holdFor(next, keeper, now));
     while (this.isForMany && keeper.lease.hasToken && (next = callers.shift()));
     callers.onServed(this);
   }
 
-  private holdFor({ call, request, waitingSince }: Caller, { lease }: LeaseKeeper): Hold {
-    const { runtime, key, id: owner, now } = this;
+  private holdFor({ call, request, waitingSince }: Caller, { lease }: LeaseKeeper, now: number): Hold {
+    const { runtime, key, id: owner } = this;
     const by = lease.isUntouched ? 'store' : 'local';
     const fencingToken = lease.takeToken();
     const hold = new Hold(runtime.scope, call, this, fencingToken, now);
@@ -227,7 +240,7 @@ export class Owner {
     const keeper = this.keeper as LeaseKeeper;
     this.state = 'held';
     keeper.start();
-    return this.holdFor(caller, keeper);
+    return this.holdFor(caller, keeper, this.now);
   }
 
   /** @param mayHold the store may have granted the key */
@@ -243,7 +256,7 @@ export class Owner {
   }
 
   whenSure(): Owned<void> {
-    return this.keeper ? (this.keeper.resolveDoubt() as Owned<void>) : arrivedReplies();
+    return this.keeper ? (this.keeper.resolveDoubt() as Owned<void>) : arrivedReplies(this.runtime.clock);
   }
 
   get shutdown(): LockShutdownError | undefined {
@@ -371,7 +384,7 @@ export class Owner {
   private releaseRequest(isAwaited: boolean): ReleaseRequest {
     const { key, id: owner, claim, keeper, keepUntil } = this;
     const leaseMs = keeper?.lease.leaseMs ?? this.request.leaseMs;
-    const keep = keepUntil > this.now ? { keepUntil } : undefined;
+    const keep = keepUntil > 0 && keepUntil > this.now ? { keepUntil } : undefined;
     const whenAwaited = isAwaited ? 'when idle' : undefined;
     const flush = this.budget.isRunning ? 'now' : whenAwaited;
     return { key, owner, claim, leaseMs, ...keeper?.lease.used, ...keep, flush };

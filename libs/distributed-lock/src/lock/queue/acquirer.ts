@@ -26,26 +26,27 @@ export class Acquirer {
     private readonly open: () => LockRuntime,
   ) {}
 
-  /** Refuses new calls from now on. */
+  /** Refuses new calls from now on, except those of a flow that holds a lock: its work may end. */
   close(): void {
     this.isClosed = true;
   }
 
-  /** Rejects the callers that wait. */
-  dismissAll(): void {
+  /** Rejects the callers that wait, except those of a flow that holds a lock. */
+  dismissIdle(): void {
     for (const queue of this.queues.values()) queue.close(shutdownError(queue.key));
   }
 
   /** @param before holds that the same call has acquired so far */
   acquire(request: LockRequest, before: readonly Hold[] = []): Promise<Hold> {
     const { key, claim, signal } = request;
-    const own = findHold(this.scope, key);
-    if (own && covers(own.claim, claim)) return Promise.resolve(own.share(request.holdAtLeastMs));
-    if (own) return Promise.reject(heldInAnotherWay(own, claim));
-    if (this.isClosed) return Promise.reject(shutdownError(key));
+    const hold = findHold(this.scope, key);
+    if (hold && covers(hold.claim, claim)) return Promise.resolve(hold.share(request.holdAtLeastMs));
+    if (hold) return Promise.reject(heldInAnotherWay(hold, claim));
+    const own = holdsOfFlow(this.scope);
+    if (this.isRefused(own)) return Promise.reject(shutdownError(key));
     if (signal?.aborted) return Promise.reject(signal.reason as Error);
-    const join = () => this.queueOf(request).join(request);
-    const holds = [...before, ...holdsOfFlow(this.scope)];
+    const join = () => this.queueOf(request).join(request, own);
+    const holds = [...before, ...own];
     // A caller that asks once does not wait, so it cannot close a cycle of waits.
     if (holds.length === 0 || request.waitMs === 0) return join();
     return this.deadlocks.watch(request, holds, join);
@@ -74,7 +75,7 @@ export class Acquirer {
     if (!runtime.store.acquireAll) return { busyKey: undefined };
     const queues = requests.map((request) => this.queueOf(request));
     const holds = await acquireFreeKeys(runtime, requests, queues);
-    if ('busyKey' in holds || !this.isClosed) return holds;
+    if ('busyKey' in holds || !this.isRefused(holdsOfFlow(this.scope))) return holds;
     for (const hold of holds) inBackground(hold.release());
     throw shutdownError(key);
   }
@@ -102,6 +103,10 @@ export class Acquirer {
       for (const hold of held.reverse()) inBackground(hold.release());
       throw error;
     }
+  }
+
+  private isRefused(holdsOfFlow: readonly Hold[]): boolean {
+    return this.isClosed && !holdsOfFlow.some((hold) => hold.checkLive());
   }
 
   private queueOf(request: LockRequest): LocalQueue {

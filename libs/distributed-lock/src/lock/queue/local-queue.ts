@@ -53,12 +53,12 @@ export class LocalQueue implements Callers {
   // --- callers --------------------------------------------------------------------------------------------------
 
   /** @throws LockWaitTimeoutError, LockStoreError, LockShutdownError, or the reason of the request's signal, which is not aborted yet */
-  join(request: LockRequest): Promise<Hold> {
+  join(request: LockRequest, holdsOfFlow: readonly Hold[]): Promise<Hold> {
     const { clock, emit, nextCall } = this.runtime;
     const call = nextCall();
     emit({ type: 'asked', call, key: this.key });
     return new Promise((resolve, reject) => {
-      const waiter = new Waiter(request, call, clock.now(), resolve, reject);
+      const waiter = new Waiter(request, call, clock.now(), resolve, reject, holdsOfFlow);
       this.waiters.push(waiter);
       if (request.signal) this.listen(waiter, request.signal);
       if (request.waitMs > 0) this.watch(waiter);
@@ -70,9 +70,9 @@ export class LocalQueue implements Callers {
     });
   }
 
-  /** Rejects all callers. Owners that hold go on. */
+  /** Rejects the callers whose flow holds no lock. Owners that hold go on. */
   close(error: unknown): void {
-    this.dismissAll(error);
+    for (const waiter of this.waiters) if (!waiter.isAtWork) this.dismiss(waiter, error);
     this.tellNoCallers();
   }
 

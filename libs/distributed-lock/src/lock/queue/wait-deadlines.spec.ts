@@ -20,7 +20,7 @@ class Line {
   join(waitMs: number): Waiter {
     const ignore = () => undefined;
     const request = { waitMs } as LockRequest;
-    const waiter = new Waiter(request, 0, this.clock.now(), ignore, ignore);
+    const waiter = new Waiter(request, 0, this.clock.now(), ignore, ignore, []);
     this.waiters.push(waiter);
     this.deadlines.watch(waiter);
     return waiter;

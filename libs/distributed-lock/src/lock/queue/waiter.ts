@@ -13,8 +13,14 @@ export class Waiter extends Link {
     readonly waitingSince: number,
     readonly resolve: (hold: Hold) => void,
     readonly reject: (error: unknown) => void,
+    private readonly holdsOfFlow: readonly Hold[],
   ) {
     super();
+  }
+
+  /** Its async flow holds a lock, so that it works and may go on while the service closes. */
+  get isAtWork(): boolean {
+    return this.holdsOfFlow.some((hold) => hold.checkLive());
   }
 
   get deadline(): number {

@@ -1,7 +1,8 @@
-import { describeGiven, describeNumber } from '../../checks/describe-given.js';
+import { describeGiven, describeMs, describeNumber } from '../../checks/describe-given.js';
 import { LockConfigurationError } from '../../port/lock.errors.js';
 import type { CallOptions, WithLockOptions } from '../lock.js';
 import type { LockStoreFactory } from '../../port/lock-store.js';
+import { systemChance, type Chance } from '../../time/chance.js';
 import { systemClock, type Clock } from '../../time/clock.js';
 import { checkOptionNames, type OptionNames } from '../../checks/option-names.js';
 
@@ -24,6 +25,8 @@ export interface LockServiceOptions {
   readonly defaults?: CallOptions;
   /** The source of time, such as a `ManualClock` in tests; default: the clock of the machine. */
   readonly clock?: Clock;
+  /** The source of random numbers and ids; default: that of the machine. */
+  readonly chance?: Chance;
 }
 
 export type ResolvedLockOptions = Required<LockServiceOptions>;
@@ -36,6 +39,7 @@ export const SERVICE_NAMES: OptionNames<LockServiceOptions> = {
   shutdownGraceMs: true,
   defaults: true,
   clock: true,
+  chance: true,
 };
 export const CALL_NAMES: OptionNames<CallOptions> = {
   waitMs: true,
@@ -60,6 +64,7 @@ export function resolveLockOptions(options: LockServiceOptions): ResolvedLockOpt
   checkOptionNames('LockService', options, SERVICE_NAMES);
   const { store, keyPrefix = '', waitMs = 10_000, watchdogTimeoutMs = 30_000 } = options;
   const { shutdownGraceMs = 10_000, defaults = {}, clock = systemClock } = options;
+  const { chance = systemChance } = options;
   checkWait('waitMs', waitMs);
   checkLease('watchdogTimeoutMs', watchdogTimeoutMs);
   checkWait('shutdownGraceMs', shutdownGraceMs);
@@ -71,7 +76,7 @@ export function resolveLockOptions(options: LockServiceOptions): ResolvedLockOpt
     );
   }
   if (typeof keyPrefix !== 'string') throw new LockConfigurationError('keyPrefix must be a string.');
-  return { store, keyPrefix, waitMs, watchdogTimeoutMs, shutdownGraceMs, defaults, clock };
+  return { store, keyPrefix, waitMs, watchdogTimeoutMs, shutdownGraceMs, defaults, clock, chance };
 }
 
 export function checkCallOptions(options: CallOptions): void {
@@ -132,7 +137,7 @@ function checkCount(name: string, count: number, most: number): void {
 function checkWait(name: string, ms: number): void {
   if (typeof ms !== 'number' || !(ms >= 0)) {
     throw new LockConfigurationError(
-      `${name} must be a number of ms, 0 or more (Infinity allowed); it is ${describeNumber(ms)}.`,
+      `${name} must be a number of ms, 0 or more (Infinity allowed); it is ${describeMs(ms)}.`,
     );
   }
 }
@@ -140,7 +145,7 @@ function checkWait(name: string, ms: number): void {
 export function checkLease(name: string, ms: number): void {
   if (!Number.isInteger(ms) || ms < MIN_LEASE_MS || ms > MAX_LEASE_MS) {
     throw new LockConfigurationError(
-      `${name} must be a whole number of ms from ${MIN_LEASE_MS} to ${MAX_LEASE_MS}; it is ${describeNumber(ms)}.`,
+      `${name} must be a whole number of ms from ${MIN_LEASE_MS} to ${MAX_LEASE_MS}; it is ${describeMs(ms)}.`,
     );
   }
 }

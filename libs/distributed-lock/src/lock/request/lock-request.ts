@@ -1,4 +1,5 @@
 import { LOCK, type Claim } from '../../port/claim.js';
+import { describeGiven } from '../../checks/describe-given.js';
 import { LockConfigurationError, LockKeyError } from '../../port/lock.errors.js';
 import { checkCallOptions, type ResolvedLockOptions } from './lock-options.js';
 import type { CallOptions, Keys } from '../lock.js';
@@ -18,6 +19,7 @@ export interface LockRequest {
 
 /** Redis allows 512 MB, but a longer key is always a mistake. */
 const MAX_KEY_LENGTH = 1024;
+const HALF_A_PAIR = /\p{Surrogate}/u;
 /** Each key is a lock of its own. A client of the application may choose their number, and must not choose thousands. */
 const MAX_KEYS = 100;
 
@@ -82,12 +84,18 @@ export function checkKeys(keys: Keys): string | readonly string[] {
 
 function checkKey(key: string): string {
   if (typeof key !== 'string' || key === '') {
-    throw new LockKeyError(`A key must be a non-empty string; it is ${JSON.stringify(key)}.`, undefined);
+    throw new LockKeyError(`A key must be a non-empty string; it is ${describeGiven(key)}.`, undefined);
   }
   if (key.length > MAX_KEY_LENGTH) {
     throw new LockKeyError(
       `The key "${key.slice(0, 40)}…" has ${key.length} characters; at most ${MAX_KEY_LENGTH} are allowed.`,
       key.slice(0, 40),
+    );
+  }
+  if (HALF_A_PAIR.test(key)) {
+    throw new LockKeyError(
+      `The key ${JSON.stringify(key)} has half a surrogate pair. Stores replace it, so that two such keys would be one lock.`,
+      key,
     );
   }
   return key;

@@ -1,4 +1,5 @@
 import { DeadlineTimer } from '../../time/deadline-timer.js';
+import type { Chance } from '../../time/chance.js';
 import type { Clock } from '../../time/clock.js';
 import { FairQueues } from './fair-queues.js';
 import type { LockEvent } from '../events/lock.events.js';
@@ -21,10 +22,15 @@ interface Service {
   readonly emit: (event: LockEvent) => void;
 }
 
+/** A service that closes tells after this time which locks it waits for. */
+const SILENT_CLOSE_MS = 1000;
+const MOST_KEYS_NAMED = 5;
+
 /** The open store of one service, and the parts that all of its keys share. No part knows of another key. */
 export class LockRuntime {
   readonly scope: symbol;
   readonly clock: Clock;
+  readonly chance: Chance;
   readonly store: LockStore;
   readonly deadlines: DeadlineTimer;
   readonly watchdog: Watchdog;
@@ -35,17 +41,20 @@ export class LockRuntime {
   readonly emit: (event: LockEvent) => void;
 
   constructor({ scope, options, nextCall, emit }: Service) {
-    const { keyPrefix, watchdogTimeoutMs } = options;
+    const { keyPrefix, watchdogTimeoutMs, chance } = options;
     const clock = outsideClock(options.clock);
     const store = options.store.create({
       clock,
+      chance,
       keyPrefix,
       watchdogTimeoutMs,
       onError: (during, error) => emit({ type: 'error', key: undefined, during, error }),
+      onWarning: (message) => emit({ type: 'warning', key: undefined, message }),
       onState: (state) => emit({ type: 'store', key: undefined, store: this.store.name, state }),
     });
     this.scope = scope;
     this.clock = clock;
+    this.chance = chance;
     this.nextCall = nextCall;
     this.emit = emit;
     this.store = outsideStore(store);
@@ -61,17 +70,33 @@ export class LockRuntime {
     return this.owners.isEmpty && this.releases.areAllDone;
   }
 
-  /** Waits for holders until the grace is over and then takes their locks. Waits for releases for two commands at most. */
-  async drain(graceMs: number): Promise<void> {
+  /**
+   * Waits for holders until the grace is over and then takes their locks. Waits for releases for two commands at most.
+   *
+   * @param onLost rejects the callers whose flow has lost its locks by then
+   */
+  async drain(graceMs: number, onLost: () => void): Promise<void> {
     const { clock, owners, store } = this;
-    const cancelGrace = clock.after(graceMs, () =>
-      owners.loseAll(`the application closes and its grace of ${graceMs} ms is over`),
-    );
+    const cancelGrace = clock.after(graceMs, () => {
+      owners.loseAll(`the application closes and its grace of ${graceMs} ms is over`);
+      onLost();
+    });
+    const cancelWarning = clock.after(SILENT_CLOSE_MS, () => this.warnOfHolders(graceMs));
     owners.beginShutdown((key) => closing(key, graceMs));
     await owners.whenEmpty();
     cancelGrace();
+    cancelWarning();
     this.stopTimers();
     await this.within(2 * store.commandTimeoutMs, this.releases.finish());
+  }
+
+  private warnOfHolders(graceMs: number): void {
+    const keys = this.owners.keysHeld;
+    if (keys.length === 0 || graceMs <= SILENT_CLOSE_MS) return;
+    const named = keys.slice(0, MOST_KEYS_NAMED).map((key) => `"${key}"`);
+    if (keys.length > named.length) named.push(`${keys.length - named.length} more`);
+    const message = `The application waits with closing, ${graceMs} ms at most, for locks that are still held: ${named.join(', ')}. Was a lock of acquire() never released? Use withLock or await using. Long work should end by lock.shutdownSignal.`;
+    this.emit({ type: 'warning', key: undefined, message });
   }
 
   stopTimers(): void {

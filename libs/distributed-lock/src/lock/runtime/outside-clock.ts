@@ -7,6 +7,7 @@ export function outsideClock(clock: Clock): Clock {
   return {
     now: () => clock.now(),
     ...(clock.timeOfDay && { timeOfDay: () => clock.timeOfDay?.() as number }),
+    ...(clock.nextTurn && { nextTurn: (task) => clock.nextTurn?.(task) }),
     after: (ms, task) => outside(() => clock.after(ms, task)),
     interval: (ms) => new Observable((out) => outside(() => clock.interval(ms).subscribe(out))),
   };

@@ -3,11 +3,14 @@ import { outside } from '../../async/outside.js';
 
 /** The same store. Its commands run outside of every async context, because it may repeat them and open connections. */
 export function outsideStore(store: LockStore): LockStore {
-  const { name, address, clientId, commandTimeoutMs, notifications$ } = store;
+  const { name, clientId, commandTimeoutMs, notifications$ } = store;
   const acquireAll = store.acquireAll?.bind(store);
   return {
     name,
-    ...(address !== undefined && { address }),
+    get address() {
+      return store.address;
+    },
+    attempted: store.attempted,
     clientId,
     commandTimeoutMs,
     notifications$,

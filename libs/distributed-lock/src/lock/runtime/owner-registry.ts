@@ -4,6 +4,7 @@ import type { Notification } from '../../port/lock-store.js';
 
 interface RegisteredOwner {
   readonly id: string;
+  readonly key: string;
   readonly isHeld: boolean;
   onNotification(notification: Notification): void;
   onLost(reason: LockLostError['reason'], detail: string): void;
@@ -28,6 +29,10 @@ export class OwnerRegistry {
 
   get isEmpty(): boolean {
     return this.byId.size === 0;
+  }
+
+  get keysHeld(): readonly string[] {
+    return this.holders().map(({ key }) => key);
   }
 
   /** @returns an owner id that was never used before */

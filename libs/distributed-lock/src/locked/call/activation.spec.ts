@@ -11,7 +11,12 @@ import type { LockedSite } from '../site/locked-site.js';
 const siteOf = (method: string): LockedSite => ({ method }) as LockedSite;
 const callOf = (site: LockedSite): LockedCall => ({
   site,
-  plan: { fits: () => true, assertKeyOf: () => undefined } as unknown as KeyPlan,
+  plan: {
+    fits: () => true,
+    isFree: () => true,
+    partsOf: () => new Map(),
+    assertKeyOf: () => undefined,
+  } as unknown as KeyPlan,
   context: {} as ExecutionContext,
 });
 

@@ -3,7 +3,7 @@ import { isObservable } from 'rxjs';
 import { LockNotHeldError } from '../../port/lock.errors.js';
 import type { HeldLock } from '../../lock/context/held-lock.js';
 import { activationOfFlow, runFor, runHolding } from '../../lock/context/async-context.js';
-import type { KeyPlan } from '../plan/key-plan.js';
+import type { KeyPlan, RequestParts } from '../plan/key-plan.js';
 import type { LockedSite } from '../site/locked-site.js';
 import type { UnderLock } from './under-lock.js';
 
@@ -28,6 +28,7 @@ export interface LockedCall {
 export class Activation {
   readonly site: LockedSite;
   private readonly plan: KeyPlan;
+  private readonly parts: RequestParts;
   private isOpen = true;
   private running = 0;
 
@@ -43,6 +44,7 @@ export class Activation {
   ) {
     this.site = site;
     this.plan = plan;
+    this.parts = plan.partsOf(context);
     (context as Covered)[SHARED] = this;
   }
 
@@ -61,9 +63,10 @@ export class Activation {
     return this.running > 0;
   }
 
-  /** True for arguments that name the keys of its lock. Without a lock, true until it is closed. */
+  /** True for arguments that name the keys of its lock. Without a lock, true for those that need none, until it is closed. */
   covers(args: readonly unknown[]): boolean {
-    return this.lock ? this.plan.fits(this.lock.keys, args) : this.isOpen;
+    const { lock, plan } = this;
+    return lock ? plan.fits(lock.keys, args, this.parts) : this.isOpen && plan.isFree(args);
   }
 
   /** Runs `work` as a flow that has the lock. */
@@ -88,7 +91,7 @@ export class Activation {
     const { holder, lock } = this;
     const refusal = this.isOpen ? lock?.checkLoss() : answered(lock);
     if (refusal) return Promise.reject(refusal);
-    if (lock) this.plan.assertKeyOf(args, lock);
+    if (lock) this.plan.assertKeyOf(args, lock, this.parts);
     const result = runFor(undefined, () => handler(lock));
     if (typeof (result as PromiseLike<unknown> | undefined)?.then === 'function') {
       return this.follow(Promise.resolve(result), holder);

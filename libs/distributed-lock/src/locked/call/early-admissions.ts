@@ -1,11 +1,11 @@
 import type { ExecutionContext } from '@nestjs/common';
-import { whenAnswered } from './client-left.js';
 import type { Admission } from './admission.js';
+import { answerTo } from './answer-to.js';
 
 interface Early {
   readonly handler: unknown;
   readonly admission: Admission;
-  stopListening?: () => void;
+  stopListening?: (() => void) | undefined;
 }
 
 /**
@@ -21,7 +21,7 @@ export function keepAdmission(context: ExecutionContext, admission: Admission): 
   const request = context.getArgByIndex<object>(0);
   const early: Early = { handler: context.getHandler(), admission };
   byRequest.set(request, early);
-  early.stopListening = whenAnswered(context, () => {
+  early.stopListening = answerTo(context)?.whenOver(() => {
     byRequest.delete(request);
     if ('lock' in admission) admission.lock?.releaseInBackground();
   });

@@ -1,6 +1,7 @@
 import { Subscription, type Observer, type Subscriber } from 'rxjs';
 import type { HeldLock } from '../../lock/context/held-lock.js';
 import { inBackground } from '../../async/in-background.js';
+import type { Answer } from './answer.js';
 import type { LockLostError } from '../../port/lock.errors.js';
 import { holdStream, type StreamOrigin } from '../../lock/streams/held-stream.js';
 
@@ -20,11 +21,13 @@ export interface UnderLockOptions {
     /** Calls `stop` when the reader has left. */
     readonly whenLeft: (stop: () => void) => void;
   };
+  /** The answer that the work sends itself, perhaps after its end; `undefined` where it has begun none so far. */
+  readonly ownAnswer?: () => Answer | undefined;
 }
 
 /**
  * Runs work under a lock that is held already. Gives the lock back when the Observable of the work has ended *and* no part
- * of the work runs any more, streams that have gone out as its values included.
+ * of the work runs any more, streams that have gone out as its values and an answer that it sends itself included.
  *
  * Unsubscribing stops a stream. Other work runs on under the lock until it has ended by itself. A loss is passed on at
  * once unless `onLost` is `'ignore'`. An error of the work that comes first wins.
@@ -36,9 +39,10 @@ export class UnderLock<T> implements Observer<T> {
   private hasLeft = false;
   private hasEnded = false;
   private run: Run | undefined;
-  /** Streams that have gone out, and how many of them have not ended. */
   private readonly streamsOut: unknown[] = [];
-  private streamsOpen = 0;
+  /** How many streams that have gone out, and answers that the work sends itself, have not ended. */
+  private open = 0;
+  private answer: Answer | undefined;
 
   constructor(
     private readonly out: Subscriber<T>,
@@ -71,7 +75,7 @@ export class UnderLock<T> implements Observer<T> {
   }
 
   releaseIfDone(): void {
-    if (this.hasEnded && this.streamsOpen === 0 && !this.run?.isRunning) this.lock.releaseInBackground();
+    if (this.hasEnded && this.open === 0 && !this.run?.isRunning) this.lock.releaseInBackground();
   }
 
   /**
@@ -84,12 +88,12 @@ export class UnderLock<T> implements Observer<T> {
     const { streams, onLost, lossFor } = this.options;
     if (!streams || this.streamsOut.includes(value)) return value;
     const onEnd = (): void => {
-      this.streamsOpen -= 1;
+      this.open -= 1;
       this.releaseIfDone();
     };
     const held = holdStream(value, this.lock, { ...streams, onLost, lossFor, onEnd });
     if (!held) return value;
-    this.streamsOpen += 1;
+    this.open += 1;
     this.streamsOut.push(held.value);
     streams.whenLeft(() => held.stop());
     return held.value;
@@ -127,6 +131,7 @@ export class UnderLock<T> implements Observer<T> {
 
   private end(settle: (loss: LockLostError | undefined) => void): void {
     if (this.hasEnded) return;
+    this.holdOwnAnswer();
     this.hasEnded = true;
     this.run?.close();
     if (!this.lock.isInDoubt) return this.finish(settle);
@@ -136,11 +141,29 @@ export class UnderLock<T> implements Observer<T> {
     );
   }
 
+  /** Lets an answer that the work has begun, or is going to send, hold the lock until it is over. */
+  private holdOwnAnswer(): void {
+    this.answer = this.options.ownAnswer?.();
+    if (!this.answer) return;
+    this.open += 1;
+    this.answer.whenOver(() => {
+      this.open -= 1;
+      this.releaseIfDone();
+    });
+  }
+
+  private breakOffWhenLost(): void {
+    const { answer } = this;
+    if (!answer || this.options.onLost !== 'throw') return;
+    answer.whenOver(this.lock.onLoss((loss) => answer.breakOff(this.errorFor(loss))));
+  }
+
   private finish(settle: (loss: LockLostError | undefined) => void): void {
     const loss = this.options.onLost === 'throw' ? this.lock.checkLoss() : undefined;
     this.releaseIfDone();
     settle(loss);
     this.running.unsubscribe();
+    if (!loss) this.breakOffWhenLost();
   }
 
   private stop(): void {
@@ -150,6 +173,9 @@ export class UnderLock<T> implements Observer<T> {
 
   private onLoss(loss: LockLostError): void {
     this.run?.close();
+    const answer = this.options.ownAnswer?.();
+    // Nest would end it, and what was sent would pass for all of it.
+    if (answer?.isBegun) answer.breakOff(this.errorFor(loss));
     this.out.error(this.errorFor(loss));
   }
 

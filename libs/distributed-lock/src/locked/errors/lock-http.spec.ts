@@ -31,6 +31,16 @@ describe('a lock error for HTTP clients', () => {
     expect(JSON.stringify(exception.getResponse())).not.toMatch(/secret|pod-3|redis-3|tenant|200|11|30/);
   });
 
+  it('names the part of the request that is wrong, as its client knows it', () => {
+    const error = new LockKeyError('No key from "secret:<headers.x-tenant>"', undefined, 'header x-tenant');
+    expect((toHttpException(error) as HttpException).getResponse()).toEqual({
+      statusCode: 400,
+      error: 'Bad Request',
+      message: 'The request does not name what it wants to use: header x-tenant is missing or not valid.',
+      code: 'LOCK_KEY',
+    });
+  });
+
   it('has the status that the options give', () => {
     expect((toHttpException(busy, { busy: 409 }) as HttpException).getStatus()).toBe(409);
   });
@@ -54,7 +64,11 @@ describe('a lock error for HTTP clients', () => {
 describe('the filter for lock errors', () => {
   const filter = new LockErrorFilter({} as never, {} as never);
   const host = (type: string, client?: unknown): ArgumentsHost =>
-    ({ getType: () => type, switchToWs: () => ({ getClient: () => client }) }) as unknown as ArgumentsHost;
+    ({
+      getType: () => type,
+      getArgs: () => [],
+      switchToWs: () => ({ getClient: () => client }),
+    }) as unknown as ArgumentsHost;
 
   it('answers a message handler with an Observable that fails with code and public message', async () => {
     const answer = filter.catch(busy, host('rpc')) as Observable<never>;

@@ -24,7 +24,10 @@ export type LockHttpStatus = Required<LockHttpOptions>;
 const OPTION_NAMES: OptionNames<LockHttpOptions> = { busy: true, storeDown: true, lost: true, badKey: true };
 const DEFAULTS: LockHttpStatus = { busy: 423, storeDown: 503, lost: 503, badKey: 400 };
 
-/** Messages for clients. They name no key, no holder and no number, which could tell of tenants and machines. */
+/**
+ * Messages for clients. They name no key, no holder and no number, which could tell of tenants and machines. The message of
+ * `LOCK_KEY` also names the part of the request that is wrong, as its client knows it, without the value.
+ */
 const PUBLIC: Partial<Record<LockErrorCode, readonly [keyof LockHttpStatus, string]>> = {
   LOCK_WAIT_TIMEOUT: ['busy', 'This is in use by another request. Try again in a moment.'],
   LOCK_STORE: ['storeDown', 'The lock could not be acquired. Try again later.'],
@@ -57,7 +60,10 @@ export function publicMessage(
   if (!isLockError(error)) return undefined;
   const { code } = error;
   const [, message] = PUBLIC[code] ?? [];
-  return message === undefined ? undefined : { code, message };
+  if (message === undefined) return undefined;
+  const { part } = error as { readonly part?: string };
+  if (part === undefined) return { code, message };
+  return { code, message: `${message.slice(0, -1)}: ${part} is missing or not valid.` };
 }
 
 /**
@@ -67,11 +73,16 @@ export function publicMessage(
  * `LockConfigurationError`: Nest logs them and answers 500.
  */
 export function toHttpException(error: unknown, options?: LockHttpOptions): unknown {
-  const known = isLockError(error) ? PUBLIC[error.code] : undefined;
-  if (!known || !isLockError(error)) return error;
-  const [kind, message] = known;
+  const known = publicMessage(error);
+  const [kind] = (known && PUBLIC[known.code]) ?? [];
+  if (!known || !kind) return error;
   const statusCode = resolveLockHttp(options)[kind];
-  const body = { statusCode, error: STATUS_CODES[statusCode] ?? 'Error', message, code: error.code };
+  const body = {
+    statusCode,
+    error: STATUS_CODES[statusCode] ?? 'Error',
+    message: known.message,
+    code: known.code,
+  };
   return new HttpException(body, statusCode, { cause: error });
 }
 

@@ -10,16 +10,21 @@ export const GATEWAY = 'websockets:is_gateway';
 const ROUTE_ARGUMENTS = '__routeArguments__';
 const CUSTOM_ARGUMENT = '__customRouteArgs__';
 const PARAMETER_TYPES = 'design:paramtypes';
+/** Set beside the parameters by `@Res({ passthrough: true })`. */
+const PASSTHROUGH = '__responsePassthrough__';
 
 /** Set on the function by the decorators of routes, of messages, and by `@SubscribeMessage()`. */
 const HTTP_MARK = 'path';
-const RPC_MARKS = ['microservices:handler_type', 'microservices:pattern'];
+const RPC_PATTERN = 'microservices:pattern';
+const RPC_MARKS = ['microservices:handler_type', RPC_PATTERN];
 const WS_MARK = 'websockets:message_mapping';
 /** Set on the function by `@Query()`, `@Mutation()` and `@Subscription()`: the name of the decorator. */
 const RESOLVER_TYPE = 'graphql:resolver_type';
 
 /** Nest's number of `@Param()`. */
 export const ROUTE_PARAMETER = 5;
+/** Nest's numbers of `@Res()` and `@Next()`. */
+const ANSWERING_PARAMETERS: readonly unknown[] = [1, 2];
 
 export type HandlerKind = 'http' | 'rpc' | 'ws' | 'other';
 
@@ -83,6 +88,18 @@ export function isSubscription(fn: object): boolean {
 /** True for a handler of server-sent events. */
 export function isSse(fn: object): boolean {
   return Reflect.hasMetadata('__sse__', fn);
+}
+
+/**
+ * True for a handler whose answer Nest leaves to the handler itself: it injects the response or `next` without
+ * `passthrough`, or has the call of gRPC by `@GrpcStreamCall()`.
+ */
+export function answersItself(cls: AnyClass, method: string | symbol, fn: AnyFunction): boolean {
+  const patterns = (Reflect.getMetadata(RPC_PATTERN, fn) ?? []) as readonly unknown[];
+  if (patterns.some((it) => (Object(it) as { streaming?: unknown }).streaming === 'pt_stream')) return true;
+  if (handlerKind(cls, method, fn) !== 'http' || isSse(fn)) return false;
+  const isInjected = handlerParameters(cls, method).some(({ type }) => ANSWERING_PARAMETERS.includes(type));
+  return isInjected && Reflect.getMetadata(PASSTHROUGH, cls, method) !== true;
 }
 
 /** The enhancers that are bound to a class or a method, outermost first. */

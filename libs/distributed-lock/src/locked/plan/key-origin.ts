@@ -1,6 +1,6 @@
 import { LockConfigurationError } from '../../port/lock.errors.js';
 import { isReadable } from './handler-values.js';
-import type { KeyTemplate, Placeholder } from '../template/key-template.js';
+import { EACH, type KeyTemplate, type Placeholder } from '../template/key-template.js';
 import type { MethodShape } from './method-shape.js';
 import { ROUTE_PARAMETER, type HandlerKind, type HandlerParameter } from '../nest/nest-metadata.js';
 
@@ -39,6 +39,26 @@ export function originOf(p: Placeholder, template: KeyTemplate, shape: MethodSha
     shape,
     `${place} is a wildcard of the route, which Express gives as a list of its segments. ${advice}`,
   );
+}
+
+/** The name that clients have for a value: `header x-tenant`, `body.sku`. `undefined` for a value that no client sends. */
+export function partNameOf(origin: Origin, kind: HandlerKind): string | undefined {
+  const [source, ...path] = 'source' in origin ? [origin.source, ...origin.rest] : inParameter(origin, kind);
+  if (source === undefined || source === 'user') return undefined;
+  const name = path.join('.').replaceAll(`.${EACH}`, EACH);
+  if (source === 'headers') return `header ${name}`;
+  return name === '' ? source : `${source}.${name}`;
+}
+
+/** The source that the parameter reads, and the path of the value in it. Empty for a decorator of the application. */
+function inParameter(
+  { parameter, rest }: Extract<Origin, { argument: number }>,
+  kind: HandlerKind,
+): readonly string[] {
+  if (parameter?.type === undefined) return [];
+  const source = SOURCES[kind].find((it) => SOURCE_TYPES[it] === parameter.type);
+  if (source === undefined) return [];
+  return typeof parameter.data === 'string' ? [source, parameter.data, ...rest] : [source, ...rest];
 }
 
 function mistake({ where }: MethodShape, text: string): LockConfigurationError {

@@ -3,13 +3,18 @@ import { LockConfigurationError, LockKeyError } from '../../port/lock.errors.js'
 import type { CallOptions, Keys, Lock } from '../../lock/lock.js';
 import { checkHandler } from './handler-checks.js';
 import { readSource, type HandlerValues } from './handler-values.js';
-import { originOf, type Origin } from './key-origin.js';
+import { originOf, partNameOf, type Origin } from './key-origin.js';
 import { follow, type Placeholder } from '../template/key-template.js';
 import type { AnyClass } from '../nest/any-class.js';
 import { optionsOf, type LockedSite } from '../site/locked-site.js';
 import { callOptions, checkTogether, type LockedOptions } from '../site/locked.options.js';
 import { ROUTE_PARAMETER } from '../nest/nest-metadata.js';
 import { shapeOf, type MethodShape } from './method-shape.js';
+
+/** The values of those placeholders that no argument of the handler has. Of a key function, its arguments by position. */
+export type RequestParts = ReadonlyMap<Placeholder | number, unknown>;
+
+const NO_PARTS: RequestParts = new Map();
 
 /** The keys and options of one locked method of one concrete class. Made once, at boot or at the first call. */
 export class KeyPlan {
@@ -20,6 +25,7 @@ export class KeyPlan {
   readonly call: CallOptions;
   private readonly shape: MethodShape;
   private readonly origins = new Map<Placeholder, Origin>();
+  private readonly parts = new WeakMap<ExecutionContext, RequestParts>();
 
   /** @throws LockConfigurationError for a name that the method does not have, or options that do not fit it */
   private constructor(
@@ -50,6 +56,11 @@ export class KeyPlan {
     return this.shape.where;
   }
 
+  /** True for a handler that sends its answer itself, perhaps after it has returned. */
+  get answersItself(): boolean {
+    return this.shape.answersItself;
+  }
+
   /**
    * For a key that is the same for every request although the handler reads a parameter of its route. `undefined` for a
    * key function, and for a key that several may hold.
@@ -77,26 +88,44 @@ export class KeyPlan {
     );
   }
 
+  /** The parts of the request that the key of this call was made of. */
+  partsOf(context: ExecutionContext): RequestParts {
+    return this.parts.get(context) ?? NO_PARTS;
+  }
+
   /** False for arguments that name another key than these. Always true for a message, which `assertKeyOf` checks. */
-  fits(keys: readonly string[], args: readonly unknown[]): boolean {
+  fits(keys: readonly string[], args: readonly unknown[], parts: RequestParts): boolean {
     try {
-      return this.shape.kind === 'rpc' || this.otherKey(keys, args) === undefined;
+      return this.shape.kind === 'rpc' || this.otherKey(keys, args, parts) === undefined;
     } catch {
       return false;
     }
+  }
+
+  /** False for arguments that a lock is needed for. True where only a promise could tell. */
+  isFree(args: readonly unknown[]): boolean {
+    const { when } = this.options;
+    const isNeeded: unknown = when && Reflect.apply(when, undefined, args.slice(0, when.length));
+    return isNeeded instanceof Promise || !isNeeded;
   }
 
   /** The keys of a call that Nest is about to make. @throws LockKeyError, or the error of a pipe */
   async keysOfRequest(context: ExecutionContext, values: HandlerValues): Promise<Keys> {
     const { key } = this.site;
     if (typeof key === 'function') {
-      return this.checked(Reflect.apply(key, undefined, await this.argumentsOf(key.length, context, values)));
+      const args = await this.argumentsOf(key.length, context, values);
+      this.parts.set(context, new Map(args.entries()));
+      return this.checked(Reflect.apply(key, undefined, args));
     }
     const keys: string[] = [];
+    const parts = new Map<Placeholder, unknown>();
     for (const template of key) {
       const reads = template.placeholders.map((p) => this.valueInRequest(p, context, values));
-      keys.push(...template.render(await Promise.all(reads)));
+      const read = await Promise.all(reads);
+      template.placeholders.forEach((p, i) => this.isPart(p) && parts.set(p, read[i]));
+      keys.push(...template.render(read, (p) => this.partName(p)));
     }
+    if (parts.size > 0) this.parts.set(context, parts);
     return keys;
   }
 
@@ -106,22 +135,44 @@ export class KeyPlan {
    *
    * @throws LockConfigurationError when they differ, because the handler would run under another lock than its own
    */
-  assertKeyOf(args: readonly unknown[], { keys }: Lock): void {
-    const other = this.shape.kind === 'rpc' ? this.otherKey(keys, args) : undefined;
+  assertKeyOf(args: readonly unknown[], { keys }: Lock, parts: RequestParts): void {
+    const other = this.shape.kind === 'rpc' ? this.otherKey(keys, args, parts) : undefined;
     if (other === undefined) return;
     throw new LockConfigurationError(
       `@Locked on ${this.where}: the handler is given the value of "${other}", but "${keys.join('", "')}" is locked, since pipes ran that this package cannot see: global ones of a microservice, or of the application after connectMicroservice. Bind them to the handler, or connect with inheritAppConfig after the last useGlobalPipes.`,
     );
   }
 
-  /** A key of these arguments that `keys` lacks. Parts of the request and key functions are not compared. */
-  private otherKey(keys: readonly string[], args: readonly unknown[]): string | undefined {
+  /** A key of these arguments that `keys` lacks. A key function is asked again for arguments that may be others. */
+  private otherKey(
+    keys: readonly string[],
+    args: readonly unknown[],
+    parts: RequestParts,
+  ): string | undefined {
     const { key } = this.site;
-    const isByArguments = (p: Placeholder) => 'argument' in (this.origins.get(p) as Origin);
-    return (typeof key === 'function' ? [] : key)
-      .filter(({ placeholders }) => placeholders.every(isByArguments))
-      .flatMap((template) => template.render(template.placeholders.map((p) => this.valueInCall(p, args))))
-      .find((it) => !keys.includes(it));
+    if (typeof key === 'function' && isGivenAgain(args.slice(0, key.length), parts)) return undefined;
+    return this.keysByArguments(args, parts).find((it) => !keys.includes(it));
+  }
+
+  private keysByArguments(args: readonly unknown[], parts: RequestParts): readonly string[] {
+    const { key } = this.site;
+    if (typeof key === 'function') {
+      return [this.checked(Reflect.apply(key, undefined, args.slice(0, key.length)))].flat();
+    }
+    return key
+      .filter(({ placeholders }) => placeholders.every((p) => !this.isPart(p) || parts.has(p)))
+      .flatMap((template) =>
+        template.render(template.placeholders.map((p) => parts.get(p) ?? this.valueInCall(p, args))),
+      );
+  }
+
+  private partName(p: Placeholder): string | undefined {
+    const { kind } = this.shape;
+    return kind && partNameOf(this.origins.get(p) as Origin, kind);
+  }
+
+  private isPart(p: Placeholder): boolean {
+    return 'source' in (this.origins.get(p) as Origin);
   }
 
   /** The first `count` arguments that Nest is about to give to the handler. */
@@ -159,4 +210,9 @@ export class KeyPlan {
       undefined,
     );
   }
+}
+
+/** True for the arguments that a key function had. False if one is an object, which may have changed since. */
+function isGivenAgain(args: readonly unknown[], parts: RequestParts): boolean {
+  return args.every((it, position) => Object(it) !== it && parts.has(position) && parts.get(position) === it);
 }

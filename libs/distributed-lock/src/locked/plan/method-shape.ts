@@ -1,6 +1,7 @@
 import type { AnyClass, AnyFunction } from '../nest/any-class.js';
 import type { LockedSite } from '../site/locked-site.js';
 import {
+  answersItself,
   handlerKind,
   handlerParameters,
   isPiped,
@@ -22,6 +23,8 @@ export interface MethodShape {
   readonly written: readonly Parameter[] | undefined;
   /** Route parameters that come as lists, if no pipe of the method or its class changes them. */
   readonly wildcards: readonly string[];
+  /** True for a handler that sends its answer itself, perhaps after it has returned. */
+  readonly answersItself: boolean;
 }
 
 export function shapeOf(cls: AnyClass, site: LockedSite): MethodShape {
@@ -31,5 +34,7 @@ export function shapeOf(cls: AnyClass, site: LockedSite): MethodShape {
   const kind = fn && handlerKind(cls, method, fn);
   const decorated = kind ? handlerParameters(cls, method) : [];
   const wildcards = fn && kind === 'http' && !isPiped(cls, fn) ? wildcardsOf(cls, fn) : [];
-  return { where: `${cls.name}.${String(method)}`, kind, decorated, written, wildcards };
+  const where = `${cls.name}.${String(method)}`;
+  const isOwn = fn !== undefined && answersItself(cls, method, fn);
+  return { where, kind, decorated, written, wildcards, answersItself: isOwn };
 }

@@ -60,12 +60,12 @@ const LOCK_DEFAULTS = Symbol.for('nestjs-distributed-lock/defaults');
 
 /** Options for all `@Locked` methods of a class, under those of `@Locked` itself. It does not lock anything. */
 export function LockDefaults(options: LockedOptions): ClassDecorator {
-  checkLockedOptions('@LockDefaults', options);
   return (target, ...context: unknown[]) => {
     refuseStandard('@LockDefaults', context[0]);
     if (typeof target !== 'function' || context.length > 0) {
       throw new LockConfigurationError('@LockDefaults belongs on a class: on a method write @Locked.');
     }
+    checkLockedOptions(`@LockDefaults on ${target.name}`, options);
     Reflect.defineMetadata(LOCK_DEFAULTS, options, target);
     if (options.service !== undefined) injectLockService(target.prototype as object, options.service);
   };
@@ -75,8 +75,22 @@ export function lockDefaultsOf(cls: object): LockedOptions {
   return (Reflect.getMetadata(LOCK_DEFAULTS, cls) as LockedOptions | undefined) ?? {};
 }
 
-export function checkLockedOptions(of: '@Locked' | '@LockDefaults', options: LockedOptions): void {
-  checkOptionNames(of, options, OPTION_NAMES);
+/**
+ * @param where the decorator and what it stands on: `@Locked on Orders.pay`
+ * @throws LockConfigurationError which begins with `where`
+ */
+export function checkLockedOptions(where: string, options: LockedOptions): void {
+  checkOptionNames(where, options, OPTION_NAMES);
+  try {
+    checkValues(options);
+  } catch (error) {
+    throw error instanceof LockConfigurationError
+      ? new LockConfigurationError(`${where}: ${error.message}`)
+      : error;
+  }
+}
+
+function checkValues(options: LockedOptions): void {
   const { onBusy = 'throw', when, http, service, stream } = options;
   checkCallOptions(options);
   checkOnLost(options.onLost);

@@ -21,6 +21,8 @@ export interface Placeholder {
   readonly filters: readonly { readonly name: string; readonly apply: KeyFilter }[];
 }
 
+type PartOf = (placeholder: Placeholder) => string | undefined;
+
 const PATH = /^[\w$-]+(\[\])?(\.[\w$-]+(\[\])?)*$/;
 
 /**
@@ -76,37 +78,40 @@ export class KeyTemplate {
    * The keys for these values: one, or one for each element of the list.
    *
    * @param values parallel to `placeholders`; an array for the list
+   * @param partOf the name that clients have for the value of a placeholder, for `LockKeyError.part`
    * @throws LockKeyError that names the placeholder, and the kind of its value but not the value
    */
-  render(values: readonly unknown[]): readonly string[] {
+  render(values: readonly unknown[], partOf: PartOf = () => undefined): readonly string[] {
     const list = this.placeholders.findIndex((p) => p.isList);
-    if (list < 0) return [this.renderOne(values)];
+    if (list < 0) return [this.renderOne(values, partOf)];
     const elements = values[list];
     if (!Array.isArray(elements) || elements.length === 0) {
-      throw this.refusal(list, `${kindOf(elements)}, not a list of values`);
+      throw this.refusal(list, `${kindOf(elements)}, not a list of values`, partOf);
     }
-    return elements.map((element: unknown) => this.renderOne(values.with(list, element)));
+    return elements.map((element: unknown) => this.renderOne(values.with(list, element), partOf));
   }
 
-  private renderOne(values: readonly unknown[]): string {
-    return this.texts.reduce((key, text, i) => key + this.valueText(i - 1, values[i - 1]) + text);
+  private renderOne(values: readonly unknown[], partOf: PartOf): string {
+    return this.texts.reduce((key, text, i) => key + this.valueText(i - 1, values[i - 1], partOf) + text);
   }
 
-  private valueText(index: number, value: unknown): string {
+  private valueText(index: number, value: unknown, partOf: PartOf): string {
     let filtered = value;
     for (const filter of this.placeholders[index]?.filters ?? []) {
       filtered = filter.apply(filtered);
-      if (filtered === undefined) throw this.refusal(index, `not accepted by the filter ${filter.name}`);
+      if (filtered === undefined)
+        throw this.refusal(index, `not accepted by the filter ${filter.name}`, partOf);
     }
     const escaped = escapeKeyValue(filtered);
-    if (escaped === undefined) throw this.refusal(index, `${kindOf(filtered)}: ${NEEDED}`);
+    if (escaped === undefined) throw this.refusal(index, `${kindOf(filtered)}: ${NEEDED}`, partOf);
     return escaped;
   }
 
-  private refusal(index: number, what: string): LockKeyError {
-    const { text, position } = this.placeholders[index] as Placeholder;
+  private refusal(index: number, what: string, partOf: PartOf): LockKeyError {
+    const placeholder = this.placeholders[index] as Placeholder;
+    const { text, position } = placeholder;
     const message = `No key from "${this.text}": the value of ${text} at position ${position} is ${what}.`;
-    return new LockKeyError(message, undefined);
+    return new LockKeyError(message, undefined, partOf(placeholder));
   }
 }
 

@@ -1,5 +1,6 @@
 import type { ReleaseReply, ReleaseRequest } from '../../port/lock-store.js';
 import { SILENT_WAITER_MS } from '../../port/recheck-interval.js';
+import { randomMs, type Chance } from '../../time/chance.js';
 import type { Clock } from '../../time/clock.js';
 import { Delays } from '../../time/delays.js';
 import type { OwnerState, OwnerStates } from './owner-states.js';
@@ -27,6 +28,7 @@ export class CertainReleases {
   constructor(
     private readonly owners: OwnerStates,
     private readonly clock: Clock,
+    private readonly chance: Chance,
     private readonly commandTimeoutMs: number,
   ) {
     this.delays = new Delays(clock);
@@ -63,7 +65,7 @@ export class CertainReleases {
           if (this.isClosed || this.clock.now() > giveUpAt) throw error;
           isUnsure = true;
         }
-        await this.delays.wait(RELEASE_RETRY_MS.least + Math.random() * RELEASE_RETRY_MS.spread);
+        await this.delays.wait(randomMs(this.chance, RELEASE_RETRY_MS));
       }
     } finally {
       this.owners.end(owner);

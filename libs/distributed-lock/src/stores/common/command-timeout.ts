@@ -1,4 +1,4 @@
-import { describeNumber } from '../../checks/describe-given.js';
+import { describeMs } from '../../checks/describe-given.js';
 import { LockConfigurationError } from '../../port/lock.errors.js';
 import type { LockStoreContext } from '../../port/lock-store.js';
 
@@ -6,7 +6,7 @@ import type { LockStoreContext } from '../../port/lock-store.js';
 export function checkCommandTimeout(commandTimeoutMs: number, { watchdogTimeoutMs }: LockStoreContext): void {
   if (!Number.isInteger(commandTimeoutMs) || commandTimeoutMs < 1) {
     throw new LockConfigurationError(
-      `commandTimeoutMs must be a whole number of ms, 1 or more; it is ${describeNumber(commandTimeoutMs)}.`,
+      `commandTimeoutMs must be a whole number of ms, 1 or more; it is ${describeMs(commandTimeoutMs)}.`,
     );
   }
   if (watchdogTimeoutMs < 3 * commandTimeoutMs) {

@@ -1,6 +1,12 @@
 import { RebuiltMap } from '../../collections/rebuilt-map.js';
 import type { Renewal } from '../../port/lock-store.js';
 
+/** One copy of a request that restarts a lease: its length, and its not-after in server time. */
+export interface LeaseRequest {
+  readonly leaseMs: number;
+  readonly notAfter: number;
+}
+
 /** The state of one owner that its later requests depend on. */
 export class OwnerState {
   /** Requests that have begun and not ended. */
@@ -12,12 +18,24 @@ export class OwnerState {
   lateUntil = -1;
   /** `lateUntil` without the acquire in flight. An owner has one acquire in flight at a time. */
   private earlierUntil = -1;
+  private acquireMs = Infinity;
+  private renewalsInFlight: LeaseRequest[] | undefined;
+  /** The renewals that were given up: the shortest length and the latest not-after among them. */
+  private lateRenewal: LeaseRequest | undefined;
 
   get hasUnanswered(): boolean {
     return this.lateUntil >= 0;
   }
 
-  onAcquireSent(notAfter: number): void {
+  /** It must be kept for later requests. */
+  get isNeeded(): boolean {
+    const mayRenewLate = this.lateRenewal !== undefined || Boolean(this.renewalsInFlight?.length);
+    return (this.hasUnanswered || mayRenewLate) && !this.isReleasing;
+  }
+
+  /** @param leaseMs Infinity where an acquire that is executed late does not shorten a lease */
+  onAcquireSent(notAfter: number, leaseMs = Infinity): void {
+    this.acquireMs = leaseMs;
     this.earlierUntil = this.lateUntil;
     this.lateUntil = Math.max(this.lateUntil, notAfter);
   }
@@ -26,11 +44,47 @@ export class OwnerState {
   onAcquireAnswered(): void {
     this.lateUntil = this.earlierUntil;
   }
+
+  onRenewalSent(copy: LeaseRequest): void {
+    (this.renewalsInFlight ??= []).push(copy);
+  }
+
+  /** The renewal was executed, or never will be. */
+  onRenewalAnswered(copy: LeaseRequest): void {
+    this.renewalsInFlight = this.renewalsInFlight?.filter((other) => other !== copy);
+  }
+
+  /** The renewal may be executed until its not-after, after later requests. */
+  onRenewalGivenUp(copy: LeaseRequest): void {
+    this.onRenewalAnswered(copy);
+    this.lateRenewal = merged(copy, this.lateRenewal);
+  }
+
+  /** @returns what may follow a request that was executed at that server time, and leave less of its lease */
+  shorterThan(leaseMs: number, executedAt: number): LeaseRequest | undefined {
+    if (this.lateRenewal && this.lateRenewal.notAfter < executedAt) this.lateRenewal = undefined;
+    const acquire = { leaseMs: this.acquireMs, notAfter: this.lateUntil };
+    return [acquire, this.lateRenewal, ...(this.renewalsInFlight ?? [])]
+      .filter((late) => late !== undefined)
+      .filter((late) => late.notAfter >= executedAt && late.leaseMs < leaseMs)
+      .reduce<LeaseRequest | undefined>((all, late) => merged(late, all), undefined);
+  }
 }
 
-/** The owners that have a request under way, or an acquire that may be executed late. */
+function merged(late: LeaseRequest, other: LeaseRequest = late): LeaseRequest {
+  return {
+    leaseMs: Math.min(late.leaseMs, other.leaseMs),
+    notAfter: Math.max(late.notAfter, other.notAfter),
+  };
+}
+
+/** The owners that have a request under way, or one that may be executed late. */
 export class OwnerStates {
   private readonly owners = new RebuiltMap<string, OwnerState>();
+
+  get(owner: string): OwnerState | undefined {
+    return this.owners.get(owner);
+  }
 
   isReleasing(owner: string): boolean {
     return this.owners.get(owner)?.isReleasing ?? false;
@@ -48,8 +102,7 @@ export class OwnerStates {
     const state = this.owners.get(owner);
     if (!state) return;
     state.requests -= 1;
-    const mustStay = state.hasUnanswered && !state.isReleasing;
-    if (state.requests === 0 && !mustStay) this.owners.delete(owner);
+    if (state.requests === 0 && !state.isNeeded) this.owners.delete(owner);
   }
 
   isLatest(renewal: Renewal): boolean {

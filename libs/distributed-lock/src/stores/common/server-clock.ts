@@ -1,5 +1,5 @@
 import { leaseMargin } from '../../port/lease-validity.js';
-import { leadOf, type Clock } from '../../time/clock.js';
+import { readClocks, type Clock } from '../../time/clock.js';
 
 /** When a command was sent, and how far the time of day was ahead of our clock then. */
 export interface Sent {
@@ -43,8 +43,8 @@ export class ServerClock {
    * confirm the grant before a caller enters.
    */
   validityOf(grantedAt: number, leaseMs: number): number {
-    const ahead = Math.max(0, leadOf(this.clock) - this.sentLead);
-    const now = this.clock.now();
+    const { now, lead } = readClocks(this.clock);
+    const ahead = Math.max(0, lead - this.sentLead);
     const startedAt = Math.min(now, this.toLocal(grantedAt)) - ahead;
     const believed = startedAt + leaseMs - leaseMargin(leaseMs);
     return believed - now >= leaseMs / 3 ? believed : -Infinity;

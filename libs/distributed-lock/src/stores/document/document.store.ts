@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import { Subject } from 'rxjs';
 import { inBackground } from '../../async/in-background.js';
 import { RebuiltMap } from '../../collections/rebuilt-map.js';
@@ -20,6 +19,7 @@ import {
 import { LockStoreError } from '../../port/lock.errors.js';
 import { leaseValidity } from '../../port/lease-validity.js';
 import { SILENT_WAITER_MS } from '../../port/recheck-interval.js';
+import { systemChance } from '../../time/chance.js';
 import { Delays } from '../../time/delays.js';
 import { CertainReleases, type ExecutedRelease } from '../common/certain-releases.js';
 import { OwnerStates, type OwnerState } from '../common/owner-states.js';
@@ -27,7 +27,7 @@ import { ServerClock } from '../common/server-clock.js';
 import { clientOf, type Holder } from './document.js';
 import type { AcquireOutcome, Stepper } from './key-state.js';
 import { LaneOwners } from './lane-owners.js';
-import { LongLeases } from './long-leases.js';
+import { HeldLeases } from './held-leases.js';
 import { OwnLeases, type KeyLeases } from './own-leases.js';
 import { Lane, type Executed, type LaneContext } from './lane.js';
 import type { Register } from './register.js';
@@ -39,7 +39,7 @@ export const LAST_LEASES_MS = 1000;
 
 /** Locks in a register: one document for each key, one lane for each key that this client uses. */
 export class DocumentStore implements LockStore {
-  readonly address?: string;
+  readonly attempted: Promise<void> | undefined;
   readonly commandTimeoutMs: number;
   readonly notifications$ = new Subject<Notification>();
   private readonly lanes = new RebuiltMap<string, Lane>();
@@ -49,7 +49,7 @@ export class DocumentStore implements LockStore {
   private readonly delays: Delays;
   private readonly timed: TimedRegister;
   private readonly ownLeases: OwnLeases | undefined;
-  private readonly longLeases: LongLeases | undefined;
+  private readonly heldLeases: HeldLeases | undefined;
   private readonly stepper: Stepper & { minToken: number };
   private readonly laneContext: LaneContext;
   private isClosed = false;
@@ -61,17 +61,17 @@ export class DocumentStore implements LockStore {
     private readonly register: Register,
     private readonly context: LockStoreContext,
   ) {
-    const { clock } = context;
-    const { address, commandTimeoutMs, initialLeaseMs } = register;
-    if (address !== undefined) this.address = address;
+    const { clock, chance = systemChance } = context;
+    const { attempted, commandTimeoutMs, initialLeaseMs } = register;
+    this.attempted = attempted;
     this.commandTimeoutMs = commandTimeoutMs;
     this.serverClock = new ServerClock(clock);
-    this.releases = new CertainReleases(this.owners, clock, commandTimeoutMs);
+    this.releases = new CertainReleases(this.owners, clock, chance, commandTimeoutMs);
     this.delays = new Delays(clock);
     this.stepper = {
       clientId,
       minToken: 0,
-      nonce: randomBytes(8).toString('hex'),
+      nonce: chance.hex(8),
       initialLeaseMs,
       isGone: (client) => register.isGone?.(client) ?? false,
     };
@@ -89,6 +89,7 @@ export class DocumentStore implements LockStore {
     this.laneContext = {
       register: this.timed,
       clock,
+      chance,
       delays: this.delays,
       stepper: this.stepper,
       notify: (notification) => this.notify(notification),
@@ -97,7 +98,7 @@ export class DocumentStore implements LockStore {
       onIdle: (name) => this.lanes.delete(name),
     };
     if (register.sessionUntil) {
-      this.longLeases = new LongLeases({
+      this.heldLeases = new HeldLeases({
         clock,
         sessionMs: context.watchdogTimeoutMs,
         sessionUntil: () => register.sessionUntil?.() ?? -Infinity,
@@ -123,6 +124,10 @@ export class DocumentStore implements LockStore {
         this.notify({ kind: 'recheck', afterMs: 0 });
       },
     });
+  }
+
+  get address(): string | undefined {
+    return this.register.address;
   }
 
   acquire(request: AcquireRequest): Promise<AcquireReply> {
@@ -200,10 +205,11 @@ export class DocumentStore implements LockStore {
       ),
     );
     await Promise.race([Promise.allSettled(leaving), this.delays.wait(this.commandTimeoutMs)]);
+    this.ownLeases?.endAdopted();
     await Promise.race([this.ownLeases?.whenEnded(LAST_LEASES_MS), this.delays.wait(LAST_LEASES_MS)]);
     const hasEntries = this.ownLeases?.close() ?? false;
     this.releases.close();
-    this.longLeases?.close();
+    this.heldLeases?.close();
     this.delays.endAll();
     await this.register.close(hasEntries);
     this.notifications$.complete();
@@ -218,7 +224,7 @@ export class DocumentStore implements LockStore {
     const lane = this.laneOf(key);
     return lane.run(
       (state) => {
-        const keepMs = keepUntil - clock.now();
+        const keepMs = keepUntil > 0 ? keepUntil - clock.now() : 0;
         const wasHolder = state.release(request, { keepMs, mayHaveNote });
         // Before the reply, which may get lost: a repeated release does not find the owner any more.
         if (wasHolder && keepMs > 0) this.ownLeases?.start(key, keeperOf(request.owner), keepMs);
@@ -244,7 +250,7 @@ export class DocumentStore implements LockStore {
         if (outcome !== 'lost') {
           lane.owners.onRenewed(owner, leaseMs);
           const { lastToken } = outcome;
-          this.longLeases?.start({ key, owner, token, lastToken, leaseMs, sentAt });
+          this.heldLeases?.start({ key, owner, token, lastToken, leaseMs, sentAt });
           // The core would renew at once, again and again, a lease that is there and that it must not believe in.
           if (validUntil <= this.context.clock.now()) return { kind: 'unknown', error: sessionInDoubt(key) };
           return {
@@ -270,7 +276,7 @@ export class DocumentStore implements LockStore {
     if (outcome.kind !== 'granted') return outcome;
     const { kind, token, lastToken, confirmed } = outcome;
     lane.owners.onGranted(owner, leaseMs, token);
-    this.longLeases?.start({ key, owner, token, lastToken, leaseMs, sentAt });
+    this.heldLeases?.start({ key, owner, token, lastToken, leaseMs, sentAt });
     this.onToken(lastToken);
     const validUntil = Math.min(leaseValidity(sentAt, leaseMs), sessionUntil);
     return { kind, token, lastToken, waiting, confirmed, validUntil };
@@ -338,10 +344,15 @@ export class DocumentStore implements LockStore {
   }
 
   private leasesOf(key: string): KeyLeases | undefined {
+    const own = this.ownLeases?.of(key);
     return (
-      this.ownLeases && {
-        ...this.ownLeases.of(key),
-        onGranted: (lease) => this.longLeases?.start({ ...lease, key }),
+      own && {
+        ...own,
+        end: (owner) => {
+          own.end(owner);
+          this.heldLeases?.end(owner);
+        },
+        onGranted: (lease) => this.heldLeases?.start({ ...lease, key }),
       }
     );
   }

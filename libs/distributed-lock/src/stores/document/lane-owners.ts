@@ -85,7 +85,7 @@ export class LaneOwners {
    *
    * @returns what the core must hear
    */
-  compare(seen: Seen, queue: readonly Waiter[], now: number): readonly Notification[] {
+  compare(seen: Seen, queue: readonly Waiter[], now: () => number): readonly Notification[] {
     const { holders } = seen.reading.document;
     const told: Notification[] = [];
     for (const [owner, { token, leaseMs }] of this.owners) {
@@ -98,7 +98,7 @@ export class LaneOwners {
           told.push(this.grantTo(holder, leaseMs, seen, queue.length));
         } else if (queue[0]?.owner === owner) {
           const kept = holders.find((each) => isKeeper(each.owner));
-          if (kept) told.push({ kind: 'recheck', owner, afterMs: recheckAfter(remainingOf(kept, now)) });
+          if (kept) told.push({ kind: 'recheck', owner, afterMs: recheckAfter(remainingOf(kept, now())) });
         }
       } else if (holder?.token !== token) {
         this.onGone(owner);

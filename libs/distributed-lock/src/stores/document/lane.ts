@@ -1,8 +1,10 @@
 import { inBackground } from '../../async/in-background.js';
 import { LockStoreError } from '../../port/lock.errors.js';
 import type { AcquireRequest, Notification } from '../../port/lock-store.js';
+import type { Chance } from '../../time/chance.js';
 import type { Clock } from '../../time/clock.js';
 import type { Delays } from '../../time/delays.js';
+import { nextTurn } from '../../time/next-turn.js';
 import type { Holder, Waiter } from './document.js';
 import { KeyState, type Stepper } from './key-state.js';
 import type { LaneOwners } from './lane-owners.js';
@@ -14,6 +16,7 @@ import type { Requests, Seen, TimedRegister } from './timed-register.js';
 export interface LaneContext {
   readonly register: TimedRegister;
   readonly clock: Clock;
+  readonly chance: Chance;
   readonly delays: Delays;
   readonly stepper: Stepper;
   notify(notification: Notification): void;
@@ -56,8 +59,10 @@ type Settle = (executed: Executed) => void;
 
 /** After so many tries the lane pauses before each further one. */
 const TRIES_WITHOUT_PAUSE = 4;
-/** With fewer tries the lane goes on even if they have taken long, because the back end is slow and others get on. */
-const LEAST_TRIES = 12;
+/** So many requests may be sent however long they take. Each further one needs time that is left. */
+const LEAST_TRIES = 2;
+/** After so many lost swaps the owners that wait leave notes, which the next writer takes in, whoever it is. */
+const SWAPS_WITHOUT_NOTES = 2;
 const LONGEST_PAUSE_MS = 8;
 
 /**
@@ -135,7 +140,7 @@ export class Lane {
   private schedule(): void {
     if (this.isRunning || this.isScheduled) return;
     this.isScheduled = true;
-    setImmediate(() => {
+    nextTurn(this.context.clock, () => {
       this.isScheduled = false;
       this.start();
     });
@@ -173,17 +178,20 @@ export class Lane {
     let fresh: Seen | undefined;
     /** Before the first reply the register may have had to connect. */
     let repliedAt = 0;
+    let lostSwaps = 0;
     for (let tries = 0; left.length > 0; tries++) {
       if (tries === 1) repliedAt = clock.now();
-      if (tries >= TRIES_WITHOUT_PAUSE && register.isRemote) await this.pause(tries, clock.now() - repliedAt);
+      if (tries >= TRIES_WITHOUT_PAUSE && register.isRemote) await this.pause();
       this.checkSession();
       const seen = fresh ?? this.seen;
-      const taker = this.takerAmong(left, seen, fresh !== undefined);
+      const mustLeaveNotes = lostSwaps >= SWAPS_WITHOUT_NOTES && !this.hasNotes && left.some(isWaiting);
+      const taker = mustLeaveNotes ? firstAcquire(left) : this.takerAmong(left, seen, fresh !== undefined);
       if (taker) {
+        this.checkTime(tries, repliedAt);
         const taken = await register.take(this.name, requestsOf(left));
         fresh = this.seeReply(taken.seen);
         if (!taken.isDone) {
-          this.hasNotes ||= left.some(({ request }) => (request?.waitMs ?? 0) > 0);
+          this.hasNotes ||= left.some(isWaiting);
           continue;
         }
         this.outcomeOf(taker, this.stateIn(fresh))(this.executedBy(fresh));
@@ -191,15 +199,20 @@ export class Lane {
         continue;
       }
       if (!seen) {
+        this.checkTime(tries, repliedAt);
         fresh = this.seeReply(await register.read(this.name));
         continue;
       }
       const state = this.stateIn(seen);
       const settles = left.map((step) => this.outcomeOf(step, state));
       if (state.isChanged) {
+        this.checkTime(tries, repliedAt);
         const swapped = await register.swap(this.name, seen, state, requestsOf(left));
         fresh = this.seeReply(swapped.seen);
-        if (!swapped.isDone) continue;
+        if (!swapped.isDone) {
+          lostSwaps += 1;
+          continue;
+        }
       } else if (!fresh) {
         fresh = this.seeReply(await register.read(this.name));
         continue;
@@ -213,9 +226,7 @@ export class Lane {
   /** The step that may take a free document without having seen it. With other steps before the taking, none may. */
   private takerAmong(steps: readonly Step[], seen: Seen | undefined, isFresh: boolean): Step | undefined {
     const mayTake = isFresh ? seen?.reading.version === undefined : steps.every(({ request }) => request);
-    return mayTake || (seen && seen.reading.version === undefined)
-      ? steps.find(({ request }) => request)
-      : undefined;
+    return mayTake || (seen && seen.reading.version === undefined) ? firstAcquire(steps) : undefined;
   }
 
   private outcomeOf(step: Step, state: KeyState): Settle {
@@ -272,7 +283,7 @@ export class Lane {
       this.context.onHolders?.(this.key, seen.reading.document.holders);
       if (owners.isEmpty) return;
       const queue = this.queueIn(seen);
-      for (const told of owners.compare(seen, queue, this.nowIn(seen))) this.context.notify(told);
+      for (const told of owners.compare(seen, queue, () => this.nowIn(seen))) this.context.notify(told);
       this.watch(owners.interestIn(queue));
     } catch {
       // Others have written what this client cannot read. The next step says so.
@@ -286,18 +297,31 @@ export class Lane {
     this.context.watch(this.name, interest);
   }
 
-  /** @throws LockStoreError when the tries have taken as long as one command may */
-  private async pause(tries: number, ms: number): Promise<void> {
-    const { register, delays } = this.context;
-    if (tries >= LEAST_TRIES && ms > register.commandTimeoutMs) {
-      throw new LockStoreError(
-        `Could not write the lock "${this.key}": other clients have written it first, ${tries} times in ${Math.round(ms)} ms. Try again; if it goes on, use fewer processes on this key.`,
-        this.key,
-        'unready',
-      );
-    }
-    await delays.wait(Math.random() * LONGEST_PAUSE_MS);
+  private pause(): Promise<void> {
+    const { delays, chance } = this.context;
+    return delays.wait(chance.random() * LONGEST_PAUSE_MS);
   }
+
+  /** @throws LockStoreError when the tries have taken as long as one command may */
+  private checkTime(tries: number, since: number): void {
+    const { register, clock } = this.context;
+    if (tries < LEAST_TRIES || !register.isRemote) return;
+    const ms = clock.now() - since;
+    if (ms <= register.commandTimeoutMs) return;
+    throw new LockStoreError(
+      `Could not write the lock "${this.key}": other clients have written it first, ${tries} times in ${Math.round(ms)} ms. Try again; if it goes on, use fewer processes on this key.`,
+      this.key,
+      'unready',
+    );
+  }
+}
+
+function isWaiting({ request }: Step): boolean {
+  return request !== undefined && request.waitMs > 0;
+}
+
+function firstAcquire(steps: readonly Step[]): Step | undefined {
+  return steps.find(({ request }) => request);
 }
 
 function requestsOf(steps: readonly Step[]): Requests {

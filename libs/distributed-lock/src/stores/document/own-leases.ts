@@ -1,6 +1,6 @@
 import { SILENT_WAITER_MS } from '../../port/recheck-interval.js';
 import type { Clock } from '../../time/clock.js';
-import type { LeaseStart } from './long-leases.js';
+import type { LeaseStart } from './held-leases.js';
 
 interface OwnLease {
   readonly key: string;
@@ -23,9 +23,12 @@ export class OwnLeases {
   private readonly leases = new Map<string, OwnLease>();
   /** The owner of such an entry, by key. */
   private readonly adopted = new Map<string, string>();
+  /** How long an entry is left to an owner that may answer for it. */
+  private adoptedMs = SILENT_WAITER_MS;
   private firesAt = Infinity;
   private cancel = (): void => undefined;
-  private onEnd: ((owner: string) => void) | undefined;
+  private readonly ending = new Set<string>();
+  private onEnded = (): void => undefined;
 
   /** @param release ends the lease in the back end; called again at `retryMs` while the lease is over and not ended */
   constructor(
@@ -52,7 +55,13 @@ export class OwnLeases {
   adopt(key: string, owner: string): void {
     if (this.leases.has(owner) || this.adopted.has(key)) return;
     this.adopted.set(key, owner);
-    this.start(key, owner, SILENT_WAITER_MS);
+    this.start(key, owner, this.adoptedMs);
+  }
+
+  /** This client closes, so that what no owner answers for ends at once. */
+  endAdopted(): void {
+    this.adoptedMs = 0;
+    for (const [key, owner] of this.adopted) this.start(key, owner, 0);
   }
 
   /** A request that prolongs the lease is about to be sent, so that it must not end meanwhile. */
@@ -66,7 +75,7 @@ export class OwnLeases {
     if (!lease) return;
     this.leases.delete(owner);
     if (this.adopted.get(lease.key) === owner) this.adopted.delete(lease.key);
-    this.onEnd?.(owner);
+    if (this.ending.delete(owner) && this.ending.size === 0) this.onEnded();
   }
 
   isOver(owner: string): boolean {
@@ -77,16 +86,8 @@ export class OwnLeases {
   /** @returns once those that end within `ms` have ended */
   whenEnded(ms: number): Promise<void> {
     const until = this.clock.now() + ms;
-    const ending = new Set<string>();
-    for (const [owner, { endsAt }] of this.leases) if (endsAt <= until) ending.add(owner);
-    return new Promise((resolve) => {
-      const onEnd = (owner?: string): void => {
-        if (owner !== undefined) ending.delete(owner);
-        if (ending.size === 0) resolve();
-      };
-      this.onEnd = onEnd;
-      onEnd();
-    });
+    for (const [owner, { endsAt }] of this.leases) if (endsAt <= until) this.ending.add(owner);
+    return this.ending.size === 0 ? Promise.resolve() : new Promise((resolve) => (this.onEnded = resolve));
   }
 
   /** @returns whether leases were left */

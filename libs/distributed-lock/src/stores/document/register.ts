@@ -9,7 +9,10 @@ import type { LockDocument, Note, StoredNote } from './document.js';
  * executed, or may still be, until `notAfter`.
  */
 export interface Register {
-  readonly address?: string;
+  /** As that of the store. */
+  readonly address?: string | undefined;
+  /** As that of the store. */
+  readonly attempted?: Promise<void> | undefined;
   /** Longest time in ms that one call takes to settle. */
   readonly commandTimeoutMs: number;
   /**

@@ -1,6 +1,6 @@
 import { LockStoreError } from '../../port/lock.errors.js';
 import type { AcquireRequest } from '../../port/lock-store.js';
-import { leadOf, type Clock } from '../../time/clock.js';
+import { readClocks, type Clock } from '../../time/clock.js';
 import type { OwnerState, OwnerStates } from '../common/owner-states.js';
 import type { ServerClock } from '../common/server-clock.js';
 import { isFree } from './document.js';
@@ -42,8 +42,7 @@ class Sending {
     private readonly context: TimedContext,
     private readonly requests: readonly AcquireRequest[],
   ) {
-    this.sentAt = context.clock.now();
-    this.sentLead = leadOf(context.clock);
+    ({ now: this.sentAt, lead: this.sentLead } = readClocks(context.clock));
   }
 
   /** One for all takes of a request. */
@@ -151,10 +150,10 @@ export class TimedRegister {
     return sending.onReply(await this.context.register.read(name));
   }
 
-  /** A new connection has told the store's time. */
+  /** A new connection has told the store's time. Nobody knows the lead of when it asked, so no grant is dated by this answer. */
   onTime(now: number, sentAt: number): void {
     const { serverClock, clock } = this.context;
-    serverClock.learn(now, { sentAt, sentLead: leadOf(clock) }, clock.now());
+    serverClock.learn(now, { sentAt, sentLead: -Infinity }, clock.now());
   }
 
   /** A reading that came without a request. */

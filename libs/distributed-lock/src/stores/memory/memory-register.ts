@@ -41,7 +41,7 @@ export class MemoryDocuments {
   private nextSweep = LEAST_SWEEP;
 
   /** @param startedAt wall-clock ms: tokens start from it, so that they grow across restarts of the process */
-  constructor(startedAt = Date.now()) {
+  constructor(startedAt: number) {
     this.lastToken = startedAt * 1000;
   }
 

@@ -1,7 +1,8 @@
-import { randomUUID } from 'node:crypto';
 import { describeGiven } from '../../checks/describe-given.js';
 import { LockConfigurationError } from '../../port/lock.errors.js';
 import type { LockStoreFactory } from '../../port/lock-store.js';
+import { systemChance } from '../../time/chance.js';
+import { timeOfDay } from '../../time/clock.js';
 import { DocumentStore } from '../document/document.store.js';
 import { MemoryDocuments, MemoryRegister } from './memory-register.js';
 
@@ -18,11 +19,13 @@ export function memoryStore(given?: unknown): LockStoreFactory {
       `memoryStore takes nothing; it was given ${describeGiven(given)}. For locks in Redis write redisStore(…).`,
     );
   }
-  const documents = new MemoryDocuments();
+  let documents: MemoryDocuments | undefined;
   return {
     create(context) {
-      const clientId = randomUUID();
-      const register = new MemoryRegister(documents, clientId, context.clock);
+      const { clock, chance = systemChance } = context;
+      const clientId = chance.uuid();
+      documents ??= new MemoryDocuments(timeOfDay(clock));
+      const register = new MemoryRegister(documents, clientId, clock);
       return new DocumentStore('memory', clientId, register, context);
     },
   };

@@ -29,6 +29,7 @@ export class NodeOwner {
   isOpen = false;
   private id: string;
   private acquires = new OneAtATime();
+  private renewalsSent = 0;
 
   constructor(
     readonly node: QuorumNode,
@@ -62,9 +63,11 @@ export class NodeOwner {
   private async renewLease(renewal: Renewal, { token, lastToken }: Grant): Promise<RenewalReply> {
     const { id: owner } = this;
     const sentAt = this.clock.now();
+    const number = ++this.renewalsSent;
     const [reply] = await this.node.store.renew([{ ...renewal, owner, token, lastToken }]);
     if (this.isNamed(owner) && this.lease?.token === token) {
-      this.lease = afterRenewal(this.lease, reply, leaseValidity(sentAt, renewal.leaseMs));
+      const isLatest = number === this.renewalsSent;
+      this.lease = afterRenewal(this.lease, reply, leaseValidity(sentAt, renewal.leaseMs), isLatest);
     }
     if (reply?.kind === 'unknown') throw reply.error;
     return reply ?? { kind: 'lost' };
@@ -85,9 +88,20 @@ export class NodeOwner {
   }
 }
 
-/** A renewal that was not answered may have been executed or not: the earlier of the two ends counts. */
-function afterRenewal(lease: Grant, reply: RenewalReply | undefined, validUntil: number): Grant | undefined {
+/**
+ * A renewal that was not answered may have been executed or not, and the latest one may have been executed after the one that is
+ * answered: the earlier of the two ends counts.
+ */
+function afterRenewal(
+  lease: Grant,
+  reply: RenewalReply | undefined,
+  askedUntil: number,
+  isLatest: boolean,
+): Grant | undefined {
   if (reply?.kind === 'lost') return undefined;
-  if (reply?.kind === 'renewed') return { ...lease, validUntil: reply.validUntil, waiting: reply.waiting };
-  return { ...lease, validUntil: Math.min(lease.validUntil, validUntil) };
+  const isAnswered = reply?.kind === 'renewed';
+  const validUntil = isAnswered ? reply.validUntil : askedUntil;
+  const waiting = isAnswered ? reply.waiting : lease.waiting;
+  if (isAnswered && isLatest) return { ...lease, validUntil, waiting };
+  return { ...lease, validUntil: Math.min(lease.validUntil, validUntil), waiting };
 }

@@ -1,3 +1,4 @@
+import type { Chance } from '../../time/chance.js';
 import type { LockStore } from '../../port/lock-store.js';
 
 /**
@@ -8,9 +9,9 @@ const DIGITS = { client: 4, count: 7, attempt: 9 };
 const ATTEMPT = new RegExp(`:(-?)((\\d{${DIGITS.client}})(\\d{${DIGITS.count},}))\\d{${DIGITS.attempt}}$`);
 
 /** For messages and `inspect` only. Two clients of one name do no harm, since nodes know each by the id of its own. */
-export function newClientId(): string {
+export function newClientId(chance: Chance): string {
   const smallest = 10 ** (DIGITS.client - 1);
-  return `quorum-${smallest + Math.floor(Math.random() * 9 * smallest)}`;
+  return `quorum-${smallest + Math.floor(chance.random() * 9 * smallest)}`;
 }
 
 /**
@@ -37,15 +38,4 @@ export function numberOf(owner: string): string {
 
 export function numberOfAttempt(attempt: string): string {
   return ATTEMPT.exec(attempt)?.[2] ?? '';
-}
-
-let lastTicket = 0;
-
-/**
- * A time in µs since 1970: one ticket for all nodes, so that their queues have the same order and grant the same owner.
- * Clocks of processes that differ cost fairness, nothing else.
- */
-export function newTicket(): number {
-  const now = Math.floor((performance.timeOrigin + performance.now()) * 1000);
-  return (lastTicket = Math.max(now, lastTicket + 1));
 }

@@ -1,4 +1,5 @@
 import type { LockStore, Notification } from '../../port/lock-store.js';
+import type { Chance } from '../../time/chance.js';
 import type { Clock } from '../../time/clock.js';
 import { answersOf, gather, type Outcomes } from './majority.js';
 import { noMajority } from './quorum.errors.js';
@@ -9,11 +10,14 @@ export interface QuorumContext {
   readonly nodes: readonly QuorumNode[];
   readonly majority: number;
   readonly clock: Clock;
+  readonly chance: Chance;
   /** The longest time in ms that the slowest node takes for one command. */
   readonly nodeTimeoutMs: number;
   /** The largest fencing token that this process knows to be used. */
   minToken: number;
   nextAttempt(): number;
+  /** One ticket for all nodes, so that their queues have the same order. Clocks of processes that differ cost fairness, nothing else. */
+  nextTicket(): number;
   notify(notification: Notification): void;
   /** Only `close` waits for it. */
   inBackground(work: Promise<unknown>): void;

@@ -32,6 +32,8 @@ import {
 import { QuorumOwner } from './quorum.owner.js';
 import { forceRelease, release } from './release.js';
 import { renew } from './renew.js';
+import { systemChance } from '../../time/chance.js';
+import { nextMicros } from '../../time/micros.js';
 
 /**
  * One store made of several independent ones (Redlock): the owner that a majority of them has granted a lock holds it.
@@ -54,7 +56,7 @@ export function quorumStore(
 
 class QuorumStore implements LockStore {
   readonly name = 'quorum';
-  readonly clientId = newClientId();
+  readonly clientId: string;
   readonly commandTimeoutMs: number;
   readonly notifications$ = new Subject<Notification>();
   private readonly context: QuorumContext;
@@ -68,6 +70,8 @@ class QuorumStore implements LockStore {
     context: LockStoreContext,
     onNode: (state: QuorumNodeState) => void,
   ) {
+    const { clock, chance = systemChance } = context;
+    this.clientId = newClientId(chance);
     const onState = (state: QuorumNodeState): void => {
       if (!this.isClosed) tellSafely(onNode, state);
     };
@@ -79,10 +83,12 @@ class QuorumStore implements LockStore {
     this.context = {
       nodes,
       majority: majorityOf(nodes.length),
-      clock: context.clock,
+      clock,
+      chance,
       nodeTimeoutMs,
       minToken: 0,
       nextAttempt: () => ++attempts,
+      nextTicket: () => nextMicros(clock, chance),
       notify: (notification) => this.notifications$.next(notification),
       inBackground: (work) => this.inBackground(work),
     };

@@ -1,3 +1,4 @@
+import { randomMs } from '../../time/chance.js';
 import type { ReleaseReply, ReleaseRequest } from '../../port/lock-store.js';
 import { answersOf, gather, type Outcomes } from './majority.js';
 import type { NodeRelease, NodeOwner } from './node-owner.js';
@@ -6,11 +7,7 @@ import { noMajority } from './quorum.errors.js';
 import type { QuorumOwner } from './quorum.owner.js';
 
 /** How long node leases short of a majority are kept: at random, so that one of several owners that split the nodes wins. */
-const SPLIT_MS = { least: 10, spread: 30 };
-
-export function randomPauseMs(): number {
-  return SPLIT_MS.least + Math.random() * SPLIT_MS.spread;
-}
+export const SPLIT_MS = { least: 10, spread: 30 };
 
 /**
  * Resolves once a majority is certain to be without the owner. The stores of nodes that are down go on repeating the release.
@@ -66,7 +63,8 @@ function releaseNode(
 /** Gives back node leases short of a majority after a moment, as they are in the way of others. The owner keeps its ticket. */
 export function giveBackSoon(owner: QuorumOwner): void {
   if (owner.cancelGivingBack || owner.hasLeft) return;
-  owner.cancelGivingBack = owner.context.clock.after(randomPauseMs(), () => {
+  const { clock, chance } = owner.context;
+  owner.cancelGivingBack = clock.after(randomMs(chance, SPLIT_MS), () => {
     owner.cancelGivingBack = undefined;
     if (owner.attempts.isIdle) giveBack(owner);
     else giveBackSoon(owner);
@@ -78,5 +76,5 @@ function giveBack(owner: QuorumOwner): void {
   const granted = nodes.filter(({ lease }) => lease);
   if (!request || granted.length === 0 || leases.isHeld()) return;
   for (const node of granted) context.inBackground(releaseNode(owner, node, request));
-  context.notify({ kind: 'recheck', owner: name, afterMs: randomPauseMs() });
+  context.notify({ kind: 'recheck', owner: name, afterMs: randomMs(context.chance, SPLIT_MS) });
 }

@@ -1,5 +1,5 @@
 import type { Cluster, Redis, RedisOptions } from 'ioredis';
-import { describeNumber } from '../../checks/describe-given.js';
+import { describeMs, describeNumber } from '../../checks/describe-given.js';
 import { LockConfigurationError } from '../../port/lock.errors.js';
 import type { LockStoreContext } from '../../port/lock-store.js';
 
@@ -49,7 +49,7 @@ export function checkReplicas(options: RedisStoreOptions): void {
   if (minReplicaAcks === 0) return;
   if (!Number.isInteger(replicaTimeoutMs) || replicaTimeoutMs < 1) {
     throw new LockConfigurationError(
-      `replicaTimeoutMs must be a whole number of ms, 1 or more; it is ${describeNumber(replicaTimeoutMs)}.`,
+      `replicaTimeoutMs must be a whole number of ms, 1 or more; it is ${describeMs(replicaTimeoutMs)}.`,
     );
   }
   if (replicaTimeoutMs > commandTimeoutMs / 2) {
@@ -71,12 +71,12 @@ export function checkTimings(
 ): void {
   if (restartGuardMs !== 0 && !(Number.isInteger(restartGuardMs) && restartGuardMs >= watchdogTimeoutMs)) {
     throw new LockConfigurationError(
-      `restartGuardMs must be 0, or a whole number of ms and at least watchdogTimeoutMs (${watchdogTimeoutMs}); it is ${describeNumber(restartGuardMs)}.`,
+      `restartGuardMs must be 0, or a whole number of ms and at least watchdogTimeoutMs (${watchdogTimeoutMs}); it is ${describeMs(restartGuardMs)}.`,
     );
   }
   if (!Number.isInteger(commandTimeoutMs) || commandTimeoutMs < 1) {
     throw new LockConfigurationError(
-      `commandTimeoutMs must be a whole number of ms, 1 or more; it is ${describeNumber(commandTimeoutMs)}.`,
+      `commandTimeoutMs must be a whole number of ms, 1 or more; it is ${describeMs(commandTimeoutMs)}.`,
     );
   }
   if (watchdogTimeoutMs < 3 * commandTimeoutMs) {

@@ -48,6 +48,7 @@ import type { Probe } from './scripts/access-probes.js';
 import { AccessRights } from './scripts/access-rights.js';
 import { ScriptContext } from './scripts/script-context.js';
 import { loadScripts } from './scripts/scripts.js';
+import { systemChance } from '../../time/chance.js';
 
 const OPTION_NAMES: OptionNames<RedisStoreOptions> = {
   commandTimeoutMs: true,
@@ -85,7 +86,7 @@ export function redisStore(target: RedisTarget, options: RedisStoreOptions = {})
 class RedisStore implements LockStore {
   readonly name = 'redis';
   readonly address: string;
-  readonly clientId = newClientId();
+  readonly clientId: string;
   readonly commandTimeoutMs: number;
   readonly notifications$ = new Subject<Notification>();
   readonly connection: RedisConnection;
@@ -108,22 +109,26 @@ class RedisStore implements LockStore {
     }: RedisStoreOptions,
     otherCommands: readonly Probe[] = [],
   ) {
-    const { clock, keyPrefix } = context;
+    const { clock, chance = systemChance, keyPrefix } = context;
+    this.clientId = newClientId(chance);
     this.commandTimeoutMs = commandTimeoutMs;
-    const client = ownClient(target, commandTimeoutMs);
+    const client = ownClient(target, clock, chance, commandTimeoutMs);
     const { isCluster } = client;
     this.address = addressOf(client);
     const rights = new AccessRights(
-      { keyPrefix, isCluster, user: userOf(client), others: otherCommands },
+      { chance, keyPrefix, isCluster, user: userOf(client), others: otherCommands },
       (error) => context.onError?.('check of rights', error),
     );
     this.stopWatching = watchOutage(client, clock, commandTimeoutMs, (state) => context.onState?.(state));
-    this.connection = new RedisConnection(client, clock, commandTimeoutMs, (it) => prepare(it, rights));
+    this.connection = new RedisConnection(client, clock, chance, commandTimeoutMs, (it) =>
+      prepare(it, rights),
+    );
     this.scripts = new ScriptContext(this.connection, clock, rights, { keyPrefix, isCluster, sharedTokens });
     this.subscriber = new RedisNotifications(
-      ownClient(target, commandTimeoutMs),
+      ownClient(target, clock, chance, commandTimeoutMs),
       this.clientId,
       clock,
+      chance,
       commandTimeoutMs,
       {
         onGrant: (grant) => this.onGrant(grant),
@@ -133,8 +138,8 @@ class RedisStore implements LockStore {
     );
     const { connection, scripts, subscriber } = this;
     const owners = new OwnerStates();
-    this.renewals = new Renewals(connection, scripts, owners);
-    this.releases = new Releases(connection, scripts, owners, clock);
+    this.renewals = new Renewals(connection, scripts, owners, clock);
+    this.releases = new Releases(connection, scripts, owners, { clock, chance });
     const guard =
       restartGuardMs > 0 ? { mark: restartMark(keyPrefix), longestLeaseMs: restartGuardMs } : undefined;
     const undo = (request: AcquireRequest) => inBackground(this.release(request), () => undefined);
@@ -177,6 +182,7 @@ class RedisStore implements LockStore {
     this.stopWatching();
     this.stopKeepingAlive();
     this.releases.close();
+    this.renewals.close();
     await Promise.all([this.connection.close(), this.subscriber.close()]);
     this.notifications$.complete();
   }

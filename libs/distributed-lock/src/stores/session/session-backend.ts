@@ -109,6 +109,8 @@ export interface Row {
   readonly text: string | null;
   /** The revision of the write that wrote the text; 0 where it does not exist. */
   readonly writtenAt: number;
+  /** The revision of the write that made the document; left out where this client has written it, or a message brings it. */
+  readonly createdAt?: number;
   /** The revision of the reading: the newest that the back end had then, at least. */
   readonly revision: number;
   /** In order of their revisions. */

@@ -22,6 +22,8 @@ import { contentOf, documentText, noteIn, noteText, takenText } from './session-
 /** So long may the messages of one write be together, in characters. Longer ones only name the document. */
 const MOST_MESSAGE_LENGTH = 128 * 1024;
 
+const NO_CONTENT = { document: { holders: [], queue: [] }, lastToken: undefined };
+
 /** Documents in a coordination service. Whatever a client writes stays there until its session is over. */
 export class SessionRegister implements Register {
   readonly initialLeaseMs = 0;
@@ -159,7 +161,8 @@ export class SessionRegister implements Register {
   /** A reading that an answer may rely on: whose sessions are over is asked for where this client does not know it. */
   private async knownReadingOf(row: Row, session: Session): Promise<Reading> {
     const { document, notes } = this.readingOf(row, session);
-    const unknown = this.knowledge.unknownIn(document, notes);
+    // The end of its own session is told to this client, also while a reply takes longer than what is known of others holds.
+    const unknown = this.knowledge.unknownIn(document, notes).filter((id) => id !== session.id);
     if (unknown.length > 0) {
       // Without an answer they count as alive: the next recheck asks again.
       const ended = new Set(await this.backend.endedAmong(unknown).catch(() => []));
@@ -171,14 +174,16 @@ export class SessionRegister implements Register {
   private readingOf(row: Row, session: Session): Reading {
     const { name, version } = row;
     const revision = (this.revision = Math.max(this.revision, row.revision));
-    const { document, lastToken } =
-      row.text === null
-        ? { document: { holders: [], queue: [] }, lastToken: 0 }
-        : contentOf(row.text, row.writtenAt, name);
+    const content = row.text === null ? NO_CONTENT : contentOf(row.text, row.writtenAt, name);
+    const { document } = content;
     const notes = row.notes.map((note) => noteIn(note, name));
-    const isUnused = isFree(document) && notes.length === 0;
-    if (version === undefined) this.remembered.onNone(name, revision);
-    else this.remembered.onDocument(name, isUnused ? version : undefined, lastToken, revision);
+    const lastToken = this.remembered.see(name, {
+      version: isFree(document) && notes.length === 0 ? version : undefined,
+      lastToken: content.lastToken,
+      writtenAt: row.writtenAt,
+      createdAt: row.createdAt,
+      revision,
+    });
     return {
       version,
       order: version === undefined ? row.revision : row.writtenAt,

@@ -38,6 +38,30 @@ export function lockTableSql(dialect: 'postgres' | 'mysql', table = DEFAULT_TABL
   return statement(table);
 }
 
+/** For messages. */
+export interface Named {
+  /** The function of the store, as `mysqlStore`. */
+  readonly store: string;
+  readonly table: string;
+  /** The statement that makes a lock table. */
+  readonly sql: string;
+}
+
+/**
+ * For a table of the right name that is not the one of `lockTableSql`. Exclusion depends on its key, and on types that give
+ * back what was written.
+ */
+export function noLockTable(faults: readonly string[], { store, table, sql }: Named): LockConfigurationError {
+  return new LockConfigurationError(
+    `The table ${table} is no lock table: ${faults.join('; ')}. Give ${store} another table, or rename that one. A lock table is made by: ${inOneLine(sql)}`,
+  );
+}
+
+/** Messages are lines of a log. */
+export function inOneLine(sql: string): string {
+  return `${sql.replaceAll(/\s+/g, ' ')};`;
+}
+
 /** The name of a table, with or without its schema, each part in quotes. */
 export function quoted(table: string, quote: '"' | '`'): string {
   return table.replaceAll(/[^.]+/g, `${quote}$&${quote}`);

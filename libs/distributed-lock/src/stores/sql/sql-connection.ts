@@ -3,10 +3,12 @@ import type { StoreState } from '../../port/lock-store.js';
 import { LockConfigurationError, type LockStoreError } from '../../port/lock.errors.js';
 import { conceal } from '../../printing/conceal.js';
 import { afterReading } from '../../time/after-reading.js';
+import type { Chance } from '../../time/chance.js';
 import type { Clock } from '../../time/clock.js';
 import { Outage } from '../common/outage.js';
 import { reconnectDelay } from '../common/reconnect-delay.js';
 import { storeError } from '../common/store-error.js';
+import { blockedPause } from './blocked-pause.js';
 import type { Failure } from './sql-failure.js';
 import { WaitingSteps, type Execute, type Item, type Reply, type Step, type StepKind } from './steps.js';
 
@@ -30,6 +32,7 @@ export interface SqlDatabase {
 
 interface ConnectionOptions {
   readonly clock: Clock;
+  readonly chance: Chance;
   readonly commandTimeoutMs: number;
   readonly onState?: ((state: StoreState) => void) | undefined;
   /** Each new session has told the server's time, before anything else is sent on it. */
@@ -44,6 +47,9 @@ interface ConnectionOptions {
  * it. A deadline counts from the last reply, so that a step fails only when the database has stopped replying.
  */
 export class SqlConnection {
+  /** The first attempt to connect has ended. */
+  readonly attempted: Promise<void>;
+  private onAttempted = (): void => undefined;
   private readonly waiting = new WaitingSteps();
   private readonly outage: Outage;
   private session: SqlSession | undefined;
@@ -56,6 +62,7 @@ export class SqlConnection {
   private lastError: unknown;
   private cancelDeadline: (() => void) | undefined;
   private cancelReconnect = (): void => undefined;
+  private cancelPause = (): void => undefined;
   private opening: AbortController | undefined;
 
   constructor(
@@ -63,6 +70,7 @@ export class SqlConnection {
     private readonly options: ConnectionOptions,
   ) {
     conceal(this, 'database', 'session');
+    this.attempted = new Promise((resolve) => (this.onAttempted = resolve));
     this.outage = new Outage(options, () =>
       this.noConnection(`no connection for ${options.commandTimeoutMs} ms`, undefined),
     );
@@ -76,8 +84,7 @@ export class SqlConnection {
       if (this.isClosed) return reject(this.isClosedError(key));
       const step: Step<Kind> = { kind, item, key, since: this.options.clock.now(), resolve, reject };
       this.waiting.push(step as unknown as Step);
-      // The steps that come in the same turn go with it.
-      if (this.waiting.size === 1) queueMicrotask(() => this.sendNext());
+      this.sendSoon();
       if (!this.cancelDeadline) this.armDeadline(this.options.commandTimeoutMs);
     });
   }
@@ -88,9 +95,11 @@ export class SqlConnection {
     this.isClosed = true;
     this.outage.end();
     this.cancelReconnect();
+    this.cancelPause();
     this.cancelDeadline?.();
     this.opening?.abort();
     this.replaceSession(undefined);
+    this.onAttempted();
     this.failInFlight({ reason: 'unknown', detail: 'the store is closed' });
     for (const step of this.waiting.takeDue(() => true)) step.reject(this.isClosedError(step.key));
   }
@@ -123,6 +132,7 @@ export class SqlConnection {
       return;
     }
     this.session = session;
+    this.onAttempted();
     this.failures = 0;
     this.lastFailure = this.lastError = undefined;
     this.repliedAt = this.options.clock.now();
@@ -133,6 +143,7 @@ export class SqlConnection {
 
   private onNotOpen(error: unknown, signal: AbortSignal): void {
     if (this.opening?.signal !== signal) return;
+    this.onAttempted();
     this.onError(error);
     this.reconnect();
   }
@@ -154,7 +165,8 @@ export class SqlConnection {
     if (this.isClosed) return;
     this.outage.onDown();
     this.cancelReconnect();
-    this.cancelReconnect = this.options.clock.after(reconnectDelay(this.failures++), () => this.connect());
+    const { clock, chance } = this.options;
+    this.cancelReconnect = clock.after(reconnectDelay(chance, this.failures++), () => this.connect());
     this.refuseWaiting();
   }
 
@@ -186,7 +198,13 @@ export class SqlConnection {
 
   private sendNext(): void {
     if (!this.session || this.inFlight.length > 0 || this.waiting.size === 0) return;
-    const steps = this.waiting.takeNext();
+    const { clock } = this.options;
+    const steps = this.waiting.takeNext(clock.now());
+    if (steps.length === 0) {
+      this.cancelPause();
+      this.cancelPause = clock.after(Math.max(0, this.waiting.nextAt - clock.now()), () => this.sendNext());
+      return;
+    }
     this.inFlight = steps;
     const kind = (steps[0] as Step).kind;
     inBackground(
@@ -223,7 +241,8 @@ export class SqlConnection {
       if (isSplit) step.isAlone = true;
       if (!again.includes(step)) step.reject(this.errorFor(step, failure, error));
     }
-    if (failure.isBlocked) this.waiting.push(...again);
+    if (failure.isBlocked)
+      this.waiting.push(...again.map((step) => (isSplit ? step : this.paused(step, now))));
     else this.waiting.putBack(again);
     if (failure.isFatal) this.onLost(error, this.signal);
     this.sendNext();
@@ -286,5 +305,11 @@ export class SqlConnection {
 
   private get signal(): AbortSignal {
     return (this.opening as AbortController).signal;
+  }
+
+  private paused(step: Step, now: number): Step {
+    const times = (step.blocked?.times ?? 0) + 1;
+    step.blocked = { times, until: now + blockedPause(this.options.chance, times) };
+    return step;
   }
 }

@@ -7,6 +7,27 @@ export interface StepReply {
   readonly row: LockRow;
 }
 
+/** How many rows to read, and after which name. */
+export interface Scan {
+  readonly after: string;
+  readonly most: number;
+}
+
+/** Rows of the lock table in order of their names. */
+export interface Slice {
+  /** The name of the last row that was read. Absent at the end of the table. */
+  readonly last: string | undefined;
+  /** Names that were free for long. */
+  readonly free: readonly string[];
+  /** Names of documents that nobody has written for long. */
+  readonly unwritten: readonly string[];
+}
+
+/** A row was free for this long when it is deleted. Until then its tokens grow, although the server's clock is set back. */
+export const FREE_FOR_MS = 10 * 60_000;
+/** A document that was not written for this long may belong to crashed processes. */
+export const UNWRITTEN_FOR_MS = 60 * 60_000;
+
 /** What one statement can do, and with what, and the reply to it. */
 export interface StepKinds {
   take: { item: SqlTake; reply: StepReply };
@@ -17,8 +38,10 @@ export interface StepKinds {
     item: { readonly name: string; readonly takes: readonly SqlTake[] };
     reply: { readonly isDone: boolean; readonly rows: readonly LockRow[] };
   };
-  /** Deletes rows that were free for long, and replies with names of documents that nobody has written for long. */
-  sweep: { item: { readonly name: string; readonly after: string }; reply: readonly string[] };
+  /** Reads some rows in order of their names, as the sweeper needs them. */
+  scan: { item: { readonly name: string } & Scan; reply: Slice };
+  /** Deletes those of these rows that are free for long and not locked. */
+  deleteFree: { item: { readonly name: string; readonly names: readonly string[] }; reply: undefined };
   /** Finds out whether the connection still exists. */
   ping: { item: { readonly name: string }; reply: undefined };
 }
@@ -49,6 +72,8 @@ export interface Step<Kind extends StepKind = StepKind> {
   readonly since: number;
   /** It goes alone, because a statement with others has failed. */
   isAlone?: boolean;
+  /** How often it has found its row locked by another transaction, and our time before which it does not ask again. */
+  blocked?: { readonly times: number; readonly until: number };
   resolve(reply: Reply<Kind>): void;
   reject(error: unknown): void;
 }
@@ -62,7 +87,7 @@ export type Execute = <Kind extends StepKind>(
 /** More steps in one statement would take as long as they save. */
 const MOST_TOGETHER = 128;
 /** One step of these is a statement. */
-const ALONE: readonly StepKind[] = ['takeAll', 'sweep', 'ping'];
+const ALONE: readonly StepKind[] = ['takeAll', 'scan', 'deleteFree', 'ping'];
 
 /** The steps that wait for the connection. Those of one kind go in one statement, in order of names, each name once. */
 export class WaitingSteps {
@@ -81,15 +106,16 @@ export class WaitingSteps {
     this.steps.unshift(...steps);
   }
 
-  /** The steps of the next statement: of the kind that has waited longest. */
-  takeNext(): readonly Step[] {
-    const [first] = this.steps;
+  /** The steps of the next statement: of the kind that has waited longest. None if all of them pause. */
+  takeNext(now: number): readonly Step[] {
+    const ready = this.steps.filter((step) => pausesUntil(step) <= now);
+    const [first] = ready;
     if (!first) return [];
     const isSingle = (step: Step) => step.isAlone || ALONE.includes(step.kind);
     const next = new Map<string, Step>();
     if (isSingle(first)) next.set(first.item.name, first);
     else {
-      for (const step of this.steps) {
+      for (const step of ready) {
         if (next.size === MOST_TOGETHER) break;
         const { name } = step.item;
         if (step.kind === first.kind && !isSingle(step) && !next.has(name)) next.set(name, step);
@@ -98,6 +124,11 @@ export class WaitingSteps {
     const taken = new Set(next.values());
     this.steps = this.steps.filter((step) => !taken.has(step));
     return [...taken].sort((a, b) => compare(a.item.name, b.item.name));
+  }
+
+  /** Our time at which the first pause of a step is over. */
+  get nextAt(): number {
+    return Math.min(...this.steps.map(pausesUntil));
   }
 
   /** Removes and returns those that have waited for long enough. */
@@ -110,6 +141,10 @@ export class WaitingSteps {
   [Symbol.iterator](): Iterator<Step> {
     return this.steps.values();
   }
+}
+
+function pausesUntil({ blocked }: Step): number {
+  return blocked?.until ?? -Infinity;
 }
 
 function compare(a: string, b: string): number {

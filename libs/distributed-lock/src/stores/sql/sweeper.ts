@@ -1,50 +1,113 @@
 import { inBackground } from '../../async/in-background.js';
+import { randomMs, type Chance } from '../../time/chance.js';
 import type { Clock } from '../../time/clock.js';
+import { Delays } from '../../time/delays.js';
 import { FREE, isOver, type LockDocument } from '../document/document.js';
-import type { Reading, Register } from '../document/register.js';
+import type { Reading } from '../document/register.js';
+import type { SqlDocuments } from './sql-documents.js';
 
 /** Each process sweeps at its own random times. */
 const SWEEP_MS = { least: 5 * 60_000, spread: 5 * 60_000 };
 /** A document whose leases and tickets are over for this long belongs to crashed processes. */
 const ABANDONED_MS = 60 * 60_000;
+/** Rows of one step: fewer after one that failed, as on a slow disk. */
+const SLICE_ROWS = { most: 1000, least: 10 };
+/**
+ * A sweep of many rows, of which hardly any were to be deleted, comes after others. The next one waits twice as long, up to
+ * so many times, so that hundreds of processes do not read a large table all the time.
+ */
+const LITTLE = 0.1;
+const MOST_PATIENCE = 8;
 
-/** Keeps the table small: abandoned documents are freed, and rows that were free for long are deleted. */
+interface SweeperContext {
+  readonly clock: Clock;
+  readonly chance: Chance;
+  readonly commandTimeoutMs: number;
+}
+
+/**
+ * Keeps the table small: abandoned documents are freed, and rows that were free for long are deleted.
+ *
+ * A sweep goes through the table in order of names, a slice at a time, and rests after each slice as long as that took. It
+ * has a connection of its own for that time, because a slow slice must not delay the steps of callers.
+ */
 export class Sweeper {
+  private readonly delays: Delays;
   private cancel = (): void => undefined;
-  /** The sweeps go through the table in order of names, some documents at a time. */
+  private documents: SqlDocuments | undefined;
+  private isClosed = false;
+  /** The next sweep goes on where this one has failed. */
   private after = '';
+  private rows = SLICE_ROWS.most;
+  private patience = 1;
 
-  /** @param sweep deletes rows that were free for long. Replies with names after `after` that nobody has written for long */
+  /** @param open connects for one sweep */
   constructor(
-    private readonly clock: Clock,
-    private readonly register: Register,
-    private readonly sweep: (after: string) => Promise<readonly string[]>,
+    private readonly context: SweeperContext,
+    private readonly open: () => SqlDocuments,
   ) {
+    this.delays = new Delays(context.clock);
     this.schedule();
   }
 
   close(): void {
+    this.isClosed = true;
     this.cancel();
+    this.delays.endAll();
+    if (this.documents) inBackground(this.documents.close(), () => undefined);
   }
 
   private schedule(): void {
-    this.cancel = this.clock.after(SWEEP_MS.least + Math.random() * SWEEP_MS.spread, () => {
-      this.schedule();
-      // The next sweep does what this one could not.
-      inBackground(this.run(), () => undefined);
-    });
+    if (this.isClosed) return;
+    const { clock, chance } = this.context;
+    // The next sweep does what this one could not.
+    this.cancel = clock.after(randomMs(chance, SWEEP_MS) * this.patience, () =>
+      inBackground(
+        this.run().finally(() => this.schedule()),
+        () => undefined,
+      ),
+    );
   }
 
   private async run(): Promise<void> {
-    const names = await this.sweep(this.after);
-    this.after = names.at(-1) ?? '';
-    for (const name of names) await this.freeAbandoned(name);
+    const documents = (this.documents = this.open());
+    try {
+      await this.sweep(documents);
+    } finally {
+      await documents.close();
+    }
   }
 
-  private async freeAbandoned(name: string): Promise<void> {
-    const seen = await this.register.read(name);
+  private async sweep(documents: SqlDocuments): Promise<void> {
+    const seen = { rows: 0, free: 0 };
+    do {
+      const startedAt = this.context.clock.now();
+      await this.sweepSlice(documents, seen);
+      // At least a turn of the event loop: SQLite reads without one.
+      await this.delays.wait(Math.max(1, this.context.clock.now() - startedAt));
+    } while (this.after !== '' && !this.isClosed);
+    const foundLittle = seen.rows > SLICE_ROWS.most && seen.free < seen.rows * LITTLE;
+    this.patience = foundLittle ? Math.min(2 * this.patience, MOST_PATIENCE) : 1;
+  }
+
+  private async sweepSlice(documents: SqlDocuments, seen: { rows: number; free: number }): Promise<void> {
+    const most = this.rows;
+    this.rows = Math.max(Math.floor(most / 2), SLICE_ROWS.least);
+    const { last = '', free, unwritten } = await documents.scan({ after: this.after, most });
+    this.after = last;
+    seen.rows += most;
+    seen.free += free.length;
+    await Promise.allSettled(unwritten.map((name) => this.freeAbandoned(documents, name)));
+    // Another transaction may hold one of the rows. The slices after this one can be swept all the same.
+    if (free.length === 0 || (await succeeds(documents.deleteFree(free)))) {
+      this.rows = Math.min(2 * most, SLICE_ROWS.most);
+    }
+  }
+
+  private async freeAbandoned(documents: SqlDocuments, name: string): Promise<void> {
+    const seen = await documents.read(name);
     if (seen.version === undefined || !isAbandoned(seen)) return;
-    await this.register.swap({
+    await documents.swap({
       name,
       seen,
       next: FREE,
@@ -52,7 +115,7 @@ export class Sweeper {
       isExact: true,
       told: [],
       mayBeForgotten: true,
-      notAfter: () => Math.ceil(seen.now + this.register.commandTimeoutMs),
+      notAfter: () => Math.ceil(seen.now + this.context.commandTimeoutMs),
     });
   }
 }
@@ -63,5 +126,12 @@ function isAbandoned({ document, notes, now }: Reading): boolean {
   return (
     [...holders, ...queue].every(({ until }) => isOver(until, limit)) &&
     notes.every(({ at }) => at / 1000 <= limit)
+  );
+}
+
+async function succeeds(work: Promise<unknown>): Promise<boolean> {
+  return work.then(
+    () => true,
+    () => false,
   );
 }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { LOCK, type Claim } from '../../port/claim.js';
+import { LockStoreError } from '../../port/lock.errors.js';
 import type {
   AcquireReply,
   AcquireRequest,
@@ -65,10 +66,20 @@ export class TestOwner {
 
   /** Acquires, or rechecks. */
   async tryAcquire(options: AcquireOptions = {}): Promise<AcquireReply> {
-    const reply = await this.store.acquire(this.request(options));
+    const reply = await this.send(this.request(options));
     if (reply.kind === 'granted') this.granted ??= reply;
     if (reply.kind === 'queued') this.ticket = reply.ticket;
     return reply;
+  }
+
+  /** A new client may take longer to connect than its requests wait. The core sends such a request again. */
+  private async send(request: AcquireRequest): Promise<AcquireReply> {
+    let reply: AcquireReply | undefined;
+    await this.stage.eventually('the back end can be reached', async () => {
+      reply = await this.store.acquire(request).catch(ifUnreachable);
+      return reply !== undefined;
+    });
+    return reply as AcquireReply;
   }
 
   async acquire(options: AcquireOptions = {}): Promise<Grant> {
@@ -145,4 +156,9 @@ export class TestOwner {
     const notification = this.notifications.find((each) => each.kind === kind);
     return notification as Extract<Notification, { kind: Kind }>;
   }
+}
+
+/** @throws the error of a request that may have been sent, or that was refused */
+function ifUnreachable(error: unknown): undefined {
+  if (!(error instanceof LockStoreError) || error.reason !== 'unreachable') throw error;
 }

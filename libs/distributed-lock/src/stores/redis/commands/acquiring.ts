@@ -75,7 +75,7 @@ export abstract class AcquiringCommand<R extends ScriptReply, Result> extends Sc
     this.isOpen = false;
     if (this.owners.some(({ isReleasing }) => isReleasing)) throw callerHasLeft(this.key);
     const notAfter = this.context.notAfter();
-    for (const owner of this.owners) owner.onAcquireSent(notAfter);
+    this.owners.forEach((owner, i) => owner.onAcquireSent(notAfter, this.requests[i]?.leaseMs));
     this.isOpen = true;
     return notAfter;
   }

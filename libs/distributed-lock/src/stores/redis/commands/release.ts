@@ -1,4 +1,5 @@
 import type { ReleaseReply, ReleaseRequest } from '../../../port/lock-store.js';
+import type { Chance } from '../../../time/chance.js';
 import type { Clock } from '../../../time/clock.js';
 import { CertainReleases } from '../../common/certain-releases.js';
 import type { OwnerState, OwnerStates } from '../../common/owner-states.js';
@@ -39,15 +40,15 @@ export class Releases {
     private readonly connection: RedisConnection,
     private readonly context: ScriptContext,
     owners: OwnerStates,
-    private readonly clock: Clock,
+    private readonly sources: { readonly clock: Clock; readonly chance: Chance },
   ) {
-    this.certain = new CertainReleases(owners, clock, connection.commandTimeoutMs);
+    this.certain = new CertainReleases(owners, sources.clock, sources.chance, connection.commandTimeoutMs);
   }
 
   /** @throws LockStoreError when the server refuses, or does not answer, until the lease and the ticket have run out */
   run(request: ReleaseRequest): Promise<ReleaseReply> {
     return this.certain.run(request, (state) => {
-      const args = argsOf(request, this.context, state, this.clock);
+      const args = argsOf(request, this.context, state, this.sources.clock);
       return async () => {
         const command = new ReleaseCommand(request, this.context, args);
         const [held, executedAt] = await this.connection.run(command);

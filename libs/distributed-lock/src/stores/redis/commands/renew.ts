@@ -1,46 +1,17 @@
-import { leaseValidity } from '../../../port/lease-validity.js';
 import { LockStoreError } from '../../../port/lock.errors.js';
 import type { Renewal, RenewalReply } from '../../../port/lock-store.js';
 import { EXPIRED } from '../connection/redis.command.js';
 import type { RedisConnection } from '../connection/redis.connection.js';
-import { unknown } from '../connection/redis.errors.js';
 import { WireKeys, type Arguments } from '../scripts/evalsha.js';
-import { ScriptCommand, type ScriptReply } from '../scripts/script-command.js';
 import { permitsOf, type ScriptContext } from '../scripts/script-context.js';
-import { renewAllScript, renewScript, type ReplyOf, type Script } from '../scripts/scripts.js';
+import { renewAllScript, renewScript, type ReplyOf } from '../scripts/scripts.js';
 import type { OwnerStates } from '../../common/owner-states.js';
+import type { Clock } from '../../../time/clock.js';
+import { Delays } from '../../../time/delays.js';
+import { RenewingCommand, type Replies } from './renewing.js';
 
 /** The most renewals in one script. Redis runs nothing else meanwhile, so a larger batch would delay other commands. */
 const MOST_AT_ONCE = 50;
-
-type Replies = readonly RenewalReply[];
-
-abstract class RenewingCommand<R extends ScriptReply> extends ScriptCommand<R, Replies> {
-  readonly priority = 'renew';
-
-  constructor(
-    script: Script<R>,
-    context: ScriptContext,
-    protected readonly renewals: readonly Renewal[],
-    private readonly owners: OwnerStates,
-    keys?: WireKeys,
-  ) {
-    const [{ key, claim }] = renewals as readonly [Renewal];
-    super(script, context, { key, kind: claim.kind }, keys);
-  }
-
-  /** @throws LockStoreError for a second copy after a newer renewal of one of its owners, which must be executed last */
-  protected onWrite(): void {
-    if (!this.wasExpired && !this.isSecondCopy) return;
-    if (this.renewals.every((renewal) => this.owners.isLatest(renewal))) return;
-    throw unknown('it found a renewal too late that a newer one follows', this.key);
-  }
-
-  protected replyTo({ leaseMs }: Renewal, waiting: number): RenewalReply {
-    if (waiting < 0) return { kind: 'lost' };
-    return { kind: 'renewed', validUntil: leaseValidity(this.sentAt, leaseMs), waiting };
-  }
-}
 
 class RenewCommand extends RenewingCommand<ReplyOf<typeof renewScript>> {
   /** A renewal may confirm a grant by notification, whose caller is about to start and may block the event loop. */
@@ -52,7 +23,7 @@ class RenewCommand extends RenewingCommand<ReplyOf<typeof renewScript>> {
   }
 
   protected args(): Arguments {
-    this.onWrite();
+    const notAfter = this.onWrite();
     const [{ owner, claim, leaseMs, token, lastToken }] = this.renewals as readonly [Renewal];
     const { publish, minToken, isCluster: cluster } = this.context;
     const { weight, permits } = permitsOf(claim);
@@ -64,11 +35,13 @@ class RenewCommand extends RenewingCommand<ReplyOf<typeof renewScript>> {
       cluster,
       publish,
     });
-    return [owner, leaseMs, token, lastToken, this.context.notAfter(), options];
+    return [owner, leaseMs, token, lastToken, notAfter, options];
   }
 
-  protected onReply([kind, , waiting = 0]: ReplyOf<typeof renewScript>): Replies | typeof EXPIRED {
-    return kind === 2 ? EXPIRED : this.renewals.map((it) => this.replyTo(it, kind === 0 ? -1 : waiting));
+  protected onReply([kind, executedAt, count = 0]: ReplyOf<typeof renewScript>): Replies | typeof EXPIRED {
+    this.onAnswered();
+    const waiting = kind === 0 ? -1 : count;
+    return kind === 2 ? EXPIRED : this.renewals.map((it) => this.replyTo(it, { waiting, executedAt }));
   }
 }
 
@@ -79,23 +52,30 @@ class RenewAllCommand extends RenewingCommand<ReplyOf<typeof renewAllScript>> {
   }
 
   protected args(): Arguments {
-    this.onWrite();
+    const notAfter = this.onWrite();
     const one = ({ owner, leaseMs, token, lastToken }: Renewal) => [owner, leaseMs, token, lastToken];
-    return [this.context.publish, this.context.notAfter(), ...this.renewals.flatMap(one)];
+    return [this.context.publish, notAfter, ...this.renewals.flatMap(one)];
   }
 
-  protected onReply([kind, , ...waiting]: ReplyOf<typeof renewAllScript>): Replies | typeof EXPIRED {
-    return kind === 0 ? EXPIRED : this.renewals.map((it, i) => this.replyTo(it, waiting[i] ?? -1));
+  protected onReply([kind, executedAt, ...counts]: ReplyOf<typeof renewAllScript>): Replies | typeof EXPIRED {
+    this.onAnswered();
+    if (kind === 0) return EXPIRED;
+    return this.renewals.map((it, i) => this.replyTo(it, { waiting: counts[i] ?? -1, executedAt }));
   }
 }
 
 /** Restarts leases: plain locks of one server in batches, all others one by one. */
 export class Renewals {
+  private readonly delays: Delays;
+
   constructor(
     private readonly connection: RedisConnection,
     private readonly context: ScriptContext,
     private readonly owners: OwnerStates,
-  ) {}
+    clock: Clock,
+  ) {
+    this.delays = new Delays(clock);
+  }
 
   /** Never rejects. */
   async run(renewals: readonly Renewal[]): Promise<Replies> {
@@ -108,6 +88,10 @@ export class Renewals {
     };
     await Promise.all(this.batchesOf(renewals).map(renewBatch));
     return renewals.map((renewal) => replies.get(renewal) as RenewalReply);
+  }
+
+  close(): void {
+    this.delays.endAll();
   }
 
   private batchesOf(renewals: readonly Renewal[]): readonly (readonly Renewal[])[] {
@@ -123,7 +107,7 @@ export class Renewals {
     const [first, another] = batch;
     try {
       const replies = await (first && !another
-        ? connection.run(new RenewCommand(first, context, owners))
+        ? this.renewForSure(first)
         : connection.run(new RenewAllCommand(batch, context, owners)));
       for (const { owner } of batch) owners.end(owner);
       return replies;
@@ -134,6 +118,20 @@ export class Renewals {
         isSpoiled && owners.isLatest(renewal) ? this.renew([renewal]) : this.unanswered(renewal, error);
       return (await Promise.all(batch.map(again))).flat();
     }
+  }
+
+  /**
+   * An earlier request for less, which was never answered, may be executed after this one until its not-after (`extend` to less
+   * and then to more, on a connection that breaks). So the renewal is repeated after that.
+   */
+  private async renewForSure(renewal: Renewal): Promise<Replies> {
+    const { connection, context, owners } = this;
+    const command = new RenewCommand(renewal, context, owners);
+    const replies = await connection.run(command);
+    if (command.unsureForMs === 0) return replies;
+    await this.delays.wait(command.unsureForMs);
+    if (!owners.isLatest(renewal)) return replies;
+    return connection.run(new RenewCommand(renewal, context, owners));
   }
 
   private unanswered({ owner }: Renewal, error: unknown): Replies {

@@ -1,4 +1,6 @@
+import type { Redis } from 'ioredis';
 import type { RedisCommand } from './redis.command.js';
+import { askBeside } from './second-connection.js';
 
 /** A connection that has been silent for this long may have been forgotten by the network. */
 export const IDLE_MS = 500;
@@ -7,13 +9,15 @@ export const IDLE_MS = 500;
  * Whether a connection that has been idle still exists. Load balancers and firewalls forget such a connection, and tell
  * neither end.
  *
- * A repeatable command that is written on an idle connection has half of its time for the first reply. The other half is
- * left for a second copy on a new connection.
+ * When a repeatable command that is written on an idle connection has no reply after half of its time, the server is asked
+ * on a second connection. If it answers there, and is still silent on the first one, the first one is replaced, and the
+ * command is written once more. A server that is merely slow has all of the time to reply.
  */
 export class IdleDoubt {
   repliedAt = 0;
   private isOpen = false;
-  private areNodesReplaced = false;
+  /** Close the second connections, once there are some. */
+  private asking: (() => void)[] | undefined;
 
   isIdle(now: number): boolean {
     return now - this.repliedAt > IDLE_MS;
@@ -21,24 +25,24 @@ export class IdleDoubt {
 
   /** The oldest command in flight was written on an idle connection. */
   begin(): void {
+    this.end();
     this.isOpen = true;
-    this.areNodesReplaced = false;
   }
 
   end(): void {
     this.isOpen = false;
+    this.asking?.forEach((close) => close());
+    this.asking = undefined;
   }
 
   onReply(now: number): void {
     this.repliedAt = now;
-    this.isOpen = false;
+    if (this.isOpen) this.end();
   }
 
-  /** @returns whether the nodes of a cluster are to be disconnected, which is done once for each doubt */
-  replaceNodes(): boolean {
-    const isDue = this.isOpen && !this.areNodesReplaced;
-    if (isDue) this.areNodesReplaced = true;
-    return isDue;
+  /** @param onAnswer gets each node that answers on a second connection before any reply has come */
+  ask(nodes: readonly Redis[], onAnswer: (node: Redis) => void): void {
+    this.asking ??= nodes.map((node) => askBeside(node, () => onAnswer(node)));
   }
 
   mayRepeat({ isRepeatable, isSecondCopy }: RedisCommand): boolean {
@@ -47,6 +51,6 @@ export class IdleDoubt {
 
   /** @param ms how long a command may take */
   timeoutOf(command: RedisCommand, ms: number): number {
-    return this.mayRepeat(command) && !this.areNodesReplaced ? ms / 2 : ms;
+    return this.mayRepeat(command) && !this.asking ? ms / 2 : ms;
   }
 }

@@ -1,13 +1,13 @@
 import type { ClusterOptions, RedisOptions } from 'ioredis';
+import type { Chance } from '../../../time/chance.js';
 import { KEEP_ALIVE_MS } from '../../common/keep-alive.js';
-
-const SLOWEST_RECONNECT_MS = 1000;
+import { reconnectDelay } from '../../common/reconnect-delay.js';
 
 /**
  * Settings that make a connection safe for locks. ioredis queues nothing while disconnected and sends nothing twice, so
  * that no command is executed after its caller has given up (docs/decisions/0005).
  */
-export function ownConnection(commandTimeoutMs: number): RedisOptions {
+export function ownConnection(commandTimeoutMs: number, chance: Chance): RedisOptions {
   return {
     lazyConnect: true,
     enableOfflineQueue: false,
@@ -23,7 +23,7 @@ export function ownConnection(commandTimeoutMs: number): RedisOptions {
     commandTimeout: undefined,
     // A stream is destroyed at once where it matters; ioredis' own timer for it would outlive close().
     disconnectTimeout: 0,
-    retryStrategy,
+    retryStrategy: (times) => reconnectDelay(chance, times),
     // A demoted master answers READONLY: connect anew, to the present master.
     reconnectOnError: (error) => error.message.startsWith('READONLY'),
     failoverDetector: true,
@@ -31,19 +31,29 @@ export function ownConnection(commandTimeoutMs: number): RedisOptions {
   };
 }
 
-export function ownCluster(commandTimeoutMs: number, given: RedisOptions | undefined): ClusterOptions {
-  const { lazyConnect: _lazy, retryStrategy: _retry, ...node } = ownConnection(commandTimeoutMs);
+export function ownCluster(
+  commandTimeoutMs: number,
+  chance: Chance,
+  given: RedisOptions | undefined,
+): ClusterOptions {
+  const { lazyConnect: _lazy, retryStrategy: _retry, ...node } = ownConnection(commandTimeoutMs, chance);
   return {
     lazyConnect: true,
     enableOfflineQueue: false,
     enableAutoPipelining: false,
-    clusterRetryStrategy: retryStrategy,
+    clusterRetryStrategy: (times) => reconnectDelay(chance, times),
     keyPrefix: '',
     redisOptions: { ...given, ...node, socketTimeout: commandTimeoutMs },
   };
 }
 
-/** Full jitter, so that the instances of a service do not come back all at once. */
-function retryStrategy(times: number): number {
-  return 20 + Math.random() * Math.min(25 * 2 ** times, SLOWEST_RECONNECT_MS);
+/**
+ * For one Sentinel, whose replies ioredis awaits without an end otherwise. It takes up to four round trips: to connect, for
+ * the handshake twice, and to ask.
+ */
+export function sentinelTimeout(
+  { sentinelCommandTimeout }: RedisOptions,
+  commandTimeoutMs: number,
+): RedisOptions {
+  return { sentinelCommandTimeout: sentinelCommandTimeout ?? 4 * commandTimeoutMs };
 }

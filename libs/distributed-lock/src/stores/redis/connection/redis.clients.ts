@@ -1,30 +1,42 @@
 import { Redis, type Cluster } from 'ioredis';
+import { randomMs, type Chance } from '../../../time/chance.js';
 import type { Clock } from '../../../time/clock.js';
 import { inBackground } from '../../../async/in-background.js';
 import type { Client } from './redis.command.js';
 import { forgetArguments } from './redis.errors.js';
-import { ownCluster, ownConnection } from './own-settings.js';
+import { handleDroppedReplies } from './dropped-replies.js';
+import { ownCluster, ownConnection, sentinelTimeout } from './own-settings.js';
 import type { RedisTarget } from '../redis.options.js';
 import { isCluster, isRedis } from './redis.target.js';
+import { watchHandshake } from './watch-handshake.js';
 
 /** A new, unconnected client for `target`, with settings of its own where locks depend on them. */
-export function ownClient(target: RedisTarget, commandTimeoutMs: number): Client {
-  const client = duplicateOf(target, commandTimeoutMs);
+export function ownClient(
+  target: RedisTarget,
+  clock: Clock,
+  chance: Chance,
+  commandTimeoutMs: number,
+): Client {
+  const client = duplicateOf(target, commandTimeoutMs, chance);
   // Before any other listener keeps the error.
   client.on('error', forgetArguments);
+  handleDroppedReplies(client);
+  // A cluster client watches its nodes by itself (`socketTimeout`).
+  if (!client.isCluster) watchHandshake(client as Redis, clock, commandTimeoutMs);
   return client;
 }
 
-function duplicateOf(target: RedisTarget, commandTimeoutMs: number): Client {
-  const own = ownConnection(commandTimeoutMs);
+function duplicateOf(target: RedisTarget, commandTimeoutMs: number, chance: Chance): Client {
+  const own = ownConnection(commandTimeoutMs, chance);
   if (typeof target === 'string') return new Redis(target, own);
   if (isCluster(target)) {
-    const cluster = ownCluster(commandTimeoutMs, target.options.redisOptions);
+    const cluster = ownCluster(commandTimeoutMs, chance, target.options.redisOptions);
     // For Redisson's channels; a connection to a node is opened with the first of them.
     return target.duplicate([], { ...cluster, shardedSubscribers: true });
   }
-  if (isRedis(target)) return target.duplicate(own);
-  return new Redis({ ...target, ...own });
+  if (isRedis(target))
+    return target.duplicate({ ...sentinelTimeout(target.options, commandTimeoutMs), ...own });
+  return new Redis({ ...target, ...sentinelTimeout(target, commandTimeoutMs), ...own });
 }
 
 /** How soon a client connects anew when ioredis has given up: at random, so that not all clients come at once. */
@@ -37,13 +49,17 @@ const REVIVAL_MS = { least: 100, spread: 400 };
  * @param onFailure gets the error of an attempt that has failed
  * @returns stops that
  */
-export function keepConnecting(client: Client, clock: Clock, onFailure: (error: Error) => void): () => void {
+export function keepConnecting(
+  client: Client,
+  { clock, chance }: { readonly clock: Clock; readonly chance: Chance },
+  onFailure: (error: Error) => void,
+): () => void {
   let cancel = (): void => undefined;
   let isStopped = false;
   const connect = () => inBackground(client.connect(), (error) => onFailure(error as Error));
   client.on('end', () => {
     cancel();
-    if (!isStopped) cancel = clock.after(REVIVAL_MS.least + Math.random() * REVIVAL_MS.spread, connect);
+    if (!isStopped) cancel = clock.after(randomMs(chance, REVIVAL_MS), connect);
   });
   connect();
   return () => {

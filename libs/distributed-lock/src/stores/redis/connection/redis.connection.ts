@@ -6,6 +6,7 @@ import { LockStoreError } from '../../../port/lock.errors.js';
 import { conceal } from '../../../printing/conceal.js';
 import { afterReading } from '../../../time/after-reading.js';
 import { leadOf, type Clock } from '../../../time/clock.js';
+import { afterSilence } from './after-silence.js';
 import { IdleDoubt } from './idle-doubt.js';
 import { Ping } from './ping.js';
 import { closeClient, keepConnecting } from './redis.clients.js';
@@ -22,6 +23,7 @@ import {
 import { ServerClock } from '../../common/server-clock.js';
 import { WaitingCommands } from './waiting-commands.js';
 import { writeNow, writeTogether } from './write-together.js';
+import type { Chance } from '../../../time/chance.js';
 
 /** With more commands in flight the last would be executed after their not-after. The others are written as replies come. */
 export const MOST_IN_FLIGHT = 2000;
@@ -39,6 +41,8 @@ export class RedisConnection {
   publish: 'PUBLISH' | 'SPUBLISH' = 'PUBLISH';
   /** Counts the connections that have followed each other. */
   generation = 0;
+  /** Counts the connections to nodes of a cluster that were closed. */
+  nodeCloses = 0;
   private readonly waiting = new WaitingCommands();
   private readonly inFlight = new LinkedQueue<RedisCommand>();
   private readonly doubt = new IdleDoubt();
@@ -53,6 +57,7 @@ export class RedisConnection {
   constructor(
     private readonly client: Client,
     private readonly clock: Clock,
+    chance: Chance,
     readonly commandTimeoutMs: number,
     private readonly prepare: (client: Client) => Promise<unknown>,
   ) {
@@ -62,7 +67,8 @@ export class RedisConnection {
     client.on('ready', () => inBackground(this.onReady(), (error) => this.onUnready(error)));
     client.on('close', () => this.onLost('the connection was closed'));
     client.on('end', () => this.onLost('the connection was closed'));
-    this.stopConnecting = keepConnecting(client, clock, (error) => (this.lastError = error));
+    if (client.isCluster) client.on('+node', (node: Redis) => node.on('close', () => (this.nodeCloses += 1)));
+    this.stopConnecting = keepConnecting(client, { clock, chance }, (error) => (this.lastError = error));
   }
 
   /** @throws LockStoreError: `unreachable` if it was never written, otherwise by the reply or `unknown` */
@@ -100,13 +106,16 @@ export class RedisConnection {
   // --- connected, lost ------------------------------------------------------------------------------------------
 
   private async onReady(): Promise<void> {
-    const cancel = afterReading(this.clock, this.commandTimeoutMs, () => this.drop());
-    this.cancelPreparing = cancel;
-    if (!this.client.isCluster) writeTogether((this.client as Redis).stream);
+    if (!this.client.isCluster) {
+      const { stream } = this.client as Redis;
+      this.cancelPreparing = afterSilence(this.clock, stream, this.commandTimeoutMs, () => this.drop());
+      writeTogether(stream);
+    }
+    const cancel = this.cancelPreparing;
     try {
       await Promise.all([this.prepare(this.client), this.measureTime(), this.probeSharded()]);
     } finally {
-      cancel();
+      cancel?.();
     }
     if (this.isClosed) return;
     this.generation += 1;
@@ -118,7 +127,9 @@ export class RedisConnection {
 
   private onUnready(error: unknown): void {
     this.lastError = error as Error;
-    this.drop();
+    // Otherwise nothing would prepare it again.
+    if (this.client.isCluster && this.client.status === 'ready') this.client.disconnect(true);
+    else this.drop();
   }
 
   /** Before the first command: each command says in server time until when it may be executed. */
@@ -159,18 +170,11 @@ export class RedisConnection {
     this.doubt.end();
   }
 
-  /**
-   * A cluster client replaces a silent node by itself (`socketTimeout`), and repeats the commands that had no reply. Nodes
-   * that may have been forgotten are disconnected earlier.
-   */
+  /** A cluster client replaces a silent node by itself (`socketTimeout`), and repeats the commands that had no reply. */
   private drop(): void {
-    if (this.client.isCluster) {
-      const nodes = this.doubt.replaceNodes() ? (this.client as Cluster).nodes('master') : [];
-      for (const node of nodes) node.stream?.destroy();
-    } else {
-      this.isReady = false;
-      (this.client as Redis).stream?.destroy();
-    }
+    if (this.client.isCluster) return this.doubt.end();
+    this.isReady = false;
+    (this.client as Redis).stream?.destroy();
   }
 
   // --- written, replied -----------------------------------------------------------------------------------------
@@ -293,13 +297,18 @@ export class RedisConnection {
     command.fail(unreachable(why, command.key, this.lastError));
   }
 
-  /** A command that may be repeated fails later: its connection is lost first. */
   private onNoReply(command: RedisCommand): void {
     const ms = this.commandTimeoutMs;
-    if (this.doubt.timeoutOf(command, ms) === ms) {
-      this.inFlight.remove(command);
-      command.fail(unknown(`nothing came back within ${ms} ms`, command.key));
-    }
+    if (this.doubt.timeoutOf(command, ms) < ms) return this.askBeside();
+    this.inFlight.remove(command);
+    command.fail(unknown(`nothing came back within ${ms} ms`, command.key));
     this.drop();
+  }
+
+  private askBeside(): void {
+    const { client } = this;
+    if (!client.isCluster) return this.doubt.ask([client as Redis], () => this.drop());
+    const open = (client as Cluster).nodes('master').filter(({ status }) => status === 'ready');
+    this.doubt.ask(open, (node) => node.stream?.destroy());
   }
 }

@@ -81,7 +81,11 @@ export function callerHasLeft(key: string): LockStoreError {
   return new LockStoreError('Its caller has left before the request was sent', key, 'refused');
 }
 
+/** What OpenSSL says where the other side speaks no TLS. */
+const NO_TLS = /SSL routines:.*(wrong version number|packet length too long)/;
+
 /** Some errors of sockets say nothing but their code. */
 export function describe(error: Error): string {
+  if (NO_TLS.test(error.message)) return `${error.message.trim()}: what answers there speaks no TLS`;
   return error.message || ('code' in error ? String(error.code) : error.name);
 }

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import type { Clock } from '../../../time/clock.js';
 import { afterReading } from '../../../time/after-reading.js';
@@ -9,6 +8,7 @@ import { RECHECK_MS } from '../../../port/recheck-interval.js';
 import { closeClient, keepConnecting } from './redis.clients.js';
 import type { Client } from './redis.command.js';
 import { notificationChannel } from '../redis.keys.js';
+import type { Chance } from '../../../time/chance.js';
 
 /** A grant as the script wrote it. The store decides how long it is valid now. */
 export interface NotifiedGrant {
@@ -46,17 +46,16 @@ export class RedisNotifications {
    * Each acquire request carries it, and each notification for that waiter repeats it. Any client may publish, but only one
    * that may read the locks can forge a grant.
    */
-  readonly nonce = randomBytes(8).toString('hex');
-  private readonly granted = new RegExp(
-    String.raw`^granted ${OWNER} (\d{1,16}) (\d{1,16}) (\d{1,16}) (\d{1,9}) (\d{1,9}) ${this.nonce}$`,
-  );
-  private readonly recheck = new RegExp(String.raw`^recheck ${OWNER} (\d{1,5}) ${this.nonce}$`);
+  readonly nonce: string;
+  private readonly granted: RegExp;
+  private readonly recheck: RegExp;
   /** Whether grants can arrive. Waiters recheck more often while they cannot. */
   isSubscribed = false;
   private readonly stopConnecting: () => void;
   private isClosed = false;
   private probedAt = -Infinity;
-  private cancelProbe: (() => void) | undefined;
+  /** Cancel the deadlines of the commands that have no reply yet. */
+  private readonly deadlines = new Set<() => void>();
   /** Redisson's channel -> our owners that wait behind a foreign client. */
   private readonly foreignChannels = new Map<string, Set<string>>();
   /** The same by owner. */
@@ -66,18 +65,24 @@ export class RedisNotifications {
     private readonly client: Client,
     private readonly clientId: string,
     private readonly clock: Clock,
+    chance: Chance,
     private readonly commandTimeoutMs: number,
     private readonly listener: Listener,
   ) {
     conceal(this, 'client');
+    this.nonce = chance.hex(8);
+    this.granted = new RegExp(
+      String.raw`^granted ${OWNER} (\d{1,16}) (\d{1,16}) (\d{1,16}) (\d{1,9}) (\d{1,9}) ${this.nonce}$`,
+    );
+    this.recheck = new RegExp(String.raw`^recheck ${OWNER} (\d{1,5}) ${this.nonce}$`);
     client.on('error', () => undefined);
     client.on('ready', () => inBackground(this.subscribe(), this.onNotSubscribed));
-    client.on('close', () => (this.isSubscribed = false));
+    client.on('close', () => this.onClosed());
     client.on('message', (channel: string, message: string) => this.onMessage(channel, message));
     client.on('smessage', (channel: string, message: string) => this.onMessage(channel, message));
     // A cluster client replaces its connections for sharded channels one by one, and subscribes on them unseen.
     client.on('subscribersReady', () => this.subscribeSharded([...this.foreignChannels.keys()]));
-    this.stopConnecting = keepConnecting(client, clock, () => undefined);
+    this.stopConnecting = keepConnecting(client, { clock, chance }, () => undefined);
   }
 
   /** From now on this owner rechecks when a foreign client releases the lock of this channel. */
@@ -107,26 +112,23 @@ export class RedisNotifications {
   }
 
   /**
-   * Finds out whether the connection still exists, since nothing is written on it otherwise: at most once per recheck. A
-   * cluster client does so by itself.
+   * Finds out whether the connection still exists, since nothing is written on it otherwise: at most once per recheck. On a
+   * cluster by a subscription that it has already, because a `PING` would go to another connection.
    */
   probe(): void {
     const now = this.clock.now();
-    if (this.client.isCluster || !this.isSubscribed || now - this.probedAt < RECHECK_MS) return;
+    if (!this.isSubscribed || now - this.probedAt < RECHECK_MS) return;
     this.probedAt = now;
-    const { stream } = this.client as Redis;
-    this.cancelProbe?.();
-    const cancel = (this.cancelProbe = afterReading(this.clock, this.commandTimeoutMs, () =>
-      stream.destroy(),
-    ));
-    this.client.ping().then(cancel, cancel);
+    const { client } = this;
+    const reply = client.isCluster ? client.subscribe(notificationChannel(this.clientId)) : client.ping();
+    inBackground(this.inTime(reply), () => undefined);
   }
 
   async close(): Promise<void> {
     if (this.isClosed) return;
     this.isClosed = true;
     this.stopConnecting();
-    this.cancelProbe?.();
+    this.cancelDeadlines();
     await closeClient(this.client, this.clock, this.commandTimeoutMs);
   }
 
@@ -142,7 +144,7 @@ export class RedisNotifications {
 
   private async subscribeTo(channels: readonly string[], owner?: string): Promise<void> {
     try {
-      await this.client.subscribe(...channels);
+      await this.inTime(this.client.subscribe(...channels));
       this.isSubscribed = true;
       this.onSubscribed(owner);
     } catch (error) {
@@ -160,6 +162,32 @@ export class RedisNotifications {
         this.foreignChannels.get(channel)?.forEach((owner) => this.onSubscribed(owner));
       this.client.ssubscribe(channel).then(onSubscribed, this.onNotSubscribed);
     }
+  }
+
+  /** A connection that does not answer in time is replaced. */
+  private inTime<T>(reply: Promise<T>): Promise<T> {
+    const { client } = this;
+    const cancel = afterReading(this.clock, this.commandTimeoutMs, () => {
+      this.deadlines.delete(cancel);
+      if (client.isCluster) client.disconnect(true);
+      else (client as Redis).stream?.destroy();
+    });
+    this.deadlines.add(cancel);
+    return reply.finally(() => {
+      this.deadlines.delete(cancel);
+      cancel();
+    });
+  }
+
+  /** Replies that are lost with their connection never come: their deadlines must not end the next connection. */
+  private onClosed(): void {
+    this.isSubscribed = false;
+    this.cancelDeadlines();
+  }
+
+  private cancelDeadlines(): void {
+    for (const cancel of this.deadlines) cancel();
+    this.deadlines.clear();
   }
 
   private readonly onNotSubscribed = (error: unknown): void => this.listener.onNotSubscribed(error);

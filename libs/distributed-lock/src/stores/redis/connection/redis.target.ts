@@ -4,6 +4,7 @@ import { LockConfigurationError } from '../../../port/lock.errors.js';
 import { checkOptionNames, type OptionNames } from '../../../checks/option-names.js';
 import { DEFAULT_COMMAND_TIMEOUT_MS, type RedisTarget } from '../redis.options.js';
 import { ownConnection } from './own-settings.js';
+import { systemChance } from '../../../time/chance.js';
 
 /** The options of ioredis. `knownNames` adds those of the installed release, which may have more. */
 const NAMES: OptionNames<RedisOptions> = {
@@ -166,7 +167,7 @@ function knownNames(): Readonly<Record<string, true>> {
 
 /** Refuses options that `ownConnection` overwrites. The default values of ioredis pass, because the user did not set them. */
 function checkUnused(options: Given, of: string): void {
-  const own = ownConnection(DEFAULT_COMMAND_TIMEOUT_MS) as Given;
+  const own = ownConnection(DEFAULT_COMMAND_TIMEOUT_MS, systemChance) as Given;
   // Made lazy so that it does not connect: by default it is not.
   const defaults: Given = { ...new Redis({ lazyConnect: true }).options, lazyConnect: false };
   const unused = Object.keys(own).filter((name) => {

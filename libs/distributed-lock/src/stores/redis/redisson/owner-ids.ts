@@ -1,8 +1,8 @@
-import { randomUUID } from 'node:crypto';
+import type { Chance } from '../../../time/chance.js';
 
 /** Redisson's client ids are UUIDs of version 4: scripts and clients tell our ids from those of foreign clients by it. */
-export function newClientId(): string {
-  const uuid = randomUUID();
+export function newClientId(chance: Chance): string {
+  const uuid = chance.uuid();
   return `${uuid.slice(0, 14)}8${uuid.slice(15)}`;
 }
 

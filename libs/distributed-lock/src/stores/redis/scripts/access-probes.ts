@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import type { Chance } from '../../../time/chance.js';
 import { whatIsDenied } from '../connection/redis.errors.js';
 import { notificationChannel, redisKeys } from '../redis.keys.js';
 import { permitsKey } from '../redisson/redisson-names.js';
@@ -15,8 +15,8 @@ export type Probe = readonly [command: string, ...words: string[]];
  * They change nothing: the names are new ones, and where a command would create its key it is written so that the server
  * refuses it. The server checks the rights first.
  */
-export function scriptProbes(keyPrefix: string, isCluster: boolean): readonly Probe[] {
-  const name = `${keyPrefix}rights:${randomUUID()}`;
+export function scriptProbes(keyPrefix: string, isCluster: boolean, chance: Chance): readonly Probe[] {
+  const name = `${keyPrefix}rights:${chance.uuid()}`;
   const [lock, queue, meta, token, channel] = redisKeys(name, 'lock');
   const permits = permitsKey(name);
   return [

@@ -1,4 +1,5 @@
 import { LockStoreError } from '../../../port/lock.errors.js';
+import type { Chance } from '../../../time/chance.js';
 import type { Client } from '../connection/redis.command.js';
 import { whatIsDenied } from '../connection/redis.errors.js';
 import { isTooOld, rightFor, scriptProbes, type Probe } from './access-probes.js';
@@ -12,6 +13,7 @@ const TOO_OLD = 'Redis refused: it does not know SET … GET. Locks need Redis 6
 type Answer = readonly [probe: Probe, answer: string];
 
 interface Settings {
+  readonly chance: Chance;
   readonly keyPrefix: string;
   readonly isCluster: boolean;
   readonly user: string;
@@ -38,7 +40,7 @@ export class AccessRights {
     private readonly settings: Settings,
     private readonly tell: (error: LockStoreError) => void,
   ) {
-    this.inScripts = scriptProbes(settings.keyPrefix, settings.isCluster);
+    this.inScripts = scriptProbes(settings.keyPrefix, settings.isCluster, settings.chance);
     this.outside = [['evalsha', NO_SCRIPT, '0'], ...settings.others];
   }
 

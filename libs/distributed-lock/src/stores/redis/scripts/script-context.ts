@@ -49,6 +49,10 @@ export class ScriptContext {
     return this.connection.publish;
   }
 
+  get nodeCloses(): number {
+    return this.connection.nodeCloses;
+  }
+
   /** In server time: the server refuses a request as expired once the deadline of its command is over. */
   notAfter(): number {
     const { serverClock, commandTimeoutMs } = this.connection;

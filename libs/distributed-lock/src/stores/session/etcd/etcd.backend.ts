@@ -1,5 +1,7 @@
 import { inBackground } from '../../../async/in-background.js';
 import type { LockStoreContext } from '../../../port/lock-store.js';
+import { randomMs, type Chance } from '../../../time/chance.js';
+import type { Clock } from '../../../time/clock.js';
 import type {
   BackendListener,
   Messages,
@@ -10,7 +12,9 @@ import type {
   SwapStep,
   TakeStep,
 } from '../session-backend.js';
+import { SWEEP_MS } from '../sweep-times.js';
 import { EtcdClient } from './etcd.client.js';
+import type { EtcdGrpc } from './etcd.grpc.js';
 import { checkName, EtcdKeys, MAILBOX_SLOTS } from './etcd.keys.js';
 import { EtcdMailbox } from './etcd.mailbox.js';
 import type { Compare, RequestOp, TxnReply, TxnRequest } from './etcd.messages.js';
@@ -19,12 +23,15 @@ import { EtcdPipe } from './etcd.pipe.js';
 import { rowIn, rowOps } from './etcd.rows.js';
 import type { EtcdSession } from './etcd.session.js';
 import { EtcdSessions } from './etcd.sessions.js';
+import { EtcdSweeper } from './etcd.sweeper.js';
 import type { EtcdTarget } from './etcd.target.js';
 
 interface BackendOptions extends LockStoreContext {
+  readonly chance: Chance;
   readonly clientId: string;
   readonly root: string;
   readonly commandTimeoutMs: number;
+  readonly loadGrpc?: () => Promise<EtcdGrpc>;
 }
 
 type SlotOf = (client: string) => number;
@@ -47,12 +54,18 @@ export class EtcdBackend implements SessionBackend {
   private readonly messages: EtcdPipe;
   private readonly sessions: EtcdSessions;
   private readonly mailbox: EtcdMailbox;
+  private readonly sweeper: EtcdSweeper;
+  private readonly clock: Clock;
+  private readonly chance: Chance;
   private listener: BackendListener | undefined;
   private notes = 0;
+  private cancelSweep = (): void => undefined;
 
   constructor(target: EtcdTarget, options: BackendOptions) {
-    const { clientId, root, clock, commandTimeoutMs, watchdogTimeoutMs } = options;
+    const { clientId, root, clock, chance, commandTimeoutMs, watchdogTimeoutMs } = options;
     this.address = target.endpoints.join(',');
+    this.clock = clock;
+    this.chance = chance;
     this.commandTimeoutMs = commandTimeoutMs;
     const keys = (this.keys = new EtcdKeys(root));
     const client = (this.client = new EtcdClient(target, options));
@@ -68,6 +81,7 @@ export class EtcdBackend implements SessionBackend {
       client,
       keys,
       clock,
+      chance,
       clientId,
       commandTimeoutMs,
       watchdogTimeoutMs,
@@ -75,10 +89,13 @@ export class EtcdBackend implements SessionBackend {
       onRepaired: () => this.listener?.onGap(),
       onEnd: (session) => this.listener?.onSessionEnd(session),
     });
+    this.sweeper = new EtcdSweeper({ client, keys, sessionId: () => this.sessions.current?.id });
     const common = { client, keys, clock, commandTimeoutMs };
     this.pipe = new EtcdPipe({
       ...common,
       session: () => this.sessions.current,
+      newestRevision: () => this.mailbox.readUpTo,
+      onRestored: (revision) => this.mailbox.goBackTo(revision),
       onSessionGone: (session) => this.sessions.end(session),
     });
     this.messages = new EtcdPipe({ ...common, session: () => undefined, onSessionGone: () => undefined });
@@ -97,6 +114,7 @@ export class EtcdBackend implements SessionBackend {
   listen(listener: BackendListener): void {
     this.listener = listener;
     this.client.start();
+    this.sweepLater();
   }
 
   session(name: string): Promise<Session> {
@@ -253,11 +271,20 @@ export class EtcdBackend implements SessionBackend {
   }
 
   async close(keepSession: boolean): Promise<void> {
+    this.cancelSweep();
     this.pipe.close();
     this.messages.close();
     this.mailbox.close();
     await this.sessions.close(keepSession);
     this.client.close();
+  }
+
+  private sweepLater(): void {
+    this.cancelSweep = this.clock.after(randomMs(this.chance, SWEEP_MS), () => {
+      this.sweepLater();
+      // The next sweep does what this one could not.
+      inBackground(this.sweeper.sweep(), () => undefined);
+    });
   }
 
   /** The row after a step that was executed: its last operation reads the notes. */

@@ -3,6 +3,7 @@ import { LockConfigurationError, type LockStoreError } from '../../../port/lock.
 import type { StoreState } from '../../../port/lock-store.js';
 import { conceal } from '../../../printing/conceal.js';
 import { afterReading } from '../../../time/after-reading.js';
+import type { Chance } from '../../../time/chance.js';
 import type { Clock } from '../../../time/clock.js';
 import { Outage } from '../../common/outage.js';
 import { reconnectDelay } from '../../common/reconnect-delay.js';
@@ -15,7 +16,10 @@ import { credentialsOf, type EtcdTarget } from './etcd.target.js';
 
 interface ClientOptions {
   readonly clock: Clock;
+  readonly chance: Chance;
   readonly commandTimeoutMs: number;
+  /** Default: the packages of gRPC. */
+  readonly loadGrpc?: (() => Promise<EtcdGrpc>) | undefined;
   readonly onState?: ((state: StoreState) => void) | undefined;
 }
 
@@ -155,7 +159,7 @@ export class EtcdClient {
 
   /** Loading it takes some hundred ms of the first request, for which no member is to blame. */
   private grpc(): Promise<EtcdGrpc> {
-    return (this.loading ??= loadGrpc());
+    return (this.loading ??= (this.options.loadGrpc ?? loadGrpc)());
   }
 
   private async untilOpen(deadline: AbortSignal, key: string | undefined): Promise<EtcdMember> {
@@ -278,8 +282,9 @@ export class EtcdClient {
     // Each member is tried at once, and then they are given time.
     if (failures < endpoints.length) this.connect();
     else {
-      const ms = reconnectDelay(failures - endpoints.length);
-      this.cancelReconnect = this.options.clock.after(ms, () => this.connect());
+      const { clock, chance } = this.options;
+      const ms = reconnectDelay(chance, failures - endpoints.length);
+      this.cancelReconnect = clock.after(ms, () => this.connect());
     }
     if (this.failures > endpoints.length && this.lastFailure.reason === 'refused') this.refuseWaiting();
   }

@@ -19,7 +19,9 @@ export const ETCD_DESCRIPTOR = {
       nested: {
         ResponseHeader: { fields: fields('int64 revision 3, uint64 raftTerm 4') },
 
-        RangeRequest: { fields: fields('bytes key 1, bytes rangeEnd 2, bool countOnly 9') },
+        RangeRequest: {
+          fields: fields('bytes key 1, bytes rangeEnd 2, int64 limit 3, bool keysOnly 8, bool countOnly 9'),
+        },
         RangeResponse: { fields: fields('repeated mvccpb.KeyValue kvs 2, int64 count 4') },
         PutRequest: {
           fields: fields('bytes key 1, bytes value 2, int64 lease 3, bool ignoreLease 6'),

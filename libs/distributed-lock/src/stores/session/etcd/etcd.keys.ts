@@ -31,6 +31,17 @@ export class EtcdKeys {
     return Buffer.from(`${this.root}l/${name}`);
   }
 
+  /** All documents, or those behind the key of one. */
+  documents(behind?: Buffer): KeyRange {
+    const { key, rangeEnd } = this.below('l/');
+    return { key: behind ? Buffer.concat([behind, NUL]) : key, rangeEnd };
+  }
+
+  /** @param key that of a document */
+  nameOf(key: Buffer): string {
+    return key.toString('utf8', Buffer.byteLength(`${this.root}l/`));
+  }
+
   note(name: string, id: string): Buffer {
     return Buffer.concat([this.notePrefix(name), Buffer.from(id)]);
   }
@@ -44,6 +55,15 @@ export class EtcdKeys {
     return key.toString('latin1', this.notePrefix(name).length);
   }
 
+  sessions(): KeyRange {
+    return this.below('s/');
+  }
+
+  /** @param key that of a session */
+  sessionId(key: Buffer): string {
+    return key.toString('utf8', Buffer.byteLength(`${this.root}s/`));
+  }
+
   session(id: string): Buffer {
     return Buffer.from(`${this.root}s/${id}`);
   }
@@ -53,8 +73,12 @@ export class EtcdKeys {
   }
 
   mailboxes(client: string): KeyRange {
-    const prefix = `${this.root}m/${client}/`;
-    return { key: Buffer.from(prefix), rangeEnd: Buffer.concat([Buffer.from(prefix), LAST]) };
+    return this.below(`m/${client}/`);
+  }
+
+  private below(prefix: string): KeyRange {
+    const key = Buffer.from(this.root + prefix);
+    return { key, rangeEnd: Buffer.concat([key, LAST]) };
   }
 
   /** A NUL ends the name. One in the name gets a byte behind it that no id begins with. */

@@ -31,6 +31,21 @@ export class EtcdMailbox {
   /** @param revision that of the write that made the mailbox */
   startAfter(revision: number): void {
     if (this.from === 0) this.from = revision + 1;
+    this.goBackTo(revision);
+    this.watch();
+  }
+
+  /** What was written up to this revision has been read, or is not waited for. */
+  get readUpTo(): number {
+    return this.from - 1;
+  }
+
+  /** etcd was restored from a snapshot, so that its revisions count from an earlier one again. */
+  goBackTo(revision: number): void {
+    if (this.from <= revision + 1) return;
+    this.stop();
+    this.from = revision + 1;
+    this.options.onGap();
     this.watch();
   }
 

@@ -16,6 +16,8 @@ export interface KeyValue {
 export interface RangeRequest {
   readonly key: Buffer;
   readonly rangeEnd?: Buffer;
+  readonly limit?: number;
+  readonly keysOnly?: boolean;
   readonly countOnly?: boolean;
 }
 

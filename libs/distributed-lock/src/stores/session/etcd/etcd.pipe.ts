@@ -17,6 +17,10 @@ interface PipeOptions {
   readonly commandTimeoutMs: number;
   /** The session of the next writes. */
   readonly session: () => EtcdSession | undefined;
+  /** The newest revision of etcd that this client knows of otherwise. */
+  readonly newestRevision?: () => number;
+  /** etcd is behind what it has said before, so it was restored from a snapshot. */
+  readonly onRestored?: (revision: number) => void;
   /** A transaction has found no trace of the session. */
   readonly onSessionGone: (session: EtcdSession) => void;
 }
@@ -31,6 +35,8 @@ interface Sent {
   readonly isWrite: boolean;
   /** Finds the replies to its steps. */
   readonly repliesIn: (responses: readonly ResponseOp[]) => readonly TxnReply[];
+  /** The newest revision when it was sent. Its reply tells a newer one, or the same. */
+  readonly newest: number;
   /** The epoch that it sets, if it does. */
   readonly epoch: number | undefined;
   readonly cancel: () => void;
@@ -50,6 +56,8 @@ export class EtcdPipe {
   private waiting: EtcdStep[] = [];
   private sent: Sent | undefined;
   private repliedAt = -Infinity;
+  /** Of the last reply. */
+  private revision = 0;
   private cancelDeadline: (() => void) | undefined;
   private isScheduled = false;
   private isClosed = false;
@@ -106,7 +114,8 @@ export class EtcdPipe {
     const isWrite = epoch !== undefined || batch.steps.some((step) => step.session);
     const { request, repliesIn } = this.requestFor(batch, session, { epoch, isWrite });
     const { reply, cancel } = member.call('Txn', request);
-    const sent: Sent = { batch, member, session, isWrite, epoch, repliesIn, cancel };
+    const newest = Math.max(this.revision, this.options.newestRevision?.() ?? 0);
+    const sent: Sent = { batch, member, session, isWrite, newest, epoch, repliesIn, cancel };
     this.sent = sent;
     // Counted before the reply: one that is not answered may have set it.
     if (session && epoch !== undefined) session.epoch = epoch;
@@ -151,6 +160,8 @@ export class EtcdPipe {
     if (this.sent !== sent) return;
     this.sent = undefined;
     this.repliedAt = this.options.clock.now();
+    this.revision = header?.revision ?? 0;
+    if (header && header.revision < sent.newest) this.options.onRestored?.(header.revision);
     const { batch, session, epoch } = sent;
     if (!succeeded && session) {
       // Nothing of it was executed. A value that no fence can raise was not written by this client.
@@ -160,7 +171,7 @@ export class EtcdPipe {
       this.waiting.unshift(...batch.steps);
     } else {
       if (session && epoch !== undefined) session.needsFence = false;
-      const revision = header?.revision ?? 0;
+      const { revision } = this;
       const replies = sent.repliesIn(responses);
       for (const [i, step] of batch.steps.entries()) {
         try {

@@ -16,6 +16,7 @@ export function rowIn(keys: EtcdKeys, name: string, responses: readonly Response
     version: found?.modRevision,
     text: found?.value.toString() ?? null,
     writtenAt: found?.modRevision ?? 0,
+    ...(found && { createdAt: found.createRevision }),
     revision,
     notes: (notes as readonly KeyValue[]).map((note) => noteIn(keys, name, note)).sort(inOrder),
     notesRead: revision,

@@ -1,5 +1,6 @@
 import { inBackground } from '../../../async/in-background.js';
 import { LockConfigurationError, LockStoreError } from '../../../port/lock.errors.js';
+import type { Chance } from '../../../time/chance.js';
 import type { Clock } from '../../../time/clock.js';
 import { Delays } from '../../../time/delays.js';
 import type { EtcdClient } from './etcd.client.js';
@@ -11,6 +12,7 @@ interface SessionsOptions {
   readonly client: EtcdClient;
   readonly keys: EtcdKeys;
   readonly clock: Clock;
+  readonly chance: Chance;
   readonly clientId: string;
   readonly commandTimeoutMs: number;
   readonly watchdogTimeoutMs: number;
@@ -99,8 +101,8 @@ export class EtcdSessions {
   }
 
   private async openOnce(key: string | undefined): Promise<EtcdSession> {
-    const { client, clock, watchdogTimeoutMs, onOpen } = this.options;
-    const ID = 1 + Math.floor(Math.random() * LARGEST_ID);
+    const { client, clock, chance, watchdogTimeoutMs, onOpen } = this.options;
+    const ID = 1 + Math.floor(chance.random() * LARGEST_ID);
     const asked = Math.ceil(watchdogTimeoutMs / 1000);
     const sentAt = clock.now();
     const { TTL } = await client.call('LeaseGrant', { ID, TTL: asked }, { key });

@@ -1,8 +1,8 @@
-import { randomUUID } from 'node:crypto';
 import { describeGiven } from '../../../checks/describe-given.js';
 import { checkOptionNames, type OptionNames } from '../../../checks/option-names.js';
 import { LockConfigurationError } from '../../../port/lock.errors.js';
 import type { LockStoreFactory } from '../../../port/lock-store.js';
+import { systemChance } from '../../../time/chance.js';
 import { checkCommandTimeout } from '../../common/command-timeout.js';
 import { DocumentStore } from '../../document/document.store.js';
 import { SessionRegister } from '../session-register.js';
@@ -56,9 +56,10 @@ export function etcdStore(
   return {
     create(context) {
       checkCommandTimeout(commandTimeoutMs, context);
-      const clientId = randomUUID();
-      const backend = new EtcdBackend(target, { ...context, clientId, root, commandTimeoutMs });
-      return new DocumentStore('etcd', clientId, new SessionRegister(backend, context.clock), context);
+      const { clock, chance = systemChance } = context;
+      const clientId = chance.uuid();
+      const backend = new EtcdBackend(target, { ...context, chance, clientId, root, commandTimeoutMs });
+      return new DocumentStore('etcd', clientId, new SessionRegister(backend, clock), context);
     },
   };
 }

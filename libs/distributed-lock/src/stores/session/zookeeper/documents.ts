@@ -112,8 +112,8 @@ export class Documents {
         return { isDone: true, row: this.see(row) };
       }
       const { failed, code } = written;
-      // That client is gone. The others must hear of the write.
-      if (failed.name === 'mailbox' && code === CODE.noNode) {
+      // That client is gone, or has an `auth` that this one has not. The others must hear of the write.
+      if (failed.name === 'mailbox' && (code === CODE.noNode || code === CODE.noAuth)) {
         clients = clients.filter((_, i) => mailboxes[i] !== failed);
         continue;
       }

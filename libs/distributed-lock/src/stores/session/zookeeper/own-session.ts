@@ -2,6 +2,7 @@ import type { ConnectionOptions as TlsOptions } from 'node:tls';
 import { inBackground } from '../../../async/in-background.js';
 import { LockConfigurationError } from '../../../port/lock.errors.js';
 import { conceal } from '../../../printing/conceal.js';
+import type { Chance } from '../../../time/chance.js';
 import type { Clock } from '../../../time/clock.js';
 import type { Session } from '../session-backend.js';
 import { CODE, ZookeeperRefusal } from './client/codes.js';
@@ -11,10 +12,12 @@ import { ZookeeperSession } from './client/session.js';
 import { Documents } from './documents.js';
 import type { LockPaths } from './lock-path.js';
 import { Mailbox } from './mailbox.js';
+import { neededLength, type NeededLength } from './session-length.js';
 import { Sweeper } from './sweeper.js';
 
 export interface OwnSessionOptions {
   readonly clock: Clock;
+  readonly chance: Chance;
   readonly clientId: string;
   readonly paths: LockPaths;
   readonly servers: readonly Server[];
@@ -34,10 +37,18 @@ export interface OwnSessionListener {
   onGap(): void;
   /** Its presence was deleted by hand, so that others take what it holds. */
   onMissing(): void;
+  /** The servers are too far away for its length. It is not ready, and of no use. */
+  onTooShort(needed: NeededLength): void;
   /** It cannot be made present. */
   onFailed(error: Error): void;
   /** It is over on the servers. */
   onEnd(error: Error): void;
+}
+
+export interface OwnSessionStart {
+  readonly lastZxid: number;
+  /** What an earlier session was too short for. */
+  readonly needed: NeededLength | undefined;
 }
 
 /** A session of this client from its opening to its end: present for the others, with a mailbox. */
@@ -53,18 +64,20 @@ export class OwnSession implements Session {
   constructor(
     private readonly options: OwnSessionOptions,
     private readonly listener: OwnSessionListener,
-    lastZxid: number,
+    private readonly start: OwnSessionStart,
   ) {
     conceal(this, 'options', 'connection', 'documents', 'mailbox', 'sweeper');
-    const { clock, paths, clientId, servers, tls, auth, sessionMs, commandTimeoutMs } = options;
+    const { clock, chance, paths, clientId, servers, tls, auth, sessionMs, commandTimeoutMs } = options;
+    const { lastZxid, needed } = start;
     this.acl = auth === undefined ? 'open' : 'own';
     this.connection = new ZookeeperSession(
       {
         clock,
+        chance,
         servers,
         tls,
         credentials: auth,
-        timeoutMs: sessionMs,
+        timeoutMs: needed?.askedMs ?? sessionMs,
         commandTimeoutMs,
         lastZxid,
         keepAlive: (session) => this.keepAlive(session),
@@ -132,7 +145,10 @@ export class OwnSession implements Session {
     const { acl, connection } = this;
     const presence = create(paths.presenceOf(this.id), { acl, isEphemeral: true });
     const mailbox = paths.mailboxOf(clientId);
+    const { clock } = this.options;
+    let sentAt: number;
     for (let tries = 0; ; tries++) {
+      sentAt = clock.now();
       const { content } = await connection.send(
         multi([presence, create(mailbox, { acl, isEphemeral: true })]),
       );
@@ -146,10 +162,19 @@ export class OwnSession implements Session {
       else if (code === CODE.noNode) await this.documents.makeParents();
       else throw new ZookeeperRefusal(code);
     }
-    if (this.isOver) return;
+    const needed = await this.neededLength(clock.now() - sentAt);
+    if (this.isOver || this.isReady) return;
+    if (needed) return this.listener.onTooShort(needed);
     this.isReady = true;
     this.mailbox.onConnected();
     this.listener.onReady();
+  }
+
+  /** Servers that grant less than was asked for grant no more the next time. */
+  private neededLength(roundTripMs: number): Promise<NeededLength | undefined> {
+    const { connection, start, options } = this;
+    const sessionMs = Math.max(connection.timeoutMs, start.needed?.askedMs ?? 0);
+    return neededLength({ clock: options.clock, session: connection, sessionMs, roundTripMs });
   }
 
   private checkLength(): void {

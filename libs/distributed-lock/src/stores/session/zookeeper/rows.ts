@@ -29,6 +29,7 @@ export async function readRow(session: ZookeeperSession, paths: LockPaths, name:
         version: node && node.stat.version + FIRST_VERSION,
         text: node?.data ?? null,
         writtenAt: node?.stat.mzxid ?? 0,
+        ...(node && { createdAt: node.stat.czxid }),
         revision,
         ...notesIn(children, revision),
       };

@@ -3,6 +3,7 @@ import type { LockStoreContext } from '../../../port/lock-store.js';
 import { LockConfigurationError, type LockStoreError } from '../../../port/lock.errors.js';
 import { conceal } from '../../../printing/conceal.js';
 import { afterReading } from '../../../time/after-reading.js';
+import { randomMs } from '../../../time/chance.js';
 import { Outage } from '../../common/outage.js';
 import { reconnectDelay } from '../../common/reconnect-delay.js';
 import { storeError } from '../../common/store-error.js';
@@ -16,14 +17,13 @@ import type {
   SwapStep,
   TakeStep,
 } from '../session-backend.js';
+import { SWEEP_MS } from '../sweep-times.js';
 import type { Documents } from './documents.js';
 import { checkLockName } from './lock-path.js';
-import { OwnSession, type OwnSessionOptions } from './own-session.js';
+import { OwnSession, type OwnSessionOptions, type OwnSessionStart } from './own-session.js';
+import { ROUND_TRIPS_PER_SESSION, type NeededLength } from './session-length.js';
 import { PresenceMissing } from './writes.js';
 import { sessionOver, zookeeperError } from './zookeeper.errors.js';
-
-/** Each process sweeps at its own random times. */
-const SWEEP_MS = { least: 5 * 60_000, spread: 5 * 60_000 };
 
 const NO_ERROR = new Error('no server has answered');
 
@@ -43,21 +43,23 @@ export class ZookeeperBackend implements SessionBackend {
   private lastError = NO_ERROR;
   private failures = 0;
   private isClosed = false;
+  private hasWarned = false;
   private cancelReopen = (): void => undefined;
   private cancelSweep = (): void => undefined;
 
   constructor(
     private readonly options: OwnSessionOptions,
-    { onState }: Pick<LockStoreContext, 'onState'>,
+    private readonly context: Pick<LockStoreContext, 'onState' | 'onWarning'>,
     readonly address: string,
   ) {
-    conceal(this, 'options', 'own');
+    conceal(this, 'options', 'own', 'context');
+    const { onState } = context;
     const { clock, commandTimeoutMs } = options;
     this.commandTimeoutMs = commandTimeoutMs;
     this.outage = new Outage({ clock, commandTimeoutMs, onState }, () =>
       this.notReady(`no session for ${commandTimeoutMs} ms`, undefined),
     );
-    this.open(0);
+    this.open({ lastZxid: 0, needed: undefined });
     this.sweepLater();
   }
 
@@ -140,27 +142,29 @@ export class ZookeeperBackend implements SessionBackend {
 
   // --- opened, over ---------------------------------------------------------------------------------------------
 
-  private open(lastZxid: number): void {
+  private open(start: OwnSessionStart): void {
     this.outage.onDown();
     const own: OwnSession = new OwnSession(
       this.options,
       {
-        onReady: () => this.onReady(own),
+        onReady: () => this.onReady(own, start),
         onConnected: () => this.onConnected(own),
         onDisconnected: (error) => this.onDisconnected(own, error),
         onMessage: (text, order) => this.listener?.onMessage(text, order),
         onGap: () => this.listener?.onGap(),
         onMissing: () => this.abandon(own),
+        onTooShort: (needed) => this.abandon(own, needed),
         onFailed: (error) => this.onFailed(own, error),
         onEnd: (error) => this.onEnd(own, error),
       },
-      lastZxid,
+      start,
     );
     this.own = own;
   }
 
-  private onReady(own: OwnSession): void {
+  private onReady(own: OwnSession, { needed }: OwnSessionStart): void {
     if (this.own !== own || this.isClosed) return;
+    if (needed) this.warnOfDistance(needed, own.connection.timeoutMs);
     this.failures = 0;
     this.lastError = NO_ERROR;
     this.outage.onUp();
@@ -192,25 +196,37 @@ export class ZookeeperBackend implements SessionBackend {
   }
 
   /** Ends a session that is of no more use, though its connection may be. */
-  private abandon(own: OwnSession): void {
+  private abandon(own: OwnSession, needed?: NeededLength): void {
     if (this.own !== own || this.isClosed) return;
     inBackground(own.close(false), () => undefined);
-    this.reopen(own);
+    this.reopen(own, needed);
   }
 
-  private reopen(own: OwnSession): void {
+  private reopen(own: OwnSession, needed?: NeededLength): void {
     this.own = undefined;
     this.outage.onDown();
     if (own.isReady) this.listener?.onSessionEnd(own);
     if (this.isClosed) return;
-    const { clock } = this.options;
-    const delayMs = own.isReady ? 0 : reconnectDelay(this.failures++);
-    this.cancelReopen = clock.after(delayMs, () => this.open(own.connection.lastZxid));
+    const { clock, chance } = this.options;
+    const delayMs = own.isReady || needed ? 0 : reconnectDelay(chance, this.failures++);
+    this.cancelReopen = clock.after(delayMs, () => this.open({ lastZxid: own.connection.lastZxid, needed }));
+  }
+
+  private warnOfDistance({ roundTripMs, askedMs }: NeededLength, grantedMs: number): void {
+    if (this.hasWarned) return;
+    this.hasWarned = true;
+    const { sessionMs } = this.options;
+    const why = `A round trip to ZooKeeper (${this.address}) takes ${Math.round(roundTripMs)} ms, and a session must have ${ROUND_TRIPS_PER_SESSION} of them for a holder to know in time that it still has its lock.`;
+    const what =
+      grantedMs >= askedMs
+        ? `So the session is ${grantedMs} ms long, and not watchdogTimeoutMs (${sessionMs}): a killed process keeps its locks for that long. Use nearer servers, or set watchdogTimeoutMs to ${askedMs}.`
+        : `The servers grant sessions of ${grantedMs} ms at most, so locks may be lost while their holders work. Use nearer servers, or raise maxSessionTimeout of the servers to ${askedMs} or more.`;
+    this.context.onWarning?.(`${why} ${what}`);
   }
 
   private sweepLater(): void {
-    const ms = SWEEP_MS.least + Math.random() * SWEEP_MS.spread;
-    this.cancelSweep = this.options.clock.after(ms, () => {
+    const { clock, chance } = this.options;
+    this.cancelSweep = clock.after(randomMs(chance, SWEEP_MS), () => {
       this.sweepLater();
       // The next sweep does what this one could not.
       if (this.own?.isReady) inBackground(this.own.sweep(), () => undefined);

@@ -1,12 +1,13 @@
-import { randomInt, randomUUID } from 'node:crypto';
 import type { ConnectionOptions } from 'node:tls';
 import { describeGiven } from '../../../checks/describe-given.js';
 import { checkOptionNames, type OptionNames } from '../../../checks/option-names.js';
 import { LockConfigurationError } from '../../../port/lock.errors.js';
 import type { LockStoreFactory } from '../../../port/lock-store.js';
+import { systemChance } from '../../../time/chance.js';
 import { checkCommandTimeout } from '../../common/command-timeout.js';
 import { DocumentStore } from '../../document/document.store.js';
 import { SessionRegister } from '../session-register.js';
+import { shuffled } from './client/shuffled.js';
 import { LockPaths } from './lock-path.js';
 import { ZookeeperBackend } from './zookeeper.backend.js';
 import { addressesOf, checkPath, ensembleOf, type ZookeeperTarget } from './zookeeper.target.js';
@@ -58,14 +59,15 @@ export function zookeeperStore(
   return {
     create(context) {
       checkCommandTimeout(commandTimeoutMs, context);
-      const { clock, watchdogTimeoutMs: sessionMs } = context;
-      const clientId = randomUUID();
+      const { clock, chance = systemChance, watchdogTimeoutMs: sessionMs } = context;
+      const clientId = chance.uuid();
       const backend = new ZookeeperBackend(
         {
           clock,
+          chance,
           clientId,
           paths: new LockPaths(ensemble.chroot + root),
-          servers: shuffled(ensemble.servers),
+          servers: shuffled(ensemble.servers, chance),
           tls,
           auth,
           sessionMs,
@@ -84,14 +86,4 @@ function checkAuth(auth: unknown): void {
   throw new LockConfigurationError(
     `auth must be 'user:password', as for the scheme digest; it was given ${typeof auth === 'string' ? 'another text' : describeGiven(auth)}.`,
   );
-}
-
-/** So that the clients of an ensemble spread over its servers. */
-function shuffled<Item>(items: readonly Item[]): readonly Item[] {
-  const all = [...items];
-  for (let i = all.length - 1; i > 0; i--) {
-    const j = randomInt(i + 1);
-    [all[i], all[j]] = [all[j] as Item, all[i] as Item];
-  }
-  return all;
 }

@@ -1,12 +1,13 @@
-import { createConnection, type Connection, type ConnectionOptions } from 'mysql2';
+import type { Connection, ConnectionOptions } from 'mysql2';
 import { conceal } from '../../../printing/conceal.js';
+import type { Chance } from '../../../time/chance.js';
 import type { Clock } from '../../../time/clock.js';
-import { quoted } from '../lock-table.js';
 import type { SqlDatabase, SqlSession } from '../sql-connection.js';
+import { importMysql2 } from './import-mysql2.js';
 import { mysqlFailure } from './mysql.failures.js';
 import { PacketPipe, type Pipe } from './mysql.pipe.js';
-import { Preparation } from './mysql.preparation.js';
-import { MysqlStatements, plain, UTC_SESSION } from './mysql.statements.js';
+import { Preparation, type Prepared } from './mysql.preparation.js';
+import { plain, UTC_SESSION } from './mysql.statements.js';
 import { MysqlSteps } from './mysql.steps.js';
 
 /** Of a connection for locks, whatever the target says. */
@@ -19,8 +20,9 @@ const OWN_OPTIONS: ConnectionOptions = {
 };
 
 /**
- * The meaning of a statement must not depend on the settings of the server. A statement waits for a row for one second at
- * most, which is the least that MySQL knows. A connection may be idle for weeks.
+ * The meaning of a statement must not depend on the settings of the server. No write waits for a row (`NoWait`), but a
+ * new row may wait for a gap that another transaction has locked: for one second at most, which is the least that MySQL
+ * knows. A connection may be idle for weeks.
  */
 const SETTINGS = [
   "SET SESSION sql_mode = 'STRICT_ALL_TABLES', time_zone = '+00:00', autocommit = 1, innodb_lock_wait_timeout = 1, lock_wait_timeout = 1, wait_timeout = 2000000",
@@ -38,25 +40,24 @@ const OF_CLUSTERS: Readonly<Record<string, string>> = {
 export class MysqlDatabase implements SqlDatabase {
   readonly server = 'MySQL';
   readonly failureOf = mysqlFailure;
-  private readonly statements: MysqlStatements;
-  private readonly unanswered = new Set<string>();
 
   constructor(
     private readonly options: ConnectionOptions,
     private readonly table: string,
     private readonly clock: Clock,
+    private readonly chance: Chance,
   ) {
     conceal(this, 'options');
-    this.statements = new MysqlStatements(quoted(table, '`'), UTC_SESSION);
   }
 
   async open(signal: AbortSignal, onLost: (error: unknown) => void): Promise<SqlSession> {
+    const { createConnection } = await importMysql2();
     const connection = createConnection({ ...this.options, ...OWN_OPTIONS });
     try {
       const pipe = new PacketPipe(connection);
-      const opened = await Promise.race([this.prepare(pipe), endOf(connection, signal)]);
+      const { opened, statements } = await Promise.race([this.prepare(pipe), endOf(connection, signal)]);
       connection.on('error', onLost);
-      const steps = new MysqlSteps(pipe, this.statements, this.unanswered);
+      const steps = new MysqlSteps(pipe, statements, this.chance);
       return {
         opened,
         execute: (kind, items) => steps.execute(kind, items),
@@ -68,13 +69,13 @@ export class MysqlDatabase implements SqlDatabase {
     }
   }
 
-  private async prepare(pipe: Pipe): Promise<SqlSession['opened']> {
+  private async prepare(pipe: Pipe): Promise<Prepared> {
     const replies = await pipe.run(SETTINGS.map(plain));
     for (const { Variable_name: name, Value: value } of replies.at(-1)?.rows ?? []) {
       const setting = value === 'OFF' ? undefined : OF_CLUSTERS[String(name)];
       if (setting !== undefined) await pipe.run([plain(setting)]);
     }
-    return new Preparation(pipe, this.statements, this.table, this.clock).run();
+    return new Preparation(pipe, UTC_SESSION, this.table, this.clock).run();
   }
 }
 

@@ -94,8 +94,16 @@ const FAILURES: Readonly<Record<number, ServerFailure>> = {
 };
 
 export const NO_SUCH_TABLE = 1146;
+export const NO_SUCH_COLUMN = 1054;
 /** A number out of range: how a statement that takes all or none says "none". */
 export const NOT_FREE = 1690;
+
+/** A table without its unique key takes the same name twice, and would let everybody hold. */
+export class TwoRowsError extends Error {
+  constructor() {
+    super('The lock table has two rows of one key');
+  }
+}
 
 /** The number of the server's error. Tools wrap the error of their driver. */
 export function numberOf(error: unknown): number {
@@ -106,6 +114,8 @@ export function numberOf(error: unknown): number {
 /** Tells what an error of mysql2 or of a query function means. */
 export function mysqlFailure(error: unknown): Failure {
   if (error instanceof LockConfigurationError) return { ...NEVER, detail: error.message };
+  // The next session refuses the table.
+  if (error instanceof TwoRowsError) return { ...NOT_NOW, isFatal: true, detail: error.message };
   const number = numberOf(error);
   const { message, code } = error as MysqlError;
   const text = message || code || String(error);

@@ -1,9 +1,10 @@
 import { describe, expect, it } from '@jest/globals';
+import { systemChance } from '../../../time/chance.js';
 import { systemClock } from '../../../time/clock.js';
 import { MysqlHandleDatabase } from './mysql.handle.js';
 
 describe('an error of a query function', () => {
-  const database = new MysqlHandleDatabase({ query: async () => [] }, 'nest_lock', systemClock);
+  const database = new MysqlHandleDatabase({ query: async () => [] }, 'nest_lock', systemClock, systemChance);
   const reasonOf = (errno: number) =>
     database.failureOf(Object.assign(new Error('Too many connections'), { errno })).reason;
 

@@ -1,12 +1,12 @@
 import { LockConfigurationError } from '../../../port/lock.errors.js';
+import type { Chance } from '../../../time/chance.js';
 import type { Clock } from '../../../time/clock.js';
-import { quoted } from '../lock-table.js';
 import type { SqlDatabase, SqlSession } from '../sql-connection.js';
 import type { Failure } from '../sql-failure.js';
 import { mysqlFailure } from './mysql.failures.js';
 import type { Pipe, Row, StatementReply } from './mysql.pipe.js';
 import { Preparation } from './mysql.preparation.js';
-import { ANY_SESSION, MysqlStatements, type Statement } from './mysql.statements.js';
+import { ANY_SESSION, type Statement } from './mysql.statements.js';
 import { MysqlSteps } from './mysql.steps.js';
 
 /** The rows of a query, or how many rows a write has written. */
@@ -40,7 +40,7 @@ class QueryPipe implements Pipe {
       rows?: readonly Row[];
       changed?: number;
     };
-    if (sql.startsWith('UPDATE') && typeof changed !== 'number') {
+    if (/\bUPDATE `/.test(sql) && typeof changed !== 'number') {
       throw new LockConfigurationError(
         'The query function of mysqlStore did not say how many rows an UPDATE has changed. It must reply with { rows, changed }.',
       );
@@ -59,19 +59,18 @@ export class MysqlHandleDatabase implements SqlDatabase {
     const isUnsure = failure.reason === 'unready' && !failure.mayRepeat;
     return isUnsure ? { ...failure, reason: 'unknown' } : failure;
   }
-  private readonly unanswered = new Set<string>();
 
   constructor(
     private readonly handle: MysqlHandle,
     private readonly table: string,
     private readonly clock: Clock,
+    private readonly chance: Chance,
   ) {}
 
   async open(): Promise<SqlSession> {
     const pipe = new QueryPipe((sql, parameters) => this.handle.query(sql, parameters));
-    const statements = new MysqlStatements(quoted(this.table, '`'), ANY_SESSION);
-    const opened = await new Preparation(pipe, statements, this.table, this.clock).run();
-    const steps = new MysqlSteps(pipe, statements, this.unanswered);
+    const { opened, statements } = await new Preparation(pipe, ANY_SESSION, this.table, this.clock).run();
+    const steps = new MysqlSteps(pipe, statements, this.chance);
     return { opened, execute: (kind, items) => steps.execute(kind, items), destroy: () => undefined };
   }
 }

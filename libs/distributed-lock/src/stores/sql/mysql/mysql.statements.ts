@@ -1,5 +1,5 @@
 import { documentText, noteText, takenText } from '../../document/document-text.js';
-import type { SqlSwap, SqlTake } from '../steps.js';
+import { FREE_FOR_MS, UNWRITTEN_FOR_MS, type SqlSwap, type SqlTake } from '../steps.js';
 
 /** `?` stands for each parameter, in order. */
 export interface Statement {
@@ -26,13 +26,29 @@ export const ANY_SESSION: TimeOfDay = {
   here: `${UTC} + TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6))`,
 };
 
-/** A row that was free for this long is deleted. Until then its tokens grow, although the server's clock is set back. */
-const FREE_FOR_MS = 10 * 60_000;
-/** Documents that were not written for this long may belong to crashed processes. */
-const UNWRITTEN_FOR_MS = 60 * 60_000;
+/**
+ * A write must not wait for a row that another transaction has locked, because the steps on other keys wait behind it. The
+ * least timeout of MySQL is a second.
+ */
+export interface NoWait {
+  /** Before each write. */
+  readonly prefix: string;
+  /** A condition of each write: it fails at once if one of the rows is locked, and is always true otherwise. */
+  condition(table: string, names: string): string;
+}
+
+export const MARIADB_NO_WAIT: NoWait = {
+  prefix: 'SET STATEMENT innodb_lock_wait_timeout = 0 FOR ',
+  condition: () => 'TRUE',
+};
+export const MYSQL_NO_WAIT: NoWait = {
+  prefix: '',
+  // The derived table is read before anything is written.
+  condition: (table, names) =>
+    `(SELECT locked FROM (SELECT COUNT(*) AS locked FROM ${table} WHERE name IN (${names}) FOR UPDATE NOWAIT) AS l) >= 0`,
+};
+
 const COLUMNS = 'name, writer, version, state, last, at, notes';
-const MOST_SWEPT = 1000;
-const MOST_UNWRITTEN = 100;
 
 /**
  * The statements of the lock table. A write replies with no row, so each write has a random mark, and the reading after it
@@ -43,6 +59,7 @@ export class MysqlStatements {
   constructor(
     private readonly table: string,
     private readonly times: TimeOfDay,
+    private readonly noWait: NoWait,
   ) {}
 
   /**
@@ -59,8 +76,9 @@ export class MysqlStatements {
     const lastAfter = (last: string) => `GREATEST(${last}, ${now}) + ${request.tokens}`;
     return {
       sql:
-        `INSERT INTO ${this.table} (${COLUMNS}) ` +
-        `SELECT ${nameText(name)}, ${mark}, ${now}, ?, ${lastAfter(`${minToken}`)}, ${now}, '' FROM DUAL WHERE ${isInTime} ` +
+        `${this.noWait.prefix}INSERT INTO ${this.table} (${COLUMNS}) ` +
+        `SELECT ${nameText(name)}, ${mark}, ${now}, ?, ${lastAfter(`${minToken}`)}, ${now}, '' FROM DUAL ` +
+        `WHERE ${isInTime} AND ${this.isUnlocked([name])} ` +
         `ON DUPLICATE KEY UPDATE writer = IF(state IS NULL AND ${isInTime}, ${mark}, writer), ` +
         `version = IF(${isMine}, GREATEST(version + 1, ${now}), version), ` +
         `last = IF(${isMine}, ${lastAfter(`last, ${minToken}`)}, last), at = IF(${isMine}, ${now}, at), ` +
@@ -76,17 +94,18 @@ export class MysqlStatements {
     const least = Math.max(...takes.map(({ minToken }) => minToken));
     const most = Math.max(...takes.map(({ request }) => request.tokens));
     const isInTime = this.isInTime((takes[0] as SqlTake).until);
+    const isUnlocked = this.isUnlocked(takes.map(({ name }) => name));
     // No constant, which the server would compute before it knows whether it needs it.
     const failure = `9223372036854775807 + ${here}`;
     const lastAfter = (last: string) => `GREATEST(${last}, ${now}) + ${most}`;
     const rows = takes.map(
       ({ name }) =>
-        `(${nameText(name)}, IF(${isInTime}, ${mark}, ${failure}), ${now}, ?, ${lastAfter(`${least}`)}, ${now}, '')`,
+        `(${nameText(name)}, IF(${isInTime} AND ${isUnlocked}, ${mark}, ${failure}), ${now}, ?, ${lastAfter(`${least}`)}, ${now}, '')`,
     );
     const stateOf = takes.map(({ name }) => `WHEN ${nameText(name)} THEN ?`).join(' ');
     return {
       sql:
-        `INSERT INTO ${this.table} (${COLUMNS}) VALUES ${rows.join(', ')} ` +
+        `${this.noWait.prefix}INSERT INTO ${this.table} (${COLUMNS}) VALUES ${rows.join(', ')} ` +
         `ON DUPLICATE KEY UPDATE writer = IF(state IS NULL AND ${isInTime}, ${mark}, ${failure}), ` +
         `version = GREATEST(version + 1, ${now}), last = ${lastAfter(`last, ${least}`)}, at = ${now}, ` +
         `state = CASE name ${stateOf} END`,
@@ -99,10 +118,10 @@ export class MysqlStatements {
     const state = documentText(next);
     return {
       sql:
-        `UPDATE ${this.table} SET writer = ${mark}, version = GREATEST(version + 1, ${now}), ` +
+        `${this.noWait.prefix}UPDATE ${this.table} SET writer = ${mark}, version = GREATEST(version + 1, ${now}), ` +
         `state = ${state === null ? 'NULL' : '?'}, last = ${lastToken}, at = ${now}, ` +
         `notes = SUBSTRING(notes, ${seen.notesRead + 1}) ` +
-        `WHERE name = ${nameText(name)} AND version = ${seen.version} AND ${this.isInTime(until)}` +
+        `WHERE name = ${nameText(name)} AND version = ${seen.version} AND ${this.isInTime(until)} AND ${this.isUnlocked([name])}` +
         (isExact ? ` AND CHAR_LENGTH(notes) = ${seen.notesRead}` : ''),
       parameters: state === null ? [] : [state],
     };
@@ -117,24 +136,29 @@ export class MysqlStatements {
     );
   }
 
-  /** Fails if another transaction holds one of the rows. */
-  lock(names: readonly string[]): Statement {
+  scan(after: string, most: number): Statement {
+    const unwritten = `state IS NOT NULL AND ${this.isOlderThan(UNWRITTEN_FOR_MS)}`;
     return plain(
-      `SELECT 1 FROM ${this.table} WHERE name IN (${names.map(nameText).join(', ')}) FOR UPDATE NOWAIT`,
+      `SELECT HEX(name) AS name, ${this.isFreeForLong()} AS free, ${unwritten} AS unwritten ` +
+        `FROM ${this.table} WHERE name > ${nameText(after)} ORDER BY name LIMIT ${most}`,
     );
   }
 
-  sweep(): Statement {
-    const isOld = `at < ${this.times.now} - ${FREE_FOR_MS * 1000}`;
-    return plain(`DELETE FROM ${this.table} WHERE state IS NULL AND ${isOld} LIMIT ${MOST_SWEPT}`);
+  deleteFree(names: readonly string[]): Statement {
+    const isNamed = `name IN (${names.map(nameText).join(', ')})`;
+    return plain(`DELETE FROM ${this.table} WHERE ${isNamed} AND ${this.isFreeForLong()}`);
   }
 
-  /** The next names in order whose documents were not written for long. */
-  unwritten(after: string): Statement {
-    const isOld = `at < ${this.times.now} - ${UNWRITTEN_FOR_MS * 1000}`;
-    return plain(
-      `SELECT HEX(name) AS name FROM ${this.table} WHERE name > ${nameText(after)} AND state IS NOT NULL AND ${isOld} ORDER BY name LIMIT ${MOST_UNWRITTEN}`,
-    );
+  private isFreeForLong(): string {
+    return `state IS NULL AND ${this.isOlderThan(FREE_FOR_MS)}`;
+  }
+
+  private isOlderThan(ms: number): string {
+    return `at < ${this.times.now} - ${ms * 1000}`;
+  }
+
+  private isUnlocked(names: readonly string[]): string {
+    return this.noWait.condition(this.table, names.map(nameText).join(', '));
   }
 
   private isInTime(until: () => number): string {

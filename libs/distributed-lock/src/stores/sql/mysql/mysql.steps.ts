@@ -1,7 +1,8 @@
-import { randomInt } from 'node:crypto';
+import type { Chance } from '../../../time/chance.js';
 import type { LockRow } from '../sql-row.js';
-import type { Item, Reply, SqlSwap, SqlTake, StepKind, StepReply } from '../steps.js';
-import { mysqlFailure, NOT_FREE, numberOf } from './mysql.failures.js';
+import { sliceOf, type SweptRow } from '../slice.js';
+import type { Item, Reply, Slice, SqlSwap, SqlTake, StepKind, StepReply } from '../steps.js';
+import { NOT_FREE, numberOf, TwoRowsError } from './mysql.failures.js';
 import type { Pipe, Row, StatementReply } from './mysql.pipe.js';
 import { hexOf, type MysqlStatements, type Statement } from './mysql.statements.js';
 
@@ -20,8 +21,7 @@ export class MysqlSteps {
   constructor(
     private readonly pipe: Pipe,
     private readonly statements: MysqlStatements,
-    /** Names whose last write was not answered, on this session or on one before it. */
-    private readonly unanswered: Set<string>,
+    private readonly chance: Chance,
   ) {}
 
   async execute<Kind extends StepKind>(
@@ -50,8 +50,11 @@ export class MysqlSteps {
         return (await this.read(items)).map((row) => ({ isDone: true, row }));
       case 'takeAll':
         return [await this.takeAll((items[0] as unknown as Item<'takeAll'>).takes)];
-      case 'sweep':
-        return [await this.sweep(items[0] as unknown as Item<'sweep'>)];
+      case 'scan':
+        return [await this.scan(items[0] as unknown as Item<'scan'>)];
+      case 'deleteFree':
+        await this.pipe.run([this.statements.deleteFree((items[0] as unknown as Item<'deleteFree'>).names)]);
+        return [undefined];
       case 'ping':
         await this.pipe.run([statements.ping()]);
         return [undefined];
@@ -64,35 +67,11 @@ export class MysqlSteps {
     wasWritten: (reply: StatementReply | undefined) => boolean,
   ): Promise<readonly StepReply[]> {
     const writes = items.map((item) => statementOf(item, this.markOf(item)));
-    const replies = await this.unlessBlocked(items, (first) =>
-      this.pipe.run([...first, ...writes, this.reading(items)], first.length + items.length > 1),
-    );
+    const replies = await this.pipe.run([...writes, this.reading(items)], items.length > 1);
     return rowsIn(replies.at(-1), items).map((row, i) => {
       const isMine = Number(row.writer) === this.markOf(items[i] as It);
       return { isDone: isMine || wasWritten(replies.at(i - items.length - 1)), row };
     });
-  }
-
-  /**
-   * Another transaction may hold a row, and a statement that waits for it keeps all other keys back. The first statement on
-   * a row that was not answered the last time therefore fails at once if the row is locked.
-   */
-  private async unlessBlocked<Result>(
-    items: readonly Named[],
-    send: (first: readonly Statement[]) => Promise<Result>,
-  ): Promise<Result> {
-    const names = items.map(({ name }) => name);
-    const doubtful = names.filter((name) => this.unanswered.has(name));
-    for (const name of names) this.unanswered.add(name);
-    let isBlocked = false;
-    try {
-      return await send(doubtful.length > 0 ? [this.statements.lock(doubtful)] : []);
-    } catch (error) {
-      isBlocked = mysqlFailure(error).isBlocked ?? false;
-      throw error;
-    } finally {
-      if (!isBlocked) for (const name of names) this.unanswered.delete(name);
-    }
   }
 
   private async read(items: readonly Named[]): Promise<readonly MarkedRow[]> {
@@ -102,7 +81,7 @@ export class MysqlSteps {
 
   private async takeAll(takes: readonly SqlTake[]): Promise<Reply<'takeAll'>> {
     try {
-      const write = this.statements.takeAll(takes, newMark());
+      const write = this.statements.takeAll(takes, this.newMark());
       const replies = await this.pipe.run([write, this.reading(takes)]);
       return { isDone: true, rows: rowsIn(replies.at(-1), takes) };
     } catch (error) {
@@ -111,9 +90,11 @@ export class MysqlSteps {
     }
   }
 
-  private async sweep({ after }: Item<'sweep'>): Promise<Reply<'sweep'>> {
-    const [, reply] = await this.pipe.run([this.statements.sweep(), this.statements.unwritten(after)]);
-    return (reply?.rows ?? []).map(({ name }) => Buffer.from(String(name), 'hex').toString());
+  private async scan({ after, most }: Item<'scan'>): Promise<Slice> {
+    const [reply] = await this.pipe.run([this.statements.scan(after, most)]);
+    const rows = (reply?.rows ?? []) as unknown as readonly SweptRow[];
+    const named = rows.map((row) => ({ ...row, name: Buffer.from(row.name, 'hex').toString() }));
+    return sliceOf(named, most);
   }
 
   private reading(items: readonly Named[]): Statement {
@@ -121,21 +102,27 @@ export class MysqlSteps {
   }
 
   private markOf(item: Named): number {
-    const mark = this.marks.get(item) ?? newMark();
+    const mark = this.marks.get(item) ?? this.newMark();
     this.marks.set(item, mark);
     return mark;
   }
+
+  /** Never 0. */
+  private newMark(): number {
+    return 1 + Number(`0x${this.chance.hex(6)}`);
+  }
 }
 
-/** The rows of the items, in order. */
+/**
+ * The rows of the items, in order.
+ *
+ * @throws TwoRowsError when the table has lost its key since the session was opened
+ */
 function rowsIn(reply: StatementReply | undefined, items: readonly Named[]): readonly MarkedRow[] {
   const found = reply?.rows ?? [];
   const byName = new Map(found.map((row) => [row['name'], row]));
+  if (byName.size < found.length) throw new TwoRowsError();
   const now = found[0]?.['now'] as LockRow['now'];
   const missing: Row = { version: null, writer: null, state: null, last: null, at: null, notes: null, now };
   return items.map(({ name }) => (byName.get(hexOf(name)) ?? missing) as unknown as MarkedRow);
-}
-
-function newMark(): number {
-  return randomInt(1, 2 ** 48 - 1);
 }

@@ -1,6 +1,6 @@
-import { randomUUID } from 'node:crypto';
 import { checkOptionNames, type OptionNames } from '../../../checks/option-names.js';
 import type { LockStoreFactory } from '../../../port/lock-store.js';
+import { systemChance } from '../../../time/chance.js';
 import { checkCommandTimeout } from '../../common/command-timeout.js';
 import { DocumentStore } from '../../document/document.store.js';
 import { SqlRegister } from '../sql-register.js';
@@ -36,12 +36,12 @@ export function mysqlStore(target: MysqlTarget, options: MysqlStoreOptions = {})
   return {
     create(context) {
       checkCommandTimeout(commandTimeoutMs, context);
-      const { clock } = context;
+      const { clock, chance = systemChance } = context;
       const database = own
-        ? new MysqlDatabase(own, table, clock)
-        : new MysqlHandleDatabase(target as MysqlHandle, table, clock);
+        ? new MysqlDatabase(own, table, clock, chance)
+        : new MysqlHandleDatabase(target as MysqlHandle, table, clock, chance);
       const register = new SqlRegister(database, commandTimeoutMs, context, own && addressOf(own));
-      return new DocumentStore('mysql', randomUUID(), register, context);
+      return new DocumentStore('mysql', chance.uuid(), register, context);
     },
   };
 }

@@ -1,5 +1,6 @@
 import { LockConfigurationError } from '../../../port/lock.errors.js';
-import { lockTableSql } from '../lock-table.js';
+import { inOneLine, lockTableSql, quoted } from '../lock-table.js';
+import { checkShape, type Columns, type TableShape } from '../table-shape.js';
 import { sqlStateOf } from './postgres.errors.js';
 
 type Run = (sql: string) => Promise<unknown>;
@@ -23,31 +24,59 @@ export async function createTable(run: Run, table: string): Promise<void> {
   }
 }
 
-const COLUMNS: Readonly<Record<string, string>> = {
-  name: 'text',
-  version: 'bigint',
-  state: 'text',
-  last: 'bigint',
-  at: 'bigint',
-  clients: 'text',
-  notes: 'text',
+/**
+ * A name must be compared byte by byte. Other collations may take two names for one, or change with the operating system,
+ * and then the index does not find what it has.
+ */
+const NAME = { type: 'text COLLATE C', matches: /^text COLLATE (C|POSIX)$/ };
+const NUMBER = { type: 'bigint', matches: /^bigint$/ };
+const TEXT = { type: 'text', matches: /^text( COLLATE .*)?$/ };
+const COLUMNS: Columns = {
+  name: NAME,
+  version: NUMBER,
+  state: TEXT,
+  last: NUMBER,
+  at: NUMBER,
+  clients: TEXT,
+  notes: TEXT,
 };
 
-/**
- * @param found names and types of the columns, as `name text,version bigint`
- * @throws LockConfigurationError for a table that is no lock table
- */
-export function checkColumns(found: string, table: string): void {
-  const types = new Map(found.split(',').map((column) => column.split(' ', 2) as [string, string]));
-  const wrong = Object.entries(COLUMNS).filter(([name, type]) => types.get(name) !== type);
-  if (wrong.length === 0) return;
-  const columns = wrong.map(([name, type]) => `${name} ${type}`).join(', ');
-  throw new LockConfigurationError(
-    `The table ${table} is no lock table: it lacks ${columns}. Give postgresStore another table, or rename that one. A lock table is made by: ${inOneLine(lockTableSql('postgres', table))}`,
-  );
-}
+const COLLATION = (oid: string) => `(SELECT ' COLLATE ' || collname FROM pg_collation WHERE oid = ${oid})`;
+const SHAPE = `
+SELECT json_build_object(
+  'faults', array_remove(ARRAY[
+    CASE relkind WHEN 'r' THEN NULL WHEN 'v' THEN 'it is a view' WHEN 'p' THEN 'it is partitioned' ELSE 'it is no table' END,
+    CASE relpersistence WHEN 'u' THEN 'it is unlogged: a crash empties it' WHEN 't' THEN 'it is temporary' END,
+    CASE WHEN EXISTS (SELECT FROM pg_inherits WHERE c.oid IN (inhparent, inhrelid)) THEN 'it inherits, or others inherit it' END,
+    CASE WHEN row_security_active(c.oid) THEN 'a policy of row level security hides rows from this user' END
+  ], NULL),
+  'columns', ARRAY(
+    SELECT json_build_object('name', attname,
+      'type', format_type(atttypid, atttypmod) || coalesce(${COLLATION('attcollation')}, '') ||
+        CASE WHEN attgenerated <> '' OR attidentity = 'a' THEN ' GENERATED' ELSE '' END,
+      'isNullable', NOT attnotnull, 'mustBeGiven', attnotnull AND NOT atthasdef AND attidentity = '')
+    FROM pg_attribute WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped ORDER BY attnum
+  ),
+  'uniqueKeys', ARRAY(
+    SELECT json_build_object('name', k.relname,
+      'columns', ARRAY(
+        SELECT attname FROM unnest(indkey::int2[]) WITH ORDINALITY AS part (num, i)
+          LEFT JOIN pg_attribute ON attrelid = c.oid AND attnum = num AND num > 0
+        WHERE i <= indnkeyatts ORDER BY i),
+      'isComplete', indisvalid AND indimmediate AND indpred IS NULL
+        AND ${COLLATION('indcollation[0]')} IN (' COLLATE C', ' COLLATE POSIX'))
+    FROM pg_index JOIN pg_class AS k ON k.oid = indexrelid WHERE indrelid = c.oid AND indisunique
+  )
+)::text AS shape FROM pg_class AS c WHERE c.oid = to_regclass($1)`;
 
-/** Messages are lines of a log. */
-function inOneLine(sql: string): string {
-  return `${sql.replaceAll(/\s+/g, ' ')};`;
+/** @throws LockConfigurationError for a table that is no lock table */
+export async function checkTable(
+  query: (sql: string, parameters: unknown[]) => Promise<readonly object[]>,
+  table: string,
+): Promise<void> {
+  const [row] = (await query(SHAPE, [quoted(table, '"')])) as readonly { readonly shape: string }[];
+  // It was dropped meanwhile: the first statement makes it.
+  if (!row) return;
+  const shape = JSON.parse(row.shape) as TableShape;
+  checkShape(shape, COLUMNS, { store: 'postgresStore', table, sql: lockTableSql('postgres', table) });
 }

@@ -67,6 +67,8 @@ function configOf(target: OwnTarget): ClientConfig {
   return {
     application_name: APPLICATION_NAME,
     ...given,
+    // A pool of pg hides it from copies.
+    password: given.password,
     keepAlive: true,
     keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
     // All values as texts: parsers of the application do not change them.

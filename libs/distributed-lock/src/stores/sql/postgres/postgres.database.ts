@@ -3,12 +3,13 @@ import type { Clock } from '../../../time/clock.js';
 import type { Failure } from '../sql-failure.js';
 import { quoted } from '../lock-table.js';
 import type { SqlDatabase, SqlSession } from '../sql-connection.js';
-import { checkColumns, createTable } from './ensure-table.js';
+import { checkTable, createTable } from './ensure-table.js';
 import { postgresFailure, sqlStateOf } from './postgres.errors.js';
 import type { Send } from './postgres.session.js';
 import { statementsFor, type Statements } from './statements/statements.js';
 
 export interface DatabaseOptions {
+  readonly onWarning?: ((message: string) => void) | undefined;
   readonly clock: Clock;
   readonly commandTimeoutMs: number;
   readonly table: string;
@@ -19,27 +20,58 @@ export type Query = (sql: string, parameters: unknown[]) => Promise<readonly obj
 
 export interface Hello {
   readonly replica: number | string;
+  /** `on` or `off`: what the transactions of this user are by default. */
+  readonly readonly: string;
   readonly now: number | string | bigint;
   readonly pid: number | string;
   readonly server: number | string;
   readonly columns: string | null;
+  readonly schema: string | null;
+  /** Other schemas with a lock table of the same name. */
+  readonly others: string | null;
 }
 
+/** The parameter stands here once, because some tools number parameters anew. */
 const HELLO = `
-SELECT pg_is_in_recovery()::int AS replica, (extract(epoch FROM clock_timestamp()) * 1e6)::bigint AS now,
+SELECT pg_is_in_recovery()::int AS replica, current_setting('transaction_read_only') AS readonly,
+  (extract(epoch FROM clock_timestamp()) * 1e6)::bigint AS now,
   pg_backend_pid() AS pid, current_setting('server_version_num')::int AS server, (
     SELECT string_agg(attname || ' ' || format_type(atttypid, NULL), ',')
-    FROM pg_attribute WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped
-  ) AS columns`;
+    FROM pg_attribute WHERE attrelid = own AND attnum > 0 AND NOT attisdropped
+  ) AS columns, (
+    SELECT nspname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = own
+  ) AS schema, (
+    SELECT string_agg(nspname, ',' ORDER BY nspname)
+    FROM pg_class AS c JOIN pg_class AS other ON other.relname = c.relname AND other.oid <> c.oid
+      JOIN pg_namespace AS n ON n.oid = other.relnamespace
+    WHERE c.oid = own AND 7 = (
+      SELECT count(*) FROM pg_attribute WHERE attrelid = other.oid
+        AND attname IN ('name', 'version', 'state', 'last', 'at', 'clients', 'notes'))
+  ) AS others
+FROM (SELECT to_regclass($1) AS own OFFSET 0) AS t`;
 const LEAST_SERVER = 130000;
+const REPLICA =
+  'postgresStore was given a read replica (pg_is_in_recovery() is true), which takes no locks. Give the address of the primary.';
+const READ_ONLY =
+  'The transactions of the user of postgresStore are read-only: default_transaction_read_only is on for this user, this database or the whole server. Every lock is a write: ALTER ROLE … SET default_transaction_read_only = off, or give another user.';
 
 export abstract class PostgresDatabase implements SqlDatabase {
   readonly server = 'PostgreSQL';
   protected readonly statements: Statements;
-  private wasPrimary = false;
+  /** Steps on other keys wait behind a statement that waits for a row. */
+  protected readonly lockTimeoutMs: number;
+  private tookWrites = false;
+  private schema: string | undefined;
 
   constructor(protected readonly options: DatabaseOptions) {
-    this.statements = statementsFor(quoted(options.table, '"'));
+    this.lockTimeoutMs = Math.ceil(options.commandTimeoutMs / 10);
+    this.statements = statementsFor(quoted(options.table, '"'), this.lockTimeoutMs);
+  }
+
+  /** The lock table, with its schema once that is known. */
+  get location(): string {
+    const { table } = this.options;
+    return this.schema === undefined || table.includes('.') ? table : `${this.schema}.${table}`;
   }
 
   abstract open(signal: AbortSignal, onLost: (error: unknown) => void): Promise<SqlSession>;
@@ -52,12 +84,25 @@ export abstract class PostgresDatabase implements SqlDatabase {
   protected async greet(query: Query): Promise<Hello & { readonly sentAt: number }> {
     const { clock, table } = this.options;
     const sentAt = clock.now();
-    const [hello] = (await query(HELLO, [quoted(table, '"')])) as readonly Hello[];
-    if (!hello) throw new LockConfigurationError('The query function of postgresStore returned no row.');
+    const hello = await this.ask(query);
     this.checkServer(hello);
-    if (hello.columns === null) await createTable((sql) => query(sql, []), table);
-    else checkColumns(hello.columns, table);
+    if (hello.columns === null) {
+      await createTable((sql) => query(this.givenUpSoon(sql), []), table);
+      this.onTable(await this.ask(query));
+    } else {
+      await checkTable(query, table);
+      this.onTable(hello);
+    }
     return { ...hello, sentAt };
+  }
+
+  /**
+   * Before a connection of a pooler is used, which waits for ever for a table that another transaction keeps locked. A
+   * server that the store has left goes on waiting, with one connection for each attempt.
+   */
+  protected async checkUnlocked(query: Query): Promise<void> {
+    const lock = `LOCK TABLE ${quoted(this.options.table, '"')} IN ROW EXCLUSIVE MODE`;
+    await query(this.givenUpSoon(lock), []);
   }
 
   /** A table that was dropped is made again. */
@@ -67,25 +112,46 @@ export abstract class PostgresDatabase implements SqlDatabase {
         return await send(statement, parameters);
       } catch (error) {
         if (sqlStateOf(error) !== '42P01') throw error;
-        await createTable((sql) => query(sql, []), this.options.table);
+        await createTable((sql) => query(this.givenUpSoon(sql), []), this.options.table);
         return send(statement, parameters);
       }
     };
   }
 
-  /** A replica is a mistake in the program, unless this store has had a primary: then a failover is under way. */
-  private checkServer({ replica, server }: Hello): void {
+  private async ask(query: Query): Promise<Hello> {
+    const [hello] = (await query(HELLO, [quoted(this.options.table, '"')])) as readonly Hello[];
+    if (!hello) throw new LockConfigurationError('The query function of postgresStore returned no row.');
+    return hello;
+  }
+
+  /** One statement that waits for a lock of another transaction as long as those on rows do. */
+  private givenUpSoon(sql: string): string {
+    return `DO $do$ BEGIN PERFORM set_config('lock_timeout', '${this.lockTimeoutMs}', true); ${sql}; END $do$`;
+  }
+
+  /** Two roles with schemas of their own name find two tables by the same name. */
+  private onTable({ schema, others }: Hello): void {
+    const { table, onWarning } = this.options;
+    const isFirst = this.schema === undefined;
+    this.schema = schema ?? undefined;
+    if (!isFirst || others === null || table.includes('.')) return;
+    const elsewhere = others.split(',').map((other) => `${other}.${table}`);
+    onWarning?.(
+      `The locks of this process are in the table ${this.location}, and this database has other lock tables: ${elsewhere.join(', ')}. A process whose role finds one of those is not excluded. Give postgresStore of all processes the same table with its schema, as { table: '${this.location}' }.`,
+    );
+  }
+
+  /** A server that takes no writes is a mistake in the program, unless it or another one took them: then it may again. */
+  private checkServer({ replica, readonly, server }: Hello): void {
     if (Number(server) < LEAST_SERVER) {
       throw new LockConfigurationError(
         `postgresStore needs PostgreSQL 13 or later; this server is of version ${Math.floor(Number(server) / 10000)}.`,
       );
     }
-    if (Number(replica) === 0) this.wasPrimary = true;
-    else if (this.wasPrimary) throw Object.assign(new Error('it is a replica now'), { code: '25006' });
-    else {
-      throw new LockConfigurationError(
-        'postgresStore was given a read replica (pg_is_in_recovery() is true), which takes no locks. Give the address of the primary.',
-      );
-    }
+    const isReplica = Number(replica) === 1;
+    const takesWrites = !isReplica && readonly !== 'on';
+    if (takesWrites) this.tookWrites = true;
+    else if (this.tookWrites) throw Object.assign(new Error('it takes no writes now'), { code: '25006' });
+    else throw new LockConfigurationError(isReplica ? REPLICA : READ_ONLY);
   }
 }

@@ -1,29 +1,21 @@
 import { LockConfigurationError } from '../../../port/lock.errors.js';
+import { nestedErrors } from '../nested-errors.js';
 import type { Failure } from '../sql-failure.js';
 
 /** Five characters with a digit among them. Node's own codes, as EPIPE, have none; Prisma's begin with P and no 0. */
 const SQL_STATE = /^(?!P[1-9])(?=.*\d)[0-9A-Z]{5}$/;
-/** Where ORMs put the error of the driver. */
-const NESTED = ['cause', 'driverError', 'meta', 'driverAdapterError', 'originalError'] as const;
-
 /** The SQLSTATE of an error, or of the one that an ORM has wrapped; `undefined` when the server did not send it. */
-export function sqlStateOf(error: unknown, depth = 0): string | undefined {
-  if (typeof error !== 'object' || error === null || depth > 5) return undefined;
-  const fields = error as Readonly<Record<string, unknown>>;
-  for (const code of [fields['code'], fields['originalCode']]) {
-    if (typeof code === 'string' && SQL_STATE.test(code)) return code;
-  }
-  for (const name of NESTED) {
-    const code = sqlStateOf(fields[name], depth + 1);
-    if (code !== undefined) return code;
-  }
-  return undefined;
+export function sqlStateOf(error: unknown): string | undefined {
+  return nestedErrors(error)
+    .flatMap(({ code, originalCode }) => [code, originalCode])
+    .find((code): code is string => typeof code === 'string' && SQL_STATE.test(code));
 }
 
 const OWN_WORDS: Readonly<Record<string, Failure>> = {
   '25006': {
     reason: 'unready',
-    detail: 'it takes no writes now (25006): a read replica, or a primary that is being replaced',
+    detail:
+      'it takes no writes now (25006): a read replica, a primary that is being replaced, or default_transaction_read_only is on',
     isFatal: true,
   },
   '53300': {
@@ -34,13 +26,12 @@ const OWN_WORDS: Readonly<Record<string, Failure>> = {
   '57014': { reason: 'unready', detail: 'the statement was cancelled, mostly by a timeout (57014)' },
   '55P03': {
     reason: 'unready',
-    detail: 'another transaction holds the row of the lock for too long (55P03)',
+    detail: 'another transaction holds the row of the lock, or the lock table, for too long (55P03)',
     mayBeOne: true,
     mayRepeat: true,
     isBlocked: true,
   },
   '28P01': { reason: 'refused', detail: 'user or password is wrong (28P01)', isFatal: true },
-  '3D000': { reason: 'refused', detail: 'there is no such database (3D000)', isFatal: true },
   '42501': {
     reason: 'refused',
     detail: 'its user lacks SELECT, INSERT, UPDATE or DELETE on the lock table (42501)',
@@ -57,6 +48,8 @@ const OWN_WORDS: Readonly<Record<string, Failure>> = {
   },
 };
 
+/** The user, or a database that does not exist: the server names it. */
+const NOT_LET_IN = /^(28|3D)/;
 /** The server ended the connection, or has failed: the statement may have been committed before. */
 const ENDED = /^(08|40003|57P0[12]|58|XX)/;
 /** Resources that are used up, and a server that starts or stops: the statement was not executed. */
@@ -72,7 +65,7 @@ export function postgresFailure(error: unknown): Failure {
   const detail = `${message} (${state})`;
   if (ENDED.test(state)) return { reason: 'unknown', detail, isFatal: true };
   if (NOT_NOW.test(state)) return { reason: 'unready', detail, isFatal: true };
-  if (state.startsWith('28')) return { reason: 'refused', detail, isFatal: true };
+  if (NOT_LET_IN.test(state)) return { reason: 'refused', detail, isFatal: true };
   return { reason: 'refused', detail, mayBeOne: true };
 }
 

@@ -21,6 +21,7 @@ export class PostgresFunction extends PostgresDatabase {
       return (Array.isArray(answer) ? answer : (answer as { rows: object[] }).rows) as object[];
     };
     const hello = await this.greet(query);
+    if (!isPGlite(this.handle)) await this.checkUnlocked(query);
     const send: Send = async ({ text }, values) => (await query(text, values)) as PostgresRow[];
     return {
       execute: executeBy(this.sendWith(query, send), this.statements, { mayRepeat: isPGlite(this.handle) }),

@@ -2,6 +2,7 @@ import type { Client } from 'pg';
 import { inBackground } from '../../../async/in-background.js';
 import { conceal } from '../../../printing/conceal.js';
 import { afterReading } from '../../../time/after-reading.js';
+import type { Chance } from '../../../time/chance.js';
 import type { Clock } from '../../../time/clock.js';
 import { Delays } from '../../../time/delays.js';
 import { reconnectDelay } from '../../common/reconnect-delay.js';
@@ -9,6 +10,7 @@ import { connectOwn, destroy, type OwnTarget } from './own-client.js';
 
 interface Options {
   readonly clock: Clock;
+  readonly chance: Chance;
   readonly commandTimeoutMs: number;
   readonly channel: string;
   /** Notifies the channel over the other connection of this store. */
@@ -17,6 +19,10 @@ interface Options {
   /** Whether notifications arrive from now on. Before the first call they do not. */
   onListening(isListening: boolean): void;
 }
+
+/** For a session on which notifications arrive, and which therefore is nobody else's: it is idle for long. */
+const STAY = `
+SELECT set_config('idle_session_timeout', '0', false) WHERE current_setting('server_version_num')::int >= 140000`;
 
 /**
  * The store's connection for notifications.
@@ -48,11 +54,12 @@ export class PostgresListener {
     const { clock, commandTimeoutMs } = this.options;
     this.isIdle = false;
     const cancel = afterReading(clock, commandTimeoutMs, () => destroy(client));
+    // An error is a reply as well. A connection that is lost says so by itself.
     const onReply = () => {
       cancel();
-      this.isIdle = true;
+      this.isIdle = this.client === client;
     };
-    client.query('SELECT 1').then(onReply, cancel);
+    client.query('SELECT 1').then(onReply, onReply);
   }
 
   close(): void {
@@ -66,7 +73,7 @@ export class PostgresListener {
       const outcome = await this.listen();
       if (outcome === 'silent') return;
       if (outcome === 'lost') failures = 0;
-      if (!this.closing.signal.aborted) await this.delays.wait(reconnectDelay(failures));
+      if (!this.closing.signal.aborted) await this.delays.wait(reconnectDelay(this.options.chance, failures));
     }
   }
 
@@ -92,6 +99,7 @@ export class PostgresListener {
       const arrives = await Promise.race([this.arrives(client), lost]);
       if (arrives === false) return 'silent';
       if (arrives === 'lost') return 'failed';
+      await client.query(STAY);
       this.isIdle = true;
       options.onListening(true);
       return await lost;

@@ -1,5 +1,7 @@
 import { inBackground } from '../../../async/in-background.js';
 import type { LockStoreContext } from '../../../port/lock-store.js';
+import type { Chance } from '../../../time/chance.js';
+import { conceal } from '../../../printing/conceal.js';
 import { keepAlive } from '../../common/keep-alive.js';
 import type { Reading, Take, TakeReply } from '../../document/register.js';
 import type { SqlDatabase } from '../sql-connection.js';
@@ -15,23 +17,43 @@ import type { Listen } from './postgres.target.js';
 export type NotificationSource = { readonly target: OwnTarget } | { readonly listen: Listen } | undefined;
 
 interface Options extends LockStoreContext {
+  readonly chance: Chance;
   readonly clientId: string;
   readonly commandTimeoutMs: number;
   readonly address?: string;
 }
 
+/** Implemented by `PostgresDatabase`. */
+interface LocatedDatabase extends SqlDatabase {
+  /** The lock table, with its schema once that is known. */
+  readonly location: string;
+}
+
 /** Documents in the rows of a PostgreSQL table, with the notifications of that server. */
 export class PostgresRegister extends SqlRegister {
+  readonly attempted: Promise<void>;
   private readonly channel: string;
   private readonly listening: { check?(): void; close(): void } | undefined;
   private readonly stopChecking: () => void;
 
-  constructor(database: SqlDatabase, source: NotificationSource, options: Options) {
+  constructor(
+    private readonly database: LocatedDatabase,
+    source: NotificationSource,
+    options: Options,
+  ) {
     super(database, options.commandTimeoutMs, options, options.address);
+    conceal(this, 'database');
+    this.attempted = this.connection.attempted;
     this.channel = channelOf(options.clientId);
     this.listening = this.listenTo(source, options);
     if (!this.listening) this.poller.setActive(true);
     this.stopChecking = keepAlive(options.clock, () => this.listening?.check?.());
+  }
+
+  /** With the schema of the table, once it is known: two schemas are two sets of locks. */
+  override get address(): string {
+    const table = `table ${this.database.location}`;
+    return super.address === undefined ? table : `${super.address}, ${table}`;
   }
 
   /** A waiter that rechecks has heard nothing for a while, perhaps because the connection for notifications is dead. */
@@ -48,7 +70,7 @@ export class PostgresRegister extends SqlRegister {
 
   private listenTo(
     source: NotificationSource,
-    { clock, commandTimeoutMs }: Options,
+    { clock, chance, commandTimeoutMs }: Options,
   ): { close(): void } | undefined {
     if (!source) return undefined;
     const { channel } = this;
@@ -56,6 +78,7 @@ export class PostgresRegister extends SqlRegister {
     if ('listen' in source) return this.listenBy(source.listen);
     return new PostgresListener(source.target, {
       clock,
+      chance,
       commandTimeoutMs,
       channel,
       probe: () => this.connection.run('ping', { name: channel }),

@@ -29,6 +29,7 @@ export class PostgresServer extends PostgresDatabase {
       // A pooler has given this client a process id of its own.
       let isDirect = Number(hello.pid) === (client as Client & { processID: number }).processID;
       if (isDirect) await this.setUp(query, Number(hello.server));
+      else await this.checkUnlocked(query);
       const send: Send = async ({ name, text }, values) => {
         const config: QueryConfig = isDirect ? { name, text, values } : { text, values };
         try {
@@ -54,11 +55,9 @@ export class PostgresServer extends PostgresDatabase {
 
   /** Not behind a pooler, which gives the same session to others. */
   private async setUp(query: Query, server: number): Promise<void> {
-    const { commandTimeoutMs } = this.options;
     const settings = {
-      statement_timeout: commandTimeoutMs,
-      // Steps on other keys wait behind a statement that waits for a row.
-      lock_timeout: Math.ceil(commandTimeoutMs / 10),
+      statement_timeout: this.options.commandTimeoutMs,
+      lock_timeout: this.lockTimeoutMs,
       default_transaction_isolation: 'read committed',
       ...(server >= 140000 && { idle_session_timeout: 0 }),
       // A plan for each execution takes longer than the statement, and one for a small table is wrong for a large one.

@@ -1,3 +1,4 @@
+import { sliceOf, type SweptRow } from '../slice.js';
 import type { LockRow } from '../sql-row.js';
 import type { Execute, Item, Reply, StepKind, StepReply } from '../steps.js';
 import { sqlStateOf } from './postgres.errors.js';
@@ -59,9 +60,14 @@ export function executeBy(send: Send, statements: Statements, { mayRepeat = true
       const replies = await write(statements.takeAll, namesOf(takes), [JSON.stringify(all)]);
       return [{ isDone: replies.every(({ isDone }) => isDone), rows: replies.map(({ row }) => row) }];
     },
-    async sweep([item]) {
-      const rows = await send(statements.sweep, [(item as Item<'sweep'>).after]);
-      return [rows.map(({ name }) => name)];
+    async scan([item]) {
+      const { after, most } = item as Item<'scan'>;
+      const rows = await send(statements.scan, [after, most]);
+      return [sliceOf(rows as readonly object[] as readonly SweptRow[], most)];
+    },
+    async deleteFree([item]) {
+      await send(statements.deleteFree, [JSON.stringify((item as Item<'deleteFree'>).names)]);
+      return [undefined];
     },
     async ping([item]) {
       const { name } = item as Item<'ping'>;

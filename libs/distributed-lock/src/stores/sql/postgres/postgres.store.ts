@@ -1,7 +1,7 @@
-import { randomUUID } from 'node:crypto';
 import { checkOptionNames, type OptionNames } from '../../../checks/option-names.js';
 import { LockConfigurationError } from '../../../port/lock.errors.js';
 import type { LockStoreFactory } from '../../../port/lock-store.js';
+import { systemChance } from '../../../time/chance.js';
 import { checkCommandTimeout } from '../../common/command-timeout.js';
 import { DocumentStore } from '../../document/document.store.js';
 import {
@@ -55,12 +55,18 @@ export function postgresStore(target: PostgresTarget, options: PostgresStoreOpti
   return {
     create(context) {
       checkCommandTimeout(commandTimeoutMs, context);
-      const clientId = randomUUID();
-      const { clock } = context;
-      const database = databaseOf(target, { clock, commandTimeoutMs, table });
+      const { clock, chance = systemChance, onWarning } = context;
+      const clientId = chance.uuid();
+      const database = databaseOf(target, { clock, commandTimeoutMs, table, onWarning });
       const source = push === 'poll' ? undefined : sourceOf(target);
       const address = addressOf(target);
-      const own = { ...context, clientId, commandTimeoutMs, ...(address !== undefined && { address }) };
+      const own = {
+        ...context,
+        chance,
+        clientId,
+        commandTimeoutMs,
+        ...(address !== undefined && { address }),
+      };
       const register = new PostgresRegister(database, source, own);
       return new DocumentStore('postgres', clientId, register, context);
     },

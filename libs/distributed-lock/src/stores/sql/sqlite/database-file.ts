@@ -1,4 +1,4 @@
-import { statfsSync } from 'node:fs';
+import { readFileSync, realpathSync, statfsSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { describeGiven } from '../../../checks/describe-given.js';
 import { LockConfigurationError } from '../../../port/lock.errors.js';
@@ -11,6 +11,12 @@ const NETWORK: Readonly<Record<number, string>> = {
   0xfe534d42: 'SMB',
   0x5346414f: 'AFS',
   0x00c36400: 'Ceph',
+  0x01021997: '9P',
+  0x0bd00bd0: 'Lustre',
+  0x47504653: 'GPFS',
+  0x01161970: 'GFS2',
+  0x7461636f: 'OCFS2',
+  0x19830326: 'BeeGFS',
 };
 
 /** @throws LockConfigurationError for what is no path of a file */
@@ -21,7 +27,8 @@ export function checkFile(file: unknown): asserts file is string {
     );
   }
   const isMemory = file === ':memory:' || /^file:.*[?&]mode=memory/.test(file);
-  if (!isMemory && !/^[a-z][\w+.-]*:\/\//i.test(file)) return;
+  // SQLite takes file:locks for a URL, too, and an option in it may switch its locks off.
+  if (!isMemory && !/^([a-z][\w+.-]*:\/\/|file:)/i.test(file)) return;
   throw new LockConfigurationError(
     isMemory
       ? 'sqliteStore needs a file that several processes open. For locks in the memory of one process write memoryStore().'
@@ -29,18 +36,51 @@ export function checkFile(file: unknown): asserts file is string {
   );
 }
 
+/** The path without links, as SQLite opens it. A file that does not exist is its own. */
+export function realPath(file: string): string {
+  try {
+    return realpathSync(file);
+  } catch {
+    return resolve(file);
+  }
+}
+
 /**
- * On a network file system the locks of files do not hold, and the shared memory of SQLite's log is not shared. Known on
- * Linux only.
+ * SQLite's log lies beside the file, under its name. On a network file system the locks of files do not hold, and the shared
+ * memory of the log is not shared. A second name, and a file that is mounted without its folder, have another log. Mounts
+ * and file systems are known on Linux only.
  *
- * @throws LockConfigurationError
+ * @throws LockConfigurationError where processes would not exclude each other
  */
-export function checkFileSystem(file: string): void {
-  const name = process.platform === 'linux' ? NETWORK[typeOf(dirname(resolve(file)))] : undefined;
-  if (name === undefined) return;
-  throw new LockConfigurationError(
-    `sqliteStore cannot use ${file}: it is on a network file system (${name}), where several machines would break SQLite's own locks. Take a local path, or a store with a server.`,
-  );
+export function checkPlace(file: string): void {
+  const isLinux = process.platform === 'linux';
+  const path = realPath(file);
+  const network = isLinux ? NETWORK[typeOf(dirname(path))] : undefined;
+  if (network !== undefined) {
+    throw new LockConfigurationError(
+      `sqliteStore cannot use ${file}: it is on a network file system (${network}), where several machines would break SQLite's own locks. Take a local path, or a store with a server.`,
+    );
+  }
+  const names = statSync(path, { throwIfNoEntry: false })?.nlink ?? 1;
+  if (names > 1) {
+    throw new LockConfigurationError(
+      `sqliteStore cannot use ${file}: the file has ${names} names (hard links), and processes that open it by different names do not see each other's locks. Delete the other names, or take another file.`,
+    );
+  }
+  if (isLinux && isMountPoint(path)) {
+    throw new LockConfigurationError(
+      `sqliteStore cannot use ${file}: the file is mounted without its folder, so each container has a log of its own beside it. Mount the folder.`,
+    );
+  }
+}
+
+function isMountPoint(path: string): boolean {
+  try {
+    const mounts = readFileSync('/proc/self/mountinfo', 'utf8').split('\n');
+    return mounts.some((line) => line.split(' ', 5)[4] === path.replaceAll(' ', '\\040'));
+  } catch {
+    return false;
+  }
 }
 
 function typeOf(folder: string): number {

@@ -2,7 +2,7 @@ import { LockConfigurationError } from '../../../port/lock.errors.js';
 
 /** The part of `node:sqlite` that is used. The types of older releases of Node do not have it. */
 export interface NodeSqlite {
-  readonly DatabaseSync: new (file: string) => Database;
+  readonly DatabaseSync: new (file: string, options?: { readonly readOnly: boolean }) => Database;
 }
 
 export interface Database {

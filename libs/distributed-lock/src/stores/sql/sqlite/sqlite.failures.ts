@@ -1,5 +1,6 @@
 import { LockConfigurationError } from '../../../port/lock.errors.js';
 import type { Failure } from '../sql-failure.js';
+import { ReplacedError } from './database-files.js';
 
 const BUSY = {
   reason: 'unready',
@@ -36,6 +37,11 @@ export function isBusy(error: unknown): boolean {
 export function sqliteFailure(error: unknown): Failure {
   const detail = error instanceof Error ? error.message : String(error);
   if (error instanceof LockConfigurationError) return { reason: 'refused', detail };
+  if (error instanceof ReplacedError) {
+    return error.wasExecuted
+      ? { reason: 'unknown', detail }
+      : { reason: 'unready', detail, mayRepeat: true, isFatal: true };
+  }
   const { advice, ...failure } = FAILURES[codeOf(error)] ?? { reason: 'refused' as const, mayBeOne: true };
   return { ...failure, detail: advice === undefined ? detail : `${detail}. ${advice}.` };
 }

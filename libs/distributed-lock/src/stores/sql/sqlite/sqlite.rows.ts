@@ -1,13 +1,17 @@
 import { documentText, noteText, takenText } from '../../document/document-text.js';
 import type { Note } from '../../document/document.js';
 import type { LockRow } from '../sql-row.js';
-import type { SqlSwap, SqlTake, StepReply } from '../steps.js';
+import { sliceOf, type SweptRow } from '../slice.js';
+import {
+  FREE_FOR_MS,
+  UNWRITTEN_FOR_MS,
+  type Scan,
+  type Slice,
+  type SqlSwap,
+  type SqlTake,
+  type StepReply,
+} from '../steps.js';
 import type { Database } from './node-sqlite.js';
-
-/** A row that was free for this long is deleted. Until then its tokens grow, although the clock is set back. */
-const FREE_FOR_MICROS = 10 * 60_000_000;
-/** Documents that were not written for this long may belong to crashed processes. */
-const UNWRITTEN_FOR_MICROS = 60 * 60_000_000;
 
 interface Row {
   readonly version: number;
@@ -17,50 +21,45 @@ interface Row {
   readonly notes: string;
 }
 
-const TABLE = (table: string) => `CREATE TABLE IF NOT EXISTS ${table} (
-  name TEXT PRIMARY KEY,
-  version INTEGER NOT NULL,
-  state TEXT,
-  last INTEGER NOT NULL,
-  at INTEGER NOT NULL,
-  notes TEXT NOT NULL
-) WITHOUT ROWID`;
-
 /** The steps on the rows of one table. The caller has begun a transaction, so that no other process writes meanwhile. */
 export class SqliteRows {
   private readonly find;
   private readonly write;
   private readonly addNotes;
-  private readonly deleteFree;
-  private readonly findUnwritten;
+  private readonly findNext;
+  private readonly deleteOne;
 
-  /** @param table quoted */
-  constructor(database: Database, table: string) {
-    database.exec(TABLE(table));
+  /** @param table quoted @param micros the time of day of this host */
+  constructor(
+    database: Database,
+    table: string,
+    private readonly micros: () => number,
+  ) {
     this.find = database.prepare(`SELECT version, state, last, at, notes FROM ${table} WHERE name = ?`);
     this.write = database.prepare(`INSERT OR REPLACE INTO ${table} VALUES (?, ?, ?, ?, ?, ?)`);
     this.addNotes = database.prepare(`UPDATE ${table} SET notes = notes || ? WHERE name = ?`);
-    this.deleteFree = database.prepare(
-      `DELETE FROM ${table} WHERE name IN (SELECT name FROM ${table} WHERE state IS NULL AND at < ? LIMIT 1000)`,
+    this.findNext = database.prepare(
+      `SELECT name, state IS NULL AND at < ? AS free, state IS NOT NULL AND at < ? AS unwritten
+       FROM ${table} WHERE name > ? ORDER BY name LIMIT ?`,
     );
-    this.findUnwritten = database.prepare(
-      `SELECT name FROM ${table} WHERE name > ? AND state IS NOT NULL AND at < ? ORDER BY name LIMIT 100`,
-    );
+    this.deleteOne = database.prepare(`DELETE FROM ${table} WHERE name = ? AND state IS NULL AND at < ?`);
   }
 
   take(take: SqlTake): StepReply {
     const { name, notes, until } = take;
-    const isInTime = micros() <= until() * 1000;
+    const isInTime = this.micros() <= until() * 1000;
     const row = this.rowOf(name);
     const isDone = isInTime && !row?.state;
     if (isDone) this.grant(take, row);
-    else if (isInTime && notes.length > 0) this.addNotes.run(notes.map(stored).join(''), name);
+    else if (isInTime && notes.length > 0)
+      this.addNotes.run(notes.map((note) => this.stored(note)).join(''), name);
     return { isDone, row: this.read(name) };
   }
 
   takeAll(takes: readonly SqlTake[]): { readonly isDone: boolean; readonly rows: readonly LockRow[] } {
     const rows = takes.map(({ name }) => this.rowOf(name));
-    const isDone = rows.every((row) => !row?.state) && takes.every(({ until }) => micros() <= until() * 1000);
+    const isDone =
+      rows.every((row) => !row?.state) && takes.every(({ until }) => this.micros() <= until() * 1000);
     if (isDone) takes.forEach((take, i) => this.grant(take, rows[i]));
     return { isDone, rows: takes.map(({ name }) => this.read(name)) };
   }
@@ -71,7 +70,7 @@ export class SqliteRows {
       row !== undefined &&
       row.version === seen.version &&
       (!isExact || row.notes.length === seen.notesRead) &&
-      micros() <= until() * 1000;
+      this.micros() <= until() * 1000;
     if (isDone) {
       const notes = row.notes.slice(seen.notesRead);
       this.put(name, row, { state: documentText(next), last: lastToken, notes });
@@ -81,14 +80,18 @@ export class SqliteRows {
 
   read(name: string): LockRow {
     const none = { version: null, state: null, last: null, at: null, notes: null };
-    return { ...none, ...this.rowOf(name), now: micros() };
+    return { ...none, ...this.rowOf(name), now: this.micros() };
   }
 
-  sweep(after: string): readonly string[] {
-    const now = micros();
-    this.deleteFree.run(now - FREE_FOR_MICROS);
-    const rows = this.findUnwritten.all(after, now - UNWRITTEN_FOR_MICROS) as { readonly name: string }[];
-    return rows.map(({ name }) => name);
+  scan({ after, most }: Scan): Slice {
+    const now = this.micros();
+    const [free, unwritten] = [now - FREE_FOR_MS * 1000, now - UNWRITTEN_FOR_MS * 1000];
+    return sliceOf(this.findNext.all(free, unwritten, after, most) as unknown as SweptRow[], most);
+  }
+
+  deleteFree(names: readonly string[]): void {
+    const limit = this.micros() - FREE_FOR_MS * 1000;
+    for (const name of names) this.deleteOne.run(name, limit);
   }
 
   private rowOf(name: string): Row | undefined {
@@ -96,7 +99,7 @@ export class SqliteRows {
   }
 
   private grant({ name, request, minToken }: SqlTake, row: Row | undefined): void {
-    const last = Math.max(row?.last ?? 0, minToken, micros()) + request.tokens;
+    const last = Math.max(row?.last ?? 0, minToken, this.micros()) + request.tokens;
     this.put(name, row, { state: takenText(request), last, notes: '' });
   }
 
@@ -106,21 +109,11 @@ export class SqliteRows {
     before: Row | undefined,
     { state, last, notes }: Pick<Row, 'state' | 'last' | 'notes'>,
   ): void {
-    const now = micros();
+    const now = this.micros();
     this.write.run(name, Math.max(now, (before?.version ?? 0) + 1), state, last, now, notes);
   }
-}
 
-function stored(note: Note): string {
-  return `${noteText(note)}${micros()}],`;
-}
-
-/**
- * Time of day of this host, which all processes on the file share. The microseconds keep requests of one process in order.
- * After the clock of the host was set they may all be 0 or 999.
- */
-export function micros(): number {
-  const ms = Date.now();
-  const within = Math.floor((performance.timeOrigin + performance.now() - ms) * 1000);
-  return ms * 1000 + Math.min(999, Math.max(0, within));
+  private stored(note: Note): string {
+    return `${noteText(note)}${this.micros()}],`;
+  }
 }

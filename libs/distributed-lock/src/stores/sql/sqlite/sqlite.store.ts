@@ -1,8 +1,9 @@
-import { randomUUID } from 'node:crypto';
+import { resolve } from 'node:path';
 import { describeGiven } from '../../../checks/describe-given.js';
 import { checkOptionNames, type OptionNames } from '../../../checks/option-names.js';
 import { LockConfigurationError } from '../../../port/lock.errors.js';
 import type { LockStoreFactory } from '../../../port/lock-store.js';
+import { systemChance } from '../../../time/chance.js';
 import { checkCommandTimeout } from '../../common/command-timeout.js';
 import { DocumentStore } from '../../document/document.store.js';
 import {
@@ -34,7 +35,10 @@ const OPTION_NAMES: OptionNames<SqliteStoreOptions> = {
 /**
  * Locks in a file of SQLite, for several processes of one host. It needs no server, and Node 22.13 or later.
  *
- * @param file its path. The file is made if there is none. It may have other tables
+ * Give the locks a file of their own. While a process has it open, nothing in that process may open and close it but
+ * `node:sqlite`: no other SQLite library, and no copy. The operating system would drop SQLite's own locks.
+ *
+ * @param file its path. The file is made if there is none
  * @throws LockConfigurationError on an older Node, for a database in memory, and for options out of range
  */
 export function sqliteStore(file: string, options: SqliteStoreOptions = {}): LockStoreFactory {
@@ -49,12 +53,15 @@ export function sqliteStore(file: string, options: SqliteStoreOptions = {}): Loc
     );
   }
   const sqlite = nodeSqlite();
+  // A process may change its working directory.
+  const path = resolve(file);
   return {
     create(context) {
       checkCommandTimeout(commandTimeoutMs, context);
-      const database = new SqliteDatabase(sqlite, { file, table, synchronous, clock: context.clock });
+      const { clock, chance = systemChance } = context;
+      const database = new SqliteDatabase(sqlite, { file: path, table, synchronous, clock, chance });
       const register = new SqlRegister(database, commandTimeoutMs, context, file);
-      return new DocumentStore('sqlite', randomUUID(), register, context);
+      return new DocumentStore('sqlite', chance.uuid(), register, context);
     },
   };
 }

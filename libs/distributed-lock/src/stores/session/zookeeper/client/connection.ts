@@ -24,6 +24,8 @@ import {
 export interface Server {
   readonly host: string;
   readonly port: number;
+  /** One of the addresses of the host; by default it is resolved. */
+  readonly address?: string;
 }
 
 interface ConnectionOptions {
@@ -107,9 +109,9 @@ export class Connection {
   ) {
     conceal(this, 'options', 'socket');
     const { clock, server, tls, openMs } = options;
-    const { host, port } = server;
+    const { host: name, port, address: host = name } = server;
     this.socket = tls
-      ? connectTls({ servername: nameOf(host), ...tls, host, port })
+      ? connectTls({ servername: nameOf(name), ...tls, host, port })
       : connectTcp({ host, port });
     this.socket.setNoDelay(true).setKeepAlive(true, KEEP_ALIVE_MS);
     this.socket.once(tls ? 'secureConnect' : 'connect', () => this.onConnected());
@@ -231,8 +233,9 @@ export class Connection {
   }
 }
 
-export function addressOf({ host, port }: Server): string {
-  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+export function addressOf({ host, port, address }: Server): string {
+  const server = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+  return address === undefined ? server : `${server} (${address})`;
 }
 
 /** An IP address is no name that a server could be asked for. */

@@ -3,14 +3,18 @@ import { inBackground } from '../../../../async/in-background.js';
 import { leaseValidity } from '../../../../port/lease-validity.js';
 import { conceal } from '../../../../printing/conceal.js';
 import { afterReading } from '../../../../time/after-reading.js';
+import type { Chance } from '../../../../time/chance.js';
 import type { Clock } from '../../../../time/clock.js';
 import { reconnectDelay } from '../../../common/reconnect-delay.js';
 import { CODE, ZookeeperRefusal } from './codes.js';
 import { addressOf, Connection, type Reply, type Server } from './connection.js';
+import { LeaderKnowledge } from './leader-knowledge.js';
+import { ServerRing, type Resolve } from './server-ring.js';
 import {
   addAuth,
   closeSession,
   hexOf,
+  sync,
   type HandshakeReply,
   type Request,
   type WatchEvent,
@@ -18,8 +22,11 @@ import {
 
 export interface SessionOptions {
   readonly clock: Clock;
-  /** Tried one after the other, in this order. */
+  readonly chance: Chance;
+  /** Tried one after the other, in this order, at each of their addresses. */
   readonly servers: readonly Server[];
+  /** By default as the machine resolves names. */
+  readonly resolve?: Resolve;
   readonly tls: TlsOptions | undefined;
   /** `user:password` */
   readonly credentials: string | undefined;
@@ -55,11 +62,6 @@ interface Waiting {
 }
 
 export const KEEP_ALIVES_PER_SESSION = 10;
-/**
- * A follower tells the leader twice a tick which sessions it has heard, and a session has two ticks at least. So what a
- * follower had heard a quarter of a session before it had its next write executed, the leader knew by then.
- */
-const TOLD_AFTER = 1 / 4;
 /** A session that could not be resumed for so many times its length is over, whatever happened to the servers. */
 const RESUMED_WITHIN = 2;
 
@@ -69,8 +71,7 @@ const RESUMED_WITHIN = 2;
  *
  * The leader ends sessions. Any server answers a ping or a reading, also one that is cut off from the leader, and a leader
  * that has lost its majority answers for some seconds more. So validity counts neither from these nor from the last write,
- * but from what the server had heard before an answered write: that the leader had been told by then, and each later
- * leader counts the session from its election.
+ * but from a request of which the leader was told for certain (`LeaderKnowledge`).
  *
  * A request without a reply when its connection is lost is rejected, and never sent again. The servers execute what one
  * session sends in order, and nothing of a connection that the session has left, so such a request was executed before
@@ -83,15 +84,14 @@ export class ZookeeperSession {
   private password: Buffer = Buffer.alloc(16);
   private grantedMs = 0;
   private zxid: number;
-  private nextServer = 0;
-  private failures = 0;
+  private readonly ring: ServerRing;
   private isOver = false;
   private waiting: Waiting[] = [];
   private cancelWaiting: (() => void) | undefined;
   private cancelReconnect = (): void => undefined;
   private cancelKeepAlive = (): void => undefined;
-  /** The server had heard of this client at these moments, before the last write that it answered. */
-  private heard: number[] = [];
+  /** Of the requests on this connection. */
+  private knowledge: LeaderKnowledge | undefined;
   /** The leader counts the session from this moment or a later one. */
   private countedFrom = -Infinity;
   private lastError = new Error('no server was tried yet');
@@ -102,6 +102,8 @@ export class ZookeeperSession {
   ) {
     conceal(this, 'options', 'connection', 'opened', 'password');
     this.zxid = options.lastZxid;
+    const { clock, chance, servers, resolve } = options;
+    this.ring = new ServerRing({ clock, chance, servers, resolve, resolveMs: this.openMs });
     this.connect();
   }
 
@@ -169,9 +171,21 @@ export class ZookeeperSession {
 
   // --- connected, lost ------------------------------------------------------------------------------------------
 
+  /** Within this time a server must be found by its name, and must have answered the handshake. */
+  private get openMs(): number {
+    return 2 * Math.max(this.options.commandTimeoutMs, 100);
+  }
+
   private connect(): void {
-    const { clock, servers, tls, timeoutMs, commandTimeoutMs } = this.options;
-    const server = servers[this.nextServer++ % servers.length] as Server;
+    inBackground(
+      this.ring.next().then((server) => this.connectTo(server)),
+      () => undefined,
+    );
+  }
+
+  private connectTo(server: Server): void {
+    if (this.isOver) return;
+    const { clock, tls, timeoutMs, commandTimeoutMs } = this.options;
     const { sessionId, password, zxid: lastZxid } = this;
     const connection: Connection = new Connection(
       {
@@ -179,7 +193,7 @@ export class ZookeeperSession {
         server,
         tls,
         handshake: { sessionId, password, timeoutMs, lastZxid },
-        openMs: 2 * Math.max(commandTimeoutMs, 100),
+        openMs: this.openMs,
         silentMs: commandTimeoutMs,
       },
       {
@@ -211,16 +225,16 @@ export class ZookeeperSession {
     this.grantedMs = reply.timeoutMs;
     // A new session is a write of the leader.
     if (isNew) this.countedFrom = sentAt;
-    this.failures = 0;
-    this.heard = [];
+    this.ring.rounds = 0;
+    this.knowledge = new LeaderKnowledge(reply.timeoutMs);
     this.opened = connection;
     this.authenticate(connection);
-    if (isNew) this.keepAliveLater(connection);
-    else this.keepAlive(connection, sentAt);
+    if (!isNew) this.confirmResumed(connection, sentAt);
     this.cancelWaiting?.();
     this.cancelWaiting = undefined;
     this.listener.onConnected();
     for (const waiting of this.waiting.splice(0)) waiting.send(connection);
+    this.keepAliveAlways(connection);
   }
 
   /** What is sent behind it is executed with its rights. */
@@ -241,7 +255,7 @@ export class ZookeeperSession {
     if (this.isOver) return;
     this.lastError = error;
     if (wasOpen) this.listener.onDisconnected(error);
-    const { clock } = this.options;
+    const { clock, chance } = this.options;
     if (clock.now() > this.countedFrom + this.grantedMs * RESUMED_WITHIN && this.sessionId !== 0n) {
       this.zxid = 0;
       return this.expire(
@@ -251,10 +265,9 @@ export class ZookeeperSession {
       );
     }
     if (error instanceof ZookeeperRefusal && error.code === CODE.authFailed) this.refuseWaiting(error);
-    // The next server of several is tried at once.
-    const isNext = this.failures % this.options.servers.length !== this.options.servers.length - 1;
-    const delayMs = isNext ? Math.random() * 20 : reconnectDelay(this.failures / this.options.servers.length);
-    this.failures += 1;
+    // The next address of several is tried at once.
+    const { hasNext, rounds } = this.ring;
+    const delayMs = hasNext ? chance.random() * 20 : reconnectDelay(chance, rounds);
     this.cancelReconnect = clock.after(delayMs, () => this.connect());
   }
 
@@ -282,35 +295,43 @@ export class ZookeeperSession {
 
   // --- kept alive -----------------------------------------------------------------------------------------------
 
-  private keepAliveLater(connection: Connection): void {
+  private keepAliveAlways(connection: Connection): void {
     const { clock } = this.options;
-    this.cancelKeepAlive = clock.after(this.grantedMs / KEEP_ALIVES_PER_SESSION, () =>
-      this.keepAlive(connection, -Infinity),
-    );
+    this.cancelKeepAlive = clock.after(this.grantedMs / KEEP_ALIVES_PER_SESSION, () => {
+      this.keepAliveAlways(connection);
+    });
+    // A connection that is lost has told so.
+    inBackground(this.keepAlive(connection), () => undefined);
   }
 
-  /** @param toldAt when the leader itself was asked to prolong the session, on this connection */
-  private keepAlive(connection: Connection, toldAt: number): void {
-    this.keepAliveLater(connection);
-    const sentAt = this.options.clock.now();
-    // A connection that is lost has told so.
+  /** The leader itself was asked to resume the session. That it had a majority then, a write shows. */
+  private confirmResumed(connection: Connection, resumedAt: number): void {
     inBackground(
-      this.options.keepAlive(this).then(() => this.onKeptAlive(connection, { sentAt, toldAt })),
+      this.options.keepAlive(this).then(() => this.countFrom(connection, resumedAt)),
       () => undefined,
     );
   }
 
-  private onKeptAlive(
-    connection: Connection,
-    { sentAt, toldAt }: { readonly sentAt: number; readonly toldAt: number },
-  ): void {
-    if (this.opened !== connection) return;
-    const toldSince = sentAt - this.grantedMs * TOLD_AFTER;
-    this.heard.push(sentAt);
-    while ((this.heard[1] ?? Infinity) <= toldSince) this.heard.shift();
-    const [oldest = Infinity] = this.heard;
-    const heardAt = oldest <= toldSince ? oldest : -Infinity;
-    this.countedFrom = Math.max(this.countedFrom, toldAt, heardAt);
+  private async keepAlive(connection: Connection): Promise<void> {
+    const { knowledge } = this;
+    const syncSentAt = await this.measured(connection.send(sync('/')));
+    if (this.opened !== connection || !knowledge) return;
+    await this.measured(this.options.keepAlive(this));
+    this.countFrom(connection, knowledge.countedFrom(syncSentAt));
+  }
+
+  /** @returns when the request was sent */
+  private async measured(reply: Promise<unknown>): Promise<number> {
+    const { clock } = this.options;
+    const { knowledge } = this;
+    const sentAt = clock.now();
+    await reply;
+    knowledge?.onAnswered({ sentAt, answeredAt: clock.now() });
+    return sentAt;
+  }
+
+  private countFrom(connection: Connection, at: number): void {
+    if (this.opened === connection) this.countedFrom = Math.max(this.countedFrom, at);
   }
 
   // --- waiting for a connection ---------------------------------------------------------------------------------

@@ -10,6 +10,23 @@ export const NOW = `(extract(epoch FROM statement_timestamp()) * 1e6)::bigint`;
 export const inTime = (until: string): string =>
   `1 / CASE WHEN (extract(epoch FROM clock_timestamp()) * 1e6)::bigint <= ${until} THEN 1 ELSE 0 END`;
 
+/**
+ * Settings of this statement's own transaction, made before it locks a row. Behind a pooler no session of the store's own
+ * could have them.
+ *
+ * A row that another transaction keeps locked is waited for that long and no longer: a server that the store has left goes
+ * on waiting, with one connection for each attempt. A grant is on disk when it is answered, whatever the role or the database
+ * have for `synchronous_commit`; `remote_apply` is stronger and stays.
+ *
+ * @param mayBeForgotten a condition: a crash of the server may undo what is written
+ * @returns a condition that is always true, and evaluated once
+ */
+export const settings = (lockTimeoutMs: number, mayBeForgotten = 'false'): string => `(SELECT
+    set_config('lock_timeout', '${lockTimeoutMs}', true) || set_config('synchronous_commit', CASE
+      WHEN ${mayBeForgotten} THEN 'off'
+      WHEN current_setting('synchronous_commit') = 'remote_apply' THEN 'remote_apply'
+      ELSE 'on' END, true)) <> ''`;
+
 export const ROW = 'version, state, last, at, notes';
 
 export const rowOf = (alias: string): string => ROW.replaceAll(/\w+/g, (column) => `${alias}.${column}`);

@@ -1,4 +1,5 @@
-import { isFree, NOW, rowOf } from './parts.js';
+import { FREE_FOR_MS, UNWRITTEN_FOR_MS } from '../../steps.js';
+import { isFree, NOW, rowOf, settings } from './parts.js';
 import { swapMany, swapOne } from './swap.js';
 import { takeMany, takeOne } from './take.js';
 
@@ -10,17 +11,18 @@ export interface Statement {
 
 export type Statements = ReturnType<typeof statementsFor>;
 
-/** @param table quoted */
-export function statementsFor(table: string) {
+/** @param table quoted @param lockTimeoutMs how long a statement waits for a row that another transaction keeps locked */
+export function statementsFor(table: string, lockTimeoutMs: number) {
   const named = (name: string, text: string): Statement => ({ name: `nest_lock_${name}`, text });
   return {
-    takeOne: named('take_one', takeOne(table)),
-    takeMany: named('take_many', takeMany(table, false)),
-    takeAll: named('take_all', takeMany(table, true)),
-    swapOne: named('swap_one', swapOne(table)),
-    swapMany: named('swap_many', swapMany(table)),
+    takeOne: named('take_one', takeOne(table, lockTimeoutMs)),
+    takeMany: named('take_many', takeMany(table, lockTimeoutMs, { isAll: false })),
+    takeAll: named('take_all', takeMany(table, lockTimeoutMs, { isAll: true })),
+    swapOne: named('swap_one', swapOne(table, lockTimeoutMs)),
+    swapMany: named('swap_many', swapMany(table, lockTimeoutMs)),
     read: named('read', read(table)),
-    sweep: named('sweep', sweep(table)),
+    scan: named('scan', scan(table)),
+    deleteFree: named('delete_free', deleteFree(table, lockTimeoutMs)),
     ping: named('ping', 'SELECT 1'),
     notify: named('notify', `SELECT pg_notify($1, '')`),
   };
@@ -33,17 +35,24 @@ SELECT g.name, 0 AS done, ${rowOf('h')}, ${NOW} AS now
 FROM json_array_elements_text($1::text::json) AS g (name) LEFT JOIN ${table} AS h ON h.name = g.name`;
 }
 
-/**
- * Deletes rows that were free for ten minutes, and selects names of documents that nobody has written for an hour.
- *
- * Parameter: the name after which to look for documents.
- */
-function sweep(table: string): string {
+const isOld = (row: string, ms: number) => `${row}.at < ${NOW} - ${ms * 1000}`;
+const isOldAndFree = `${isFree('l')} AND ${isOld('l', FREE_FOR_MS)}`;
+
+/** Parameters: the name after which to begin, and the number of rows. */
+function scan(table: string): string {
+  return `
+SELECT l.name, (${isOldAndFree})::int AS free,
+  (l.state IS NOT NULL AND ${isOld('l', UNWRITTEN_FOR_MS)})::int AS unwritten
+FROM ${table} AS l WHERE l.name > $1::text ORDER BY l.name LIMIT $2::int`;
+}
+
+/** Parameter: the names as JSON. */
+function deleteFree(table: string, lockTimeoutMs: number): string {
   return `
 WITH old AS (
-  SELECT name FROM ${table} AS l WHERE ${isFree('l')} AND at < ${NOW} - 600e6 LIMIT 1000 FOR UPDATE SKIP LOCKED
-),
-gone AS (DELETE FROM ${table} AS l USING old WHERE l.name = old.name)
-SELECT name FROM ${table} WHERE state IS NOT NULL AND at < ${NOW} - 3600e6 AND name > $1::text
-ORDER BY name LIMIT 100`;
+  SELECT l.name FROM ${table} AS l
+  WHERE l.name IN (SELECT json_array_elements_text($1::text::json)) AND ${isOldAndFree} AND ${settings(lockTimeoutMs, 'true')}
+  FOR UPDATE SKIP LOCKED
+)
+DELETE FROM ${table} AS l USING old WHERE l.name = old.name`;
 }

@@ -1,4 +1,4 @@
-import { inTime, notify, NOW, ROW, rowOf } from './parts.js';
+import { inTime, notify, NOW, ROW, rowOf, settings } from './parts.js';
 
 /**
  * A swap writes a row that still has its version, and keeps the notes that were not read.
@@ -6,15 +6,14 @@ import { inTime, notify, NOW, ROW, rowOf } from './parts.js';
  * Parameters: name, version, state, last token, clients of the holders, length of the notes read, whether it is exact,
  * not-after, clients to tell, whether a crash of the server may undo it.
  */
-export function swapOne(table: string): string {
+export function swapOne(table: string, lockTimeoutMs: number): string {
   return `
 WITH t AS (
   UPDATE ${table} AS l SET version = greatest(l.version + 1, ${NOW}), state = $3::text, last = $4::bigint, at = ${NOW},
     notes = substr(l.notes, $6::int + 1), clients = $5::text
   WHERE name = $1::text AND version = $2::bigint AND ${NOW} <= $8::bigint
-    AND ($7::int = 0 OR length(l.notes) = $6::int)
-  RETURNING l.name, ${rowOf('l')}, ${inTime('$8::bigint')} AS in_time,
-    CASE WHEN $10::int = 1 THEN set_config('synchronous_commit', 'off', true) END AS commit
+    AND ($7::int = 0 OR length(l.notes) = $6::int) AND ${settings(lockTimeoutMs, '$10::int = 1')}
+  RETURNING l.name, ${rowOf('l')}, ${inTime('$8::bigint')} AS in_time
 )
 SELECT $1::text AS name, in_time AS done, ${ROW}, ${NOW} AS now,
   CASE WHEN $9::text <> '' THEN ${notify('t', '$9::text')} END AS told
@@ -27,11 +26,12 @@ SELECT $1::text, 0, ${ROW}, ${NOW}, 0 FROM ${table} WHERE name = $1::text AND NO
  * Several swaps, as one JSON parameter, and whether a crash of the server may undo them all. The rows are locked in order of
  * their names first, so that two statements with the same names do not wait for each other.
  */
-export function swapMany(table: string): string {
+export function swapMany(table: string, lockTimeoutMs: number): string {
   return `
 WITH g AS MATERIALIZED (
   SELECT * FROM json_to_recordset($1::text::json) AS g (
     name text, version bigint, state text, last bigint, clients text, read int, exact int, until bigint, told text)
+  WHERE ${settings(lockTimeoutMs, '$2::int = 1')}
 ),
 k AS MATERIALIZED (
   SELECT l.name, ${rowOf('l')} FROM ${table} AS l WHERE l.name IN (SELECT name FROM g) ORDER BY l.name FOR UPDATE
@@ -41,8 +41,7 @@ t AS (
     notes = substr(l.notes, g.read + 1), clients = g.clients
   FROM k JOIN g ON g.name = k.name
   WHERE l.name = k.name AND k.version = g.version AND ${NOW} <= g.until AND (g.exact = 0 OR length(k.notes) = g.read)
-  RETURNING l.name, ${rowOf('l')}, g.told, ${inTime('g.until')} AS in_time,
-    CASE WHEN $2::int = 1 THEN set_config('synchronous_commit', 'off', true) END AS commit
+  RETURNING l.name, ${rowOf('l')}, g.told, ${inTime('g.until')} AS in_time
 )
 SELECT name, in_time AS done, ${ROW}, ${NOW} AS now, CASE WHEN told <> '' THEN ${notify('t', 't.told')} END AS notified
 FROM t

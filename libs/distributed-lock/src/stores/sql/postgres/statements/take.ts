@@ -1,4 +1,4 @@
-import { inTime, isFree, notify, NOW, ROW, rowOf } from './parts.js';
+import { inTime, isFree, notify, NOW, ROW, rowOf, settings } from './parts.js';
 
 /**
  * A take inserts the row, or writes over a free one. Beside a row that is not free it leaves the notes, if there are any,
@@ -6,14 +6,14 @@ import { inTime, isFree, notify, NOW, ROW, rowOf } from './parts.js';
  *
  * Parameters: name, state, smallest token, number of tokens, client, not-after, notes, as `takeParameters` orders them.
  */
-export function takeOne(table: string): string {
+export function takeOne(table: string, lockTimeoutMs: number): string {
   const free = isFree('l');
   const ifFree = (then: string, otherwise: string) => `CASE WHEN ${free} THEN ${then} ELSE ${otherwise} END`;
   return `
 WITH t AS (
   INSERT INTO ${table} AS l (name, ${ROW}, clients)
   SELECT $1::text, ${NOW}, $2::text, greatest(${NOW}, $3::bigint) + $4::bigint, ${NOW}, '', $5::text
-  WHERE ${NOW} <= $6::bigint
+  WHERE ${settings(lockTimeoutMs)} AND ${NOW} <= $6::bigint
     AND ($7::text <> '' OR NOT EXISTS (SELECT FROM ${table} AS h WHERE h.name = $1::text AND NOT (${isFree('h')})))
   ON CONFLICT (name) DO UPDATE SET
     version = ${ifFree('greatest(l.version + 1, excluded.version)', 'l.version')},
@@ -39,7 +39,11 @@ SELECT $1::text, 0, ${ROW}, ${NOW}, 0 FROM ${table} WHERE name = $1::text AND NO
  * @param isAll all or none: one that is not free at the start leaves the others alone, and one that is not free any more
  * rolls back the statement (22012)
  */
-export function takeMany(table: string, isAll: boolean): string {
+export function takeMany(
+  table: string,
+  lockTimeoutMs: number,
+  { isAll }: { readonly isAll: boolean },
+): string {
   const isHeld = `NOT (${isFree('h')})`;
   const may = isAll
     ? `NOT EXISTS (SELECT FROM g JOIN ${table} AS h ON h.name = g.name WHERE ${isHeld})`
@@ -51,6 +55,7 @@ export function takeMany(table: string, isAll: boolean): string {
 WITH g AS MATERIALIZED (
   SELECT * FROM json_to_recordset($1::text::json) AS g (
     name text, state text, floor bigint, tokens bigint, client text, until bigint, notes text)
+  WHERE ${settings(lockTimeoutMs)}
 ),
 k AS MATERIALIZED (
   SELECT l.name, ${isFree('l')} AS is_free FROM g JOIN ${table} AS l ON l.name = g.name

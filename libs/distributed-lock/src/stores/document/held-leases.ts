@@ -3,9 +3,9 @@ import type { Grant, Notification } from '../../port/lock-store.js';
 import type { Clock } from '../../time/clock.js';
 
 /** So often in each session length the holders hear until when they may believe in their leases. */
-const TOLD_PER_SESSION = 6;
+const TOLD_PER_SESSION = 12;
 
-interface LongLease extends Pick<Grant, 'token' | 'lastToken'> {
+interface HeldLease extends Pick<Grant, 'token' | 'lastToken'> {
   readonly key: string;
   /** End of the validity, if the session lasts. */
   readonly endsAt: number;
@@ -19,7 +19,7 @@ export interface LeaseStart extends Pick<Grant, 'token' | 'lastToken'> {
   readonly sentAt: number;
 }
 
-interface LongLeasesContext {
+interface HeldLeasesContext {
   readonly clock: Clock;
   readonly sessionMs: number;
   /** Until when, on our clock, the session stays for certain. */
@@ -29,22 +29,27 @@ interface LongLeasesContext {
 }
 
 /**
- * The leases of this client that are longer than its session. Nobody renews them, and their holders must not believe in them
- * for longer than in the session. So they are granted again, under the same token, as the session is kept alive.
+ * The leases of this client under a session. Their holders must not believe in them for longer than in the session, which is
+ * certain for a part of its length only. So they are granted again, under the same token, as the session is kept alive.
  */
-export class LongLeases {
-  private readonly leases = new Map<string, LongLease>();
+export class HeldLeases {
+  private readonly leases = new Map<string, HeldLease>();
   private cancel: (() => void) | undefined;
 
-  constructor(private readonly context: LongLeasesContext) {}
+  constructor(private readonly context: HeldLeasesContext) {}
 
   /** The lease begins, or begins again, maybe with another length. */
   start({ key, owner, token, lastToken, leaseMs, sentAt }: LeaseStart): void {
     this.leases.delete(owner);
-    if (leaseMs <= this.context.sessionMs) return;
     const endsAt = leaseValidity(sentAt, leaseMs);
-    this.leases.set(owner, { key, token, lastToken, endsAt, toldUntil: -Infinity });
+    const toldUntil = Math.min(endsAt, this.context.sessionUntil());
+    if (toldUntil === endsAt) return;
+    this.leases.set(owner, { key, token, lastToken, endsAt, toldUntil });
     this.schedule();
+  }
+
+  end(owner: string): void {
+    this.leases.delete(owner);
   }
 
   close(): void {
@@ -61,7 +66,7 @@ export class LongLeases {
     });
   }
 
-  private tell(owner: string, lease: LongLease): void {
+  private tell(owner: string, lease: HeldLease): void {
     const { sessionUntil, holds, notify } = this.context;
     const { key, token, lastToken, endsAt, toldUntil } = lease;
     if (toldUntil === endsAt || !holds(key, owner, token)) {

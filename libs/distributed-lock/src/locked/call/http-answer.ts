@@ -1,0 +1,97 @@
+import { constants } from 'node:http2';
+import type { Answer } from './answer.js';
+import { onEndOf, type Emitter } from './shared-listener.js';
+
+interface Http2Stream extends Emitter {
+  readonly closed: boolean;
+  readonly destroyed: boolean;
+  /** True if the client has gone before the response was complete. */
+  readonly aborted: boolean;
+  close(code: number): unknown;
+}
+
+interface Http1Socket extends Emitter {
+  readonly destroyed: boolean;
+}
+
+interface RawResponse extends Emitter {
+  readonly closed: boolean;
+  readonly destroyed: boolean;
+  readonly headersSent: boolean;
+  /** Not on HTTP/2: there Node ends the stream of a client that has gone, and it is true after that too. */
+  readonly writableFinished: boolean;
+  readonly stream?: Http2Stream;
+  readonly req?: { readonly httpVersionMajor?: number; readonly socket?: Http1Socket };
+  destroy(): unknown;
+}
+
+/** The response of Express, or the reply of Fastify with the response inside. */
+export type PlatformResponse = RawResponse & {
+  readonly raw?: RawResponse;
+  /** Of Fastify: true also for a handler that has taken the response over by `hijack()`. */
+  readonly sent?: boolean;
+};
+
+const ENDS = ['finish', 'close'];
+
+/** A response of Node, of HTTP/1 or of the compatibility API of HTTP/2. */
+export class HttpAnswer implements Answer {
+  /** On HTTP/2 the stream, because the response there says neither that it is closed nor that its client has gone. */
+  private readonly source: RawResponse | Http2Stream;
+  private readonly socket: Http1Socket | undefined;
+
+  private constructor(
+    private readonly response: PlatformResponse,
+    private readonly raw: RawResponse,
+  ) {
+    const { httpVersionMajor, socket } = raw.req ?? {};
+    this.source = raw.stream ?? raw;
+    // A pipelined answer that waits for earlier ones emits no 'close' when its connection closes.
+    this.socket = httpVersionMajor === 1 && typeof socket?.on === 'function' ? socket : undefined;
+  }
+
+  static of(response: PlatformResponse | undefined): HttpAnswer | undefined {
+    const raw = response?.raw ?? response;
+    return response && typeof raw?.on === 'function' ? new HttpAnswer(response, raw) : undefined;
+  }
+
+  get isBegun(): boolean {
+    return this.raw.headersSent || this.response.sent === true;
+  }
+
+  get wasLeft(): boolean {
+    const { stream, writableFinished } = this.raw;
+    return stream ? stream.aborted : !writableFinished;
+  }
+
+  whenOver(listener: () => void): () => void {
+    if (this.isOver) {
+      listener();
+      return () => undefined;
+    }
+    const tell = (): void => {
+      stop();
+      listener();
+    };
+    const stopSource = onEndOf(this.source, ENDS, tell);
+    const stopSocket = this.socket && onEndOf(this.socket, ['close'], tell);
+    const stop = (): void => {
+      stopSource();
+      stopSocket?.();
+    };
+    return stop;
+  }
+
+  breakOff(): void {
+    const { stream } = this.raw;
+    // Destroyed without a code, it would pass for complete.
+    if (stream) stream.close(constants.NGHTTP2_INTERNAL_ERROR);
+    else this.raw.destroy();
+  }
+
+  private get isOver(): boolean {
+    const { closed, destroyed } = this.source;
+    if (closed || destroyed || this.socket?.destroyed) return true;
+    return !this.raw.stream && this.raw.writableFinished;
+  }
+}

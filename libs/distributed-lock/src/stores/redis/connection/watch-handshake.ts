@@ -1,0 +1,46 @@
+import type { Redis } from 'ioredis';
+import type { Clock } from '../../../time/clock.js';
+import { afterSilence } from './after-silence.js';
+import { whatAnswers } from './what-answers.js';
+
+const CLOSED =
+  'the server took the connection and closed it without an answer; is it a Redis, and one without TLS?';
+
+/**
+ * Ends a connection that the server has taken and does not answer, since ioredis waits without an end between `connect` and
+ * `ready`. Says what answers, if that is no Redis.
+ *
+ * @param silenceMs how long the server may send nothing
+ */
+export function watchHandshake(client: Redis, clock: Clock, silenceMs: number): void {
+  client.on('connect', () => {
+    const { stream } = client;
+    let problem: string | undefined = CLOSED;
+    const fail = (why: string): void => {
+      problem = why;
+      stream.destroy();
+    };
+    const onFirst = (bytes: Buffer): void => {
+      problem = undefined;
+      const other = whatAnswers(bytes);
+      if (other) fail(`no Redis answers there, but ${other}`);
+    };
+    const onClosed = (): void => {
+      end();
+      // Now, because ioredis says itself that it could not read the answer, in words that help nobody.
+      if (problem) client.emit('error', new Error(problem, { cause: stream.errored ?? undefined }));
+    };
+    const cancel = afterSilence(clock, stream, silenceMs, () =>
+      fail(`the server took the connection and sent nothing for ${silenceMs} ms`),
+    );
+    const end = (): void => {
+      cancel();
+      stream.removeListener('data', onFirst);
+      client.removeListener('ready', end);
+      client.removeListener('close', onClosed);
+    };
+    stream.once('data', onFirst);
+    client.on('ready', end);
+    client.on('close', onClosed);
+  });
+}

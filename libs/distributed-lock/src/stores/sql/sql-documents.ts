@@ -1,0 +1,55 @@
+import { isFree } from '../document/document.js';
+import type { NotFree, Reading, Swap, SwapReply, Take, TakeReply } from '../document/register.js';
+import { checkLockName } from './lock-name.js';
+import type { SqlConnection } from './sql-connection.js';
+import { readingOf } from './sql-row.js';
+import { timed, type Scan, type Slice } from './steps.js';
+
+/** Documents in the rows of one table, over one connection. */
+export class SqlDocuments {
+  constructor(protected readonly connection: SqlConnection) {}
+
+  async take(take: Take): Promise<TakeReply> {
+    const { name } = take;
+    checkLockName(name);
+    const { isDone, row } = await this.connection.run('take', timed(take), name);
+    return { isTaken: isDone, reading: readingOf(name, row) };
+  }
+
+  async takeAll(takes: readonly Take[]): Promise<readonly Reading[] | NotFree> {
+    for (const { name } of takes) checkLockName(name);
+    const [first] = takes as readonly [Take];
+    const step = { name: first.name, takes: takes.map((take) => timed(take)) };
+    const { isDone, rows } = await this.connection.run('takeAll', step, first.name);
+    const readings = rows.map((row, i) => readingOf((takes[i] as Take).name, row));
+    if (isDone) return readings;
+    const index = Math.max(
+      0,
+      readings.findIndex(({ document }) => !isFree(document)),
+    );
+    return { index, reading: readings[index] as Reading };
+  }
+
+  async swap(swap: Swap): Promise<SwapReply> {
+    const { isDone, row } = await this.connection.run('swap', timed(swap), swap.name);
+    return { isSwapped: isDone, reading: readingOf(swap.name, row) };
+  }
+
+  async read(name: string): Promise<Reading> {
+    checkLockName(name);
+    const { row } = await this.connection.run('read', { name }, name);
+    return readingOf(name, row);
+  }
+
+  scan(scan: Scan): Promise<Slice> {
+    return this.connection.run('scan', { name: '', ...scan });
+  }
+
+  async deleteFree(names: readonly string[]): Promise<void> {
+    await this.connection.run('deleteFree', { name: '', names });
+  }
+
+  async close(): Promise<void> {
+    this.connection.close();
+  }
+}

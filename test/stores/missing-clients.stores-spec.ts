@@ -1,0 +1,45 @@
+import { spawnSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { expect, it } from '@jest/globals';
+
+const BUILT = fileURLToPath(new URL('../../libs/distributed-lock/dist/esm', import.meta.url));
+
+/** Runs before the program, in which no package of a client can be found then. */
+const WITHOUT_CLIENTS = `
+  import { register } from 'node:module';
+  register('data:text/javascript,' + encodeURIComponent(\`
+    export async function resolve(name, context, next) {
+      if (!/^(mysql2|pg|@grpc\\\\/)/.test(name)) return next(name, context);
+      throw Object.assign(new Error('Cannot find package ' + name), { code: 'ERR_MODULE_NOT_FOUND' });
+    }\`));`;
+
+function failureOf(store: string, path: string): string {
+  const program = `
+    const { LockService } = await import('${BUILT}/index.js');
+    const stores = await import('${BUILT}/${path}');
+    const locks = new LockService({ store: stores.${store}, shutdownGraceMs: 0 });
+    locks.open();
+    await locks.acquire('key', { waitMs: 0 }).catch((error) => console.log(error.name, error.message));
+    await locks.close();`;
+  const encoded = `data:text/javascript,${encodeURIComponent(WITHOUT_CLIENTS)}`;
+  const args = ['--import', encoded, '--input-type=module', '-e', program];
+  const { stdout, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8' });
+  return stdout || stderr;
+}
+
+it.each([
+  ["mysqlStore('mysql://localhost/app')", 'stores/sql/mysql/index.js', 'npm install mysql2'],
+  ["postgresStore('postgres://localhost/app')", 'stores/sql/postgres/index.js', 'npm install pg'],
+  ["etcdStore('http://localhost:2379')", 'stores/session/etcd/index.js', 'npm install @grpc/grpc-js'],
+])('%s without the package of its client says which one to install', (store, path, says) => {
+  expect(failureOf(store, path)).toMatch(`LockConfigurationError ${store.split('(')[0]} needs the package`);
+  expect(failureOf(store, path)).toContain(says);
+});
+
+it('mysqlStore over a query function needs no mysql2', () => {
+  const failure = failureOf(
+    "mysqlStore({ query: () => Promise.reject(new Error('it was asked')) })",
+    'stores/sql/mysql/index.js',
+  );
+  expect(failure).toContain('it was asked');
+});

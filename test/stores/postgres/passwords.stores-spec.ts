@@ -1,0 +1,70 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { postgresStore, type PostgresTarget } from 'nestjs-distributed-lock/postgres';
+import pg from 'pg';
+import { until } from '#until';
+import { closeServices, failureOf, openServiceOn } from '../../support/lock-services.js';
+import { describeWith } from '../support/describe-with.js';
+import { ownPostgres } from './support/own-postgres.js';
+
+const PASSWORD = `it's ":/?#[]@ %41 ü`;
+
+describeWith('postgres')('a PostgreSQL that asks for a password', () => {
+  const postgres = ownPostgres();
+  const pools: pg.Pool[] = [];
+  beforeAll(async () => {
+    await postgres.run(`CREATE ROLE locks LOGIN PASSWORD ${pg.escapeLiteral(PASSWORD)}`);
+    await postgres.run('GRANT ALL ON SCHEMA public TO locks');
+    const [{ file }] = (await postgres.run<{ file: string }>(
+      `SELECT current_setting('hba_file') AS file`,
+    )) as [{ file: string }];
+    await writeFile(file, `host all locks 127.0.0.1/32 scram-sha-256\n${await readFile(file, 'utf8')}`);
+    await postgres.run('SELECT pg_reload_conf()');
+  });
+  afterAll(async () => {
+    await closeServices();
+    await Promise.all(pools.map((pool) => pool.end()));
+  });
+
+  const options = (password: string) => {
+    const { port } = postgres.server;
+    return { host: '127.0.0.1', port, database: 'postgres', user: 'locks', password };
+  };
+  const url = () => {
+    const { port } = postgres.server;
+    return `postgres://locks:${encodeURIComponent(PASSWORD)}@127.0.0.1:${port}/postgres`;
+  };
+  const pool = (config: pg.PoolConfig) => {
+    const made = new pg.Pool(config);
+    pools.push(made);
+    return made;
+  };
+
+  it.each<[string, () => PostgresTarget]>([
+    ['a URL', url],
+    ['options', () => options(PASSWORD)],
+    ['options with a URL', () => ({ connectionString: url() })],
+    ['options with a function', () => ({ ...options(''), password: () => Promise.resolve(PASSWORD) })],
+    ['a pool of options', () => pool(options(PASSWORD))],
+    ['a pool of a URL', () => pool({ connectionString: url() })],
+    ['a pool of options with a function', () => pool({ ...options(''), password: async () => PASSWORD })],
+  ])('takes locks for a store that was given %s, over both connections', async (_, target) => {
+    const service = openServiceOn(postgresStore(target()));
+    const other = openServiceOn(postgresStore(target()));
+    const lock = await service.acquire(postgres.key);
+    const waiting = other.acquire(postgres.key, { waitMs: 10_000 });
+    await lock.release();
+    await (await waiting).release();
+    const listening = `SELECT FROM pg_stat_activity WHERE usename = 'locks' AND query LIKE '%idle_session_timeout%'`;
+    await until(async () => (await postgres.run(listening)).length > 0);
+    expect(await service.inspect(postgres.key)).toBeNull();
+  });
+
+  it('refuses a store with another one, which does not repeat it', async () => {
+    const service = openServiceOn(postgresStore(pool(options('correct-horse'))));
+    const failure = await failureOf(service.tryAcquire(postgres.key));
+    expect(failure).toMatchObject({ reason: 'refused' });
+    expect(String(failure)).toMatch(/user or password is wrong \(28P01\)/);
+    expect(String(failure)).not.toContain('correct-horse');
+  });
+});

@@ -1,0 +1,11 @@
+// One process that asks once for the key argv[3] in the file argv[2], says what it was told, and closes the database.
+import { LockService } from '../../../libs/distributed-lock/dist/esm/index.js';
+import { sqliteStore } from '../../../libs/distributed-lock/dist/esm/stores/sql/sqlite/index.js';
+
+const [, , file, key] = process.argv;
+const locks = new LockService({ store: sqliteStore(file), shutdownGraceMs: 0 });
+locks.open();
+const lock = await locks.tryAcquire(key);
+await lock?.release();
+await locks.close();
+process.stdout.write(lock ? 'granted' : 'busy');
