@@ -1,0 +1,55 @@
+import type { LockStoreFactory } from '../../../libs/distributed-lock/src/port/lock-store.js';
+import type { Dice } from '../kernel/dice.js';
+import type { Kernel } from '../kernel/kernel.js';
+import type { SimProcess } from '../kernel/process.js';
+import type { SimServer } from '../kernel/server.js';
+import type { Latency, Network } from '../network/network.js';
+
+/** Where a back end is built. */
+export interface World {
+  readonly kernel: Kernel;
+  readonly network: Network;
+  readonly dice: Dice;
+}
+
+/** Options of a store as a plan keeps them: JSON. */
+export type StoreOptions = Readonly<Record<string, unknown>> & {
+  /** Bounds how late a call may settle. */
+  readonly commandTimeoutMs: number;
+};
+
+/** One kind of store that can be simulated. One file each, named in `backends.ts`. */
+export interface Backend {
+  readonly name: string;
+  /** The kinds of messages, requests and replies alike, at which faults are aimed. */
+  readonly kinds: readonly string[];
+  /** How often a call may need a round trip, or wait for `commandTimeoutMs`, before it settles without an answer. */
+  readonly commandsPerCall: number;
+  /** The same while nothing is wrong; default 1. */
+  readonly commandsInCalm?: number;
+  /** A waiter has its grant so soon after the release, while nothing is disturbed. Default: nothing is said. */
+  handOffMs?(latency: Latency, options: StoreOptions): number;
+  /** How many servers `open` makes. */
+  readonly serverCount: number;
+  /** Locks live by the sessions of their clients, so that faults are aimed at these. */
+  readonly hasSessions?: boolean;
+  /** What the store cannot do, so that no program asks for it. */
+  readonly cannot?: readonly ('permits' | 'fair')[];
+  drawOptions(dice: Dice, watchdogTimeoutMs: number): StoreOptions;
+  /** Makes the servers, and registers them with the network. */
+  open(world: World, options: StoreOptions): RunningBackend;
+}
+
+/** The servers of one history. */
+export interface RunningBackend {
+  /** Faults stop them, crash them and set their clocks. What a crash costs follows from `onCrash` of the server. */
+  readonly servers: readonly SimServer[];
+  /** A server that has lost its data grants nothing for so long; default 0. */
+  readonly closedAfterCrashMs?: number;
+  /** A store for one service. It must take time and chance from its context, and send by `network` from `process`. */
+  storeFor(process: SimProcess): LockStoreFactory;
+  /** The servers lose what they know, or go back to what they knew some time ago. Exclusion is not promised over that. */
+  forget?(how: 'empty' | 'stale'): void;
+  /** What the servers keep when every call has settled and every service is closed, in words. Empty: all is at rest. */
+  leftovers(): readonly string[];
+}

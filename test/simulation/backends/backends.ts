@@ -1,0 +1,15 @@
+import type { Backend } from './backend.js';
+
+/** Loaded when they are used: one whose client takes time from Node's globals replaces these first. */
+export const BACKENDS: Readonly<Record<string, () => Promise<Backend>>> = {
+  documents: async () => (await import('./documents/documents.js')).documents,
+  redis: async () => (await import('./redis/redis.js')).redis,
+  quorum: async () => (await import('./quorum/quorum.js')).quorum,
+  etcd: async () => (await import('./etcd/etcd.js')).etcd,
+};
+
+export async function backendOf(name: string): Promise<Backend> {
+  const load = BACKENDS[name];
+  if (!load) throw new Error(`--store is one of ${Object.keys(BACKENDS).join(', ')}; it is ${name}`);
+  return load();
+}

@@ -1,0 +1,79 @@
+import type {
+  SqlDatabase,
+  SqlSession,
+} from '../../../../libs/distributed-lock/src/stores/sql/sql-connection.js';
+import type { Failure } from '../../../../libs/distributed-lock/src/stores/sql/sql-failure.js';
+import type { Item, Reply, StepKind } from '../../../../libs/distributed-lock/src/stores/sql/steps.js';
+import type { Clock } from '../../../../libs/distributed-lock/src/time/clock.js';
+import type { SimProcess } from '../../kernel/process.js';
+import type { SimServer } from '../../kernel/server.js';
+import type { ClientEnd } from '../../network/connection.js';
+import type { Network } from '../../network/network.js';
+import { requestOf, type WireReply } from './wire.js';
+
+class Refused extends Error {}
+
+interface Waiting {
+  resolve(reply: WireReply): void;
+  reject(error: Error): void;
+}
+
+/** The driver of one process: what a client library of SQL is to the stores. One request is in flight at a time. */
+export class SimDatabase implements SqlDatabase {
+  readonly server = 'SQL';
+  readonly location = 'nest_lock';
+
+  constructor(
+    private readonly network: Network,
+    private readonly process: SimProcess,
+    private readonly at: SimServer,
+    private readonly clock: Clock,
+  ) {}
+
+  failureOf(error: unknown): Failure {
+    const detail = (error as Error).message;
+    return error instanceof Refused ? { reason: 'unready', detail } : { reason: 'unknown', detail };
+  }
+
+  open(signal: AbortSignal, onLost: (error: unknown) => void): Promise<SqlSession> {
+    return new Promise((resolve, reject) => {
+      let waiting: Waiting | undefined;
+      const ask = (payload: unknown, kind: string): Promise<WireReply> =>
+        new Promise((answered, failed) => {
+          waiting = { resolve: answered, reject: failed };
+          end.send(payload, kind);
+        });
+      const end: ClientEnd = this.network.connect(this.process, this.at, {
+        onOpen: () => void this.greet(ask, end).then(resolve, reject),
+        onMessage: (reply) => waiting?.resolve(reply as WireReply),
+        onClose: () => {
+          const error = new Error('the connection was closed');
+          waiting?.reject(error);
+          reject(error);
+          onLost(error);
+        },
+      });
+      signal.addEventListener('abort', () => {
+        end.destroy();
+        reject(signal.reason as Error);
+      });
+    });
+  }
+
+  private async greet(
+    ask: (payload: unknown, kind: string) => Promise<WireReply>,
+    end: ClientEnd,
+  ): Promise<SqlSession> {
+    const sentAt = this.clock.now();
+    const hello = (await ask({ kind: 'hello' }, 'hello')) as { readonly now: number };
+    return {
+      opened: { now: hello.now, sentAt },
+      async execute<Kind extends StepKind>(kind: Kind, items: readonly Item<Kind>[]) {
+        const reply = await ask(requestOf(kind, items), kind);
+        if ('refused' in reply) throw new Refused(reply.refused);
+        return (reply as { readonly replies: readonly Reply<Kind>[] }).replies;
+      },
+      destroy: () => end.destroy(),
+    };
+  }
+}

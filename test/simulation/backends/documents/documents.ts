@@ -1,0 +1,76 @@
+import type { LockStoreFactory } from '../../../../libs/distributed-lock/src/port/lock-store.js';
+import { DocumentStore } from '../../../../libs/distributed-lock/src/stores/document/document.store.js';
+import { PostgresRegister } from '../../../../libs/distributed-lock/src/stores/sql/postgres/postgres.register.js';
+import { SqlRegister } from '../../../../libs/distributed-lock/src/stores/sql/sql-register.js';
+import { systemChance } from '../../../../libs/distributed-lock/src/time/chance.js';
+import type { SimProcess } from '../../kernel/process.js';
+import type { Network } from '../../network/network.js';
+import type { Backend } from '../backend.js';
+import { SimDatabase } from './database.js';
+import { listenBy } from './listen.js';
+import { SqlServer } from './sql-server.js';
+
+/** The SQL stores, from `LockService` down to `SqlConnection`, `Poller` and the core of the documents. */
+export const documents: Backend = {
+  name: 'documents',
+  kinds: [
+    'connect',
+    'hello',
+    'take',
+    'takeAll',
+    'swap',
+    'swap',
+    'read',
+    're:take',
+    're:takeAll',
+    're:swap',
+    're:swap',
+    're:swap',
+    're:read',
+    'notification',
+  ],
+  commandsPerCall: 4,
+  // On a key that many processes change a call may take six commands.
+  commandsInCalm: 3,
+  serverCount: 1,
+  drawOptions: (dice, watchdogTimeoutMs) => ({
+    commandTimeoutMs: Math.min(dice.pick([100, 250, 500]), Math.floor(watchdogTimeoutMs / 3)),
+    hasNotifications: dice.happens(0.5),
+  }),
+  open({ kernel, network }, { commandTimeoutMs, hasNotifications }) {
+    const server = new SqlServer(kernel);
+    network.serve(server, (end) => server.accept(end));
+    return {
+      servers: [server],
+      storeFor: (process) =>
+        storeOn(server, { network, process, commandTimeoutMs, hasNotifications: hasNotifications === true }),
+      forget: (how) => server.rows.goBackTo(how === 'empty' ? 0 : server.timeOfDay - 2000),
+      leftovers: () => server.rows.inUse(),
+    };
+  },
+};
+
+interface Place {
+  readonly network: Network;
+  readonly process: SimProcess;
+  readonly commandTimeoutMs: number;
+  readonly hasNotifications: boolean;
+}
+
+function storeOn(
+  server: SqlServer,
+  { network, process, commandTimeoutMs, hasNotifications }: Place,
+): LockStoreFactory {
+  return {
+    create(context) {
+      const { clock, chance = systemChance } = context;
+      const clientId = chance.uuid();
+      const database = new SimDatabase(network, process, server, clock);
+      const listen = listenBy(network, process, server);
+      const register = hasNotifications
+        ? new PostgresRegister(database, { listen }, { ...context, chance, clientId, commandTimeoutMs })
+        : new SqlRegister(database, commandTimeoutMs, context);
+      return new DocumentStore('documents', clientId, register, context);
+    },
+  };
+}

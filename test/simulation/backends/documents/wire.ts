@@ -1,0 +1,92 @@
+import {
+  documentText,
+  noteText,
+  takenText,
+} from '../../../../libs/distributed-lock/src/stores/document/document-text.js';
+import type { LockRow } from '../../../../libs/distributed-lock/src/stores/sql/sql-row.js';
+import type {
+  Item,
+  SqlSwap,
+  SqlTake,
+  StepKind,
+} from '../../../../libs/distributed-lock/src/stores/sql/steps.js';
+
+/** A request as it is sent: what the statements of a driver have as parameters. */
+export type WireRequest =
+  | { readonly kind: 'hello' }
+  | { readonly kind: 'listen'; readonly channel: string }
+  | { readonly kind: 'take'; readonly items: readonly WireTake[] }
+  | { readonly kind: 'takeAll'; readonly items: readonly [{ readonly takes: readonly WireTake[] }] }
+  | { readonly kind: 'swap'; readonly items: readonly WireSwap[] }
+  | { readonly kind: 'read'; readonly items: readonly { readonly name: string }[] }
+  | { readonly kind: 'scan' | 'deleteFree' | 'ping' };
+
+export interface WireTake {
+  readonly name: string;
+  readonly state: string;
+  readonly tokens: number;
+  readonly minToken: number;
+  readonly notes: readonly string[];
+  readonly until: number;
+}
+
+export interface WireSwap {
+  readonly name: string;
+  readonly version: number | undefined;
+  readonly notesRead: number;
+  readonly isExact: boolean;
+  readonly state: string | null;
+  readonly last: number;
+  readonly told: readonly string[];
+  readonly mayBeForgotten: boolean;
+  readonly until: number;
+}
+
+export type WireReply =
+  | { readonly now: number }
+  | { readonly replies: readonly unknown[] }
+  | { readonly refused: string }
+  | { readonly notified: string };
+
+export interface RowReply {
+  readonly isDone: boolean;
+  readonly row: LockRow;
+}
+
+/** The not-after is worked out now, just before the request is sent. */
+export function requestOf(kind: StepKind, items: readonly Item<StepKind>[]): WireRequest {
+  switch (kind) {
+    case 'take':
+      return { kind, items: items.map((item) => wireTake(item as SqlTake)) };
+    case 'takeAll':
+      return { kind, items: [{ takes: (items[0] as Item<'takeAll'>).takes.map(wireTake) }] };
+    case 'swap':
+      return { kind, items: items.map((item) => wireSwap(item as SqlSwap)) };
+    case 'read':
+      return { kind, items: items.map(({ name }) => ({ name })) };
+    case 'scan':
+    case 'deleteFree':
+    case 'ping':
+      return { kind };
+  }
+}
+
+function wireTake({ name, request, minToken, notes, until }: SqlTake): WireTake {
+  const { tokens } = request;
+  return { name, state: takenText(request), tokens, minToken, notes: notes.map(noteText), until: until() };
+}
+
+function wireSwap({
+  name,
+  seen,
+  next,
+  lastToken: last,
+  isExact,
+  told,
+  mayBeForgotten,
+  until,
+}: SqlSwap): WireSwap {
+  const { version, notesRead } = seen;
+  const state = documentText(next);
+  return { name, version, notesRead, isExact, state, last, told, mayBeForgotten, until: until() };
+}

@@ -1,0 +1,153 @@
+import type {
+  CallName,
+  Header,
+  KeyValue,
+  WatchRequest,
+} from '../../../../libs/distributed-lock/src/stores/session/etcd/etcd.messages.js';
+import { contentOf } from '../../../../libs/distributed-lock/src/stores/session/session-text.js';
+import type { Dice } from '../../kernel/dice.js';
+import type { Kernel } from '../../kernel/kernel.js';
+import { SimServer } from '../../kernel/server.js';
+import type { Listener, ServerEnd } from '../../network/connection.js';
+import { Keyspace, nameOf } from './keyspace.js';
+import { kindOf } from './kinds.js';
+import { Leases } from './leases.js';
+import { Watches } from './watches.js';
+import { Refusal, type WireReply, type WireRequest } from './wire.js';
+
+/** What etcd says while it is in trouble, and whether the request may be executed all the same. */
+const TROUBLES = [
+  { code: 8, details: 'etcdserver: too many requests', isExecuted: false },
+  { code: 14, details: 'etcdserver: no leader', isExecuted: false },
+  { code: 14, details: 'etcdserver: request timed out', isExecuted: false },
+  { code: 14, details: 'etcdserver: request timed out', isExecuted: true },
+] as const;
+
+/** An etcd of one member. What it has acknowledged is on its disk. Its clock is monotonic, so that no step of time ends a lease. */
+export class EtcdServer extends SimServer {
+  private readonly keyspace: Keyspace;
+  private readonly leases: Leases;
+  private readonly watches: Watches;
+  private raftTerm = 2;
+  /** In trouble it cannot keep leases alive. Often that is all that it cannot. */
+  private isTroubleOfAll = false;
+
+  /** @param watchLagMs how late a watch brings what was written */
+  constructor(
+    private readonly time: Kernel,
+    private readonly dice: Dice,
+    watchLagMs: number,
+  ) {
+    super('etcd', time);
+    const clock = (): number => time.now;
+    this.leases = new Leases(
+      time,
+      () => this.state === 'running',
+      (id) => {
+        this.keyspace.deleteUnder(id);
+        this.watches.bring();
+      },
+    );
+    this.keyspace = new Keyspace(clock, (lease) => this.leases.has(lease));
+    this.watches = new Watches(time, this.keyspace, watchLagMs, () => this.header);
+    this.onStart.push(() => {
+      this.raftTerm += 1;
+      this.leases.beginAnew();
+    });
+  }
+
+  accept(end: ServerEnd): Listener {
+    return {
+      onMessage: (payload) => {
+        const request = payload as WireRequest;
+        if (request.name === 'cancel') return this.watches.end(end, request.id);
+        if (request.name === 'Watch') return this.watch(end, request.id, request.request);
+        const send = (reply: WireReply): void => end.send(reply, `re:${kindOf(request)}`);
+        try {
+          send({ id: request.id, reply: this.replyTo(request) });
+        } catch (error) {
+          if (!(error instanceof Refusal)) throw error;
+          send({ id: request.id, error: { code: error.code, details: error.details } });
+        }
+        this.watches.bring();
+      },
+      onClose: () => this.watches.endAll(end),
+    };
+  }
+
+  override stop(ms: number): void {
+    if (this.state !== 'running') return;
+    super.stop(ms);
+    // What has arrived meanwhile is read before it is seen that leases are over.
+    this.time.after(ms, () => this.state === 'running' && this.leases.endOverdue());
+  }
+
+  override refuse(ms: number): void {
+    super.refuse(ms);
+    this.isTroubleOfAll = this.dice.happens(0.5);
+  }
+
+  /** Comes back with an older state. */
+  restore(time: number): void {
+    this.keyspace.goBackTo(time);
+    this.leases.goBackTo(time);
+    this.crash(1);
+  }
+
+  /** Locks that sessions which are alive hold or wait for. */
+  inUse(): readonly string[] {
+    const below = (space: string): readonly KeyValue[] =>
+      this.keyspace.in({
+        key: Buffer.from(`nest-lock/${space}/`),
+        rangeEnd: Buffer.from(`nest-lock/${space}0`),
+      });
+    const isAlive = (session: string | undefined): boolean =>
+      this.keyspace.in({ key: Buffer.from(`nest-lock/s/${session}`) }).length > 0;
+    const locks = below('l').flatMap(({ key, value, modRevision }) => {
+      const { holders, queue } = contentOf(value.toString(), modRevision, nameOf(key)).document;
+      return [...holders, ...queue].some(({ session }) => isAlive(session))
+        ? `${key.toString()}: ${value.toString()}`
+        : [];
+    });
+    return [...locks, ...below('q').map(({ key, value }) => `${key.toString()}: ${value.toString()}`)];
+  }
+
+  private get header(): Header {
+    return { revision: this.keyspace.revision, raftTerm: this.raftTerm };
+  }
+
+  private watch(end: ServerEnd, id: number, { createRequest }: WatchRequest): void {
+    this.watches.add(end, id, createRequest);
+  }
+
+  private replyTo(request: WireRequest & { readonly name: CallName }): object {
+    const isInTrouble = this.isRefusing && (this.isTroubleOfAll || request.name === 'LeaseKeepAlive');
+    const trouble = isInTrouble ? this.dice.pick(TROUBLES) : undefined;
+    if (trouble?.isExecuted !== false) {
+      const reply = this.execute(request);
+      if (!trouble) return reply;
+    }
+    throw new Refusal(trouble.code, trouble.details);
+  }
+
+  private execute({ name, request }: WireRequest & { readonly name: CallName }): object {
+    switch (name) {
+      case 'Status':
+        return { version: '3.5.0', leader: 1 };
+      case 'Authenticate':
+        throw new Refusal(9, 'etcdserver: authentication is not enabled');
+      case 'LeaseGrant':
+        this.leases.grant(request.ID, request.TTL);
+        return { TTL: request.TTL };
+      case 'LeaseRevoke':
+        this.leases.revoke(request.ID);
+        return {};
+      case 'LeaseKeepAlive':
+        return { TTL: this.leases.keepAlive(request.ID), header: this.header };
+      case 'Txn': {
+        const reply = this.keyspace.execute(request);
+        return { ...reply, header: this.header };
+      }
+    }
+  }
+}

@@ -1,0 +1,68 @@
+import type { LockStoreFactory } from '../../../../libs/distributed-lock/src/port/lock-store.js';
+import { DocumentStore } from '../../../../libs/distributed-lock/src/stores/document/document.store.js';
+import { EtcdBackend } from '../../../../libs/distributed-lock/src/stores/session/etcd/etcd.backend.js';
+import { SessionRegister } from '../../../../libs/distributed-lock/src/stores/session/session-register.js';
+import { systemChance } from '../../../../libs/distributed-lock/src/time/chance.js';
+import type { SimProcess } from '../../kernel/process.js';
+import type { Network } from '../../network/network.js';
+import type { Backend } from '../backend.js';
+import { EtcdServer } from './etcd-server.js';
+import { simulatedGrpc } from './grpc.js';
+import { REQUEST_KINDS } from './kinds.js';
+
+/** What a restored backup lacks. */
+const BACKUP_AGE_MS = 2000;
+
+/** etcd, from `LockService` down to the calls of gRPC: sessions, the fence, mailboxes and the core of the documents. */
+export const etcd: Backend = {
+  name: 'etcd',
+  kinds: ['connect', ...REQUEST_KINDS, ...REQUEST_KINDS.map((kind) => `re:${kind}`), 'message', 'message'],
+  // Each request may wait for a connection first, and each session is asked for.
+  commandsPerCall: 8,
+  // docs/guarantees.md: without a session, or when a holder's session must be asked for.
+  commandsInCalm: 4,
+  serverCount: 1,
+  hasSessions: true,
+  drawOptions: (dice, watchdogTimeoutMs) => ({
+    commandTimeoutMs: Math.min(dice.pick([100, 250, 500, 1000]), Math.floor(watchdogTimeoutMs / 3)),
+    watchLagMs: dice.happens(0.2) ? dice.scale(10, 3000) : 0,
+  }),
+  open({ kernel, network, dice }, { commandTimeoutMs, watchLagMs }) {
+    const server = new EtcdServer(kernel, dice.fork('etcd'), Number(watchLagMs ?? 0));
+    network.serve(server, (end) => server.accept(end));
+    return {
+      servers: [server],
+      storeFor: (process) => storeOn(server, { network, process, commandTimeoutMs }),
+      forget: (how) => server.restore(how === 'empty' ? 0 : kernel.now - BACKUP_AGE_MS),
+      leftovers: () => server.inUse(),
+    };
+  },
+};
+
+interface Place {
+  readonly network: Network;
+  readonly process: SimProcess;
+  readonly commandTimeoutMs: number;
+}
+
+function storeOn(server: EtcdServer, { network, process, commandTimeoutMs }: Place): LockStoreFactory {
+  return {
+    create(context) {
+      const { clock, chance = systemChance } = context;
+      const clientId = chance.uuid();
+      const grpc = simulatedGrpc(network, process, server);
+      const backend = new EtcdBackend(
+        { endpoints: ['etcd:2379'] },
+        {
+          ...context,
+          chance,
+          clientId,
+          root: 'nest-lock/',
+          commandTimeoutMs,
+          loadGrpc: () => Promise.resolve(grpc),
+        },
+      );
+      return new DocumentStore('etcd', clientId, new SessionRegister(backend, clock), context);
+    },
+  };
+}

@@ -1,0 +1,83 @@
+import type {
+  Header,
+  WatchReply,
+  WatchRequest,
+} from '../../../../libs/distributed-lock/src/stores/session/etcd/etcd.messages.js';
+import type { Kernel } from '../../kernel/kernel.js';
+import type { ServerEnd } from '../../network/connection.js';
+import { nameOf, type Change, type Keyspace } from './keyspace.js';
+import type { WireReply } from './wire.js';
+
+interface Watch {
+  readonly end: ServerEnd;
+  readonly id: number;
+  readonly first: string;
+  readonly last: string;
+  /** What has a smaller revision was brought. */
+  from: number;
+}
+
+const NOTHING = { created: false, canceled: false, compactRevision: 0, cancelReason: '', events: [] };
+
+/** The watches of all connections. Each brings the changes of its keys, from a revision on, in order and without a gap. */
+export class Watches {
+  private readonly watches = new Set<Watch>();
+  private isLate = false;
+
+  constructor(
+    private readonly kernel: Kernel,
+    private readonly keyspace: Keyspace,
+    private readonly lagMs: number,
+    private readonly header: () => Header,
+  ) {}
+
+  add(end: ServerEnd, id: number, { key, rangeEnd, startRevision }: WatchRequest['createRequest']): void {
+    const watch = { end, id, first: nameOf(key), last: nameOf(rangeEnd), from: startRevision };
+    this.watches.add(watch);
+    this.send(watch, { ...NOTHING, header: this.header(), created: true }, 're:watch');
+    this.bringTo(watch);
+  }
+
+  end(end: ServerEnd, id: number): void {
+    for (const watch of this.watches) if (watch.end === end && watch.id === id) this.watches.delete(watch);
+  }
+
+  endAll(end: ServerEnd): void {
+    for (const watch of this.watches) if (watch.end === end) this.watches.delete(watch);
+  }
+
+  /** Something may have changed. */
+  bring(): void {
+    if (this.lagMs === 0) return this.bringAll();
+    if (this.isLate) return;
+    this.isLate = true;
+    this.kernel.after(this.lagMs, () => {
+      this.isLate = false;
+      this.bringAll();
+    });
+  }
+
+  private bringAll(): void {
+    for (const watch of this.watches) this.bringTo(watch);
+  }
+
+  private bringTo(watch: Watch): void {
+    const { revision, changes } = this.keyspace;
+    if (revision < watch.from) return;
+    const events: Change[] = [];
+    for (let i = changes.length - 1; i >= 0; i--) {
+      const change = changes[i] as Change;
+      if (change.kv.modRevision < watch.from) break;
+      const name = nameOf(change.kv.key);
+      if (name >= watch.first && name < watch.last) events.unshift(change);
+    }
+    watch.from = revision + 1;
+    if (events.length === 0) return;
+    const told = events.map(({ type, kv }) => ({ type, kv }));
+    this.send(watch, { ...NOTHING, header: this.header(), events: told }, 'message');
+  }
+
+  private send({ end, id }: Watch, watched: WatchReply, kind: string): void {
+    end.send({ id, watched } satisfies WireReply, kind);
+  }
+}

@@ -1,0 +1,35 @@
+import type { Backend } from '../backends/backend.js';
+import type { History, Violation } from '../history/history.js';
+import { longestLeaseMs, setBackMs, shortestLeaseMs } from '../plan/longest.js';
+import type { Plan } from '../plan/plan.js';
+import { checkEarliness } from './earliness.js';
+import { checkErrors } from './errors.js';
+import { checkHandOff } from './hand-off.js';
+import { checkExclusion } from './exclusion.js';
+import { checkMinimumHold } from './minimum-hold.js';
+import { checkNeedlessLoss } from './needless-loss.js';
+import { checkLateness } from './lateness.js';
+import { checkStarvation } from './starvation.js';
+import { checkTokens } from './tokens.js';
+
+/** What a history breaks of the promises. Judges by the history alone. */
+export function check(history: History, plan: Plan, backend: Backend): readonly Violation[] {
+  const { commandsPerCall, commandsInCalm = 1 } = backend;
+  const { commandTimeoutMs } = plan.storeOptions;
+  const handOffMs = backend.handOffMs?.(plan.latency, plan.storeOptions) ?? Infinity;
+  // A grant that comes after its lease is asked for again.
+  const areLeasesLong = handOffMs < shortestLeaseMs(plan);
+  const longestMs = longestLeaseMs(plan) + setBackMs(plan);
+  return [
+    ...history.violations,
+    ...checkExclusion(history),
+    ...checkTokens(history),
+    ...checkErrors(history),
+    ...checkMinimumHold(history),
+    ...checkNeedlessLoss(history, plan.watchdogTimeoutMs, commandTimeoutMs),
+    ...checkEarliness(history),
+    ...checkLateness(history, { commandTimeoutMs, commandsPerCall, commandsInCalm }),
+    ...(areLeasesLong ? checkHandOff(history, { handOffMs, commandTimeoutMs, longestMs }) : []),
+    ...checkStarvation(history, longestMs, commandTimeoutMs),
+  ];
+}

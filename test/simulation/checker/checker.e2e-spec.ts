@@ -1,0 +1,171 @@
+import { describe, expect, it } from '@jest/globals';
+import { LockWaitTimeoutError } from '../../../libs/distributed-lock/src/index.js';
+import { History, type CallRecord, type HoldRecord } from '../history/history.js';
+import { Dice } from '../kernel/dice.js';
+import { Kernel } from '../kernel/kernel.js';
+import { checkEarliness } from './earliness.js';
+import { checkErrors } from './errors.js';
+import { checkHandOff } from './hand-off.js';
+import { checkExclusion } from './exclusion.js';
+import { checkLateness } from './lateness.js';
+import { checkMinimumHold } from './minimum-hold.js';
+import { checkNeedlessLoss } from './needless-loss.js';
+import { checkStarvation } from './starvation.js';
+import { checkTokens } from './tokens.js';
+
+const DEADLINES = { commandTimeoutMs: 500, commandsPerCall: 4, commandsInCalm: 1 };
+
+function historyOf(parts: { holds?: readonly HoldRecord[]; calls?: readonly CallRecord[] }): History {
+  const history = new History(new Kernel(new Dice('spec')));
+  history.holds.push(...(parts.holds ?? []));
+  history.calls.push(...(parts.calls ?? []));
+  history.endedAt = 100_000;
+  return history;
+}
+
+/** Held from 1000 to 2000 by P0, valid for 5 s. */
+function hold(other: Partial<HoldRecord> = {}): HoldRecord {
+  const from = other.from ?? 1000;
+  return {
+    call: `${other.process ?? 'P0'} at ${from}`,
+    process: 'P0',
+    key: 'k',
+    claim: 'exclusive',
+    weight: 1,
+    permits: 1,
+    token: from,
+    from,
+    samples: [{ at: from, validForMs: 5000 }],
+    endedAt: from + 1000,
+    ...other,
+  };
+}
+
+function call(other: Partial<CallRecord> = {}): CallRecord {
+  const times = { askedAt: 0, askedAtOwn: 0, askedAtUptime: 0, settledAt: 100, settledAtOwn: 100 };
+  return { call: '1', process: 'P0', keys: ['k'], waitMs: 0, ...times, isOver: true, ...other };
+}
+
+describe('the checker of a history', () => {
+  const broken = (...holds: HoldRecord[]) => checkExclusion(historyOf({ holds })).length;
+
+  it('finds two that believe in one lock at once', () => {
+    expect(broken(hold(), hold({ process: 'P1', from: 1999 }))).toBe(1);
+    expect(broken(hold(), hold({ process: 'P1', from: 2000 }))).toBe(0);
+    expect(broken(hold(), hold({ process: 'P1', from: 1500, key: 'another' }))).toBe(0);
+  });
+
+  it('finds a reader beside a writer, and lets readers be together', () => {
+    const reader = hold({ claim: 'shared' });
+    expect(broken(reader, hold({ process: 'P1', from: 1500, claim: 'shared' }))).toBe(0);
+    expect(broken(reader, hold({ process: 'P1', from: 1500 }))).toBe(1);
+  });
+
+  it('finds more permits than there are', () => {
+    const permit = { claim: 'permits', permits: 2 } as const;
+    const two = [hold(permit), hold({ ...permit, process: 'P1', from: 1100 })];
+    expect(broken(...two)).toBe(0);
+    expect(broken(...two, hold({ ...permit, process: 'P2', from: 1200 }))).toBeGreaterThan(0);
+  });
+
+  it('knows that a holder no longer believes in a lease that is over, or that it was told is in doubt', () => {
+    const short = hold({ samples: [{ at: 1000, validForMs: 300 }] });
+    expect(broken(short, hold({ process: 'P1', from: 1301 }))).toBe(0);
+    expect(broken(short, hold({ process: 'P1', from: 1290 }))).toBe(1);
+    const samples = [
+      { at: 1000, validForMs: 5000 },
+      { at: 1200, validForMs: 0 },
+    ];
+    expect(broken(hold({ samples }), hold({ process: 'P1', from: 1201 }))).toBe(0);
+  });
+
+  it('knows that a process that is stopped does nothing, and finds what it believes when it goes on', () => {
+    const later = hold({ process: 'P1', from: 1300, endedAt: 1400 });
+    const stopped = (history: History) =>
+      history.pauses.push({ process: 'P0', kind: 'stop', from: 1200, to: 1500 });
+    const calm = historyOf({ holds: [hold(), later] });
+    stopped(calm);
+    expect(checkExclusion(calm)).toHaveLength(0);
+    const bad = historyOf({ holds: [hold(), { ...later, endedAt: 1600 }] });
+    stopped(bad);
+    expect(checkExclusion(bad)).toHaveLength(1);
+  });
+
+  it('excuses what was taken by force', () => {
+    const history = historyOf({ holds: [hold(), hold({ process: 'P1', from: 1500 })] });
+    history.disturbances.push({ kind: 'force', at: 1490, to: 2000, key: 'k' });
+    expect(checkExclusion(history)).toHaveLength(0);
+  });
+
+  it('finds a later grant with a smaller token', () => {
+    const check = (token: number) =>
+      checkTokens(historyOf({ holds: [hold({ token: 7 }), hold({ process: 'P1', from: 3000, token })] }))
+        .length;
+    expect([check(6), check(7), check(8)]).toEqual([1, 1, 0]);
+  });
+
+  it('finds a call that settles long after its waitMs, without the pauses of its process', () => {
+    const late = call({ waitMs: 1000, settledAt: 3000, settledAtOwn: 3000 });
+    expect(checkLateness(historyOf({ calls: [late] }), DEADLINES)).toHaveLength(1);
+    const history = historyOf({ calls: [late] });
+    history.pauses.push({ process: 'P0', kind: 'stop', from: 500, to: 2500 });
+    expect(checkLateness(history, DEADLINES)).toHaveLength(0);
+  });
+
+  it('finds a call that is refused before its waitMs is over', () => {
+    const check = (settledAtUptime: number) => {
+      const error = new LockWaitTimeoutError('k', 1000);
+      return checkEarliness(historyOf({ calls: [call({ waitMs: 1000, error, settledAtUptime })] })).length;
+    };
+    expect([check(500), check(1010)]).toEqual([1, 0]);
+  });
+
+  it('finds a key that is free while somebody waits for it', () => {
+    const waiting = call({ waitMs: Infinity, settledAt: 40_000, settledAtOwn: 40_000 });
+    const check = (holds: readonly HoldRecord[]) =>
+      checkStarvation(historyOf({ calls: [waiting], holds }), 10_000, 500).length;
+    expect(check([])).toBe(1);
+    expect(check([hold({ process: 'P1', from: 10, endedAt: 39_000 })])).toBe(0);
+  });
+
+  it('finds a release that leaves its waiter to a recheck or to the end of a lease', () => {
+    const times = { handOffMs: 100, commandTimeoutMs: 500, longestMs: 10_000 };
+    const gotAt = (settledAt: number, disturb: (history: History) => void = () => undefined) => {
+      const waiting = call({ process: 'P1', waitMs: Infinity, askedAt: 1500, settledAt });
+      const history = historyOf({ calls: [waiting], holds: [hold({ end: 'released' })] });
+      disturb(history);
+      return checkHandOff(history, times).length;
+    };
+    expect([gotAt(2140), gotAt(2900)]).toEqual([0, 1]);
+    const hold1 = (history: History) => history.disturbances.push({ kind: 'hold', at: 1600, to: 2500 });
+    expect([gotAt(9000, hold1), gotAt(9900, hold1)]).toEqual([0, 1]);
+    const crash = (history: History) => history.disturbances.push({ kind: 'crash', at: 1600, to: 1600 });
+    expect(gotAt(9900, crash)).toBe(0);
+  });
+
+  it('finds a lock that the watchdog has lost for nothing', () => {
+    const lost = (other: Partial<HoldRecord> = {}) => historyOf({ holds: [hold({ end: 'lost', ...other })] });
+    const check = (history: History) => checkNeedlessLoss(history, 10_000, 500).length;
+    expect(check(lost())).toBe(1);
+    expect(check(lost({ leaseMs: 900 }))).toBe(0);
+    const stopped = lost();
+    stopped.pauses.push({ process: 'P0', kind: 'stop', from: 1100, to: 1900 });
+    expect(check(stopped)).toBe(0);
+    const cut = lost();
+    cut.disturbances.push({ kind: 'cut', at: 500, to: 1500 });
+    expect(check(cut)).toBe(0);
+  });
+
+  it('finds a key that is granted before its minimum hold is over', () => {
+    const first = hold({ holdAtLeastMs: 3000, end: 'released' });
+    const check = (from: number) =>
+      checkMinimumHold(historyOf({ holds: [first, hold({ process: 'P1', from })] })).length;
+    expect([check(3500), check(4001)]).toEqual([1, 0]);
+  });
+
+  it('lets calls fail with documented errors only', () => {
+    const failed = (error: unknown) => checkErrors(historyOf({ calls: [call({ error })] })).length;
+    expect(failed(new LockWaitTimeoutError('k', 0))).toBe(0);
+    expect(failed(new TypeError('undefined is not a function'))).toBe(1);
+  });
+});

@@ -1,0 +1,71 @@
+import type { History, HoldRecord, Violation } from '../history/history.js';
+import { beliefOf, type Span } from './belief.js';
+
+/** docs/guarantees.md, safety: one lock, one holder that believes in it; no more permits than there are. */
+export function checkExclusion(history: History): readonly Violation[] {
+  const beliefs = new Map(history.holds.map((hold) => [hold, beliefOf(hold, history)]));
+  const violations: Violation[] = [];
+  for (const [i, a] of history.holds.entries()) {
+    for (const b of history.holds.slice(i + 1)) {
+      if (a.key !== b.key || !conflicts(a, b) || isExcused(history, a, b)) continue;
+      const both = overlapOf(beliefs.get(a) ?? [], beliefs.get(b) ?? []);
+      if (both) violations.push({ rule: 'exclusion', text: describe(a, b, both) });
+    }
+  }
+  return [...violations, ...checkPermits(history, beliefs)];
+}
+
+export function conflicts(a: HoldRecord, b: HoldRecord): boolean {
+  if (a.claim === 'permits' && b.claim === 'permits') return false;
+  return a.claim !== 'shared' || b.claim !== 'shared';
+}
+
+/** A lock was taken by force, or the servers have forgotten it, while one of the two was held. */
+export function isExcused({ disturbances }: History, a: HoldRecord, b: HoldRecord): boolean {
+  const from = Math.min(a.from, b.from);
+  const to = Math.max(a.from, b.from);
+  return disturbances.some(
+    ({ kind, at, key }) =>
+      (kind === 'forget' || (kind === 'force' && key === a.key)) && at >= from - 5000 && at <= to + 5000,
+  );
+}
+
+function checkPermits(
+  history: History,
+  beliefs: ReadonlyMap<HoldRecord, readonly Span[]>,
+): readonly Violation[] {
+  const holds = history.holds.filter(({ claim }) => claim === 'permits');
+  return holds.flatMap((hold) => {
+    const [span] = beliefs.get(hold) ?? [];
+    if (!span || history.disturbances.some(({ kind }) => kind === 'forget' || kind === 'force')) return [];
+    const inside = holds.filter(
+      (other) =>
+        other.key === hold.key &&
+        (beliefs.get(other) ?? []).some(({ from, to }) => from <= span.from && span.from < to),
+    );
+    const weight = inside.reduce((sum, it) => sum + it.weight, 0);
+    if (weight <= hold.permits) return [];
+    const names = inside.map(({ call, process }) => `call ${call} of ${process}`).join(', ');
+    return [
+      {
+        rule: 'exclusion',
+        text: `${weight} of ${hold.permits} permits of ${hold.key} at ${Math.round(span.from)}: ${names}`,
+      },
+    ];
+  });
+}
+
+function overlapOf(a: readonly Span[], b: readonly Span[]): Span | undefined {
+  for (const one of a) {
+    for (const other of b) {
+      const from = Math.max(one.from, other.from);
+      const to = Math.min(one.to, other.to);
+      if (from < to) return { from, to };
+    }
+  }
+  return undefined;
+}
+
+function describe(a: HoldRecord, b: HoldRecord, { from, to }: Span): string {
+  return `call ${a.call} of ${a.process} (${a.claim}) and call ${b.call} of ${b.process} (${b.claim}) both believe in ${a.key} for ${Math.round((to - from) * 10) / 10} ms from ${Math.round(from)} on`;
+}

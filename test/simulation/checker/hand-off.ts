@@ -1,0 +1,79 @@
+import type { CallRecord, Disturbance, History, Violation } from '../history/history.js';
+
+/** Rechecks, reconnects and repeated releases make good by then what was lost, held or paused. */
+const REPAIR_MS = 5000;
+/** After these the leases of nobody who is gone are waited for. */
+const LEAVE_NOTHING = ['hold', 'break', 'break after', 'reset', 'cut'];
+const SLACK_MS = 50;
+/** A recheck must not be taken for a hand-off. */
+const RECHECK_MS = 1000;
+/** A first request waits for a connection and its handshake. */
+const HANDSHAKES = 3;
+
+export interface HandOffTimes {
+  /** How long a release and the grant that follows from it are under way at most. */
+  readonly handOffMs: number;
+  readonly commandTimeoutMs: number;
+  /** The longest lease or minimum hold that may be left of somebody who is gone. */
+  readonly longestMs: number;
+}
+
+/**
+ * docs/guarantees.md, liveness: a release grants the lock to one who waits. While nothing is disturbed that takes some
+ * messages, and no lease need expire for it.
+ */
+export function checkHandOff(history: History, times: HandOffTimes): readonly Violation[] {
+  const mostMs = times.handOffMs + SLACK_MS;
+  if (mostMs >= RECHECK_MS) return [];
+  return history.calls.flatMap((call) => {
+    const { askedAt, settledAt = history.endedAt, keys, waitMs } = call;
+    const [key = ''] = keys;
+    if (keys.length > 1 || call.isCrashed || waitMs === 0) return [];
+    const busy = busyTimes(history, key, times).filter(({ to, from }) => to > askedAt && from < settledAt);
+    let freeSince = askedAt;
+    for (const { from, to } of [...busy, { from: settledAt, to: settledAt }]) {
+      const freeMs = Math.round(from - freeSince);
+      const isFirst = freeSince === askedAt;
+      if (freeMs > (isFirst ? HANDSHAKES : 1) * mostMs) return [broken(call, key, freeMs, freeSince)];
+      freeSince = Math.max(freeSince, to);
+    }
+    return [];
+  });
+}
+
+function broken({ call, process }: CallRecord, key: string, ms: number, since: number): Violation {
+  const text = `call ${call} of ${process} waits for ${key}, which has been free for ${ms} ms from ${Math.round(since)} on`;
+  return { rule: 'hand-off', text };
+}
+
+interface Time {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** When somebody has the key, or something else explains that nobody gets it. */
+function busyTimes(
+  { holds, calls, pauses, disturbances, endedAt }: History,
+  key: string,
+  { commandTimeoutMs, longestMs }: HandOffTimes,
+): readonly Time[] {
+  const repairMs = REPAIR_MS + 4 * commandTimeoutMs;
+  const isHarmless = ({ kind }: Disturbance) => LEAVE_NOTHING.includes(kind);
+  return [
+    ...holds
+      .filter((it) => it.key === key)
+      .map(({ from, endedAt: to = endedAt, holdAtLeastMs = 0, end }) => ({
+        from,
+        to: Math.max(to, from + holdAtLeastMs) + (end === 'released' ? 0 : longestMs),
+      })),
+    // One that has some of its keys, and waits for the others.
+    ...calls
+      .filter(({ keys }) => keys.length > 1 && keys.includes(key))
+      .map(({ askedAt, settledAt = endedAt }) => ({ from: askedAt, to: settledAt + longestMs })),
+    ...pauses.map(({ from, to }) => ({ from, to: to + longestMs + repairMs })),
+    ...disturbances.map((it) => ({
+      from: it.at,
+      to: Math.max(it.at, it.to) + repairMs + (isHarmless(it) ? 0 : longestMs),
+    })),
+  ].toSorted((a, b) => a.from - b.from);
+}

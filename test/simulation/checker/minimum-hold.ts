@@ -1,0 +1,28 @@
+import type { History, HoldRecord, Violation } from '../history/history.js';
+import { conflicts } from './exclusion.js';
+
+/** Clocks differ by less than 1 %, and a moment is rounded to ms. */
+function leastMs({ holdAtLeastMs = 0 }: HoldRecord): number {
+  return holdAtLeastMs * 0.99 - 2;
+}
+
+/** docs/guarantees.md: after a release within `holdAtLeastMs` nobody else is granted the key before that time is over. */
+export function checkMinimumHold(history: History): readonly Violation[] {
+  const { holds, disturbances } = history;
+  return holds.flatMap((a, i) => {
+    if (a.holdAtLeastMs === undefined || a.end !== 'released' || a.claim === 'permits') return [];
+    const until = a.from + leastMs(a);
+    const isDisturbed = disturbances.some(
+      ({ kind, at }) => ['force', 'forget', 'server clock', 'crash server'].includes(kind) && at <= until,
+    );
+    const early = holds.slice(i + 1).find((b) => isAnother(a, b) && b.from < until);
+    if (!early || isDisturbed) return [];
+    const after = Math.round(early.from - a.from);
+    const text = `call ${early.call} of ${early.process} got ${a.key} ${after} ms after call ${a.call} of ${a.process}, which holds it for ${a.holdAtLeastMs} ms at least`;
+    return [{ rule: 'minimum hold', text }];
+  });
+}
+
+function isAnother(a: HoldRecord, b: HoldRecord): boolean {
+  return a.key === b.key && a.call !== b.call && conflicts(a, b);
+}

@@ -1,0 +1,32 @@
+import type { History, HoldRecord, Violation } from '../history/history.js';
+
+/** docs/guarantees.md, watchdog: a lock without `leaseMs` is not lost while its process runs and the store answers. */
+export function checkNeedlessLoss(
+  history: History,
+  watchdogTimeoutMs: number,
+  commandTimeoutMs: number,
+): readonly Violation[] {
+  // A nested call may share a lock of its flow that has a fixed lease.
+  const lost = history.holds.filter(
+    ({ end, leaseMs, call }) => end === 'lost' && leaseMs === undefined && !call.includes('.'),
+  );
+  return lost.flatMap((hold) => {
+    const { endedAt = history.endedAt } = hold;
+    // What happened before may still be felt for a lease.
+    const from = endedAt - watchdogTimeoutMs - 3 * commandTimeoutMs;
+    if (isDisturbed(history, hold, { from, to: endedAt })) return [];
+    const text = `call ${hold.call} of ${hold.process} lost ${hold.key} after ${Math.round(endedAt - hold.from)} ms, and nothing had happened`;
+    return [{ rule: 'loss', text }];
+  });
+}
+
+function isDisturbed(
+  { pauses, disturbances }: History,
+  { process }: HoldRecord,
+  span: { readonly from: number; readonly to: number },
+): boolean {
+  return (
+    pauses.some((it) => it.process === process && it.from <= span.to && it.to >= span.from) ||
+    disturbances.some((it) => it.at <= span.to && Math.max(it.at, it.to) >= span.from)
+  );
+}

@@ -1,0 +1,40 @@
+import type { History, Violation } from '../history/history.js';
+
+/** Three rechecks, after which a silent waiter is dropped, one more, and what requests take. */
+const RECHECKS_MS = 5000;
+
+/**
+ * docs/guarantees.md, liveness: a key that nobody holds goes to one who waits, at the latest when the leases of the dead are
+ * over and a recheck has come.
+ *
+ * @param longestMs the longest lease or minimum hold that may be left of somebody who is gone
+ */
+export function checkStarvation(
+  history: History,
+  longestMs: number,
+  commandTimeoutMs: number,
+): readonly Violation[] {
+  const patienceMs = longestMs + RECHECKS_MS + 4 * commandTimeoutMs;
+  return history.calls.flatMap((call) => {
+    const to = call.settledAt ?? history.endedAt;
+    const [key] = call.keys;
+    if (call.keys.length > 1 || call.isCrashed || to - call.askedAt < patienceMs) return [];
+    const others = [
+      ...history.holds
+        .filter((it) => it.key === key)
+        .map((it) => ({ from: it.from, to: it.endedAt ?? history.endedAt })),
+      ...history.pauses.map((it) => ({ from: it.from, to: it.to })),
+      ...history.disturbances.map((it) => ({ from: it.at, to: it.to })),
+    ].toSorted((a, b) => a.from - b.from);
+    let freeSince = call.askedAt;
+    for (const other of [...others, { from: to, to }]) {
+      if (Math.min(other.from, to) - freeSince > patienceMs) {
+        const ms = Math.round(Math.min(other.from, to) - freeSince);
+        const text = `call ${call.call} of ${call.process} waits for ${key}, which nobody has for ${ms} ms`;
+        return [{ rule: 'progress', text }];
+      }
+      freeSince = Math.max(freeSince, other.to);
+    }
+    return [];
+  });
+}

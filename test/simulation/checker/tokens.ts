@@ -1,0 +1,15 @@
+import type { History, Violation } from '../history/history.js';
+import { conflicts, isExcused } from './exclusion.js';
+
+/** docs/guarantees.md, fencing: each grant has a larger token than all earlier ones that it excludes. */
+export function checkTokens(history: History): readonly Violation[] {
+  const { holds } = history;
+  return holds.flatMap((a, i) =>
+    holds.slice(i + 1).flatMap((b) => {
+      if (a.key !== b.key || !conflicts(a, b) || a.call === b.call || isExcused(history, a, b)) return [];
+      if (b.token > a.token) return [];
+      const text = `${b.key}: call ${b.call} of ${b.process} got ${b.token} after call ${a.call} of ${a.process} had ${a.token}`;
+      return [{ rule: 'tokens', text }];
+    }),
+  );
+}

@@ -1,0 +1,201 @@
+import type { RunningBackend } from '../backends/backend.js';
+import type { SimServer } from '../kernel/server.js';
+import type { Fate, Message } from '../network/message.js';
+import type { Act, CallEvent, FaultPlan, Plan, Trigger } from '../plan/plan.js';
+import type { Pause } from './history.js';
+import { Program } from './program.js';
+import type { Actor, Stage } from './stage.js';
+
+type OnMessage = Extract<Trigger, { message: string }>;
+
+/** Does to processes, servers and messages what the plan says. */
+export class Faults {
+  private readonly seen = new Map<FaultPlan, number>();
+  /** Of a fault that counts from an event: the process, once the event has come. */
+  private readonly armed = new Map<FaultPlan, Actor>();
+  private calls = 0;
+  private isOver = false;
+
+  constructor(
+    private readonly plan: Plan,
+    private readonly stage: Stage,
+  ) {
+    const { kernel, network } = stage.parts;
+    network.fateOf = (message) => this.onMessage(message);
+    stage.onEvent = (event, actor) => this.onEvent(event, actor);
+    for (const fault of plan.faults) {
+      if ('atMs' in fault.when) kernel.at(fault.when.atMs, () => this.start(fault, undefined));
+    }
+  }
+
+  /** No further fault begins. Those that last end by themselves. */
+  end(): void {
+    this.isOver = true;
+  }
+
+  private onMessage(message: Message): Fate | undefined {
+    const actor = this.stage.actorWith(message.process);
+    if (!actor) return undefined;
+    let fate: Fate | undefined;
+    for (const fault of this.plan.faults) {
+      const { when } = fault;
+      if (!('message' in when) || when.message !== message.kind) continue;
+      if (when.since ? this.armed.get(fault) !== actor : !this.stage.is(actor, when.of)) continue;
+      if (this.isTheOne(fault, when.nth)) fate = this.start(fault, actor, message.kind) ?? fate;
+    }
+    return fate;
+  }
+
+  private onEvent(event: CallEvent, actor: Actor): void {
+    for (const fault of this.plan.faults) {
+      const { when } = fault;
+      if ('message' in when) this.arm(fault, when, event, actor);
+      if (!('event' in when) || when.event !== event || !this.stage.is(actor, when.of)) continue;
+      if (this.isTheOne(fault, when.nth)) this.start(fault, actor);
+    }
+  }
+
+  private arm(fault: FaultPlan, { since, of }: OnMessage, event: CallEvent, actor: Actor): void {
+    if (since?.event !== event || this.armed.has(fault) || !this.stage.is(actor, of)) return;
+    if (!this.isTheOne(fault, since.nth)) return;
+    this.armed.set(fault, actor);
+    this.seen.delete(fault);
+  }
+
+  private isTheOne(fault: FaultPlan, nth: number): boolean {
+    const count = (this.seen.get(fault) ?? 0) + 1;
+    this.seen.set(fault, count);
+    return count === nth;
+  }
+
+  private start({ act, afterMs = 0 }: FaultPlan, actor: Actor | undefined, kind?: string): Fate | undefined {
+    if (this.isOver) return undefined;
+    if (
+      kind !== undefined &&
+      (act.do === 'lose' || act.do === 'hold' || act.do === 'break' || act.do === 'break after')
+    ) {
+      const { kernel, history } = this.stage.parts;
+      history.say(
+        `fault: ${act.do} ${kind} of ${actor?.process.name}${act.do === 'hold' ? ` for ${act.ms} ms` : ''}`,
+      );
+      const to = kernel.now + (act.do === 'hold' ? act.ms : this.plan.storeOptions.commandTimeoutMs);
+      history.disturbances.push({ kind: act.do, at: kernel.now, to });
+      return fateOf(act);
+    }
+    // In no callback of the process: between two of them.
+    this.stage.parts.kernel.after(afterMs, () => {
+      if (!this.isOver) this.execute(act, actor);
+    });
+    return undefined;
+  }
+
+  private execute(act: Act, self: Actor | undefined): void {
+    const { kernel, history, backend, network } = this.stage.parts;
+    const { now } = kernel;
+    const disturb = (kind: string, ms: number, key?: string) =>
+      history.disturbances.push({ kind, at: now, to: now + ms, ...(key !== undefined && { key }) });
+    if (act.do === 'forget') {
+      backend.forget?.(act.how);
+      disturb('forget', backend.closedAfterCrashMs ?? 0);
+      return history.say(`fault: the servers come back ${act.how}`);
+    }
+    if ('server' in act) {
+      const server = backend.servers[act.server];
+      if (!server) return;
+      history.say(`fault: ${act.do} ${server.name} ${act.ms} ms`);
+      disturb(act.do, lastsMs(act, backend));
+      return onServer(server, act.do, act.ms);
+    }
+    if (!('who' in act)) return;
+    const actor = this.stage.find(act.who, self);
+    if (!actor || actor.process.state !== 'running') return;
+    const { process } = actor;
+    history.say(`fault: ${act.do} ${process.name}${'ms' in act ? ` ${act.ms} ms` : ''}`);
+    const pause = (kind: Pause['kind'], ms: number) =>
+      history.pauses.push({ process: process.name, kind, from: now, to: now + ms });
+    switch (act.do) {
+      case 'stop':
+        pause('stop', act.ms);
+        return process.stop(act.ms);
+      case 'suspend':
+        pause('suspend', act.ms);
+        return process.suspend(act.ms);
+      case 'clock':
+        pause('clock', 0);
+        return process.machine.setClock(act.ms);
+      case 'rate':
+        pause('rate', 0);
+        process.machine.setRate(now, act.rate);
+        return process.schedule();
+      case 'block':
+        // A process that is busy blocks later.
+        return process.receive(() => {
+          const from = kernel.now;
+          history.pauses.push({ process: process.name, kind: 'block', from, to: from + act.ms });
+          process.block(act.ms);
+        });
+      case 'cut':
+        disturb('cut', act.ms);
+        for (const server of backend.servers) network.cut(process, server, act.ms);
+        return;
+      case 'reset':
+        disturb('reset', 0);
+        for (const server of backend.servers) network.reset(process, server);
+        return;
+      case 'call':
+        this.calls += 1;
+        return process.receive(
+          () => void new Program(this.stage, actor, `further ${this.calls}`).run(act.call),
+        );
+      case 'crash':
+        disturb('crash', 0);
+        return this.stage.crash(actor);
+      case 'drain':
+      case 'close':
+        disturb(act.do, 0);
+        return process.receive(() => {
+          for (const service of actor.services) void (act.do === 'drain' ? service.drain() : service.close());
+        });
+      case 'force':
+        disturb('force', this.plan.watchdogTimeoutMs, act.key);
+        return process.receive(() => {
+          for (const service of actor.services) service.forceRelease(act.key).catch(() => undefined);
+        });
+    }
+  }
+}
+
+function fateOf(act: Extract<Act, { do: 'lose' | 'hold' | 'break' | 'break after' }>): Fate {
+  switch (act.do) {
+    case 'lose':
+      return { isLost: true };
+    case 'hold':
+      return { holdMs: act.ms };
+    case 'break':
+      return { breaks: true };
+    case 'break after':
+      return { breaksAfter: true };
+  }
+}
+
+function onServer(
+  server: SimServer,
+  what: 'stop server' | 'crash server' | 'server clock' | 'refuse',
+  ms: number,
+): void {
+  switch (what) {
+    case 'stop server':
+      return server.stop(ms);
+    case 'crash server':
+      return server.crash(ms);
+    case 'server clock':
+      return server.setClock(ms);
+    case 'refuse':
+      return server.refuse(ms);
+  }
+}
+
+function lastsMs(act: Extract<Act, { server: number }>, { closedAfterCrashMs = 0 }: RunningBackend): number {
+  if (act.do === 'server clock') return 0;
+  return act.do === 'crash server' ? act.ms + closedAfterCrashMs : act.ms;
+}

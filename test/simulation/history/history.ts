@@ -1,0 +1,93 @@
+import type { Kernel } from '../kernel/kernel.js';
+
+/** One call holds one key. A nested call that shares the hold of its flow is part of it. */
+export interface HoldRecord {
+  readonly call: string;
+  readonly process: string;
+  readonly key: string;
+  readonly claim: 'exclusive' | 'shared' | 'permits';
+  readonly weight: number;
+  readonly permits: number;
+  /** Without it the watchdog renews. */
+  readonly leaseMs?: number;
+  readonly holdAtLeastMs?: number;
+  readonly token: number;
+  /** All times are true times, in ms. */
+  readonly from: number;
+  /** What the holder was told of its validity, in ms of its own clock. */
+  readonly samples: { readonly at: number; readonly validForMs: number }[];
+  endedAt?: number;
+  end?: 'released' | 'lost' | 'crashed' | 'downgraded';
+}
+
+export interface CallRecord {
+  readonly call: string;
+  readonly process: string;
+  readonly keys: readonly string[];
+  readonly waitMs: number;
+  readonly askedAt: number;
+  /** By the monotonic clock of its process. */
+  readonly askedAtOwn: number;
+  /** By the uptime of its machine, which counts sleep. */
+  readonly askedAtUptime: number;
+  /** It holds, or it was refused. */
+  settledAt?: number;
+  settledAtOwn?: number;
+  settledAtUptime?: number;
+  /** With a crash of its process nothing can be asked of it any more. */
+  isCrashed?: boolean;
+  error?: unknown;
+  /** It has returned, and its work is over. */
+  isOver?: boolean;
+}
+
+/** A process did not run its own code for a while, or one of its clocks was set. */
+export interface Pause {
+  readonly process: string;
+  readonly kind: 'stop' | 'suspend' | 'clock' | 'block' | 'rate';
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Something that a guarantee excuses, or whose effects are waited for. */
+export interface Disturbance {
+  readonly kind: string;
+  readonly at: number;
+  /** Until when it lasts. */
+  readonly to: number;
+  readonly key?: string;
+}
+
+export interface Violation {
+  readonly rule: string;
+  readonly text: string;
+}
+
+/** All that happened in one run of a plan, as the checker judges it. */
+export class History {
+  readonly holds: HoldRecord[] = [];
+  readonly calls: CallRecord[] = [];
+  readonly pauses: Pause[] = [];
+  readonly disturbances: Disturbance[] = [];
+  /** Found while the history ran. */
+  readonly violations: Violation[] = [];
+  readonly lines: { readonly at: number; readonly text: string }[] = [];
+  /** The faults are over, and what comes must be calm. */
+  calmFrom = Infinity;
+  /** When a call last asked, got its lock, was refused or gave its lock back. */
+  movedAt = 0;
+  endedAt = 0;
+
+  constructor(private readonly kernel: Kernel) {}
+
+  say(text: string): void {
+    this.kernel.note(text);
+    this.lines.push({ at: this.kernel.now, text });
+  }
+
+  violate(rule: string, text: string): void {
+    if (this.violations.some((it) => it.rule === rule && it.text === text)) return;
+    this.violations.push({ rule, text });
+    this.say(`BROKEN ${rule}: ${text}`);
+  }
+}

@@ -1,0 +1,273 @@
+import type { LockService } from '../../../libs/distributed-lock/src/lock/lock.service.js';
+import type { CallOptions, Lock } from '../../../libs/distributed-lock/src/lock/lock.js';
+import {
+  LockConfigurationError,
+  LockStoreError,
+} from '../../../libs/distributed-lock/src/port/lock.errors.js';
+import type { Asking, CallOptionsPlan, Step } from '../plan/plan.js';
+import type { CallRecord, HoldRecord } from './history.js';
+import type { Actor, Held, Stage } from './stage.js';
+
+/** What the work of a call throws on purpose. */
+export class WorkFailed extends Error {}
+
+const DEFAULT_WAIT_MS = 10_000;
+
+/** Runs one call of a plan in its process, and writes down what it does. */
+export class Program {
+  private nested = 0;
+
+  constructor(
+    private readonly stage: Stage,
+    private readonly actor: Actor,
+    private readonly label: string,
+  ) {}
+
+  /** @param outer locks that the flow of this call holds */
+  async run(asking: Asking, outer: readonly Held[] = []): Promise<void> {
+    const { history } = this.stage.parts;
+    const call = this.asked(asking);
+    history.say(
+      `${this.actor.process.name} call ${this.label} ${asking.how} ${asking.keys.join('+')} ${JSON.stringify(asking.options)}`,
+    );
+    try {
+      await this.ask(asking, call, outer);
+      this.settled(call);
+    } catch (error) {
+      this.settled(call, error);
+    }
+    call.isOver = true;
+  }
+
+  private async ask(asking: Asking, call: CallRecord, outer: readonly Held[]): Promise<void> {
+    const service = this.actor.services[asking.service] as LockService;
+    const options = this.optionsOf(asking, call);
+    const { keys } = asking;
+    switch (asking.how) {
+      case 'withLock':
+        return service.withLock(keys, options, (lock) => this.underLock(asking, lock, call, outer));
+      case 'acquire':
+      case 'tryAcquire': {
+        const lock = await service[asking.how](keys, options);
+        if (!lock) return;
+        try {
+          await lock.run(() => this.underLock(asking, lock, call, outer));
+        } finally {
+          await lock.release();
+        }
+        return;
+      }
+      case 'stream': {
+        const items = await service.withLock(keys, options, (lock) => this.stream(asking, lock, call, outer));
+        for await (const item of items) if (item === asking.work.length - 1) break;
+      }
+    }
+  }
+
+  private async underLock(
+    asking: Asking,
+    lock: Lock,
+    call: CallRecord,
+    outer: readonly Held[],
+  ): Promise<void> {
+    const held = this.hold(asking, lock, call, outer);
+    try {
+      for (const step of asking.work) await this.do(step, held, outer);
+    } finally {
+      this.stage.end(held, 'released');
+    }
+  }
+
+  private async *stream(
+    asking: Asking,
+    lock: Lock,
+    call: CallRecord,
+    outer: readonly Held[],
+  ): AsyncGenerator<number> {
+    const held = this.hold(asking, lock, call, outer);
+    try {
+      for (const [i, step] of asking.work.entries()) {
+        await this.do(step, held, outer);
+        yield i;
+      }
+    } finally {
+      this.stage.end(held, 'released');
+    }
+  }
+
+  private hold(asking: Asking, lock: Lock, call: CallRecord, outer: readonly Held[]): Held {
+    this.settled(call);
+    const { history } = this.stage.parts;
+    const { keys, options, service } = asking;
+    const isShare = (key: string) =>
+      outer.some(
+        ({ lock: other, records }) =>
+          serviceOf(this.actor, service) === serviceIn(other) &&
+          records.some((it) => it.key === key && it.endedAt === undefined),
+      );
+    const records = keys
+      .filter((key) => !isShare(key))
+      .map((key): HoldRecord => ({
+        call: this.label,
+        process: this.actor.process.name,
+        key,
+        claim: claimOf(options),
+        weight: options.weight ?? 1,
+        permits: options.permits ?? 1,
+        ...(options.leaseMs !== undefined && { leaseMs: options.leaseMs }),
+        // Of several keys each counts from its own grant.
+        ...(options.holdAtLeastMs !== undefined &&
+          keys.length === 1 && { holdAtLeastMs: options.holdAtLeastMs }),
+        token: lock.tokenOf(key),
+        from: this.actor.process.trueNow,
+        samples: [],
+      }));
+    const held: Held = { actor: this.actor, lock, records };
+    services.set(lock, serviceOf(this.actor, service));
+    history.holds.push(...records);
+    if (records.length === 0) return held;
+    history.say(
+      `${this.actor.process.name} call ${this.label} holds ${records.map(({ key, token }) => `${key} (${token})`).join(', ')} for ${Math.round(lock.validForMs)} ms`,
+    );
+    lock.signal.addEventListener('abort', () => this.stage.end(held, 'lost'));
+    if (!lock.signal.aborted) this.stage.add(held);
+    return held;
+  }
+
+  private async do(step: Step, held: Held, outer: readonly Held[]): Promise<void> {
+    const { process } = this.actor;
+    switch (step.do) {
+      case 'sleep':
+        await new Promise<void>((resolve) => process.setTimeout(step.ms, resolve));
+        break;
+      case 'block':
+        this.stage.parts.history.pauses.push(pauseOf(process.name, process.trueNow, step.ms));
+        process.block(step.ms);
+        break;
+      case 'extend':
+        await this.changing(held.lock.extend(step.ms), held, outer);
+        break;
+      case 'downgrade':
+        for (const each of [held, ...outer]) if (isShared(each, held)) this.becomeShared(each);
+        await this.changing(held.lock.downgrade(), held, outer);
+        break;
+      case 'throw':
+        throw new WorkFailed('the work fails');
+      case 'nested':
+        this.nested += 1;
+        await new Program(this.stage, this.actor, `${this.label}.${this.nested}`).run(step.call, [
+          ...outer,
+          held,
+        ]);
+        break;
+    }
+    this.sampleAll(held, outer);
+  }
+
+  /** Until the reply only the shorter of both leases is believed in. */
+  private async changing(change: Promise<void>, held: Held, outer: readonly Held[]): Promise<void> {
+    this.sampleAll(held, outer);
+    try {
+      await change;
+    } catch (error) {
+      // A nested call shares a hold that cannot be changed so. Without a reply the lock is held all the same.
+      if (!(error instanceof LockConfigurationError || error instanceof LockStoreError)) throw error;
+    } finally {
+      this.sampleAll(held, outer);
+    }
+  }
+
+  private sampleAll(held: Held, outer: readonly Held[]): void {
+    for (const each of [held, ...outer]) if (this.stage.held.has(each)) this.stage.sample(each);
+  }
+
+  /** From the request on readers may hold beside it. */
+  private becomeShared(held: Held): void {
+    const now = held.actor.process.trueNow;
+    const { validForMs } = held.lock;
+    const records = held.records.map((record): HoldRecord => {
+      if (record.endedAt !== undefined) return record;
+      record.endedAt = now;
+      record.end = 'downgraded';
+      const { endedAt: _at, end: _end, holdAtLeastMs: _least, ...rest } = record;
+      return { ...rest, claim: 'shared', from: now, samples: [{ at: now, validForMs }] };
+    });
+    this.stage.parts.history.holds.push(...records.filter((it) => it.endedAt === undefined));
+    held.records = records;
+  }
+
+  private asked({ keys, options }: Asking): CallRecord {
+    const { history } = this.stage.parts;
+    const { waitMs = DEFAULT_WAIT_MS } = options;
+    const call: CallRecord = {
+      call: this.label,
+      process: this.actor.process.name,
+      keys,
+      waitMs: waitMs === 'Infinity' ? Infinity : waitMs,
+      askedAt: this.actor.process.trueNow,
+      askedAtOwn: this.actor.process.monotonic,
+      askedAtUptime: this.actor.process.uptime,
+    };
+    history.calls.push(call);
+    this.stage.waiting.set(call, this.actor);
+    this.stage.onEvent('asked', this.actor);
+    return call;
+  }
+
+  private settled(call: CallRecord, error?: unknown): void {
+    const { kernel, history } = this.stage.parts;
+    if (error !== undefined) {
+      call.error = error;
+      history.say(`${call.process} call ${call.call} failed: ${String((error as Error).message ?? error)}`);
+    }
+    history.movedAt = kernel.now;
+    if (call.settledAt !== undefined) return;
+    call.settledAt = this.actor.process.trueNow;
+    call.settledAtOwn = this.actor.process.monotonic;
+    call.settledAtUptime = this.actor.process.uptime;
+    this.stage.waiting.delete(call);
+  }
+
+  private optionsOf({ options, how, abortAfterMs }: Asking, call: CallRecord): CallOptions {
+    const { waitMs, ...rest } = options;
+    if (how === 'tryAcquire' && waitMs === undefined) Object.assign(call, { waitMs: 0 });
+    return {
+      ...rest,
+      ...(waitMs !== undefined && { waitMs: waitMs === 'Infinity' ? Infinity : waitMs }),
+      ...(abortAfterMs !== undefined && { signal: this.signalAfter(abortAfterMs) }),
+    };
+  }
+
+  private signalAfter(ms: number): AbortSignal {
+    const controller = new AbortController();
+    this.actor.process.setTimeout(ms, () => controller.abort(new WorkFailed('the call was aborted')));
+    return controller.signal;
+  }
+}
+
+/** Of which service a lock is, so that a nested call of another service is not taken for a share. */
+const services = new WeakMap<Lock, LockService>();
+
+function serviceIn(lock: Lock): LockService | undefined {
+  return services.get(lock);
+}
+
+function serviceOf(actor: Actor, service: number): LockService {
+  return actor.services[service] as LockService;
+}
+
+function isShared(outer: Held, held: Held): boolean {
+  return (
+    serviceIn(outer.lock) === serviceIn(held.lock) &&
+    outer.lock.keys.some((key) => held.lock.keys.includes(key))
+  );
+}
+
+function claimOf({ mode, permits }: CallOptionsPlan): HoldRecord['claim'] {
+  if (permits !== undefined) return 'permits';
+  return mode === 'shared' ? 'shared' : 'exclusive';
+}
+
+function pauseOf(process: string, from: number, ms: number) {
+  return { process, kind: 'block', from, to: from + ms } as const;
+}

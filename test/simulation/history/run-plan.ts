@@ -1,0 +1,132 @@
+import type { Backend } from '../backends/backend.js';
+import { Dice } from '../kernel/dice.js';
+import { Kernel } from '../kernel/kernel.js';
+import { Network } from '../network/network.js';
+import { longestLeaseMs, longestMs, setBackMs } from '../plan/longest.js';
+import type { Plan } from '../plan/plan.js';
+import { callInCalm } from './calm-calls.js';
+import { Faults } from './faults.js';
+import { History } from './history.js';
+import { Program } from './program.js';
+import { Stage, type Actor, type Parts } from './stage.js';
+
+/** After the last call faults go on for so long, and then everything must come to rest. */
+const FAULTS_GO_ON_MS = 10_000;
+const CALM_MS = 5000;
+/** Without any call that moves for so long, beside the longest pause, something hangs. */
+const PATIENCE_MS = 30_000;
+
+export interface Run {
+  readonly history: History;
+  /** Two runs of one plan have the same. */
+  readonly hash: string;
+  readonly callbacks: number;
+}
+
+/** Runs a plan to its end: calls and faults, then calm, rest and close. */
+export async function runPlan(plan: Plan, backend: Backend): Promise<Run> {
+  const dice = new Dice(`run ${plan.seed}`);
+  const kernel = new Kernel(dice);
+  const history = new History(kernel);
+  const network = new Network(kernel, plan.latency);
+  const world = { kernel, network, dice: dice.fork('store') };
+  const parts: Parts = { kernel, network, history, dice, backend: backend.open(world, plan.storeOptions) };
+  const stopWatching = watchRejections(history, kernel);
+  try {
+    await runAll(plan, parts);
+  } catch (error) {
+    history.violate('progress', String((error as Error).stack));
+  } finally {
+    stopWatching();
+  }
+  history.endedAt = kernel.now;
+  return { history, hash: kernel.hash.toString(16), callbacks: kernel.callbacks };
+}
+
+async function runAll(plan: Plan, parts: Parts): Promise<void> {
+  const { kernel, history } = parts;
+  const stage = new Stage(plan, parts);
+  const faults = new Faults(plan, stage);
+  const toStart = new Set(plan.calls);
+  plan.calls.forEach((call, i) => {
+    const { process, atMs, ...asking } = call;
+    const actor = stage.actors[process] as Actor;
+    actor.process.onEnd(() => toStart.delete(call));
+    kernel.at(atMs, () =>
+      actor.process.receive(() => {
+        toStart.delete(call);
+        void new Program(stage, actor, `${i + 1}`).run(asking);
+      }),
+    );
+  });
+  const lastCallAt = Math.max(0, ...plan.calls.map(({ atMs }) => atMs));
+  kernel.at(lastCallAt + FAULTS_GO_ON_MS, () => {
+    faults.end();
+    history.calmFrom = kernel.now;
+    history.say('the faults are over');
+  });
+  const isOver = () =>
+    toStart.size === 0 && history.calls.every((it) => it.isOver || it.isCrashed) && areRunning(stage);
+  const patienceMs = longestMs(plan) + PATIENCE_MS;
+  const isStuck = () => kernel.now > Math.max(history.movedAt, lastCallAt + FAULTS_GO_ON_MS) + patienceMs;
+  await kernel.run(Infinity, () => isOver() || isStuck());
+  for (const call of history.calls) {
+    if (!call.isOver && !call.isCrashed)
+      history.violate(
+        'progress',
+        `call ${call.call} of ${call.process} for ${call.keys.join('+')} is not over`,
+      );
+  }
+  faults.end();
+  if (history.violations.length > 0) return;
+  await comeToRest(plan, stage);
+}
+
+/** No lease may be left, then no timer and no connection. */
+async function comeToRest(plan: Plan, stage: Stage): Promise<void> {
+  const { kernel, history, backend, network } = stage.parts;
+  history.say('all calls are over');
+  // A message that is held arrives then, and the end of its connection behind it.
+  const arrivedAt = Math.max(kernel.now, ...history.disturbances.map(({ to }) => to));
+  await kernel.run(arrivedAt + longestLeaseMs(plan) + setBackMs(plan) + CALM_MS);
+  for (const left of backend.leftovers()) history.violate('rest', `the servers still have ${left}`);
+  await callInCalm(stage);
+  const living = stage.actors.filter(({ process }) => process.state === 'running');
+  let closed = 0;
+  for (const { process, services } of living)
+    process.receive(() => void Promise.all(services.map((it) => it.close())).then(() => (closed += 1)));
+  await kernel.run(kernel.now + 60_000, () => closed === living.length);
+  if (closed < living.length) history.violate('rest', 'close() has not resolved after a minute');
+  await kernel.run(kernel.now + CALM_MS);
+  for (const { process } of living) {
+    if (process.pendingTimers > 0)
+      history.violate('rest', `${process.name} keeps ${process.pendingTimers} timers`);
+  }
+  // The end of a connection waits behind a message that is held.
+  const isUnderWay = history.disturbances.some(
+    ({ kind, to }) => kind === 'hold' && to + CALM_MS > kernel.now,
+  );
+  const isLost = plan.faults.some(({ act }) => act.do === 'lose');
+  if (network.openConnections > 0 && !isUnderWay && !isLost)
+    history.violate('rest', `${network.openConnections} connections stay open`);
+}
+
+function areRunning({ actors }: Stage): boolean {
+  return actors.every(({ process }) => process.state !== 'stopped');
+}
+
+function watchRejections(history: History, kernel: Kernel): () => void {
+  const onRejection = (error: unknown) =>
+    history.violate(
+      'errors',
+      `${kernel.current?.name} left a rejection unhandled: ${String((error as Error)?.stack ?? error)}`,
+    );
+  const onException = (error: Error) =>
+    history.violate('errors', `${kernel.current?.name} threw: ${error.stack}`);
+  process.on('unhandledRejection', onRejection);
+  process.on('uncaughtException', onException);
+  return () => {
+    process.off('unhandledRejection', onRejection);
+    process.off('uncaughtException', onException);
+  };
+}

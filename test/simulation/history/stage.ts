@@ -1,0 +1,156 @@
+import { LockService } from '../../../libs/distributed-lock/src/lock/lock.service.js';
+import type { Lock } from '../../../libs/distributed-lock/src/lock/lock.js';
+import type { RunningBackend } from '../backends/backend.js';
+import type { Dice } from '../kernel/dice.js';
+import type { Kernel } from '../kernel/kernel.js';
+import { Machine } from '../kernel/machine.js';
+import { SimProcess } from '../kernel/process.js';
+import { sourcesOf } from '../kernel/sources.js';
+import type { Network } from '../network/network.js';
+import type { CallEvent, Plan, ProcessPlan, Who } from '../plan/plan.js';
+import type { CallRecord, History, HoldRecord } from './history.js';
+
+/** A process and its services. */
+export interface Actor {
+  readonly process: SimProcess;
+  readonly services: readonly LockService[];
+}
+
+/** A lock in the hands of a call. */
+export interface Held {
+  readonly actor: Actor;
+  readonly lock: Lock;
+  records: readonly HoldRecord[];
+}
+
+export interface Parts {
+  readonly kernel: Kernel;
+  readonly network: Network;
+  readonly backend: RunningBackend;
+  readonly history: History;
+  readonly dice: Dice;
+}
+
+/** The processes of one history, and who holds and waits now. */
+export class Stage {
+  readonly actors: readonly Actor[];
+  readonly held = new Set<Held>();
+  readonly waiting = new Map<CallRecord, Actor>();
+  /** Told of what calls do, for the faults that are aimed at it. */
+  onEvent: (event: CallEvent, actor: Actor) => void = () => undefined;
+
+  constructor(
+    plan: Plan,
+    readonly parts: Parts,
+  ) {
+    this.actors = plan.processes.map((each, i) => this.actorOf(plan, each, i));
+  }
+
+  /** The process that a fault is aimed at, if there is one now. */
+  find(who: Who, self?: Actor): Actor | undefined {
+    if (typeof who === 'number') return this.actors[who];
+    if (who === 'anyone') return self ?? this.actors[0];
+    if (who === 'holder') return [...this.held].at(-1)?.actor;
+    const holder = [...this.held].at(-1)?.actor;
+    const waiting = [...this.waiting.values()];
+    return waiting.find((actor) => actor !== holder) ?? waiting[0];
+  }
+
+  is(actor: Actor, who: Who): boolean {
+    if (who === 'anyone') return true;
+    if (who === 'holder') return [...this.held].some((held) => held.actor === actor);
+    if (who === 'waiter') return [...this.waiting.values()].includes(actor);
+    return this.actors[who] === actor;
+  }
+
+  actorWith(process: SimProcess): Actor | undefined {
+    return this.actors.find((actor) => actor.process === process);
+  }
+
+  /** Asks the holder how long it believes in its lock. Must run in a callback of its process. */
+  sample({ actor, lock, records }: Held): void {
+    const { validForMs } = lock;
+    const at = actor.process.trueNow;
+    for (const record of records) if (record.endedAt === undefined) record.samples.push({ at, validForMs });
+  }
+
+  /** A call holds now. All that hold the same key are asked whether they still believe in their locks, as soon as they can. */
+  add(held: Held): void {
+    this.held.add(held);
+    this.sample(held);
+    this.onEvent('acquired', held.actor);
+    const keys = held.records.map(({ key }) => key);
+    for (const other of this.held) {
+      if (other === held || !other.records.some(({ key }) => keys.includes(key))) continue;
+      other.actor.process.receive(() => {
+        if (!this.held.has(other)) return;
+        this.sample(other);
+        if (this.held.has(held)) held.actor.process.receive(() => this.held.has(held) && this.sample(held));
+      });
+    }
+  }
+
+  end(held: Held, end: HoldRecord['end']): void {
+    const now = held.actor.process.trueNow;
+    for (const record of held.records) {
+      if (record.endedAt !== undefined) continue;
+      record.endedAt = now;
+      if (end) record.end = end;
+    }
+    if (this.held.delete(held)) this.onEvent('ended', held.actor);
+  }
+
+  crash(actor: Actor): void {
+    for (const held of this.held) if (held.actor === actor) this.end(held, 'crashed');
+    for (const [call, caller] of this.waiting) {
+      if (caller !== actor) continue;
+      call.isCrashed = true;
+      this.waiting.delete(call);
+    }
+    for (const call of this.parts.history.calls)
+      if (call.process === actor.process.name) call.isCrashed = !call.isOver;
+    actor.process.crash();
+  }
+
+  private actorOf(plan: Plan, { rate, offsetMs, services }: ProcessPlan, i: number): Actor {
+    const { kernel, backend, history, dice } = this.parts;
+    const process = new SimProcess(`P${i}`, kernel, new Machine(rate, offsetMs));
+    process.onThrown = (error) =>
+      history.violate('errors', `${process.name} threw ${String((error as Error).stack)}`);
+    const { watchdogTimeoutMs } = plan;
+    const made = Array.from({ length: services }, (_, s) => {
+      const { clock, chance } = sourcesOf(process, dice.fork(`P${i} service ${s}`));
+      const store = backend.storeFor(process);
+      return new LockService({ store, clock, chance, watchdogTimeoutMs, shutdownGraceMs: 500 });
+    });
+    process.receive(() => {
+      for (const service of made) {
+        service.events$.subscribe((event) => {
+          const key = event.key === undefined ? '' : ` ${event.key}`;
+          history.say(`${process.name} event ${event.type}${key}${detailOf(event)}`);
+        });
+        service.open();
+      }
+    });
+    return { process, services: made };
+  }
+}
+
+function detailOf(event: object): string {
+  const { owner, error, fencingToken, by, state } = event as {
+    owner?: string;
+    error?: Error;
+    fencingToken?: number;
+    by?: string;
+    state?: { isUp: boolean };
+  };
+  return [
+    owner !== undefined && ` owner ${owner.slice(0, 4)}…${owner.slice(owner.indexOf(':'))}`,
+    fencingToken !== undefined && ` token ${fencingToken}`,
+    by !== undefined && ` by ${by}`,
+    state !== undefined && (state.isUp ? ' up' : ' down'),
+    error !== undefined && ` (${error.message})`,
+  ]
+    .filter((it) => it !== false)
+    .join('');
+}

@@ -1,0 +1,38 @@
+import { spawn } from 'node:child_process';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import type { Mutant } from './mutant.js';
+
+const ROOT = new URL('../../../../../', import.meta.url);
+const PRELOAD = new URL('chaos/mutants/preload.mjs', ROOT).href;
+const SIMULATION = fileURLToPath(new URL('../main.js', import.meta.url));
+
+/** What the simulation says of a mutant. */
+export interface Verdict {
+  readonly mutant: Mutant;
+  /** CPU seconds until a promise was broken; `undefined` if none was. */
+  readonly seconds: number | undefined;
+  /** The rule that was broken, and how; or what went wrong. */
+  readonly text: string;
+}
+
+/** Runs new seeds with the mutant, until a promise is broken or the time is over. */
+export async function convict(mutant: Mutant, minutes: number): Promise<Verdict> {
+  const child = spawn(
+    process.execPath,
+    ['--import', PRELOAD, SIMULATION, '--store', mutant.store, '--minutes', String(minutes), '--all'],
+    { env: { ...process.env, CHAOS_MUTANT: JSON.stringify(mutant) }, stdio: ['ignore', 'pipe', 'pipe'] },
+  );
+  let last = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (last = text));
+  try {
+    for await (const line of createInterface(child.stdout)) {
+      const [, seconds, text = ''] = /^seed \S+ after ([\d.]+) CPU seconds: (.*)$/.exec(line) ?? [];
+      if (seconds !== undefined) return { mutant, seconds: Number(seconds), text };
+      last = line;
+    }
+    return { mutant, seconds: undefined, text: last.trim() };
+  } finally {
+    child.kill('SIGKILL');
+  }
+}

@@ -1,0 +1,108 @@
+import { mutantsOf, type Mutant } from './mutant.js';
+
+/** Time, lease, owner and acquire loop, which all stores share. */
+export const CORE_MUTANTS: readonly Mutant[] = [
+  ...mutantsOf('documents', 'time/clock.js', [
+    [
+      'a sleep of the machine is never counted',
+      'if (slept - sleptMs > (isCoarse ?',
+      'if (slept < 0 && (isCoarse ?',
+    ],
+    [
+      'a sleep is counted only if the clock was not set back',
+      'Math.abs(lead - checkedLead) > LEAST_SLEEP_MS || at - checkedAt >= CHECK_MS',
+      'lead - checkedLead > LEAST_SLEEP_MS',
+    ],
+  ]),
+  ...mutantsOf('documents', 'port/lease-validity.js', [
+    [
+      'holders believe for longer than the lease',
+      'return startedAt + leaseMs - leaseMargin(leaseMs)',
+      'return startedAt + leaseMs + 300',
+    ],
+  ]),
+  ...mutantsOf('documents', 'port/recheck-interval.js', [
+    ['waiters recheck once a minute', 'RECHECK_MS = 1000', 'RECHECK_MS = 60_000'],
+  ]),
+  ...mutantsOf('documents', 'stores/common/server-clock.js', [
+    [
+      'a grant by notification is dated by when its document was received',
+      'return this.sentAt + (serverMs - this.serverMs)',
+      'return this.receivedAt + 50 + (serverMs - this.serverMs)',
+    ],
+    [
+      'requests may be executed a minute late',
+      'return Math.floor(this.serverMs + (now - this.receivedAt))',
+      'return Math.floor(this.serverMs + (now - this.receivedAt)) + 60_000',
+    ],
+  ]),
+  ...mutantsOf('documents', 'lock/lease/lease.js', [
+    [
+      'extend(shorter) is believed only once it is answered',
+      'this.validUntil = Math.min(this.validUntil, end);',
+      '',
+    ],
+    [
+      'the answer to an earlier renewal undoes extend(shorter)',
+      'this.believe(isOfPresentLength ? validUntil : Math.min(validUntil, this.surelyUntil));',
+      'this.believe(validUntil);',
+    ],
+    [
+      'local hand-offs go on when the tokens are used up',
+      'if (!this.hasToken || this.suspendedBy)',
+      'if (false)',
+    ],
+    [
+      'the lease is renewed when it is over',
+      'Math.min(this.leaseMs, leftMs) / RENEWALS_PER_LEASE',
+      'Math.min(this.leaseMs, leftMs)',
+    ],
+  ]),
+  ...mutantsOf('documents', 'lock/lease/watchdog.js', [
+    ['the watchdog renews nothing', '.filter((lease) => lease.checkRenewalDue())', '.filter(() => false)'],
+  ]),
+  ...mutantsOf('documents', 'lock/owner/owner.js', [
+    [
+      'an owner without callers stays in the queue of the store',
+      'if (this.acquireLoop.mayBeQueued)',
+      'if (false)',
+    ],
+    [
+      'a grant that came after its lease admits callers',
+      'if (keeper.lease.measureValidity() > 0) {',
+      'if (true) {',
+    ],
+    ['a loss is not told', 'this.loseHolds(reason, detail, keeper.lease.suspendedBy);', ''],
+    ['a minimum hold ends with a local hand-off', 'if (!keeper || this.keepUntil > now ||', 'if (!keeper ||'],
+    [
+      'local hand-offs go on for ever while others wait',
+      'return !this.budget.isSpent(now) && lease.checkHandOff();',
+      'return lease.checkHandOff();',
+    ],
+    [
+      'another grant of the same owner counts as the same',
+      'if (grant.token !== this.keeper?.lease.token)',
+      'if (false)',
+    ],
+  ]),
+  ...mutantsOf('documents', 'lock/owner/acquire-loop.js', [
+    ['an acquire that was not answered is forgotten', "if (error.reason === 'unknown')", 'if (false)'],
+    [
+      'a failed request is not repeated',
+      'this.recheckAfter(randomMs(this.runtime.chance, RETRY_MS))',
+      'undefined',
+    ],
+  ]),
+  ...mutantsOf('documents', 'stores/common/certain-releases.js', [
+    [
+      'a release that was not answered is not repeated',
+      'if (this.isClosed || this.clock.now() > giveUpAt)',
+      'if (true)',
+    ],
+    [
+      'a release does not wait for late acquires',
+      'const isOver = reply.executedAt > state.lateUntil || this.clock.now() > giveUpAt;',
+      'const isOver = true;',
+    ],
+  ]),
+];

@@ -1,0 +1,59 @@
+import { mutantsOf, type Mutant } from './mutant.js';
+
+/** The core of the stores of documents. */
+export const DOCUMENT_MUTANTS: readonly Mutant[] = [
+  ...mutantsOf('documents', 'stores/document/key-state.js', [
+    ['leases end half a second early', '!isOver(until, now))', '!isOver(until, now + 500))'],
+    ['a renewal under another grant counts', 'if (mine?.token !== token)', 'if (!mine)'],
+    [
+      'a release takes the lock from everybody',
+      'this.holders = this.holders.filter((holder) => holder !== held);',
+      'this.holders = [];',
+    ],
+    [
+      'readers enter beside a writer',
+      "return holders.every((holder) => holder.claim.kind === 'shared');",
+      'return true;',
+    ],
+    [
+      'the weight of a permit is not looked at',
+      'return taken + claim.weight <= claim.permits;',
+      'return taken < claim.permits;',
+    ],
+    ['a writer enters beside one holder', 'return holders.length === 0;', 'return holders.length <= 1;'],
+    [
+      'tokens go on from the clock alone',
+      'Math.max(this.lastTokenNow, this.reading.ticks, minToken, this.stepper.minToken) + 1',
+      'this.reading.ticks + 1',
+    ],
+    ['a write may overtake notes', 'this.hasEntered ||', 'false &&'],
+    [
+      'a renewal does not move the end of the lease',
+      'this.replace(mine, { owner, claim, token, lastToken, until: { inMs: leaseMs } });',
+      'this.replace(mine, { owner, claim, token, lastToken, until: mine.until });',
+    ],
+    ['notes are not read', 'this.takeIn(note);', ''],
+    ['waiters are granted in any order', 'other.ticket > ticket', 'other.ticket < ticket'],
+    ['a waiter that is gone is granted', 'const isGone = isOver(until, this.now) ||', 'const isGone ='],
+  ]),
+  ...mutantsOf('documents', 'stores/document/lane.js', [
+    ['a take counts although another client had the document', 'if (!taken.isDone)', 'if (false)'],
+    ['a swap counts although another client was first', 'if (!swapped.isDone)', 'if (false)'],
+    ['an older document is taken for a newer one', 'a.order > b.order ||', 'a.order < b.order ||'],
+    ['a change that changes nothing is answered from memory', 'else if (!fresh)', 'else if (false)'],
+  ]),
+  ...mutantsOf('documents', 'stores/document/timed-register.js', [
+    [
+      'the time of the store is taken for later than it is',
+      'const receivedAt = clock.now();',
+      'const receivedAt = clock.now() - 500;',
+    ],
+  ]),
+  ...mutantsOf('documents', 'stores/document/lane-owners.js', [
+    [
+      'a waiter does not see its grant in the document',
+      'if (holder && holder.nonce === this.stepper.nonce)',
+      'if (false)',
+    ],
+  ]),
+];

@@ -1,0 +1,14 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from '@jest/globals';
+import { MUTANTS } from './mutants.js';
+
+const SRC = new URL('../../../libs/distributed-lock/src/', import.meta.url);
+
+describe('the mutants, which npm run simulate:mutants looks for', () => {
+  it.each(MUTANTS)('$store: $says', ({ file, from, to }) => {
+    const source = readFileSync(new URL(file.replace(/\.js$/, '.ts'), SRC), 'utf8');
+    // If there is nothing to change any more, the library has moved on, and the mutant must, too.
+    expect(source).toContain(from);
+    expect(to).not.toBe(from);
+  });
+});

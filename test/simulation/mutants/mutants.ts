@@ -1,0 +1,12 @@
+import { CORE_MUTANTS } from './core-mutants.js';
+import { DOCUMENT_MUTANTS } from './document-mutants.js';
+import type { Mutant } from './mutant.js';
+import { QUORUM_MUTANTS } from './quorum-mutants.js';
+import { REDIS_MUTANTS } from './redis-mutants.js';
+
+export const MUTANTS: readonly Mutant[] = [
+  ...CORE_MUTANTS,
+  ...DOCUMENT_MUTANTS,
+  ...REDIS_MUTANTS,
+  ...QUORUM_MUTANTS,
+];

@@ -1,0 +1,37 @@
+import { mutantsOf, type Mutant } from './mutant.js';
+
+export const QUORUM_MUTANTS: readonly Mutant[] = [
+  ...mutantsOf('quorum', 'stores/quorum/majority.js', [
+    ['one node of three is a majority', 'return Math.floor(nodes / 2) + 1', 'return Math.floor(nodes / 2)'],
+    ['a lock is valid as long as its longest lease', '[least - 1]', '[0]'],
+  ]),
+  ...mutantsOf('quorum', 'stores/quorum/acquire.js', [
+    [
+      'leases that are over count for the majority',
+      '({ lease }) => lease && lease.validUntil > now',
+      '({ lease }) => lease',
+    ],
+  ]),
+  ...mutantsOf('quorum', 'stores/quorum/node-leases.js', [
+    [
+      'a token counts that no majority has reserved',
+      'if (!this.isMajority(reserving))',
+      'if (reserving.length === 0)',
+    ],
+    [
+      'a lease under another token counts for the lock',
+      'this.held?.nodes.get(node) === node.lease.token',
+      'this.held !== undefined',
+    ],
+  ]),
+  ...mutantsOf('quorum', 'stores/quorum/release.js', [
+    ['leases short of a majority are kept', 'if (owner.cancelGivingBack || owner.hasLeft)', 'if (true)'],
+  ]),
+  ...mutantsOf('quorum', 'stores/quorum/renew.js', [
+    [
+      'a lock is renewed when one node says so',
+      "if (count(answersOf(outcomes), 'renewed') < majority)",
+      "if (count(answersOf(outcomes), 'renewed') < 1)",
+    ],
+  ]),
+];

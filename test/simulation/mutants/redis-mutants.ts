@@ -1,0 +1,164 @@
+import { mutantsOf, type Mutant } from './mutant.js';
+
+/** The scripts, and the commands that send them. */
+export const REDIS_MUTANTS: readonly Mutant[] = [
+  ...mutantsOf('redis', 'stores/redis/scripts/lua.generated.js', [
+    ['acquires are executed however late they are', 'if now > tonumber(ARGV[3]) then', 'if false then'],
+    ['old renewals are executed', 'if now > tonumber(ARGV[5]) then', 'if false then'],
+    [
+      'a release deletes the lock of anybody',
+      "was_holder = redis.pcall('HDEL', KEYS[1], owner)",
+      "was_holder = redis.pcall('DEL', KEYS[1])",
+    ],
+    [
+      'a renewal does not look who holds',
+      'if not field or not is_under_this_grant() then return { 0, now } end',
+      '',
+    ],
+    ['a renewal does not move the end of the lease', "redis.call('PEXPIRE', KEYS[1], lease)", ''],
+    ['a free lock is granted without an end', "redis.call('PEXPIRE', KEYS[1], ARGV[2])", ''],
+    [
+      'tokens are those that the clients have seen',
+      'return math.max(last, seen, micros - 1) + 1',
+      'return seen + 1',
+    ],
+    [
+      'the queue is granted beside the holder',
+      'elseif not (is_free and is_alone(waiter.kind)) and not may_enter(waiter.kind, waiter.weight, waiter.permits) then',
+      'elseif false then',
+    ],
+    [
+      'an owner that asks itself gets the initial lease',
+      'local own_lease = owner == asker and lease or waiter.short',
+      'local own_lease = waiter.short',
+    ],
+    [
+      'a free lock is granted past its queue',
+      "redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3]) == 0 then\\nlocal token",
+      "redis.call('EXISTS', KEYS[1]) == 0 then\\nlocal token",
+    ],
+    [
+      'several keys are taken although others hold one',
+      "redis.pcall('HEXISTS', KEYS[i], field) ~= 1 then",
+      'false then',
+    ],
+    [
+      'waiters that are gone are granted',
+      'if not waiter or waiter.live_until < now then',
+      'if not waiter then',
+    ],
+    [
+      'a release grants nobody',
+      "if is_free or was_holder == 1 and kind == 'permits' then hand_off(kind, held_alone)",
+      'if false then',
+    ],
+    ['tokens forget the counter', "< token then\\nredis.call('HSET'", "< math.huge then\\nredis.call('HSET'"],
+    [
+      'a renewal of several locks does not move the end of their leases',
+      "redis.call('PEXPIRE', lock, lease)\\n",
+      '',
+    ],
+    [
+      'a writer enters beside readers',
+      "sweep_readers()\\nreturn redis.call('EXISTS', KEYS[1]) == 0",
+      'sweep_readers()\\nreturn true',
+    ],
+    ['there is one permit more than there is', '+ weight <= permits', '+ weight <= permits + 1'],
+    [
+      'a renewal under another grant counts',
+      "if tokens then return string.match(tokens, '^%d+') == ARGV[3] end",
+      'if tokens then return true end',
+    ],
+    [
+      'a renewal of several locks under another grant counts',
+      "elseif string.match(tokens, '^%d+') ~= first then return -1 end",
+      'end',
+    ],
+    [
+      'a renewal of several locks does not look who holds',
+      "if not redis.call('HGET', lock, owner) then return -1 end",
+      '',
+    ],
+    ['one that was granted stays in the queue', 'leave_queue(owner)\\nlocal own_lease', 'local own_lease'],
+    ['readers that are gone are never swept', 'if left == 0 then on_dead(owner) end', ''],
+    ['an owner that asks again is taken for another', 'if holds(owner, kind) then', 'if false then'],
+    ['the restart guard never waits', 'local left = open_from - now', 'local left = 0'],
+    [
+      'permits do not come back',
+      "given_back = given_back + redis.call('ZREM', permits_key, permit(owner, i))",
+      'given_back = given_back + 1',
+    ],
+    [
+      'permits that are over are never swept',
+      "redis.call('ZREMRANGEBYSCORE', permits_key, '-inf', now)",
+      '0',
+    ],
+    [
+      'a renewal brings a lost lock back',
+      "if not field or not is_under_this_grant() then return { 0, now } end\\nredis.call('PEXPIRE', KEYS[1], lease)",
+      "redis.call('HSET', KEYS[1], owner, 1)\\nredis.call('PEXPIRE', KEYS[1], lease)",
+    ],
+    [
+      'one that leaves keeps its ticket',
+      "function leave_queue(owner)\\nredis.call('ZREM', KEYS[2], owner)\\n",
+      'function leave_queue(owner)\\n',
+    ],
+    [
+      'a downgrade leaves the writer there',
+      "redis.call('HDEL', KEYS[1], owner .. ':write')\\nredis.call('HDEL', KEYS[3], 'granted')\\n",
+      "redis.call('HDEL', KEYS[3], 'granted')\\n",
+    ],
+    ['a minimum hold is not kept', 'if was_holder == 1 and keep then', 'if false then'],
+    ['the holder is not told that others wait', 'if is_ours(holder) then notify', 'if false then notify'],
+    [
+      'a grant by notification is as long as the lease of the asker',
+      'local own_lease = owner == asker and lease or waiter.short',
+      'local own_lease = 60000',
+    ],
+    [
+      'readers behind a writer that leaves are not granted',
+      "elseif kind == 'permits' or not foreign_clients_are_next() then grant('', 0) end",
+      'end',
+    ],
+    [
+      'readers that asked later overtake a writer',
+      'return count, true, asker_first, asker_last\\nelse',
+      'index = index + 1\\nelse',
+    ],
+    [
+      'a force release leaves the holder there',
+      "local was_held = redis.call('DEL', KEYS[1])",
+      'local was_held = 1',
+    ],
+    ['those who lose a lock by force are not told', "notify(holder, 'lost ' .. holder)", 'local _ = 0'],
+    ['several keys together get no end', "redis.call('PEXPIRE', KEYS[it.at], it.lease)", ''],
+  ]),
+  ...mutantsOf('redis', 'stores/redis/commands/acquiring.js', [
+    [
+      'an owner acquires after its release',
+      'if (this.owners.some(({ isReleasing }) => isReleasing))',
+      'if (false)',
+    ],
+  ]),
+  ...mutantsOf('redis', 'stores/redis/commands/renewing.js', [
+    [
+      'a second copy of a renewal follows a newer one',
+      'if (isAgain && !this.renewals.every((renewal) => this.owners.isLatest(renewal)))',
+      'if (false)',
+    ],
+  ]),
+  ...mutantsOf('redis', 'port/lease-validity.js', [
+    [
+      'holders believe for longer than the lease',
+      'return startedAt + leaseMs - leaseMargin(leaseMs)',
+      'return startedAt + leaseMs + 300',
+    ],
+  ]),
+  ...mutantsOf('redis', 'stores/common/server-clock.js', [
+    [
+      'requests may be executed a minute late',
+      'return Math.floor(this.serverMs + (now - this.receivedAt))',
+      'return Math.floor(this.serverMs + (now - this.receivedAt)) + 60_000',
+    ],
+  ]),
+];

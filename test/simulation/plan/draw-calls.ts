@@ -1,0 +1,95 @@
+import type { Dice } from '../kernel/dice.js';
+import { drawClaim, type KeyPlan } from './keys.js';
+import type { Asking, CallOptionsPlan, CallPlan, ProcessPlan, Step } from './plan.js';
+
+export type Theme = 'mixed' | 'long' | 'changing';
+
+export interface Frame {
+  readonly dice: Dice;
+  readonly keys: readonly KeyPlan[];
+  readonly processes: readonly ProcessPlan[];
+  readonly watchdogTimeoutMs: number;
+  /** One way, in ms. */
+  readonly latencyMs: number;
+  /** What the works of a plan have in common: a mixture, works longer than leases, or fixed leases that are changed. */
+  readonly theme: 'mixed' | 'long' | 'changing' | 'beyond the session';
+  /** Calls begin within this time. */
+  readonly lengthMs: number;
+}
+
+export function drawCalls(frame: Frame): readonly CallPlan[] {
+  const { dice, processes, lengthMs } = frame;
+  // Bursts, so that callers meet.
+  const moments = Array.from({ length: dice.int(1, 6) }, () => dice.int(0, lengthMs));
+  return Array.from({ length: dice.scale(3, 40) }, () => {
+    const process = dice.int(0, processes.length - 1);
+    const atMs = dice.happens(0.7) ? dice.pick(moments) + dice.scale(1, 300) : dice.int(0, lengthMs);
+    return { process, atMs, ...drawAsking(frame, process, 0) };
+  });
+}
+
+function drawAsking(frame: Frame, process: number, depth: number): Asking {
+  const { dice, keys, processes } = frame;
+  const key = dice.pick(keys);
+  const others = keys.filter(({ family }) => family === key.family);
+  const isSeveral = others.length > 1 && dice.happens(0.2);
+  const options = drawOptions(frame, drawClaim(dice, key));
+  return {
+    service: dice.int(0, (processes[process] as ProcessPlan).services - 1),
+    how: dice.pick(['withLock', 'withLock', 'acquire', 'tryAcquire', 'stream']),
+    keys: isSeveral ? others.map((it) => it.key) : [key.key],
+    // A cycle of waits across processes is not found: a finite wait ends it.
+    options: depth > 0 && options.waitMs === 'Infinity' ? { ...options, waitMs: 3000 } : options,
+    ...(dice.happens(0.1) && { abortAfterMs: dice.scale(1, 3000) }),
+    work: drawWork(frame, process, options, depth),
+  };
+}
+
+function drawOptions(
+  { dice, watchdogTimeoutMs, latencyMs, theme }: Frame,
+  claim: CallOptionsPlan,
+): CallOptionsPlan {
+  const waitMs = dice.pick([undefined, 0, dice.scale(1, 500), dice.scale(500, 10_000), 'Infinity'] as const);
+  const tooShort = Math.max(10, Math.floor(latencyMs * 1.5));
+  const leases = [undefined, undefined, dice.scale(100, watchdogTimeoutMs), dice.scale(500, 5000)];
+  const themed = {
+    mixed: dice.pick(leases),
+    long: undefined,
+    changing: dice.scale(500, 5000),
+    'beyond the session': dice.int(watchdogTimeoutMs, 4 * watchdogTimeoutMs),
+  }[theme];
+  const leaseMs = dice.happens(0.03) ? tooShort : themed;
+  const most = leaseMs ?? watchdogTimeoutMs;
+  return {
+    ...claim,
+    ...(waitMs !== undefined && { waitMs }),
+    ...(leaseMs !== undefined && { leaseMs }),
+    ...(dice.happens(0.1) && { holdAtLeastMs: dice.int(10, Math.max(10, Math.min(most, 3000))) }),
+  };
+}
+
+function drawWork(frame: Frame, process: number, options: CallOptionsPlan, depth: number): readonly Step[] {
+  const { dice, watchdogTimeoutMs, theme } = frame;
+  const { leaseMs, mode } = options;
+  if (theme === 'long' && dice.happens(0.5)) {
+    return [{ do: 'sleep', ms: dice.int(watchdogTimeoutMs / 2, 3 * watchdogTimeoutMs) }];
+  }
+  if (theme === 'beyond the session' && leaseMs && dice.happens(0.5)) {
+    return [{ do: 'sleep', ms: dice.int(leaseMs / 4, leaseMs) }];
+  }
+  if (theme === 'changing' && leaseMs && dice.happens(0.5)) {
+    return [
+      { do: 'extend', ms: dice.int(50, leaseMs) },
+      { do: 'sleep', ms: dice.int(10, leaseMs) },
+    ];
+  }
+  return Array.from({ length: dice.int(0, 3) }, (): Step => {
+    const kind = dice.random();
+    if (kind < 0.1) return { do: 'block', ms: dice.scale(1, 1.5 * watchdogTimeoutMs) };
+    if (kind < 0.3 && leaseMs) return { do: 'extend', ms: dice.scale(50, 2 * leaseMs) };
+    if (kind < 0.4 && mode === 'exclusive') return { do: 'downgrade' };
+    if (kind < 0.44) return { do: 'throw' };
+    if (kind < 0.54 && depth < 2) return { do: 'nested', call: drawAsking(frame, process, depth + 1) };
+    return { do: 'sleep', ms: dice.scale(1, leaseMs ? 1.2 * leaseMs : 1.5 * watchdogTimeoutMs) };
+  });
+}

@@ -1,0 +1,238 @@
+import type { Dice } from '../kernel/dice.js';
+import type { Theme } from './draw-calls.js';
+import type { Act, CallOptionsPlan, FaultPlan, Trigger, Who } from './plan.js';
+
+export interface FaultFrame {
+  readonly dice: Dice;
+  /** What goes with the works of the calls: sleep with long ones, lost replies after a grant with leases that are changed. */
+  readonly theme: Theme;
+  readonly kinds: readonly string[];
+  readonly processes: number;
+  readonly servers: number;
+  readonly keys: readonly string[];
+  /** How the calls of a plan ask for its n-th key. */
+  readonly claimOf: (key: number) => CallOptionsPlan;
+  readonly watchdogTimeoutMs: number;
+  readonly lengthMs: number;
+  readonly mayForget: boolean;
+  /** Locks live by the sessions of their clients. */
+  readonly hasSessions: boolean;
+}
+
+type Draw = (frame: FaultFrame) => readonly FaultPlan[];
+
+/** Most faults are aimed: at the holder, at the one who waits first, at one message. Few are not, as those find nothing rare. */
+export function drawFaults(frame: FaultFrame): readonly FaultPlan[] {
+  const { dice } = frame;
+  if (dice.happens(0.1)) return [];
+  const count = dice.scale(1, 12);
+  // Several of few kinds go together better than one of each.
+  const draws = frame.hasSessions ? [...DRAWS, ...SESSION_DRAWS] : DRAWS;
+  const kinds = [dice.pick(draws), dice.pick(draws), dice.pick(draws)];
+  return Array.from({ length: count }, () => dice.pick(kinds)(frame)).flat();
+}
+
+const messageFault: Draw = (frame) => {
+  const { dice } = frame;
+  const act: Act = dice.happens(0.4)
+    ? { do: 'hold', ms: longMs(frame) }
+    : { do: dice.pick(['lose', 'break', 'break after'] as const) };
+  return [{ when: onMessage(frame), act }];
+};
+
+/** A request is under way for long on a connection that its process has given up: it is executed after what came later. */
+const lateRequest: Draw = (frame) => {
+  const { dice, watchdogTimeoutMs } = frame;
+  const when = onMessage(frame);
+  return [
+    { when, act: { do: 'hold', ms: dice.int(500, 2 * watchdogTimeoutMs) } },
+    { when, afterMs: dice.scale(1, 300), act: { do: 'reset', who: 'anyone' } },
+  ];
+};
+
+const pause: Draw = (frame) => [
+  {
+    when: trigger(frame),
+    ...later(frame),
+    act: { do: frame.dice.pick(['stop', 'suspend']), who: who(frame), ms: longMs(frame) },
+  },
+];
+
+/** A machine that sleeps and whose clock is set meanwhile, or just before. */
+const sleepAndClock: Draw = (frame) => {
+  const { dice } = frame;
+  const when = trigger(frame);
+  const target = who(frame);
+  const clockMs = longMs(frame) * dice.pick([-1, -1, -8, 1]);
+  return [
+    { when, act: { do: 'clock', who: target, ms: clockMs } },
+    { when, ...later(frame), act: { do: 'suspend', who: target, ms: longMs(frame) } },
+  ];
+};
+
+/** One who waits sleeps for longer than a lease, while messages for it are under way. */
+const sleepingWaiter: Draw = (frame) => {
+  const { dice, watchdogTimeoutMs } = frame;
+  const when: Trigger = dice.happens(0.5)
+    ? { event: 'asked', nth: nth(dice), of: 'waiter' }
+    : { message: dice.pick(frame.kinds), nth: nth(dice), of: 'waiter' };
+  const ms = dice.int(1000, Math.max(1500, 2 * watchdogTimeoutMs));
+  const afterMs = dice.scale(1, 2000);
+  const key = dice.int(0, frame.keys.length - 1);
+  const call = {
+    service: 0,
+    how: 'withLock' as const,
+    keys: [frame.keys[key] as string],
+    options: { ...frame.claimOf(key), waitMs: dice.scale(10, 3000) },
+    work: [{ do: 'sleep' as const, ms: dice.scale(1, 500) }],
+  };
+  const asksAgain: FaultPlan = { when, afterMs: afterMs + ms + 1, act: { do: 'call', who: 'anyone', call } };
+  return [
+    { when, afterMs, act: { do: 'suspend', who: 'anyone', ms } },
+    ...(dice.happens(0.5) ? [asksAgain] : []),
+  ];
+};
+
+/** The first messages after a grant or a release, as the reply that confirms it. */
+const afterEvent: Draw = (frame) => {
+  const { dice } = frame;
+  const since = { event: dice.pick(['acquired', 'acquired', 'asked', 'ended'] as const), nth: nth(dice) };
+  const when = { message: dice.pick(frame.kinds), nth: dice.int(1, 3), of: who(frame), since };
+  const [fault] = messageFault(frame) as readonly [FaultPlan];
+  return [{ ...fault, when }];
+};
+
+const loop: Draw = (frame) => [
+  { when: trigger(frame), act: { do: 'block', who: who(frame), ms: longMs(frame) } },
+];
+
+const clock: Draw = (frame) => {
+  const { dice } = frame;
+  const act: Act = dice.happens(0.5)
+    ? { do: 'clock', who: who(frame), ms: longMs(frame) * dice.pick([-1, 1, -20, 20]) }
+    : { do: 'rate', who: who(frame), rate: 1 + (dice.random() - 0.5) * 0.008 };
+  return [{ when: trigger(frame), act }];
+};
+
+const link: Draw = (frame) => {
+  const { dice } = frame;
+  const act: Act = dice.happens(0.6)
+    ? { do: 'cut', who: who(frame), ms: longMs(frame) }
+    : { do: 'reset', who: who(frame) };
+  return [{ when: trigger(frame), ...later(frame), act }];
+};
+
+const death: Draw = (frame) => [
+  {
+    when: trigger(frame),
+    ...later(frame),
+    act: { do: frame.dice.pick(['crash', 'crash', 'drain', 'close']), who: who(frame) },
+  },
+];
+
+const force: Draw = (frame) => [
+  {
+    when: trigger(frame),
+    ...later(frame),
+    act: { do: 'force', who: 'anyone', key: frame.dice.pick(frame.keys) },
+  },
+];
+
+const server: Draw = (frame) => {
+  const { dice } = frame;
+  const number = dice.int(0, frame.servers - 1);
+  const kind = dice.pick(['stop server', 'stop server', 'crash server', 'server clock', 'refuse'] as const);
+  // Set forward it ends leases early, which is no error.
+  const ms = longMs(frame) * (kind === 'server clock' ? -1 : 1);
+  return [{ when: trigger(frame), ...later(frame), act: { do: kind, server: number, ms } }];
+};
+
+const forget: Draw = (frame) =>
+  frame.mayForget && frame.dice.happens(0.2)
+    ? [
+        {
+          when: { atMs: frame.dice.int(0, frame.lengthMs) },
+          act: { do: 'forget', how: frame.dice.pick(['empty', 'stale']) },
+        },
+      ]
+    : messageFault(frame);
+
+/** A process lives on, and its session is in doubt or over. */
+const silence: Draw = (frame) => {
+  const { dice, watchdogTimeoutMs } = frame;
+  const ms = dice.int(watchdogTimeoutMs / 2, 2.5 * watchdogTimeoutMs);
+  const acts: readonly Act[] = [
+    { do: 'cut', who: 'holder', ms },
+    { do: 'cut', who: who(frame), ms },
+    { do: dice.pick(['stop', 'suspend', 'block'] as const), who: who(frame), ms },
+    { do: 'refuse', server: 0, ms },
+    { do: dice.pick(['stop server', 'crash server'] as const), server: 0, ms },
+  ];
+  const when: Trigger = dice.happens(0.6)
+    ? { event: 'acquired', nth: nth(dice), of: 'anyone' }
+    : trigger(frame);
+  return [{ when, ...later(frame), act: dice.pick(acts) }];
+};
+
+/** What is sent beside a keep-alive is answered, and the keep-alive is late. */
+const lateKeepAlive: Draw = (frame) => {
+  const { dice } = frame;
+  const message = dice.pick(frame.kinds.filter((kind) => kind.includes('session') || kind.includes('alive')));
+  return [
+    { when: { message, nth: nth(dice), of: who(frame) }, act: { do: 'hold', ms: longMs(frame) } },
+    ...(dice.happens(0.5) ? silence(frame) : []),
+  ];
+};
+
+const SESSION_DRAWS: readonly Draw[] = [silence, silence, silence, silence, lateKeepAlive, lateKeepAlive];
+
+const DRAWS: readonly Draw[] = [
+  messageFault,
+  messageFault,
+  messageFault,
+  lateRequest,
+  pause,
+  pause,
+  sleepAndClock,
+  afterEvent,
+  afterEvent,
+  sleepingWaiter,
+  sleepingWaiter,
+  loop,
+  clock,
+  link,
+  death,
+  force,
+  server,
+  forget,
+];
+
+function trigger(frame: FaultFrame): Trigger {
+  const { dice, lengthMs } = frame;
+  const kind = dice.random();
+  if (kind < 0.25) return { atMs: dice.int(0, lengthMs) };
+  if (kind < 0.6) return onMessage(frame);
+  return { event: dice.pick(['asked', 'acquired', 'acquired', 'ended']), nth: nth(dice), of: who(frame) };
+}
+
+function onMessage(frame: FaultFrame): { readonly message: string; readonly nth: number; readonly of: Who } {
+  const { dice, kinds } = frame;
+  return { message: dice.pick(kinds), nth: nth(dice), of: who(frame) };
+}
+
+function nth(dice: Dice): number {
+  return dice.scale(1, 12);
+}
+
+function who({ dice, processes }: FaultFrame): Who {
+  return dice.pick(['holder', 'holder', 'waiter', 'waiter', 'anyone', dice.int(0, processes - 1)] as const);
+}
+
+/** From a moment to two leases. */
+function longMs({ dice, watchdogTimeoutMs }: FaultFrame): number {
+  return dice.happens(0.3) ? dice.scale(1, 100) : dice.scale(100, 2 * watchdogTimeoutMs);
+}
+
+function later({ dice }: FaultFrame): { readonly afterMs?: number } {
+  return dice.happens(0.5) ? {} : { afterMs: dice.scale(1, 1000) };
+}

@@ -1,0 +1,57 @@
+import type { Backend } from '../backends/backend.js';
+import { Dice } from '../kernel/dice.js';
+import { drawCalls } from './draw-calls.js';
+import { drawFaults } from './draw-faults.js';
+import { drawClaim, drawKeys, type KeyPlan } from './keys.js';
+import type { Plan } from './plan.js';
+
+const THEMES = ['mixed', 'mixed', 'long', 'changing'] as const;
+
+/** The plan of a seed. */
+export function drawPlan(backend: Backend, seed: string): Plan {
+  const dice = new Dice(`${backend.name} ${seed}`);
+  const watchdogTimeoutMs = dice.pick([1000, 2000, 3000, 10_000, 30_000]);
+  const storeOptions = backend.drawOptions(dice.fork('store'), watchdogTimeoutMs);
+  const { commandTimeoutMs } = storeOptions;
+  // A round trip is well within a command, as the deadlines of the stores expect.
+  const least = dice.happens(0.6) ? dice.scale(1, 5) : dice.scale(5, commandTimeoutMs / 5);
+  const latency = { least, spread: dice.scale(1, commandTimeoutMs / 4) };
+  const processes = Array.from({ length: dice.int(2, 4) }, () => ({
+    rate: 1 + (dice.random() - 0.5) * 0.008,
+    offsetMs: dice.int(-500, 500),
+    services: dice.happens(0.15) ? 2 : 1,
+  }));
+  const keys = drawKeys(dice, backend.cannot ?? []);
+  const lengthMs = dice.scale(2000, 30_000);
+  const theme = dice.pick(['mixed', 'mixed', 'long', 'changing'] as const);
+  return {
+    store: backend.name,
+    seed,
+    watchdogTimeoutMs,
+    storeOptions,
+    latency,
+    processes,
+    calls: drawCalls({
+      theme: dice.pick(backend.hasSessions ? [...THEMES, 'beyond the session'] : THEMES),
+      dice: dice.fork('calls'),
+      keys,
+      processes,
+      watchdogTimeoutMs,
+      latencyMs: least,
+      lengthMs,
+    }),
+    faults: drawFaults({
+      theme,
+      dice: dice.fork('faults'),
+      kinds: backend.kinds,
+      processes: processes.length,
+      servers: backend.serverCount,
+      keys: keys.map(({ key }) => key),
+      claimOf: (key) => drawClaim(dice, keys[key] as KeyPlan),
+      watchdogTimeoutMs,
+      lengthMs,
+      mayForget: true,
+      hasSessions: backend.hasSessions ?? false,
+    }),
+  };
+}

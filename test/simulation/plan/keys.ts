@@ -1,0 +1,35 @@
+import type { Dice } from '../kernel/dice.js';
+import type { CallOptionsPlan } from './plan.js';
+
+export interface KeyPlan {
+  readonly key: string;
+  readonly family: 'lock' | 'readers' | 'permits' | 'fair';
+  readonly permits: number;
+}
+
+export function drawKeys(dice: Dice, cannot: readonly string[]): readonly KeyPlan[] {
+  const isHot = dice.happens(0.5);
+  const families = (['lock', 'lock', 'readers', 'permits', 'fair'] as const).filter(
+    (family) => !cannot.includes(family),
+  );
+  const permits = dice.int(2, 4);
+  return Array.from({ length: isHot ? 1 : dice.int(2, 4) }, (_, i) => ({
+    key: `key${i}`,
+    family: dice.pick(families),
+    permits,
+  }));
+}
+
+/** How a call asks for a key of its family. */
+export function drawClaim(dice: Dice, { family, permits }: KeyPlan): CallOptionsPlan {
+  switch (family) {
+    case 'lock':
+      return dice.happens(0.1) ? { mode: 'exclusive' } : {};
+    case 'readers':
+      return { mode: dice.happens(0.6) ? 'shared' : 'exclusive' };
+    case 'permits':
+      return { permits, ...(dice.happens(0.4) && { weight: dice.int(1, permits) }) };
+    case 'fair':
+      return dice.happens(0.8) ? { fair: true } : {};
+  }
+}

@@ -1,0 +1,31 @@
+import type { Plan } from './plan.js';
+
+/** The longest time for which a key may stay taken when its holder is gone: of all leases, minimum holds and guards. */
+export function longestLeaseMs({ calls, storeOptions, watchdogTimeoutMs }: Plan): number {
+  return longestOf(
+    { calls, storeOptions },
+    /"(?:leaseMs|holdAtLeastMs|ms|restartGuardMs)":(\d+)/g,
+    watchdogTimeoutMs,
+  );
+}
+
+/** The shortest lease that a call asks for. */
+export function shortestLeaseMs({ calls, watchdogTimeoutMs }: Plan): number {
+  const leases = [...JSON.stringify(calls).matchAll(/"leaseMs":(\d+)/g)].map(([, ms]) => Number(ms));
+  return Math.min(watchdogTimeoutMs, ...leases);
+}
+
+/** The longest time in which nothing may move: of all leases, works and pauses. */
+export function longestMs({ calls, faults, storeOptions, watchdogTimeoutMs }: Plan): number {
+  const names = /"(?:leaseMs|holdAtLeastMs|ms|afterMs|restartGuardMs)":-?(\d+)/g;
+  return longestOf({ calls, faults, storeOptions }, names, watchdogTimeoutMs);
+}
+
+/** What the clocks of servers are set back: leases last for so much longer. */
+export function setBackMs({ faults }: Plan): number {
+  return faults.reduce((sum, { act }) => sum + ('server' in act && act.ms < 0 ? -act.ms : 0), 0);
+}
+
+function longestOf(part: object, names: RegExp, least: number): number {
+  return Math.max(least, ...[...JSON.stringify(part).matchAll(names)].map(([, ms]) => Number(ms)));
+}

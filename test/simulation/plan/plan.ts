@@ -1,0 +1,102 @@
+import type { StoreOptions } from '../backends/backend.js';
+import type { Latency } from '../network/network.js';
+
+/** All that a history depends on, beside the code. JSON, so that it can be kept, shortened and run again. */
+export interface Plan {
+  readonly store: string;
+  /** Decides what the plan does not: delays, jitter, ids. */
+  readonly seed: string;
+  readonly watchdogTimeoutMs: number;
+  readonly storeOptions: StoreOptions;
+  readonly latency: Latency;
+  readonly processes: readonly ProcessPlan[];
+  readonly calls: readonly CallPlan[];
+  readonly faults: readonly FaultPlan[];
+}
+
+export interface ProcessPlan {
+  /** Speed of its monotonic clock. */
+  readonly rate: number;
+  /** What its time of day is ahead. */
+  readonly offsetMs: number;
+  /** Each has a client of its own. */
+  readonly services: number;
+}
+
+/** As `CallOptions`; JSON has no `Infinity`. */
+export interface CallOptionsPlan {
+  readonly waitMs?: number | 'Infinity';
+  readonly leaseMs?: number;
+  readonly mode?: 'exclusive' | 'shared';
+  readonly permits?: number;
+  readonly weight?: number;
+  readonly fair?: boolean;
+  readonly holdAtLeastMs?: number;
+}
+
+export interface Asking {
+  readonly service: number;
+  readonly how: 'withLock' | 'acquire' | 'tryAcquire' | 'stream';
+  readonly keys: readonly string[];
+  readonly options: CallOptionsPlan;
+  /** Its signal aborts so long after the call. */
+  readonly abortAfterMs?: number;
+  readonly work: readonly Step[];
+}
+
+export interface CallPlan extends Asking {
+  readonly process: number;
+  readonly atMs: number;
+}
+
+/** What happens under the lock. */
+export type Step =
+  | { readonly do: 'sleep' | 'block' | 'extend'; readonly ms: number }
+  | { readonly do: 'downgrade' | 'throw' }
+  /** A call in the async flow that holds the lock. */
+  | { readonly do: 'nested'; readonly call: Asking };
+
+export type Who = number | 'holder' | 'waiter' | 'anyone';
+
+/** What a call does: it asks, gets its lock, or gives it back. */
+export type CallEvent = 'asked' | 'acquired' | 'ended';
+
+/** What starts a fault. */
+export type Trigger =
+  | { readonly atMs: number }
+  /** The n-th message of a kind that this process sends or is sent. */
+  | {
+      readonly message: string;
+      readonly nth: number;
+      readonly of: Who;
+      /** Counted from the moment when this process does that for the n-th time, and only its own messages. */
+      readonly since?: { readonly event: CallEvent; readonly nth: number };
+    }
+  /** The n-th time that a call of this process does that. */
+  | { readonly event: CallEvent; readonly nth: number; readonly of: Who };
+
+export type Act =
+  /** What becomes of the message of the trigger. */
+  | { readonly do: 'lose' | 'break' | 'break after' }
+  | { readonly do: 'hold'; readonly ms: number }
+  /** To a process. */
+  | { readonly do: 'stop' | 'suspend' | 'clock' | 'block' | 'cut'; readonly who: Who; readonly ms: number }
+  /** It makes one call more. */
+  | { readonly do: 'call'; readonly who: Who; readonly call: Asking }
+  | { readonly do: 'crash' | 'reset' | 'drain' | 'close'; readonly who: Who }
+  | { readonly do: 'rate'; readonly who: Who; readonly rate: number }
+  | { readonly do: 'force'; readonly who: Who; readonly key: string }
+  /** To a server. */
+  | {
+      readonly do: 'stop server' | 'crash server' | 'server clock' | 'refuse';
+      readonly server: number;
+      readonly ms: number;
+    }
+  | { readonly do: 'forget'; readonly how: 'empty' | 'stale' };
+
+export interface FaultPlan {
+  readonly when: Trigger;
+  /** After the trigger; default: at once. */
+  readonly afterMs?: number;
+  readonly act: Act;
+}

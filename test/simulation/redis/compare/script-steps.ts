@@ -1,0 +1,237 @@
+import { createHash } from 'node:crypto';
+import fc from 'fast-check';
+import type { Claim } from '../../../../libs/distributed-lock/src/port/claim.js';
+import {
+  notificationChannel,
+  redisKeys,
+} from '../../../../libs/distributed-lock/src/stores/redis/redis.keys.js';
+import * as lua from '../../../../libs/distributed-lock/src/stores/redis/scripts/lua.generated.js';
+import { timeArguments, withPinnedTime } from './pinned-time.js';
+import type { TwoServers } from './two-servers.js';
+
+const KEYS = ['k', '{k}', 'goods:42'];
+const KINDS = ['lock', 'exclusive', 'shared', 'permits'] as const;
+const LEASES = [2000, 5000, 30_000];
+
+/** One step of a script's life. Numbers choose among what is there when the step is taken. */
+interface ScriptStep {
+  readonly do:
+    | 'acquire'
+    | 'acquireAll'
+    | 'renew'
+    | 'renewAll'
+    | 'release'
+    | 'force'
+    | 'inspect'
+    | 'subscribe'
+    | 'listen'
+    | 'data'
+    | 'memory'
+    | 'rights';
+  readonly client: number;
+  readonly owner: number;
+  readonly key: string;
+  readonly kind: Claim['kind'];
+  readonly leaseMs: number;
+  readonly waitMs: number;
+  readonly tokens: number;
+  readonly weight: number;
+  readonly subscribed: boolean;
+  readonly sharedTokens: boolean;
+  /** Under a grant that is not the last one. */
+  readonly isOld: boolean;
+  /** By how much the clock goes on first. */
+  readonly passMs: number;
+  readonly notAfterMs: number;
+  readonly keepMs: number;
+  readonly guardMs: number;
+}
+
+export function scriptStep(clients: number): fc.Arbitrary<ScriptStep> {
+  const weighted = (all: readonly (readonly [number, ScriptStep['do']])[]) =>
+    fc.oneof(...all.map(([weight, name]) => ({ weight, arbitrary: fc.constant(name) })));
+  return fc.record({
+    do: weighted([
+      [10, 'acquire'],
+      [1, 'acquireAll'],
+      [4, 'renew'],
+      [1, 'renewAll'],
+      [6, 'release'],
+      [1, 'force'],
+      [1, 'inspect'],
+      [3, 'subscribe'],
+      [1, 'listen'],
+      [1, 'data'],
+      [1, 'memory'],
+      [1, 'rights'],
+    ]),
+    client: fc.nat({ max: clients - 1 }),
+    owner: fc.nat({ max: 1 }),
+    key: fc.constantFrom('k', 'k', 'k', 'k', ...KEYS),
+    kind: fc.constantFrom('lock', 'lock', 'lock', ...KINDS),
+    leaseMs: fc.constantFrom(...LEASES),
+    waitMs: fc.constantFrom(0, 3000, 3000),
+    tokens: fc.constantFrom(1, 1, 5, 1000),
+    weight: fc.constantFrom(1, 1, 2),
+    subscribed: fc.boolean(),
+    sharedTokens: fc.constantFrom(false, false, false, true),
+    isOld: fc.constantFrom(false, false, false, true),
+    passMs: fc.constantFrom(0, 0, 0, 1, 60, 250, 1000, 3500, 31_000, -3000),
+    notAfterMs: fc.constantFrom(500, 500, 500, -1),
+    keepMs: fc.constantFrom(0, 0, 1500),
+    guardMs: fc.constantFrom(0, 0, 0, 0, 5000),
+  });
+}
+
+const PUBLISH = { cluster: false, publish: 'PUBLISH' };
+const clientId = (client: number) => `1234567${client}-89ab-8cde-9f01-23456789abcd`;
+const last = new Map<string, readonly [first: string, last: string]>();
+
+export async function takeStep(servers: TwoServers, step: ScriptStep, i: number): Promise<void> {
+  if (i === 0) await prepare(servers);
+  servers.pass(step.passMs * 1000 + 137);
+  const { client, key, kind, leaseMs } = step;
+  const now = Math.floor(servers.micros / 1000);
+  const owner = `${clientId(client)}:${step.owner}`;
+  const keys = redisKeys(key, kind, step.sharedTokens);
+  const notAfter = String(now + step.notAfterMs);
+  const claim = { kind, ...(kind === 'permits' && { weight: step.weight, permits: 3 }) };
+  const guard = step.guardMs > 0 ? ['nest_lock_guard:'] : [];
+  const [first, end] = step.isOld ? ['12', '12'] : (last.get(`${owner} ${key}`) ?? ['7', '7']);
+  const run = (name: keyof typeof SHAS, names: readonly string[], args: readonly string[]) =>
+    servers.send(client, [
+      'EVALSHA',
+      SHAS[name],
+      String(names.length),
+      ...names,
+      ...args,
+      ...timeArguments(servers.micros),
+    ]);
+
+  switch (step.do) {
+    case 'acquire': {
+      const isPlain = kind === 'lock' && step.tokens === 1 && !step.sharedTokens;
+      const options = JSON.stringify({
+        ...claim,
+        tokens: step.tokens,
+        wait: step.waitMs,
+        ticket: step.isOld ? String(now * 1000 - 5) : '0',
+        short: 1000,
+        subscribed: step.subscribed,
+        nonce: 'abc',
+        min_last_token: step.isOld ? String(now * 1000 + 50) : '0',
+        ...PUBLISH,
+      });
+      const args = [
+        owner,
+        String(leaseMs),
+        notAfter,
+        step.isOld ? String(now * 1000 + 77) : '0',
+        `${isPlain ? 1 : 0}${options}`,
+      ];
+      const reply = await run(
+        'acquire',
+        [...keys, ...guard],
+        guard.length > 0 ? [...args, String(step.guardMs)] : args,
+      );
+      const [, token = '', block = token] = /(\d{16})\r\n(?::(\d{16})\r\n)?/.exec(reply) ?? [];
+      if (token !== '') last.set(`${owner} ${key}`, [token, block]);
+      return;
+    }
+    case 'acquireAll': {
+      const others = KEYS.flatMap((name) => redisKeys(name, 'lock', step.sharedTokens));
+      const each = KEYS.flatMap(() => [
+        owner,
+        String(leaseMs),
+        String(step.tokens),
+        step.weight === 2 ? 'exclusive' : 'lock',
+      ]);
+      await run('acquireAll', [...others, ...guard], [notAfter, '0', String(step.guardMs), ...each]);
+      return;
+    }
+    case 'renew':
+      await run('renew', keys, [
+        owner,
+        String(leaseMs),
+        first,
+        end,
+        notAfter,
+        JSON.stringify({ ...claim, min_token: 0, ...PUBLISH }),
+      ]);
+      return;
+    case 'renewAll': {
+      const others = KEYS.flatMap((name) => redisKeys(name, 'lock'));
+      const each = KEYS.flatMap((name) => [
+        owner,
+        String(leaseMs),
+        ...(last.get(`${owner} ${name}`) ?? ['7', '7']),
+      ]);
+      await run('renewAll', others, ['PUBLISH', notAfter, ...each]);
+      return;
+    }
+    case 'release': {
+      const keep = step.keepMs > 0 ? { keep: step.keepMs } : {};
+      const used = step.tokens > 1 ? { used: first, reserved: end } : {};
+      const isPlain = kind === 'lock' && step.keepMs === 0 && step.tokens === 1 && step.subscribed;
+      const options = JSON.stringify({ ...claim, ...used, ...keep, min_token: 0, ...PUBLISH });
+      await run('release', keys, [owner, `${isPlain ? 1 : 0}${options}`]);
+      return;
+    }
+    case 'force':
+      await run('force', keys, ['0', '0', 'PUBLISH']);
+      return;
+    case 'inspect':
+      await run('inspect', keys, []);
+      return;
+    case 'subscribe':
+      await servers.send(client, [
+        step.isOld ? 'UNSUBSCRIBE' : 'SUBSCRIBE',
+        notificationChannel(clientId(step.owner)),
+      ]);
+      return;
+    case 'listen':
+      await servers.send(client, [step.isOld ? 'UNSUBSCRIBE' : 'SUBSCRIBE', keys[4]]);
+      return;
+    case 'memory':
+      return servers.setOutOfMemory(step.isOld);
+    case 'rights':
+      return step.isOld ? servers.deny(DENIED[step.tokens % DENIED.length] as string) : servers.allowAll();
+    case 'data':
+      await servers.send(client, DATA[step.tokens % DATA.length]?.(key, keys) ?? []);
+  }
+}
+
+const DENIED = ['hset', 'publish', 'zadd', 'pubsub|numsub'];
+
+/** What an application, an operator or a crash may do to the keys of a lock. */
+const DATA: readonly ((key: string, keys: readonly string[]) => readonly string[])[] = [
+  (_, [, , , token = '']) => ['DEL', token],
+  (key) => ['SET', key, 'text of the application'],
+  (key) => ['HSET', key, 'stock', '5'],
+  (key) => ['DEL', key],
+];
+
+const SOURCES = {
+  acquire: lua.acquire,
+  acquireAll: lua.acquireAll,
+  renew: lua.renew,
+  renewAll: lua.renewAll,
+  release: lua.release,
+  force: lua.force,
+  inspect: lua.inspect,
+};
+const PINNED = Object.fromEntries(
+  Object.entries(SOURCES).map(([name, source]) => [name, withPinnedTime(source)]),
+) as typeof SOURCES;
+const SHAS = Object.fromEntries(
+  Object.entries(PINNED).map(([name, source]) => [name, createHash('sha1').update(source).digest('hex')]),
+) as typeof SOURCES;
+
+/** Loads the scripts. The clients speak RESP3, which allows scripts on a connection that has subscribed. */
+async function prepare(servers: TwoServers): Promise<void> {
+  last.clear();
+  servers.micros = 1_700_000_000_000_000;
+  for (const source of Object.values(PINNED)) await servers.send(0, ['SCRIPT', 'LOAD', source]);
+  await servers.send(0, ['HELLO', '3']);
+  await servers.send(1, ['HELLO', '3']);
+}

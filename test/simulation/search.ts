@@ -1,0 +1,54 @@
+import type { Backend } from './backends/backend.js';
+import { drawPlan } from './plan/draw.js';
+import { judge, replay } from './replay.js';
+
+interface Budget {
+  readonly from: number;
+  readonly count: number;
+  readonly minutes: number;
+  /** Goes on after a failure, and prints one line of each. */
+  readonly all: boolean;
+}
+
+/** Every so many seeds run twice, and must go the same way. */
+const TWICE_EVERY = 50;
+
+/** Runs seeds until one breaks a promise, or the budget is spent. @returns whether all kept their promises */
+export async function search(backend: Backend, { from, count, minutes, all }: Budget): Promise<boolean> {
+  const startedAt = performance.now();
+  const startedCpu = process.cpuUsage();
+  let callbacks = 0;
+  let failures = 0;
+  let done = 0;
+  for (; done < count && performance.now() - startedAt < minutes * 60_000; done++) {
+    const seed = String(from + done);
+    const plan = drawPlan(backend, seed);
+    const outcome = await judge(plan, backend);
+    callbacks += outcome.callbacks;
+    if (done % TWICE_EVERY === 0 && (await judge(plan, backend)).hash !== outcome.hash) {
+      console.log(`Seed ${seed} went two ways.`);
+      return false;
+    }
+    const [first] = outcome.violations;
+    if (!first) continue;
+    failures += 1;
+    const seconds = cpuSeconds(startedCpu);
+    console.log(
+      `seed ${seed} after ${seconds.toFixed(1)} CPU seconds: ${first.rule}: ${first.text.split('\n')[0]}`,
+    );
+    if (all) continue;
+    await replay(plan, backend, { shrink: true, words: 'if it fails', name: `seed ${seed}, shrunk` });
+    console.log(`Again: npm run simulate -- --store ${backend.name} --seed ${seed} --shrink`);
+    return false;
+  }
+  const seconds = cpuSeconds(startedCpu);
+  console.log(
+    `${done} histories of ${backend.name}, ${failures} with broken promises, ${(done / seconds).toFixed(1)} a CPU second, ${Math.round(callbacks / Math.max(1, done))} callbacks each`,
+  );
+  return failures === 0;
+}
+
+function cpuSeconds(since: NodeJS.CpuUsage): number {
+  const { user, system } = process.cpuUsage(since);
+  return (user + system) / 1e6;
+}

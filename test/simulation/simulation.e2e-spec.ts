@@ -1,0 +1,66 @@
+import { spawnSync } from 'node:child_process';
+import { readdirSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { beforeAll, describe, expect, it } from '@jest/globals';
+import { BACKENDS } from './backends/backends.js';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const FOUND = fileURLToPath(new URL('found', import.meta.url));
+const STORES = Object.keys(BACKENDS);
+const TIMEOUT_MS = 300_000;
+/** For new seeds of all stores together. A slow machine runs fewer of them. */
+const SEARCH_MINUTES = 20 / 60;
+
+/** A process of its own: Jest has globals and an event loop of its own in this one. */
+function run(...args: readonly string[]) {
+  const { status, stdout, stderr } = spawnSync(process.execPath, args, { cwd: ROOT, encoding: 'utf8' });
+  return { status, output: stdout + stderr };
+}
+
+const simulate = (...args: readonly string[]) => run('dist/simulation/test/simulation/main.js', ...args);
+const hashIn = (output: string) => /hash (\w+)/.exec(output)?.[1];
+
+describe('the simulation', () => {
+  beforeAll(() => {
+    const { status, output } = run(
+      'node_modules/@typescript/native/bin/tsc',
+      '-p',
+      'test/simulation/tsconfig.json',
+    );
+    if (status !== 0) throw new Error(output);
+  }, TIMEOUT_MS);
+
+  it.each(STORES)(
+    'goes the same way twice: %s',
+    (store) => {
+      const [once, again, other] = ['3', '3', '4'].map((seed) =>
+        hashIn(simulate('--store', store, '--seed', seed).output),
+      );
+      expect(once).toBe(again);
+      expect(once).not.toBe(other);
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
+    'finds nothing any more in the plans that have found a bug',
+    () => {
+      const plans = readdirSync(FOUND).filter((file) => file.endsWith('.json'));
+      expect(plans.length).toBeGreaterThan(0);
+      const { status, output } = simulate(...plans.flatMap((file) => ['--plan', `${FOUND}/${file}`]));
+      expect({ status, output: status === 0 ? '' : output }).toEqual({ status: 0, output: '' });
+    },
+    TIMEOUT_MS,
+  );
+
+  it.each(STORES)(
+    'breaks no promise with seeds that it has never run: %s',
+    (store) => {
+      const minutes = String(SEARCH_MINUTES / STORES.length);
+      const { status, output } = simulate('--store', store, '--from', `${Date.now()}`, '--minutes', minutes);
+      expect({ status, output: status === 0 ? '' : output }).toEqual({ status: 0, output: '' });
+      expect(output).toMatch(/^[1-9]\d* histories/m);
+    },
+    TIMEOUT_MS,
+  );
+});
