@@ -176,6 +176,16 @@ describe('a quorum', () => {
     expect((await reply).validUntil).toBeGreaterThan(world.clock.now());
   });
 
+  it('ends a wait without end when each answer of a majority takes longer than the lease', async () => {
+    const service = world.service();
+    for (const faults of world.faults) faults.command = () => ({ answeredAfterMs: 60 });
+    const refused = follow(failureOf(service.withLock('k', { leaseMs: 50, waitMs: Infinity }, () => 0)));
+    for (let i = 0; i < 100 && refused.state === 'pending'; i++) await world.clock.advance(100);
+    expect(refused.value).toMatchObject({
+      message: expect.stringContaining('longer than the lease of 50 ms (3 in a row)'),
+    });
+  });
+
   it('names the holder whom a majority names, whichever node answers first', async () => {
     const [holder, other] = [world.client(), world.client()];
     await world.eye(0).acquire(asker(world.eye(0)));
@@ -202,6 +212,24 @@ describe('a quorum', () => {
     expect((await again).token).toBe(first.token);
     expect(sent).toBe(2);
   });
+
+  it.each([[[0]], [[1]], [[2]], [[0, 1]], [[0, 2]], [[1, 2]], [[0, 1, 2]]])(
+    'keeps a lock whose owner asks once more while nodes %j are silent, however far their counters are apart',
+    async (silent) => {
+      const client = world.client();
+      await world.eye(1).acquire(asker(world.eye(1), 'ahead', { tokens: 5_000_000 }));
+      const ask = asker(client, 'k', { waitMs: 60_000 });
+      const { token, lastToken } = await granted(client.acquire(ask));
+      for (const node of silent) world.cut(node);
+      const again = follow(client.acquire(ask));
+      await world.clock.advance(3 * NODE_TIMEOUT_MS);
+      expect(again.value).toMatchObject({ kind: 'granted', token });
+      for (const node of silent) world.mend(node);
+      const renewal = follow(client.renew([{ ...ask, token, lastToken }]));
+      await world.clock.advance(NODE_TIMEOUT_MS);
+      expect(renewal.value).toMatchObject([{ kind: 'renewed' }]);
+    },
+  );
 
   it('lets one of several win that have split the votes', async () => {
     const clients = [0, 1, 2].map((first) => {

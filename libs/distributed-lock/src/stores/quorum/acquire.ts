@@ -1,14 +1,14 @@
+import { randomMs } from '../../time/chance.js';
 import { inBackground } from '../../async/in-background.js';
 import type { AcquireReply, AcquireRequest, Grant } from '../../port/lock-store.js';
 import { answersOf, count, gather, type Outcomes } from './majority.js';
 import { SPARE_TOKENS } from './node-leases.js';
 import type { NodeOwner } from './node-owner.js';
-import { newTicket } from './owner-ids.js';
 import { haveAnswered } from './quorum.context.js';
 import { callerHasLeft, noMajority, tokensTooFarApart } from './quorum.errors.js';
 import type { QuorumOwner } from './quorum.owner.js';
 import { busyReply, holderOf, queuedReply } from './refusals.js';
-import { giveBackSoon, randomPauseMs, releaseAll } from './release.js';
+import { giveBackSoon, releaseAll, SPLIT_MS } from './release.js';
 
 /** When to ask again after an attempt that no majority answered. */
 const FAILED_RECHECK_MS = 50;
@@ -64,30 +64,38 @@ function settleLeases(owner: QuorumOwner): void {
 }
 
 async function attemptUntilClear(owner: QuorumOwner, request: AcquireRequest): Promise<AcquireReply> {
-  const { clock, nodeTimeoutMs, majority, nodes } = owner.context;
+  const { clock, chance, nodeTimeoutMs, majority, nodes } = owner.context;
   const startedAt = clock.now();
   for (;;) {
     const sentAt = clock.now();
     const outcomes = await attempt(owner, request);
     const now = clock.now();
     // Also by a lease of an attempt before: a lock that is held stays held while some nodes are silent.
-    const granted = owner.nodes.filter(({ lease }) => lease && lease.validUntil > now);
+    const valid = owner.nodes.filter(({ lease }) => lease && lease.validUntil > now);
+    // Grants of a majority that came after their leases are told, too: a caller that waits learns that its lease is too short.
+    const late = request.waitMs > 0 ? grantedBy(owner, outcomes) : [];
+    const granted = valid.length >= majority ? valid : late;
     if (granted.length >= majority) {
-      const isSame = owner.leases.isConfirmedBy(
-        owner.nodes.filter((_, i) => outcomes[i]?.status === 'fulfilled'),
-      );
-      return hold(owner, granted, request, isSame);
+      return hold(owner, granted, request);
     }
     owner.leases.drop();
     const replies = answersOf(outcomes);
     if (request.waitMs > 0 && replies.length >= majority) return queuedReply(replies, owner.ticket, majority);
     const released = releaseAll(owner, request);
     if (replies.length < majority) throw noMajority(nodes, outcomes, request.key);
-    // Neither this owner nor another has a majority, or the grants came too late to be valid.
+    // Neither this owner nor another has a majority, or it does not wait and the grants came too late to be valid.
     const isSplit = count(replies, 'granted') > 0 && !holderOf(replies, majority);
     if (!isSplit || clock.now() - startedAt >= nodeTimeoutMs) return busyReply(replies, majority);
-    await Promise.all([released, owner.pauses.wait(clock.now() - sentAt + randomPauseMs())]);
+    await Promise.all([released, owner.pauses.wait(clock.now() - sentAt + randomMs(chance, SPLIT_MS))]);
   }
+}
+
+/** The nodes that have granted in this attempt, whether or not their leases are over by now. */
+function grantedBy({ nodes }: QuorumOwner, outcomes: Outcomes<AcquireReply>): readonly NodeOwner[] {
+  return nodes.filter((node, i) => {
+    const outcome = outcomes[i];
+    return node.lease && outcome?.status === 'fulfilled' && outcome.value.kind === 'granted';
+  });
 }
 
 /** Asks all nodes at once, until it is clear who holds. */
@@ -95,7 +103,7 @@ async function attempt(owner: QuorumOwner, request: AcquireRequest): Promise<Out
   const { context } = owner;
   const { majority, nodes } = context;
   if (owner.hasLeft) throw callerHasLeft(request.key);
-  owner.ticket ||= request.ticket || newTicket();
+  owner.ticket ||= request.ticket || context.nextTicket();
   const tokens = request.tokens + SPARE_TOKENS;
   const asked = owner.nodes.map((node) => askNode(owner, node, { ...request, ticket: owner.ticket, tokens }));
   const wasHeld = owner.leases.isHeld();
@@ -123,17 +131,19 @@ export async function askNode(
   return reply;
 }
 
-/** Holds on if a majority has confirmed the present grant; otherwise holds under a token that a majority has reserved. */
+/**
+ * Holds on if the leases of a majority are those of the present grant; otherwise holds under a token that a majority has
+ * reserved. A node that was silent has taken back nothing: a grant that its caller knows of must not make way for another.
+ */
 async function hold(
   owner: QuorumOwner,
   granted: readonly NodeOwner[],
   request: AcquireRequest,
-  isSame: boolean,
 ): Promise<Grant> {
   const { leases, ticket, context } = owner;
   const { key, tokens } = request;
   const token = leases.nextToken(granted);
-  if (!isSame && !leases.hold(granted, token, tokens)) {
+  if (!leases.isConfirmedBy(granted) && !leases.hold(granted, token, tokens)) {
     // The nodes' counters are further apart than the spare tokens: those behind reserve up to the token of the first.
     const minLastToken = token + tokens - 1;
     const asked = granted.map((node) => node.acquire({ ...request, ticket, minLastToken }));

@@ -32,9 +32,9 @@ export class NodeLeases {
     return this.held?.token === token && this.isMajority(this.counted());
   }
 
-  /** Whether the owner holds already, under the same grant, as a majority of those that have answered now says. */
-  isConfirmedBy(answered: readonly NodeOwner[]): boolean {
-    return this.isMajority(answered.filter((node) => this.counts(node)));
+  /** Whether the owner holds already, under the same grant, by the leases of these nodes. */
+  isConfirmedBy(granted: readonly NodeOwner[]): boolean {
+    return this.isMajority(granted.filter((node) => this.counts(node)));
   }
 
   /** The largest of the nodes' first tokens, and larger than all that this process knows to be used. */
