@@ -6,7 +6,7 @@ interface PrefixingClient {
   readonly options?: { readonly keyPrefix?: string | Buffer };
 }
 
-/** What a cluster client puts before each key, which then decides about the slot; '' for any other client. */
+/** The text that a client of a cluster puts before each key. It is part of what the cluster hashes. '' for any other client. */
 export function clusterPrefixOf(client: object): string {
   const { isCluster, options } = client as PrefixingClient;
   return isCluster ? String(options?.keyPrefix ?? '') : '';

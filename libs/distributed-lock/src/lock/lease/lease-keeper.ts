@@ -55,7 +55,7 @@ export class LeaseKeeper implements Renewable {
     private readonly runtime: LeaseRuntime,
     askedLead: number,
   ) {
-    this.lease = new Lease(grant, request.leaseMs, runtime.clock, runtime.chance, askedLead);
+    this.lease = new Lease(grant, request.leaseMs, { ...runtime, lead: askedLead });
     this.claim = request.claim;
   }
 

@@ -7,11 +7,18 @@ import { leaseMargin, leaseValidity } from '../../port/lease-validity.js';
 export const RENEWALS_PER_LEASE = 3;
 const RENEWAL_RETRY_MS = { least: 100, spread: 200 };
 
-/** What was known when a renewal was sent. */
+interface LeaseTimes {
+  readonly clock: Clock;
+  readonly chance: Chance;
+  /** The lead of the time of day when this process sent the request that the store answered last. */
+  readonly lead: number;
+}
+
+/** What this process knew when it sent a renewal. */
 export interface AskedRenewal {
   readonly lead: number;
   readonly resets: number;
-  /** The end of the lease that it asks for. */
+  /** The end of the lease that the renewal asks for. */
   readonly endsAt: number;
 }
 
@@ -32,27 +39,30 @@ export class Lease {
   answeredAt: number;
   /** Why the last renewal got no answer. `undefined` after an answer. */
   suspendedBy: Error | undefined;
+  private readonly clock: Clock;
+  private readonly chance: Chance;
+  private lead: number;
   private validUntil: number;
   private renewAt: number;
   private nextToken: number;
   /** Renewals without a reply so far. */
   private inFlight = 0;
-  /** How often another length was asked for. */
+  /** How often a caller has asked for another length. */
   private resets = 0;
   /**
-   * What is told about the lease otherwise than by an answer for its present length counts until then at most: the store may have
-   * set that length since.
+   * The store may have set the present length at any time since a caller asked for it. So an answer for another length counts
+   * until then at most.
    */
   private surelyUntil = Infinity;
 
   constructor(
     private readonly grant: Grant,
     public leaseMs: number,
-    private readonly clock: Clock,
-    private readonly chance: Chance,
-    /** The lead of the time of day when the request was sent that the store answered last. */
-    private lead: number,
+    { clock, chance, lead }: LeaseTimes,
   ) {
+    this.clock = clock;
+    this.chance = chance;
+    this.lead = lead;
     this.isConfirmed = grant.confirmed;
     this.nextToken = grant.token;
     this.validUntil = grant.validUntil;
@@ -154,7 +164,7 @@ export class Lease {
   onRenewed(validUntil: number, { lead, resets, endsAt }: AskedRenewal): void {
     const isOfPresentLength = resets === this.resets;
     if (isOfPresentLength && resets > 0) this.surelyUntil = endsAt;
-    // What was believed so far was counted from the earlier lead.
+    // The holder has counted the validity from the earlier lead so far.
     this.validUntil -= Math.max(0, lead - this.lead);
     this.lead = lead;
     this.believe(isOfPresentLength ? validUntil : Math.min(validUntil, this.surelyUntil));

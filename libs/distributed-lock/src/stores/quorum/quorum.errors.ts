@@ -17,7 +17,9 @@ export function noMajority(
   const why = failures.map(({ node, error }) => `node ${node.number} (${node.store.name}): ${text(error)}`);
   const errors = failures.map(({ error }) => error);
   const cause = new AggregateError(errors, answered);
-  return new LockStoreError(`${answered}. ${why.join('; ')}`, key, reasonOf(errors), { cause });
+  return new LockStoreError([answered, why.join('; ')].filter(Boolean).join('. '), key, reasonOf(errors), {
+    cause,
+  });
 }
 
 /** Three nodes with two permits each have six. An owner needs two of them, so three owners would hold two permits. */
