@@ -14,7 +14,7 @@ const LONGEST_WAIT_PER_REQUEST_MS = 60_000;
 export const TOKENS_FOR_HAND_OFFS = 1000;
 /** Tokens reserved for readers. Where several owners hold, unused tokens seldom go back. */
 export const TOKENS_FOR_READERS = 100;
-/** Delay after "busy" while a caller waits: it came after the request, or its deadline has passed and its timer is late. */
+/** Delay before the request for a caller that came after the last one, or whose deadline has passed with its timer late. */
 const BUSY_RETRY_MS = 1;
 const RETRY_MS = { least: 50, spread: 50 };
 
@@ -28,6 +28,8 @@ export interface WaitingCallers {
   /** @param askedAt when the request was sent that the store has answered */
   onHolder(owner: string | undefined, remainingMs: number, askedAt: number): void;
   onStoreError(error: LockStoreError): void;
+  /** No caller that waits is left: each of them asks once, and has had no answer yet. */
+  readonly mustAskAgain: boolean;
   /** Rejects callers whose wait is over, because another owner holds the key. */
   refuseImpatient(): void;
   /** Rejects callers whose wait is over with this error. */
@@ -166,7 +168,7 @@ export class AcquireLoop implements FairWaiter {
     for (const told of this.sharers()) told.onHolder(reply.holder, reply.remainingMs, this.askedAt);
     this.callers.refuseImpatient();
     if (this.callers.size === 0) this.owner.onQueueEmpty();
-    else if (reply.kind === 'busy') this.recheckAfter(BUSY_RETRY_MS);
+    else if (reply.kind === 'busy' || this.callers.mustAskAgain) this.recheckAfter(BUSY_RETRY_MS);
     else if (this.isFirst) this.recheckAfter(reply.recheckAfterMs);
   }
 

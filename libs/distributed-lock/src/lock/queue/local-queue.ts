@@ -62,8 +62,8 @@ export class LocalQueue implements Callers {
       this.waiters.push(waiter);
       if (request.signal) this.listen(waiter, request.signal);
       if (request.waitMs > 0) this.watch(waiter);
-      else if (this.isOutOfReach) return this.dismiss(waiter, this.waitTimeout(request));
       else this.impatient.add(waiter);
+      if (request.waitMs <= 0 && this.isOutOfReach) return this.dismiss(waiter, this.waitTimeout(request));
       if (!this.waitingOwner) for (const owner of this.holding) owner.admitReaders();
       this.startOwner();
       if (request.waitMs <= 0) this.waitingOwner?.askNow();
@@ -149,8 +149,8 @@ export class LocalQueue implements Callers {
 
   refuseImpatient(): void {
     for (const waiter of this.impatientNow()) {
-      const isAnswered = this.isQueued || waiter.waitingSince <= this.answeredFor;
-      if (isAnswered) this.dismiss(waiter, this.waitTimeout(waiter.request));
+      const isAnswered = waiter.waitingSince <= this.answeredFor;
+      if (isAnswered || this.isWaitedFor) this.dismiss(waiter, this.waitTimeout(waiter.request));
     }
   }
 
@@ -204,7 +204,17 @@ export class LocalQueue implements Callers {
    */
   get isOutOfReach(): boolean {
     if (isExclusive(this.sample.claim) && this.granted) return true;
-    return this.isQueued && this.storeError === undefined;
+    return this.isWaitedFor && this.storeError === undefined;
+  }
+
+  /** No caller that waits is left: each of them asks once, and has had no answer yet. */
+  get mustAskAgain(): boolean {
+    return this.waiters.size === this.impatient.size;
+  }
+
+  /** The store has an owner of this queue before those that ask once: callers wait for it. */
+  private get isWaitedFor(): boolean {
+    return this.isQueued && !this.mustAskAgain;
   }
 
   /** An owner that has the lock. An owner that asks together with other keys may not have it yet. */
