@@ -16,6 +16,7 @@ import { checkTokens } from './tokens.js';
 export function check(history: History, plan: Plan, backend: Backend): readonly Violation[] {
   const { commandsPerCall, commandsInCalm = 1 } = backend;
   const { commandTimeoutMs } = plan.storeOptions;
+  const roundTripMs = 2 * (plan.latency.least + plan.latency.spread);
   const handOffMs = backend.handOffMs?.(plan.latency, plan.storeOptions) ?? Infinity;
   // A grant that comes after its lease is asked for again.
   const areLeasesLong = handOffMs < shortestLeaseMs(plan);
@@ -26,7 +27,11 @@ export function check(history: History, plan: Plan, backend: Backend): readonly 
     ...checkTokens(history),
     ...checkErrors(history),
     ...checkMinimumHold(history),
-    ...checkNeedlessLoss(history, plan.watchdogTimeoutMs, commandTimeoutMs),
+    ...checkNeedlessLoss(history, {
+      watchdogTimeoutMs: plan.watchdogTimeoutMs,
+      commandTimeoutMs,
+      roundTripMs,
+    }),
     ...checkEarliness(history),
     ...checkLateness(history, { commandTimeoutMs, commandsPerCall, commandsInCalm }),
     ...(areLeasesLong ? checkHandOff(history, { handOffMs, commandTimeoutMs, longestMs }) : []),

@@ -145,7 +145,9 @@ describe('the checker of a history', () => {
 
   it('finds a lock that the watchdog has lost for nothing', () => {
     const lost = (other: Partial<HoldRecord> = {}) => historyOf({ holds: [hold({ end: 'lost', ...other })] });
-    const check = (history: History) => checkNeedlessLoss(history, 10_000, 500).length;
+    const check = (history: History) =>
+      checkNeedlessLoss(history, { watchdogTimeoutMs: 10_000, commandTimeoutMs: 500, roundTripMs: 20 })
+        .length;
     expect(check(lost())).toBe(1);
     expect(check(lost({ leaseMs: 900 }))).toBe(0);
     const stopped = lost();

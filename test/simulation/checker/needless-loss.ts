@@ -1,11 +1,20 @@
 import type { History, HoldRecord, Violation } from '../history/history.js';
 
-/** docs/guarantees.md, watchdog: a lock without `leaseMs` is not lost while its process runs and the store answers. */
+/** A renewal waits for the requests about the same key that its process sent before. The lease must last for so many round trips. */
+const ROUND_TRIPS_PER_LEASE = 10;
+
+interface Times {
+  readonly watchdogTimeoutMs: number;
+  readonly commandTimeoutMs: number;
+  readonly roundTripMs: number;
+}
+
+/** docs/guarantees.md, watchdog: a lock without `leaseMs` is not lost while its process runs and the store answers in time. */
 export function checkNeedlessLoss(
   history: History,
-  watchdogTimeoutMs: number,
-  commandTimeoutMs: number,
+  { watchdogTimeoutMs, commandTimeoutMs, roundTripMs }: Times,
 ): readonly Violation[] {
+  if (roundTripMs * ROUND_TRIPS_PER_LEASE > watchdogTimeoutMs) return [];
   // A nested call may share a lock of its flow that has a fixed lease.
   const lost = history.holds.filter(
     ({ end, leaseMs, call }) => end === 'lost' && leaseMs === undefined && !call.includes('.'),

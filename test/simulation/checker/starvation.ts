@@ -23,6 +23,10 @@ export function checkStarvation(
       ...history.holds
         .filter((it) => it.key === key)
         .map((it) => ({ from: it.from, to: it.endedAt ?? history.endedAt })),
+      // It may have this key while it waits for its next one.
+      ...history.calls
+        .filter((it) => it !== call && it.keys.length > 1 && it.keys.includes(key as string))
+        .map((it) => ({ from: it.askedAt, to: it.settledAt ?? history.endedAt })),
       ...history.pauses.map((it) => ({ from: it.from, to: it.to })),
       ...history.disturbances.map((it) => ({ from: it.at, to: it.to })),
     ].toSorted((a, b) => a.from - b.from);

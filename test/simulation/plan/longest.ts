@@ -18,7 +18,12 @@ export function shortestLeaseMs({ calls, watchdogTimeoutMs }: Plan): number {
 /** The longest time in which nothing may move: of all leases, works and pauses. */
 export function longestMs({ calls, faults, storeOptions, watchdogTimeoutMs }: Plan): number {
   const names = /"(?:leaseMs|holdAtLeastMs|ms|afterMs|restartGuardMs)":-?(\d+)/g;
-  return longestOf({ calls, faults, storeOptions }, names, watchdogTimeoutMs);
+  const works = calls.map(({ work }) => sumOf(JSON.stringify(work).matchAll(/"ms":(\d+)/g)));
+  return Math.max(longestOf({ calls, faults, storeOptions }, names, watchdogTimeoutMs), ...works);
+}
+
+function sumOf(matches: Iterable<RegExpMatchArray>): number {
+  return [...matches].reduce((sum, [, ms]) => sum + Number(ms), 0);
 }
 
 /** What the clocks of servers are set back: leases last for so much longer. */
