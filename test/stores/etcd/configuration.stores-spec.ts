@@ -124,7 +124,7 @@ describeWith('etcd')('a service on etcd', () => {
       const failure = await failureOf(service.tryAcquire(key));
       expect(failure).toBeInstanceOf(LockKeyError);
       expect(String(failure)).toMatch(
-        /half of a surrogate pair|4200 bytes with its prefix; etcdStore takes at most 4096/,
+        /half a surrogate pair|4200 bytes with its prefix; etcdStore takes at most 4096/,
       );
     }
   });

@@ -6,7 +6,15 @@ const TOLERANCE_MS = 500;
 
 /** Compares what two servers wrote, line by line. @returns the first difference */
 export function difference(model: string, real: string): string | undefined {
-  const [ours, theirs] = [linesOf(model), linesOf(real)];
+  return differenceOf(linesOf(model), linesOf(real));
+}
+
+/** Compares replies whose order depends on the server. @returns the first difference */
+export function differenceInAnyOrder(model: string, real: string): string | undefined {
+  return differenceOf(linesOf(model).toSorted(), linesOf(real).toSorted());
+}
+
+function differenceOf(ours: readonly string[], theirs: readonly string[]): string | undefined {
   for (let i = 0; i < Math.max(ours.length, theirs.length); i++) {
     if (!isSame(ours[i], theirs[i])) return `the model wrote ${ours[i]}, the server ${theirs[i]}`;
   }
