@@ -147,10 +147,11 @@ describeWith('zookeeper')('a service on ZooKeeper, when something fails', () => 
   });
 
   it('loses what it holds when its presence is deleted by hand, since others take it', async () => {
+    const before = await zookeeper.hand.children('/nest-lock/s').catch(() => []);
     const service = await zookeeper.openProxied();
-    const other = zookeeper.open();
     const lock = await service.acquire(`${zookeeper.key}:held`);
-    const [session] = await zookeeper.hand.children('/nest-lock/s');
+    const session = (await zookeeper.hand.children('/nest-lock/s')).find((id) => !before.includes(id));
+    const other = zookeeper.open();
     await zookeeper.hand.delete(`/nest-lock/s/${session}`);
     const taken = await other.acquire(`${zookeeper.key}:held`, { waitMs: 5000 });
     await failureOf(works(service));
