@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
+import { SLOW_LANE } from './lanes.mjs';
 
 const swc = {
   swcrc: false,
@@ -47,12 +48,21 @@ const common = {
   clearMocks: true,
 };
 
+const parts = SLOW_LANE.map((part) => part.replaceAll('.', '\\.'));
+const slowLane = [`/test/.*(${parts.join('|')}).*\\.e2e-spec\\.ts$`];
+
 /** @type {import('jest').Config} */
 export default {
   rootDir,
   projects: [
     { ...common, displayName: 'unit', testMatch: ['<rootDir>/{libs,apps}/**/*.spec.ts'] },
-    { ...common, displayName: 'e2e', testMatch: ['<rootDir>/test/**/*.e2e-spec.ts'] },
+    {
+      ...common,
+      displayName: 'e2e',
+      testMatch: ['<rootDir>/test/**/*.e2e-spec.ts'],
+      testPathIgnorePatterns: slowLane,
+    },
+    { ...common, displayName: 'slow', testRegex: slowLane },
   ],
   // Two more than there are cores, as many suites mostly wait.
   maxWorkers: availableParallelism() + 2,
