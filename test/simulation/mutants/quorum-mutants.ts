@@ -19,6 +19,11 @@ export const QUORUM_MUTANTS: readonly Mutant[] = [
       'if (reserving.length === 0)',
     ],
     [
+      'a node that is silent has taken its lease back',
+      'granted.filter((node) => this.counts(node))',
+      'granted.filter((node) => this.counts(node) && node.lease.validUntil === Math.max(...granted.map(({ lease }) => lease.validUntil)))',
+    ],
+    [
       'a lease under another token counts for the lock',
       'this.held?.nodes.get(node) === node.lease.token',
       'this.held !== undefined',

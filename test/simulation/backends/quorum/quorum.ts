@@ -16,17 +16,22 @@ export const quorum: Backend = {
   cannot: ['permits'],
 
   drawOptions(dice, watchdogTimeoutMs) {
-    return { commandTimeoutMs: Math.min(dice.pick([50, 100, 250]), Math.floor(watchdogTimeoutMs / 6)) };
+    const commandTimeoutMs = Math.min(dice.pick([50, 100, 250]), Math.floor(watchdogTimeoutMs / 6));
+    // Tokens follow the clocks of the nodes.
+    const aheadMs = NODES.map(() => (dice.happens(0.5) ? 0 : dice.scale(1, 5000)));
+    return { commandTimeoutMs, aheadMs };
   },
 
-  open(world, options) {
+  open(world, { commandTimeoutMs, aheadMs = [] }) {
     routeGlobals(world.kernel);
     const hosts = NODES.map(
       (name) => new RedisHost(name, world, { afterCrash: 'everything', replicas: 0, replicaLagMs: 0 }),
     );
+    hosts.forEach((host, i) => host.setClock((aheadMs as readonly number[])[i] ?? 0));
     return {
       servers: hosts,
-      storeFor: (process) => quorumStore(hosts.map((host) => redisStore(host.targetFor(process), options))),
+      storeFor: (process) =>
+        quorumStore(hosts.map((host) => redisStore(host.targetFor(process), { commandTimeoutMs }))),
       leftovers: () => hosts.flatMap((host) => host.leftovers()),
     };
   },

@@ -143,6 +143,7 @@ async function hold(
   const { leases, ticket, context } = owner;
   const { key, tokens } = request;
   const token = leases.nextToken(granted);
+  const validUntil = leases.validUntil(granted);
   if (!leases.isConfirmedBy(granted) && !leases.hold(granted, token, tokens)) {
     // The nodes' counters are further apart than the spare tokens: those behind reserve up to the token of the first.
     const minLastToken = token + tokens - 1;
@@ -151,6 +152,10 @@ async function hold(
     if (owner.hasLeft) throw callerHasLeft(key);
     if (!leases.hold(granted, token, tokens)) {
       inBackground(releaseAll(owner, request), () => undefined);
+      // The second round came too late for the leases of the first. The caller learns that its lease is too short.
+      if (validUntil <= context.clock.now()) {
+        return { kind: 'granted', token, lastToken: token, validUntil, waiting: 0, confirmed: true };
+      }
       throw tokensTooFarApart(key);
     }
   }

@@ -79,10 +79,15 @@ export class NodeLeases {
   /** The lock is valid for as long as a majority of its leases. */
   grant(): Grant {
     const { token, lastToken } = this.held as Held;
-    const leases = leasesOf(this.counted());
-    const validUntil = this.reachedBy(leases, (lease) => lease.validUntil);
-    const waiting = Math.max(...leases.map((lease) => lease.waiting));
+    const counted = this.counted();
+    const validUntil = this.validUntil(counted);
+    const waiting = Math.max(...leasesOf(counted).map((lease) => lease.waiting));
     return { kind: 'granted', token, lastToken, validUntil, waiting, confirmed: true };
+  }
+
+  /** Until when a majority of these leases is valid. */
+  validUntil(granted: readonly NodeOwner[]): number {
+    return this.reachedBy(leasesOf(granted), (lease) => lease.validUntil);
   }
 
   onReleased(used: ReleaseRequest['used']): void {
