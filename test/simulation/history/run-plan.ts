@@ -5,6 +5,7 @@ import { Network } from '../network/network.js';
 import { longestLeaseMs, longestMs, setBackMs } from '../plan/longest.js';
 import type { Plan } from '../plan/plan.js';
 import { callInCalm } from './calm-calls.js';
+import { crowdInCalm } from './crowd-in-calm.js';
 import { Faults } from './faults.js';
 import { History } from './history.js';
 import { Program } from './program.js';
@@ -30,7 +31,10 @@ export async function runPlan(plan: Plan, backend: Backend): Promise<Run> {
   const history = new History(kernel);
   const network = new Network(kernel, plan.latency);
   const world = { kernel, network, dice: dice.fork('store') };
-  const parts: Parts = { kernel, network, history, dice, backend: backend.open(world, plan.storeOptions) };
+  const { latency, storeOptions } = plan;
+  const handOffMs = backend.handOffMs?.(latency, storeOptions) ?? Infinity;
+  const running = backend.open(world, storeOptions);
+  const parts: Parts = { kernel, network, history, dice, handOffMs, backend: running };
   const stopWatching = watchRejections(history, kernel);
   try {
     await runAll(plan, parts);
@@ -91,6 +95,7 @@ async function comeToRest(plan: Plan, stage: Stage): Promise<void> {
   await kernel.run(arrivedAt + longestLeaseMs(plan) + setBackMs(plan) + CALM_MS);
   for (const left of backend.leftovers()) history.violate('rest', `the servers still have ${left}`);
   await callInCalm(stage);
+  await crowdInCalm(stage);
   const living = stage.actors.filter(({ process }) => process.state === 'running');
   let closed = 0;
   for (const { process, services } of living)

@@ -29,6 +29,8 @@ export interface Parts {
   readonly backend: RunningBackend;
   readonly history: History;
   readonly dice: Dice;
+  /** How long a release and the grant that follows from it are under way at most. */
+  readonly handOffMs: number;
 }
 
 /** The processes of one history, and who holds and waits now. */

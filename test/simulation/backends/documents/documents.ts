@@ -33,6 +33,9 @@ export const documents: Backend = {
   // On a key that many processes change a call may take six commands.
   commandsInCalm: 3,
   serverCount: 1,
+  // Written, notified, read, and confirmed before the next caller is told.
+  handOffMs: ({ least, spread }, { hasNotifications }) =>
+    hasNotifications ? 10 * (least + spread) : Infinity,
   drawOptions: (dice, watchdogTimeoutMs) => ({
     commandTimeoutMs: Math.min(dice.pick([100, 250, 500]), Math.floor(watchdogTimeoutMs / 3)),
     hasNotifications: dice.happens(0.5),

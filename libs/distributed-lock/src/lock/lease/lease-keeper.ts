@@ -27,7 +27,7 @@ interface LeaseOwner {
   onConfirmed(): void;
   /** The store has not answered a renewal. The lease may be valid all the same. */
   onUnanswered(error: LockStoreError): void;
-  onContention(waiting: number): void;
+  onContention(waiting: number, askedAt: number): void;
   onLost(reason: LockLostError['reason'], detail: string): void;
 }
 
@@ -38,6 +38,8 @@ interface LeaseRuntime {
   readonly watchdog: Watchdog;
   readonly emit: (event: LockEvent) => void;
 }
+
+type Renewed = Extract<RenewalReply, { kind: 'renewed' }>;
 
 /** Keeps the lease of one grant: renews or confirms it, acts on each reply, and notices its end. */
 export class LeaseKeeper implements Renewable {
@@ -105,8 +107,7 @@ export class LeaseKeeper implements Renewable {
   private onReply(reply: RenewalReply, asked: AskedRenewal): void {
     this.lease.onReply();
     if (this.isStopped) return;
-    if (reply.kind === 'renewed')
-      this.onRenewed(reply.waiting, () => this.lease.onRenewed(reply.validUntil, asked));
+    if (reply.kind === 'renewed') this.onRenewed(reply, asked);
     else if (reply.kind === 'unknown') this.onUnanswered(reply.error);
     else this.owner.onLost('taken', 'the store says that it is not held by us any more');
   }
@@ -131,14 +132,14 @@ export class LeaseKeeper implements Renewable {
     return reply;
   }
 
-  private onRenewed(waiting: number, prolong: () => void): void {
+  private onRenewed({ waiting, validUntil }: Renewed, asked: AskedRenewal): void {
     const { key, id: owner } = this.owner;
     if (this.lease.suspendedBy) {
       this.cancelExpiry?.();
       this.runtime.emit({ type: 'resumed', key, owner });
     }
-    this.owner.onContention(waiting);
-    prolong();
+    this.owner.onContention(waiting, asked.sentAt);
+    this.lease.onRenewed(validUntil, asked);
     this.onConfirmed();
     if (!this.request.watched) this.armExpiry();
   }

@@ -16,6 +16,7 @@ interface LeaseTimes {
 
 /** What this process knew when it sent a renewal. */
 export interface AskedRenewal {
+  readonly sentAt: number;
   readonly lead: number;
   readonly resets: number;
   /** The end of the lease that the renewal asks for. */
@@ -144,7 +145,7 @@ export class Lease {
   startRenewal(leaseMs: number): AskedRenewal {
     const { now, lead } = readClocks(this.clock);
     this.inFlight += 1;
-    return { lead, resets: this.resets, endsAt: leaseValidity(now, leaseMs) };
+    return { sentAt: now, lead, resets: this.resets, endsAt: leaseValidity(now, leaseMs) };
   }
 
   onReply(): void {

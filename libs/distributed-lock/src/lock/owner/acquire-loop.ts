@@ -58,7 +58,8 @@ export class AcquireLoop implements FairWaiter {
   private mayComeLate = false;
   /** How far the time of day was ahead of the monotonic clock when the last request was sent. */
   askedLead = 0;
-  private askedAt = -Infinity;
+  /** When the last request was sent. */
+  askedAt = -Infinity;
   private inFlight = false;
   private isRecheckDue = false;
   /** The fair callers of this process, once this owner is fair and has a ticket. */

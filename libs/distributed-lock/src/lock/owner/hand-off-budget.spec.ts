@@ -9,8 +9,17 @@ describe('the budget of local hand-offs', () => {
     for (let i = 0; i <= callers; i++) budget.count();
     expect(budget.isSpent(longestMs)).toBe(false);
     budget.start(0);
-    budget.clear();
+    budget.clear(1);
     expect(budget.isSpent(longestMs)).toBe(false);
+  });
+
+  it('is not cleared by the answer to a request that was sent before the last notification', () => {
+    const budget = new HandOffBudget();
+    budget.start(5);
+    budget.clear(4);
+    expect(budget.isRunning).toBe(true);
+    budget.clear(5);
+    expect(budget.isRunning).toBe(false);
   });
 
   it('is spent after so many callers, but not before the shortest time', () => {

@@ -9,6 +9,7 @@ export const HAND_OFF_BUDGET = { callers: 16, shortestMs: 1.5, longestMs: 16 };
  */
 export class HandOffBudget {
   private startedAt: number | undefined;
+  private toldAt = -Infinity;
   private callers = 0;
 
   get isRunning(): boolean {
@@ -18,6 +19,7 @@ export class HandOffBudget {
   /** The key is contended. A budget that is running goes on. */
   start(now: number): void {
     this.startedAt ??= now;
+    this.toldAt = now;
   }
 
   /** The first caller begins. What it took to confirm the grant was no hand-off. */
@@ -25,8 +27,13 @@ export class HandOffBudget {
     if (this.isRunning) this.startedAt = now;
   }
 
-  /** The key is not contended. */
-  clear(): void {
+  /**
+   * The key was not contended when the store executed a request. A notification may have overtaken the answer.
+   *
+   * @param askedAt when the request was sent
+   */
+  clear(askedAt: number): void {
+    if (this.toldAt > askedAt) return;
     this.startedAt = undefined;
     this.callers = 0;
   }

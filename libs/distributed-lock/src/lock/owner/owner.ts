@@ -131,9 +131,10 @@ export class Owner {
     // The store repeats the release of an ended owner until no grant of it can be left.
     if (this.state === 'ended') return;
     if (this.state !== 'waiting') return this.onGrantAgain(grant);
-    this.acquireLoop.stop();
+    const { acquireLoop } = this;
+    acquireLoop.stop();
     const keeper = this.keepLease(grant);
-    this.onContention(grant.waiting);
+    this.onContention(grant.waiting, acquireLoop.askedAt);
     // Sent before the caller starts, because the caller may block the event loop for longer than the initial lease.
     if (!grant.confirmed) keeper.renewNow();
     this.admit(keeper);
@@ -345,9 +346,9 @@ export class Owner {
     return !this.budget.isSpent(now) && lease.checkHandOff();
   }
 
-  onContention(waiting: number): void {
+  onContention(waiting: number, askedAt: number): void {
     if (this.isContended(waiting)) this.budget.start(this.now);
-    else this.budget.clear();
+    else this.budget.clear(askedAt);
   }
 
   /** @param waiting how many owners wait in the store's queue. One of them may be the next one of this local queue. */
