@@ -8,8 +8,8 @@ const CROWD_MS = 1500;
 const WORK_MS = 4;
 /** A process hands its lock on to its own callers for so long at most (`HAND_OFF_BUDGET`), and then lets the caller end. */
 const TURN_MS = 16 + 2 * WORK_MS;
-/** A turn ends before all callers of its process are through. */
-const ROUNDS = 2;
+/** A turn ends before all callers of its process are through, and an owner that leaves asks anew behind the others. */
+const ROUNDS = 3;
 const SLACK_MS = 100;
 /** A recheck must not be taken for a hand-off. */
 const RECHECK_MS = 900;
