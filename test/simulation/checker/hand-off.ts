@@ -64,7 +64,10 @@ function busyTimes(
       .filter((it) => it.key === key)
       .map(({ from, endedAt: to = endedAt, holdAtLeastMs = 0, end }) => ({
         from,
-        to: Math.max(to, from + holdAtLeastMs) + (end === 'released' ? 0 : longestMs),
+        // Nothing tells a waiter that a minimum hold is over, but its next recheck.
+        to:
+          Math.max(to, from + holdAtLeastMs + (holdAtLeastMs > 0 ? RECHECK_MS : 0)) +
+          (end === 'released' ? 0 : longestMs),
       })),
     // One that has some of its keys, and waits for the others.
     ...calls
