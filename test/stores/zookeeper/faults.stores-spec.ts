@@ -147,7 +147,7 @@ describeWith('zookeeper')('a service on ZooKeeper, when something fails', () => 
   });
 
   it('loses what it holds when its presence is deleted by hand, since others take it', async () => {
-    const before = await zookeeper.hand.children('/nest-lock/s').catch(() => []);
+    const before = await zookeeper.hand.children('/nest-lock/s').catch((): readonly string[] => []);
     const service = await zookeeper.openProxied();
     const lock = await service.acquire(`${zookeeper.key}:held`);
     const session = (await zookeeper.hand.children('/nest-lock/s')).find((id) => !before.includes(id));
