@@ -35,6 +35,6 @@ export function check(history: History, plan: Plan, backend: Backend): readonly 
     ...checkEarliness(history),
     ...checkLateness(history, { commandTimeoutMs, commandsPerCall, commandsInCalm }),
     ...(areLeasesLong ? checkHandOff(history, { handOffMs, commandTimeoutMs, longestMs }) : []),
-    ...checkStarvation(history, longestMs, commandTimeoutMs),
+    ...checkStarvation(history, { longestMs, commandTimeoutMs, roundTripMs }),
   ];
 }

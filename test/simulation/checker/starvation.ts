@@ -3,18 +3,22 @@ import type { History, Violation } from '../history/history.js';
 /** Three rechecks, after which a silent waiter is dropped, one more, and what requests take. */
 const RECHECKS_MS = 5000;
 
+interface StarvationTimes {
+  /** The longest lease or minimum hold that may be left of somebody who is gone. */
+  readonly longestMs: number;
+  readonly commandTimeoutMs: number;
+  readonly roundTripMs: number;
+}
+
 /**
  * docs/guarantees.md, liveness: a key that nobody holds goes to one who waits, at the latest when the leases of the dead are
  * over and a recheck has come.
- *
- * @param longestMs the longest lease or minimum hold that may be left of somebody who is gone
  */
 export function checkStarvation(
   history: History,
-  longestMs: number,
-  commandTimeoutMs: number,
+  { longestMs, commandTimeoutMs, roundTripMs }: StarvationTimes,
 ): readonly Violation[] {
-  const patienceMs = longestMs + RECHECKS_MS + 4 * commandTimeoutMs;
+  const patienceMs = longestMs + RECHECKS_MS + 4 * (commandTimeoutMs + roundTripMs);
   return history.calls.flatMap((call) => {
     const to = call.settledAt ?? history.endedAt;
     const [key] = call.keys;

@@ -36,6 +36,7 @@ export async function convict(mutant: Mutant, minutes: number): Promise<Verdict>
       last = line;
     }
     if (hangs) return { mutant, seconds: minutes * 60, text: 'hangs: a history did not end' };
+    if (!last.includes(' histories of ')) throw new Error(`The simulation did not run: ${last}`);
     return { mutant, seconds: undefined, text: last.trim() };
   } finally {
     clearTimeout(watch);
