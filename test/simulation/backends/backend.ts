@@ -48,6 +48,8 @@ export interface RunningBackend {
   readonly closedAfterCrashMs?: number;
   /** A store for one service. It must take time and chance from its context, and send by `network` from `process`. */
   storeFor(process: SimProcess): LockStoreFactory;
+  /** Who holds a key by what the servers have now, and for how many ms they keep it without another request. */
+  holdersOf?(key: string): ReadonlyMap<string, number>;
   /** The servers lose what they know, or go back to what they knew some time ago. Exclusion is not promised over that. */
   forget?(how: 'empty' | 'stale'): void;
   /** What the servers keep when every call has settled and every service is closed, in words. Empty: all is at rest. */

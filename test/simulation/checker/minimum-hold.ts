@@ -8,15 +8,16 @@ function leastMs({ holdAtLeastMs = 0 }: HoldRecord): number {
 
 /** docs/guarantees.md: after a release within `holdAtLeastMs` nobody else is granted the key before that time is over. */
 export function checkMinimumHold(history: History): readonly Violation[] {
-  const { holds, disturbances, pauses } = history;
+  const { holds, calls, disturbances, pauses } = history;
   return holds.flatMap((a, i) => {
     if (a.holdAtLeastMs === undefined || a.end !== 'released' || a.claim === 'permits') return [];
     const until = a.from + leastMs(a);
     const isDisturbed = disturbances.some(
       ({ kind, at }) => ['force', 'forget', 'server clock', 'crash server'].includes(kind) && at <= until,
     );
-    // On a store with sessions it ends with that of its process.
-    const isPaused = pauses.some((it) => it.process === a.process && it.from <= until && it.to >= a.from);
+    // On a store with sessions it ends with that of its process, of which a pause before the grant has taken its part.
+    const askedAt = calls.find(({ call }) => call === a.call)?.askedAt ?? a.from;
+    const isPaused = pauses.some((it) => it.process === a.process && it.from <= until && it.to >= askedAt);
     const early = holds.slice(i + 1).find((b) => isAnother(a, b) && b.from < until);
     if (!early || isDisturbed || isPaused) return [];
     const after = Math.round(early.from - a.from);

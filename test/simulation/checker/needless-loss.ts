@@ -2,6 +2,8 @@ import type { History, HoldRecord, Violation } from '../history/history.js';
 
 /** A renewal waits for the requests about the same key that its process sent before. The lease must last for so many round trips. */
 const ROUND_TRIPS_PER_LEASE = 10;
+/** A write is repeated within `commandTimeoutMs` when other clients were first, and so often that takes turns with theirs. */
+const ROUND_TRIPS_PER_COMMAND = 5;
 
 interface Times {
   readonly watchdogTimeoutMs: number;
@@ -15,6 +17,7 @@ export function checkNeedlessLoss(
   { watchdogTimeoutMs, commandTimeoutMs, roundTripMs }: Times,
 ): readonly Violation[] {
   if (roundTripMs * ROUND_TRIPS_PER_LEASE > watchdogTimeoutMs) return [];
+  if (roundTripMs * ROUND_TRIPS_PER_COMMAND > commandTimeoutMs) return [];
   // A nested call may share a lock of its flow that has a fixed lease.
   const lost = history.holds.filter(
     ({ end, leaseMs, call }) => end === 'lost' && leaseMs === undefined && !call.includes('.'),

@@ -1,5 +1,7 @@
 import type { LockService } from '../../../libs/distributed-lock/src/lock/lock.service.js';
-import type { Stage } from './stage.js';
+import type { CallOptions } from '../../../libs/distributed-lock/src/lock/lock.js';
+import type { Plan } from '../plan/plan.js';
+import type { Actor, Stage } from './stage.js';
 
 /** A connection that was lost in the last fault has been replaced by then. */
 const PATIENCE_MS = 15_000;
@@ -7,26 +9,56 @@ const PATIENCE_MS = 15_000;
 /**
  * docs/guarantees.md, liveness: once a store can be reached again, each process gets a lock that nobody has.
  */
-export async function callInCalm({ actors, parts }: Stage): Promise<void> {
+export async function callInCalm(stage: Stage): Promise<void> {
+  await callAll(stage, ({ process, services }) =>
+    services.map((service, i) => ({ service, key: `calm ${process.name} ${i}`, options: {} })),
+  );
+}
+
+/**
+ * Servers that came back with what they knew some time ago may have a lock that its owner has released since. On a store with
+ * sessions it stays there until somebody asks for it, as the owner's session lives on: the owner's client then says that it is over.
+ */
+export async function askForEachKey(stage: Stage, plan: Plan): Promise<void> {
+  const asked = new Map(
+    plan.calls.flatMap(({ keys, options }) => keys.map((key) => [key, options] as const)),
+  );
+  const claims = [...asked].map(([key, { mode, permits, fair }]) => ({
+    key,
+    options: { ...(mode && { mode }), ...(permits && { permits }), ...(fair && { fair }) },
+  }));
+  await callAll(stage, ({ services }) =>
+    services.slice(0, 1).flatMap((service) => claims.map((claim) => ({ service, ...claim }))),
+  );
+}
+
+interface CalmCall {
+  readonly service: LockService;
+  readonly key: string;
+  readonly options: CallOptions;
+}
+
+async function callAll(
+  { actors, parts }: Stage,
+  callsOf: (actor: Actor) => readonly CalmCall[],
+): Promise<void> {
   const { kernel, history, backend } = parts;
   const waiting = new Set<string>();
-  for (const { process, services } of actors) {
-    if (process.state !== 'running') continue;
-    process.receive(() => services.forEach((service, i) => call(service, `calm ${process.name} ${i}`)));
-  }
-  const call = (service: LockService, key: string): void => {
-    waiting.add(key);
-    const onEnd = () => waiting.delete(key);
+  const call = ({ process }: Actor, { service, key, options }: CalmCall): void => {
+    const name = `${key} by ${process.name}`;
+    waiting.add(name);
+    const onEnd = () => waiting.delete(name);
     // A service that the plan has closed refuses.
-    service.withLock(key, { waitMs: Infinity }, () => undefined).then(onEnd, onEnd);
+    service.withLock(key, { ...options, waitMs: Infinity }, () => undefined).then(onEnd, onEnd);
   };
+  for (const actor of actors) {
+    if (actor.process.state !== 'running') continue;
+    actor.process.receive(() => callsOf(actor).forEach((each) => call(actor, each)));
+  }
   const patienceMs = PATIENCE_MS + (backend.closedAfterCrashMs ?? 0);
   const until = kernel.now + patienceMs;
   await kernel.run(kernel.now + 1, () => false);
   await kernel.run(until, () => waiting.size === 0);
-  for (const key of waiting)
-    history.violate(
-      'progress',
-      `nobody has the key "${key}", and its process has not got it for ${patienceMs} ms`,
-    );
+  for (const name of waiting)
+    history.violate('progress', `${name}: nobody has the key, and it was not granted in ${patienceMs} ms`);
 }

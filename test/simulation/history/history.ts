@@ -10,7 +10,8 @@ export interface HoldRecord {
   readonly permits: number;
   /** Without it the watchdog renews. */
   readonly leaseMs?: number;
-  readonly holdAtLeastMs?: number;
+  /** From `from` on; a nested call that shares the hold may ask for more. */
+  holdAtLeastMs?: number;
   readonly token: number;
   /** All times are true times, in ms. */
   readonly from: number;

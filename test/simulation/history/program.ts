@@ -99,14 +99,18 @@ export class Program {
     this.settled(call);
     const { history } = this.stage.parts;
     const { keys, options, service } = asking;
-    const isShare = (key: string) =>
-      outer.some(
-        ({ lock: other, records }) =>
-          serviceOf(this.actor, service) === serviceIn(other) &&
-          records.some((it) => it.key === key && it.endedAt === undefined),
-      );
+    const now = this.actor.process.trueNow;
+    const shareOf = (key: string) =>
+      outer
+        .filter(({ lock: other }) => serviceOf(this.actor, service) === serviceIn(other))
+        .flatMap((it) => it.records)
+        .find((it) => it.key === key && it.endedAt === undefined);
+    for (const share of keys.map(shareOf)) {
+      if (!share || options.holdAtLeastMs === undefined) continue;
+      share.holdAtLeastMs = Math.max(share.holdAtLeastMs ?? 0, now - share.from + options.holdAtLeastMs);
+    }
     const records = keys
-      .filter((key) => !isShare(key))
+      .filter((key) => !shareOf(key))
       .map((key): HoldRecord => ({
         call: this.label,
         process: this.actor.process.name,
@@ -119,7 +123,7 @@ export class Program {
         ...(options.holdAtLeastMs !== undefined &&
           keys.length === 1 && { holdAtLeastMs: options.holdAtLeastMs }),
         token: lock.tokenOf(key),
-        from: this.actor.process.trueNow,
+        from: now,
         samples: [],
       }));
     const held: Held = { actor: this.actor, lock, records };

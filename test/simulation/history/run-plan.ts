@@ -4,7 +4,7 @@ import { Kernel } from '../kernel/kernel.js';
 import { Network } from '../network/network.js';
 import { longestLeaseMs, longestMs, setBackMs } from '../plan/longest.js';
 import type { Plan } from '../plan/plan.js';
-import { callInCalm } from './calm-calls.js';
+import { askForEachKey, callInCalm } from './calm-calls.js';
 import { crowdInCalm } from './crowd-in-calm.js';
 import { Faults } from './faults.js';
 import { History } from './history.js';
@@ -93,6 +93,10 @@ async function comeToRest(plan: Plan, stage: Stage): Promise<void> {
   // A message that is held arrives then, and the end of its connection behind it.
   const arrivedAt = Math.max(kernel.now, ...history.disturbances.map(({ to }) => to));
   await kernel.run(arrivedAt + longestLeaseMs(plan) + setBackMs(plan) + CALM_MS);
+  if (plan.faults.some(({ act }) => act.do === 'forget')) {
+    await askForEachKey(stage, plan);
+    await kernel.run(kernel.now + CALM_MS);
+  }
   for (const left of backend.leftovers()) history.violate('rest', `the servers still have ${left}`);
   await callInCalm(stage);
   // A connection that is silent for good brings no notification, and the next recheck has to do.

@@ -9,6 +9,7 @@ import { sourcesOf } from '../kernel/sources.js';
 import type { Network } from '../network/network.js';
 import type { CallEvent, Plan, ProcessPlan, Who } from '../plan/plan.js';
 import type { CallRecord, History, HoldRecord } from './history.js';
+import { StoredLeases } from './stored-leases.js';
 
 /** A process and its services. */
 export interface Actor {
@@ -40,11 +41,13 @@ export class Stage {
   readonly waiting = new Map<CallRecord, Actor>();
   /** Told of what calls do, for the faults that are aimed at it. */
   onEvent: (event: CallEvent, actor: Actor) => void = () => undefined;
+  private readonly stored: StoredLeases;
 
   constructor(
     plan: Plan,
     readonly parts: Parts,
   ) {
+    this.stored = new StoredLeases(plan, parts);
     this.actors = plan.processes.map((each, i) => this.actorOf(plan, each, i));
   }
 
@@ -70,7 +73,9 @@ export class Stage {
   }
 
   /** Asks the holder how long it believes in its lock. Must run in a callback of its process. */
-  sample({ actor, lock, records }: Held): void {
+  sample(held: Held): void {
+    const { actor, lock, records } = held;
+    this.stored.look(held);
     const { validForMs } = lock;
     const at = actor.process.trueNow;
     for (const record of records) if (record.endedAt === undefined) record.samples.push({ at, validForMs });
@@ -119,6 +124,10 @@ export class Stage {
     const process = new SimProcess(`P${i}`, kernel, new Machine(rate, offsetMs));
     process.onThrown = (error) =>
       history.violate('errors', `${process.name} threw ${String((error as Error).stack)}`);
+    process.onCallback = () => {
+      const own = [...this.held].filter(({ actor }) => actor.process === process);
+      this.stored.lookOften(own);
+    };
     const { watchdogTimeoutMs } = plan;
     const made = Array.from({ length: services }, (_, s) => {
       const { clock, chance } = sourcesOf(process, dice.fork(`P${i} service ${s}`));
@@ -128,6 +137,8 @@ export class Stage {
     process.receive(() => {
       for (const service of made) {
         service.events$.subscribe((event) => {
+          if (event.type === 'acquired')
+            this.stored.acquired(process, event.key, event.fencingToken, event.owner);
           const key = event.key === undefined ? '' : ` ${event.key}`;
           history.say(`${process.name} event ${event.type}${key}${detailOf(event)}`);
         });

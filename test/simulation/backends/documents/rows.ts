@@ -1,4 +1,4 @@
-import { clientsOf } from '../../../../libs/distributed-lock/src/stores/document/document.js';
+import { clientsOf, leftOf } from '../../../../libs/distributed-lock/src/stores/document/document.js';
 import { documentIn } from '../../../../libs/distributed-lock/src/stores/document/document-text.js';
 import type { LockRow } from '../../../../libs/distributed-lock/src/stores/sql/sql-row.js';
 import type { RowReply, WireSwap, WireTake } from './wire.js';
@@ -75,6 +75,15 @@ export class Rows {
 
   goBackTo(time: number): void {
     while ((this.changes.at(-1)?.at ?? -1) >= time) this.undo();
+  }
+
+  /** By owner, with the rest of each lease in ms. */
+  holdersOf(name: string): ReadonlyMap<string, number> {
+    const row = this.rows.get(name);
+    if (!row) return new Map();
+    const { holders } = documentIn({ ...row, lastToken: row.last }, name);
+    const now = this.clock();
+    return new Map(holders.map(({ owner, until }) => [owner, leftOf(until, now)]));
   }
 
   /** Names of rows that somebody holds or waits for, by the server's time. */

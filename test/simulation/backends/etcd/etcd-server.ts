@@ -94,6 +94,18 @@ export class EtcdServer extends SimServer {
     this.crash(1);
   }
 
+  /** By owner. A lock lasts as long as the lease of its session. */
+  holdersOf(name: string): ReadonlyMap<string, number> {
+    const [stored] = this.keyspace.in({ key: Buffer.from(`nest-lock/l/${name}`) });
+    if (!stored) return new Map();
+    const { holders } = contentOf(stored.value.toString(), stored.modRevision, name).document;
+    const leftOf = (session: string | undefined): number => {
+      const [found] = this.keyspace.in({ key: Buffer.from(`nest-lock/s/${session}`) });
+      return found ? this.leases.leftOf(found.lease) : 0;
+    };
+    return new Map(holders.map(({ owner, session }) => [owner, leftOf(session)]));
+  }
+
   /** Locks that sessions which are alive hold or wait for. */
   inUse(): readonly string[] {
     const below = (space: string): readonly KeyValue[] =>

@@ -34,6 +34,7 @@ export const etcd: Backend = {
       servers: [server],
       storeFor: (process) => storeOn(server, { network, process, commandTimeoutMs }),
       forget: (how) => server.restore(how === 'empty' ? 0 : kernel.now - BACKUP_AGE_MS),
+      holdersOf: (key) => server.holdersOf(key),
       leftovers: () => server.inUse(),
     };
   },

@@ -25,6 +25,13 @@ export class Leases {
     return this.leases.get(id)?.isOver === false;
   }
 
+  /** In ms. It is never over while the server is stopped or down. */
+  leftOf(id: number): number {
+    const lease = this.leases.get(id);
+    if (!lease || lease.isOver) return 0;
+    return this.isRunning() ? Math.max(0, lease.endsAt - this.kernel.now) : Infinity;
+  }
+
   grant(id: number, seconds: number): void {
     if (this.has(id)) throw new Refusal(9, 'etcdserver: lease already exists');
     const { now } = this.kernel;

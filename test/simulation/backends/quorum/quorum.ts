@@ -1,4 +1,5 @@
 import { quorumStore } from '../../../../libs/distributed-lock/src/stores/quorum/quorum.store.js';
+import { ownerOf } from '../../../../libs/distributed-lock/src/stores/quorum/owner-ids.js';
 import { redisStore } from '../../../../libs/distributed-lock/src/stores/redis/redis.store.js';
 import { RedisHost } from '../redis/redis-host.js';
 import { REDIS_KINDS } from '../redis/kinds.js';
@@ -32,7 +33,20 @@ export const quorum: Backend = {
       servers: hosts,
       storeFor: (process) =>
         quorumStore(hosts.map((host) => redisStore(host.targetFor(process), { commandTimeoutMs }))),
+      holdersOf: (key) => heldByMost(hosts.map((host) => host.holdersOf(key))),
       leftovers: () => hosts.flatMap((host) => host.leftovers()),
     };
   },
 };
+
+/** For how long a majority of the nodes keeps the lock of each owner. */
+function heldByMost(nodes: readonly ReadonlyMap<string, number>[]): ReadonlyMap<string, number> {
+  const attempts = nodes.map(
+    (node) => new Map([...node].map(([attempt, leftMs]) => [ownerOf(attempt), leftMs])),
+  );
+  const owners = new Set(attempts.flatMap((it) => [...it.keys()]));
+  const majority = Math.floor(nodes.length / 2) + 1;
+  const leftOf = (owner: string): number =>
+    attempts.map((it) => it.get(owner) ?? 0).toSorted((a, b) => b - a)[majority - 1] ?? 0;
+  return new Map([...owners].map((owner) => [owner, leftOf(owner)]));
+}

@@ -4,6 +4,7 @@ import type { SimProcess } from '../../kernel/process.js';
 import type { World } from '../backend.js';
 import type { ServerEnd, Listener } from '../../network/connection.js';
 import { restartMark } from '../../../../libs/distributed-lock/src/stores/redis/redis.keys.js';
+import { SortedSet } from '../../redis/data/sorted-set.js';
 import { RedisServer } from '../../redis/server/redis-server.js';
 import { simulatedTarget } from '../../redis/socket/connector.js';
 import { kindOfMessage } from './kinds.js';
@@ -79,6 +80,28 @@ export class RedisHost extends SimServer {
     if (how === 'has lost its scripts') return scripting.flush();
     refusals[how] = true;
     this.world.kernel.after(ms, () => (refusals[how] = false));
+  }
+
+  /** By owner, with the rest of each lease in ms, as Redisson's format has them (holders.lua). */
+  holdersOf(name: string): ReadonlyMap<string, number> {
+    const { data } = this.redis;
+    const leftOf = (key: string): number => (data.find(key)?.expiresAt ?? 0) - this.timeOfDay;
+    const braced = name.includes('{') ? name : `{${name}}`;
+    const { value } = data.find(name) ?? {};
+    if (!(value instanceof Map)) {
+      const permits = data.find(`${braced}:timeout`)?.value;
+      const entries = permits instanceof SortedSet ? permits.inOrder() : [];
+      return new Map(entries.map(([owner, until]) => [owner, until - this.timeOfDay]));
+    }
+    const leases = new Map<string, number>();
+    for (const field of value.keys()) {
+      const isReader = value.get('mode') === 'read' && field !== 'mode';
+      leases.set(
+        field.replace(/:write$/, ''),
+        leftOf(isReader ? `${braced}:${field}:rwlock_timeout:1` : name),
+      );
+    }
+    return leases;
   }
 
   /** What no lock leaves behind: every key but counters, the mark of the restart guard, and an empty queue that expires soon. */

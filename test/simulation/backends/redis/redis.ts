@@ -58,6 +58,7 @@ export function redisNotedBy(onCommand?: HostOptions['onCommand']): Backend {
         closedAfterCrashMs: restartGuardMs,
         storeFor: (process) => redisStore(host.targetFor(process), options),
         forget: (how) => host.forget(how),
+        holdersOf: (key) => host.holdersOf(key),
         leftovers: () => host.leftovers(),
       };
     },
