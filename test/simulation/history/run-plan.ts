@@ -2,10 +2,11 @@ import type { Backend } from '../backends/backend.js';
 import { Dice } from '../kernel/dice.js';
 import { Kernel } from '../kernel/kernel.js';
 import { Network } from '../network/network.js';
-import { longestLeaseMs, longestMs, setBackMs } from '../plan/longest.js';
+import { longestLeaseMs, longestMinimumHoldMs, longestMs, setBackMs } from '../plan/longest.js';
 import type { Plan } from '../plan/plan.js';
 import { askForEachKey, callInCalm } from './calm-calls.js';
 import { crowdInCalm } from './crowd-in-calm.js';
+import { goneInCalm } from './gone-in-calm.js';
 import { Faults } from './faults.js';
 import { History } from './history.js';
 import { Program } from './program.js';
@@ -14,6 +15,21 @@ import { Stage, type Actor, type Parts } from './stage.js';
 /** After the last call faults go on for so long, and then everything must come to rest. */
 const FAULTS_GO_ON_MS = 10_000;
 const CALM_MS = 5000;
+/** After these each process lives, so that each lock is released and each acquire withdrawn, and no lease need expire for it. */
+const LEAVE_NOTHING: readonly string[] = [
+  'hold',
+  'break',
+  'break after',
+  'lose',
+  'reset',
+  'cut',
+  'block',
+  'rate',
+  'call',
+  'stop server',
+];
+/** Requests are repeated so long at most. */
+const REPAIR_MS = 5000;
 /** Without any call that moves for so long, beside the longest pause, something hangs. */
 const PATIENCE_MS = 30_000;
 
@@ -90,8 +106,17 @@ async function runAll(plan: Plan, parts: Parts): Promise<void> {
 async function comeToRest(plan: Plan, stage: Stage): Promise<void> {
   const { kernel, history, backend, network } = stage.parts;
   history.say('all calls are over');
-  // A message that is held arrives then, and the end of its connection behind it.
-  const arrivedAt = Math.max(kernel.now, ...history.disturbances.map(({ to }) => to));
+  // A message that is held arrives then, and the end of its connection behind it. A loop that is blocked goes on.
+  const isOverAt = [...history.disturbances, ...history.pauses].map(({ to }) => to);
+  const arrivedAt = Math.max(kernel.now, ...isOverAt);
+  if (plan.faults.every(({ act }) => LEAVE_NOTHING.includes(act.do))) {
+    const { commandTimeoutMs } = plan.storeOptions;
+    await kernel.run(arrivedAt + longestMinimumHoldMs(plan) + REPAIR_MS + 4 * commandTimeoutMs);
+    for (const key of new Set(plan.calls.flatMap(({ keys }) => keys))) {
+      for (const [owner, leftMs] of backend.holdersOf?.(key) ?? [])
+        if (leftMs > 0) history.violate('rest', `nobody has ${key}, and the servers keep it for ${owner}`);
+    }
+  }
   await kernel.run(arrivedAt + longestLeaseMs(plan) + setBackMs(plan) + CALM_MS);
   if (plan.faults.some(({ act }) => act.do === 'forget')) {
     await askForEachKey(stage, plan);
@@ -101,7 +126,10 @@ async function comeToRest(plan: Plan, stage: Stage): Promise<void> {
   await callInCalm(stage);
   // A connection that is silent for good brings no notification, and the next recheck has to do.
   const isLost = plan.faults.some(({ act }) => act.do === 'lose');
-  if (!isLost) await crowdInCalm(stage);
+  if (!isLost) {
+    await crowdInCalm(stage);
+    await goneInCalm(stage);
+  }
   const living = stage.actors.filter(({ process }) => process.state === 'running');
   let closed = 0;
   for (const { process, services } of living)

@@ -9,6 +9,11 @@ export function longestLeaseMs({ calls, storeOptions, watchdogTimeoutMs }: Plan)
   );
 }
 
+/** A key is free so long after a release at the latest. */
+export function longestMinimumHoldMs({ calls }: Plan): number {
+  return longestOf({ calls }, /"holdAtLeastMs":(\d+)/g, 0);
+}
+
 /** The shortest lease that a call asks for. */
 export function shortestLeaseMs({ calls, watchdogTimeoutMs }: Plan): number {
   const leases = [...JSON.stringify(calls).matchAll(/"leaseMs":(\d+)/g)].map(([, ms]) => Number(ms));

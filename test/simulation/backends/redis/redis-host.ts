@@ -104,12 +104,12 @@ export class RedisHost extends SimServer {
     return leases;
   }
 
-  /** What no lock leaves behind: every key but counters, the mark of the restart guard, and an empty queue that expires soon. */
+  /** What no lock leaves behind: every key but counters, the mark of the restart guard, and what is empty, or without its lock, and expires. */
   leftovers(): readonly string[] {
     const { data } = this.redis;
     const isLeft = (key: string): boolean => {
       if (/^(nest_lock|nest_lock_shared|redisson_lock)_token:|^nest_lock_guard:/.test(key)) return false;
-      return !/^nest_lock_(queue|meta):/.test(key) || data.find(key)?.expiresAt === undefined;
+      return !/^nest_lock_(queue|meta|holders):/.test(key) || data.find(key)?.expiresAt === undefined;
     };
     return data
       .keys()

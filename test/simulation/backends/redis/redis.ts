@@ -20,7 +20,9 @@ export function redisNotedBy(onCommand?: HostOptions['onCommand']): Backend {
     serverCount: 1,
 
     // The reply that a release waits for, the release, and the notification; as much again for a waiter that has left.
-    handOffMs({ least, spread }, { replicaTimeoutMs = 0 }) {
+    handOffMs({ least, spread }, { replicaTimeoutMs = 0, replicaLagMs = 0 }) {
+      // A grant that the replicas do not have in time is given back, and asked for again.
+      if (Number(replicaLagMs) > Number(replicaTimeoutMs)) return Infinity;
       return 6 * (least + spread) + 2 * Number(replicaTimeoutMs);
     },
 
