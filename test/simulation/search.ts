@@ -5,6 +5,7 @@ import { judge, replay } from './replay.js';
 interface Budget {
   readonly from: number;
   readonly count: number;
+  /** Of CPU time, so that a busy machine runs the same number of histories. */
   readonly minutes: number;
   /** Goes on after a failure, and prints one line of each. */
   readonly all: boolean;
@@ -15,12 +16,11 @@ const TWICE_EVERY = 50;
 
 /** Runs seeds until one breaks a promise, or the budget is spent. @returns whether all kept their promises */
 export async function search(backend: Backend, { from, count, minutes, all }: Budget): Promise<boolean> {
-  const startedAt = performance.now();
   const startedCpu = process.cpuUsage();
   let callbacks = 0;
   let failures = 0;
   let done = 0;
-  for (; done < count && performance.now() - startedAt < minutes * 60_000; done++) {
+  for (; done < count && cpuSeconds(startedCpu) < minutes * 60; done++) {
     const seed = String(from + done);
     const plan = drawPlan(backend, seed);
     const outcome = await judge(plan, backend);

@@ -39,7 +39,7 @@ export class Faults {
     let fate: Fate | undefined;
     for (const fault of this.plan.faults) {
       const { when } = fault;
-      if (!('message' in when) || when.message !== message.kind) continue;
+      if (!('message' in when) || !isOfKind(message, when.message)) continue;
       if (when.since ? this.armed.get(fault) !== actor : !this.stage.is(actor, when.of)) continue;
       if (this.isTheOne(fault, when.nth)) fate = this.start(fault, actor, message.kind) ?? fate;
     }
@@ -163,6 +163,10 @@ export class Faults {
         });
     }
   }
+}
+
+function isOfKind({ kind, direction }: Message, wanted: string): boolean {
+  return kind === wanted || `any ${direction}` === wanted;
 }
 
 function fateOf(act: Extract<Act, { do: 'lose' | 'hold' | 'break' | 'break after' }>): Fate {

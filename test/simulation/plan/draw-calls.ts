@@ -2,7 +2,8 @@ import type { Dice } from '../kernel/dice.js';
 import { drawClaim, type KeyPlan } from './keys.js';
 import type { Asking, CallOptionsPlan, CallPlan, ProcessPlan, Step } from './plan.js';
 
-export type Theme = 'mixed' | 'long' | 'changing';
+/** What the works of a plan have in common: a mixture, works longer than leases, or fixed leases that are changed. */
+export type Theme = 'mixed' | 'long' | 'changing' | 'beyond the session';
 
 export interface Frame {
   readonly dice: Dice;
@@ -11,8 +12,7 @@ export interface Frame {
   readonly watchdogTimeoutMs: number;
   /** One way, in ms. */
   readonly latencyMs: number;
-  /** What the works of a plan have in common: a mixture, works longer than leases, or fixed leases that are changed. */
-  readonly theme: 'mixed' | 'long' | 'changing' | 'beyond the session';
+  readonly theme: Theme;
   /** Calls begin within this time. */
   readonly lengthMs: number;
 }
@@ -78,10 +78,10 @@ function drawWork(frame: Frame, process: number, options: CallOptionsPlan, depth
     return [{ do: 'sleep', ms: dice.int(leaseMs / 4, leaseMs) }];
   }
   if (theme === 'changing' && leaseMs && dice.happens(0.5)) {
-    return [
-      { do: 'extend', ms: dice.int(50, leaseMs) },
+    return Array.from({ length: dice.int(1, 3) }, (): readonly Step[] => [
+      { do: 'extend', ms: dice.int(50, 2 * leaseMs) },
       { do: 'sleep', ms: dice.int(10, leaseMs) },
-    ];
+    ]).flat();
   }
   return Array.from({ length: dice.int(0, 3) }, (): Step => {
     const kind = dice.random();

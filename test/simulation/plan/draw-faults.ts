@@ -1,11 +1,8 @@
 import type { Dice } from '../kernel/dice.js';
-import type { Theme } from './draw-calls.js';
 import type { Act, CallOptionsPlan, FaultPlan, Trigger, Who } from './plan.js';
 
 export interface FaultFrame {
   readonly dice: Dice;
-  /** What goes with the works of the calls: sleep with long ones, lost replies after a grant with leases that are changed. */
-  readonly theme: Theme;
   readonly kinds: readonly string[];
   readonly processes: number;
   readonly servers: number;
@@ -27,7 +24,8 @@ export function drawFaults(frame: FaultFrame): readonly FaultPlan[] {
   if (dice.happens(0.1)) return [];
   const count = dice.scale(1, 12);
   // Several of few kinds go together better than one of each.
-  const draws = frame.hasSessions ? [...DRAWS, ...SESSION_DRAWS] : DRAWS;
+  const all = frame.hasSessions ? [...DRAWS, ...SESSION_DRAWS] : DRAWS;
+  const draws = dice.happens(0.3) ? NETWORK_DRAWS : all;
   const kinds = [dice.pick(draws), dice.pick(draws), dice.pick(draws)];
   return Array.from({ length: count }, () => dice.pick(kinds)(frame)).flat();
 }
@@ -43,7 +41,7 @@ const messageFault: Draw = (frame) => {
 /** A request is under way for long on a connection that its process has given up: it is executed after what came later. */
 const lateRequest: Draw = (frame) => {
   const { dice, watchdogTimeoutMs } = frame;
-  const when = onMessage(frame);
+  const when = dice.happens(0.5) ? onMessage(frame) : sinceEvent(frame);
   return [
     { when, act: { do: 'hold', ms: dice.int(500, 2 * watchdogTimeoutMs) } },
     { when, afterMs: dice.scale(1, 300), act: { do: 'reset', who: 'anyone' } },
@@ -95,11 +93,8 @@ const sleepingWaiter: Draw = (frame) => {
 
 /** The first messages after a grant or a release, as the reply that confirms it. */
 const afterEvent: Draw = (frame) => {
-  const { dice } = frame;
-  const since = { event: dice.pick(['acquired', 'acquired', 'asked', 'ended'] as const), nth: nth(dice) };
-  const when = { message: dice.pick(frame.kinds), nth: dice.int(1, 3), of: who(frame), since };
   const [fault] = messageFault(frame) as readonly [FaultPlan];
-  return [{ ...fault, when }];
+  return [{ ...fault, when: sinceEvent(frame) }];
 };
 
 const loop: Draw = (frame) => [
@@ -186,6 +181,9 @@ const lateKeepAlive: Draw = (frame) => {
 
 const SESSION_DRAWS: readonly Draw[] = [silence, silence, silence, silence, lateKeepAlive, lateKeepAlive];
 
+/** All processes live and run, so that no lease need expire for anything. */
+const NETWORK_DRAWS: readonly Draw[] = [messageFault, lateRequest, afterEvent, afterEvent, link];
+
 const DRAWS: readonly Draw[] = [
   messageFault,
   messageFault,
@@ -194,6 +192,8 @@ const DRAWS: readonly Draw[] = [
   pause,
   pause,
   sleepAndClock,
+  afterEvent,
+  afterEvent,
   afterEvent,
   afterEvent,
   sleepingWaiter,
@@ -213,6 +213,13 @@ function trigger(frame: FaultFrame): Trigger {
   if (kind < 0.25) return { atMs: dice.int(0, lengthMs) };
   if (kind < 0.6) return onMessage(frame);
   return { event: dice.pick(['asked', 'acquired', 'acquired', 'ended']), nth: nth(dice), of: who(frame) };
+}
+
+function sinceEvent(frame: FaultFrame): Trigger {
+  const { dice, kinds } = frame;
+  const since = { event: dice.pick(['acquired', 'acquired', 'asked', 'ended'] as const), nth: nth(dice) };
+  const message = dice.pick(['any request', 'any request', 'any reply', dice.pick(kinds)]);
+  return { message, nth: dice.int(1, 3), of: who(frame), since };
 }
 
 function onMessage(frame: FaultFrame): { readonly message: string; readonly nth: number; readonly of: Who } {

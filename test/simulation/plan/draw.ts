@@ -23,7 +23,7 @@ export function drawPlan(backend: Backend, seed: string): Plan {
   }));
   const keys = drawKeys(dice, backend.cannot ?? []);
   const lengthMs = dice.scale(2000, 30_000);
-  const theme = dice.pick(['mixed', 'mixed', 'long', 'changing'] as const);
+  const theme = dice.pick(backend.hasSessions ? [...THEMES, 'beyond the session' as const] : THEMES);
   return {
     store: backend.name,
     seed,
@@ -32,7 +32,7 @@ export function drawPlan(backend: Backend, seed: string): Plan {
     latency,
     processes,
     calls: drawCalls({
-      theme: dice.pick(backend.hasSessions ? [...THEMES, 'beyond the session'] : THEMES),
+      theme,
       dice: dice.fork('calls'),
       keys,
       processes,
@@ -41,7 +41,6 @@ export function drawPlan(backend: Backend, seed: string): Plan {
       lengthMs,
     }),
     faults: drawFaults({
-      theme,
       dice: dice.fork('faults'),
       kinds: backend.kinds,
       processes: processes.length,

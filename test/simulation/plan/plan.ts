@@ -64,7 +64,7 @@ export type CallEvent = 'asked' | 'acquired' | 'ended';
 /** What starts a fault. */
 export type Trigger =
   | { readonly atMs: number }
-  /** The n-th message of a kind that this process sends or is sent. */
+  /** The n-th message of a kind that this process sends or is sent; `any request` and `any reply` are kinds, too. */
   | {
       readonly message: string;
       readonly nth: number;
