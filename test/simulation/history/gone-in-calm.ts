@@ -6,14 +6,15 @@ const SLACK_MS = 100;
 const RECHECK_MS = 900;
 const PATIENCE_MS = 15_000;
 
-type How = 'gave up' | 'crashed';
+type How = 'gave up' | 'is stopped' | 'crashed';
 
 /**
- * docs/guarantees.md, liveness: one who has given up, or who crashed some rechecks ago, holds up nobody who waits behind it.
+ * docs/guarantees.md, liveness: one who has given up, or who is silent for three rechecks, holds up nobody who waits behind it.
  * The first process holds, the second waits and goes, the third waits behind it and is granted by the release.
  */
 export async function goneInCalm(stage: Stage): Promise<void> {
   await watch(stage, 'gave up');
+  await watch(stage, 'is stopped');
   await watch(stage, 'crashed');
 }
 
@@ -42,12 +43,15 @@ async function watch(stage: Stage, how: How): Promise<void> {
     () => (isRefused = true),
   );
   await kernel.run(kernel.now + queuedMs);
+  const silentMs = how === 'gave up' ? 0 : SILENT_WAITER_MS;
   if (how === 'crashed') stage.crash(goer);
-  await kernel.run(kernel.now + (how === 'crashed' ? SILENT_WAITER_MS : 0) + queuedMs);
+  if (how === 'is stopped') goer.process.stop(silentMs + 2 * queuedMs);
+  await kernel.run(kernel.now + silentMs + queuedMs);
   holder.process.receive(release);
   await kernel.run(kernel.now + mostMs, () => isGranted);
   if (!isGranted && !isRefused)
     history.violate('hand-off', `a waiter ${key} is not granted within ${mostMs} ms of the release`);
+  await kernel.run(kernel.now + PATIENCE_MS);
 }
 
 function ask(

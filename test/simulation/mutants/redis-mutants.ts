@@ -50,7 +50,7 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
     [
       'a release grants nobody',
       "if is_free or was_holder == 1 and kind == 'permits' then hand_off(kind, held_alone)",
-      'if false then',
+      "if is_free or was_holder == 1 and kind == 'permits' then local _ = 0",
     ],
     ['tokens forget the counter', "< token then\\nredis.call('HSET'", "< math.huge then\\nredis.call('HSET'"],
     [
