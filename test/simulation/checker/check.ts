@@ -9,6 +9,7 @@ import { checkExclusion } from './exclusion.js';
 import { checkMinimumHold } from './minimum-hold.js';
 import { checkNeedlessLoss } from './needless-loss.js';
 import { checkLateness } from './lateness.js';
+import { checkOrder } from './order.js';
 import { checkStarvation } from './starvation.js';
 import { checkTokens } from './tokens.js';
 
@@ -35,6 +36,7 @@ export function check(history: History, plan: Plan, backend: Backend): readonly 
     ...checkEarliness(history),
     ...checkLateness(history, { commandTimeoutMs, commandsPerCall, commandsInCalm }),
     ...(areLeasesLong ? checkHandOff(history, { handOffMs, commandTimeoutMs, longestMs }) : []),
+    ...(areLeasesLong ? checkOrder(history, handOffMs) : []),
     ...checkStarvation(history, { longestMs, commandTimeoutMs, roundTripMs }),
   ];
 }

@@ -10,6 +10,7 @@ import { checkExclusion } from './exclusion.js';
 import { checkLateness } from './lateness.js';
 import { checkMinimumHold } from './minimum-hold.js';
 import { checkNeedlessLoss } from './needless-loss.js';
+import { checkOrder } from './order.js';
 import { checkStarvation } from './starvation.js';
 import { checkTokens } from './tokens.js';
 
@@ -167,6 +168,20 @@ describe('the checker of a history', () => {
     const check = (from: number) =>
       checkMinimumHold(historyOf({ holds: [first, hold({ process: 'P1', from })] })).length;
     expect([check(3500), check(4001)]).toEqual([1, 0]);
+  });
+
+  it('finds a fair caller that is overtaken by one that asked later', () => {
+    const fair = (n: number, process: string, askedAt: number) =>
+      call({ call: `${n}`, process, isFair: true, askedAt, settledAt: 9000 });
+    const held = (n: number, process: string, from: number) => hold({ call: `${n}`, process, from });
+    const check = (askedAt: number, other: Partial<History> = {}) => {
+      const calls = [fair(1, 'P0', 100), fair(2, 'P1', askedAt)];
+      const history = historyOf({ calls, holds: [held(2, 'P1', 3000), held(1, 'P0', 5000)] });
+      history.disturbances.push(...(other.disturbances ?? []));
+      return checkOrder(history, 20).length;
+    };
+    expect([check(161), check(150)]).toEqual([1, 0]);
+    expect(check(161, { disturbances: [{ kind: 'reset', at: 2000, to: 2000 }] })).toBe(0);
   });
 
   it('lets calls fail with documented errors only', () => {

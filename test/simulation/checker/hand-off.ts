@@ -76,7 +76,8 @@ function busyTimes(
     ...pauses.map(({ from, to }) => ({ from, to: to + longestMs + repairMs })),
     ...disturbances.map((it) => ({
       from: it.at,
-      to: Math.max(it.at, it.to) + repairMs + (isHarmless(it) ? 0 : longestMs),
+      // A connection that is silent for good brings no notification, and rechecks have to do.
+      to: it.kind === 'lose' ? endedAt : Math.max(it.at, it.to) + repairMs + (isHarmless(it) ? 0 : longestMs),
     })),
   ].toSorted((a, b) => a.from - b.from);
 }

@@ -26,6 +26,7 @@ export interface CallRecord {
   readonly process: string;
   readonly keys: readonly string[];
   readonly waitMs: number;
+  readonly isFair?: boolean;
   readonly askedAt: number;
   /** By the monotonic clock of its process. */
   readonly askedAtOwn: number;

@@ -208,6 +208,7 @@ export class Program {
       process: this.actor.process.name,
       keys,
       waitMs: waitMs === 'Infinity' ? Infinity : waitMs,
+      ...(options.fair && { isFair: true }),
       askedAt: this.actor.process.trueNow,
       askedAtOwn: this.actor.process.monotonic,
       askedAtUptime: this.actor.process.uptime,
