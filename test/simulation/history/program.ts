@@ -6,6 +6,7 @@ import {
 } from '../../../libs/distributed-lock/src/port/lock.errors.js';
 import type { Asking, CallOptionsPlan, Step } from '../plan/plan.js';
 import type { CallRecord, HoldRecord } from './history.js';
+import { request } from './handler.js';
 import type { Actor, Held, Stage } from './stage.js';
 
 /** What the work of a call throws on purpose. */
@@ -46,6 +47,12 @@ export class Program {
     switch (asking.how) {
       case 'withLock':
         return service.withLock(keys, options, (lock) => this.underLock(asking, lock, call, outer));
+      case 'handler': {
+        const { signal, ...handlerOptions } = options;
+        return request(service, { keys, options: handlerOptions, signal }, (lock) =>
+          this.underLock(asking, lock, call, outer),
+        );
+      }
       case 'acquire':
       case 'tryAcquire': {
         const lock = await service[asking.how](keys, options);

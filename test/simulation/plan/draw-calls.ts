@@ -36,7 +36,7 @@ function drawAsking(frame: Frame, process: number, depth: number): Asking {
   const options = drawOptions(frame, drawClaim(dice, key));
   return {
     service: dice.int(0, (processes[process] as ProcessPlan).services - 1),
-    how: dice.pick(['withLock', 'withLock', 'acquire', 'tryAcquire', 'stream']),
+    how: dice.pick(['withLock', 'withLock', 'acquire', 'tryAcquire', 'stream', 'handler']),
     keys: isSeveral ? others.map((it) => it.key) : [key.key],
     // A cycle of waits across processes is not found: a finite wait ends it.
     options: depth > 0 && options.waitMs === 'Infinity' ? { ...options, waitMs: 3000 } : options,

@@ -36,7 +36,8 @@ export interface CallOptionsPlan {
 
 export interface Asking {
   readonly service: number;
-  readonly how: 'withLock' | 'acquire' | 'tryAcquire' | 'stream';
+  /** A `handler` has `@Locked`, and is called through its interceptor. */
+  readonly how: 'withLock' | 'acquire' | 'tryAcquire' | 'stream' | 'handler';
   readonly keys: readonly string[];
   readonly options: CallOptionsPlan;
   /** Its signal aborts so long after the call. */

@@ -39,7 +39,7 @@ export const quorum: Backend = {
   },
 };
 
-/** For how long a majority of the nodes keeps the lock of each owner. */
+/** For how long a majority of the nodes keeps the lock of each owner. What fewer nodes keep is somebody's who must give it back. */
 function heldByMost(nodes: readonly ReadonlyMap<string, number>[]): ReadonlyMap<string, number> {
   const attempts = nodes.map(
     (node) => new Map([...node].map(([attempt, leftMs]) => [ownerOf(attempt), leftMs])),
@@ -48,5 +48,11 @@ function heldByMost(nodes: readonly ReadonlyMap<string, number>[]): ReadonlyMap<
   const majority = Math.floor(nodes.length / 2) + 1;
   const leftOf = (owner: string): number =>
     attempts.map((it) => it.get(owner) ?? 0).toSorted((a, b) => b - a)[majority - 1] ?? 0;
-  return new Map([...owners].map((owner) => [owner, leftOf(owner)]));
+  const longestOf = (owner: string): number => Math.max(...attempts.map((it) => it.get(owner) ?? 0));
+  return new Map(
+    [...owners].flatMap((owner) => [
+      [owner, leftOf(owner)],
+      [`${owner} at some node`, longestOf(owner)],
+    ]),
+  );
 }
