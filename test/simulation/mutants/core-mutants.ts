@@ -9,6 +9,11 @@ export const CORE_MUTANTS: readonly Mutant[] = [
       'if (slept < 0 && (isCoarse ?',
     ],
     [
+      'a sleep is noticed a second late, and moments from before it are kept',
+      'Math.abs(lead - checkedLead) > LEAST_SLEEP_MS || at - checkedAt >= CHECK_MS',
+      'at - checkedAt >= CHECK_MS',
+    ],
+    [
       'a sleep is counted only if the clock was not set back',
       'Math.abs(lead - checkedLead) > LEAST_SLEEP_MS || at - checkedAt >= CHECK_MS',
       'lead - checkedLead > LEAST_SLEEP_MS',
@@ -34,6 +39,7 @@ export const CORE_MUTANTS: readonly Mutant[] = [
       'requests may be executed a minute late',
       'return Math.floor(this.serverMs + (now - this.receivedAt))',
       'return Math.floor(this.serverMs + (now - this.receivedAt)) + 60_000',
+      'A release is repeated for as long as the request may be executed, so that only more releases are sent.',
     ],
   ]),
   ...mutantsOf('documents', 'lock/lease/lease.js', [
@@ -51,6 +57,7 @@ export const CORE_MUTANTS: readonly Mutant[] = [
       'local hand-offs go on when the tokens are used up',
       'if (!this.hasToken || this.suspendedBy)',
       'if (false)',
+      'A grant has tokens for 1000 hand-offs, and no history has so many callers.',
     ],
     [
       'the lease is renewed when it is over',
@@ -63,9 +70,15 @@ export const CORE_MUTANTS: readonly Mutant[] = [
   ]),
   ...mutantsOf('documents', 'lock/owner/owner.js', [
     [
+      'a lease below the round trip is asked for without end',
+      'const MOST_SLOW_ANSWERS = 3',
+      'const MOST_SLOW_ANSWERS = Infinity',
+    ],
+    [
       'an owner without callers stays in the queue of the store',
       'if (this.acquireLoop.mayBeQueued)',
       'if (false)',
+      'Its process gives the lock back at once when it is granted: that takes two messages more.',
     ],
     [
       'a grant that came after its lease admits callers',

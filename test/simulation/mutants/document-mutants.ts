@@ -37,6 +37,12 @@ export const DOCUMENT_MUTANTS: readonly Mutant[] = [
     ['a waiter that is gone is granted', 'const isGone = isOver(until, this.now) ||', 'const isGone ='],
   ]),
   ...mutantsOf('documents', 'stores/document/lane.js', [
+    ['a write is tried again however long it takes', 'const LEAST_TRIES = 2', 'const LEAST_TRIES = 12'],
+    [
+      'nobody leaves a note after lost writes',
+      'const SWAPS_WITHOUT_NOTES = 2',
+      'const SWAPS_WITHOUT_NOTES = 1000',
+    ],
     ['a take counts although another client had the document', 'if (!taken.isDone)', 'if (false)'],
     ['a swap counts although another client was first', 'if (!swapped.isDone)', 'if (false)'],
     ['an older document is taken for a newer one', 'a.order > b.order ||', 'a.order < b.order ||'],

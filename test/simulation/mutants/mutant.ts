@@ -11,7 +11,7 @@ export interface Mutant {
   readonly hidden?: string;
 }
 
-type Change = readonly [says: string, from: string, to: string];
+type Change = readonly [says: string, from: string, to: string, hidden?: string];
 
 /** Mutants of one file. */
 export function mutantsOf(
@@ -19,5 +19,12 @@ export function mutantsOf(
   file: string,
   changes: readonly Change[],
 ): readonly Mutant[] {
-  return changes.map(([says, from, to]) => ({ says, file, from, to, store }));
+  return changes.map(([says, from, to, hidden]) => ({
+    says,
+    file,
+    from,
+    to,
+    store,
+    ...(hidden !== undefined && { hidden }),
+  }));
 }

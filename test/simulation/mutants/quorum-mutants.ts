@@ -37,6 +37,7 @@ export const QUORUM_MUTANTS: readonly Mutant[] = [
       'a lock is renewed when one node says so',
       "if (count(answersOf(outcomes), 'renewed') < majority)",
       "if (count(answersOf(outcomes), 'renewed') < 1)",
+      'The lock is valid for as long as a majority keeps it all the same, so that nothing but a report is missing.',
     ],
   ]),
 ];

@@ -159,6 +159,14 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
       'requests may be executed a minute late',
       'return Math.floor(this.serverMs + (now - this.receivedAt))',
       'return Math.floor(this.serverMs + (now - this.receivedAt)) + 60_000',
+      'A release is repeated for as long as the request may be executed, so that only more releases are sent.',
+    ],
+  ]),
+  ...mutantsOf('redis', 'stores/redis/connection/redis.clients.js', [
+    [
+      'a handshake that is never answered is waited for',
+      'if (!client.isCluster) watchHandshake(',
+      'if (false) watchHandshake(',
     ],
   ]),
 ];
