@@ -128,7 +128,7 @@ async function comeToRest(plan: Plan, stage: Stage): Promise<void> {
   const isLost = plan.faults.some(({ act }) => act.do === 'lose');
   if (!isLost) {
     await crowdInCalm(stage);
-    await goneInCalm(stage);
+    await goneInCalm(stage, plan.watchdogTimeoutMs);
   }
   const living = stage.actors.filter(({ process }) => process.state === 'running');
   let closed = 0;

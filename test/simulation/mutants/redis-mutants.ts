@@ -80,7 +80,12 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
       '',
     ],
     ['one that was granted stays in the queue', 'leave_queue(owner)\\nlocal own_lease', 'local own_lease'],
-    ['readers that are gone are never swept', 'if left == 0 then on_dead(owner) end', ''],
+    [
+      'readers that are gone are never swept',
+      'if left == 0 then on_dead(owner) end',
+      '',
+      'Without a live reader the whole lock is deleted, and the field of a dead one beside a live one keeps nobody out.',
+    ],
     ['an owner that asks again is taken for another', 'if holds(owner, kind) then', 'if false then'],
     ['the restart guard never waits', 'local left = open_from - now', 'local left = 0'],
     [
