@@ -20,7 +20,7 @@ export function checkOrder(history: History, handOffMs: number): readonly Violat
     return later && !isDisturbed(history, first.askedAt, heldAt) ? [{ first, later }] : [];
   });
   return overtaken.map(({ first, later }) => ({
-    rule: 'hand-off',
+    rule: 'order',
     text: `call ${later.call} of ${later.process} got ${later.key} before call ${first.call} of ${first.process}, which had asked ${Math.round(later.askedAt - first.askedAt)} ms before it`,
   }));
 }
