@@ -8,9 +8,10 @@ import { nextTurn } from '../../time/next-turn.js';
 import type { Holder, Waiter } from './document.js';
 import { KeyState, type Stepper } from './key-state.js';
 import type { LaneOwners } from './lane-owners.js';
+import { nextAction, type Situation } from './next-action.js';
 import type { Interest } from './register.js';
 import { sessionEnded } from './session-ended.js';
-import type { Requests, Seen, TimedRegister } from './timed-register.js';
+import type { Requests, Seen, TimedRegister, Written } from './timed-register.js';
 
 /** The lanes of one store share it. */
 export interface LaneContext {
@@ -23,11 +24,11 @@ export interface LaneContext {
   watch(name: string, interest: Interest | undefined): void;
   /** Where no lease ends by itself: the newest document, whose holders somebody must answer for. */
   onHolders?(key: string, holders: readonly Holder[]): void;
-  /** A lane has no step and no owner. */
+  /** A lane has no task and no owner. */
   onIdle(name: string): void;
 }
 
-/** A step is executed: its outcome is written, or came from a reading that was made for it. */
+/** A task is executed: its outcome is written, or came from a reading that was made for it. */
 export interface Executed {
   /** Our time before the last request for it was sent. */
   readonly sentAt: number;
@@ -35,18 +36,18 @@ export interface Executed {
   readonly executedAt: number;
   /** Until when, on our clock, what was written stays for certain, if no lease ends before. */
   readonly validUntil: number;
-  /** Owners in the queue after the step, with those whose notes the step did not know of. */
+  /** Owners in the queue after the task, with those whose notes the task did not know of. */
   readonly waiting: number;
 }
 
-interface StepOptions {
-  /** The request, of a step that acquires. */
+interface TaskOptions {
+  /** The request, of a task that acquires. */
   readonly request?: AcquireRequest;
-  /** The step may wait for the rest of this turn of the event loop, to be written together with the next one. */
+  /** The task may wait for the rest of this turn of the event loop, to be written together with the next one. */
   readonly mayWait?: boolean;
 }
 
-interface Step {
+interface Task {
   readonly apply: (state: KeyState) => unknown;
   readonly toReply: (outcome: never, executed: Executed) => unknown;
   readonly request: AcquireRequest | undefined;
@@ -54,8 +55,25 @@ interface Step {
   readonly reject: (error: unknown) => void;
 }
 
-/** Settles a step once its outcome is known to be true. */
+/** Settles a task once its outcome is known to be true. */
 type Settle = (executed: Executed) => void;
+
+/** Tasks that are executed together, with what has been tried for them. */
+interface Round {
+  left: readonly Task[];
+  tries: number;
+  lostSwaps: number;
+  /** Before the first reply the register may have had to connect. */
+  firstReplyAt: number;
+  /** A document that was read or written for them. */
+  fresh?: Seen;
+}
+
+/** What a document becomes by the tasks. */
+interface Applied {
+  readonly state: KeyState;
+  readonly settles: readonly Settle[];
+}
 
 /** After so many tries the lane pauses before each further one. */
 const TRIES_WITHOUT_PAUSE = 4;
@@ -66,22 +84,22 @@ const SWAPS_WITHOUT_NOTES = 2;
 const LONGEST_PAUSE_MS = 8;
 
 /**
- * The steps of one client on one key, one write at a time. Steps that come while a write is under way are applied in order
+ * The tasks of one client on one key, one write at a time. Tasks that come while a write is under way are applied in order
  * and written together, so that they do not race with each other.
  *
- * The lane keeps the newest document that it has seen, so that most steps need one write and no reading. A step that
+ * The lane keeps the newest document that it has seen, so that most tasks need one write and no reading. A task that
  * changes nothing is answered from a reading that was made for it.
  */
 export class Lane {
-  private steps: Step[] = [];
+  private tasks: Task[] = [];
   private isRunning = false;
   private isScheduled = false;
   /** The newest reading: each note of an answered request is in it. */
   private seen: Seen | undefined;
   private interest: Interest | undefined;
-  /** Steps under way have left notes, so their owners wait in the back end, whatever happens to the next write. */
+  /** Tasks under way have left notes, so their owners wait in the back end, whatever happens to the next write. */
   private hasNotes = false;
-  /** Since the steps under way have begun. */
+  /** Since the tasks under way have begun. */
   private hasSessionEnded = false;
 
   constructor(
@@ -93,7 +111,7 @@ export class Lane {
   ) {}
 
   /**
-   * Executes a step. It may be applied several times, each time to a newer state. Its outcome is written, or came from a
+   * Executes a task. It may be applied several times, each time to a newer state. Its outcome is written, or came from a
    * reading that was made for it, when `toReply` is called; the lane compares its owners with the new document after that.
    *
    * @throws LockStoreError when the back end did not execute it, or did not say so; and whatever `apply` throws
@@ -101,16 +119,16 @@ export class Lane {
   run<Outcome, Reply>(
     apply: (state: KeyState) => Outcome,
     toReply: (outcome: Outcome, executed: Executed) => Reply,
-    { request, mayWait = false }: StepOptions = {},
+    { request, mayWait = false }: TaskOptions = {},
   ): Promise<Reply> {
     return new Promise((resolve, reject) => {
-      this.steps.push({ apply, toReply, request, resolve, reject });
+      this.tasks.push({ apply, toReply, request, resolve, reject });
       if (mayWait && this.context.register.isRemote) this.schedule();
       else this.start();
     });
   }
 
-  /** The client has seen the document otherwise than by a step of this lane. */
+  /** The client has seen the document otherwise than by a task of this lane. */
   onSeen(seen: Seen): void {
     this.see(seen);
     this.compare();
@@ -130,9 +148,9 @@ export class Lane {
     this.closeIfIdle();
   }
 
-  /** Without a step and without an owner nobody needs this lane. */
+  /** Without a task and without an owner nobody needs this lane. */
   closeIfIdle(): void {
-    if (this.isRunning || this.steps.length > 0 || !this.owners.isEmpty) return;
+    if (this.isRunning || this.tasks.length > 0 || !this.owners.isEmpty) return;
     this.watch(undefined);
     this.context.onIdle(this.name);
   }
@@ -147,22 +165,22 @@ export class Lane {
   }
 
   private start(): void {
-    if (this.isRunning || this.steps.length === 0) return;
+    if (this.isRunning || this.tasks.length === 0) return;
     this.isRunning = true;
     inBackground(this.executeAll(), () => undefined);
   }
 
   private async executeAll(): Promise<void> {
-    while (this.steps.length > 0) {
-      const steps = this.steps;
-      this.steps = [];
+    while (this.tasks.length > 0) {
+      const tasks = this.tasks;
+      this.tasks = [];
       this.hasNotes = false;
       try {
-        await this.execute(steps);
+        await this.execute(tasks);
       } catch (error) {
-        // Steps that came meanwhile would wait for as long again.
-        const failed = [...steps, ...this.steps.splice(0)];
-        for (const step of failed) step.reject(this.hasNotes ? asUnsure(error) : error);
+        // Tasks that came meanwhile would wait for as long again.
+        const failed = [...tasks, ...this.tasks.splice(0)];
+        for (const task of failed) task.reject(this.hasNotes ? asUnsure(error) : error);
       }
       this.compare();
     }
@@ -170,71 +188,90 @@ export class Lane {
     this.closeIfIdle();
   }
 
-  private async execute(steps: readonly Step[]): Promise<void> {
+  private async execute(tasks: readonly Task[]): Promise<void> {
     const { register, clock } = this.context;
     this.hasSessionEnded = false;
-    let left = steps;
-    /** A document that was read or written for these steps. */
-    let fresh: Seen | undefined;
-    /** Before the first reply the register may have had to connect. */
-    let repliedAt = 0;
-    let lostSwaps = 0;
-    for (let tries = 0; left.length > 0; tries++) {
-      if (tries === 1) repliedAt = clock.now();
-      if (tries >= TRIES_WITHOUT_PAUSE && register.isRemote) await this.pause();
+    const round: Round = { left: tasks, tries: 0, lostSwaps: 0, firstReplyAt: 0 };
+    for (; round.left.length > 0; round.tries++) {
+      if (round.tries === 1) round.firstReplyAt = clock.now();
+      if (round.tries >= TRIES_WITHOUT_PAUSE && register.isRemote) await this.pause();
       this.checkSession();
-      const seen = fresh ?? this.seen;
-      const mustLeaveNotes = lostSwaps >= SWAPS_WITHOUT_NOTES && !this.hasNotes && left.some(isWaiting);
-      const taker = mustLeaveNotes ? firstAcquire(left) : this.takerAmong(left, seen, fresh !== undefined);
-      if (taker) {
-        this.checkTime(tries, repliedAt);
-        const taken = await register.take(this.name, requestsOf(left));
-        fresh = this.seeReply(taken.seen);
-        if (!taken.isDone) {
-          this.hasNotes ||= left.some(isWaiting);
-          continue;
-        }
-        this.outcomeOf(taker, this.stateIn(fresh))(this.executedBy(fresh));
-        left = left.filter((step) => step !== taker);
-        continue;
+      const { left } = round;
+      const known = (round.fresh ?? this.seen) as Seen;
+      let applied: Applied | undefined;
+      const apply = (): Applied => (applied ??= this.applyTo(known, left));
+      const action = nextAction(this.situationOf(round, known, () => apply().state.isChanged));
+      if (action !== 'answer') this.checkTime(round);
+      switch (action) {
+        case 'take':
+          this.onTaken(round, await register.take(this.name, requestsOf(left)));
+          break;
+        case 'read':
+          round.fresh = this.seeReply(await register.read(this.name));
+          break;
+        case 'swap':
+          this.onSwapped(
+            round,
+            apply(),
+            await register.swap(this.name, known, apply().state, requestsOf(left)),
+          );
+          break;
+        case 'answer':
+          this.settleAll(round, apply());
       }
-      if (!seen) {
-        this.checkTime(tries, repliedAt);
-        fresh = this.seeReply(await register.read(this.name));
-        continue;
-      }
-      const state = this.stateIn(seen);
-      const settles = left.map((step) => this.outcomeOf(step, state));
-      if (state.isChanged) {
-        this.checkTime(tries, repliedAt);
-        const swapped = await register.swap(this.name, seen, state, requestsOf(left));
-        fresh = this.seeReply(swapped.seen);
-        if (!swapped.isDone) {
-          lostSwaps += 1;
-          continue;
-        }
-      } else if (!fresh) {
-        fresh = this.seeReply(await register.read(this.name));
-        continue;
-      }
-      const executed = this.executedBy(fresh);
-      for (const settle of settles) settle(executed);
-      return;
     }
   }
 
-  /** The step that may take a free document without having seen it. With other steps before the taking, none may. */
-  private takerAmong(steps: readonly Step[], seen: Seen | undefined, isFresh: boolean): Step | undefined {
-    const mayTake = isFresh ? seen?.reading.version === undefined : steps.every(({ request }) => request);
-    return mayTake || (seen && seen.reading.version === undefined) ? firstAcquire(steps) : undefined;
+  private situationOf(
+    { left, fresh, lostSwaps }: Round,
+    known: Seen | undefined,
+    isChanged: () => boolean,
+  ): Situation {
+    const acquires = requestsOf(left).length;
+    return {
+      acquiring: acquires === 0 ? 'none' : acquires < left.length ? 'some' : 'all',
+      document: !known ? 'not known' : known.reading.version === undefined ? 'absent' : 'present',
+      isFresh: fresh !== undefined,
+      mustLeaveNotes: lostSwaps >= SWAPS_WITHOUT_NOTES && !this.hasNotes && left.some(isWaiting),
+      isChanged,
+    };
   }
 
-  private outcomeOf(step: Step, state: KeyState): Settle {
+  /** The first task that acquires has the document, or the tasks that wait have left notes beside it. */
+  private onTaken(round: Round, { isDone, seen }: Written): void {
+    round.fresh = this.seeReply(seen);
+    if (!isDone) {
+      this.hasNotes ||= round.left.some(isWaiting);
+      return;
+    }
+    const taker = round.left.find(({ request }) => request) as Task;
+    this.outcomeOf(taker, this.stateIn(round.fresh))(this.executedBy(round.fresh));
+    round.left = round.left.filter((task) => task !== taker);
+  }
+
+  private onSwapped(round: Round, applied: Applied, { isDone, seen }: Written): void {
+    round.fresh = this.seeReply(seen);
+    if (isDone) this.settleAll(round, applied);
+    else round.lostSwaps += 1;
+  }
+
+  private settleAll(round: Round, { settles }: Applied): void {
+    const executed = this.executedBy(round.fresh as Seen);
+    for (const settle of settles) settle(executed);
+    round.left = [];
+  }
+
+  private applyTo(seen: Seen, tasks: readonly Task[]): Applied {
+    const state = this.stateIn(seen);
+    return { state, settles: tasks.map((task) => this.outcomeOf(task, state)) };
+  }
+
+  private outcomeOf(task: Task, state: KeyState): Settle {
     try {
-      const outcome = step.apply(state) as never;
-      return (executed) => step.resolve(step.toReply(outcome, executed) as never);
+      const outcome = task.apply(state) as never;
+      return (executed) => task.resolve(task.toReply(outcome, executed) as never);
     } catch (error) {
-      return () => step.reject(error);
+      return () => task.reject(error);
     }
   }
 
@@ -259,7 +296,7 @@ export class Lane {
     return this.see(seen);
   }
 
-  /** @throws LockStoreError when the session ended since the steps began, so that what they were applied to is not true any more */
+  /** @throws LockStoreError when the session ended since the tasks began, so that what they were applied to is not true any more */
   private checkSession(): void {
     if (this.hasSessionEnded) throw sessionEnded(this.key, 'unknown');
   }
@@ -286,7 +323,7 @@ export class Lane {
       for (const told of owners.compare(seen, queue, () => this.nowIn(seen))) this.context.notify(told);
       this.watch(owners.interestIn(queue));
     } catch {
-      // Others have written what this client cannot read. The next step says so.
+      // Others have written what this client cannot read. The next task says so.
       this.seen = undefined;
     }
   }
@@ -303,10 +340,10 @@ export class Lane {
   }
 
   /** @throws LockStoreError when the tries have taken as long as one command may */
-  private checkTime(tries: number, since: number): void {
+  private checkTime({ tries, firstReplyAt }: Round): void {
     const { register, clock } = this.context;
     if (tries < LEAST_TRIES || !register.isRemote) return;
-    const ms = clock.now() - since;
+    const ms = clock.now() - firstReplyAt;
     if (ms <= register.commandTimeoutMs) return;
     throw new LockStoreError(
       `Could not write the lock "${this.key}": other clients have written it first, ${tries} times in ${Math.round(ms)} ms. Try again; if it goes on, use fewer processes on this key.`,
@@ -316,16 +353,12 @@ export class Lane {
   }
 }
 
-function isWaiting({ request }: Step): boolean {
+function isWaiting({ request }: Task): boolean {
   return request !== undefined && request.waitMs > 0;
 }
 
-function firstAcquire(steps: readonly Step[]): Step | undefined {
-  return steps.find(({ request }) => request);
-}
-
-function requestsOf(steps: readonly Step[]): Requests {
-  return steps.flatMap(({ request }) => request ?? []) as readonly AcquireRequest[] as Requests;
+function requestsOf(tasks: readonly Task[]): Requests {
+  return tasks.flatMap(({ request }) => request ?? []) as readonly AcquireRequest[] as Requests;
 }
 
 /** A reply to a later request is newer also if the order is smaller, because the store has lost its last writes. */

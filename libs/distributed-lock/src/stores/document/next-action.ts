@@ -1,0 +1,32 @@
+/** What a lane knows before it asks the store, or answers. */
+export interface Situation {
+  /** How many of the tasks acquire: these may take a document that the lane has never seen. */
+  readonly acquiring: 'none' | 'some' | 'all';
+  /** The newest document that is known: nothing is, there was none, or there was one. */
+  readonly document: 'not known' | 'absent' | 'present';
+  /** It was read or written for these tasks. An older one may not be true any more. */
+  readonly isFresh: boolean;
+  /** Writes were lost to other clients, and owners that wait have left no notes yet, as a take that fails does for them. */
+  readonly mustLeaveNotes: boolean;
+  /** With the tasks executed, the document is another one. Asked only where it matters. */
+  isChanged(): boolean;
+}
+
+/**
+ * - `take` writes the first grant of a key without reading it. If there is a document, it comes back, and the owners that wait
+ *   have left notes.
+ * - `read` asks for the document.
+ * - `swap` writes the changed document, if it is still the known one.
+ * - `answer` needs no request: nothing changes, and the document is fresh.
+ */
+export type Action = 'take' | 'read' | 'swap' | 'answer';
+
+/** The next of the four actions of a lane. */
+export function nextAction(situation: Situation): Action {
+  const { acquiring, document, isFresh, mustLeaveNotes } = situation;
+  const mayBeAbsent = document === 'absent' || (acquiring === 'all' && !isFresh);
+  if (acquiring !== 'none' && (mayBeAbsent || mustLeaveNotes)) return 'take';
+  if (document === 'not known') return 'read';
+  if (situation.isChanged()) return 'swap';
+  return isFresh ? 'answer' : 'read';
+}
