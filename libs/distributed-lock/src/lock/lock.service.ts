@@ -1,3 +1,4 @@
+// The service that applications inject. The way of one lock through it, file by file: docs/life-of-a-lock.md
 import { type Observable, Subject } from 'rxjs';
 import { Acquirer } from './queue/acquirer.js';
 import { bindEvents } from '../async/bound-events.js';

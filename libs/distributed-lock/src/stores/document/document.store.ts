@@ -1,3 +1,4 @@
+// Locks as documents, for memory, SQL, etcd and ZooKeeper alike. How they work: docs/document-stores.md
 import { Subject } from 'rxjs';
 import { inBackground } from '../../async/in-background.js';
 import { RebuiltMap } from '../../collections/rebuilt-map.js';

@@ -1,3 +1,4 @@
+// Documents on etcd and ZooKeeper, where a lock lasts as long as the session of its client: docs/document-stores.md#sessions-etcd-and-zookeeper
 import { inBackground } from '../../async/in-background.js';
 import type { Clock } from '../../time/clock.js';
 import { clientsOf, isFree } from '../document/document.js';
