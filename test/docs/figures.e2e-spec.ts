@@ -18,7 +18,7 @@ import {
   UNSUBSCRIBED_RECHECK_MS,
 } from '../../libs/distributed-lock/src/stores/redis/commands/acquire.js';
 import { UNCONFIRMED_MS } from '../../libs/distributed-lock/src/stores/document/document.js';
-import { LAST_LEASES_MS } from '../../libs/distributed-lock/src/stores/document/document.store.js';
+import { LAST_LEASES_MS } from '../../libs/distributed-lock/src/stores/session/session-leases.js';
 import {
   MAILBOX_SLOTS,
   MOST_NAME_BYTES,

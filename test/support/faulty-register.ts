@@ -74,7 +74,6 @@ export class FaultyServer {
 class FaultyRegister implements Register {
   readonly commandTimeoutMs = COMMAND_TIMEOUT_MS;
   readonly initialLeaseMs = INITIAL_LEASE_MS;
-  readonly endsLeases = true;
   readonly mayLoseWrites = true;
   readonly isRemote = true;
   private readonly cancels = new Set<() => void>();

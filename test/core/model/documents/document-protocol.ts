@@ -38,7 +38,13 @@ interface Reply {
 }
 
 /** Any client that writes next. */
-const WRITER = { clientId: 'writer', minToken: 0, nonce: '', initialLeaseMs: INITIAL_LEASE_MS };
+const WRITER = {
+  clientId: 'writer',
+  minToken: 0,
+  nonce: '',
+  initialLeaseMs: INITIAL_LEASE_MS,
+  areRenewalsWritten: true,
+};
 const ROUND_OF = /^c(\d+):(\d+)$/;
 const ownerOf = (client: number, { owners }: Client): string => `c${client}:${owners}`;
 
@@ -172,6 +178,7 @@ export class DocumentProtocol implements Model<State> {
       minToken: 0,
       nonce: '',
       initialLeaseMs: INITIAL_LEASE_MS,
+      areRenewalsWritten: true,
     });
     const owner = ownerOf(i, client);
     const mayHaveNote = client.lateUntil >= 0;

@@ -25,18 +25,13 @@ import { Delays } from '../../time/delays.js';
 import { CertainReleases, type ExecutedRelease } from '../common/certain-releases.js';
 import { OwnerStates, type OwnerState } from '../common/owner-states.js';
 import { ServerClock } from '../common/server-clock.js';
-import { clientOf, type Holder } from './document.js';
 import type { AcquireOutcome, Stepper } from './key-state.js';
 import { LaneOwners } from './lane-owners.js';
-import { HeldLeases } from './held-leases.js';
-import { OwnLeases, type KeyLeases } from './own-leases.js';
+import { ServerSideExpiry, type LeaseClient, type Leases } from './leases.js';
 import { Lane, type Executed, type LaneContext } from './lane.js';
 import type { Register } from './register.js';
 import { sessionEnded } from './session-ended.js';
 import { TimedRegister, type Seen } from './timed-register.js';
-
-/** So long `close` waits for the last leases of its owners to end, in ms. What is left then ends with the session. */
-export const LAST_LEASES_MS = 1000;
 
 /** Locks in a register: one document for each key, one lane for each key that this client uses. */
 export class DocumentStore implements LockStore {
@@ -49,8 +44,7 @@ export class DocumentStore implements LockStore {
   private readonly releases: CertainReleases;
   private readonly delays: Delays;
   private readonly timed: TimedRegister;
-  private readonly ownLeases: OwnLeases | undefined;
-  private readonly heldLeases: HeldLeases | undefined;
+  private readonly leases: Leases;
   private readonly stepper: Stepper & { minToken: number };
   private readonly laneContext: LaneContext;
   private isClosed = false;
@@ -69,11 +63,14 @@ export class DocumentStore implements LockStore {
     this.serverClock = new ServerClock(clock);
     this.releases = new CertainReleases(this.owners, clock, chance, commandTimeoutMs);
     this.delays = new Delays(clock);
+    this.leases =
+      register.leasesOf?.(this.leaseClient()) ?? new ServerSideExpiry(this.serverClock, initialLeaseMs);
     this.stepper = {
       clientId,
       minToken: 0,
       nonce: chance.hex(8),
       initialLeaseMs,
+      areRenewalsWritten: this.leases.areRenewalsWritten,
       isGone: (client) => register.isGone?.(client) ?? false,
     };
     this.timed = new TimedRegister({
@@ -83,10 +80,6 @@ export class DocumentStore implements LockStore {
       serverClock: this.serverClock,
       clock,
     });
-    const ownLeases = register.endsLeases
-      ? undefined
-      : new OwnLeases(clock, commandTimeoutMs, (key, owner) => this.endLease(key, owner));
-    this.ownLeases = ownLeases;
     this.laneContext = {
       register: this.timed,
       clock,
@@ -95,24 +88,15 @@ export class DocumentStore implements LockStore {
       stepper: this.stepper,
       notify: (notification) => this.notify(notification),
       watch: (name, interest) => register.watch?.(name, interest),
-      ...(ownLeases && { onHolders: (key, holders) => this.adoptHolders(ownLeases, key, holders) }),
+      leases: this.leases,
       onIdle: (name) => this.lanes.delete(name),
     };
-    if (register.sessionUntil) {
-      this.heldLeases = new HeldLeases({
-        clock,
-        sessionMs: context.watchdogTimeoutMs,
-        sessionUntil: () => register.sessionUntil?.() ?? -Infinity,
-        holds: (key, owner, token) => this.lanes.get(this.nameOf(key))?.owners.holds(owner, token) ?? false,
-        notify: (notification) => this.notify(notification),
-      });
-    }
     register.listen({
       onReading: (name, reading) => {
         const lane = this.lanes.get(name);
         if (!lane) {
           const key = name.slice(context.keyPrefix.length);
-          return this.laneContext.onHolders?.(key, reading.document.holders);
+          return this.leases.onHolders(key, reading.document.holders);
         }
         lane.onSeen(this.timed.arrived(reading));
         lane.closeIfIdle();
@@ -135,7 +119,7 @@ export class DocumentStore implements LockStore {
     const lane = this.laneOf(request.key);
     const reply = lane.run(
       (state) => {
-        this.ownLeases?.extend(request.owner, Math.max(request.leaseMs, SILENT_WAITER_MS));
+        this.leases.extend(request.owner, Math.max(request.leaseMs, SILENT_WAITER_MS));
         return state.acquire(request);
       },
       (outcome, executed) => this.acquired(lane, request, outcome, executed),
@@ -177,7 +161,7 @@ export class DocumentStore implements LockStore {
     } catch (error) {
       // Its lease and its ticket are over by now, or this client goes on to end them.
       this.laneOf(key).forget(owner);
-      this.ownLeases?.start(key, owner, 0);
+      this.leases.start(key, owner, 0);
       throw error;
     }
   }
@@ -206,11 +190,8 @@ export class DocumentStore implements LockStore {
       ),
     );
     await Promise.race([Promise.allSettled(leaving), this.delays.wait(this.commandTimeoutMs)]);
-    this.ownLeases?.endAdopted();
-    await Promise.race([this.ownLeases?.whenEnded(LAST_LEASES_MS), this.delays.wait(LAST_LEASES_MS)]);
-    const hasEntries = this.ownLeases?.close() ?? false;
+    const hasEntries = await this.leases.close();
     this.releases.close();
-    this.heldLeases?.close();
     this.delays.endAll();
     await this.register.close(hasEntries);
     this.notifications$.complete();
@@ -228,7 +209,7 @@ export class DocumentStore implements LockStore {
         const keepMs = keepUntil > 0 ? keepUntil - clock.now() : 0;
         const wasHolder = state.release(request, { keepMs, mayHaveNote });
         // Before the reply, which may get lost: a repeated release does not find the owner any more.
-        if (wasHolder && keepMs > 0) this.ownLeases?.start(key, keeperOf(request.owner), keepMs);
+        if (wasHolder && keepMs > 0) this.leases.start(key, keeperOf(request.owner), keepMs);
         return wasHolder;
       },
       (wasHolder, { executedAt }) => {
@@ -244,14 +225,14 @@ export class DocumentStore implements LockStore {
     const lane = this.laneOf(key);
     const reply = lane.run(
       (state) => {
-        this.ownLeases?.extend(owner, leaseMs);
+        this.leases.extend(owner, leaseMs);
         return state.renew(renewal);
       },
       (outcome, { sentAt, waiting, validUntil }): RenewalReply => {
         if (outcome !== 'lost') {
           lane.owners.onRenewed(owner, leaseMs);
           const { lastToken } = outcome;
-          this.heldLeases?.start({ key, owner, token, lastToken, leaseMs, sentAt });
+          this.leases.onHeld({ key, owner, token, lastToken, leaseMs, sentAt });
           // The core would renew at once, again and again, a lease that is there and that it must not believe in.
           if (validUntil <= this.context.clock.now()) return { kind: 'unknown', error: sessionInDoubt(key) };
           return {
@@ -277,7 +258,7 @@ export class DocumentStore implements LockStore {
     if (outcome.kind !== 'granted') return outcome;
     const { kind, token, lastToken, confirmed } = outcome;
     lane.owners.onGranted(owner, leaseMs, token);
-    this.heldLeases?.start({ key, owner, token, lastToken, leaseMs, sentAt });
+    this.leases.onHeld({ key, owner, token, lastToken, leaseMs, sentAt });
     this.onToken(lastToken);
     const validUntil = Math.min(leaseValidity(sentAt, leaseMs), sessionUntil);
     return { kind, token, lastToken, waiting, confirmed, validUntil };
@@ -312,22 +293,24 @@ export class DocumentStore implements LockStore {
     if (used?.lastToken === this.stepper.minToken) this.stepper.minToken = used.token;
   }
 
-  /** Nobody else would ever end what the document names as held by this client. */
-  private adoptHolders(ownLeases: OwnLeases, key: string, holders: readonly Holder[]): void {
-    for (const { owner } of holders) if (clientOf(owner) === this.clientId) ownLeases.adopt(key, owner);
-  }
-
-  /** A renewal may have come first. */
-  private endLease(key: string, owner: string): void {
-    const { ownLeases } = this;
-    const lane = this.laneOf(key);
-    const ended = lane.run(
-      (state) => (ownLeases?.isOver(owner) ? state.release({ owner }) : undefined),
-      (wasHolder) => {
-        if (wasHolder !== undefined) ownLeases?.end(owner);
+  private leaseClient(): LeaseClient {
+    const { clock, watchdogTimeoutMs } = this.context;
+    const { clientId, commandTimeoutMs } = this;
+    return {
+      clientId,
+      clock,
+      commandTimeoutMs,
+      watchdogTimeoutMs,
+      holds: (key, owner, token) => this.lanes.get(this.nameOf(key))?.owners.holds(owner, token) ?? false,
+      end: (key, owner, isOver, onEnded) => {
+        const ended = this.laneOf(key).run(
+          (state) => (isOver() ? state.release({ owner }) : undefined),
+          (wasHolder) => wasHolder !== undefined && onEnded(),
+        );
+        inBackground(ended, () => undefined);
       },
-    );
-    inBackground(ended, () => undefined);
+      notify: (notification) => this.notify(notification),
+    };
   }
 
   private undo(request: AcquireRequest): void {
@@ -338,24 +321,10 @@ export class DocumentStore implements LockStore {
     const name = this.nameOf(key);
     let lane = this.lanes.get(name);
     if (!lane) {
-      const owners = new LaneOwners(this.serverClock, this.stepper, this.leasesOf(key));
+      const owners = new LaneOwners(this.stepper, this.leases.of(key));
       this.lanes.set(name, (lane = new Lane(name, key, owners, this.laneContext)));
     }
     return lane;
-  }
-
-  private leasesOf(key: string): KeyLeases | undefined {
-    const own = this.ownLeases?.of(key);
-    return (
-      own && {
-        ...own,
-        end: (owner) => {
-          own.end(owner);
-          this.heldLeases?.end(owner);
-        },
-        onGranted: (lease) => this.heldLeases?.start({ ...lease, key }),
-      }
-    );
   }
 
   private nameOf(key: string): string {

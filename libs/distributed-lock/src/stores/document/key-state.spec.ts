@@ -73,7 +73,13 @@ function state(given: Given = {}): KeyState {
     ticks: TICKS,
     nextTicket: NEXT_TICKET,
   };
-  return new KeyState(reading, NOW, { clientId: 'me', minToken, nonce: 'n', initialLeaseMs });
+  return new KeyState(reading, NOW, {
+    clientId: 'me',
+    minToken,
+    nonce: 'n',
+    initialLeaseMs,
+    areRenewalsWritten: true,
+  });
 }
 
 const held = (...holders: Holder[]): Given => ({ document: { holders } });

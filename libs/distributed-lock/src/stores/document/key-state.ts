@@ -34,6 +34,8 @@ export interface Stepper {
   readonly nonce: string;
   /** Longest lease, in ms, of a grant whose owner another client must hear of. */
   readonly initialLeaseMs: number;
+  /** As in `Leases`. */
+  readonly areRenewalsWritten: boolean;
   isGone?(clientId: string): boolean;
 }
 
@@ -280,8 +282,8 @@ export class KeyState {
 
   private confirm(mine: Holder, leaseMs: number, lastToken = mine.lastToken): Granted {
     const { owner, claim, token } = mine;
-    const isConfirmed = mine.leaseMs === leaseMs && !mine.isUnconfirmed && lastToken === mine.lastToken;
-    if (!isConfirmed) {
+    const isThere = mine.leaseMs === leaseMs && !mine.isUnconfirmed && lastToken === mine.lastToken;
+    if (this.stepper.areRenewalsWritten || !isThere) {
       this.replace(mine, { owner, claim, token, lastToken, until: { inMs: leaseMs } });
       this.lastTokenNow = Math.max(this.lastTokenNow, lastToken);
       this.isChangedNow = true;

@@ -1,10 +1,8 @@
-import { leaseValidity } from '../../port/lease-validity.js';
 import type { Notification } from '../../port/lock-store.js';
 import { recheckAfter, SILENT_WAITER_MS } from '../../port/recheck-interval.js';
-import type { ServerClock } from '../common/server-clock.js';
-import { remainingOf, UNCONFIRMED_MS, type Holder, type Waiter } from './document.js';
+import { remainingOf, type Holder, type Waiter } from './document.js';
 import type { Stepper } from './key-state.js';
-import type { KeyLeases } from './own-leases.js';
+import type { KeyLeases } from './leases.js';
 import type { Interest } from './register.js';
 import type { Seen } from './timed-register.js';
 
@@ -19,10 +17,8 @@ export class LaneOwners {
   private readonly owners = new Map<string, OwnerOnLane>();
 
   constructor(
-    private readonly serverClock: ServerClock,
-    private readonly stepper: Pick<Stepper, 'initialLeaseMs' | 'nonce'>,
-    /** Absent where the back end ends leases. */
-    private readonly leases?: KeyLeases,
+    private readonly stepper: Pick<Stepper, 'nonce'>,
+    private readonly leases: KeyLeases,
   ) {}
 
   get isEmpty(): boolean {
@@ -39,16 +35,16 @@ export class LaneOwners {
 
   onQueued(owner: string, leaseMs: number, waitMs: number): void {
     this.owners.set(owner, { leaseMs });
-    this.leases?.start(owner, Math.min(waitMs, SILENT_WAITER_MS));
+    this.leases.start(owner, Math.min(waitMs, SILENT_WAITER_MS));
   }
 
   onGranted(owner: string, leaseMs: number, token: number): void {
     this.owners.set(owner, { leaseMs, token });
-    this.leases?.start(owner, leaseMs);
+    this.leases.start(owner, leaseMs);
   }
 
   onRenewed(owner: string, leaseMs: number): void {
-    if (this.owners.has(owner)) this.leases?.start(owner, leaseMs);
+    if (this.owners.has(owner)) this.leases.start(owner, leaseMs);
   }
 
   /** Under another token the owner holds or waits again. */
@@ -58,7 +54,7 @@ export class LaneOwners {
 
   onGone(owner: string): void {
     this.owners.delete(owner);
-    this.leases?.end(owner);
+    this.leases.end(owner);
   }
 
   /** What they held is lost. Those that wait must enter the queue again. */
@@ -93,9 +89,8 @@ export class LaneOwners {
       if (token === undefined) {
         if (holder && holder.nonce === this.stepper.nonce) {
           this.onGranted(owner, leaseMs, holder.token);
-          if (holder.isUnconfirmed) this.leases?.start(owner, Math.min(leaseMs, UNCONFIRMED_MS));
-          else this.leases?.onGranted?.({ ...holder, leaseMs, sentAt: seen.sentAt });
-          told.push(this.grantTo(holder, leaseMs, seen, queue.length));
+          const validUntil = this.leases.onGranted(holder, leaseMs, seen);
+          told.push(grantTo(holder, validUntil, queue.length));
         } else if (queue[0]?.owner === owner) {
           const kept = holders.find((each) => isKeeper(each.owner));
           if (kept) told.push({ kind: 'recheck', owner, afterMs: recheckAfter(remainingOf(kept, now())) });
@@ -107,24 +102,11 @@ export class LaneOwners {
     }
     return told;
   }
+}
 
-  private grantTo(holder: Holder, leaseMs: number, seen: Seen, waiting: number): Notification {
-    const { owner, token, lastToken } = holder;
-    const confirmed = !holder.isUnconfirmed;
-    const validUntil = this.validityOf(holder, leaseMs, seen);
-    return { kind: 'granted', owner, token, lastToken, validUntil, waiting, confirmed };
-  }
-
-  private validityOf({ until, isUnconfirmed }: Holder, leaseMs: number, { sentAt, reading }: Seen): number {
-    if (this.leases) {
-      return isUnconfirmed
-        ? -Infinity
-        : Math.min(leaseValidity(sentAt, leaseMs), reading.validUntil ?? Infinity);
-    }
-    if (until === Infinity) return Infinity;
-    const grantedFor = isUnconfirmed ? Math.min(leaseMs, this.stepper.initialLeaseMs) : leaseMs;
-    return this.serverClock.validityOf((until as number) - grantedFor, grantedFor);
-  }
+function grantTo(holder: Holder, validUntil: number, waiting: number): Notification {
+  const { owner, token, lastToken } = holder;
+  return { kind: 'granted', owner, token, lastToken, validUntil, waiting, confirmed: !holder.isUnconfirmed };
 }
 
 /** See `keeperOf` in the port. */

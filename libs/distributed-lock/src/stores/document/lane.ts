@@ -5,8 +5,9 @@ import type { Chance } from '../../time/chance.js';
 import type { Clock } from '../../time/clock.js';
 import type { Delays } from '../../time/delays.js';
 import { nextTurn } from '../../time/next-turn.js';
-import type { Holder, Waiter } from './document.js';
+import type { Waiter } from './document.js';
 import { KeyState, type Stepper } from './key-state.js';
+import type { Leases } from './leases.js';
 import type { LaneOwners } from './lane-owners.js';
 import { nextAction, type Situation } from './next-action.js';
 import type { Interest } from './register.js';
@@ -22,8 +23,7 @@ export interface LaneContext {
   readonly stepper: Stepper;
   notify(notification: Notification): void;
   watch(name: string, interest: Interest | undefined): void;
-  /** Where no lease ends by itself: the newest document, whose holders somebody must answer for. */
-  onHolders?(key: string, holders: readonly Holder[]): void;
+  readonly leases: Pick<Leases, 'onHolders'>;
   /** A lane has no task and no owner. */
   onIdle(name: string): void;
 }
@@ -317,7 +317,7 @@ export class Lane {
     if (owners.isEmpty) this.watch(undefined);
     if (!seen) return;
     try {
-      this.context.onHolders?.(this.key, seen.reading.document.holders);
+      this.context.leases.onHolders(this.key, seen.reading.document.holders);
       if (owners.isEmpty) return;
       const queue = this.queueIn(seen);
       for (const told of owners.compare(seen, queue, () => this.nowIn(seen))) this.context.notify(told);

@@ -1,4 +1,5 @@
 import type { AcquireRequest } from '../../port/lock-store.js';
+import type { LeaseClient, Leases } from './leases.js';
 import type { LockDocument, Note, StoredNote } from './document.js';
 
 /**
@@ -20,11 +21,6 @@ export interface Register {
    * owner must confirm the grant before it believes in it.
    */
   readonly initialLeaseMs: number;
-  /**
-   * The back end ends each lease when its time is over. Where it does not, a lease ends with the session of its client, and
-   * each client ends those of its own owners.
-   */
-  readonly endsLeases: boolean;
   /** A back end that lost its last writes could give fencing tokens out again: a client asks for larger ones than it has seen. */
   readonly mayLoseWrites: boolean;
   /** Each call costs a round trip: steps are gathered, and a lane pauses after several lost swaps. */
@@ -49,8 +45,8 @@ export interface Register {
   read(name: string): Promise<Reading>;
   /** Where no notification comes, the register reads this name from time to time and gives `onReading` what has changed. */
   watch?(name: string, interest: Interest | undefined): void;
-  /** Until when, on our clock, the session of this client stays for certain. Absent where leases end by themselves. */
-  sessionUntil?(): number;
+  /** Who ends the leases of the client's owners. Absent where the back end does, when their time is over. */
+  leasesOf?(client: LeaseClient): Leases;
   /** True for a client of which the back end knows that it is gone. */
   isGone?(clientId: string): boolean;
   /** @param hasEntries documents name owners of this client that must stay there until their time is over */

@@ -112,7 +112,6 @@ export class MemoryDocuments {
 export class MemoryRegister implements Register {
   readonly commandTimeoutMs = 1;
   readonly initialLeaseMs = Infinity;
-  readonly endsLeases = true;
   readonly mayLoseWrites = true;
   readonly isRemote = false;
 

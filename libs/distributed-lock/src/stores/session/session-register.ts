@@ -2,6 +2,7 @@
 import { inBackground } from '../../async/in-background.js';
 import type { Clock } from '../../time/clock.js';
 import { clientsOf, isFree } from '../document/document.js';
+import type { LeaseClient, Leases } from '../document/leases.js';
 import type {
   Interest,
   NotFree,
@@ -15,6 +16,7 @@ import type {
 } from '../document/register.js';
 import { sessionEnded } from '../document/session-ended.js';
 import { messageIn, messageText, shortMessageText } from './message-text.js';
+import { SessionLeases } from './session-leases.js';
 import type { Messages, Row, Session, SessionBackend, TakeStep } from './session-backend.js';
 import { SessionKnowledge } from './session-knowledge.js';
 import { RememberedDocuments } from './remembered-documents.js';
@@ -28,7 +30,6 @@ const NO_CONTENT = { document: { holders: [], queue: [] }, lastToken: undefined 
 /** Documents in a coordination service. Whatever a client writes stays there until its session is over. */
 export class SessionRegister implements Register {
   readonly initialLeaseMs = 0;
-  readonly endsLeases = false;
   readonly mayLoseWrites = false;
   readonly isRemote = true;
   readonly address?: string;
@@ -117,8 +118,8 @@ export class SessionRegister implements Register {
     return this.knownReadingOf(await this.backend.read(name), session);
   }
 
-  sessionUntil(): number {
-    return this.session?.validUntil ?? -Infinity;
+  leasesOf(client: LeaseClient): Leases {
+    return new SessionLeases(client, () => this.session?.validUntil ?? -Infinity);
   }
 
   watch(name: string, interest: Interest | undefined): void {

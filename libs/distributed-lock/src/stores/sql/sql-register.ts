@@ -12,7 +12,6 @@ import { Sweeper } from './sweeper.js';
 /** Documents in the rows of one table. Where nothing else notifies this client, it polls. */
 export class SqlRegister extends SqlDocuments implements Register {
   readonly initialLeaseMs = INITIAL_LEASE_MS;
-  readonly endsLeases = true;
   readonly mayLoseWrites = true;
   readonly isRemote = true;
   protected readonly poller: Poller;

@@ -1,26 +1,17 @@
 import { SILENT_WAITER_MS } from '../../port/recheck-interval.js';
 import type { Clock } from '../../time/clock.js';
-import type { LeaseStart } from './held-leases.js';
 
-interface OwnLease {
+interface Lease {
   readonly key: string;
   endsAt: number;
-}
-
-/** The leases and tickets of the owners on one key. */
-export interface KeyLeases {
-  start(owner: string, ms: number): void;
-  end(owner: string): void;
-  /** A step of this client has granted the lock to an owner that waited. */
-  onGranted?(lease: Omit<LeaseStart, 'key'>): void;
 }
 
 /**
  * The leases and tickets of this client's owners, for a back end that ends none itself. It keeps them as long as the session
  * lasts, so this client must end each of them when its time is over.
  */
-export class OwnLeases {
-  private readonly leases = new Map<string, OwnLease>();
+export class ClientSideExpiry {
+  private readonly leases = new Map<string, Lease>();
   /** The owner of such an entry, by key. */
   private readonly adopted = new Map<string, string>();
   /** How long an entry is left to an owner that may answer for it. */
@@ -36,10 +27,6 @@ export class OwnLeases {
     private readonly retryMs: number,
     private readonly release: (key: string, owner: string) => void,
   ) {}
-
-  of(key: string): KeyLeases {
-    return { start: (owner, ms) => this.start(key, owner, ms), end: (owner) => this.end(owner) };
-  }
 
   /** The lease, or the ticket, begins again. */
   start(key: string, owner: string, ms: number): void {

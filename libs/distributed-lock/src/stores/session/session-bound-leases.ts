@@ -1,25 +1,19 @@
 import { leaseValidity } from '../../port/lease-validity.js';
 import type { Grant, Notification } from '../../port/lock-store.js';
 import type { Clock } from '../../time/clock.js';
+import type { LeaseStart } from '../document/leases.js';
 
 /** So often in each session length the holders hear until when they may believe in their leases. */
 const TOLD_PER_SESSION = 12;
 
-interface HeldLease extends Pick<Grant, 'token' | 'lastToken'> {
+interface BoundLease extends Pick<Grant, 'token' | 'lastToken'> {
   readonly key: string;
   /** End of the validity, if the session lasts. */
   readonly endsAt: number;
   toldUntil: number;
 }
 
-export interface LeaseStart extends Pick<Grant, 'token' | 'lastToken'> {
-  readonly key: string;
-  readonly owner: string;
-  readonly leaseMs: number;
-  readonly sentAt: number;
-}
-
-interface HeldLeasesContext {
+interface Context {
   readonly clock: Clock;
   readonly sessionMs: number;
   /** Until when, on our clock, the session stays for certain. */
@@ -32,11 +26,11 @@ interface HeldLeasesContext {
  * The leases of this client under a session. Their holders must not believe in them for longer than in the session, which is
  * certain for a part of its length only. So they are granted again, under the same token, as the session is kept alive.
  */
-export class HeldLeases {
-  private readonly leases = new Map<string, HeldLease>();
+export class SessionBoundLeases {
+  private readonly leases = new Map<string, BoundLease>();
   private cancel: (() => void) | undefined;
 
-  constructor(private readonly context: HeldLeasesContext) {}
+  constructor(private readonly context: Context) {}
 
   /** The lease begins, or begins again, maybe with another length. */
   start({ key, owner, token, lastToken, leaseMs, sentAt }: LeaseStart): void {
@@ -66,7 +60,7 @@ export class HeldLeases {
     });
   }
 
-  private tell(owner: string, lease: HeldLease): void {
+  private tell(owner: string, lease: BoundLease): void {
     const { sessionUntil, holds, notify } = this.context;
     const { key, token, lastToken, endsAt, toldUntil } = lease;
     if (toldUntil === endsAt || !holds(key, owner, token)) {

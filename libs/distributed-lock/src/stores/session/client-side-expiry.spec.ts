@@ -1,19 +1,21 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { ManualClock } from '../../testing/manual-clock.js';
 import { follow } from '../../../../../test/support/lock-world.js';
-import { OwnLeases } from './own-leases.js';
+import { ClientSideExpiry } from './client-side-expiry.js';
 
 const RETRY_MS = 100;
 
 describe('the leases of one client', () => {
   let clock: ManualClock;
-  let leases: OwnLeases;
+  let leases: ClientSideExpiry;
   /** What was released, and when. */
   let released: string[];
   beforeEach(() => {
     clock = new ManualClock();
     released = [];
-    leases = new OwnLeases(clock, RETRY_MS, (key, owner) => released.push(`${key} ${owner} ${clock.now()}`));
+    leases = new ClientSideExpiry(clock, RETRY_MS, (key, owner) =>
+      released.push(`${key} ${owner} ${clock.now()}`),
+    );
   });
 
   it('end at their times, in whatever order they began', async () => {

@@ -1,0 +1,87 @@
+import type { Grant, Notification } from '../../port/lock-store.js';
+import type { Clock } from '../../time/clock.js';
+import type { ServerClock } from '../common/server-clock.js';
+import type { Holder } from './document.js';
+import type { Seen } from './timed-register.js';
+
+/** A lease that begins, or begins again, maybe with another length. */
+export interface LeaseStart extends Pick<Grant, 'token' | 'lastToken'> {
+  readonly key: string;
+  readonly owner: string;
+  readonly leaseMs: number;
+  readonly sentAt: number;
+}
+
+/** The leases and tickets of the owners on one key. */
+export interface KeyLeases {
+  start(owner: string, ms: number): void;
+  end(owner: string): void;
+  /** A change by any client has granted the lock to an owner of this one that waited. @returns until when it may believe in that */
+  onGranted(holder: Holder, leaseMs: number, seen: Seen): number;
+}
+
+/**
+ * Who ends the leases and tickets of this client's owners when their time is over: the back end does (`ServerSideExpiry`), or
+ * the client must (`SessionLeases` in stores/session).
+ */
+export interface Leases {
+  /** A renewal writes the new end of the lease. Otherwise it reads that its owner holds, as the document has no end. */
+  readonly areRenewalsWritten: boolean;
+  of(key: string): KeyLeases;
+  start(key: string, owner: string, ms: number): void;
+  /** A request that prolongs the lease is about to be sent, so that it must not end meanwhile. */
+  extend(owner: string, ms: number): void;
+  /** The owner was granted the lock, or its renewal was answered. */
+  onHeld(lease: LeaseStart): void;
+  /** The newest document of a key. */
+  onHolders(key: string, holders: readonly Holder[]): void;
+  /** @returns whether documents name owners of this client that must stay there until their time is over */
+  close(): Promise<boolean>;
+}
+
+/** What a client does for its leases. Implemented by `DocumentStore`. */
+export interface LeaseClient {
+  readonly clientId: string;
+  readonly clock: Clock;
+  readonly commandTimeoutMs: number;
+  readonly watchdogTimeoutMs: number;
+  holds(key: string, owner: string, token: number): boolean;
+  /** Releases the owner in its document, if `isOver` still says so then, and calls `onEnded`. */
+  end(key: string, owner: string, isOver: () => boolean, onEnded: () => void): void;
+  notify(notification: Notification): void;
+}
+
+/** The server ends each lease by its own clock, and nothing is to be done. */
+export class ServerSideExpiry implements Leases {
+  readonly areRenewalsWritten = true;
+  private readonly ofEachKey: KeyLeases;
+
+  /** @param initialLeaseMs of a grant that its owner has not confirmed yet */
+  constructor(serverClock: ServerClock, initialLeaseMs: number) {
+    this.ofEachKey = {
+      start: () => undefined,
+      end: () => undefined,
+      onGranted({ until, isUnconfirmed }, leaseMs) {
+        if (until === Infinity) return Infinity;
+        const grantedFor = isUnconfirmed ? Math.min(leaseMs, initialLeaseMs) : leaseMs;
+        return serverClock.validityOf((until as number) - grantedFor, grantedFor);
+      },
+    };
+  }
+
+  of(): KeyLeases {
+    return this.ofEachKey;
+  }
+
+  start(): void {}
+
+  extend(): void {}
+
+  onHeld(): void {}
+
+  onHolders(): void {}
+
+  async close(): Promise<boolean> {
+    return false;
+  }
+}

@@ -1,0 +1,93 @@
+import { leaseValidity } from '../../port/lease-validity.js';
+import { Delays } from '../../time/delays.js';
+import { clientOf, UNCONFIRMED_MS, type Holder } from '../document/document.js';
+import type { KeyLeases, LeaseClient, Leases, LeaseStart } from '../document/leases.js';
+import { ClientSideExpiry } from './client-side-expiry.js';
+import { SessionBoundLeases } from './session-bound-leases.js';
+
+/** So long `close` waits for the last leases of its owners to end, in ms. What is left then ends with the session. */
+export const LAST_LEASES_MS = 1000;
+
+/**
+ * Leases where the back end ends none: it keeps what a client writes for as long as the client's session. So the client ends
+ * the leases of its own owners, and its holders believe in them for no longer than in the session.
+ */
+export class SessionLeases implements Leases {
+  readonly areRenewalsWritten = false;
+  private readonly expiry: ClientSideExpiry;
+  private readonly bound: SessionBoundLeases;
+  private readonly delays: Delays;
+
+  /** @param sessionUntil until when, on our clock, the session stays for certain */
+  constructor(
+    private readonly client: LeaseClient,
+    sessionUntil: () => number,
+  ) {
+    const { clock, commandTimeoutMs, watchdogTimeoutMs } = client;
+    this.delays = new Delays(clock);
+    this.expiry = new ClientSideExpiry(clock, commandTimeoutMs, (key, owner) => this.end(key, owner));
+    this.bound = new SessionBoundLeases({
+      clock,
+      sessionMs: watchdogTimeoutMs,
+      sessionUntil,
+      holds: (key, owner, token) => client.holds(key, owner, token),
+      notify: (notification) => client.notify(notification),
+    });
+  }
+
+  of(key: string): KeyLeases {
+    const { expiry, bound } = this;
+    return {
+      start: (owner, ms) => expiry.start(key, owner, ms),
+      end(owner) {
+        expiry.end(owner);
+        bound.end(owner);
+      },
+      onGranted(holder, leaseMs, { sentAt, reading }) {
+        if (holder.isUnconfirmed) {
+          expiry.start(key, holder.owner, Math.min(leaseMs, UNCONFIRMED_MS));
+          return -Infinity;
+        }
+        bound.start({ ...holder, key, leaseMs, sentAt });
+        return Math.min(leaseValidity(sentAt, leaseMs), reading.validUntil ?? Infinity);
+      },
+    };
+  }
+
+  start(key: string, owner: string, ms: number): void {
+    this.expiry.start(key, owner, ms);
+  }
+
+  extend(owner: string, ms: number): void {
+    this.expiry.extend(owner, ms);
+  }
+
+  onHeld(lease: LeaseStart): void {
+    this.bound.start(lease);
+  }
+
+  /** Nobody else would ever end what a document names as held by this client. */
+  onHolders(key: string, holders: readonly Holder[]): void {
+    const { clientId } = this.client;
+    for (const { owner } of holders) if (clientOf(owner) === clientId) this.expiry.adopt(key, owner);
+  }
+
+  async close(): Promise<boolean> {
+    this.expiry.endAdopted();
+    await Promise.race([this.expiry.whenEnded(LAST_LEASES_MS), this.delays.wait(LAST_LEASES_MS)]);
+    this.delays.endAll();
+    this.bound.close();
+    return this.expiry.close();
+  }
+
+  /** A renewal may have come first. */
+  private end(key: string, owner: string): void {
+    const { expiry } = this;
+    this.client.end(
+      key,
+      owner,
+      () => expiry.isOver(owner),
+      () => expiry.end(owner),
+    );
+  }
+}
