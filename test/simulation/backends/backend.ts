@@ -1,6 +1,7 @@
 import type { LockStoreFactory } from '../../../libs/distributed-lock/src/port/lock-store.js';
 import type { Dice } from '../kernel/dice.js';
 import type { Kernel } from '../kernel/kernel.js';
+import type { Loss } from '../history/loss.js';
 import type { SimProcess } from '../kernel/process.js';
 import type { SimServer } from '../kernel/server.js';
 import type { Latency, Network } from '../network/network.js';
@@ -44,6 +45,8 @@ export interface Backend {
 export interface RunningBackend {
   /** Faults stop them, crash them and set their clocks. What a crash costs follows from `onCrash` of the server. */
   readonly servers: readonly SimServer[];
+  /** What servers have lost so far. Without it the checker excuses more. */
+  readonly losses?: readonly Loss[];
   /** A server that has lost its data grants nothing for so long; default 0. */
   readonly closedAfterCrashMs?: number;
   /** A store for one service. It must take time and chance from its context, and send by `network` from `process`. */
@@ -52,6 +55,8 @@ export interface RunningBackend {
   holdersOf?(key: string): ReadonlyMap<string, number>;
   /** The servers lose what they know, or go back to what they knew some time ago. Exclusion is not promised over that. */
   forget?(how: 'empty' | 'stale'): void;
+  /** The faults of the plan are over, and those of the servers must be, too. */
+  calm?(): void;
   /** What the servers keep when every call has settled and every service is closed, in words. Empty: all is at rest. */
   leftovers(): readonly string[];
 }

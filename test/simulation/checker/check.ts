@@ -6,6 +6,7 @@ import { checkEarliness } from './earliness.js';
 import { checkErrors } from './errors.js';
 import { checkHandOff } from './hand-off.js';
 import { checkExclusion } from './exclusion.js';
+import { checkFailover } from './failover.js';
 import { checkMinimumHold } from './minimum-hold.js';
 import { checkNeedlessLoss } from './needless-loss.js';
 import { checkLateness } from './lateness.js';
@@ -13,10 +14,13 @@ import { checkOrder } from './order.js';
 import { checkStarvation } from './starvation.js';
 import { checkTokens } from './tokens.js';
 
+/** The next connection follows within about a second. */
+const RECONNECT_MS = 1500;
+
 /** What a history breaks of the promises. Judges by the history alone. */
 export function check(history: History, plan: Plan, backend: Backend): readonly Violation[] {
   const { commandsPerCall, commandsInCalm = 1 } = backend;
-  const { commandTimeoutMs } = plan.storeOptions;
+  const { commandTimeoutMs, replicaLagMs = 0, replicaStallMs = 0 } = plan.storeOptions;
   const roundTripMs = 2 * (plan.latency.least + plan.latency.spread);
   const handOffMs = backend.handOffMs?.(plan.latency, plan.storeOptions) ?? Infinity;
   // A grant that comes after its lease is asked for again.
@@ -24,7 +28,11 @@ export function check(history: History, plan: Plan, backend: Backend): readonly 
   const longestMs = longestLeaseMs(plan) + setBackMs(plan);
   return [
     ...history.violations,
-    ...checkExclusion(history),
+    ...checkExclusion(history, plan.watchdogTimeoutMs / 3 + 4 * commandTimeoutMs + RECONNECT_MS),
+    ...checkFailover(history, {
+      watchdogTimeoutMs: plan.watchdogTimeoutMs,
+      earlyMs: plan.watchdogTimeoutMs / 3 + 2 * roundTripMs + Number(replicaLagMs) + Number(replicaStallMs),
+    }),
     ...checkTokens(history),
     ...checkErrors(history),
     ...checkMinimumHold(history),

@@ -1,10 +1,12 @@
 import { describe, expect, it } from '@jest/globals';
 import { LockWaitTimeoutError } from '../../../libs/distributed-lock/src/index.js';
 import { History, type CallRecord, type HoldRecord } from '../history/history.js';
+import type { Loss } from '../history/loss.js';
 import { Dice } from '../kernel/dice.js';
 import { Kernel } from '../kernel/kernel.js';
 import { checkEarliness } from './earliness.js';
 import { checkErrors } from './errors.js';
+import { checkFailover } from './failover.js';
 import { checkHandOff } from './hand-off.js';
 import { checkExclusion } from './exclusion.js';
 import { checkLateness } from './lateness.js';
@@ -40,6 +42,12 @@ function hold(other: Partial<HoldRecord> = {}): HoldRecord {
     endedAt: from + 1000,
     ...other,
   };
+}
+
+/** A crash at 1400, back at 1450, that has cost the lease of the owner `a`. */
+function lossOf(other: Partial<Loss>): Loss {
+  const leases = [{ key: 'k', owner: 'a', until: 6000, keptUntil: -Infinity }];
+  return { at: 1400, to: 1450, leases, isCovered: false, isGuarded: false, isBehind: false, ...other };
 }
 
 function call(other: Partial<CallRecord> = {}): CallRecord {
@@ -96,6 +104,49 @@ describe('the checker of a history', () => {
     const history = historyOf({ holds: [hold(), hold({ process: 'P1', from: 1500 })] });
     history.disturbances.push({ kind: 'force', at: 1490, to: 2000, key: 'k' });
     expect(checkExclusion(history)).toHaveLength(0);
+  });
+
+  it('excuses one beside a lease that a server has lost, for as long as that lease would have lasted', () => {
+    const holds = [hold({ owner: 'a' }), hold({ process: 'P1', from: 1500, owner: 'b' })];
+    const brokenBy = (loss: Partial<Loss>) => {
+      const history = historyOf({ holds });
+      history.losses = [lossOf(loss)];
+      return checkExclusion(history).length;
+    };
+    expect(brokenBy({})).toBe(0);
+    expect(brokenBy({ at: 1600 })).toBe(1);
+    expect(brokenBy({ leases: [{ key: 'k', owner: 'a', until: 1700, keptUntil: -Infinity }] })).toBe(1);
+    expect(brokenBy({ leases: [{ key: 'k', owner: 'c', until: 6000, keptUntil: -Infinity }] })).toBe(1);
+    expect(brokenBy({ isGuarded: true })).toBe(1);
+  });
+
+  it('finds a grant that a promoted replica must have and does not', () => {
+    const brokenBy = (loss: Partial<Loss>) => {
+      const history = historyOf({ holds: [hold({ owner: 'a' })] });
+      history.losses = [lossOf(loss)];
+      return checkFailover(history, { watchdogTimeoutMs: 5000, earlyMs: 1700 }).length;
+    };
+    expect(brokenBy({ isCovered: true })).toBe(1);
+    expect(brokenBy({ isCovered: false })).toBe(0);
+    expect(brokenBy({ isCovered: true, at: 2500 })).toBe(0);
+    expect(
+      brokenBy({ isCovered: true, leases: [{ key: 'k', owner: 'a', until: 6500, keptUntil: 6000 }] }),
+    ).toBe(0);
+  });
+
+  it('finds smaller tokens after a loss, but of one who holds a lost lock or whose server has a clock that is behind', () => {
+    const brokenBy = (owner: string, loss: Partial<Loss>) => {
+      const later = hold({ process: 'P1', from: 3000, token: 6, owner });
+      const history = historyOf({ holds: [hold({ token: 7, owner: 'P0:1' }), later] });
+      history.losses = [
+        lossOf({ leases: [{ key: 'k', owner: 'a:1', until: 6000, keptUntil: -Infinity }], ...loss }),
+      ];
+      return checkTokens(history).length;
+    };
+    expect(brokenBy('b:1', {})).toBe(1);
+    expect(brokenBy('a:1', {})).toBe(0);
+    expect(brokenBy('b:1', { isBehind: true })).toBe(0);
+    expect(brokenBy('P0:2', { isBehind: true })).toBe(1);
   });
 
   it('finds a later grant with a smaller token', () => {

@@ -1,14 +1,17 @@
 import type { History, HoldRecord, Violation } from '../history/history.js';
 import { beliefOf, type Span } from './belief.js';
+import { isLost } from './lost-leases.js';
 
 /** docs/guarantees.md, safety: one lock, one holder that believes in it; no more permits than there are. */
-export function checkExclusion(history: History): readonly Violation[] {
+export function checkExclusion(history: History, toldWithinMs?: number): readonly Violation[] {
   const beliefs = new Map(history.holds.map((hold) => [hold, beliefOf(hold, history)]));
   const violations: Violation[] = [];
   for (const [i, a] of history.holds.entries()) {
     for (const b of history.holds.slice(i + 1)) {
       if (a.key !== b.key || !conflicts(a, b) || isExcused(history, a, b)) continue;
-      const both = overlapOf(beliefs.get(a) ?? [], beliefs.get(b) ?? []);
+      const both = overlapsOf(beliefs.get(a) ?? [], beliefs.get(b) ?? []).find(
+        (span) => !isLost(history, a, span, toldWithinMs) && !isLost(history, b, span, toldWithinMs),
+      );
       if (both) violations.push({ rule: 'exclusion', text: describe(a, b, both) });
     }
   }
@@ -20,13 +23,15 @@ export function conflicts(a: HoldRecord, b: HoldRecord): boolean {
   return a.claim !== 'shared' || b.claim !== 'shared';
 }
 
-/** A lock was taken by force, or the servers have forgotten it, while one of the two was held. */
-export function isExcused({ disturbances }: History, a: HoldRecord, b: HoldRecord): boolean {
+/** A lock was taken by force, or servers that do not tell what they lost have forgotten it, while one of the two was held. */
+export function isExcused({ disturbances, losses }: History, a: HoldRecord, b: HoldRecord): boolean {
   const from = Math.min(a.from, b.from);
   const to = Math.max(a.from, b.from);
   return disturbances.some(
     ({ kind, at, key }) =>
-      (kind === 'forget' || (kind === 'force' && key === a.key)) && at >= from - 5000 && at <= to + 5000,
+      ((kind === 'forget' && !losses) || (kind === 'force' && key === a.key)) &&
+      at >= from - 5000 &&
+      at <= to + 5000,
   );
 }
 
@@ -37,7 +42,8 @@ function checkPermits(
   const holds = history.holds.filter(({ claim }) => claim === 'permits');
   return holds.flatMap((hold) => {
     const [span] = beliefs.get(hold) ?? [];
-    if (!span || history.disturbances.some(({ kind }) => kind === 'forget' || kind === 'force')) return [];
+    if (!span || history.disturbances.some(({ kind }) => kind === 'force')) return [];
+    if (!history.losses && history.disturbances.some(({ kind }) => kind === 'forget')) return [];
     const inside = holds.filter(
       (other) =>
         other.key === hold.key &&
@@ -45,6 +51,7 @@ function checkPermits(
     );
     const weight = inside.reduce((sum, it) => sum + it.weight, 0);
     if (weight <= hold.permits) return [];
+    if (inside.some((it) => isLost(history, it, { from: span.from, to: span.from }))) return [];
     const names = inside.map(({ call, process }) => `call ${call} of ${process}`).join(', ');
     return [
       {
@@ -55,15 +62,16 @@ function checkPermits(
   });
 }
 
-function overlapOf(a: readonly Span[], b: readonly Span[]): Span | undefined {
+function overlapsOf(a: readonly Span[], b: readonly Span[]): readonly Span[] {
+  const spans: Span[] = [];
   for (const one of a) {
     for (const other of b) {
       const from = Math.max(one.from, other.from);
       const to = Math.min(one.to, other.to);
-      if (from < to) return { from, to };
+      if (from < to) spans.push({ from, to });
     }
   }
-  return undefined;
+  return spans;
 }
 
 function describe(a: HoldRecord, b: HoldRecord, { from, to }: Span): string {

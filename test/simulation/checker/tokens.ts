@@ -1,5 +1,6 @@
 import type { History, HoldRecord, Violation } from '../history/history.js';
 import { conflicts, isExcused } from './exclusion.js';
+import { mayBeSmaller } from './smaller-tokens.js';
 
 /** docs/guarantees.md, fencing: each grant has a larger token than all earlier ones that it excludes. */
 export function checkTokens(history: History): readonly Violation[] {
@@ -7,7 +8,7 @@ export function checkTokens(history: History): readonly Violation[] {
   return holds.flatMap((a, i) =>
     holds.slice(i + 1).flatMap((b) => {
       if (a.key !== b.key || !conflicts(a, b) || a.call === b.call || isExcused(history, a, b)) return [];
-      if (b.token > a.token || isShareOf(a, b)) return [];
+      if (b.token > a.token || isShareOf(a, b) || mayBeSmaller(history, a, b)) return [];
       const text = `${b.key}: call ${b.call} of ${b.process} got ${b.token} after call ${a.call} of ${a.process} had ${a.token}`;
       return [{ rule: 'tokens', text }];
     }),
@@ -16,5 +17,7 @@ export function checkTokens(history: History): readonly Violation[] {
 
 /** Of several keys one was lost, and a nested call goes on with another of them. */
 function isShareOf(a: HoldRecord, b: HoldRecord): boolean {
-  return a.end === 'lost' && b.token === a.token && b.process === a.process && b.call.startsWith(`${a.call}.`);
+  return (
+    a.end === 'lost' && b.token === a.token && b.process === a.process && b.call.startsWith(`${a.call}.`)
+  );
 }

@@ -1,4 +1,5 @@
 import type { Kernel } from '../kernel/kernel.js';
+import type { Loss } from './loss.js';
 
 /** One call holds one key. A nested call that shares the hold of its flow is part of it. */
 export interface HoldRecord {
@@ -13,6 +14,8 @@ export interface HoldRecord {
   /** From `from` on; a nested call that shares the hold may ask for more. */
   holdAtLeastMs?: number;
   readonly token: number;
+  /** Of the store. */
+  owner?: string;
   /** All times are true times, in ms. */
   readonly from: number;
   /** What the holder was told of its validity, in ms of its own clock. */
@@ -71,6 +74,8 @@ export class History {
   readonly calls: CallRecord[] = [];
   readonly pauses: Pause[] = [];
   readonly disturbances: Disturbance[] = [];
+  /** What servers have lost. `undefined`: their back end does not tell. */
+  losses: readonly Loss[] | undefined;
   /** Found while the history ran. */
   readonly violations: Violation[] = [];
   readonly lines: { readonly at: number; readonly text: string }[] = [];

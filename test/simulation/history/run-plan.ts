@@ -50,6 +50,7 @@ export async function runPlan(plan: Plan, backend: Backend): Promise<Run> {
   const { latency, storeOptions } = plan;
   const handOffMs = backend.handOffMs?.(latency, storeOptions) ?? Infinity;
   const running = backend.open(world, storeOptions);
+  history.losses = running.losses;
   const parts: Parts = { kernel, network, history, dice, handOffMs, backend: running };
   const stopWatching = watchRejections(history, kernel);
   try {
@@ -82,6 +83,7 @@ async function runAll(plan: Plan, parts: Parts): Promise<void> {
   const lastCallAt = Math.max(0, ...plan.calls.map(({ atMs }) => atMs));
   kernel.at(lastCallAt + FAULTS_GO_ON_MS, () => {
     faults.end();
+    stage.parts.backend.calm?.();
     history.calmFrom = kernel.now;
     history.say('the faults are over');
   });
@@ -98,6 +100,7 @@ async function runAll(plan: Plan, parts: Parts): Promise<void> {
       );
   }
   faults.end();
+  stage.parts.backend.calm?.();
   if (history.violations.length > 0) return;
   await comeToRest(plan, stage);
 }

@@ -84,6 +84,7 @@ export class Stage {
   /** A call holds now. All that hold the same key are asked whether they still believe in their locks, as soon as they can. */
   add(held: Held): void {
     this.held.add(held);
+    this.stored.hold(held);
     this.sample(held);
     this.onEvent('acquired', held.actor);
     const keys = held.records.map(({ key }) => key);

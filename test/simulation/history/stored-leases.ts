@@ -1,6 +1,7 @@
 import type { SimProcess } from '../kernel/process.js';
 import type { Plan } from '../plan/plan.js';
-import type { History } from './history.js';
+import type { History, HoldRecord } from './history.js';
+import { lostLeaseOf } from './loss.js';
 import type { Held, Parts } from './stage.js';
 
 /** Clocks differ by less than 1 %, and servers count in whole ms. */
@@ -31,6 +32,14 @@ export class StoredLeases {
     this.owners.set(`${process.name} ${key} ${token}`, owner);
   }
 
+  /** Who reads beside others of its process may have the token of another owner, so the last one counts that was granted. */
+  hold({ records }: Held): void {
+    for (const record of records) {
+      const owner = this.owners.get(`${record.process} ${record.key} ${record.token}`);
+      if (owner !== undefined) record.owner = owner;
+    }
+  }
+
   lookOften(all: Iterable<Held>): void {
     if (this.mayLookOften) for (const held of all) this.look(held);
   }
@@ -42,9 +51,9 @@ export class StoredLeases {
     const { validForMs } = lock;
     if (validForMs <= 0) return;
     const until = process.trueNow + validForMs * (1 - DRIFT) - SLACK_MS - this.uncountedMs(process.name);
-    for (const { key, token, from, call, endedAt } of records) {
-      const owner = this.owners.get(`${process.name} ${key} ${token}`);
-      if (endedAt !== undefined || owner === undefined || this.isExcused(history, key, from)) continue;
+    for (const record of records) {
+      const { key, call, endedAt, owner } = record;
+      if (endedAt !== undefined || owner === undefined || this.isExcused(history, record)) continue;
       const leftMs = backend.holdersOf(key).get(owner) ?? 0;
       if (kernel.now + leftMs >= until) continue;
       const storedMs = Math.round(leftMs);
@@ -65,13 +74,15 @@ export class StoredLeases {
   }
 
   /** Who loses a lock by force is told a message later. What servers have lost they do not keep. */
-  private isExcused({ disturbances }: History, key: string, from: number): boolean {
-    const { closedAfterCrashMs = 0 } = this.parts.backend;
-    return disturbances.some(
-      (it) =>
-        (it.kind === 'force' && it.key === key && from <= it.to) ||
-        it.kind === 'forget' ||
-        (it.kind === 'crash server' && closedAfterCrashMs > 0),
+  private isExcused({ disturbances, losses }: History, hold: HoldRecord): boolean {
+    const { key, from } = hold;
+    const { now } = this.parts.kernel;
+    const isLost = losses?.some((it) => now <= (lostLeaseOf(it, hold)?.until ?? -Infinity) + SLACK_MS);
+    return (
+      isLost ||
+      disturbances.some(
+        (it) => (it.kind === 'force' && it.key === key && from <= it.to) || (it.kind === 'forget' && !losses),
+      )
     );
   }
 }

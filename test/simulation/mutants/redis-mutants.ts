@@ -168,10 +168,6 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
     ],
   ]),
   ...mutantsOf('redis', 'stores/redis/connection/redis.clients.js', [
-    [
-      'a handshake that is never answered is waited for',
-      'if (!client.isCluster)',
-      'if (false)',
-    ],
+    ['a handshake that is never answered is waited for', 'if (!client.isCluster)', 'if (false)'],
   ]),
 ];

@@ -14,6 +14,8 @@ export interface FaultFrame {
   readonly mayForget: boolean;
   /** Locks live by the sessions of their clients. */
   readonly hasSessions: boolean;
+  /** A server that crashes comes back without some of its data. */
+  readonly losesByCrash: boolean;
 }
 
 type Draw = (frame: FaultFrame) => readonly FaultPlan[];
@@ -24,8 +26,8 @@ export function drawFaults(frame: FaultFrame): readonly FaultPlan[] {
   if (dice.happens(0.1)) return [];
   const count = dice.scale(1, 12);
   // Several of few kinds go together better than one of each.
-  const all = frame.hasSessions ? [...DRAWS, ...SESSION_DRAWS] : DRAWS;
-  const draws = dice.happens(0.3) ? NETWORK_DRAWS : all;
+  const ofStore = [...(frame.hasSessions ? SESSION_DRAWS : []), ...(frame.losesByCrash ? CRASH_DRAWS : [])];
+  const draws = dice.happens(0.3) ? NETWORK_DRAWS : [...DRAWS, ...ofStore];
   const kinds = [dice.pick(draws), dice.pick(draws), dice.pick(draws)];
   return Array.from({ length: count }, () => dice.pick(kinds)(frame)).flat();
 }
@@ -152,6 +154,35 @@ const forget: Draw = (frame) =>
       ]
     : messageFault(frame);
 
+/** Right after a grant, a request or a reply; perhaps a clock is behind then. */
+const serverCrash: Draw = (frame) => {
+  const { dice, watchdogTimeoutMs } = frame;
+  const number = dice.int(0, frame.servers - 1);
+  const ms = dice.scale(1, watchdogTimeoutMs / 2);
+  const when: Trigger = dice.happens(0.6)
+    ? { event: 'acquired', nth: nth(dice), of: 'anyone' }
+    : trigger(frame);
+  const afterMs = dice.happens(0.5) ? 0 : dice.scale(1, watchdogTimeoutMs);
+  const clockMs = -longMs(frame);
+  const another = (number + dice.int(1, Math.max(1, frame.servers - 1))) % frame.servers;
+  return [
+    { when, afterMs, act: { do: 'crash server', server: number, ms } },
+    // Two of three nodes of a quorum.
+    ...(another !== number && dice.happens(0.5)
+      ? [
+          {
+            when,
+            afterMs: afterMs + dice.scale(1, 1000),
+            act: { do: 'crash server', server: another, ms },
+          } as const,
+        ]
+      : []),
+    ...(dice.happens(0.2)
+      ? [{ when, afterMs, act: { do: 'server clock', server: number, ms: clockMs } } as const]
+      : []),
+  ];
+};
+
 /** A process lives on, and its session is in doubt or over. */
 const silence: Draw = (frame) => {
   const { dice, watchdogTimeoutMs } = frame;
@@ -180,6 +211,8 @@ const lateKeepAlive: Draw = (frame) => {
 };
 
 const SESSION_DRAWS: readonly Draw[] = [silence, silence, silence, silence, lateKeepAlive, lateKeepAlive];
+
+const CRASH_DRAWS: readonly Draw[] = Array.from({ length: 10 }, () => serverCrash);
 
 /** All processes live and run, so that no lease need expire for anything. */
 const NETWORK_DRAWS: readonly Draw[] = [messageFault, lateRequest, afterEvent, afterEvent, link];

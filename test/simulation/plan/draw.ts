@@ -51,6 +51,7 @@ export function drawPlan(backend: Backend, seed: string): Plan {
       lengthMs,
       mayForget: true,
       hasSessions: backend.hasSessions ?? false,
+      losesByCrash: (storeOptions['afterCrash'] ?? 'everything') !== 'everything',
     }),
   };
 }

@@ -3,30 +3,55 @@ import type { Dice } from '../../kernel/dice.js';
 import type { SimProcess } from '../../kernel/process.js';
 import type { World } from '../backend.js';
 import type { ServerEnd, Listener } from '../../network/connection.js';
+import type { LostLease, Loss } from '../../history/loss.js';
 import { restartMark } from '../../../../libs/distributed-lock/src/stores/redis/redis.keys.js';
-import { SortedSet } from '../../redis/data/sorted-set.js';
 import { RedisServer } from '../../redis/server/redis-server.js';
 import { simulatedTarget } from '../../redis/socket/connector.js';
 import { kindOfMessage } from './kinds.js';
+import { holdersIn, leasesIn, type StoredLease } from './stored.js';
 import { SimulatedLine, type Request } from './simulated-line.js';
 
-/** What a server has after a crash: every write (`appendfsync always`), nothing, or what its best replica has. */
-export type AfterCrash = 'everything' | 'nothing' | 'replica';
+/** What a server has after a crash: every write (`appendfsync always`), none, the older ones, or what a replica has. */
+export type AfterCrash = 'everything' | 'nothing' | 'stale' | 'replica';
 
 export interface HostOptions {
   readonly afterCrash: AfterCrash;
   readonly replicas: number;
+  /** Of so many replicas, which are drawn at each crash, the one that is furthest ahead is promoted; default: of all. */
+  readonly reachable?: number | undefined;
+  /** So many replicas have each grant before its caller is let in; default 0. */
+  readonly minReplicaAcks?: number | undefined;
+  /** A server without its data grants nothing for so long; default 0. */
+  readonly restartGuardMs?: number | undefined;
+  /** Its clock is behind that of another server; default: no. */
+  readonly isBehind?: boolean | undefined;
   /** The longest time that a write takes to a replica and its acknowledgement back, in ms. */
   readonly replicaLagMs: number;
+  /** Now and then a replica stands still for so long at most; default: never. */
+  readonly replicaStallMs?: number | undefined;
+  readonly onLoss?: ((loss: Loss) => void) | undefined;
   /** Told of each command, and of the end of each connection, with the server's clock in microseconds. */
   readonly onCommand?:
     ((client: number, words: readonly string[] | 'left', micros: number) => void) | undefined;
+}
+
+/** One write in so many is the last one that a replica has for a while. */
+const STALLS = 0.1;
+
+/** What it has when it crashes or forgets. */
+interface Before {
+  readonly at: number;
+  readonly leases: readonly StoredLease[];
 }
 
 /** A machine with a Redis server on it, and with replicas that do nothing but follow. */
 export class RedisHost extends SimServer {
   readonly redis: RedisServer;
   private readonly dice: Dice;
+  private crashedWith: Before | undefined;
+  /** Of each replica. */
+  private readonly stalledUntil: number[] = [];
+  private isCalm = false;
 
   constructor(
     name: string,
@@ -47,8 +72,12 @@ export class RedisHost extends SimServer {
       options.replicas,
     );
     network.serve(this, (end) => this.accept(end));
-    this.onCrash.push(() => this.redis.crash());
-    this.onStart.push(() => this.redis.restart(this.lengthAfterCrash()));
+    if (options.restartGuardMs) this.hasBeenGuarded(options.restartGuardMs);
+    this.onCrash.push(() => {
+      this.crashedWith = this.present();
+      this.redis.crash();
+    });
+    this.onStart.push(() => this.restart());
   }
 
   private get micros(): number {
@@ -63,14 +92,14 @@ export class RedisHost extends SimServer {
 
   /** Its data is gone, or is what it was after the first part of its writes, while its connections live on. */
   forget(how: 'empty' | 'stale'): void {
-    const { journal } = this.redis;
-    this.redis.restore(how === 'empty' ? 0 : Math.floor(journal.length * 0.8));
+    const before = this.present();
+    this.redis.restore(how === 'empty' ? 0 : this.olderLength());
+    this.noteLoss(before, false);
   }
 
-  /** The restart guard has had its first wait long ago. */
-  hasBeenGuarded(longestLeaseMs: number): void {
-    this.redis.data.put(restartMark(''), `0 ${longestLeaseMs}`);
-    this.redis.commit();
+  /** From now on its replicas keep up with it. */
+  calm(): void {
+    this.isCalm = true;
   }
 
   /** Answers with one of the errors by which a server says that it cannot now. */
@@ -82,26 +111,9 @@ export class RedisHost extends SimServer {
     this.world.kernel.after(ms, () => (refusals[how] = false));
   }
 
-  /** By owner, with the rest of each lease in ms, as Redisson's format has them (holders.lua). */
+  /** By owner, with the rest of each lease in ms. */
   holdersOf(name: string): ReadonlyMap<string, number> {
-    const { data } = this.redis;
-    const leftOf = (key: string): number => (data.find(key)?.expiresAt ?? 0) - this.timeOfDay;
-    const braced = name.includes('{') ? name : `{${name}}`;
-    const { value } = data.find(name) ?? {};
-    if (!(value instanceof Map)) {
-      const permits = data.find(`${braced}:timeout`)?.value;
-      const entries = permits instanceof SortedSet ? permits.inOrder() : [];
-      return new Map(entries.map(([owner, until]) => [owner, until - this.timeOfDay]));
-    }
-    const leases = new Map<string, number>();
-    for (const field of value.keys()) {
-      const isReader = value.get('mode') === 'read' && field !== 'mode';
-      leases.set(
-        field.replace(/:write$/, ''),
-        leftOf(isReader ? `${braced}:${field}:rwlock_timeout:1` : name),
-      );
-    }
-    return leases;
+    return holdersIn(this.redis.data, name, this.timeOfDay);
   }
 
   /** What no lock leaves behind: every key but counters, the mark of the restart guard, and what is empty, or without its lock, and expires. */
@@ -117,15 +129,57 @@ export class RedisHost extends SimServer {
       .map((key) => `${this.name} keeps the key ${key}`);
   }
 
+  /** The restart guard has had its first wait long ago. */
+  private hasBeenGuarded(longestLeaseMs: number): void {
+    this.redis.data.put(restartMark(''), `0 ${longestLeaseMs}`);
+    this.redis.commit();
+  }
+
+  private restart(): void {
+    const { redis, options, crashedWith } = this;
+    const { replicas, reachable = replicas, minReplicaAcks = 0, afterCrash } = options;
+    redis.restart(this.lengthAfterCrash());
+    // Its replicas follow the new master.
+    this.replicate(redis.journal.length);
+    const isCovered = afterCrash === 'replica' && reachable + minReplicaAcks > replicas;
+    if (crashedWith) this.noteLoss(crashedWith, isCovered);
+  }
+
+  private present(): Before {
+    return { at: this.world.kernel.now, leases: leasesIn(this.redis.data, this.timeOfDay) };
+  }
+
+  private noteLoss(before: Before, isCovered: boolean): void {
+    const { redis, options } = this;
+    const to = this.world.kernel.now;
+    const kept = leasesIn(redis.data, this.timeOfDay);
+    const leases = before.leases.flatMap(({ key, owner, leftMs }): LostLease[] => {
+      const until = before.at + leftMs;
+      const left = kept.find((it) => it.key === key && it.owner === owner)?.leftMs;
+      const keptUntil = left === undefined ? -Infinity : to + left;
+      return keptUntil < until - 1 ? [{ key, owner, until, keptUntil }] : [];
+    });
+    const isGuarded = Boolean(options.restartGuardMs) && !redis.data.find(restartMark(''));
+    const isBehind = options.isBehind ?? false;
+    options.onLoss?.({ at: before.at, to, leases, isCovered, isGuarded, isBehind });
+  }
+
   private replicate(length: number): void {
     const { redis, options } = this;
     const { epoch } = redis;
+    const { now } = this.world.kernel;
     const acknowledge = (replica: number): void => {
       if (redis.epoch === epoch) redis.replicas.acknowledge(replica, length);
     };
     for (let i = 0; i < options.replicas; i++) {
+      const { replicaStallMs = 0 } = options;
+      const mayStall = !this.isCalm && replicaStallMs > 0 && now >= (this.stalledUntil[i] ?? 0);
+      if (mayStall && this.dice.happens(STALLS))
+        this.stalledUntil[i] = now + this.dice.random() * replicaStallMs;
       const lagMs = this.dice.random() * options.replicaLagMs;
-      this.world.kernel.after(lagMs, () => this.receive(() => acknowledge(i)));
+      this.world.kernel.at(Math.max(now, this.stalledUntil[i] ?? 0) + lagMs, () =>
+        this.receive(() => acknowledge(i)),
+      );
     }
   }
 
@@ -136,9 +190,19 @@ export class RedisHost extends SimServer {
         return journal.length;
       case 'nothing':
         return 0;
-      case 'replica':
-        return Math.max(...Array.from({ length: replicas.count }, (_, i) => replicas.lengthOf(i)));
+      case 'stale':
+        return this.olderLength();
+      case 'replica': {
+        const { reachable = replicas.count } = this.options;
+        const lengths = Array.from({ length: replicas.count }, (_, i) => replicas.lengthOf(i));
+        while (lengths.length > reachable) lengths.splice(this.dice.int(0, lengths.length - 1), 1);
+        return Math.max(0, ...lengths);
+      }
     }
+  }
+
+  private olderLength(): number {
+    return Math.floor(this.redis.journal.length * 0.8);
   }
 
   private accept(end: ServerEnd): Listener {

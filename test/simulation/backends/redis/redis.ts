@@ -3,6 +3,7 @@ import type { RedisStoreOptions } from '../../../../libs/distributed-lock/src/st
 import { RedisHost, type HostOptions } from './redis-host.js';
 import { REDIS_KINDS } from './kinds.js';
 import { routeGlobals } from '../../kernel/globals.js';
+import type { Loss } from '../../history/loss.js';
 import type { Backend, StoreOptions } from '../backend.js';
 
 /** Options of the store, and of the server below it. */
@@ -20,9 +21,9 @@ export function redisNotedBy(onCommand?: HostOptions['onCommand']): Backend {
     serverCount: 1,
 
     // The reply that a release waits for, the release, and the notification; as much again for a waiter that has left.
-    handOffMs({ least, spread }, { replicaTimeoutMs = 0, replicaLagMs = 0 }) {
+    handOffMs({ least, spread }, { replicaTimeoutMs = 0, replicaLagMs = 0, replicaStallMs = 0 }) {
       // A grant that the replicas do not have in time is given back, and asked for again.
-      if (Number(replicaLagMs) > Number(replicaTimeoutMs)) return Infinity;
+      if (Number(replicaLagMs) + Number(replicaStallMs) > Number(replicaTimeoutMs)) return Infinity;
       return 6 * (least + spread) + 2 * Number(replicaTimeoutMs);
     },
 
@@ -30,36 +31,53 @@ export function redisNotedBy(onCommand?: HostOptions['onCommand']): Backend {
       const commandTimeoutMs = Math.min(dice.pick([100, 250, 500]), Math.floor(watchdogTimeoutMs / 3));
       const server = { afterCrash: 'everything', replicas: 0, replicaLagMs: 0 };
       const kind = dice.random();
-      if (kind < 0.6) return { commandTimeoutMs, ...server };
-      if (kind < 0.7) return { commandTimeoutMs, ...server, sharedTokens: true };
-      if (kind < 0.85) {
+      if (kind < 0.35) return { commandTimeoutMs, ...server };
+      if (kind < 0.42) return { commandTimeoutMs, ...server, sharedTokens: true };
+      if (kind < 0.47) return { commandTimeoutMs, ...server, afterCrash: 'nothing' };
+      if (kind < 0.57) {
         // Twice the longest lease that a program asks for, as it may be extended to that.
         const restartGuardMs = 2 * Math.max(watchdogTimeoutMs, 5000);
         return { commandTimeoutMs, ...server, restartGuardMs, afterCrash: 'nothing' };
       }
       const replicaTimeoutMs = Math.floor(commandTimeoutMs / 2);
       const replicaLagMs = dice.scale(1, replicaTimeoutMs * 2);
+      const replicas = dice.int(1, 3);
+      // With fewer than all replicas the one that is promoted may lack a grant.
+      const minReplicaAcks = dice.pick([0, 1, replicas]);
       return {
         commandTimeoutMs,
         ...server,
-        minReplicaAcks: 1,
-        replicaTimeoutMs,
-        replicas: dice.int(1, 2),
+        ...(minReplicaAcks > 0 && { minReplicaAcks, replicaTimeoutMs }),
+        replicas,
         replicaLagMs,
+        ...(dice.happens(0.7) && { replicaStallMs: dice.scale(replicaTimeoutMs, 5000) }),
+        afterCrash: dice.pick(['everything', 'replica', 'replica', 'replica']),
+        reachable: dice.pick([replicas, dice.int(1, replicas)]),
       };
     },
 
     open(world, given) {
-      const { afterCrash, replicas, replicaLagMs, ...options } = given as Options;
+      const { afterCrash, replicas, reachable, replicaLagMs, replicaStallMs, ...options } = given as Options;
       routeGlobals(world.kernel);
       const { restartGuardMs = 0 } = options;
-      const host = new RedisHost('redis', world, { afterCrash, replicas, replicaLagMs, onCommand });
-      if (restartGuardMs > 0) host.hasBeenGuarded(restartGuardMs);
+      const server = { afterCrash, replicas, reachable, replicaLagMs, replicaStallMs };
+      const { minReplicaAcks } = options;
+      const losses: Loss[] = [];
+      const onLoss = (loss: Loss) => losses.push(loss);
+      const host = new RedisHost('redis', world, {
+        ...server,
+        minReplicaAcks,
+        restartGuardMs,
+        onLoss,
+        onCommand,
+      });
       return {
         servers: [host],
+        losses,
         closedAfterCrashMs: restartGuardMs,
         storeFor: (process) => redisStore(host.targetFor(process), options),
         forget: (how) => host.forget(how),
+        calm: () => host.calm(),
         holdersOf: (key) => host.holdersOf(key),
         leftovers: () => host.leftovers(),
       };
