@@ -1,12 +1,20 @@
 import { quorumStore } from '../../../../libs/distributed-lock/src/stores/quorum/quorum.store.js';
 import { ownerOf } from '../../../../libs/distributed-lock/src/stores/quorum/owner-ids.js';
 import { redisStore } from '../../../../libs/distributed-lock/src/stores/redis/redis.store.js';
-import { RedisHost } from '../redis/redis-host.js';
+import { RedisHost, type AfterCrash } from '../redis/redis-host.js';
 import { REDIS_KINDS } from '../redis/kinds.js';
 import { routeGlobals } from '../../kernel/globals.js';
-import type { Backend } from '../backend.js';
+import type { Loss } from '../../history/loss.js';
+import type { Backend, StoreOptions } from '../backend.js';
 
 const NODES = ['redis-1', 'redis-2', 'redis-3'];
+
+interface Options extends StoreOptions {
+  /** Of each node, against true time. */
+  readonly aheadMs?: readonly number[];
+  readonly afterCrash?: AfterCrash;
+  readonly restartGuardMs?: number;
+}
 
 /** Three independent Redis servers, each with its own clock and its own crashes. */
 export const quorum: Backend = {
@@ -20,24 +28,54 @@ export const quorum: Backend = {
     const commandTimeoutMs = Math.min(dice.pick([50, 100, 250]), Math.floor(watchdogTimeoutMs / 6));
     // Tokens follow the clocks of the nodes.
     const aheadMs = NODES.map(() => (dice.happens(0.5) ? 0 : dice.scale(1, 5000)));
-    return { commandTimeoutMs, aheadMs };
+    // Twice the longest lease that a program asks for, as it may be extended to that.
+    const guarded = { restartGuardMs: 2 * Math.max(watchdogTimeoutMs, 5000) };
+    const kind = dice.random();
+    if (kind < 0.4) return { commandTimeoutMs, aheadMs };
+    if (kind < 0.65) return { commandTimeoutMs, aheadMs, afterCrash: 'nothing', ...guarded };
+    return { commandTimeoutMs, aheadMs, afterCrash: dice.pick(['nothing', 'stale']) };
   },
 
-  open(world, { commandTimeoutMs, aheadMs = [] }) {
+  open(world, given) {
+    const {
+      commandTimeoutMs,
+      aheadMs = [],
+      afterCrash = 'everything',
+      restartGuardMs = 0,
+    } = given as Options;
     routeGlobals(world.kernel);
-    const hosts = NODES.map(
-      (name) => new RedisHost(name, world, { afterCrash: 'everything', replicas: 0, replicaLagMs: 0 }),
-    );
-    hosts.forEach((host, i) => host.setClock((aheadMs as readonly number[])[i] ?? 0));
+    const last = Math.max(0, ...aheadMs);
+    const losses: Loss[] = [];
+    const onLoss = (loss: Loss) => losses.push(ofOwners(loss));
+    const hosts = NODES.map((name, i) => {
+      const isBehind = (aheadMs[i] ?? 0) < last;
+      return new RedisHost(name, world, {
+        afterCrash,
+        replicas: 0,
+        replicaLagMs: 0,
+        restartGuardMs,
+        isBehind,
+        onLoss,
+      });
+    });
+    hosts.forEach((host, i) => host.setClock(aheadMs[i] ?? 0));
+    const options = { commandTimeoutMs, restartGuardMs };
     return {
       servers: hosts,
-      storeFor: (process) =>
-        quorumStore(hosts.map((host) => redisStore(host.targetFor(process), { commandTimeoutMs }))),
+      losses,
+      closedAfterCrashMs: restartGuardMs,
+      storeFor: (process) => quorumStore(hosts.map((host) => redisStore(host.targetFor(process), options))),
+      forget: (how) => world.dice.pick(hosts).forget(how),
       holdersOf: (key) => heldByMost(hosts.map((host) => host.holdersOf(key))),
       leftovers: () => hosts.flatMap((host) => host.leftovers()),
     };
   },
 };
+
+/** A node knows an attempt of an owner. */
+function ofOwners(loss: Loss): Loss {
+  return { ...loss, leases: loss.leases.map((it) => ({ ...it, owner: ownerOf(it.owner) })) };
+}
 
 /** For how long a majority of the nodes keeps the lock of each owner. What fewer nodes keep is somebody's who must give it back. */
 function heldByMost(nodes: readonly ReadonlyMap<string, number>[]): ReadonlyMap<string, number> {
