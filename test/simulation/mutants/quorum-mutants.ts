@@ -29,6 +29,16 @@ export const QUORUM_MUTANTS: readonly Mutant[] = [
       'this.held !== undefined',
     ],
   ]),
+  ...mutantsOf('quorum', 'stores/quorum/node-owner.js', [
+    [
+      'a node that has forgotten a lease counts as one that renews it',
+      "if (reply?.kind === 'lost')",
+      "if (reply?.kind === 'lost') return { ...lease, validUntil: askedUntil };\nif (false)",
+    ],
+  ]),
+  ...mutantsOf('quorum', 'stores/redis/scripts/lua.generated.js', [
+    ['a node without its data joins majorities at once', 'local left = open_from - now', 'local left = 0'],
+  ]),
   ...mutantsOf('quorum', 'stores/quorum/release.js', [
     ['leases short of a majority are kept', 'if (owner.cancelGivingBack || owner.hasLeft)', 'if (true)'],
   ]),

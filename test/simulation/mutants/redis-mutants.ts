@@ -87,6 +87,11 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
       'Without a live reader the whole lock is deleted, and the field of a dead one beside a live one keeps nobody out.',
     ],
     ['an owner that asks again is taken for another', 'if holds(owner, kind) then', 'if false then'],
+    [
+      'after a loss of data tokens follow no clock',
+      'return math.max(last, seen, micros - 1) + 1',
+      'return math.max(last, seen) + 1',
+    ],
     ['the restart guard never waits', 'local left = open_from - now', 'local left = 0'],
     [
       'permits do not come back',
@@ -137,6 +142,20 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
     ],
     ['those who lose a lock by force are not told', "notify(holder, 'lost ' .. holder)", 'local _ = 0'],
     ['several keys together get no end', "redis.call('PEXPIRE', KEYS[it.at], it.lease)", ''],
+  ]),
+  ...mutantsOf('redis', 'stores/redis/safety/replicated-store.js', [
+    ['a grant counts that too few replicas have', 'if (count.replicas < atLeast)', 'if (false)'],
+    ['a grant by notification counts before the replicas have it', '{ ...it, validUntil: -Infinity }', 'it'],
+    [
+      'the renewal that confirms a grant is not on the replicas',
+      '!this.uncounted.has(renewal.owner)',
+      'true',
+    ],
+    [
+      'replicas are counted on a connection that knows nothing of the grant',
+      'if (count.generation !== generation)',
+      'if (false)',
+    ],
   ]),
   ...mutantsOf('redis', 'stores/redis/commands/acquiring.js', [
     [
