@@ -6,7 +6,7 @@ import type { Chance } from '../../../time/chance.js';
 import type { Clock } from '../../../time/clock.js';
 import type { Session } from '../session-backend.js';
 import { CODE, ZookeeperRefusal } from './client/codes.js';
-import type { Server } from './client/connection.js';
+import type { Connect, Server } from './client/connection.js';
 import { ANY_VERSION, create, multi, remove, setData, type Acl } from './client/requests.js';
 import { ZookeeperSession } from './client/session.js';
 import { Documents } from './documents.js';
@@ -21,6 +21,8 @@ export interface OwnSessionOptions {
   readonly clientId: string;
   readonly paths: LockPaths;
   readonly servers: readonly Server[];
+  /** The way in for tests without a network. */
+  readonly connect?: Connect;
   readonly tls: TlsOptions | undefined;
   readonly auth: string | undefined;
   /** The length that the locks need, in ms. */
@@ -67,7 +69,8 @@ export class OwnSession implements Session {
     private readonly start: OwnSessionStart,
   ) {
     conceal(this, 'options', 'connection', 'documents', 'mailbox', 'sweeper');
-    const { clock, chance, paths, clientId, servers, tls, auth, sessionMs, commandTimeoutMs } = options;
+    const { clock, chance, paths, clientId, servers, connect, tls, auth } = options;
+    const { sessionMs, commandTimeoutMs } = options;
     const { lastZxid, needed } = start;
     this.acl = auth === undefined ? 'open' : 'own';
     this.connection = new ZookeeperSession(
@@ -75,6 +78,7 @@ export class OwnSession implements Session {
         clock,
         chance,
         servers,
+        connect,
         tls,
         credentials: auth,
         timeoutMs: needed?.askedMs ?? sessionMs,

@@ -28,9 +28,14 @@ export interface Server {
   readonly address?: string;
 }
 
+/** Opens a socket to a server. */
+export type Connect = (server: Server, tls: TlsOptions | undefined) => Socket;
+
 interface ConnectionOptions {
   readonly clock: Clock;
   readonly server: Server;
+  /** The way in for tests without a network; by default TCP or TLS. */
+  readonly connect?: Connect | undefined;
   readonly tls: TlsOptions | undefined;
   readonly handshake: Handshake;
   /** Within this time the server must have answered the handshake. */
@@ -108,11 +113,8 @@ export class Connection {
     private readonly listener: ConnectionListener,
   ) {
     conceal(this, 'options', 'socket');
-    const { clock, server, tls, openMs } = options;
-    const { host: name, port, address: host = name } = server;
-    this.socket = tls
-      ? connectTls({ servername: nameOf(name), ...tls, host, port })
-      : connectTcp({ host, port });
+    const { clock, server, connect = connectTo, tls, openMs } = options;
+    this.socket = connect(server, tls);
     this.socket.setNoDelay(true).setKeepAlive(true, KEEP_ALIVE_MS);
     this.socket.once(tls ? 'secureConnect' : 'connect', () => this.onConnected());
     this.socket.on('data', (chunk) => this.onData(chunk));
@@ -231,6 +233,10 @@ export class Connection {
       this.lose(new Error(`${addressOf(server)} answered nothing for ${silentMs} ms`));
     });
   }
+}
+
+function connectTo({ host: name, port, address: host = name }: Server, tls: TlsOptions | undefined): Socket {
+  return tls ? connectTls({ servername: nameOf(name), ...tls, host, port }) : connectTcp({ host, port });
 }
 
 export function addressOf({ host, port, address }: Server): string {

@@ -7,7 +7,7 @@ import type { Chance } from '../../../../time/chance.js';
 import type { Clock } from '../../../../time/clock.js';
 import { reconnectDelay } from '../../../common/reconnect-delay.js';
 import { CODE, ZookeeperRefusal } from './codes.js';
-import { addressOf, Connection, type Reply, type Server } from './connection.js';
+import { addressOf, Connection, type Connect, type Reply, type Server } from './connection.js';
 import { LeaderKnowledge } from './leader-knowledge.js';
 import { ServerRing, type Resolve } from './server-ring.js';
 import {
@@ -27,6 +27,8 @@ export interface SessionOptions {
   readonly servers: readonly Server[];
   /** By default as the machine resolves names. */
   readonly resolve?: Resolve;
+  /** The way in for tests without a network. */
+  readonly connect?: Connect | undefined;
   readonly tls: TlsOptions | undefined;
   /** `user:password` */
   readonly credentials: string | undefined;
@@ -185,12 +187,13 @@ export class ZookeeperSession {
 
   private connectTo(server: Server): void {
     if (this.isOver) return;
-    const { clock, tls, timeoutMs, commandTimeoutMs } = this.options;
+    const { clock, connect, tls, timeoutMs, commandTimeoutMs } = this.options;
     const { sessionId, password, zxid: lastZxid } = this;
     const connection: Connection = new Connection(
       {
         clock,
         server,
+        connect,
         tls,
         handshake: { sessionId, password, timeoutMs, lastZxid },
         openMs: this.openMs,
