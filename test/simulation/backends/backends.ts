@@ -6,6 +6,7 @@ export const BACKENDS: Readonly<Record<string, () => Promise<Backend>>> = {
   redis: async () => (await import('./redis/redis.js')).redis,
   quorum: async () => (await import('./quorum/quorum.js')).quorum,
   etcd: async () => (await import('./etcd/etcd.js')).etcd,
+  zookeeper: async () => (await import('./zookeeper/zookeeper.js')).zookeeper,
 };
 
 export async function backendOf(name: string): Promise<Backend> {

@@ -4,7 +4,7 @@ import type { Plan } from './plan.js';
 export function longestLeaseMs({ calls, storeOptions, watchdogTimeoutMs }: Plan): number {
   return longestOf(
     { calls, storeOptions },
-    /"(?:leaseMs|holdAtLeastMs|ms|restartGuardMs)":(\d+)/g,
+    /"(?:leaseMs|holdAtLeastMs|ms|restartGuardMs|mostSessionMs)":(\d+)/g,
     watchdogTimeoutMs,
   );
 }
@@ -22,7 +22,7 @@ export function shortestLeaseMs({ calls, watchdogTimeoutMs }: Plan): number {
 
 /** The longest time in which nothing may move: of all leases, works and pauses. */
 export function longestMs({ calls, faults, storeOptions, watchdogTimeoutMs }: Plan): number {
-  const names = /"(?:leaseMs|holdAtLeastMs|ms|afterMs|restartGuardMs)":-?(\d+)/g;
+  const names = /"(?:leaseMs|holdAtLeastMs|ms|afterMs|restartGuardMs|mostSessionMs)":-?(\d+)/g;
   const works = calls.map(({ work }) => sumOf(JSON.stringify(work).matchAll(/"ms":(\d+)/g)));
   return Math.max(longestOf({ calls, faults, storeOptions }, names, watchdogTimeoutMs), ...works);
 }

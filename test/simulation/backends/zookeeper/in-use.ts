@@ -1,0 +1,39 @@
+import { contentOf } from '../../../../libs/distributed-lock/src/stores/session/session-text.js';
+import { LockPaths } from '../../../../libs/distributed-lock/src/stores/session/zookeeper/lock-path.js';
+import type { Leader } from './leader.js';
+import type { Znode } from './tree.js';
+
+export const PATHS = new LockPaths('/nest-lock');
+
+/** By owner, for how many ms the servers keep its lock. A lock lasts as long as its session. */
+export function holdersOf({ tree, sessions }: Leader, key: string): ReadonlyMap<string, number> {
+  const node = tree.get(PATHS.documentOf(key));
+  if (!node) return new Map();
+  const leftOf = (session = ''): number => {
+    const presence = tree.get(PATHS.presenceOf(session));
+    return presence ? sessions.leftOf(presence.owner) : 0;
+  };
+  return new Map(documentIn(node, key).holders.map(({ owner, session }) => [owner, leftOf(session)]));
+}
+
+/** Locks that sessions which are alive hold or wait for, and notes. */
+export function inUse({ tree }: Leader): readonly string[] {
+  const below = (path: string): readonly string[] =>
+    [...(tree.get(path)?.children ?? [])].map((name) => `${path}/${name}`);
+  const isAlive = (session = ''): boolean => tree.get(PATHS.presenceOf(session)) !== undefined;
+  const locks = below(PATHS.documents).flatMap((path) => {
+    const node = tree.get(path) as Znode;
+    const { holders, queue } = documentIn(node, path);
+    return [...holders, ...queue].some(({ session }) => isAlive(session)) ? `${path}: ${node.data}` : [];
+  });
+  return [
+    ...locks,
+    ...below(`${PATHS.base}/q`)
+      .flatMap(below)
+      .map((path) => `the note ${path}`),
+  ];
+}
+
+function documentIn({ data, mzxid }: Znode, name: string) {
+  return contentOf(data, mzxid, name).document;
+}

@@ -1,0 +1,102 @@
+import { CODE } from '../../../../libs/distributed-lock/src/stores/session/zookeeper/client/codes.js';
+import type { Kernel } from '../../kernel/kernel.js';
+import { Draft, Refusal, type Result } from './draft.js';
+import type { Operation } from './requests.js';
+import { Sessions, type SessionLengths } from './sessions.js';
+import { Tree, type Transaction } from './tree.js';
+
+/** What became of a request that the leader decides about. */
+export interface Outcome {
+  readonly zxid: number;
+  readonly code?: number;
+  readonly results?: readonly Result[];
+  /** The operation of a multi that has failed, and why. */
+  readonly failed?: { readonly index: number; readonly code: number };
+}
+
+/** The upper half of a zxid is the number of its leader. */
+const EPOCH = 2 ** 32;
+
+/** What decides: the order of all transactions, and which sessions live. It loses nothing that it has decided. */
+export class Leader {
+  readonly sessions: Sessions;
+  /** Told of each transaction. */
+  onCommit: (transaction: Transaction) => void = () => undefined;
+  tree = new Tree();
+  private journal: Transaction[] = [];
+  private epoch = 0;
+  private zxid = 0;
+
+  constructor(
+    private readonly kernel: Kernel,
+    lengths: SessionLengths,
+    mayEnd: () => boolean,
+  ) {
+    this.sessions = new Sessions(kernel, lengths, mayEnd, (id) => this.closeSession(id));
+    this.beginEpoch();
+  }
+
+  openSession(askedMs: number): bigint {
+    this.commit(new Map());
+    return this.sessions.open(askedMs);
+  }
+
+  closeSession(session: bigint): Outcome {
+    if (!this.sessions.has(session)) return this.refused(CODE.sessionExpired);
+    this.sessions.close(session);
+    const draft = new Draft(this.tree, this.zxid + 1, session);
+    for (const path of this.tree.ownedBy(session)) draft.execute({ op: 'delete', path, version: -1 });
+    return this.commit(draft.changes, session);
+  }
+
+  /** All of the operations or none. */
+  execute(session: bigint, operations: readonly Operation[]): Outcome {
+    if (!this.sessions.has(session)) return this.refused(CODE.sessionExpired);
+    const draft = new Draft(this.tree, this.zxid + 1, session);
+    const results: Result[] = [];
+    try {
+      for (const operation of operations) results.push(draft.execute(operation));
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      const { zxid } = this.commit(new Map());
+      return { zxid, failed: { index: results.length, code: error.code } };
+    }
+    return { ...this.commit(draft.changes), results };
+  }
+
+  /** A new leader is elected, which counts its transactions and all sessions anew. */
+  beginAnew(): void {
+    this.beginEpoch();
+    this.sessions.beginAnew();
+  }
+
+  /** Restored from what was saved at that true time. */
+  goBackTo(time: number): void {
+    this.journal = this.journal.filter(({ at }) => at < time);
+    this.tree = new Tree();
+    for (const transaction of this.journal) this.tree.apply(transaction);
+    this.zxid = this.tree.zxid;
+    this.epoch = Math.floor(this.zxid / EPOCH);
+    this.sessions.goBackTo(time);
+  }
+
+  private beginEpoch(): void {
+    this.epoch += 1;
+    this.zxid = Math.max(this.zxid, this.epoch * EPOCH);
+  }
+
+  /** A request that is refused has a transaction of its own, which changes nothing. */
+  private refused(code: number): Outcome {
+    return { ...this.commit(new Map()), code };
+  }
+
+  private commit(changes: Transaction['changes'], ends?: bigint): Outcome {
+    this.zxid += 1;
+    const { zxid } = this;
+    const transaction = { zxid, at: this.kernel.now, changes, ...(ends !== undefined && { ends }) };
+    this.journal.push(transaction);
+    this.tree.apply(transaction);
+    this.onCommit(transaction);
+    return { zxid };
+  }
+}

@@ -1,0 +1,71 @@
+import { EventEmitter } from 'node:events';
+import type { Socket } from 'node:net';
+import type { Connect } from '../../../../libs/distributed-lock/src/stores/session/zookeeper/client/connection.js';
+import { Frames } from '../../../../libs/distributed-lock/src/stores/session/zookeeper/client/frames.js';
+import type { SimProcess } from '../../kernel/process.js';
+import type { SimServer } from '../../kernel/server.js';
+import type { ClientEnd } from '../../network/connection.js';
+import type { Network } from '../../network/network.js';
+import { socketError } from '../../redis/socket/line.js';
+import { kindOf } from './kinds.js';
+import { requestIn } from './requests.js';
+
+/** Connects the client to simulated servers. @param serverOf the server with that host name */
+export function simulatedConnect(
+  network: Network,
+  process: SimProcess,
+  serverOf: (host: string) => SimServer,
+): Connect {
+  return ({ host }) => new SimulatedSocket(network, process, serverOf(host)) as unknown as Socket;
+}
+
+/** What the client uses of `net.Socket`. Each request is a message of its own, also when several are written at once. */
+class SimulatedSocket extends EventEmitter {
+  writable = true;
+  private readonly connection: ClientEnd;
+  private readonly frames = new Frames();
+  private isOpen = false;
+  private hasBegun = false;
+
+  constructor(network: Network, process: SimProcess, server: SimServer) {
+    super();
+    this.connection = network.connect(process, server, {
+      onOpen: () => {
+        this.isOpen = true;
+        this.emit('connect');
+      },
+      onMessage: (bytes) => this.emit('data', bytes),
+      onClose: () => this.onClose(),
+    });
+  }
+
+  write(bytes: Buffer): void {
+    for (const frame of this.frames.read(bytes)) {
+      const request = requestIn(frame, !this.hasBegun);
+      this.hasBegun = true;
+      this.connection.send(request, kindOf(request));
+    }
+  }
+
+  destroy(): void {
+    this.writable = false;
+    this.connection.destroy();
+  }
+
+  setNoDelay(): this {
+    return this;
+  }
+
+  setKeepAlive(): this {
+    return this;
+  }
+
+  private onClose(): void {
+    this.writable = false;
+    this.emit(
+      'error',
+      this.isOpen ? socketError('ECONNRESET', 'read') : socketError('ECONNREFUSED', 'connect'),
+    );
+    this.emit('close');
+  }
+}
