@@ -30,6 +30,8 @@ export interface Backend {
   readonly commandsInCalm?: number;
   /** A waiter has its grant so soon after the release, while nothing is disturbed. Default: nothing is said. */
   handOffMs?(latency: Latency, options: StoreOptions): number;
+  /** So much longer than over the network alone a round trip may take, as servers ask each other; default 0. */
+  readonly betweenServersMs?: (options: StoreOptions) => number;
   /** How many servers `open` makes. */
   readonly serverCount: number;
   /** Locks live by the sessions of their clients, so that faults are aimed at these. */
@@ -49,6 +51,8 @@ export interface RunningBackend {
   readonly losses?: readonly Loss[];
   /** A server that has lost its data grants nothing for so long; default 0. */
   readonly closedAfterCrashMs?: number;
+  /** Clients that knew more than servers which have forgotten it are not let in for so long; default `closedAfterCrashMs`. */
+  readonly closedAfterForgettingMs?: number;
   /** A store for one service. It must take time and chance from its context, and send by `network` from `process`. */
   storeFor(process: SimProcess): LockStoreFactory;
   /** Who holds a key by what the servers have now, and for how many ms they keep it without another request. */

@@ -21,7 +21,8 @@ const RECONNECT_MS = 1500;
 export function check(history: History, plan: Plan, backend: Backend): readonly Violation[] {
   const { commandsPerCall, commandsInCalm = 1 } = backend;
   const { commandTimeoutMs, replicaLagMs = 0, replicaStallMs = 0 } = plan.storeOptions;
-  const roundTripMs = 2 * (plan.latency.least + plan.latency.spread);
+  const betweenServersMs = backend.betweenServersMs?.(plan.storeOptions) ?? 0;
+  const roundTripMs = 2 * (plan.latency.least + plan.latency.spread) + betweenServersMs;
   const handOffMs = backend.handOffMs?.(plan.latency, plan.storeOptions) ?? Infinity;
   // A grant that comes after its lease is asked for again.
   const areLeasesLong = handOffMs < shortestLeaseMs(plan);

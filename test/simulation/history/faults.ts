@@ -95,8 +95,9 @@ export class Faults {
     const disturb = (kind: string, ms: number, key?: string) =>
       history.disturbances.push({ kind, at: now, to: now + ms, ...(key !== undefined && { key }) });
     if (act.do === 'forget') {
+      const { closedAfterCrashMs = 0, closedAfterForgettingMs = closedAfterCrashMs } = backend;
       backend.forget?.(act.how);
-      disturb('forget', backend.closedAfterCrashMs ?? 0);
+      disturb('forget', closedAfterForgettingMs);
       return history.say(`fault: the servers come back ${act.how}`);
     }
     if ('server' in act) {

@@ -6,7 +6,7 @@ export interface Mutant {
   readonly file: string;
   readonly from: string;
   readonly to: string;
-  readonly store: 'documents' | 'redis' | 'quorum' | 'etcd';
+  readonly store: 'documents' | 'redis' | 'quorum' | 'etcd' | 'zookeeper';
   /** Why the simulation cannot see it, or why it is no mistake. */
   readonly hidden?: string;
 }

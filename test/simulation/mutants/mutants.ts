@@ -3,10 +3,12 @@ import { DOCUMENT_MUTANTS } from './document-mutants.js';
 import type { Mutant } from './mutant.js';
 import { QUORUM_MUTANTS } from './quorum-mutants.js';
 import { REDIS_MUTANTS } from './redis-mutants.js';
+import { ZOOKEEPER_MUTANTS } from './zookeeper-mutants.js';
 
 export const MUTANTS: readonly Mutant[] = [
   ...CORE_MUTANTS,
   ...DOCUMENT_MUTANTS,
   ...REDIS_MUTANTS,
   ...QUORUM_MUTANTS,
+  ...ZOOKEEPER_MUTANTS,
 ];

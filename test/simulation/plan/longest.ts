@@ -1,12 +1,20 @@
+import type { StoreOptions } from '../backends/backend.js';
 import type { Plan } from './plan.js';
 
 /** The longest time for which a key may stay taken when its holder is gone: of all leases, minimum holds and guards. */
 export function longestLeaseMs({ calls, storeOptions, watchdogTimeoutMs }: Plan): number {
   return longestOf(
     { calls, storeOptions },
-    /"(?:leaseMs|holdAtLeastMs|ms|restartGuardMs|mostSessionMs)":(\d+)/g,
-    watchdogTimeoutMs,
+    /"(?:leaseMs|holdAtLeastMs|ms|restartGuardMs)":(\d+)/g,
+    Math.max(watchdogTimeoutMs, longestSessionMs(storeOptions)),
   );
+}
+
+/** So much later a leader may hear of a session from a server that follows it, as a part of the session's length. */
+const HEARD_LATE = 1 / 4;
+
+function longestSessionMs({ mostSessionMs = 0 }: StoreOptions): number {
+  return Number(mostSessionMs) * (1 + HEARD_LATE);
 }
 
 /** A key is free so long after a release at the latest. */
@@ -22,9 +30,13 @@ export function shortestLeaseMs({ calls, watchdogTimeoutMs }: Plan): number {
 
 /** The longest time in which nothing may move: of all leases, works and pauses. */
 export function longestMs({ calls, faults, storeOptions, watchdogTimeoutMs }: Plan): number {
-  const names = /"(?:leaseMs|holdAtLeastMs|ms|afterMs|restartGuardMs|mostSessionMs)":-?(\d+)/g;
+  const names = /"(?:leaseMs|holdAtLeastMs|ms|afterMs|restartGuardMs)":-?(\d+)/g;
   const works = calls.map(({ work }) => sumOf(JSON.stringify(work).matchAll(/"ms":(\d+)/g)));
-  return Math.max(longestOf({ calls, faults, storeOptions }, names, watchdogTimeoutMs), ...works);
+  return Math.max(
+    longestOf({ calls, faults, storeOptions }, names, watchdogTimeoutMs),
+    longestSessionMs(storeOptions),
+    ...works,
+  );
 }
 
 function sumOf(matches: Iterable<RegExpMatchArray>): number {

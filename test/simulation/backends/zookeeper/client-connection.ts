@@ -2,7 +2,7 @@ import { CODE } from '../../../../libs/distributed-lock/src/stores/session/zooke
 import type { Listener, ServerEnd } from '../../network/connection.js';
 import { handshakeReply, type Handshake } from './handshake.js';
 import { kindOf } from './kinds.js';
-import type { Outcome } from './leader.js';
+import type { Outcome } from './decisions.js';
 import { replyTo, writeChildren, writeFailure, writeResults, writeStat } from './replies.js';
 import type { Reading, Request, WireRequest } from './requests.js';
 import type { Znode } from './tree.js';

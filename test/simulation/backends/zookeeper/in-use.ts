@@ -1,12 +1,12 @@
 import { contentOf } from '../../../../libs/distributed-lock/src/stores/session/session-text.js';
 import { LockPaths } from '../../../../libs/distributed-lock/src/stores/session/zookeeper/lock-path.js';
-import type { Leader } from './leader.js';
+import type { Decisions } from './decisions.js';
 import type { Znode } from './tree.js';
 
 export const PATHS = new LockPaths('/nest-lock');
 
 /** By owner, for how many ms the servers keep its lock. A lock lasts as long as its session. */
-export function holdersOf({ tree, sessions }: Leader, key: string): ReadonlyMap<string, number> {
+export function holdersOf({ tree, sessions }: Decisions, key: string): ReadonlyMap<string, number> {
   const node = tree.get(PATHS.documentOf(key));
   if (!node) return new Map();
   const leftOf = (session = ''): number => {
@@ -17,7 +17,7 @@ export function holdersOf({ tree, sessions }: Leader, key: string): ReadonlyMap<
 }
 
 /** Locks that sessions which are alive hold or wait for, and notes. */
-export function inUse({ tree }: Leader): readonly string[] {
+export function inUse({ tree }: Decisions): readonly string[] {
   const below = (path: string): readonly string[] =>
     [...(tree.get(path)?.children ?? [])].map((name) => `${path}/${name}`);
   const isAlive = (session = ''): boolean => tree.get(PATHS.presenceOf(session)) !== undefined;

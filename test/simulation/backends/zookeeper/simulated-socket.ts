@@ -10,13 +10,16 @@ import { socketError } from '../../redis/socket/line.js';
 import { kindOf } from './kinds.js';
 import { requestIn } from './requests.js';
 
-/** Connects the client to simulated servers. @param serverOf the server with that host name */
+/** Connects the client to simulated servers, whose names are their hosts. */
 export function simulatedConnect(
   network: Network,
   process: SimProcess,
-  serverOf: (host: string) => SimServer,
+  servers: readonly SimServer[],
 ): Connect {
-  return ({ host }) => new SimulatedSocket(network, process, serverOf(host)) as unknown as Socket;
+  return ({ host }) => {
+    const server = servers.find(({ name }) => name === host) as SimServer;
+    return new SimulatedSocket(network, process, server) as unknown as Socket;
+  };
 }
 
 /** What the client uses of `net.Socket`. Each request is a message of its own, also when several are written at once. */

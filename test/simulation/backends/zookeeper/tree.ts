@@ -52,6 +52,12 @@ export class Tree {
     }
   }
 
+  copy(): Tree {
+    const copy = new Tree();
+    copy.apply({ zxid: this.zxid, at: 0, changes: this.nodes });
+    return copy;
+  }
+
   /** The ephemeral znodes of a session. */
   ownedBy(session: bigint): readonly string[] {
     return [...this.nodes].filter(([, { owner }]) => owner === session).map(([path]) => path);

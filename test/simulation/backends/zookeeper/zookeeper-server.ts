@@ -3,34 +3,39 @@ import type { Kernel } from '../../kernel/kernel.js';
 import { SimServer } from '../../kernel/server.js';
 import type { Listener, ServerEnd } from '../../network/connection.js';
 import { ClientConnection, type Decided, type Serving } from './client-connection.js';
+import type { Outcome } from './decisions.js';
+import type { Ensemble } from './ensemble.js';
 import type { Handshake } from './handshake.js';
-import { Leader, type Outcome } from './leader.js';
-import type { SessionLengths } from './sessions.js';
-import type { Transaction, Znode } from './tree.js';
+import type { Member, Stay } from './stay.js';
+import { Tree, type Transaction, type Znode } from './tree.js';
 import { Watches } from './watches.js';
 
-/** What is wrong with an ensemble that runs. Without a majority a leader answers on, and decides nothing. */
-type Trouble = 'no leader' | 'no majority' | 'too much to do';
+type Begun = (session: bigint, timeoutMs: number) => void;
 
-/** A ZooKeeper of one server. What it has acknowledged is on its disk. */
-export class ZookeeperServer extends SimServer implements Serving {
-  readonly leader: Leader;
+/** One server of an ensemble. What it has acknowledged is on its disk. */
+export class ZookeeperServer extends SimServer implements Serving, Member {
+  stay: Stay | undefined;
+  cutUntil = 0;
+  /** How often it became reachable for the others. */
+  timesReached = 0;
+  private tree = new Tree();
   private readonly watches = new Watches();
   private readonly connections = new Set<ClientConnection>();
-  private trouble: Trouble | undefined;
-  /** What a leader without a majority was asked, in order. */
-  private undecided: (() => void)[] = [];
+  private throttlesUntil = 0;
 
   constructor(
+    name: string,
     private readonly time: Kernel,
     private readonly dice: Dice,
-    lengths: SessionLengths,
+    private readonly ensemble: Ensemble,
   ) {
-    super('zookeeper', time);
-    this.leader = new Leader(time, lengths, () => this.isDeciding);
-    this.leader.onCommit = (transaction) => this.onCommit(transaction);
-    this.onCrash.push(() => this.loseLeader());
-    this.onStart.push(() => this.leader.beginAnew());
+    super(name, time);
+    this.onCrash.push(() => {
+      this.closeAll();
+      ensemble.onReached(this);
+      this.stay = undefined;
+    });
+    this.onStart.push(() => this.isReachedAgain());
   }
 
   accept(end: ServerEnd): Listener {
@@ -42,115 +47,123 @@ export class ZookeeperServer extends SimServer implements Serving {
   override stop(ms: number): void {
     if (this.state !== 'running') return;
     super.stop(ms);
-    const endOverdue = (): void => this.leader.sessions.endOverdue();
-    // It sees that sessions are over either before or after it reads what has arrived meanwhile.
-    if (this.dice.happens(0.5)) this.receive(endOverdue);
-    this.time.after(ms, endOverdue);
+    this.ensemble.onReached(this);
+    // It goes on either before or after it reads what has arrived meanwhile.
+    if (this.dice.happens(0.5)) this.receive(() => this.isReachedAgain());
+    this.time.after(ms, () => this.state === 'running' && this.isReachedAgain());
   }
 
+  /** Either it has too much to do, or the others do not hear it. */
   override refuse(ms: number): void {
-    if (this.trouble || this.state === 'down') return;
-    const trouble = this.dice.pick(['no leader', 'no majority', 'too much to do'] as const);
-    this.trouble = trouble;
-    if (trouble === 'no leader') this.closeAll();
-    this.time.after(ms, () => {
-      if (this.trouble !== trouble) return;
-      if (trouble === 'too much to do') this.trouble = undefined;
-      else this.elect();
-    });
+    const until = this.time.now + ms;
+    if (this.dice.happens(0.3)) {
+      this.throttlesUntil = until;
+      return;
+    }
+    this.cutUntil = Math.max(this.cutUntil, until);
+    this.ensemble.onReached(this);
+    this.time.at(this.cutUntil, () => this.isReachedAgain());
   }
 
-  /** Comes back with an older state. */
-  restore(time: number): void {
-    this.leader.goBackTo(time);
-    this.crash(1);
+  // --- in the ensemble ------------------------------------------------------------------------------------------
+
+  follow(stay: Stay): void {
+    this.stay = stay;
+    this.tree = this.ensemble.decisions.tree.copy();
+  }
+
+  /** It has lost its leader. Without one it serves nobody. */
+  lookForLeader(): void {
+    if (this.stay) this.stay.isOver = true;
+    this.stay = undefined;
+    this.closeAll();
+    this.ensemble.onReached(this);
+  }
+
+  apply(transaction: Transaction): void {
+    this.tree.apply(transaction);
+    this.watches.fire(transaction);
+    const { ends } = transaction;
+    if (ends === undefined) return;
+    for (const each of this.connections) if (each.session === ends && !each.isEnding) each.close();
+  }
+
+  private isReachedAgain(): void {
+    if (this.cutUntil > this.time.now || this.state !== 'running') return;
+    this.timesReached += 1;
+    const { stay } = this;
+    this.ensemble.onReached(this);
+    if (!stay || !(stay.isOver || stay.term.isOver)) return;
+    // It was given up meanwhile, and notices that now.
+    this.time.after(this.ensemble.noticedMs / 2, () => {
+      if (this.stay === stay && this.state === 'running') this.lookForLeader();
+    });
   }
 
   // --- for its connections --------------------------------------------------------------------------------------
 
   get zxid(): number {
-    return this.leader.tree.zxid;
+    return this.tree.zxid;
   }
 
   get isThrottling(): boolean {
-    return this.trouble === 'too much to do' && this.dice.happens(0.5);
+    return this.time.now < this.throttlesUntil && this.dice.happens(0.5);
   }
 
   get(path: string): Znode | undefined {
-    return this.leader.tree.get(path);
+    return this.tree.get(path);
   }
 
   watch(path: string, end: ServerEnd): void {
     this.watches.add(path, end);
   }
 
-  begin(
-    connection: ClientConnection,
-    { session, timeoutMs }: Handshake,
-    done: (session: bigint, timeoutMs: number) => void,
-  ): void {
-    const { sessions } = this.leader;
-    if (this.trouble === 'no leader') return connection.close();
+  begin(connection: ClientConnection, { session, timeoutMs }: Handshake, done: Begun): void {
+    const { stay, ensemble } = this;
+    if (!stay) return connection.close();
+    const { decisions } = ensemble;
+    const { term } = stay;
+    const reply = (id: bigint, lives: boolean): void => {
+      const grantedMs = lives ? decisions.sessions.timeoutOf(id) : 0;
+      stay.toServer(() => done(lives ? id : 0n, grantedMs));
+    };
     if (session === 0n) {
-      return this.whenDecided(() => {
-        const id = this.leader.openSession(timeoutMs);
-        done(id, sessions.timeoutOf(id));
-      });
+      return stay.toLeader(() =>
+        ensemble.decide(term, () => reply(decisions.openSession(timeoutMs, stay), true)),
+      );
     }
     for (const each of this.connections) if (each !== connection && each.session === session) each.close();
-    if (sessions.resume(session, timeoutMs)) done(session, sessions.timeoutOf(session));
-    else done(0n, 0);
+    // A leader that was deposed does not know which sessions were closed since then.
+    stay.toLeader(() => reply(session, term.isOver || decisions.resumeSession(session, timeoutMs, stay)));
   }
 
   hears(session: bigint): void {
-    this.leader.sessions.touch(session);
+    const { stay, ensemble } = this;
+    if (!stay?.isLeading) stay?.heard.add(session);
+    else if (!stay.term.isOver) ensemble.decisions.sessions.touch(session);
   }
 
   decide(session: bigint, request: Decided, done: (outcome: Outcome) => void): void {
-    const { leader } = this;
-    // A leader that waits for no decision answers a sync at once.
-    if (request.op === 'sync' && this.undecided.length === 0) return done({ zxid: this.zxid });
-    this.whenDecided(() => {
-      if (request.op === 'sync') done({ zxid: this.zxid });
-      else if (request.op === 'multi') done(leader.execute(session, request.operations));
-      else done(leader.closeSession(session));
+    const { stay, ensemble } = this;
+    if (!stay) return;
+    const { decisions } = ensemble;
+    const { term } = stay;
+    const reply = (outcome: Outcome): void => stay.toServer(() => done(outcome));
+    const synced = (): void => stay.toServer(() => done({ zxid: this.zxid }));
+    stay.toLeader(() => {
+      // A leader that waits for no decision answers a sync at once.
+      if (request.op === 'sync' && term.undecided.length === 0) return synced();
+      ensemble.decide(term, () => {
+        if (request.op === 'sync') synced();
+        else if (request.op === 'multi') reply(decisions.execute(session, request.operations, stay));
+        else reply(decisions.closeSession(session));
+      });
     });
   }
 
   forget(connection: ClientConnection, end: ServerEnd): void {
     this.watches.endAll(end);
     this.connections.delete(connection);
-  }
-
-  // --- leadership -----------------------------------------------------------------------------------------------
-
-  private get isDeciding(): boolean {
-    return this.state === 'running' && (!this.trouble || this.trouble === 'too much to do');
-  }
-
-  private whenDecided(work: () => void): void {
-    if (this.trouble === 'no majority') this.undecided.push(work);
-    else work();
-  }
-
-  private elect(): void {
-    this.loseLeader();
-    this.leader.beginAnew();
-  }
-
-  /** The next leader has the first of the decisions that this one was waiting for, or none of them. */
-  private loseLeader(): void {
-    this.trouble = undefined;
-    this.closeAll();
-    const undecided = this.undecided.splice(0);
-    for (const work of undecided.slice(0, this.dice.int(0, undecided.length))) work();
-  }
-
-  private onCommit(transaction: Transaction): void {
-    this.watches.fire(transaction);
-    const { ends } = transaction;
-    if (ends === undefined) return;
-    for (const each of this.connections) if (each.session === ends && !each.isEnding) each.close();
   }
 
   private closeAll(): void {

@@ -1,6 +1,7 @@
 import type { LockStoreFactory } from '../../../../libs/distributed-lock/src/port/lock-store.js';
 import { DocumentStore } from '../../../../libs/distributed-lock/src/stores/document/document.store.js';
 import { SessionRegister } from '../../../../libs/distributed-lock/src/stores/session/session-register.js';
+import { shuffled } from '../../../../libs/distributed-lock/src/stores/session/zookeeper/client/shuffled.js';
 import { ZookeeperBackend } from '../../../../libs/distributed-lock/src/stores/session/zookeeper/zookeeper.backend.js';
 import { systemChance } from '../../../../libs/distributed-lock/src/time/chance.js';
 import type { SimProcess } from '../../kernel/process.js';
@@ -9,12 +10,17 @@ import type { Backend } from '../backend.js';
 import { holdersOf, inUse, PATHS } from './in-use.js';
 import { REQUEST_KINDS } from './kinds.js';
 import { simulatedConnect } from './simulated-socket.js';
+import { Ensemble } from './ensemble.js';
 import { ZookeeperServer } from './zookeeper-server.js';
 
 /** What a restored backup lacks. */
 const BACKUP_AGE_MS = 2000;
-/** An address, so that no name is looked up. */
-const HOST = '10.0.0.1';
+/** A server refuses a client that has seen more, and the client gives its session up after twice its length. */
+const LENGTHS_UNTIL_GIVEN_UP = 2;
+const RECONNECT_MS = 5000;
+const PORT = 2181;
+/** Addresses, so that no name is looked up. */
+const HOSTS = ['10.0.0.1', '10.0.0.2', '10.0.0.3'];
 
 /** ZooKeeper, from `LockService` down to the bytes on the socket: the wire client, sessions, mailboxes and the core of the documents. */
 export const zookeeper: Backend = {
@@ -24,23 +30,38 @@ export const zookeeper: Backend = {
   commandsPerCall: 8,
   // docs/guarantees.md: without a session, or when a holder's session must be asked for.
   commandsInCalm: 4,
-  serverCount: 1,
+  betweenServersMs: ({ members, memberLatencyMs }) => (members === 1 ? 0 : 2 * Number(memberLatencyMs)),
+  serverCount: HOSTS.length,
   hasSessions: true,
   drawOptions: (dice, watchdogTimeoutMs) => ({
     commandTimeoutMs: Math.min(dice.pick([100, 250, 500, 1000]), Math.floor(watchdogTimeoutMs / 3)),
     leastSessionMs: Math.floor(watchdogTimeoutMs * dice.pick([0.1, 0.1, 1.5])),
     mostSessionMs: watchdogTimeoutMs * dice.pick([1.5, 4]),
+    members: dice.pick([1, 3, 3]),
+    memberLatencyMs: dice.happens(0.7) ? dice.scale(1, 20) : dice.scale(20, watchdogTimeoutMs / 3),
+    syncLimitMs: dice.scale(50, 1500),
   }),
-  open({ kernel, network, dice }, { commandTimeoutMs, leastSessionMs, mostSessionMs }) {
-    const lengths = { leastMs: Number(leastSessionMs), mostMs: Number(mostSessionMs) };
-    const server = new ZookeeperServer(kernel, dice.fork('zookeeper'), lengths);
-    network.serve(server, (end) => server.accept(end));
+  open({ kernel, network, dice }, { commandTimeoutMs, ...options }) {
+    const lengths = { leastMs: Number(options.leastSessionMs), mostMs: Number(options.mostSessionMs) };
+    const ensemble = new Ensemble(kernel, dice.fork('ensemble'), {
+      lengths,
+      memberLatencyMs: Number(options.memberLatencyMs),
+      syncLimitMs: Number(options.syncLimitMs),
+    });
+    const { servers, decisions } = ensemble;
+    for (const host of HOSTS.slice(0, Number(options.members))) {
+      const server = new ZookeeperServer(host, kernel, dice.fork(host), ensemble);
+      network.serve(server, (end) => server.accept(end));
+      servers.push(server);
+    }
+    ensemble.begin();
     return {
-      servers: [server],
-      storeFor: (process) => storeOn(server, { network, process, commandTimeoutMs }),
-      forget: (how) => server.restore(how === 'empty' ? 0 : kernel.now - BACKUP_AGE_MS),
-      holdersOf: (key) => holdersOf(server.leader, key),
-      leftovers: () => inUse(server.leader),
+      servers,
+      closedAfterForgettingMs: LENGTHS_UNTIL_GIVEN_UP * lengths.mostMs + RECONNECT_MS,
+      storeFor: (process) => storeOn(servers, { network, process, commandTimeoutMs }),
+      forget: (how) => ensemble.restore(how === 'empty' ? 0 : kernel.now - BACKUP_AGE_MS),
+      holdersOf: (key) => holdersOf(decisions, key),
+      leftovers: () => inUse(decisions),
     };
   },
 };
@@ -51,7 +72,10 @@ interface Place {
   readonly commandTimeoutMs: number;
 }
 
-function storeOn(server: ZookeeperServer, { network, process, commandTimeoutMs }: Place): LockStoreFactory {
+function storeOn(
+  servers: readonly ZookeeperServer[],
+  { network, process, commandTimeoutMs }: Place,
+): LockStoreFactory {
   return {
     create(context) {
       const { clock, chance = systemChance, watchdogTimeoutMs: sessionMs } = context;
@@ -62,15 +86,15 @@ function storeOn(server: ZookeeperServer, { network, process, commandTimeoutMs }
           chance,
           clientId,
           paths: PATHS,
-          servers: [{ host: HOST, port: 2181 }],
-          connect: simulatedConnect(network, process, () => server),
+          servers: shuffled(servers, chance).map(({ name: host }) => ({ host, port: PORT })),
+          connect: simulatedConnect(network, process, servers),
           tls: undefined,
           auth: undefined,
           sessionMs,
           commandTimeoutMs,
         },
         context,
-        `${HOST}:2181`,
+        servers.map(({ name }) => `${name}:${PORT}`).join(','),
       );
       return new DocumentStore('zookeeper', clientId, new SessionRegister(backend, clock), context);
     },

@@ -5,7 +5,7 @@ import type { Operation } from './requests.js';
 import { Sessions, type SessionLengths } from './sessions.js';
 import { Tree, type Transaction } from './tree.js';
 
-/** What became of a request that the leader decides about. */
+/** What became of a request that is decided about. */
 export interface Outcome {
   readonly zxid: number;
   readonly code?: number;
@@ -17,8 +17,8 @@ export interface Outcome {
 /** The upper half of a zxid is the number of its leader. */
 const EPOCH = 2 ** 32;
 
-/** What decides: the order of all transactions, and which sessions live. It loses nothing that it has decided. */
-export class Leader {
+/** What the ensemble has decided: the order of all transactions, and which sessions live. No change of leaders loses any of it. */
+export class Decisions {
   readonly sessions: Sessions;
   /** Told of each transaction. */
   onCommit: (transaction: Transaction) => void = () => undefined;
@@ -26,6 +26,8 @@ export class Leader {
   private journal: Transaction[] = [];
   private epoch = 0;
   private zxid = 0;
+  /** The server through which a session writes. */
+  private readonly owners = new Map<bigint, object>();
 
   constructor(
     private readonly kernel: Kernel,
@@ -33,12 +35,21 @@ export class Leader {
     mayEnd: () => boolean,
   ) {
     this.sessions = new Sessions(kernel, lengths, mayEnd, (id) => this.closeSession(id));
-    this.beginEpoch();
   }
 
-  openSession(askedMs: number): bigint {
+  /** @param owner the server, while it follows one leader */
+  openSession(askedMs: number, owner: object): bigint {
     this.commit(new Map());
-    return this.sessions.open(askedMs);
+    const id = this.sessions.open(askedMs);
+    this.owners.set(id, owner);
+    return id;
+  }
+
+  /** The client has another connection. @returns whether the session lives */
+  resumeSession(session: bigint, askedMs: number, owner: object): boolean {
+    const lives = this.sessions.resume(session, askedMs);
+    if (lives) this.owners.set(session, owner);
+    return lives;
   }
 
   closeSession(session: bigint): Outcome {
@@ -50,8 +61,10 @@ export class Leader {
   }
 
   /** All of the operations or none. */
-  execute(session: bigint, operations: readonly Operation[]): Outcome {
+  execute(session: bigint, operations: readonly Operation[], owner: object): Outcome {
     if (!this.sessions.has(session)) return this.refused(CODE.sessionExpired);
+    if ((this.owners.get(session) ?? owner) !== owner) return this.refused(CODE.sessionMoved);
+    this.owners.set(session, owner);
     const draft = new Draft(this.tree, this.zxid + 1, session);
     const results: Result[] = [];
     try {
@@ -66,7 +79,10 @@ export class Leader {
 
   /** A new leader is elected, which counts its transactions and all sessions anew. */
   beginAnew(): void {
-    this.beginEpoch();
+    this.epoch += 1;
+    this.zxid = this.epoch * EPOCH;
+    this.tree.zxid = this.zxid;
+    this.owners.clear();
     this.sessions.beginAnew();
   }
 
@@ -78,11 +94,6 @@ export class Leader {
     this.zxid = this.tree.zxid;
     this.epoch = Math.floor(this.zxid / EPOCH);
     this.sessions.goBackTo(time);
-  }
-
-  private beginEpoch(): void {
-    this.epoch += 1;
-    this.zxid = Math.max(this.zxid, this.epoch * EPOCH);
   }
 
   /** A request that is refused has a transaction of its own, which changes nothing. */

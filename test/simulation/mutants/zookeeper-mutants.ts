@@ -1,0 +1,71 @@
+import { mutantsOf, type Mutant } from './mutant.js';
+
+const ROOM = 'stores/session/zookeeper';
+
+/** The client of ZooKeeper: what it believes of its session, and what it knows of its requests. */
+export const ZOOKEEPER_MUTANTS: readonly Mutant[] = [
+  ...mutantsOf('zookeeper', `${ROOM}/client/leader-knowledge.js`, [
+    [
+      'a session counts from requests that the leader was not told of',
+      'syncSentAt - this.sessionMs * PINGED_WITHIN',
+      'syncSentAt',
+    ],
+  ]),
+  ...mutantsOf('zookeeper', `${ROOM}/client/session.js`, [
+    [
+      'a keep-alive counts although its leader may be deposed',
+      'await this.measured(this.options.keepAlive(this));',
+      '',
+    ],
+    [
+      'a session counts from the moment of its resuming without a write',
+      'this.options.keepAlive(this).then(() => this.countFrom(connection, resumedAt))',
+      'Promise.resolve(this.countFrom(connection, resumedAt))',
+    ],
+    [
+      'a session counts from the reply to its opening',
+      'this.countedFrom = sentAt;',
+      'this.countedFrom = this.options.clock.now();',
+    ],
+    [
+      'a session that no server resumes lives for ever',
+      'clock.now() > this.countedFrom + this.grantedMs * RESUMED_WITHIN',
+      'Infinity < 0',
+    ],
+    [
+      'a client says that it has seen nothing',
+      'const { sessionId, password, zxid: lastZxid } = this;',
+      'const { sessionId, password } = this; const lastZxid = 0;',
+    ],
+  ]),
+  ...mutantsOf('zookeeper', `${ROOM}/client/connection.js`, [
+    [
+      'a request whose reply did not come counts as not executed',
+      'pending.reject(new ConnectionLost(error))',
+      'pending.reject(new ZookeeperRefusal(-127))',
+    ],
+  ]),
+  ...mutantsOf('zookeeper', `${ROOM}/mailbox.js`, [
+    ['a mailbox is read without a watch', 'getData(path, true)', 'getData(path, false)'],
+    ['messages that were overwritten are not missed', 'version !== before + 1', 'false'],
+  ]),
+  ...mutantsOf('zookeeper', `${ROOM}/documents.js`, [
+    [
+      'a server that lags behind answers as it is',
+      'this.syncing = this.options.session.send(sync(this.options.paths.base));',
+      'this.syncing = Promise.resolve();',
+    ],
+    [
+      'a swap does not depend on the version of the document',
+      'setData(path, text, conditionOf(path, version));',
+      'setData(path, text, ANY_VERSION);',
+    ],
+  ]),
+  ...mutantsOf('zookeeper', `${ROOM}/writes.js`, [
+    [
+      'a write does not depend on the presence of its session',
+      'check(presence, ANY_VERSION)',
+      "check('/nest-lock', ANY_VERSION)",
+    ],
+  ]),
+];
