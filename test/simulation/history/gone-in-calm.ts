@@ -18,6 +18,8 @@ type How = 'gave up' | 'is stopped' | 'crashed';
  */
 export async function goneInCalm(stage: Stage, leaseMs: number): Promise<void> {
   await behindOneWho(stage, 'gave up');
+  // docs/guarantees.md, etcd and ZooKeeper: there one who is gone costs seconds, or its session.
+  if (stage.parts.hasSessions) return;
   await behindOneWho(stage, 'is stopped');
   await besideADeadReader(stage, leaseMs);
   await behindOneWho(stage, 'crashed');

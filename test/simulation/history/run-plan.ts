@@ -51,7 +51,8 @@ export async function runPlan(plan: Plan, backend: Backend): Promise<Run> {
   const handOffMs = backend.handOffMs?.(latency, storeOptions) ?? Infinity;
   const running = backend.open(world, storeOptions);
   history.losses = running.losses;
-  const parts: Parts = { kernel, network, history, dice, handOffMs, backend: running };
+  const { hasSessions = false } = backend;
+  const parts: Parts = { kernel, network, history, dice, handOffMs, hasSessions, backend: running };
   const stopWatching = watchRejections(history, kernel);
   try {
     await runAll(plan, parts);

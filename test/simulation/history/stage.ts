@@ -32,6 +32,8 @@ export interface Parts {
   readonly dice: Dice;
   /** How long a release and the grant that follows from it are under way at most. */
   readonly handOffMs: number;
+  /** Locks live by the sessions of their clients. */
+  readonly hasSessions: boolean;
 }
 
 /** The processes of one history, and who holds and waits now. */

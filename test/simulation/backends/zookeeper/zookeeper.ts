@@ -30,6 +30,10 @@ export const zookeeper: Backend = {
   commandsPerCall: 8,
   // docs/guarantees.md: without a session, or when a holder's session must be asked for.
   commandsInCalm: 4,
+  // The reply that a release waits for, the release, the event, the reading of the mailbox and the confirmation; as much again
+  // for a waiter that has left.
+  handOffMs: ({ least, spread }, { members, memberLatencyMs }) =>
+    14 * (least + spread) + (members === 1 ? 0 : 8 * Number(memberLatencyMs)),
   betweenServersMs: ({ members, memberLatencyMs }) => (members === 1 ? 0 : 2 * Number(memberLatencyMs)),
   serverCount: HOSTS.length,
   hasSessions: true,
@@ -39,7 +43,7 @@ export const zookeeper: Backend = {
     mostSessionMs: watchdogTimeoutMs * dice.pick([1.5, 4]),
     members: dice.pick([1, 3, 3]),
     memberLatencyMs: dice.happens(0.7) ? dice.scale(1, 20) : dice.scale(20, watchdogTimeoutMs / 3),
-    syncLimitMs: dice.scale(50, 1500),
+    syncLimitMs: dice.pick([dice.scale(50, 1500), 1500]),
   }),
   open({ kernel, network, dice }, { commandTimeoutMs, ...options }) {
     const lengths = { leastMs: Number(options.leastSessionMs), mostMs: Number(options.mostSessionMs) };
