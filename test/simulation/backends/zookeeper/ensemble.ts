@@ -2,8 +2,7 @@ import type { Dice } from '../../kernel/dice.js';
 import type { Kernel } from '../../kernel/kernel.js';
 import { Decisions } from './decisions.js';
 import type { SessionLengths } from './sessions.js';
-import { Stay, Term } from './stay.js';
-import type { ZookeeperServer } from './zookeeper-server.js';
+import { Stay, Term, type Member } from './stay.js';
 
 export interface EnsembleOptions {
   readonly lengths: SessionLengths;
@@ -15,7 +14,7 @@ export interface EnsembleOptions {
 
 /** The servers of one ensemble: who leads, who follows, and whether a majority does. */
 export class Ensemble {
-  readonly servers: ZookeeperServer[] = [];
+  readonly servers: Member[] = [];
   readonly decisions: Decisions;
   private readonly tickMs: number;
   private term: Term | undefined;
@@ -52,7 +51,7 @@ export class Ensemble {
   }
 
   /** A server can be reached by the others, or cannot any more. */
-  onReached(server: ZookeeperServer): void {
+  onReached(server: Member): void {
     if (!this.isReached(server)) {
       if (server.state === 'down') this.drop(server);
       else this.whenMissed(server, () => this.drop(server));
@@ -61,7 +60,7 @@ export class Ensemble {
     if (term && this.isDeciding) {
       this.decisions.sessions.endOverdue();
       for (const work of term.undecided.splice(0)) work();
-    } else if (term && this.isReached(term.leader as ZookeeperServer)) this.whenWithoutMajority(term);
+    } else if (term && this.isReached(term.leader)) this.whenWithoutMajority(term);
     this.findLeader();
   }
 
@@ -73,11 +72,11 @@ export class Ensemble {
 
   // --- who is there ---------------------------------------------------------------------------------------------
 
-  private isReached(server: ZookeeperServer): boolean {
+  private isReached(server: Member): boolean {
     return server.state === 'running' && server.cutUntil <= this.kernel.now;
   }
 
-  private get stays(): readonly { readonly stay: Stay; readonly server: ZookeeperServer }[] {
+  private get stays(): readonly { readonly stay: Stay; readonly server: Member }[] {
     return this.servers.flatMap((server) =>
       server.stay && !server.stay.isOver ? [{ stay: server.stay, server }] : [],
     );
@@ -86,7 +85,7 @@ export class Ensemble {
   /** The leader is there, and so are enough of those that follow it. */
   private get isDeciding(): boolean {
     const { term } = this;
-    if (!term || !this.isReached(term.leader as ZookeeperServer)) return false;
+    if (!term || !this.isReached(term.leader)) return false;
     return this.isMajority(
       this.stays.filter(({ stay, server }) => stay.term === term && this.isReached(server)),
     );
@@ -96,7 +95,7 @@ export class Ensemble {
     return servers.length > this.servers.length / 2;
   }
 
-  private whenMissed(server: ZookeeperServer, task: () => void): void {
+  private whenMissed(server: Member, task: () => void): void {
     const { stay } = server;
     const reachedBefore = server.timesReached;
     this.kernel.after(this.noticedMs, () => {
@@ -108,14 +107,14 @@ export class Ensemble {
     this.kernel.after(this.noticedMs, () => {
       if (this.term !== term || this.isDeciding) return;
       this.endTerm(term);
-      if (this.isReached(term.leader as ZookeeperServer)) (term.leader as ZookeeperServer).lookForLeader();
+      if (this.isReached(term.leader)) term.leader.lookForLeader();
     });
   }
 
   // --- leaders --------------------------------------------------------------------------------------------------
 
   /** The others give a server up. One that is only cut off notices the same about them. */
-  private drop(server: ZookeeperServer): void {
+  private drop(server: Member): void {
     const { stay } = server;
     if (!stay || stay.isOver) return;
     if (stay.isLeading) this.endTerm(stay.term);
@@ -157,7 +156,7 @@ export class Ensemble {
     const looking = this.servers.filter((server) => this.isReached(server) && !server.stay);
     if (!this.isMajority(looking)) return;
     // Often the first, at which most faults are aimed.
-    this.term = new Term(this.dice.happens(0.5) ? (looking[0] as ZookeeperServer) : this.dice.pick(looking));
+    this.term = new Term(this.dice.happens(0.5) ? (looking[0] as Member) : this.dice.pick(looking));
     this.decisions.beginAnew();
     this.join(this.term);
     this.ping(this.term);

@@ -1,11 +1,19 @@
 import type { Dice } from '../../kernel/dice.js';
 import type { Kernel } from '../../kernel/kernel.js';
 import type { SimServer } from '../../kernel/server.js';
+import type { Transaction } from './tree.js';
 
 /** A server of the ensemble, as the others reach it. Implemented by `ZookeeperServer`. */
 export interface Member extends SimServer {
+  readonly stay: Stay | undefined;
   /** True time until which nothing gets through between it and the others. */
   readonly cutUntil: number;
+  /** How often it became reachable for the others. */
+  readonly timesReached: number;
+  follow(stay: Stay): void;
+  /** It has lost its leader. Without one it serves nobody. */
+  lookForLeader(): void;
+  apply(transaction: Transaction): void;
 }
 
 /** The time in office of one leader. */

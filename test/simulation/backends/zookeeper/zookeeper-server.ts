@@ -16,7 +16,6 @@ type Begun = (session: bigint, timeoutMs: number) => void;
 export class ZookeeperServer extends SimServer implements Serving, Member {
   stay: Stay | undefined;
   cutUntil = 0;
-  /** How often it became reachable for the others. */
   timesReached = 0;
   private tree = new Tree();
   private readonly watches = new Watches();
@@ -72,7 +71,6 @@ export class ZookeeperServer extends SimServer implements Serving, Member {
     this.tree = this.ensemble.decisions.tree.copy();
   }
 
-  /** It has lost its leader. Without one it serves nobody. */
   lookForLeader(): void {
     if (this.stay) this.stay.isOver = true;
     this.stay = undefined;

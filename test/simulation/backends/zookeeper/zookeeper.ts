@@ -5,6 +5,7 @@ import { shuffled } from '../../../../libs/distributed-lock/src/stores/session/z
 import { ZookeeperBackend } from '../../../../libs/distributed-lock/src/stores/session/zookeeper/zookeeper.backend.js';
 import { systemChance } from '../../../../libs/distributed-lock/src/time/chance.js';
 import type { SimProcess } from '../../kernel/process.js';
+import type { SimServer } from '../../kernel/server.js';
 import type { Network } from '../../network/network.js';
 import type { Backend } from '../backend.js';
 import { holdersOf, inUse, PATHS } from './in-use.js';
@@ -43,7 +44,7 @@ export const zookeeper: Backend = {
     mostSessionMs: watchdogTimeoutMs * dice.pick([1.5, 4]),
     members: dice.pick([1, 3, 3]),
     memberLatencyMs: dice.happens(0.7) ? dice.scale(1, 20) : dice.scale(20, watchdogTimeoutMs / 3),
-    syncLimitMs: dice.pick([dice.scale(50, 1500), 1500]),
+    syncLimitMs: dice.pick([dice.scale(50, 3000), 3000]),
   }),
   open({ kernel, network, dice }, { commandTimeoutMs, ...options }) {
     const lengths = { leastMs: Number(options.leastSessionMs), mostMs: Number(options.mostSessionMs) };
@@ -77,7 +78,7 @@ interface Place {
 }
 
 function storeOn(
-  servers: readonly ZookeeperServer[],
+  servers: readonly SimServer[],
   { network, process, commandTimeoutMs }: Place,
 ): LockStoreFactory {
   return {
