@@ -1,9 +1,9 @@
 import { LockStoreError } from '../../libs/distributed-lock/src/port/lock.errors.js';
 import type { LockStoreContext } from '../../libs/distributed-lock/src/port/lock-store.js';
 import { DocumentStore } from '../../libs/distributed-lock/src/stores/document/document.store.js';
+import type { Reading } from '../../libs/distributed-lock/src/stores/document/reading.js';
 import type {
   NotFree,
-  Reading,
   Register,
   RegisterListener,
   Swap,

@@ -7,9 +7,9 @@ import {
   type Row,
 } from '../../libs/distributed-lock/src/stores/document/document-text.js';
 import { clientsOf } from '../../libs/distributed-lock/src/stores/document/document.js';
+import type { Reading } from '../../libs/distributed-lock/src/stores/document/reading.js';
 import type {
   NotFree,
-  Reading,
   Swap,
   SwapReply,
   Take,

@@ -9,7 +9,7 @@ import {
   resolveAll,
 } from '../../../../libs/distributed-lock/src/stores/document/document.js';
 import { KeyState, noteOf } from '../../../../libs/distributed-lock/src/stores/document/key-state.js';
-import type { Reading } from '../../../../libs/distributed-lock/src/stores/document/register.js';
+import type { Reading } from '../../../../libs/distributed-lock/src/stores/document/reading.js';
 import type { Model, Step } from '../explorer.js';
 import {
   INITIAL_LEASE_MS,

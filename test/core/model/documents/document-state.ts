@@ -2,7 +2,7 @@ import type {
   LockDocument,
   StoredNote,
 } from '../../../../libs/distributed-lock/src/stores/document/document.js';
-import type { Reading } from '../../../../libs/distributed-lock/src/stores/document/register.js';
+import type { Reading } from '../../../../libs/distributed-lock/src/stores/document/reading.js';
 
 /** The rules of ENGINES.md that a world of one document can show. Each can be switched off. */
 const DOCUMENT_RULES = [

@@ -31,7 +31,8 @@ import { ServerSideExpiry, type LeaseClient, type Leases } from './leases.js';
 import { Lane, type Executed, type LaneContext } from './lane.js';
 import type { Register } from './register.js';
 import { sessionEnded } from './session-ended.js';
-import { TimedRegister, type Seen } from './timed-register.js';
+import type { TimedReading } from './reading.js';
+import { TimedRegister } from './timed-register.js';
 
 /** Locks in a register: one document for each key, one lane for each key that this client uses. */
 export class DocumentStore implements LockStore {
@@ -140,7 +141,8 @@ export class DocumentStore implements LockStore {
       if (!reply) return null;
       if (sessionEnds !== this.sessionEnds)
         throw sessionEnded((requests[0] as AcquireRequest).key, 'unknown');
-      if (!('index' in reply)) return requests.map((request, i) => this.taken(request, reply[i] as Seen));
+      if (!('index' in reply))
+        return requests.map((request, i) => this.taken(request, reply[i] as TimedReading));
       const { key } = requests[reply.index] as AcquireRequest;
       const lane = this.laneOf(key);
       lane.onSeen(reply.seen);
@@ -265,7 +267,7 @@ export class DocumentStore implements LockStore {
   }
 
   /** @throws LockStoreError when the lock was taken away before the back end could reply */
-  private taken(request: AcquireRequest, seen: Seen): Grant {
+  private taken(request: AcquireRequest, seen: TimedReading): Grant {
     const { key, owner } = request;
     const lane = this.laneOf(key);
     const mine = seen.reading.document.holders.find((holder) => holder.owner === owner);

@@ -10,7 +10,7 @@ import {
   type Waiter,
 } from './document.js';
 import { KeyState } from './key-state.js';
-import type { Reading } from './register.js';
+import type { Reading } from './reading.js';
 
 const NOW = 1000;
 const TICKS = 5000;

@@ -20,7 +20,7 @@ import {
   type StoredNote,
   type Waiter,
 } from './document.js';
-import type { Reading } from './register.js';
+import type { Reading } from './reading.js';
 
 /** With more notes than this beside a document, the next reader writes them into it. */
 const MOST_NOTES = 32;

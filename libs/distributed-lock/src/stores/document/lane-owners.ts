@@ -4,7 +4,7 @@ import { remainingOf, type Holder, type Waiter } from './document.js';
 import type { Stepper } from './key-state.js';
 import type { KeyLeases } from './leases.js';
 import type { Interest } from './register.js';
-import type { Seen } from './timed-register.js';
+import type { TimedReading } from './reading.js';
 
 interface OwnerOnLane {
   readonly leaseMs: number;
@@ -81,7 +81,7 @@ export class LaneOwners {
    *
    * @returns what the core must hear
    */
-  compare(seen: Seen, queue: readonly Waiter[], now: () => number): readonly Notification[] {
+  compare(seen: TimedReading, queue: readonly Waiter[], now: () => number): readonly Notification[] {
     const { holders } = seen.reading.document;
     const told: Notification[] = [];
     for (const [owner, { token, leaseMs }] of this.owners) {

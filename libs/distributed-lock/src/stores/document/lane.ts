@@ -12,7 +12,8 @@ import type { LaneOwners } from './lane-owners.js';
 import { nextAction, type Situation } from './next-action.js';
 import type { Interest } from './register.js';
 import { sessionEnded } from './session-ended.js';
-import type { Requests, Seen, TimedRegister, Written } from './timed-register.js';
+import type { TimedReading } from './reading.js';
+import type { Requests, TimedRegister, Written } from './timed-register.js';
 
 /** The lanes of one store share it. */
 export interface LaneContext {
@@ -66,7 +67,7 @@ interface Round {
   /** Before the first reply the register may have had to connect. */
   firstReplyAt: number;
   /** A document that was read or written for them. */
-  fresh?: Seen;
+  fresh?: TimedReading;
 }
 
 /** What a document becomes by the tasks. */
@@ -95,7 +96,7 @@ export class Lane {
   private isRunning = false;
   private isScheduled = false;
   /** The newest reading: each note of an answered request is in it. */
-  private seen: Seen | undefined;
+  private seen: TimedReading | undefined;
   private interest: Interest | undefined;
   /** Tasks under way have left notes, so their owners wait in the back end, whatever happens to the next write. */
   private hasNotes = false;
@@ -129,7 +130,7 @@ export class Lane {
   }
 
   /** The client has seen the document otherwise than by a task of this lane. */
-  onSeen(seen: Seen): void {
+  onSeen(seen: TimedReading): void {
     this.see(seen);
     this.compare();
   }
@@ -197,7 +198,7 @@ export class Lane {
       if (round.tries >= TRIES_WITHOUT_PAUSE && register.isRemote) await this.pause();
       this.checkSession();
       const { left } = round;
-      const known = (round.fresh ?? this.seen) as Seen;
+      const known = (round.fresh ?? this.seen) as TimedReading;
       let applied: Applied | undefined;
       const apply = (): Applied => (applied ??= this.applyTo(known, left));
       const action = nextAction(this.situationOf(round, known, () => apply().state.isChanged));
@@ -224,7 +225,7 @@ export class Lane {
 
   private situationOf(
     { left, fresh, lostSwaps }: Round,
-    known: Seen | undefined,
+    known: TimedReading | undefined,
     isChanged: () => boolean,
   ): Situation {
     const acquires = requestsOf(left).length;
@@ -256,12 +257,12 @@ export class Lane {
   }
 
   private settleAll(round: Round, { settles }: Applied): void {
-    const executed = this.executedBy(round.fresh as Seen);
+    const executed = this.executedBy(round.fresh as TimedReading);
     for (const settle of settles) settle(executed);
     round.left = [];
   }
 
-  private applyTo(seen: Seen, tasks: readonly Task[]): Applied {
+  private applyTo(seen: TimedReading, tasks: readonly Task[]): Applied {
     const state = this.stateIn(seen);
     return { state, settles: tasks.map((task) => this.outcomeOf(task, state)) };
   }
@@ -275,23 +276,23 @@ export class Lane {
     }
   }
 
-  private executedBy(seen: Seen): Executed {
+  private executedBy(seen: TimedReading): Executed {
     const { reading, sentAt } = seen;
     const { now: executedAt, validUntil = Infinity } = reading;
     return { sentAt, executedAt, validUntil, waiting: this.queueIn(seen).length };
   }
 
   /** With those who have left notes. */
-  private queueIn(seen: Seen): readonly Waiter[] {
+  private queueIn(seen: TimedReading): readonly Waiter[] {
     const { document, notes } = seen.reading;
     return notes.length > 0 ? this.stateIn(seen).document.queue : document.queue;
   }
 
-  private stateIn(seen: Seen): KeyState {
+  private stateIn(seen: TimedReading): KeyState {
     return new KeyState(seen.reading, this.nowIn(seen), this.context.stepper);
   }
 
-  private seeReply(seen: Seen): Seen {
+  private seeReply(seen: TimedReading): TimedReading {
     this.checkSession();
     return this.see(seen);
   }
@@ -301,13 +302,13 @@ export class Lane {
     if (this.hasSessionEnded) throw sessionEnded(this.key, 'unknown');
   }
 
-  private see(seen: Seen): Seen {
+  private see(seen: TimedReading): TimedReading {
     if (!this.seen || isNewer(seen, this.seen)) this.seen = seen;
     return seen;
   }
 
   /** The store's time, at the earliest. */
-  private nowIn({ reading, receivedAt }: Seen): number {
+  private nowIn({ reading, receivedAt }: TimedReading): number {
     return reading.now + this.context.clock.now() - receivedAt;
   }
 
@@ -362,7 +363,7 @@ function requestsOf(tasks: readonly Task[]): Requests {
 }
 
 /** A reply to a later request is newer also if the order is smaller, because the store has lost its last writes. */
-function isNewer(one: Seen, other: Seen): boolean {
+function isNewer(one: TimedReading, other: TimedReading): boolean {
   if (one.sentAt > other.receivedAt) return true;
   const [a, b] = [one.reading, other.reading];
   return a.order > b.order || (a.order === b.order && a.notesRead >= b.notesRead);

@@ -2,7 +2,7 @@ import type { Grant, Notification } from '../../port/lock-store.js';
 import type { Clock } from '../../time/clock.js';
 import type { ServerClock } from '../common/server-clock.js';
 import type { Holder } from './document.js';
-import type { Seen } from './timed-register.js';
+import type { TimedReading } from './reading.js';
 
 /** A lease that begins, or begins again, maybe with another length. */
 export interface LeaseStart extends Pick<Grant, 'token' | 'lastToken'> {
@@ -17,7 +17,7 @@ export interface KeyLeases {
   start(owner: string, ms: number): void;
   end(owner: string): void;
   /** A change by any client has granted the lock to an owner of this one that waited. @returns until when it may believe in that */
-  onGranted(holder: Holder, leaseMs: number, seen: Seen): number;
+  onGranted(holder: Holder, leaseMs: number, seen: TimedReading): number;
 }
 
 /**

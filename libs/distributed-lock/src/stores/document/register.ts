@@ -1,6 +1,7 @@
 import type { AcquireRequest } from '../../port/lock-store.js';
 import type { LeaseClient, Leases } from './leases.js';
-import type { LockDocument, Note, StoredNote } from './document.js';
+import type { LockDocument, Note } from './document.js';
+import type { Reading } from './reading.js';
 
 /**
  * REGISTER: what a back end must be able to do so that `DocumentStore` makes a lock of it. One document per name, changed
@@ -97,28 +98,6 @@ export interface Swap extends Late {
   readonly told: readonly string[];
   /** Nothing is granted or prolonged by this write, so that a crash of the back end may undo it. */
   readonly mayBeForgotten: boolean;
-}
-
-/** A document as the back end had it at `now`. */
-export interface Reading {
-  /** Names this state of the document for `swap`; `undefined` for a document that does not exist, which only `take` makes. */
-  readonly version: number | undefined;
-  /** Grows with each write of this name, also when it is forgotten in between. An older reading is dropped. */
-  readonly order: number;
-  readonly document: LockDocument;
-  readonly notes: readonly StoredNote[];
-  /** How much of the notes was read, in the back end's own measure. */
-  readonly notesRead: number;
-  /** The last fencing token of this name. */
-  readonly lastToken: number;
-  /** The store's time of this reading, in ms. */
-  readonly now: number;
-  /** A number of the store that only grows: fencing tokens are larger than it. */
-  readonly ticks: number;
-  /** The ticket of an owner that enters the queue by the next write: larger than `at` of each note that was read. */
-  readonly nextTicket: number;
-  /** Until when, on the client's clock, its session stays for certain; absent without sessions. */
-  readonly validUntil?: number;
 }
 
 export interface TakeReply {

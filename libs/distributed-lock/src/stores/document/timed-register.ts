@@ -5,22 +5,15 @@ import type { OwnerState, OwnerStates } from '../common/owner-states.js';
 import type { ServerClock } from '../common/server-clock.js';
 import { isFree } from './document.js';
 import { noteOf, type KeyState, type Stepper } from './key-state.js';
-import type { Reading, Register, Take } from './register.js';
-
-/** A document, and when this client asked for it and got it, in ms of its own clock. */
-export interface Seen {
-  readonly reading: Reading;
-  /** `-Infinity` for a reading that came without a request, because its age is unknown. */
-  readonly sentAt: number;
-  readonly receivedAt: number;
-}
+import type { Reading, TimedReading } from './reading.js';
+import type { Register, Take } from './register.js';
 
 export type Requests = readonly [AcquireRequest, ...AcquireRequest[]];
 
 /** `isDone`: the write was executed. Otherwise the document is newer than the one that the write was for. */
 export interface Written {
   readonly isDone: boolean;
-  readonly seen: Seen;
+  readonly seen: TimedReading;
 }
 
 interface TimedContext {
@@ -48,7 +41,7 @@ class Sending {
   /** One for all takes of a request. */
   readonly notAfter = (): number => (this.until ??= this.onSending());
 
-  onReply(reading: Reading): Seen {
+  onReply(reading: Reading): TimedReading {
     const { clock, serverClock } = this.context;
     const { sentAt, sentLead } = this;
     const receivedAt = clock.now();
@@ -111,7 +104,7 @@ export class TimedRegister {
   async takeAll(
     names: readonly string[],
     requests: readonly AcquireRequest[],
-  ): Promise<readonly Seen[] | { readonly index: number; readonly seen: Seen } | null> {
+  ): Promise<readonly TimedReading[] | { readonly index: number; readonly seen: TimedReading } | null> {
     const { register, stepper } = this.context;
     if (!register.takeAll || requests.length > (register.mostTakes ?? Infinity)) return null;
     const sending = new Sending(this.context, requests);
@@ -128,7 +121,7 @@ export class TimedRegister {
   /** @param requests those that the new state may grant */
   swap(
     name: string,
-    { reading: seen }: Seen,
+    { reading: seen }: TimedReading,
     state: KeyState,
     requests: readonly AcquireRequest[],
   ): Promise<Written> {
@@ -145,7 +138,7 @@ export class TimedRegister {
       );
   }
 
-  async read(name: string): Promise<Seen> {
+  async read(name: string): Promise<TimedReading> {
     const sending = new Sending(this.context, []);
     return sending.onReply(await this.context.register.read(name));
   }
@@ -157,7 +150,7 @@ export class TimedRegister {
   }
 
   /** A reading that came without a request. */
-  arrived(reading: Reading): Seen {
+  arrived(reading: Reading): TimedReading {
     return { reading, sentAt: -Infinity, receivedAt: this.context.clock.now() };
   }
 }

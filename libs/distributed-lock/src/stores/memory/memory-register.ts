@@ -9,9 +9,9 @@ import {
   type Note,
   type StoredNote,
 } from '../document/document.js';
+import type { Reading } from '../document/reading.js';
 import type {
   NotFree,
-  Reading,
   Register,
   RegisterListener,
   Swap,

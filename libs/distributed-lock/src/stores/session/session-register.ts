@@ -3,10 +3,10 @@ import { inBackground } from '../../async/in-background.js';
 import type { Clock } from '../../time/clock.js';
 import { clientsOf, isFree } from '../document/document.js';
 import type { LeaseClient, Leases } from '../document/leases.js';
+import type { Reading } from '../document/reading.js';
 import type {
   Interest,
   NotFree,
-  Reading,
   Register,
   RegisterListener,
   Swap,

@@ -3,7 +3,7 @@ import { randomMs, type Chance } from '../../time/chance.js';
 import type { Clock } from '../../time/clock.js';
 import { Delays } from '../../time/delays.js';
 import { FREE, isOver, type LockDocument } from '../document/document.js';
-import type { Reading } from '../document/register.js';
+import type { Reading } from '../document/reading.js';
 import type { SqlDocuments } from './sql-documents.js';
 
 /** Each process sweeps at its own random times. */
