@@ -2,6 +2,7 @@ import { expect, it } from '@jest/globals';
 import { ManualClock } from 'nestjs-distributed-lock/testing';
 import { LOCK } from '../../libs/distributed-lock/src/port/claim.js';
 import type { AcquireRequest, LockStore } from '../../libs/distributed-lock/src/port/lock-store.js';
+import type { Leases } from '../../libs/distributed-lock/src/stores/document/leases.js';
 import { follow } from '../support/lock-world.js';
 import { SessionServer } from '../support/session-server.js';
 
@@ -43,10 +44,7 @@ it('is released also when its own client alone tries to acquire', async () => {
 
 /** As after a defect: neither a lane nor a lease of this client knows of its owners. */
 function forget(store: LockStore): void {
-  const { lanes, ownLeases } = store as unknown as {
-    lanes: { delete(name: string): void };
-    ownLeases: { end(owner: string): void };
-  };
+  const { lanes, leases } = store as unknown as { lanes: { delete(name: string): void }; leases: Leases };
   lanes.delete('app:k');
-  ownLeases.end(`${store.clientId}:1`);
+  leases.of('k').end(`${store.clientId}:1`);
 }
