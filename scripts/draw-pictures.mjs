@@ -1,5 +1,5 @@
 // Draws the pictures of the docs that are no plots of the benchmark: `npm run docs:pictures`.
-// Their figures are those of the code, of docs/benchmarks-redis.md and of a recorded history of the simulation, and test/docs/pictures compares the files with them.
+// Their figures are those of the code, of bench/results/redis.md and of a recorded history of the simulation, and test/docs/pictures compares the files with them.
 import { writeFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 import { figuresInCode } from './pictures/figures.mjs';

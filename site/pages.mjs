@@ -67,10 +67,6 @@ export const SIDEBAR = {
       'docs/simulation.md': 'Deterministic simulation',
       'docs/model.md': 'The protocol, explored',
       'docs/benchmarks.md': 'Benchmarks',
-      'docs/benchmarks-redis.md': 'Benchmarks on Redis',
-      'docs/benchmarks-postgres.md': 'Benchmarks on PostgreSQL',
-      'docs/benchmarks-etcd.md': 'Benchmarks on etcd',
-      'docs/benchmarks-zookeeper.md': 'Benchmarks on ZooKeeper',
       'TRACK-RECORD.md': 'Bugs that the faults found',
     },
     'How it is made': {

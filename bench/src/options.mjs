@@ -7,7 +7,7 @@ const USAGE = `npm run bench -- [--store postgres] [--only serial,hot4] [--peers
   --peers    these beside ours; default: all
   --seconds  how long each run is measured; default 1
   --rounds   how often each run is repeated, alternating; the median is shown; default 3
-  --out      where the store's page and images/ go; default docs, and nothing is written with --only or --peers`;
+  --out      the folder below which bench/results and docs are written; default the repository, and nothing is written with --only or --peers`;
 
 /**
  * @param {readonly string[]} args @param {readonly import('./stores/store.d.mts').BenchedStore[]} stores
@@ -41,7 +41,7 @@ export function parseOptions(args, stores) {
     includes: (id) => !peers || /^(ours|queue)\b/.test(id) || peers.includes(nameOf(id)),
     ms: seconds * 1000,
     rounds,
-    out: values.out ?? (isWhole ? 'docs' : undefined),
+    out: values.out ?? (isWhole ? '.' : undefined),
   };
 }
 

@@ -1,12 +1,11 @@
 // hot-key.svg: what a hot key costs here and with libraries that poll, as the benchmark's page says.
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { frame, MARGIN, round, text, WIDTH } from '../../bench/src/plot/frame.mjs';
+import { numberOf, readTable } from '../../bench/src/report/read-table.mjs';
 import { SHAPES } from './shapes.mjs';
 
 /** The page with the tables of Redis. */
-const PAGE = ['benchmarks-redis.md', 'benchmarks.md']
-  .map((page) => new URL(`../../docs/${page}`, import.meta.url))
-  .find((page) => existsSync(page));
+const PAGE = new URL('../../bench/results/redis.md', import.meta.url);
 const SCENARIO = 'hot4-1ms';
 const OURS = 'ours, withLock';
 /** Their waiters poll, and are told nothing. */
@@ -90,27 +89,13 @@ function callers({ x, y, width }, className, sharing) {
 /** Jain's index is k/n where k of n callers share the lock alike and the others get nothing. */
 const sharing = (row) => Math.round(Number(row.fairness) * CALLERS);
 
-/** @param {string} shown such as "1 182 ms" */
-const numberOf = (shown) => Number.parseFloat(shown.replaceAll(/[ ~](?=\d)/g, ''));
-
 /** The rows of the scenario: ours, and those that poll, refused nobody and have the lock in use most. */
 export function hotKeyOnThePage(page = readFileSync(PAGE, 'utf8')) {
-  const [, table] = new RegExp(`Scenario \`${SCENARIO}\`[^|]*?\\n\\n((?:\\|.*\\n)+)`).exec(page) ?? [];
-  if (!table) throw new Error(`The benchmark's page has no table of ${SCENARIO}.`);
-  const [titles, , ...rows] = table
-    .trim()
-    .split('\n')
-    .map((each) =>
-      each
-        .split('|')
-        .slice(1, -1)
-        .map((cell) => cell.trim()),
-    );
-  const all = rows.map(([name, ...cells]) => ({
-    name: name === OURS ? name : name.replace(/ v?[\d.]+\S*$/, ''),
-    full: name,
-    isOurs: name === OURS,
-    ...Object.fromEntries(cells.map((cell, i) => [titles[i + 1], cell])),
+  const all = readTable(page, SCENARIO).map((row) => ({
+    ...row,
+    name: row.name === OURS ? row.name : row.name.replace(/ v?[\d.]+\S*$/, ''),
+    full: row.name,
+    isOurs: row.name === OURS,
   }));
   const ours = all.filter(({ isOurs }) => isOurs);
   const polling = all

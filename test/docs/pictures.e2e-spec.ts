@@ -1,14 +1,19 @@
 import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
+import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from '@jest/globals';
 import { RENEWALS_PER_LEASE } from '../../libs/distributed-lock/src/lock/lease/lease.js';
 import { RECHECK_MS } from '../../libs/distributed-lock/src/port/recheck-interval.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const IMAGES = `${ROOT}/docs/images`;
-const svgs = readdirSync(IMAGES).filter((file) => file.endsWith('.svg'));
-const textOf = (file: string) => readFileSync(`${IMAGES}/${file}`, 'utf8');
+const FOLDERS = ['docs', 'bench/results'];
+const svgs = FOLDERS.flatMap((folder) =>
+  readdirSync(`${ROOT}/${folder}/images`)
+    .filter((file) => file.endsWith('.svg'))
+    .map((file) => `${folder}/images/${file}`),
+);
+const textOf = (file: string) => readFileSync(`${ROOT}/${file}`, 'utf8');
 
 /** What the script exports, by a program of its own: Jest does not load it. */
 function run<T>(file: string, expression: string): T {
@@ -21,7 +26,9 @@ function run<T>(file: string, expression: string): T {
 describe('the pictures', () => {
   it('are drawn from the code and from the benchmark as they are now; if not: npm run docs:pictures', () => {
     const drawn = run<Record<string, string>>('draw-pictures.mjs', 'it.pictures()');
-    expect(Object.fromEntries(Object.keys(drawn).map((file) => [file, textOf(file)]))).toEqual(drawn);
+    expect(
+      Object.fromEntries(Object.keys(drawn).map((file) => [file, textOf(`docs/images/${file}`)])),
+    ).toEqual(drawn);
   });
 
   it('have the figures of the code', () => {
@@ -42,12 +49,14 @@ describe('the pictures', () => {
   });
 
   it('are shown by a page, with a sentence for those who cannot see them', () => {
-    const pages = readdirSync(`${ROOT}/docs`, { recursive: true, encoding: 'utf8' })
-      .filter((page) => page.endsWith('.md'))
-      .map((page) => readFileSync(`${ROOT}/docs/${page}`, 'utf8'));
+    const pages = FOLDERS.flatMap((folder) =>
+      readdirSync(`${ROOT}/${folder}`, { recursive: true, encoding: 'utf8' })
+        .filter((page) => page.endsWith('.md'))
+        .map((page) => textOf(`${folder}/${page}`)),
+    );
     const shown = pages.flatMap((page) => [...page.matchAll(/!\[([^\]]*)\]\(\S*images\/(\S+\.svg)\)/g)]);
     const altOf = new Map(shown.map(([, alt = '', file]) => [file, alt]));
-    expect(svgs.filter((file) => (altOf.get(file)?.length ?? 0) < 40)).toEqual([]);
+    expect(svgs.filter((file) => (altOf.get(basename(file))?.length ?? 0) < 40)).toEqual([]);
   });
 });
 

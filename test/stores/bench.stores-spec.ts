@@ -43,7 +43,7 @@ for (const { store, product, sent, floor, hop } of STORES) {
       const what = ['--store', store, '--only', 'serial,hop', '--peers', 'floor'];
       const how = ['--seconds', '0.2', '--rounds', '1', '--out', out];
       await promisify(execFile)(process.execPath, [MAIN, ...what, ...how]);
-      page = readFileSync(join(out, `benchmarks-${store}.md`), 'utf8');
+      page = readFileSync(join(out, 'bench/results', `${store}.md`), 'utf8');
     }, 120_000);
     afterAll(() => rmSync(out, { recursive: true, force: true }));
 
@@ -79,7 +79,7 @@ for (const { store, product, sent, floor, hop } of STORES) {
       expect(page.startsWith(head)).toBe(true);
       const images = [...page.matchAll(/\]\((images\/.*?\.svg)\)/g)].map(([, image]) => image as string);
       expect(images).toEqual([`images/bench-${store}-serial.svg`, `images/bench-${store}-hop.svg`]);
-      expect(images.filter((image) => !existsSync(join(out, image)))).toEqual([]);
+      expect(images.filter((image) => !existsSync(join(out, 'bench/results', image)))).toEqual([]);
     });
   });
 }

@@ -1,8 +1,9 @@
-// The table of speed in docs/compare.md: some columns of docs/benchmarks-redis.md, figure by figure.
+// The table of speed in docs/compare.md: some columns of bench/results/redis.md, figure by figure.
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { readTable } from '../../src/report/read-table.mjs';
 
-const PAGE = fileURLToPath(new URL('../../../docs/benchmarks-redis.md', import.meta.url));
+const PAGE = fileURLToPath(new URL('../../../bench/results/redis.md', import.meta.url));
 
 const ROWS = {
   'this library': /^ours, withLock$/,
@@ -38,20 +39,8 @@ export function speed() {
 
 /** @returns {[row: string, figure: string][]} */
 function columnOf(page, scenario, column) {
-  const lines = page.slice(page.indexOf(`Scenario \`${scenario}\`.`)).split('\n');
-  const from = lines.findIndex((line) => line.startsWith('|'));
-  const table = lines.slice(
-    from,
-    lines.findIndex((line, i) => i > from && !line.startsWith('|')),
-  );
-  const [heads, , ...rows] = table.map((line) =>
-    line
-      .split('|')
-      .slice(1, -1)
-      .map((cell) => cell.trim()),
-  );
-  return rows.map((cells) => [
-    cells[0],
-    cells[heads.findIndex((it) => (column instanceof RegExp ? column.test(it) : it === column))],
-  ]);
+  return readTable(page, scenario).map(({ name, ...row }) => {
+    const title = Object.keys(row).find((it) => (column instanceof RegExp ? column.test(it) : it === column));
+    return [name, row[title]];
+  });
 }

@@ -38,5 +38,5 @@ reach it is that of the locks that each process got.
 
 ${COUNTED[id]}
 
-**CPU** of the server is ${CPU[id]}. All else is measured as on [Redis](benchmarks-redis.md#how-it-is-measured).
+**CPU** of the server is ${CPU[id]}. All else is measured as on [Redis](redis.md#how-it-is-measured).
 `;

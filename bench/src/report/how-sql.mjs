@@ -44,6 +44,6 @@ reach it is that of the locks that each process got.
 ${COUNTED[dialect]}
 
 **CPU** of the server is that of its processes in \`/proc\`, counted in ticks of 10 ms. All else is measured as on
-[Redis](benchmarks-redis.md#how-it-is-measured).
+[Redis](redis.md#how-it-is-measured).
 `;
 }

@@ -1,8 +1,8 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { cpus, release, totalmem, type } from 'node:os';
 import { join } from 'node:path';
 import { format } from 'prettier';
-import { linkPages, LINKS } from './link-pages.mjs';
+import { EACH_STORE, fillEachStore } from './each-store.mjs';
 import { overview } from './overview.mjs';
 import { hotWaits, pictures } from './pictures.mjs';
 import { digits } from './targets.mjs';
@@ -10,23 +10,29 @@ import { digits } from './targets.mjs';
 /** The store of the short page, too, and whose pictures have plain names. */
 const MAIN = 'redis';
 
+const SHORT = 'docs';
+const TABLES = 'bench/results';
+
 /**
- * Writes the page of the store, benchmarks-<id>.md, its pictures, and of Redis the short page benchmarks.md.
+ * Writes the tables of the store, bench/results/<id>.md, with their pictures. Of Redis also the short page, docs/benchmarks.md,
+ * which has a row for each store.
  *
- * @param {string} folder @param {any[]} results of runScenario
+ * @param {string} root @param {any[]} results of runScenario
  * @param {{ store: import('../stores/store.d.mts').BenchedStore, version: string, load: number, minutes: number, options: { ms: number, rounds: number } }} run
  */
-export async function writeReport(folder, results, run) {
+export async function writeReport(root, results, run) {
   const { id, name, how } = run.store;
   const [suffix, args] = id === MAIN ? ['', ''] : [`-${id}`, ` -- --store ${id}`];
   const imageOf = (scenario) => `images/bench${suffix}-${scenario}.svg`;
   const drawn = pictures(results);
-  mkdirSync(join(folder, 'images'), { recursive: true });
-  for (const [scenario, svg] of drawn) writeFileSync(join(folder, imageOf(scenario)), svg);
+  const tables = join(root, TABLES);
+  const short = join(root, SHORT, 'benchmarks.md');
+  for (const folder of [SHORT, TABLES]) mkdirSync(join(root, folder, 'images'), { recursive: true });
+  for (const [scenario, svg] of drawn) writeFileSync(join(tables, imageOf(scenario)), svg);
   const page = [
     `# Benchmarks on ${name}`,
     `Made by \`npm run bench${args}\`; do not edit. Compare only figures of one run, in which all libraries took turns on one machine.`,
-    LINKS,
+    'In short, and the other stores: [Benchmarks](../../docs/benchmarks.md).',
     machine(run),
     '## Figures to reach',
     figuresToReach(results),
@@ -39,25 +45,30 @@ export async function writeReport(folder, results, run) {
     how,
   ];
   const write = async (file, parts) =>
-    writeFileSync(join(folder, file), await format(parts.join('\n\n'), { ...STYLE, parser: 'markdown' }));
-  await write(`benchmarks-${id}.md`, page);
+    writeFileSync(file, await format(parts.join('\n\n'), { ...STYLE, parser: 'markdown' }));
+  await write(join(tables, `${id}.md`), page);
   if (id === MAIN) {
     const picture = hotWaits(results);
-    if (picture) writeFileSync(join(folder, imageOf(HOT_WAITS)), picture);
-    await write('benchmarks.md', shortPage(results, machine(run), picture && imageOf(HOT_WAITS)));
+    if (picture) writeFileSync(join(root, SHORT, imageOf(HOT_WAITS)), picture);
+    await write(short, shortPage(results, machine(run), picture && imageOf(HOT_WAITS)));
   }
-  linkPages(folder);
+  if (existsSync(short)) await fillEachStore(short, tables, STYLE);
 }
 
 const HOT_WAITS = 'hot-waits';
+
+const NOT_COVERED = `- **Distance.** Servers, libraries and callers share one machine. Only the scenario \`network\`, on Redis, delays what clients send, by 1 ms.
+- **More cores.** The server and up to four processes of callers share those of the machine above.
+- **Clusters.** Each store is one server. Redis Cluster, Sentinel, a quorum, three members of etcd or ZooKeeper, and replicas that must
+  answer are not measured.
+- **Stores without a row.** \`npm run bench -- --store mysql\` measures MySQL, and \`mariadb\` and \`sqlite\` those two. No run of them is recorded.`;
 
 /** @param {any[]} results @param {string} machine @param {string | undefined} image */
 function shortPage(results, machine, image) {
   const { compared, figures, asFast } = overview(results);
   return [
     '# Benchmarks',
-    'Made by `npm run bench`; do not edit. All tables, the limits and how each figure is measured: [Benchmarks on Redis](benchmarks-redis.md).',
-    LINKS,
+    'Made by `npm run bench`; do not edit. All tables, the limits and how each figure is measured: [bench/results](../bench/results/redis.md).',
     '## What was compared',
     `One run measured this library and the following ones in turn, each with the defaults that it documents: ${compared}. Redis, the libraries and the callers share one machine:`,
     machine,
@@ -69,6 +80,9 @@ function shortPage(results, machine, image) {
       : '',
     '## Where others are as fast',
     asFast,
+    `${EACH_STORE}\n`,
+    '## What is not covered',
+    NOT_COVERED,
   ];
 }
 

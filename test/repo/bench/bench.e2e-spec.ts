@@ -1,11 +1,13 @@
 import { execFile } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 
+const SHORT = 'docs/benchmarks.md';
+const TABLES = 'bench/results/redis.md';
 const MAIN = fileURLToPath(new URL('../../../bench/src/main.mjs', import.meta.url));
 
 /** Without the peers, which nothing but `npm run bench` installs. */
@@ -62,29 +64,31 @@ describe('the benchmark', () => {
   const pageOf = (file: string) => readFileSync(join(out, file), 'utf8');
 
   it('writes a page with the tables, the machine and a picture for each scenario', () => {
-    const page = pageOf('benchmarks-redis.md');
+    const page = pageOf(TABLES);
     expect(page).toContain(`Node ${process.versions.node}`);
     expect(page).toMatch(/\| floor: two bare commands +\|/);
-    expect(pageOf('images/bench-serial.svg')).toContain('two bare commands');
+    expect(pageOf('bench/results/images/bench-serial.svg')).toContain('two bare commands');
   });
 
   it('writes a short page, and no figure there beside which no other library has run', () => {
-    const page = pageOf('benchmarks.md');
+    const page = pageOf(SHORT);
     expect(page.startsWith('# Benchmarks\n')).toBe(true);
     expect(page).not.toContain('npm run bench -- --only');
-    expect(pageOf('images/bench-hot-waits.svg')).toContain('ours, withLock');
+    expect(pageOf('docs/images/bench-hot-waits.svg')).toContain('ours, withLock');
   });
 
-  it.each(['benchmarks.md', 'benchmarks-redis.md'])(
-    'links to pages and pictures that it wrote: %s',
-    (file) => {
-      const links = [...pageOf(file).matchAll(/\]\(((?:images|benchmarks)[\w./-]+)\)/g)].map(
-        ([, to]) => to as string,
-      );
-      expect(links).toContain(file === 'benchmarks.md' ? 'benchmarks-redis.md' : 'benchmarks.md');
-      expect(links.filter((to) => !existsSync(join(out, to)))).toEqual([]);
-    },
-  );
+  it('has a row for the store on the short page', () => {
+    expect(pageOf(SHORT)).toMatch(
+      /\| \[Redis\]\(\.\.\/bench\/results\/redis\.md\) \| .*\|\n\n## What is not covered/,
+    );
+  });
+
+  it.each([SHORT, TABLES])('links to pages and pictures that it wrote: %s', (file) => {
+    const links = [...pageOf(file).matchAll(/\]\(((?!\.\.\/\.\.\/docs\/recipes)[\w./-]+)[^)]*\)/g)];
+    const targets = links.map(([, to]) => join(dirname(file), to as string));
+    expect(targets).toContain(file === SHORT ? TABLES : SHORT);
+    expect(targets.filter((to) => !existsSync(join(out, to)))).toEqual([]);
+  });
 });
 
 describe('the benchmark, asked for what it does not have,', () => {

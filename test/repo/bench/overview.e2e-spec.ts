@@ -95,6 +95,8 @@ describe('the limits of the benchmark', () => {
     expect(
       limited(claims('scale-waiters', { rows: costs('ours', [9, 3]).concat(costs('queue', [9, 3])) })),
     ).toHaveLength(1);
-    expect(scenario('scale-keys').note).toContain('(recipes/several-keys.md#thousands-of-locks-at-once)');
+    expect(scenario('scale-keys').note).toContain(
+      '(../../docs/recipes/several-keys.md#thousands-of-locks-at-once)',
+    );
   });
 });
