@@ -33,7 +33,7 @@ const ANY = [
 const ETCD = [
   {
     says: 'a swap writes whatever the version is',
-    file: 'stores/session/etcd/etcd.backend.js',
+    file: 'stores/etcd/etcd.backend.js',
     from: "const compare = [{ key: document, target: 'MOD', result: 'EQUAL', modRevision: version }];",
     to: "const compare = [{ key: document, target: 'MOD', result: 'GREATER', modRevision: 0 }];",
     kind: 'aborts',
@@ -41,7 +41,7 @@ const ETCD = [
   },
   {
     says: 'a write that was not answered is not fenced',
-    file: 'stores/session/etcd/etcd.pipe.js',
+    file: 'stores/etcd/etcd.pipe.js',
     from: 'const epoch = session?.needsFence ? session.epoch + 1 : undefined;',
     to: 'const epoch = undefined;',
     kind: 'late-takes',
@@ -53,7 +53,7 @@ const ETCD = [
 const ZOOKEEPER = [
   {
     says: 'a swap writes whatever the version is',
-    file: 'stores/session/zookeeper/documents.js',
+    file: 'stores/zookeeper/documents.js',
     from: ': setData(path, text, conditionOf(path, version));',
     to: ': setData(path, text, ANY_VERSION);',
     kind: 'aborts',

@@ -2,7 +2,7 @@ import { expect, it } from '@jest/globals';
 import { ManualClock } from 'nestjs-distributed-lock/testing';
 import { LOCK } from '../../libs/distributed-lock/src/port/claim.js';
 import type { AcquireRequest, LockStore } from '../../libs/distributed-lock/src/port/lock-store.js';
-import type { Leases } from '../../libs/distributed-lock/src/stores/document/leases.js';
+import type { Leases } from '../../libs/distributed-lock/src/stores/core/leases.js';
 import { follow } from '../support/lock-world.js';
 import { SessionServer } from '../support/session-server.js';
 

@@ -17,19 +17,16 @@ import {
   INITIAL_LEASE_MS,
   UNSUBSCRIBED_RECHECK_MS,
 } from '../../libs/distributed-lock/src/stores/redis/commands/acquire.js';
-import { UNCONFIRMED_MS } from '../../libs/distributed-lock/src/stores/document/document.js';
+import { UNCONFIRMED_MS } from '../../libs/distributed-lock/src/stores/core/document.js';
 import { LAST_LEASES_MS } from '../../libs/distributed-lock/src/stores/session/session-leases.js';
-import {
-  MAILBOX_SLOTS,
-  MOST_NAME_BYTES,
-} from '../../libs/distributed-lock/src/stores/session/etcd/etcd.keys.js';
-import { KEEP_ALIVES } from '../../libs/distributed-lock/src/stores/session/etcd/etcd.sessions.js';
-import * as etcd from '../../libs/distributed-lock/src/stores/session/etcd/etcd.store.js';
+import { MAILBOX_SLOTS, MOST_NAME_BYTES } from '../../libs/distributed-lock/src/stores/etcd/etcd.keys.js';
+import { KEEP_ALIVES } from '../../libs/distributed-lock/src/stores/etcd/etcd.sessions.js';
+import * as etcd from '../../libs/distributed-lock/src/stores/etcd/etcd.store.js';
 import { ALIVE_MS } from '../../libs/distributed-lock/src/stores/session/session-knowledge.js';
-import { KEEP_ALIVES_PER_SESSION } from '../../libs/distributed-lock/src/stores/session/zookeeper/client/session.js';
-import { BELIEVED_MS } from '../../libs/distributed-lock/src/stores/session/zookeeper/known-rows.js';
-import { MOST_BYTES } from '../../libs/distributed-lock/src/stores/session/zookeeper/lock-path.js';
-import * as zookeeper from '../../libs/distributed-lock/src/stores/session/zookeeper/zookeeper.store.js';
+import { KEEP_ALIVES_PER_SESSION } from '../../libs/distributed-lock/src/stores/zookeeper/client/session.js';
+import { BELIEVED_MS } from '../../libs/distributed-lock/src/stores/zookeeper/known-rows.js';
+import { MOST_BYTES } from '../../libs/distributed-lock/src/stores/zookeeper/lock-path.js';
+import * as zookeeper from '../../libs/distributed-lock/src/stores/zookeeper/zookeeper.store.js';
 import { RELEASE_RETRY_MS } from '../../libs/distributed-lock/src/stores/common/certain-releases.js';
 import { KEEP_ALIVE_MS } from '../../libs/distributed-lock/src/stores/common/keep-alive.js';
 import { IDLE_MS } from '../../libs/distributed-lock/src/stores/redis/connection/idle-doubt.js';

@@ -29,7 +29,7 @@ describe('the pages of recipes', () => {
   });
 
   it('are tried as a whole: each file is imported by a test', () => {
-    const tests = ['test/docs', 'test/guard/support', 'test/stores/orms']
+    const tests = ['test/docs', 'test/fencing/support', 'test/stores/orms']
       .flatMap((folder) => readdirSync(`${root}/${folder}`).map((file) => `${root}/${folder}/${file}`))
       .filter((file) => file.endsWith('.ts'))
       .map((file) => readFileSync(file, 'utf8'))

@@ -9,7 +9,7 @@ import {
   DEFAULT_COMMAND_TIMEOUT_MS,
   DEFAULT_REPLICA_TIMEOUT_MS,
 } from '../../libs/distributed-lock/src/stores/redis/redis.options.js';
-import { DEFAULT_COMMAND_TIMEOUT_MS as ZOOKEEPER_COMMAND_TIMEOUT_MS } from '../../libs/distributed-lock/src/stores/session/zookeeper/zookeeper.store.js';
+import { DEFAULT_COMMAND_TIMEOUT_MS as ZOOKEEPER_COMMAND_TIMEOUT_MS } from '../../libs/distributed-lock/src/stores/zookeeper/zookeeper.store.js';
 import { DEFAULT_COMMAND_TIMEOUT_MS as SQL_COMMAND_TIMEOUT_MS } from '../../libs/distributed-lock/src/stores/sql/sql-options.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));

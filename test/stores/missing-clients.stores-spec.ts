@@ -30,7 +30,7 @@ function failureOf(store: string, path: string): string {
 it.each([
   ["mysqlStore('mysql://localhost/app')", 'stores/sql/mysql/index.js', 'npm install mysql2'],
   ["postgresStore('postgres://localhost/app')", 'stores/sql/postgres/index.js', 'npm install pg'],
-  ["etcdStore('http://localhost:2379')", 'stores/session/etcd/index.js', 'npm install @grpc/grpc-js'],
+  ["etcdStore('http://localhost:2379')", 'stores/etcd/index.js', 'npm install @grpc/grpc-js'],
 ])('%s without the package of its client says which one to install', (store, path, says) => {
   expect(failureOf(store, path)).toMatch(`LockConfigurationError ${store.split('(')[0]} needs the package`);
   expect(failureOf(store, path)).toContain(says);

@@ -1,9 +1,9 @@
 import 'reflect-metadata';
 import { afterAll, beforeAll } from '@jest/globals';
 import { startPostgresServer, type PostgresServer } from '#postgres-server';
-import { describeFencedTransactions } from '../guard/support/fenced-transactions.contract.js';
-import { describeHeldUntilCommit } from '../guard/support/held-until-commit.contract.js';
-import { openTransactions as openOwn } from '../guard/support/open-transactions.js';
+import { describeFencedTransactions } from '../fencing/support/fenced-transactions.contract.js';
+import { describeHeldUntilCommit } from '../fencing/support/held-until-commit.contract.js';
+import { openTransactions as openOwn } from '../fencing/support/open-transactions.js';
 import { openTransactions } from './orms/open-transactions.js';
 import { describeWith } from './support/describe-with.js';
 

@@ -1,7 +1,7 @@
 import { LockStoreError } from '../../libs/distributed-lock/src/port/lock.errors.js';
 import type { LockStoreContext } from '../../libs/distributed-lock/src/port/lock-store.js';
-import { DocumentStore } from '../../libs/distributed-lock/src/stores/document/document.store.js';
-import type { Reading } from '../../libs/distributed-lock/src/stores/document/reading.js';
+import { DocumentStore } from '../../libs/distributed-lock/src/stores/core/document.store.js';
+import type { Reading } from '../../libs/distributed-lock/src/stores/core/reading.js';
 import type {
   NotFree,
   Register,
@@ -10,7 +10,7 @@ import type {
   SwapReply,
   Take,
   TakeReply,
-} from '../../libs/distributed-lock/src/stores/document/register.js';
+} from '../../libs/distributed-lock/src/stores/core/register.js';
 import type { Clock } from '../../libs/distributed-lock/src/time/clock.js';
 import type { Fate } from '../../libs/distributed-lock/src/testing/index.js';
 import { RegisterRows } from './register-rows.js';

@@ -13,7 +13,7 @@ import type {
   LockStoreContext,
   LockStoreFactory,
 } from '../../libs/distributed-lock/src/port/lock-store.js';
-import type { DocumentStore } from '../../libs/distributed-lock/src/stores/document/document.store.js';
+import type { DocumentStore } from '../../libs/distributed-lock/src/stores/core/document.store.js';
 import { memoryStore } from '../../libs/distributed-lock/src/stores/memory/memory.store.js';
 import { awakeClock, type Clock } from '../../libs/distributed-lock/src/time/clock.js';
 import {

@@ -5,16 +5,16 @@ import {
   noteText,
   takenText,
   type Row,
-} from '../../libs/distributed-lock/src/stores/document/document-text.js';
-import { clientsOf } from '../../libs/distributed-lock/src/stores/document/document.js';
-import type { Reading } from '../../libs/distributed-lock/src/stores/document/reading.js';
+} from '../../libs/distributed-lock/src/stores/core/document-text.js';
+import { clientsOf } from '../../libs/distributed-lock/src/stores/core/document.js';
+import type { Reading } from '../../libs/distributed-lock/src/stores/core/reading.js';
 import type {
   NotFree,
   Swap,
   SwapReply,
   Take,
   TakeReply,
-} from '../../libs/distributed-lock/src/stores/document/register.js';
+} from '../../libs/distributed-lock/src/stores/core/register.js';
 
 interface StoredRow extends Row {
   readonly version: number;

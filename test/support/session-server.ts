@@ -1,8 +1,8 @@
-import { inBackground } from '../../libs/distributed-lock/src/async/in-background.js';
+import { inBackground } from '../../libs/distributed-lock/src/async-context/in-background.js';
 import { leaseValidity } from '../../libs/distributed-lock/src/port/lease-validity.js';
 import { LockStoreError } from '../../libs/distributed-lock/src/port/lock.errors.js';
 import type { LockStoreContext } from '../../libs/distributed-lock/src/port/lock-store.js';
-import { DocumentStore } from '../../libs/distributed-lock/src/stores/document/document.store.js';
+import { DocumentStore } from '../../libs/distributed-lock/src/stores/core/document.store.js';
 import type {
   BackendListener,
   Messages,

@@ -1,6 +1,6 @@
 // The client of the protocol that our store has. It is no part of the package's public API.
 const BUILT = '../../../libs/distributed-lock/dist/esm';
-const CLIENT = `${BUILT}/stores/session/zookeeper/client`;
+const CLIENT = `${BUILT}/stores/zookeeper/client`;
 
 const SESSION_MS = 30_000;
 /** The floor has no deadline of its own. */

@@ -20,12 +20,12 @@ import {
 } from './distributed-lock.options.js';
 import { LockOpener, LockOpenerModule } from './distributed-lock.opener.js';
 import { getLockHttpToken, getLockServiceToken } from './distributed-lock.tokens.js';
-import { conceal } from './printing/conceal.js';
-import { describeGiven } from './checks/describe-given.js';
+import { conceal } from './redaction/conceal.js';
+import { describeGiven } from './options/describe-given.js';
 import { LockConfigurationError } from './port/lock.errors.js';
 import { IS_BOOTING, LockService } from './lock/lock.service.js';
-import { checkOptionNames } from './checks/option-names.js';
-import { Registration } from './locked/call/live-services.js';
+import { checkOptionNames } from './options/option-names.js';
+import { Registration } from './locked/run/live-services.js';
 import { LockErrorFilter } from './locked/errors/lock-error.filter.js';
 import { resolveLockHttp } from './locked/errors/lock-http.js';
 import { LockedExplorer } from './locked/locked.explorer.js';

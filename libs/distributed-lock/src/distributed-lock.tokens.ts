@@ -1,5 +1,5 @@
 import { Inject, Optional } from '@nestjs/common';
-import { refuseStandard } from './checks/standard-decorators.js';
+import { refuseStandard } from './options/standard-decorators.js';
 
 /** By `Symbol.for`, so that both builds of this package have the same tokens. */
 const token = (kind: string, name: string): symbol => Symbol.for(`nestjs-distributed-lock/${kind}/${name}`);

@@ -29,8 +29,8 @@ export {
   type BusyFallback,
   type LockPredicate,
   type LockedOptions,
-} from './locked/site/locked.options.js';
-export { CurrentLock, LockSignal } from './locked/site/current-lock.decorator.js';
+} from './locked/declaration/locked.options.js';
+export { CurrentLock, LockSignal } from './locked/declaration/current-lock.decorator.js';
 export { lockKey, type KeyValue } from './locked/template/key-value.js';
 export { LockedInterceptor } from './locked/locked.interceptor.js';
 export { LockErrorFilter } from './locked/errors/lock-error.filter.js';

@@ -11,11 +11,11 @@ import {
 import { lockRequest } from '../../../libs/distributed-lock/src/lock/request/lock-request.js';
 import type { CallOptions } from '../../../libs/distributed-lock/src/lock/lock.js';
 import { resolveLockHttp } from '../../../libs/distributed-lock/src/locked/errors/lock-http.js';
-import { optionsOf, siteOf } from '../../../libs/distributed-lock/src/locked/site/locked-site.js';
+import { optionsOf, siteOf } from '../../../libs/distributed-lock/src/locked/declaration/locked-site.js';
 import {
   OPTION_NAMES,
   type LockedOptions,
-} from '../../../libs/distributed-lock/src/locked/site/locked.options.js';
+} from '../../../libs/distributed-lock/src/locked/declaration/locked.options.js';
 import { follow, LockWorld } from '../../support/lock-world.js';
 
 /** A value of each option that is not its default. */

@@ -5,7 +5,7 @@ import type { Clock, Lock, LockService } from 'nestjs-distributed-lock';
 import { defer, lastValueFrom, Observable, of } from 'rxjs';
 import type { HeldLock } from '../../../libs/distributed-lock/src/lock/context/held-lock.js';
 import { systemClock } from '../../../libs/distributed-lock/src/time/clock.js';
-import { UnderLock } from '../../../libs/distributed-lock/src/locked/call/under-lock.js';
+import { UnderLock } from '../../../libs/distributed-lock/src/locked/run/under-lock.js';
 import { ownRedis } from '../../support/own-redis.js';
 import { eventsOf, typesOf } from '../../support/events.js';
 import { elapsed, openService } from '../../support/lock-services.js';

@@ -20,18 +20,18 @@ function importsOf(file: string, text = readFileSync(join(SRC, file), 'utf8')): 
 /** What belongs to no room of ours: the rooms below use nothing else of the outside. */
 const TOOLS = 'rxjs(/operators)?|node:.*';
 /** Rooms that know nothing of locks, and the port, which the core and the stores share. */
-const SHARED = '(printing|collections|async|time|checks|port)/.*';
+const SHARED = '(redaction|collections|async-context|time|options|port)/.*';
 
 const TOKENS = 'distributed-lock.tokens';
 
 /** Room by room, the first match decides: all that its files may import beside those of the room itself. */
 const ROOMS: readonly (readonly [room: string, mayImport: string])[] = [
-  ['printing/', TOOLS],
+  ['redaction/', TOOLS],
   ['collections/', TOOLS],
-  ['async/', TOOLS],
-  ['time/', `(async|collections)/.*|${TOOLS}`],
-  ['port/', `(printing|time)/.*|${TOOLS}`],
-  ['checks/', `port/.*|${TOOLS}`],
+  ['async-context/', TOOLS],
+  ['time/', `(async-context|collections)/.*|${TOOLS}`],
+  ['port/', `(redaction|time)/.*|${TOOLS}`],
+  ['options/', `port/.*|${TOOLS}`],
   ['lock/request/', `lock/lock|${SHARED}|${TOOLS}`],
   ['lock/events/', `${SHARED}|${TOOLS}`],
   ['lock/context/', `lock/lock|lock/request/.*|${SHARED}|${TOOLS}`],
@@ -42,16 +42,15 @@ const ROOMS: readonly (readonly [room: string, mayImport: string])[] = [
   ['lock/queue/', `lock/(request|context|runtime|owner)/.*|${SHARED}|${TOOLS}`],
   ['lock/', `lock/.*|${SHARED}|${TOOLS}`],
   ['stores/common/', `${SHARED}|${TOOLS}`],
-  ['stores/document/', `stores/common/.*|${SHARED}|${TOOLS}`],
-  ['stores/memory/', `stores/document/.*|${SHARED}|${TOOLS}`],
-  ['stores/sql/postgres/', `stores/(common|document|sql)/.*|${SHARED}|${TOOLS}|pg|@electric-sql/pglite`],
-  ['stores/sql/mysql/', `stores/(common|document|sql)/.*|${SHARED}|${TOOLS}|mysql2(/promise)?`],
-  ['stores/sql/', `stores/(common|document|sql)/.*|${SHARED}|${TOOLS}`],
-  [
-    'stores/session/etcd/',
-    `stores/(common|document|session)/.*|${SHARED}|${TOOLS}|@grpc/(grpc-js|proto-loader)`,
-  ],
-  ['stores/session/', `stores/(common|document|session)/.*|${SHARED}|${TOOLS}`],
+  ['stores/core/', `stores/common/.*|${SHARED}|${TOOLS}`],
+  ['stores/memory/', `stores/core/.*|${SHARED}|${TOOLS}`],
+  ['stores/sql/postgres/', `stores/(common|core|sql)/.*|${SHARED}|${TOOLS}|pg|@electric-sql/pglite`],
+  ['stores/sql/mysql/', `stores/(common|core|sql)/.*|${SHARED}|${TOOLS}|mysql2(/promise)?`],
+  ['stores/sql/', `stores/(common|core|sql)/.*|${SHARED}|${TOOLS}`],
+  ['stores/etcd/', `stores/(common|core|session)/.*|${SHARED}|${TOOLS}|@grpc/(grpc-js|proto-loader)`],
+  ['stores/zookeeper/client/', `stores/common/.*|${SHARED}|${TOOLS}`],
+  ['stores/zookeeper/', `stores/(common|core|session|zookeeper)/.*|${SHARED}|${TOOLS}`],
+  ['stores/session/', `stores/(common|core|session)/.*|${SHARED}|${TOOLS}`],
   ['stores/redis/', `stores/(common|redis)/.*|${SHARED}|${TOOLS}|ioredis`],
   ['stores/quorum/', `${SHARED}|${TOOLS}`],
   [
@@ -59,20 +58,20 @@ const ROOMS: readonly (readonly [room: string, mayImport: string])[] = [
     `testing/.*|${TOKENS}|lock/(lock.service|(request|events)/.*)|stores/memory/memory.store|${SHARED}|${TOOLS}`,
   ],
   [
-    'guard/',
-    'lock/lock|stores/(document/document|sql/[^/]+)|(printing|checks|port)/.*|@nestjs/(common|core)',
+    'fencing/',
+    'lock/lock|stores/(core/document|sql/[^/]+)|(redaction|options|port)/.*|@nestjs/(common|core)',
   ],
-  ['observe/otel/', 'lock/.*|(checks|port)/.*|distributed-lock.tokens|@nestjs/.*|@opentelemetry/api'],
+  ['observe/otel/', 'lock/.*|(options|port)/.*|distributed-lock.tokens|@nestjs/.*|@opentelemetry/api'],
   ['observe/health/', 'lock/.*|distributed-lock.tokens|@nestjs/.*'],
-  ['observe/', 'lock/.*|(printing|port)/.*|@nestjs/common'],
-  ['locked/template/', '(checks|port)/.*'],
+  ['observe/', 'lock/.*|(redaction|port)/.*|@nestjs/common'],
+  ['locked/template/', '(options|port)/.*'],
   ['locked/nest/', '@nestjs/common'],
   ['locked/errors/', `locked/nest/.*|${TOKENS}|${SHARED}|${TOOLS}|@nestjs/.*`],
-  ['locked/site/', `${TOKENS}|locked/(template|nest|errors)/.*|lock/(lock|request/.*)|${SHARED}`],
-  ['locked/plan/', `locked/(template|nest|site)/.*|lock/lock|${SHARED}|@nestjs/.*`],
+  ['locked/declaration/', `${TOKENS}|locked/(template|nest|errors)/.*|lock/(lock|request/.*)|${SHARED}`],
+  ['locked/keys/', `locked/(template|nest|declaration)/.*|lock/lock|${SHARED}|@nestjs/.*`],
   [
-    'locked/call/',
-    `${TOKENS}|locked/(nest|site|plan)/.*|lock/(lock|lock.service|(context|streams)/.*)|${SHARED}|${TOOLS}|@nestjs/.*`,
+    'locked/run/',
+    `${TOKENS}|locked/(nest|declaration|keys)/.*|lock/(lock|lock.service|(context|streams)/.*)|${SHARED}|${TOOLS}|@nestjs/.*`,
   ],
   ['locked/', `${TOKENS}|locked/.*|lock/.*|${SHARED}|${TOOLS}|@nestjs/.*`],
   ['', '.*/.*|distributed-lock\\..*|rxjs|node:.*|reflect-metadata'],
@@ -84,7 +83,7 @@ const UNREPEATABLE =
 
 /** They may ask the machine: the sources themselves, what tests with real time, and sockets and streams of the platform. */
 const MAY_ASK_THE_MACHINE =
-  /^(time|testing)\/|^lock\/streams\/held-readable|own-client\.ts$|sqlite\.clock\.ts$|^guard\/fencing-headers/;
+  /^(time|testing)\/|^lock\/streams\/held-readable|own-client\.ts$|sqlite\.clock\.ts$|^fencing\/fencing-headers/;
 
 type Imports = ReadonlyMap<string, readonly string[]>;
 
@@ -197,12 +196,12 @@ describe('the layers of the library', () => {
       ['lock/lock', []],
     ]);
     expect(circlesOf(roomsOf(rooms))).toEqual(['lock/queue → lock/owner → lock/queue']);
-    expect(violationsOf('locked/nest/bad.ts', ['locked/plan/key-plan'])).toHaveLength(1);
+    expect(violationsOf('locked/nest/bad.ts', ['locked/keys/key-plan'])).toHaveLength(1);
     expect(violationsOf('lock/lease/bad.ts', ['lock/lock.service'])).toHaveLength(1);
     expect(violationsOf('stores/redis/bad.ts', ['lock/lock.service'])).toHaveLength(1);
     expect(violationsOf('locked/bad.ts', ['stores/memory/memory.store'])).toHaveLength(1);
     expect(
-      violationsOf('guard/bad.ts', ['lock/lock.service', 'stores/redis/index', 'ioredis', 'pg']),
+      violationsOf('fencing/bad.ts', ['lock/lock.service', 'stores/redis/index', 'ioredis', 'pg']),
     ).toHaveLength(4);
     expect(violationsOf('observe/bad.ts', ['observe/otel/index', '@opentelemetry/api'])).toHaveLength(2);
   });

@@ -12,12 +12,12 @@ const ENTRY_POINTS = [
   'stores/sql/postgres/index.ts',
   'stores/sql/mysql/index.ts',
   'stores/sql/sqlite/index.ts',
-  'stores/session/etcd/index.ts',
-  'stores/session/zookeeper/index.ts',
+  'stores/etcd/index.ts',
+  'stores/zookeeper/index.ts',
   'stores/quorum/index.ts',
   'observe/otel/index.ts',
   'observe/health/index.ts',
-  'guard/index.ts',
+  'fencing/index.ts',
   'testing/index.ts',
 ];
 
@@ -168,7 +168,7 @@ describe('the public API', () => {
     `);
   });
   it('of /etcd is this list', () => {
-    expect(exportsOf('stores/session/etcd/index.ts')).toMatchInlineSnapshot(`
+    expect(exportsOf('stores/etcd/index.ts')).toMatchInlineSnapshot(`
      [
        "<EtcdAuth>",
        "<EtcdStoreOptions>",
@@ -178,7 +178,7 @@ describe('the public API', () => {
     `);
   });
   it('of /zookeeper is this list', () => {
-    expect(exportsOf('stores/session/zookeeper/index.ts')).toMatchInlineSnapshot(`
+    expect(exportsOf('stores/zookeeper/index.ts')).toMatchInlineSnapshot(`
      [
        "<ZookeeperStoreOptions>",
        "<ZookeeperTarget>",
@@ -217,7 +217,7 @@ describe('the public API', () => {
     `);
   });
   it('of /guard is this list', () => {
-    expect(exportsOf('guard/index.ts')).toMatchInlineSnapshot(`
+    expect(exportsOf('fencing/index.ts')).toMatchInlineSnapshot(`
      [
        "<Fence>",
        "<FencedChange>",

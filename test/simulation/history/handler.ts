@@ -9,7 +9,7 @@ import { Locked } from '../../../libs/distributed-lock/src/locked/locked.decorat
 import { ClientLeftError } from '../../../libs/distributed-lock/src/locked/errors/client-left.error.js';
 import { resolveLockHttp } from '../../../libs/distributed-lock/src/locked/errors/lock-http.js';
 import { LockedInterceptor } from '../../../libs/distributed-lock/src/locked/locked.interceptor.js';
-import type { LockedOptions } from '../../../libs/distributed-lock/src/locked/site/locked.options.js';
+import type { LockedOptions } from '../../../libs/distributed-lock/src/locked/declaration/locked.options.js';
 
 interface HandlerOptions {
   readonly keys: readonly string[];

@@ -2,7 +2,7 @@ import { mutantsOf, type Mutant } from './mutant.js';
 
 /** The core of the stores of documents. */
 export const DOCUMENT_MUTANTS: readonly Mutant[] = [
-  ...mutantsOf('documents', 'stores/document/key-state.js', [
+  ...mutantsOf('documents', 'stores/core/key-state.js', [
     ['leases end half a second early', '!isOver(until, now))', '!isOver(until, now + 500))'],
     ['a renewal under another grant counts', 'if (mine?.token !== token)', 'if (!mine)'],
     [
@@ -36,7 +36,7 @@ export const DOCUMENT_MUTANTS: readonly Mutant[] = [
     ['waiters are granted in any order', 'other.ticket > ticket', 'other.ticket < ticket'],
     ['a waiter that is gone is granted', 'const isGone = isOver(until, this.now) ||', 'const isGone ='],
   ]),
-  ...mutantsOf('documents', 'stores/document/lane.js', [
+  ...mutantsOf('documents', 'stores/core/lane.js', [
     ['a write is tried again however long it takes', 'const LEAST_TRIES = 2', 'const LEAST_TRIES = 12'],
     [
       'nobody leaves a note after lost writes',
@@ -47,14 +47,14 @@ export const DOCUMENT_MUTANTS: readonly Mutant[] = [
     ['a swap counts although another client was first', 'if (isDone)', 'if (true)'],
     ['an older document is taken for a newer one', 'a.order > b.order ||', 'a.order < b.order ||'],
   ]),
-  ...mutantsOf('documents', 'stores/document/timed-register.js', [
+  ...mutantsOf('documents', 'stores/core/timed-register.js', [
     [
       'the time of the store is taken for later than it is',
       'const receivedAt = clock.now();',
       'const receivedAt = clock.now() - 500;',
     ],
   ]),
-  ...mutantsOf('documents', 'stores/document/lane-owners.js', [
+  ...mutantsOf('documents', 'stores/core/lane-owners.js', [
     [
       'a waiter does not see its grant in the document',
       'if (holder && holder.nonce === this.stepper.nonce)',

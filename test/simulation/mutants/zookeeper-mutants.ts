@@ -1,6 +1,6 @@
 import { mutantsOf, type Mutant } from './mutant.js';
 
-const ROOM = 'stores/session/zookeeper';
+const ROOM = 'stores/zookeeper';
 
 /** The client of ZooKeeper: what it believes of its session, and what it knows of its requests. */
 export const ZOOKEEPER_MUTANTS: readonly Mutant[] = [

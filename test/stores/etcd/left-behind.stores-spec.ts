@@ -1,10 +1,10 @@
 import { cp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
-import { EtcdClient } from '../../../libs/distributed-lock/src/stores/session/etcd/etcd.client.js';
-import { EtcdKeys } from '../../../libs/distributed-lock/src/stores/session/etcd/etcd.keys.js';
-import { EtcdSweeper } from '../../../libs/distributed-lock/src/stores/session/etcd/etcd.sweeper.js';
-import { targetOf } from '../../../libs/distributed-lock/src/stores/session/etcd/etcd.target.js';
+import { EtcdClient } from '../../../libs/distributed-lock/src/stores/etcd/etcd.client.js';
+import { EtcdKeys } from '../../../libs/distributed-lock/src/stores/etcd/etcd.keys.js';
+import { EtcdSweeper } from '../../../libs/distributed-lock/src/stores/etcd/etcd.sweeper.js';
+import { targetOf } from '../../../libs/distributed-lock/src/stores/etcd/etcd.target.js';
 import { systemChance } from '../../../libs/distributed-lock/src/time/chance.js';
 import { systemClock } from '../../../libs/distributed-lock/src/time/clock.js';
 import { until } from '#until';

@@ -4,7 +4,7 @@ import { sql } from 'drizzle-orm';
 import { drizzle } from 'drizzle-orm/node-postgres';
 import knex from 'knex';
 import pg from 'pg';
-import type { OpenTransactions } from '../../guard/support/fenced-transactions.contract.js';
+import type { OpenTransactions } from '../../fencing/support/fenced-transactions.contract.js';
 import { DrizzleSale, drizzleQuery } from './recipes/fenced-drizzle.js';
 import { KnexSale, knexQuery } from './recipes/fenced-knex.js';
 import { GoodsSchema, MikroOrmSale, mikroOrmQuery } from './recipes/fenced-mikro-orm.js';

@@ -3,14 +3,11 @@ import type {
   BackendListener,
   Session,
 } from '../../../libs/distributed-lock/src/stores/session/session-backend.js';
-import {
-  create,
-  multi,
-} from '../../../libs/distributed-lock/src/stores/session/zookeeper/client/requests.js';
-import { Documents } from '../../../libs/distributed-lock/src/stores/session/zookeeper/documents.js';
-import { LockPaths } from '../../../libs/distributed-lock/src/stores/session/zookeeper/lock-path.js';
-import { Sweeper } from '../../../libs/distributed-lock/src/stores/session/zookeeper/sweeper.js';
-import { ZookeeperBackend } from '../../../libs/distributed-lock/src/stores/session/zookeeper/zookeeper.backend.js';
+import { create, multi } from '../../../libs/distributed-lock/src/stores/zookeeper/client/requests.js';
+import { Documents } from '../../../libs/distributed-lock/src/stores/zookeeper/documents.js';
+import { LockPaths } from '../../../libs/distributed-lock/src/stores/zookeeper/lock-path.js';
+import { Sweeper } from '../../../libs/distributed-lock/src/stores/zookeeper/sweeper.js';
+import { ZookeeperBackend } from '../../../libs/distributed-lock/src/stores/zookeeper/zookeeper.backend.js';
 import { systemChance } from '../../../libs/distributed-lock/src/time/chance.js';
 import { systemClock, type Clock } from '../../../libs/distributed-lock/src/time/clock.js';
 import { until } from '#until';

@@ -1,18 +1,15 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { until } from '#until';
-import { ConnectionLost } from '../../../libs/distributed-lock/src/stores/session/zookeeper/client/connection.js';
-import { JuteWriter } from '../../../libs/distributed-lock/src/stores/session/zookeeper/client/jute.js';
-import {
-  getData,
-  sync,
-} from '../../../libs/distributed-lock/src/stores/session/zookeeper/client/requests.js';
+import { ConnectionLost } from '../../../libs/distributed-lock/src/stores/zookeeper/client/connection.js';
+import { JuteWriter } from '../../../libs/distributed-lock/src/stores/zookeeper/client/jute.js';
+import { getData, sync } from '../../../libs/distributed-lock/src/stores/zookeeper/client/requests.js';
 import {
   NotConnected,
   SessionEnded,
   ZookeeperSession,
-} from '../../../libs/distributed-lock/src/stores/session/zookeeper/client/session.js';
+} from '../../../libs/distributed-lock/src/stores/zookeeper/client/session.js';
 import { systemChance } from '../../../libs/distributed-lock/src/time/chance.js';
-import type { Resolve } from '../../../libs/distributed-lock/src/stores/session/zookeeper/client/server-ring.js';
+import type { Resolve } from '../../../libs/distributed-lock/src/stores/zookeeper/client/server-ring.js';
 import { systemClock } from '../../../libs/distributed-lock/src/time/clock.js';
 import { elapsed, failureOf } from '../../support/lock-services.js';
 import { FakeZookeeper, type FakeRequest } from './support/fake-zookeeper.js';

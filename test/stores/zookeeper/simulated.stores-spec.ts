@@ -14,7 +14,7 @@ import {
   sync,
   type Operation,
   type Request,
-} from '../../../libs/distributed-lock/src/stores/session/zookeeper/client/requests.js';
+} from '../../../libs/distributed-lock/src/stores/zookeeper/client/requests.js';
 import { describeWith } from '../support/describe-with.js';
 import { TwoZookeepers } from './support/two-zookeepers.js';
 

@@ -1,13 +1,13 @@
 // The service that applications inject. The way of one lock through it, file by file: docs/life-of-a-lock.md
 import { type Observable, Subject } from 'rxjs';
 import { Acquirer } from './queue/acquirer.js';
-import { bindEvents } from '../async/bound-events.js';
+import { bindEvents } from '../async-context/bound-events.js';
 import { discardStream } from './streams/discard-stream.js';
 import { GuardedEvents } from './events/guarded-events.js';
 import { HeldLock } from './context/held-lock.js';
 import { holdStream } from './streams/held-stream.js';
 import { Hold } from './context/hold.js';
-import { inspectByJson } from '../printing/inspect-by-json.js';
+import { inspectByJson } from '../redaction/inspect-by-json.js';
 import {
   LockConfigurationError,
   LockNotHeldError,
@@ -15,7 +15,7 @@ import {
   LockWaitTimeoutError,
 } from '../port/lock.errors.js';
 import { EVENTS_IN_PLACE, type LockEvent } from './events/lock.events.js';
-import { describeGiven } from '../checks/describe-given.js';
+import { describeGiven } from '../options/describe-given.js';
 import {
   CALL_NAMES,
   checkOnLost,
@@ -24,13 +24,13 @@ import {
   type LockServiceOptions,
 } from './request/lock-options.js';
 import { checkKeys, lockRequest, type LockRequest } from './request/lock-request.js';
-import { inBackground } from '../async/in-background.js';
+import { inBackground } from '../async-context/in-background.js';
 import type { LockSnapshot, LockStore } from '../port/lock-store.js';
-import { checkOptionNames } from '../checks/option-names.js';
+import { checkOptionNames } from '../options/option-names.js';
 import type { CallOptions, Keys, Lock, WithLockOptions } from './lock.js';
 import { findHold, findLock, runHolding } from './context/async-context.js';
 import { LockRuntime } from './runtime/lock-runtime.js';
-import { overlay } from '../checks/overlay.js';
+import { overlay } from '../options/overlay.js';
 import { RuntimeLifecycle } from './runtime/runtime-lifecycle.js';
 
 const NO_OPTIONS: WithLockOptions = {};

@@ -3,13 +3,13 @@ import { ApplicationConfig, DiscoveryService, MetadataScanner } from '@nestjs/co
 import { getLockServiceToken, importOf } from '../distributed-lock.tokens.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { AppConfigGuard } from './nest/app-config.guard.js';
-import { slotsOf } from './site/current-lock.decorator.js';
-import { KeyPlan } from './plan/key-plan.js';
-import { lastInterceptor } from './call/last-interceptor.js';
+import { slotsOf } from './declaration/current-lock.decorator.js';
+import { KeyPlan } from './keys/key-plan.js';
+import { lastInterceptor } from './run/last-interceptor.js';
 import { LockErrorGatewayFilter } from './errors/lock-error.gateway-filter.js';
 import { LockedInterceptor } from './locked.interceptor.js';
 import type { AnyClass, AnyFunction } from './nest/any-class.js';
-import { siteOf } from './site/locked-site.js';
+import { siteOf } from './declaration/locked-site.js';
 import {
   FILTERS,
   GATEWAY,

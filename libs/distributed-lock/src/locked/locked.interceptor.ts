@@ -27,16 +27,16 @@ import {
 import type { HeldLock } from '../lock/context/held-lock.js';
 import type { LockService } from '../lock/lock.service.js';
 import { hasAppConfig } from './nest/app-config.guard.js';
-import { Activation, type LockedCall } from './call/activation.js';
-import { admit, whenAdmitted, type Admission } from './call/admission.js';
-import type { Answer } from './call/answer.js';
-import { answerTo } from './call/answer-to.js';
-import { toHandler } from './call/handler-call.js';
-import { Departure } from './call/departure.js';
-import { keepAdmission, takeAdmission } from './call/early-admissions.js';
-import { HandlerValues } from './plan/handler-values.js';
-import { KeyPlan } from './plan/key-plan.js';
-import { lastInterceptor } from './call/last-interceptor.js';
+import { Activation, type LockedCall } from './run/activation.js';
+import { admit, whenAdmitted, type Admission } from './run/admission.js';
+import type { Answer } from './run/answer.js';
+import { answerTo } from './run/answer-to.js';
+import { toHandler } from './run/handler-call.js';
+import { Departure } from './run/departure.js';
+import { keepAdmission, takeAdmission } from './run/early-admissions.js';
+import { HandlerValues } from './keys/handler-values.js';
+import { KeyPlan } from './keys/key-plan.js';
+import { lastInterceptor } from './run/last-interceptor.js';
 import { ClientLeftError } from './errors/client-left.error.js';
 import {
   resolveLockHttp,
@@ -44,12 +44,12 @@ import {
   toHttpException,
   type LockHttpStatus,
 } from './errors/lock-http.js';
-import type { BusyFallback } from './site/locked.options.js';
-import { siteOf } from './site/locked-site.js';
+import type { BusyFallback } from './declaration/locked.options.js';
+import { siteOf } from './declaration/locked-site.js';
 import { grpcCallOf } from './nest/grpc-call.js';
 import { INTERCEPTORS, boundTo, isSse } from './nest/nest-metadata.js';
 import { answerCall, prepareTransport, toTransportError } from './errors/transport-error.js';
-import { UnderLock } from './call/under-lock.js';
+import { UnderLock } from './run/under-lock.js';
 
 /**
  * Acquires the lock of a `@Locked` handler before the interceptors inside it and the handler run, and holds it until

@@ -1,7 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { isLockError, type LockStoreError } from '../port/lock.errors.js';
 import type { LockEvent } from '../lock/events/lock.events.js';
-import { printable } from '../printing/printable.js';
+import { printable } from '../redaction/printable.js';
 import type { LockService } from '../lock/lock.service.js';
 
 /** From the fewest lines to the most. `debug` adds lines for every call. */

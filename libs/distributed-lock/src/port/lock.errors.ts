@@ -1,4 +1,4 @@
-import { printable } from '../printing/printable.js';
+import { printable } from '../redaction/printable.js';
 
 /** The kinds of lock errors. Tell errors apart by `code`, which is the same in every build of this package. */
 export type LockErrorCode =

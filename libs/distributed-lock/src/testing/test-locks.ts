@@ -3,7 +3,7 @@ import { LockService } from '../lock/lock.service.js';
 import { EVENTS_IN_PLACE } from '../lock/events/lock.events.js';
 import { MAX_LEASE_MS, type LockServiceOptions } from '../lock/request/lock-options.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
-import { conceal } from '../printing/conceal.js';
+import { conceal } from '../redaction/conceal.js';
 import { memoryStore } from '../stores/memory/memory.store.js';
 import { RunnerClock } from './runner-clock.js';
 

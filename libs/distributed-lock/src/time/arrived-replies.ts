@@ -1,4 +1,4 @@
-import type { Owned } from '../async/in-background.js';
+import type { Owned } from '../async-context/in-background.js';
 import type { Clock } from './clock.js';
 import { nextTurn } from './next-turn.js';
 

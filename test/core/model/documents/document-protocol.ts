@@ -7,9 +7,9 @@ import {
   isFree,
   isOver,
   resolveAll,
-} from '../../../../libs/distributed-lock/src/stores/document/document.js';
-import { KeyState, noteOf } from '../../../../libs/distributed-lock/src/stores/document/key-state.js';
-import type { Reading } from '../../../../libs/distributed-lock/src/stores/document/reading.js';
+} from '../../../../libs/distributed-lock/src/stores/core/document.js';
+import { KeyState, noteOf } from '../../../../libs/distributed-lock/src/stores/core/key-state.js';
+import type { Reading } from '../../../../libs/distributed-lock/src/stores/core/reading.js';
 import type { Model, Step } from '../explorer.js';
 import {
   INITIAL_LEASE_MS,

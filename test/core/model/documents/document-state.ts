@@ -1,8 +1,5 @@
-import type {
-  LockDocument,
-  StoredNote,
-} from '../../../../libs/distributed-lock/src/stores/document/document.js';
-import type { Reading } from '../../../../libs/distributed-lock/src/stores/document/reading.js';
+import type { LockDocument, StoredNote } from '../../../../libs/distributed-lock/src/stores/core/document.js';
+import type { Reading } from '../../../../libs/distributed-lock/src/stores/core/reading.js';
 
 /** The rules of ENGINES.md that a world of one document can show. Each can be switched off. */
 const DOCUMENT_RULES = [

@@ -1,5 +1,5 @@
 import type { LockStoreFactory } from '../../../../libs/distributed-lock/src/port/lock-store.js';
-import { DocumentStore } from '../../../../libs/distributed-lock/src/stores/document/document.store.js';
+import { DocumentStore } from '../../../../libs/distributed-lock/src/stores/core/document.store.js';
 import { PostgresRegister } from '../../../../libs/distributed-lock/src/stores/sql/postgres/postgres.register.js';
 import { SqlRegister } from '../../../../libs/distributed-lock/src/stores/sql/sql-register.js';
 import { systemChance } from '../../../../libs/distributed-lock/src/time/chance.js';

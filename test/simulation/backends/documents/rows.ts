@@ -1,5 +1,5 @@
-import { clientsOf, leftOf } from '../../../../libs/distributed-lock/src/stores/document/document.js';
-import { documentIn } from '../../../../libs/distributed-lock/src/stores/document/document-text.js';
+import { clientsOf, leftOf } from '../../../../libs/distributed-lock/src/stores/core/document.js';
+import { documentIn } from '../../../../libs/distributed-lock/src/stores/core/document-text.js';
 import type { LockRow } from '../../../../libs/distributed-lock/src/stores/sql/sql-row.js';
 import type { RowReply, WireSwap, WireTake } from './wire.js';
 

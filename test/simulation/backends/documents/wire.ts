@@ -2,7 +2,7 @@ import {
   documentText,
   noteText,
   takenText,
-} from '../../../../libs/distributed-lock/src/stores/document/document-text.js';
+} from '../../../../libs/distributed-lock/src/stores/core/document-text.js';
 import type { LockRow } from '../../../../libs/distributed-lock/src/stores/sql/sql-row.js';
 import type {
   Item,

@@ -3,7 +3,7 @@ import type {
   Header,
   KeyValue,
   WatchRequest,
-} from '../../../../libs/distributed-lock/src/stores/session/etcd/etcd.messages.js';
+} from '../../../../libs/distributed-lock/src/stores/etcd/etcd.messages.js';
 import { contentOf } from '../../../../libs/distributed-lock/src/stores/session/session-text.js';
 import type { Dice } from '../../kernel/dice.js';
 import type { Kernel } from '../../kernel/kernel.js';

@@ -1,6 +1,6 @@
 import type { LockStoreFactory } from '../../../../libs/distributed-lock/src/port/lock-store.js';
-import { DocumentStore } from '../../../../libs/distributed-lock/src/stores/document/document.store.js';
-import { EtcdBackend } from '../../../../libs/distributed-lock/src/stores/session/etcd/etcd.backend.js';
+import { DocumentStore } from '../../../../libs/distributed-lock/src/stores/core/document.store.js';
+import { EtcdBackend } from '../../../../libs/distributed-lock/src/stores/etcd/etcd.backend.js';
 import { SessionRegister } from '../../../../libs/distributed-lock/src/stores/session/session-register.js';
 import { systemChance } from '../../../../libs/distributed-lock/src/time/chance.js';
 import type { SimProcess } from '../../kernel/process.js';

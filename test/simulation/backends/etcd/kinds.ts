@@ -1,7 +1,7 @@
 import type {
   RequestOp,
   TxnRequest,
-} from '../../../../libs/distributed-lock/src/stores/session/etcd/etcd.messages.js';
+} from '../../../../libs/distributed-lock/src/stores/etcd/etcd.messages.js';
 import type { WireRequest } from './wire.js';
 
 /** Names of requests. Each reply is called `re:` and the name of its request, and a message that a watch brings `message`. */

@@ -2,7 +2,7 @@ import type {
   Header,
   WatchReply,
   WatchRequest,
-} from '../../../../libs/distributed-lock/src/stores/session/etcd/etcd.messages.js';
+} from '../../../../libs/distributed-lock/src/stores/etcd/etcd.messages.js';
 import type { Kernel } from '../../kernel/kernel.js';
 import type { ServerEnd } from '../../network/connection.js';
 import { nameOf, type Change, type Keyspace } from './keyspace.js';

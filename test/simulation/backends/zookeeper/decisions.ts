@@ -1,4 +1,4 @@
-import { CODE } from '../../../../libs/distributed-lock/src/stores/session/zookeeper/client/codes.js';
+import { CODE } from '../../../../libs/distributed-lock/src/stores/zookeeper/client/codes.js';
 import type { Kernel } from '../../kernel/kernel.js';
 import { Draft, Refusal, type Result } from './draft.js';
 import type { Operation } from './requests.js';

@@ -1,7 +1,7 @@
 import {
   JuteWriter,
   type JuteReader,
-} from '../../../../libs/distributed-lock/src/stores/session/zookeeper/client/jute.js';
+} from '../../../../libs/distributed-lock/src/stores/zookeeper/client/jute.js';
 
 /** What a client says first on each connection. */
 export interface Handshake {

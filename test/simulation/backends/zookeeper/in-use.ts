@@ -1,5 +1,5 @@
 import { contentOf } from '../../../../libs/distributed-lock/src/stores/session/session-text.js';
-import { LockPaths } from '../../../../libs/distributed-lock/src/stores/session/zookeeper/lock-path.js';
+import { LockPaths } from '../../../../libs/distributed-lock/src/stores/zookeeper/lock-path.js';
 import type { Decisions } from './decisions.js';
 import type { Znode } from './tree.js';
 

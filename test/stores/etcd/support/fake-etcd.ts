@@ -1,11 +1,11 @@
 import type { Server, ServiceDefinition, UntypedServiceImplementation } from '@grpc/grpc-js';
-import { loadGrpc } from '../../../../libs/distributed-lock/src/stores/session/etcd/etcd.grpc.js';
+import { loadGrpc } from '../../../../libs/distributed-lock/src/stores/etcd/etcd.grpc.js';
 import type {
   CallName,
   KeyValue,
   RequestOp,
   TxnRequest,
-} from '../../../../libs/distributed-lock/src/stores/session/etcd/etcd.messages.js';
+} from '../../../../libs/distributed-lock/src/stores/etcd/etcd.messages.js';
 
 type Answers = Partial<Record<CallName | 'Watch', (request: never) => object>>;
 

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { until } from '#until';
-import { Frames } from '../../../../libs/distributed-lock/src/stores/session/zookeeper/client/frames.js';
-import { JuteReader } from '../../../../libs/distributed-lock/src/stores/session/zookeeper/client/jute.js';
+import { Frames } from '../../../../libs/distributed-lock/src/stores/zookeeper/client/frames.js';
+import { JuteReader } from '../../../../libs/distributed-lock/src/stores/zookeeper/client/jute.js';
 import {
   frameOf,
   handshakeFrame,
@@ -12,7 +12,7 @@ import {
   readHead,
   sync,
   type Request,
-} from '../../../../libs/distributed-lock/src/stores/session/zookeeper/client/requests.js';
+} from '../../../../libs/distributed-lock/src/stores/zookeeper/client/requests.js';
 import { Ensemble } from '../../../simulation/backends/zookeeper/ensemble.js';
 import { requestIn } from '../../../simulation/backends/zookeeper/requests.js';
 import { ZookeeperServer } from '../../../simulation/backends/zookeeper/zookeeper-server.js';

@@ -1,4 +1,4 @@
-import { Connection } from '../../../../libs/distributed-lock/src/stores/session/zookeeper/client/connection.js';
+import { Connection } from '../../../../libs/distributed-lock/src/stores/zookeeper/client/connection.js';
 import {
   ANY_VERSION,
   closeSession,
@@ -13,9 +13,9 @@ import {
   type Node,
   type Operation,
   type Stat,
-} from '../../../../libs/distributed-lock/src/stores/session/zookeeper/client/requests.js';
-import { ZookeeperSession } from '../../../../libs/distributed-lock/src/stores/session/zookeeper/client/session.js';
-import { LockPaths } from '../../../../libs/distributed-lock/src/stores/session/zookeeper/lock-path.js';
+} from '../../../../libs/distributed-lock/src/stores/zookeeper/client/requests.js';
+import { ZookeeperSession } from '../../../../libs/distributed-lock/src/stores/zookeeper/client/session.js';
+import { LockPaths } from '../../../../libs/distributed-lock/src/stores/zookeeper/lock-path.js';
 import { systemChance } from '../../../../libs/distributed-lock/src/time/chance.js';
 import { systemClock } from '../../../../libs/distributed-lock/src/time/clock.js';
 

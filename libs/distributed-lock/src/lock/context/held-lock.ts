@@ -1,13 +1,13 @@
-import { bindListeners } from '../../async/bound-listeners.js';
+import { bindListeners } from '../../async-context/bound-listeners.js';
 import { modeOf, type LockMode } from '../../port/claim.js';
 import type { Hold } from './hold.js';
-import { inBackground, type Owned } from '../../async/in-background.js';
+import { inBackground, type Owned } from '../../async-context/in-background.js';
 import { LockConfigurationError, LockNotHeldError, type LockLostError } from '../../port/lock.errors.js';
-import { inspectByJson } from '../../printing/inspect-by-json.js';
+import { inspectByJson } from '../../redaction/inspect-by-json.js';
 import { checkLease } from '../request/lock-options.js';
 import type { ReleaseReply } from '../../port/lock-store.js';
 import type { Lock } from '../lock.js';
-import { outside } from '../../async/outside.js';
+import { outside } from '../../async-context/outside.js';
 import { runHolding } from './async-context.js';
 
 type ReleaseOutcome = Awaited<ReturnType<Lock['release']>>;

@@ -1,6 +1,6 @@
 import { AsyncResource } from 'node:async_hooks';
 import type { Claim } from '../../port/claim.js';
-import type { Owned } from '../../async/in-background.js';
+import type { Owned } from '../../async-context/in-background.js';
 import { LockLostError, type LockShutdownError } from '../../port/lock.errors.js';
 import type { ReleaseReply } from '../../port/lock-store.js';
 import { LossController } from './loss-controller.js';

@@ -1,5 +1,5 @@
 import { AsyncResource } from 'node:async_hooks';
-import { bindListeners } from '../../async/bound-listeners.js';
+import { bindListeners } from '../../async-context/bound-listeners.js';
 
 /**
  * Aborts a signal on a loss or a shutdown. Each listener of the signal runs in the async context in which it was added. Listeners

@@ -1,7 +1,7 @@
 import { exhaustMap, type Subscription } from 'rxjs';
 import type { Clock } from '../../time/clock.js';
 import { LockStoreError } from '../../port/lock.errors.js';
-import type { Owned } from '../../async/in-background.js';
+import type { Owned } from '../../async-context/in-background.js';
 import type { LockEvent } from '../events/lock.events.js';
 import type { LockStore, Renewal, RenewalReply } from '../../port/lock-store.js';
 

@@ -3,7 +3,7 @@ import { AcquireLoop, type WaitingCallers } from './acquire-loop.js';
 import type { Claim } from '../../port/claim.js';
 import { Few } from '../../collections/few.js';
 import { Hold, RELEASED } from '../context/hold.js';
-import { inBackground, type Owned } from '../../async/in-background.js';
+import { inBackground, type Owned } from '../../async-context/in-background.js';
 import { LeaseKeeper } from '../lease/lease-keeper.js';
 import type { LockRuntime } from '../runtime/lock-runtime.js';
 import {

@@ -5,7 +5,7 @@ import { LockShutdownError } from '../../port/lock.errors.js';
 import { findHold, holdsOfFlow } from '../context/async-context.js';
 import { Deadlocks, heldInAnotherWay } from '../context/deadlock-detection.js';
 import type { Hold } from '../context/hold.js';
-import { inBackground } from '../../async/in-background.js';
+import { inBackground } from '../../async-context/in-background.js';
 import type { LockRuntime } from '../runtime/lock-runtime.js';
 import { queueName, type LockRequest } from '../request/lock-request.js';
 import { LocalQueue } from './local-queue.js';

@@ -2,7 +2,7 @@ import { isExclusive } from '../../port/claim.js';
 import { WaitDeadlines } from './wait-deadlines.js';
 import { Few } from '../../collections/few.js';
 import { LinkedQueue } from '../../collections/linked-queue.js';
-import { onAbort } from '../../async/abort-listeners.js';
+import { onAbort } from '../../async-context/abort-listeners.js';
 import type { Hold } from '../context/hold.js';
 import type { LockRuntime } from '../runtime/lock-runtime.js';
 import { LockStoreError, LockWaitTimeoutError } from '../../port/lock.errors.js';

@@ -1,4 +1,4 @@
-import { onAbort } from '../../async/abort-listeners.js';
+import { onAbort } from '../../async-context/abort-listeners.js';
 import type { Hold } from '../context/hold.js';
 import type { LocalQueue } from './local-queue.js';
 import type { LockRuntime } from '../runtime/lock-runtime.js';

@@ -1,10 +1,10 @@
-import { describeGiven, describeMs, describeNumber } from '../../checks/describe-given.js';
+import { describeGiven, describeMs, describeNumber } from '../../options/describe-given.js';
 import { LockConfigurationError } from '../../port/lock.errors.js';
 import type { CallOptions, WithLockOptions } from '../lock.js';
 import type { LockStoreFactory } from '../../port/lock-store.js';
 import { systemChance, type Chance } from '../../time/chance.js';
 import { systemClock, type Clock } from '../../time/clock.js';
-import { checkOptionNames, type OptionNames } from '../../checks/option-names.js';
+import { checkOptionNames, type OptionNames } from '../../options/option-names.js';
 
 /** Options of one registration, and of a `LockService` that is made by `new`. All times in ms. */
 export interface LockServiceOptions {

@@ -1,5 +1,5 @@
 import { LOCK, type Claim } from '../../port/claim.js';
-import { describeGiven } from '../../checks/describe-given.js';
+import { describeGiven } from '../../options/describe-given.js';
 import { LockConfigurationError, LockKeyError } from '../../port/lock.errors.js';
 import { checkCallOptions, type ResolvedLockOptions } from './lock-options.js';
 import type { CallOptions, Keys } from '../lock.js';

@@ -1,6 +1,6 @@
 import { Observable } from 'rxjs';
 import type { Clock } from '../../time/clock.js';
-import { outside } from '../../async/outside.js';
+import { outside } from '../../async-context/outside.js';
 
 /** The same clock. Its timers run outside of every async context. */
 export function outsideClock(clock: Clock): Clock {

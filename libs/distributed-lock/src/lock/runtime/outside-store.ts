@@ -1,5 +1,5 @@
 import type { LockStore } from '../../port/lock-store.js';
-import { outside } from '../../async/outside.js';
+import { outside } from '../../async-context/outside.js';
 
 /** The same store. Its commands run outside of every async context, because it may repeat them and open connections. */
 export function outsideStore(store: LockStore): LockStore {

@@ -1,6 +1,6 @@
 import type { Clock } from '../../time/clock.js';
 import { Delays } from '../../time/delays.js';
-import type { Owned } from '../../async/in-background.js';
+import type { Owned } from '../../async-context/in-background.js';
 import type { LockEvent } from '../events/lock.events.js';
 import type { ReleaseReply } from '../../port/lock-store.js';
 

@@ -1,7 +1,7 @@
-import { inBackground } from '../../async/in-background.js';
+import { inBackground } from '../../async-context/in-background.js';
 import type { LockRuntime } from './lock-runtime.js';
 import type { LockStore } from '../../port/lock-store.js';
-import { outside } from '../../async/outside.js';
+import { outside } from '../../async-context/outside.js';
 
 /** A store that was opened during the boot is closed again after this long at rest. */
 const REST_MS = 1000;

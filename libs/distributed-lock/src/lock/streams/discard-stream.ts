@@ -1,4 +1,4 @@
-import { inBackground } from '../../async/in-background.js';
+import { inBackground } from '../../async-context/in-background.js';
 import { streamKindOf, type Streams } from './streams.js';
 
 /** Closes a stream that nobody is going to read. Does nothing with other results. */

@@ -1,4 +1,4 @@
-import { inBackground } from '../../async/in-background.js';
+import { inBackground } from '../../async-context/in-background.js';
 import type { StreamHold } from './stream-hold.js';
 
 type Step = IteratorResult<unknown, unknown>;

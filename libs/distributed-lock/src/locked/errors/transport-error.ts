@@ -1,6 +1,6 @@
 import { Logger, type Type } from '@nestjs/common';
 import { isLockError, type LockError } from '../../port/lock.errors.js';
-import { outside } from '../../async/outside.js';
+import { outside } from '../../async-context/outside.js';
 import { grpcCallOf, type GrpcCall } from '../nest/grpc-call.js';
 import { ClientLeftError } from './client-left.error.js';
 import { CANCELLED, grpcStatus, type GrpcStatus } from './grpc-status.js';

@@ -2,7 +2,7 @@ import { Inject, Module, type DynamicModule, type OnModuleInit } from '@nestjs/c
 import { ModuleRef } from '@nestjs/core';
 import { getLockServiceToken } from '../../distributed-lock.tokens.js';
 import type { LockService } from '../../lock/lock.service.js';
-import { checkOptionNames } from '../../checks/option-names.js';
+import { checkOptionNames } from '../../options/option-names.js';
 import { METRICS_NAMES, measureLocks, type LockMetricsOptions } from './lock.metrics.js';
 
 /** Options of `LockMetricsModule.forRoot`. */

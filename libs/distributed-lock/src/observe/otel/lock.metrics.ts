@@ -1,7 +1,7 @@
 import { metrics, type Attributes, type Meter, type MeterProvider } from '@opentelemetry/api';
 import type { LockEvent } from '../../lock/events/lock.events.js';
 import type { LockService } from '../../lock/lock.service.js';
-import { checkOptionNames, type OptionNames } from '../../checks/option-names.js';
+import { checkOptionNames, type OptionNames } from '../../options/option-names.js';
 import { errorType } from './error-type.js';
 
 /** Options of `measureLocks` and of `LockMetricsModule`. */

@@ -11,7 +11,7 @@ import {
 import { isLockError, type LockWaitTimeoutError } from '../../port/lock.errors.js';
 import { EVENTS_IN_PLACE, type LockEvent } from '../../lock/events/lock.events.js';
 import type { LockService } from '../../lock/lock.service.js';
-import { checkOptionNames, type OptionNames } from '../../checks/option-names.js';
+import { checkOptionNames, type OptionNames } from '../../options/option-names.js';
 import { errorType } from './error-type.js';
 
 /** Options of `traceLocks` and of `LockTracingModule`. */

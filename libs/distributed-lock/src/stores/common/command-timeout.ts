@@ -1,4 +1,4 @@
-import { describeMs } from '../../checks/describe-given.js';
+import { describeMs } from '../../options/describe-given.js';
 import { LockConfigurationError } from '../../port/lock.errors.js';
 import type { LockStoreContext } from '../../port/lock-store.js';
 

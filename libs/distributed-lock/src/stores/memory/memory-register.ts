@@ -8,8 +8,8 @@ import {
   type LockDocument,
   type Note,
   type StoredNote,
-} from '../document/document.js';
-import type { Reading } from '../document/reading.js';
+} from '../core/document.js';
+import type { Reading } from '../core/reading.js';
 import type {
   NotFree,
   Register,
@@ -18,7 +18,7 @@ import type {
   SwapReply,
   Take,
   TakeReply,
-} from '../document/register.js';
+} from '../core/register.js';
 
 interface Entry {
   readonly version: number;

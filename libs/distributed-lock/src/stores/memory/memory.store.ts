@@ -1,9 +1,9 @@
-import { describeGiven } from '../../checks/describe-given.js';
+import { describeGiven } from '../../options/describe-given.js';
 import { LockConfigurationError } from '../../port/lock.errors.js';
 import type { LockStoreFactory } from '../../port/lock-store.js';
 import { systemChance } from '../../time/chance.js';
 import { timeOfDay } from '../../time/clock.js';
-import { DocumentStore } from '../document/document.store.js';
+import { DocumentStore } from '../core/document.store.js';
 import { MemoryDocuments, MemoryRegister } from './memory-register.js';
 
 /**

@@ -1,5 +1,5 @@
 import { randomMs } from '../../time/chance.js';
-import { inBackground } from '../../async/in-background.js';
+import { inBackground } from '../../async-context/in-background.js';
 import type { AcquireReply, AcquireRequest, Grant } from '../../port/lock-store.js';
 import { answersOf, count, gather, type Outcomes } from './majority.js';
 import { SPARE_TOKENS } from './node-leases.js';

@@ -1,7 +1,7 @@
-import { describeGiven } from '../../checks/describe-given.js';
+import { describeGiven } from '../../options/describe-given.js';
 import { LockConfigurationError, type LockStoreError } from '../../port/lock.errors.js';
 import type { LockStoreFactory } from '../../port/lock-store.js';
-import { checkOptionNames, type OptionNames } from '../../checks/option-names.js';
+import { checkOptionNames, type OptionNames } from '../../options/option-names.js';
 
 /** Options of `quorumStore`. */
 export interface QuorumStoreOptions {

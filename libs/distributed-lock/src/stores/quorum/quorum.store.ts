@@ -1,6 +1,6 @@
 import { AsyncResource } from 'node:async_hooks';
 import { Subject } from 'rxjs';
-import { inBackground } from '../../async/in-background.js';
+import { inBackground } from '../../async-context/in-background.js';
 import type {
   AcquireReply,
   AcquireRequest,

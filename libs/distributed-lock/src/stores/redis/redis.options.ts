@@ -1,5 +1,5 @@
 import type { Cluster, Redis, RedisOptions } from 'ioredis';
-import { describeMs, describeNumber } from '../../checks/describe-given.js';
+import { describeMs, describeNumber } from '../../options/describe-given.js';
 import { LockConfigurationError } from '../../port/lock.errors.js';
 import type { LockStoreContext } from '../../port/lock-store.js';
 

@@ -1,7 +1,7 @@
 // Locks on Redis: a hash that atomic Lua scripts change. Their way: docs/life-of-a-lock.md; the wire format: docs/redisson.md
 import { Subject } from 'rxjs';
-import { inBackground } from '../../async/in-background.js';
-import { checkOptionNames, type OptionNames } from '../../checks/option-names.js';
+import { inBackground } from '../../async-context/in-background.js';
+import { checkOptionNames, type OptionNames } from '../../options/option-names.js';
 import type {
   AcquireReply,
   AcquireRequest,

@@ -1,7 +1,7 @@
 import { leaseValidity } from '../../port/lease-validity.js';
 import type { Grant, Notification } from '../../port/lock-store.js';
 import type { Clock } from '../../time/clock.js';
-import type { LeaseStart } from '../document/leases.js';
+import type { LeaseStart } from '../core/leases.js';
 
 /** So often in each session length the holders hear until when they may believe in their leases. */
 const TOLD_PER_SESSION = 12;

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { LOCK } from '../../port/claim.js';
 import { ManualClock } from '../../testing/manual-clock.js';
-import type { Holder, LockDocument, StoredNote, Waiter } from '../document/document.js';
+import type { Holder, LockDocument, StoredNote, Waiter } from '../core/document.js';
 import { SessionKnowledge } from './session-knowledge.js';
 
 function holder(owner: string, more: Partial<Holder> = {}): Holder {

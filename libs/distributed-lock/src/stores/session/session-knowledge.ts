@@ -5,7 +5,7 @@ import {
   type LockDocument,
   type StoredNote,
   type Waiter,
-} from '../document/document.js';
+} from '../core/document.js';
 
 /** A session that was alive counts as alive for so long without being asked for again, in ms. */
 export const ALIVE_MS = 1000;

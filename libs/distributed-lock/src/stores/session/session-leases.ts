@@ -1,7 +1,7 @@
 import { leaseValidity } from '../../port/lease-validity.js';
 import { Delays } from '../../time/delays.js';
-import { clientOf, UNCONFIRMED_MS, type Holder } from '../document/document.js';
-import type { KeyLeases, LeaseClient, Leases, LeaseStart } from '../document/leases.js';
+import { clientOf, UNCONFIRMED_MS, type Holder } from '../core/document.js';
+import type { KeyLeases, LeaseClient, Leases, LeaseStart } from '../core/leases.js';
 import { ClientSideExpiry } from './client-side-expiry.js';
 import { SessionBoundLeases } from './session-bound-leases.js';
 

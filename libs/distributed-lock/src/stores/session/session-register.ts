@@ -1,9 +1,9 @@
 // Documents on etcd and ZooKeeper, where a lock lasts as long as the session of its client: docs/document-stores.md#sessions-etcd-and-zookeeper
-import { inBackground } from '../../async/in-background.js';
+import { inBackground } from '../../async-context/in-background.js';
 import type { Clock } from '../../time/clock.js';
-import { clientsOf, isFree } from '../document/document.js';
-import type { LeaseClient, Leases } from '../document/leases.js';
-import type { Reading } from '../document/reading.js';
+import { clientsOf, isFree } from '../core/document.js';
+import type { LeaseClient, Leases } from '../core/leases.js';
+import type { Reading } from '../core/reading.js';
 import type {
   Interest,
   NotFree,
@@ -13,8 +13,8 @@ import type {
   SwapReply,
   Take,
   TakeReply,
-} from '../document/register.js';
-import { sessionEnded } from '../document/session-ended.js';
+} from '../core/register.js';
+import { sessionEnded } from '../core/session-ended.js';
 import { messageIn, messageText, shortMessageText } from './message-text.js';
 import { SessionLeases } from './session-leases.js';
 import type { Messages, Row, Session, SessionBackend, TakeStep } from './session-backend.js';

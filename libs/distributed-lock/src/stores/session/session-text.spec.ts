@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { LOCK, SHARED, type Claim } from '../../port/claim.js';
-import type { Holder, LockDocument, Waiter } from '../document/document.js';
+import type { Holder, LockDocument, Waiter } from '../core/document.js';
 import { contentOf, documentText, isFreeText, noteIn, noteText, takenText } from './session-text.js';
 
 const WRITTEN_AT = 700;

@@ -6,8 +6,8 @@ import {
   finite,
   readStored,
   type ClaimText,
-} from '../document/document-text.js';
-import type { Holder, LockDocument, Note, StoredNote, Waiter } from '../document/document.js';
+} from '../core/document-text.js';
+import type { Holder, LockDocument, Note, StoredNote, Waiter } from '../core/document.js';
 import type { NoteRow } from './session-backend.js';
 
 /** First element of each text. Two releases of this library that write different formats refuse each other's documents. */

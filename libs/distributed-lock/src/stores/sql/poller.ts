@@ -1,6 +1,6 @@
-import { inBackground } from '../../async/in-background.js';
-import type { Reading } from '../document/reading.js';
-import type { Interest } from '../document/register.js';
+import { inBackground } from '../../async-context/in-background.js';
+import type { Reading } from '../core/reading.js';
+import type { Interest } from '../core/register.js';
 import type { Clock } from '../../time/clock.js';
 
 /** The first in the queue reads quickly after a change, and then ever more slowly; the k-th k times as slowly. */

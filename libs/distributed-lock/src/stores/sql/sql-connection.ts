@@ -1,7 +1,7 @@
-import { inBackground } from '../../async/in-background.js';
+import { inBackground } from '../../async-context/in-background.js';
 import type { StoreState } from '../../port/lock-store.js';
 import { LockConfigurationError, type LockStoreError } from '../../port/lock.errors.js';
-import { conceal } from '../../printing/conceal.js';
+import { conceal } from '../../redaction/conceal.js';
 import { afterReading } from '../../time/after-reading.js';
 import type { Chance } from '../../time/chance.js';
 import type { Clock } from '../../time/clock.js';

@@ -1,6 +1,6 @@
-import { isFree } from '../document/document.js';
-import type { Reading } from '../document/reading.js';
-import type { NotFree, Swap, SwapReply, Take, TakeReply } from '../document/register.js';
+import { isFree } from '../core/document.js';
+import type { Reading } from '../core/reading.js';
+import type { NotFree, Swap, SwapReply, Take, TakeReply } from '../core/register.js';
 import { checkLockName } from './lock-name.js';
 import type { SqlConnection } from './sql-connection.js';
 import { readingOf } from './sql-row.js';

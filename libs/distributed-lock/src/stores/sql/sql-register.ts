@@ -1,8 +1,8 @@
-import { inBackground } from '../../async/in-background.js';
+import { inBackground } from '../../async-context/in-background.js';
 import type { LockStoreContext } from '../../port/lock-store.js';
 import { systemChance } from '../../time/chance.js';
 import { keepAlive } from '../common/keep-alive.js';
-import type { Interest, Register, RegisterListener } from '../document/register.js';
+import type { Interest, Register, RegisterListener } from '../core/register.js';
 import { Poller } from './poller.js';
 import { SqlConnection, type SqlDatabase } from './sql-connection.js';
 import { SqlDocuments } from './sql-documents.js';

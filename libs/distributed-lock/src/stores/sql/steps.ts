@@ -1,4 +1,4 @@
-import type { Swap, Take } from '../document/register.js';
+import type { Swap, Take } from '../core/register.js';
 import type { LockRow } from './sql-row.js';
 
 /** The row after a step, and whether the step was done. */

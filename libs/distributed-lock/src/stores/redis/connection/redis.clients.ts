@@ -1,7 +1,7 @@
 import { Redis, type Cluster } from 'ioredis';
 import { randomMs, type Chance } from '../../../time/chance.js';
 import type { Clock } from '../../../time/clock.js';
-import { inBackground } from '../../../async/in-background.js';
+import { inBackground } from '../../../async-context/in-background.js';
 import type { Client } from './redis.command.js';
 import { forgetArguments } from './redis.errors.js';
 import { handleDroppedReplies } from './dropped-replies.js';

@@ -1,9 +1,9 @@
 import type { Cluster, Redis } from 'ioredis';
 import type { Writable } from 'node:stream';
-import { inBackground } from '../../../async/in-background.js';
+import { inBackground } from '../../../async-context/in-background.js';
 import { LinkedQueue } from '../../../collections/linked-queue.js';
 import { LockStoreError } from '../../../port/lock.errors.js';
-import { conceal } from '../../../printing/conceal.js';
+import { conceal } from '../../../redaction/conceal.js';
 import { afterReading } from '../../../time/after-reading.js';
 import { leadOf, type Clock } from '../../../time/clock.js';
 import { afterSilence } from './after-silence.js';

@@ -1,8 +1,8 @@
 import type { Redis } from 'ioredis';
 import type { Clock } from '../../../time/clock.js';
 import { afterReading } from '../../../time/after-reading.js';
-import { conceal } from '../../../printing/conceal.js';
-import { inBackground } from '../../../async/in-background.js';
+import { conceal } from '../../../redaction/conceal.js';
+import { inBackground } from '../../../async-context/in-background.js';
 import type { Notification } from '../../../port/lock-store.js';
 import { RECHECK_MS } from '../../../port/recheck-interval.js';
 import { closeClient, keepConnecting } from './redis.clients.js';

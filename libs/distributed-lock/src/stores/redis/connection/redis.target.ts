@@ -1,7 +1,7 @@
 import { Redis, type Cluster, type RedisOptions } from 'ioredis';
-import { describeGiven } from '../../../checks/describe-given.js';
+import { describeGiven } from '../../../options/describe-given.js';
 import { LockConfigurationError } from '../../../port/lock.errors.js';
-import { checkOptionNames, type OptionNames } from '../../../checks/option-names.js';
+import { checkOptionNames, type OptionNames } from '../../../options/option-names.js';
 import { DEFAULT_COMMAND_TIMEOUT_MS, type RedisTarget } from '../redis.options.js';
 import { ownConnection } from './own-settings.js';
 import { systemChance } from '../../../time/chance.js';

@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import { inBackground } from '../../../async/in-background.js';
+import { inBackground } from '../../../async-context/in-background.js';
 
 /**
  * Asks the server of a silent connection on a second one, which is closed again.

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Cluster, Redis } from 'ioredis';
 import type { LockMode } from '../../../port/claim.js';
-import { inBackground } from '../../../async/in-background.js';
+import { inBackground } from '../../../async-context/in-background.js';
 import type { Client } from '../connection/redis.command.js';
 import * as lua from './lua.generated.js';
 

@@ -1,5 +1,5 @@
 import type { Connection, ConnectionOptions } from 'mysql2';
-import { conceal } from '../../../printing/conceal.js';
+import { conceal } from '../../../redaction/conceal.js';
 import type { Chance } from '../../../time/chance.js';
 import type { Clock } from '../../../time/clock.js';
 import type { SqlDatabase, SqlSession } from '../sql-connection.js';

@@ -1,4 +1,4 @@
-import { documentText, noteText, takenText } from '../../document/document-text.js';
+import { documentText, noteText, takenText } from '../../core/document-text.js';
 import { FREE_FOR_MS, UNWRITTEN_FOR_MS, type SqlSwap, type SqlTake } from '../steps.js';
 
 /** `?` stands for each parameter, in order. */

@@ -1,8 +1,8 @@
-import { checkOptionNames, type OptionNames } from '../../../checks/option-names.js';
+import { checkOptionNames, type OptionNames } from '../../../options/option-names.js';
 import type { LockStoreFactory } from '../../../port/lock-store.js';
 import { systemChance } from '../../../time/chance.js';
 import { checkCommandTimeout } from '../../common/command-timeout.js';
-import { DocumentStore } from '../../document/document.store.js';
+import { DocumentStore } from '../../core/document.store.js';
 import { SqlRegister } from '../sql-register.js';
 import {
   checkTable,

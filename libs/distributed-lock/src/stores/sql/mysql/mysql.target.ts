@@ -1,6 +1,6 @@
 import type { ConnectionOptions, Pool } from 'mysql2';
-import { checkOptionNames } from '../../../checks/option-names.js';
-import { describeGiven } from '../../../checks/describe-given.js';
+import { checkOptionNames } from '../../../options/option-names.js';
+import { describeGiven } from '../../../options/describe-given.js';
 import { LockConfigurationError } from '../../../port/lock.errors.js';
 import type { MysqlHandle } from './mysql.handle.js';
 

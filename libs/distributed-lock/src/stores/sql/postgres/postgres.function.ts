@@ -1,4 +1,4 @@
-import { conceal } from '../../../printing/conceal.js';
+import { conceal } from '../../../redaction/conceal.js';
 import type { SqlSession } from '../sql-connection.js';
 import type { Failure } from '../sql-failure.js';
 import { PostgresDatabase, type DatabaseOptions, type Query } from './postgres.database.js';

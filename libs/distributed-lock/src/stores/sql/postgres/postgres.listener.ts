@@ -1,6 +1,6 @@
 import type { Client } from 'pg';
-import { inBackground } from '../../../async/in-background.js';
-import { conceal } from '../../../printing/conceal.js';
+import { inBackground } from '../../../async-context/in-background.js';
+import { conceal } from '../../../redaction/conceal.js';
 import { afterReading } from '../../../time/after-reading.js';
 import type { Chance } from '../../../time/chance.js';
 import type { Clock } from '../../../time/clock.js';

@@ -1,10 +1,10 @@
-import { inBackground } from '../../../async/in-background.js';
+import { inBackground } from '../../../async-context/in-background.js';
 import type { LockStoreContext } from '../../../port/lock-store.js';
 import type { Chance } from '../../../time/chance.js';
-import { conceal } from '../../../printing/conceal.js';
+import { conceal } from '../../../redaction/conceal.js';
 import { keepAlive } from '../../common/keep-alive.js';
-import type { Reading } from '../../document/reading.js';
-import type { Take, TakeReply } from '../../document/register.js';
+import type { Reading } from '../../core/reading.js';
+import type { Take, TakeReply } from '../../core/register.js';
 import type { SqlDatabase } from '../sql-connection.js';
 import { SqlRegister } from '../sql-register.js';
 import { readingOf } from '../sql-row.js';

@@ -1,5 +1,5 @@
 import type { Client, QueryConfig } from 'pg';
-import { conceal } from '../../../printing/conceal.js';
+import { conceal } from '../../../redaction/conceal.js';
 import type { SqlSession } from '../sql-connection.js';
 import { connectOwn, destroy, type OwnTarget } from './own-client.js';
 import { PostgresDatabase, type DatabaseOptions, type Query } from './postgres.database.js';

@@ -1,5 +1,5 @@
-import { checkOptionNames } from '../../../checks/option-names.js';
-import { describeGiven } from '../../../checks/describe-given.js';
+import { checkOptionNames } from '../../../options/option-names.js';
+import { describeGiven } from '../../../options/describe-given.js';
 import { LockConfigurationError } from '../../../port/lock.errors.js';
 
 /** The options of `pg` for one connection. Options of its pool do nothing here. */

@@ -1,6 +1,6 @@
 import { readFileSync, realpathSync, statfsSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { describeGiven } from '../../../checks/describe-given.js';
+import { describeGiven } from '../../../options/describe-given.js';
 import { LockConfigurationError } from '../../../port/lock.errors.js';
 
 /** Numbers by which Linux knows file systems of other machines. */

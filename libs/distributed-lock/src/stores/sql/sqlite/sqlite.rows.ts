@@ -1,5 +1,5 @@
-import { documentText, noteText, takenText } from '../../document/document-text.js';
-import type { Note } from '../../document/document.js';
+import { documentText, noteText, takenText } from '../../core/document-text.js';
+import type { Note } from '../../core/document.js';
 import type { LockRow } from '../sql-row.js';
 import { sliceOf, type SweptRow } from '../slice.js';
 import {

@@ -1,5 +1,5 @@
-import { clientOf, clientsOf } from '../../../document/document.js';
-import { documentText, noteText, takenText } from '../../../document/document-text.js';
+import { clientOf, clientsOf } from '../../../core/document.js';
+import { documentText, noteText, takenText } from '../../../core/document-text.js';
 import type { SqlSwap, SqlTake } from '../../steps.js';
 import { channelId } from './channel.js';
 

@@ -1,0 +1,143 @@
+import { conceal } from '../redaction/conceal.js';
+import { describeGiven } from '../options/describe-given.js';
+import { LockConfigurationError } from '../port/lock.errors.js';
+import { checkOptionNames, type OptionNames } from '../options/option-names.js';
+import { assertFresh, assertToken, FenceMemory, type Fence } from './fence.js';
+import { clusterPrefixOf, redisFenceKey } from './redis-fence-key.js';
+
+/** The part of a client that is used: a `Redis` or a `Cluster` of ioredis. You close it. */
+export interface ScriptingClient {
+  /** Runs a Lua script. */
+  eval(script: string, numberOfKeys: number, ...args: (string | number | Buffer)[]): Promise<unknown>;
+}
+
+/** Options of `fencedRedis`. */
+export interface FencedRedisOptions {
+  /** How long a token is remembered after it was last raised, in ms; default seven days, `Infinity` for ever. */
+  readonly keepMs?: number;
+}
+
+/** A word of a command after its key. */
+export type RedisWord = string | number | Buffer;
+
+const OPTION_NAMES: OptionNames<FencedRedisOptions> = { keepMs: true };
+const WEEK_MS = 7 * 24 * 3600 * 1000;
+
+/** Lua passes no more than about 8000 words to a command, so a longer `HSET` is sent in parts. An even number. */
+const MOST_WORDS = 7000;
+/** JavaScript passes no more than about 100 000 words to a function. */
+const MOST_WORDS_IN_PARTS = 50_000;
+
+/** Raises the fence of a key, then runs the command on the key, if one is given. */
+const FENCED = `
+local seen = tonumber(redis.call('GET', KEYS[2]) or 0)
+if tonumber(ARGV[1]) < seen then return { 0, string.format('%.0f', seen) } end
+if ARGV[2] == '' then redis.call('SET', KEYS[2], ARGV[1])
+else redis.call('SET', KEYS[2], ARGV[1], 'PX', ARGV[2]) end
+if not ARGV[3] then return { 1 } end
+if #ARGV - 3 <= ${MOST_WORDS} then return { 1, redis.call(ARGV[3], KEYS[1], unpack(ARGV, 4)) } end
+local added = 0
+for i = 4, #ARGV, ${MOST_WORDS} do
+  added = added + redis.call('HSET', KEYS[1], unpack(ARGV, i, math.min(i + ${MOST_WORDS} - 1, #ARGV)))
+end
+return { 1, added }`;
+
+/**
+ * Writes to Redis that refuse a smaller fencing token than their key has seen.
+ *
+ * Each key has its fence beside it, in the same slot of a cluster: `nest_lock_fence:{key}`. One script compares, raises
+ * the fence and writes. When Redis loses a fence, the next token starts a new one.
+ */
+export class FencedRedis extends FenceMemory {
+  private readonly keep: string;
+  private readonly prefix: string;
+
+  /** The same as `fencedRedis`. */
+  constructor(
+    private readonly client: ScriptingClient,
+    options: FencedRedisOptions = {},
+  ) {
+    super();
+    conceal(this, 'client');
+    checkOptionNames('fencedRedis', options, OPTION_NAMES);
+    if (typeof client?.eval !== 'function') {
+      throw new LockConfigurationError(
+        `fencedRedis takes a client of ioredis, which stays yours; it was given ${describeGiven(client)}.`,
+      );
+    }
+    this.prefix = clusterPrefixOf(client);
+    const { keepMs = WEEK_MS } = options;
+    if (!(keepMs >= 1)) throw new LockConfigurationError(`keepMs must be 1 ms or more; it is ${keepMs}.`);
+    this.keep = keepMs === Infinity ? '' : String(Math.ceil(keepMs));
+  }
+
+  /** @throws StaleTokenError when the key has seen a larger token; nothing is written then */
+  async set(key: string, value: RedisWord, fence: Fence): Promise<void> {
+    await this.call('SET', key, [value], fence);
+  }
+
+  /** @returns how many fields are new @throws StaleTokenError when the key has seen a larger token */
+  async hset(key: string, fields: Readonly<Record<string, RedisWord>>, fence: Fence): Promise<number> {
+    const words = Object.entries(fields).flat();
+    return (await this.runFenced('HSET', key, words, fence, MOST_WORDS_IN_PARTS)) as number;
+  }
+
+  /**
+   * Runs any command whose only key is its first word, as `call('HINCRBY', 'goods:42', ['stock', -1], lock)`.
+   *
+   * @returns the command's reply
+   * @throws StaleTokenError when the key has seen a larger token
+   */
+  call(command: string, key: string, words: readonly RedisWord[], fence: Fence): Promise<unknown> {
+    return this.runFenced(command, key, words, fence, MOST_WORDS);
+  }
+
+  private async runFenced(
+    command: string,
+    key: string,
+    words: readonly RedisWord[],
+    fence: Fence,
+    most: number,
+  ): Promise<unknown> {
+    if (words.length > most) {
+      throw new LockConfigurationError(
+        `${command} of "${key}" has ${words.length} words after its key; at most ${most} are allowed. Write it in several calls.`,
+      );
+    }
+    const [isFresh, reply] = await this.run(key, fence.fencingToken, command, ...words);
+    if (isFresh === 0) assertFresh(fence, Number(reply));
+    return reply;
+  }
+
+  /** For reading under a lock: from now on `key` refuses all earlier holders. @throws StaleTokenError */
+  async check(key: string, fence: Fence): Promise<void> {
+    assertFresh(fence, await this.raise(key, fence.fencingToken));
+  }
+
+  /** Remembers `token` as `FenceMemory` does, in Redis. */
+  async raise(key: string, token: number): Promise<number> {
+    const [isFresh, seen] = await this.run(key, token);
+    return isFresh === 0 ? Number(seen) : token;
+  }
+
+  private run(
+    key: string,
+    token: number,
+    ...command: RedisWord[]
+  ): Promise<[isFresh: 0 | 1, reply?: unknown]> {
+    assertToken(token);
+    const args = [token, this.keep, ...command];
+    return this.client.eval(FENCED, 2, key, redisFenceKey(key, this.prefix), ...args) as Promise<
+      [0 | 1, unknown?]
+    >;
+  }
+}
+
+/**
+ * Makes a `FencedRedis`, whose writes refuse a smaller fencing token than their key has seen.
+ *
+ * @throws LockConfigurationError for a client that is not one of ioredis, and for wrong options
+ */
+export function fencedRedis(client: ScriptingClient, options: FencedRedisOptions = {}): FencedRedis {
+  return new FencedRedis(client, options);
+}

@@ -1,0 +1,98 @@
+import { Observable, isObservable, of, type Subscriber, type TeardownLogic } from 'rxjs';
+import { isLockError, type LockWaitTimeoutError } from '../../port/lock.errors.js';
+import type { HeldLock } from '../../lock/context/held-lock.js';
+import type { CallOptions, Keys } from '../../lock/lock.js';
+import type { LockService } from '../../lock/lock.service.js';
+import { Departure } from './departure.js';
+import type { KeyPlan } from '../keys/key-plan.js';
+import type { BusyFallback, LockedOptions } from '../declaration/locked.options.js';
+
+/** Gives at least as many arguments of the method as it is asked for. */
+type ArgumentsFor = (count: number) => readonly unknown[] | Promise<readonly unknown[]>;
+
+type FallBack = (onBusy: BusyFallback, busy: LockWaitTimeoutError) => unknown;
+
+/** One call of a locked method that needs admission. */
+export interface Applicant {
+  readonly plan: Pick<KeyPlan, 'options' | 'call'>;
+  readonly argsFor: ArgumentsFor;
+  /** Calls `onBusy` in place of the method. */
+  readonly fallBack: FallBack;
+  readonly keys: () => Keys | Promise<Keys>;
+  readonly service: () => LockService;
+}
+
+/** The lock, nothing where none is needed, or the answer in place of the work. */
+export type Admission = { readonly lock?: HeldLock } | { readonly answer: unknown };
+
+/** Is admitted on subscription and leaves the queue on teardown. After the grant `run` takes over the subscriber. */
+export function whenAdmitted<T>(
+  admit: (departure: Departure) => Promise<Admission>,
+  run: (lock: HeldLock | undefined, out: Subscriber<T>) => TeardownLogic,
+): Observable<T> {
+  return new Observable<T>((out) => {
+    const departure = new Departure();
+    const start = (admission: Admission): void => {
+      departure.end();
+      if ('answer' in admission) {
+        const { answer } = admission;
+        out.add((isObservable(answer) ? (answer as Observable<T>) : of(answer as T)).subscribe(out));
+      } else if (out.closed) {
+        // The lock was granted while the subscriber left.
+        admission.lock?.releaseInBackground();
+      } else {
+        try {
+          out.add(run(admission.lock, out));
+        } catch (error) {
+          out.error(error);
+        }
+      }
+    };
+    const fail = (error: unknown): void => {
+      departure.end();
+      out.error(error);
+    };
+    admit(departure).then(start, fail);
+    return () => departure.leave();
+  });
+}
+
+/** Acquires, unless `when` says that the call needs no lock. `onBusy` answers if the keys are not free. */
+export async function admit(call: Applicant, departure: Departure): Promise<Admission> {
+  const { options } = call.plan;
+  if (!(await isNeeded(options, call.argsFor))) return {};
+  const keys = await call.keys();
+  try {
+    return { lock: await acquireFor(departure, call.service(), keys, call.plan.call) };
+  } catch (error) {
+    return { answer: await busyAnswer(options, error, call.fallBack) };
+  }
+}
+
+export async function isNeeded({ when }: LockedOptions, argsFor: ArgumentsFor): Promise<boolean> {
+  return !when || Reflect.apply(when, undefined, await argsFor(when.length));
+}
+
+/** The answer of `onBusy` to an error of acquiring. @throws the error, if `onBusy` is not for it */
+export async function busyAnswer(
+  { onBusy = 'throw' }: LockedOptions,
+  error: unknown,
+  fallBack: FallBack,
+): Promise<unknown> {
+  const isBusy = isLockError(error) && error.code === 'LOCK_WAIT_TIMEOUT';
+  if (onBusy === 'throw' || !isBusy) throw error;
+  return onBusy === 'skip' ? undefined : fallBack(onBusy, error as LockWaitTimeoutError);
+}
+
+/** Acquires for a call that may leave the queue: by its departure, and by the signal that it would have without one. */
+export function acquireFor(
+  departure: Departure,
+  service: LockService,
+  keys: Keys,
+  call: CallOptions,
+): Promise<HeldLock> {
+  const signal = call.signal ?? service.options.defaults.signal;
+  if (signal) departure.follow(signal);
+  // The service uses no more of a signal than a departure has, and makes no other kind of lock.
+  return service.acquire(keys, { ...call, signal: departure as unknown as AbortSignal }) as Promise<HeldLock>;
+}

@@ -1,0 +1,354 @@
+// Locks as documents, for memory, SQL, etcd and ZooKeeper alike. How they work: docs/document-stores.md
+import { Subject } from 'rxjs';
+import { inBackground } from '../../async-context/in-background.js';
+import { RebuiltMap } from '../../collections/rebuilt-map.js';
+import {
+  keeperOf,
+  type AcquireReply,
+  type AcquireRequest,
+  type Grant,
+  type InTheWay,
+  type LockSnapshot,
+  type LockStore,
+  type LockStoreContext,
+  type Notification,
+  type ReleaseReply,
+  type ReleaseRequest,
+  type Renewal,
+  type RenewalReply,
+} from '../../port/lock-store.js';
+import { LockStoreError } from '../../port/lock.errors.js';
+import { leaseValidity } from '../../port/lease-validity.js';
+import { SILENT_WAITER_MS } from '../../port/recheck-interval.js';
+import { systemChance } from '../../time/chance.js';
+import { Delays } from '../../time/delays.js';
+import { CertainReleases, type ExecutedRelease } from '../common/certain-releases.js';
+import { OwnerStates, type OwnerState } from '../common/owner-states.js';
+import { ServerClock } from '../common/server-clock.js';
+import type { AcquireOutcome, Stepper } from './key-state.js';
+import { LaneOwners } from './lane-owners.js';
+import { ServerSideExpiry, type LeaseClient, type Leases } from './leases.js';
+import { Lane, type Executed, type LaneContext } from './lane.js';
+import type { Register } from './register.js';
+import { sessionEnded } from './session-ended.js';
+import type { TimedReading } from './reading.js';
+import { TimedRegister } from './timed-register.js';
+
+/** Locks in a register: one document for each key, one lane for each key that this client uses. */
+export class DocumentStore implements LockStore {
+  readonly attempted: Promise<void> | undefined;
+  readonly commandTimeoutMs: number;
+  readonly notifications$ = new Subject<Notification>();
+  private readonly lanes = new RebuiltMap<string, Lane>();
+  private readonly owners = new OwnerStates();
+  private readonly serverClock: ServerClock;
+  private readonly releases: CertainReleases;
+  private readonly delays: Delays;
+  private readonly timed: TimedRegister;
+  private readonly leases: Leases;
+  private readonly stepper: Stepper & { minToken: number };
+  private readonly laneContext: LaneContext;
+  private isClosed = false;
+  private sessionEnds = 0;
+
+  constructor(
+    readonly name: string,
+    readonly clientId: string,
+    private readonly register: Register,
+    private readonly context: LockStoreContext,
+  ) {
+    const { clock, chance = systemChance } = context;
+    const { attempted, commandTimeoutMs, initialLeaseMs } = register;
+    this.attempted = attempted;
+    this.commandTimeoutMs = commandTimeoutMs;
+    this.serverClock = new ServerClock(clock);
+    this.releases = new CertainReleases(this.owners, clock, chance, commandTimeoutMs);
+    this.delays = new Delays(clock);
+    this.leases =
+      register.leasesOf?.(this.leaseClient()) ?? new ServerSideExpiry(this.serverClock, initialLeaseMs);
+    this.stepper = {
+      clientId,
+      minToken: 0,
+      nonce: chance.hex(8),
+      initialLeaseMs,
+      areRenewalsWritten: this.leases.areRenewalsWritten,
+      isGone: (client) => register.isGone?.(client) ?? false,
+    };
+    this.timed = new TimedRegister({
+      register,
+      stepper: this.stepper,
+      owners: this.owners,
+      serverClock: this.serverClock,
+      clock,
+    });
+    this.laneContext = {
+      register: this.timed,
+      clock,
+      chance,
+      delays: this.delays,
+      stepper: this.stepper,
+      notify: (notification) => this.notify(notification),
+      watch: (name, interest) => register.watch?.(name, interest),
+      leases: this.leases,
+      onIdle: (name) => this.lanes.delete(name),
+    };
+    register.listen({
+      onReading: (name, reading) => {
+        const lane = this.lanes.get(name);
+        if (!lane) {
+          const key = name.slice(context.keyPrefix.length);
+          return this.leases.onHolders(key, reading.document.holders);
+        }
+        lane.onSeen(this.timed.arrived(reading));
+        lane.closeIfIdle();
+      },
+      onTime: (now, sentAt) => this.timed.onTime(now, sentAt),
+      onGap: () => this.notify({ kind: 'recheck', afterMs: 0 }),
+      onSessionEnd: () => {
+        this.sessionEnds += 1;
+        for (const lane of this.lanes.values()) lane.onSessionEnd();
+        this.notify({ kind: 'recheck', afterMs: 0 });
+      },
+    });
+  }
+
+  get address(): string | undefined {
+    return this.register.address;
+  }
+
+  acquire(request: AcquireRequest): Promise<AcquireReply> {
+    const lane = this.laneOf(request.key);
+    const reply = lane.run(
+      (state) => {
+        this.leases.extend(request.owner, Math.max(request.leaseMs, SILENT_WAITER_MS));
+        return state.acquire(request);
+      },
+      (outcome, executed) => this.acquired(lane, request, outcome, executed),
+      { request },
+    );
+    // A request may be refused after its owner has left a note.
+    if (request.waitMs > 0) inBackground(reply, (error) => isRefused(error) && this.undo(request));
+    return reply;
+  }
+
+  async acquireAll(requests: readonly AcquireRequest[]): Promise<readonly Grant[] | InTheWay | null> {
+    const names = requests.map(({ key }) => this.nameOf(key));
+    // A further try follows the end of a lease in the way, or a document that was emptied and written meanwhile.
+    const mostTries = 2 * requests.length;
+    for (let tries = 0; tries <= mostTries; tries++) {
+      const { sessionEnds } = this;
+      const reply = await this.timed.takeAll(names, requests);
+      if (!reply) return null;
+      if (sessionEnds !== this.sessionEnds)
+        throw sessionEnded((requests[0] as AcquireRequest).key, 'unknown');
+      if (!('index' in reply))
+        return requests.map((request, i) => this.taken(request, reply[i] as TimedReading));
+      const { key } = requests[reply.index] as AcquireRequest;
+      const lane = this.laneOf(key);
+      lane.onSeen(reply.seen);
+      const isFree = await lane.run((state) => state.settle().snapshot(key) === null, itself);
+      if (!isFree || tries === mostTries) return { key };
+    }
+    return null;
+  }
+
+  renew(renewals: readonly Renewal[]): Promise<readonly RenewalReply[]> {
+    return Promise.all(renewals.map((renewal) => this.renewOne(renewal)));
+  }
+
+  async release(request: ReleaseRequest): Promise<ReleaseReply> {
+    const { key, owner } = request;
+    try {
+      return await this.releases.run(request, (state) => () => this.releaseOnce(request, state));
+    } catch (error) {
+      // Its lease and its ticket are over by now, or this client goes on to end them.
+      this.laneOf(key).forget(owner);
+      this.leases.start(key, owner, 0);
+      throw error;
+    }
+  }
+
+  inspect(key: string): Promise<LockSnapshot | null> {
+    return this.laneOf(key).run((state) => state.settle().snapshot(key), itself);
+  }
+
+  forceRelease(key: string): Promise<'released' | 'not held'> {
+    return this.laneOf(key).run(
+      (state) => state.forceRelease(),
+      (wasHeld) => (wasHeld ? 'released' : 'not held'),
+    );
+  }
+
+  /** Owners that wait leave the queue, as nobody would hear of their grants. */
+  async close(): Promise<void> {
+    if (this.isClosed) return;
+    this.isClosed = true;
+    const leaving = [...this.lanes.values()].flatMap((lane) =>
+      lane.owners.waiting.map((owner) =>
+        lane.run(
+          (state) => state.release({ owner }),
+          () => lane.owners.onGone(owner),
+        ),
+      ),
+    );
+    await Promise.race([Promise.allSettled(leaving), this.delays.wait(this.commandTimeoutMs)]);
+    const hasEntries = await this.leases.close();
+    this.releases.close();
+    this.delays.endAll();
+    await this.register.close(hasEntries);
+    this.notifications$.complete();
+  }
+
+  private releaseOnce(
+    request: ReleaseRequest,
+    { hasUnanswered: mayHaveNote }: OwnerState,
+  ): Promise<ExecutedRelease> {
+    const { key, keepUntil = 0, flush } = request;
+    const { clock } = this.context;
+    const lane = this.laneOf(key);
+    return lane.run(
+      (state) => {
+        const keepMs = keepUntil > 0 ? keepUntil - clock.now() : 0;
+        const wasHolder = state.release(request, { keepMs, mayHaveNote });
+        // Before the reply, which may get lost: a repeated release does not find the owner any more.
+        if (wasHolder && keepMs > 0) this.leases.start(key, keeperOf(request.owner), keepMs);
+        return wasHolder;
+      },
+      (wasHolder, { executedAt }) => {
+        this.onReleased(lane, request);
+        return { wasHolder, executedAt };
+      },
+      { mayWait: flush === undefined },
+    );
+  }
+
+  private renewOne(renewal: Renewal): Promise<RenewalReply> {
+    const { key, owner, leaseMs, token } = renewal;
+    const lane = this.laneOf(key);
+    const reply = lane.run(
+      (state) => {
+        this.leases.extend(owner, leaseMs);
+        return state.renew(renewal);
+      },
+      (outcome, { sentAt, waiting, validUntil }): RenewalReply => {
+        if (outcome !== 'lost') {
+          lane.owners.onRenewed(owner, leaseMs);
+          const { lastToken } = outcome;
+          this.leases.onHeld({ key, owner, token, lastToken, leaseMs, sentAt });
+          // The core would renew at once, again and again, a lease that is there and that it must not believe in.
+          if (validUntil <= this.context.clock.now()) return { kind: 'unknown', error: sessionInDoubt(key) };
+          return {
+            kind: 'renewed',
+            validUntil: Math.min(leaseValidity(sentAt, leaseMs), validUntil),
+            waiting,
+          };
+        }
+        lane.owners.onLost(owner, token);
+        return { kind: 'lost' };
+      },
+    );
+    return reply.catch((error: LockStoreError) => ({ kind: 'unknown', error }));
+  }
+
+  private acquired(
+    lane: Lane,
+    { key, owner, leaseMs, waitMs }: AcquireRequest,
+    outcome: AcquireOutcome,
+    { sentAt, waiting, validUntil: sessionUntil }: Omit<Executed, 'executedAt'>,
+  ): AcquireReply {
+    if (outcome.kind === 'queued') lane.owners.onQueued(owner, leaseMs, waitMs);
+    if (outcome.kind !== 'granted') return outcome;
+    const { kind, token, lastToken, confirmed } = outcome;
+    lane.owners.onGranted(owner, leaseMs, token);
+    this.leases.onHeld({ key, owner, token, lastToken, leaseMs, sentAt });
+    this.onToken(lastToken);
+    const validUntil = Math.min(leaseValidity(sentAt, leaseMs), sessionUntil);
+    return { kind, token, lastToken, waiting, confirmed, validUntil };
+  }
+
+  /** @throws LockStoreError when the lock was taken away before the back end could reply */
+  private taken(request: AcquireRequest, seen: TimedReading): Grant {
+    const { key, owner } = request;
+    const lane = this.laneOf(key);
+    const mine = seen.reading.document.holders.find((holder) => holder.owner === owner);
+    if (!mine) {
+      const message = `Acquired "${key}" together with other keys, and lost it before the reply. Try again.`;
+      throw new LockStoreError(message, key, 'unknown');
+    }
+    const { token, lastToken } = mine;
+    const outcome = { kind: 'granted', token, lastToken, waiting: 0, confirmed: true } as const;
+    const { validUntil = Infinity } = seen.reading;
+    const executed = { sentAt: seen.sentAt, waiting: 0, validUntil };
+    const grant = this.acquired(lane, request, outcome, executed) as Grant;
+    lane.onSeen(seen);
+    return grant;
+  }
+
+  private onToken(token: number): void {
+    if (!this.register.mayLoseWrites) return;
+    this.stepper.minToken = Math.max(this.stepper.minToken, token);
+  }
+
+  /** Tokens that come back may be given out again, so they count as unseen. */
+  private onReleased(lane: Lane, { owner, used }: ReleaseRequest): void {
+    lane.owners.onGone(owner);
+    if (used?.lastToken === this.stepper.minToken) this.stepper.minToken = used.token;
+  }
+
+  private leaseClient(): LeaseClient {
+    const { clock, watchdogTimeoutMs } = this.context;
+    const { clientId, commandTimeoutMs } = this;
+    return {
+      clientId,
+      clock,
+      commandTimeoutMs,
+      watchdogTimeoutMs,
+      holds: (key, owner, token) => this.lanes.get(this.nameOf(key))?.owners.holds(owner, token) ?? false,
+      end: (key, owner, isOver, onEnded) => {
+        const ended = this.laneOf(key).run(
+          (state) => (isOver() ? state.release({ owner }) : undefined),
+          (wasHolder) => wasHolder !== undefined && onEnded(),
+        );
+        inBackground(ended, () => undefined);
+      },
+      notify: (notification) => this.notify(notification),
+    };
+  }
+
+  private undo(request: AcquireRequest): void {
+    inBackground(this.release(request), () => undefined);
+  }
+
+  private laneOf(key: string): Lane {
+    const name = this.nameOf(key);
+    let lane = this.lanes.get(name);
+    if (!lane) {
+      const owners = new LaneOwners(this.stepper, this.leases.of(key));
+      this.lanes.set(name, (lane = new Lane(name, key, owners, this.laneContext)));
+    }
+    return lane;
+  }
+
+  private nameOf(key: string): string {
+    return this.context.keyPrefix + key;
+  }
+
+  /** Later, as from a server: a notification must not run inside the call of another client. */
+  private notify(notification: Notification): void {
+    if (notification.kind === 'granted') this.onToken(notification.lastToken);
+    queueMicrotask(() => this.notifications$.next(notification));
+  }
+}
+
+function sessionInDoubt(key: string): LockStoreError {
+  const message = `Could not renew "${key}": it is held, but no keep-alive of this client's session was answered for so long that the session may end. The next one may be.`;
+  return new LockStoreError(message, key, 'unknown');
+}
+
+function itself<Outcome>(outcome: Outcome): Outcome {
+  return outcome;
+}
+
+function isRefused(error: unknown): boolean {
+  return error instanceof LockStoreError && error.reason === 'refused';
+}

@@ -1,0 +1,376 @@
+import { inBackground } from '../../async-context/in-background.js';
+import { LockStoreError } from '../../port/lock.errors.js';
+import type { AcquireRequest, Notification } from '../../port/lock-store.js';
+import type { Chance } from '../../time/chance.js';
+import type { Clock } from '../../time/clock.js';
+import type { Delays } from '../../time/delays.js';
+import { nextTurn } from '../../time/next-turn.js';
+import type { Waiter } from './document.js';
+import { KeyState, type Stepper } from './key-state.js';
+import type { Leases } from './leases.js';
+import type { LaneOwners } from './lane-owners.js';
+import { nextAction, type Situation } from './next-action.js';
+import type { Interest } from './register.js';
+import { sessionEnded } from './session-ended.js';
+import type { TimedReading } from './reading.js';
+import type { Requests, TimedRegister, Written } from './timed-register.js';
+
+/** The lanes of one store share it. */
+export interface LaneContext {
+  readonly register: TimedRegister;
+  readonly clock: Clock;
+  readonly chance: Chance;
+  readonly delays: Delays;
+  readonly stepper: Stepper;
+  notify(notification: Notification): void;
+  watch(name: string, interest: Interest | undefined): void;
+  readonly leases: Pick<Leases, 'onHolders'>;
+  /** A lane has no task and no owner. */
+  onIdle(name: string): void;
+}
+
+/** A task is executed: its outcome is written, or came from a reading that was made for it. */
+export interface Executed {
+  /** Our time before the last request for it was sent. */
+  readonly sentAt: number;
+  /** The store's time, in ms. */
+  readonly executedAt: number;
+  /** Until when, on our clock, what was written stays for certain, if no lease ends before. */
+  readonly validUntil: number;
+  /** Owners in the queue after the task, with those whose notes the task did not know of. */
+  readonly waiting: number;
+}
+
+interface TaskOptions {
+  /** The request, of a task that acquires. */
+  readonly request?: AcquireRequest;
+  /** The task may wait for the rest of this turn of the event loop, to be written together with the next one. */
+  readonly mayWait?: boolean;
+}
+
+interface Task {
+  readonly apply: (state: KeyState) => unknown;
+  readonly toReply: (outcome: never, executed: Executed) => unknown;
+  readonly request: AcquireRequest | undefined;
+  readonly resolve: (reply: never) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** Settles a task once its outcome is known to be true. */
+type Settle = (executed: Executed) => void;
+
+/** Tasks that are executed together, with what has been tried for them. */
+interface Round {
+  left: readonly Task[];
+  tries: number;
+  lostSwaps: number;
+  /** Before the first reply the register may have had to connect. */
+  firstReplyAt: number;
+  /** A document that was read or written for them. */
+  fresh?: TimedReading;
+}
+
+/** What a document becomes by the tasks. */
+interface Applied {
+  readonly state: KeyState;
+  readonly settles: readonly Settle[];
+}
+
+/** After so many tries the lane pauses before each further one. */
+const TRIES_WITHOUT_PAUSE = 4;
+/** So many requests may be sent however long they take. Each further one needs time that is left. */
+const LEAST_TRIES = 2;
+/** After so many lost swaps the owners that wait leave notes, which the next writer takes in, whoever it is. */
+const SWAPS_WITHOUT_NOTES = 2;
+const LONGEST_PAUSE_MS = 8;
+
+/**
+ * The tasks of one client on one key, one write at a time. Tasks that come while a write is under way are applied in order
+ * and written together, so that they do not race with each other.
+ *
+ * The lane keeps the newest document that it has seen, so that most tasks need one write and no reading. A task that
+ * changes nothing is answered from a reading that was made for it.
+ */
+export class Lane {
+  private tasks: Task[] = [];
+  private isRunning = false;
+  private isScheduled = false;
+  /** The newest reading: each note of an answered request is in it. */
+  private seen: TimedReading | undefined;
+  private interest: Interest | undefined;
+  /** Tasks under way have left notes, so their owners wait in the back end, whatever happens to the next write. */
+  private hasNotes = false;
+  /** Since the tasks under way have begun. */
+  private hasSessionEnded = false;
+
+  constructor(
+    private readonly name: string,
+    /** The key as the caller wrote it. */
+    private readonly key: string,
+    readonly owners: LaneOwners,
+    private readonly context: LaneContext,
+  ) {}
+
+  /**
+   * Executes a task. It may be applied several times, each time to a newer state. Its outcome is written, or came from a
+   * reading that was made for it, when `toReply` is called; the lane compares its owners with the new document after that.
+   *
+   * @throws LockStoreError when the back end did not execute it, or did not say so; and whatever `apply` throws
+   */
+  run<Outcome, Reply>(
+    apply: (state: KeyState) => Outcome,
+    toReply: (outcome: Outcome, executed: Executed) => Reply,
+    { request, mayWait = false }: TaskOptions = {},
+  ): Promise<Reply> {
+    return new Promise((resolve, reject) => {
+      this.tasks.push({ apply, toReply, request, resolve, reject });
+      if (mayWait && this.context.register.isRemote) this.schedule();
+      else this.start();
+    });
+  }
+
+  /** The client has seen the document otherwise than by a task of this lane. */
+  onSeen(seen: TimedReading): void {
+    this.see(seen);
+    this.compare();
+  }
+
+  /** The session of this client is over, and so are its entries in the newest document. */
+  onSessionEnd(): void {
+    this.seen = undefined;
+    this.hasSessionEnded = true;
+    for (const told of this.owners.onSessionEnd()) this.context.notify(told);
+    this.closeIfIdle();
+  }
+
+  /** The owner neither holds nor waits any more, whatever the document says. */
+  forget(owner: string): void {
+    this.owners.onGone(owner);
+    this.closeIfIdle();
+  }
+
+  /** Without a task and without an owner nobody needs this lane. */
+  closeIfIdle(): void {
+    if (this.isRunning || this.tasks.length > 0 || !this.owners.isEmpty) return;
+    this.watch(undefined);
+    this.context.onIdle(this.name);
+  }
+
+  private schedule(): void {
+    if (this.isRunning || this.isScheduled) return;
+    this.isScheduled = true;
+    nextTurn(this.context.clock, () => {
+      this.isScheduled = false;
+      this.start();
+    });
+  }
+
+  private start(): void {
+    if (this.isRunning || this.tasks.length === 0) return;
+    this.isRunning = true;
+    inBackground(this.executeAll(), () => undefined);
+  }
+
+  private async executeAll(): Promise<void> {
+    while (this.tasks.length > 0) {
+      const tasks = this.tasks;
+      this.tasks = [];
+      this.hasNotes = false;
+      try {
+        await this.execute(tasks);
+      } catch (error) {
+        // Tasks that came meanwhile would wait for as long again.
+        const failed = [...tasks, ...this.tasks.splice(0)];
+        for (const task of failed) task.reject(this.hasNotes ? asUnsure(error) : error);
+      }
+      this.compare();
+    }
+    this.isRunning = false;
+    this.closeIfIdle();
+  }
+
+  private async execute(tasks: readonly Task[]): Promise<void> {
+    const { register, clock } = this.context;
+    this.hasSessionEnded = false;
+    const round: Round = { left: tasks, tries: 0, lostSwaps: 0, firstReplyAt: 0 };
+    for (; round.left.length > 0; round.tries++) {
+      if (round.tries === 1) round.firstReplyAt = clock.now();
+      if (round.tries >= TRIES_WITHOUT_PAUSE && register.isRemote) await this.pause();
+      this.checkSession();
+      const { left } = round;
+      const known = (round.fresh ?? this.seen) as TimedReading;
+      let applied: Applied | undefined;
+      const apply = (): Applied => (applied ??= this.applyTo(known, left));
+      const action = nextAction(this.situationOf(round, known, () => apply().state.isChanged));
+      if (action !== 'answer') this.checkTime(round);
+      switch (action) {
+        case 'take':
+          this.onTaken(round, await register.take(this.name, requestsOf(left)));
+          break;
+        case 'read':
+          round.fresh = this.seeReply(await register.read(this.name));
+          break;
+        case 'swap':
+          this.onSwapped(
+            round,
+            apply(),
+            await register.swap(this.name, known, apply().state, requestsOf(left)),
+          );
+          break;
+        case 'answer':
+          this.settleAll(round, apply());
+      }
+    }
+  }
+
+  private situationOf(
+    { left, fresh, lostSwaps }: Round,
+    known: TimedReading | undefined,
+    isChanged: () => boolean,
+  ): Situation {
+    const acquires = requestsOf(left).length;
+    return {
+      acquiring: acquires === 0 ? 'none' : acquires < left.length ? 'some' : 'all',
+      document: !known ? 'not known' : known.reading.version === undefined ? 'absent' : 'present',
+      isFresh: fresh !== undefined,
+      mustLeaveNotes: lostSwaps >= SWAPS_WITHOUT_NOTES && !this.hasNotes && left.some(isWaiting),
+      isChanged,
+    };
+  }
+
+  /** The first task that acquires has the document, or the tasks that wait have left notes beside it. */
+  private onTaken(round: Round, { isDone, seen }: Written): void {
+    round.fresh = this.seeReply(seen);
+    if (!isDone) {
+      this.hasNotes ||= round.left.some(isWaiting);
+      return;
+    }
+    const taker = round.left.find(({ request }) => request) as Task;
+    this.outcomeOf(taker, this.stateIn(round.fresh))(this.executedBy(round.fresh));
+    round.left = round.left.filter((task) => task !== taker);
+  }
+
+  private onSwapped(round: Round, applied: Applied, { isDone, seen }: Written): void {
+    round.fresh = this.seeReply(seen);
+    if (isDone) this.settleAll(round, applied);
+    else round.lostSwaps += 1;
+  }
+
+  private settleAll(round: Round, { settles }: Applied): void {
+    const executed = this.executedBy(round.fresh as TimedReading);
+    for (const settle of settles) settle(executed);
+    round.left = [];
+  }
+
+  private applyTo(seen: TimedReading, tasks: readonly Task[]): Applied {
+    const state = this.stateIn(seen);
+    return { state, settles: tasks.map((task) => this.outcomeOf(task, state)) };
+  }
+
+  private outcomeOf(task: Task, state: KeyState): Settle {
+    try {
+      const outcome = task.apply(state) as never;
+      return (executed) => task.resolve(task.toReply(outcome, executed) as never);
+    } catch (error) {
+      return () => task.reject(error);
+    }
+  }
+
+  private executedBy(seen: TimedReading): Executed {
+    const { reading, sentAt } = seen;
+    const { now: executedAt, validUntil = Infinity } = reading;
+    return { sentAt, executedAt, validUntil, waiting: this.queueIn(seen).length };
+  }
+
+  /** With those who have left notes. */
+  private queueIn(seen: TimedReading): readonly Waiter[] {
+    const { document, notes } = seen.reading;
+    return notes.length > 0 ? this.stateIn(seen).document.queue : document.queue;
+  }
+
+  private stateIn(seen: TimedReading): KeyState {
+    return new KeyState(seen.reading, this.nowIn(seen), this.context.stepper);
+  }
+
+  private seeReply(seen: TimedReading): TimedReading {
+    this.checkSession();
+    return this.see(seen);
+  }
+
+  /** @throws LockStoreError when the session ended since the tasks began, so that what they were applied to is not true any more */
+  private checkSession(): void {
+    if (this.hasSessionEnded) throw sessionEnded(this.key, 'unknown');
+  }
+
+  private see(seen: TimedReading): TimedReading {
+    if (!this.seen || isNewer(seen, this.seen)) this.seen = seen;
+    return seen;
+  }
+
+  /** The store's time, at the earliest. */
+  private nowIn({ reading, receivedAt }: TimedReading): number {
+    return reading.now + this.context.clock.now() - receivedAt;
+  }
+
+  /** The document may have overtaken the reply that told this client of its own owner: it is compared after each reply. */
+  private compare(): void {
+    const { owners, seen } = this;
+    if (owners.isEmpty) this.watch(undefined);
+    if (!seen) return;
+    try {
+      this.context.leases.onHolders(this.key, seen.reading.document.holders);
+      if (owners.isEmpty) return;
+      const queue = this.queueIn(seen);
+      for (const told of owners.compare(seen, queue, () => this.nowIn(seen))) this.context.notify(told);
+      this.watch(owners.interestIn(queue));
+    } catch {
+      // Others have written what this client cannot read. The next task says so.
+      this.seen = undefined;
+    }
+  }
+
+  private watch(interest: Interest | undefined): void {
+    if (interest === this.interest) return;
+    this.interest = interest;
+    this.context.watch(this.name, interest);
+  }
+
+  private pause(): Promise<void> {
+    const { delays, chance } = this.context;
+    return delays.wait(chance.random() * LONGEST_PAUSE_MS);
+  }
+
+  /** @throws LockStoreError when the tries have taken as long as one command may */
+  private checkTime({ tries, firstReplyAt }: Round): void {
+    const { register, clock } = this.context;
+    if (tries < LEAST_TRIES || !register.isRemote) return;
+    const ms = clock.now() - firstReplyAt;
+    if (ms <= register.commandTimeoutMs) return;
+    throw new LockStoreError(
+      `Could not write the lock "${this.key}": other clients have written it first, ${tries} times in ${Math.round(ms)} ms. Try again; if it goes on, use fewer processes on this key.`,
+      this.key,
+      'unready',
+    );
+  }
+}
+
+function isWaiting({ request }: Task): boolean {
+  return request !== undefined && request.waitMs > 0;
+}
+
+function requestsOf(tasks: readonly Task[]): Requests {
+  return tasks.flatMap(({ request }) => request ?? []) as readonly AcquireRequest[] as Requests;
+}
+
+/** A reply to a later request is newer also if the order is smaller, because the store has lost its last writes. */
+function isNewer(one: TimedReading, other: TimedReading): boolean {
+  if (one.sentAt > other.receivedAt) return true;
+  const [a, b] = [one.reading, other.reading];
+  return a.order > b.order || (a.order === b.order && a.notesRead >= b.notesRead);
+}
+
+/** The core releases an owner whose acquire has this outcome. */
+function asUnsure(error: unknown): unknown {
+  if (!(error instanceof LockStoreError) || error.reason === 'unknown') return error;
+  return new LockStoreError(error.message, error.key, 'unknown', { cause: error });
+}

@@ -1,0 +1,158 @@
+import { LockConfigurationError } from '../../port/lock.errors.js';
+
+/** What an error of etcd or of gRPC means for the request that failed. */
+export interface EtcdFailure {
+  /**
+   * `unreachable`: it was not sent. `unready` and `refused`: it was not executed. `unknown`: it may have been, or may still
+   * be.
+   */
+  readonly reason: 'unreachable' | 'unready' | 'refused' | 'unknown';
+  /** It has an answer, so it is not executed later. */
+  readonly isAnswered?: boolean;
+  /** What happened and what to do, without user and password. */
+  readonly detail: string;
+  /** This member is of no use now: requests go to the next one. */
+  readonly isOfMember?: boolean;
+  /** Its steps go one by one. */
+  readonly isTooLarge?: boolean;
+  /** The token of the user is not valid any more. */
+  readonly needsToken?: boolean;
+  /** The lease of this client does not exist. */
+  readonly isLeaseGone?: boolean;
+}
+
+/** Codes of gRPC. */
+const CANCELLED = 1;
+const UNKNOWN = 2;
+const PERMISSION_DENIED = 7;
+const FAILED_PRECONDITION = 9;
+const UNIMPLEMENTED = 12;
+const UNAVAILABLE = 14;
+
+/** With any other code etcd may have begun with the request. */
+const REFUSALS: readonly number[] = [
+  3,
+  5,
+  6,
+  PERMISSION_DENIED,
+  8,
+  FAILED_PRECONDITION,
+  11,
+  UNIMPLEMENTED,
+  16,
+];
+
+/** What gRPC says of requests that it has not sent. Another wording counts as sent. */
+const NOT_SENT = /^(No connection established|Name resolution failed|Channel closed before call started)/;
+
+/** What it says itself begins so, and what it refuses to receive. */
+const OWN = /^(etcdserver|auth|grpc(?=: received message larger)): /;
+
+/** What etcd says, after "etcdserver: ". The order matters only where one text is a part of another. */
+const OWN_WORDS: readonly (readonly [said: RegExp, failure: EtcdFailure])[] = [
+  [
+    // The request that raises the alarm is executed, and those after it are not.
+    /database space exceeded/,
+    {
+      reason: 'unknown',
+      isAnswered: true,
+      detail:
+        'its database is as large as its quota (NOSPACE). Compact it, run etcdctl defrag, and then etcdctl alarm disarm. Each lock makes two revisions: set --auto-compaction-retention, or raise --quota-backend-bytes',
+    },
+  ],
+  [
+    /too many requests/,
+    { reason: 'unready', detail: 'it has too many requests under way. Its disk or its network is too slow' },
+  ],
+  [/no leader/, { reason: 'unready', detail: 'it has no leader', isOfMember: true }],
+  [
+    /(not supported for learner|not capable|unhealthy cluster|corrupt)/,
+    { reason: 'unready', detail: '', isOfMember: true },
+  ],
+  [
+    /requested lease not found/,
+    { reason: 'unready', detail: 'the lease of this client is over', isLeaseGone: true },
+  ],
+  [
+    /(invalid auth token|revision of auth store is old)/,
+    { reason: 'unready', detail: 'the token of the user is not valid any more', needsToken: true },
+  ],
+  [/invalid user ID or password/, { reason: 'refused', detail: 'user or password is wrong' }],
+  [
+    /user name (is empty|not found)/,
+    { reason: 'refused', detail: 'it asks for a user. Give etcdStore the option auth' },
+  ],
+  [
+    /permission denied/,
+    {
+      reason: 'refused',
+      detail:
+        'its user lacks rights on the keys of the locks. Run etcdctl role grant-permission <role> readwrite --prefix=true <root>',
+    },
+  ],
+  [
+    /too many operations/,
+    {
+      reason: 'refused',
+      detail:
+        'a transaction has too many operations. Acquire fewer keys together, or raise --max-txn-ops, which is 128 by default',
+    },
+  ],
+  [
+    /(request is too large|message larger than max)/,
+    { reason: 'refused', detail: 'a request is too large. Raise --max-request-bytes', isTooLarge: true },
+  ],
+  // Which part of it was executed by then is not known.
+  [/(request timed out|leader changed|stopped)/, { reason: 'unknown', detail: '', isOfMember: true }],
+];
+
+export function etcdFailure(error: unknown): EtcdFailure {
+  if (error instanceof LockConfigurationError) return { reason: 'refused', detail: error.message };
+  const { code, details } = error as { readonly code?: unknown; readonly details?: unknown };
+  if (typeof code !== 'number' || typeof details !== 'string') {
+    return {
+      reason: 'unknown',
+      detail: error instanceof Error ? error.message : String(error),
+      isOfMember: true,
+    };
+  }
+  if (OWN.test(details)) return failureIn(details, code);
+  if (NOT_SENT.test(details)) return { reason: 'unreachable', detail: shortened(details), isOfMember: true };
+  if (code === CANCELLED)
+    return { reason: 'unknown', detail: 'the connection was given up', isOfMember: true };
+  if (code === UNIMPLEMENTED) {
+    return {
+      reason: 'refused',
+      detail: `${details}. Is it an etcd of version 3.4 or later?`,
+      isOfMember: true,
+    };
+  }
+  if (code === PERMISSION_DENIED) return { reason: 'refused', detail: details };
+  const isConnection = code === UNAVAILABLE || code === UNKNOWN;
+  return {
+    reason: 'unknown',
+    detail: isConnection ? details : `${details} (gRPC ${code})`,
+    isOfMember: true,
+  };
+}
+
+/** The error of a watch that etcd has ended. @param reason "rpc error: code = PermissionDenied desc = etcdserver: …" */
+export function watchError(reason: string): Error {
+  const [, name, details = reason] = /^rpc error: code = (\w+) desc = (.*)$/s.exec(reason) ?? [];
+  const isRefusal = name !== undefined && !['Unavailable', 'Unknown'].includes(name);
+  return Object.assign(new Error(details), { code: isRefusal ? FAILED_PRECONDITION : UNAVAILABLE, details });
+}
+
+function failureIn(details: string, code: number): EtcdFailure {
+  const said = details.replace(/^\w+: /, '');
+  const [, known] = OWN_WORDS.find(([pattern]) => pattern.test(said)) ?? [];
+  if (!known && !REFUSALS.includes(code)) return { reason: 'unknown', detail: said, isOfMember: true };
+  if (!known) return { reason: 'refused', detail: said };
+  return known.detail === '' ? { ...known, detail: said } : known;
+}
+
+/** Without the notes of gRPC on how it has resolved the name. */
+function shortened(details: string): string {
+  const last = /Last error: (?:null|(.*?))\. Resolution note:/.exec(details)?.[1];
+  return last ? last.replace(/^Error: /, '') : details.replace(/\. Resolution note:.*$/, '');
+}

@@ -1,0 +1,110 @@
+import { LockKeyError } from '../../port/lock.errors.js';
+
+/** etcd keeps all keys in memory, and a step of a lock sends its name several times. */
+export const MOST_NAME_BYTES = 4096;
+/** Half of a character. In UTF-8 all of them become one and the same character, and two keys one lock. */
+const LONE_SURROGATE = /\p{Surrogate}/u;
+const NUL = Buffer.of(0);
+/** Larger than each byte of an id, and of a name. */
+const LAST = Buffer.of(0xff);
+/** So many messages to one client fit into one transaction, which may put each key once. */
+export const MAILBOX_SLOTS = 32;
+
+/** Keys from the first up to the second, without it. */
+export interface KeyRange {
+  readonly key: Buffer;
+  readonly rangeEnd: Buffer;
+}
+
+/**
+ * The keys of one root:
+ *
+ * - `l/<name>`: the document of a lock
+ * - `q/<name>\0<id>`: a note, under the lease of its client
+ * - `s/<session>`: exists while the session does; its value is the epoch of the session
+ * - `m/<client>/<slot>`: a message to a client, under the lease of the client. A client has several slots
+ */
+export class EtcdKeys {
+  constructor(private readonly root: string) {}
+
+  document(name: string): Buffer {
+    return Buffer.from(`${this.root}l/${name}`);
+  }
+
+  /** All documents, or those behind the key of one. */
+  documents(behind?: Buffer): KeyRange {
+    const { key, rangeEnd } = this.below('l/');
+    return { key: behind ? Buffer.concat([behind, NUL]) : key, rangeEnd };
+  }
+
+  /** @param key that of a document */
+  nameOf(key: Buffer): string {
+    return key.toString('utf8', Buffer.byteLength(`${this.root}l/`));
+  }
+
+  note(name: string, id: string): Buffer {
+    return Buffer.concat([this.notePrefix(name), Buffer.from(id)]);
+  }
+
+  notes(name: string): KeyRange {
+    const key = this.notePrefix(name);
+    return { key, rangeEnd: Buffer.concat([key, LAST]) };
+  }
+
+  noteId(name: string, key: Buffer): string {
+    return key.toString('latin1', this.notePrefix(name).length);
+  }
+
+  sessions(): KeyRange {
+    return this.below('s/');
+  }
+
+  /** @param key that of a session */
+  sessionId(key: Buffer): string {
+    return key.toString('utf8', Buffer.byteLength(`${this.root}s/`));
+  }
+
+  session(id: string): Buffer {
+    return Buffer.from(`${this.root}s/${id}`);
+  }
+
+  mailbox(client: string, slot: number): Buffer {
+    return Buffer.from(`${this.root}m/${client}/${slot}`);
+  }
+
+  mailboxes(client: string): KeyRange {
+    return this.below(`m/${client}/`);
+  }
+
+  private below(prefix: string): KeyRange {
+    const key = Buffer.from(this.root + prefix);
+    return { key, rangeEnd: Buffer.concat([key, LAST]) };
+  }
+
+  /** A NUL ends the name. One in the name gets a byte behind it that no id begins with. */
+  private notePrefix(name: string): Buffer {
+    if (!name.includes('\0')) return Buffer.from(`${this.root}q/${name}\0`);
+    const escaped = name.split('\0').flatMap((part, i) => {
+      const bytes = Buffer.from(part);
+      return i === 0 ? [bytes] : [NUL, LAST, bytes];
+    });
+    return Buffer.concat([Buffer.from(`${this.root}q/`), ...escaped, NUL]);
+  }
+}
+
+/** @param name `keyPrefix` and the key @throws LockKeyError for a name that cannot be a part of a key */
+export function checkName(name: string): void {
+  const bytes = Buffer.byteLength(name);
+  if (bytes > MOST_NAME_BYTES) {
+    throw new LockKeyError(
+      `The key "${name.slice(0, 40)}…" has ${bytes} bytes with its prefix; etcdStore takes at most ${MOST_NAME_BYTES}.`,
+      name,
+    );
+  }
+  if (LONE_SURROGATE.test(name)) {
+    throw new LockKeyError(
+      `The key ${JSON.stringify(name)} has half of a surrogate pair, which UTF-8 cannot tell from other halves.`,
+      name,
+    );
+  }
+}

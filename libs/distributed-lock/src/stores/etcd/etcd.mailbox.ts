@@ -1,0 +1,114 @@
+import type { Clock } from '../../time/clock.js';
+import type { EtcdClient } from './etcd.client.js';
+import { etcdFailure, watchError } from './etcd.failure.js';
+import type { KeyRange } from './etcd.keys.js';
+import type { EtcdMember, WatchStream } from './etcd.member.js';
+import type { WatchReply } from './etcd.messages.js';
+
+interface MailboxOptions {
+  readonly client: EtcdClient;
+  readonly clock: Clock;
+  readonly keys: KeyRange;
+  readonly onMessage: (text: string, revision: number) => void;
+  readonly onGap: () => void;
+  /** A part of the mailbox is not there any more. */
+  readonly onDeleted: () => void;
+}
+
+const RETRY_MS = 200;
+
+/** Watches the mailbox of this client, from a revision on and without a gap where etcd still has what was written since. */
+export class EtcdMailbox {
+  private stream: WatchStream | undefined;
+  private member: EtcdMember | undefined;
+  /** 0 until the mailbox was written for the first time. */
+  private from = 0;
+  private isFirst = true;
+  private cancelRetry = (): void => undefined;
+
+  constructor(private readonly options: MailboxOptions) {}
+
+  /** @param revision that of the write that made the mailbox */
+  startAfter(revision: number): void {
+    if (this.from === 0) this.from = revision + 1;
+    this.goBackTo(revision);
+    this.watch();
+  }
+
+  /** What was written up to this revision has been read, or is not waited for. */
+  get readUpTo(): number {
+    return this.from - 1;
+  }
+
+  /** etcd was restored from a snapshot, so that its revisions count from an earlier one again. */
+  goBackTo(revision: number): void {
+    if (this.from <= revision + 1) return;
+    this.stop();
+    this.from = revision + 1;
+    this.options.onGap();
+    this.watch();
+  }
+
+  /** Goes on with another member, if it was under way. */
+  watch(): void {
+    const { member } = this.options.client;
+    if (this.from === 0 || !member || (this.stream && this.member === member)) return;
+    this.member = member;
+    const { key, rangeEnd } = this.options.keys;
+    const stream = (this.stream = member.watch());
+    stream.on('data', (reply: WatchReply) => this.onReply(stream, reply));
+    stream.on('error', (error) => this.onEnd(stream, error));
+    stream.on('end', () => this.onEnd(stream, new Error('etcd ended the watch')));
+    stream.write({ createRequest: { key, rangeEnd, startRevision: this.from, progressNotify: true } });
+  }
+
+  close(): void {
+    this.from = 0;
+    this.cancelRetry();
+    this.stop();
+  }
+
+  private onReply(stream: WatchStream, reply: WatchReply): void {
+    if (this.stream !== stream) return;
+    const { header, created, canceled, cancelReason, compactRevision, events } = reply;
+    if (compactRevision > 0) {
+      this.stop();
+      this.from = compactRevision;
+      this.options.onGap();
+      return this.watch();
+    }
+    if (canceled) {
+      stream.cancel();
+      return this.onEnd(stream, watchError(cancelReason));
+    }
+    if (created) {
+      if (!this.isFirst) this.options.onGap();
+      this.isFirst = false;
+      return;
+    }
+    for (const { type, kv } of events) {
+      if (!kv) continue;
+      this.from = kv.modRevision + 1;
+      if (type === 'DELETE') this.options.onDeleted();
+      else if (kv.value.length > 0) this.options.onMessage(kv.value.toString(), kv.modRevision);
+    }
+    // Only a reply without events says that all up to its revision was sent.
+    if (events.length === 0 && header) this.from = Math.max(this.from, header.revision + 1);
+  }
+
+  private onEnd(stream: WatchStream, error: unknown): void {
+    const { client, clock } = this.options;
+    const { member } = this;
+    if (this.stream !== stream || !member) return;
+    this.stream = undefined;
+    client.onFailure(member, etcdFailure(error), error);
+    // The next member starts the watch again. Without a change of member it is tried again.
+    if (client.member === member) this.cancelRetry = clock.after(RETRY_MS, () => this.watch());
+  }
+
+  private stop(): void {
+    const { stream } = this;
+    this.stream = undefined;
+    stream?.cancel();
+  }
+}

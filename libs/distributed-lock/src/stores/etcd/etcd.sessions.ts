@@ -1,0 +1,201 @@
+import { inBackground } from '../../async-context/in-background.js';
+import { LockConfigurationError, LockStoreError } from '../../port/lock.errors.js';
+import type { Chance } from '../../time/chance.js';
+import type { Clock } from '../../time/clock.js';
+import { Delays } from '../../time/delays.js';
+import type { EtcdClient } from './etcd.client.js';
+import { MAILBOX_SLOTS, type EtcdKeys } from './etcd.keys.js';
+import type { Compare, RequestOp } from './etcd.messages.js';
+import { EtcdSession, epochText } from './etcd.session.js';
+
+interface SessionsOptions {
+  readonly client: EtcdClient;
+  readonly keys: EtcdKeys;
+  readonly clock: Clock;
+  readonly chance: Chance;
+  readonly clientId: string;
+  readonly commandTimeoutMs: number;
+  readonly watchdogTimeoutMs: number;
+  /** @param revision that of its first write */
+  readonly onOpen: (revision: number) => void;
+  /** Messages could not arrive for a while. */
+  readonly onRepaired: () => void;
+  readonly onEnd: (session: EtcdSession) => void;
+}
+
+/** A lease is kept alive so many times in its length. */
+export const KEEP_ALIVES = 6;
+/** After a failed keep-alive, which has taken its time already. */
+const RETRY_MS = 100;
+/** Ids of leases are numbers up to 2 ** 63. A number of JavaScript is exact up to this one. */
+const LARGEST_ID = Number.MAX_SAFE_INTEGER;
+
+/** Opens the session of this client, keeps it alive, and opens a new one when it is over. */
+export class EtcdSessions {
+  current: EtcdSession | undefined;
+  private opening: Promise<EtcdSession> | undefined;
+  private readonly delays: Delays;
+  private isChecking = false;
+  private isClosed = false;
+
+  constructor(private readonly options: SessionsOptions) {
+    this.delays = new Delays(options.clock);
+  }
+
+  /** @throws LockStoreError when none can be opened in time, LockConfigurationError when etcd grants a shorter one */
+  open(key?: string): Promise<EtcdSession> {
+    if (this.current) return Promise.resolve(this.current);
+    this.opening ??= this.openNew(key).finally(() => (this.opening = undefined));
+    return this.opening.catch((error: unknown) => {
+      throw this.forKey(error, key);
+    });
+  }
+
+  /** Asks for the lease at once: something of it is missing. */
+  check(): void {
+    const session = this.current;
+    if (!session || this.isChecking) return;
+    this.isChecking = true;
+    inBackground(
+      this.keepAlive(session)
+        .then(() => (this.current === session ? this.repair(session) : undefined))
+        .finally(() => (this.isChecking = false)),
+      () => undefined,
+    );
+  }
+
+  /** etcd has no such session any more. */
+  end(session: EtcdSession): void {
+    if (session.isOver) return;
+    session.validUntil = -Infinity;
+    if (this.current === session) this.current = undefined;
+    // Its notes must not outlive it, where only its presence was deleted.
+    inBackground(this.quietly('LeaseRevoke', session), () => undefined);
+    this.options.onEnd(session);
+    if (!this.isClosed) inBackground(this.open(), () => undefined);
+  }
+
+  async close(keepSession: boolean): Promise<void> {
+    this.isClosed = true;
+    this.delays.endAll();
+    const session = this.current;
+    this.current = undefined;
+    if (!session || !this.options.client.member) return;
+    // A session that stays begins its whole length anew.
+    await this.quietly(keepSession ? 'LeaseKeepAlive' : 'LeaseRevoke', session);
+  }
+
+  private async openNew(key: string | undefined): Promise<EtcdSession> {
+    const { clock, commandTimeoutMs } = this.options;
+    const giveUpAt = clock.now() + commandTimeoutMs;
+    for (;;) {
+      try {
+        return await this.openOnce(key);
+      } catch (error) {
+        // A lease that was granted without a reply ends by itself.
+        const mayRepeat = error instanceof LockStoreError && error.reason !== 'refused';
+        if (!mayRepeat || this.isClosed || clock.now() >= giveUpAt) throw error;
+        await this.delays.wait(RETRY_MS);
+      }
+    }
+  }
+
+  private async openOnce(key: string | undefined): Promise<EtcdSession> {
+    const { client, clock, chance, watchdogTimeoutMs, onOpen } = this.options;
+    const ID = 1 + Math.floor(chance.random() * LARGEST_ID);
+    const asked = Math.ceil(watchdogTimeoutMs / 1000);
+    const sentAt = clock.now();
+    const { TTL } = await client.call('LeaseGrant', { ID, TTL: asked }, { key });
+    if (TTL < asked) {
+      throw new LockConfigurationError(
+        `watchdogTimeoutMs (${watchdogTimeoutMs}) needs a lease of ${asked} s, and etcd grants ${TTL} s. Lower watchdogTimeoutMs.`,
+      );
+    }
+    const session = new EtcdSession(ID, TTL * 1000, sentAt);
+    const revision = await this.writeMailbox(session, key);
+    if (this.isClosed) {
+      inBackground(this.quietly('LeaseRevoke', session), () => undefined);
+      throw client.closedError(key);
+    }
+    this.current = session;
+    onOpen(revision);
+    inBackground(this.keepAliveAlways(session), () => undefined);
+    return session;
+  }
+
+  /** Writes what others find this client by. @returns the revision */
+  private async writeMailbox(session: EtcdSession, key?: string): Promise<number> {
+    const { client, keys, clientId } = this.options;
+    const lease = session.leaseId;
+    const value = Buffer.alloc(0);
+    const success: RequestOp[] = Array.from({ length: MAILBOX_SLOTS }, (_, slot) => ({
+      requestPut: { key: keys.mailbox(clientId, slot), value, lease },
+    }));
+    const compare: Compare[] = [];
+    if (session !== this.current) {
+      const presence = keys.session(session.id);
+      // A copy that is executed late must not set the epoch back.
+      compare.push({ key: presence, target: 'CREATE', result: 'EQUAL', createRevision: 0 });
+      success.push({ requestPut: { key: presence, value: epochText(session.epoch), lease } });
+    }
+    const { header } = await client.call('Txn', { compare, success }, { key, mayRepeat: true });
+    return header?.revision ?? 0;
+  }
+
+  private async repair(session: EtcdSession): Promise<void> {
+    await this.writeMailbox(session);
+    this.options.onRepaired();
+  }
+
+  private async keepAliveAlways(session: EtcdSession): Promise<void> {
+    const { clock } = this.options;
+    const everyMs = session.lengthMs / KEEP_ALIVES;
+    let next = session.sentAt + everyMs;
+    for (;;) {
+      await this.delays.wait(Math.max(0, next - clock.now()));
+      if (this.current !== session) return;
+      const sentAt = clock.now();
+      next = sentAt + everyMs;
+      try {
+        await this.keepAlive(session);
+      } catch {
+        next = Math.min(next, clock.now() + RETRY_MS);
+      }
+    }
+  }
+
+  /**
+   * A leader renews leases without asking its followers. One that was cut off from them goes on doing so for up to two
+   * timeouts of an election, in which the others may elect another. So a keep-alive counts once a linearizable reading of the
+   * same term has shown that the leader was still the leader afterwards.
+   */
+  private async keepAlive(session: EtcdSession): Promise<void> {
+    const { client, clock, keys } = this.options;
+    const sentAt = clock.now();
+    const alive = await client.call('LeaseKeepAlive', { ID: session.leaseId }, { mayRepeat: true });
+    const requestRange = { key: keys.session(session.id), countOnly: true };
+    const { header, responses } = await client.call(
+      'Txn',
+      { success: [{ requestRange }] },
+      { mayRepeat: true },
+    );
+    if (responses[0]?.responseRange?.count === 0) return this.end(session);
+    // A member that lags behind, or a leader that has expired it and not revoked it yet.
+    if (alive.TTL <= 0) throw new Error('a member does not have the lease, and etcd has its key');
+    if (header?.raftTerm !== alive.header?.raftTerm) throw new Error('another leader was elected meanwhile');
+    session.onAlive(sentAt);
+  }
+
+  /** A lease that is not revoked ends by itself. */
+  private async quietly(name: 'LeaseKeepAlive' | 'LeaseRevoke', { leaseId: ID }: EtcdSession): Promise<void> {
+    await this.options.client.call(name, { ID }, { mayRepeat: true }).catch(() => undefined);
+  }
+
+  /** Several callers wait for one opening. */
+  private forKey(error: unknown, key: string | undefined): unknown {
+    if (!(error instanceof LockStoreError) || (error.key === key && error.reason !== 'unknown')) return error;
+    // What was executed has no effect on the lock of the caller.
+    const reason = error.reason === 'unknown' ? 'unready' : error.reason;
+    return new LockStoreError(error.message, key, reason, { cause: error });
+  }
+}

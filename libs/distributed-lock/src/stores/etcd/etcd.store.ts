@@ -1,0 +1,84 @@
+import { describeGiven } from '../../options/describe-given.js';
+import { checkOptionNames, type OptionNames } from '../../options/option-names.js';
+import { LockConfigurationError } from '../../port/lock.errors.js';
+import type { LockStoreFactory } from '../../port/lock-store.js';
+import { systemChance } from '../../time/chance.js';
+import { checkCommandTimeout } from '../common/command-timeout.js';
+import { DocumentStore } from '../core/document.store.js';
+import { SessionRegister } from '../session/session-register.js';
+import { EtcdBackend } from './etcd.backend.js';
+import { targetOf, type EtcdAuth, type EtcdTls } from './etcd.target.js';
+
+/** Options of `etcdStore`. Times are in ms. */
+export interface EtcdStoreOptions {
+  /** The members of the cluster, as URLs or `host:port`; those of one cluster. Needed unless they are given before. */
+  readonly endpoints?: string | readonly string[];
+  /** All keys of this store begin with this text; default `nest-lock/`. */
+  readonly root?: string;
+  /** For endpoints with `https:`. */
+  readonly tls?: EtcdTls;
+  /** For a cluster with users. */
+  readonly auth?: EtcdAuth;
+  /**
+   * How long one request may take, in ms, before its member is given up and the next one is asked; default 1000. Bounds how
+   * long a failure can hide, and how late a call settles after its `waitMs`. At most a third of the watchdog's timeout.
+   */
+  readonly commandTimeoutMs?: number;
+}
+
+export const DEFAULT_ROOT = 'nest-lock/';
+export const DEFAULT_COMMAND_TIMEOUT_MS = 1000;
+const MOST_ROOT_BYTES = 255;
+
+const OPTION_NAMES: OptionNames<EtcdStoreOptions> = {
+  endpoints: true,
+  root: true,
+  tls: true,
+  auth: true,
+  commandTimeoutMs: true,
+};
+
+/**
+ * Locks in etcd, 3.4 or later, under one lease for each process.
+ *
+ * @param endpointsOrOptions the URL of a member, a list of them, or the options with `endpoints`
+ * @throws LockConfigurationError for endpoints that name no server, and for options that would do nothing
+ */
+export function etcdStore(
+  endpointsOrOptions: string | readonly string[] | EtcdStoreOptions,
+  options: EtcdStoreOptions = {},
+): LockStoreFactory {
+  const all = optionsOf(endpointsOrOptions, options);
+  checkOptionNames('etcdStore', all, OPTION_NAMES);
+  const { root = DEFAULT_ROOT, commandTimeoutMs = DEFAULT_COMMAND_TIMEOUT_MS, tls, auth } = all;
+  checkRoot(root);
+  const target = targetOf(all.endpoints, { tls, auth });
+  return {
+    create(context) {
+      checkCommandTimeout(commandTimeoutMs, context);
+      const { clock, chance = systemChance } = context;
+      const clientId = chance.uuid();
+      const backend = new EtcdBackend(target, { ...context, chance, clientId, root, commandTimeoutMs });
+      return new DocumentStore('etcd', clientId, new SessionRegister(backend, clock), context);
+    },
+  };
+}
+
+function optionsOf(given: unknown, options: EtcdStoreOptions): EtcdStoreOptions {
+  checkOptionNames('etcdStore', options, OPTION_NAMES);
+  if (typeof given === 'object' && given !== null && !Array.isArray(given)) {
+    return { ...(given as EtcdStoreOptions), ...options };
+  }
+  if (options.endpoints !== undefined) {
+    throw new LockConfigurationError('etcdStore was given endpoints twice. Leave out the option endpoints.');
+  }
+  return { ...options, endpoints: given as string };
+}
+
+function checkRoot(root: unknown): void {
+  const isText = typeof root === 'string' && root !== '' && !/\p{Surrogate}/u.test(root);
+  if (isText && Buffer.byteLength(root) <= MOST_ROOT_BYTES) return;
+  throw new LockConfigurationError(
+    `root must be a text of 1 to ${MOST_ROOT_BYTES} bytes, as ${DEFAULT_ROOT}; it is ${typeof root === 'string' ? JSON.stringify(root.slice(0, 40)) : describeGiven(root)}.`,
+  );
+}

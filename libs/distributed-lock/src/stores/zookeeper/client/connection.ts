@@ -1,0 +1,250 @@
+import { connect as connectTcp, type Socket } from 'node:net';
+import { connect as connectTls, type ConnectionOptions as TlsOptions } from 'node:tls';
+import { Link, LinkedQueue } from '../../../collections/linked-queue.js';
+import { conceal } from '../../../redaction/conceal.js';
+import { afterReading } from '../../../time/after-reading.js';
+import type { Clock } from '../../../time/clock.js';
+import { KEEP_ALIVE_MS } from '../../common/keep-alive.js';
+import { CODE, ZookeeperRefusal } from './codes.js';
+import { Frames, MOST_REQUEST_BYTES } from './frames.js';
+import { JuteReader, ProtocolError } from './jute.js';
+import {
+  frameOf,
+  handshakeFrame,
+  readEvent,
+  readHandshake,
+  readHead,
+  type Handshake,
+  type HandshakeReply,
+  type ReplyHead,
+  type Request,
+  type WatchEvent,
+} from './requests.js';
+
+export interface Server {
+  readonly host: string;
+  readonly port: number;
+  /** One of the addresses of the host; by default it is resolved. */
+  readonly address?: string;
+}
+
+/** Opens a socket to a server. */
+export type Connect = (server: Server, tls: TlsOptions | undefined) => Socket;
+
+interface ConnectionOptions {
+  readonly clock: Clock;
+  readonly server: Server;
+  /** The way in for tests without a network; by default TCP or TLS. */
+  readonly connect?: Connect | undefined;
+  readonly tls: TlsOptions | undefined;
+  readonly handshake: Handshake;
+  /** Within this time the server must have answered the handshake. */
+  readonly openMs: number;
+  /** A server that answers nothing for so long, although something was asked, is given up. */
+  readonly silentMs: number;
+}
+
+/** Called in this order: `onOpen` once, `onEvent` and `onZxid` any time after it, and at the end `onLost` once. */
+export interface ConnectionListener {
+  /** @param sentAt our time before the handshake was sent */
+  onOpen(reply: HandshakeReply, sentAt: number): void;
+  onEvent(event: WatchEvent): void;
+  /** The server has executed this transaction. */
+  onZxid(zxid: number): void;
+  /** Nothing can be sent any more. The requests without a reply are rejected next. */
+  onLost(error: Error): void;
+}
+
+export interface Reply<Content> {
+  readonly content: Content;
+  /** The transaction that the request was; of a reading, the newest that the server had executed. */
+  readonly zxid: number;
+}
+
+/** The request was sent, or may have been, and no reply has come: the server may have executed it. */
+export class ConnectionLost extends Error {
+  constructor(override readonly cause: Error) {
+    super(cause.message);
+  }
+}
+
+/** The request is longer than a server takes. It was not sent. */
+export class RequestTooLong extends Error {
+  constructor(readonly bytes: number) {
+    super(
+      `a request of ${bytes} bytes; a server takes ${MOST_REQUEST_BYTES} (its jute.maxbuffer), so fewer may hold or wait for one key, or be acquired together`,
+    );
+  }
+}
+
+class Pending extends Link {
+  constructor(
+    readonly xid: number,
+    readonly sentAt: number,
+    readonly read: (reader: JuteReader) => unknown,
+    readonly resolve: (reply: Reply<never>) => void,
+    readonly reject: (error: Error) => void,
+  ) {
+    super();
+  }
+}
+
+const EVENT_XID = -1;
+
+/**
+ * One connection to one server. Requests are sent without waiting for the replies to earlier ones, and the server replies
+ * in order.
+ */
+export class Connection {
+  private readonly socket: Socket;
+  private readonly frames = new Frames();
+  private readonly pending = new LinkedQueue<Pending>();
+  private outgoing: Buffer[] = [];
+  private xid = 0;
+  private isOpen = false;
+  private isLost = false;
+  private handshakeSentAt = Infinity;
+  /** When the server was heard last. */
+  private readAt = -Infinity;
+  private cancelDeadline: (() => void) | undefined;
+
+  constructor(
+    private readonly options: ConnectionOptions,
+    private readonly listener: ConnectionListener,
+  ) {
+    conceal(this, 'options', 'socket');
+    const { clock, server, connect = connectTo, tls, openMs } = options;
+    this.socket = connect(server, tls);
+    this.socket.setNoDelay(true).setKeepAlive(true, KEEP_ALIVE_MS);
+    this.socket.once(tls ? 'secureConnect' : 'connect', () => this.onConnected());
+    this.socket.on('data', (chunk) => this.onData(chunk));
+    this.socket.on('error', (error) => this.lose(error));
+    this.socket.on('close', () => this.lose(new Error(`${addressOf(server)} closed the connection`)));
+    this.cancelDeadline = afterReading(clock, openMs, () =>
+      this.lose(new Error(`${addressOf(server)} answered no handshake within ${openMs} ms`)),
+    );
+  }
+
+  /** @throws ConnectionLost without a reply; ZookeeperRefusal; RequestTooLong */
+  send<Content>(request: Request<Content>): Promise<Reply<Content>> {
+    return new Promise((resolve, reject) => {
+      if (this.isLost) return reject(new ConnectionLost(new Error('the connection was lost')));
+      const xid = request.xid ?? this.nextXid();
+      const frame = frameOf(request, xid);
+      if (frame.length - 4 > MOST_REQUEST_BYTES) return reject(new RequestTooLong(frame.length - 4));
+      const sentAt = this.options.clock.now();
+      this.pending.push(new Pending(xid, sentAt, request.read, resolve, reject));
+      this.write(frame);
+      if (!this.cancelDeadline) this.armDeadline(sentAt);
+    });
+  }
+
+  /** Ends the connection at once, whatever the server does. */
+  destroy(error = new Error('the connection was closed')): void {
+    this.lose(error);
+  }
+
+  private onConnected(): void {
+    const { handshake, clock } = this.options;
+    this.handshakeSentAt = clock.now();
+    this.socket.write(handshakeFrame(handshake));
+  }
+
+  private onData(chunk: Buffer): void {
+    if (this.isLost) return;
+    try {
+      for (const frame of this.frames.read(chunk)) if (!this.isLost) this.onFrame(frame);
+    } catch (cause) {
+      if (!(cause instanceof ProtocolError)) throw cause;
+      const address = addressOf(this.options.server);
+      this.lose(new Error(`${address} sent what is not ZooKeeper's protocol: ${cause.message}`, { cause }));
+    }
+  }
+
+  private onFrame(frame: Buffer): void {
+    const reader = new JuteReader(frame);
+    this.readAt = this.options.clock.now();
+    if (this.isOpen) return this.onReply(readHead(reader), reader);
+    const reply = readHandshake(reader);
+    this.isOpen = true;
+    this.cancelDeadline?.();
+    this.cancelDeadline = undefined;
+    this.listener.onOpen(reply, this.handshakeSentAt);
+  }
+
+  private onReply({ xid, zxid, code }: ReplyHead, reader: JuteReader): void {
+    if (xid === EVENT_XID) return this.listener.onEvent(readEvent(reader));
+    const pending = this.pending.shift();
+    try {
+      if (pending?.xid !== xid) {
+        throw new ProtocolError(`a reply to request ${xid} instead of ${pending?.xid ?? 'none'}`);
+      }
+      this.listener.onZxid(zxid);
+      const content = code === CODE.ok ? pending.read(reader) : undefined;
+      if (code === CODE.ok) pending.resolve({ content: content as never, zxid });
+      else pending.reject(new ZookeeperRefusal(code));
+    } catch (error) {
+      pending?.reject(new ConnectionLost(error as Error));
+      throw error;
+    }
+    if (code === CODE.sessionMoved) this.lose(new ZookeeperRefusal(code));
+  }
+
+  private lose(error: Error): void {
+    if (this.isLost) return;
+    this.isLost = true;
+    this.cancelDeadline?.();
+    this.flush();
+    this.socket.destroy();
+    // Whatever it still says is of no interest, and must not end the process.
+    this.socket.on('error', () => undefined);
+    this.listener.onLost(error);
+    for (const pending of this.pending) pending.reject(new ConnectionLost(error));
+  }
+
+  private nextXid(): number {
+    this.xid = this.xid === 0x7fffffff ? 1 : this.xid + 1;
+    return this.xid;
+  }
+
+  /** The requests of one turn go together. */
+  private write(frame: Buffer): void {
+    this.outgoing.push(frame);
+    if (this.outgoing.length === 1) process.nextTick(() => this.flush());
+  }
+
+  private flush(): void {
+    const { outgoing } = this;
+    this.outgoing = [];
+    if (outgoing.length === 0 || !this.socket.writable) return;
+    this.socket.write(outgoing.length === 1 ? (outgoing[0] as Buffer) : Buffer.concat(outgoing));
+  }
+
+  /** One timer for all requests: it is set again while replies come. */
+  private armDeadline(since: number): void {
+    const { clock, silentMs, server } = this.options;
+    const leftMs = Math.max(1, Math.ceil(since + silentMs - clock.now()));
+    this.cancelDeadline = afterReading(clock, leftMs, (overAt) => {
+      this.cancelDeadline = undefined;
+      const [oldest] = this.pending;
+      if (!oldest) return;
+      const silentSince = Math.max(this.readAt, oldest.sentAt);
+      if (silentSince + silentMs > overAt) return this.armDeadline(silentSince);
+      this.lose(new Error(`${addressOf(server)} answered nothing for ${silentMs} ms`));
+    });
+  }
+}
+
+function connectTo({ host: name, port, address: host = name }: Server, tls: TlsOptions | undefined): Socket {
+  return tls ? connectTls({ servername: nameOf(name), ...tls, host, port }) : connectTcp({ host, port });
+}
+
+export function addressOf({ host, port, address }: Server): string {
+  const server = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+  return address === undefined ? server : `${server} (${address})`;
+}
+
+/** An IP address is no name that a server could be asked for. */
+function nameOf(host: string): string {
+  return /^[\d.]+$|:/.test(host) ? '' : host;
+}

@@ -1,0 +1,64 @@
+import dns from 'node:dns';
+import { isIP } from 'node:net';
+import type { Chance } from '../../../time/chance.js';
+import type { Clock } from '../../../time/clock.js';
+import { shuffled } from './shuffled.js';
+import type { Server } from './connection.js';
+
+/** All addresses of a host. */
+export type Resolve = (host: string) => Promise<readonly string[]>;
+
+interface RingOptions {
+  readonly clock: Clock;
+  readonly chance: Chance;
+  readonly servers: readonly Server[];
+  readonly resolve?: Resolve | undefined;
+  /** A name that is not resolved within this time is left to the connection. */
+  readonly resolveMs: number;
+}
+
+/** The addresses of the servers, one after the other. Names are resolved in each round, since their addresses may change. */
+export class ServerRing {
+  /** Rounds that have begun since the last connection. */
+  rounds = 0;
+  private left: Server[] = [];
+
+  constructor(private readonly options: RingOptions) {}
+
+  /** An address that this round has not tried. */
+  get hasNext(): boolean {
+    return this.left.length > 0;
+  }
+
+  async next(): Promise<Server> {
+    if (!this.hasNext) {
+      this.rounds += 1;
+      const all = await Promise.all(this.options.servers.map((server) => this.addressesOf(server)));
+      this.left = all.flat();
+    }
+    return this.left.shift() as Server;
+  }
+
+  private async addressesOf(server: Server): Promise<readonly Server[]> {
+    const { resolve = lookUp, chance, clock, resolveMs } = this.options;
+    const { host } = server;
+    if (isIP(host) > 0) return [server];
+    let cancel = (): void => undefined;
+    const late = new Promise<readonly string[]>((done) => {
+      cancel = clock.after(resolveMs, () => done([]));
+    });
+    const addresses = await Promise.race([resolve(host).catch(() => []), late]);
+    cancel();
+    if (addresses.length === 0) return [server];
+    return shuffled(addresses, chance).map((address) => ({ ...server, address }));
+  }
+}
+
+function lookUp(host: string): Promise<readonly string[]> {
+  return new Promise((resolve, reject) => {
+    dns.lookup(host, { all: true }, (error, found) => {
+      if (error) reject(error);
+      else resolve(found.map(({ address }) => address));
+    });
+  });
+}

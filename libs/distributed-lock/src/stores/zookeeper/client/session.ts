@@ -1,0 +1,361 @@
+import type { ConnectionOptions as TlsOptions } from 'node:tls';
+import { inBackground } from '../../../async-context/in-background.js';
+import { leaseValidity } from '../../../port/lease-validity.js';
+import { conceal } from '../../../redaction/conceal.js';
+import { afterReading } from '../../../time/after-reading.js';
+import type { Chance } from '../../../time/chance.js';
+import type { Clock } from '../../../time/clock.js';
+import { reconnectDelay } from '../../common/reconnect-delay.js';
+import { CODE, ZookeeperRefusal } from './codes.js';
+import { addressOf, Connection, type Connect, type Reply, type Server } from './connection.js';
+import { LeaderKnowledge } from './leader-knowledge.js';
+import { ServerRing, type Resolve } from './server-ring.js';
+import {
+  addAuth,
+  closeSession,
+  hexOf,
+  sync,
+  type HandshakeReply,
+  type Request,
+  type WatchEvent,
+} from './requests.js';
+
+export interface SessionOptions {
+  readonly clock: Clock;
+  readonly chance: Chance;
+  /** Tried one after the other, in this order, at each of their addresses. */
+  readonly servers: readonly Server[];
+  /** By default as the machine resolves names. */
+  readonly resolve?: Resolve;
+  /** The way in for tests without a network. */
+  readonly connect?: Connect | undefined;
+  readonly tls: TlsOptions | undefined;
+  /** `user:password` */
+  readonly credentials: string | undefined;
+  /** The length to ask for. */
+  readonly timeoutMs: number;
+  /** Within this time a server must answer, and a connection must be found for a request. */
+  readonly commandTimeoutMs: number;
+  /** The newest transaction that this client has seen in its sessions before. */
+  readonly lastZxid: number;
+  /** Sends a write, whatever it writes: its reply shows that the leader had a majority behind it. */
+  readonly keepAlive: (session: ZookeeperSession) => Promise<unknown>;
+}
+
+export interface SessionListener {
+  /** Each time that requests can be sent. */
+  onConnected(): void;
+  onDisconnected(error: Error): void;
+  onEvent(event: WatchEvent): void;
+  /** The session is over, and its ephemeral znodes are gone or soon will be. Nothing follows. */
+  onEnd(error: Error): void;
+}
+
+/** No connection was found in time. The request was not sent. */
+export class NotConnected extends Error {}
+
+/** The session is over, so the request was not executed. */
+export class SessionEnded extends Error {}
+
+interface Waiting {
+  readonly since: number;
+  send(connection: Connection): void;
+  reject(error: Error): void;
+}
+
+export const KEEP_ALIVES_PER_SESSION = 10;
+/** A session that could not be resumed for so many times its length is over, whatever happened to the servers. */
+const RESUMED_WITHIN = 2;
+
+/**
+ * One session with an ensemble of servers, on one connection after the other. It lives on while it moves to another server
+ * within its time.
+ *
+ * The leader ends sessions. Any server answers a ping or a reading, also one that is cut off from the leader, and a leader
+ * that has lost its majority answers for some seconds more. So validity counts neither from these nor from the last write,
+ * but from a request of which the leader was told for certain (`LeaderKnowledge`).
+ *
+ * A request without a reply when its connection is lost is rejected, and never sent again. The servers execute what one
+ * session sends in order, and nothing of a connection that the session has left, so such a request was executed before
+ * everything that is sent later, or never is.
+ */
+export class ZookeeperSession {
+  private connection: Connection | undefined;
+  private opened: Connection | undefined;
+  private sessionId = 0n;
+  private password: Buffer = Buffer.alloc(16);
+  private grantedMs = 0;
+  private zxid: number;
+  private readonly ring: ServerRing;
+  private isOver = false;
+  private waiting: Waiting[] = [];
+  private cancelWaiting: (() => void) | undefined;
+  private cancelReconnect = (): void => undefined;
+  private cancelKeepAlive = (): void => undefined;
+  /** Of the requests on this connection. */
+  private knowledge: LeaderKnowledge | undefined;
+  /** The leader counts the session from this moment or a later one. */
+  private countedFrom = -Infinity;
+  private lastError = new Error('no server was tried yet');
+
+  constructor(
+    private readonly options: SessionOptions,
+    private readonly listener: SessionListener,
+  ) {
+    conceal(this, 'options', 'connection', 'opened', 'password');
+    this.zxid = options.lastZxid;
+    const { clock, chance, servers, resolve } = options;
+    this.ring = new ServerRing({ clock, chance, servers, resolve, resolveMs: this.openMs });
+    this.connect();
+  }
+
+  /** In hexadecimal digits. */
+  get id(): string {
+    return hexOf(this.sessionId);
+  }
+
+  /** The length that the servers have granted, in ms. */
+  get timeoutMs(): number {
+    return this.grantedMs;
+  }
+
+  /** The newest transaction that this client has seen. */
+  get lastZxid(): number {
+    return this.zxid;
+  }
+
+  /** Until when, on our clock, the servers keep the session for certain. */
+  get validUntil(): number {
+    return this.isOver ? -Infinity : leaseValidity(this.countedFrom, this.grantedMs);
+  }
+
+  get isConnected(): boolean {
+    return this.opened !== undefined;
+  }
+
+  /** Why there is no connection. */
+  get error(): Error {
+    return this.lastError;
+  }
+
+  /**
+   * Sends a request, on the next connection if there is none.
+   *
+   * @throws NotConnected or SessionEnded: it was not sent; ConnectionLost: nobody knows; ZookeeperRefusal
+   */
+  send<Content>(request: Request<Content>): Promise<Reply<Content>> {
+    if (this.isOver) return Promise.reject(new SessionEnded(this.lastError.message));
+    if (this.opened) return this.opened.send(request).catch((error: unknown) => this.onRefused(error));
+    return new Promise((resolve, reject) => {
+      this.waiting.push({
+        since: this.options.clock.now(),
+        send: (connection) => {
+          connection
+            .send(request)
+            .catch((error: unknown) => this.onRefused(error))
+            .then(resolve, reject);
+        },
+        reject,
+      });
+      if (!this.cancelWaiting) this.armWaiting(this.options.commandTimeoutMs);
+    });
+  }
+
+  /** Ends the session on the servers, too, unless its ephemeral znodes are to stay for the rest of its time. */
+  async close(keepSession: boolean): Promise<void> {
+    if (this.isOver) return;
+    const { opened } = this;
+    this.end(new Error('the store is closed'));
+    if (opened && !keepSession) await opened.send(closeSession).catch(() => undefined);
+    opened?.destroy();
+    this.connection?.destroy();
+  }
+
+  // --- connected, lost ------------------------------------------------------------------------------------------
+
+  /** Within this time a server must be found by its name, and must have answered the handshake. */
+  private get openMs(): number {
+    return 2 * Math.max(this.options.commandTimeoutMs, 100);
+  }
+
+  private connect(): void {
+    inBackground(
+      this.ring.next().then((server) => this.connectTo(server)),
+      () => undefined,
+    );
+  }
+
+  private connectTo(server: Server): void {
+    if (this.isOver) return;
+    const { clock, connect, tls, timeoutMs, commandTimeoutMs } = this.options;
+    const { sessionId, password, zxid: lastZxid } = this;
+    const connection: Connection = new Connection(
+      {
+        clock,
+        server,
+        connect,
+        tls,
+        handshake: { sessionId, password, timeoutMs, lastZxid },
+        openMs: this.openMs,
+        silentMs: commandTimeoutMs,
+      },
+      {
+        onOpen: (reply, sentAt) => this.onOpen(connection, reply, { sentAt, server }),
+        onEvent: (event) => this.listener.onEvent(event),
+        onZxid: (zxid) => (this.zxid = Math.max(this.zxid, zxid)),
+        onLost: (error) => this.onLost(connection, error),
+      },
+    );
+    this.connection = connection;
+  }
+
+  private onOpen(
+    connection: Connection,
+    reply: HandshakeReply,
+    { sentAt, server }: { readonly sentAt: number; readonly server: Server },
+  ): void {
+    if (this.isOver) return connection.destroy();
+    if (reply.timeoutMs <= 0) {
+      this.expire(new Error('the servers have ended the session, as nothing was heard of it in time'));
+      return connection.destroy();
+    }
+    if (reply.isReadOnly) {
+      return connection.destroy(new Error(`${addressOf(server)} only reads: it is cut off from the others`));
+    }
+    const isNew = this.sessionId === 0n;
+    this.sessionId = reply.sessionId;
+    this.password = reply.password;
+    this.grantedMs = reply.timeoutMs;
+    // A new session is a write of the leader.
+    if (isNew) this.countedFrom = sentAt;
+    this.ring.rounds = 0;
+    this.knowledge = new LeaderKnowledge(reply.timeoutMs);
+    this.opened = connection;
+    this.authenticate(connection);
+    if (!isNew) this.confirmResumed(connection, sentAt);
+    this.cancelWaiting?.();
+    this.cancelWaiting = undefined;
+    this.listener.onConnected();
+    for (const waiting of this.waiting.splice(0)) waiting.send(connection);
+    this.keepAliveAlways(connection);
+  }
+
+  /** What is sent behind it is executed with its rights. */
+  private authenticate(connection: Connection): void {
+    const { credentials } = this.options;
+    if (credentials === undefined) return;
+    inBackground(connection.send(addAuth(credentials)), (error) => {
+      if (error instanceof ZookeeperRefusal) connection.destroy(error);
+    });
+  }
+
+  private onLost(connection: Connection, error: Error): void {
+    if (this.connection !== connection) return;
+    this.connection = undefined;
+    const wasOpen = this.opened === connection;
+    this.opened = undefined;
+    this.cancelKeepAlive();
+    if (this.isOver) return;
+    this.lastError = error;
+    if (wasOpen) this.listener.onDisconnected(error);
+    const { clock, chance } = this.options;
+    if (clock.now() > this.countedFrom + this.grantedMs * RESUMED_WITHIN && this.sessionId !== 0n) {
+      this.zxid = 0;
+      return this.expire(
+        new Error(
+          `no server has resumed the session for ${RESUMED_WITHIN} times its length: ${error.message}`,
+        ),
+      );
+    }
+    if (error instanceof ZookeeperRefusal && error.code === CODE.authFailed) this.refuseWaiting(error);
+    // The next address of several is tried at once.
+    const { hasNext, rounds } = this.ring;
+    const delayMs = hasNext ? chance.random() * 20 : reconnectDelay(chance, rounds);
+    this.cancelReconnect = clock.after(delayMs, () => this.connect());
+  }
+
+  private onRefused(error: unknown): never {
+    if (!(error instanceof ZookeeperRefusal) || error.code !== CODE.sessionExpired) throw error;
+    this.expire(error);
+    throw new SessionEnded(error.message);
+  }
+
+  private expire(error: Error): void {
+    if (this.isOver) return;
+    const { connection } = this;
+    this.end(error);
+    connection?.destroy(error);
+    this.listener.onEnd(error);
+  }
+
+  private end(error: Error): void {
+    this.isOver = true;
+    this.lastError = error;
+    this.cancelReconnect();
+    this.cancelKeepAlive();
+    this.refuseWaiting(new SessionEnded(error.message));
+  }
+
+  // --- kept alive -----------------------------------------------------------------------------------------------
+
+  private keepAliveAlways(connection: Connection): void {
+    const { clock } = this.options;
+    this.cancelKeepAlive = clock.after(this.grantedMs / KEEP_ALIVES_PER_SESSION, () => {
+      this.keepAliveAlways(connection);
+    });
+    // A connection that is lost has told so.
+    inBackground(this.keepAlive(connection), () => undefined);
+  }
+
+  /** The leader itself was asked to resume the session. That it had a majority then, a write shows. */
+  private confirmResumed(connection: Connection, resumedAt: number): void {
+    inBackground(
+      this.options.keepAlive(this).then(() => this.countFrom(connection, resumedAt)),
+      () => undefined,
+    );
+  }
+
+  private async keepAlive(connection: Connection): Promise<void> {
+    const { knowledge } = this;
+    const syncSentAt = await this.measured(connection.send(sync('/')));
+    if (this.opened !== connection || !knowledge) return;
+    await this.measured(this.options.keepAlive(this));
+    this.countFrom(connection, knowledge.countedFrom(syncSentAt));
+  }
+
+  /** @returns when the request was sent */
+  private async measured(reply: Promise<unknown>): Promise<number> {
+    const { clock } = this.options;
+    const { knowledge } = this;
+    const sentAt = clock.now();
+    await reply;
+    knowledge?.onAnswered({ sentAt, answeredAt: clock.now() });
+    return sentAt;
+  }
+
+  private countFrom(connection: Connection, at: number): void {
+    if (this.opened === connection) this.countedFrom = Math.max(this.countedFrom, at);
+  }
+
+  // --- waiting for a connection ---------------------------------------------------------------------------------
+
+  private armWaiting(ms: number): void {
+    this.cancelWaiting = afterReading(this.options.clock, ms, (overAt) => {
+      this.cancelWaiting = undefined;
+      const { commandTimeoutMs, clock } = this.options;
+      const isDue = ({ since }: Waiting) => since + commandTimeoutMs <= overAt;
+      const due = this.waiting.filter(isDue);
+      this.waiting = this.waiting.filter((each) => !isDue(each));
+      const why = `no connection within ${commandTimeoutMs} ms (last error: ${this.lastError.message})`;
+      for (const each of due) each.reject(new NotConnected(why));
+      const [next] = this.waiting;
+      if (next) this.armWaiting(Math.max(1, Math.ceil(next.since + commandTimeoutMs - clock.now())));
+    });
+  }
+
+  private refuseWaiting(error: Error): void {
+    this.cancelWaiting?.();
+    this.cancelWaiting = undefined;
+    for (const each of this.waiting.splice(0)) each.reject(error);
+  }
+}

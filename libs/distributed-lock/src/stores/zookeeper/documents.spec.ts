@@ -1,0 +1,78 @@
+import { describe, expect, it } from '@jest/globals';
+import { ManualClock } from '../../testing/manual-clock.js';
+import type { SwapStep, TakeStep } from '../session/session-backend.js';
+import { CODE, ZookeeperRefusal } from './client/codes.js';
+import { getChildren, multi, type Request } from './client/requests.js';
+import type { ZookeeperSession } from './client/session.js';
+import { Documents } from './documents.js';
+import { LockPaths } from './lock-path.js';
+import { zookeeperError } from './zookeeper.errors.js';
+
+const OP = { multi: multi([]).op, getChildren: getChildren('/').op };
+const FREE = '[1,0,[],[]]';
+
+/** Executes every write, unless a code says why one fails, and refuses to list children. */
+function documentsOf(codes: readonly { readonly index: number; readonly code: number }[] = []): Documents {
+  const failures = [...codes];
+  const send = ({ op }: Request<unknown>) => {
+    if (op === OP.getChildren) return Promise.reject(new ZookeeperRefusal(CODE.throttled));
+    if (op !== OP.multi) return Promise.reject(new ZookeeperRefusal(CODE.noNode));
+    const failure = failures.shift();
+    return Promise.resolve({
+      zxid: 7,
+      content: failure ? { isDone: false, ...failure } : { isDone: true, results: [] },
+    });
+  };
+  const session = { id: '0a', lastZxid: 7, send } as unknown as ZookeeperSession;
+  return new Documents({
+    session,
+    paths: new LockPaths('/nest-lock'),
+    acl: 'open',
+    clock: new ManualClock(),
+  });
+}
+
+const session = { id: '0a', validUntil: Infinity };
+const take: TakeStep = { name: 'k', version: undefined, text: FREE, notes: [], session };
+const swap: SwapStep = {
+  name: 'k',
+  version: 1,
+  text: FREE,
+  mayDelete: false,
+  session,
+  isExact: false,
+  notesRead: 1,
+  nextTicket: 1,
+  takenIn: [],
+  messages: { name: 'k', clients: [], text: () => '' },
+};
+const reasonOf = (step: Promise<unknown>) =>
+  step.then(
+    () => 'done',
+    (error: unknown) => zookeeperError(error, 'k').reason,
+  );
+
+describe('a step of ZooKeeper of which the reading is refused', () => {
+  it('is unknown, and not unready, when its write was executed', async () => {
+    expect(await reasonOf(documentsOf().swap(swap))).toBe('unknown');
+    const waiting = { ...take, notes: ['note'] };
+    const held = documentsOf();
+    held.known.see({
+      name: 'k',
+      version: 1,
+      text: '[1,0,[["a:1","l",1,1,30000,"s"]],[]]',
+      writtenAt: 1,
+      revision: 1,
+      notes: [],
+      notesRead: 1,
+    });
+    expect(await reasonOf(held.take(waiting))).toBe('unknown');
+    const queueExists = documentsOf([{ index: 2, code: CODE.nodeExists }]);
+    expect(await reasonOf(queueExists.take(take))).toBe('unknown');
+  });
+
+  it('is unready when its write was not executed', async () => {
+    const changed = documentsOf([{ index: 1, code: CODE.badVersion }]);
+    expect(await reasonOf(changed.swap(swap))).toBe('unready');
+  });
+});

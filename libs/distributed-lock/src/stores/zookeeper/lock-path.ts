@@ -1,0 +1,92 @@
+import { LockKeyError } from '../../port/lock.errors.js';
+
+/** Of the name before it is encoded. */
+export const MOST_BYTES = 2000;
+const LONE_SURROGATE = /\p{Surrogate}/u;
+/** What a znode's name must not have, what means something in a path, and what encodes. */
+const ENCODED = /[%/.\p{Cc}\p{Co}\u{fff0}-\u{10ffff}]/gu;
+/** The server adds ten digits to the name of a note. */
+const NOTE = /^(.*)!(-?\d{10,})$/s;
+
+/** @param name `keyPrefix` and the key @throws LockKeyError for a name that no znode can have */
+export function checkLockName(name: string): void {
+  const bytes = Buffer.byteLength(name);
+  if (bytes > MOST_BYTES) {
+    throw new LockKeyError(
+      `The key "${name.slice(0, 40)}…" has ${bytes} bytes with its prefix; at most ${MOST_BYTES} make the name of a znode.`,
+      name,
+    );
+  }
+  if (LONE_SURROGATE.test(name)) {
+    throw new LockKeyError(
+      `The key ${JSON.stringify(name)} has half of a surrogate pair, which UTF-8 cannot tell from other halves.`,
+      name,
+    );
+  }
+}
+
+/** The name of a znode for any text; different texts have different names. */
+export function encodeName(text: string): string {
+  return text.replace(ENCODED, (character) =>
+    Buffer.from(character).reduce((all, byte) => `${all}%${byte.toString(16).padStart(2, '0')}`, ''),
+  );
+}
+
+export function decodeName(name: string): string {
+  return decodeURIComponent(name);
+}
+
+/** The name of a note before the server adds its number. */
+export function noteName(text: string): string {
+  return `${encodeName(text)}!`;
+}
+
+/** @returns `undefined` for a znode that is no note */
+export function noteOf(name: string): { readonly text: string; readonly number: number } | undefined {
+  const [, encoded, digits] = NOTE.exec(name) ?? [];
+  if (encoded === undefined) return undefined;
+  try {
+    return { text: decodeName(encoded), number: Number(digits) };
+  } catch {
+    return undefined;
+  }
+}
+
+/** Where the znodes of the locks are. */
+export class LockPaths {
+  /** @param base from the root of the servers on, without a slash at its end */
+  constructor(readonly base: string) {}
+
+  /** All that must exist, parents first. */
+  get parents(): readonly string[] {
+    const parts = this.base.split('/').slice(1);
+    const above = parts.map((_, i) => `/${parts.slice(0, i + 1).join('/')}`);
+    return [...above, this.documents, `${this.base}/q`, this.presences, `${this.base}/m`];
+  }
+
+  get documents(): string {
+    return `${this.base}/l`;
+  }
+
+  documentOf(name: string): string {
+    return `${this.documents}/${encodeName(name)}`;
+  }
+
+  /** The parent of the notes of a name. */
+  queueOf(name: string): string {
+    return `${this.base}/q/${encodeName(name)}`;
+  }
+
+  /** Parent of what exists as long as a session. */
+  get presences(): string {
+    return `${this.base}/s`;
+  }
+
+  presenceOf(session: string): string {
+    return `${this.presences}/${encodeName(session)}`;
+  }
+
+  mailboxOf(client: string): string {
+    return `${this.base}/m/${encodeName(client)}`;
+  }
+}

@@ -1,0 +1,85 @@
+import { inBackground } from '../../async-context/in-background.js';
+import type { Clock } from '../../time/clock.js';
+import { CODE, ZookeeperRefusal } from './client/codes.js';
+import { create, getData, multi, type Acl, type WatchEvent } from './client/requests.js';
+import type { ZookeeperSession } from './client/session.js';
+import { isCode } from './zookeeper.errors.js';
+
+interface MailboxOptions {
+  readonly clock: Clock;
+  readonly session: ZookeeperSession;
+  readonly path: string;
+  readonly acl: Acl;
+  /** @param order the transaction that sent it */
+  onMessage(text: string, order: number): void;
+  /** Messages were overwritten by later ones. */
+  onGap(): void;
+}
+
+/** That of a mailbox that was just made. */
+const EMPTY = 0;
+/** A refused reading has set no watch, so the mailbox is read again after this time. */
+export const READ_AGAIN_MS = 200;
+
+/**
+ * A znode of one client, into which the others write their messages. A watch tells once that it has changed, so it is read
+ * with a new watch each time. Each message overwrites the one before: the version tells whether one was missed.
+ */
+export class Mailbox {
+  /** Of the message that was read last. */
+  private version = EMPTY;
+  /** The connection has changed since the reading under way was sent. */
+  private readings = 0;
+
+  constructor(private readonly options: MailboxOptions) {}
+
+  /** Watches are lost with the connection that they were set on. */
+  onConnected(): void {
+    this.readInBackground();
+  }
+
+  onEvent({ path }: WatchEvent): void {
+    if (path === this.options.path) this.readInBackground();
+  }
+
+  private readInBackground(): void {
+    const reading = ++this.readings;
+    inBackground(this.read(reading), (error) => this.onFailed(reading, error));
+  }
+
+  /** The version that is read in the end tells which messages came meanwhile. Without a connection the next one reads. */
+  private onFailed(reading: number, error: unknown): void {
+    if (!(error instanceof ZookeeperRefusal)) return;
+    const { clock, session } = this.options;
+    clock.after(READ_AGAIN_MS, () => {
+      if (reading === this.readings && session.isConnected) this.readInBackground();
+    });
+  }
+
+  private async read(reading: number): Promise<void> {
+    const { session, path } = this.options;
+    try {
+      const { content } = await session.send(getData(path, true));
+      if (reading !== this.readings) return;
+      const { version, mzxid } = content.stat;
+      const before = this.version;
+      this.version = version;
+      if (version === before) return;
+      this.options.onMessage(content.data, mzxid);
+      if (version !== before + 1) this.options.onGap();
+    } catch (error) {
+      if (!isCode(error, CODE.noNode) || reading !== this.readings) throw error;
+      await this.makeAgain();
+      this.readInBackground();
+    }
+  }
+
+  /** It was deleted by hand. */
+  private async makeAgain(): Promise<void> {
+    const { session, path, acl } = this.options;
+    const { content } = await session.send(multi([create(path, { acl, isEphemeral: true })]));
+    if (!content.isDone && content.code !== CODE.nodeExists) throw new ZookeeperRefusal(content.code);
+    this.version = EMPTY;
+    this.options.onGap();
+  }
+}

@@ -1,0 +1,192 @@
+import type { ConnectionOptions as TlsOptions } from 'node:tls';
+import { inBackground } from '../../async-context/in-background.js';
+import { LockConfigurationError } from '../../port/lock.errors.js';
+import { conceal } from '../../redaction/conceal.js';
+import type { Chance } from '../../time/chance.js';
+import type { Clock } from '../../time/clock.js';
+import type { Session } from '../session/session-backend.js';
+import { CODE, ZookeeperRefusal } from './client/codes.js';
+import type { Connect, Server } from './client/connection.js';
+import { ANY_VERSION, create, multi, remove, setData, type Acl } from './client/requests.js';
+import { ZookeeperSession } from './client/session.js';
+import { Documents } from './documents.js';
+import type { LockPaths } from './lock-path.js';
+import { Mailbox } from './mailbox.js';
+import { neededLength, type NeededLength } from './session-length.js';
+import { Sweeper } from './sweeper.js';
+
+export interface OwnSessionOptions {
+  readonly clock: Clock;
+  readonly chance: Chance;
+  readonly clientId: string;
+  readonly paths: LockPaths;
+  readonly servers: readonly Server[];
+  /** The way in for tests without a network. */
+  readonly connect?: Connect;
+  readonly tls: TlsOptions | undefined;
+  readonly auth: string | undefined;
+  /** The length that the locks need, in ms. */
+  readonly sessionMs: number;
+  readonly commandTimeoutMs: number;
+}
+
+export interface OwnSessionListener {
+  /** The session is present, so that it can write. */
+  onReady(): void;
+  onConnected(): void;
+  onDisconnected(error: Error): void;
+  onMessage(text: string, order: number): void;
+  onGap(): void;
+  /** Its presence was deleted by hand, so that others take what it holds. */
+  onMissing(): void;
+  /** The servers are too far away for its length. It is not ready, and of no use. */
+  onTooShort(needed: NeededLength): void;
+  /** It cannot be made present. */
+  onFailed(error: Error): void;
+  /** It is over on the servers. */
+  onEnd(error: Error): void;
+}
+
+export interface OwnSessionStart {
+  readonly lastZxid: number;
+  /** What an earlier session was too short for. */
+  readonly needed: NeededLength | undefined;
+}
+
+/** A session of this client from its opening to its end: present for the others, with a mailbox. */
+export class OwnSession implements Session {
+  readonly documents: Documents;
+  readonly connection: ZookeeperSession;
+  isReady = false;
+  private readonly acl: Acl;
+  private readonly mailbox: Mailbox;
+  private readonly sweeper: Sweeper;
+  private isOver = false;
+
+  constructor(
+    private readonly options: OwnSessionOptions,
+    private readonly listener: OwnSessionListener,
+    private readonly start: OwnSessionStart,
+  ) {
+    conceal(this, 'options', 'connection', 'documents', 'mailbox', 'sweeper');
+    const { clock, chance, paths, clientId, servers, connect, tls, auth } = options;
+    const { sessionMs, commandTimeoutMs } = options;
+    const { lastZxid, needed } = start;
+    this.acl = auth === undefined ? 'open' : 'own';
+    this.connection = new ZookeeperSession(
+      {
+        clock,
+        chance,
+        servers,
+        connect,
+        tls,
+        credentials: auth,
+        timeoutMs: needed?.askedMs ?? sessionMs,
+        commandTimeoutMs,
+        lastZxid,
+        keepAlive: (session) => this.keepAlive(session),
+      },
+      {
+        onConnected: () => this.onConnected(),
+        onDisconnected: (error) => listener.onDisconnected(error),
+        onEvent: (event) => this.mailbox.onEvent(event),
+        onEnd: (error) => this.onEnd(error),
+      },
+    );
+    const { acl, connection: session } = this;
+    this.documents = new Documents({ session, paths, acl, clock });
+    this.sweeper = new Sweeper({ session, paths, clock, documents: this.documents });
+    this.mailbox = new Mailbox({
+      clock,
+      session,
+      acl,
+      path: paths.mailboxOf(clientId),
+      onMessage: (text, order) => listener.onMessage(text, order),
+      onGap: () => listener.onGap(),
+    });
+  }
+
+  get id(): string {
+    return this.connection.id;
+  }
+
+  get validUntil(): number {
+    return this.isOver ? -Infinity : this.connection.validUntil;
+  }
+
+  /** Deletes documents that nobody has needed for long, if this client is the one that does. */
+  sweep(): Promise<void> {
+    return this.sweeper.sweep();
+  }
+
+  close(keepSession: boolean): Promise<void> {
+    this.isOver = true;
+    return this.connection.close(keepSession);
+  }
+
+  private async keepAlive(session: ZookeeperSession): Promise<void> {
+    const presence = this.options.paths.presenceOf(session.id);
+    const { content } = await session.send(multi([setData(presence, '', ANY_VERSION)]));
+    if (!content.isDone && content.code === CODE.noNode && this.isReady) this.listener.onMissing();
+  }
+
+  private onConnected(): void {
+    this.listener.onConnected();
+    if (this.isReady) return this.mailbox.onConnected();
+    inBackground(this.present(), (error) => this.listener.onFailed(error as Error));
+  }
+
+  private onEnd(error: Error): void {
+    if (this.isOver) return;
+    this.isOver = true;
+    this.listener.onEnd(error);
+  }
+
+  /** @throws LockConfigurationError when the servers grant a session that is too short */
+  private async present(): Promise<void> {
+    this.checkLength();
+    const { paths, clientId } = this.options;
+    const { acl, connection } = this;
+    const presence = create(paths.presenceOf(this.id), { acl, isEphemeral: true });
+    const mailbox = paths.mailboxOf(clientId);
+    const { clock } = this.options;
+    let sentAt: number;
+    for (let tries = 0; ; tries++) {
+      sentAt = clock.now();
+      const { content } = await connection.send(
+        multi([presence, create(mailbox, { acl, isEphemeral: true })]),
+      );
+      if (content.isDone) break;
+      const { code, index } = content;
+      // It was made before the connection was lost.
+      if (code === CODE.nodeExists && index === 0) break;
+      if (tries === 3) throw new ZookeeperRefusal(code);
+      // That of an earlier session of this client, which the servers have not ended yet.
+      if (code === CODE.nodeExists) await connection.send(multi([remove(mailbox, ANY_VERSION)]));
+      else if (code === CODE.noNode) await this.documents.makeParents();
+      else throw new ZookeeperRefusal(code);
+    }
+    const needed = await this.neededLength(clock.now() - sentAt);
+    if (this.isOver || this.isReady) return;
+    if (needed) return this.listener.onTooShort(needed);
+    this.isReady = true;
+    this.mailbox.onConnected();
+    this.listener.onReady();
+  }
+
+  /** Servers that grant less than was asked for grant no more the next time. */
+  private neededLength(roundTripMs: number): Promise<NeededLength | undefined> {
+    const { connection, start, options } = this;
+    const sessionMs = Math.max(connection.timeoutMs, start.needed?.askedMs ?? 0);
+    return neededLength({ clock: options.clock, session: connection, sessionMs, roundTripMs });
+  }
+
+  private checkLength(): void {
+    const { sessionMs } = this.options;
+    const { timeoutMs } = this.connection;
+    if (timeoutMs >= sessionMs) return;
+    throw new LockConfigurationError(
+      `watchdogTimeoutMs is ${sessionMs}, and the ZooKeeper servers grant sessions of at most ${timeoutMs} ms, which is how long they keep a lock. Lower watchdogTimeoutMs to ${timeoutMs}, or raise maxSessionTimeout of the servers (20 times their tickTime by default).`,
+    );
+  }
+}

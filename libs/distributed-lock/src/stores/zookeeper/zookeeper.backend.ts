@@ -1,0 +1,268 @@
+import { inBackground } from '../../async-context/in-background.js';
+import type { LockStoreContext } from '../../port/lock-store.js';
+import { LockConfigurationError, type LockStoreError } from '../../port/lock.errors.js';
+import { conceal } from '../../redaction/conceal.js';
+import { afterReading } from '../../time/after-reading.js';
+import { randomMs } from '../../time/chance.js';
+import { Outage } from '../common/outage.js';
+import { reconnectDelay } from '../common/reconnect-delay.js';
+import { storeError } from '../common/store-error.js';
+import type {
+  BackendListener,
+  Messages,
+  Row,
+  Session,
+  SessionBackend,
+  StepReply,
+  SwapStep,
+  TakeStep,
+} from '../session/session-backend.js';
+import { SWEEP_MS } from '../session/sweep-times.js';
+import type { Documents } from './documents.js';
+import { checkLockName } from './lock-path.js';
+import { OwnSession, type OwnSessionOptions, type OwnSessionStart } from './own-session.js';
+import { ROUND_TRIPS_PER_SESSION, type NeededLength } from './session-length.js';
+import { PresenceMissing } from './writes.js';
+import { sessionOver, zookeeperError } from './zookeeper.errors.js';
+
+const NO_ERROR = new Error('no server has answered');
+
+interface Opening {
+  readonly cancel: () => void;
+  resolve(session: Session): void;
+  reject(error: Error): void;
+}
+
+/** One client of ZooKeeper: one session after the other, each on one connection at a time. */
+export class ZookeeperBackend implements SessionBackend {
+  readonly commandTimeoutMs: number;
+  private readonly outage: Outage;
+  private listener: BackendListener | undefined;
+  private own: OwnSession | undefined;
+  private readonly openings = new Set<Opening>();
+  private lastError = NO_ERROR;
+  private failures = 0;
+  private isClosed = false;
+  private hasWarned = false;
+  private cancelReopen = (): void => undefined;
+  private cancelSweep = (): void => undefined;
+
+  constructor(
+    private readonly options: OwnSessionOptions,
+    private readonly context: Pick<LockStoreContext, 'onState' | 'onWarning'>,
+    readonly address: string,
+  ) {
+    conceal(this, 'options', 'own', 'context');
+    const { onState } = context;
+    const { clock, commandTimeoutMs } = options;
+    this.commandTimeoutMs = commandTimeoutMs;
+    this.outage = new Outage({ clock, commandTimeoutMs, onState }, () =>
+      this.notReady(`no session for ${commandTimeoutMs} ms`, undefined),
+    );
+    this.open({ lastZxid: 0, needed: undefined });
+    this.sweepLater();
+  }
+
+  listen(listener: BackendListener): void {
+    this.listener = listener;
+  }
+
+  session(name: string): Promise<Session> {
+    const { own, isClosed, options } = this;
+    if (isClosed) return Promise.reject(this.closed(name));
+    if (own?.isReady) return Promise.resolve(own);
+    const { clock, commandTimeoutMs } = options;
+    return new Promise((resolve, reject) => {
+      if (this.isRefused) return reject(this.notReady('', name));
+      const cancel = afterReading(clock, commandTimeoutMs, () => {
+        this.openings.delete(opening);
+        reject(this.notReady(`no session within ${commandTimeoutMs} ms`, name));
+      });
+      const opening = { cancel, resolve, reject };
+      this.openings.add(opening);
+    });
+  }
+
+  take(step: TakeStep): Promise<StepReply> {
+    return this.run(step.name, (documents) => documents.take(step), step.session);
+  }
+
+  takeAll(
+    steps: readonly TakeStep[],
+  ): Promise<readonly Row[] | { readonly index: number; readonly row: Row }> {
+    const [{ name, session }] = steps as readonly [TakeStep];
+    for (const step of steps) checkLockName(step.name);
+    return this.run(name, (documents) => documents.takeAll(steps), session);
+  }
+
+  swap(step: SwapStep): Promise<StepReply> {
+    return this.run(step.name, (documents) => documents.swap(step), step.session);
+  }
+
+  read(name: string): Promise<Row> {
+    return this.run(name, (documents) => documents.read(name));
+  }
+
+  endedAmong(sessions: readonly string[]): Promise<readonly string[]> {
+    return this.run(undefined, (documents) => documents.endedAmong(sessions));
+  }
+
+  tell(messages: Messages): Promise<void> {
+    return this.run(messages.name, (documents) => documents.tell(messages));
+  }
+
+  async close(keepSession: boolean): Promise<void> {
+    if (this.isClosed) return;
+    this.isClosed = true;
+    this.outage.end();
+    this.cancelReopen();
+    this.cancelSweep();
+    for (const opening of this.takeOpenings()) opening.reject(this.closed(undefined));
+    await this.own?.close(keepSession);
+  }
+
+  /** @param session the session that the step names, if it writes */
+  private async run<Reply>(
+    name: string | undefined,
+    step: (documents: Documents) => Promise<Reply>,
+    session?: Session,
+  ): Promise<Reply> {
+    if (name !== undefined) checkLockName(name);
+    const { own } = this;
+    if (this.isClosed) throw this.closed(name);
+    if (!own?.isReady || (session && session !== own)) throw sessionOver(name);
+    try {
+      return await step(own.documents);
+    } catch (error) {
+      if (!(error instanceof PresenceMissing)) throw zookeeperError(error, name);
+      this.abandon(own);
+      throw sessionOver(name, error);
+    }
+  }
+
+  // --- opened, over ---------------------------------------------------------------------------------------------
+
+  private open(start: OwnSessionStart): void {
+    this.outage.onDown();
+    const own: OwnSession = new OwnSession(
+      this.options,
+      {
+        onReady: () => this.onReady(own, start),
+        onConnected: () => this.onConnected(own),
+        onDisconnected: (error) => this.onDisconnected(own, error),
+        onMessage: (text, order) => this.listener?.onMessage(text, order),
+        onGap: () => this.listener?.onGap(),
+        onMissing: () => this.abandon(own),
+        onTooShort: (needed) => this.abandon(own, needed),
+        onFailed: (error) => this.onFailed(own, error),
+        onEnd: (error) => this.onEnd(own, error),
+      },
+      start,
+    );
+    this.own = own;
+  }
+
+  private onReady(own: OwnSession, { needed }: OwnSessionStart): void {
+    if (this.own !== own || this.isClosed) return;
+    if (needed) this.warnOfDistance(needed, own.connection.timeoutMs);
+    this.failures = 0;
+    this.lastError = NO_ERROR;
+    this.outage.onUp();
+    for (const opening of this.takeOpenings()) opening.resolve(own);
+  }
+
+  private onConnected(own: OwnSession): void {
+    if (own.isReady) this.outage.onUp();
+  }
+
+  private onDisconnected(own: OwnSession, error: Error): void {
+    this.lastError = error;
+    if (this.own === own) this.outage.onDown();
+  }
+
+  /** A connection that is lost while the session is made present makes it present again. */
+  private onFailed(own: OwnSession, error: Error): void {
+    if (this.own !== own || this.isClosed || !own.connection.isConnected) return;
+    this.lastError = error instanceof LockConfigurationError ? error : zookeeperError(error, undefined);
+    if (this.isRefused)
+      for (const opening of this.takeOpenings()) opening.reject(this.notReady('', undefined));
+    this.abandon(own);
+  }
+
+  private onEnd(own: OwnSession, error: Error): void {
+    if (this.own !== own) return;
+    this.lastError = error;
+    this.reopen(own);
+  }
+
+  /** Ends a session that is of no more use, though its connection may be. */
+  private abandon(own: OwnSession, needed?: NeededLength): void {
+    if (this.own !== own || this.isClosed) return;
+    inBackground(own.close(false), () => undefined);
+    this.reopen(own, needed);
+  }
+
+  private reopen(own: OwnSession, needed?: NeededLength): void {
+    this.own = undefined;
+    this.outage.onDown();
+    if (own.isReady) this.listener?.onSessionEnd(own);
+    if (this.isClosed) return;
+    const { clock, chance } = this.options;
+    const delayMs = own.isReady || needed ? 0 : reconnectDelay(chance, this.failures++);
+    this.cancelReopen = clock.after(delayMs, () => this.open({ lastZxid: own.connection.lastZxid, needed }));
+  }
+
+  private warnOfDistance({ roundTripMs, askedMs }: NeededLength, grantedMs: number): void {
+    if (this.hasWarned) return;
+    this.hasWarned = true;
+    const { sessionMs } = this.options;
+    const why = `A round trip to ZooKeeper (${this.address}) takes ${Math.round(roundTripMs)} ms, and a session must have ${ROUND_TRIPS_PER_SESSION} of them for a holder to know in time that it still has its lock.`;
+    const what =
+      grantedMs >= askedMs
+        ? `So the session is ${grantedMs} ms long, and not watchdogTimeoutMs (${sessionMs}): a killed process keeps its locks for that long. Use nearer servers, or set watchdogTimeoutMs to ${askedMs}.`
+        : `The servers grant sessions of ${grantedMs} ms at most, so locks may be lost while their holders work. Use nearer servers, or raise maxSessionTimeout of the servers to ${askedMs} or more.`;
+    this.context.onWarning?.(`${why} ${what}`);
+  }
+
+  private sweepLater(): void {
+    const { clock, chance } = this.options;
+    this.cancelSweep = clock.after(randomMs(chance, SWEEP_MS), () => {
+      this.sweepLater();
+      // The next sweep does what this one could not.
+      if (this.own?.isReady) inBackground(this.own.sweep(), () => undefined);
+    });
+  }
+
+  private takeOpenings(): readonly Opening[] {
+    const openings = [...this.openings];
+    this.openings.clear();
+    for (const { cancel } of openings) cancel();
+    return openings;
+  }
+
+  // --- errors ---------------------------------------------------------------------------------------------------
+
+  /** Opening a session again will not help: its callers need not wait for that. */
+  private get isRefused(): boolean {
+    const { lastError } = this;
+    return (
+      lastError instanceof LockConfigurationError || ('reason' in lastError && lastError.reason === 'refused')
+    );
+  }
+
+  private notReady(what: string, name: string | undefined): LockStoreError {
+    const { lastError, own } = this;
+    if (this.isRefused) return lastError as LockStoreError;
+    const last = own && !own.connection.isConnected ? own.connection.error : lastError;
+    return storeError(
+      'ZooKeeper',
+      { reason: 'unreachable', detail: `${what} (last error: ${last.message})` },
+      name,
+      last,
+    );
+  }
+
+  private closed(name: string | undefined): LockStoreError {
+    return storeError('ZooKeeper', { reason: 'unreachable', detail: 'the store is closed' }, name);
+  }
+}
