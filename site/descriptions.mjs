@@ -8,9 +8,7 @@ const SAID = {
   'site/home.md': ABOUT,
   'docs/README.md': 'All pages, by the question that each answers',
   'CONTRIBUTING.md': 'Commands, folders, tests, and a store in five steps',
-  'docs/recipes/metrics.md': 'Metrics, traces, health indicator and log',
   'docs/recipes/tests.md': 'Unit tests and tests with Nest, without a server',
-  'docs/zh/recipes/metrics.md': '指标、链路追踪、健康检查与日志',
 };
 
 const INDEXES = ['docs/README.md', 'docs/decisions/README.md'];

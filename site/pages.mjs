@@ -26,13 +26,11 @@ export const SIDEBAR = {
       'docs/recipes/http-answers.md': 'Answer when a key is busy',
       'docs/recipes/streams.md': 'Streams and files',
       'docs/recipes/lost-lock.md': 'A lost lock, and a shutdown',
-      'docs/recipes/metrics.md': 'Metrics, health, log',
       'docs/recipes/tests.md': 'Test your app',
     },
     Concepts: {
       'docs/guarantees.md': 'Guarantees',
       'docs/life-of-a-lock.md': 'The life of a lock',
-      'docs/times.md': 'Which time is which',
       'docs/keys.md': 'Keys',
       'docs/family.md': 'Read-write, semaphore, several keys',
     },
@@ -43,8 +41,6 @@ export const SIDEBAR = {
     },
     Operations: {
       'docs/production.md': 'Going to production',
-      'docs/kubernetes.md': 'Kubernetes',
-      'docs/prometheus.md': 'Prometheus and Grafana',
       'docs/troubleshooting.md': 'Troubleshooting',
       'SECURITY.md': 'Security',
     },
@@ -58,8 +54,7 @@ export const SIDEBAR = {
       'CHANGELOG.md': 'Changelog',
     },
     'Beside others': {
-      'docs/compare.md': 'Compared with others',
-      'docs/migration.md': 'From another library',
+      'docs/compare.md': 'Compared, and coming from another',
       'docs/redisson.md': 'Beside Redisson (Java)',
     },
     Trust: {
@@ -80,7 +75,6 @@ export const SIDEBAR = {
     开始: {
       'README.zh-CN.md': '介绍',
       'docs/zh/first-lock.md': '第一把锁',
-      'docs/zh/glossary.md': '术语表',
     },
     按任务: {
       'docs/zh/recipes.md': '我想……',
@@ -95,12 +89,7 @@ export const SIDEBAR = {
       'docs/zh/recipes/http-answers.md': '键被占用时的答复',
       'docs/zh/recipes/streams.md': '流与文件',
       'docs/zh/recipes/lost-lock.md': '锁丢失与关闭',
-      'docs/zh/recipes/metrics.md': '指标、健康检查、日志',
       'docs/zh/recipes/tests.md': '测试你的应用',
-    },
-    运维: {
-      'docs/zh/troubleshooting.md': '故障排查',
-      'docs/zh/redisson.md': '与 Redisson 并用',
     },
   },
 };

@@ -124,7 +124,7 @@ const USERS = [
   {
     file: 'api-observe.md',
     title: 'Metrics, traces and health',
-    intro: 'Setup: [recipes](recipes/metrics.md). Alerts and a dashboard: [prometheus.md](prometheus.md).',
+    intro: 'Setup, alerts and a dashboard: [production.md](production.md#log-metrics-and-health).',
     groups: {
       Metrics: ['LockMetricsModule', 'LockMetricsModuleOptions', 'measureLocks', 'LockMetricsOptions'],
       Traces: ['LockTracingModule', 'LockTracingModuleOptions', 'traceLocks', 'LockTracingOptions'],

@@ -93,7 +93,6 @@ const FIGURES: Record<string, readonly (readonly [page: string, ...sentences: st
     ['docs/redisson.md', `\`watchdogTimeoutMs\`: ${watchdog} in both`],
     ['docs/troubleshooting.md', `when the lease is over, ${watchdog} by default`],
     ['docs/quorum.md', `\`watchdogTimeoutMs\` (${watchdog} by default)`],
-    ['docs/kubernetes.md', `\`watchdogTimeoutMs\`, ${watchdog} by default`],
     [
       'docs/production.md',
       `a lock bears a pause of just under ${seconds(defaults.watchdogTimeoutMs - defaults.watchdogTimeoutMs / RENEWALS_PER_LEASE)}`,
@@ -112,7 +111,6 @@ const FIGURES: Record<string, readonly (readonly [page: string, ...sentences: st
   shutdownGraceMs: [
     [GUARANTEES, `\`shutdownGraceMs\` (${grace})`],
     [RECIPES, `| \`shutdownGraceMs\` | ${thousands(defaults.shutdownGraceMs)} |`],
-    ['docs/kubernetes.md', `longer than ${grace} of \`shutdownGraceMs\``],
   ],
   commandTimeoutMs: [
     [LIFE, `\`commandTimeoutMs\` ${command})`],

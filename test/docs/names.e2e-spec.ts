@@ -49,10 +49,7 @@ describe('a page about the code', () => {
 const GUIDES = [
   'first-lock.md',
   'glossary.md',
-  'kubernetes.md',
   'production.md',
-  'prometheus.md',
-  'times.md',
   'when-not-to-lock.md',
   ...readdirSync(`${root}/docs/recipes`).map((page) => `recipes/${page}`),
 ];

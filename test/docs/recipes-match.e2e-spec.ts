@@ -7,7 +7,8 @@ import { anchorOf, headingsOf, pagesBelow, readPage } from '../support/pages.js'
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
 const pages = pagesBelow('docs/recipes');
-const shown = pages.flatMap((page) =>
+/** `observed.ts` is on the page that a production reads. */
+const shown = [...pages, 'docs/production.md'].flatMap((page) =>
   [...readPage(page).matchAll(/^```ts\n([^]*?)^```$/gm)].map(([, code = '']) => code),
 );
 

@@ -13,11 +13,11 @@ import { DEFAULT_COMMAND_TIMEOUT_MS as ZOOKEEPER_COMMAND_TIMEOUT_MS } from '../.
 import { DEFAULT_COMMAND_TIMEOUT_MS as SQL_COMMAND_TIMEOUT_MS } from '../../libs/distributed-lock/src/stores/sql/sql-options.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const PAGE = readFileSync(`${ROOT}/docs/times.md`, 'utf8');
+const [, PAGE = ''] = /^(## Times$[^]*?)^## /m.exec(readFileSync(`${ROOT}/docs/production.md`, 'utf8')) ?? [];
 const defaults = resolveLockOptions({ store: memoryStore() });
 const thousands = (ms: number) => String(ms).replace(/(?=(\d{3})+$)\B/g, ' ');
 
-describe('the page on times', () => {
+describe('the section on times', () => {
   const rows = new Map(
     [...PAGE.matchAll(/^\| `(\w+)` +\| (.+?) +\|/gm)].map(([, name = '', value = '']) => [name, value]),
   );

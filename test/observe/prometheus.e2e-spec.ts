@@ -10,7 +10,7 @@ import { LockMetricsModule, measureLocks } from 'nestjs-distributed-lock/otel';
 import { WatchedApp } from './watched-app.js';
 
 const read = (path: string) => readFileSync(new URL(`../../docs/${path}`, import.meta.url), 'utf8');
-const PAGE = read('prometheus.md');
+const PAGE = read('production.md');
 const ALERTS = read('prometheus/alerts.yml');
 const DASHBOARD = read('prometheus/dashboard.json');
 
