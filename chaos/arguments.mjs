@@ -14,7 +14,7 @@ const OPTIONS = {
   mutants: { type: 'boolean' },
   list: { type: 'boolean' },
   check: { type: 'string', multiple: true },
-  markdown: { type: 'string' },
+  markdown: { type: 'boolean' },
   help: { type: 'boolean' },
 };
 

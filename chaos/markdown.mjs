@@ -1,9 +1,9 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { kindsOf } from './faults/index.mjs';
 import { asMs, median } from './report.mjs';
 
-const startOf = (store) =>
-  `<!-- results: npm run chaos -- ${store === 'redis' ? '' : `--store ${store} `}--all --markdown docs/faults.md -->`;
+const START = '<!-- results -->';
 const END = '<!-- end of results -->';
 const HEAD = [
   'Fault',
@@ -17,16 +17,17 @@ const HEAD = [
 ];
 
 /**
- * Writes the results into the page, between the two marks of their store. Kinds that did not run keep their row.
+ * Writes the results into the page of their store, chaos/results/<store>.md, between its two marks. Kinds that did not run keep
+ * their row.
  *
- * @param {string} file @param {readonly import('./index.d.mts').Verdict[]} verdicts
+ * @param {readonly import('./index.d.mts').Verdict[]} verdicts
  */
-export function writeTable(file, verdicts) {
+export function writeTable(verdicts) {
   const [{ figures }] = verdicts;
   const kinds = kindsOf(figures.store);
-  const start = startOf(figures.store);
-  const text = readFileSync(file, 'utf8');
-  const [before, rest] = text.split(start);
+  const file = fileURLToPath(new URL(`results/${figures.store}.md`, import.meta.url));
+  const text = existsSync(file) ? readFileSync(file, 'utf8') : emptyPage(figures.store);
+  const [before, rest] = text.split(START);
   const end = rest.indexOf(END);
   const [table, after] = [rest.slice(0, end), rest.slice(end)];
   const rows = new Map(
@@ -38,8 +39,11 @@ export function writeTable(file, verdicts) {
   for (const verdict of verdicts) rows.set(verdict.figures.kind, rowOf(verdict, kinds));
   const ordered = kinds.flatMap(({ name }) => rows.get(name) ?? []);
   const lines = [`| ${HEAD.join(' | ')} |`, `|${' --- |'.repeat(HEAD.length)}`, ...ordered];
-  writeFileSync(file, `${before}${start}\n\n${lines.join('\n')}\n\n${after}`);
+  writeFileSync(file, `${before}${START}\n\n${lines.join('\n')}\n\n${after}`);
 }
+
+/** @param {string} store */
+const emptyPage = (store) => `# The fault suite on ${store}\n\n${START}\n\n${END}\n`;
 
 /** @param {import('./index.d.mts').Verdict} verdict @param {readonly import('./index.d.mts').Kind[]} kinds */
 function rowOf({ findings, figures }, kinds) {

@@ -12,7 +12,7 @@ import { runTrial } from './trial.mjs';
 const HELP = `npm run chaos -- [--store redis] …                         on redis, postgres, mysql, mariadb, etcd or zookeeper
 npm run chaos -- --kind <kind> [--seed 1] [--seconds 10]   one kind of fault; --kind may be repeated;
                                                            --workload shared, permits, several-keys or fair
-npm run chaos -- --all [--seed 1] [--seconds 10]           every kind; --markdown <file> writes the table there
+npm run chaos -- --all [--seed 1] [--seconds 10]           every kind; --markdown writes chaos/results/<store>.md
 npm run chaos -- --all --faults 500                        again and again, with other seeds, until so many were made
 npm run chaos -- --smoke [--seed 1]                        a minute of all kinds mixed: locks, readers, a quorum or permits
 npm run chaos -- --mutants                                 the library, broken on purpose in one place at a time
@@ -88,6 +88,6 @@ function kindNamed(name) {
 
 function conclude(results) {
   report(results);
-  if (markdown) writeTable(markdown, results);
+  if (markdown) writeTable(results);
   process.exitCode = results.some(({ findings }) => findings.length > 0) ? 1 : 0;
 }
