@@ -62,7 +62,7 @@ export const SIDEBAR = {
       'docs/simulation.md': 'Deterministic simulation',
       'docs/model.md': 'The protocol, explored',
       'docs/benchmarks.md': 'Benchmarks',
-      'TRACK-RECORD.md': 'Bugs that the faults found',
+      'TRACK-RECORD.md': 'Bugs that tests found',
     },
     'How it is made': {
       'docs/decisions/README.md': 'Decisions',
