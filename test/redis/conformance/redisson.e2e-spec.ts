@@ -7,7 +7,7 @@ import { until } from '#until';
 
 const LEASE_MS = 1500;
 
-/** What Redisson's tests check and no other test of ours does; the numbers are those of docs/redisson.md. */
+/** What Redisson's tests check and no other test of ours does; the numbers are those of interop/redisson-tests.json. */
 describe('as Redisson', () => {
   const redis = ownRedis('as-redisson');
 
