@@ -49,6 +49,8 @@ export interface RunningBackend {
   readonly servers: readonly SimServer[];
   /** What servers have lost so far. Without it the checker excuses more. */
   readonly losses?: readonly Loss[];
+  /** When a client was told so far that too few replicas had its grant in time, so that it gave it back: true times in ms. */
+  readonly tooFewReplicas?: readonly number[];
   /** A server that has lost its data grants nothing for so long; default 0. */
   readonly closedAfterCrashMs?: number;
   /** Clients that knew more than servers which have forgotten it are not let in for so long; default `closedAfterCrashMs`. */

@@ -174,14 +174,16 @@ describe('the checker of a history', () => {
 
   it('finds a key that is free while somebody waits for it', () => {
     const waiting = call({ waitMs: Infinity, settledAt: 40_000, settledAtOwn: 40_000 });
-    const check = (holds: readonly HoldRecord[]) =>
-      checkStarvation(historyOf({ calls: [waiting], holds }), {
-        longestMs: 10_000,
-        commandTimeoutMs: 500,
-        roundTripMs: 20,
-      }).length;
+    const check = (holds: readonly HoldRecord[], tooFewReplicas: readonly number[] = []) => {
+      const history = historyOf({ calls: [waiting], holds });
+      history.tooFewReplicas = tooFewReplicas;
+      return checkStarvation(history, { longestMs: 10_000, commandTimeoutMs: 500, roundTripMs: 20 }).length;
+    };
     expect(check([])).toBe(1);
     expect(check([hold({ process: 'P1', from: 10, endedAt: 39_000 })])).toBe(0);
+    // It is granted again and again, and its replicas are too slow; then nobody asks for it any more.
+    expect(check([], [10_000, 20_000, 30_000])).toBe(0);
+    expect(check([], [1000, 2000])).toBe(1);
   });
 
   it('finds a release that leaves its waiter to a recheck or to the end of a lease', () => {

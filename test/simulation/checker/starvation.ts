@@ -33,6 +33,8 @@ export function checkStarvation(
         .map((it) => ({ from: it.askedAt, to: it.settledAt ?? history.endedAt })),
       ...history.pauses.map((it) => ({ from: it.from, to: it.to })),
       ...history.disturbances.map((it) => ({ from: it.at, to: it.to })),
+      // docs/guarantees.md, replicas: a grant that too few of them have in time is given back, and asked for again.
+      ...history.tooFewReplicas.map((at) => ({ from: at, to: at })),
     ].toSorted((a, b) => a.from - b.from);
     let freeSince = call.askedAt;
     for (const other of [...others, { from: to, to }]) {

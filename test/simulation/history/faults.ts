@@ -92,8 +92,8 @@ export class Faults {
   private execute(act: Act, self: Actor | undefined): void {
     const { kernel, history, backend, network } = this.stage.parts;
     const { now } = kernel;
-    const disturb = (kind: string, ms: number, key?: string) =>
-      history.disturbances.push({ kind, at: now, to: now + ms, ...(key !== undefined && { key }) });
+    const disturb = (kind: string, ms: number) =>
+      history.disturbances.push({ kind, at: now, to: now + ms });
     if (act.do === 'forget') {
       const { closedAfterCrashMs = 0, closedAfterForgettingMs = closedAfterCrashMs } = backend;
       backend.forget?.(act.how);
@@ -158,8 +158,11 @@ export class Faults {
           for (const service of actor.services) void (act.do === 'drain' ? service.drain() : service.close());
         });
       case 'force':
-        disturb('force', this.plan.watchdogTimeoutMs, act.key);
+        // A process that is busy asks later.
         return process.receive(() => {
+          const at = kernel.now;
+          const to = at + this.plan.watchdogTimeoutMs;
+          history.disturbances.push({ kind: 'force', at, to, key: act.key });
           for (const service of actor.services) service.forceRelease(act.key).catch(() => undefined);
         });
     }

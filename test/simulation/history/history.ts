@@ -76,6 +76,8 @@ export class History {
   readonly disturbances: Disturbance[] = [];
   /** What servers have lost. `undefined`: their back end does not tell. */
   losses: readonly Loss[] | undefined;
+  /** When a grant was given back because too few replicas had it in time. */
+  tooFewReplicas: readonly number[] = [];
   /** Found while the history ran. */
   readonly violations: Violation[] = [];
   readonly lines: { readonly at: number; readonly text: string }[] = [];

@@ -30,6 +30,8 @@ export interface HostOptions {
   /** Now and then a replica stands still for so long at most; default: never. */
   readonly replicaStallMs?: number | undefined;
   readonly onLoss?: ((loss: Loss) => void) | undefined;
+  /** Told when a client learns that fewer replicas have its write than it needs. */
+  readonly onTooFew?: ((at: number) => void) | undefined;
   /** Told of each command, and of the end of each connection, with the server's clock in microseconds. */
   readonly onCommand?:
     ((client: number, words: readonly string[] | 'left', micros: number) => void) | undefined;
@@ -68,6 +70,7 @@ export class RedisHost extends SimServer {
         after: (ms, run) => kernel.after(ms, () => this.receive(run)),
         onCommand: (client, words) => options.onCommand?.(client, words, this.micros),
         onWrite: (length) => this.replicate(length),
+        onTooFew: () => options.onTooFew?.(kernel.now),
       },
       options.replicas,
     );

@@ -64,16 +64,20 @@ export function redisNotedBy(onCommand?: HostOptions['onCommand']): Backend {
       const { minReplicaAcks } = options;
       const losses: Loss[] = [];
       const onLoss = (loss: Loss) => losses.push(loss);
+      const tooFewReplicas: number[] = [];
+      const onTooFew = (at: number) => tooFewReplicas.push(at);
       const host = new RedisHost('redis', world, {
         ...server,
         minReplicaAcks,
         restartGuardMs,
         onLoss,
+        onTooFew,
         onCommand,
       });
       return {
         servers: [host],
         losses,
+        tooFewReplicas,
         closedAfterCrashMs: restartGuardMs,
         storeFor: (process) => redisStore(host.targetFor(process), options),
         forget: (how) => host.forget(how),

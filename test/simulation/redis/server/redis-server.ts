@@ -18,6 +18,8 @@ export interface ServerEnvironment {
   readonly after: (ms: number, run: () => void) => () => void;
   /** The data has changed: the journal has this length now. */
   onWrite?(length: number): void;
+  /** Fewer replicas had a write in time than its client waited for. */
+  onTooFew?(): void;
   /** A client has sent a command, or has left. */
   onCommand?(client: number, words: readonly string[] | 'left'): void;
 }
@@ -103,6 +105,10 @@ export class RedisServer implements Serving {
 
   noteCommand(client: number, words: readonly string[]): void {
     this.environment.onCommand?.(client, words);
+  }
+
+  noteTooFew(): void {
+    this.environment.onTooFew?.();
   }
 
   commit(): number | undefined {

@@ -79,7 +79,9 @@ export class ServerClient implements ClientSide {
       cancel();
       this.isWaiting = false;
       if (this.isEnding) return;
-      this.write(replicas.countAt(length));
+      const count = replicas.countAt(length);
+      if (count < least) this.serving.noteTooFew();
+      this.write(count);
       this.executeAll();
     };
     const stop = replicas.wait(length, least, settle);
