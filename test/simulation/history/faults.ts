@@ -92,8 +92,7 @@ export class Faults {
   private execute(act: Act, self: Actor | undefined): void {
     const { kernel, history, backend, network } = this.stage.parts;
     const { now } = kernel;
-    const disturb = (kind: string, ms: number) =>
-      history.disturbances.push({ kind, at: now, to: now + ms });
+    const disturb = (kind: string, ms: number) => history.disturbances.push({ kind, at: now, to: now + ms });
     if (act.do === 'forget') {
       const { closedAfterCrashMs = 0, closedAfterForgettingMs = closedAfterCrashMs } = backend;
       backend.forget?.(act.how);

@@ -6,7 +6,7 @@ import type { Mutant } from './mutant.js';
 const ROOT = new URL('../../../../../', import.meta.url);
 const PRELOAD = new URL('chaos/mutants/preload.mjs', ROOT).href;
 /** So many times its minutes, on a busy machine. A simulation that takes longer hangs: in one turn of its event loop. */
-const LONGEST = 5;
+const LONGEST = 30;
 const SIMULATION = fileURLToPath(new URL('../main.js', import.meta.url));
 
 /** What the simulation says of a mutant. */
