@@ -91,7 +91,6 @@ const FIGURES: Record<string, readonly (readonly [page: string, ...sentences: st
     [LIFE, `\`watchdogTimeoutMs\` ${thousands(defaults.watchdogTimeoutMs)}`, `at most ${watchdog} |`],
     [RECIPES, `| \`watchdogTimeoutMs\` | ${thousands(defaults.watchdogTimeoutMs)} |`],
     ['docs/redisson.md', `\`watchdogTimeoutMs\`: ${watchdog} in both`],
-    ['docs/troubleshooting.md', `when the lease is over, ${watchdog} by default`],
     ['docs/quorum.md', `\`watchdogTimeoutMs\` (${watchdog} by default)`],
     [
       'docs/production.md',
@@ -115,7 +114,6 @@ const FIGURES: Record<string, readonly (readonly [page: string, ...sentences: st
   commandTimeoutMs: [
     [LIFE, `\`commandTimeoutMs\` ${command})`],
     [RECIPES, `| \`commandTimeoutMs\` | ${command} |`],
-    ['docs/troubleshooting.md', `\`commandTimeoutMs\`, ${command} ms by default`],
     ['docs/production.md', `Across regions, ${command} ms is too short for Redis`],
   ],
   replicaTimeoutMs: [
@@ -211,7 +209,6 @@ const FIGURES: Record<string, readonly (readonly [page: string, ...sentences: st
       `readwrite --prefix=true ${etcd.DEFAULT_ROOT}`,
     ],
     [DOCUMENTS, `\`${etcd.DEFAULT_ROOT}\` in etcd and \`${zookeeper.DEFAULT_ROOT}\` in ZooKeeper`],
-    ['docs/troubleshooting.md', `${etcd.DEFAULT_COMMAND_TIMEOUT_MS} ms on etcd and ZooKeeper`],
   ],
   'the longest names in etcd and ZooKeeper': [
     [STORES, `at most ${thousands(MOST_NAME_BYTES)} bytes`, `at most ${thousands(MOST_BYTES)} bytes`],
