@@ -1,6 +1,6 @@
 import type { Notification } from '../../port/lock-store.js';
 import { recheckAfter, SILENT_WAITER_MS } from '../../port/recheck-interval.js';
-import { remainingOf, type Holder, type Waiter } from './document.js';
+import { isOver, remainingOf, type Holder, type Waiter } from './document.js';
 import type { Stepper } from './key-state.js';
 import type { KeyLeases } from './leases.js';
 import type { Interest } from './register.js';
@@ -77,7 +77,8 @@ export class LaneOwners {
 
   /**
    * Compares what this client knows with a newer document, and brings it up to date. A grant without the nonce of this client
-   * may be forged: the next recheck asks the back end.
+   * may be forged: the next recheck asks the back end. A grant that is over lets nobody in, as others may have the lock by now:
+   * it may have been written under an earlier session of this client.
    *
    * @returns what the core must hear
    */
@@ -87,7 +88,7 @@ export class LaneOwners {
     for (const [owner, { token, leaseMs }] of this.owners) {
       const holder = holders.find((each) => each.owner === owner);
       if (token === undefined) {
-        if (holder && holder.nonce === this.stepper.nonce) {
+        if (holder && holder.nonce === this.stepper.nonce && !isOver(holder.until, now())) {
           this.onGranted(owner, leaseMs, holder.token);
           const validUntil = this.leases.onGranted(holder, leaseMs, seen);
           told.push(grantTo(holder, validUntil, queue.length));
