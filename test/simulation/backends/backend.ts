@@ -43,6 +43,13 @@ export interface Backend {
   open(world: World, options: StoreOptions): RunningBackend;
 }
 
+/** A session that ended although its client did not end it. */
+export interface ExpiredSession {
+  readonly client: string;
+  /** True time. */
+  readonly at: number;
+}
+
 /** The servers of one history. */
 export interface RunningBackend {
   /** Faults stop them, crash them and set their clocks. What a crash costs follows from `onCrash` of the server. */
@@ -51,6 +58,8 @@ export interface RunningBackend {
   readonly losses?: readonly Loss[];
   /** When a client was told so far that too few replicas had its grant in time, so that it gave it back: true times in ms. */
   readonly tooFewReplicas?: readonly number[];
+  /** Sessions of clients that have ended because nothing was heard of the client in time. */
+  readonly expired?: readonly ExpiredSession[];
   /** A server that has lost its data grants nothing for so long; default 0. */
   readonly closedAfterCrashMs?: number;
   /** Clients that knew more than servers which have forgotten it are not let in for so long; default `closedAfterCrashMs`. */

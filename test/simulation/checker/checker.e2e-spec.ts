@@ -100,6 +100,21 @@ describe('the checker of a history', () => {
     expect(checkExclusion(bad)).toHaveLength(1);
   });
 
+  it('knows that a clock that is set back by as much as the machine sleeps hides the sleep for a second', () => {
+    const later = hold({ process: 'P1', from: 4000, endedAt: 6000 });
+    const brokenBy = (setByMs: number, endedAt: number) => {
+      const samples = [
+        { at: 1000, validForMs: 5000 },
+        { at: 4500, validForMs: 3000 },
+      ];
+      const history = historyOf({ holds: [hold({ samples, endedAt }), later] });
+      history.pauses.push({ process: 'P0', kind: 'clock', from: 1200, to: 1200, setByMs });
+      history.pauses.push({ process: 'P0', kind: 'suspend', from: 1200, to: 4500 });
+      return checkExclusion(history).length;
+    };
+    expect([brokenBy(-3250, 5400), brokenBy(-3250, 5600), brokenBy(-3000, 5400)]).toEqual([0, 1, 1]);
+  });
+
   it('excuses what was taken by force', () => {
     const history = historyOf({ holds: [hold(), hold({ process: 'P1', from: 1500 })] });
     history.disturbances.push({ kind: 'force', at: 1490, to: 2000, key: 'k' });
@@ -221,6 +236,19 @@ describe('the checker of a history', () => {
     const check = (from: number) =>
       checkMinimumHold(historyOf({ holds: [first, hold({ process: 'P1', from })] })).length;
     expect([check(3500), check(4001)]).toEqual([1, 0]);
+  });
+
+  it('excuses a minimum hold whose session has expired, and no other session', () => {
+    const holds = [
+      hold({ holdAtLeastMs: 3000, end: 'released', owner: 'a:1' }),
+      hold({ process: 'P1', from: 3500 }),
+    ];
+    const check = (client: string, at: number) => {
+      const history = historyOf({ holds });
+      history.expired = [{ client, at }];
+      return checkMinimumHold(history).length;
+    };
+    expect([check('a', 3000), check('b', 3000), check('a', 900)]).toEqual([0, 1, 1]);
   });
 
   it('finds a fair caller that is overtaken by one that asked later', () => {

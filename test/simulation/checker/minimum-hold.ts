@@ -6,9 +6,12 @@ function leastMs({ holdAtLeastMs = 0 }: HoldRecord): number {
   return holdAtLeastMs * 0.99 - 2;
 }
 
-/** docs/guarantees.md: after a release within `holdAtLeastMs` nobody else is granted the key before that time is over. */
+/**
+ * docs/guarantees.md: after a release within `holdAtLeastMs` nobody else is granted the key before that time is over. On a store with
+ * sessions it ends with the session of its client, if that ends before.
+ */
 export function checkMinimumHold(history: History): readonly Violation[] {
-  const { holds, calls, disturbances, pauses } = history;
+  const { holds, calls, disturbances, pauses, expired } = history;
   return holds.flatMap((a, i) => {
     if (a.holdAtLeastMs === undefined || a.end !== 'released' || a.claim === 'permits') return [];
     const until = a.from + leastMs(a);
@@ -19,7 +22,10 @@ export function checkMinimumHold(history: History): readonly Violation[] {
     const askedAt = calls.find(({ call }) => call === a.call)?.askedAt ?? a.from;
     const isPaused = pauses.some((it) => it.process === a.process && it.from <= until && it.to >= askedAt);
     const early = holds.slice(i + 1).find((b) => isAnother(a, b) && b.from < until);
-    if (!early || isDisturbed || isPaused) return [];
+    const hasExpired = expired.some(
+      ({ client, at }) => a.owner?.startsWith(`${client}:`) && at >= askedAt && at <= until,
+    );
+    if (!early || isDisturbed || isPaused || hasExpired) return [];
     const after = Math.round(early.from - a.from);
     const text = `call ${early.call} of ${early.process} got ${a.key} ${after} ms after call ${a.call} of ${a.process}, which holds it for ${a.holdAtLeastMs} ms at least`;
     return [{ rule: 'minimum hold', text }];

@@ -94,8 +94,8 @@ export class Faults {
     const { now } = kernel;
     const disturb = (kind: string, ms: number) => history.disturbances.push({ kind, at: now, to: now + ms });
     if (act.do === 'forget') {
-      const { closedAfterCrashMs = 0, closedAfterForgettingMs = closedAfterCrashMs } = backend;
       backend.forget?.(act.how);
+      const { closedAfterCrashMs = 0, closedAfterForgettingMs = closedAfterCrashMs } = backend;
       disturb('forget', closedAfterForgettingMs);
       return history.say(`fault: the servers come back ${act.how}`);
     }
@@ -121,7 +121,7 @@ export class Faults {
         pause('suspend', act.ms);
         return process.suspend(act.ms);
       case 'clock':
-        pause('clock', 0);
+        history.pauses.push({ process: process.name, kind: 'clock', from: now, to: now, setByMs: act.ms });
         return process.machine.setClock(act.ms);
       case 'rate':
         pause('rate', 0);

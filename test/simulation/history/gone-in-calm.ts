@@ -1,11 +1,14 @@
 import type { CallOptions } from '../../../libs/distributed-lock/src/lock/lock.js';
-import { SILENT_WAITER_MS } from '../../../libs/distributed-lock/src/port/recheck-interval.js';
+import { RECHECK_MS, SILENT_WAITER_MS } from '../../../libs/distributed-lock/src/port/recheck-interval.js';
+import { UNCONFIRMED_MS } from '../../../libs/distributed-lock/src/stores/core/document.js';
 import type { Actor, Stage } from './stage.js';
 
 const SLACK_MS = 100;
 /** A recheck must not be taken for a hand-off. */
-const RECHECK_MS = 900;
+const LEAST_RECHECK_MS = 900;
 const PATIENCE_MS = 15_000;
+/** docs/guarantees.md, etcd and ZooKeeper: one in the queue who is gone has its grant taken back after one to two seconds. */
+const TAKEN_BACK_MS = UNCONFIRMED_MS + RECHECK_MS;
 
 type How = 'gave up' | 'is stopped' | 'crashed';
 
@@ -18,24 +21,24 @@ type How = 'gave up' | 'is stopped' | 'crashed';
  */
 export async function goneInCalm(stage: Stage, leaseMs: number): Promise<void> {
   await behindOneWho(stage, 'gave up');
-  // docs/guarantees.md, etcd and ZooKeeper: there one who is gone costs seconds, or its session.
-  if (stage.parts.hasSessions) return;
   await behindOneWho(stage, 'is stopped');
-  await besideADeadReader(stage, leaseMs);
+  // docs/guarantees.md, etcd and ZooKeeper: there a holder that is gone costs its session.
+  if (!stage.parts.hasSessions) await besideADeadReader(stage, leaseMs);
   await behindOneWho(stage, 'crashed');
 }
 
 async function behindOneWho(stage: Stage, how: How): Promise<void> {
-  const { kernel, handOffMs } = stage.parts;
+  const { kernel, handOffMs, hasSessions } = stage.parts;
   const queuedMs = 2 * (handOffMs + SLACK_MS);
   const key = `behind one who ${how}`;
-  await watch(stage, key, {}, async (goer) => {
+  const isPassedOver = how === 'gave up' || !hasSessions;
+  await watch(stage, { key, options: {}, goneMs: isPassedOver ? 0 : TAKEN_BACK_MS }, async (goer) => {
     ask(goer, key, { waitMs: how === 'gave up' ? 2 * queuedMs : Infinity }, () => undefined);
     await kernel.run(kernel.now + queuedMs);
     return async () => {
-      const silentMs = how === 'gave up' ? 0 : SILENT_WAITER_MS;
+      const silentMs = how === 'gave up' || hasSessions ? 0 : SILENT_WAITER_MS;
       if (how === 'crashed') stage.crash(goer);
-      if (how === 'is stopped') goer.process.stop(silentMs + 2 * queuedMs);
+      if (how === 'is stopped') goer.process.stop(SILENT_WAITER_MS + 2 * queuedMs);
       await kernel.run(kernel.now + silentMs + queuedMs);
     };
   });
@@ -47,7 +50,7 @@ async function besideADeadReader(stage: Stage, leaseMs: number): Promise<void> {
   const [, , , spare] = living(stage);
   // It must die, and the next scene needs three that live.
   if (!spare) return;
-  await watch(stage, key, { mode: 'shared' }, async (goer) => {
+  await watch(stage, { key, options: { mode: 'shared' }, goneMs: 0 }, async (goer) => {
     let isReading = false;
     ask(goer, key, { mode: 'shared', waitMs: Infinity }, () => {
       isReading = true;
@@ -59,19 +62,25 @@ async function besideADeadReader(stage: Stage, leaseMs: number): Promise<void> {
   });
 }
 
+interface Scene {
+  readonly key: string;
+  readonly options: CallOptions;
+  /** What the one who is gone costs. */
+  readonly goneMs: number;
+}
+
 /**
  * @param goes brings the second process to where it is to be @returns what is done once the third waits, before the release
  */
 async function watch(
   stage: Stage,
-  key: string,
-  options: CallOptions,
+  { key, options, goneMs }: Scene,
   goes: (goer: Actor) => Promise<() => Promise<void>>,
 ): Promise<void> {
   const { kernel, history, handOffMs } = stage.parts;
   const mostMs = handOffMs + SLACK_MS;
   const [holder, goer, waiter] = living(stage);
-  if (mostMs > RECHECK_MS || !holder || !goer || !waiter) return;
+  if (mostMs > LEAST_RECHECK_MS || !holder || !goer || !waiter) return;
   let release: (() => void) | undefined;
   ask(
     holder,
@@ -96,9 +105,10 @@ async function watch(
   await kernel.run(kernel.now + 2 * mostMs);
   await then();
   holder.process.receive(release);
-  await kernel.run(kernel.now + mostMs, () => isOver);
+  const withinMs = mostMs + goneMs;
+  await kernel.run(kernel.now + withinMs, () => isOver);
   if (!isOver && !isRefused)
-    history.violate('hand-off', `a waiter ${key} is not granted within ${mostMs} ms of the release`);
+    history.violate('hand-off', `a waiter ${key} is not granted within ${withinMs} ms of the release`);
   await kernel.run(kernel.now + PATIENCE_MS);
 }
 

@@ -1,4 +1,5 @@
 import type { Kernel } from '../kernel/kernel.js';
+import type { ExpiredSession } from '../backends/backend.js';
 import type { Loss } from './loss.js';
 
 /** One call holds one key. A nested call that shares the hold of its flow is part of it. */
@@ -52,6 +53,8 @@ export interface Pause {
   readonly kind: 'stop' | 'suspend' | 'clock' | 'block' | 'rate';
   readonly from: number;
   readonly to: number;
+  /** Of a clock. */
+  readonly setByMs?: number;
 }
 
 /** Something that a guarantee excuses, or whose effects are waited for. */
@@ -78,6 +81,8 @@ export class History {
   losses: readonly Loss[] | undefined;
   /** When a grant was given back because too few replicas had it in time. */
   tooFewReplicas: readonly number[] = [];
+  /** Of clients that were not heard in time. */
+  expired: readonly ExpiredSession[] = [];
   /** Found while the history ran. */
   readonly violations: Violation[] = [];
   readonly lines: { readonly at: number; readonly text: string }[] = [];

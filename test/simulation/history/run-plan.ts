@@ -52,6 +52,7 @@ export async function runPlan(plan: Plan, backend: Backend): Promise<Run> {
   const running = backend.open(world, storeOptions);
   history.losses = running.losses;
   history.tooFewReplicas = running.tooFewReplicas ?? [];
+  history.expired = running.expired ?? [];
   const { hasSessions = false } = backend;
   const parts: Parts = { kernel, network, history, dice, handOffMs, hasSessions, backend: running };
   const stopWatching = watchRejections(history, kernel);

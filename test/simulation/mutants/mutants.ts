@@ -1,8 +1,10 @@
 import { CORE_MUTANTS } from './core-mutants.js';
 import { DOCUMENT_MUTANTS } from './document-mutants.js';
+import { ETCD_MUTANTS } from './etcd-mutants.js';
 import type { Mutant } from './mutant.js';
 import { QUORUM_MUTANTS } from './quorum-mutants.js';
 import { REDIS_MUTANTS } from './redis-mutants.js';
+import { SESSION_MUTANTS } from './session-mutants.js';
 import { ZOOKEEPER_MUTANTS } from './zookeeper-mutants.js';
 
 export const MUTANTS: readonly Mutant[] = [
@@ -10,5 +12,7 @@ export const MUTANTS: readonly Mutant[] = [
   ...DOCUMENT_MUTANTS,
   ...REDIS_MUTANTS,
   ...QUORUM_MUTANTS,
+  ...SESSION_MUTANTS,
+  ...ETCD_MUTANTS,
   ...ZOOKEEPER_MUTANTS,
 ];

@@ -9,7 +9,8 @@ import type { Dice } from '../../kernel/dice.js';
 import type { Kernel } from '../../kernel/kernel.js';
 import { SimServer } from '../../kernel/server.js';
 import type { Listener, ServerEnd } from '../../network/connection.js';
-import { Keyspace, nameOf } from './keyspace.js';
+import type { ExpiredSession } from '../backend.js';
+import { Keyspace, nameOf, type Stored } from './keyspace.js';
 import { kindOf } from './kinds.js';
 import { Leases } from './leases.js';
 import { Watches } from './watches.js';
@@ -23,14 +24,35 @@ const TROUBLES = [
   { code: 14, details: 'etcdserver: request timed out', isExecuted: true },
 ] as const;
 
-/** An etcd of one member. What it has acknowledged is on its disk. Its clock is monotonic, so that no step of time ends a lease. */
+/** A leader that was cut off from the others steps down after two timeouts of an election. */
+const MOST_DEPOSED_MS = 2000;
+/** What a leader that was deposed answers by itself. */
+const WITHOUT_MAJORITY = ['LeaseKeepAlive', 'Status', 'Authenticate', 'cancel'];
+
+/** The others have elected another leader, or soon will, and this one knows nothing of it. */
+interface Deposed {
+  readonly since: number;
+  /** As it was then. */
+  readonly header: Header;
+  /** What waits for a majority. */
+  readonly waiting: (() => void)[];
+}
+
+/**
+ * An etcd, as all clients reach it by one of its members. What it has acknowledged is on the disks of a majority. Its clock is
+ * monotonic, so that no step of time ends a lease.
+ */
 export class EtcdServer extends SimServer {
+  readonly expired: ExpiredSession[] = [];
+  /** Of one document that was restored: how many hold, wait, or have left a note. */
+  mostEntries = 0;
   private readonly keyspace: Keyspace;
   private readonly leases: Leases;
   private readonly watches: Watches;
   private raftTerm = 2;
   /** In trouble it cannot keep leases alive. Often that is all that it cannot. */
   private isTroubleOfAll = false;
+  private deposed: Deposed | undefined;
 
   /** @param watchLagMs how late a watch brings what was written */
   constructor(
@@ -45,14 +67,18 @@ export class EtcdServer extends SimServer {
       () => this.state === 'running',
       (id) => {
         this.keyspace.deleteUnder(id);
-        this.watches.bring();
+        this.bring();
+      },
+      (id) => {
+        const client = this.clientOf(id);
+        if (client !== undefined) this.expired.push({ client, at: time.now });
       },
     );
     this.keyspace = new Keyspace(clock, (lease) => this.leases.has(lease));
     this.watches = new Watches(time, this.keyspace, watchLagMs, () => this.header);
     this.onStart.push(() => {
-      this.raftTerm += 1;
-      this.leases.beginAnew();
+      this.deposed = undefined;
+      this.beginTerm();
     });
   }
 
@@ -60,19 +86,25 @@ export class EtcdServer extends SimServer {
     return {
       onMessage: (payload) => {
         const request = payload as WireRequest;
-        if (request.name === 'cancel') return this.watches.end(end, request.id);
-        if (request.name === 'Watch') return this.watch(end, request.id, request.request);
-        const send = (reply: WireReply): void => end.send(reply, `re:${kindOf(request)}`);
-        try {
-          send({ id: request.id, reply: this.replyTo(request) });
-        } catch (error) {
-          if (!(error instanceof Refusal)) throw error;
-          send({ id: request.id, error: { code: error.code, details: error.details } });
-        }
-        this.watches.bring();
+        if (this.deposed && !WITHOUT_MAJORITY.includes(request.name))
+          this.deposed.waiting.push(() => this.onRequest(end, request));
+        else this.onRequest(end, request);
       },
       onClose: () => this.watches.endAll(end),
     };
+  }
+
+  private onRequest(end: ServerEnd, request: WireRequest): void {
+    if (request.name === 'cancel') return this.watches.end(end, request.id);
+    if (request.name === 'Watch') return this.watch(end, request.id, request.request);
+    const send = (reply: WireReply): void => end.send(reply, `re:${kindOf(request)}`);
+    try {
+      send({ id: request.id, reply: this.replyTo(request) });
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      send({ id: request.id, error: { code: error.code, details: error.details } });
+    }
+    this.bring();
   }
 
   override stop(ms: number): void {
@@ -83,14 +115,40 @@ export class EtcdServer extends SimServer {
   }
 
   override refuse(ms: number): void {
+    if (this.dice.happens(0.3)) return this.depose(Math.min(ms, MOST_DEPOSED_MS));
     super.refuse(ms);
     this.isTroubleOfAll = this.dice.happens(0.5);
+  }
+
+  /** It is cut off from the others while it leads, and answers keep-alives that the next leader never hears of. */
+  private depose(ms: number): void {
+    if (this.deposed || this.state !== 'running') return;
+    const deposed: Deposed = { since: this.time.now, header: this.header, waiting: [] };
+    this.deposed = deposed;
+    this.time.after(ms * this.dice.random(), () => this.deposed === deposed && this.beginTerm());
+    const rejoin = (): void => {
+      if (this.deposed !== deposed) return;
+      this.deposed = undefined;
+      for (const execute of deposed.waiting) execute();
+      this.bring();
+    };
+    this.time.after(ms, () => this.receive(rejoin));
+  }
+
+  private beginTerm(): void {
+    this.raftTerm += 1;
+    this.leases.beginAnew();
+  }
+
+  private bring(): void {
+    if (!this.deposed) this.watches.bring();
   }
 
   /** Comes back with an older state. */
   restore(time: number): void {
     this.keyspace.goBackTo(time);
     this.leases.goBackTo(time);
+    this.mostEntries = Math.max(0, ...this.below('l').map((stored) => this.entriesIn(stored)));
     this.crash(1);
   }
 
@@ -108,20 +166,36 @@ export class EtcdServer extends SimServer {
 
   /** Locks that sessions which are alive hold or wait for. */
   inUse(): readonly string[] {
-    const below = (space: string): readonly KeyValue[] =>
-      this.keyspace.in({
-        key: Buffer.from(`nest-lock/${space}/`),
-        rangeEnd: Buffer.from(`nest-lock/${space}0`),
-      });
     const isAlive = (session: string | undefined): boolean =>
       this.keyspace.in({ key: Buffer.from(`nest-lock/s/${session}`) }).length > 0;
-    const locks = below('l').flatMap(({ key, value, modRevision }) => {
+    const locks = this.below('l').flatMap(({ key, value, modRevision }) => {
       const { holders, queue } = contentOf(value.toString(), modRevision, nameOf(key)).document;
       return [...holders, ...queue].some(({ session }) => isAlive(session))
         ? `${key.toString()}: ${value.toString()}`
         : [];
     });
-    return [...locks, ...below('q').map(({ key, value }) => `${key.toString()}: ${value.toString()}`)];
+    return [...locks, ...this.below('q').map(({ key, value }) => `${key.toString()}: ${value.toString()}`)];
+  }
+
+  private below(space: string): readonly Stored[] {
+    return this.keyspace.in({
+      key: Buffer.from(`nest-lock/${space}/`),
+      rangeEnd: Buffer.from(`nest-lock/${space}0`),
+    });
+  }
+
+  private entriesIn({ key, value, modRevision }: KeyValue): number {
+    const { holders, queue } = contentOf(value.toString(), modRevision, nameOf(key)).document;
+    const notes = this.below('q').filter((note) =>
+      nameOf(note.key).includes(nameOf(key).replace('/l/', '/q/')),
+    );
+    return holders.length + queue.length + notes.length;
+  }
+
+  /** Whose mailbox is under the lease. */
+  private clientOf(lease: number): string | undefined {
+    const mailbox = this.below('m').find((stored) => stored.lease === lease);
+    return mailbox && /\/m\/(.+)\/[^/]*$/.exec(nameOf(mailbox.key))?.[1];
   }
 
   private get header(): Header {
@@ -155,6 +229,9 @@ export class EtcdServer extends SimServer {
         this.leases.revoke(request.ID);
         return {};
       case 'LeaseKeepAlive':
+        if (this.deposed) {
+          return { TTL: this.leases.lengthOf(request.ID, this.deposed.since), header: this.deposed.header };
+        }
         return { TTL: this.leases.keepAlive(request.ID), header: this.header };
       case 'Txn': {
         const reply = this.keyspace.execute(request);

@@ -2,14 +2,21 @@ import type { LockStoreFactory } from '../../../../libs/distributed-lock/src/por
 import { DocumentStore } from '../../../../libs/distributed-lock/src/stores/core/document.store.js';
 import { EtcdBackend } from '../../../../libs/distributed-lock/src/stores/etcd/etcd.backend.js';
 import { SessionRegister } from '../../../../libs/distributed-lock/src/stores/session/session-register.js';
+import { RECHECK_MS, SILENT_WAITER_MS } from '../../../../libs/distributed-lock/src/port/recheck-interval.js';
 import { systemChance } from '../../../../libs/distributed-lock/src/time/chance.js';
 import type { SimProcess } from '../../kernel/process.js';
 import type { Network } from '../../network/network.js';
 import type { Backend } from '../backend.js';
+import { mayRepeatWrites } from '../repeated-writes.js';
 import { EtcdServer } from './etcd-server.js';
 import { simulatedGrpc } from './grpc.js';
 import { REQUEST_KINDS } from './kinds.js';
 
+/**
+ * Of a restored document, an entry of a living client that does not know of it is released after this time, while others wait.
+ * One after the other: each is granted the lock first.
+ */
+const RELEASED_WITHIN_MS = SILENT_WAITER_MS + RECHECK_MS;
 /** What a restored backup lacks. */
 const BACKUP_AGE_MS = 2000;
 
@@ -21,6 +28,12 @@ export const etcd: Backend = {
   commandsPerCall: 8,
   // docs/guarantees.md: without a session, or when a holder's session must be asked for.
   commandsInCalm: 4,
+  // The reply that a release waits for, the release, the message, the reply that a confirmation waits for, and the confirmation; as
+  // much again for a waiter that has left.
+  handOffMs: ({ least, spread }, { commandTimeoutMs, watchLagMs = 0 }) =>
+    mayRepeatWrites(2 * (least + spread), commandTimeoutMs)
+      ? 16 * (least + spread) + 2 * Number(watchLagMs)
+      : Infinity,
   serverCount: 1,
   hasSessions: true,
   drawOptions: (dice, watchdogTimeoutMs) => ({
@@ -32,6 +45,10 @@ export const etcd: Backend = {
     network.serve(server, (end) => server.accept(end));
     return {
       servers: [server],
+      expired: server.expired,
+      get closedAfterForgettingMs() {
+        return server.mostEntries * RELEASED_WITHIN_MS;
+      },
       storeFor: (process) => storeOn(server, { network, process, commandTimeoutMs }),
       forget: (how) => server.restore(how === 'empty' ? 0 : kernel.now - BACKUP_AGE_MS),
       holdersOf: (key) => server.holdersOf(key),

@@ -43,7 +43,7 @@ export class Keyspace {
   /** All comparisons, also those of transactions inside, see the keys as they are before anything is written. */
   execute(txn: TxnRequest): Omit<TxnReply, 'header'> {
     const chosen = this.choose(txn);
-    this.checkPuts(chosen);
+    this.checkPuts(chosen, new Set());
     const before = this.changes.length;
     const reply = this.apply(chosen, this.revision + 1);
     if (this.changes.length > before) this.revision += 1;
@@ -98,10 +98,16 @@ export class Keyspace {
     return (found.length > 0 ? found : [NONE]).every((it) => isResult(it[name] - wanted, result));
   }
 
-  private checkPuts({ operations }: Chosen): void {
+  /** @param names of the keys that the transaction has put so far: each once */
+  private checkPuts({ operations }: Chosen, names: Set<string>): void {
     for (const each of operations) {
-      if ('succeeded' in each) this.checkPuts(each);
-      else if (each.requestPut) this.checkPut(each.requestPut);
+      if ('succeeded' in each) this.checkPuts(each, names);
+      else if (each.requestPut) {
+        const name = nameOf(each.requestPut.key);
+        if (names.has(name)) throw new Refusal(3, 'etcdserver: duplicate key given in txn request');
+        names.add(name);
+        this.checkPut(each.requestPut);
+      }
     }
   }
 

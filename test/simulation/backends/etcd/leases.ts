@@ -14,11 +14,15 @@ export class Leases {
   /** All that were ever granted. */
   private readonly leases = new Map<number, Lease>();
 
-  /** @param onEnd is to delete what was put under the lease */
+  /**
+   * @param onEnd is to delete what was put under the lease
+   * @param onOverdue is told before, of a lease whose time is over
+   */
   constructor(
     private readonly kernel: Kernel,
     private readonly isRunning: () => boolean,
     private readonly onEnd: (id: number) => void,
+    private readonly onOverdue: (id: number) => void,
   ) {}
 
   has(id: number): boolean {
@@ -40,13 +44,19 @@ export class Leases {
     this.endAt(id, now + ttlMs);
   }
 
+  /** In seconds, as one knows it who has heard nothing since that true time. */
+  lengthOf(id: number, since: number): number {
+    const lease = this.leases.get(id);
+    return lease && (!lease.isOver || lease.endsAt >= since) ? lease.ttlMs / 1000 : 0;
+  }
+
   /** @returns seconds; 0 for a lease that is over */
   keepAlive(id: number): number {
     const lease = this.leases.get(id);
     if (!lease || lease.isOver) return 0;
     const { now } = this.kernel;
     if (lease.endsAt <= now) {
-      this.revoke(id);
+      this.expire(id);
       return 0;
     }
     lease.endsAt = now + lease.ttlMs;
@@ -80,13 +90,18 @@ export class Leases {
 
   endOverdue(): void {
     for (const [id, { endsAt, isOver }] of this.leases)
-      if (!isOver && endsAt <= this.kernel.now) this.revoke(id);
+      if (!isOver && endsAt <= this.kernel.now) this.expire(id);
+  }
+
+  private expire(id: number): void {
+    this.onOverdue(id);
+    this.revoke(id);
   }
 
   private endAt(id: number, at: number): void {
     this.kernel.at(at, () => {
       const lease = this.leases.get(id);
-      if (lease && !lease.isOver && lease.endsAt <= this.kernel.now && this.isRunning()) this.revoke(id);
+      if (lease && !lease.isOver && lease.endsAt <= this.kernel.now && this.isRunning()) this.expire(id);
     });
   }
 }

@@ -32,7 +32,9 @@ export class Watches {
   ) {}
 
   add(end: ServerEnd, id: number, { key, rangeEnd, startRevision }: WatchRequest['createRequest']): void {
-    const watch = { end, id, first: nameOf(key), last: nameOf(rangeEnd), from: startRevision };
+    // 0 stands for the present.
+    const from = startRevision || this.keyspace.revision + 1;
+    const watch = { end, id, first: nameOf(key), last: nameOf(rangeEnd), from };
     this.watches.add(watch);
     this.send(watch, { ...NOTHING, header: this.header(), created: true }, 're:watch');
     this.bringTo(watch);

@@ -1,5 +1,6 @@
 import { CODE } from '../../../../libs/distributed-lock/src/stores/zookeeper/client/codes.js';
 import type { Kernel } from '../../kernel/kernel.js';
+import type { ExpiredSession } from '../backend.js';
 import { Draft, Refusal, type Result } from './draft.js';
 import type { Operation } from './requests.js';
 import { Sessions, type SessionLengths } from './sessions.js';
@@ -22,6 +23,7 @@ export class Decisions {
   readonly sessions: Sessions;
   /** Told of each transaction. */
   onCommit: (transaction: Transaction) => void = () => undefined;
+  readonly expired: ExpiredSession[] = [];
   tree = new Tree();
   private journal: Transaction[] = [];
   private epoch = 0;
@@ -33,8 +35,14 @@ export class Decisions {
     private readonly kernel: Kernel,
     lengths: SessionLengths,
     mayEnd: () => boolean,
+    /** @returns the client whose mailbox this is */
+    clientOf: (path: string) => string | undefined,
   ) {
-    this.sessions = new Sessions(kernel, lengths, mayEnd, (id) => this.closeSession(id));
+    this.sessions = new Sessions(kernel, lengths, mayEnd, (id) => {
+      const owned = this.tree.ownedBy(id).map((path) => clientOf(path) ?? []);
+      for (const client of owned.flat()) this.expired.push({ client, at: kernel.now });
+      this.closeSession(id);
+    });
   }
 
   /** @param owner the server, while it follows one leader */

@@ -1,6 +1,7 @@
 import type { Dice } from '../../kernel/dice.js';
 import type { Kernel } from '../../kernel/kernel.js';
 import { Decisions } from './decisions.js';
+import { clientOf } from './in-use.js';
 import type { SessionLengths } from './sessions.js';
 import { Stay, Term, type Member } from './stay.js';
 
@@ -27,7 +28,7 @@ export class Ensemble {
   ) {
     // A session has two ticks at least.
     this.tickMs = options.lengths.leastMs / 2;
-    this.decisions = new Decisions(kernel, options.lengths, () => this.isDeciding);
+    this.decisions = new Decisions(kernel, options.lengths, () => this.isDeciding, clientOf);
     this.decisions.onCommit = (transaction) => {
       for (const { stay, server } of this.stays)
         if (stay.term === this.term) stay.toServer(() => server.apply(transaction));

@@ -1,9 +1,15 @@
 import { contentOf } from '../../../../libs/distributed-lock/src/stores/session/session-text.js';
-import { LockPaths } from '../../../../libs/distributed-lock/src/stores/zookeeper/lock-path.js';
+import { decodeName, LockPaths } from '../../../../libs/distributed-lock/src/stores/zookeeper/lock-path.js';
 import type { Decisions } from './decisions.js';
 import type { Znode } from './tree.js';
 
 export const PATHS = new LockPaths('/nest-lock');
+
+/** The client whose mailbox a znode is. */
+export function clientOf(path: string): string | undefined {
+  const [, name] = /^\/nest-lock\/m\/(.+)$/.exec(path) ?? [];
+  return name === undefined ? undefined : decodeName(name);
+}
 
 /** By owner, for how many ms the servers keep its lock. A lock lasts as long as its session. */
 export function holdersOf({ tree, sessions }: Decisions, key: string): ReadonlyMap<string, number> {

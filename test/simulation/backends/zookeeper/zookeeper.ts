@@ -7,7 +7,8 @@ import { systemChance } from '../../../../libs/distributed-lock/src/time/chance.
 import type { SimProcess } from '../../kernel/process.js';
 import type { SimServer } from '../../kernel/server.js';
 import type { Network } from '../../network/network.js';
-import type { Backend } from '../backend.js';
+import type { Backend, StoreOptions } from '../backend.js';
+import { mayRepeatWrites } from '../repeated-writes.js';
 import { holdersOf, inUse, PATHS } from './in-use.js';
 import { REQUEST_KINDS } from './kinds.js';
 import { simulatedConnect } from './simulated-socket.js';
@@ -23,6 +24,9 @@ const PORT = 2181;
 /** Addresses, so that no name is looked up. */
 const HOSTS = ['10.0.0.1', '10.0.0.2', '10.0.0.3'];
 
+const betweenServersMs = ({ members, memberLatencyMs }: StoreOptions): number =>
+  members === 1 ? 0 : 2 * Number(memberLatencyMs);
+
 /** ZooKeeper, from `LockService` down to the bytes on the socket: the wire client, sessions, mailboxes and the core of the documents. */
 export const zookeeper: Backend = {
   name: 'zookeeper',
@@ -33,9 +37,13 @@ export const zookeeper: Backend = {
   commandsInCalm: 4,
   // The reply that a release waits for, the release, the event, the reading of the mailbox and the confirmation; as much again
   // for a waiter that has left.
-  handOffMs: ({ least, spread }, { members, memberLatencyMs }) =>
-    14 * (least + spread) + (members === 1 ? 0 : 8 * Number(memberLatencyMs)),
-  betweenServersMs: ({ members, memberLatencyMs }) => (members === 1 ? 0 : 2 * Number(memberLatencyMs)),
+  handOffMs: ({ least, spread }, options) => {
+    const betweenMs = betweenServersMs(options);
+    return mayRepeatWrites(2 * (least + spread) + betweenMs, options.commandTimeoutMs)
+      ? 14 * (least + spread) + 4 * betweenMs
+      : Infinity;
+  },
+  betweenServersMs,
   serverCount: HOSTS.length,
   hasSessions: true,
   drawOptions: (dice, watchdogTimeoutMs) => ({
@@ -62,6 +70,7 @@ export const zookeeper: Backend = {
     ensemble.begin();
     return {
       servers,
+      expired: decisions.expired,
       closedAfterForgettingMs: LENGTHS_UNTIL_GIVEN_UP * lengths.mostMs + RECONNECT_MS,
       storeFor: (process) => storeOn(servers, { network, process, commandTimeoutMs }),
       forget: (how) => ensemble.restore(how === 'empty' ? 0 : kernel.now - BACKUP_AGE_MS),

@@ -1,0 +1,147 @@
+import { mutantsOf, type Mutant } from './mutant.js';
+
+const ROOM = 'stores/etcd';
+
+/** The client of etcd: its fence, its session, its mailbox, and what it makes of an answer that is an error or does not come. */
+export const ETCD_MUTANTS: readonly Mutant[] = [
+  ...mutantsOf('etcd', `${ROOM}/etcd.pipe.js`, [
+    [
+      'a transaction without an answer raises no epoch',
+      'if (session && isWrite && !failure.isAnswered)',
+      'if (false)',
+    ],
+    [
+      'a write does not depend on the epoch of its session',
+      "result: epoch === undefined ? 'EQUAL' : 'LESS', value",
+      "result: epoch === undefined ? 'GREATER' : 'LESS', value: epoch === undefined ? Buffer.alloc(0) : value",
+    ],
+    [
+      'the key of a session is no longer under its lease once a fence has written it',
+      '{ key, value, ignoreLease: true }',
+      '{ key, value }',
+    ],
+    [
+      'a transaction without an answer counts as not executed',
+      "isWrite ? failure : { ...failure, reason: 'unready' }",
+      "{ ...failure, reason: 'unready' }",
+    ],
+    [
+      'what names a session that is over is written under the next one',
+      'this.refuseThoseOfOtherSessions(session);',
+      '',
+    ],
+    [
+      'a session that etcd does not know is used again and again',
+      'const isGone = responses[0]?.responseRange?.count === 0 || epoch !== undefined;',
+      'const isGone = false;',
+    ],
+    [
+      'a transaction waits for its answer for ten timeouts',
+      'return Math.max(since, this.repliedAt) + this.options.commandTimeoutMs;',
+      'return Math.max(since, this.repliedAt) + 10 * this.options.commandTimeoutMs;',
+    ],
+  ]),
+  ...mutantsOf('etcd', `${ROOM}/etcd.steps.js`, [
+    [
+      'two steps of one transaction may write one document',
+      '!names.some((name) => this.names.has(name))',
+      'true',
+    ],
+    [
+      'a transaction may write one slot of a mailbox twice',
+      'clients.every((client) => this.slotsOf(client) < MAILBOX_SLOTS)',
+      'true',
+    ],
+  ]),
+  ...mutantsOf('etcd', `${ROOM}/etcd.sessions.js`, [
+    [
+      'a keep-alive counts although another leader was elected meanwhile',
+      'if (header?.raftTerm !== alive.header?.raftTerm)',
+      'if (false)',
+    ],
+    ['a keep-alive counts from its answer', 'session.onAlive(sentAt);', 'session.onAlive(clock.now());'],
+    [
+      'a session counts from the reply to its opening',
+      'new EtcdSession(ID, TTL * 1000, sentAt)',
+      'new EtcdSession(ID, TTL * 1000, clock.now())',
+    ],
+    [
+      'a session is kept alive once in its length',
+      'export const KEEP_ALIVES = 6;',
+      'export const KEEP_ALIVES = 1;',
+    ],
+    [
+      'a keep-alive that failed is not repeated at once',
+      'next = Math.min(next, clock.now() + RETRY_MS);',
+      '',
+    ],
+    [
+      'an opening that is executed late sets the epoch back',
+      "compare.push({ key: presence, target: 'CREATE', result: 'EQUAL', createRevision: 0 });",
+      '',
+    ],
+    [
+      'a closed client leaves no session for what must stay',
+      "keepSession ? 'LeaseKeepAlive' : 'LeaseRevoke'",
+      "'LeaseRevoke'",
+    ],
+    [
+      'the key of a session is not under its lease',
+      '{ key: presence, value: epochText(session.epoch), lease }',
+      '{ key: presence, value: epochText(session.epoch) }',
+    ],
+    ['a loss of the session is not told', 'this.options.onEnd(session);', ''],
+  ]),
+  ...mutantsOf('etcd', `${ROOM}/etcd.failure.js`, [
+    [
+      'a request that timed out in etcd counts as not executed',
+      "[/(request timed out|leader changed|stopped)/, { reason: 'unknown', detail: '', isOfMember: true }]",
+      "[/(request timed out|leader changed|stopped)/, { reason: 'unready', detail: '', isOfMember: true }]",
+    ],
+    [
+      'a request counts as not sent when its connection breaks',
+      'if (NOT_SENT.test(details))',
+      "if (NOT_SENT.test(details) || details === 'Connection dropped')",
+    ],
+    [
+      'a member that does not know its leader is not left',
+      "{ reason: 'unready', detail: 'it has no leader', isOfMember: true }",
+      "{ reason: 'refused', detail: 'it has no leader' }",
+    ],
+  ]),
+  ...mutantsOf('etcd', `${ROOM}/etcd.mailbox.js`, [
+    ['a watch that has ended is not begun again', 'clock.after(RETRY_MS, () => this.watch())', 'undefined'],
+    ['a watch that begins again begins at the present', 'startRevision: this.from', 'startRevision: 0'],
+    ['it is not told that messages may have been lost', 'if (!this.isFirst)', 'if (false)'],
+    [
+      'messages up to an old revision are waited for after a restore',
+      'if (this.from <= revision + 1)',
+      'if (true)',
+    ],
+  ]),
+  ...mutantsOf('etcd', `${ROOM}/etcd.backend.js`, [
+    [
+      'a swap does not depend on the version of the document',
+      "{ key: document, target: 'MOD', result: 'EQUAL', modRevision: version }",
+      "{ key: document, target: 'MOD', result: 'GREATER', modRevision: -1 }",
+    ],
+    [
+      'a take does not depend on the version of the document',
+      "{ key, target: 'MOD', result: 'EQUAL', modRevision: version ?? 0 }",
+      "{ key, target: 'MOD', result: 'GREATER', modRevision: -1 }",
+    ],
+    ['an exact swap does not look at the notes', 'if (isExact)', 'if (false)'],
+    ['notes that were taken in are not deleted', 'takenIn.map((id) => deleted(keys.note(name, id)))', '[]'],
+    [
+      'notes are not under the lease of their client',
+      'value: Buffer.from(note), lease }',
+      'value: Buffer.from(note) }',
+    ],
+    [
+      'a message to a client that is gone fails the swap',
+      "compare: [{ key, target: 'CREATE', result: 'GREATER', createRevision: 0 }]",
+      'compare: []',
+    ],
+    ['a swap tells nobody', 'inParts(this.messageOps(messages, slotOf)), reading[1]', '[], reading[1]'],
+  ]),
+];

@@ -1,0 +1,115 @@
+import { mutantsOf, type Mutant } from './mutant.js';
+
+const ROOM = 'stores/session';
+
+/** What etcd and ZooKeeper have in common: sessions of other clients, and leases that no server ends. */
+export const SESSION_MUTANTS: readonly Mutant[] = [
+  ...mutantsOf('zookeeper', `${ROOM}/session-leases.js`, [
+    [
+      'a grant is believed in before it is confirmed',
+      'return -Infinity;',
+      'return reading.validUntil ?? Infinity;',
+    ],
+    [
+      'the minimum hold of a client that has closed ends with it',
+      'return this.expiry.close();',
+      'this.expiry.close(); return false;',
+    ],
+    ['a lease that was renewed meanwhile is ended', '() => expiry.isOver(owner)', '() => true'],
+    ['what no owner answers for is never released', 'this.expiry.adopt(key, owner)', 'undefined'],
+  ]),
+  ...mutantsOf('etcd', `${ROOM}/client-side-expiry.js`, [
+    ['no lease is ended', 'this.release(key, owner);', ''],
+    [
+      'a lease whose end was not answered is left',
+      'endsAt > now ? endsAt : now + this.retryMs',
+      'endsAt > now ? endsAt : Infinity',
+    ],
+    [
+      'leases end at half of their time',
+      'const endsAt = this.clock.now() + ms;',
+      'const endsAt = this.clock.now() + ms / 2;',
+    ],
+    [
+      'a lease ends while its renewal is under way',
+      'lease.endsAt = Math.max(lease.endsAt, this.clock.now() + ms);',
+      ';',
+    ],
+  ]),
+  ...mutantsOf('zookeeper', `${ROOM}/session-bound-leases.js`, [
+    [
+      'a fixed lease is believed in for longer than the session is certain',
+      'const validUntil = Math.min(endsAt, sessionUntil());',
+      'const validUntil = endsAt;',
+    ],
+    [
+      'a fixed lease that is longer than the session is believed in until the session ended at first',
+      'this.leases.set(owner, { key, token, lastToken, endsAt, toldUntil });',
+      '',
+    ],
+  ]),
+  ...mutantsOf('etcd', `${ROOM}/session-register.js`, [
+    [
+      'a lock is believed in for longer than the session',
+      'validUntil: session.validUntil,',
+      'validUntil: Infinity,',
+    ],
+    [
+      'what was held under the last session is written as held under the next',
+      'if (sessionEnds !== this.sessionEnds)',
+      'if (false)',
+    ],
+    [
+      'a session that was asked for without an answer counts as over',
+      '.catch(() => [])',
+      '.catch(() => unknown)',
+    ],
+    ['a session that is over counts as alive', "ended.has(each) ? 'onEnd' : 'onAlive'", "'onAlive'"],
+    [
+      'a free document is deleted although tokens beyond its revision were reserved',
+      'isFree(next) && lastToken <= seen.ticks',
+      'isFree(next)',
+    ],
+    [
+      'an emptied document is taken without a look at the tokens that were reserved',
+      'takenText(request, Math.max(lastToken, this.revision), session.id)',
+      'takenText(request, 0, session.id)',
+    ],
+    ['the holder is not told that others wait', 'if (take.notes.length > 0)', 'if (false)'],
+    [
+      'waiters do not hear that messages may have been lost',
+      'onGap: () => listener.onGap()',
+      'onGap: () => undefined',
+    ],
+    ['a loss is not told', 'listener.onSessionEnd?.();', ''],
+  ]),
+  ...mutantsOf('etcd', `${ROOM}/session-knowledge.js`, [
+    ['a session is asked for once a minute', 'ALIVE_MS = 1000', 'ALIVE_MS = 60_000'],
+    [
+      'a grant that is not confirmed is taken back at once',
+      'this.sinceOf(holder) + UNCONFIRMED_MS - this.clock.now()',
+      'this.sinceOf(holder) - this.clock.now()',
+    ],
+    ['a grant that is not confirmed stays', 'if (!holder.isUnconfirmed)', 'if (true)'],
+    ['a later grant counts as the earlier one', 'if (seen?.token === token)', 'if (seen)'],
+    [
+      'a waiter whose session is over is granted the lock',
+      'this.hasEnded(waiter) ? { ...waiter, until: -Infinity } : waiter',
+      'waiter',
+    ],
+  ]),
+  ...mutantsOf('zookeeper', `${ROOM}/remembered-documents.js`, [
+    [
+      'the last token of a document is forgotten with its next reading',
+      'lastToken: lastToken ?? 0, earlierToken, writtenAt',
+      'lastToken: 0, earlierToken, writtenAt',
+    ],
+  ]),
+  ...mutantsOf('zookeeper', `${ROOM}/session-register.js`, [
+    [
+      'a document that is held is replaced as if it were free',
+      'version: isFree(document) && notes.length === 0 ? version : undefined',
+      'version',
+    ],
+  ]),
+];
