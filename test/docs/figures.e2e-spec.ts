@@ -88,7 +88,6 @@ const FIGURES: Record<string, readonly (readonly [page: string, ...sentences: st
     ['README.md', `\`watchdogTimeoutMs\`, ${watchdog} by default`],
     ['README.zh-CN.md', `\`watchdogTimeoutMs\`（默认 ${defaults.watchdogTimeoutMs / 1000} 秒）`],
     [GUARANTEES, `within ${watchdog}: [liveness]`, `(${watchdog} without renewal)`],
-    [LIFE, `\`watchdogTimeoutMs\` ${thousands(defaults.watchdogTimeoutMs)}`, `at most ${watchdog} |`],
     [RECIPES, `| \`watchdogTimeoutMs\` | ${thousands(defaults.watchdogTimeoutMs)} |`],
     ['docs/redisson.md', `\`watchdogTimeoutMs\`: ${watchdog} in both`],
     ['docs/quorum.md', `\`watchdogTimeoutMs\` (${watchdog} by default)`],
@@ -112,17 +111,16 @@ const FIGURES: Record<string, readonly (readonly [page: string, ...sentences: st
     [RECIPES, `| \`shutdownGraceMs\` | ${thousands(defaults.shutdownGraceMs)} |`],
   ],
   commandTimeoutMs: [
-    [LIFE, `\`commandTimeoutMs\` ${command})`],
     [RECIPES, `| \`commandTimeoutMs\` | ${command} |`],
     ['docs/production.md', `Across regions, ${command} ms is too short for Redis`],
   ],
   replicaTimeoutMs: [
-    [LIFE, `one round trip more, ${DEFAULT_REPLICA_TIMEOUT_MS} ms at most`],
+    [GUARANTEES, `one round trip more, ${DEFAULT_REPLICA_TIMEOUT_MS} ms at most`],
     [RECIPES, `| \`replicaTimeoutMs\` | ${DEFAULT_REPLICA_TIMEOUT_MS} |`],
   ],
   'renewals at a part of the lease': [
     [GUARANTEES, `which learns of it within ${renewal}`, `(a ${part} of the lease)`],
-    [LIFE, `every ${renewal}, all due leases together`, `when a ${part} of what is left of it is over`],
+    [LIFE, `when a ${part} of what is left of it is over`],
     [RECIPES, `renewed every ${part} of it`],
     ['docs/decisions/0004-fencing-tokens.md', `(a ${part} of the lease)`],
   ],
@@ -131,7 +129,6 @@ const FIGURES: Record<string, readonly (readonly [page: string, ...sentences: st
       GUARANTEES,
       `by ${timerMs} ms and ${driftPercent} % of the lease, at most ${seconds(leaseMargin(1e9))}, never more than a fifth`,
     ],
-    [LIFE, `${watchdog} less the margin (${leaseMargin(defaults.watchdogTimeoutMs)} ms)`],
     [
       'docs/decisions/0002-what-a-holder-may-believe.md',
       `${driftPercent} % for clocks of different speed and ${timerMs} ms for late timers, at most ${seconds(leaseMargin(1e9))}`,
@@ -139,20 +136,17 @@ const FIGURES: Record<string, readonly (readonly [page: string, ...sentences: st
   ],
   'the hand-off budget': [
     [GUARANTEES, budget],
-    [LIFE, `(\`lock/owner/hand-off-budget.ts\`): ${budget}`, `local hand-offs go on for ${budget}`],
+    [LIFE, `(\`lock/owner/hand-off-budget.ts\`): ${budget}`],
     ['docs/decisions/0012-where-the-time-goes.md', budget],
   ],
-  'the recheck interval': [
-    [GUARANTEES, `by its next recheck, within ${recheck}`],
-    [LIFE, `the next owner rechecks within ${recheck}`],
-  ],
+  'the recheck interval': [[GUARANTEES, `by its next recheck, within ${recheck}`]],
   'a waiter that is silent': [[RULES, `for ${seconds(SILENT_WAITER_MS)} after each recheck`]],
   'the recheck interval without a subscription': [
     ['docs/troubleshooting.md', `up to ${UNSUBSCRIBED_RECHECK_MS} ms late`],
   ],
   'the initial lease': [
     [GUARANTEES, `after an initial lease of ${initial}`],
-    [LIFE, `an initial lease of ${initial}`, `| ${initial} until the next is granted`],
+    [LIFE, `an initial lease of ${initial}`],
   ],
   'the longest time without a reply during local hand-offs': [
     [RULES, `more than ${seconds(LONGEST_BLIND_MS)} old`],
