@@ -82,17 +82,15 @@ const USERS = [
     title: 'Fencing tokens',
     intro: 'A resource uses these to refuse a holder that has lost its lock: [recipes](recipes/guards.md).',
     groups: {
-      'Guard a SQL table': [
-        'FencedTable',
-        'FencedTableOptions',
-        'FencedWrite',
-        'SqlResult',
+      'Hold the lock until a commit': [
+        'heldUntilCommit',
+        'HeldUntilCommitOptions',
+        'CommitRefusedError',
         'SqlQuery',
         'SqlAnswer',
         'SqlRow',
         'SqlDialect',
       ],
-      'Hold the lock until a commit': ['heldUntilCommit', 'HeldUntilCommitOptions', 'CommitRefusedError'],
       'Guard keys of Redis': [
         'fencedRedis',
         'FencedRedis',
@@ -111,14 +109,6 @@ const USERS = [
         'ProcessFences',
       ],
       'Tokens and their refusal': ['Fence', 'StaleTokenError'],
-      'Build guarded statements': [
-        'fencedUpdate',
-        'fencedInsert',
-        'fencedUpsert',
-        'FencedRows',
-        'FencedChange',
-        'SqlStatement',
-      ],
     },
   },
   {

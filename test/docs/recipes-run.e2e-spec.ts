@@ -16,7 +16,7 @@ import { until } from '#until';
 import { Accounts, Database as AccountsDatabase } from './recipes/accounts.js';
 import { InvoiceWorker } from './recipes/invoice-worker.js';
 import { NightlyReport } from './recipes/nightly-report.js';
-import { Database as GoodsDatabase, GoodsController } from './recipes/stock.js';
+import { Database as GoodsDatabase, GoodsController, type Goods as GoodsRow } from './recipes/stock.js';
 import { EditorResolver } from './recipes/subscription.js';
 
 const url = String(process.env['REDIS_URL']);
@@ -105,8 +105,8 @@ describe('with a database', () => {
 
   it('stock is sold as often as it is there, and a holder whose token is too small sells nothing', async () => {
     class Goods extends GoodsDatabase {
-      override async query(sql: string, values: unknown[]): Promise<{ readonly stock: number }[]> {
-        return (await database.query<{ readonly stock: number }>(sql, values)).rows;
+      override async query(sql: string, values: unknown[]): Promise<GoodsRow[]> {
+        return (await database.query<GoodsRow>(sql, values)).rows;
       }
     }
     const { app, fetch } = await startApp('express', {
@@ -118,7 +118,8 @@ describe('with a database', () => {
     const statuses = await Promise.all(Array.from({ length: 5 }, () => buy(1)));
     expect(statuses.map(String).sort()).toEqual(['201', '201', '201', '409', '409']);
     await database.query('UPDATE goods SET fence = $1 WHERE id = 2', [Number.MAX_SAFE_INTEGER]);
-    expect(await buy(2)).toBe(409);
+    expect(await buy(2)).toBe(503);
+    expect(await buy(3)).toBe(404);
     const { rows } = await database.query('SELECT id, stock FROM goods ORDER BY id');
     expect(rows).toEqual([
       { id: 1, stock: 0 },

@@ -1,14 +1,20 @@
 import { CompiledQuery, type Kysely, type Transaction } from 'kysely';
 import { LockService, lockKey } from 'nestjs-distributed-lock';
-import { FencedTable, heldUntilCommit, type SqlQuery, type SqlRow } from 'nestjs-distributed-lock/guard';
+import {
+  heldUntilCommit,
+  StaleTokenError,
+  type Fence,
+  type SqlQuery,
+  type SqlRow,
+} from 'nestjs-distributed-lock/guard';
 
 export const kyselyQuery =
   <Tables>(trx: Transaction<Tables>): SqlQuery =>
   (sql, parameters) =>
     trx.executeQuery<SqlRow>(CompiledQuery.raw(sql, parameters));
 
-interface Tables {
-  readonly goods: { id: number; stock: number };
+export interface Tables {
+  readonly goods: { id: number; stock: number; fence: string };
 }
 
 export class KyselySale {
@@ -30,11 +36,25 @@ export class KyselySale {
   sellGuarded(id: number): Promise<number> {
     return this.locks.withLock(lockKey`goods:${id}`, (lock) =>
       this.db.transaction().execute(async (trx) => {
-        await new FencedTable(kyselyQuery(trx), { table: 'goods' }).read({ id }, lock);
+        await raiseFence(trx, id, lock);
         return takeOne(trx, id);
       }),
     );
   }
+}
+
+export async function raiseFence(
+  trx: Transaction<Tables>,
+  id: number,
+  { key, fencingToken }: Fence,
+): Promise<void> {
+  const fence = String(fencingToken);
+  const row = trx.updateTable('goods').where('id', '=', id);
+  const { numUpdatedRows } = await row.where('fence', '<=', fence).set({ fence }).executeTakeFirstOrThrow();
+  if (numUpdatedRows === 1n) return;
+  const found = trx.selectFrom('goods').where('id', '=', id).select('fence');
+  const goods = await found.executeTakeFirstOrThrow();
+  throw new StaleTokenError(key, fencingToken, Number(goods.fence));
 }
 
 async function takeOne(trx: Transaction<Tables>, id: number): Promise<number> {

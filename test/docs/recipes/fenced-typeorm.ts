@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { LockService, lockKey } from 'nestjs-distributed-lock';
-import { FencedTable, heldUntilCommit, type SqlQuery } from 'nestjs-distributed-lock/guard';
-import { Column, Entity, PrimaryColumn, DataSource, type EntityManager } from 'typeorm';
+import { heldUntilCommit, StaleTokenError, type Fence, type SqlQuery } from 'nestjs-distributed-lock/guard';
+import { Column, Entity, LessThanOrEqual, PrimaryColumn, DataSource, type EntityManager } from 'typeorm';
 
 // The manager that transaction() hands out: any other takes a connection of its own.
 export const typeormQuery =
@@ -19,9 +19,8 @@ export class Goods {
   @Column('int')
   stock!: number;
 
-  // For sellGuarded: the guard alone writes it.
-  @Column({ type: 'bigint', default: 0, select: false, insert: false, update: false })
-  fence!: string;
+  @Column({ type: 'bigint', default: 0 })
+  fence!: string; // for sellGuarded
 }
 
 @Injectable()
@@ -46,12 +45,24 @@ export class TypeormSale {
   sellGuarded(id: number): Promise<number> {
     return this.locks.withLock(lockKey`goods:${id}`, (lock) =>
       this.source.transaction(async (manager) => {
-        const fenced = new FencedTable(typeormQuery(manager), { table: 'goods' });
-        await fenced.read({ id }, lock); // locks the row until the commit; throws StaleTokenError
+        await raiseFence(manager, id, lock); // the first statement
         return takeOne(manager, id);
       }),
     );
   }
+}
+
+/** Locks the row until the commit. From then on it refuses all earlier holders. */
+export async function raiseFence(
+  manager: EntityManager,
+  id: number,
+  { key, fencingToken }: Fence,
+): Promise<void> {
+  const fence = String(fencingToken);
+  const { affected } = await manager.update(Goods, { id, fence: LessThanOrEqual(fence) }, { fence });
+  if (affected === 1) return;
+  const goods = await manager.findOneByOrFail(Goods, { id }); // or there is no such row
+  throw new StaleTokenError(key, fencingToken, Number(goods.fence));
 }
 
 async function takeOne(manager: EntityManager, id: number): Promise<number> {

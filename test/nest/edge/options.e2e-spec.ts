@@ -13,7 +13,7 @@ import {
   type LockModuleOptions,
   type LockedOptions,
 } from 'nestjs-distributed-lock';
-import { Fenced, fencedRedis, FencedTable, fencedUpdate, ProcessFences } from 'nestjs-distributed-lock/guard';
+import { Fenced, fencedRedis, ProcessFences } from 'nestjs-distributed-lock/guard';
 import { LockMetricsModule, measureLocks, traceLocks } from 'nestjs-distributed-lock/otel';
 import { quorumStore } from 'nestjs-distributed-lock/quorum';
 import { redisStore } from 'nestjs-distributed-lock/redis';
@@ -284,31 +284,6 @@ describe('a name that is no option', () => {
     [
       'fencedRedis takes a client of ioredis, which stays yours; it was given a string.',
       () => fencedRedis(loosely('redis://h')),
-    ],
-    [
-      'FencedTable has no option "tabel"; did you mean table?',
-      () => new FencedTable(loosely(work), loosely({ tabel: 'goods' })),
-    ],
-    [
-      "dialect must be 'postgres' or 'mysql'; it is mariadb.",
-      () => new FencedTable(loosely(work), { table: 'goods', dialect: loosely('mariadb') }),
-    ],
-    [
-      'A fenced write has no option "values"; there are: set, returning.',
-      () =>
-        new FencedTable(loosely(work), { table: 'goods' }).update(
-          loosely({ where: { id: 1 }, values: { stock: 1 } }),
-          { key: 'k', fencingToken: 1 },
-        ),
-    ],
-    [
-      'A fenced write has no option "sets"; did you mean set?',
-      () =>
-        fencedUpdate(
-          { dialect: 'postgres', table: 't', fence: 'f', where: { id: 1 } },
-          1,
-          loosely({ sets: {} }),
-        ),
     ],
     [
       '@Fenced takes a function of the request that gives its keys; it was given a string.',

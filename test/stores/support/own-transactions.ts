@@ -1,11 +1,10 @@
-import mysql from 'mysql2/promise';
+import mysql, { type RowDataPacket } from 'mysql2/promise';
 import type { SqlDialect, SqlQuery, SqlRow } from 'nestjs-distributed-lock/guard';
 import pg from 'pg';
-import { mysqlQuery, pgQuery } from '../../docs/recipes/fenced-queries.js';
 
 /** One connection of an application. */
 export interface OwnConnection {
-  /** The recipe's adapter. */
+  /** For `heldUntilCommit`. */
   readonly query: SqlQuery;
   run(sql: string): Promise<readonly SqlRow[]>;
   /** Breaks the connection off, as the death of its process would. */
@@ -21,7 +20,7 @@ export const openConnection: Readonly<Record<SqlDialect, (url: string) => Promis
     client.on('error', () => {});
     await client.connect();
     return {
-      query: pgQuery(client),
+      query: (sql, parameters) => client.query(sql, parameters),
       run: async (sql) => (await client.query<SqlRow>(sql)).rows,
       cut: () =>
         (client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy(),
@@ -33,7 +32,7 @@ export const openConnection: Readonly<Record<SqlDialect, (url: string) => Promis
     const connection = await mysql.createConnection(url);
     connection.on('error', () => {});
     return {
-      query: mysqlQuery(connection),
+      query: async (sql, parameters) => (await connection.query<RowDataPacket[]>(sql, parameters))[0],
       run: async (sql) => {
         const [rows] = await connection.query(sql);
         return Array.isArray(rows) ? (rows as SqlRow[]) : [];

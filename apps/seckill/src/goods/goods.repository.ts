@@ -1,6 +1,4 @@
 import { Injectable } from '@nestjs/common';
-import { lockKey } from 'nestjs-distributed-lock';
-import { FencedTable, StaleTokenError, type SqlResult } from 'nestjs-distributed-lock/guard';
 import { Database } from '../database/database.js';
 import { GoodsNotFound, StaleFence } from './goods.errors.js';
 import type { Goods } from './goods.js';
@@ -12,15 +10,7 @@ export const SHOWN = 6;
 
 @Injectable()
 export class GoodsRepository {
-  private readonly fenced: FencedTable;
-
-  constructor(private readonly database: Database) {
-    const query = async (sql: string, parameters: readonly unknown[]): Promise<SqlResult> => {
-      const rows = await database.query(sql, parameters);
-      return { rows, changed: rows.length };
-    };
-    this.fenced = new FencedTable(query, { table: 'goods' });
-  }
+  constructor(private readonly database: Database) {}
 
   all(): Promise<readonly Goods[]> {
     return this.database.query<Goods>(`SELECT ${COLUMNS} FROM goods ORDER BY id`);
@@ -56,9 +46,7 @@ export class GoodsRepository {
    * @throws GoodsNotFound, StaleFence when another has read or written under a larger token
    */
   async findUnder(fence: number, id: number): Promise<Goods> {
-    const goods = await this.first(id, fence, (under) => this.fenced.read({ id }, under, COLUMNS));
-    if (!goods) throw new GoodsNotFound(id);
-    return goods;
+    return this.update('fence = $2', [id, fence]);
   }
 
   /**
@@ -77,24 +65,17 @@ export class GoodsRepository {
 
   /** Adds new items to the stock that was read under the same token. @throws StaleFence */
   async saveStock({ id, stock, offered }: Goods, amount: number, fence: number): Promise<Goods> {
-    const set = { stock: stock + amount, offered: offered + amount };
-    const saved = await this.first(id, fence, (under) =>
-      this.fenced.update({ where: { id }, set, returning: COLUMNS }, under),
-    );
-    if (!saved) throw new GoodsNotFound(id);
-    return saved;
+    const set = 'stock = $3, offered = $4, fence = $2';
+    return this.update(set, [id, fence, stock + amount, offered + amount]);
   }
 
-  private async first(
-    id: number,
-    fencingToken: number,
-    write: (under: { key: string; fencingToken: number }) => Promise<SqlResult>,
-  ): Promise<Goods | undefined> {
-    try {
-      const { rows } = await write({ key: lockKey`goods:${id}`, fencingToken });
-      return rows[0] as Goods | undefined;
-    } catch (error) {
-      throw error instanceof StaleTokenError ? new StaleFence(id, fencingToken) : error;
-    }
+  /** Updates an item that has seen no larger token. No row is either a stale token or no such item. */
+  private async update(set: string, values: [id: number, fence: number, ...unknown[]]): Promise<Goods> {
+    const sql = `UPDATE goods SET ${set} WHERE id = $1 AND fence <= $2 RETURNING ${COLUMNS}`;
+    const [goods] = await this.database.query<Goods>(sql, values);
+    if (goods) return goods;
+    const [id, fence] = values;
+    await this.find(id);
+    throw new StaleFence(id, fence);
   }
 }

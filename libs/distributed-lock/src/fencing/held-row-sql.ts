@@ -1,5 +1,11 @@
 import { quoted } from '../stores/sql/lock-table.js';
-import type { SqlDialect, SqlStatement } from './fenced-sql.js';
+import type { SqlDialect } from './sql-query.js';
+
+/** A statement and its parameters, for a query function. */
+export interface SqlStatement {
+  readonly sql: string;
+  readonly parameters: readonly unknown[];
+}
 
 const QUOTES = { postgres: '"', mysql: '`' } as const;
 

@@ -8,10 +8,8 @@ import { checkTable, DEFAULT_TABLE } from '../stores/sql/sql-options.js';
 import { readingOf, type LockRow } from '../stores/sql/sql-row.js';
 import { CommitRefusedError } from './commit-refused.error.js';
 import type { Fence } from './fence.js';
-import { checkDialect, type SqlDialect, type SqlRow, type SqlStatement } from './fenced-sql.js';
-import type { SqlQuery } from './fenced-table.js';
-import { INSIDE_POSTGRES, lockedRow } from './held-row-sql.js';
-import { resultOf, unusable } from './sql-answer.js';
+import { INSIDE_POSTGRES, lockedRow, type SqlStatement } from './held-row-sql.js';
+import { rowsOf, unusable, type SqlDialect, type SqlQuery, type SqlRow } from './sql-query.js';
 
 /** Options of `heldUntilCommit`: where the store has its locks. */
 export interface HeldUntilCommitOptions {
@@ -97,7 +95,7 @@ class HeldRows {
   private async run({ sql, parameters }: SqlStatement): Promise<SqlRow | undefined> {
     const { table } = this.options;
     try {
-      return resultOf(await this.query(sql, [...parameters]), table).rows[0];
+      return rowsOf(await this.query(sql, [...parameters]), table)[0];
     } catch (cause) {
       if (isMissingTable(cause)) throw notHere(table, cause);
       throw cause;
@@ -123,6 +121,11 @@ function notHere(table: string, cause: unknown): LockConfigurationError {
 
 function noRow(table: string, name: string): string {
   return `${table} has no row "${name}". If the store of this lock has another table or keyPrefix, heldUntilCommit needs the same; if it is not this database, use a fence`;
+}
+
+function checkDialect(dialect: SqlDialect): void {
+  if (dialect === 'postgres' || dialect === 'mysql') return;
+  throw new LockConfigurationError(`dialect must be 'postgres' or 'mysql'; it is ${String(dialect)}.`);
 }
 
 function checkGiven(query: unknown, lock: unknown): void {

@@ -1,18 +1,7 @@
 export { FenceMemory, type Fence } from './fence.js';
 export { CommitRefusedError } from './commit-refused.error.js';
 export { StaleTokenError } from './stale-token.error.js';
-export {
-  fencedInsert,
-  fencedUpdate,
-  fencedUpsert,
-  type FencedChange,
-  type FencedRows,
-  type SqlDialect,
-  type SqlRow,
-  type SqlStatement,
-} from './fenced-sql.js';
-export { FencedTable, type FencedTableOptions, type FencedWrite, type SqlQuery } from './fenced-table.js';
-export type { SqlAnswer, SqlResult } from './sql-answer.js';
+export type { SqlAnswer, SqlDialect, SqlQuery, SqlRow } from './sql-query.js';
 export {
   fencedRedis,
   type FencedRedis,

@@ -1,8 +1,14 @@
-import { eq, sql } from 'drizzle-orm';
+import { and, eq, lte, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { bigint, integer, pgTable } from 'drizzle-orm/pg-core';
 import { LockService, lockKey } from 'nestjs-distributed-lock';
-import { FencedTable, heldUntilCommit, type SqlQuery, type SqlRow } from 'nestjs-distributed-lock/guard';
+import {
+  heldUntilCommit,
+  StaleTokenError,
+  type Fence,
+  type SqlQuery,
+  type SqlRow,
+} from 'nestjs-distributed-lock/guard';
 
 type Transaction = Parameters<Parameters<NodePgDatabase['transaction']>[0]>[0];
 
@@ -18,7 +24,7 @@ export const drizzleQuery =
 export const goods = pgTable('goods', {
   id: integer().primaryKey(),
   stock: integer().notNull(),
-  fence: bigint({ mode: 'number' }).notNull().default(0), // the guard alone writes it
+  fence: bigint({ mode: 'number' }).notNull().default(0),
 });
 
 export class DrizzleSale {
@@ -40,11 +46,20 @@ export class DrizzleSale {
   sellGuarded(id: number): Promise<number> {
     return this.locks.withLock(lockKey`goods:${id}`, (lock) =>
       this.db.transaction(async (tx) => {
-        await new FencedTable(drizzleQuery(tx), { table: 'goods' }).read({ id }, lock);
+        await raiseFence(tx, id, lock);
         return takeOne(tx, id);
       }),
     );
   }
+}
+
+export async function raiseFence(tx: Transaction, id: number, { key, fencingToken }: Fence): Promise<void> {
+  const isFresh = and(eq(goods.id, id), lte(goods.fence, fencingToken));
+  const { rowCount } = await tx.update(goods).set({ fence: fencingToken }).where(isFresh);
+  if (rowCount === 1) return;
+  const [found] = await tx.select({ fence: goods.fence }).from(goods).where(eq(goods.id, id));
+  if (!found) throw new Error(`There is no item ${id}`);
+  throw new StaleTokenError(key, fencingToken, found.fence);
 }
 
 async function takeOne(tx: Transaction, id: number): Promise<number> {

@@ -1,6 +1,12 @@
 import { EntitySchema, type SqlEntityManager } from '@mikro-orm/postgresql';
 import { LockService, lockKey } from 'nestjs-distributed-lock';
-import { FencedTable, heldUntilCommit, type SqlQuery, type SqlRow } from 'nestjs-distributed-lock/guard';
+import {
+  heldUntilCommit,
+  StaleTokenError,
+  type Fence,
+  type SqlQuery,
+  type SqlRow,
+} from 'nestjs-distributed-lock/guard';
 
 // The em that transactional() hands out. MikroORM writes ? for a parameter.
 export const mikroOrmQuery =
@@ -13,12 +19,17 @@ export const mikroOrmQuery =
 export class Goods {
   id!: number;
   stock!: number;
+  fence!: bigint;
 }
 
 export const GoodsSchema = new EntitySchema<Goods>({
   class: Goods,
   tableName: 'goods',
-  properties: { id: { type: 'integer', primary: true }, stock: { type: 'integer' } },
+  properties: {
+    id: { type: 'integer', primary: true },
+    stock: { type: 'integer' },
+    fence: { type: 'bigint', default: 0 },
+  },
 });
 
 export class MikroOrmSale {
@@ -40,11 +51,23 @@ export class MikroOrmSale {
   sellGuarded(id: number): Promise<number> {
     return this.locks.withLock(lockKey`goods:${id}`, (lock) =>
       this.em.fork().transactional(async (em) => {
-        await new FencedTable(mikroOrmQuery(em), { table: 'goods' }).read({ id }, lock);
+        await raiseFence(em, id, lock);
         return takeOne(em, id);
       }),
     );
   }
+}
+
+export async function raiseFence(
+  em: SqlEntityManager,
+  id: number,
+  { key, fencingToken }: Fence,
+): Promise<void> {
+  const fence = BigInt(fencingToken);
+  const updated = await em.nativeUpdate(Goods, { id, fence: { $lte: fence } }, { fence });
+  if (updated === 1) return;
+  const goods = await em.findOneOrFail(Goods, { id });
+  throw new StaleTokenError(key, fencingToken, Number(goods.fence));
 }
 
 async function takeOne(em: SqlEntityManager, id: number): Promise<number> {

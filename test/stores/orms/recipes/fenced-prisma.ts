@@ -1,6 +1,12 @@
 import { Injectable } from '@nestjs/common';
 import { LockService, lockKey } from 'nestjs-distributed-lock';
-import { FencedTable, heldUntilCommit, type SqlQuery, type SqlRow } from 'nestjs-distributed-lock/guard';
+import {
+  heldUntilCommit,
+  StaleTokenError,
+  type Fence,
+  type SqlQuery,
+  type SqlRow,
+} from 'nestjs-distributed-lock/guard';
 import { PrismaClient, type Prisma } from './generated/prisma/client.js';
 
 // The client itself, which takes other connections, has $connect: the compiler refuses it.
@@ -33,11 +39,19 @@ export class PrismaSale {
   sellGuarded(id: number): Promise<number> {
     return this.locks.withLock(lockKey`goods:${id}`, (lock) =>
       this.prisma.$transaction(async (tx) => {
-        await new FencedTable(prismaQuery(tx), { table: 'goods' }).read({ id }, lock);
+        await raiseFence(tx, id, lock);
         return takeOne(tx, id);
       }),
     );
   }
+}
+
+export async function raiseFence(tx: Transaction, id: number, { key, fencingToken }: Fence): Promise<void> {
+  const fence = BigInt(fencingToken);
+  const { count } = await tx.goods.updateMany({ where: { id, fence: { lte: fence } }, data: { fence } });
+  if (count === 1) return;
+  const goods = await tx.goods.findUniqueOrThrow({ where: { id } });
+  throw new StaleTokenError(key, fencingToken, Number(goods.fence));
 }
 
 async function takeOne(tx: Transaction, id: number): Promise<number> {
