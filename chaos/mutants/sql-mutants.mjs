@@ -14,7 +14,7 @@ const ANY = [
 const POSTGRES = [
   {
     says: 'takes and swaps are executed however late they are',
-    file: 'stores/sql/steps.js',
+    file: 'stores/sql/sql-requests.js',
     from: 'late.notAfter()',
     to: 'late.notAfter() + 60_000',
     kind: 'late-takes',

@@ -39,7 +39,7 @@ describe('the steps of one client on one key', () => {
     const { one } = stage;
     const grant = one.acquire(1);
     await stage.pass(0);
-    one.fates = [{ answeredAfterMs: 5 }];
+    one.fates = [{ repliedAfterMs: 5 }];
     one.renew(1, grant.value as Grant);
     const before = one.calls;
     const [released, acquired] = [one.release(1), one.acquire(2)];
@@ -50,7 +50,7 @@ describe('the steps of one client on one key', () => {
   it('steps that come while a write is under way are applied in order and written together', async () => {
     const stage = new Stage();
     const { one } = stage;
-    one.fates = [{ answeredAfterMs: 5 }];
+    one.fates = [{ repliedAfterMs: 5 }];
     const first = one.acquire(1, { claim: SHARED });
     const rest = [2, 3, 4, 5].map((number) => one.acquire(number, { claim: SHARED }));
     await stage.pass(5);
@@ -95,7 +95,7 @@ describe('the steps of one client on one key', () => {
       const { one, two } = stage;
       one.acquire(1, { leaseMs: 50 });
       await stage.pass(100);
-      two.always = { isOvertaken: true, executedAfterMs: [40], answeredAfterMs: 40 };
+      two.always = { isOvertaken: true, executedAfterMs: [40], repliedAfterMs: 40 };
       const asked = two.acquire(1, { waitMs });
       await stage.pass(3 * COMMAND_TIMEOUT_MS);
       expect(asked.state).not.toBe('pending');
@@ -122,7 +122,7 @@ describe('the steps of one client on one key', () => {
   it('an unanswered step fails those that wait for it, and the next one works', async () => {
     const stage = new Stage();
     const { one } = stage;
-    one.fates = [{ executedAfterMs: [], answeredAfterMs: 'never' }];
+    one.fates = [{ executedAfterMs: [], repliedAfterMs: 'never' }];
     const [lost, behind] = [one.acquire(1), one.acquire(2)];
     await stage.pass(COMMAND_TIMEOUT_MS);
     expect([lost.error, behind.error]).toMatchObject([{ reason: 'unknown' }, { reason: 'unknown' }]);
@@ -200,7 +200,7 @@ describe('notifications', () => {
     const { one, two } = stage;
     one.acquire(1);
     await stage.pass(0);
-    two.fates = [{ answeredAfterMs: 50 }];
+    two.fates = [{ repliedAfterMs: 50 }];
     const waits = two.wait(1);
     await stage.pass(10);
     one.release(1);
@@ -252,8 +252,8 @@ describe('notifications', () => {
     await stage.pass(0);
     two.wait(1);
     await stage.pass(0);
-    const keepUntil = stage.clock.now() + 300;
-    await one.store.release({ ...one.request(1), keepUntil, flush: 'now' });
+    const holdUntil = stage.clock.now() + 300;
+    await one.store.release({ ...one.request(1), holdUntil, flush: 'now' });
     await stage.pass(0);
     expect(two.notifications).toContainEqual(
       expect.objectContaining({ kind: 'recheck', afterMs: expect.closeTo(305, -1) }),
@@ -265,7 +265,7 @@ describe('late requests', () => {
   it('an acquire is not executed after its not-after', async () => {
     const stage = new Stage();
     const { one, two } = stage;
-    one.fates = [{ executedAfterMs: [COMMAND_TIMEOUT_MS + 50], answeredAfterMs: 'never' }];
+    one.fates = [{ executedAfterMs: [COMMAND_TIMEOUT_MS + 50], repliedAfterMs: 'never' }];
     one.acquire(1);
     await stage.pass(COMMAND_TIMEOUT_MS + 100);
     expect(await two.store.inspect(KEY)).toBeNull();

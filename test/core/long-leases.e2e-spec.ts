@@ -31,7 +31,7 @@ describe('a fixed lease that is longer than the session', () => {
     const lock = await world.take(service, 'key', { leaseMs: 4 * SESSION_MS });
     await world.clock.advance(SESSION_MS);
     expect(lock.validForMs).toBeGreaterThan(0);
-    Object.assign(faults, { command: () => ({ executedAfterMs: [], answeredAfterMs: 'never' }) });
+    Object.assign(faults, { command: () => ({ executedAfterMs: [], repliedAfterMs: 'never' }) });
     await world.clock.advance(SESSION_MS);
     expect(lock.signal.aborted).toBe(true);
   });

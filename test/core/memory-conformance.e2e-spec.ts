@@ -11,7 +11,7 @@ describeLockStoreContract('memory, with every command executed and every push de
   const clock = new ManualClock();
   const store = new FaultyStore(memoryStore(), {
     command: () => ({ executedAfterMs: [0, 0] }),
-    push: () => [0, 0],
+    notification: () => [0, 0],
   });
   return { store, clock, pass: (ms) => clock.advance(ms) };
 });

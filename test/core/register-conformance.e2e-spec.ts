@@ -19,14 +19,16 @@ function describeOn(name: string, serverOn: (clock: ManualClock) => Server): voi
   describeOnRegister(name, serverOn, {});
 
   describeOnRegister(`${name} whose replies take 3 ms`, serverOn, {
-    command: () => ({ executedAfterMs: [1], answeredAfterMs: 2 }),
+    command: () => ({ executedAfterMs: [1], repliedAfterMs: 2 }),
   });
 
   describeOnRegister(`${name} that executes each call twice`, serverOn, {
     command: () => ({ executedAfterMs: [0, 0] }),
   });
 
-  describeOnRegister(`${name} whose notifications come late and twice`, serverOn, { push: () => [4, 9] });
+  describeOnRegister(`${name} whose notifications come late and twice`, serverOn, {
+    notification: () => [4, 9],
+  });
 
   describeOnRegister(`${name} with other writers, whose every third call is too late`, serverOn, {
     command: everyThird(() => ({ isOvertaken: true })),

@@ -110,7 +110,7 @@ describe('a session that ends', () => {
     const { one } = stage;
     await stage.after(one.acquire(9, { key: OTHER_KEY }));
     await stage.pass(KEEP_ALIVE_MS - 10);
-    one.fates = [{ answeredAfterMs: 50 }, { answeredAfterMs: 50 }];
+    one.fates = [{ repliedAfterMs: 50 }, { repliedAfterMs: 50 }];
     const single = one.acquire(1);
     const both = one.store.acquireAll!(['a', 'b'].map((key, i) => one.request(2 + i, { key })));
     const failure = both.catch((error: unknown) => error);
@@ -141,7 +141,7 @@ describe('a session that ends', () => {
     const stage = new Stage();
     const { one, two } = stage;
     await stage.queueUp(two);
-    two.fates = [{ answeredAfterMs: 50 }];
+    two.fates = [{ repliedAfterMs: 50 }];
     const closed = two.store.close();
     stage.endSession(two);
     stage.endSession(one);
@@ -154,7 +154,7 @@ describe('a session that ends', () => {
     const stage = new Stage();
     const { one, two } = stage;
     await stage.queueUp(two);
-    await stage.after(one.release(1, { keepUntil: 20_000 }));
+    await stage.after(one.release(1, { holdUntil: 20_000 }));
     stage.endSession(one);
     await stage.pass(1000);
     expect((await stage.after(two.wait(1))).kind).toBe('granted');
@@ -259,7 +259,7 @@ describe('a grant by another client', () => {
     const { one, two } = stage;
     await stage.queueUp();
     await stage.after(two.acquire(9, { key: OTHER_KEY }));
-    two.fates = [{ answeredAfterMs: 50 }];
+    two.fates = [{ repliedAfterMs: 50 }];
     const waits = two.wait(1);
     await stage.pass(10);
     one.release(1);
@@ -318,7 +318,7 @@ describe('a lease under a session', () => {
     const { one } = stage;
     const grant = (await stage.after(one.acquire(1, { leaseMs: 1000 }))) as Grant;
     await stage.pass(700);
-    one.fates = [{ answeredAfterMs: 'never' }];
+    one.fates = [{ repliedAfterMs: 'never' }];
     one.renew(1, grant, { leaseMs: 1000 });
     await stage.pass(990);
     expect(await stage.owners()).toMatchObject({ holders: [one.owner(1)] });
@@ -327,13 +327,13 @@ describe('a lease under a session', () => {
   });
 
   it('a minimum hold ends at its time, though the reply to its release was lost', async () => {
-    for (const fate of [{}, { answeredAfterMs: 'never' as const }]) {
+    for (const fate of [{}, { repliedAfterMs: 'never' as const }]) {
       const stage = new Stage();
       const { one, two } = stage;
       await stage.queueUp(two);
       one.fates = [fate];
-      const keepUntil = 2000;
-      const released = one.release(1, { keepUntil });
+      const holdUntil = 2000;
+      const released = one.release(1, { holdUntil });
       await stage.pass(1990);
       expect([released.state, two.told(1)]).not.toContainEqual(['granted']);
       await stage.pass(10);
@@ -401,7 +401,7 @@ describe('late steps', () => {
     const stage = new Stage();
     const { one } = stage;
     await stage.after(one.acquire(9, { key: OTHER_KEY }));
-    one.fates = [{ executedAfterMs: [4000], answeredAfterMs: 'never' }];
+    one.fates = [{ executedAfterMs: [4000], repliedAfterMs: 'never' }];
     one.acquire(1);
     await stage.pass(COMMAND_TIMEOUT_MS);
     const released = one.release(1);
@@ -415,7 +415,7 @@ describe('late steps', () => {
     const stage = new Stage();
     const { one, two } = stage;
     await stage.queueUp(two);
-    one.fates = [{ executedAfterMs: [300], answeredAfterMs: 'never' }];
+    one.fates = [{ executedAfterMs: [300], repliedAfterMs: 'never' }];
     const released = one.release(1);
     await stage.pass(COMMAND_TIMEOUT_MS);
     expect(await stage.owners(one)).toMatchObject({ holders: [one.owner(1)] });
@@ -429,7 +429,7 @@ describe('a client that closes', () => {
     const stage = new Stage();
     const { one, two } = stage;
     await stage.queueUp(two);
-    await stage.after(one.release(1, { keepUntil: 10_000 }));
+    await stage.after(one.release(1, { holdUntil: 10_000 }));
     const closed = one.store.close();
     await stage.pass(1000);
     await closed;

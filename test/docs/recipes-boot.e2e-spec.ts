@@ -89,7 +89,7 @@ describe('migrations at boot', () => {
     const first = boot((sql) => sql === ALL[1] && new Promise<void>((resolve) => (finish = resolve)), faults);
     first.catch(() => undefined);
     await until(() => log.length === 1);
-    faults.command = () => ({ executedAfterMs: [], answeredAfterMs: 'never' }); // nothing comes from it any more
+    faults.command = () => ({ executedAfterMs: [], repliedAfterMs: 'never' }); // nothing comes from it any more
     const second = boot();
     await clock.advance(25_000);
     expect(log).toEqual([ALL[0]]);
@@ -106,7 +106,7 @@ describe('migrations at boot', () => {
     const faults: Faults = {};
     const first = boot(async (sql) => {
       if (sql !== ALL[0]) return;
-      faults.command = () => ({ executedAfterMs: [], answeredAfterMs: 'never' });
+      faults.command = () => ({ executedAfterMs: [], repliedAfterMs: 'never' });
       await clock.advance(35_000);
     }, faults);
     await expect(first).rejects.toBeInstanceOf(LockLostError);

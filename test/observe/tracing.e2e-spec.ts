@@ -165,7 +165,7 @@ describe('the spans of locks', () => {
     expect(await locks.tryAcquire('k')).toBeNull();
     const [, second] = spans.seen;
     expect(second).toMatchObject({ attributes: { [name('outcome')]: 'abandoned' }, status: SET });
-    watched.faults.command = () => ({ executedAfterMs: [], answeredAfterMs: 'never' });
+    watched.faults.command = () => ({ executedAfterMs: [], repliedAfterMs: 'never' });
     const away = locks.tryAcquire('other').catch((error: unknown) => error);
     await watched.clock.advance(1000);
     expect(await away).toBeInstanceOf(LockStoreError);

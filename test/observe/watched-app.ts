@@ -46,12 +46,12 @@ export class WatchedApp {
   /** No renewal is answered any more. */
   cutRenewals(): void {
     this.faults.command = ({ kind }) =>
-      kind === 'renew' ? { executedAfterMs: [], answeredAfterMs: 'never' } : undefined;
+      kind === 'renew' ? { executedAfterMs: [], repliedAfterMs: 'never' } : undefined;
   }
 
   /** Nothing is answered any more. */
   cut(): void {
-    this.faults.command = () => ({ executedAfterMs: [], answeredAfterMs: 'never' });
+    this.faults.command = () => ({ executedAfterMs: [], repliedAfterMs: 'never' });
   }
 
   mend(): void {

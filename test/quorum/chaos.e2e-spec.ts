@@ -45,16 +45,16 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 /** Late, lost and doubled: whatever a network may do to a command. */
 const fate: fc.Arbitrary<Fate> = fc.oneof(
   { weight: 6, arbitrary: fc.constant({}) },
-  { weight: 2, arbitrary: fc.nat({ max: 90 }).map((ms) => ({ answeredAfterMs: ms })) },
+  { weight: 2, arbitrary: fc.nat({ max: 90 }).map((ms) => ({ repliedAfterMs: ms })) },
   { weight: 2, arbitrary: fc.nat({ max: 90 }).map((ms) => ({ executedAfterMs: [ms] })) },
   { weight: 1, arbitrary: fc.nat({ max: 200 }).map((ms) => ({ executedAfterMs: [0, ms] })) },
   {
     weight: 1,
     arbitrary: fc
       .nat({ max: 300 })
-      .map((ms) => ({ executedAfterMs: [ms], answeredAfterMs: 'never' as const })),
+      .map((ms) => ({ executedAfterMs: [ms], repliedAfterMs: 'never' as const })),
   },
-  { weight: 1, arbitrary: fc.constant({ executedAfterMs: [], answeredAfterMs: 'never' as const }) },
+  { weight: 1, arbitrary: fc.constant({ executedAfterMs: [], repliedAfterMs: 'never' as const }) },
 );
 
 const plan = fc.record({

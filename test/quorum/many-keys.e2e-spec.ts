@@ -11,7 +11,7 @@ describe('many keys of one process at once', () => {
     for (const faults of world.faults)
       faults.command = () => ({
         executedAfterMs: [Math.ceil(random() * 5)],
-        answeredAfterMs: Math.ceil(random() * 5),
+        repliedAfterMs: Math.ceil(random() * 5),
       });
     const client = world.client();
     const asked = follow(

@@ -67,15 +67,15 @@ export class QuorumWorld {
   cut(node: number): void {
     (this.nodes[node] as ReplaceableNode).isAway = true;
     Object.assign(this.faults[node] as Faults, {
-      command: () => ({ executedAfterMs: [], answeredAfterMs: 'never' }),
-      push: () => [],
+      command: () => ({ executedAfterMs: [], repliedAfterMs: 'never' }),
+      notification: () => [],
     });
   }
 
   mend(node: number): void {
     (this.nodes[node] as ReplaceableNode).isAway = false;
     delete this.faults[node]?.command;
-    delete this.faults[node]?.push;
+    delete this.faults[node]?.notification;
   }
 
   /** The node starts again without anything of what it knew, and hears nobody who was connected before. */

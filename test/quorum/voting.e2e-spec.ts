@@ -44,8 +44,8 @@ async function holders(): Promise<number> {
 describe('a quorum', () => {
   it('believes in a grant from the moment of asking, for as long as a majority of its leases lasts', async () => {
     const client = world.client();
-    world.faults[1]!.command = () => ({ answeredAfterMs: 60 });
-    world.faults[2]!.command = () => ({ answeredAfterMs: 90 });
+    world.faults[1]!.command = () => ({ repliedAfterMs: 60 });
+    world.faults[2]!.command = () => ({ repliedAfterMs: 90 });
     const askedAt = world.clock.now();
     const { validUntil } = await granted(client.acquire(asker(client)));
     expect(validUntil).toBe(leaseValidity(askedAt, LEASE_MS));
@@ -134,9 +134,9 @@ describe('a quorum', () => {
 
   it('gives back what a failed round took, also by answers that come late', async () => {
     const client = world.client();
-    world.faults[0]!.command = ({ kind }) => (kind === 'acquire' ? { answeredAfterMs: 80 } : undefined);
+    world.faults[0]!.command = ({ kind }) => (kind === 'acquire' ? { repliedAfterMs: 80 } : undefined);
     world.faults[1]!.command = ({ kind }) =>
-      kind === 'acquire' ? { executedAfterMs: [70], answeredAfterMs: 'never' } : undefined;
+      kind === 'acquire' ? { executedAfterMs: [70], repliedAfterMs: 'never' } : undefined;
     world.cut(2);
     const failure = failureOf(client.acquire(asker(client)));
     await world.clock.advance(NODE_TIMEOUT_MS);
@@ -169,7 +169,7 @@ describe('a quorum', () => {
 
   it('tries again when the leases of a majority are over as their grants arrive', async () => {
     const client = world.client();
-    for (const faults of world.faults) faults.command = () => ({ answeredAfterMs: 95 });
+    for (const faults of world.faults) faults.command = () => ({ repliedAfterMs: 95 });
     const reply = granted(client.acquire(asker(client, 'k', { leaseMs: 100 })));
     await world.clock.advance(96);
     for (const node of [0, 1, 2]) world.mend(node);
@@ -182,7 +182,7 @@ describe('a quorum', () => {
       const service = world.service();
       await world.eye(1).acquire(asker(world.eye(1), 'ahead', { tokens: apart + 1 }));
       for (const faults of world.faults)
-        faults.command = () => ({ executedAfterMs: [30], answeredAfterMs: 30 });
+        faults.command = () => ({ executedAfterMs: [30], repliedAfterMs: 30 });
       const refused = follow(failureOf(service.withLock('k', { leaseMs: 50, waitMs: Infinity }, () => 0)));
       for (let i = 0; i < 100 && refused.state === 'pending'; i++) await world.clock.advance(100);
       expect(refused.value).toMatchObject({
@@ -207,7 +207,7 @@ describe('a quorum', () => {
     let sent = 0;
     world.faults[2]!.command = ({ kind }) => {
       if (kind === 'acquire') sent += 1;
-      return { answeredAfterMs: 50 };
+      return { repliedAfterMs: 50 };
     };
     const ask = asker(client);
     const first = await granted(client.acquire(ask));

@@ -27,7 +27,7 @@ export interface RegisterFate extends Fate {
 export interface RegisterFaults {
   command?: () => RegisterFate | undefined;
   /** When a notification is delivered, in ms from now, once for each entry: `[]` is lost. */
-  push?: () => readonly number[] | undefined;
+  notification?: () => readonly number[] | undefined;
   /** Runs what has arrived, or what a timer of the connection does: later, while the process is stopped or asleep. */
   arrive?: (task: () => void) => void;
 }
@@ -92,7 +92,7 @@ class FaultyRegister implements Register {
   listen(listener: RegisterListener): void {
     this.listener = listener;
     this.server.connect(this.clientId, (name, parse) => {
-      for (const ms of this.faults.push?.() ?? [0]) {
+      for (const ms of this.faults.notification?.() ?? [0]) {
         // Not within the call of the client that notifies.
         this.after(ms, () => queueMicrotask(() => this.isClosed || listener.onReading(name, parse())));
       }
@@ -131,7 +131,7 @@ class FaultyRegister implements Register {
     execute: () => () => Reply,
   ): Promise<Reply> {
     const fate = this.faults.command?.() ?? {};
-    const { executedAfterMs = [0], answeredAfterMs = 0, isOvertaken, brokenAfterMs = Infinity } = fate;
+    const { executedAfterMs = [0], repliedAfterMs = 0, isOvertaken, brokenAfterMs = Infinity } = fate;
     const { rows } = this.server;
     const [name = ''] = names;
     if (this.isClosed) return Promise.reject(new LockStoreError('The register is closed', name, 'unready'));
@@ -144,8 +144,8 @@ class FaultyRegister implements Register {
       const patienceMs = Math.min(COMMAND_TIMEOUT_MS, brokenAfterMs);
       const cancelTimeout = this.after(patienceMs, () => reject(lost));
       const answer = (settle: () => void): void => {
-        if (answeredAfterMs === 'never' || brokenAfterMs < Infinity) return;
-        this.after(answeredAfterMs, () => {
+        if (repliedAfterMs === 'never' || brokenAfterMs < Infinity) return;
+        this.after(repliedAfterMs, () => {
           isAnswered = true;
           cancelTimeout();
           settle();

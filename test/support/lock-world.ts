@@ -93,7 +93,7 @@ export class LockWorld extends World {
         this.stopSpinning();
         return faults.command?.(command);
       },
-      push: (push) => faults.push?.(push),
+      notification: (notification) => faults.notification?.(notification),
     });
     return this.open(store, options);
   }
@@ -105,19 +105,19 @@ export class LockWorld extends World {
 
   /** No command is executed or answered any more, and no push arrives. */
   cutNetwork(): void {
-    this.faults.command = () => ({ executedAfterMs: [], answeredAfterMs: 'never' });
-    this.faults.push = () => [];
+    this.faults.command = () => ({ executedAfterMs: [], repliedAfterMs: 'never' });
+    this.faults.notification = () => [];
   }
 
   mendNetwork(): void {
     delete this.faults.command;
-    delete this.faults.push;
+    delete this.faults.notification;
   }
 
   /** Commands get lost that match; others pass. */
   lose(matches: (command: StoreCommand) => boolean): void {
     this.faults.command = (command) =>
-      matches(command) ? { executedAfterMs: [], answeredAfterMs: 'never' } : undefined;
+      matches(command) ? { executedAfterMs: [], repliedAfterMs: 'never' } : undefined;
   }
 }
 
@@ -151,10 +151,11 @@ export abstract class RemoteWorld<Server extends RemoteServer> extends World {
       this.stopSpinning();
       return faults.command?.();
     };
-    const push = () => faults.push?.();
+    const notification = () => faults.notification?.();
     let created: DocumentStore | undefined;
     const store: LockStoreFactory = {
-      create: (context) => (created = this.server.create(context, { command, push, arrive: clock.run })),
+      create: (context) =>
+        (created = this.server.create(context, { command, notification, arrive: clock.run })),
     };
     const service = this.open(store, options, clock);
     this.stores.set(service, created as DocumentStore);

@@ -65,14 +65,14 @@ export class RegisterRows {
     return () => replies.map((parse) => parse().reading);
   }
 
-  swap({ name, seen, next, lastToken, isExact, told }: Swap): Later<SwapReply> {
+  swap({ name, expected, next, lastToken, isExact, notified }: Swap): Later<SwapReply> {
     const row = this.rows.get(name);
-    const isSeen = row !== undefined && row.version === seen.version;
-    if (!isSeen || (isExact && row.notes.length !== seen.notesRead))
+    const isSeen = row !== undefined && row.version === expected.version;
+    if (!isSeen || (isExact && row.notes.length !== expected.notesRead))
       return this.reply(name, (reading) => ({ isSwapped: false, reading }));
-    const notes = row.notes.slice(seen.notesRead);
+    const notes = row.notes.slice(expected.notesRead);
     this.put(name, { state: documentText(next), notes, lastToken, at: this.micros() });
-    this.tellAll(told, name);
+    this.tellAll(notified, name);
     return this.reply(name, (reading) => ({ isSwapped: true, reading }));
   }
 

@@ -9,9 +9,9 @@ import type {
   Row,
   Session,
   SessionBackend,
-  StepReply,
-  SwapStep,
-  TakeStep,
+  SessionWriteReply,
+  SessionSwap,
+  SessionTake,
 } from '../../libs/distributed-lock/src/stores/session/session-backend.js';
 import { SessionRegister } from '../../libs/distributed-lock/src/stores/session/session-register.js';
 import { contentOf, documentText } from '../../libs/distributed-lock/src/stores/session/session-text.js';
@@ -118,7 +118,7 @@ export class SessionServer {
     return ids.filter((id) => !this.alive(id));
   }
 
-  /** @returns whether a step of this session and epoch is executed; a larger epoch ends the earlier ones */
+  /** @returns whether a write of this session and epoch is executed; a larger epoch ends the earlier ones */
   accepts(id: string, epoch: number): boolean {
     const session = this.alive(id);
     if (!session || epoch < session.epoch) return false;
@@ -126,7 +126,7 @@ export class SessionServer {
     return true;
   }
 
-  take({ name, version, text, notes, session }: TakeStep): StepReply {
+  take({ name, version, text, notes, session }: SessionTake): SessionWriteReply {
     if (this.documents.get(name)?.revision === version) {
       this.put(name, text);
       return { isDone: true, row: this.read(name) };
@@ -141,13 +141,22 @@ export class SessionServer {
     return { isDone: false, row: this.read(name) };
   }
 
-  takeAll(steps: readonly TakeStep[]): readonly Row[] | { readonly index: number; readonly row: Row } {
-    const index = steps.findIndex(({ name, version }) => this.documents.get(name)?.revision !== version);
-    if (index >= 0) return { index, row: this.read((steps[index] as TakeStep).name) };
-    return steps.map((step) => this.take(step).row);
+  takeAll(writes: readonly SessionTake[]): readonly Row[] | { readonly index: number; readonly row: Row } {
+    const index = writes.findIndex(({ name, version }) => this.documents.get(name)?.revision !== version);
+    if (index >= 0) return { index, row: this.read((writes[index] as SessionTake).name) };
+    return writes.map((write) => this.take(write).row);
   }
 
-  swap({ name, version, text, mayDelete, isExact, notesRead, takenIn, messages }: SwapStep): StepReply {
+  swap({
+    name,
+    version,
+    text,
+    mayDelete,
+    isExact,
+    notesRead,
+    takenIn,
+    messages,
+  }: SessionSwap): SessionWriteReply {
     const hasUnread = [...this.notes.values()].some((note) => note.name === name && note.at > notesRead);
     const isSeen = this.documents.get(name)?.revision === version;
     if (!isSeen || (isExact && hasUnread)) return { isDone: false, row: this.read(name) };
@@ -211,7 +220,7 @@ export class SessionServer {
   }
 }
 
-interface OwnSession extends Session {
+interface SessionLife extends Session {
   validUntil: number;
 }
 
@@ -219,14 +228,14 @@ interface SendOptions {
   readonly session?: Session;
 }
 
-/** One client: each step is one request to the server. */
+/** One client: each write is one request to the server. */
 class FaultySessionBackend implements SessionBackend {
   readonly commandTimeoutMs = COMMAND_TIMEOUT_MS;
   readonly mostTakes = MOST_TAKES;
   private readonly sessionMs: number;
   private readonly cancels = new Set<() => void>();
   private listener: BackendListener | undefined;
-  private current: OwnSession | undefined;
+  private current: SessionLife | undefined;
   private opening: Promise<Session> | undefined;
   /** Raised after a write without an answer, so that no such write is executed after a later one. */
   private epoch = 0;
@@ -245,7 +254,7 @@ class FaultySessionBackend implements SessionBackend {
   listen(listener: BackendListener): void {
     this.listener = listener;
     this.server.connect(this.client, (text, order) => {
-      for (const ms of this.faults.push?.() ?? [0]) {
+      for (const ms of this.faults.notification?.() ?? [0]) {
         // Not within the call of the client that sends.
         this.after(ms, () => queueMicrotask(() => this.isClosed || listener.onMessage(text, order)));
       }
@@ -257,18 +266,18 @@ class FaultySessionBackend implements SessionBackend {
     return (this.opening ??= this.openSession(name).finally(() => (this.opening = undefined)));
   }
 
-  take(step: TakeStep): Promise<StepReply> {
-    return this.send([step.name], () => this.server.take(step), step);
+  take(write: SessionTake): Promise<SessionWriteReply> {
+    return this.send([write.name], () => this.server.take(write), write);
   }
 
-  takeAll(steps: readonly TakeStep[]) {
-    const [{ session }] = steps as readonly [TakeStep];
-    const names = steps.map(({ name }) => name);
-    return this.send(names, () => this.server.takeAll(steps), { session });
+  takeAll(writes: readonly SessionTake[]) {
+    const [{ session }] = writes as readonly [SessionTake];
+    const names = writes.map(({ name }) => name);
+    return this.send(names, () => this.server.takeAll(writes), { session });
   }
 
-  swap(step: SwapStep): Promise<StepReply> {
-    return this.send([step.name], () => this.server.swap(step), step);
+  swap(write: SessionSwap): Promise<SessionWriteReply> {
+    return this.send([write.name], () => this.server.swap(write), write);
   }
 
   read(name: string): Promise<Row> {
@@ -309,7 +318,7 @@ class FaultySessionBackend implements SessionBackend {
     return session;
   }
 
-  private async keepAlive(session: OwnSession): Promise<void> {
+  private async keepAlive(session: SessionLife): Promise<void> {
     const sentAt = this.context.clock.now();
     const isAlive = await this.send([], () => this.server.keepAlive(session.id, this.sessionMs));
     if (this.current !== session || this.isClosed) return;
@@ -317,7 +326,7 @@ class FaultySessionBackend implements SessionBackend {
     else this.onSessionEnd(session);
   }
 
-  private onSessionEnd(session: OwnSession): void {
+  private onSessionEnd(session: SessionLife): void {
     if (this.current !== session) return;
     session.validUntil = -Infinity;
     this.current = undefined;
@@ -325,14 +334,14 @@ class FaultySessionBackend implements SessionBackend {
     this.listener?.onSessionEnd(session);
   }
 
-  /** @param execute one atomic step of the server; with a session, one that this session and its epoch must allow */
+  /** @param execute one atomic write of the server; with a session, one that this session and its epoch must allow */
   private send<Reply>(
     names: readonly string[],
     execute: () => Reply,
     { session }: SendOptions = {},
   ): Promise<Reply> {
     const fate = this.faults.command?.() ?? {};
-    const { executedAfterMs = [0], answeredAfterMs = 0, isOvertaken, brokenAfterMs = Infinity } = fate;
+    const { executedAfterMs = [0], repliedAfterMs = 0, isOvertaken, brokenAfterMs = Infinity } = fate;
     const [name = ''] = names;
     if (this.isClosed) return Promise.reject(new LockStoreError('The store is closed', name, 'unready'));
     if (session && session !== this.current) return Promise.reject(sessionOver(name));
@@ -345,8 +354,8 @@ class FaultySessionBackend implements SessionBackend {
         reject(new LockStoreError('The network lost it: nothing came back', name, 'unknown'));
       });
       const answer = (settle: () => void): void => {
-        if (answeredAfterMs === 'never' || brokenAfterMs < Infinity) return;
-        this.after(answeredAfterMs, () => {
+        if (repliedAfterMs === 'never' || brokenAfterMs < Infinity) return;
+        this.after(repliedAfterMs, () => {
           isAnswered = true;
           cancelTimeout();
           settle();

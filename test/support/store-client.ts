@@ -38,7 +38,7 @@ export class StoreClient {
           this.calls += 1;
           return this.fates.shift() ?? this.always;
         },
-        push: () => (this.pushesAfterMs === undefined ? [] : [this.pushesAfterMs]),
+        notification: () => (this.pushesAfterMs === undefined ? [] : [this.pushesAfterMs]),
       },
     );
     this.store.notifications$.subscribe((notification) => this.notifications.push(notification));
@@ -71,7 +71,7 @@ export class StoreClient {
 
   /** No command is executed or answered any more, and no notification arrives. */
   cut(): void {
-    this.always = { executedAfterMs: [], answeredAfterMs: 'never' };
+    this.always = { executedAfterMs: [], repliedAfterMs: 'never' };
     this.pushesAfterMs = undefined;
   }
 

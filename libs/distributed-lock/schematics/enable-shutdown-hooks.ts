@@ -21,7 +21,7 @@ export function enableShutdownHooks(source: SourceText): Outcome {
   const applications = applicationsOf(source);
   if (applications.length === 0) return byHand('it has no call of NestFactory.create');
   for (const call of applications) {
-    const kept = keeperOf(source, call);
+    const kept = placeholderOf(source, call);
     if (typeof kept === 'string') return byHand(kept);
     if (kept && !isEnabled(source, kept.name)) insertCall(source, kept);
   }
@@ -34,7 +34,7 @@ interface Kept {
 }
 
 /** The variable that keeps the application; `undefined` if the hooks are enabled in the same expression. */
-function keeperOf(source: SourceText, call: ts.CallExpression): Kept | string | undefined {
+function placeholderOf(source: SourceText, call: ts.CallExpression): Kept | string | undefined {
   const { ts } = source;
   let node: ts.Node = call;
   let isAwaited = false;

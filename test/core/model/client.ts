@@ -25,7 +25,7 @@ export class Client {
       state: 'waiting',
       isAsking: false,
       isRenewing: false,
-      isQueued: false,
+      isInStoreQueue: false,
       isUpToDate: false,
       mayBeKnown: false,
       isConfirmed: false,
@@ -37,8 +37,8 @@ export class Client {
     };
   }
 
-  mayLook({ state, isAsking, isQueued }: Tenure): boolean {
-    return state === 'waiting' && !isAsking && (!isQueued || this.has('P6 rechecks'));
+  mayLook({ state, isAsking, isInStoreQueue }: Tenure): boolean {
+    return state === 'waiting' && !isAsking && (!isInStoreQueue || this.has('P6 rechecks'));
   }
 
   look(s: State, p: Process, tenure: Tenure): void {
@@ -72,7 +72,7 @@ export class Client {
     if (it.kind !== 'push') tenure.isAsking = false;
     if (it.kind === 'granted' || it.kind === 'push') return this.onGrant(s, p, tenure, it);
     if (it.kind !== 'queued' || tenure.state !== 'waiting') return;
-    tenure.isQueued = tenure.mayBeKnown = true;
+    tenure.isInStoreQueue = tenure.mayBeKnown = true;
   }
 
   private onGrant(s: State, p: Process, tenure: Tenure, grant: Message): void {
@@ -104,7 +104,7 @@ export class Client {
 
   private onLost(s: State, p: Process, tenure: Tenure): void {
     if (tenure.next > tenure.first || !this.has('P22 back to the queue')) return this.lose(s, p);
-    Object.assign(tenure, { state: 'waiting', isQueued: false, first: 0, last: 0, next: 0, belief: 0 });
+    Object.assign(tenure, { state: 'waiting', isInStoreQueue: false, first: 0, last: 0, next: 0, belief: 0 });
   }
 
   private serve(s: State, p: Process, tenure: Tenure): void {
@@ -226,7 +226,7 @@ export class Client {
       if (end) end.isSent = false;
     } else if (tenure?.owner !== owner) return;
     else if (kind === 'renew' || kind === 'renewed' || kind === 'lost') tenure.isRenewing = false;
-    else tenure.isAsking = tenure.isQueued = false;
+    else tenure.isAsking = tenure.isInStoreQueue = false;
   }
 
   crash(s: State, p: Process): void {

@@ -63,7 +63,7 @@ export interface Tenure {
   isAsking: boolean;
   isRenewing: boolean;
   /** Told that it stands in line. */
-  isQueued: boolean;
+  isInStoreQueue: boolean;
   /** Has asked, or renewed, since the last tick. */
   isUpToDate: boolean;
   mayBeKnown: boolean;
@@ -203,7 +203,7 @@ export function keyOf(s: State): string {
     const t = p.tenure;
     if (t) {
       key += `${t.owner},${t.state},${t.first},${t.last},${t.next},${t.belief},${t.late}`;
-      key += bits(t.isAsking, t.isRenewing, t.isQueued, t.isUpToDate, t.mayBeKnown, t.isConfirmed);
+      key += bits(t.isAsking, t.isRenewing, t.isInStoreQueue, t.isUpToDate, t.mayBeKnown, t.isConfirmed);
     }
     for (const end of p.ends) {
       key += `!${end.owner},${end.used},${end.blockEnd},${end.late},${end.keep},${end.attempts}${bits(end.isSent, end.isCancel, end.isUpToDate)}`;

@@ -51,13 +51,13 @@ const fate: fc.Arbitrary<RegisterFate> = fc.oneof(
       brokenAfterMs: fc.constantFrom(1, 30),
     }),
   },
-  { weight: 2, arbitrary: fc.constant({ answeredAfterMs: 'never' as const }) },
-  { weight: 2, arbitrary: fc.constant({ executedAfterMs: [], answeredAfterMs: 'never' as const }) },
+  { weight: 2, arbitrary: fc.constant({ repliedAfterMs: 'never' as const }) },
+  { weight: 2, arbitrary: fc.constant({ executedAfterMs: [], repliedAfterMs: 'never' as const }) },
   {
     weight: 4,
     arbitrary: fc.record({
       executedAfterMs: fc.constantFrom(0, 2, 60, 99, 100, 250, 900).map((ms) => [ms]),
-      answeredAfterMs: fc.constantFrom<number | 'never'>(0, 1, 40, 99, 'never'),
+      repliedAfterMs: fc.constantFrom<number | 'never'>(0, 1, 40, 99, 'never'),
     }),
   },
 );
@@ -105,7 +105,7 @@ class SmallWorld implements Surroundings {
     const { fates, pushFates, watchdogTimeoutMs } = this.network;
     const faults: RegisterFaults = {
       command: () => fates[this.commands++ % fates.length],
-      push: () => pushFates[this.pushes++ % pushFates.length],
+      notification: () => pushFates[this.pushes++ % pushFates.length],
     };
     const service = this.world.service({ watchdogTimeoutMs }, faults);
     this.ofProcess.set(service, faults);
@@ -114,8 +114,8 @@ class SmallWorld implements Surroundings {
 
   crash(service: LockService): void {
     const faults = this.ofProcess.get(service)!;
-    faults.command = () => ({ executedAfterMs: [], answeredAfterMs: 'never' });
-    faults.push = () => [];
+    faults.command = () => ({ executedAfterMs: [], repliedAfterMs: 'never' });
+    faults.notification = () => [];
     this.ofProcess.delete(service);
     void service.close();
   }
@@ -123,7 +123,7 @@ class SmallWorld implements Surroundings {
   mend(): void {
     for (const faults of this.ofProcess.values()) {
       delete faults.command;
-      delete faults.push;
+      delete faults.notification;
     }
   }
 

@@ -135,14 +135,14 @@ const fate: fc.Arbitrary<RegisterFate> = fc.oneof(
       brokenAfterMs: fc.constantFrom(1, 30),
     }),
   },
-  { weight: 2, arbitrary: fc.constant({ answeredAfterMs: 3 }) },
-  { weight: 2, arbitrary: fc.constant({ answeredAfterMs: 'never' as const }) },
-  { weight: 2, arbitrary: fc.constant({ executedAfterMs: [], answeredAfterMs: 'never' as const }) },
+  { weight: 2, arbitrary: fc.constant({ repliedAfterMs: 3 }) },
+  { weight: 2, arbitrary: fc.constant({ repliedAfterMs: 'never' as const }) },
+  { weight: 2, arbitrary: fc.constant({ executedAfterMs: [], repliedAfterMs: 'never' as const }) },
   {
     weight: 4,
     arbitrary: fc.record({
       executedAfterMs: fc.constantFrom(0, 2, 60, 95, 99, 100, 250, 900, 4000).map((ms) => [ms]),
-      answeredAfterMs: fc.constantFrom<number | 'never'>(0, 1, 40, 99, 'never'),
+      repliedAfterMs: fc.constantFrom<number | 'never'>(0, 1, 40, 99, 'never'),
     }),
   },
 );
@@ -222,7 +222,7 @@ class Stage {
   async calmDown(): Promise<void> {
     for (const { faults } of this.processes) {
       delete faults.command;
-      delete faults.push;
+      delete faults.notification;
     }
     const end = this.world.clock.now() + QUIET_AFTER_MS;
     while (this.world.clock.now() < end && this.callers.size > 0) {
@@ -254,7 +254,7 @@ class Stage {
     const { fates, pushFates, watchdogTimeoutMs } = this.plan;
     const faults: RegisterFaults = {
       command: () => fates[this.commandCount++ % fates.length],
-      push: () => pushFates[this.pushCount++ % pushFates.length],
+      notification: () => pushFates[this.pushCount++ % pushFates.length],
     };
     const service = this.world.service({ watchdogTimeoutMs }, faults);
     const name = `process ${++this.processCount}`;
@@ -351,8 +351,8 @@ class Stage {
   /** Nothing of it is heard any more; half-open, its connection still stands. */
   private crash(index: number, isHalfOpen: boolean): void {
     const { name, service, faults } = this.processes[index]!;
-    faults.command = () => ({ executedAfterMs: [], answeredAfterMs: 'never' });
-    faults.push = () => [];
+    faults.command = () => ({ executedAfterMs: [], repliedAfterMs: 'never' });
+    faults.notification = () => [];
     this.history.onCrash(name);
     this.mustExpire = true;
     void (isHalfOpen ? service.drain() : service.close());
@@ -382,7 +382,7 @@ class Stage {
     const { fates } = this.plan;
     process.faults.command = () =>
       what === 'cut'
-        ? { executedAfterMs: [], answeredAfterMs: 'never' }
+        ? { executedAfterMs: [], repliedAfterMs: 'never' }
         : fates[this.commandCount++ % fates.length];
   }
 

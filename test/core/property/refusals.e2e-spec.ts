@@ -52,7 +52,7 @@ class Run {
     this.services = [world.service({}, this.faults), world.service({}, this.faults)];
     this.faults.command = () => {
       const ms = ways[this.sent++ % ways.length] as number;
-      return { executedAfterMs: [ms], answeredAfterMs: ms };
+      return { executedAfterMs: [ms], repliedAfterMs: ms };
     };
   }
 

@@ -71,7 +71,7 @@ class Stage {
     this.services = plan.delaysMs.map((ms) =>
       world.service(
         { watchdogTimeoutMs: 1500 },
-        { command: () => ({ executedAfterMs: [ms], answeredAfterMs: ms }), push: () => [ms] },
+        { command: () => ({ executedAfterMs: [ms], repliedAfterMs: ms }), notification: () => [ms] },
       ),
     );
     const history = new History(true, (name) => world.isStopped(this.services[Number(name)] as LockService));

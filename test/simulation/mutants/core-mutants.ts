@@ -86,7 +86,7 @@ export const CORE_MUTANTS: readonly Mutant[] = [
       'if (true) {',
     ],
     ['a loss is not told', 'this.loseHolds(reason, detail, keeper.lease.suspendedBy);', ''],
-    ['a minimum hold ends with a local hand-off', 'if (!keeper || this.keepUntil > now ||', 'if (!keeper ||'],
+    ['a minimum hold ends with a local hand-off', 'if (!keeper || this.holdUntil > now ||', 'if (!keeper ||'],
     [
       'local hand-offs go on for ever while others wait',
       'return !this.budget.isSpent(now) && lease.checkHandOff();',

@@ -23,7 +23,7 @@ export const DOCUMENT_MUTANTS: readonly Mutant[] = [
     ['a writer enters beside one holder', 'return holders.length === 0;', 'return holders.length <= 1;'],
     [
       'tokens go on from the clock alone',
-      'Math.max(this.lastTokenNow, this.reading.ticks, minToken, this.stepper.minToken) + 1',
+      'Math.max(this.lastTokenNow, this.reading.ticks, minToken, this.client.minToken) + 1',
       'this.reading.ticks + 1',
     ],
     ['a write may overtake notes', 'this.hasEntered ||', 'false &&'],
@@ -32,7 +32,7 @@ export const DOCUMENT_MUTANTS: readonly Mutant[] = [
       'this.replace(mine, { owner, claim, token, lastToken, until: { inMs: leaseMs } });',
       'this.replace(mine, { owner, claim, token, lastToken, until: mine.until });',
     ],
-    ['notes are not read', 'this.takeIn(note);', ''],
+    ['notes are not read', 'this.mergeNote(note);', ''],
     ['waiters are granted in any order', 'other.ticket > ticket', 'other.ticket < ticket'],
     ['a waiter that is gone is granted', 'const isGone = isOver(until, this.now) ||', 'const isGone ='],
   ]),
@@ -57,7 +57,7 @@ export const DOCUMENT_MUTANTS: readonly Mutant[] = [
   ...mutantsOf('documents', 'stores/core/lane-owners.js', [
     [
       'a waiter does not see its grant in the document',
-      'holder && holder.nonce === this.stepper.nonce',
+      'holder && holder.nonce === this.client.nonce',
       'false',
     ],
   ]),

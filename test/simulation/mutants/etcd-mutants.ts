@@ -41,9 +41,9 @@ export const ETCD_MUTANTS: readonly Mutant[] = [
       'return Math.max(since, this.repliedAt) + 10 * this.options.commandTimeoutMs;',
     ],
   ]),
-  ...mutantsOf('etcd', `${ROOM}/etcd.steps.js`, [
+  ...mutantsOf('etcd', `${ROOM}/etcd.requests.js`, [
     [
-      'two steps of one transaction may write one document',
+      'two writes of one transaction may write one document',
       '!names.some((name) => this.names.has(name))',
       'true',
     ],

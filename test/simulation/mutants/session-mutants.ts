@@ -67,7 +67,7 @@ export const SESSION_MUTANTS: readonly Mutant[] = [
     ['a session that is over counts as alive', "ended.has(each) ? 'onEnd' : 'onAlive'", "'onAlive'"],
     [
       'a free document is deleted although tokens beyond its revision were reserved',
-      'isFree(next) && lastToken <= seen.ticks',
+      'isFree(next) && lastToken <= expected.ticks',
       'isFree(next)',
     ],
     [

@@ -35,7 +35,11 @@ describe('postgresStore refuses', () => {
     ['an unknown option', { tables: 'x' }, /did you mean table\?/],
     ['a table that is no name', { table: 'a b' }, /it is "a b"/],
     ['a table with too many parts', { table: 'a.b.c' }, /it is "a\.b\.c"/],
-    ['another way of notifying', { push: 'listen' }, /push must be 'poll' or left out; it is listen/],
+    [
+      'another way of notifying',
+      { notifications: 'listen' },
+      /notifications must be 'poll' or left out; it is listen/,
+    ],
   ])('%s', (_, options, message) => {
     expect(() => store('postgres://db/x', options)).toThrow(message);
   });

@@ -16,7 +16,7 @@ describeWith('postgres')('without notifications', () => {
   const postgres = ownPostgres();
 
   it('a store that is told to poll has one connection, and is granted long before a recheck', async () => {
-    const service = await postgres.openProxied({ push: 'poll' });
+    const service = await postgres.openProxied({ notifications: 'poll' });
     expect(postgres.proxy.open).toHaveLength(1);
     await isGrantedSoon(postgres.open(), service, postgres.key);
   });
@@ -24,7 +24,7 @@ describeWith('postgres')('without notifications', () => {
   it('all keys that callers wait for are read in one statement', async () => {
     const counts = new StatementCounts(postgres.proxy);
     const holder = postgres.open();
-    const service = await postgres.openProxied({ push: 'poll' });
+    const service = await postgres.openProxied({ notifications: 'poll' });
     const waitMs = 20_000;
     const keys = Array.from({ length: 40 }, (_, i) => `${postgres.key}:${i}`);
     const locks = await Promise.all(keys.map((key) => holder.acquire(key)));
@@ -38,7 +38,7 @@ describeWith('postgres')('without notifications', () => {
   });
 
   it('a holder hears that its lock was taken', async () => {
-    const service = await postgres.openProxied({ push: 'poll' });
+    const service = await postgres.openProxied({ notifications: 'poll' });
     const lock = await service.acquire(postgres.key);
     await postgres.open().forceRelease(postgres.key);
     await until(() => lock.signal.aborted, 2000);

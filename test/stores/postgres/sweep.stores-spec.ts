@@ -24,7 +24,7 @@ describeWith('postgres')('a sweep of the lock table in PostgreSQL', () => {
       after: (ms: number, task: () => void) => systemClock.after(soon(ms), task),
     };
     // One connection for its calls, and none that listens.
-    const service = openServiceOn(postgresStore(postgres.url, { push: 'poll' }), { clock });
+    const service = openServiceOn(postgresStore(postgres.url, { notifications: 'poll' }), { clock });
     await service.withLock(postgres.key, () => undefined);
     await until(async () => (await postgres.run(own)).length === 2);
     await until(async () => (await postgres.run(own)).length === 1);

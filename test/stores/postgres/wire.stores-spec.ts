@@ -86,7 +86,7 @@ describeWith('postgres')('the commits of a service on PostgreSQL', () => {
   };
 
   it('wait for the disk when they grant, prolong, or hand a lock on, and do not when they free it', async () => {
-    const service = await postgres.openProxied({ push: 'poll' }, { watchdogTimeoutMs: 2000 });
+    const service = await postgres.openProxied({ notifications: 'poll' }, { watchdogTimeoutMs: 2000 });
     const lock = await service.acquire(postgres.key);
     expect(await isOnDisk()).toBe(true);
     const versionOf = () => postgres.run('SELECT version FROM nest_lock WHERE name = $1', [postgres.key]);

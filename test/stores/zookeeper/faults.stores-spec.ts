@@ -15,7 +15,7 @@ describeWith('zookeeper')('a service on ZooKeeper, when something fails', () => 
   const works = async (service: LockService, key = zookeeper.key) => {
     await service.withLock(key, { waitMs: 10_000 }, () => undefined);
   };
-  const isQueued = async (service: LockService) =>
+  const isInStoreQueue = async (service: LockService) =>
     (await service.inspect(zookeeper.key))?.pending.length === 1;
 
   it('keeps its locks and its session when its connection breaks', async () => {
@@ -106,7 +106,7 @@ describeWith('zookeeper')('a service on ZooKeeper, when something fails', () => 
     const service = await zookeeper.openProxied();
     const lock = await holder.acquire(zookeeper.key);
     const waiting = service.acquire(zookeeper.key, { waitMs: 10_000 });
-    await until(() => isQueued(holder));
+    await until(() => isInStoreQueue(holder));
     zookeeper.link.reset();
     await lock.release();
     expect(await (await waiting).release()).toBe('released');
@@ -117,7 +117,7 @@ describeWith('zookeeper')('a service on ZooKeeper, when something fails', () => 
     const service = await zookeeper.openProxied();
     const lock = await holder.acquire(zookeeper.key);
     const waiting = service.acquire(zookeeper.key, { waitMs: 10_000 });
-    await until(() => isQueued(holder));
+    await until(() => isInStoreQueue(holder));
     const [mailbox] = await zookeeper.hand.children('/nest-lock/m');
     for (const each of await zookeeper.hand.children('/nest-lock/m'))
       await zookeeper.hand.delete(`/nest-lock/m/${each}`);
@@ -195,7 +195,7 @@ describeWith('zookeeper')('a service on ZooKeeper, when something fails', () => 
     const lock = await service.acquire(zookeeper.key);
     await zookeeper.hand.delete(`/nest-lock/q/${zookeeper.key}`);
     const waiting = other.acquire(zookeeper.key, { waitMs: 10_000 });
-    await until(() => isQueued(service));
+    await until(() => isInStoreQueue(service));
     await lock.release();
     expect(await (await waiting).release()).toBe('released');
     await zookeeper.hand.delete(`/nest-lock/q/${zookeeper.key}`);
@@ -235,7 +235,7 @@ describeWith('zookeeper')('a service on ZooKeeper, when something fails', () => 
     const lock = await service.acquire(zookeeper.key);
     await zookeeper.hand.create(`/nest-lock/q/${zookeeper.key}/not a note`);
     const waiting = other.acquire(zookeeper.key, { waitMs: 10_000 });
-    await until(() => isQueued(service));
+    await until(() => isInStoreQueue(service));
     for (const mailbox of await zookeeper.hand.children('/nest-lock/m')) {
       for (const text of [
         '',

@@ -320,7 +320,7 @@ describe('a lock', () => {
   it('tells that it was lost when the store finds another holder at the release', async () => {
     const locks = world.service();
     const lock = await locks.acquire('k');
-    world.faults.push = () => [];
+    world.faults.notification = () => [];
     await world.eye.forceRelease('k');
     expect(await lock.release()).toBe('lost');
   });
@@ -525,7 +525,7 @@ describe('a store that does not answer', () => {
   it('leaves no lock behind when the answer to one who asks once is lost', async () => {
     const locks = world.service();
     world.faults.command = ({ kind }) =>
-      kind === 'acquire' ? { executedAfterMs: [50], answeredAfterMs: 'never' } : undefined;
+      kind === 'acquire' ? { executedAfterMs: [50], repliedAfterMs: 'never' } : undefined;
     const asked = follow(locks.tryAcquire('k'));
     await world.clock.advance(100);
     expect(asked.error).toBeInstanceOf(LockStoreError);
@@ -536,7 +536,7 @@ describe('a store that does not answer', () => {
   it('leaves no lock behind when an acquire that was given up is executed late', async () => {
     const locks = world.service();
     world.faults.command = ({ kind }) =>
-      kind === 'acquire' ? { executedAfterMs: [99], answeredAfterMs: 'never' } : undefined;
+      kind === 'acquire' ? { executedAfterMs: [99], repliedAfterMs: 'never' } : undefined;
     const caller = new AbortController();
     const given = follow(locks.acquire('k', { signal: caller.signal }));
     await world.clock.advance(50);

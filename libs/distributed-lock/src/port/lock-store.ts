@@ -203,10 +203,10 @@ export interface ReleaseRequest {
   readonly used?: { readonly token: number; readonly lastToken: number };
   /**
    * End of the minimum hold, on the clock of the context. The store grants the key to no other owner before then. If the
-   * owner holds, the store gives its lease to the owner id `keeperOf(owner)`, under which the lease expires, so that a late
+   * owner holds, the store gives its lease to the owner id `placeholderOf(owner)`, under which the lease expires, so that a late
    * request of the owner does not find it. If the owner has lost the lock, the store keeps nothing.
    */
-  readonly keepUntil?: number;
+  readonly holdUntil?: number;
   /**
    * How soon the store sends the request. `now`: ahead of other requests, because other processes wait for the lock.
    * `when idle`: at once if no other request is in flight, because a caller awaits the reply. Absent: maybe in a batch.
@@ -215,7 +215,7 @@ export interface ReleaseRequest {
 }
 
 /** The owner id that holds the key for the rest of a minimum hold. No request is ever sent with this id. */
-export function keeperOf(owner: string): string {
+export function placeholderOf(owner: string): string {
   return owner.replace(':', ':-');
 }
 

@@ -29,27 +29,27 @@ export type StoreCommand =
 export interface Fate {
   /** When the back end executes it, in ms from now, once for each entry: `[]` is never, `[0, 30]` twice. Default `[0]`. */
   readonly executedAfterMs?: readonly number[];
-  /** How long the answer to the first execution is under way; default 0. */
-  readonly answeredAfterMs?: number | 'never';
+  /** How long the reply to the first execution is under way, in ms; default 0. */
+  readonly repliedAfterMs?: number | 'never';
 }
 
-/** Decides over each command and each push; `undefined` lets it pass at once. May be changed at any time. */
+/** Decides over each command and each notification; `undefined` lets it pass at once. May be changed at any time. */
 export interface Faults {
   command?: (command: StoreCommand) => Fate | undefined;
-  /** When a push is delivered, in ms from now, once for each entry: `[]` is lost. */
-  push?: (push: Notification) => readonly number[] | undefined;
+  /** When a notification is delivered, in ms from now, once for each entry: `[]` is lost. */
+  notification?: (notification: Notification) => readonly number[] | undefined;
 }
 
-/** How long a fault may hide in a command: what is unanswered by then rejects as unknown. */
+/** A command without a reply for this long is rejected as `unknown`. */
 const COMMAND_TIMEOUT_MS = 100;
 const RETRY_MS = 50;
 
 /**
- * Puts a bad network before a store: for tests of what happens to locks when answers and messages are late, lost or
+ * Puts a bad network before a store, for tests of what happens to locks when replies and notifications are late, lost or
  * doubled.
  *
- * Keeps the promises of the port as a remote store keeps them. An acquire is not executed after its deadline, nor is
- * its owner's end over before that; validity counts from the call.
+ * It keeps the promises of the port as a remote store does. It executes no acquire request after its not-after, it ends no
+ * release before that moment, and validity counts from the call.
  */
 export class FaultyStore implements LockStoreFactory {
   constructor(
@@ -67,7 +67,7 @@ class FaultyClient implements LockStore {
   readonly clientId: string;
   readonly commandTimeoutMs = COMMAND_TIMEOUT_MS;
   readonly notifications$ = new Subject<Notification>();
-  /** Owner -> until when an acquire of it that is not answered may be executed. */
+  /** Owner -> until when an acquire of it without a reply may be executed. */
   private readonly lateUntil = new Map<string, number>();
   /** Owner -> which execution was its last acquire, of all that this client had executed. */
   private readonly acquires = new Map<string, number>();
@@ -82,19 +82,19 @@ class FaultyClient implements LockStore {
   ) {
     this.name = inner.name;
     this.clientId = inner.clientId;
-    inner.notifications$.subscribe((push) => this.deliver(push));
+    inner.notifications$.subscribe((notification) => this.deliver(notification));
   }
 
-  acquire(ask: AcquireRequest): Promise<AcquireReply> {
-    return this.ask({ kind: 'acquire', request: ask }, [ask], async (late) => {
-      const answer = await this.inner.acquire(ask);
-      return answer.kind === 'granted' ? { ...answer, validUntil: answer.validUntil - late } : answer;
+  acquire(request: AcquireRequest): Promise<AcquireReply> {
+    return this.sendAcquire({ kind: 'acquire', request }, [request], async (late) => {
+      const reply = await this.inner.acquire(request);
+      return reply.kind === 'granted' ? { ...reply, validUntil: reply.validUntil - late } : reply;
     });
   }
 
-  acquireAll(asks: readonly AcquireRequest[]): Promise<readonly Grant[] | InTheWay | null> {
-    return this.ask({ kind: 'acquireAll', requests: asks }, asks, async (late) => {
-      const reply = (await this.inner.acquireAll?.(asks)) ?? null;
+  acquireAll(requests: readonly AcquireRequest[]): Promise<readonly Grant[] | InTheWay | null> {
+    return this.sendAcquire({ kind: 'acquireAll', requests }, requests, async (late) => {
+      const reply = (await this.inner.acquireAll?.(requests)) ?? null;
       if (!reply || 'key' in reply) return reply;
       return reply.map((grant) => ({ ...grant, validUntil: grant.validUntil - late }));
     });
@@ -104,24 +104,24 @@ class FaultyClient implements LockStore {
     return Promise.all(renewals.map((renewal) => this.renewOne(renewal)));
   }
 
-  async release(end: ReleaseRequest): Promise<ReleaseReply> {
-    const giveUpAt = this.clock.now() + Math.max(end.leaseMs, SILENT_WAITER_MS) + this.commandTimeoutMs;
+  async release(request: ReleaseRequest): Promise<ReleaseReply> {
+    const giveUpAt = this.clock.now() + Math.max(request.leaseMs, SILENT_WAITER_MS) + this.commandTimeoutMs;
     let wasHolder = false;
     let isUnsure = false;
     for (;;) {
       let executedAt = -Infinity;
       let execution = 0;
       try {
-        const reply = await this.send({ kind: 'release', request: end }, async () => {
+        const reply = await this.send({ kind: 'release', request }, async () => {
           executedAt = this.clock.now();
           execution = ++this.executions;
-          return this.inner.release(end);
+          return this.inner.release(request);
         });
         wasHolder ||= reply === 'released';
-        const isLast = execution > (this.acquires.get(end.owner) ?? 0);
-        if (isLast && executedAt > (this.lateUntil.get(end.owner) ?? -Infinity)) {
-          this.lateUntil.delete(end.owner);
-          this.acquires.delete(end.owner);
+        const isLast = execution > (this.acquires.get(request.owner) ?? 0);
+        if (isLast && executedAt > (this.lateUntil.get(request.owner) ?? -Infinity)) {
+          this.lateUntil.delete(request.owner);
+          this.acquires.delete(request.owner);
           if (wasHolder) return 'released';
           return isUnsure ? 'unknown' : 'not held';
         }
@@ -149,21 +149,21 @@ class FaultyClient implements LockStore {
     this.notifications$.complete();
   }
 
-  /** No ask is executed after its deadline; until then, unless it is answered, it may be. */
-  private async ask<T>(
+  /** No acquire request is executed after its not-after. Until then it may be, unless it has a reply. */
+  private async sendAcquire<T>(
     command: StoreCommand,
-    asks: readonly AcquireRequest[],
+    requests: readonly AcquireRequest[],
     execute: (late: number) => Promise<T>,
   ): Promise<T> {
     const sentAt = this.clock.now();
     const notAfter = sentAt + this.commandTimeoutMs;
-    for (const { owner } of asks) this.lateUntil.set(owner, notAfter);
+    for (const { owner } of requests) this.lateUntil.set(owner, notAfter);
     const reply = await this.send(command, () => {
-      if (this.clock.now() > notAfter) return Promise.reject(unanswered(keyOf(command)));
-      for (const { owner } of asks) this.acquires.set(owner, ++this.executions);
+      if (this.clock.now() > notAfter) return Promise.reject(withoutReply(keyOf(command)));
+      for (const { owner } of requests) this.acquires.set(owner, ++this.executions);
       return execute(this.clock.now() - sentAt);
     });
-    for (const { owner } of asks) this.lateUntil.delete(owner);
+    for (const { owner } of requests) this.lateUntil.delete(owner);
     return reply;
   }
 
@@ -182,26 +182,26 @@ class FaultyClient implements LockStore {
   }
 
   private send<T>(command: StoreCommand, execute: () => Promise<T>): Promise<T> {
-    const { executedAfterMs = [0], answeredAfterMs = 0 } = this.faults.command?.(command) ?? {};
+    const { executedAfterMs = [0], repliedAfterMs = 0 } = this.faults.command?.(command) ?? {};
     return new Promise<T>((resolve, reject) => {
-      // A command that was answered leaves no copy to be executed later, because the connection carried it once.
-      let isAnswered = false;
-      const fail = (): void => reject(unanswered(keyOf(command)));
+      // A command that has its reply leaves no copy to be executed later, because the connection carried it once.
+      let hasReply = false;
+      const fail = (): void => reject(withoutReply(keyOf(command)));
       const cancelTimeout = this.after(this.commandTimeoutMs, fail);
-      const answer = (settle: () => void): void => {
-        if (answeredAfterMs === 'never') return;
-        this.after(answeredAfterMs, () => {
-          isAnswered = true;
+      const reply = (settle: () => void): void => {
+        if (repliedAfterMs === 'never') return;
+        this.after(repliedAfterMs, () => {
+          hasReply = true;
           cancelTimeout();
           settle();
         });
       };
       for (const [i, ms] of executedAfterMs.entries()) {
         this.after(ms, () => {
-          if (isAnswered) return;
-          const first = i === 0 ? answer : ignore;
+          if (hasReply) return;
+          const first = i === 0 ? reply : ignore;
           execute().then(
-            (reply) => first(() => resolve(reply)),
+            (value) => first(() => resolve(value)),
             (error: unknown) => first(() => reject(error as Error)),
           );
         });
@@ -210,11 +210,12 @@ class FaultyClient implements LockStore {
     });
   }
 
-  /** As from a remote store: what is pushed waits for a confirmation, and is not believed in at all when it was late. */
-  private deliver(push: Notification): void {
-    for (const ms of this.faults.push?.(push) ?? [0]) {
+  /** As from a remote store: a grant by notification must be confirmed, and its owner does not believe in one that was late. */
+  private deliver(notification: Notification): void {
+    for (const ms of this.faults.notification?.(notification) ?? [0]) {
       const late = ms > 0 ? { validUntil: -Infinity } : {};
-      const delivered = push.kind === 'granted' ? { ...push, ...late, confirmed: false } : push;
+      const delivered =
+        notification.kind === 'granted' ? { ...notification, ...late, confirmed: false } : notification;
       this.after(ms, () => this.notifications$.next(delivered));
     }
   }
@@ -252,6 +253,6 @@ function keyOf(command: StoreCommand): string {
   }
 }
 
-function unanswered(key: string): LockStoreError {
+function withoutReply(key: string): LockStoreError {
   return new LockStoreError('The network lost it: nothing came back', key, 'unknown');
 }

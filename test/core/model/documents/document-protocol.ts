@@ -168,8 +168,10 @@ export class DocumentProtocol implements Model<State> {
     const base = fresh ?? seen;
     if (task === 'acquire' && (!fresh || fresh.version === undefined)) return { kind: 'take', owner };
     if (!base) return { kind: 'read' };
-    const { isChanged, document: next, lastToken, isExact, told } = this.apply(state, i, client, base);
-    return isChanged ? { kind: 'swap', seen: base, next, lastToken, isExact, told } : { kind: 'read' };
+    const { isChanged, document: next, lastToken, isExact, notified } = this.apply(state, i, client, base);
+    return isChanged
+      ? { kind: 'swap', expected: base, next, lastToken, isExact, notified }
+      : { kind: 'read' };
   }
 
   private apply({ now }: State, i: number, client: Client, reading: Reading): KeyState {
@@ -191,13 +193,14 @@ export class DocumentProtocol implements Model<State> {
     const { row } = state;
     if (call.kind === 'read') return [state, this.reply(state, false)];
     if (call.kind === 'take') return this.take(state, i, call.owner);
-    const { seen, next, lastToken, told } = call;
+    const { expected, next, lastToken, notified } = call;
     const isExact = call.isExact && this.has('D4 exact writes');
-    const isSame = row !== undefined && row.version === seen.version;
-    if (!isSame || (isExact && row.notes.length !== seen.notesRead)) return [state, this.reply(state, false)];
-    const notes = this.has('D5 unread notes are kept') ? row.notes.slice(seen.notesRead) : [];
+    const isSame = row !== undefined && row.version === expected.version;
+    if (!isSame || (isExact && row.notes.length !== expected.notesRead))
+      return [state, this.reply(state, false)];
+    const notes = this.has('D5 unread notes are kept') ? row.notes.slice(expected.notesRead) : [];
     const written = this.write(state, { document: resolveAll(next, state.now), notes, lastToken });
-    const pushed = this.push(written, told);
+    const pushed = this.push(written, notified);
     return [pushed, this.reply(pushed, true)];
   }
 
@@ -217,11 +220,11 @@ export class DocumentProtocol implements Model<State> {
       ...state,
       row: { ...row, notes: [...row.notes, { ...noteOf(request, { minToken: 0, nonce: '' }), at }] },
     };
-    const told = this.push(
+    const notified = this.push(
       noted,
       clientsOf(row.document.holders).filter((client) => client !== `c${i}`),
     );
-    return [told, this.reply(told, false)];
+    return [notified, this.reply(notified, false)];
   }
 
   private write(state: State, next: Omit<Row, 'version'>): State {

@@ -56,11 +56,11 @@ export type Call =
   | { readonly kind: 'read' }
   | {
       readonly kind: 'swap';
-      readonly seen: Reading;
+      readonly expected: Reading;
       readonly next: LockDocument;
       readonly lastToken: number;
       readonly isExact: boolean;
-      readonly told: readonly string[];
+      readonly notified: readonly string[];
     };
 
 export interface State {

@@ -104,7 +104,7 @@ describe('what a method gives, and what its callers get', () => {
       @Locked('broken')
       async sell(): Promise<string> {
         faults.command = ({ kind }) =>
-          kind === 'release' ? { executedAfterMs: [], answeredAfterMs: 'never' } : undefined;
+          kind === 'release' ? { executedAfterMs: [], repliedAfterMs: 'never' } : undefined;
         return work();
       }
     }
@@ -160,7 +160,7 @@ describe('what a method gives, and what its callers get', () => {
     const answers = [locks.acquire('k', { waitMs: 20 }), lost];
     const kinds = await Promise.all(answers.map((it) => it.catch((error: Error) => error.constructor)));
     expect(kinds).toEqual([LockWaitTimeoutError, LockLostError]);
-    faults.command = () => ({ executedAfterMs: [], answeredAfterMs: 'never' });
+    faults.command = () => ({ executedAfterMs: [], repliedAfterMs: 'never' });
     await expect(locks.acquire('other', { waitMs: 20 })).rejects.toBeInstanceOf(LockStoreError);
     delete faults.command;
     await mine.release();
@@ -174,7 +174,7 @@ describe('what a method gives, and what its callers get', () => {
     locks.events$.subscribe(({ type }) => happened.push(type));
     const lock = await locks.acquire('k');
     faults.command = ({ kind }) =>
-      kind === 'renew' ? { executedAfterMs: [], answeredAfterMs: 'never' } : undefined;
+      kind === 'renew' ? { executedAfterMs: [], repliedAfterMs: 'never' } : undefined;
     await until(() => happened.includes('suspended'));
     delete faults.command;
     await until(() => happened.includes('resumed'));

@@ -1,9 +1,13 @@
 import type {
   SqlDatabase,
-  SqlSession,
+  SqlLink,
 } from '../../../../libs/distributed-lock/src/stores/sql/sql-connection.js';
 import type { Failure } from '../../../../libs/distributed-lock/src/stores/sql/sql-failure.js';
-import type { Item, Reply, StepKind } from '../../../../libs/distributed-lock/src/stores/sql/steps.js';
+import type {
+  Item,
+  Reply,
+  SqlRequestKind,
+} from '../../../../libs/distributed-lock/src/stores/sql/sql-requests.js';
 import type { Clock } from '../../../../libs/distributed-lock/src/time/clock.js';
 import type { SimProcess } from '../../kernel/process.js';
 import type { SimServer } from '../../kernel/server.js';
@@ -35,7 +39,7 @@ export class SimDatabase implements SqlDatabase {
     return error instanceof Refused ? { reason: 'unready', detail } : { reason: 'unknown', detail };
   }
 
-  open(signal: AbortSignal, onLost: (error: unknown) => void): Promise<SqlSession> {
+  open(signal: AbortSignal, onLost: (error: unknown) => void): Promise<SqlLink> {
     return new Promise((resolve, reject) => {
       let waiting: Waiting | undefined;
       const ask = (payload: unknown, kind: string): Promise<WireReply> =>
@@ -63,12 +67,12 @@ export class SimDatabase implements SqlDatabase {
   private async greet(
     ask: (payload: unknown, kind: string) => Promise<WireReply>,
     end: ClientEnd,
-  ): Promise<SqlSession> {
+  ): Promise<SqlLink> {
     const sentAt = this.clock.now();
     const hello = (await ask({ kind: 'hello' }, 'hello')) as { readonly now: number };
     return {
       opened: { now: hello.now, sentAt },
-      async execute<Kind extends StepKind>(kind: Kind, items: readonly Item<Kind>[]) {
+      async execute<Kind extends SqlRequestKind>(kind: Kind, items: readonly Item<Kind>[]) {
         const reply = await ask(requestOf(kind, items), kind);
         if ('refused' in reply) throw new Refused(reply.refused);
         return (reply as { readonly replies: readonly Reply<Kind>[] }).replies;

@@ -51,14 +51,24 @@ export class Rows {
     return { isDone, rows: takes.map(({ name }) => this.read(name)) };
   }
 
-  swap({ name, version, notesRead, isExact, state, last, told, mayBeForgotten, until }: WireSwap): RowReply {
+  swap({
+    name,
+    version,
+    notesRead,
+    isExact,
+    state,
+    last,
+    notified,
+    mayBeForgotten,
+    until,
+  }: WireSwap): RowReply {
     const row = this.rows.get(name);
     const isSeen = row?.version === version && (!isExact || row?.notes.length === notesRead);
     const isDone = row !== undefined && isSeen && this.clock() <= until;
     if (isDone) {
       const notes = row.notes.slice(notesRead);
       this.write(name, { ...this.stamped(row), state, last, notes }, !mayBeForgotten);
-      this.tell(told, name);
+      this.tell(notified, name);
     }
     return { isDone, row: this.read(name) };
   }

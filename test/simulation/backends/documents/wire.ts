@@ -8,8 +8,8 @@ import type {
   Item,
   SqlSwap,
   SqlTake,
-  StepKind,
-} from '../../../../libs/distributed-lock/src/stores/sql/steps.js';
+  SqlRequestKind,
+} from '../../../../libs/distributed-lock/src/stores/sql/sql-requests.js';
 
 /** A request as it is sent: what the statements of a driver have as parameters. */
 export type WireRequest =
@@ -37,7 +37,7 @@ export interface WireSwap {
   readonly isExact: boolean;
   readonly state: string | null;
   readonly last: number;
-  readonly told: readonly string[];
+  readonly notified: readonly string[];
   readonly mayBeForgotten: boolean;
   readonly until: number;
 }
@@ -54,7 +54,7 @@ export interface RowReply {
 }
 
 /** The not-after is worked out now, just before the request is sent. */
-export function requestOf(kind: StepKind, items: readonly Item<StepKind>[]): WireRequest {
+export function requestOf(kind: SqlRequestKind, items: readonly Item<SqlRequestKind>[]): WireRequest {
   switch (kind) {
     case 'take':
       return { kind, items: items.map((item) => wireTake(item as SqlTake)) };
@@ -78,15 +78,15 @@ function wireTake({ name, request, minToken, notes, until }: SqlTake): WireTake 
 
 function wireSwap({
   name,
-  seen,
+  expected,
   next,
   lastToken: last,
   isExact,
-  told,
+  notified,
   mayBeForgotten,
   until,
 }: SqlSwap): WireSwap {
-  const { version, notesRead } = seen;
+  const { version, notesRead } = expected;
   const state = documentText(next);
-  return { name, version, notesRead, isExact, state, last, told, mayBeForgotten, until: until() };
+  return { name, version, notesRead, isExact, state, last, notified, mayBeForgotten, until: until() };
 }

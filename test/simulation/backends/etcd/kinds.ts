@@ -41,7 +41,7 @@ export function kindOf(request: WireRequest): Kind {
   }
 }
 
-/** Several steps go in one transaction. It is called by the one that changes most. */
+/** Several writes go in one transaction. It is called by the one that changes most. */
 function kindOfTxn(txn: TxnRequest): Kind {
   const operations = operationsIn(txn);
   const has = (space: string, of: (operation: RequestOp) => { readonly key: Buffer } | undefined): boolean =>

@@ -43,7 +43,7 @@ interface ScriptStep {
   /** By how much the clock goes on first. */
   readonly passMs: number;
   readonly notAfterMs: number;
-  readonly keepMs: number;
+  readonly holdMs: number;
   readonly guardMs: number;
 }
 
@@ -78,7 +78,7 @@ export function scriptStep(clients: number): fc.Arbitrary<ScriptStep> {
     isOld: fc.constantFrom(false, false, false, true),
     passMs: fc.constantFrom(0, 0, 0, 1, 60, 250, 1000, 3500, 31_000, -3000),
     notAfterMs: fc.constantFrom(500, 500, 500, -1),
-    keepMs: fc.constantFrom(0, 0, 1500),
+    holdMs: fc.constantFrom(0, 0, 1500),
     guardMs: fc.constantFrom(0, 0, 0, 0, 5000),
   });
 }
@@ -170,9 +170,9 @@ export async function takeStep(servers: TwoServers, step: ScriptStep, i: number)
       return;
     }
     case 'release': {
-      const keep = step.keepMs > 0 ? { keep: step.keepMs } : {};
+      const keep = step.holdMs > 0 ? { keep: step.holdMs } : {};
       const used = step.tokens > 1 ? { used: first, reserved: end } : {};
-      const isPlain = kind === 'lock' && step.keepMs === 0 && step.tokens === 1 && step.subscribed;
+      const isPlain = kind === 'lock' && step.holdMs === 0 && step.tokens === 1 && step.subscribed;
       const options = JSON.stringify({ ...claim, ...used, ...keep, min_token: 0, ...PUBLISH });
       await run('release', keys, [owner, `${isPlain ? 1 : 0}${options}`]);
       return;

@@ -35,7 +35,7 @@ export class OwnPostgres {
     const before = this.listening;
     const service = this.open(this.proxied, store, options);
     await service.withLock(`${this.key}:first`, () => undefined);
-    if (store.push !== 'poll') await until(() => this.listening > before);
+    if (store.notifications !== 'poll') await until(() => this.listening > before);
     await this.untilFree(`${this.key}:first`);
     return service;
   }

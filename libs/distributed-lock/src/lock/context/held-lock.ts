@@ -1,20 +1,20 @@
 import { bindListeners } from '../../async-context/bound-listeners.js';
 import { modeOf, type LockMode } from '../../port/claim.js';
 import type { Hold } from './hold.js';
-import { inBackground, type Owned } from '../../async-context/in-background.js';
+import { inBackground, type NeverRejects } from '../../async-context/in-background.js';
 import { LockConfigurationError, LockNotHeldError, type LockLostError } from '../../port/lock.errors.js';
 import { inspectByJson } from '../../redaction/inspect-by-json.js';
 import { checkLease } from '../request/lock-options.js';
 import type { ReleaseReply } from '../../port/lock-store.js';
 import type { Lock } from '../lock.js';
-import { outside } from '../../async-context/outside.js';
+import { detached } from '../../async-context/detached.js';
 import { runHolding } from './async-context.js';
 
 type ReleaseOutcome = Awaited<ReturnType<Lock['release']>>;
 
 /** The `Lock` that callers get: one share of the holds of one or several keys. */
 export class HeldLock implements Lock {
-  private ended: Owned<ReleaseReply> | undefined;
+  private ended: NeverRejects<ReleaseReply> | undefined;
   private outcome: Promise<ReleaseOutcome> | undefined;
   private joined: AbortSignal | undefined;
 
@@ -46,8 +46,10 @@ export class HeldLock implements Lock {
     return this.holds.some((hold) => hold.isInDoubt);
   }
 
-  whenSure(): Owned<void> {
-    return Promise.all(this.holds.map((hold) => hold.owner.whenSure())).then(() => undefined) as Owned<void>;
+  whenSure(): NeverRejects<void> {
+    return Promise.all(this.holds.map((hold) => hold.owner.whenSure())).then(
+      () => undefined,
+    ) as NeverRejects<void>;
   }
 
   /** @returns why the lock was lost before the release, if it was, also when that was not noticed before */
@@ -146,11 +148,11 @@ export class HeldLock implements Lock {
     this.assertHeld();
   }
 
-  private end(isAwaited: boolean): Owned<ReleaseReply> {
+  private end(isAwaited: boolean): NeverRejects<ReleaseReply> {
     const release = (): Promise<ReleaseReply> => this.releaseHolds(isAwaited);
-    return (this.ended ??= outside(() =>
+    return (this.ended ??= detached(() =>
       this.isInDoubt ? this.whenSure().then(release) : release(),
-    ) as Owned<ReleaseReply>);
+    ) as NeverRejects<ReleaseReply>);
   }
 
   /** All keys at once, so that a caller that waits for one of them need not wait for the others. */

@@ -1,13 +1,13 @@
 import { AsyncResource } from 'node:async_hooks';
 import type { Claim } from '../../port/claim.js';
-import type { Owned } from '../../async-context/in-background.js';
+import type { NeverRejects } from '../../async-context/in-background.js';
 import { LockLostError, type LockShutdownError } from '../../port/lock.errors.js';
 import type { ReleaseReply } from '../../port/lock-store.js';
 import { LossController } from './loss-controller.js';
 
 /** The reply to a release that needs no request. */
-export const RELEASED = Promise.resolve('released') as Owned<ReleaseReply>;
-const NOT_HELD = Promise.resolve('not held') as Owned<ReleaseReply>;
+export const RELEASED = Promise.resolve('released') as NeverRejects<ReleaseReply>;
+const NOT_HELD = Promise.resolve('not held') as NeverRejects<ReleaseReply>;
 
 /** The owner that a hold is a part of. */
 interface HeldOwner {
@@ -17,13 +17,13 @@ interface HeldOwner {
   readonly validForMs: number;
   /** @returns why the lease must not be believed in before `whenSure` has resolved */
   checkDoubt(): string | undefined;
-  whenSure(): Owned<void>;
+  whenSure(): NeverRejects<void>;
   /** Defined once the service has begun to close. */
   readonly shutdown: LockShutdownError | undefined;
   checkValidity(): void;
   extend(ms: number): Promise<void>;
   downgrade(): Promise<void>;
-  release(hold: Hold, isAwaited: boolean): Owned<ReleaseReply>;
+  release(hold: Hold, isAwaited: boolean): NeverRejects<ReleaseReply>;
 }
 
 /**
@@ -35,10 +35,10 @@ export class Hold {
   readonly key: string;
   readonly acquiredAt: number;
   /** No other owner gets the key before this, even if the hold is released sooner. */
-  keepUntil = 0;
+  holdUntil = 0;
   private count = 1;
   private loss: LockLostError | undefined;
-  private ended: Owned<ReleaseReply> | undefined;
+  private ended: NeverRejects<ReleaseReply> | undefined;
   private controller: LossController | undefined;
   private listeners: Set<(loss: LockLostError) => void> | undefined;
   private shutdownController: LossController | undefined;
@@ -126,7 +126,7 @@ export class Hold {
 
   /** From the acquisition, or from now for a nested call that asks for more. */
   keepFor(ms: number): void {
-    if (ms > 0) this.keepUntil = Math.max(this.keepUntil, this.owner.now + ms);
+    if (ms > 0) this.holdUntil = Math.max(this.holdUntil, this.owner.now + ms);
   }
 
   /**
@@ -134,7 +134,7 @@ export class Hold {
    *
    * @param isAwaited the caller goes on when the store has answered
    */
-  release(isAwaited = false): Owned<ReleaseReply> {
+  release(isAwaited = false): NeverRejects<ReleaseReply> {
     this.count -= 1;
     const loss = this.checkLoss();
     if (this.count > 0) return loss ? NOT_HELD : RELEASED;

@@ -1,6 +1,6 @@
 import { arrivedReplies } from '../../time/arrived-replies.js';
 import { isExclusive, SHARED, type Claim } from '../../port/claim.js';
-import { inBackground, type Owned } from '../../async-context/in-background.js';
+import { inBackground, type NeverRejects } from '../../async-context/in-background.js';
 import type { Chance } from '../../time/chance.js';
 import type { Clock } from '../../time/clock.js';
 import type { LockEvent } from '../events/lock.events.js';
@@ -96,7 +96,7 @@ export class LeaseKeeper implements Renewable {
   }
 
   renewNow(): void {
-    if (!this.lease.isRenewing) inBackground(this.renew() as Owned<RenewalReply>);
+    if (!this.lease.isRenewing) inBackground(this.renew() as NeverRejects<RenewalReply>);
   }
 
   /** Called before a local hand-off. */

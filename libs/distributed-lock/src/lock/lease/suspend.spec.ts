@@ -150,7 +150,7 @@ describe('a holder whose machine was suspended', () => {
   it('while the answer to its request was under way lets nobody in before the store has confirmed it', async () => {
     const service = world.service();
     world.faults.command = ({ kind }) =>
-      kind === 'acquire' ? { executedAfterMs: [0], answeredAfterMs: 100 } : undefined;
+      kind === 'acquire' ? { executedAfterMs: [0], repliedAfterMs: 100 } : undefined;
     const asked = follow(service.acquire('key'));
     await world.clock.advance(50);
     suspend(2 * LEASE_MS);

@@ -134,7 +134,7 @@ describe('the watchdog', () => {
 
   it('finds at once that the lock is lost when the store says so', async () => {
     const lock = await locks.acquire('k');
-    world.faults.push = () => [];
+    world.faults.notification = () => [];
     await world.eye.forceRelease('k');
     await world.clock.advance(11_000);
     expect(lock.signal.reason).toMatchObject({ reason: 'taken' });
@@ -143,7 +143,7 @@ describe('the watchdog', () => {
 
   it('does not take a late answer for a renewal that counts from now', async () => {
     const lock = await locks.acquire('k');
-    world.faults.command = ({ kind }) => (kind === 'renew' ? { answeredAfterMs: 90 } : undefined);
+    world.faults.command = ({ kind }) => (kind === 'renew' ? { repliedAfterMs: 90 } : undefined);
     await world.clock.advance(10_000);
     const sentAt = world.clock.now();
     await world.clock.advance(90);
@@ -209,7 +209,7 @@ describe('a fixed lease', () => {
 
   it('that was taken meanwhile cannot be extended', async () => {
     const lock = await locks.acquire('k', { leaseMs: 1000 });
-    world.faults.push = () => [];
+    world.faults.notification = () => [];
     await world.eye.forceRelease('k');
     await expect(lock.extend(1000)).rejects.toBeInstanceOf(LockLostError);
     expect(await world.eye.inspect('k')).toBeNull();
@@ -217,7 +217,7 @@ describe('a fixed lease', () => {
 
   it('whose extension got no answer is believed in for the shorter of the two times', async () => {
     const lock = await locks.acquire('k', { leaseMs: 10_000 });
-    world.faults.command = ({ kind }) => (kind === 'renew' ? { answeredAfterMs: 'never' } : undefined);
+    world.faults.command = ({ kind }) => (kind === 'renew' ? { repliedAfterMs: 'never' } : undefined);
     const extended = follow(lock.extend(500));
     const next = follow(other.acquire('k', { waitMs: Infinity }));
     await world.clock.advance(100);
@@ -229,16 +229,16 @@ describe('a fixed lease', () => {
     await next.value.release();
   });
 
-  it.each<[how: string, answeredAfterMs: number | 'never']>([
+  it.each<[how: string, repliedAfterMs: number | 'never']>([
     ['got no answer', 'never'],
     ['was answered first', 10],
   ])(
     'is believed in for the length that it got last, though an earlier extension is answered after that; the last %s',
-    async (_, answeredAfterMs) => {
+    async (_, repliedAfterMs) => {
       const lock = await locks.acquire('k', { leaseMs: 1000 });
       world.faults.command = (command) =>
         command.kind === 'renew'
-          ? { answeredAfterMs: command.renewal.leaseMs === 400 ? answeredAfterMs : 90 }
+          ? { repliedAfterMs: command.renewal.leaseMs === 400 ? repliedAfterMs : 90 }
           : undefined;
       const longer = follow(lock.extend(20_000));
       const shorter = follow(lock.extend(400));
@@ -257,7 +257,7 @@ describe('a fixed lease', () => {
     const lock = await locks.acquire('k', { leaseMs: 1000 });
     world.faults.command = (command) =>
       command.kind === 'renew' && command.renewal.leaseMs === 200
-        ? { executedAfterMs: [130], answeredAfterMs: 'never' }
+        ? { executedAfterMs: [130], repliedAfterMs: 'never' }
         : undefined;
     const shortened = follow(lock.extend(200));
     await world.clock.advance(101);

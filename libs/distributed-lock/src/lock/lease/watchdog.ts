@@ -1,7 +1,7 @@
 import { exhaustMap, type Subscription } from 'rxjs';
 import type { Clock } from '../../time/clock.js';
 import { LockStoreError } from '../../port/lock.errors.js';
-import type { Owned } from '../../async-context/in-background.js';
+import type { NeverRejects } from '../../async-context/in-background.js';
 import type { LockEvent } from '../events/lock.events.js';
 import type { LockStore, Renewal, RenewalReply } from '../../port/lock-store.js';
 
@@ -62,7 +62,7 @@ export class Watchdog {
    * The only way to `LockStore.renew`: for a round, and for a lease that cannot wait for the next round. Never rejects,
    * because a rejected round would end all rounds. Where the store throws, each reply is `unknown`.
    */
-  send(renewals: readonly Renewal[]): Owned<readonly RenewalReply[]> {
+  send(renewals: readonly Renewal[]): NeverRejects<readonly RenewalReply[]> {
     return this.ask(renewals).catch((error: unknown) => {
       this.emit({ type: 'error', key: undefined, during: 'renewal', error });
       return renewals.map(({ key }): RenewalReply => {
@@ -71,7 +71,7 @@ export class Watchdog {
           error: new LockStoreError(String(error), key, 'unknown', { cause: error }),
         };
       });
-    }) as Owned<readonly RenewalReply[]>;
+    }) as NeverRejects<readonly RenewalReply[]>;
   }
 
   private async ask(renewals: readonly Renewal[]): Promise<readonly RenewalReply[]> {

@@ -22,7 +22,7 @@ const RETRY_MS = { least: 50, spread: 50 };
 export interface WaitingCallers {
   readonly size: number;
   /** Their owner is in the store's queue, so the store counts it as waiting. */
-  isQueued: boolean;
+  isInStoreQueue: boolean;
   /** The longest remaining wait of the callers, in ms, `enough` at most. */
   longestWaitMs(enough: number): number;
   /** @param askedAt when the request was sent that the store has answered */
@@ -80,13 +80,13 @@ export class AcquireLoop implements FairWaiter {
 
   start(): void {
     this.isRunning = true;
-    this.callers.isQueued = this.ticket > 0;
+    this.callers.isInStoreQueue = this.ticket > 0;
     this.recheck();
   }
 
   stop(): void {
     if (!this.isRunning) return;
-    this.isRunning = this.callers.isQueued = false;
+    this.isRunning = this.callers.isInStoreQueue = false;
     this.cancelRecheck?.();
     this.cancelRecheck = undefined;
     if (!this.fairQueue) return;
@@ -187,7 +187,7 @@ export class AcquireLoop implements FairWaiter {
 
   private onQueued(ticket: number): void {
     this.ticket = ticket;
-    this.callers.isQueued = true;
+    this.callers.isInStoreQueue = true;
     if (this.request.fair) this.fairQueue ??= this.runtime.fairQueues.enter(kindName(this.request), this);
   }
 

@@ -21,7 +21,7 @@ describe('a grant', () => {
     const lock = await world.take(other, 'k');
     const waiter = follow(locks.acquire('k', { waitMs: Infinity }));
     await world.clock.settle();
-    world.faults.push = () => [];
+    world.faults.notification = () => [];
     await lock.release();
     await world.clock.advance(1000);
     expect(await waiter.value.release()).toBe('released');
@@ -42,8 +42,8 @@ describe('a grant', () => {
     const lock = await world.take(other, 'k');
     const waiter = follow(locks.acquire('k', { waitMs: Infinity }));
     await world.clock.settle();
-    world.faults.push = () => [200];
-    world.faults.command = ({ kind }) => (kind === 'renew' ? { answeredAfterMs: 50 } : undefined);
+    world.faults.notification = () => [200];
+    world.faults.command = ({ kind }) => (kind === 'renew' ? { repliedAfterMs: 50 } : undefined);
     await lock.release();
     await world.clock.advance(249);
     expect(waiter.state).toBe('pending');
@@ -55,7 +55,7 @@ describe('a grant', () => {
     const lock = await world.take(other, 'k');
     const waiter = follow(locks.acquire('k'));
     await world.clock.settle();
-    world.faults.push = () => [0, 40, 80];
+    world.faults.notification = () => [0, 40, 80];
     const events = eventsOf(locks);
     await lock.release();
     await world.clock.advance(100);
@@ -66,7 +66,7 @@ describe('a grant', () => {
   });
 
   it('that comes when its lease is over lets nobody in', async () => {
-    world.faults.command = ({ kind }) => (kind === 'acquire' ? { answeredAfterMs: 90 } : undefined);
+    world.faults.command = ({ kind }) => (kind === 'acquire' ? { repliedAfterMs: 90 } : undefined);
     const asked = follow(locks.acquire('k', { leaseMs: 50, waitMs: 500 }));
     const wereValid: boolean[] = [];
     void asked.promise.then(
@@ -81,9 +81,9 @@ describe('a grant', () => {
 
   it.each([35, 50])(
     'whose answers come %i ms late, too late for its lease of 40 ms, is given up, however long its callers would wait',
-    async (answeredAfterMs) => {
+    async (repliedAfterMs) => {
       world.faults.command = ({ kind }) =>
-        kind === 'acquire' || kind === 'renew' ? { answeredAfterMs } : undefined;
+        kind === 'acquire' || kind === 'renew' ? { repliedAfterMs } : undefined;
       const hasty = follow(locks.acquire('k', { leaseMs: 40, waitMs: Infinity }));
       await world.clock.advance(1000);
       expect(hasty.error).toMatchObject({
@@ -99,7 +99,7 @@ describe('a grant', () => {
     const lock = await world.take(other, 'k');
     const waiter = follow(locks.acquire('k', { waitMs: Infinity }));
     await world.clock.settle();
-    world.faults.push = (push) => (push.kind === 'granted' ? [300] : []);
+    world.faults.notification = (notification) => (notification.kind === 'granted' ? [300] : []);
     await lock.release();
     await world.clock.advance(100);
     await world.eye.forceRelease('k');
@@ -122,7 +122,7 @@ describe('a grant', () => {
     await lock.release();
     await world.clock.settle();
     waiter.value.assertHeld();
-    world.faults.push = () => [];
+    world.faults.notification = () => [];
     await world.eye.forceRelease('k');
     await world.clock.advance(60);
     expect(() => waiter.value.assertHeld()).toThrow('it was lost and granted anew');
@@ -132,7 +132,7 @@ describe('a grant', () => {
   it('under another token than the one that is held means that the lock was lost', async () => {
     const events = eventsOf(locks);
     const lock = await locks.acquire('k');
-    world.faults.push = () => [];
+    world.faults.notification = () => [];
     await world.eye.forceRelease('k');
     const ask = world.commands.find((command) => command.kind === 'acquire');
     const client = ask?.kind === 'acquire' ? ask.request : undefined;

@@ -3,7 +3,7 @@ import { AcquireLoop, type WaitingCallers } from './acquire-loop.js';
 import type { Claim } from '../../port/claim.js';
 import { Few } from '../../collections/few.js';
 import { Hold, RELEASED } from '../context/hold.js';
-import { inBackground, type Owned } from '../../async-context/in-background.js';
+import { inBackground, type NeverRejects } from '../../async-context/in-background.js';
 import { LeaseKeeper } from '../lease/lease-keeper.js';
 import type { LockRuntime } from '../runtime/lock-runtime.js';
 import {
@@ -68,7 +68,7 @@ export class Owner {
   /** Answers in a row that took longer than the lease. */
   private slowAnswers = 0;
   /** The latest end of a minimum hold of its callers. */
-  private keepUntil = 0;
+  private holdUntil = 0;
 
   constructor(
     private readonly callers: Callers,
@@ -256,8 +256,10 @@ export class Owner {
     return this.keeper?.checkDoubt();
   }
 
-  whenSure(): Owned<void> {
-    return this.keeper ? (this.keeper.resolveDoubt() as Owned<void>) : arrivedReplies(this.runtime.clock);
+  whenSure(): NeverRejects<void> {
+    return this.keeper
+      ? (this.keeper.resolveDoubt() as NeverRejects<void>)
+      : arrivedReplies(this.runtime.clock);
   }
 
   get shutdown(): LockShutdownError | undefined {
@@ -323,15 +325,15 @@ export class Owner {
   // --- release --------------------------------------------------------------------------------------------------
 
   /** After its last hold the owner makes a local hand-off, or releases and so leaves the hand-off to the store. */
-  release(hold: Hold, isAwaited: boolean): Owned<ReleaseReply> {
+  release(hold: Hold, isAwaited: boolean): NeverRejects<ReleaseReply> {
     const { runtime, key, id: owner, keeper, now } = this;
     const { call, fencingToken } = hold;
     runtime.emit({ type: 'released', call, key, owner, fencingToken, heldMs: now - hold.acquiredAt });
     this.holds.delete(hold);
     this.budget.count();
-    this.keepUntil = Math.max(this.keepUntil, hold.keepUntil);
+    this.holdUntil = Math.max(this.holdUntil, hold.holdUntil);
     if (this.holds.size > 0) return RELEASED;
-    if (!keeper || this.keepUntil > now || !this.checkHandOff(keeper, now)) return this.end(0, isAwaited);
+    if (!keeper || this.holdUntil > now || !this.checkHandOff(keeper, now)) return this.end(0, isAwaited);
     if (keeper.lease.isConfirmed) {
       keeper.renewIfBlind(now);
       this.admitNext(keeper);
@@ -353,7 +355,7 @@ export class Owner {
 
   /** @param waiting how many owners wait in the store's queue. One of them may be the next one of this local queue. */
   private isContended(waiting: number): boolean {
-    return waiting > (this.callers.isQueued ? 1 : 0);
+    return waiting > (this.callers.isInStoreQueue ? 1 : 0);
   }
 
   onNoCallers(): void {
@@ -371,7 +373,7 @@ export class Owner {
     inBackground(this.end(delayMs));
   }
 
-  private end(delayMs = 0, isAwaited = false): Owned<ReleaseReply> {
+  private end(delayMs = 0, isAwaited = false): NeverRejects<ReleaseReply> {
     const { store, releases } = this.runtime;
     // Built once: a repetition with another last token would let the store give one token out twice.
     const request = this.releaseRequest(isAwaited);
@@ -383,9 +385,9 @@ export class Owner {
   }
 
   private releaseRequest(isAwaited: boolean): ReleaseRequest {
-    const { key, id: owner, claim, keeper, keepUntil } = this;
+    const { key, id: owner, claim, keeper, holdUntil } = this;
     const leaseMs = keeper?.lease.leaseMs ?? this.request.leaseMs;
-    const keep = keepUntil > 0 && keepUntil > this.now ? { keepUntil } : undefined;
+    const keep = holdUntil > 0 && holdUntil > this.now ? { holdUntil } : undefined;
     const whenAwaited = isAwaited ? 'when idle' : undefined;
     const flush = this.budget.isRunning ? 'now' : whenAwaited;
     return { key, owner, claim, leaseMs, ...keeper?.lease.used, ...keep, flush };

@@ -69,8 +69,8 @@ export class Acquirer {
     if (refusing) return { busyKey: refusing.key };
     const isNested = requests.some((request) => findHold(this.scope, request.key));
     // A local queue serves its callers in order.
-    const isQueued = waitMs > 0 && requests.some((request) => this.queues.has(queueName(request)));
-    if (isNested || isQueued || this.isClosed || signal?.aborted) return { busyKey: undefined };
+    const isInStoreQueue = waitMs > 0 && requests.some((request) => this.queues.has(queueName(request)));
+    if (isNested || isInStoreQueue || this.isClosed || signal?.aborted) return { busyKey: undefined };
     const runtime = this.open();
     if (!runtime.store.acquireAll) return { busyKey: undefined };
     const queues = requests.map((request) => this.queueOf(request));

@@ -246,7 +246,7 @@ describe('an abort', () => {
     await world.clock.settle();
     const next = follow(world.service().acquire('k'));
     await world.clock.settle();
-    world.faults.push = () => [5];
+    world.faults.notification = () => [5];
     void lock.release();
     await world.clock.advance(2);
     controller.abort();
@@ -328,7 +328,7 @@ describe('local hand-off', () => {
   });
 
   it('gives way within two seconds even if every notification is lost', async () => {
-    world.faults.push = () => [];
+    world.faults.notification = () => [];
     const busy = cycle(locks, { times: 800, holdMs: 5 });
     await world.clock.advance(5);
     const stranger = follow(other.acquire('k', { waitMs: Infinity }));

@@ -19,7 +19,7 @@ import { Waiter } from './waiter.js';
  */
 export class LocalQueue implements Callers {
   /** Set by the acquire loop of the waiting owner. */
-  isQueued = false;
+  isInStoreQueue = false;
   private readonly waiters = new LinkedQueue<Waiter>();
   /** Callers whose wait is over. The next answer of the store settles them, and is asked for at once. */
   private readonly impatient = new Few<Waiter>();
@@ -88,7 +88,7 @@ export class LocalQueue implements Callers {
 
   /** A caller whose wait is over still gets the first answer of the store, as a caller that asks once does. */
   private onLate(waiter: Waiter): void {
-    const isAnswered = waiter.waitingSince <= this.answeredFor || this.isQueued;
+    const isAnswered = waiter.waitingSince <= this.answeredFor || this.isInStoreQueue;
     if (!this.waitingOwner || isAnswered) return this.leave(waiter, this.timeout(waiter.request));
     this.impatient.add(waiter);
     this.waitingOwner.askNow();
@@ -214,7 +214,7 @@ export class LocalQueue implements Callers {
 
   /** The store has an owner of this queue before those that ask once: callers wait for it. */
   private get isWaitedFor(): boolean {
-    return this.isQueued && !this.mustAskAgain;
+    return this.isInStoreQueue && !this.mustAskAgain;
   }
 
   /** An owner that has the lock. An owner that asks together with other keys may not have it yet. */

@@ -18,7 +18,7 @@ afterEach(() => world.close());
 
 /** From now on each answer is under way that long. */
 function slow(ms = ROUND_TRIP_MS): void {
-  world.faults.command = () => ({ answeredAfterMs: ms });
+  world.faults.command = () => ({ repliedAfterMs: ms });
 }
 
 /** Lets what was sent arrive, and all that follows at once. */
@@ -89,9 +89,9 @@ describe('a caller that does not wait', () => {
     const slow = world.service({ watchdogTimeoutMs: 900 }, faults);
     const siblings = ['a', 'b'].map((key) => follow(slow.acquire(key, { waitMs: 5000 })));
     await world.clock.settle();
-    faults.push = () => [1000];
+    faults.notification = () => [1000];
     await Promise.all([held.release(), busy.release()]);
-    faults.command = () => ({ executedAfterMs: [], answeredAfterMs: 'never' });
+    faults.command = () => ({ executedAfterMs: [], repliedAfterMs: 'never' });
     await world.clock.advance(1101);
     const now = follow(slow.tryAcquire('a'));
     const late = follow(slow.acquire('b', { waitMs: 10 }));

@@ -90,7 +90,7 @@ describe('several keys of which one is not free', () => {
 describe('several keys and a store that fails', () => {
   it('are given back when the answer was lost, and then taken one by one', async () => {
     const locks = world.service();
-    world.faults.command = ({ kind }) => (kind === 'acquireAll' ? { answeredAfterMs: 'never' } : undefined);
+    world.faults.command = ({ kind }) => (kind === 'acquireAll' ? { repliedAfterMs: 'never' } : undefined);
     const both = follow(locks.acquire(['a', 'b']));
     await world.clock.advance(1000);
     const lock = both.value;
@@ -102,7 +102,7 @@ describe('several keys and a store that fails', () => {
 
   it('are granted by the first answer, however short waitMs is', async () => {
     const locks = world.service();
-    world.faults.command = ({ kind }) => (kind === 'acquireAll' ? { answeredAfterMs: 90 } : undefined);
+    world.faults.command = ({ kind }) => (kind === 'acquireAll' ? { repliedAfterMs: 90 } : undefined);
     const both = follow(locks.acquire(['a', 'b'], { waitMs: 1 }));
     await world.clock.advance(100);
     expect(await both.value.release()).toBe('released');
@@ -110,7 +110,7 @@ describe('several keys and a store that fails', () => {
 
   it('reject when the store fails and waitMs is over, and what was granted is given back', async () => {
     const locks = world.service();
-    world.faults.command = ({ kind }) => (kind === 'acquireAll' ? { answeredAfterMs: 'never' } : undefined);
+    world.faults.command = ({ kind }) => (kind === 'acquireAll' ? { repliedAfterMs: 'never' } : undefined);
     const both = follow(locks.acquire(['a', 'b'], { waitMs: 50 }));
     await world.clock.advance(100);
     expect(both.error).toBeInstanceOf(LockStoreError);
@@ -122,7 +122,7 @@ describe('several keys and a store that fails', () => {
   it('reject with the reason of a signal, at once', async () => {
     const locks = world.service();
     const controller = new AbortController();
-    world.faults.command = ({ kind }) => (kind === 'acquireAll' ? { answeredAfterMs: 90 } : undefined);
+    world.faults.command = ({ kind }) => (kind === 'acquireAll' ? { repliedAfterMs: 90 } : undefined);
     const both = follow(locks.acquire(['a', 'b'], { signal: controller.signal }));
     await world.clock.advance(20);
     controller.abort(new Error('enough'));
@@ -134,7 +134,7 @@ describe('several keys and a store that fails', () => {
 
   it('are not taken by an answer that took longer than their lease', async () => {
     const locks = world.service();
-    world.faults.command = ({ kind }) => (kind === 'acquireAll' ? { answeredAfterMs: 90 } : undefined);
+    world.faults.command = ({ kind }) => (kind === 'acquireAll' ? { repliedAfterMs: 90 } : undefined);
     const both = follow(locks.acquire(['a', 'b'], { leaseMs: 60 }));
     await world.clock.advance(89);
     expect(both.state).toBe('pending');
@@ -146,7 +146,7 @@ describe('several keys and a store that fails', () => {
 
   it('are given back when the application closes meanwhile', async () => {
     const locks = world.service();
-    world.faults.command = ({ kind }) => (kind === 'acquireAll' ? { answeredAfterMs: 50 } : undefined);
+    world.faults.command = ({ kind }) => (kind === 'acquireAll' ? { repliedAfterMs: 50 } : undefined);
     const both = follow(locks.acquire(['a', 'b']));
     await world.clock.advance(10);
     const closed = follow(locks.close());

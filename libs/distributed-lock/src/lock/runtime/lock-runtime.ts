@@ -5,8 +5,8 @@ import { FairQueues } from './fair-queues.js';
 import type { LockEvent } from '../events/lock.events.js';
 import { LockShutdownError } from '../../port/lock.errors.js';
 import type { LockStore } from '../../port/lock-store.js';
-import { outsideClock } from './outside-clock.js';
-import { outsideStore } from './outside-store.js';
+import { detachedClock } from './detached-clock.js';
+import { detachedStore } from './detached-store.js';
 import { OwnerRegistry } from './owner-registry.js';
 import { ReleaseTracker } from './release-tracker.js';
 import type { ResolvedLockOptions } from '../request/lock-options.js';
@@ -42,7 +42,7 @@ export class LockRuntime {
 
   constructor({ scope, options, nextCall, emit }: Service) {
     const { keyPrefix, watchdogTimeoutMs, chance } = options;
-    const clock = outsideClock(options.clock);
+    const clock = detachedClock(options.clock);
     const store = options.store.create({
       clock,
       chance,
@@ -57,7 +57,7 @@ export class LockRuntime {
     this.chance = chance;
     this.nextCall = nextCall;
     this.emit = emit;
-    this.store = outsideStore(store);
+    this.store = detachedStore(store);
     this.deadlines = new DeadlineTimer(clock);
     this.watchdog = new Watchdog(this.store, clock, watchdogTimeoutMs, emit);
     this.owners = new OwnerRegistry(store.clientId);

@@ -1,6 +1,6 @@
 import type { Clock } from '../../time/clock.js';
 import { Delays } from '../../time/delays.js';
-import type { Owned } from '../../async-context/in-background.js';
+import type { NeverRejects } from '../../async-context/in-background.js';
 import type { LockEvent } from '../events/lock.events.js';
 import type { ReleaseReply } from '../../port/lock-store.js';
 
@@ -27,7 +27,7 @@ export class ReleaseTracker {
   }
 
   /** @returns the reply to a release. A failure becomes an `error` event and `unknown`. */
-  track(key: string, released: Promise<ReleaseReply>): Owned<ReleaseReply> {
+  track(key: string, released: Promise<ReleaseReply>): NeverRejects<ReleaseReply> {
     this.underWay += 1;
     return released.then(
       (reply) => {
@@ -39,7 +39,7 @@ export class ReleaseTracker {
         this.onDone();
         return 'unknown';
       },
-    ) as Owned<ReleaseReply>;
+    ) as NeverRejects<ReleaseReply>;
   }
 
   /** Sends delayed releases at once, and waits until each release is certain or has failed. */

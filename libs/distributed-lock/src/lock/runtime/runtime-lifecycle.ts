@@ -1,7 +1,7 @@
 import { inBackground } from '../../async-context/in-background.js';
 import type { LockRuntime } from './lock-runtime.js';
 import type { LockStore } from '../../port/lock-store.js';
-import { outside } from '../../async-context/outside.js';
+import { detached } from '../../async-context/detached.js';
 
 /** A store that was opened during the boot is closed again after this long at rest. */
 const REST_MS = 1000;
@@ -25,7 +25,7 @@ export class RuntimeLifecycle {
 
   open(): LockRuntime {
     if (this.runtime) return this.runtime;
-    const runtime = (this.runtime = outside(this.create));
+    const runtime = (this.runtime = detached(this.create));
     if (this.isBooting()) this.closeAtRest(runtime);
     return runtime;
   }

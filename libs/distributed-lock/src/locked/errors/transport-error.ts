@@ -1,6 +1,6 @@
 import { Logger, type Type } from '@nestjs/common';
 import { isLockError, type LockError } from '../../port/lock.errors.js';
-import { outside } from '../../async-context/outside.js';
+import { detached } from '../../async-context/detached.js';
 import { grpcCallOf, type GrpcCall } from '../nest/grpc-call.js';
 import { ClientLeftError } from './client-left.error.js';
 import { CANCELLED, grpcStatus, type GrpcStatus } from './grpc-status.js';
@@ -39,7 +39,7 @@ export interface TransportPayload {
 export async function prepareTransport(type: string): Promise<void> {
   const load = exceptions.has(type) ? undefined : PACKAGES[type];
   // Without the package the error is thrown as it is, which the filters know too.
-  if (load) exceptions.set(type, await outside(load).catch(() => undefined));
+  if (load) exceptions.set(type, await detached(load).catch(() => undefined));
 }
 
 /**

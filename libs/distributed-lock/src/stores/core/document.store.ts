@@ -3,7 +3,7 @@ import { Subject } from 'rxjs';
 import { inBackground } from '../../async-context/in-background.js';
 import { RebuiltMap } from '../../collections/rebuilt-map.js';
 import {
-  keeperOf,
+  placeholderOf,
   type AcquireReply,
   type AcquireRequest,
   type Grant,
@@ -25,7 +25,7 @@ import { Delays } from '../../time/delays.js';
 import { CertainReleases, type ExecutedRelease } from '../common/certain-releases.js';
 import { OwnerStates, type OwnerState } from '../common/owner-states.js';
 import { ServerClock } from '../common/server-clock.js';
-import type { AcquireOutcome, Stepper } from './key-state.js';
+import type { AcquireOutcome, ActingClient } from './key-state.js';
 import { LaneOwners } from './lane-owners.js';
 import { ServerSideExpiry, type LeaseClient, type Leases } from './leases.js';
 import { Lane, type Executed, type LaneContext } from './lane.js';
@@ -46,7 +46,7 @@ export class DocumentStore implements LockStore {
   private readonly delays: Delays;
   private readonly timed: TimedRegister;
   private readonly leases: Leases;
-  private readonly stepper: Stepper & { minToken: number };
+  private readonly client: ActingClient & { minToken: number };
   private readonly laneContext: LaneContext;
   private isClosed = false;
   private sessionEnds = 0;
@@ -66,7 +66,7 @@ export class DocumentStore implements LockStore {
     this.delays = new Delays(clock);
     this.leases =
       register.leasesOf?.(this.leaseClient()) ?? new ServerSideExpiry(this.serverClock, initialLeaseMs);
-    this.stepper = {
+    this.client = {
       clientId,
       minToken: 0,
       nonce: chance.hex(8),
@@ -76,7 +76,7 @@ export class DocumentStore implements LockStore {
     };
     this.timed = new TimedRegister({
       register,
-      stepper: this.stepper,
+      client: this.client,
       owners: this.owners,
       serverClock: this.serverClock,
       clock,
@@ -86,7 +86,7 @@ export class DocumentStore implements LockStore {
       clock,
       chance,
       delays: this.delays,
-      stepper: this.stepper,
+      client: this.client,
       notify: (notification) => this.notify(notification),
       watch: (name, interest) => register.watch?.(name, interest),
       leases: this.leases,
@@ -99,7 +99,7 @@ export class DocumentStore implements LockStore {
           const key = name.slice(context.keyPrefix.length);
           return this.leases.onHolders(key, reading.document.holders);
         }
-        lane.onSeen(this.timed.arrived(reading));
+        lane.onReading(this.timed.arrived(reading));
         lane.closeIfIdle();
       },
       onTime: (now, sentAt) => this.timed.onTime(now, sentAt),
@@ -145,7 +145,7 @@ export class DocumentStore implements LockStore {
         return requests.map((request, i) => this.taken(request, reply[i] as TimedReading));
       const { key } = requests[reply.index] as AcquireRequest;
       const lane = this.laneOf(key);
-      lane.onSeen(reply.seen);
+      lane.onReading(reply.timed);
       const isFree = await lane.run((state) => state.settle().snapshot(key) === null, itself);
       if (!isFree || tries === mostTries) return { key };
     }
@@ -203,15 +203,15 @@ export class DocumentStore implements LockStore {
     request: ReleaseRequest,
     { hasUnanswered: mayHaveNote }: OwnerState,
   ): Promise<ExecutedRelease> {
-    const { key, keepUntil = 0, flush } = request;
+    const { key, holdUntil = 0, flush } = request;
     const { clock } = this.context;
     const lane = this.laneOf(key);
     return lane.run(
       (state) => {
-        const keepMs = keepUntil > 0 ? keepUntil - clock.now() : 0;
-        const wasHolder = state.release(request, { keepMs, mayHaveNote });
+        const holdMs = holdUntil > 0 ? holdUntil - clock.now() : 0;
+        const wasHolder = state.release(request, { holdMs, mayHaveNote });
         // Before the reply, which may get lost: a repeated release does not find the owner any more.
-        if (wasHolder && keepMs > 0) this.leases.start(key, keeperOf(request.owner), keepMs);
+        if (wasHolder && holdMs > 0) this.leases.start(key, placeholderOf(request.owner), holdMs);
         return wasHolder;
       },
       (wasHolder, { executedAt }) => {
@@ -267,32 +267,32 @@ export class DocumentStore implements LockStore {
   }
 
   /** @throws LockStoreError when the lock was taken away before the back end could reply */
-  private taken(request: AcquireRequest, seen: TimedReading): Grant {
+  private taken(request: AcquireRequest, timed: TimedReading): Grant {
     const { key, owner } = request;
     const lane = this.laneOf(key);
-    const mine = seen.reading.document.holders.find((holder) => holder.owner === owner);
+    const mine = timed.reading.document.holders.find((holder) => holder.owner === owner);
     if (!mine) {
       const message = `Acquired "${key}" together with other keys, and lost it before the reply. Try again.`;
       throw new LockStoreError(message, key, 'unknown');
     }
     const { token, lastToken } = mine;
     const outcome = { kind: 'granted', token, lastToken, waiting: 0, confirmed: true } as const;
-    const { validUntil = Infinity } = seen.reading;
-    const executed = { sentAt: seen.sentAt, waiting: 0, validUntil };
+    const { validUntil = Infinity } = timed.reading;
+    const executed = { sentAt: timed.sentAt, waiting: 0, validUntil };
     const grant = this.acquired(lane, request, outcome, executed) as Grant;
-    lane.onSeen(seen);
+    lane.onReading(timed);
     return grant;
   }
 
   private onToken(token: number): void {
     if (!this.register.mayLoseWrites) return;
-    this.stepper.minToken = Math.max(this.stepper.minToken, token);
+    this.client.minToken = Math.max(this.client.minToken, token);
   }
 
   /** Tokens that come back may be given out again, so they count as unseen. */
   private onReleased(lane: Lane, { owner, used }: ReleaseRequest): void {
     lane.owners.onGone(owner);
-    if (used?.lastToken === this.stepper.minToken) this.stepper.minToken = used.token;
+    if (used?.lastToken === this.client.minToken) this.client.minToken = used.token;
   }
 
   private leaseClient(): LeaseClient {
@@ -323,7 +323,7 @@ export class DocumentStore implements LockStore {
     const name = this.nameOf(key);
     let lane = this.lanes.get(name);
     if (!lane) {
-      const owners = new LaneOwners(this.stepper, this.leases.of(key));
+      const owners = new LaneOwners(this.client, this.leases.of(key));
       this.lanes.set(name, (lane = new Lane(name, key, owners, this.laneContext)));
     }
     return lane;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { LOCK, SHARED, type Claim } from '../../port/claim.js';
-import { keeperOf, type AcquireRequest } from '../../port/lock-store.js';
+import { placeholderOf, type AcquireRequest } from '../../port/lock-store.js';
 import {
   FREE,
   resolveAll,
@@ -90,7 +90,7 @@ describe('acquiring', () => {
     const key = state();
     expect(key.acquire(request(ME))).toMatchObject({ kind: 'granted', confirmed: true, waiting: 0 });
     expect(key.document.holders).toMatchObject([{ owner: ME, until: { inMs: LEASE } }]);
-    expect(key).toMatchObject({ isChanged: true, isExact: true, told: [] });
+    expect(key).toMatchObject({ isChanged: true, isExact: true, notified: [] });
   });
 
   it('a caller that does not wait is told who holds, and changes nothing', () => {
@@ -104,7 +104,7 @@ describe('acquiring', () => {
     const reply = key.acquire(request(ME, { waitMs: 500 }));
     expect(reply).toMatchObject({ kind: 'queued', holder: OTHER, recheckAfterMs: 1000 });
     expect(key.document.queue).toMatchObject([{ owner: ME, until: { inMs: 500 } }]);
-    expect(key).toMatchObject({ isChanged: true, isExact: true, told: ['other'] });
+    expect(key).toMatchObject({ isChanged: true, isExact: true, notified: ['other'] });
   });
 
   it('behind a grant that its owner must confirm first, a waiter rechecks when the time for that is over', () => {
@@ -130,7 +130,7 @@ describe('acquiring', () => {
   it('a free key goes to the first in the queue and not to the one that asks', () => {
     const key = state({ document: { queue: [waiter(OTHER)] } });
     expect(key.acquire(request(ME))).toMatchObject({ kind: 'busy', holder: OTHER });
-    expect(key).toMatchObject({ told: ['other'], isChanged: true });
+    expect(key).toMatchObject({ notified: ['other'], isChanged: true });
   });
 
   it('an owner that holds is granted the same tokens again, for a whole lease from now', () => {
@@ -230,7 +230,7 @@ describe('notes', () => {
     expect(key.document.queue).toEqual([]);
   });
 
-  it('decide nothing: without a step the document is not changed', () => {
+  it('decide nothing: without a change the document is not changed', () => {
     expect(state({ ...held(holder(OTHER)), notes: [note(THIRD)] }).isChanged).toBe(false);
   });
 
@@ -256,7 +256,7 @@ describe('releasing', () => {
       holders: [{ owner: OTHER, until, isUnconfirmed: true }],
       queue: [],
     });
-    expect(key.told).toEqual(['other']);
+    expect(key.notified).toEqual(['other']);
   });
 
   it('grants a waiter of the same client for its whole lease', () => {
@@ -299,15 +299,15 @@ describe('releasing', () => {
 
   it('for a minimum hold gives the lease to an id without requests, and tells the first waiter', () => {
     const key = state({ document: { holders: [holder(ME)], queue: [waiter(OTHER)] } });
-    expect(key.release({ owner: ME }, { keepMs: 400 })).toBe(true);
+    expect(key.release({ owner: ME }, { holdMs: 400 })).toBe(true);
     const { holders, queue } = key.document;
-    expect(holders).toMatchObject([{ owner: keeperOf(ME), until: { inMs: 400 } }]);
-    expect([owners(queue), key.told]).toEqual([[OTHER], ['other']]);
+    expect(holders).toMatchObject([{ owner: placeholderOf(ME), until: { inMs: 400 } }]);
+    expect([owners(queue), key.notified]).toEqual([[OTHER], ['other']]);
   });
 
   it('keeps nothing for an owner that has lost the lock', () => {
     const key = state();
-    expect(key.release({ owner: ME }, { keepMs: 400 })).toBe(false);
+    expect(key.release({ owner: ME }, { holdMs: 400 })).toBe(false);
     expect(key.document).toEqual(FREE);
   });
 });
@@ -346,7 +346,7 @@ describe('renewing', () => {
 });
 
 describe('leases and tickets that are over', () => {
-  it('a holder whose lease is over is dropped by the next step, which grants the queue', () => {
+  it('a holder whose lease is over is dropped by the next change, which grants the queue', () => {
     const key = state({ document: { holders: [holder(ME, { until: NOW })], queue: [waiter(OTHER)] } });
     expect(owners(key.settle().document.holders)).toEqual([OTHER]);
     expect(key.isChanged).toBe(true);
@@ -371,7 +371,7 @@ describe('a forced release', () => {
     const key = state({ document: { holders, queue: [waiter('fourth:1')] } });
     expect(key.forceRelease()).toBe(true);
     expect(owners(key.document.holders)).toEqual(['fourth:1']);
-    expect(key.told).toEqual(['other', 'third', 'fourth']);
+    expect(key.notified).toEqual(['other', 'third', 'fourth']);
   });
 
   it('of a free key changes nothing', () => {
@@ -381,9 +381,9 @@ describe('a forced release', () => {
 });
 
 describe('a write is exact', () => {
-  const isExact = (given: Given, step: (key: KeyState) => unknown): boolean => {
+  const isExact = (given: Given, change: (key: KeyState) => unknown): boolean => {
     const key = state(given);
-    step(key);
+    change(key);
     return key.isExact;
   };
   const release = (owner: string) => (key: KeyState) => key.release({ owner });

@@ -1,7 +1,7 @@
 import { isExclusive, modeOf, type Claim } from '../../port/claim.js';
 import { LockStoreError } from '../../port/lock.errors.js';
 import {
-  keeperOf,
+  placeholderOf,
   type AcquireReply,
   type AcquireRequest,
   type Grant,
@@ -25,8 +25,8 @@ import type { Reading } from './reading.js';
 /** With more notes than this beside a document, the next reader writes them into it. */
 const MOST_NOTES = 32;
 
-/** The client that takes the steps, and what it knows. */
-export interface Stepper {
+/** The client that makes the changes, and what it knows. */
+export interface ActingClient {
   readonly clientId: string;
   /** The largest fencing token that it has seen. A back end that lost its last writes must not give it out again. */
   readonly minToken: number;
@@ -40,38 +40,38 @@ export interface Stepper {
 }
 
 /** A grant without the end of its validity, which depends on when the write was sent. */
-export type Granted = Omit<Grant, 'validUntil'>;
-export type AcquireOutcome = Granted | Exclude<AcquireReply, Grant>;
+export type UntimedGrant = Omit<Grant, 'validUntil'>;
+export type AcquireOutcome = UntimedGrant | Exclude<AcquireReply, Grant>;
 
 interface ReleaseOptions {
   /** The rest of a minimum hold. */
-  readonly keepMs?: number;
+  readonly holdMs?: number;
   /** An acquire of the owner was not answered, so its note may lie beside the document unread. */
   readonly mayHaveNote?: boolean;
 }
 
 /**
- * The state of one key, and each step on it: all rules about who holds and who is next, for every store that keeps a
- * document. A step waits for nothing and reads no clock. The register writes the outcome, unless another client was first.
+ * The state of one key and each change of it: all rules about who holds and who is next, for every store that keeps a
+ * document. A change waits for nothing and reads no clock. The register writes the outcome, unless another client was first.
  *
- * No timer ends a lease. The first step after the end of a lease drops the holder and grants the queue.
+ * No timer ends a lease. The first change after the end of a lease drops the holder and grants the queue.
  */
 export class KeyState {
   private holders: Holder[];
   /** In order of ticket. */
   private queue: Waiter[];
   private lastTokenNow: number;
-  private readonly concerned: string[] = [];
+  private readonly toNotify: string[] = [];
   private hasEntered = false;
   /** The note of an owner that is released may be unread. */
   private mayMissNote = false;
   private isChangedNow: boolean;
 
-  /** @param now the store's time in ms, at the earliest, so that no step drops a live holder */
+  /** @param now the store's time in ms, at the earliest, so that no change drops a live holder */
   constructor(
     private readonly reading: Reading,
     private readonly now: number,
-    private readonly stepper: Stepper,
+    private readonly client: ActingClient,
   ) {
     const { document, notes, lastToken } = reading;
     this.holders = document.holders.filter(({ until }) => !isOver(until, now));
@@ -79,7 +79,7 @@ export class KeyState {
     this.lastTokenNow = lastToken;
     this.isChangedNow = notes.length > MOST_NOTES;
     this.dropUnreached(document.holders);
-    for (const note of notes) this.takeIn(note);
+    for (const note of notes) this.mergeNote(note);
   }
 
   get document(): LockDocument {
@@ -90,14 +90,14 @@ export class KeyState {
     return this.lastTokenNow;
   }
 
-  /** A step changed what other clients must see. */
+  /** A change was made that other clients must see. */
   get isChanged(): boolean {
     return this.isChangedNow;
   }
 
-  /** Other clients whose owners a step has granted, dropped, or put behind another one. */
-  get told(): readonly string[] {
-    return [...new Set(this.concerned)].filter((client) => client !== this.stepper.clientId);
+  /** Other clients whose owners a change has granted, dropped, or put behind another one. */
+  get notified(): readonly string[] {
+    return [...new Set(this.toNotify)].filter((client) => client !== this.client.clientId);
   }
 
   /**
@@ -119,7 +119,7 @@ export class KeyState {
     const mine = this.holderOf(owner);
     if (mine) return this.confirm(mine, leaseMs, Math.max(mine.lastToken, minLastToken));
     this.checkKind(request);
-    if (waitMs > 0) this.join(noteOf(request, this.stepper));
+    if (waitMs > 0) this.join(noteOf(request, this.client));
     this.grantNext(owner);
     if (waitMs <= 0 && this.queue.length === 0 && this.mayEnter(claim)) this.enter(request);
     const held = this.holderOf(owner);
@@ -127,7 +127,7 @@ export class KeyState {
     return this.queuedOrBusy(owner);
   }
 
-  renew({ owner, claim, token, leaseMs }: Renewal): Granted | 'lost' {
+  renew({ owner, claim, token, leaseMs }: Renewal): UntimedGrant | 'lost' {
     const mine = this.holderOf(owner);
     if (mine?.token !== token) return 'lost';
     // A renewal that was sent before its owner downgraded does not undo that.
@@ -144,7 +144,7 @@ export class KeyState {
   /** @returns whether it held */
   release(
     { owner, used }: Pick<ReleaseRequest, 'owner' | 'used'>,
-    { keepMs = 0, mayHaveNote = false }: ReleaseOptions = {},
+    { holdMs = 0, mayHaveNote = false }: ReleaseOptions = {},
   ): boolean {
     if (mayHaveNote) this.mayMissNote = true;
     const held = this.holderOf(owner);
@@ -153,7 +153,7 @@ export class KeyState {
     if (written.some((entry) => entry.owner === owner)) this.isChangedNow = true;
     this.queue = this.queue.filter((waiter) => waiter.owner !== owner);
     this.holders = this.holders.filter((holder) => holder !== held);
-    if (held && keepMs > 0) this.keep(held, keepMs);
+    if (held && holdMs > 0) this.leavePlaceholder(held, holdMs);
     if (held && used?.lastToken === this.lastTokenNow) this.lastTokenNow = used.token;
     this.grantNext();
     return held !== undefined;
@@ -162,7 +162,7 @@ export class KeyState {
   /** @returns whether an owner held */
   forceRelease(): boolean {
     const wasHeld = this.holders.length > 0;
-    this.tell(this.holders);
+    this.notifyClientsOf(this.holders);
     this.holders = [];
     if (wasHeld) this.isChangedNow = true;
     this.grantNext();
@@ -198,10 +198,10 @@ export class KeyState {
   }
 
   /**
-   * A note decides nothing: it is one more waiter for the next step. The note of an owner that holds, or held when it left
+   * A note decides nothing: it is one more waiter for the next change. The note of an owner that holds, or held when it left
    * the note, crossed the grant on its way.
    */
-  private takeIn(note: StoredNote): void {
+  private mergeNote(note: StoredNote): void {
     const at = note.at / 1000;
     const hasCrossed = this.reading.document.holders.some(
       ({ owner, until }) => owner === note.owner && !isOver(until, at),
@@ -217,7 +217,7 @@ export class KeyState {
     this.put({ ...note, ticket, until: { inMs: note.waitMs } });
     if (!isNew) return;
     this.hasEntered = this.isChangedNow = true;
-    this.tell(this.holders);
+    this.notifyClientsOf(this.holders);
   }
 
   /** In order of ticket. An owner that waits already keeps its ticket. */
@@ -242,17 +242,17 @@ export class KeyState {
     this.queue.splice(behind < 0 ? this.queue.length : behind, 0, waiter);
   }
 
-  /** Grants to the first waiters that may enter. The owner whose step this is gets its whole lease at once. */
+  /** Grants to the first waiters that may enter. The owner whose change this is gets its whole lease at once. */
   private grantNext(asker?: string): void {
     for (let next = this.queue[0]; next; next = this.queue[0]) {
       const { owner, claim, leaseMs, nonce, until, session } = next;
       const client = clientOf(owner);
-      const isGone = isOver(until, this.now) || this.stepper.isGone?.(client);
+      const isGone = isOver(until, this.now) || this.client.isGone?.(client);
       if (!isGone && !this.mayEnter(claim)) return;
       this.queue.shift();
       if (isGone) continue;
-      const isOwn = client === this.stepper.clientId;
-      const inMs = isOwn ? leaseMs : Math.min(leaseMs, this.stepper.initialLeaseMs);
+      const isOwn = client === this.client.clientId;
+      const inMs = isOwn ? leaseMs : Math.min(leaseMs, this.client.initialLeaseMs);
       this.add(next, {
         until: { inMs },
         nonce,
@@ -260,13 +260,13 @@ export class KeyState {
         ...(session !== undefined && !isOwn && { session }),
       });
       if (owner === asker) this.hasEntered = true;
-      this.concerned.push(client);
+      this.toNotify.push(client);
     }
   }
 
   private enter(request: AcquireRequest): void {
     const { leaseMs } = request;
-    this.add({ ...request, minToken: this.stepper.minToken }, { until: { inMs: leaseMs } });
+    this.add({ ...request, minToken: this.client.minToken }, { until: { inMs: leaseMs } });
     this.hasEntered = true;
   }
 
@@ -274,16 +274,16 @@ export class KeyState {
     { owner, claim, tokens, minToken }: Pick<Waiter, 'owner' | 'claim' | 'tokens' | 'minToken'>,
     lease: Pick<Holder, 'until' | 'nonce' | 'isUnconfirmed' | 'session'>,
   ): void {
-    const token = Math.max(this.lastTokenNow, this.reading.ticks, minToken, this.stepper.minToken) + 1;
+    const token = Math.max(this.lastTokenNow, this.reading.ticks, minToken, this.client.minToken) + 1;
     this.lastTokenNow = token + tokens - 1;
     this.holders.push({ owner, claim, token, lastToken: this.lastTokenNow, ...lease });
     this.isChangedNow = true;
   }
 
-  private confirm(mine: Holder, leaseMs: number, lastToken = mine.lastToken): Granted {
+  private confirm(mine: Holder, leaseMs: number, lastToken = mine.lastToken): UntimedGrant {
     const { owner, claim, token } = mine;
     const isThere = mine.leaseMs === leaseMs && !mine.isUnconfirmed && lastToken === mine.lastToken;
-    if (this.stepper.areRenewalsWritten || !isThere) {
+    if (this.client.areRenewalsWritten || !isThere) {
       this.replace(mine, { owner, claim, token, lastToken, until: { inMs: leaseMs } });
       this.lastTokenNow = Math.max(this.lastTokenNow, lastToken);
       this.isChangedNow = true;
@@ -296,9 +296,9 @@ export class KeyState {
   }
 
   /** For a minimum hold. The first waiter asks again when it is over. */
-  private keep(held: Holder, keepMs: number): void {
-    this.holders.push({ ...held, owner: keeperOf(held.owner), until: { inMs: keepMs } });
-    this.tell(this.queue.slice(0, 1));
+  private leavePlaceholder(held: Holder, holdMs: number): void {
+    this.holders.push({ ...held, owner: placeholderOf(held.owner), until: { inMs: holdMs } });
+    this.notifyClientsOf(this.queue.slice(0, 1));
   }
 
   private queuedOrBusy(owner: string): AcquireOutcome {
@@ -315,8 +315,8 @@ export class KeyState {
     };
   }
 
-  private tell(owners: readonly { readonly owner: string }[]): void {
-    for (const { owner } of owners) this.concerned.push(clientOf(owner));
+  private notifyClientsOf(owners: readonly { readonly owner: string }[]): void {
+    for (const { owner } of owners) this.toNotify.push(clientOf(owner));
   }
 
   private holderOf(owner: string): Holder | undefined {
@@ -354,7 +354,7 @@ export class KeyState {
 /** The note of an owner that waits. */
 export function noteOf(
   request: AcquireRequest,
-  { minToken, nonce }: Pick<Stepper, 'minToken' | 'nonce'>,
+  { minToken, nonce }: Pick<ActingClient, 'minToken' | 'nonce'>,
 ): Note {
   const { owner, claim, leaseMs, tokens, ticket } = request;
   return {

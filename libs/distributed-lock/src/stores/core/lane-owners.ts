@@ -1,7 +1,7 @@
 import type { Notification } from '../../port/lock-store.js';
 import { recheckAfter, SILENT_WAITER_MS } from '../../port/recheck-interval.js';
 import { isOver, remainingOf, type Holder, type Waiter } from './document.js';
-import type { Stepper } from './key-state.js';
+import type { ActingClient } from './key-state.js';
 import type { KeyLeases } from './leases.js';
 import type { Interest } from './register.js';
 import type { TimedReading } from './reading.js';
@@ -17,7 +17,7 @@ export class LaneOwners {
   private readonly owners = new Map<string, OwnerOnLane>();
 
   constructor(
-    private readonly stepper: Pick<Stepper, 'nonce'>,
+    private readonly client: Pick<ActingClient, 'nonce'>,
     private readonly leases: KeyLeases,
   ) {}
 
@@ -80,28 +80,33 @@ export class LaneOwners {
    * may be forged: the next recheck asks the back end. A grant that is over lets nobody in, as others may have the lock by now:
    * it may have been written under an earlier session of this client.
    *
-   * @returns what the core must hear
+   * @returns the notifications for the core
    */
-  compare(seen: TimedReading, queue: readonly Waiter[], now: () => number): readonly Notification[] {
-    const { holders } = seen.reading.document;
-    const told: Notification[] = [];
+  compare(timed: TimedReading, queue: readonly Waiter[], now: () => number): readonly Notification[] {
+    const { holders } = timed.reading.document;
+    const notifications: Notification[] = [];
     for (const [owner, { token, leaseMs }] of this.owners) {
       const holder = holders.find((each) => each.owner === owner);
       if (token === undefined) {
-        if (holder && holder.nonce === this.stepper.nonce && !isOver(holder.until, now())) {
+        if (holder && holder.nonce === this.client.nonce && !isOver(holder.until, now())) {
           this.onGranted(owner, leaseMs, holder.token);
-          const validUntil = this.leases.onGranted(holder, leaseMs, seen);
-          told.push(grantTo(holder, validUntil, queue.length));
+          const validUntil = this.leases.onGranted(holder, leaseMs, timed);
+          notifications.push(grantTo(holder, validUntil, queue.length));
         } else if (queue[0]?.owner === owner) {
-          const kept = holders.find((each) => isKeeper(each.owner));
-          if (kept) told.push({ kind: 'recheck', owner, afterMs: recheckAfter(remainingOf(kept, now())) });
+          const placeholder = holders.find((each) => isPlaceholder(each.owner));
+          if (placeholder)
+            notifications.push({
+              kind: 'recheck',
+              owner,
+              afterMs: recheckAfter(remainingOf(placeholder, now())),
+            });
         }
       } else if (holder?.token !== token) {
         this.onGone(owner);
-        told.push({ kind: 'lost', owner });
-      } else if (queue.length > 0) told.push({ kind: 'contended', owner, waiting: queue.length });
+        notifications.push({ kind: 'lost', owner });
+      } else if (queue.length > 0) notifications.push({ kind: 'contended', owner, waiting: queue.length });
     }
-    return told;
+    return notifications;
   }
 }
 
@@ -110,7 +115,7 @@ function grantTo(holder: Holder, validUntil: number, waiting: number): Notificat
   return { kind: 'granted', owner, token, lastToken, validUntil, waiting, confirmed: !holder.isUnconfirmed };
 }
 
-/** See `keeperOf` in the port. */
-function isKeeper(owner: string): boolean {
+/** See `placeholderOf` in the port. */
+function isPlaceholder(owner: string): boolean {
   return owner.includes(':-');
 }

@@ -6,7 +6,7 @@ import type { Clock } from '../../time/clock.js';
 import type { Delays } from '../../time/delays.js';
 import { nextTurn } from '../../time/next-turn.js';
 import type { Waiter } from './document.js';
-import { KeyState, type Stepper } from './key-state.js';
+import { KeyState, type ActingClient } from './key-state.js';
 import type { Leases } from './leases.js';
 import type { LaneOwners } from './lane-owners.js';
 import { nextAction, type Situation } from './next-action.js';
@@ -21,7 +21,7 @@ export interface LaneContext {
   readonly clock: Clock;
   readonly chance: Chance;
   readonly delays: Delays;
-  readonly stepper: Stepper;
+  readonly client: ActingClient;
   notify(notification: Notification): void;
   watch(name: string, interest: Interest | undefined): void;
   readonly leases: Pick<Leases, 'onHolders'>;
@@ -96,7 +96,7 @@ export class Lane {
   private isRunning = false;
   private isScheduled = false;
   /** The newest reading: each note of an answered request is in it. */
-  private seen: TimedReading | undefined;
+  private newest: TimedReading | undefined;
   private interest: Interest | undefined;
   /** Tasks under way have left notes, so their owners wait in the back end, whatever happens to the next write. */
   private hasNotes = false;
@@ -130,16 +130,16 @@ export class Lane {
   }
 
   /** The client has seen the document otherwise than by a task of this lane. */
-  onSeen(seen: TimedReading): void {
-    this.see(seen);
+  onReading(timed: TimedReading): void {
+    this.keepNewest(timed);
     this.compare();
   }
 
   /** The session of this client is over, and so are its entries in the newest document. */
   onSessionEnd(): void {
-    this.seen = undefined;
+    this.newest = undefined;
     this.hasSessionEnded = true;
-    for (const told of this.owners.onSessionEnd()) this.context.notify(told);
+    for (const notification of this.owners.onSessionEnd()) this.context.notify(notification);
     this.closeIfIdle();
   }
 
@@ -198,7 +198,7 @@ export class Lane {
       if (round.tries >= TRIES_WITHOUT_PAUSE && register.isRemote) await this.pause();
       this.checkSession();
       const { left } = round;
-      const known = (round.fresh ?? this.seen) as TimedReading;
+      const known = (round.fresh ?? this.newest) as TimedReading;
       let applied: Applied | undefined;
       const apply = (): Applied => (applied ??= this.applyTo(known, left));
       const action = nextAction(this.situationOf(round, known, () => apply().state.isChanged));
@@ -208,7 +208,7 @@ export class Lane {
           this.onTaken(round, await register.take(this.name, requestsOf(left)));
           break;
         case 'read':
-          round.fresh = this.seeReply(await register.read(this.name));
+          round.fresh = this.onReply(await register.read(this.name));
           break;
         case 'swap':
           this.onSwapped(
@@ -239,8 +239,8 @@ export class Lane {
   }
 
   /** The first task that acquires has the document, or the tasks that wait have left notes beside it. */
-  private onTaken(round: Round, { isDone, seen }: Written): void {
-    round.fresh = this.seeReply(seen);
+  private onTaken(round: Round, { isDone, timed }: Written): void {
+    round.fresh = this.onReply(timed);
     if (!isDone) {
       this.hasNotes ||= round.left.some(isWaiting);
       return;
@@ -250,8 +250,8 @@ export class Lane {
     round.left = round.left.filter((task) => task !== taker);
   }
 
-  private onSwapped(round: Round, applied: Applied, { isDone, seen }: Written): void {
-    round.fresh = this.seeReply(seen);
+  private onSwapped(round: Round, applied: Applied, { isDone, timed }: Written): void {
+    round.fresh = this.onReply(timed);
     if (isDone) this.settleAll(round, applied);
     else round.lostSwaps += 1;
   }
@@ -262,8 +262,8 @@ export class Lane {
     round.left = [];
   }
 
-  private applyTo(seen: TimedReading, tasks: readonly Task[]): Applied {
-    const state = this.stateIn(seen);
+  private applyTo(timed: TimedReading, tasks: readonly Task[]): Applied {
+    const state = this.stateIn(timed);
     return { state, settles: tasks.map((task) => this.outcomeOf(task, state)) };
   }
 
@@ -276,25 +276,25 @@ export class Lane {
     }
   }
 
-  private executedBy(seen: TimedReading): Executed {
-    const { reading, sentAt } = seen;
+  private executedBy(timed: TimedReading): Executed {
+    const { reading, sentAt } = timed;
     const { now: executedAt, validUntil = Infinity } = reading;
-    return { sentAt, executedAt, validUntil, waiting: this.queueIn(seen).length };
+    return { sentAt, executedAt, validUntil, waiting: this.queueIn(timed).length };
   }
 
   /** With those who have left notes. */
-  private queueIn(seen: TimedReading): readonly Waiter[] {
-    const { document, notes } = seen.reading;
-    return notes.length > 0 ? this.stateIn(seen).document.queue : document.queue;
+  private queueIn(timed: TimedReading): readonly Waiter[] {
+    const { document, notes } = timed.reading;
+    return notes.length > 0 ? this.stateIn(timed).document.queue : document.queue;
   }
 
-  private stateIn(seen: TimedReading): KeyState {
-    return new KeyState(seen.reading, this.nowIn(seen), this.context.stepper);
+  private stateIn(timed: TimedReading): KeyState {
+    return new KeyState(timed.reading, this.nowIn(timed), this.context.client);
   }
 
-  private seeReply(seen: TimedReading): TimedReading {
+  private onReply(timed: TimedReading): TimedReading {
     this.checkSession();
-    return this.see(seen);
+    return this.keepNewest(timed);
   }
 
   /** @throws LockStoreError when the session ended since the tasks began, so that what they were applied to is not true any more */
@@ -302,9 +302,9 @@ export class Lane {
     if (this.hasSessionEnded) throw sessionEnded(this.key, 'unknown');
   }
 
-  private see(seen: TimedReading): TimedReading {
-    if (!this.seen || isNewer(seen, this.seen)) this.seen = seen;
-    return seen;
+  private keepNewest(timed: TimedReading): TimedReading {
+    if (!this.newest || isNewer(timed, this.newest)) this.newest = timed;
+    return timed;
   }
 
   /** The store's time, at the earliest. */
@@ -314,18 +314,19 @@ export class Lane {
 
   /** The document may have overtaken the reply that told this client of its own owner: it is compared after each reply. */
   private compare(): void {
-    const { owners, seen } = this;
+    const { owners, newest } = this;
     if (owners.isEmpty) this.watch(undefined);
-    if (!seen) return;
+    if (!newest) return;
     try {
-      this.context.leases.onHolders(this.key, seen.reading.document.holders);
+      this.context.leases.onHolders(this.key, newest.reading.document.holders);
       if (owners.isEmpty) return;
-      const queue = this.queueIn(seen);
-      for (const told of owners.compare(seen, queue, () => this.nowIn(seen))) this.context.notify(told);
+      const queue = this.queueIn(newest);
+      for (const notification of owners.compare(newest, queue, () => this.nowIn(newest)))
+        this.context.notify(notification);
       this.watch(owners.interestIn(queue));
     } catch {
       // Others have written what this client cannot read. The next task says so.
-      this.seen = undefined;
+      this.newest = undefined;
     }
   }
 

@@ -17,7 +17,7 @@ export interface KeyLeases {
   start(owner: string, ms: number): void;
   end(owner: string): void;
   /** A change by any client has granted the lock to an owner of this one that waited. @returns until when it may believe in that */
-  onGranted(holder: Holder, leaseMs: number, seen: TimedReading): number;
+  onGranted(holder: Holder, leaseMs: number, timed: TimedReading): number;
 }
 
 /**

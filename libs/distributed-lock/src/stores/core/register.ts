@@ -5,9 +5,9 @@ import type { Reading } from './reading.js';
 
 /**
  * REGISTER: what a back end must be able to do so that `DocumentStore` makes a lock of it. One document per name, changed
- * only by `take` and `swap`, each of which is one atomic step of the back end.
+ * only by `take` and `swap`, each of which the back end executes atomically.
  *
- * A rejected promise carries a `LockStoreError` with the name as its key. With the reason `unknown` the step may have been
+ * A rejected promise carries a `LockStoreError` with the name as its key. With the reason `unknown` the write may have been
  * executed, or may still be, until `notAfter`.
  */
 export interface Register {
@@ -24,7 +24,7 @@ export interface Register {
   readonly initialLeaseMs: number;
   /** A back end that lost its last writes could give fencing tokens out again: a client asks for larger ones than it has seen. */
   readonly mayLoseWrites: boolean;
-  /** Each call costs a round trip: steps are gathered, and a lane pauses after several lost swaps. */
+  /** Each call costs a round trip: tasks are gathered, and a lane pauses after several lost swaps. */
   readonly isRemote: boolean;
 
   /** The store listens to the documents that other clients write. Called once, before everything else. */
@@ -39,8 +39,8 @@ export interface Register {
   /** Takes all or none, in one step. Absent where the back end cannot. Replies with the index of one that is not free, and its document. */
   takeAll?(takes: readonly Take[]): Promise<readonly Reading[] | NotFree>;
   /**
-   * Writes `next` if the document still has the version of `seen`; with `isExact` only if there are no notes but those of
-   * `seen`. Keeps the notes that `seen` did not have. Replies with the document as it is now, written or not.
+   * Writes `next` if the document still has the version of `expected`; with `isExact` only if there are no notes but those of
+   * `expected`. Keeps the notes that `expected` did not have. Replies with the document as it is now, written or not.
    */
   swap(swap: Swap): Promise<SwapReply>;
   read(name: string): Promise<Reading>;
@@ -58,7 +58,7 @@ export interface RegisterListener {
   /** Another client wrote the document or left a note beside it, and that concerns this client. */
   onReading(name: string, reading: Reading): void;
   /**
-   * A new connection has told the store's time, in ms, before any step is sent on it. A register that refuses steps after
+   * A new connection has told the store's time, in ms, before any request is sent on it. A register that refuses requests after
    * their not-after must tell it, because a not-after counts from the time that was told last.
    */
   onTime(now: number, sentAt: number): void;
@@ -73,7 +73,7 @@ export type Interest = 'held' | number;
 
 interface Late {
   /**
-   * To be called once, just before the request is sent. The back end refuses the step when its own time, in ms, is later
+   * To be called once, just before the request is sent. The back end refuses the request when its own time, in ms, is later
    * than the result.
    */
   notAfter(): number;
@@ -90,12 +90,12 @@ export interface Take extends Late {
 
 export interface Swap extends Late {
   readonly name: string;
-  readonly seen: Reading;
+  readonly expected: Reading;
   readonly next: LockDocument;
   readonly lastToken: number;
   readonly isExact: boolean;
   /** The clients to notify. They get the document. */
-  readonly told: readonly string[];
+  readonly notified: readonly string[];
   /** Nothing is granted or prolonged by this write, so that a crash of the back end may undo it. */
   readonly mayBeForgotten: boolean;
 }

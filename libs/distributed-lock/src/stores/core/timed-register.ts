@@ -4,7 +4,7 @@ import { readClocks, type Clock } from '../../time/clock.js';
 import type { OwnerState, OwnerStates } from '../common/owner-states.js';
 import type { ServerClock } from '../common/server-clock.js';
 import { isFree } from './document.js';
-import { noteOf, type KeyState, type Stepper } from './key-state.js';
+import { noteOf, type KeyState, type ActingClient } from './key-state.js';
 import type { Reading, TimedReading } from './reading.js';
 import type { Register, Take } from './register.js';
 
@@ -13,12 +13,12 @@ export type Requests = readonly [AcquireRequest, ...AcquireRequest[]];
 /** `isDone`: the write was executed. Otherwise the document is newer than the one that the write was for. */
 export interface Written {
   readonly isDone: boolean;
-  readonly seen: TimedReading;
+  readonly timed: TimedReading;
 }
 
 interface TimedContext {
   readonly register: Register;
-  readonly stepper: Stepper;
+  readonly client: ActingClient;
   readonly owners: OwnerStates;
   readonly serverClock: ServerClock;
   readonly clock: Clock;
@@ -86,16 +86,16 @@ export class TimedRegister {
 
   /** @param requests the first takes the lock if the document is free. Otherwise those that wait leave notes. */
   take(name: string, requests: Requests): Promise<Written> {
-    const { register, stepper } = this.context;
+    const { register, client } = this.context;
     const sending = new Sending(this.context, requests);
-    const { minToken } = stepper;
-    const notes = requests.filter(({ waitMs }) => waitMs > 0).map((each) => noteOf(each, stepper));
+    const { minToken } = client;
+    const notes = requests.filter(({ waitMs }) => waitMs > 0).map((each) => noteOf(each, client));
     const [request] = requests;
     const { notAfter } = sending;
     return register
       .take({ name, request, notes, minToken, notAfter })
       .then(
-        ({ isTaken, reading }) => ({ isDone: isTaken, seen: sending.onReply(reading) }),
+        ({ isTaken, reading }) => ({ isDone: isTaken, timed: sending.onReply(reading) }),
         sending.onFailure,
       );
   }
@@ -104,36 +104,36 @@ export class TimedRegister {
   async takeAll(
     names: readonly string[],
     requests: readonly AcquireRequest[],
-  ): Promise<readonly TimedReading[] | { readonly index: number; readonly seen: TimedReading } | null> {
-    const { register, stepper } = this.context;
+  ): Promise<readonly TimedReading[] | { readonly index: number; readonly timed: TimedReading } | null> {
+    const { register, client } = this.context;
     if (!register.takeAll || requests.length > (register.mostTakes ?? Infinity)) return null;
     const sending = new Sending(this.context, requests);
-    const { minToken } = stepper;
+    const { minToken } = client;
     const { notAfter } = sending;
     const take = (request: AcquireRequest, i: number): Take => {
       return { name: names[i] as string, request, notes: [], minToken, notAfter };
     };
     const reply = await register.takeAll(requests.map(take)).catch(sending.onFailure);
-    if ('index' in reply) return { index: reply.index, seen: sending.onReply(reply.reading) };
+    if ('index' in reply) return { index: reply.index, timed: sending.onReply(reply.reading) };
     return reply.map((reading) => sending.onReply(reading));
   }
 
   /** @param requests those that the new state may grant */
   swap(
     name: string,
-    { reading: seen }: TimedReading,
+    { reading: expected }: TimedReading,
     state: KeyState,
     requests: readonly AcquireRequest[],
   ): Promise<Written> {
     const sending = new Sending(this.context, requests);
-    const { document: next, lastToken, isExact, told } = state;
+    const { document: next, lastToken, isExact, notified } = state;
     const mayBeForgotten = isFree(next);
     const { notAfter } = sending;
-    const swap = { name, seen, next, lastToken, isExact, told, mayBeForgotten, notAfter };
+    const swap = { name, expected, next, lastToken, isExact, notified, mayBeForgotten, notAfter };
     return this.context.register
       .swap(swap)
       .then(
-        ({ isSwapped, reading }) => ({ isDone: isSwapped, seen: sending.onReply(reading) }),
+        ({ isSwapped, reading }) => ({ isDone: isSwapped, timed: sending.onReply(reading) }),
         sending.onFailure,
       );
   }

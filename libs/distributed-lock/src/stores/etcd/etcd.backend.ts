@@ -8,9 +8,9 @@ import type {
   Row,
   Session,
   SessionBackend,
-  StepReply,
-  SwapStep,
-  TakeStep,
+  SessionWriteReply,
+  SessionSwap,
+  SessionTake,
 } from '../session/session-backend.js';
 import { SWEEP_MS } from '../session/sweep-times.js';
 import { EtcdClient } from './etcd.client.js';
@@ -39,7 +39,7 @@ type SlotOf = (client: string) => number;
 /** Each needs one comparison, of which etcd allows 128 in one transaction. */
 const MOST_TAKES = 100;
 
-/** Documents, notes and mailboxes in etcd, each step one transaction. */
+/** Documents, notes and mailboxes in etcd. Each write is one transaction. */
 export class EtcdBackend implements SessionBackend {
   readonly address: string;
   readonly commandTimeoutMs: number;
@@ -48,7 +48,7 @@ export class EtcdBackend implements SessionBackend {
   private readonly client: EtcdClient;
   private readonly pipe: EtcdPipe;
   /**
-   * Messages on their own, which no step has to wait for. They need no fence: the document in one that is late is older than
+   * Messages on their own, which no write has to wait for. They need no fence: the document in one that is late is older than
    * what its receiver knows.
    */
   private readonly messages: EtcdPipe;
@@ -121,15 +121,15 @@ export class EtcdBackend implements SessionBackend {
     return this.sessions.open(name);
   }
 
-  async take(step: TakeStep): Promise<StepReply> {
-    const { name, notes } = step;
+  async take(take: SessionTake): Promise<SessionWriteReply> {
+    const { name, notes } = take;
     checkName(name);
     const { keys } = this;
-    const { leaseId: lease } = step.session as EtcdSession;
+    const { leaseId: lease } = take.session as EtcdSession;
     const left = notes.map((note): RequestOp => {
       return { requestPut: { key: keys.note(name, this.newNoteId(lease)), value: Buffer.from(note), lease } };
     });
-    const { version, text } = step;
+    const { version, text } = take;
     const reading = rowOps(keys, name);
     const txn: TxnRequest = {
       compare: [isFree(keys.document(name), version)],
@@ -139,7 +139,7 @@ export class EtcdBackend implements SessionBackend {
     return this.pipe.run({
       names: [name],
       key: name,
-      session: step.session as EtcdSession,
+      session: take.session as EtcdSession,
       clients: [],
       toTxn: () => txn,
       depth: depthOf(txn),
@@ -152,15 +152,15 @@ export class EtcdBackend implements SessionBackend {
   }
 
   async takeAll(
-    steps: readonly TakeStep[],
+    writes: readonly SessionTake[],
   ): Promise<readonly Row[] | { readonly index: number; readonly row: Row }> {
     const { keys } = this;
-    const [first] = steps as readonly [TakeStep];
-    const names = steps.map(({ name }) => name);
+    const [first] = writes as readonly [SessionTake];
+    const names = writes.map(({ name }) => name);
     for (const name of names) checkName(name);
-    const texts = steps.map(({ text }) => text);
+    const texts = writes.map(({ text }) => text);
     const txn: TxnRequest = {
-      compare: steps.map(({ name, version }) => isFree(keys.document(name), version)),
+      compare: writes.map(({ name, version }) => isFree(keys.document(name), version)),
       success: inTxns(
         names.map((name, i) => [put(keys.document(name), texts[i] as string), rowOps(keys, name)[1]]),
       ),
@@ -182,15 +182,15 @@ export class EtcdBackend implements SessionBackend {
           );
         }
         const rows = names.map((name, i) => rowIn(keys, name, (replies[i] as TxnReply).responses, revision));
-        const index = rows.findIndex(({ version }, i) => version !== steps[i]?.version);
+        const index = rows.findIndex(({ version }, i) => version !== writes[i]?.version);
         return { index, row: rows[index] as Row };
       },
     });
   }
 
-  async swap(step: SwapStep): Promise<StepReply> {
+  async swap(swap: SessionSwap): Promise<SessionWriteReply> {
     const { keys } = this;
-    const { name, version, text, mayDelete, isExact, notesRead, takenIn, messages } = step;
+    const { name, version, text, mayDelete, isExact, notesRead, takenIn, messages } = swap;
     const document = keys.document(name);
     const compare: Compare[] = [{ key: document, target: 'MOD', result: 'EQUAL', modRevision: version }];
     if (isExact) {
@@ -209,7 +209,7 @@ export class EtcdBackend implements SessionBackend {
     return this.pipe.run({
       names: [name],
       key: name,
-      session: step.session as EtcdSession,
+      session: swap.session as EtcdSession,
       clients: messages.clients,
       toTxn,
       depth: depthOf(largest),
@@ -287,7 +287,7 @@ export class EtcdBackend implements SessionBackend {
     });
   }
 
-  /** The row after a step that was executed: its last operation reads the notes. */
+  /** The row after a write that was executed: its last operation reads the notes. */
   private written(name: string, text: string | null, { responses }: TxnReply, revision: number): Row {
     const row = rowIn(this.keys, name, [{}, ...responses.slice(-1)], revision);
     return text === null ? row : { ...row, text, version: revision, writtenAt: revision };

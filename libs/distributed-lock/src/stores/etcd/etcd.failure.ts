@@ -13,7 +13,7 @@ export interface EtcdFailure {
   readonly detail: string;
   /** This member is of no use now: requests go to the next one. */
   readonly isOfMember?: boolean;
-  /** Its steps go one by one. */
+  /** Its requests go one by one. */
   readonly isTooLarge?: boolean;
   /** The token of the user is not valid any more. */
   readonly needsToken?: boolean;

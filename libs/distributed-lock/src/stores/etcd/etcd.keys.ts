@@ -1,6 +1,6 @@
 import { LockKeyError } from '../../port/lock.errors.js';
 
-/** etcd keeps all keys in memory, and a step of a lock sends its name several times. */
+/** etcd keeps all keys in memory, and a request of a lock sends its name several times. */
 export const MOST_NAME_BYTES = 4096;
 /** Half of a character. In UTF-8 all of them become one and the same character, and two keys one lock. */
 const LONE_SURROGATE = /\p{Surrogate}/u;

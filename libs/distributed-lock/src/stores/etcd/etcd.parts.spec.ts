@@ -72,7 +72,7 @@ describe('the size of a transaction', () => {
   });
 });
 
-describe('the transactions of several steps', () => {
+describe('the transactions of several requests', () => {
   const txn =
     (...success: readonly RequestOp[]) =>
     () =>
@@ -85,8 +85,8 @@ describe('the transactions of several steps', () => {
   });
 
   it('of which one writes go inside, each with its own comparisons', () => {
-    const steps = [txn(range('a')), txn(range('b'))];
-    const { operations, repliesIn } = inOne(steps, true);
+    const requests = [txn(range('a')), txn(range('b'))];
+    const { operations, repliesIn } = inOne(requests, true);
     expect(operations.every(({ requestTxn }) => requestTxn)).toBe(true);
     expect(repliesIn(replyTo(operations)).map(({ responses }) => countsIn(responses))).toEqual([[0], [1]]);
   });

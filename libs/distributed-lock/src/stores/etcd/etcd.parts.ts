@@ -9,7 +9,7 @@ const FRAMING = 40;
 
 type SlotOf = (client: string) => number;
 
-/** The operations of one request that makes the transaction of each step, and what finds their replies. */
+/** The operations of one request that makes the transaction of each request, and what finds their replies. */
 export function inOne(
   toTxns: readonly ((slotOf: SlotOf) => TxnRequest)[],
   isWrite: boolean,

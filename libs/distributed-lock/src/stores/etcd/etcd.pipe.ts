@@ -8,7 +8,7 @@ import type { EtcdMember } from './etcd.member.js';
 import type { Compare, RequestOp, ResponseOp, TxnReply, TxnRequest } from './etcd.messages.js';
 import { epochText, type EtcdSession } from './etcd.session.js';
 import { inOne } from './etcd.parts.js';
-import { Batch, type EtcdStep } from './etcd.steps.js';
+import { Batch, type EtcdRequest } from './etcd.requests.js';
 
 interface PipeOptions {
   readonly client: EtcdClient;
@@ -25,7 +25,7 @@ interface PipeOptions {
   readonly onSessionGone: (session: EtcdSession) => void;
 }
 
-type NewStep<Reply> = Omit<EtcdStep<Reply>, 'since' | 'resolve' | 'reject'>;
+type NewRequest<Reply> = Omit<EtcdRequest<Reply>, 'since' | 'resolve' | 'reject'>;
 
 /** A batch on its way. */
 interface Sent {
@@ -33,7 +33,7 @@ interface Sent {
   readonly member: EtcdMember;
   readonly session: EtcdSession | undefined;
   readonly isWrite: boolean;
-  /** Finds the replies to its steps. */
+  /** Finds the replies to its requests. */
   readonly repliesIn: (responses: readonly ResponseOp[]) => readonly TxnReply[];
   /** The newest revision when it was sent. Its reply tells a newer one, or the same. */
   readonly newest: number;
@@ -43,17 +43,17 @@ interface Sent {
 }
 
 /**
- * The transactions of this client. One is in flight at a time, and the steps that come meanwhile go together in the next one:
+ * The transactions of this client. One is in flight at a time, and the requests that come meanwhile go together in the next one:
  * each is a transaction inside it, with comparisons of its own.
  *
  * The fence: each transaction that writes compares the epoch of its session. One that was not answered may be executed at any
  * time later. So the next transaction raises the epoch: whichever of the two is executed second, the old one is not executed
  * after the new one.
  *
- * A deadline counts from the last reply, so that a step fails only when etcd has stopped replying.
+ * A deadline counts from the last reply, so that a request fails only when etcd has stopped replying.
  */
 export class EtcdPipe {
-  private waiting: EtcdStep[] = [];
+  private waiting: EtcdRequest[] = [];
   private sent: Sent | undefined;
   private repliedAt = -Infinity;
   /** Of the last reply. */
@@ -65,17 +65,17 @@ export class EtcdPipe {
   constructor(private readonly options: PipeOptions) {}
 
   /** @throws LockStoreError: `unknown` if it may have been executed */
-  run<Reply>(step: NewStep<Reply>): Promise<Reply> {
+  run<Reply>(request: NewRequest<Reply>): Promise<Reply> {
     const { client, clock, commandTimeoutMs } = this.options;
     return new Promise((resolve, reject) => {
-      if (this.isClosed) return reject(client.closedError(step.key));
-      this.waiting.push({ ...step, since: clock.now(), resolve, reject } as EtcdStep);
+      if (this.isClosed) return reject(client.closedError(request.key));
+      this.waiting.push({ ...request, since: clock.now(), resolve, reject } as EtcdRequest);
       this.schedule();
       if (!this.cancelDeadline) this.armDeadline(commandTimeoutMs);
     });
   }
 
-  /** The steps that come in the same turn go together. */
+  /** The requests that come in the same turn go together. */
   schedule(): void {
     if (this.isScheduled) return;
     this.isScheduled = true;
@@ -85,21 +85,23 @@ export class EtcdPipe {
     });
   }
 
-  /** etcd refuses this client: the steps need not wait for their deadlines. */
+  /** etcd refuses this client: the requests need not wait for their deadlines. */
   refuseWaiting(): void {
     const { client } = this.options;
-    for (const step of this.waiting.splice(0)) step.reject(client.noMember('no connection', step.key));
+    for (const request of this.waiting.splice(0))
+      request.reject(client.noMember('no connection', request.key));
   }
 
-  /** Rejects all steps. */
+  /** Rejects all requests. */
   close(): void {
     const { client } = this.options;
     this.isClosed = true;
     this.cancelDeadline?.();
     const { sent } = this;
     this.sent = undefined;
-    for (const step of sent?.batch.steps ?? []) step.reject(client.closedError(step.key, 'unknown'));
-    for (const step of this.waiting.splice(0)) step.reject(client.closedError(step.key));
+    for (const request of sent?.batch.requests ?? [])
+      request.reject(client.closedError(request.key, 'unknown'));
+    for (const request of this.waiting.splice(0)) request.reject(client.closedError(request.key));
   }
 
   private sendNext(): void {
@@ -111,7 +113,7 @@ export class EtcdPipe {
     if (this.waiting.length === 0) return;
     const batch = this.takeBatch();
     const epoch = session?.needsFence ? session.epoch + 1 : undefined;
-    const isWrite = epoch !== undefined || batch.steps.some((step) => step.session);
+    const isWrite = epoch !== undefined || batch.requests.some((request) => request.session);
     const { request, repliesIn } = this.requestFor(batch, session, { epoch, isWrite });
     const { reply, cancel } = member.call('Txn', request);
     const newest = Math.max(this.revision, this.options.newestRevision?.() ?? 0);
@@ -128,21 +130,21 @@ export class EtcdPipe {
 
   private takeBatch(): Batch {
     const batch = new Batch();
-    this.waiting = this.waiting.filter((step) => {
-      const isIn = batch.add(step);
-      if (!isIn) batch.block(step);
+    this.waiting = this.waiting.filter((request) => {
+      const isIn = batch.add(request);
+      if (!isIn) batch.block(request);
       return !isIn;
     });
     return batch;
   }
 
   private requestFor(
-    { steps }: Batch,
+    { requests }: Batch,
     session: EtcdSession | undefined,
     { epoch, isWrite }: Pick<Sent, 'epoch' | 'isWrite'>,
   ): { readonly request: TxnRequest; readonly repliesIn: Sent['repliesIn'] } {
     const { operations, repliesIn } = inOne(
-      steps.map((step) => step.toTxn),
+      requests.map((request) => request.toTxn),
       isWrite,
     );
     if (!session) return { request: { success: operations }, repliesIn };
@@ -168,16 +170,16 @@ export class EtcdPipe {
       const isGone = responses[0]?.responseRange?.count === 0 || epoch !== undefined;
       if (isGone) this.options.onSessionGone(session);
       else session.needsFence = true;
-      this.waiting.unshift(...batch.steps);
+      this.waiting.unshift(...batch.requests);
     } else {
       if (session && epoch !== undefined) session.needsFence = false;
       const { revision } = this;
       const replies = sent.repliesIn(responses);
-      for (const [i, step] of batch.steps.entries()) {
+      for (const [i, request] of batch.requests.entries()) {
         try {
-          step.resolve(step.toReply(replies[i] as TxnReply, revision));
+          request.resolve(request.toReply(replies[i] as TxnReply, revision));
         } catch (error) {
-          step.reject(error);
+          request.reject(error);
         }
       }
     }
@@ -186,12 +188,12 @@ export class EtcdPipe {
 
   private refuseThoseOfOtherSessions(session: EtcdSession | undefined): void {
     const { client } = this.options;
-    this.waiting = this.waiting.filter((step) => {
-      if (!step.session || step.session === session) return true;
-      step.reject(
+    this.waiting = this.waiting.filter((request) => {
+      if (!request.session || request.session === session) return true;
+      request.reject(
         client.errorOf(
-          { reason: 'unready', detail: `the session ${step.session.id} of this client is over` },
-          step.key,
+          { reason: 'unready', detail: `the session ${request.session.id} of this client is over` },
+          request.key,
         ),
       );
       return false;
@@ -207,26 +209,26 @@ export class EtcdPipe {
     const now = clock.now();
     if (failure.reason === 'unknown') {
       if (session && isWrite && !failure.isAnswered) session.needsFence = true;
-      this.rejectAll(batch.steps, isWrite ? failure : { ...failure, reason: 'unready' }, error);
+      this.rejectAll(batch.requests, isWrite ? failure : { ...failure, reason: 'unready' }, error);
     } else {
       if (failure.isLeaseGone && session) onSessionGone(session);
-      const isTogether = failure.isTooLarge && batch.steps.length > 1;
+      const isTogether = failure.isTooLarge && batch.requests.length > 1;
       const mayRepeat = isTogether || failure.isOfMember || failure.needsToken || failure.isLeaseGone;
-      const again = mayRepeat ? batch.steps.filter(({ since }) => now < since + commandTimeoutMs) : [];
+      const again = mayRepeat ? batch.requests.filter(({ since }) => now < since + commandTimeoutMs) : [];
       this.rejectAll(
-        batch.steps.filter((step) => !again.includes(step)),
+        batch.requests.filter((request) => !again.includes(request)),
         failure,
         error,
       );
-      this.waiting.unshift(...again.map((step) => (isTogether ? { ...step, isAlone: true } : step)));
+      this.waiting.unshift(...again.map((request) => (isTogether ? { ...request, isAlone: true } : request)));
     }
     client.onFailure(member, failure, error);
     this.sendNext();
   }
 
-  private rejectAll(steps: readonly EtcdStep[], failure: EtcdFailure, cause: unknown): void {
+  private rejectAll(requests: readonly EtcdRequest[], failure: EtcdFailure, cause: unknown): void {
     const { client } = this.options;
-    for (const step of steps) step.reject(client.errorOf(failure, step.key, cause));
+    for (const request of requests) request.reject(client.errorOf(failure, request.key, cause));
   }
 
   private armDeadline(ms: number): void {
@@ -234,28 +236,28 @@ export class EtcdPipe {
   }
 
   /**
-   * One timer for all steps. It fails those that are due, and is set again for the next.
+   * One timer for all requests. It fails those that are due, and is set again for the next.
    *
    * @param now when the timer was due: what was sent since then in a long turn had no chance of a reply
    */
   private onDeadline(now: number): void {
     this.cancelDeadline = undefined;
     const { client, commandTimeoutMs: ms, clock } = this.options;
-    const isDue = (step: EtcdStep): boolean => this.dueAt(step) <= now;
+    const isDue = (request: EtcdRequest): boolean => this.dueAt(request) <= now;
     const { sent } = this;
-    if (sent?.batch.steps.some(isDue)) {
+    if (sent?.batch.requests.some(isDue)) {
       sent.cancel();
       this.onFailure(sent, new Error(`nothing came back within ${ms} ms`));
     }
     const late = this.waiting.filter(isDue);
-    this.waiting = this.waiting.filter((step) => !late.includes(step));
-    for (const step of late) step.reject(client.noMember(`no connection within ${ms} ms`, step.key));
-    const left = [...this.waiting, ...(this.sent?.batch.steps ?? [])];
-    const next = left.reduce((least, step) => Math.min(least, this.dueAt(step)), Infinity);
+    this.waiting = this.waiting.filter((request) => !late.includes(request));
+    for (const request of late) request.reject(client.noMember(`no connection within ${ms} ms`, request.key));
+    const left = [...this.waiting, ...(this.sent?.batch.requests ?? [])];
+    const next = left.reduce((least, request) => Math.min(least, this.dueAt(request)), Infinity);
     if (next < Infinity) this.armDeadline(Math.max(1, Math.ceil(next - clock.now())));
   }
 
-  private dueAt({ since }: EtcdStep): number {
+  private dueAt({ since }: EtcdRequest): number {
     return Math.max(since, this.repliedAt) + this.options.commandTimeoutMs;
   }
 }

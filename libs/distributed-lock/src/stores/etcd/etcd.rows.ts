@@ -27,7 +27,7 @@ function noteIn(keys: EtcdKeys, name: string, { key, value, modRevision }: KeyVa
   return { id: keys.noteId(name, key), text: value.toString(), at: modRevision };
 }
 
-/** Notes of one step have one revision, and ids that grow. */
+/** Notes of one request have one revision, and ids that grow. */
 function inOrder(a: NoteRow, b: NoteRow): number {
   return a.at - b.at || (a.id < b.id ? -1 : 1);
 }

@@ -148,14 +148,14 @@ export class MemoryRegister implements Register {
     return takes.map((take) => this.grant(take, this.documents.read(take.name, now)));
   }
 
-  async swap({ name, seen, next, lastToken, isExact, told }: Swap): Promise<SwapReply> {
+  async swap({ name, expected, next, lastToken, isExact, notified }: Swap): Promise<SwapReply> {
     const now = this.clock.now();
     const { version, notes } = this.documents.read(name, now);
-    const isSwapped = version === seen.version && (!isExact || notes.length === seen.notesRead);
+    const isSwapped = version === expected.version && (!isExact || notes.length === expected.notesRead);
     if (isSwapped) {
       const document = resolveAll(next, now);
-      this.documents.write(name, { document, notes: notes.slice(seen.notesRead), lastToken }, now);
-      this.documents.tell(name, told, now);
+      this.documents.write(name, { document, notes: notes.slice(expected.notesRead), lastToken }, now);
+      this.documents.tell(name, notified, now);
     }
     return { isSwapped, reading: this.documents.read(name, now) };
   }

@@ -14,7 +14,7 @@ import { callerHasLeft } from './quorum.errors.js';
 import type { QuorumNode } from './quorum.node.js';
 
 /** The part of a request of the core, release or acquire, that the release of a node lease takes over. */
-export type NodeRelease = Pick<ReleaseRequest, 'key' | 'claim' | 'leaseMs' | 'keepUntil'>;
+export type NodeRelease = Pick<ReleaseRequest, 'key' | 'claim' | 'leaseMs' | 'holdUntil'>;
 
 /**
  * One owner at one node: in its queue, or with a node lease.
@@ -74,7 +74,7 @@ export class NodeOwner {
   }
 
   /** @param lastUsed the last fencing token that this owner has used: the node need not keep those beyond it */
-  release({ key, claim, leaseMs, keepUntil }: NodeRelease, lastUsed: number): Promise<ReleaseReply> {
+  release({ key, claim, leaseMs, holdUntil }: NodeRelease, lastUsed: number): Promise<ReleaseReply> {
     if (!this.isOpen) return Promise.resolve('not held');
     const { id: owner, lease } = this;
     this.id = this.nextId();
@@ -83,7 +83,7 @@ export class NodeOwner {
     this.acquires = new OneAtATime();
     const used = lease && { token: Math.max(lease.token - 1, lastUsed), lastToken: lease.lastToken };
     const isLess = used && used.token < used.lastToken;
-    const request = { key, claim, leaseMs, owner, ...(isLess && { used }), ...(keepUntil && { keepUntil }) };
+    const request = { key, claim, leaseMs, owner, ...(isLess && { used }), ...(holdUntil && { holdUntil }) };
     return this.node.watch(this.node.store.release(request));
   }
 }

@@ -1,9 +1,9 @@
 /**
  * What a coordination service must be able to do so that `SessionRegister` makes a register of it: texts that change in one
- * atomic step, under the session of their writer.
+ * atomic write, under the session of their writer.
  *
- * A rejected promise carries a `LockStoreError` with the name as its key: `unready` for a step that is certainly not
- * executed, `unknown` for one that may have been. After an `unknown` step nothing that is sent later is executed before it.
+ * A rejected promise carries a `LockStoreError` with the name as its key: `unready` for a write that is certainly not
+ * executed, `unknown` for one that may have been. After an `unknown` write nothing that is sent later is executed before it.
  * Each call settles within `commandTimeoutMs`.
  */
 export interface SessionBackend {
@@ -13,7 +13,7 @@ export interface SessionBackend {
   /** Called once, before everything else. */
   listen(listener: BackendListener): void;
   /**
-   * The session for the next steps, opened where there is none.
+   * The session for the next writes, opened where there is none.
    *
    * @throws LockStoreError `unready` when none can be opened in time
    */
@@ -22,18 +22,18 @@ export interface SessionBackend {
    * Writes the text if the document does not exist, or has the version of an emptied one. Otherwise leaves the notes beside
    * it, and replies with the document, notes included.
    */
-  take(step: TakeStep): Promise<StepReply>;
-  /** So many takes fit into one step; all do if it is absent. */
+  take(write: SessionTake): Promise<SessionWriteReply>;
+  /** So many takes fit into one write; all do if it is absent. */
   readonly mostTakes?: number;
-  /** Takes all or none, in one step. */
+  /** Takes all or none, in one write. */
   takeAll(
-    steps: readonly TakeStep[],
+    writes: readonly SessionTake[],
   ): Promise<readonly Row[] | { readonly index: number; readonly row: Row }>;
   /**
    * Writes the text if the document still has the version, and deletes the notes that were taken in. With `isExact` only if
    * there are no notes but those that were read. Replies with the document as it is now, written or not.
    */
-  swap(step: SwapStep): Promise<StepReply>;
+  swap(write: SessionSwap): Promise<SessionWriteReply>;
   /** Reads the newest document: a reading of a server that lags behind does not do. */
   read(name: string): Promise<Row>;
   /** Those of the sessions that are over. */
@@ -66,18 +66,18 @@ export interface Session {
   readonly validUntil: number;
 }
 
-export interface TakeStep {
+export interface SessionTake {
   readonly name: string;
-  /** That of the emptied document which the step replaces. `undefined`: there is none. */
+  /** That of the emptied document which the write replaces. `undefined`: there is none. */
   readonly version: number | undefined;
   readonly text: string;
   /** Texts of notes. */
   readonly notes: readonly string[];
-  /** The text names this session, so the step is refused as `unready` when it is over. */
+  /** The text names this session, so the write is refused as `unready` when it is over. */
   readonly session: Session;
 }
 
-export interface SwapStep {
+export interface SessionSwap {
   readonly name: string;
   /** That of the row. `undefined`: it does not exist, and must not yet. */
   readonly version: number | undefined;
@@ -127,7 +127,7 @@ export interface NoteRow {
   readonly at: number;
 }
 
-export interface StepReply {
+export interface SessionWriteReply {
   readonly isDone: boolean;
   readonly row: Row;
 }

@@ -7,9 +7,9 @@ import type {
   Row,
   Session,
   SessionBackend,
-  StepReply,
-  SwapStep,
-  TakeStep,
+  SessionWriteReply,
+  SessionSwap,
+  SessionTake,
 } from './session-backend.js';
 import { SessionRegister } from './session-register.js';
 import { documentText } from './session-text.js';
@@ -21,8 +21,8 @@ const notAfter = () => 0;
 /** A back end whose answers the test gives. */
 class Answers implements SessionBackend {
   readonly commandTimeoutMs = 100;
-  readonly takes: TakeStep[] = [];
-  readonly swaps: SwapStep[] = [];
+  readonly takes: SessionTake[] = [];
+  readonly swaps: SessionSwap[] = [];
   listener: BackendListener | undefined;
   row: Row = rowOf({ version: 700, text: documentText(FREE, 5, 's1') });
   isDone = true;
@@ -38,8 +38,8 @@ class Answers implements SessionBackend {
     return Promise.resolve(this.session1);
   }
 
-  async take(step: TakeStep): Promise<StepReply> {
-    this.takes.push(step);
+  async take(write: SessionTake): Promise<SessionWriteReply> {
+    this.takes.push(write);
     return { isDone: this.isDone, row: this.row };
   }
 
@@ -47,8 +47,8 @@ class Answers implements SessionBackend {
     return [];
   }
 
-  async swap(step: SwapStep): Promise<StepReply> {
-    this.swaps.push(step);
+  async swap(write: SessionSwap): Promise<SessionWriteReply> {
+    this.swaps.push(write);
     return { isDone: this.isDone, row: this.row };
   }
 
@@ -93,28 +93,28 @@ describe('a register of sessions', () => {
     });
   });
 
-  const swap = (seen: Reading, lastToken = seen.lastToken) => {
-    const told: readonly string[] = [];
+  const swap = (expected: Reading, lastToken = expected.lastToken) => {
+    const notified: readonly string[] = [];
     return register.swap({
       name: 'k',
-      seen,
+      expected,
       next: FREE,
       lastToken,
       isExact: true,
-      told,
+      notified,
       mayBeForgotten: true,
       notAfter,
     });
   };
   const take = () => register.take({ name: 'k', request, minToken: 0, notes: [], notAfter });
 
-  it('does not write what was true under a session that ended while the step waited for the next one', async () => {
-    const seen = await register.read('k');
+  it('does not write what was true under a session that ended while the write waited for the next one', async () => {
+    const expected = await register.read('k');
     answers.beforeSession = () => {
       answers.listener?.onSessionEnd(answers.session1);
       answers.session1 = { id: 's2', validUntil: 60_000 };
     };
-    await expect(swap(seen)).rejects.toMatchObject({ reason: 'unready', key: 'k' });
+    await expect(swap(expected)).rejects.toMatchObject({ reason: 'unready', key: 'k' });
     expect(answers.swaps).toEqual([]);
   });
 
@@ -135,9 +135,9 @@ describe('a register of sessions', () => {
   });
 
   it('deletes a free document only when tokens that come later are larger without it', async () => {
-    const seen = await register.read('k');
-    await swap(seen, 710);
-    await swap(seen, 711);
+    const expected = await register.read('k');
+    await swap(expected, 710);
+    await swap(expected, 711);
     expect(answers.swaps.map(({ mayDelete }) => mayDelete)).toEqual([true, false]);
   });
 

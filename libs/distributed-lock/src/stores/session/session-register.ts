@@ -17,7 +17,7 @@ import type {
 import { sessionEnded } from '../core/session-ended.js';
 import { messageIn, messageText, shortMessageText } from './message-text.js';
 import { SessionLeases } from './session-leases.js';
-import type { Messages, Row, Session, SessionBackend, TakeStep } from './session-backend.js';
+import type { Messages, Row, Session, SessionBackend, SessionTake } from './session-backend.js';
 import { SessionKnowledge } from './session-knowledge.js';
 import { RememberedDocuments } from './remembered-documents.js';
 import { contentOf, documentText, noteIn, noteText, takenText } from './session-text.js';
@@ -85,20 +85,20 @@ export class SessionRegister implements Register {
   }
 
   async swap(swap: Swap): Promise<SwapReply> {
-    const { name, seen, next, lastToken, isExact, told } = swap;
+    const { name, expected, next, lastToken, isExact, notified } = swap;
     const { sessionEnds } = this;
     const session = await this.sessionFor(name);
     // What was held then is lost, and must not be written as held under the next session.
     if (sessionEnds !== this.sessionEnds) throw sessionEnded(name, 'unready');
     swap.notAfter();
     const text = documentText(next, lastToken, session.id);
-    const { notesRead, notes, nextTicket } = seen;
+    const { notesRead, notes, nextTicket } = expected;
     // Without the document the next token is the revision of a write, which is larger than that of this one.
-    const mayDelete = isFree(next) && lastToken <= seen.ticks;
+    const mayDelete = isFree(next) && lastToken <= expected.ticks;
     const message = { name, text, notesRead, notes: [], writtenAt: 0, nextTicket };
     const { isDone, row } = await this.backend.swap({
       name,
-      version: seen.version,
+      version: expected.version,
       text,
       mayDelete,
       session,
@@ -106,7 +106,7 @@ export class SessionRegister implements Register {
       notesRead,
       nextTicket,
       takenIn: notes.flatMap(({ id }) => id ?? []),
-      messages: messagesTo(told, name, text.length, (version) => messageText({ ...message, version })),
+      messages: messagesTo(notified, name, text.length, (version) => messageText({ ...message, version })),
     });
     if (!isDone) return { isSwapped: false, reading: await this.knownReadingOf(row, session) };
     if (row.text === null) this.remembered.onDeleted(name);
@@ -200,7 +200,7 @@ export class SessionRegister implements Register {
     };
   }
 
-  private stepOf(take: Take, session: Session): TakeStep {
+  private stepOf(take: Take, session: Session): SessionTake {
     const { name, request, notes } = take;
     take.notAfter();
     const { version, lastToken = 0 } = this.remembered.get(name) ?? {};

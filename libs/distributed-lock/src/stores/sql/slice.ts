@@ -1,4 +1,4 @@
-import type { Slice } from './steps.js';
+import type { Slice } from './sql-requests.js';
 
 /** What a statement tells of a row: `free` and `unwritten` are 1 where it is so. */
 export interface SweptRow {

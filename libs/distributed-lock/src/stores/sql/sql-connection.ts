@@ -10,10 +10,17 @@ import { reconnectDelay } from '../common/reconnect-delay.js';
 import { storeError } from '../common/store-error.js';
 import { blockedPause } from './blocked-pause.js';
 import type { Failure } from './sql-failure.js';
-import { WaitingSteps, type Execute, type Item, type Reply, type Step, type StepKind } from './steps.js';
+import {
+  WaitingSqlRequests,
+  type Execute,
+  type Item,
+  type Reply,
+  type SqlRequest,
+  type SqlRequestKind,
+} from './sql-requests.js';
 
 /** A connection to the database on which statements can be sent. */
-export interface SqlSession {
+export interface SqlLink {
   /** Sends one statement. Rejects with the error of the client. */
   readonly execute: Execute;
   /** The server's time in ms as it told it when the session was opened, and our time when it was asked. */
@@ -26,7 +33,7 @@ export interface SqlDatabase {
   /** Its name for messages: `PostgreSQL`. */
   readonly server: string;
   /** @param signal the connection is not wanted any more @param onLost called when the session can send no more */
-  open(signal: AbortSignal, onLost: (error: unknown) => void): Promise<SqlSession>;
+  open(signal: AbortSignal, onLost: (error: unknown) => void): Promise<SqlLink>;
   failureOf(error: unknown): Failure;
 }
 
@@ -40,20 +47,20 @@ interface ConnectionOptions {
 }
 
 /**
- * The store's connection for statements. One statement is in flight at a time, and the steps that come meanwhile go
+ * The store's connection for statements. One statement is in flight at a time, and the requests that come meanwhile go
  * together in the next one.
  *
- * A connection that has not replied for `commandTimeoutMs` may be stuck. It is replaced, and the steps in flight fail with
- * it. A deadline counts from the last reply, so that a step fails only when the database has stopped replying.
+ * A connection that has not replied for `commandTimeoutMs` may be stuck. It is replaced, and the requests in flight fail with
+ * it. A deadline counts from the last reply, so that a request fails only when the database has stopped replying.
  */
 export class SqlConnection {
   /** The first attempt to connect has ended. */
   readonly attempted: Promise<void>;
   private onAttempted = (): void => undefined;
-  private readonly waiting = new WaitingSteps();
+  private readonly waiting = new WaitingSqlRequests();
   private readonly outage: Outage;
-  private session: SqlSession | undefined;
-  private inFlight: readonly Step[] = [];
+  private session: SqlLink | undefined;
+  private inFlight: readonly SqlRequest[] = [];
   private repliedAt = -Infinity;
   private failures = 0;
   private isClosed = false;
@@ -79,17 +86,17 @@ export class SqlConnection {
   }
 
   /** @throws LockStoreError: `unreachable` if it was never sent, otherwise by the reply or `unknown` */
-  run<Kind extends StepKind>(kind: Kind, item: Item<Kind>, key?: string): Promise<Reply<Kind>> {
+  run<Kind extends SqlRequestKind>(kind: Kind, item: Item<Kind>, key?: string): Promise<Reply<Kind>> {
     return new Promise((resolve, reject) => {
       if (this.isClosed) return reject(this.isClosedError(key));
-      const step: Step<Kind> = { kind, item, key, since: this.options.clock.now(), resolve, reject };
-      this.waiting.push(step as unknown as Step);
+      const request: SqlRequest<Kind> = { kind, item, key, since: this.options.clock.now(), resolve, reject };
+      this.waiting.push(request as unknown as SqlRequest);
       this.sendSoon();
       if (!this.cancelDeadline) this.armDeadline(this.options.commandTimeoutMs);
     });
   }
 
-  /** Rejects the steps in flight. Leaves no socket and no timer, whatever the server does. */
+  /** Rejects the requests in flight. Leaves no socket and no timer, whatever the server does. */
   close(): void {
     if (this.isClosed) return;
     this.isClosed = true;
@@ -101,7 +108,7 @@ export class SqlConnection {
     this.replaceSession(undefined);
     this.onAttempted();
     this.failInFlight({ reason: 'unknown', detail: 'the store is closed' });
-    for (const step of this.waiting.takeDue(() => true)) step.reject(this.isClosedError(step.key));
+    for (const request of this.waiting.takeDue(() => true)) request.reject(this.isClosedError(request.key));
   }
 
   // --- connected, lost ------------------------------------------------------------------------------------------
@@ -125,7 +132,7 @@ export class SqlConnection {
     );
   }
 
-  private onOpen(session: SqlSession, signal: AbortSignal): void {
+  private onOpen(session: SqlLink, signal: AbortSignal): void {
     if (this.isClosed || signal.aborted) {
       session.destroy();
       if (!this.isClosed) this.onNotOpen(new Error('it took too long to connect'), signal);
@@ -174,11 +181,11 @@ export class SqlConnection {
   private refuseWaiting(): void {
     const { lastFailure: failure } = this;
     if (failure?.reason !== 'refused') return;
-    for (const step of this.waiting.takeDue(() => true))
-      step.reject(this.errorFor(step, failure, this.lastError));
+    for (const request of this.waiting.takeDue(() => true))
+      request.reject(this.errorFor(request, failure, this.lastError));
   }
 
-  private replaceSession(next: SqlSession | undefined): void {
+  private replaceSession(next: SqlLink | undefined): void {
     const { session } = this;
     this.session = next;
     session?.destroy();
@@ -186,7 +193,7 @@ export class SqlConnection {
 
   // --- sent, replied --------------------------------------------------------------------------------------------
 
-  /** The steps that come in one turn go together. */
+  /** The requests that come in one turn go together. */
   private sendSoon(): void {
     if (this.isSending) return;
     this.isSending = true;
@@ -199,62 +206,62 @@ export class SqlConnection {
   private sendNext(): void {
     if (!this.session || this.inFlight.length > 0 || this.waiting.size === 0) return;
     const { clock } = this.options;
-    const steps = this.waiting.takeNext(clock.now());
-    if (steps.length === 0) {
+    const requests = this.waiting.takeNext(clock.now());
+    if (requests.length === 0) {
       this.cancelPause();
       this.cancelPause = clock.after(Math.max(0, this.waiting.nextAt - clock.now()), () => this.sendNext());
       return;
     }
-    this.inFlight = steps;
-    const kind = (steps[0] as Step).kind;
+    this.inFlight = requests;
+    const kind = (requests[0] as SqlRequest).kind;
     inBackground(
       this.session
         .execute(
           kind,
-          steps.map(({ item }) => item),
+          requests.map(({ item }) => item),
         )
-        .then((replies) => this.onReplies(steps, replies)),
-      (error) => this.onFailed(steps, error),
+        .then((replies) => this.onReplies(requests, replies)),
+      (error) => this.onFailed(requests, error),
     );
     if (!this.cancelDeadline) this.armDeadline(this.options.commandTimeoutMs);
   }
 
-  private onReplies(steps: readonly Step[], replies: readonly unknown[]): void {
-    if (this.inFlight !== steps) return;
+  private onReplies(requests: readonly SqlRequest[], replies: readonly unknown[]): void {
+    if (this.inFlight !== requests) return;
     this.inFlight = [];
     this.repliedAt = this.options.clock.now();
-    steps.forEach((step, i) => step.resolve(replies[i] as never));
+    requests.forEach((request, i) => request.resolve(replies[i] as never));
     this.sendNext();
   }
 
-  private onFailed(steps: readonly Step[], error: unknown): void {
-    if (this.inFlight !== steps) return;
+  private onFailed(requests: readonly SqlRequest[], error: unknown): void {
+    if (this.inFlight !== requests) return;
     const failure = this.database.failureOf(error);
     if (failure.reason === 'unknown') return this.onLost(error, this.signal);
     this.inFlight = [];
     const now = this.options.clock.now();
     this.repliedAt = now;
-    const isSplit = failure.mayBeOne && steps.length > 1;
-    const mayRepeat = ({ since }: Step) => now < since + this.options.commandTimeoutMs;
-    const again = isSplit || failure.mayRepeat ? steps.filter(mayRepeat) : [];
-    for (const step of steps) {
-      if (isSplit) step.isAlone = true;
-      if (!again.includes(step)) step.reject(this.errorFor(step, failure, error));
+    const isSplit = failure.mayBeOne && requests.length > 1;
+    const mayRepeat = ({ since }: SqlRequest) => now < since + this.options.commandTimeoutMs;
+    const again = isSplit || failure.mayRepeat ? requests.filter(mayRepeat) : [];
+    for (const request of requests) {
+      if (isSplit) request.isAlone = true;
+      if (!again.includes(request)) request.reject(this.errorFor(request, failure, error));
     }
     if (failure.isBlocked)
-      this.waiting.push(...again.map((step) => (isSplit ? step : this.paused(step, now))));
+      this.waiting.push(...again.map((request) => (isSplit ? request : this.paused(request, now))));
     else this.waiting.putBack(again);
     if (failure.isFatal) this.onLost(error, this.signal);
     this.sendNext();
   }
 
   private failInFlight(failure: Failure, error?: unknown): void {
-    const steps = this.inFlight;
+    const requests = this.inFlight;
     this.inFlight = [];
-    for (const step of steps) step.reject(this.errorFor(step, failure, error));
+    for (const request of requests) request.reject(this.errorFor(request, failure, error));
   }
 
-  private errorFor({ key }: Step, failure: Failure, cause: unknown): Error {
+  private errorFor({ key }: SqlRequest, failure: Failure, cause: unknown): Error {
     if (cause instanceof LockConfigurationError) return cause;
     return storeError(this.database.server, failure, key, cause);
   }
@@ -278,28 +285,28 @@ export class SqlConnection {
   }
 
   /**
-   * One timer for all steps. It fails those that are due, and is set again for the next.
+   * One timer for all requests. It fails those that are due, and is set again for the next.
    *
    * @param now when the timer was due: what was sent since then in a long turn had no chance of a reply
    */
   private onDeadline(now: number): void {
     this.cancelDeadline = undefined;
     const ms = this.options.commandTimeoutMs;
-    const isDue = (step: Step) => this.dueAt(step) <= now;
+    const isDue = (request: SqlRequest) => this.dueAt(request) <= now;
     const hadSession = this.session !== undefined;
     if (this.inFlight.some(isDue)) this.onLost(new Error(`nothing came back within ${ms} ms`), this.signal);
-    for (const step of this.waiting.takeDue(isDue)) {
+    for (const request of this.waiting.takeDue(isDue)) {
       const what = hadSession
         ? `no reply to an earlier statement within ${ms} ms`
         : `no connection within ${ms} ms`;
-      step.reject(this.noConnection(what, step.key));
+      request.reject(this.noConnection(what, request.key));
     }
     let next = Infinity;
-    for (const step of [...this.waiting, ...this.inFlight]) next = Math.min(next, this.dueAt(step));
+    for (const request of [...this.waiting, ...this.inFlight]) next = Math.min(next, this.dueAt(request));
     if (next < Infinity) this.armDeadline(Math.max(1, Math.ceil(next - this.options.clock.now())));
   }
 
-  private dueAt({ since }: Step): number {
+  private dueAt({ since }: SqlRequest): number {
     return Math.max(since, this.repliedAt) + this.options.commandTimeoutMs;
   }
 
@@ -307,9 +314,9 @@ export class SqlConnection {
     return (this.opening as AbortController).signal;
   }
 
-  private paused(step: Step, now: number): Step {
-    const times = (step.blocked?.times ?? 0) + 1;
-    step.blocked = { times, until: now + blockedPause(this.options.chance, times) };
-    return step;
+  private paused(request: SqlRequest, now: number): SqlRequest {
+    const times = (request.blocked?.times ?? 0) + 1;
+    request.blocked = { times, until: now + blockedPause(this.options.chance, times) };
+    return request;
   }
 }

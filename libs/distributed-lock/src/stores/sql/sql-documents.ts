@@ -4,7 +4,7 @@ import type { NotFree, Swap, SwapReply, Take, TakeReply } from '../core/register
 import { checkLockName } from './lock-name.js';
 import type { SqlConnection } from './sql-connection.js';
 import { readingOf } from './sql-row.js';
-import { timed, type Scan, type Slice } from './steps.js';
+import { timed, type Scan, type Slice } from './sql-requests.js';
 
 /** Documents in the rows of one table, over one connection. */
 export class SqlDocuments {
@@ -20,8 +20,8 @@ export class SqlDocuments {
   async takeAll(takes: readonly Take[]): Promise<readonly Reading[] | NotFree> {
     for (const { name } of takes) checkLockName(name);
     const [first] = takes as readonly [Take];
-    const step = { name: first.name, takes: takes.map((take) => timed(take)) };
-    const { isDone, rows } = await this.connection.run('takeAll', step, first.name);
+    const request = { name: first.name, takes: takes.map((take) => timed(take)) };
+    const { isDone, rows } = await this.connection.run('takeAll', request, first.name);
     const readings = rows.map((row, i) => readingOf((takes[i] as Take).name, row));
     if (isDone) return readings;
     const index = Math.max(

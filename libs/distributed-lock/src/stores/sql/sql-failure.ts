@@ -1,4 +1,4 @@
-/** What an error of the database or of its client means for the steps that were sent. */
+/** What an error of the database or of its client means for the requests that were sent. */
 export interface Failure {
   /** `unknown`: the connection is lost, and nobody knows whether the statement was executed. */
   readonly reason: 'unknown' | 'unready' | 'refused';
@@ -6,9 +6,9 @@ export interface Failure {
   readonly detail: string;
   /** The statement was rolled back for certain, and may succeed when it is sent again. */
   readonly mayRepeat?: boolean;
-  /** Another transaction holds a row: a step on it is sent again after all others, so that they do not wait for that row. */
+  /** Another transaction holds a row: a request on it is sent again after all others, so that they do not wait for that row. */
   readonly isBlocked?: boolean;
-  /** Of several steps in one statement one may be to blame: each is sent again alone. */
+  /** Of several requests in one statement one may be to blame: each is sent again alone. */
   readonly mayBeOne?: boolean;
   /** The connection is of no more use. */
   readonly isFatal?: boolean;

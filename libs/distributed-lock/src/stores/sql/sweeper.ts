@@ -10,7 +10,7 @@ import type { SqlDocuments } from './sql-documents.js';
 const SWEEP_MS = { least: 5 * 60_000, spread: 5 * 60_000 };
 /** A document whose leases and tickets are over for this long belongs to crashed processes. */
 const ABANDONED_MS = 60 * 60_000;
-/** Rows of one step: fewer after one that failed, as on a slow disk. */
+/** Rows of one request: fewer after one that failed, as on a slow disk. */
 const SLICE_ROWS = { most: 1000, least: 10 };
 /**
  * A sweep of many rows, of which hardly any were to be deleted, comes after others. The next one waits twice as long, up to
@@ -29,7 +29,7 @@ interface SweeperContext {
  * Keeps the table small: abandoned documents are freed, and rows that were free for long are deleted.
  *
  * A sweep goes through the table in order of names, a slice at a time, and rests after each slice as long as that took. It
- * has a connection of its own for that time, because a slow slice must not delay the steps of callers.
+ * has a connection of its own for that time, because a slow slice must not delay the requests of callers.
  */
 export class Sweeper {
   private readonly delays: Delays;
@@ -105,17 +105,17 @@ export class Sweeper {
   }
 
   private async freeAbandoned(documents: SqlDocuments, name: string): Promise<void> {
-    const seen = await documents.read(name);
-    if (seen.version === undefined || !isAbandoned(seen)) return;
+    const expected = await documents.read(name);
+    if (expected.version === undefined || !isAbandoned(expected)) return;
     await documents.swap({
       name,
-      seen,
+      expected,
       next: FREE,
-      lastToken: seen.lastToken,
+      lastToken: expected.lastToken,
       isExact: true,
-      told: [],
+      notified: [],
       mayBeForgotten: true,
-      notAfter: () => Math.ceil(seen.now + this.context.commandTimeoutMs),
+      notAfter: () => Math.ceil(expected.now + this.context.commandTimeoutMs),
     });
   }
 }

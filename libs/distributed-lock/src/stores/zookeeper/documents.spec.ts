@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { ManualClock } from '../../testing/manual-clock.js';
-import type { SwapStep, TakeStep } from '../session/session-backend.js';
+import type { SessionSwap, SessionTake } from '../session/session-backend.js';
 import { CODE, ZookeeperRefusal } from './client/codes.js';
 import { getChildren, multi, type Request } from './client/requests.js';
 import type { ZookeeperSession } from './client/session.js';
@@ -33,8 +33,8 @@ function documentsOf(codes: readonly { readonly index: number; readonly code: nu
 }
 
 const session = { id: '0a', validUntil: Infinity };
-const take: TakeStep = { name: 'k', version: undefined, text: FREE, notes: [], session };
-const swap: SwapStep = {
+const take: SessionTake = { name: 'k', version: undefined, text: FREE, notes: [], session };
+const swap: SessionSwap = {
   name: 'k',
   version: 1,
   text: FREE,
@@ -46,13 +46,13 @@ const swap: SwapStep = {
   takenIn: [],
   messages: { name: 'k', clients: [], text: () => '' },
 };
-const reasonOf = (step: Promise<unknown>) =>
-  step.then(
+const reasonOf = (write: Promise<unknown>) =>
+  write.then(
     () => 'done',
     (error: unknown) => zookeeperError(error, 'k').reason,
   );
 
-describe('a step of ZooKeeper of which the reading is refused', () => {
+describe('a write of ZooKeeper of which the reading is refused', () => {
   it('is unknown, and not unready, when its write was executed', async () => {
     expect(await reasonOf(documentsOf().swap(swap))).toBe('unknown');
     const waiting = { ...take, notes: ['note'] };

@@ -1,5 +1,11 @@
 import type { Clock } from '../../time/clock.js';
-import type { Messages, Row, StepReply, SwapStep, TakeStep } from '../session/session-backend.js';
+import type {
+  Messages,
+  Row,
+  SessionWriteReply,
+  SessionSwap,
+  SessionTake,
+} from '../session/session-backend.js';
 import { isFreeText } from '../session/session-text.js';
 import { CODE, ZookeeperRefusal } from './client/codes.js';
 import {
@@ -44,71 +50,71 @@ export class Documents {
     this.known = new KnownRows(options.clock);
   }
 
-  async take(step: TakeStep): Promise<StepReply> {
-    const { name, version, notes } = step;
+  async take(take: SessionTake): Promise<SessionWriteReply> {
+    const { name, version, notes } = take;
     const known = this.known.get(name);
     const isEmptied = version !== undefined && known?.version === version;
     const isUnknown = version === undefined && known?.version === undefined && !this.known.isOld(name);
     let row: Row | undefined;
     if (isEmptied || isUnknown) {
-      const taken = isEmptied ? await this.takeEmptied(step) : await this.createDocument(step);
+      const taken = isEmptied ? await this.takeEmptied(take) : await this.createDocument(take);
       if (taken) return { isDone: true, row: taken };
       row = await this.readBehind(name);
     } else if (notes.length === 0 || known?.isFree !== false) row = await this.read(name);
-    // The next step swaps a free document, so that no note is needed.
+    // The next write swaps a free document, so that no note is needed.
     if (row && (notes.length === 0 || isFree(row))) return notDone(row);
-    return notDone(await this.leaveNotes(step));
+    return notDone(await this.leaveNotes(take));
   }
 
   async takeAll(
-    steps: readonly TakeStep[],
+    writes: readonly SessionTake[],
   ): Promise<readonly Row[] | { readonly index: number; readonly row: Row }> {
-    const unsure = steps.findIndex(
+    const unsure = writes.findIndex(
       ({ name, version }) => version !== undefined && this.known.get(name)?.version !== version,
     );
-    if (unsure >= 0) return { index: unsure, row: await this.read((steps[unsure] as TakeStep).name) };
-    /** Steps whose parent of notes was left over from a document that was deleted by hand. */
-    const withQueue = new Set<TakeStep>();
+    if (unsure >= 0) return { index: unsure, row: await this.read((writes[unsure] as SessionTake).name) };
+    /** Writes whose parent of notes was left over from a document that was deleted by hand. */
+    const withQueue = new Set<SessionTake>();
     for (let repairs = 0; ; repairs++) {
-      const parts = steps.map((step) => this.takeParts(step, withQueue.has(step)));
+      const parts = writes.map((write) => this.takeParts(write, withQueue.has(write)));
       const written = await this.write(parts.flat());
       if (written.isDone) {
         const { zxid } = written;
-        return Promise.all(steps.map((step) => this.takenRow(step, zxid, withQueue.has(step))));
+        return Promise.all(writes.map((write) => this.takenRow(write, zxid, withQueue.has(write))));
       }
       const index = parts.findIndex((each) => each.includes(written.failed));
-      const step = steps[index] as TakeStep;
+      const write = writes[index] as SessionTake;
       if (
-        repairs < MOST_REPAIRS * steps.length &&
+        repairs < MOST_REPAIRS * writes.length &&
         written.failed.name === 'queue' &&
         written.code === CODE.nodeExists
       ) {
-        withQueue.add(step);
-      } else if (repairs < MOST_REPAIRS && written.code === CODE.noNode && step.version === undefined) {
+        withQueue.add(write);
+      } else if (repairs < MOST_REPAIRS && written.code === CODE.noNode && write.version === undefined) {
         await this.makeParents();
       } else {
         this.checkLost(written);
-        return { index, row: await this.readBehind(step.name) };
+        return { index, row: await this.readBehind(write.name) };
       }
     }
   }
 
-  async swap(step: SwapStep): Promise<StepReply> {
-    const { name } = step;
+  async swap(swap: SessionSwap): Promise<SessionWriteReply> {
+    const { name } = swap;
     if (this.known.isOld(name)) {
       const row = await this.read(name);
-      if (row.version !== step.version) return notDone(row);
+      if (row.version !== swap.version) return notDone(row);
     }
-    let { clients } = step.messages;
+    let { clients } = swap.messages;
     for (let repairs = 0; ;) {
-      const mailboxes = this.mailParts({ ...step.messages, clients }, versionAfter(step.version));
+      const mailboxes = this.mailParts({ ...swap.messages, clients }, versionAfter(swap.version));
       const [write, reading] = await Promise.allSettled([
-        this.write([...this.swapParts(step), ...mailboxes]),
-        step.isExact ? undefined : this.readNotes(name),
+        this.write([...this.swapParts(swap), ...mailboxes]),
+        swap.isExact ? undefined : this.readNotes(name),
       ]);
       const written = valueOf(write);
       if (written.isDone) {
-        const row = swappedRow(step, written.zxid, readBehindWrite(reading));
+        const row = swappedRow(swap, written.zxid, readBehindWrite(reading));
         return { isDone: true, row: this.see(row) };
       }
       const { failed, code } = written;
@@ -117,7 +123,7 @@ export class Documents {
         clients = clients.filter((_, i) => mailboxes[i] !== failed);
         continue;
       }
-      if (step.version !== undefined || code !== CODE.noNode || repairs++ === MOST_REPAIRS) {
+      if (swap.version !== undefined || code !== CODE.noNode || repairs++ === MOST_REPAIRS) {
         this.checkLost(written);
         return notDone(await this.readBehind(name));
       }
@@ -159,11 +165,11 @@ export class Documents {
   // --- taken ----------------------------------------------------------------------------------------------------
 
   /** @returns `undefined` when the document exists */
-  private async createDocument(step: TakeStep): Promise<Row | undefined> {
+  private async createDocument(take: SessionTake): Promise<Row | undefined> {
     let hasQueue = false;
     for (let repairs = 0; ; repairs++) {
-      const written = await this.write(this.takeParts(step, hasQueue));
-      if (written.isDone) return this.takenRow(step, written.zxid, hasQueue);
+      const written = await this.write(this.takeParts(take, hasQueue));
+      if (written.isDone) return this.takenRow(take, written.zxid, hasQueue);
       const { failed, code } = written;
       if (code === CODE.nodeExists && failed.name === 'document') return undefined;
       if (repairs === MOST_REPAIRS) throw new ZookeeperRefusal(code);
@@ -174,15 +180,15 @@ export class Documents {
   }
 
   /** @returns `undefined` when the document has changed */
-  private async takeEmptied(step: TakeStep): Promise<Row | undefined> {
-    const written = await this.write(this.takeParts(step, true));
-    if (written.isDone) return this.takenRow(step, written.zxid, false);
+  private async takeEmptied(take: SessionTake): Promise<Row | undefined> {
+    const written = await this.write(this.takeParts(take, true));
+    if (written.isDone) return this.takenRow(take, written.zxid, false);
     this.checkLost(written);
     return undefined;
   }
 
   /** @param hasQueue the parent of the notes exists already */
-  private takeParts({ name, version, text }: TakeStep, hasQueue: boolean): Parts {
+  private takeParts({ name, version, text }: SessionTake, hasQueue: boolean): Parts {
     const { paths, acl } = this.options;
     const path = paths.documentOf(name);
     if (version !== undefined) {
@@ -194,7 +200,7 @@ export class Documents {
 
   /** @param mayHaveNotes the parent of the notes was there before the document */
   private async takenRow(
-    { name, version, text }: TakeStep,
+    { name, version, text }: SessionTake,
     zxid: number,
     mayHaveNotes: boolean,
   ): Promise<Row> {
@@ -215,7 +221,7 @@ export class Documents {
   }
 
   /** Leaves the notes beside the document, if there is one. @returns the row with them */
-  private async leaveNotes({ name, notes }: TakeStep): Promise<Row> {
+  private async leaveNotes({ name, notes }: SessionTake): Promise<Row> {
     const { paths, acl } = this.options;
     const queue = paths.queueOf(name);
     const document: Part<PartName> = {
@@ -255,7 +261,7 @@ export class Documents {
 
   // --- swapped --------------------------------------------------------------------------------------------------
 
-  private swapParts({ name, version, text, isExact, notesRead, takenIn }: SwapStep): Parts {
+  private swapParts({ name, version, text, isExact, notesRead, takenIn }: SessionSwap): Parts {
     const { paths, acl } = this.options;
     const queue = paths.queueOf(name);
     const path = paths.documentOf(name);
@@ -332,13 +338,13 @@ export class Documents {
   }
 }
 
-function swappedRow(step: SwapStep, zxid: number, notes: Notes | undefined): Row {
-  const { name, text, nextTicket } = step;
+function swappedRow(swap: SessionSwap, zxid: number, notes: Notes | undefined): Row {
+  const { name, text, nextTicket } = swap;
   // An exact swap has taken all notes in. It makes a parent for them where there was none.
-  const none = { notes: [], notesRead: Math.max(step.notesRead, FIRST_VERSION), nextTicket };
+  const none = { notes: [], notesRead: Math.max(swap.notesRead, FIRST_VERSION), nextTicket };
   return {
     name,
-    version: versionAfter(step.version),
+    version: versionAfter(swap.version),
     text,
     writtenAt: zxid,
     revision: zxid,
@@ -350,6 +356,6 @@ function isFree({ version, text, notes }: Row): boolean {
   return version === undefined || (notes.length === 0 && text !== null && isFreeText(text));
 }
 
-function notDone(row: Row): StepReply {
+function notDone(row: Row): SessionWriteReply {
   return { isDone: false, row };
 }

@@ -5,7 +5,7 @@ import type { ZookeeperSession } from './client/session.js';
 /** The presence of the own session was deleted by hand, so that other clients take what it holds. */
 export class PresenceMissing extends Error {}
 
-/** A write was executed, and the reading sent behind it failed. The step has no row to reply with. */
+/** A write was executed, and the reading sent behind it failed. The write has no row to reply with. */
 export class ReadingFailed extends Error {
   constructor(override readonly cause: unknown) {
     super(

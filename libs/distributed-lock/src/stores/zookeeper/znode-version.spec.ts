@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { ManualClock } from '../../testing/manual-clock.js';
-import type { SwapStep } from '../session/session-backend.js';
+import type { SessionSwap } from '../session/session-backend.js';
 import { JuteWriter } from './client/jute.js';
 import { setData, type Request } from './client/requests.js';
 import type { ZookeeperSession } from './client/session.js';
@@ -47,7 +47,7 @@ describe('the version of a document in ZooKeeper', () => {
     } as unknown as ZookeeperSession;
     const paths = new LockPaths('/nest-lock');
     const documents = new Documents({ session, paths, acl: 'open', clock: new ManualClock() });
-    const swap = (version: number): SwapStep => ({
+    const swap = (version: number): SessionSwap => ({
       name: 'k',
       version,
       text: 'text',

@@ -13,14 +13,14 @@ import type {
   Row,
   Session,
   SessionBackend,
-  StepReply,
-  SwapStep,
-  TakeStep,
+  SessionWriteReply,
+  SessionSwap,
+  SessionTake,
 } from '../session/session-backend.js';
 import { SWEEP_MS } from '../session/sweep-times.js';
 import type { Documents } from './documents.js';
 import { checkLockName } from './lock-path.js';
-import { OwnSession, type OwnSessionOptions, type OwnSessionStart } from './own-session.js';
+import { SessionLife, type OwnSessionOptions, type OwnSessionStart } from './session-life.js';
 import { ROUND_TRIPS_PER_SESSION, type NeededLength } from './session-length.js';
 import { PresenceMissing } from './writes.js';
 import { sessionOver, zookeeperError } from './zookeeper.errors.js';
@@ -38,7 +38,7 @@ export class ZookeeperBackend implements SessionBackend {
   readonly commandTimeoutMs: number;
   private readonly outage: Outage;
   private listener: BackendListener | undefined;
-  private own: OwnSession | undefined;
+  private own: SessionLife | undefined;
   private readonly openings = new Set<Opening>();
   private lastError = NO_ERROR;
   private failures = 0;
@@ -83,20 +83,20 @@ export class ZookeeperBackend implements SessionBackend {
     });
   }
 
-  take(step: TakeStep): Promise<StepReply> {
-    return this.run(step.name, (documents) => documents.take(step), step.session);
+  take(take: SessionTake): Promise<SessionWriteReply> {
+    return this.run(take.name, (documents) => documents.take(take), take.session);
   }
 
   takeAll(
-    steps: readonly TakeStep[],
+    writes: readonly SessionTake[],
   ): Promise<readonly Row[] | { readonly index: number; readonly row: Row }> {
-    const [{ name, session }] = steps as readonly [TakeStep];
-    for (const step of steps) checkLockName(step.name);
-    return this.run(name, (documents) => documents.takeAll(steps), session);
+    const [{ name, session }] = writes as readonly [SessionTake];
+    for (const write of writes) checkLockName(write.name);
+    return this.run(name, (documents) => documents.takeAll(writes), session);
   }
 
-  swap(step: SwapStep): Promise<StepReply> {
-    return this.run(step.name, (documents) => documents.swap(step), step.session);
+  swap(swap: SessionSwap): Promise<SessionWriteReply> {
+    return this.run(swap.name, (documents) => documents.swap(swap), swap.session);
   }
 
   read(name: string): Promise<Row> {
@@ -121,10 +121,10 @@ export class ZookeeperBackend implements SessionBackend {
     await this.own?.close(keepSession);
   }
 
-  /** @param session the session that the step names, if it writes */
+  /** @param session the session that the write names, if it writes */
   private async run<Reply>(
     name: string | undefined,
-    step: (documents: Documents) => Promise<Reply>,
+    write: (documents: Documents) => Promise<Reply>,
     session?: Session,
   ): Promise<Reply> {
     if (name !== undefined) checkLockName(name);
@@ -132,7 +132,7 @@ export class ZookeeperBackend implements SessionBackend {
     if (this.isClosed) throw this.closed(name);
     if (!own?.isReady || (session && session !== own)) throw sessionOver(name);
     try {
-      return await step(own.documents);
+      return await write(own.documents);
     } catch (error) {
       if (!(error instanceof PresenceMissing)) throw zookeeperError(error, name);
       this.abandon(own);
@@ -144,7 +144,7 @@ export class ZookeeperBackend implements SessionBackend {
 
   private open(start: OwnSessionStart): void {
     this.outage.onDown();
-    const own: OwnSession = new OwnSession(
+    const own: SessionLife = new SessionLife(
       this.options,
       {
         onReady: () => this.onReady(own, start),
@@ -162,7 +162,7 @@ export class ZookeeperBackend implements SessionBackend {
     this.own = own;
   }
 
-  private onReady(own: OwnSession, { needed }: OwnSessionStart): void {
+  private onReady(own: SessionLife, { needed }: OwnSessionStart): void {
     if (this.own !== own || this.isClosed) return;
     if (needed) this.warnOfDistance(needed, own.connection.timeoutMs);
     this.failures = 0;
@@ -171,17 +171,17 @@ export class ZookeeperBackend implements SessionBackend {
     for (const opening of this.takeOpenings()) opening.resolve(own);
   }
 
-  private onConnected(own: OwnSession): void {
+  private onConnected(own: SessionLife): void {
     if (own.isReady) this.outage.onUp();
   }
 
-  private onDisconnected(own: OwnSession, error: Error): void {
+  private onDisconnected(own: SessionLife, error: Error): void {
     this.lastError = error;
     if (this.own === own) this.outage.onDown();
   }
 
   /** A connection that is lost while the session is made present makes it present again. */
-  private onFailed(own: OwnSession, error: Error): void {
+  private onFailed(own: SessionLife, error: Error): void {
     if (this.own !== own || this.isClosed || !own.connection.isConnected) return;
     this.lastError = error instanceof LockConfigurationError ? error : zookeeperError(error, undefined);
     if (this.isRefused)
@@ -189,20 +189,20 @@ export class ZookeeperBackend implements SessionBackend {
     this.abandon(own);
   }
 
-  private onEnd(own: OwnSession, error: Error): void {
+  private onEnd(own: SessionLife, error: Error): void {
     if (this.own !== own) return;
     this.lastError = error;
     this.reopen(own);
   }
 
   /** Ends a session that is of no more use, though its connection may be. */
-  private abandon(own: OwnSession, needed?: NeededLength): void {
+  private abandon(own: SessionLife, needed?: NeededLength): void {
     if (this.own !== own || this.isClosed) return;
     inBackground(own.close(false), () => undefined);
     this.reopen(own, needed);
   }
 
-  private reopen(own: OwnSession, needed?: NeededLength): void {
+  private reopen(own: SessionLife, needed?: NeededLength): void {
     this.own = undefined;
     this.outage.onDown();
     if (own.isReady) this.listener?.onSessionEnd(own);

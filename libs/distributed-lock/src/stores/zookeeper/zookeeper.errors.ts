@@ -16,7 +16,7 @@ const REFUSED: readonly number[] = [
   CODE.quotaExceeded,
 ];
 
-/** What an error of the client means for the step that sent the request. */
+/** What an error of the client means for the write that sent the request. */
 export function zookeeperError(error: unknown, key: string | undefined): LockStoreError {
   if (error instanceof LockStoreError) return error;
   const detail = error instanceof Error ? error.message : String(error);

@@ -133,12 +133,12 @@ export class TestOwner {
 
   /**
    * @param usedUpTo the last token that was used; without it nothing is given back
-   * @param keepUntil the end of a minimum hold
+   * @param holdUntil the end of a minimum hold
    */
-  release(usedUpTo?: number, keepUntil?: number): Promise<ReleaseReply> {
+  release(usedUpTo?: number, holdUntil?: number): Promise<ReleaseReply> {
     const { key, owner, claim, leaseMs } = this;
     const used = usedUpTo === undefined ? {} : { used: { token: usedUpTo, lastToken: this.grant.lastToken } };
-    return this.store.release({ key, owner, claim, leaseMs, ...used, ...(keepUntil && { keepUntil }) });
+    return this.store.release({ key, owner, claim, leaseMs, ...used, ...(holdUntil && { holdUntil }) });
   }
 
   async isHolder(): Promise<boolean> {

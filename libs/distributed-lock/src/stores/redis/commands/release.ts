@@ -63,7 +63,7 @@ export class Releases {
 }
 /** Every copy names the same tokens. A copy with another last token would let the server give one out twice. */
 function argsOf(
-  { owner, claim, used, keepUntil = 0 }: ReleaseRequest,
+  { owner, claim, used, holdUntil = 0 }: ReleaseRequest,
   { minToken, isCluster: cluster, publish }: ScriptContext,
   state: OwnerState,
   clock: Clock,
@@ -74,7 +74,7 @@ function argsOf(
   const reserved = used && String(used.lastToken);
   const mayBePlain = kind === 'lock' && publish === 'PUBLISH' && !used;
   return () => {
-    const keep = keepUntil > clock.now() ? Math.ceil(keepUntil - clock.now()) : undefined;
+    const keep = holdUntil > clock.now() ? Math.ceil(holdUntil - clock.now()) : undefined;
     const isPlain = mayBePlain && keep === undefined && !state.hasUnanswered;
     const options = {
       kind,

@@ -2,13 +2,13 @@ import type { Connection, ConnectionOptions } from 'mysql2';
 import { conceal } from '../../../redaction/conceal.js';
 import type { Chance } from '../../../time/chance.js';
 import type { Clock } from '../../../time/clock.js';
-import type { SqlDatabase, SqlSession } from '../sql-connection.js';
+import type { SqlDatabase, SqlLink } from '../sql-connection.js';
 import { importMysql2 } from './import-mysql2.js';
 import { mysqlFailure } from './mysql.failures.js';
 import { PacketPipe, type Pipe } from './mysql.pipe.js';
 import { Preparation, type Prepared } from './mysql.preparation.js';
 import { plain, UTC_SESSION } from './mysql.statements.js';
-import { MysqlSteps } from './mysql.steps.js';
+import { MysqlRequests } from './mysql.requests.js';
 
 /** Of a connection for locks, whatever the target says. */
 const OWN_OPTIONS: ConnectionOptions = {
@@ -50,17 +50,17 @@ export class MysqlDatabase implements SqlDatabase {
     conceal(this, 'options');
   }
 
-  async open(signal: AbortSignal, onLost: (error: unknown) => void): Promise<SqlSession> {
+  async open(signal: AbortSignal, onLost: (error: unknown) => void): Promise<SqlLink> {
     const { createConnection } = await importMysql2();
     const connection = createConnection({ ...this.options, ...OWN_OPTIONS });
     try {
       const pipe = new PacketPipe(connection);
       const { opened, statements } = await Promise.race([this.prepare(pipe), endOf(connection, signal)]);
       connection.on('error', onLost);
-      const steps = new MysqlSteps(pipe, statements, this.chance);
+      const requests = new MysqlRequests(pipe, statements, this.chance);
       return {
         opened,
-        execute: (kind, items) => steps.execute(kind, items),
+        execute: (kind, items) => requests.execute(kind, items),
         destroy: () => connection.destroy(),
       };
     } catch (error) {

@@ -8,7 +8,7 @@ describe('an error of a query function', () => {
   const reasonOf = (errno: number) =>
     database.failureOf(Object.assign(new Error('Too many connections'), { errno })).reason;
 
-  it('leaves the outcome unknown, because an earlier statement of the step may have been committed', () => {
+  it('leaves the outcome unknown, because an earlier statement of the request may have been committed', () => {
     expect(reasonOf(1040)).toBe('unknown');
   });
 

@@ -1,13 +1,13 @@
 import { LockConfigurationError } from '../../../port/lock.errors.js';
 import type { Chance } from '../../../time/chance.js';
 import type { Clock } from '../../../time/clock.js';
-import type { SqlDatabase, SqlSession } from '../sql-connection.js';
+import type { SqlDatabase, SqlLink } from '../sql-connection.js';
 import type { Failure } from '../sql-failure.js';
 import { mysqlFailure } from './mysql.failures.js';
 import type { Pipe, Row, StatementReply } from './mysql.pipe.js';
 import { Preparation } from './mysql.preparation.js';
 import { ANY_SESSION, type Statement } from './mysql.statements.js';
-import { MysqlSteps } from './mysql.steps.js';
+import { MysqlRequests } from './mysql.requests.js';
 
 /** The rows of a query, or how many rows a write has written. */
 export type MysqlAnswer =
@@ -53,7 +53,7 @@ class QueryPipe implements Pipe {
 export class MysqlHandleDatabase implements SqlDatabase {
   readonly server = 'MySQL';
 
-  /** An earlier statement of the step may have been committed before the one that failed. */
+  /** An earlier statement of the request may have been committed before the one that failed. */
   failureOf(error: unknown): Failure {
     const failure = mysqlFailure(error);
     const isUnsure = failure.reason === 'unready' && !failure.mayRepeat;
@@ -67,10 +67,10 @@ export class MysqlHandleDatabase implements SqlDatabase {
     private readonly chance: Chance,
   ) {}
 
-  async open(): Promise<SqlSession> {
+  async open(): Promise<SqlLink> {
     const pipe = new QueryPipe((sql, parameters) => this.handle.query(sql, parameters));
     const { opened, statements } = await new Preparation(pipe, ANY_SESSION, this.table, this.clock).run();
-    const steps = new MysqlSteps(pipe, statements, this.chance);
-    return { opened, execute: (kind, items) => steps.execute(kind, items), destroy: () => undefined };
+    const requests = new MysqlRequests(pipe, statements, this.chance);
+    return { opened, execute: (kind, items) => requests.execute(kind, items), destroy: () => undefined };
   }
 }

@@ -1,7 +1,7 @@
 import { LockConfigurationError } from '../../../port/lock.errors.js';
 import type { Clock } from '../../../time/clock.js';
 import { inOneLine, lockTableSql, quoted } from '../lock-table.js';
-import type { SqlSession } from '../sql-connection.js';
+import type { SqlLink } from '../sql-connection.js';
 import { mysqlFailure, NO_SUCH_COLUMN, NO_SUCH_TABLE, numberOf } from './mysql.failures.js';
 import type { Pipe } from './mysql.pipe.js';
 import {
@@ -17,7 +17,7 @@ const LEAST = { MySQL: [8, 0], MariaDB: [10, 5] } as const;
 
 /** A session that can keep locks. */
 export interface Prepared {
-  readonly opened: SqlSession['opened'];
+  readonly opened: SqlLink['opened'];
   readonly statements: MysqlStatements;
 }
 
@@ -58,7 +58,7 @@ export class Preparation {
   }
 
   /** Fails as later statements would: without the rights, on a read replica. */
-  private async probe(statements: MysqlStatements): Promise<SqlSession['opened']> {
+  private async probe(statements: MysqlStatements): Promise<SqlLink['opened']> {
     const sentAt = this.clock.now();
     const [time] = await this.pipe.run([statements.time(), ...statements.probes()]);
     return { now: Number(time?.rows[0]?.['now']) / 1000, sentAt };

@@ -1,5 +1,5 @@
 import { documentText, noteText, takenText } from '../../core/document-text.js';
-import { FREE_FOR_MS, UNWRITTEN_FOR_MS, type SqlSwap, type SqlTake } from '../steps.js';
+import { FREE_FOR_MS, UNWRITTEN_FOR_MS, type SqlSwap, type SqlTake } from '../sql-requests.js';
 
 /** `?` stands for each parameter, in order. */
 export interface Statement {
@@ -27,7 +27,7 @@ export const ANY_SESSION: TimeOfDay = {
 };
 
 /**
- * A write must not wait for a row that another transaction has locked, because the steps on other keys wait behind it. The
+ * A write must not wait for a row that another transaction has locked, because the requests on other keys wait behind it. The
  * least timeout of MySQL is a second.
  */
 export interface NoWait {
@@ -113,16 +113,16 @@ export class MysqlStatements {
     };
   }
 
-  swap({ name, seen, next, lastToken, isExact, until }: SqlSwap, mark: number): Statement {
+  swap({ name, expected, next, lastToken, isExact, until }: SqlSwap, mark: number): Statement {
     const { now } = this.times;
     const state = documentText(next);
     return {
       sql:
         `${this.noWait.prefix}UPDATE ${this.table} SET writer = ${mark}, version = GREATEST(version + 1, ${now}), ` +
         `state = ${state === null ? 'NULL' : '?'}, last = ${lastToken}, at = ${now}, ` +
-        `notes = SUBSTRING(notes, ${seen.notesRead + 1}) ` +
-        `WHERE name = ${nameText(name)} AND version = ${seen.version} AND ${this.isInTime(until)} AND ${this.isUnlocked([name])}` +
-        (isExact ? ` AND CHAR_LENGTH(notes) = ${seen.notesRead}` : ''),
+        `notes = SUBSTRING(notes, ${expected.notesRead + 1}) ` +
+        `WHERE name = ${nameText(name)} AND version = ${expected.version} AND ${this.isInTime(until)} AND ${this.isUnlocked([name])}` +
+        (isExact ? ` AND CHAR_LENGTH(notes) = ${expected.notesRead}` : ''),
       parameters: state === null ? [] : [state],
     };
   }

@@ -2,7 +2,7 @@ import { LockConfigurationError } from '../../../port/lock.errors.js';
 import type { Clock } from '../../../time/clock.js';
 import type { Failure } from '../sql-failure.js';
 import { quoted } from '../lock-table.js';
-import type { SqlDatabase, SqlSession } from '../sql-connection.js';
+import type { SqlDatabase, SqlLink } from '../sql-connection.js';
 import { checkTable, createTable } from './ensure-table.js';
 import { postgresFailure, sqlStateOf } from './postgres.errors.js';
 import type { Send } from './postgres.session.js';
@@ -58,7 +58,7 @@ const READ_ONLY =
 export abstract class PostgresDatabase implements SqlDatabase {
   readonly server = 'PostgreSQL';
   protected readonly statements: Statements;
-  /** Steps on other keys wait behind a statement that waits for a row. */
+  /** Requests on other keys wait behind a statement that waits for a row. */
   protected readonly lockTimeoutMs: number;
   private tookWrites = false;
   private schema: string | undefined;
@@ -74,7 +74,7 @@ export abstract class PostgresDatabase implements SqlDatabase {
     return this.schema === undefined || table.includes('.') ? table : `${this.schema}.${table}`;
   }
 
-  abstract open(signal: AbortSignal, onLost: (error: unknown) => void): Promise<SqlSession>;
+  abstract open(signal: AbortSignal, onLost: (error: unknown) => void): Promise<SqlLink>;
 
   failureOf(error: unknown): Failure {
     return postgresFailure(error);

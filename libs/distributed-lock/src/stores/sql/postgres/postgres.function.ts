@@ -1,5 +1,5 @@
 import { conceal } from '../../../redaction/conceal.js';
-import type { SqlSession } from '../sql-connection.js';
+import type { SqlLink } from '../sql-connection.js';
 import type { Failure } from '../sql-failure.js';
 import { PostgresDatabase, type DatabaseOptions, type Query } from './postgres.database.js';
 import { executeBy, type PostgresRow, type Send } from './postgres.session.js';
@@ -15,7 +15,7 @@ export class PostgresFunction extends PostgresDatabase {
     conceal(this, 'handle');
   }
 
-  async open(): Promise<SqlSession> {
+  async open(): Promise<SqlLink> {
     const query: Query = async (sql, parameters) => {
       const answer = await this.handle.query(sql, parameters);
       return (Array.isArray(answer) ? answer : (answer as { rows: object[] }).rows) as object[];

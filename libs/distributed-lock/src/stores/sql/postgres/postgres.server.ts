@@ -1,6 +1,6 @@
 import type { Client, QueryConfig } from 'pg';
 import { conceal } from '../../../redaction/conceal.js';
-import type { SqlSession } from '../sql-connection.js';
+import type { SqlLink } from '../sql-connection.js';
 import { connectOwn, destroy, type OwnTarget } from './own-client.js';
 import { PostgresDatabase, type DatabaseOptions, type Query } from './postgres.database.js';
 import { sqlStateOf } from './postgres.errors.js';
@@ -19,7 +19,7 @@ export class PostgresServer extends PostgresDatabase {
     conceal(this, 'target');
   }
 
-  async open(signal: AbortSignal, onLost: (error: unknown) => void): Promise<SqlSession> {
+  async open(signal: AbortSignal, onLost: (error: unknown) => void): Promise<SqlLink> {
     const client = await connectOwn(this.target, signal, onLost);
     const abort = () => destroy(client);
     signal.addEventListener('abort', abort);

@@ -32,10 +32,14 @@ export interface PostgresStoreOptions extends SqlStoreOptions {
    * processes on a server before PostgreSQL 19, where each notification wakes every listening connection. By default the
    * store listens, and polls where it finds that no notification arrives, as behind a transaction pooler.
    */
-  readonly push?: 'poll';
+  readonly notifications?: 'poll';
 }
 
-const OPTION_NAMES: OptionNames<PostgresStoreOptions> = { table: true, commandTimeoutMs: true, push: true };
+const OPTION_NAMES: OptionNames<PostgresStoreOptions> = {
+  table: true,
+  commandTimeoutMs: true,
+  notifications: true,
+};
 
 /**
  * Locks in a table of PostgreSQL, 13 or later: one row for each key.
@@ -47,10 +51,12 @@ const OPTION_NAMES: OptionNames<PostgresStoreOptions> = { table: true, commandTi
 export function postgresStore(target: PostgresTarget, options: PostgresStoreOptions = {}): LockStoreFactory {
   checkTarget(target);
   checkOptionNames('postgresStore', options, OPTION_NAMES);
-  const { table = DEFAULT_TABLE, commandTimeoutMs = DEFAULT_COMMAND_TIMEOUT_MS, push } = options;
+  const { table = DEFAULT_TABLE, commandTimeoutMs = DEFAULT_COMMAND_TIMEOUT_MS, notifications } = options;
   checkTable(table);
-  if (push !== undefined && push !== 'poll') {
-    throw new LockConfigurationError(`push must be 'poll' or left out; it is ${String(push)}.`);
+  if (notifications !== undefined && notifications !== 'poll') {
+    throw new LockConfigurationError(
+      `notifications must be 'poll' or left out; it is ${String(notifications)}.`,
+    );
   }
   return {
     create(context) {
@@ -58,7 +64,7 @@ export function postgresStore(target: PostgresTarget, options: PostgresStoreOpti
       const { clock, chance = systemChance, onWarning } = context;
       const clientId = chance.uuid();
       const database = databaseOf(target, { clock, commandTimeoutMs, table, onWarning });
-      const source = push === 'poll' ? undefined : sourceOf(target);
+      const source = notifications === 'poll' ? undefined : sourceOf(target);
       const address = addressOf(target);
       const own = {
         ...context,

@@ -1,11 +1,11 @@
 import type { Chance } from '../../../time/chance.js';
 import type { Clock } from '../../../time/clock.js';
-import type { SqlDatabase, SqlSession } from '../sql-connection.js';
+import type { SqlDatabase, SqlLink } from '../sql-connection.js';
 import { checkPlace } from './database-file.js';
 import { DatabaseFiles } from './database-files.js';
 import type { Database, NodeSqlite } from './node-sqlite.js';
 import { sqliteFailure } from './sqlite.failures.js';
-import { SqliteSession } from './sqlite.session.js';
+import { SqliteLink } from './sqlite.session.js';
 import { ensureTable } from './sqlite.table.js';
 
 export interface SqliteOptions {
@@ -31,7 +31,7 @@ export class SqliteDatabase implements SqlDatabase {
     private readonly options: SqliteOptions,
   ) {}
 
-  async open(): Promise<SqlSession> {
+  async open(): Promise<SqlLink> {
     const { file, table, synchronous, clock, chance } = this.options;
     checkPlace(file);
     const database = new this.sqlite.DatabaseSync(file);
@@ -42,7 +42,7 @@ export class SqliteDatabase implements SqlDatabase {
       ensureTable(database, table);
       const files = new DatabaseFiles(file);
       files.checkMemory();
-      return new SqliteSession({
+      return new SqliteLink({
         database,
         files,
         table,

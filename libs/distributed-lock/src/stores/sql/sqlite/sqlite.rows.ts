@@ -9,8 +9,8 @@ import {
   type Slice,
   type SqlSwap,
   type SqlTake,
-  type StepReply,
-} from '../steps.js';
+  type SqlWriteReply,
+} from '../sql-requests.js';
 import type { Database } from './node-sqlite.js';
 
 interface Row {
@@ -21,7 +21,7 @@ interface Row {
   readonly notes: string;
 }
 
-/** The steps on the rows of one table. The caller has begun a transaction, so that no other process writes meanwhile. */
+/** The requests on the rows of one table. The caller has begun a transaction, so that no other process writes meanwhile. */
 export class SqliteRows {
   private readonly find;
   private readonly write;
@@ -45,7 +45,7 @@ export class SqliteRows {
     this.deleteOne = database.prepare(`DELETE FROM ${table} WHERE name = ? AND state IS NULL AND at < ?`);
   }
 
-  take(take: SqlTake): StepReply {
+  take(take: SqlTake): SqlWriteReply {
     const { name, notes, until } = take;
     const isInTime = this.micros() <= until() * 1000;
     const row = this.rowOf(name);
@@ -64,15 +64,15 @@ export class SqliteRows {
     return { isDone, rows: takes.map(({ name }) => this.read(name)) };
   }
 
-  swap({ name, seen, next, lastToken, isExact, until }: SqlSwap): StepReply {
+  swap({ name, expected, next, lastToken, isExact, until }: SqlSwap): SqlWriteReply {
     const row = this.rowOf(name);
     const isDone =
       row !== undefined &&
-      row.version === seen.version &&
-      (!isExact || row.notes.length === seen.notesRead) &&
+      row.version === expected.version &&
+      (!isExact || row.notes.length === expected.notesRead) &&
       this.micros() <= until() * 1000;
     if (isDone) {
-      const notes = row.notes.slice(seen.notesRead);
+      const notes = row.notes.slice(expected.notesRead);
       this.put(name, row, { state: documentText(next), last: lastToken, notes });
     }
     return { isDone, row: this.read(name) };

@@ -1,8 +1,8 @@
 import { randomMs, type Chance } from '../../../time/chance.js';
 import type { Clock } from '../../../time/clock.js';
 import { quoted } from '../lock-table.js';
-import type { SqlSession } from '../sql-connection.js';
-import type { Item, Reply, SqlSwap, SqlTake, StepKind } from '../steps.js';
+import type { SqlLink } from '../sql-connection.js';
+import type { Item, Reply, SqlSwap, SqlTake, SqlRequestKind } from '../sql-requests.js';
 import { type DatabaseFiles, ReplacedError } from './database-files.js';
 import type { Database } from './node-sqlite.js';
 import { isBusy } from './sqlite.failures.js';
@@ -19,12 +19,12 @@ interface Parts {
   readonly openReader: () => Database;
 }
 
-/** The next step waits at random after the file was busy, and the event loop goes on. */
+/** The next request waits at random after the file was busy, and the event loop goes on. */
 const BUSY_PAUSE_MS = { least: 1, spread: 10 };
 
 /** One connection to the file. It ends when the file, its log or its tables are not those that it has opened. */
-export class SqliteSession implements SqlSession {
-  readonly opened: SqlSession['opened'];
+export class SqliteLink implements SqlLink {
+  readonly opened: SqlLink['opened'];
   private readonly rows: SqliteRows;
   private readonly schemaVersion: () => unknown;
   private readonly openedSchema: unknown;
@@ -39,7 +39,7 @@ export class SqliteSession implements SqlSession {
     this.opened = { now: micros() / 1000, sentAt: clock.now() };
   }
 
-  async execute<Kind extends StepKind>(
+  async execute<Kind extends SqlRequestKind>(
     kind: Kind,
     items: readonly Item<Kind>[],
   ): Promise<readonly Reply<Kind>[]> {
@@ -89,7 +89,7 @@ function orNone(open: () => Database): Database | undefined {
   }
 }
 
-function stepOn(rows: SqliteRows, kind: StepKind, item: Item<StepKind>): unknown {
+function stepOn(rows: SqliteRows, kind: SqlRequestKind, item: Item<SqlRequestKind>): unknown {
   switch (kind) {
     case 'take':
       return rows.take(item as SqlTake);

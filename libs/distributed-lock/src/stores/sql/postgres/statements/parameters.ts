@@ -1,6 +1,6 @@
 import { clientOf, clientsOf } from '../../../core/document.js';
 import { documentText, noteText, takenText } from '../../../core/document-text.js';
-import type { SqlSwap, SqlTake } from '../../steps.js';
+import type { SqlSwap, SqlTake } from '../../sql-requests.js';
 import { channelId } from './channel.js';
 
 /** What a statement needs to know of a take, in the order of its parameters. */
@@ -18,17 +18,17 @@ export function takeParameters({ name, request, minToken, notes, until }: SqlTak
 }
 
 /** The same of a swap. */
-export function swapParameters({ name, seen, next, lastToken, isExact, told, until }: SqlSwap) {
+export function swapParameters({ name, expected, next, lastToken, isExact, notified, until }: SqlSwap) {
   return {
     name,
-    version: seen.version,
+    version: expected.version,
     state: documentText(next),
     last: lastToken,
     clients: channelIds(clientsOf(next.holders)),
-    read: seen.notesRead,
+    read: expected.notesRead,
     exact: isExact ? 1 : 0,
     until: micros(until()),
-    told: channelIds(told),
+    notified: channelIds(notified),
   };
 }
 

@@ -4,7 +4,7 @@
 export const NOW = `(extract(epoch FROM statement_timestamp()) * 1e6)::bigint`;
 
 /**
- * 1 for a step that is executed in time, also when it has waited for its row. Otherwise an error rolls back the statement
+ * 1 for a request that is executed in time, also when it has waited for its row. Otherwise an error rolls back the statement
  * (22012).
  */
 export const inTime = (until: string): string =>
@@ -37,12 +37,12 @@ export const isFree = (row: string): string => `${row}.state IS NULL AND ${row}.
  * Tells clients of a row that was written: the row itself, or only its name if it is too long for a notification. A name of
  * control characters may be too long itself, as JSON; its waiters find their grants by rechecks.
  *
- * @param clients a text with commas @returns the number of clients told
+ * @param clients a text with commas @returns the number of clients notified
  */
 export const notify = (row: string, clients: string, condition = 'true'): string => `(
     SELECT count(pg_notify('nest_lock_' || client, CASE WHEN octet_length(whole) < 8000 THEN whole ELSE short END))
     FROM (
       SELECT client, json_build_array(${row}.name, ${rowOf(row)}, ${NOW})::text AS whole, json_build_array(${row}.name)::text AS short
       FROM unnest(string_to_array(${clients}, ',')) AS client WHERE ${condition} OFFSET 0
-    ) AS told
+    ) AS notified
     WHERE octet_length(short) < 8000)`;

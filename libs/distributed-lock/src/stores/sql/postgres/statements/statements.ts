@@ -1,4 +1,4 @@
-import { FREE_FOR_MS, UNWRITTEN_FOR_MS } from '../../steps.js';
+import { FREE_FOR_MS, UNWRITTEN_FOR_MS } from '../../sql-requests.js';
 import { isFree, NOW, rowOf, settings } from './parts.js';
 import { swapMany, swapOne } from './swap.js';
 import { takeMany, takeOne } from './take.js';

@@ -16,7 +16,7 @@ WITH t AS (
   RETURNING l.name, ${rowOf('l')}, ${inTime('$8::bigint')} AS in_time
 )
 SELECT $1::text AS name, in_time AS done, ${ROW}, ${NOW} AS now,
-  CASE WHEN $9::text <> '' THEN ${notify('t', '$9::text')} END AS told
+  CASE WHEN $9::text <> '' THEN ${notify('t', '$9::text')} END AS notified
 FROM t
 UNION ALL
 SELECT $1::text, 0, ${ROW}, ${NOW}, 0 FROM ${table} WHERE name = $1::text AND NOT EXISTS (SELECT FROM t)`;
@@ -30,7 +30,7 @@ export function swapMany(table: string, lockTimeoutMs: number): string {
   return `
 WITH g AS MATERIALIZED (
   SELECT * FROM json_to_recordset($1::text::json) AS g (
-    name text, version bigint, state text, last bigint, clients text, read int, exact int, until bigint, told text)
+    name text, version bigint, state text, last bigint, clients text, read int, exact int, until bigint, notified text)
   WHERE ${settings(lockTimeoutMs, '$2::int = 1')}
 ),
 k AS MATERIALIZED (
@@ -41,9 +41,9 @@ t AS (
     notes = substr(l.notes, g.read + 1), clients = g.clients
   FROM k JOIN g ON g.name = k.name
   WHERE l.name = k.name AND k.version = g.version AND ${NOW} <= g.until AND (g.exact = 0 OR length(k.notes) = g.read)
-  RETURNING l.name, ${rowOf('l')}, g.told, ${inTime('g.until')} AS in_time
+  RETURNING l.name, ${rowOf('l')}, g.notified, ${inTime('g.until')} AS in_time
 )
-SELECT name, in_time AS done, ${ROW}, ${NOW} AS now, CASE WHEN told <> '' THEN ${notify('t', 't.told')} END AS notified
+SELECT name, in_time AS done, ${ROW}, ${NOW} AS now, CASE WHEN notified <> '' THEN ${notify('t', 't.notified')} END AS notified
 FROM t
 UNION ALL
 SELECT g.name, 0, ${rowOf('k')}, ${NOW}, 0 FROM g LEFT JOIN k ON k.name = g.name

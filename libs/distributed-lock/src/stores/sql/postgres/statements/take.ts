@@ -26,7 +26,7 @@ WITH t AS (
   RETURNING l.name, ${rowOf('l')}, l.clients, ${inTime('$6::bigint')} AS in_time
 )
 SELECT $1::text AS name, CASE WHEN notes = '' THEN in_time ELSE 0 END AS done, ${ROW}, ${NOW} AS now,
-  CASE WHEN notes <> '' THEN ${notify('t', 't.clients', 'client <> $5::text')} END AS told
+  CASE WHEN notes <> '' THEN ${notify('t', 't.clients', 'client <> $5::text')} END AS notified
 FROM t
 UNION ALL
 SELECT $1::text, 0, ${ROW}, ${NOW}, 0 FROM ${table} WHERE name = $1::text AND NOT EXISTS (SELECT FROM t)`;
@@ -83,7 +83,7 @@ i AS (
 ),
 t AS (SELECT * FROM u UNION ALL SELECT * FROM i)
 SELECT t.name, CASE WHEN notes = '' THEN in_time ${isAll ? `* ${allOrError} ` : ''}ELSE 0 END AS done, ${ROW}, ${NOW} AS now,
-  CASE WHEN notes <> '' THEN ${notify('t', 't.clients', 'client <> t.own')} END AS told
+  CASE WHEN notes <> '' THEN ${notify('t', 't.clients', 'client <> t.own')} END AS notified
 FROM t
 UNION ALL
 SELECT g.name, 0, ${rowOf('h')}, ${NOW}, 0 FROM g LEFT JOIN ${table} AS h ON h.name = g.name

@@ -1,8 +1,8 @@
 import type { Swap, Take } from '../core/register.js';
 import type { LockRow } from './sql-row.js';
 
-/** The row after a step, and whether the step was done. */
-export interface StepReply {
+/** The row after a request, and whether the request was done. */
+export interface SqlWriteReply {
   readonly isDone: boolean;
   readonly row: LockRow;
 }
@@ -29,11 +29,11 @@ export const FREE_FOR_MS = 10 * 60_000;
 export const UNWRITTEN_FOR_MS = 60 * 60_000;
 
 /** What one statement can do, and with what, and the reply to it. */
-export interface StepKinds {
-  take: { item: SqlTake; reply: StepReply };
-  swap: { item: SqlSwap; reply: StepReply };
-  read: { item: { readonly name: string }; reply: StepReply };
-  /** All or none: a step of its own, and as many rows as takes. */
+export interface SqlRequestKinds {
+  take: { item: SqlTake; reply: SqlWriteReply };
+  swap: { item: SqlSwap; reply: SqlWriteReply };
+  read: { item: { readonly name: string }; reply: SqlWriteReply };
+  /** All or none: a request of its own, and as many rows as takes. */
   takeAll: {
     item: { readonly name: string; readonly takes: readonly SqlTake[] };
     reply: { readonly isDone: boolean; readonly rows: readonly LockRow[] };
@@ -46,11 +46,11 @@ export interface StepKinds {
   ping: { item: { readonly name: string }; reply: undefined };
 }
 
-export type StepKind = keyof StepKinds;
-export type Item<Kind extends StepKind> = StepKinds[Kind]['item'];
-export type Reply<Kind extends StepKind> = StepKinds[Kind]['reply'];
+export type SqlRequestKind = keyof SqlRequestKinds;
+export type Item<Kind extends SqlRequestKind> = SqlRequestKinds[Kind]['item'];
+export type Reply<Kind extends SqlRequestKind> = SqlRequestKinds[Kind]['reply'];
 
-/** The not-after of the step in ms: the same each time, also when the statement is repeated. */
+/** The not-after of the request in ms: the same each time, also when the statement is repeated. */
 interface Timed {
   readonly until: () => number;
 }
@@ -62,8 +62,8 @@ export function timed<Late extends { notAfter(): number }>(late: Late): Late & T
   return { ...late, until: () => (until ??= late.notAfter()) };
 }
 
-/** One step that waits for its statement. */
-export interface Step<Kind extends StepKind = StepKind> {
+/** One request that waits for its statement. */
+export interface SqlRequest<Kind extends SqlRequestKind = SqlRequestKind> {
   readonly kind: Kind;
   readonly item: Item<Kind>;
   /** The key for errors. */
@@ -79,71 +79,71 @@ export interface Step<Kind extends StepKind = StepKind> {
 }
 
 /** All replies, in order, or the error of the statement. */
-export type Execute = <Kind extends StepKind>(
+export type Execute = <Kind extends SqlRequestKind>(
   kind: Kind,
   items: readonly Item<Kind>[],
 ) => Promise<readonly Reply<Kind>[]>;
 
-/** More steps in one statement would take as long as they save. */
+/** More requests in one statement would take as long as they save. */
 const MOST_TOGETHER = 128;
-/** One step of these is a statement. */
-const ALONE: readonly StepKind[] = ['takeAll', 'scan', 'deleteFree', 'ping'];
+/** One request of these is a statement. */
+const ALONE: readonly SqlRequestKind[] = ['takeAll', 'scan', 'deleteFree', 'ping'];
 
-/** The steps that wait for the connection. Those of one kind go in one statement, in order of names, each name once. */
-export class WaitingSteps {
-  private steps: Step[] = [];
+/** The requests that wait for the connection. Those of one kind go in one statement, in order of names, each name once. */
+export class WaitingSqlRequests {
+  private requests: SqlRequest[] = [];
 
   get size(): number {
-    return this.steps.length;
+    return this.requests.length;
   }
 
-  push(...steps: readonly Step[]): void {
-    this.steps.push(...steps);
+  push(...requests: readonly SqlRequest[]): void {
+    this.requests.push(...requests);
   }
 
   /** They are sent before all others. */
-  putBack(steps: readonly Step[]): void {
-    this.steps.unshift(...steps);
+  putBack(requests: readonly SqlRequest[]): void {
+    this.requests.unshift(...requests);
   }
 
-  /** The steps of the next statement: of the kind that has waited longest. None if all of them pause. */
-  takeNext(now: number): readonly Step[] {
-    const ready = this.steps.filter((step) => pausesUntil(step) <= now);
+  /** The requests of the next statement: of the kind that has waited longest. None if all of them pause. */
+  takeNext(now: number): readonly SqlRequest[] {
+    const ready = this.requests.filter((request) => pausesUntil(request) <= now);
     const [first] = ready;
     if (!first) return [];
-    const isSingle = (step: Step) => step.isAlone || ALONE.includes(step.kind);
-    const next = new Map<string, Step>();
+    const isSingle = (request: SqlRequest) => request.isAlone || ALONE.includes(request.kind);
+    const next = new Map<string, SqlRequest>();
     if (isSingle(first)) next.set(first.item.name, first);
     else {
-      for (const step of ready) {
+      for (const request of ready) {
         if (next.size === MOST_TOGETHER) break;
-        const { name } = step.item;
-        if (step.kind === first.kind && !isSingle(step) && !next.has(name)) next.set(name, step);
+        const { name } = request.item;
+        if (request.kind === first.kind && !isSingle(request) && !next.has(name)) next.set(name, request);
       }
     }
     const taken = new Set(next.values());
-    this.steps = this.steps.filter((step) => !taken.has(step));
+    this.requests = this.requests.filter((request) => !taken.has(request));
     return [...taken].sort((a, b) => compare(a.item.name, b.item.name));
   }
 
-  /** Our time at which the first pause of a step is over. */
+  /** Our time at which the first pause of a request is over. */
   get nextAt(): number {
-    return Math.min(...this.steps.map(pausesUntil));
+    return Math.min(...this.requests.map(pausesUntil));
   }
 
   /** Removes and returns those that have waited for long enough. */
-  takeDue(isDue: (step: Step) => boolean): readonly Step[] {
-    const due = this.steps.filter(isDue);
-    if (due.length > 0) this.steps = this.steps.filter((step) => !isDue(step));
+  takeDue(isDue: (request: SqlRequest) => boolean): readonly SqlRequest[] {
+    const due = this.requests.filter(isDue);
+    if (due.length > 0) this.requests = this.requests.filter((request) => !isDue(request));
     return due;
   }
 
-  [Symbol.iterator](): Iterator<Step> {
-    return this.steps.values();
+  [Symbol.iterator](): Iterator<SqlRequest> {
+    return this.requests.values();
   }
 }
 
-function pausesUntil({ blocked }: Step): number {
+function pausesUntil({ blocked }: SqlRequest): number {
   return blocked?.until ?? -Infinity;
 }
 

@@ -9,6 +9,6 @@ const nowhere = new AsyncResource('nestjs-distributed-lock');
  * For timers, sockets and commands, which outlive a call or serve many. A timer keeps the content of every
  * AsyncLocalStorage where it is made, and runs its task with that content.
  */
-export function outside<T>(work: () => T): T {
+export function detached<T>(work: () => T): T {
   return nowhere.runInAsyncScope(work);
 }

@@ -1,8 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
 import { MAILBOX_SLOTS } from './etcd.keys.js';
-import { Batch, type EtcdStep } from './etcd.steps.js';
+import { Batch, type EtcdRequest } from './etcd.requests.js';
 
-const step = (parts: Partial<EtcdStep>): EtcdStep => ({
+const request = (parts: Partial<EtcdRequest>): EtcdRequest => ({
   names: [],
   key: undefined,
   clients: [],
@@ -15,13 +15,14 @@ const step = (parts: Partial<EtcdStep>): EtcdStep => ({
   reject: () => undefined,
   ...parts,
 });
-const countIn = (batch: Batch, steps: readonly EtcdStep[]) => steps.filter((each) => batch.add(each)).length;
-const many = (parts: Partial<EtcdStep>) => Array.from({ length: 500 }, () => step(parts));
+const countIn = (batch: Batch, requests: readonly EtcdRequest[]) =>
+  requests.filter((each) => batch.add(each)).length;
+const many = (parts: Partial<EtcdRequest>) => Array.from({ length: 500 }, () => request(parts));
 
-describe('a batch of steps', () => {
+describe('a batch of requests', () => {
   it('has each name once', () => {
     const batch = new Batch();
-    expect([['a'], ['b', 'c'], ['a'], ['c']].map((names) => batch.add(step({ names })))).toEqual([
+    expect([['a'], ['b', 'c'], ['a'], ['c']].map((names) => batch.add(request({ names })))).toEqual([
       true,
       true,
       false,
@@ -29,14 +30,14 @@ describe('a batch of steps', () => {
     ]);
   });
 
-  it('lets no step overtake one on the same name that has to wait', () => {
+  it('lets no request overtake one on the same name that has to wait', () => {
     const batch = new Batch();
-    batch.add(step({ depth: 100 }));
-    const waits = step({ names: ['a'], depth: 119 });
+    batch.add(request({ depth: 100 }));
+    const waits = request({ names: ['a'], depth: 119 });
     expect(batch.add(waits)).toBe(false);
     batch.block(waits);
-    expect(batch.add(step({ names: ['a'] }))).toBe(false);
-    expect(batch.add(step({ names: ['b'] }))).toBe(true);
+    expect(batch.add(request({ names: ['a'] }))).toBe(false);
+    expect(batch.add(request({ names: ['b'] }))).toBe(true);
   });
 
   it('stays within the operations, the bytes and the slots that etcd and a mailbox have', () => {
@@ -46,14 +47,14 @@ describe('a batch of steps', () => {
     expect(countIn(new Batch(), many({ clients: ['a'] }))).toBe(MAILBOX_SLOTS);
   });
 
-  it('takes a step alone that was in a batch too large for etcd, wherever it comes', () => {
-    const [alone, other] = [step({ isAlone: true }), step({})];
+  it('takes a request alone that was in a batch too large for etcd, wherever it comes', () => {
+    const [alone, other] = [request({ isAlone: true }), request({})];
     expect(countIn(new Batch(), [alone, other, alone])).toBe(1);
     expect(countIn(new Batch(), [other, alone, other])).toBe(2);
   });
 
-  it('takes a step that is too large for others alone', () => {
+  it('takes a request that is too large for others alone', () => {
     const batch = new Batch();
-    expect(countIn(batch, [step({ depth: 500 }), step({})])).toBe(1);
+    expect(countIn(batch, [request({ depth: 500 }), request({})])).toBe(1);
   });
 });

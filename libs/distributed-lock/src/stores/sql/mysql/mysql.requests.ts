@@ -1,7 +1,7 @@
 import type { Chance } from '../../../time/chance.js';
 import type { LockRow } from '../sql-row.js';
 import { sliceOf, type SweptRow } from '../slice.js';
-import type { Item, Reply, Slice, SqlSwap, SqlTake, StepKind, StepReply } from '../steps.js';
+import type { Item, Reply, Slice, SqlSwap, SqlTake, SqlRequestKind, SqlWriteReply } from '../sql-requests.js';
 import { NOT_FREE, numberOf, TwoRowsError } from './mysql.failures.js';
 import type { Pipe, Row, StatementReply } from './mysql.pipe.js';
 import { hexOf, type MysqlStatements, type Statement } from './mysql.statements.js';
@@ -13,9 +13,9 @@ interface Named {
 /** A row, and the mark of its last write. */
 type MarkedRow = LockRow & { readonly writer: LockRow['version'] };
 
-/** Sends steps as statements. Each write is followed by a reading of its rows. */
-export class MysqlSteps {
-  /** A step that is sent again has the same mark, so that an earlier copy that was executed is known by it. */
+/** Sends requests as statements. Each write is followed by a reading of its rows. */
+export class MysqlRequests {
+  /** A request that is sent again has the same mark, so that an earlier copy that was executed is known by it. */
   private readonly marks = new WeakMap<Named, number>();
 
   constructor(
@@ -24,14 +24,14 @@ export class MysqlSteps {
     private readonly chance: Chance,
   ) {}
 
-  async execute<Kind extends StepKind>(
+  async execute<Kind extends SqlRequestKind>(
     kind: Kind,
     items: readonly Item<Kind>[],
   ): Promise<readonly Reply<Kind>[]> {
     return (await this.send(kind, items as readonly never[])) as readonly Reply<Kind>[];
   }
 
-  private async send(kind: StepKind, items: readonly never[]): Promise<readonly unknown[]> {
+  private async send(kind: SqlRequestKind, items: readonly never[]): Promise<readonly unknown[]> {
     const { statements } = this;
     switch (kind) {
       case 'take':
@@ -65,7 +65,7 @@ export class MysqlSteps {
     items: readonly It[],
     statementOf: (item: It, mark: number) => Statement,
     wasWritten: (reply: StatementReply | undefined) => boolean,
-  ): Promise<readonly StepReply[]> {
+  ): Promise<readonly SqlWriteReply[]> {
     const writes = items.map((item) => statementOf(item, this.markOf(item)));
     const replies = await this.pipe.run([...writes, this.reading(items)], items.length > 1);
     return rowsIn(replies.at(-1), items).map((row, i) => {

@@ -3,13 +3,13 @@ import type { RequestOp, TxnReply } from './etcd.messages.js';
 import { MOST_OPERATIONS } from './etcd.parts.js';
 import type { EtcdSession } from './etcd.session.js';
 
-/** A step that waits for its transaction. */
-export interface EtcdStep<Reply = unknown> {
-  /** What it reads and writes. No two steps of one transaction have a name in common. */
+/** A request that waits for its transaction. */
+export interface EtcdRequest<Reply = unknown> {
+  /** What it reads and writes. No two requests of one transaction have a name in common. */
   readonly names: readonly string[];
   /** The key for errors. */
   readonly key: string | undefined;
-  /** Absent for a step that writes nothing. */
+  /** Absent for a request that writes nothing. */
   readonly session?: EtcdSession | undefined;
   /** Who gets a message. */
   readonly clients: readonly string[];
@@ -31,35 +31,35 @@ export interface EtcdStep<Reply = unknown> {
 /** Far below etcd's limit of 1.5 MB for a request. */
 const MOST_BYTES = 512 * 1024;
 
-/** Steps of one transaction, and the slots that their messages go to. */
+/** Requests of one transaction, and the slots that their messages go to. */
 export class Batch {
-  readonly steps: EtcdStep[] = [];
+  readonly requests: EtcdRequest[] = [];
   private readonly names = new Set<string>();
   private readonly slots = new Map<string, number>();
   private depth = 0;
   private bytes = 0;
 
   /** @returns whether it has got in */
-  add(step: EtcdStep): boolean {
-    if (this.steps.length > 0 && !this.hasRoomFor(step)) return false;
-    this.steps.push(step);
-    for (const name of step.names) this.names.add(name);
-    for (const client of step.clients) this.slots.set(client, this.slotsOf(client) + 1);
-    this.depth = Math.max(this.depth, step.depth);
-    this.bytes += step.bytes;
+  add(request: EtcdRequest): boolean {
+    if (this.requests.length > 0 && !this.hasRoomFor(request)) return false;
+    this.requests.push(request);
+    for (const name of request.names) this.names.add(name);
+    for (const client of request.clients) this.slots.set(client, this.slotsOf(client) + 1);
+    this.depth = Math.max(this.depth, request.depth);
+    this.bytes += request.bytes;
     return true;
   }
 
-  /** For a step that cannot go now, so that later ones on the same name do not overtake it. */
-  block(step: EtcdStep): void {
-    for (const name of step.names) this.names.add(name);
+  /** For a request that cannot go now, so that later ones on the same name do not overtake it. */
+  block(request: EtcdRequest): void {
+    for (const name of request.names) this.names.add(name);
   }
 
-  private hasRoomFor({ names, clients, depth, bytes, isAlone }: EtcdStep): boolean {
+  private hasRoomFor({ names, clients, depth, bytes, isAlone }: EtcdRequest): boolean {
     return (
       !isAlone &&
-      !this.steps[0]?.isAlone &&
-      this.steps.length + 1 + Math.max(this.depth, depth) <= MOST_OPERATIONS &&
+      !this.requests[0]?.isAlone &&
+      this.requests.length + 1 + Math.max(this.depth, depth) <= MOST_OPERATIONS &&
       this.bytes + bytes <= MOST_BYTES &&
       clients.every((client) => this.slotsOf(client) < MAILBOX_SLOTS) &&
       !names.some((name) => this.names.has(name))

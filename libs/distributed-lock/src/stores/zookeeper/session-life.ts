@@ -54,7 +54,7 @@ export interface OwnSessionStart {
 }
 
 /** A session of this client from its opening to its end: present for the others, with a mailbox. */
-export class OwnSession implements Session {
+export class SessionLife implements Session {
   readonly documents: Documents;
   readonly connection: ZookeeperSession;
   isReady = false;
