@@ -121,7 +121,6 @@ const FIGURES: Record<string, readonly (readonly [page: string, ...sentences: st
   'renewals at a part of the lease': [
     [GUARANTEES, `which learns of it within ${renewal}`, `(a ${part} of the lease)`],
     [LIFE, `when a ${part} of what is left of it is over`],
-    [RECIPES, `renewed every ${part} of it`],
     ['docs/decisions/0004-fencing-tokens.md', `(a ${part} of the lease)`],
   ],
   'the margin of a lease': [

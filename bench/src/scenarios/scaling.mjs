@@ -82,7 +82,7 @@ export const keys = {
       floor: FLOOR,
       // The step to a thousand depends on the collector and on the run.
       hasLimit: false,
-      note: "A thousand requests in flight do not fit into V8's young generation. The [recipe](../../docs/recipes/several-keys.md#thousands-of-locks-at-once) makes it larger.",
+      note: "A thousand requests in flight do not fit into V8's young generation. The [recipe](../../docs/recipes/limits.md#thousands-of-locks-at-once) makes it larger.",
     },
   ),
   columns: COLUMNS,

@@ -96,7 +96,7 @@ describe('the limits of the benchmark', () => {
       limited(claims('scale-waiters', { rows: costs('ours', [9, 3]).concat(costs('queue', [9, 3])) })),
     ).toHaveLength(1);
     expect(scenario('scale-keys').note).toContain(
-      '(../../docs/recipes/several-keys.md#thousands-of-locks-at-once)',
+      '(../../docs/recipes/limits.md#thousands-of-locks-at-once)',
     );
   });
 });

@@ -55,7 +55,7 @@ class Ledger {
     return CHAINS[name]!(this.source());
   }
 
-  /** What docs/recipes/streams.md advises. */
+  /** What docs/recipes/http-answers.md advises. */
   @Locked('ledger')
   async *generator(name: string): AsyncGenerator<Uint8Array> {
     const source = this.source();
