@@ -64,7 +64,6 @@ export const SIDEBAR = {
     'How it is made': {
       'docs/decisions/README.md': 'Decisions',
       'CONTRIBUTING.md': 'Contributing',
-      'docs/release.md': 'Releases',
       'docs/README.md': 'All pages',
     },
   },
