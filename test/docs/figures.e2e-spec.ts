@@ -80,7 +80,7 @@ const inWords = (n: number) =>
 const aFew = (ms: number) => `${inWords(ms / 1000)} second${ms === 1000 ? '' : 's'}`;
 const minutes = (ms: number) => `${inWords(ms / 60_000)} minutes`;
 const keptAlive = `${inWords(KEEP_ALIVES)} times in that (ZooKeeper: ${inWords(KEEP_ALIVES_PER_SESSION)} times)`;
-const openMs = luaNumber('foreign-clients.lua', 'OPEN_MS');
+const openMs = luaNumber('foreign-clients.lua', 'FOREIGN_TURN_MS');
 
 /** For each figure of the code the sentences that repeat it, by page. */
 const FIGURES: Record<string, readonly (readonly [page: string, ...sentences: string[]])[]> = {

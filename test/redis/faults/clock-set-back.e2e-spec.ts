@@ -69,7 +69,7 @@ whereClocksShift('a server whose time of day is set back by an hour', () => {
     await redis.eyes.untilQueued(redis.key, 1);
     await new Promise((resolve) => setTimeout(resolve, 250));
     await lock.release();
-    expect(await redis.eyes.client.hexists(`nest_lock_meta:{${redis.key}}`, 'open')).toBe(1);
+    expect(await redis.eyes.client.hexists(`nest_lock_meta:{${redis.key}}`, 'foreign_turn_until')).toBe(1);
     setBack();
     expect(await elapsed(next)).toBeLessThan(RECHECK_MS + SLACK_MS);
     await (await next).release();

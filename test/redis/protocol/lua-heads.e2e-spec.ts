@@ -159,7 +159,7 @@ afterAll(() => store.close());
 describe.each(SCRIPTS)('%s.lua', (name) => {
   it('is called with as many keys and arguments as its head names', () => {
     const { keys, args, perLock } = headOf(source(name));
-    expect(keys.slice(0, 5)).toEqual(['lock', 'queue', 'meta', 'token', 'channel']);
+    expect(keys.slice(0, 5)).toEqual(['lock', 'queue', 'waiter_options', 'token', 'channel']);
     expect(callsOf(name).length).toBeGreaterThan(0);
     const locks = isForSeveral(name) ? [`p:${key}:4`, `p:${key}:5`] : [`p:${key}`];
     for (const call of callsOf(name)) {
@@ -213,7 +213,7 @@ describe('the arguments of the scripts', () => {
       tokens: 3,
     });
     expect(passed('acquire', 2)).toMatchObject({ cluster: false, publish: 'PUBLISH', min_last_token: '0' });
-    expect(passed('acquire', 0)).toMatchObject({ wait: 0, ticket: '0', short: 1000, min_token: '0' });
+    expect(passed('acquire', 0)).toMatchObject({ wait: 0, ticket: '0', initial_lease: 1000, min_token: '0' });
     const notAfter = Number(passed('acquire', 0)['notAfter']);
     expect(Math.abs(notAfter - Date.now())).toBeLessThan(60_000);
     expect(Number(passed('acquire', 2)['min_token'])).toBeGreaterThan(Date.now() * 1000 - 60_000_000);

@@ -29,8 +29,8 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
     ],
     [
       'an owner that asks itself gets the initial lease',
-      'local own_lease = owner == asker and lease or waiter.short',
-      'local own_lease = waiter.short',
+      'local own_lease = owner == asker and lease or waiter.initial_lease',
+      'local own_lease = waiter.initial_lease',
     ],
     [
       'a free lock is granted past its queue',
@@ -118,11 +118,11 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
       "redis.call('HDEL', KEYS[1], owner .. ':write')\\nredis.call('HDEL', KEYS[3], 'granted')\\n",
       "redis.call('HDEL', KEYS[3], 'granted')\\n",
     ],
-    ['a minimum hold is not kept', 'if was_holder == 1 and keep then', 'if false then'],
+    ['a minimum hold is not kept', 'if was_holder == 1 and hold then', 'if false then'],
     ['the holder is not told that others wait', 'if is_ours(holder) then notify', 'if false then notify'],
     [
       'a grant by notification is as long as the lease of the asker',
-      'local own_lease = owner == asker and lease or waiter.short',
+      'local own_lease = owner == asker and lease or waiter.initial_lease',
       'local own_lease = 60000',
     ],
     [

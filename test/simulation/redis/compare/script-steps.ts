@@ -116,7 +116,7 @@ export async function takeStep(servers: TwoServers, step: ScriptStep, i: number)
         tokens: step.tokens,
         wait: step.waitMs,
         ticket: step.isOld ? String(now * 1000 - 5) : '0',
-        short: 1000,
+        initial_lease: 1000,
         subscribed: step.subscribed,
         nonce: 'abc',
         min_last_token: step.isOld ? String(now * 1000 + 50) : '0',
@@ -170,10 +170,10 @@ export async function takeStep(servers: TwoServers, step: ScriptStep, i: number)
       return;
     }
     case 'release': {
-      const keep = step.holdMs > 0 ? { keep: step.holdMs } : {};
+      const hold = step.holdMs > 0 ? { hold: step.holdMs } : {};
       const used = step.tokens > 1 ? { used: first, reserved: end } : {};
       const isPlain = kind === 'lock' && step.holdMs === 0 && step.tokens === 1 && step.subscribed;
-      const options = JSON.stringify({ ...claim, ...used, ...keep, min_token: 0, ...PUBLISH });
+      const options = JSON.stringify({ ...claim, ...used, ...hold, min_token: 0, ...PUBLISH });
       await run('release', keys, [owner, `${isPlain ? 1 : 0}${options}`]);
       return;
     }

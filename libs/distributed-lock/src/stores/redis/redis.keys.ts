@@ -3,7 +3,13 @@ import { LockKeyError } from '../../port/lock.errors.js';
 import { redissonChannel, SHARED_TOKEN_KEY } from './redisson/redisson-names.js';
 
 /** All keys and channels of one lock, in the order in which every script takes them: the only place that names them. */
-export type RedisKeys = readonly [lock: string, queue: string, meta: string, token: string, channel: string];
+export type RedisKeys = readonly [
+  lock: string,
+  queue: string,
+  waiterOptions: string,
+  token: string,
+  channel: string,
+];
 
 /** The channel on which one client gets its grants. */
 export function notificationChannel(clientId: string): string {

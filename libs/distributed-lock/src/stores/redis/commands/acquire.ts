@@ -41,7 +41,7 @@ export class AcquireCommand extends AcquiringCommand<Reply, AcquireReply> {
       tokens,
       wait: Math.min(Math.ceil(waitMs), SILENT_WAITER_MS),
       ticket: String(ticket),
-      short: Math.min(leaseMs, Math.max(INITIAL_LEASE_MS, 4 * Math.ceil(context.roundTripMs))),
+      initial_lease: Math.min(leaseMs, Math.max(INITIAL_LEASE_MS, 4 * Math.ceil(context.roundTripMs))),
       subscribed: notifications.isSubscribed,
       nonce: notifications.nonce,
       min_last_token: String(minLastToken),

@@ -74,15 +74,15 @@ function argsOf(
   const reserved = used && String(used.lastToken);
   const mayBePlain = kind === 'lock' && publish === 'PUBLISH' && !used;
   return () => {
-    const keep = holdUntil > clock.now() ? Math.ceil(holdUntil - clock.now()) : undefined;
-    const isPlain = mayBePlain && keep === undefined && !state.hasUnanswered;
+    const hold = holdUntil > clock.now() ? Math.ceil(holdUntil - clock.now()) : undefined;
+    const isPlain = mayBePlain && hold === undefined && !state.hasUnanswered;
     const options = {
       kind,
       weight,
       permits,
       used: lastUsed,
       reserved,
-      keep,
+      hold,
       min_token: minToken,
       cluster,
       publish,

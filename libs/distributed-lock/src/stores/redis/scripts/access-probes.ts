@@ -17,7 +17,7 @@ export type Probe = readonly [command: string, ...words: string[]];
  */
 export function scriptProbes(keyPrefix: string, isCluster: boolean, chance: Chance): readonly Probe[] {
   const name = `${keyPrefix}rights:${chance.uuid()}`;
-  const [lock, queue, meta, token, channel] = redisKeys(name, 'lock');
+  const [lock, queue, waiterOptions, token, channel] = redisKeys(name, 'lock');
   const permits = permitsKey(name);
   return [
     ['type', lock],
@@ -27,10 +27,10 @@ export function scriptProbes(keyPrefix: string, isCluster: boolean, chance: Chan
     ['pttl', lock],
     ['incrby', lock, 'no number'],
     ['hset', lock, 'field', 'value', 'field without value'],
-    ['hget', meta, 'field'],
+    ['hget', waiterOptions, 'field'],
     ['hmget', lock, 'field'],
     ['hgetall', lock],
-    ['hdel', meta, 'field'],
+    ['hdel', waiterOptions, 'field'],
     ['hkeys', lock],
     ['hlen', lock],
     ['hexists', lock, 'field'],

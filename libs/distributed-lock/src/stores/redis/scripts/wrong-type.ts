@@ -30,11 +30,11 @@ export async function explainWrongType(
 ): Promise<LockStoreError | undefined> {
   const text = cause instanceof Error ? cause.message : '';
   if (!/\bWRONGTYPE\b/.test(text)) return undefined;
-  const [lock, queue, meta, token] = names;
+  const [lock, queue, waiterOptions, token] = names;
   const refused = (message: string) => new LockStoreError(message, key, 'refused', { cause });
   const found = await client.type(lock);
   if (found === 'none' || found === (kind === 'permits' ? 'string' : 'hash')) {
-    const parts = { [queue]: 'zset', [meta]: 'hash', [token]: 'string' };
+    const parts = { [queue]: 'zset', [waiterOptions]: 'hash', [token]: 'string' };
     if (kind === 'permits') parts[permitsKey(lock)] = 'zset';
     for (const [part, expected] of Object.entries(parts)) {
       const type = await client.type(part);

@@ -1,8 +1,8 @@
 -- acquire.lua: asks for the lock, waits in the queue for it, or rechecks; the same owner is answered the same.
 --
--- KEYS  1 lock  2 queue  3 meta  4 token  5 channel, with the restart guard 6 mark
+-- KEYS  1 lock  2 queue  3 waiter_options  4 token  5 channel, with the restart guard 6 mark
 -- ARGV  1 owner  2 lease  3 notAfter  4 min_token  5 options, with the restart guard 6 longest
--- Options  kind, weight, permits, tokens, wait, ticket, short, subscribed, nonce, min_last_token, cluster, publish: JSON after one
+-- Options  kind, weight, permits, tokens, wait, ticket, initial_lease, subscribed, nonce, min_last_token, cluster, publish: JSON after one
 --          digit, which is 1 where a free lock may be granted without reading them: kind "lock", one token, a lease of half a
 --          day at most, and no tokens shared with foreign clients
 -- Reply  now * 1000 + n                              granted, with this token, and nobody waits: the common case
@@ -13,7 +13,7 @@
 --        {4, now, left}                              unready: the restart guard grants nothing for so long
 --
 -- Times are in ms. weight and permits are there for permits alone. A ticket that is not asked for again within wait is
--- dropped; wait 0 does not enter the queue; ticket 0 is a new one. short is the lease of a grant by notification, which
+-- dropped; wait 0 does not enter the queue; ticket 0 is a new one. initial_lease is the lease of a grant by notification, which
 -- repeats the nonce, so that nobody else can forge it. min_last_token is the last token that an owner that holds wants to
 -- have. ticket and min_last_token are strings, as cjson writes 14 digits. remaining -1 is a lease without end.
 
@@ -95,7 +95,7 @@ end
 
 local function queued_or_busy()
   local inside, remaining = holders()
-  if #inside == 0 then remaining = open_for() end
+  if #inside == 0 then remaining = foreign_turn_left() end
   if options.wait == 0 then return { 3, now, inside[1] or '', remaining } end
   local ticket = join_queue()
   local waiting = redis.call('ZCARD', KEYS[2])
@@ -113,7 +113,7 @@ if not may_enter(kind, weight, permits) then
   return queued_or_busy()
 end
 
-if open_for() > 0 then return queued_or_busy() end
+if foreign_turn_left() > 0 then return queued_or_busy() end
 if kind == 'shared' and redis.call('EXISTS', KEYS[1]) == 1 and foreign_clients_are_next() then return queued_or_busy() end
 
 if options.wait > 0 then join_queue() end

@@ -1,6 +1,6 @@
 -- force.lua: takes the lock from its holders, tells those that are ours, and grants it to the next waiters.
 --
--- KEYS  1 lock  2 queue  3 meta  4 token  5 channel
+-- KEYS  1 lock  2 queue  3 waiter_options  4 token  5 channel
 -- ARGV  1 min_token  2 cluster  3 publish
 -- Reply  {was held (0 or 1), now}
 

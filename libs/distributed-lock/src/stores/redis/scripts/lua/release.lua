@@ -1,13 +1,13 @@
 -- release.lua: this owner releases its lock or leaves the queue; the next waiters are granted.
 --
--- KEYS  1 lock  2 queue  3 meta  4 token  5 channel
+-- KEYS  1 lock  2 queue  3 waiter_options  4 token  5 channel
 -- ARGV  1 owner  2 options
--- Options  kind, weight, permits, used, reserved, keep, min_token, cluster, publish: JSON after one digit, which is 1 where an
---          owner that nobody waits for may release without reading them: kind "lock", PUBLISH, and neither used nor keep
+-- Options  kind, weight, permits, used, reserved, hold, min_token, cluster, publish: JSON after one digit, which is 1 where an
+--          owner that nobody waits for may release without reading them: kind "lock", PUBLISH, and neither used nor hold
 -- Reply  was holder (0 or 1)         after a 1, where nobody waits: the common case
 --        {was holder (0 or 1), now}
 --
--- Any number of executions is harmless. The tokens after used up to reserved go back; both are strings. keep is the rest of a
+-- Any number of executions is harmless. The tokens after used up to reserved go back; both are strings. hold is the rest of a
 -- minimum hold, in ms: for this long an owner that no request names holds the key. The token key stays, because tokens must
 -- keep growing after the lock is gone.
 
@@ -33,7 +33,7 @@ if kind == 'lock' then
     was_holder = redis.call('TYPE', KEYS[1]).ok == 'hash' and redis.call('HDEL', KEYS[1], owner) or 0
   end
   if was_holder == 1 then give_back_tokens() end
-  if (is_plain or not options.keep) and redis.call('EXISTS', KEYS[2], KEYS[3]) == 0 then
+  if (is_plain or not options.hold) and redis.call('EXISTS', KEYS[2], KEYS[3]) == 0 then
     receivers = was_holder == 1 and redis.call(publish, KEYS[5], '0') or 0
     -- PUBLISH also counts pattern subscribers, who do not wait for the lock.
     if receivers > 0 and is_plain then receivers = redis.call('PUBSUB', 'NUMSUB', KEYS[5])[2] end
@@ -42,7 +42,7 @@ if kind == 'lock' then
 end
 
 options = options or cjson.decode(string.sub(ARGV[2], 2))
-local weight, permits, keep = options.weight, options.permits, options.keep
+local weight, permits, hold = options.weight, options.permits, options.hold
 local min_token, cluster = options.min_token, options.cluster
 
 --@include lib/time.lua
@@ -63,14 +63,14 @@ if kind ~= 'lock' then
   was_holder = leave(owner, kind, weight)
   if was_holder == 1 then give_back_tokens() end
 end
-if was_holder == 1 and keep then
-  -- As keeperOf in port/lock-store.ts says.
-  local keeper = string.gsub(owner, ':', ':-')
-  enter(keeper, kind, weight, permits, keep, 0, 0)
-  at_least(KEYS[4], tonumber(token_keep(keep)))
+if was_holder == 1 and hold then
+  -- As placeholderOf in port/lock-store.ts says.
+  local placeholder = string.gsub(owner, ':', ':-')
+  enter(placeholder, kind, weight, permits, hold, 0, 0)
+  at_least(KEYS[4], tonumber(token_keep(hold)))
   -- Waiters expect the end of the longer lease, so the first one is told when to recheck.
   wake_foreign_clients(kind)
-  recheck_first(math.min(keep, 1000))
+  recheck_first(math.min(hold, 1000))
 end
 local is_free = redis.call('EXISTS', KEYS[1]) == 0
 -- The holder of a plain lock waits in no queue, and only its own grant can be unconfirmed.

@@ -1,6 +1,6 @@
 -- renew-all.lua: renew.lua for many plain locks at once; each is answered by itself.
 --
--- KEYS  1 lock  2 queue  3 meta  4 token  5 channel, and the same for each further lock
+-- KEYS  1 lock  2 queue  3 waiter_options  4 token  5 channel, and the same for each further lock
 -- ARGV  1 publish  2 notAfter  3 owner  4 lease  5 first  6 last, and the last four for each further lock
 -- Reply  {0, now}                 expired: nothing was done
 --        {1, now, waiting ...}    one number for each lock, -1 where it is lost
@@ -13,14 +13,14 @@ local publish = ARGV[1]
 
 if now > tonumber(ARGV[2]) then return { 0, now } end
 
-local function renew(lock, queue, meta, token, channel, owner, lease, first, last)
+local function renew(lock, queue, waiter_options, token, channel, owner, lease, first, last)
   if not redis.call('HGET', lock, owner) then return -1 end
   local keep = token_keep(lease)
   local tokens = redis.call('GETEX', token, 'PX', keep)
   if not tokens then redis.call('SET', token, first .. ' ' .. last, 'PX', keep)
   elseif string.match(tokens, '^%d+') ~= first then return -1 end
   redis.call('PEXPIRE', lock, lease)
-  redis.call('HDEL', meta, 'granted')
+  redis.call('HDEL', waiter_options, 'granted')
   return redis.call('ZCARD', queue) + math.min(listeners(channel), 1)
 end
 

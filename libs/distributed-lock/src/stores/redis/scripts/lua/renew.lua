@@ -1,6 +1,6 @@
 -- renew.lua: restarts the lease of this owner under this grant, and confirms a grant by notification.
 --
--- KEYS  1 lock  2 queue  3 meta  4 token  5 channel
+-- KEYS  1 lock  2 queue  3 waiter_options  4 token  5 channel
 -- ARGV  1 owner  2 lease  3 first  4 last  5 notAfter  6 options
 -- Options  kind, weight, permits, min_token, cluster, publish: JSON
 -- Reply  {0, now}           lost: held by another, by nobody, or by this owner under another grant

@@ -2,11 +2,11 @@
 -- Redisson in Java, on the keys of our locks. Expects time.lua, numbers.lua and the local publish.
 --
 -- A foreign client enters no queue of ours: it subscribes to key 5 and asks again when a message says that the lock is
--- free. Two marks in the meta hash give it a turn: since (when a foreign client was first seen listening) and open (until
--- when only foreign clients may take the free lock).
+-- free. Two marks in the hash of waiter options give it a turn. foreign_waiting_since says when a foreign client was first
+-- seen listening, and foreign_turn_until says until when only foreign clients may take the free lock.
 
 local FOREIGN_WAIT_MS = 200 -- a foreign client that listens gets its chance at least this often
-local OPEN_MS = 50 -- for how long only foreign clients may take the lock then
+local FOREIGN_TURN_MS = 50 -- for how long only foreign clients may take the lock then
 
 local CHANNELS =
   { lock = 'redisson_lock__channel', exclusive = 'redisson_rwlock', shared = 'redisson_rwlock', permits = 'redisson_sc' }
@@ -25,9 +25,9 @@ end
 -- For how long a foreign client has listened, from the first time that this is asked. A mark that is ahead is from before
 -- the clock was set back.
 local function foreign_clients_waited()
-  local since = tonumber(redis.call('HGET', KEYS[3], 'since') or now + 1)
-  if since <= now then return now - since end
-  redis.call('HSET', KEYS[3], 'since', text(now))
+  local waiting_since = tonumber(redis.call('HGET', KEYS[3], 'foreign_waiting_since') or now + 1)
+  if waiting_since <= now then return now - waiting_since end
+  redis.call('HSET', KEYS[3], 'foreign_waiting_since', text(now))
   redis.call('PEXPIRE', KEYS[3], KEEP_MS)
   return 0
 end
@@ -39,19 +39,19 @@ end
 
 -- For how much longer only foreign clients may take the lock. A mark that is further ahead is from before the clock was
 -- set back.
-local function open_for()
-  local open = redis.call('HGET', KEYS[3], 'open')
-  if not open then return 0 end
-  local left = tonumber(open) - now
-  if left > 0 and left <= OPEN_MS then return left end
-  redis.call('HDEL', KEYS[3], 'open')
+local function foreign_turn_left()
+  local turn_until = redis.call('HGET', KEYS[3], 'foreign_turn_until')
+  if not turn_until then return 0 end
+  local left = tonumber(turn_until) - now
+  if left > 0 and left <= FOREIGN_TURN_MS then return left end
+  redis.call('HDEL', KEYS[3], 'foreign_turn_until')
   return 0
 end
 
 -- From now on only foreign clients may take the lock.
-local function open_for_foreign_clients()
-  redis.call('HDEL', KEYS[3], 'since')
-  redis.call('HSET', KEYS[3], 'open', text(now + OPEN_MS))
+local function give_turn_to_foreign_clients()
+  redis.call('HDEL', KEYS[3], 'foreign_waiting_since')
+  redis.call('HSET', KEYS[3], 'foreign_turn_until', text(now + FOREIGN_TURN_MS))
   redis.call('PEXPIRE', KEYS[2], KEEP_MS)
   redis.call('PEXPIRE', KEYS[3], KEEP_MS)
 end

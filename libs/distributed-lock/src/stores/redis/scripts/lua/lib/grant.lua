@@ -1,8 +1,8 @@
 -- grant.lua: shared by acquire, release, renew and force; not a script of its own. The queue, and who is next.
--- Expects KEYS 1 lock 2 queue 3 meta 4 token 5 channel, time.lua, numbers.lua, tokens.lua, foreign-clients.lua,
+-- Expects KEYS 1 lock 2 queue 3 waiter_options 4 token 5 channel, time.lua, numbers.lua, tokens.lua, foreign-clients.lua,
 -- holders.lua, and the locals cluster, publish.
 --
--- The queue is a sorted set owner -> ticket. The meta hash has for each owner in it the options of its acquire, with
+-- The queue is a sorted set owner -> ticket. The hash of waiter options has for each owner in it the options of its acquire, with
 -- live_until and min_token, as JSON; and the mark granted: the owner of a grant that was notified and not yet confirmed.
 
 local function client_of(owner)
@@ -60,21 +60,21 @@ local function grant(asker, lease, is_free)
     else
       -- The waiter may have seen larger tokens than the owner that frees the lock.
       min_token = math.max(min_token, tonumber(waiter.min_token))
-      local longest = math.max(lease, waiter.short)
+      local longest = math.max(lease, waiter.initial_lease)
       local first, last = take_tokens(waiter.tokens, longest)
       local reached = owner == asker
       if not reached then
         local waiting = redis.call('ZCARD', KEYS[2]) - 1
-        local message = { 'granted', owner, text(first), text(last), text(now), waiter.short, waiting, waiter.nonce }
+        local message = { 'granted', owner, text(first), text(last), text(now), waiter.initial_lease, waiting, waiter.nonce }
         -- Without a subscriber the waiter's client reconnects or has crashed. It is skipped and keeps its ticket.
         local receivers = notify(owner, table.concat(message, ' '))
         reached = not waiter.subscribed or cluster or receivers > 0 and is_subscribed(owner)
       end
       if reached then
-        -- Marked before it leaves the queue: the meta hash, whose last entry that may be, keeps its expiry so.
+        -- Marked before it leaves the queue: the hash of waiter options, whose last entry that may be, keeps its expiry so.
         if owner ~= asker and is_alone(waiter.kind) then redis.call('HSET', KEYS[3], 'granted', owner) end
         leave_queue(owner)
-        local own_lease = owner == asker and lease or waiter.short
+        local own_lease = owner == asker and lease or waiter.initial_lease
         enter(owner, waiter.kind, waiter.weight, waiter.permits, own_lease, first, last)
         count, is_free = count + 1, false
         if owner == asker then asker_first, asker_last = first, last end
@@ -100,12 +100,12 @@ end
 local function hand_off(kind, is_free)
   local foreign_clients = listeners(KEYS[5])
   if is_free or foreign_clients == 0 then
-    redis.call('HDEL', KEYS[3], is_free and 'granted' or 'since', foreign_clients == 0 and 'since' or 'granted')
+    redis.call('HDEL', KEYS[3], is_free and 'granted' or 'foreign_waiting_since', foreign_clients == 0 and 'foreign_waiting_since' or 'granted')
   end
   if foreign_clients > 0 and foreign_clients_waited() >= FOREIGN_WAIT_MS then
-    open_for_foreign_clients()
+    give_turn_to_foreign_clients()
     wake_foreign_clients(kind)
-    recheck_first(OPEN_MS)
+    recheck_first(FOREIGN_TURN_MS)
   elseif grant('', 0, is_free) == 0 then
     wake_foreign_clients(kind)
   end
