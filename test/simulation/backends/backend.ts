@@ -36,6 +36,8 @@ export interface Backend {
   readonly serverCount: number;
   /** Locks live by the sessions of their clients, so that faults are aimed at these. */
   readonly hasSessions?: boolean;
+  /** Some processes may be far from the servers, so that they lose races against the others. */
+  readonly hasFarProcesses?: boolean;
   /** What the store cannot do, so that no program asks for it. */
   readonly cannot?: readonly ('permits' | 'fair')[];
   drawOptions(dice: Dice, watchdogTimeoutMs: number): StoreOptions;

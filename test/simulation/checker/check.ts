@@ -1,6 +1,6 @@
 import type { Backend } from '../backends/backend.js';
 import type { History, Violation } from '../history/history.js';
-import { longestLeaseMs, setBackMs, shortestLeaseMs } from '../plan/longest.js';
+import { longestLatency, longestLeaseMs, setBackMs, shortestLeaseMs } from '../plan/longest.js';
 import type { Plan } from '../plan/plan.js';
 import { checkEarliness } from './earliness.js';
 import { checkErrors } from './errors.js';
@@ -22,8 +22,9 @@ export function check(history: History, plan: Plan, backend: Backend): readonly 
   const { commandsPerCall, commandsInCalm = 1 } = backend;
   const { commandTimeoutMs, replicaLagMs = 0, replicaStallMs = 0 } = plan.storeOptions;
   const betweenServersMs = backend.betweenServersMs?.(plan.storeOptions) ?? 0;
-  const roundTripMs = 2 * (plan.latency.least + plan.latency.spread) + betweenServersMs;
-  const handOffMs = backend.handOffMs?.(plan.latency, plan.storeOptions) ?? Infinity;
+  const latency = longestLatency(plan);
+  const roundTripMs = 2 * (latency.least + latency.spread) + betweenServersMs;
+  const handOffMs = backend.handOffMs?.(latency, plan.storeOptions) ?? Infinity;
   // A grant that comes after its lease is asked for again.
   const areLeasesLong = handOffMs < shortestLeaseMs(plan);
   const longestMs = longestLeaseMs(plan) + setBackMs(plan);

@@ -15,7 +15,25 @@ export function checkExclusion(history: History, toldWithinMs?: number): readonl
       if (both) violations.push({ rule: 'exclusion', text: describe(a, b, both) });
     }
   }
-  return [...violations, ...checkPermits(history, beliefs)];
+  return [...violations, ...checkRegained(history), ...checkPermits(history, beliefs)];
+}
+
+/** A holder does not believe in its lock again once another was granted it. */
+function checkRegained(history: History): readonly Violation[] {
+  const { holds } = history;
+  return holds.flatMap((a) => {
+    const later = holds.filter(
+      (b) => b.key === a.key && b.from > a.from && b.call !== a.call && conflicts(a, b),
+    );
+    return later.slice(0, 1).flatMap((b) => {
+      const again = a.samples.find(({ at, validForMs }) => at > b.from && validForMs > 0);
+      if (!again || isExcused(history, a, b)) return [];
+      const span = { from: again.at, to: again.at };
+      if (isLost(history, a, span) || isLost(history, b, span)) return [];
+      const text = `call ${a.call} of ${a.process} believes in ${a.key} at ${Math.round(again.at)}, after it was granted to call ${b.call} of ${b.process}`;
+      return [{ rule: 'exclusion', text }];
+    });
+  });
 }
 
 export function conflicts(a: HoldRecord, b: HoldRecord): boolean {

@@ -1,13 +1,16 @@
 import type { LockService } from '../../../libs/distributed-lock/src/lock/lock.service.js';
-import type { CallOptions, Lock } from '../../../libs/distributed-lock/src/lock/lock.js';
+import type { Lock, WithLockOptions } from '../../../libs/distributed-lock/src/lock/lock.js';
 import {
+  isLockError,
   LockConfigurationError,
+  LockShutdownError,
   LockStoreError,
 } from '../../../libs/distributed-lock/src/port/lock.errors.js';
 import type { Asking, CallOptionsPlan, Step } from '../plan/plan.js';
 import type { CallRecord, HoldRecord } from './history.js';
 import { request } from './handler.js';
 import type { Actor, Held, Stage } from './stage.js';
+import { readStream, streamOf } from './stream.js';
 
 /** What the work of a call throws on purpose. */
 export class WorkFailed extends Error {}
@@ -45,43 +48,56 @@ export class Program {
     const options = this.optionsOf(asking, call);
     const { keys } = asking;
     switch (asking.how) {
-      case 'withLock':
-        return service.withLock(keys, options, (lock) => this.underLock(asking, lock, call, outer));
+      case 'withLock': {
+        let held: Held | undefined;
+        await service.withLock(keys, options, (lock) =>
+          this.underLock((held = this.hold(asking, lock, call, outer)), asking, outer),
+        );
+        this.checkTold(call, options, held);
+        return;
+      }
       case 'handler': {
-        const { signal, ...handlerOptions } = options;
+        const { signal, onLost: _, ...handlerOptions } = options;
         return request(service, { keys, options: handlerOptions, signal }, (lock) =>
-          this.underLock(asking, lock, call, outer),
+          this.underLock(this.hold(asking, lock, call, outer), asking, outer),
         );
       }
       case 'acquire':
-      case 'tryAcquire': {
-        const lock = await service[asking.how](keys, options);
+      case 'tryAcquire':
+      case 'unshared': {
+        const { onLost: _, ...acquireOptions } = options;
+        const how = asking.how === 'tryAcquire' ? 'tryAcquire' : 'acquire';
+        const lock = await service[how](keys, acquireOptions);
         if (!lock) return;
+        const work = () => this.underLock(this.hold(asking, lock, call, outer), asking, outer);
         try {
-          await lock.run(() => this.underLock(asking, lock, call, outer));
+          await (asking.how === 'unshared' ? work() : lock.run(work));
         } finally {
-          await lock.release();
+          const [first, again] = await Promise.all([lock.release(), lock.release()]);
+          if (first !== again)
+            this.stage.parts.history.violate(
+              'errors',
+              `call ${this.label}: its second release says ${again}`,
+            );
         }
         return;
       }
       case 'stream': {
-        const items = await service.withLock(keys, options, (lock) => this.stream(asking, lock, call, outer));
-        for await (const item of items) if (item === asking.work.length - 1) break;
+        const { stream } = asking;
+        const items = await service.withLock(keys, options, (lock) =>
+          streamOf(stream?.kind ?? 'generator', this.stream(asking, lock, call, outer)),
+        );
+        if (stream?.reader === 'drops') this.settled(call);
+        await readStream(items, stream?.reader ?? { leavesAt: asking.work.length - 1 });
       }
     }
   }
 
-  private async underLock(
-    asking: Asking,
-    lock: Lock,
-    call: CallRecord,
-    outer: readonly Held[],
-  ): Promise<void> {
-    const held = this.hold(asking, lock, call, outer);
+  private async underLock(held: Held, asking: Asking, outer: readonly Held[]): Promise<void> {
     try {
-      for (const step of asking.work) await this.do(step, held, outer);
+      for (const step of asking.work) await this.do(step, held, asking, outer);
     } finally {
-      this.stage.end(held, 'released');
+      await this.end(held);
     }
   }
 
@@ -94,11 +110,11 @@ export class Program {
     const held = this.hold(asking, lock, call, outer);
     try {
       for (const [i, step] of asking.work.entries()) {
-        await this.do(step, held, outer);
+        await this.do(step, held, asking, outer);
         yield i;
       }
     } finally {
-      this.stage.end(held, 'released');
+      await this.end(held);
     }
   }
 
@@ -133,20 +149,38 @@ export class Program {
         from: now,
         samples: [],
       }));
-    const held: Held = { actor: this.actor, lock, records };
+    const held: Held = { actor: this.actor, lock, records, beside: [] };
     services.set(lock, serviceOf(this.actor, service));
     history.holds.push(...records);
     if (records.length === 0) return held;
     history.say(
       `${this.actor.process.name} call ${this.label} holds ${records.map(({ key, token }) => `${key} (${token})`).join(', ')} for ${Math.round(lock.validForMs)} ms`,
     );
+    this.checkValid(call, lock);
     lock.signal.addEventListener('abort', () => this.stage.end(held, 'lost'));
     if (!lock.signal.aborted) this.stage.add(held);
     return held;
   }
 
-  private async do(step: Step, held: Held, outer: readonly Held[]): Promise<void> {
+  /** Who is let in may believe in its lock, unless its process stood still just then. */
+  private checkValid({ call, askedAt }: CallRecord, lock: Lock): void {
+    const { history } = this.stage.parts;
+    const { name, trueNow } = this.actor.process;
+    const hasPaused = history.pauses.some(
+      (it) => it.process === name && it.from <= trueNow && it.to >= askedAt,
+    );
+    if (lock.validForMs > 0 || hasPaused) return;
+    history.violate('belief', `call ${call} of ${name} is let in with a lock that is over`);
+  }
+
+  private async end(held: Held): Promise<void> {
+    await Promise.all(held.beside);
+    this.stage.end(held, 'released');
+  }
+
+  private async do(step: Step, held: Held, asking: Asking, outer: readonly Held[]): Promise<void> {
     const { process } = this.actor;
+    const inner = asking.how === 'unshared' ? outer : [...outer, held];
     switch (step.do) {
       case 'sleep':
         await new Promise<void>((resolve) => process.setTimeout(step.ms, resolve));
@@ -164,15 +198,67 @@ export class Program {
         break;
       case 'throw':
         throw new WorkFailed('the work fails');
-      case 'nested':
-        this.nested += 1;
-        await new Program(this.stage, this.actor, `${this.label}.${this.nested}`).run(step.call, [
-          ...outer,
-          held,
-        ]);
+      case 'inspect':
+        await this.inspect(held);
         break;
+      case 'assert':
+        this.assertHeld(held, asking);
+        break;
+      case 'nested':
+      case 'beside': {
+        this.nested += 1;
+        const call = new Program(this.stage, this.actor, `${this.label}.${this.nested}`).run(
+          step.call,
+          inner,
+        );
+        if (step.do === 'nested') await call;
+        else held.beside.push(call);
+      }
     }
     this.sampleAll(held, outer);
+  }
+
+  /** docs/guarantees.md, safety: a call whose work succeeded although its lock was lost rejects. */
+  private checkTold({ call }: CallRecord, { onLost }: WithLockOptions, held: Held | undefined): void {
+    const lost = held?.records.find(({ end }) => end === 'lost');
+    if (!lost || onLost === 'ignore') return;
+    this.stage.parts.history.violate('loss', `call ${call} succeeds although it has lost ${lost.key}`);
+  }
+
+  /** The store names each holder that still believes in its lock once the answer is there. */
+  private async inspect({ actor, lock, records }: Held): Promise<void> {
+    const { history } = this.stage.parts;
+    const record = records.find(({ owner }) => owner !== undefined);
+    const key = record?.key ?? lock.key;
+    const service = services.get(lock) as LockService;
+    const snapshot = await service.inspect(key).catch((error: unknown) => {
+      if (!(error instanceof LockStoreError || error instanceof LockShutdownError)) throw error;
+      return undefined;
+    });
+    if (!record || snapshot === undefined || record.endedAt !== undefined || lock.validForMs <= 0) return;
+    const isDisturbed = history.disturbances.some(({ kind }) => kind === 'force' || kind === 'forget');
+    if (isDisturbed || snapshot?.holders.includes(record.owner as string)) return;
+    const names = snapshot?.holders.join(', ') ?? 'nobody';
+    history.violate(
+      'belief',
+      `call ${record.call} of ${actor.process.name} believes in ${key}, and the store names ${names}`,
+    );
+  }
+
+  /** The lock, its validity and the flow that it runs in say the same. */
+  private assertHeld({ lock, records }: Held, { how, service, keys }: Asking): void {
+    const [key = '', ...others] = keys;
+    const answers: [asked: string, isHeld: boolean][] = [
+      ['lock.validForMs', lock.validForMs > 0],
+      ['lock.assertHeld()', passes(() => lock.assertHeld())],
+    ];
+    // A flow may have one of several keys by another call.
+    if (how !== 'unshared' && others.length === 0)
+      answers.push(['assertHeld(key)', passes(() => serviceOf(this.actor, service).assertHeld(key))]);
+    if (answers.every(([, isHeld]) => isHeld === answers[0]?.[1])) return;
+    const call = records[0]?.call ?? this.label;
+    const text = answers.map(([asked, isHeld]) => `${asked}: ${isHeld}`).join(', ');
+    this.stage.parts.history.violate('belief', `call ${call} is told of ${key}: ${text}`);
   }
 
   /** Until the reply only the shorter of both leases is believed in. */
@@ -240,7 +326,7 @@ export class Program {
     this.stage.waiting.delete(call);
   }
 
-  private optionsOf({ options, how, abortAfterMs }: Asking, call: CallRecord): CallOptions {
+  private optionsOf({ options, how, abortAfterMs }: Asking, call: CallRecord): WithLockOptions {
     const { waitMs, ...rest } = options;
     if (how === 'tryAcquire' && waitMs === undefined) Object.assign(call, { waitMs: 0 });
     return {
@@ -266,6 +352,16 @@ function serviceIn(lock: Lock): LockService | undefined {
 
 function serviceOf(actor: Actor, service: number): LockService {
   return actor.services[service] as LockService;
+}
+
+function passes(asserts: () => unknown): boolean {
+  try {
+    asserts();
+    return true;
+  } catch (error) {
+    if (!isLockError(error)) throw error;
+    return false;
+  }
 }
 
 function isShared(outer: Held, held: Held): boolean {

@@ -2,7 +2,13 @@ import type { Backend } from '../backends/backend.js';
 import { Dice } from '../kernel/dice.js';
 import { Kernel } from '../kernel/kernel.js';
 import { Network } from '../network/network.js';
-import { longestLeaseMs, longestMinimumHoldMs, longestMs, setBackMs } from '../plan/longest.js';
+import {
+  longestLatency,
+  longestLeaseMs,
+  longestMinimumHoldMs,
+  longestMs,
+  setBackMs,
+} from '../plan/longest.js';
 import type { Plan } from '../plan/plan.js';
 import { askForEachKey, callInCalm } from './calm-calls.js';
 import { crowdInCalm } from './crowd-in-calm.js';
@@ -47,8 +53,8 @@ export async function runPlan(plan: Plan, backend: Backend): Promise<Run> {
   const history = new History(kernel);
   const network = new Network(kernel, plan.latency);
   const world = { kernel, network, dice: dice.fork('store') };
-  const { latency, storeOptions } = plan;
-  const handOffMs = backend.handOffMs?.(latency, storeOptions) ?? Infinity;
+  const { storeOptions } = plan;
+  const handOffMs = backend.handOffMs?.(longestLatency(plan), storeOptions) ?? Infinity;
   const running = backend.open(world, storeOptions);
   history.losses = running.losses;
   history.tooFewReplicas = running.tooFewReplicas ?? [];

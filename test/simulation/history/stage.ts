@@ -22,6 +22,8 @@ export interface Held {
   readonly actor: Actor;
   readonly lock: Lock;
   records: readonly HoldRecord[];
+  /** Calls that its work has started and has not waited for yet. */
+  readonly beside: Promise<void>[];
 }
 
 export interface Parts {
@@ -122,9 +124,10 @@ export class Stage {
     actor.process.crash();
   }
 
-  private actorOf(plan: Plan, { rate, offsetMs, services }: ProcessPlan, i: number): Actor {
-    const { kernel, backend, history, dice } = this.parts;
+  private actorOf(plan: Plan, { rate, offsetMs, services, farMs = 0 }: ProcessPlan, i: number): Actor {
+    const { kernel, network, backend, history, dice } = this.parts;
     const process = new SimProcess(`P${i}`, kernel, new Machine(rate, offsetMs));
+    network.moveAway(process, farMs);
     process.onThrown = (error) =>
       history.violate('errors', `${process.name} threw ${String((error as Error).stack)}`);
     process.onCallback = () => {

@@ -19,6 +19,7 @@ export class Network implements Wire {
   private readonly accepts = new Map<SimServer, Accept>();
   private readonly connections = new Set<Connection>();
   private readonly cuts = new Map<SimProcess, Map<SimServer, number>>();
+  private readonly farMs = new Map<SimProcess, number>();
   private opened = 0;
 
   constructor(
@@ -53,6 +54,11 @@ export class Network implements Wire {
     return this.connections.size;
   }
 
+  /** From now on messages to and from this process take so much longer. */
+  moveAway(process: SimProcess, ms: number): void {
+    this.farMs.set(process, ms);
+  }
+
   /** For so many ms nothing gets through between the two. What was sent meanwhile arrives then, as TCP repeats it. */
   cut(process: SimProcess, server: SimServer, ms: number): void {
     const until = this.kernel.now + ms;
@@ -68,6 +74,7 @@ export class Network implements Wire {
   arrivalOf({ process, server }: Connection, sentAt: number, dice: Dice): number {
     const cutUntil = this.cuts.get(process)?.get(server) ?? 0;
     const { least, spread } = this.latency;
-    return Math.max(sentAt, cutUntil) + least + spread * dice.random() ** 4;
+    const farMs = this.farMs.get(process) ?? 0;
+    return Math.max(sentAt, cutUntil) + least + farMs + spread * dice.random() ** 4;
   }
 }

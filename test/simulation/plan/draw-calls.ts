@@ -1,9 +1,20 @@
 import type { Dice } from '../kernel/dice.js';
 import { drawClaim, type KeyPlan } from './keys.js';
-import type { Asking, CallOptionsPlan, CallPlan, ProcessPlan, Step } from './plan.js';
+import type { Asking, CallOptionsPlan, CallPlan, ProcessPlan, Step, StreamPlan } from './plan.js';
 
 /** What the works of a plan have in common: a mixture, works longer than leases, or fixed leases that are changed. */
 export type Theme = 'mixed' | 'long' | 'changing' | 'beyond the session';
+
+const HOWS = [
+  'withLock',
+  'withLock',
+  'withLock',
+  'acquire',
+  'tryAcquire',
+  'unshared',
+  'stream',
+  'handler',
+] as const;
 
 export interface Frame {
   readonly dice: Dice;
@@ -21,11 +32,35 @@ export function drawCalls(frame: Frame): readonly CallPlan[] {
   const { dice, processes, lengthMs } = frame;
   // Bursts, so that callers meet.
   const moments = Array.from({ length: dice.int(1, 6) }, () => dice.int(0, lengthMs));
-  return Array.from({ length: dice.scale(3, 40) }, () => {
+  const calls: CallPlan[] = [];
+  for (let left = dice.scale(3, 40); left > 0; left--) {
+    const before = calls.at(-1);
+    if (before && dice.happens(0.3)) {
+      calls.push(another(frame, before));
+      continue;
+    }
     const process = dice.int(0, processes.length - 1);
     const atMs = dice.happens(0.7) ? dice.pick(moments) + dice.scale(1, 300) : dice.int(0, lengthMs);
-    return { process, atMs, ...drawAsking(frame, process, 0) };
-  });
+    calls.push({ process, atMs, ...drawAsking(frame, process, 0) });
+  }
+  return calls;
+}
+
+/** A call of the same local queue, in which the lock is handed on within the process. */
+function another(frame: Frame, before: CallPlan): CallPlan {
+  const { dice, watchdogTimeoutMs } = frame;
+  const {
+    process,
+    atMs,
+    options: { holdAtLeastMs: _, ...options },
+  } = before;
+  const asked = { ...options, ...drawMinimumHold(dice, options.leaseMs ?? watchdogTimeoutMs) };
+  return {
+    ...before,
+    atMs: atMs + dice.scale(1, 100),
+    options: asked,
+    work: drawWork(frame, process, asked, 0),
+  };
 }
 
 function drawAsking(frame: Frame, process: number, depth: number): Asking {
@@ -34,14 +69,25 @@ function drawAsking(frame: Frame, process: number, depth: number): Asking {
   const others = keys.filter(({ family }) => family === key.family);
   const isSeveral = others.length > 1 && dice.happens(0.2);
   const options = drawOptions(frame, drawClaim(dice, key));
+  const how = dice.pick(HOWS);
+  const several = others.map((it) => it.key);
   return {
     service: dice.int(0, (processes[process] as ProcessPlan).services - 1),
-    how: dice.pick(['withLock', 'withLock', 'acquire', 'tryAcquire', 'stream', 'handler']),
-    keys: isSeveral ? others.map((it) => it.key) : [key.key],
+    how,
+    // In any order: they are acquired in one.
+    keys: isSeveral ? (dice.happens(0.5) ? several : several.toReversed()) : [key.key],
     // A cycle of waits across processes is not found: a finite wait ends it.
     options: depth > 0 && options.waitMs === 'Infinity' ? { ...options, waitMs: 3000 } : options,
     ...(dice.happens(0.1) && { abortAfterMs: dice.scale(1, 3000) }),
+    ...(how === 'stream' && { stream: drawStream(dice) }),
     work: drawWork(frame, process, options, depth),
+  };
+}
+
+function drawStream(dice: Dice): StreamPlan {
+  return {
+    kind: dice.pick(['generator', 'web stream', 'readable']),
+    reader: dice.pick(['reads', 'reads', 'leaves', 'drops']),
   };
 }
 
@@ -59,13 +105,17 @@ function drawOptions(
     'beyond the session': dice.int(watchdogTimeoutMs, 4 * watchdogTimeoutMs),
   }[theme];
   const leaseMs = dice.happens(0.03) ? tooShort : themed;
-  const most = leaseMs ?? watchdogTimeoutMs;
   return {
     ...claim,
     ...(waitMs !== undefined && { waitMs }),
     ...(leaseMs !== undefined && { leaseMs }),
-    ...(dice.happens(0.1) && { holdAtLeastMs: dice.int(10, Math.max(10, Math.min(most, 3000))) }),
+    ...drawMinimumHold(dice, leaseMs ?? watchdogTimeoutMs),
+    ...(dice.happens(0.1) && { onLost: 'ignore' as const }),
   };
+}
+
+function drawMinimumHold(dice: Dice, mostMs: number): Pick<CallOptionsPlan, 'holdAtLeastMs'> {
+  return dice.happens(0.1) ? { holdAtLeastMs: dice.int(10, Math.max(10, Math.min(mostMs, 3000))) } : {};
 }
 
 function drawWork(frame: Frame, process: number, options: CallOptionsPlan, depth: number): readonly Step[] {
@@ -88,8 +138,13 @@ function drawWork(frame: Frame, process: number, options: CallOptionsPlan, depth
     if (kind < 0.1) return { do: 'block', ms: dice.scale(1, 1.5 * watchdogTimeoutMs) };
     if (kind < 0.3 && leaseMs) return { do: 'extend', ms: dice.scale(50, 2 * leaseMs) };
     if (kind < 0.4 && mode === 'exclusive') return { do: 'downgrade' };
-    if (kind < 0.44) return { do: 'throw' };
-    if (kind < 0.54 && depth < 2) return { do: 'nested', call: drawAsking(frame, process, depth + 1) };
+    if (kind < 0.43) return { do: 'throw' };
+    if (kind < 0.46) return { do: 'inspect' };
+    if (kind < 0.5) return { do: 'assert' };
+    if (kind < 0.6 && depth < 2) {
+      const when = kind < 0.57 ? 'nested' : 'beside';
+      return { do: when, call: drawAsking(frame, process, depth + 1) };
+    }
     return { do: 'sleep', ms: dice.scale(1, leaseMs ? 1.2 * leaseMs : 1.5 * watchdogTimeoutMs) };
   });
 }

@@ -1,5 +1,5 @@
 import type { Dice } from '../kernel/dice.js';
-import type { Act, CallOptionsPlan, FaultPlan, Trigger, Who } from './plan.js';
+import type { Act, Asking, CallOptionsPlan, FaultPlan, Trigger, Who } from './plan.js';
 
 export interface FaultFrame {
   readonly dice: Dice;
@@ -10,6 +10,7 @@ export interface FaultFrame {
   /** How the calls of a plan ask for its n-th key. */
   readonly claimOf: (key: number) => CallOptionsPlan;
   readonly watchdogTimeoutMs: number;
+  readonly commandTimeoutMs: number;
   readonly lengthMs: number;
   readonly mayForget: boolean;
   /** Locks live by the sessions of their clients. */
@@ -44,9 +45,40 @@ const messageFault: Draw = (frame) => {
 const lateRequest: Draw = (frame) => {
   const { dice, watchdogTimeoutMs } = frame;
   const when = dice.happens(0.5) ? onMessage(frame) : sinceEvent(frame);
+  const ms = dice.happens(0.5) ? withinCommandMs(frame) : dice.int(500, 2 * watchdogTimeoutMs);
   return [
-    { when, act: { do: 'hold', ms: dice.int(500, 2 * watchdogTimeoutMs) } },
+    { when, act: { do: 'hold', ms } },
     { when, afterMs: dice.scale(1, 300), act: { do: 'reset', who: 'anyone' } },
+  ];
+};
+
+/** One acquires, gives up, and releases on another connection, before its acquire is executed. Or its release is never executed. */
+const lateAcquire: Draw = (frame) => {
+  const { dice, keys } = frame;
+  const asked = nth(dice);
+  const event = { event: 'asked', nth: asked } as const;
+  const key = dice.int(0, keys.length - 1);
+  const call: Asking = {
+    service: 0,
+    how: dice.pick(['withLock', 'tryAcquire']),
+    keys: [keys[key] as string],
+    options: {
+      ...frame.claimOf(key),
+      waitMs: dice.pick([0, 0, dice.scale(1, 300)]),
+      // So long that it is seen when it is left behind.
+      leaseMs: dice.int(10_000, 60_000),
+    },
+    work: [{ do: 'sleep', ms: dice.scale(1, 100) }],
+  };
+  const ends = dice.happens(0.4);
+  const since = ends ? { event: 'ended' as const, nth: 1 } : { event: 'asked' as const, nth: asked + 1 };
+  const when: Trigger = { message: 'any request', nth: dice.pick([1, 1, 2]), of: 'anyone', since };
+  const asks: FaultPlan = { when: { ...event, of: 'anyone' }, act: { do: 'call', who: 'anyone', call } };
+  if (ends) return [asks, { when, act: { do: dice.pick(['lose', 'break']) } }];
+  return [
+    asks,
+    { when, act: { do: 'hold', ms: withinCommandMs(frame) } },
+    { when, afterMs: dice.scale(1, 20), act: { do: 'reset', who: 'anyone' } },
   ];
 };
 
@@ -67,6 +99,27 @@ const sleepAndClock: Draw = (frame) => {
   return [
     { when, act: { do: 'clock', who: target, ms: clockMs } },
     { when, ...later(frame), act: { do: 'suspend', who: target, ms: longMs(frame) } },
+  ];
+};
+
+/** One who holds sleeps until others may have its lock, and its clock is set meanwhile, or just before. */
+const sleepingHolder: Draw = (frame) => {
+  const { dice, watchdogTimeoutMs } = frame;
+  const when: Trigger = { event: 'acquired', nth: nth(dice), of: 'anyone' };
+  const afterMs = dice.scale(1, watchdogTimeoutMs / 2);
+  const ms = dice.int(watchdogTimeoutMs / 2, 2 * watchdogTimeoutMs);
+  const clockMs = -Math.round(ms * dice.pick([0.5, 1.3, 3]));
+  return [
+    { when, afterMs, act: { do: 'suspend', who: 'anyone', ms } },
+    ...(dice.happens(0.7)
+      ? [
+          {
+            when,
+            afterMs: Math.max(0, afterMs - dice.int(0, 20)),
+            act: { do: 'clock', who: 'anyone', ms: clockMs },
+          } as const,
+        ]
+      : []),
   ];
 };
 
@@ -138,7 +191,14 @@ const force: Draw = (frame) => [
 const server: Draw = (frame) => {
   const { dice } = frame;
   const number = dice.int(0, frame.servers - 1);
-  const kind = dice.pick(['stop server', 'stop server', 'crash server', 'server clock', 'refuse'] as const);
+  const kind = dice.pick([
+    'stop server',
+    'stop server',
+    'crash server',
+    'server clock',
+    'server clock',
+    'refuse',
+  ] as const);
   // Set forward it ends leases early, which is no error.
   const ms = longMs(frame) * (kind === 'server clock' ? -1 : 1);
   return [{ when: trigger(frame), ...later(frame), act: { do: kind, server: number, ms } }];
@@ -215,13 +275,21 @@ const SESSION_DRAWS: readonly Draw[] = [silence, silence, silence, silence, late
 const CRASH_DRAWS: readonly Draw[] = Array.from({ length: 10 }, () => serverCrash);
 
 /** All processes live and run, so that no lease need expire for anything. */
-const NETWORK_DRAWS: readonly Draw[] = [messageFault, lateRequest, afterEvent, afterEvent, link];
+const NETWORK_DRAWS: readonly Draw[] = [
+  messageFault,
+  lateRequest,
+  lateAcquire,
+  lateAcquire,
+  afterEvent,
+  afterEvent,
+  link,
+];
 
 const DRAWS: readonly Draw[] = [
   messageFault,
   messageFault,
-  messageFault,
   lateRequest,
+  lateAcquire,
   pause,
   pause,
   sleepAndClock,
@@ -231,6 +299,8 @@ const DRAWS: readonly Draw[] = [
   afterEvent,
   sleepingWaiter,
   sleepingWaiter,
+  sleepingHolder,
+  sleepingHolder,
   loop,
   clock,
   link,
@@ -250,9 +320,12 @@ function trigger(frame: FaultFrame): Trigger {
 
 function sinceEvent(frame: FaultFrame): Trigger {
   const { dice, kinds } = frame;
-  const since = { event: dice.pick(['acquired', 'acquired', 'asked', 'ended'] as const), nth: nth(dice) };
+  const since = {
+    event: dice.pick(['acquired', 'acquired', 'asked', 'ended', 'ended'] as const),
+    nth: nth(dice),
+  };
   const message = dice.pick(['any request', 'any request', 'any reply', dice.pick(kinds)]);
-  return { message, nth: dice.int(1, 3), of: who(frame), since };
+  return { message, nth: dice.pick([1, 1, 2, 3]), of: who(frame), since };
 }
 
 function onMessage(frame: FaultFrame): { readonly message: string; readonly nth: number; readonly of: Who } {
@@ -266,6 +339,11 @@ function nth(dice: Dice): number {
 
 function who({ dice, processes }: FaultFrame): Who {
   return dice.pick(['holder', 'holder', 'waiter', 'waiter', 'anyone', dice.int(0, processes - 1)] as const);
+}
+
+/** A request that is under way for so long may still be executed, as its not-after is not over yet. */
+function withinCommandMs({ dice, commandTimeoutMs }: FaultFrame): number {
+  return dice.int(Math.floor(commandTimeoutMs / 4), commandTimeoutMs);
 }
 
 /** From a moment to two leases. */

@@ -16,10 +16,14 @@ export function drawPlan(backend: Backend, seed: string): Plan {
   // A round trip is well within a command, as the deadlines of the stores expect.
   const least = dice.happens(0.6) ? dice.scale(1, 5) : dice.scale(5, commandTimeoutMs / 5);
   const latency = { least, spread: dice.scale(1, commandTimeoutMs / 4) };
-  const processes = Array.from({ length: dice.int(2, 4) }, () => ({
+  // Its round trip takes up to half of a command, so that others are first with each write.
+  const mostFarMs = Math.floor(commandTimeoutMs / 4 - least - latency.spread);
+  const hasFar = backend.hasFarProcesses && mostFarMs > 0 && dice.happens(0.15);
+  const processes = Array.from({ length: dice.int(2, 4) }, (_, i) => ({
     rate: 1 + (dice.random() - 0.5) * 0.008,
     offsetMs: dice.int(-500, 500),
     services: dice.happens(0.15) ? 2 : 1,
+    ...(hasFar && i === 0 && { farMs: mostFarMs }),
   }));
   const keys = drawKeys(dice, backend.cannot ?? []);
   const lengthMs = dice.scale(2000, 30_000);
@@ -48,6 +52,7 @@ export function drawPlan(backend: Backend, seed: string): Plan {
       keys: keys.map(({ key }) => key),
       claimOf: (key) => drawClaim(dice, keys[key] as KeyPlan),
       watchdogTimeoutMs,
+      commandTimeoutMs,
       lengthMs,
       mayForget: true,
       hasSessions: backend.hasSessions ?? false,

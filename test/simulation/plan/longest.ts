@@ -1,5 +1,11 @@
 import type { StoreOptions } from '../backends/backend.js';
+import type { Latency } from '../network/network.js';
 import type { Plan } from './plan.js';
+
+/** Of the process that is farthest from the servers. */
+export function longestLatency({ latency: { least, spread }, processes }: Plan): Latency {
+  return { least: least + Math.max(...processes.map(({ farMs = 0 }) => farMs)), spread };
+}
 
 /** The longest time for which a key may stay taken when its holder is gone: of all leases, minimum holds and guards. */
 export function longestLeaseMs({ calls, storeOptions, watchdogTimeoutMs }: Plan): number {

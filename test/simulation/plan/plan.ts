@@ -21,6 +21,8 @@ export interface ProcessPlan {
   readonly offsetMs: number;
   /** Each has a client of its own. */
   readonly services: number;
+  /** So much longer its messages are under way than those of the others; default 0. */
+  readonly farMs?: number;
 }
 
 /** As `CallOptions`; JSON has no `Infinity`. */
@@ -32,17 +34,31 @@ export interface CallOptionsPlan {
   readonly weight?: number;
   readonly fair?: boolean;
   readonly holdAtLeastMs?: number;
+  /** Of `withLock` and `stream` alone. */
+  readonly onLost?: 'ignore';
 }
 
 export interface Asking {
   readonly service: number;
-  /** A `handler` has `@Locked`, and is called through its interceptor. */
-  readonly how: 'withLock' | 'acquire' | 'tryAcquire' | 'stream' | 'handler';
+  /**
+   * A `handler` has `@Locked`, and is called through its interceptor. `unshared` acquires and works outside of `lock.run`, so
+   * that no nested call shares the lock.
+   */
+  readonly how: 'withLock' | 'acquire' | 'tryAcquire' | 'unshared' | 'stream' | 'handler';
   readonly keys: readonly string[];
   readonly options: CallOptionsPlan;
   /** Its signal aborts so long after the call. */
   readonly abortAfterMs?: number;
+  /** Of a `stream`; without it a generator that is left at its last item. */
+  readonly stream?: StreamPlan;
   readonly work: readonly Step[];
+}
+
+/** Each step of the work gives one item. */
+export interface StreamPlan {
+  readonly kind: 'generator' | 'web stream' | 'readable';
+  /** It is read to its end, left at its first item, or ended before any step of it has run. */
+  readonly reader: 'reads' | 'leaves' | 'drops';
 }
 
 export interface CallPlan extends Asking {
@@ -53,9 +69,10 @@ export interface CallPlan extends Asking {
 /** What happens under the lock. */
 export type Step =
   | { readonly do: 'sleep' | 'block' | 'extend'; readonly ms: number }
-  | { readonly do: 'downgrade' | 'throw' }
-  /** A call in the async flow that holds the lock. */
-  | { readonly do: 'nested'; readonly call: Asking };
+  /** `inspect` asks the store who holds; `assert` asks the lock and its flow whether it is held. */
+  | { readonly do: 'downgrade' | 'throw' | 'inspect' | 'assert' }
+  /** A call in the async flow that holds the lock. The work waits for it at once, or for one `beside` it at its end. */
+  | { readonly do: 'nested' | 'beside'; readonly call: Asking };
 
 export type Who = number | 'holder' | 'waiter' | 'anyone';
 

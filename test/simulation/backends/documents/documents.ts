@@ -33,6 +33,7 @@ export const documents: Backend = {
   // On a key that many processes change a call may take six commands.
   commandsInCalm: 3,
   serverCount: 1,
+  hasFarProcesses: true,
   // Written, notified, read, and confirmed before the next caller is told.
   handOffMs: ({ least, spread }, { hasNotifications }) =>
     hasNotifications ? 10 * (least + spread) : Infinity,
