@@ -1,3 +1,4 @@
+import { hiddenSleeps } from '../history/hidden-sleep.js';
 import type { History, HoldRecord, Pause } from '../history/history.js';
 
 /** A time, from and to in true ms, in which a process runs and believes in its lock. */
@@ -6,21 +7,18 @@ export interface Span {
   readonly to: number;
 }
 
-/** docs/guarantees.md, time: a clock that is set back by as much as the machine has slept, within 100 ms, hides the sleep for a second. */
-const HIDES_WITHIN_MS = 100;
-const HIDDEN_MS = 1000;
-
 /**
  * When the holder believes in its lock. What it was told at one moment (`validForMs`) is true until it runs out, is told
  * something else, or ends; after a suspend, or a clock that was set, only until then. While its process is stopped, or blocks its event
  * loop, it does nothing. A sleep that its clocks hide it cannot know of.
  */
-export function beliefOf(hold: HoldRecord, { pauses, endedAt }: History): readonly Span[] {
+export function beliefOf(hold: HoldRecord, history: History): readonly Span[] {
+  const { pauses, endedAt } = history;
   const own = pauses.filter(({ process }) => process === hold.process);
   const breaks = own.filter(({ kind }) => kind === 'suspend' || kind === 'clock' || kind === 'rate');
   const stops = [
     ...own.filter(({ kind }) => kind === 'stop' || kind === 'suspend' || kind === 'block'),
-    ...hiddenSleeps(own),
+    ...hiddenSleeps(history, hold.process),
   ];
   const end = hold.endedAt ?? endedAt;
   return hold.samples.flatMap(({ at, validForMs }, i) => {
@@ -31,18 +29,6 @@ export function beliefOf(hold: HoldRecord, { pauses, endedAt }: History): readon
     // At the moment itself it believes, even if it is told something else at once.
     const span = { from: at, to: validForMs > 0 ? Math.max(to, Math.min(at, end)) : at };
     return validForMs > 0 ? without(span, stops) : [];
-  });
-}
-
-/** With the second for which each of them stays hidden. */
-function hiddenSleeps(own: readonly Pause[]): readonly Pause[] {
-  return own.flatMap((sleep): readonly Pause[] => {
-    const { kind, from, to } = sleep;
-    const isHidden = own.some(
-      ({ setByMs = 0, from: at }) =>
-        Math.abs(setByMs + to - from) <= HIDES_WITHIN_MS && at >= from - HIDDEN_MS && at <= to + HIDDEN_MS,
-    );
-    return kind === 'suspend' && isHidden ? [{ ...sleep, to: to + HIDDEN_MS }] : [];
   });
 }
 

@@ -11,11 +11,15 @@ import { checkMinimumHold } from './minimum-hold.js';
 import { checkNeedlessLoss } from './needless-loss.js';
 import { checkLateness } from './lateness.js';
 import { checkOrder } from './order.js';
+import { checkRefusal } from './refusal.js';
 import { checkStarvation } from './starvation.js';
 import { checkTokens } from './tokens.js';
 
 /** The next connection follows within about a second. */
 const RECONNECT_MS = 1500;
+
+/** A release takes turns with the writes of others. */
+const RELEASE_ROUND_TRIPS = 10;
 
 /** What a history breaks of the promises. Judges by the history alone. */
 export function check(history: History, plan: Plan, backend: Backend): readonly Violation[] {
@@ -47,6 +51,7 @@ export function check(history: History, plan: Plan, backend: Backend): readonly 
     ...checkLateness(history, { commandTimeoutMs, commandsPerCall, commandsInCalm }),
     ...(areLeasesLong ? checkHandOff(history, { handOffMs, commandTimeoutMs, longestMs }) : []),
     ...(areLeasesLong ? checkOrder(history, handOffMs) : []),
+    ...checkRefusal(history, { handOffMs: RELEASE_ROUND_TRIPS * roundTripMs, commandTimeoutMs, longestMs }),
     ...checkStarvation(history, { longestMs, commandTimeoutMs, roundTripMs }),
   ];
 }

@@ -13,6 +13,7 @@ import { checkLateness } from './lateness.js';
 import { checkMinimumHold } from './minimum-hold.js';
 import { checkNeedlessLoss } from './needless-loss.js';
 import { checkOrder } from './order.js';
+import { checkRefusal } from './refusal.js';
 import { checkStarvation } from './starvation.js';
 import { checkTokens } from './tokens.js';
 
@@ -115,6 +116,32 @@ describe('the checker of a history', () => {
     expect([brokenBy(-3250, 5400), brokenBy(-3250, 5600), brokenBy(-3000, 5400)]).toEqual([0, 1, 1]);
   });
 
+  it('finds one that believes again once another was granted its lock', () => {
+    const samples = [
+      { at: 1000, validForMs: 300 },
+      { at: 1800, validForMs: 200 },
+    ];
+    const between = hold({ process: 'P1', from: 1400, endedAt: 1500 });
+    expect(broken(hold({ samples }), between)).toBe(1);
+    expect(broken(hold({ samples: samples.slice(0, 1) }), between)).toBe(0);
+    expect(broken(hold({ samples, claim: 'shared' }), { ...between, claim: 'shared' })).toBe(0);
+  });
+
+  it('excuses a sleep that a clock hides which was set back by as much, for a second, and no other sleep', () => {
+    const samples = [
+      { at: 1000, validForMs: 5000 },
+      { at: 2600, validForMs: 900 },
+    ];
+    const brokenBy = (setByMs: number, from = 2610) => {
+      const later = hold({ process: 'P1', from, endedAt: from + 40 });
+      const history = historyOf({ holds: [hold({ samples, endedAt: 9000 }), later] });
+      history.pauses.push({ process: 'P0', kind: 'clock', from: 1100, to: 1100, setByMs });
+      history.pauses.push({ process: 'P0', kind: 'suspend', from: 1100, to: 2600 });
+      return checkExclusion(history).length;
+    };
+    expect([brokenBy(-1450), brokenBy(-1300), brokenBy(-6000), brokenBy(0)]).toEqual([0, 1, 1, 1]);
+  });
+
   it('excuses what was taken by force', () => {
     const history = historyOf({ holds: [hold(), hold({ process: 'P1', from: 1500 })] });
     history.disturbances.push({ kind: 'force', at: 1490, to: 2000, key: 'k' });
@@ -201,6 +228,18 @@ describe('the checker of a history', () => {
     expect(check([], [1000, 2000])).toBe(1);
   });
 
+  it('finds a call that is told that a free key is not free', () => {
+    const times = { handOffMs: 100, commandTimeoutMs: 500, longestMs: 10_000 };
+    const check = (...holds: HoldRecord[]) => {
+      const refused = call({ process: 'P1', askedAt: 5000, settledAt: 5100, isRefused: true });
+      return checkRefusal(historyOf({ calls: [refused], holds }), times).length;
+    };
+    expect(check()).toBe(1);
+    expect(check(hold({ from: 4000, endedAt: 4800, end: 'released' }))).toBe(1);
+    expect(check(hold({ from: 4000, endedAt: 4950, end: 'released' }))).toBe(0);
+    expect(check(hold({ from: 4000, endedAt: 4800, end: 'lost' }))).toBe(0);
+  });
+
   it('finds a release that leaves its waiter to a recheck or to the end of a lease', () => {
     const times = { handOffMs: 100, commandTimeoutMs: 500, longestMs: 10_000 };
     const gotAt = (settledAt: number, disturb: (history: History) => void = () => undefined) => {
@@ -229,6 +268,12 @@ describe('the checker of a history', () => {
     const cut = lost();
     cut.disturbances.push({ kind: 'cut', at: 500, to: 1500 });
     expect(check(cut)).toBe(0);
+    const lose = (times: number) => {
+      const history = lost();
+      for (let i = 0; i < times; i++) history.disturbances.push({ kind: 'lose', at: 900 + i, to: 1400 });
+      return history;
+    };
+    expect([check(lose(1)), check(lose(2))]).toEqual([1, 0]);
   });
 
   it('finds a key that is granted before its minimum hold is over', () => {

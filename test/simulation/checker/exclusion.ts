@@ -1,3 +1,4 @@
+import { isSleepHidden } from '../history/hidden-sleep.js';
 import type { History, HoldRecord, Violation } from '../history/history.js';
 import { beliefOf, type Span } from './belief.js';
 import { isLost } from './lost-leases.js';
@@ -30,6 +31,7 @@ function checkRegained(history: History): readonly Violation[] {
       if (!again || isExcused(history, a, b)) return [];
       const span = { from: again.at, to: again.at };
       if (isLost(history, a, span) || isLost(history, b, span)) return [];
+      if (isSleepHidden(history, a.process, again.at)) return [];
       const text = `call ${a.call} of ${a.process} believes in ${a.key} at ${Math.round(again.at)}, after it was granted to call ${b.call} of ${b.process}`;
       return [{ rule: 'exclusion', text }];
     });

@@ -52,7 +52,7 @@ interface Time {
 }
 
 /** When somebody has the key, or something else explains that nobody gets it. */
-function busyTimes(
+export function busyTimes(
   { holds, calls, pauses, disturbances, endedAt }: History,
   key: string,
   { commandTimeoutMs, longestMs }: HandOffTimes,

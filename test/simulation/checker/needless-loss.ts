@@ -11,6 +11,11 @@ interface Times {
   readonly roundTripMs: number;
 }
 
+/** Where the lease leaves time for it, a renewal that gets no answer is repeated, on another connection. */
+const COMMANDS_PER_REPEATED_RENEWAL = 6;
+const RECONNECT_MS = 1500;
+const OF_ONE_MESSAGE = ['lose', 'break', 'break after', 'reset'];
+
 /** docs/guarantees.md, watchdog: a lock without `leaseMs` is not lost while its process runs and the store answers in time. */
 export function checkNeedlessLoss(
   history: History,
@@ -26,19 +31,25 @@ export function checkNeedlessLoss(
     const { endedAt = history.endedAt } = hold;
     // What happened before may still be felt for a lease.
     const from = endedAt - watchdogTimeoutMs - 3 * commandTimeoutMs;
-    if (isDisturbed(history, hold, { from, to: endedAt })) return [];
+    const most =
+      COMMANDS_PER_REPEATED_RENEWAL * commandTimeoutMs + RECONNECT_MS < watchdogTimeoutMs / 2 ? 1 : 0;
+    if (isDisturbed(history, hold, { from, to: endedAt }, most)) return [];
     const text = `call ${hold.call} of ${hold.process} lost ${hold.key} after ${Math.round(endedAt - hold.from)} ms, and nothing had happened`;
     return [{ rule: 'loss', text }];
   });
 }
 
+/** @param most so many lost messages or broken connections need not cost a lock */
 function isDisturbed(
   { pauses, disturbances }: History,
   { process }: HoldRecord,
   span: { readonly from: number; readonly to: number },
+  most: number,
 ): boolean {
+  const all = disturbances.filter((it) => it.at <= span.to && Math.max(it.at, it.to) >= span.from);
   return (
     pauses.some((it) => it.process === process && it.from <= span.to && it.to >= span.from) ||
-    disturbances.some((it) => it.at <= span.to && Math.max(it.at, it.to) >= span.from)
+    all.length > most ||
+    all.some(({ kind }) => !OF_ONE_MESSAGE.includes(kind))
   );
 }

@@ -4,7 +4,10 @@ import type { Fate, Message } from '../network/message.js';
 import type { Act, CallEvent, FaultPlan, Plan, Trigger } from '../plan/plan.js';
 import type { Pause } from './history.js';
 import { Program } from './program.js';
-import type { Actor, Stage } from './stage.js';
+import { GRACE_MS, type Actor, type Stage } from './stage.js';
+
+/** Timers are late by a little, and clocks differ by less than 1 %. */
+const SLACK_MS = 50;
 
 type OnMessage = Extract<Trigger, { message: string }>;
 
@@ -31,6 +34,15 @@ export class Faults {
   /** No further fault begins. Those that last end by themselves. */
   end(): void {
     this.isOver = true;
+  }
+
+  /** docs: a drain takes its grace and the time of two commands at most. */
+  private checkDrained({ process: { name, trueNow } }: Actor, from: number): void {
+    const { history } = this.stage.parts;
+    const mostMs = GRACE_MS + 2 * this.plan.storeOptions.commandTimeoutMs + SLACK_MS;
+    const hasPaused = history.pauses.some((it) => it.process === name && it.to >= from);
+    if (trueNow - from <= mostMs || hasPaused) return;
+    history.violate('lateness', `drain() of ${name} took ${Math.round(trueNow - from)} ms`);
   }
 
   private onMessage(message: Message): Fate | undefined {
@@ -154,7 +166,10 @@ export class Faults {
       case 'close':
         disturb(act.do, 0);
         return process.receive(() => {
-          for (const service of actor.services) void (act.do === 'drain' ? service.drain() : service.close());
+          for (const service of actor.services) {
+            if (act.do === 'drain') void service.drain().then(() => this.checkDrained(actor, now));
+            else void service.close();
+          }
         });
       case 'force':
         // A process that is busy asks later.

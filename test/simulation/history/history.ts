@@ -43,6 +43,8 @@ export interface CallRecord {
   /** With a crash of its process nothing can be asked of it any more. */
   isCrashed?: boolean;
   error?: unknown;
+  /** It was told that the key is not free. */
+  isRefused?: boolean;
   /** It has returned, and its work is over. */
   isOver?: boolean;
 }

@@ -68,7 +68,10 @@ export class Program {
         const { onLost: _, ...acquireOptions } = options;
         const how = asking.how === 'tryAcquire' ? 'tryAcquire' : 'acquire';
         const lock = await service[how](keys, acquireOptions);
-        if (!lock) return;
+        if (!lock) {
+          call.isRefused = true;
+          return;
+        }
         const work = () => this.underLock(this.hold(asking, lock, call, outer), asking, outer);
         try {
           await (asking.how === 'unshared' ? work() : lock.run(work));
@@ -88,7 +91,12 @@ export class Program {
           streamOf(stream?.kind ?? 'generator', this.stream(asking, lock, call, outer)),
         );
         if (stream?.reader === 'drops') this.settled(call);
-        await readStream(items, stream?.reader ?? { leavesAt: asking.work.length - 1 });
+        const count = await readStream(items, stream?.reader ?? { leavesAt: asking.work.length - 1 });
+        if (stream?.reader === 'reads' && count < asking.work.length)
+          this.stage.parts.history.violate(
+            'errors',
+            `call ${this.label}: its stream ends after ${count} items`,
+          );
       }
     }
   }

@@ -11,6 +11,9 @@ import type { CallEvent, Plan, ProcessPlan, Who } from '../plan/plan.js';
 import type { CallRecord, History, HoldRecord } from './history.js';
 import { StoredLeases } from './stored-leases.js';
 
+/** `shutdownGraceMs` of all services. */
+export const GRACE_MS = 500;
+
 /** A process and its services. */
 export interface Actor {
   readonly process: SimProcess;
@@ -138,7 +141,7 @@ export class Stage {
     const made = Array.from({ length: services }, (_, s) => {
       const { clock, chance } = sourcesOf(process, dice.fork(`P${i} service ${s}`));
       const store = backend.storeFor(process);
-      return new LockService({ store, clock, chance, watchdogTimeoutMs, shutdownGraceMs: 500 });
+      return new LockService({ store, clock, chance, watchdogTimeoutMs, shutdownGraceMs: GRACE_MS });
     });
     process.receive(() => {
       for (const service of made) {

@@ -1,15 +1,13 @@
 import type { SimProcess } from '../kernel/process.js';
 import type { Plan } from '../plan/plan.js';
 import type { History, HoldRecord } from './history.js';
+import { isSleepHidden, LEAST_SLEEP_MS } from './hidden-sleep.js';
 import { lostLeaseOf } from './loss.js';
 import type { Held, Parts } from './stage.js';
 
 /** Clocks differ by less than 1 %, and servers count in whole ms. */
 const SLACK_MS = 2;
 const DRIFT = 0.01;
-/** docs/guarantees.md, time: a shorter sleep may go uncounted, and a clock that is set back meanwhile hides any sleep for so long. */
-const LEAST_SLEEP_MS = 100;
-const HIDDEN_MS = 1000;
 
 /**
  * docs/guarantees.md, safety: a holder believes in its lock for no longer than the servers keep it. It is compared with what
@@ -65,12 +63,9 @@ export class StoredLeases {
   /** What the process may have slept without knowing it. */
   private uncountedMs(process: string): number {
     const { history, kernel } = this.parts;
-    const own = history.pauses.filter((it) => it.process === process);
-    const sleeps = own.filter(({ kind }) => kind === 'suspend');
-    if (sleeps.length === 0) return 0;
-    const isHidden =
-      own.some(({ kind }) => kind === 'clock') && sleeps.some(({ to }) => kernel.now < to + HIDDEN_MS);
-    return isHidden ? Infinity : LEAST_SLEEP_MS;
+    const hasSlept = history.pauses.some((it) => it.process === process && it.kind === 'suspend');
+    if (!hasSlept) return 0;
+    return isSleepHidden(history, process, kernel.now) ? Infinity : LEAST_SLEEP_MS;
   }
 
   /** Who loses a lock by force is told a message later. What servers have lost they do not keep. */

@@ -25,15 +25,23 @@ export function streamOf(kind: StreamPlan['kind'], items: Items): AsyncIterable<
   }
 }
 
-/** Reads it as the plan says, or leaves it at this item. */
+/** Reads it as the plan says, or leaves it at this item. @returns how many items it has given */
 export async function readStream(
   items: AsyncIterable<number>,
   reader: StreamPlan['reader'] | { readonly leavesAt: number },
-): Promise<void> {
-  if (reader === 'drops') return end(items);
+): Promise<number> {
+  let count = 0;
+  if (reader === 'drops') {
+    await end(items);
+    return count;
+  }
   const last = { reads: Infinity, leaves: 0 };
   const leavesAt = typeof reader === 'string' ? last[reader] : reader.leavesAt;
-  for await (const item of items) if (item >= leavesAt) break;
+  for await (const item of items) {
+    count += 1;
+    if (item >= leavesAt) break;
+  }
+  return count;
 }
 
 async function end(items: AsyncIterable<number>): Promise<void> {

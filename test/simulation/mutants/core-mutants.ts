@@ -64,9 +64,54 @@ export const CORE_MUTANTS: readonly Mutant[] = [
       'Math.min(this.leaseMs, leftMs) / RENEWALS_PER_LEASE',
       'Math.min(this.leaseMs, leftMs)',
     ],
+    [
+      'a lock that is over by the time of day alone is believed in by those who assert it',
+      "? 'valid' : 'unsure'",
+      "? 'valid' : 'valid'",
+    ],
+    [
+      'a renewal without an answer is not repeated',
+      'this.renewAt = this.clock.now() + randomMs(this.chance, RENEWAL_RETRY_MS)',
+      'this.renewAt = Infinity',
+    ],
   ]),
   ...mutantsOf('documents', 'lock/lease/watchdog.js', [
     ['the watchdog renews nothing', '.filter((lease) => lease.checkRenewalDue())', '.filter(() => false)'],
+  ]),
+  ...mutantsOf('documents', 'lock/lease/lease-keeper.js', [
+    ['a lock in doubt passes for held', 'return UNSURE;', 'return undefined;'],
+  ]),
+  ...mutantsOf('documents', 'lock/context/hold.js', [
+    ['a nested call gives back the lock of its flow', 'if (this.count > 0)', 'if (false)'],
+  ]),
+  ...mutantsOf('documents', 'lock/owner/hand-off-budget.js', [
+    [
+      'local hand-offs go on for a hundred times as long while others wait',
+      '{ callers: 16, shortestMs: 1.5, longestMs: 16 }',
+      '{ callers: 1600, shortestMs: 150, longestMs: 1600 }',
+    ],
+    ['an older answer ends the budget of local hand-offs', 'if (this.toldAt > askedAt)', 'if (false)'],
+  ]),
+  ...mutantsOf('documents', 'lock/lock.service.js', [
+    ['several keys are acquired in the order given', 'keys.toSorted()', 'keys.slice()'],
+    ['callers that wait are not dismissed by a drain', 'this.acquirer.dismissIdle();', ''],
+  ]),
+  ...mutantsOf('documents', 'lock/queue/acquirer.js', [
+    ['several keys are kept when one of them fails', 'held.reverse()', 'held.slice(0, 0)'],
+  ]),
+  ...mutantsOf('documents', 'lock/queue/several-keys.js', [
+    [
+      'several keys whose grant was not answered are kept',
+      "giveUp(owners, !(error instanceof LockStoreError) || error.reason === 'unknown')",
+      'giveUp(owners, false)',
+    ],
+  ]),
+  ...mutantsOf('documents', 'lock/runtime/lock-runtime.js', [
+    ['holders keep their locks when the grace of a drain is over', 'owners.loseAll(', 'void ('],
+  ]),
+  ...mutantsOf('documents', 'lock/streams/held-source.js', [
+    ['a stream that has ended keeps its lock', 'if (this.isOver && this.running === 0)', 'if (false)'],
+    ['a stream ends at its first item', 'if (step.done)', 'if (true)'],
   ]),
   ...mutantsOf('documents', 'lock/owner/owner.js', [
     [
@@ -88,6 +133,17 @@ export const CORE_MUTANTS: readonly Mutant[] = [
     ['a loss is not told', 'this.loseHolds(reason, detail, keeper.lease.suspendedBy);', ''],
     ['a minimum hold ends with a local hand-off', 'if (!keeper || this.holdUntil > now ||', 'if (!keeper ||'],
     [
+      'a release does not tell of a minimum hold',
+      'keepUntil > this.now ? { keepUntil } : undefined',
+      'undefined',
+    ],
+    ['a lock that was downgraded is handed on to a writer', 'claim !== this.request.claim', 'false'],
+    [
+      'one other waiter does not count as contention',
+      'return waiting > (this.callers.isQueued ? 1 : 0)',
+      'return waiting > 1',
+    ],
+    [
       'local hand-offs go on for ever while others wait',
       'return !this.budget.isSpent(now) && lease.checkHandOff();',
       'return lease.checkHandOff();',
@@ -100,6 +156,7 @@ export const CORE_MUTANTS: readonly Mutant[] = [
   ]),
   ...mutantsOf('documents', 'lock/owner/acquire-loop.js', [
     ['an acquire that was not answered is forgotten', "if (error.reason === 'unknown')", 'if (false)'],
+    ['a waiter never rechecks', 'this.recheckAfter(reply.recheckAfterMs)', 'undefined'],
     [
       'a failed request is not repeated',
       'this.recheckAfter(randomMs(this.runtime.chance, RETRY_MS))',

@@ -4,7 +4,15 @@ import { mutantsOf, type Mutant } from './mutant.js';
 export const DOCUMENT_MUTANTS: readonly Mutant[] = [
   ...mutantsOf('documents', 'stores/core/key-state.js', [
     ['leases end half a second early', '!isOver(until, now))', '!isOver(until, now + 500))'],
-    ['a renewal under another grant counts', 'if (mine?.token !== token)', 'if (!mine)'],
+    ['an owner that asks again waits for itself', 'if (mine)', 'if (false)'],
+    ['a downgrade is not written', 'if (isDowngraded) {', 'if (false) {'],
+    ['the rest of a minimum hold is not written', 'if (held && keepMs > 0)', 'if (false)'],
+    [
+      'a renewal under another grant counts',
+      'if (mine?.token !== token)',
+      'if (!mine)',
+      'The lane compares its owners with the document of each reply, in the same turn, and tells the loss all the same.',
+    ],
     [
       'a release takes the lock from everybody',
       'this.holders = this.holders.filter((holder) => holder !== held);',
@@ -32,7 +40,7 @@ export const DOCUMENT_MUTANTS: readonly Mutant[] = [
       'this.replace(mine, { owner, claim, token, lastToken, until: { inMs: leaseMs } });',
       'this.replace(mine, { owner, claim, token, lastToken, until: mine.until });',
     ],
-    ['notes are not read', 'this.mergeNote(note);', ''],
+    ['notes are not read', 'this.mergeNote(note);', ';'],
     ['waiters are granted in any order', 'other.ticket > ticket', 'other.ticket < ticket'],
     ['a waiter that is gone is granted', 'const isGone = isOver(until, this.now) ||', 'const isGone ='],
   ]),
@@ -60,5 +68,6 @@ export const DOCUMENT_MUTANTS: readonly Mutant[] = [
       'holder && holder.nonce === this.client.nonce',
       'false',
     ],
+    ['the holder is not told that others wait', 'else if (queue.length > 0)', 'else if (false)'],
   ]),
 ];
