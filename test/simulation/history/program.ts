@@ -86,17 +86,23 @@ export class Program {
         return;
       }
       case 'stream': {
-        const { stream } = asking;
-        const items = await service.withLock(keys, options, (lock) =>
-          streamOf(stream?.kind ?? 'generator', this.stream(asking, lock, call, outer)),
-        );
-        if (stream?.reader === 'drops') this.settled(call);
-        const count = await readStream(items, stream?.reader ?? { leavesAt: asking.work.length - 1 });
-        if (stream?.reader === 'reads' && count < asking.work.length)
-          this.stage.parts.history.violate(
-            'errors',
-            `call ${this.label}: its stream ends after ${count} items`,
-          );
+        const { stream, work } = asking;
+        let held: Held | undefined;
+        try {
+          const items = await service.withLock(keys, options, (lock) => {
+            held = this.hold(asking, lock, call, outer);
+            return streamOf(stream?.kind ?? 'generator', this.items(asking, held, outer));
+          });
+          const count = await readStream(items, stream?.reader ?? { leavesAt: work.length - 1 });
+          if (stream?.reader === 'reads' && count < work.length)
+            this.stage.parts.history.violate(
+              'errors',
+              `call ${this.label}: its stream ends after ${count} items`,
+            );
+        } finally {
+          // The work of a stream that is dropped has not begun.
+          if (held) this.stage.end(held, 'released');
+        }
       }
     }
   }
@@ -109,13 +115,7 @@ export class Program {
     }
   }
 
-  private async *stream(
-    asking: Asking,
-    lock: Lock,
-    call: CallRecord,
-    outer: readonly Held[],
-  ): AsyncGenerator<number> {
-    const held = this.hold(asking, lock, call, outer);
+  private async *items(asking: Asking, held: Held, outer: readonly Held[]): AsyncGenerator<number> {
     try {
       for (const [i, step] of asking.work.entries()) {
         await this.do(step, held, asking, outer);
