@@ -76,6 +76,9 @@ describe('the checker of a history', () => {
     const two = [hold(permit), hold({ ...permit, process: 'P1', from: 1100 })];
     expect(broken(...two)).toBe(0);
     expect(broken(...two, hold({ ...permit, process: 'P2', from: 1200 }))).toBeGreaterThan(0);
+    const one = hold({ claim: 'permits', permits: 1, from: 1200, token: 1050 });
+    expect(broken(hold({ ...permit, process: 'P1', from: 1100 }), one)).toBe(0);
+    expect(broken(hold({ ...permit, process: 'P1', from: 1100, token: 1040 }), one)).toBe(1);
   });
 
   it('knows that a holder no longer believes in a lease that is over, or that it was told is in doubt', () => {
@@ -281,6 +284,13 @@ describe('the checker of a history', () => {
     const check = (from: number) =>
       checkMinimumHold(historyOf({ holds: [first, hold({ process: 'P1', from })] })).length;
     expect([check(3500), check(4001)]).toEqual([1, 0]);
+    const lost = (isShortened: boolean) => {
+      const holds = [{ ...first, isShortened }, hold({ process: 'P1', from: 3500 })];
+      const history = historyOf({ holds });
+      history.disturbances.push({ kind: 'lose', at: 2000, to: 2500 });
+      return checkMinimumHold(history).length;
+    };
+    expect([lost(false), lost(true)]).toEqual([1, 0]);
   });
 
   it('excuses a minimum hold whose session has expired, and no other session', () => {

@@ -67,6 +67,8 @@ function checkPermits(
     const inside = holds.filter(
       (other) =>
         other.key === hold.key &&
+        // One that was granted later and names more permits counts by its own number.
+        (other.token <= hold.token || other.permits <= hold.permits) &&
         (beliefs.get(other) ?? []).some(({ from, to }) => from <= span.from && span.from < to),
     );
     const weight = inside.reduce((sum, it) => sum + it.weight, 0);

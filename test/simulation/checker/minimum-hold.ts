@@ -16,7 +16,8 @@ export function checkMinimumHold(history: History): readonly Violation[] {
     if (a.holdAtLeastMs === undefined || a.end !== 'released' || a.claim === 'permits') return [];
     const until = a.from + leastMs(a);
     const isDisturbed = disturbances.some(
-      ({ kind, at }) => ['force', 'forget', 'server clock', 'crash server'].includes(kind) && at <= until,
+      ({ kind, at }) =>
+        at <= until && (a.isShortened || ['force', 'forget', 'server clock', 'crash server'].includes(kind)),
     );
     // On a store with sessions it ends with that of its process, of which a pause before the grant has taken its part.
     const askedAt = calls.find(({ call }) => call === a.call)?.askedAt ?? a.from;

@@ -14,6 +14,8 @@ export interface HoldRecord {
   readonly leaseMs?: number;
   /** From `from` on; a nested call that shares the hold may ask for more. */
   holdAtLeastMs?: number;
+  /** It was extended to less than its minimum hold, so that its lease does not keep the key until a release that is lost is repeated. */
+  isShortened?: boolean;
   readonly token: number;
   /** Of the store. */
   owner?: string;

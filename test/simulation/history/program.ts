@@ -198,6 +198,12 @@ export class Program {
         process.block(step.ms);
         break;
       case 'extend':
+        for (const { records } of [held, ...outer]) {
+          for (const record of records) {
+            const { from, holdAtLeastMs = 0 } = record;
+            if (from + holdAtLeastMs > process.trueNow + step.ms) record.isShortened = true;
+          }
+        }
         await this.changing(held.lock.extend(step.ms), held, outer);
         break;
       case 'downgrade':

@@ -158,6 +158,11 @@ export const CORE_MUTANTS: readonly Mutant[] = [
     ['an acquire that was not answered is forgotten', "if (error.reason === 'unknown')", 'if (false)'],
     ['a waiter never rechecks', 'this.recheckAfter(reply.recheckAfterMs)', 'undefined'],
     [
+      'a notification puts off a recheck that is due before',
+      'Math.min(this.recheckAt, now + ms)',
+      'now + ms',
+    ],
+    [
       'a failed request is not repeated',
       'this.recheckAfter(randomMs(this.runtime.chance, RETRY_MS))',
       'undefined',

@@ -28,8 +28,13 @@ export function drawClaim(dice: Dice, { family, permits }: KeyPlan): CallOptions
     case 'readers':
       return { mode: dice.happens(0.6) ? 'shared' : 'exclusive' };
     case 'permits':
-      return { permits, ...(dice.happens(0.4) && { weight: dice.int(1, permits) }) };
+      return drawPermits(dice, dice.happens(0.15) ? dice.int(1, permits) : permits);
     case 'fair':
       return dice.happens(0.8) ? { fair: true } : {};
   }
+}
+
+/** Each call is checked against its own number. */
+function drawPermits(dice: Dice, permits: number): CallOptionsPlan {
+  return { permits, ...(dice.happens(0.4) && { weight: dice.int(1, permits) }) };
 }

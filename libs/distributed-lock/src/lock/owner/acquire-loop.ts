@@ -65,6 +65,8 @@ export class AcquireLoop implements FairWaiter {
   /** The fair callers of this process, once this owner is fair and has a ticket. */
   private fairQueue: readonly FairWaiter[] | undefined;
   private cancelRecheck: (() => void) | undefined;
+  /** When the next recheck is sent, if one is to be sent by time. */
+  private recheckAt = Infinity;
 
   constructor(
     private readonly owner: AskingOwner,
@@ -87,8 +89,7 @@ export class AcquireLoop implements FairWaiter {
   stop(): void {
     if (!this.isRunning) return;
     this.isRunning = this.callers.isInStoreQueue = false;
-    this.cancelRecheck?.();
-    this.cancelRecheck = undefined;
+    this.dropRecheck();
     if (!this.fairQueue) return;
     this.fairQueue = undefined;
     this.runtime.fairQueues.leave(kindName(this.request), this);
@@ -107,11 +108,20 @@ export class AcquireLoop implements FairWaiter {
     this.callers.onStoreError(error);
   }
 
+  /** A notification that names a later time does not put off a recheck that is due before, because a caller may wait for it. */
   recheckAfter(ms: number): void {
     if (!this.isRunning) return;
+    const { clock } = this.runtime;
+    const now = clock.now();
+    const at = Math.min(this.recheckAt, now + ms);
+    if (at <= now) return this.recheck();
+    if (at === this.recheckAt) return;
     this.cancelRecheck?.();
-    if (ms <= 0) return this.recheck();
-    this.cancelRecheck = this.runtime.clock.after(ms, () => this.recheck());
+    this.recheckAt = at;
+    this.cancelRecheck = clock.after(ms, () => {
+      this.recheckAt = Infinity;
+      this.recheck();
+    });
   }
 
   /** Sends the next request now, unless one is in flight. */
@@ -125,7 +135,7 @@ export class AcquireLoop implements FairWaiter {
       this.isRecheckDue = true;
       return;
     }
-    this.cancelRecheck?.();
+    this.dropRecheck();
     this.inFlight = true;
     const waitMs = this.callers.longestWaitMs(LONGEST_WAIT_PER_REQUEST_MS);
     this.runtime.store.acquire(this.nextRequest(waitMs, this.tokensWanted())).then(
@@ -143,6 +153,11 @@ export class AcquireLoop implements FairWaiter {
 
   noteLateCopies({ mayComeLate }: Repeated): void {
     if (mayComeLate) this.mayComeLate = true;
+  }
+
+  private dropRecheck(): void {
+    this.recheckAt = Infinity;
+    this.cancelRecheck?.();
   }
 
   private tokensWanted(): number {
