@@ -114,9 +114,13 @@ describe('the checker of a history', () => {
       const history = historyOf({ holds: [hold({ samples, endedAt }), later] });
       history.pauses.push({ process: 'P0', kind: 'clock', from: 1200, to: 1200, setByMs });
       history.pauses.push({ process: 'P0', kind: 'suspend', from: 1200, to: 4500 });
-      return checkExclusion(history).length;
+      return checkExclusion(history).length > 0;
     };
-    expect([brokenBy(-3250, 5400), brokenBy(-3250, 5600), brokenBy(-3000, 5400)]).toEqual([0, 1, 1]);
+    expect([brokenBy(-3250, 5400), brokenBy(-3250, 5600), brokenBy(-3000, 5400)]).toEqual([
+      false,
+      true,
+      true,
+    ]);
   });
 
   it('finds one that believes again once another was granted its lock', () => {

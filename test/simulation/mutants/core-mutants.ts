@@ -134,13 +134,13 @@ export const CORE_MUTANTS: readonly Mutant[] = [
     ['a minimum hold ends with a local hand-off', 'if (!keeper || this.holdUntil > now ||', 'if (!keeper ||'],
     [
       'a release does not tell of a minimum hold',
-      'keepUntil > this.now ? { keepUntil } : undefined',
+      'holdUntil > this.now ? { holdUntil } : undefined',
       'undefined',
     ],
     ['a lock that was downgraded is handed on to a writer', 'claim !== this.request.claim', 'false'],
     [
       'one other waiter does not count as contention',
-      'return waiting > (this.callers.isQueued ? 1 : 0)',
+      'return waiting > (this.callers.isInStoreQueue ? 1 : 0)',
       'return waiting > 1',
     ],
     [

@@ -6,7 +6,7 @@ export const DOCUMENT_MUTANTS: readonly Mutant[] = [
     ['leases end half a second early', '!isOver(until, now))', '!isOver(until, now + 500))'],
     ['an owner that asks again waits for itself', 'if (mine)', 'if (false)'],
     ['a downgrade is not written', 'if (isDowngraded) {', 'if (false) {'],
-    ['the rest of a minimum hold is not written', 'if (held && keepMs > 0)', 'if (false)'],
+    ['the rest of a minimum hold is not written', 'if (held && holdMs > 0)', 'if (false)'],
     [
       'a renewal under another grant counts',
       'if (mine?.token !== token)',
