@@ -1,4 +1,5 @@
 import { describeLockStoreContract, FaultyStore, ManualClock } from 'nestjs-distributed-lock/testing';
+import { describeBackEndCases } from '../../libs/distributed-lock/src/testing/lock-store.contract.js';
 import { memoryStore } from '../../libs/distributed-lock/src/stores/memory/memory.store.js';
 
 describeLockStoreContract('memory', () => {
@@ -6,8 +7,8 @@ describeLockStoreContract('memory', () => {
   return { store: memoryStore(), clock, pass: (ms) => clock.advance(ms) };
 });
 
-// The network of the property tests must keep the contract itself, and the store must bear repetition.
-describeLockStoreContract('memory, with every command executed and every push delivered twice', () => {
+// The network of the tests must keep the contract itself, and the store must bear repetition.
+describeBackEndCases('memory, with every command executed and every push delivered twice', () => {
   const clock = new ManualClock();
   const store = new FaultyStore(memoryStore(), {
     command: () => ({ executedAfterMs: [0, 0] }),

@@ -5,7 +5,7 @@ import type { Grant, Queued } from '../../libs/distributed-lock/src/port/lock-st
 import { leaseValidity } from '../../libs/distributed-lock/src/port/lease-validity.js';
 import { documentText } from '../../libs/distributed-lock/src/stores/session/session-text.js';
 import { messageText } from '../../libs/distributed-lock/src/stores/session/message-text.js';
-import { COMMAND_TIMEOUT_MS } from '../support/faulty-register.js';
+import { COMMAND_TIMEOUT_MS } from '../support/session-server.js';
 import { follow } from '../support/lock-world.js';
 import { MOST_TAKES, SessionServer } from '../support/session-server.js';
 import { KEY, StoreClient } from '../support/store-client.js';

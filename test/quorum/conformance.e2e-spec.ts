@@ -7,6 +7,7 @@ import {
   type ContractDeviations,
 } from 'nestjs-distributed-lock/testing';
 import { startRedisServer, type RedisServer } from '#redis-server';
+import { describeBackEndCases } from '../../libs/distributed-lock/src/testing/lock-store.contract.js';
 import type { ContractGroup } from '../../libs/distributed-lock/src/testing/contract/stage.js';
 import { several } from '../../libs/distributed-lock/src/testing/contract/several.js';
 import { permits } from '../../libs/distributed-lock/src/testing/contract/permits.js';
@@ -42,7 +43,7 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => Promise.all(servers.map((server) => server.stop())));
 
-describeLockStoreContract(
+describeBackEndCases(
   'a quorum of three Redis servers',
   () => ({ store: quorumStore(servers.map(({ url }) => redisStore(url, { commandTimeoutMs: 2000 }))) }),
   deviations,

@@ -62,4 +62,23 @@ describe('the page on tests', () => {
     const listed = new Set(folders.map((it) => it.split('/')[0]));
     expect(here.map(({ name }) => name).filter((name) => !listed.has(name))).toEqual([]);
   });
+
+  it('names the eight set-ups that run the whole contract, once each', () => {
+    const specs = readdirSync(join(ROOT, 'test'), { recursive: true, encoding: 'utf8' });
+    const runs = specs.flatMap((file) => {
+      if (!file.endsWith('-spec.ts') || file.includes('node_modules') || file.startsWith('repo')) return [];
+      const text = readFileSync(join(ROOT, 'test', file), 'utf8').replaceAll(/^import [^;]*;$/gm, '');
+      return [...text.matchAll(/\bdescribeLockStoreContract\b/g)].map(() => file.replaceAll('\\', '/'));
+    });
+    expect(runs.sort()).toEqual([
+      'core/memory-conformance.e2e-spec.ts',
+      'quorum/conformance.e2e-spec.ts',
+      'redis/conformance/redis.e2e-spec.ts',
+      'simulation/redis/store.e2e-spec.ts',
+      'stores/etcd/contract.stores-spec.ts',
+      'stores/mysql/contract.stores-spec.ts',
+      'stores/postgres/contract.stores-spec.ts',
+      'stores/zookeeper/contract.stores-spec.ts',
+    ]);
+  });
 });

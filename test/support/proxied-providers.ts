@@ -1,6 +1,4 @@
 import 'reflect-metadata';
-import { NestContainer } from '@nestjs/core';
-import { Injector } from '@nestjs/core/internal';
 
 /** Built-ins have slots that no Proxy forwards, and so do classes with private members. */
 const SLOTS = [Map, Set, WeakMap, WeakSet, Date, Promise, ArrayBuffer, RegExp, Error];
@@ -40,26 +38,4 @@ export function proxied<T>(instance: T): T {
       return method;
     },
   });
-}
-
-/**
- * From now on, in this test file, Nest puts such a Proxy around every provider, controller and value of an application,
- * as with `NestFactory.create(App, { instrument: { instanceDecorator } })`. Nest's testing module has no such option.
- */
-export function proxyAllProviders(): void {
-  const instrument = { instanceDecorator: proxied as (instance: unknown) => unknown };
-  const given = Object.getOwnPropertyDescriptor(NestContainer.prototype, 'contextOptions');
-  Object.defineProperty(NestContainer.prototype, 'contextOptions', {
-    get(this: NestContainer) {
-      return { ...(given?.get?.call(this) as object | undefined), instrument };
-    },
-  });
-  const injector = Injector.prototype as unknown as Record<
-    'instantiateClass',
-    (...args: unknown[]) => unknown
-  >;
-  const instantiate = injector.instantiateClass;
-  injector.instantiateClass = function (...args) {
-    return Reflect.apply(instantiate, Object.assign(this, instrument), args);
-  };
 }

@@ -14,10 +14,17 @@ import type {
   SessionTake,
 } from '../../libs/distributed-lock/src/stores/session/session-backend.js';
 import { SessionRegister } from '../../libs/distributed-lock/src/stores/session/session-register.js';
-import { contentOf, documentText } from '../../libs/distributed-lock/src/stores/session/session-text.js';
 import type { Clock } from '../../libs/distributed-lock/src/time/clock.js';
-import { COMMAND_TIMEOUT_MS, type RegisterFaults } from './faulty-register.js';
+import type { Fate } from '../../libs/distributed-lock/src/testing/index.js';
 
+/** Decides over each call and each notification; `undefined` lets it pass at once. May be changed at any time. */
+export interface ServerFaults {
+  command?: () => Fate | undefined;
+  /** When a notification is delivered, in ms from now, once for each entry: `[]` is lost. */
+  notification?: () => readonly number[] | undefined;
+}
+
+export const COMMAND_TIMEOUT_MS = 100;
 interface StoredDocument {
   readonly text: string;
   readonly revision: number;
@@ -61,7 +68,7 @@ export class SessionServer {
 
   constructor(readonly clock: Clock) {}
 
-  create(context: LockStoreContext, faults: RegisterFaults): DocumentStore {
+  create(context: LockStoreContext, faults: ServerFaults): DocumentStore {
     const client = `client${++this.clients}`;
     const backend = new FaultySessionBackend(client, this, context, faults);
     return new DocumentStore('sessions', client, new SessionRegister(backend, context.clock), context);
@@ -174,14 +181,6 @@ export class SessionServer {
     this.revision += 1;
   }
 
-  /** Another client writes back what it has read. */
-  rewrite(name: string): void {
-    const found = this.documents.get(name);
-    if (!found) return;
-    const { document, lastToken } = contentOf(found.text, found.revision, name);
-    this.put(name, documentText(document, lastToken, 'none'));
-  }
-
   read(name: string): Row {
     this.endSessions();
     const { revision } = this;
@@ -246,7 +245,7 @@ class FaultySessionBackend implements SessionBackend {
     private readonly client: string,
     private readonly server: SessionServer,
     private readonly context: LockStoreContext,
-    private readonly faults: RegisterFaults,
+    private readonly faults: ServerFaults,
   ) {
     this.sessionMs = context.watchdogTimeoutMs;
   }
@@ -341,20 +340,19 @@ class FaultySessionBackend implements SessionBackend {
     { session }: SendOptions = {},
   ): Promise<Reply> {
     const fate = this.faults.command?.() ?? {};
-    const { executedAfterMs = [0], repliedAfterMs = 0, isOvertaken, brokenAfterMs = Infinity } = fate;
+    const { executedAfterMs = [0], repliedAfterMs = 0 } = fate;
     const [name = ''] = names;
     if (this.isClosed) return Promise.reject(new LockStoreError('The store is closed', name, 'unready'));
     if (session && session !== this.current) return Promise.reject(sessionOver(name));
     const { epoch, current } = this;
     return new Promise((resolve, reject) => {
       let isAnswered = false;
-      const patienceMs = Math.min(COMMAND_TIMEOUT_MS, brokenAfterMs);
-      const cancelTimeout = this.after(patienceMs, () => {
+      const cancelTimeout = this.after(COMMAND_TIMEOUT_MS, () => {
         if (session) this.epoch += 1;
         reject(new LockStoreError('The network lost it: nothing came back', name, 'unknown'));
       });
       const answer = (settle: () => void): void => {
-        if (repliedAfterMs === 'never' || brokenAfterMs < Infinity) return;
+        if (repliedAfterMs === 'never') return;
         this.after(repliedAfterMs, () => {
           isAnswered = true;
           cancelTimeout();
@@ -372,7 +370,6 @@ class FaultySessionBackend implements SessionBackend {
             });
           // A reading is not refused, but no earlier write comes after it either.
           if (!session && current) this.server.accepts(current.id, epoch);
-          if (isOvertaken) for (const each of names) this.server.rewrite(each);
           const reply = execute();
           first(() => resolve(reply));
         });
@@ -382,15 +379,14 @@ class FaultySessionBackend implements SessionBackend {
 
   /** Of this client: a crash or a close ends it. At once when there is nothing to wait for. */
   private after(ms: number, task: () => void): () => void {
-    const arrive = this.faults.arrive ?? ((arrived) => arrived());
     if (ms <= 0) {
-      arrive(task);
+      task();
       return () => undefined;
     }
     let isCancelled = false;
     const stop = this.server.clock.after(ms, () => {
       this.cancels.delete(cancel);
-      arrive(() => isCancelled || task());
+      if (!isCancelled) task();
     });
     const cancel = (): void => {
       isCancelled = true;

@@ -9,13 +9,14 @@ import type {
   Renewal,
 } from '../../libs/distributed-lock/src/port/lock-store.js';
 import type { Clock } from '../../libs/distributed-lock/src/time/clock.js';
-import type { RegisterFate, RegisterFaults } from './faulty-register.js';
+import type { Fate } from '../../libs/distributed-lock/src/testing/index.js';
+import type { ServerFaults } from './session-server.js';
 import { follow } from './lock-world.js';
 
 export const KEY = 'goods';
 
 interface Stage {
-  readonly server: { create(context: LockStoreContext, faults: RegisterFaults): LockStore };
+  readonly server: { create(context: LockStoreContext, faults: ServerFaults): LockStore };
   readonly clock: Clock;
 }
 
@@ -24,8 +25,8 @@ export class StoreClient {
   readonly store: LockStore;
   readonly notifications: Notification[] = [];
   /** Of the calls to come, in order. All others pass at once. */
-  fates: RegisterFate[] = [];
-  always: RegisterFate | undefined;
+  fates: Fate[] = [];
+  always: Fate | undefined;
   /** How late each notification comes; `undefined` loses it. */
   pushesAfterMs: number | undefined = 0;
   calls = 0;

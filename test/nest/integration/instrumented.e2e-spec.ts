@@ -1,11 +1,14 @@
+import { AsyncResource } from 'node:async_hooks';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { Readable } from 'node:stream';
 import {
   Controller,
   Get,
   Injectable,
   Module,
   Param,
+  StreamableFile,
   type ModuleMetadata,
   type NestApplicationOptions,
 } from '@nestjs/common';
@@ -21,6 +24,9 @@ import { until } from '#until';
 // The first tests load the adapters and the instrumentation, which takes seconds.
 jest.setTimeout(30_000);
 
+/** Made where no lock is held. */
+const outside = new AsyncResource('outside');
+
 @Injectable()
 class Orders {
   constructor(private readonly locks: LockService) {}
@@ -35,6 +41,14 @@ class Orders {
   @Locked('order:<id>', { waitMs: 100 })
   async check(id: string): Promise<string> {
     return this.locks.assertHeld(`order:${id}`).key;
+  }
+
+  /** Holds its lock until the last line was read. */
+  @Locked('lines:<id>', { waitMs: 100 })
+  async *lines(id: string): AsyncGenerator<string> {
+    yield this.locks.assertHeld(`lines:${id}`).key;
+    const other = await failureOf(detached(() => this.locks.acquire(`lines:${id}`, { waitMs: 0 })));
+    yield (other as { code?: string }).code ?? 'free';
   }
 
   /** Two flows that take two keys in opposite orders. */
@@ -74,6 +88,27 @@ class Desk {
     return this.orders.place(id);
   }
 
+  @Get('lines/:id')
+  async lines(@Param('id') id: string): Promise<string[]> {
+    const lines = [];
+    for await (const line of this.orders.lines(id)) lines.push(line);
+    return lines;
+  }
+
+  /** The lock of a handler is held until its stream has been sent. */
+  @Locked('desk:<id>')
+  @Get('file/:id')
+  async file(@Param('id') id: string): Promise<StreamableFile> {
+    const { orders } = this;
+    return new StreamableFile(
+      Readable.from(
+        (async function* () {
+          for await (const line of orders.lines(id)) yield `${line} `;
+        })(),
+      ),
+    );
+  }
+
   @Get('crossed')
   crossed(): Promise<unknown> {
     return this.orders.crossed();
@@ -83,6 +118,11 @@ class Desk {
   open(): Promise<string> {
     return this.shop.open();
   }
+}
+
+/** In a flow of its own: under a lock of its caller a call would share it. */
+function detached<T>(work: () => Promise<T>): Promise<T> {
+  return outside.runInAsyncScope(work);
 }
 
 /** As those of nestjs-cls: outside of a request it throws at whatever it is asked for, but by Nest itself. */
@@ -151,12 +191,19 @@ async function findings(url: string): Promise<unknown> {
     placed: await get(`${url}/place/1`),
     crossed: await get(`${url}/crossed`),
     shop: await get(`${url}/shop`),
+    lines: await get(`${url}/lines/1`),
+    file: await get(`${url}/file/1`),
+    // Both streams have given their locks back.
+    again: await get(`${url}/file/1`),
   };
 }
 const RIGHT = {
   placed: { current: 'order:1', again: expect.any(Number), checked: 'order:1' },
   crossed: expect.arrayContaining(['LOCK_DEADLOCK']),
   shop: 'open',
+  lines: ['lines:1', 'LOCK_WAIT_TIMEOUT'],
+  file: 'lines:1 LOCK_WAIT_TIMEOUT ',
+  again: 'lines:1 LOCK_WAIT_TIMEOUT ',
 };
 
 afterEach(async () => {

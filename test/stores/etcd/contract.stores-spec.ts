@@ -2,6 +2,7 @@ import { afterAll, beforeAll } from '@jest/globals';
 import { etcdStore } from 'nestjs-distributed-lock/etcd';
 import { describeLockStoreContract } from 'nestjs-distributed-lock/testing';
 import { startEtcdCluster, startEtcdServer, type EtcdServer } from '#etcd-server';
+import { describeBackEndCases } from '../../../libs/distributed-lock/src/testing/lock-store.contract.js';
 import { describeWith } from '../support/describe-with.js';
 
 type Cluster = Awaited<ReturnType<typeof startEtcdCluster>>;
@@ -23,5 +24,5 @@ describeWith('etcd')('a cluster of three etcd', () => {
   });
   afterAll(() => cluster.stop());
 
-  describeLockStoreContract('etcd', () => ({ store: etcdStore(cluster.members.map(({ url }) => url)) }));
+  describeBackEndCases('three etcd', () => ({ store: etcdStore(cluster.members.map(({ url }) => url)) }));
 });

@@ -4,6 +4,7 @@ import { mysqlStore, type MysqlQuery } from 'nestjs-distributed-lock/mysql';
 import mysql, { type Pool, type ResultSetHeader, type RowDataPacket } from 'mysql2/promise';
 import { startMariadbServer, type MariadbServer } from '#mariadb-server';
 import { startMysqlServer } from '#mysql-server';
+import { describeBackEndCases } from '../../../libs/distributed-lock/src/testing/lock-store.contract.js';
 import { describeWith } from '../support/describe-with.js';
 
 for (const [name, start] of [
@@ -27,8 +28,9 @@ for (const [name, start] of [
       return Array.isArray(result) ? result : { rows: [], changed: result.affectedRows };
     };
 
-    describeLockStoreContract(`mysqlStore on ${name}`, () => ({ store: mysqlStore(server.url) }));
-    describeLockStoreContract(`mysqlStore on ${name} through a query function`, () => ({
+    const describeContract = name === 'mysql' ? describeLockStoreContract : describeBackEndCases;
+    describeContract(name, () => ({ store: mysqlStore(server.url) }));
+    describeBackEndCases(`${name} through a query function`, () => ({
       store: mysqlStore({ query }),
     }));
   });

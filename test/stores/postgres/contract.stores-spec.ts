@@ -4,6 +4,7 @@ import { postgresStore } from 'nestjs-distributed-lock/postgres';
 import { describeLockStoreContract } from 'nestjs-distributed-lock/testing';
 import { startPgbouncer, type Pgbouncer } from '#pgbouncer';
 import { startPostgresServer, type PostgresServer } from '#postgres-server';
+import { describeBackEndCases } from '../../../libs/distributed-lock/src/testing/lock-store.contract.js';
 import { describeWith } from '../support/describe-with.js';
 
 describeWith('postgres')('a PostgreSQL server', () => {
@@ -29,7 +30,7 @@ describeWith('postgres')('a function of the application that runs one statement'
   });
 
   const query = (sql: string, parameters: unknown[]) => pool.query<object>(sql, parameters);
-  describeLockStoreContract('{ query }', () => ({ store: postgresStore({ query }) }));
+  describeBackEndCases('{ query }', () => ({ store: postgresStore({ query }) }));
 });
 
 describeWith('postgres')('a PostgreSQL server whose transactions are serializable', () => {
@@ -39,7 +40,7 @@ describeWith('postgres')('a PostgreSQL server whose transactions are serializabl
   });
   afterAll(() => server.stop());
 
-  describeLockStoreContract('postgres', () => ({ store: postgresStore(server.url) }));
+  describeBackEndCases('serializable', () => ({ store: postgresStore(server.url) }));
 });
 
 describeWith('postgres', 'pgbouncer')('a pooler that gives each transaction another connection', () => {
@@ -54,5 +55,5 @@ describeWith('postgres', 'pgbouncer')('a pooler that gives each transaction anot
     await server.stop();
   });
 
-  describeLockStoreContract('postgres', () => ({ store: postgresStore(pooler.url) }));
+  describeBackEndCases('pgbouncer', () => ({ store: postgresStore(pooler.url) }));
 });

@@ -1,7 +1,7 @@
 import { PGlite } from '@electric-sql/pglite';
 import { afterAll, beforeAll, describe } from '@jest/globals';
 import { postgresStore } from 'nestjs-distributed-lock/postgres';
-import { describeLockStoreContract } from 'nestjs-distributed-lock/testing';
+import { describeBackEndCases } from '../../../libs/distributed-lock/src/testing/lock-store.contract.js';
 
 describe('PGlite, in this process', () => {
   const database = new PGlite();
@@ -9,7 +9,7 @@ describe('PGlite, in this process', () => {
   beforeAll(() => database.waitReady);
   afterAll(() => database.close());
 
-  describeLockStoreContract('postgres', () => ({
+  describeBackEndCases('PGlite', () => ({
     store: postgresStore(database, { commandTimeoutMs: 5000 }),
   }));
 });

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from '@jest/globals';
 import { sqliteStore } from 'nestjs-distributed-lock/sqlite';
-import { describeLockStoreContract } from 'nestjs-distributed-lock/testing';
+import { describeBackEndCases } from '../../../libs/distributed-lock/src/testing/lock-store.contract.js';
 import { closeServices, failureOf, openServiceOn } from '../../support/lock-services.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'sqlite-locks-'));
@@ -14,7 +14,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-describeLockStoreContract('sqliteStore', () => ({ store: sqliteStore(file) }));
+describeBackEndCases('sqliteStore', () => ({ store: sqliteStore(file) }));
 
 describe('sqliteStore', () => {
   it('refuses a file in a folder that does not exist, and a file that is no database', async () => {

@@ -23,7 +23,7 @@ describe('sqliteStore', () => {
       status: 0,
       output: '',
     });
-    expect(run.stderr).toMatch(/Tests: +\d{3} passed/);
+    expect(run.stderr).toMatch(/Tests: +\d{2,} passed/);
   }, 180_000);
 
   it('is refused on a Node without SQLite, with its version and other stores', () => {

@@ -3,6 +3,7 @@ import { describeLockStoreContract } from 'nestjs-distributed-lock/testing';
 import { zookeeperStore } from 'nestjs-distributed-lock/zookeeper';
 import { startZookeeperCluster, startZookeeperServer, type ZookeeperServer } from '#zookeeper-server';
 import type { OwnCluster } from '../../../tools/own-cluster/index.mjs';
+import { describeBackEndCases } from '../../../libs/distributed-lock/src/testing/lock-store.contract.js';
 import { describeWith } from '../support/describe-with.js';
 
 describeWith('zookeeper')('a ZooKeeper server', () => {
@@ -22,7 +23,7 @@ describeWith('zookeeper')('three ZooKeeper servers', () => {
   });
   afterAll(() => cluster.stop());
 
-  describeLockStoreContract('zookeeper', () => ({
+  describeBackEndCases('three ZooKeeper servers', () => ({
     store: zookeeperStore(cluster.members.map(({ url }) => url)),
   }));
 });

@@ -1,3 +1,4 @@
+import { BACK_END_CASES } from './contract/back-end-cases.js';
 import { closing } from './contract/closing.js';
 import { exclusion } from './contract/exclusion.js';
 import { expiry } from './contract/expiry.js';
@@ -6,7 +7,6 @@ import { inspection } from './contract/inspection.js';
 import { keys } from './contract/keys.js';
 import { notifications } from './contract/notifications.js';
 import { permits } from './contract/permits.js';
-
 import { release } from './contract/release.js';
 import { renewal } from './contract/renewal.js';
 import { several } from './contract/several.js';
@@ -60,13 +60,40 @@ export function describeLockStoreContract(
   makeStore: () => StoreUnderTest | Promise<StoreUnderTest>,
   deviations: ContractDeviations = {},
 ): void {
+  describeCases(`the lock store contract: ${name}`, makeStore, deviations, () => true);
+}
+
+/** The cases of the contract that reach the back end: for one more set-up of a store that keeps the whole contract elsewhere. */
+export function describeBackEndCases(
+  name: string,
+  makeStore: () => StoreUnderTest | Promise<StoreUnderTest>,
+  deviations: ContractDeviations = {},
+): void {
+  checkClaims(Object.fromEntries([...BACK_END_CASES].map((claim) => [claim, ''])));
+  const wanted = (claim: string) => BACK_END_CASES.has(claim);
+  describeCases(
+    `the lock store contract, as far as the back end decides: ${name}`,
+    makeStore,
+    deviations,
+    wanted,
+  );
+}
+
+function describeCases(
+  title: string,
+  makeStore: () => StoreUnderTest | Promise<StoreUnderTest>,
+  deviations: ContractDeviations,
+  isWanted: (claim: string) => boolean,
+): void {
   const { describe, it } = globalThis as unknown as TestFramework;
   checkClaims(deviations);
   const reasons = new Map(Object.entries(deviations));
-  describe(`the lock store contract: ${name}`, () => {
+  describe(title, () => {
     for (const [group, cases] of Object.entries<ContractGroup>(groups)) {
+      const wanted = Object.entries(cases).filter(([claim]) => isWanted(claim));
+      if (wanted.length === 0) continue;
       describe(group, () => {
-        for (const [claim, check] of Object.entries(cases)) {
+        for (const [claim, check] of wanted) {
           const run = async () => withStage(await makeStore(), check);
           const reason = reasons.get(claim);
           if (reason === undefined) it(claim, run, CASE_TIMEOUT_MS);

@@ -6,12 +6,9 @@ import { until } from '#until';
 const SCRIPT = fileURLToPath(new URL('worker.mjs', import.meta.url));
 
 export interface WorkerOptions {
-  readonly role: 'hold' | 'wait' | 'write' | 'crowd' | 'close' | 'exit';
+  readonly role: 'close' | 'exit';
   readonly url: string;
   readonly key: string;
-  readonly callers?: number;
-  readonly turns?: number;
-  readonly watchdogTimeoutMs?: number;
 }
 
 export interface Told {

@@ -55,6 +55,20 @@ describe('a caller that does not wait', () => {
     },
   );
 
+  it('is not refused by a reply to what a sibling had asked before it', async () => {
+    const lock = await world.take(other, 'a');
+    slow();
+    const sibling = follow(locks.tryAcquire('a'));
+    await world.clock.advance(1);
+    world.mendNetwork();
+    await lock.release();
+    const asked = follow(locks.tryAcquire('a'));
+    await fast();
+    expect(sibling.value).toBeNull();
+    expect(asked.value?.key).toBe('a');
+    await asked.value?.release();
+  });
+
   it('is told of a store that went away while siblings waited in its queue', async () => {
     const held = await world.take(other, 'a');
     const sibling = follow(locks.acquire('a', { waitMs: 3000 }));

@@ -1,8 +1,16 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { beforeEach, describe, expect, it } from '@jest/globals';
-import type { CallOptions, Keys, LockService, LockStoreFactory } from 'nestjs-distributed-lock';
-import { failureOf, openServiceOn } from '../../support/lock-services.js';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import {
+  memoryStore,
+  type CallOptions,
+  type Keys,
+  type LockService,
+  type LockStoreFactory,
+} from 'nestjs-distributed-lock';
+import { quorumStore } from 'nestjs-distributed-lock/quorum';
+import { redisStore } from 'nestjs-distributed-lock/redis';
+import { closeServices, failureOf, openServiceOn } from '../support/lock-services.js';
 
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
@@ -60,38 +68,36 @@ async function heapAfter(calls: () => Promise<void>): Promise<number> {
   return process.memoryUsage().heapUsed;
 }
 
-interface Place {
-  readonly makeStore: () => LockStoreFactory;
-  readonly callsAtLeast: number;
-}
+const quorum = () => quorumStore([memoryStore(), memoryStore(), memoryStore()]);
 
-/** After so many calls of each kind the heap is as large as before. One file for each store, as it takes a minute. */
-export function describeNoLeaks(where: string, { makeStore, callsAtLeast }: Place): void {
-  describe(`${where} nothing is left of a call that`, () => {
-    let locks: LockService;
-    beforeEach(() => {
-      const store = makeStore();
-      locks = openServiceOn(store);
-      services.set(locks, openServiceOn(store));
-    });
-
-    it.each(Object.entries(WAYS))(
-      '%s',
-      async (way, call) => {
-        let keys = 0;
-        const calls = async () => {
-          for (let done = 0; done < callsAtLeast; done += AT_ONCE) {
-            const some = Array.from({ length: AT_ONCE }, () => call(locks, `leak:${way}:${++keys}`));
-            await Promise.all(some);
-          }
-        };
-        const before = await heapAfter(calls);
-        // Caches grow once, so the round with less growth counts.
-        const between = await heapAfter(calls);
-        const after = await heapAfter(calls);
-        expect(Math.min(between - before, after - between)).toBeLessThan(LIMIT_BYTES);
-      },
-      60_000,
-    );
+describe.each<[where: string, makeStore: () => LockStoreFactory, callsAtLeast: number]>([
+  ['on Redis', () => redisStore(process.env['REDIS_URL'] as string), 1000],
+  ['on a quorum', quorum, 300],
+])('after so many calls the heap is as large as before, %s, when each', (_, makeStore, callsAtLeast) => {
+  let locks: LockService;
+  beforeEach(() => {
+    const store = makeStore();
+    locks = openServiceOn(store);
+    services.set(locks, openServiceOn(store));
   });
-}
+  afterEach(closeServices);
+
+  it.each(Object.entries(WAYS))(
+    '%s',
+    async (way, call) => {
+      let keys = 0;
+      const calls = async () => {
+        for (let done = 0; done < callsAtLeast; done += AT_ONCE) {
+          const some = Array.from({ length: AT_ONCE }, () => call(locks, `leak:${way}:${++keys}`));
+          await Promise.all(some);
+        }
+      };
+      const before = await heapAfter(calls);
+      // Caches grow once, so the round with less growth counts.
+      const between = await heapAfter(calls);
+      const after = await heapAfter(calls);
+      expect(Math.min(between - before, after - between)).toBeLessThan(LIMIT_BYTES);
+    },
+    60_000,
+  );
+});

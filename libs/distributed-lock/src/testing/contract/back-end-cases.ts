@@ -1,0 +1,30 @@
+/**
+ * The cases whose answer depends on what the back end does itself: it ends leases, counts tokens, compares names, notifies,
+ * and decides between two who ask at once. All other cases try what the store decides in the process, which is the same on
+ * each set-up of one kind of back end. A set-up on which the whole contract does not run must pass these.
+ */
+export const BACK_END_CASES: ReadonlySet<string> = new Set([
+  'a key that is held is busy for every other owner',
+  'of many that ask at once exactly one is granted',
+  'a lease that nobody renews ends by itself',
+  'the successor of an expired holder can release, and the expired holder cannot',
+  'a waiter is granted when the lease of a holder that crashed is over',
+  'a renewed lock outlives its first lease',
+  'a renewal that arrives after expiry reports lost and does not bring the lock back',
+  'the release of the holder frees the key at once',
+  'a minimum hold outlives the lease',
+  'tokens grow with each grant, also with many in one millisecond',
+  'tokens grow across the crash of a holder',
+  'the order of asking is the order of granting',
+  'a waiter whose client is gone is passed over',
+  'the release of the holder notifies the next in the queue of its grant',
+  'the holder is told when the key becomes contended',
+  'a snapshot tells the holder, its lease and token, and who waits, in order',
+  'a forced release grants the next in the queue',
+  'a writer waits for the last reader, and no longer',
+  'of many that ask at once exactly as many as there are permits are granted',
+  'if one of several keys is held, none is taken',
+  'a key may consist of any characters',
+  'keys that differ in one character or in length only are different locks',
+  'a client that closes disturbs no other',
+]);
