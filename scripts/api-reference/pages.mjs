@@ -80,7 +80,7 @@ const USERS = [
   {
     file: 'api-guard.md',
     title: 'Fencing tokens',
-    intro: 'A resource uses these to refuse a holder that has lost its lock: [recipes](recipes/guards.md).',
+    intro: 'A resource uses these to refuse a holder that has lost its lock: [recipes](recipes/sql.md).',
     groups: {
       'Hold the lock until a commit': [
         'heldUntilCommit',
