@@ -39,9 +39,6 @@ const ONCE: CallOptions = { waitMs: 0 };
 /** Set by an application that boots, until `open()`. */
 export const IS_BOOTING = Symbol('LockService.isBooting');
 
-/** Work to do under a lock. */
-export type Work<T> = (lock: Lock) => T | Promise<T>;
-
 /**
  * Acquires and releases locks. Each registration of the module has one service, which is one client of its store.
  *
@@ -284,6 +281,9 @@ export class LockService {
     this.isTellingOfListener = false;
   }
 }
+
+/** Work to do under a lock. */
+export type Work<T> = (lock: Lock) => T | Promise<T>;
 
 inspectByJson(LockService, 'LockService');
 

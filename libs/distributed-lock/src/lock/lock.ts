@@ -1,8 +1,5 @@
 import type { LockMode } from '../port/claim.js';
 
-/** One key, or several that are held together. */
-export type Keys = string | readonly string[];
-
 /**
  * A lock that you hold. Only this object can release it: by `release()`, or by `await using lock = …` at the end of the block.
  *
@@ -69,6 +66,9 @@ export interface Lock extends AsyncDisposable {
    */
   release(): Promise<'released' | 'lost' | 'unknown'>;
 }
+
+/** One key, or several that are held together. */
+export type Keys = string | readonly string[];
 
 /** Options of one call. Defaults come from the options of the module, `defaults` first. Times are in ms. */
 export interface CallOptions {

@@ -23,8 +23,6 @@ import {
   putLast,
 } from './nest/nest-metadata.js';
 
-type Wrapper = ReturnType<DiscoveryService['getProviders']>[number];
-
 /**
  * Goes through the classes of the application once: puts the lock around class interceptors, lets gateways answer with
  * lock errors, tells messages with global pipes from those without, and checks every `@Locked`.
@@ -110,6 +108,8 @@ export class LockedExplorer implements OnModuleInit {
     return this.scanner.getAllMethodNames(prototype).map((name) => [name, prototype[name]]);
   }
 }
+
+type Wrapper = ReturnType<DiscoveryService['getProviders']>[number];
 
 /** Only methods of this very class. Calls no getter. */
 function staticMethods(cls: AnyClass): readonly (readonly [name: string, fn: unknown])[] {

@@ -4,24 +4,9 @@ import type { LockEvent } from '../lock/events/lock.events.js';
 import { printable } from '../redaction/printable.js';
 import type { LockService } from '../lock/lock.service.js';
 
-/** From the fewest lines to the most. `debug` adds lines for every call. */
-export type LockLogLevel = 'error' | 'warn' | 'log' | 'debug';
-
-/** `true` is `'log'`, which writes nothing for a lock that is acquired and released. */
-export type LockLoggerOption = boolean | LockLogLevel;
-
 const LEVELS: readonly LockLogLevel[] = ['error', 'warn', 'log', 'debug'];
 /** One line names at most this many keys. */
 const NAMED = 3;
-
-type Suspended = Extract<LockEvent, { readonly type: 'suspended' }>;
-type Opened = Extract<LockEvent, { readonly type: 'opened' }>;
-type StoreChanged = Extract<LockEvent, { readonly type: 'store' }>;
-type Resumed = Extract<LockEvent, { readonly type: 'resumed' }>;
-
-export function isLockLoggerOption(option: unknown): option is LockLoggerOption {
-  return typeof option === 'boolean' || LEVELS.includes(option as LockLogLevel);
-}
 
 /**
  * Writes the events of one service to Nest's own logger, until the service closes.
@@ -142,6 +127,21 @@ export class LockLogger {
       // An error of the logger has nowhere to go. Thrown from a microtask it would end the process.
     }
   }
+}
+
+/** From the fewest lines to the most. `debug` adds lines for every call. */
+export type LockLogLevel = 'error' | 'warn' | 'log' | 'debug';
+
+/** `true` is `'log'`, which writes nothing for a lock that is acquired and released. */
+export type LockLoggerOption = boolean | LockLogLevel;
+
+type Suspended = Extract<LockEvent, { readonly type: 'suspended' }>;
+type Opened = Extract<LockEvent, { readonly type: 'opened' }>;
+type StoreChanged = Extract<LockEvent, { readonly type: 'store' }>;
+type Resumed = Extract<LockEvent, { readonly type: 'resumed' }>;
+
+export function isLockLoggerOption(option: unknown): option is LockLoggerOption {
+  return typeof option === 'boolean' || LEVELS.includes(option as LockLogLevel);
 }
 
 function keysOf(events: readonly { readonly key: string }[]): string {

@@ -1,6 +1,3 @@
-/** How a lock is held: alone, with other readers, or with others up to a number. */
-export type LockMode = 'exclusive' | 'shared' | 'permits';
-
 /** How an owner asks for its key. An owner keeps its claim, except that an exclusive holder may downgrade to `shared`. */
 export type Claim =
   /** One owner holds alone. `exclusive` is the writer's side of a read-write lock, which some stores keep in another format. */
@@ -10,6 +7,9 @@ export type Claim =
   | { readonly kind: 'shared' }
   /** The owner takes `weight` permits of a semaphore. Each claim is checked against its own `permits`, which may change. */
   | { readonly kind: 'permits'; readonly permits: number; readonly weight: number };
+
+/** How a lock is held: alone, with other readers, or with others up to a number. */
+export type LockMode = 'exclusive' | 'shared' | 'permits';
 
 export const LOCK: Claim = { kind: 'lock' };
 export const SHARED: Claim = { kind: 'shared' };

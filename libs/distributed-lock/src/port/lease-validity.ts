@@ -4,11 +4,6 @@ const TIMER_SLACK_MS = 20;
 /** Long leases need no larger margin: 1 s per hour is 280 ppm, and quartz clocks drift less than that. */
 const LARGEST_MARGIN_MS = 1000;
 
-/** The margin in ms that a holder takes off its lease, to give up before the store does. At most a fifth of the lease. */
-export function leaseMargin(leaseMs: number): number {
-  return Math.min(leaseMs / 5, TIMER_SLACK_MS + leaseMs * DRIFT, LARGEST_MARGIN_MS);
-}
-
 /**
  * Until when a holder may believe in its lease, on the clock that `startedAt` was read from.
  *
@@ -17,4 +12,9 @@ export function leaseMargin(leaseMs: number): number {
  */
 export function leaseValidity(startedAt: number, leaseMs: number): number {
   return startedAt + leaseMs - leaseMargin(leaseMs);
+}
+
+/** The margin in ms that a holder takes off its lease, to give up before the store does. At most a fifth of the lease. */
+export function leaseMargin(leaseMs: number): number {
+  return Math.min(leaseMs / 5, TIMER_SLACK_MS + leaseMs * DRIFT, LARGEST_MARGIN_MS);
 }

@@ -18,28 +18,6 @@ import type {
   RenewalReply,
 } from '../port/lock-store.js';
 
-/** A command that the store is about to send. */
-export type StoreCommand =
-  | { readonly kind: 'acquire'; readonly request: AcquireRequest }
-  | { readonly kind: 'acquireAll'; readonly requests: readonly AcquireRequest[] }
-  | { readonly kind: 'renew'; readonly renewal: Renewal }
-  | { readonly kind: 'release'; readonly request: ReleaseRequest };
-
-/** The fate of one command. */
-export interface Fate {
-  /** When the back end executes it, in ms from now, once for each entry: `[]` is never, `[0, 30]` twice. Default `[0]`. */
-  readonly executedAfterMs?: readonly number[];
-  /** How long the reply to the first execution is under way, in ms; default 0. */
-  readonly repliedAfterMs?: number | 'never';
-}
-
-/** Decides over each command and each notification; `undefined` lets it pass at once. May be changed at any time. */
-export interface Faults {
-  command?: (command: StoreCommand) => Fate | undefined;
-  /** When a notification is delivered, in ms from now, once for each entry: `[]` is lost. */
-  notification?: (notification: Notification) => readonly number[] | undefined;
-}
-
 /** A command without a reply for this long is rejected as `unknown`. */
 const COMMAND_TIMEOUT_MS = 100;
 const RETRY_MS = 50;
@@ -60,6 +38,28 @@ export class FaultyStore implements LockStoreFactory {
   create(context: LockStoreContext): LockStore {
     return new FaultyClient(this.inner.create(context), context.clock, this.faults);
   }
+}
+
+/** A command that the store is about to send. */
+export type StoreCommand =
+  | { readonly kind: 'acquire'; readonly request: AcquireRequest }
+  | { readonly kind: 'acquireAll'; readonly requests: readonly AcquireRequest[] }
+  | { readonly kind: 'renew'; readonly renewal: Renewal }
+  | { readonly kind: 'release'; readonly request: ReleaseRequest };
+
+/** The fate of one command. */
+export interface Fate {
+  /** When the back end executes it, in ms from now, once for each entry: `[]` is never, `[0, 30]` twice. Default `[0]`. */
+  readonly executedAfterMs?: readonly number[];
+  /** How long the reply to the first execution is under way, in ms; default 0. */
+  readonly repliedAfterMs?: number | 'never';
+}
+
+/** Decides over each command and each notification; `undefined` lets it pass at once. May be changed at any time. */
+export interface Faults {
+  command?: (command: StoreCommand) => Fate | undefined;
+  /** When a notification is delivered, in ms from now, once for each entry: `[]` is lost. */
+  notification?: (notification: Notification) => readonly number[] | undefined;
 }
 
 class FaultyClient implements LockStore {

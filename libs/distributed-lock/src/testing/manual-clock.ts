@@ -2,11 +2,6 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { Observable } from 'rxjs';
 import type { Clock } from '../time/clock.js';
 
-interface Timer {
-  readonly dueAt: number;
-  readonly task: () => void;
-}
-
 /**
  * A clock that stands still until a test moves it.
  *
@@ -85,4 +80,9 @@ export class ManualClock implements Clock {
   async settle(): Promise<void> {
     await turn();
   }
+}
+
+interface Timer {
+  readonly dueAt: number;
+  readonly task: () => void;
 }

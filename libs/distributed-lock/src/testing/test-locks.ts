@@ -7,12 +7,6 @@ import { conceal } from '../redaction/conceal.js';
 import { memoryStore } from '../stores/memory/memory.store.js';
 import { RunnerClock } from './runner-clock.js';
 
-/** Options of `TestLocks`. */
-export interface TestLocksOptions extends Partial<Omit<LockServiceOptions, 'watchdogTimeoutMs'>> {
-  /** The registration in whose place it stands; default: the one without a name. */
-  readonly name?: string;
-}
-
 /** Less than the time that Jest and Vitest give to a test, so that the error says which key was not free. */
 const WAIT_MS = 1000;
 
@@ -81,4 +75,10 @@ export class TestLocks extends LockService implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }
+}
+
+/** Options of `TestLocks`. */
+export interface TestLocksOptions extends Partial<Omit<LockServiceOptions, 'watchdogTimeoutMs'>> {
+  /** The registration in whose place it stands; default: the one without a name. */
+  readonly name?: string;
 }

@@ -3,12 +3,6 @@ import type { Hold } from './hold.js';
 import { LockDeadlockError } from '../../port/lock.errors.js';
 import type { LockRequest } from '../request/lock-request.js';
 
-/** An async flow that holds keys and waits for another key. */
-interface Blocked {
-  readonly request: LockRequest;
-  readonly holds: readonly Hold[];
-}
-
 /**
  * Refuses a wait that would close a cycle: async flows of this process that hold keys and wait for each other's keys.
  *
@@ -65,6 +59,12 @@ export class Deadlocks {
       if (others?.size === 0) this.blocked.delete(key);
     }
   }
+}
+
+/** An async flow that holds keys and waits for another key. */
+interface Blocked {
+  readonly request: LockRequest;
+  readonly holds: readonly Hold[];
 }
 
 /** For a nested call that asks for more than its flow holds: it would wait for its own end. */

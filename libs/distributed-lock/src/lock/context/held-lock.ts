@@ -10,8 +10,6 @@ import type { Lock } from '../lock.js';
 import { detached } from '../../async-context/detached.js';
 import { runHolding } from './async-context.js';
 
-type ReleaseOutcome = Awaited<ReturnType<Lock['release']>>;
-
 /** The `Lock` that callers get: one share of the holds of one or several keys. */
 export class HeldLock implements Lock {
   private ended: NeverRejects<ReleaseReply> | undefined;
@@ -163,5 +161,7 @@ export class HeldLock implements Lock {
     return Promise.all(this.holds.map((hold) => hold.release(isAwaited))).then(worst);
   }
 }
+
+type ReleaseOutcome = Awaited<ReturnType<Lock['release']>>;
 
 inspectByJson(HeldLock, 'Lock');

@@ -9,23 +9,6 @@ import { LossController } from './loss-controller.js';
 export const RELEASED = Promise.resolve('released') as NeverRejects<ReleaseReply>;
 const NOT_HELD = Promise.resolve('not held') as NeverRejects<ReleaseReply>;
 
-/** The owner that a hold is a part of. */
-interface HeldOwner {
-  readonly key: string;
-  readonly claim: Claim;
-  readonly now: number;
-  readonly validForMs: number;
-  /** @returns why the lease must not be believed in before `whenSure` has resolved */
-  checkDoubt(): string | undefined;
-  whenSure(): NeverRejects<void>;
-  /** Defined once the service has begun to close. */
-  readonly shutdown: LockShutdownError | undefined;
-  checkValidity(): void;
-  extend(ms: number): Promise<void>;
-  downgrade(): Promise<void>;
-  release(hold: Hold, isAwaited: boolean): NeverRejects<ReleaseReply>;
-}
-
 /**
  * One caller's part in an owner that has the lock, with a fencing token of its own.
  *
@@ -151,4 +134,21 @@ export class Hold {
       for (const tell of this.listeners ?? []) tell(error);
     };
   }
+}
+
+/** The owner that a hold is a part of. */
+interface HeldOwner {
+  readonly key: string;
+  readonly claim: Claim;
+  readonly now: number;
+  readonly validForMs: number;
+  /** @returns why the lease must not be believed in before `whenSure` has resolved */
+  checkDoubt(): string | undefined;
+  whenSure(): NeverRejects<void>;
+  /** Defined once the service has begun to close. */
+  readonly shutdown: LockShutdownError | undefined;
+  checkValidity(): void;
+  extend(ms: number): Promise<void>;
+  downgrade(): Promise<void>;
+  release(hold: Hold, isAwaited: boolean): NeverRejects<ReleaseReply>;
 }

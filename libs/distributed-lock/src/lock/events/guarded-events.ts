@@ -1,7 +1,5 @@
 import { Observable, Subscriber, type Observer, type Operator, type Subscription } from 'rxjs';
 
-type Listener<T> = Partial<Observer<T>> | ((value: T) => void) | null;
-
 /**
  * An Observable whose listeners may throw without ending the process. Operators work as usual.
  *
@@ -50,3 +48,5 @@ export class GuardedEvents<T> extends Observable<T> {
     }
   }
 }
+
+type Listener<T> = Partial<Observer<T>> | ((value: T) => void) | null;

@@ -19,28 +19,6 @@ const UNSURE =
   'its machine was suspended, or its clock was set, and the store has not said since that it is still held';
 const UNANSWERED = 'the store has not answered its last renewal yet';
 
-interface LeaseOwner {
-  readonly key: string;
-  readonly id: string;
-  /** A caller holds the lock: the end of the lease is a loss. */
-  readonly isHeld: boolean;
-  onConfirmed(): void;
-  /** The store has not answered a renewal. The lease may be valid all the same. */
-  onUnanswered(error: LockStoreError): void;
-  onContention(waiting: number, askedAt: number): void;
-  onLost(reason: LockLostError['reason'], detail: string): void;
-}
-
-/** The parts of the runtime that a lease needs. */
-interface LeaseRuntime {
-  readonly clock: Clock;
-  readonly chance: Chance;
-  readonly watchdog: Watchdog;
-  readonly emit: (event: LockEvent) => void;
-}
-
-type Renewed = Extract<RenewalReply, { kind: 'renewed' }>;
-
 /** Keeps the lease of one grant: renews or confirms it, acts on each reply, and notices its end. */
 export class LeaseKeeper implements Renewable {
   readonly lease: Lease;
@@ -237,3 +215,25 @@ export class LeaseKeeper implements Renewable {
     return `no renewal succeeded since ${since} ms${suspendedBy ? ` (last error: ${suspendedBy.message})` : ''}`;
   }
 }
+
+interface LeaseOwner {
+  readonly key: string;
+  readonly id: string;
+  /** A caller holds the lock: the end of the lease is a loss. */
+  readonly isHeld: boolean;
+  onConfirmed(): void;
+  /** The store has not answered a renewal. The lease may be valid all the same. */
+  onUnanswered(error: LockStoreError): void;
+  onContention(waiting: number, askedAt: number): void;
+  onLost(reason: LockLostError['reason'], detail: string): void;
+}
+
+/** The parts of the runtime that a lease needs. */
+interface LeaseRuntime {
+  readonly clock: Clock;
+  readonly chance: Chance;
+  readonly watchdog: Watchdog;
+  readonly emit: (event: LockEvent) => void;
+}
+
+type Renewed = Extract<RenewalReply, { kind: 'renewed' }>;

@@ -7,22 +7,6 @@ import { leaseMargin, leaseValidity } from '../../port/lease-validity.js';
 export const RENEWALS_PER_LEASE = 3;
 const RENEWAL_RETRY_MS = { least: 100, spread: 200 };
 
-interface LeaseTimes {
-  readonly clock: Clock;
-  readonly chance: Chance;
-  /** The lead of the time of day when this process sent the request that the store answered last. */
-  readonly lead: number;
-}
-
-/** What this process knew when it sent a renewal. */
-export interface AskedRenewal {
-  readonly sentAt: number;
-  readonly lead: number;
-  readonly resets: number;
-  /** The end of the lease that the renewal asks for. */
-  readonly endsAt: number;
-}
-
 /**
  * The knowledge of this process about one grant: its validity, the fencing tokens that are left of it, and when its renewal
  * is due.
@@ -203,4 +187,20 @@ export class Lease {
     const dueAfterMs = Math.min(this.leaseMs, leftMs) / RENEWALS_PER_LEASE;
     return now + dueAfterMs - this.chance.random() * (dueAfterMs / 10);
   }
+}
+
+interface LeaseTimes {
+  readonly clock: Clock;
+  readonly chance: Chance;
+  /** The lead of the time of day when this process sent the request that the store answered last. */
+  readonly lead: number;
+}
+
+/** What this process knew when it sent a renewal. */
+export interface AskedRenewal {
+  readonly sentAt: number;
+  readonly lead: number;
+  readonly resets: number;
+  /** The end of the lease that the renewal asks for. */
+  readonly endsAt: number;
 }

@@ -8,18 +8,6 @@ import type { LockStore, Renewal, RenewalReply } from '../../port/lock-store.js'
 export const FASTEST_ROUND_MS = 10;
 export const SLOWEST_ROUND_MS = 1000;
 
-/** A lease that the watchdog renews. */
-export interface Renewable {
-  checkRenewalDue(): boolean;
-  startRenewal(): StartedRenewal;
-}
-
-/** A renewal that is about to be sent, and what gets the reply to it. */
-export interface StartedRenewal {
-  readonly renewal: Renewal;
-  readonly onReply: (reply: RenewalReply) => void;
-}
-
 /**
  * Keeps leases alive while their holders work.
  *
@@ -88,4 +76,16 @@ export class Watchdog {
     const replies = await this.send(started.map(({ renewal }) => renewal));
     started.forEach(({ onReply }, i) => onReply(replies[i] as RenewalReply));
   }
+}
+
+/** A lease that the watchdog renews. */
+export interface Renewable {
+  checkRenewalDue(): boolean;
+  startRenewal(): StartedRenewal;
+}
+
+/** A renewal that is about to be sent, and what gets the reply to it. */
+export interface StartedRenewal {
+  readonly renewal: Renewal;
+  readonly onReply: (reply: RenewalReply) => void;
 }

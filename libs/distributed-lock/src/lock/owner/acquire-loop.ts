@@ -18,32 +18,6 @@ export const TOKENS_FOR_READERS = 100;
 const BUSY_RETRY_MS = 1;
 const RETRY_MS = { least: 50, spread: 50 };
 
-/** The callers of one local queue, for whom an acquire loop asks the store. */
-export interface WaitingCallers {
-  readonly size: number;
-  /** Their owner is in the store's queue, so the store counts it as waiting. */
-  isInStoreQueue: boolean;
-  /** The longest remaining wait of the callers, in ms, `enough` at most. */
-  longestWaitMs(enough: number): number;
-  /** @param askedAt when the request was sent that the store has answered */
-  onHolder(owner: string | undefined, remainingMs: number, askedAt: number): void;
-  onStoreError(error: LockStoreError): void;
-  /** No caller that waits is left: each of them asks once, and has had no answer yet. */
-  readonly mustAskAgain: boolean;
-  /** Rejects callers whose wait is over, because another owner holds the key. */
-  refuseImpatient(): void;
-  /** Rejects callers whose wait is over with this error. */
-  dismissImpatient(error: unknown): void;
-  dismissAll(error: unknown): void;
-}
-
-interface AskingOwner {
-  readonly id: string;
-  onGrant(grant: Grant): void;
-  /** No caller of the owner waits any more. */
-  onQueueEmpty(): void;
-}
-
 /**
  * Sends the acquire requests of one owner until the store grants the lock: the first one, and each recheck with the same
  * owner id and ticket. One request is in flight at a time.
@@ -215,4 +189,30 @@ export class AcquireLoop implements FairWaiter {
   private sharers(): readonly FairWaiter[] {
     return this.fairQueue?.[0] === this ? this.fairQueue : [this];
   }
+}
+
+/** The callers of one local queue, for whom an acquire loop asks the store. */
+export interface WaitingCallers {
+  readonly size: number;
+  /** Their owner is in the store's queue, so the store counts it as waiting. */
+  isInStoreQueue: boolean;
+  /** The longest remaining wait of the callers, in ms, `enough` at most. */
+  longestWaitMs(enough: number): number;
+  /** @param askedAt when the request was sent that the store has answered */
+  onHolder(owner: string | undefined, remainingMs: number, askedAt: number): void;
+  onStoreError(error: LockStoreError): void;
+  /** No caller that waits is left: each of them asks once, and has had no answer yet. */
+  readonly mustAskAgain: boolean;
+  /** Rejects callers whose wait is over, because another owner holds the key. */
+  refuseImpatient(): void;
+  /** Rejects callers whose wait is over with this error. */
+  dismissImpatient(error: unknown): void;
+  dismissAll(error: unknown): void;
+}
+
+interface AskingOwner {
+  readonly id: string;
+  onGrant(grant: Grant): void;
+  /** No caller of the owner waits any more. */
+  onQueueEmpty(): void;
 }

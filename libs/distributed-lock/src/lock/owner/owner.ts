@@ -23,33 +23,8 @@ import type {
 } from '../../port/lock-store.js';
 import { HandOffBudget } from './hand-off-budget.js';
 
-/**
- * waiting:    asks the store, or waits in its queue.
- * confirming: granted, but no caller is admitted before the store has confirmed the grant.
- * held:       a caller holds the lock; several, if they are readers of one process.
- * ended:      for good; an owner id is never used again.
- */
-type State = 'waiting' | 'confirming' | 'held' | 'ended';
-
 /** So many answers in a row that took longer than the lease are enough: the next ones would, too. */
 const MOST_SLOW_ANSWERS = 3;
-
-/** A caller that an owner admits. */
-export interface Caller {
-  readonly call: number;
-  readonly request: LockRequest;
-  readonly waitingSince: number;
-}
-
-/** The local queue, as its owners use it. */
-export interface Callers extends WaitingCallers {
-  /** Removes and returns the next caller. */
-  shift(): (Caller & { resolve(hold: Hold): void }) | undefined;
-  /** The owner has admitted callers. */
-  onServed(owner: Owner): void;
-  /** The owner has ended, or no longer holds with the claim of these callers. */
-  onOwnerEnded(owner: Owner): void;
-}
 
 /**
  * One process's stay with one key, from joining the store's queue until giving the key up.
@@ -403,4 +378,29 @@ export class Owner {
     this.runtime.owners.deregister(this);
     this.callers.onOwnerEnded(this);
   }
+}
+
+/**
+ * waiting:    asks the store, or waits in its queue.
+ * confirming: granted, but no caller is admitted before the store has confirmed the grant.
+ * held:       a caller holds the lock; several, if they are readers of one process.
+ * ended:      for good; an owner id is never used again.
+ */
+type State = 'waiting' | 'confirming' | 'held' | 'ended';
+
+/** A caller that an owner admits. */
+export interface Caller {
+  readonly call: number;
+  readonly request: LockRequest;
+  readonly waitingSince: number;
+}
+
+/** The local queue, as its owners use it. */
+export interface Callers extends WaitingCallers {
+  /** Removes and returns the next caller. */
+  shift(): (Caller & { resolve(hold: Hold): void }) | undefined;
+  /** The owner has admitted callers. */
+  onServed(owner: Owner): void;
+  /** The owner has ended, or no longer holds with the claim of these callers. */
+  onOwnerEnded(owner: Owner): void;
 }

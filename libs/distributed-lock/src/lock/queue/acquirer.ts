@@ -11,8 +11,6 @@ import { queueName, type LockRequest } from '../request/lock-request.js';
 import { LocalQueue } from './local-queue.js';
 import { acquireFreeKeys, type NotTogether } from './several-keys.js';
 
-type Requests = readonly [LockRequest, ...LockRequest[]];
-
 /** Acquires one or several keys for a caller of one service: from the holds of its async flow, or through the local queues. */
 export class Acquirer {
   private readonly queues = new RebuiltMap<string | LockRequest, LocalQueue>();
@@ -121,6 +119,8 @@ export class Acquirer {
     return queue;
   }
 }
+
+type Requests = readonly [LockRequest, ...LockRequest[]];
 
 function shutdownError(key: string): LockShutdownError {
   return new LockShutdownError(`"${key}" was not acquired: the application is closing.`, key);

@@ -1,14 +1,5 @@
 import type { LockStoreError } from '../../port/lock.errors.js';
 
-/** The acquire loop of a fair caller, from its first ticket until it is granted or leaves. */
-export interface FairWaiter {
-  readonly ticket: number;
-  /** This waiter has become the first of its process. */
-  onFirst(): void;
-  onHolder(owner: string | undefined, remainingMs: number, askedAt: number): void;
-  onStoreError(error: LockStoreError): void;
-}
-
 /**
  * The fair callers of one process for each kind of claim of a key, in the order of their tickets.
  *
@@ -34,4 +25,13 @@ export class FairQueues {
     if (queue.length === 0) this.byKind.delete(kind);
     else if (i === 0) queue[0]?.onFirst();
   }
+}
+
+/** The acquire loop of a fair caller, from its first ticket until it is granted or leaves. */
+export interface FairWaiter {
+  readonly ticket: number;
+  /** This waiter has become the first of its process. */
+  onFirst(): void;
+  onHolder(owner: string | undefined, remainingMs: number, askedAt: number): void;
+  onStoreError(error: LockStoreError): void;
 }

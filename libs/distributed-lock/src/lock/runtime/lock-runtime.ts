@@ -12,16 +12,6 @@ import { ReleaseTracker } from './release-tracker.js';
 import type { ResolvedLockOptions } from '../request/lock-options.js';
 import { Watchdog } from '../lease/watchdog.js';
 
-/** The service whose runtime it is. */
-interface Service {
-  /** Tells its holds from those of another service in the same async flow. */
-  readonly scope: symbol;
-  readonly options: ResolvedLockOptions;
-  /** Numbers a call, for its events. */
-  readonly nextCall: () => number;
-  readonly emit: (event: LockEvent) => void;
-}
-
 /** A service that closes tells after this time which locks it waits for. */
 const SILENT_CLOSE_MS = 1000;
 const MOST_KEYS_NAMED = 5;
@@ -110,6 +100,16 @@ export class LockRuntime {
     await Promise.race([done, timeout]);
     cancel();
   }
+}
+
+/** The service whose runtime it is. */
+interface Service {
+  /** Tells its holds from those of another service in the same async flow. */
+  readonly scope: symbol;
+  readonly options: ResolvedLockOptions;
+  /** Numbers a call, for its events. */
+  readonly nextCall: () => number;
+  readonly emit: (event: LockEvent) => void;
 }
 
 function closing(key: string, graceMs: number): LockShutdownError {

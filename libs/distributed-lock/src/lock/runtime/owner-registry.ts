@@ -2,15 +2,6 @@ import { RebuiltMap } from '../../collections/rebuilt-map.js';
 import type { LockLostError, LockShutdownError } from '../../port/lock.errors.js';
 import type { Notification } from '../../port/lock-store.js';
 
-interface RegisteredOwner {
-  readonly id: string;
-  readonly key: string;
-  readonly isHeld: boolean;
-  onNotification(notification: Notification): void;
-  onLost(reason: LockLostError['reason'], detail: string): void;
-  tellShutdown(): void;
-}
-
 /**
  * The owners of one service by id, each from before its first request until its release is sent.
  *
@@ -70,4 +61,13 @@ export class OwnerRegistry {
   private holders(): RegisteredOwner[] {
     return [...this.byId.values()].filter((owner) => owner.isHeld);
   }
+}
+
+interface RegisteredOwner {
+  readonly id: string;
+  readonly key: string;
+  readonly isHeld: boolean;
+  onNotification(notification: Notification): void;
+  onLost(reason: LockLostError['reason'], detail: string): void;
+  tellShutdown(): void;
 }

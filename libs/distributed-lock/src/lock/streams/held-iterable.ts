@@ -35,11 +35,6 @@ class HeldIterator implements AsyncIterableIterator<unknown, unknown> {
   }
 }
 
-export function heldIterator(iterator: AsyncIterator<unknown>, hold: StreamHold): HeldStream {
-  const value = new HeldIterator(iterator as StepSource, hold);
-  return { value, stop: () => value.stop() };
-}
-
 /** An iterable object with all its members. The lock is held for one iteration. */
 export function heldIterable<T extends AsyncIterable<unknown>>(iterable: T, hold: StreamHold): HeldStream<T> {
   const reader = new HeldIterator(stepsOf(iterable), hold);
@@ -52,6 +47,11 @@ export function heldIterable<T extends AsyncIterable<unknown>>(iterable: T, hold
     },
   });
   return { value, stop: () => reader.stop() };
+}
+
+export function heldIterator(iterator: AsyncIterator<unknown>, hold: StreamHold): HeldStream {
+  const value = new HeldIterator(iterator as StepSource, hold);
+  return { value, stop: () => value.stop() };
 }
 
 /** Opens the iterator at the first step, because each may cost something. */

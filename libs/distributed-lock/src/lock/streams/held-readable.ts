@@ -1,8 +1,6 @@
 import type { Readable } from 'node:stream';
 import type { HeldStream, StreamHold } from './stream-hold.js';
 
-type Own = Pick<Readable, '_read' | '_destroy'>;
-
 /** Lets a stream of Node produce and end in the context of its lock, however it is read. */
 export function heldReadable(stream: Readable, hold: StreamHold): HeldStream {
   const { _read, _destroy } = stream as Own;
@@ -28,6 +26,8 @@ export function heldReadable(stream: Readable, hold: StreamHold): HeldStream {
   };
   return { value: stream, stop };
 }
+
+type Own = Pick<Readable, '_read' | '_destroy'>;
 
 // These two are functions of their own: a closure made beside a use of the stream would keep the stream in memory.
 

@@ -1,15 +1,6 @@
 import { inBackground } from '../../async-context/in-background.js';
 import type { StreamHold } from './stream-hold.js';
 
-type Step = IteratorResult<unknown, unknown>;
-
-/** The steps in which a stream is read. */
-export interface StepSource {
-  next(...args: readonly unknown[]): PromiseLike<Step>;
-  return?(value?: unknown): PromiseLike<Step>;
-  throw?(error?: unknown): PromiseLike<Step>;
-}
-
 /** For an error of closing a stream that has no reader any more. */
 const ignore = (): void => undefined;
 
@@ -114,4 +105,13 @@ export class HeldSource {
     this.running -= 1;
     if (this.isOver && this.running === 0) this.hold.end();
   }
+}
+
+type Step = IteratorResult<unknown, unknown>;
+
+/** The steps in which a stream is read. */
+export interface StepSource {
+  next(...args: readonly unknown[]): PromiseLike<Step>;
+  return?(value?: unknown): PromiseLike<Step>;
+  throw?(error?: unknown): PromiseLike<Step>;
 }

@@ -1,22 +1,6 @@
 import type { HeldLock } from '../context/held-lock.js';
 import { runHolding } from '../context/async-context.js';
 
-export interface StreamHoldOptions {
-  readonly onLost: 'throw' | 'ignore' | undefined;
-  /** The error that the reader of the stream gets for a loss; default: the loss itself. */
-  readonly lossFor?: (loss: unknown) => unknown;
-  /** Called once, when nothing of the stream runs any more. */
-  readonly onEnd: () => void;
-}
-
-/** A stream that holds a lock until it has ended. */
-export interface HeldStream<T = unknown> {
-  /** To be read in place of the stream; the same object where that is possible. */
-  readonly value: T;
-  /** Ends the stream for a reader that does not read on. */
-  stop(): void;
-}
-
 /** Stops the source of a reader that was dropped before the end. Nothing else could end such a stream. */
 const dropped = new FinalizationRegistry<{ stop(): void }>((source) => source.stop());
 
@@ -65,4 +49,20 @@ export class StreamHold {
   private errorFor(loss: unknown): unknown {
     return this.options.lossFor?.(loss) ?? loss;
   }
+}
+
+export interface StreamHoldOptions {
+  readonly onLost: 'throw' | 'ignore' | undefined;
+  /** The error that the reader of the stream gets for a loss; default: the loss itself. */
+  readonly lossFor?: (loss: unknown) => unknown;
+  /** Called once, when nothing of the stream runs any more. */
+  readonly onEnd: () => void;
+}
+
+/** A stream that holds a lock until it has ended. */
+export interface HeldStream<T = unknown> {
+  /** To be read in place of the stream; the same object where that is possible. */
+  readonly value: T;
+  /** Ends the stream for a reader that does not read on. */
+  stop(): void;
 }

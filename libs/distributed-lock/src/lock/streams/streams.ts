@@ -1,10 +1,6 @@
 import type { Readable } from 'node:stream';
 import { isObservable } from 'rxjs';
 
-/** The kinds of results that go on producing after they were returned, by the way in which they are read. */
-export type StreamKind =
-  'readable' | 'file' | 'web stream' | 'response' | 'iterator' | 'iterable' | 'generator' | 'observable';
-
 /** The members of each kind of stream that we use. */
 export interface Streams {
   readonly readable: Readable;
@@ -17,6 +13,10 @@ export interface Streams {
   readonly iterable: AsyncIterable<unknown>;
   readonly generator: Iterator<unknown>;
 }
+
+/** The kinds of results that go on producing after they were returned, by the way in which they are read. */
+export type StreamKind =
+  'readable' | 'file' | 'web stream' | 'response' | 'iterator' | 'iterable' | 'generator' | 'observable';
 
 type Members = Readonly<Record<string | symbol, unknown>>;
 

@@ -7,9 +7,6 @@ import { lockDefaultsOf, type LockedOptions } from './locked.options.js';
 import type { AnyClass, AnyFunction } from '../nest/any-class.js';
 import type { Parameter } from '../nest/parameter-names.js';
 
-/** Templates of keys, or a function of the method's arguments that gives them. */
-export type KeySource = readonly KeyTemplate[] | ((...args: never[]) => Keys);
-
 /** One `@Locked` as it is written. Frozen. Its identity tells a call of its own method from calls of others. */
 export interface LockedSite {
   readonly key: KeySource;
@@ -25,6 +22,9 @@ export interface LockedSite {
   /** True for an `async *` method, whose call returns an async generator at once. */
   readonly isGenerator: boolean;
 }
+
+/** Templates of keys, or a function of the method's arguments that gives them. */
+export type KeySource = readonly KeyTemplate[] | ((...args: never[]) => Keys);
 
 const SITE = Symbol.for('nestjs-distributed-lock/site');
 

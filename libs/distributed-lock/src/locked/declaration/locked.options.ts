@@ -12,18 +12,6 @@ import type { CallOptions, WithLockOptions } from '../../lock/lock.js';
 import { refuseStandard } from '../../options/standard-decorators.js';
 import { resolveLockHttp, type LockHttpOptions } from '../errors/lock-http.js';
 
-/**
- * Answers in place of the method when the key is not free within `waitMs`: gets the error, then the arguments of the method.
- *
- * Its `this` is the object of the method, so it can use what is injected there. For that write no arrow function, and name
- * the class: `onBusy(this: Orders, busy, id: string) { … }`. A handler for messages that is request-scoped has an object
- * of its own for each call of `onBusy`. A handler that is a provider under another token than its class has no `this`.
- */
-export type BusyFallback = (busy: LockWaitTimeoutError, ...args: never[]) => unknown;
-
-/** Decides from the method's arguments whether this call needs the lock at all. */
-export type LockPredicate = (...args: never[]) => boolean | Promise<boolean>;
-
 /** Options of `@Locked` and `@LockDefaults`. Options that are left out come from the module. */
 export interface LockedOptions extends WithLockOptions {
   /** The registration to use; default: the one without a name. */
@@ -47,6 +35,18 @@ export interface LockedOptions extends WithLockOptions {
   /** Statuses of lock errors for HTTP handlers. Those that are left out come from the module. */
   readonly http?: LockHttpOptions;
 }
+
+/**
+ * Answers in place of the method when the key is not free within `waitMs`: gets the error, then the arguments of the method.
+ *
+ * Its `this` is the object of the method, so it can use what is injected there. For that write no arrow function, and name
+ * the class: `onBusy(this: Orders, busy, id: string) { … }`. A handler for messages that is request-scoped has an object
+ * of its own for each call of `onBusy`. A handler that is a provider under another token than its class has no `this`.
+ */
+export type BusyFallback = (busy: LockWaitTimeoutError, ...args: never[]) => unknown;
+
+/** Decides from the method's arguments whether this call needs the lock at all. */
+export type LockPredicate = (...args: never[]) => boolean | Promise<boolean>;
 
 export const OPTION_NAMES: OptionNames<LockedOptions> = {
   ...WITH_LOCK_NAMES,

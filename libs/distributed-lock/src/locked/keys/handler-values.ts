@@ -3,13 +3,6 @@ import { ContextIdFactory, type ApplicationConfig, type ContextId, type ModuleRe
 import { hasAppConfig } from '../nest/app-config.guard.js';
 import { PIPES, type HandlerKind, type HandlerParameter } from '../nest/nest-metadata.js';
 
-type Named = Readonly<Record<string, unknown>>;
-type BoundPipe = PipeTransform | PromiseLike<PipeTransform> | Type<PipeTransform>;
-type Reader = (
-  http: { readonly req: Named; readonly res: unknown; readonly next: unknown },
-  name?: string,
-) => unknown;
-
 /** By Nest's number of the source. The missing sources are filled by interceptors inside the lock. */
 const HTTP_SOURCES: Readonly<Record<number, Reader>> = {
   0: ({ req }) => req,
@@ -32,12 +25,6 @@ const ARGUMENTS: Readonly<Record<Exclude<HandlerKind, 'http'>, Readonly<Record<n
 };
 
 const PIPE_TYPES: Readonly<Record<number, ArgumentMetadata['type']>> = { 3: 'body', 4: 'query', 5: 'param' };
-
-/** True for a value that exists before the interceptors inside the lock start. */
-export function isReadable({ type, factory }: HandlerParameter, kind: HandlerKind): boolean {
-  const sources: object = kind === 'http' ? HTTP_SOURCES : ARGUMENTS[kind];
-  return factory !== undefined || (type !== undefined && type in sources);
-}
 
 /** Reads parameters of a handler as Nest is going to: extracts the value, then runs its pipes. */
 export class HandlerValues {
@@ -141,6 +128,19 @@ export class HandlerValues {
       return await this.moduleRef.resolve(token, contextId, { strict: false });
     }
   }
+}
+
+type Named = Readonly<Record<string, unknown>>;
+type BoundPipe = PipeTransform | PromiseLike<PipeTransform> | Type<PipeTransform>;
+type Reader = (
+  http: { readonly req: Named; readonly res: unknown; readonly next: unknown },
+  name?: string,
+) => unknown;
+
+/** True for a value that exists before the interceptors inside the lock start. */
+export function isReadable({ type, factory }: HandlerParameter, kind: HandlerKind): boolean {
+  const sources: object = kind === 'http' ? HTTP_SOURCES : ARGUMENTS[kind];
+  return factory !== undefined || (type !== undefined && type in sources);
 }
 
 function isClass(pipe: BoundPipe): pipe is Type<PipeTransform> {

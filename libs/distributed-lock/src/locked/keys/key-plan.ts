@@ -11,9 +11,6 @@ import { callOptions, checkTogether, type LockedOptions } from '../declaration/l
 import { ROUTE_PARAMETER } from '../nest/nest-metadata.js';
 import { shapeOf, type MethodShape } from './method-shape.js';
 
-/** The values of those placeholders that no argument of the handler has. Of a key function, its arguments by position. */
-export type RequestParts = ReadonlyMap<Placeholder | number, unknown>;
-
 const NO_PARTS: RequestParts = new Map();
 
 /** The keys and options of one locked method of one concrete class. Made once, at boot or at the first call. */
@@ -211,6 +208,9 @@ export class KeyPlan {
     );
   }
 }
+
+/** The values of those placeholders that no argument of the handler has. Of a key function, its arguments by position. */
+export type RequestParts = ReadonlyMap<Placeholder | number, unknown>;
 
 /** True for the arguments that a key function had. False if one is an object, which may have changed since. */
 function isGivenAgain(args: readonly unknown[], parts: RequestParts): boolean {

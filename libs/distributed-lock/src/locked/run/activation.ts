@@ -9,16 +9,6 @@ import type { UnderLock } from './under-lock.js';
 
 const SHARED = Symbol.for('nestjs-distributed-lock/activation');
 
-/** A context leads to its activation, and not the other way round. */
-type Covered = ExecutionContext & { [SHARED]?: Activation };
-
-/** One call of a locked handler by Nest. */
-export interface LockedCall {
-  readonly site: LockedSite;
-  readonly plan: KeyPlan;
-  readonly context: ExecutionContext;
-}
-
 /**
  * One run of a locked handler, from the grant to the end of the interceptors inside: it tells the handler's wrapper that
  * the lock is held already, and the interceptor whether the handler still runs.
@@ -112,6 +102,16 @@ export class Activation {
       holder?.releaseIfDone();
     }
   }
+}
+
+/** A context leads to its activation, and not the other way round. */
+type Covered = ExecutionContext & { [SHARED]?: Activation };
+
+/** One call of a locked handler by Nest. */
+export interface LockedCall {
+  readonly site: LockedSite;
+  readonly plan: KeyPlan;
+  readonly context: ExecutionContext;
 }
 
 function answered(lock: HeldLock | undefined): LockNotHeldError {

@@ -7,6 +7,9 @@ import { Departure } from './departure.js';
 import type { KeyPlan } from '../keys/key-plan.js';
 import type { BusyFallback, LockedOptions } from '../declaration/locked.options.js';
 
+/** The lock, nothing where none is needed, or the answer in place of the work. */
+export type Admission = { readonly lock?: HeldLock } | { readonly answer: unknown };
+
 /** Gives at least as many arguments of the method as it is asked for. */
 type ArgumentsFor = (count: number) => readonly unknown[] | Promise<readonly unknown[]>;
 
@@ -21,9 +24,6 @@ export interface Applicant {
   readonly keys: () => Keys | Promise<Keys>;
   readonly service: () => LockService;
 }
-
-/** The lock, nothing where none is needed, or the answer in place of the work. */
-export type Admission = { readonly lock?: HeldLock } | { readonly answer: unknown };
 
 /** Is admitted on subscription and leaves the queue on teardown. After the grant `run` takes over the subscriber. */
 export function whenAdmitted<T>(

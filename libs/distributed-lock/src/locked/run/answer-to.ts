@@ -4,13 +4,6 @@ import type { Answer } from './answer.js';
 import { GrpcAnswer } from './grpc-answer.js';
 import { HttpAnswer, type PlatformResponse } from './http-answer.js';
 
-/** The context that applications usually give to GraphQL. Integrations of Fastify have `reply`. */
-interface GraphqlContext {
-  readonly req?: { readonly res?: PlatformResponse };
-  readonly res?: PlatformResponse;
-  readonly reply?: PlatformResponse;
-}
-
 /** `undefined` where no answer is open: for subscriptions, gateways and messages without a call. */
 export function answerTo(context: ExecutionContext): Answer | undefined {
   switch (context.getType<string>()) {
@@ -27,4 +20,11 @@ export function answerTo(context: ExecutionContext): Answer | undefined {
     default:
       return undefined;
   }
+}
+
+/** The context that applications usually give to GraphQL. Integrations of Fastify have `reply`. */
+interface GraphqlContext {
+  readonly req?: { readonly res?: PlatformResponse };
+  readonly res?: PlatformResponse;
+  readonly reply?: PlatformResponse;
 }

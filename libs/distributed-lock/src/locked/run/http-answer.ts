@@ -2,36 +2,6 @@ import { constants } from 'node:http2';
 import type { Answer } from './answer.js';
 import { onEndOf, type Emitter } from './shared-listener.js';
 
-interface Http2Stream extends Emitter {
-  readonly closed: boolean;
-  readonly destroyed: boolean;
-  /** True if the client has gone before the response was complete. */
-  readonly aborted: boolean;
-  close(code: number): unknown;
-}
-
-interface Http1Socket extends Emitter {
-  readonly destroyed: boolean;
-}
-
-interface RawResponse extends Emitter {
-  readonly closed: boolean;
-  readonly destroyed: boolean;
-  readonly headersSent: boolean;
-  /** Not on HTTP/2: there Node ends the stream of a client that has gone, and it is true after that too. */
-  readonly writableFinished: boolean;
-  readonly stream?: Http2Stream;
-  readonly req?: { readonly httpVersionMajor?: number; readonly socket?: Http1Socket };
-  destroy(): unknown;
-}
-
-/** The response of Express, or the reply of Fastify with the response inside. */
-export type PlatformResponse = RawResponse & {
-  readonly raw?: RawResponse;
-  /** Of Fastify: true also for a handler that has taken the response over by `hijack()`. */
-  readonly sent?: boolean;
-};
-
 const ENDS = ['finish', 'close'];
 
 /** A response of Node, of HTTP/1 or of the compatibility API of HTTP/2. */
@@ -95,3 +65,33 @@ export class HttpAnswer implements Answer {
     return !this.raw.stream && this.raw.writableFinished;
   }
 }
+
+interface Http2Stream extends Emitter {
+  readonly closed: boolean;
+  readonly destroyed: boolean;
+  /** True if the client has gone before the response was complete. */
+  readonly aborted: boolean;
+  close(code: number): unknown;
+}
+
+interface Http1Socket extends Emitter {
+  readonly destroyed: boolean;
+}
+
+interface RawResponse extends Emitter {
+  readonly closed: boolean;
+  readonly destroyed: boolean;
+  readonly headersSent: boolean;
+  /** Not on HTTP/2: there Node ends the stream of a client that has gone, and it is true after that too. */
+  readonly writableFinished: boolean;
+  readonly stream?: Http2Stream;
+  readonly req?: { readonly httpVersionMajor?: number; readonly socket?: Http1Socket };
+  destroy(): unknown;
+}
+
+/** The response of Express, or the reply of Fastify with the response inside. */
+export type PlatformResponse = RawResponse & {
+  readonly raw?: RawResponse;
+  /** Of Fastify: true also for a handler that has taken the response over by `hijack()`. */
+  readonly sent?: boolean;
+};

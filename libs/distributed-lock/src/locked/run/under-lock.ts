@@ -5,26 +5,6 @@ import type { Answer } from './answer.js';
 import type { LockLostError } from '../../port/lock.errors.js';
 import { holdStream, type StreamOrigin } from '../../lock/streams/held-stream.js';
 
-/** A part of the work that may go on after its Observable has ended: the run of a handler. */
-interface Run {
-  readonly isRunning: boolean;
-  /** Lets nothing start under the lock from now on. */
-  close(): void;
-}
-
-export interface UnderLockOptions {
-  readonly onLost: 'throw' | 'ignore';
-  /** The error that subscribers get for a loss; default: the loss itself. */
-  readonly lossFor?: (loss: unknown) => unknown;
-  /** The reader of streams that go out as values. Without it they are passed on as they are. */
-  readonly streams?: StreamOrigin & {
-    /** Calls `stop` when the reader has left. */
-    readonly whenLeft: (stop: () => void) => void;
-  };
-  /** The answer that the work sends itself, perhaps after its end; `undefined` where it has begun none so far. */
-  readonly ownAnswer?: () => Answer | undefined;
-}
-
 /**
  * Runs work under a lock that is held already. Gives the lock back when the Observable of the work has ended *and* no part
  * of the work runs any more, streams that have gone out as its values and an answer that it sends itself included.
@@ -182,4 +162,24 @@ export class UnderLock<T> implements Observer<T> {
   private errorFor(loss: LockLostError): unknown {
     return this.options.lossFor?.(loss) ?? loss;
   }
+}
+
+/** A part of the work that may go on after its Observable has ended: the run of a handler. */
+interface Run {
+  readonly isRunning: boolean;
+  /** Lets nothing start under the lock from now on. */
+  close(): void;
+}
+
+export interface UnderLockOptions {
+  readonly onLost: 'throw' | 'ignore';
+  /** The error that subscribers get for a loss; default: the loss itself. */
+  readonly lossFor?: (loss: unknown) => unknown;
+  /** The reader of streams that go out as values. Without it they are passed on as they are. */
+  readonly streams?: StreamOrigin & {
+    /** Calls `stop` when the reader has left. */
+    readonly whenLeft: (stop: () => void) => void;
+  };
+  /** The answer that the work sends itself, perhaps after its end; `undefined` where it has begun none so far. */
+  readonly ownAnswer?: () => Answer | undefined;
 }

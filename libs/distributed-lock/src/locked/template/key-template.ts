@@ -9,20 +9,6 @@ export const EACH = '[]';
 /** A character that no escaped value contains. Without one in between, `1-2`, `3` and `1`, `2-3` would make the same key. */
 const SEPARATOR = /[^\w%.~-]/;
 
-/** One `<…>` of a template. */
-export interface Placeholder {
-  /** With its brackets. */
-  readonly text: string;
-  /** The index of its `<` in the template. */
-  readonly position: number;
-  /** `body.items[].sku` → `['body', 'items', EACH, 'sku']`. */
-  readonly path: readonly string[];
-  readonly isList: boolean;
-  readonly filters: readonly { readonly name: string; readonly apply: KeyFilter }[];
-}
-
-type PartOf = (placeholder: Placeholder) => string | undefined;
-
 const PATH = /^[\w$-]+(\[\])?(\.[\w$-]+(\[\])?)*$/;
 
 /**
@@ -114,6 +100,20 @@ export class KeyTemplate {
     return new LockKeyError(message, undefined, partOf(placeholder));
   }
 }
+
+/** One `<…>` of a template. */
+export interface Placeholder {
+  /** With its brackets. */
+  readonly text: string;
+  /** The index of its `<` in the template. */
+  readonly position: number;
+  /** `body.items[].sku` → `['body', 'items', EACH, 'sku']`. */
+  readonly path: readonly string[];
+  readonly isList: boolean;
+  readonly filters: readonly { readonly name: string; readonly apply: KeyFilter }[];
+}
+
+type PartOf = (placeholder: Placeholder) => string | undefined;
 
 /** The value at `path` in `root`. An array, if the path goes through a list. */
 export function follow(root: unknown, path: readonly string[]): unknown {

@@ -5,12 +5,6 @@ import type { LockService } from '../../lock/lock.service.js';
 import { checkOptionNames } from '../../options/option-names.js';
 import { METRICS_NAMES, measureLocks, type LockMetricsOptions } from './lock.metrics.js';
 
-/** Options of `LockMetricsModule.forRoot`. */
-export interface LockMetricsModuleOptions extends LockMetricsOptions {
-  /** The registration to measure; default: the one without a name. */
-  readonly name?: string;
-}
-
 const OPTIONS = Symbol('LockMetricsModule.options');
 
 /** Measures the locks of a registration of `DistributedLockModule`, from the start of the application. */
@@ -33,4 +27,10 @@ export class LockMetricsModule implements OnModuleInit {
     const token = getLockServiceToken(name);
     measureLocks(this.moduleRef.get<LockService>(token, { strict: false }), options);
   }
+}
+
+/** Options of `LockMetricsModule.forRoot`. */
+export interface LockMetricsModuleOptions extends LockMetricsOptions {
+  /** The registration to measure; default: the one without a name. */
+  readonly name?: string;
 }

@@ -5,12 +5,6 @@ import type { LockService } from '../../lock/lock.service.js';
 import { checkOptionNames } from '../../options/option-names.js';
 import { TRACING_NAMES, traceLocks, type LockTracingOptions } from './lock.tracing.js';
 
-/** Options of `LockTracingModule.forRoot`. */
-export interface LockTracingModuleOptions extends LockTracingOptions {
-  /** The registration to trace; default: the one without a name. */
-  readonly name?: string;
-}
-
 const OPTIONS = Symbol('LockTracingModule.options');
 
 /** Makes spans of the locks of a registration of `DistributedLockModule`, from the start of the application. */
@@ -32,4 +26,10 @@ export class LockTracingModule implements OnModuleInit {
     const token = getLockServiceToken(name);
     traceLocks(this.moduleRef.get<LockService>(token, { strict: false }), options);
   }
+}
+
+/** Options of `LockTracingModule.forRoot`. */
+export interface LockTracingModuleOptions extends LockTracingOptions {
+  /** The registration to trace; default: the one without a name. */
+  readonly name?: string;
 }

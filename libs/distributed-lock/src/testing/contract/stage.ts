@@ -4,25 +4,6 @@ import { systemClock, type Clock } from '../../time/clock.js';
 import type { LockStore, LockStoreFactory } from '../../port/lock-store.js';
 import { TestOwner } from './test-owner.js';
 
-/** A back end, and how a case lets time pass for it. */
-export interface StoreUnderTest {
-  /** Each `create` makes one more client of the back end. */
-  readonly store: LockStoreFactory;
-  /** Default: the system's clock. */
-  readonly clock?: Clock;
-  /** Lets this many ms pass for the back end and for `clock`. Default: waits that long. */
-  pass?(ms: number): Promise<void>;
-  /** Multiplies all times of the suite, for slow machines or back ends. Default: 1. */
-  readonly timeScale?: number;
-}
-
-/** Cases by their claims: each is a sentence that is true of a correct store, and the name of a deviation. */
-export type ContractGroup = Readonly<Record<string, (stage: Stage) => Promise<void>>>;
-
-export type Owners<Count extends number, Found extends TestOwner[] = []> = Found['length'] extends Count
-  ? Found
-  : Owners<Count, [...Found, TestOwner]>;
-
 const SHORT_LEASE_MS = 150;
 const STEP_MS = 10;
 const PATIENCE_MS = 8000;
@@ -99,3 +80,22 @@ export class Stage {
     await Promise.all(this.clients.map((client) => client.close()));
   }
 }
+
+/** A back end, and how a case lets time pass for it. */
+export interface StoreUnderTest {
+  /** Each `create` makes one more client of the back end. */
+  readonly store: LockStoreFactory;
+  /** Default: the system's clock. */
+  readonly clock?: Clock;
+  /** Lets this many ms pass for the back end and for `clock`. Default: waits that long. */
+  pass?(ms: number): Promise<void>;
+  /** Multiplies all times of the suite, for slow machines or back ends. Default: 1. */
+  readonly timeScale?: number;
+}
+
+/** Cases by their claims: each is a sentence that is true of a correct store, and the name of a deviation. */
+export type ContractGroup = Readonly<Record<string, (stage: Stage) => Promise<void>>>;
+
+export type Owners<Count extends number, Found extends TestOwner[] = []> = Found['length'] extends Count
+  ? Found
+  : Owners<Count, [...Found, TestOwner]>;

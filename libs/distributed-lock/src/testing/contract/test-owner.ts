@@ -12,21 +12,8 @@ import type {
   RenewalReply,
 } from '../../port/lock-store.js';
 
-/** Lets time pass until `isSo` holds. */
-interface Patience {
-  eventually(what: string, isSo: () => boolean | Promise<boolean>): Promise<void>;
-}
-
 /** Longer than any case takes. */
 const LONG_LEASE_MS = 30_000;
-
-type AcquireOptions = Partial<Omit<AcquireRequest, 'key' | 'owner'>>;
-
-interface RenewOptions {
-  readonly claim?: Claim;
-  readonly leaseMs?: number;
-  readonly grant?: Grant;
-}
 
 /** One owner at one client, for one key. It keeps the rules that the port sets for the core. */
 export class TestOwner {
@@ -156,6 +143,19 @@ export class TestOwner {
     const notification = this.notifications.find((each) => each.kind === kind);
     return notification as Extract<Notification, { kind: Kind }>;
   }
+}
+
+/** Lets time pass until `isSo` holds. */
+interface Patience {
+  eventually(what: string, isSo: () => boolean | Promise<boolean>): Promise<void>;
+}
+
+type AcquireOptions = Partial<Omit<AcquireRequest, 'key' | 'owner'>>;
+
+interface RenewOptions {
+  readonly claim?: Claim;
+  readonly leaseMs?: number;
+  readonly grant?: Grant;
 }
 
 /** @throws the error of a request that may have been sent, or that was refused */
