@@ -24,6 +24,8 @@ export interface Backend {
   readonly name: string;
   /** The kinds of messages, requests and replies alike, at which faults are aimed. */
   readonly kinds: readonly string[];
+  /** Those of requests that change a lock, at which faults are aimed more often. Default: none. */
+  readonly writes?: readonly string[];
   /** How often a call may need a round trip, or wait for `commandTimeoutMs`, before it settles without an answer. */
   readonly commandsPerCall: number;
   /** The same while nothing is wrong; default 1. */
@@ -38,6 +40,12 @@ export interface Backend {
   readonly hasSessions?: boolean;
   /** Some processes may be far from the servers, so that they lose races against the others. */
   readonly hasFarProcesses?: boolean;
+  /** The order of owners follows the clocks of their processes, so that nothing is said of it. */
+  readonly givesNoTickets?: boolean;
+  /** Processes are served in the order in which they asked, whatever they ask for. */
+  readonly servesInTurn?: boolean;
+  /** Of so many histories one goes through the scenes of the calm; default 1. */
+  readonly calmEvery?: number;
   /** What the store cannot do, so that no program asks for it. */
   readonly cannot?: readonly ('permits' | 'fair')[];
   drawOptions(dice: Dice, watchdogTimeoutMs: number): StoreOptions;

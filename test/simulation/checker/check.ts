@@ -1,5 +1,6 @@
 import type { Backend } from '../backends/backend.js';
 import type { History, Violation } from '../history/history.js';
+import { toldWithinMs } from '../history/told.js';
 import { longestLatency, longestLeaseMs, setBackMs, shortestLeaseMs } from '../plan/longest.js';
 import type { Plan } from '../plan/plan.js';
 import { checkEarliness } from './earliness.js';
@@ -8,15 +9,14 @@ import { checkHandOff } from './hand-off.js';
 import { checkExclusion } from './exclusion.js';
 import { checkFailover } from './failover.js';
 import { checkMinimumHold } from './minimum-hold.js';
+import { checkNeedlessFailure } from './needless-failure.js';
 import { checkNeedlessLoss } from './needless-loss.js';
 import { checkLateness } from './lateness.js';
 import { checkOrder } from './order.js';
 import { checkRefusal } from './refusal.js';
 import { checkStarvation } from './starvation.js';
 import { checkTokens } from './tokens.js';
-
-/** The next connection follows within about a second. */
-const RECONNECT_MS = 1500;
+import { checkTurns } from './turns.js';
 
 /** A release takes turns with the writes of others. */
 const RELEASE_ROUND_TRIPS = 10;
@@ -34,7 +34,7 @@ export function check(history: History, plan: Plan, backend: Backend): readonly 
   const longestMs = longestLeaseMs(plan) + setBackMs(plan);
   return [
     ...history.violations,
-    ...checkExclusion(history, plan.watchdogTimeoutMs / 3 + 4 * commandTimeoutMs + RECONNECT_MS),
+    ...checkExclusion(history, toldWithinMs(plan)),
     ...checkFailover(history, {
       watchdogTimeoutMs: plan.watchdogTimeoutMs,
       earlyMs: plan.watchdogTimeoutMs / 3 + 2 * roundTripMs + Number(replicaLagMs) + Number(replicaStallMs),
@@ -50,7 +50,11 @@ export function check(history: History, plan: Plan, backend: Backend): readonly 
     ...checkEarliness(history),
     ...checkLateness(history, { commandTimeoutMs, commandsPerCall, commandsInCalm }),
     ...(areLeasesLong ? checkHandOff(history, { handOffMs, commandTimeoutMs, longestMs }) : []),
-    ...(areLeasesLong ? checkOrder(history, handOffMs) : []),
+    ...(areLeasesLong && !backend.givesNoTickets ? checkOrder(history, handOffMs) : []),
+    ...(areLeasesLong && backend.servesInTurn ? checkTurns(history, handOffMs) : []),
+    ...(areLeasesLong && !backend.hasSessions
+      ? checkNeedlessFailure(history, { commandTimeoutMs, roundTripMs })
+      : []),
     ...checkRefusal(history, { handOffMs: RELEASE_ROUND_TRIPS * roundTripMs, commandTimeoutMs, longestMs }),
     ...checkStarvation(history, { longestMs, commandTimeoutMs, roundTripMs }),
   ];

@@ -1,7 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
-import { LockWaitTimeoutError } from '../../../libs/distributed-lock/src/index.js';
+import { LockStoreError, LockWaitTimeoutError } from '../../../libs/distributed-lock/src/index.js';
 import { History, type CallRecord, type HoldRecord } from '../history/history.js';
 import type { Loss } from '../history/loss.js';
+import { mustBeTold } from '../history/told.js';
 import { Dice } from '../kernel/dice.js';
 import { Kernel } from '../kernel/kernel.js';
 import { checkEarliness } from './earliness.js';
@@ -11,11 +12,13 @@ import { checkHandOff } from './hand-off.js';
 import { checkExclusion } from './exclusion.js';
 import { checkLateness } from './lateness.js';
 import { checkMinimumHold } from './minimum-hold.js';
+import { checkNeedlessFailure } from './needless-failure.js';
 import { checkNeedlessLoss } from './needless-loss.js';
 import { checkOrder } from './order.js';
 import { checkRefusal } from './refusal.js';
 import { checkStarvation } from './starvation.js';
 import { checkTokens } from './tokens.js';
+import { checkTurns } from './turns.js';
 
 const DEADLINES = { commandTimeoutMs: 500, commandsPerCall: 4, commandsInCalm: 1 };
 
@@ -322,6 +325,50 @@ describe('the checker of a history', () => {
     };
     expect([check(161), check(150)]).toEqual([1, 0]);
     expect(check(161, { disturbances: [{ kind: 'reset', at: 2000, to: 2000 }] })).toBe(0);
+  });
+
+  it('finds a process that is overtaken by one that joined the queue later', () => {
+    const asked = (process: string, askedAt: number, n = process) =>
+      call({ call: n, process, waitMs: 9000, askedAt, settledAt: 9000 });
+    const held = (process: string, from: number, other: Partial<HoldRecord> = {}) =>
+      hold({ call: process, process, from, ...other });
+    const check = (calls: readonly CallRecord[], ...holds: HoldRecord[]) =>
+      checkTurns(historyOf({ calls, holds }), 20).length;
+    const two = [asked('P0', 100), asked('P1', 161)];
+    expect(check(two, held('P1', 3000), held('P0', 5000))).toBe(1);
+    expect(check([asked('P0', 100), asked('P1', 150)], held('P1', 3000), held('P0', 5000))).toBe(0);
+    // Two readers enter together, and are told in any order. A writer that came later may not enter before them.
+    const reader = { claim: 'shared' } as const;
+    expect(check(two, held('P1', 3000, reader), held('P0', 3010, reader))).toBe(0);
+    expect(check(two, held('P1', 3000), held('P0', 3030, reader))).toBe(1);
+    // Another caller of its process joined the queue before.
+    const earlier = call({ call: '3', process: 'P1', askedAt: 50, settledAt: 8000, waitMs: 9000 });
+    expect(check([...two, earlier], held('P1', 3000), held('P0', 5000))).toBe(0);
+  });
+
+  it('lets a call fail by its store only when something has happened', () => {
+    const error = new LockStoreError('no answer', 'k', 'unknown');
+    const check = (disturb: (history: History) => void) => {
+      const history = historyOf({ calls: [call({ error, askedAt: 10_000, settledAt: 11_000 })] });
+      disturb(history);
+      return checkNeedlessFailure(history, { commandTimeoutMs: 500, roundTripMs: 20 }).length;
+    };
+    expect(check(() => undefined)).toBe(1);
+    expect(check(({ disturbances }) => disturbances.push({ kind: 'cut', at: 9000, to: 9500 }))).toBe(0);
+    expect(check(({ disturbances }) => disturbances.push({ kind: 'cut', at: 12_000, to: 13_000 }))).toBe(1);
+    expect(check((history) => (history.tooFewReplicas = [10_500]))).toBe(0);
+  });
+
+  it('knows when a watchdog must have been told that its lock is gone', () => {
+    const isTold = (now: number, other: Partial<HoldRecord> = {}, lostAt?: number) => {
+      const history = historyOf({});
+      history.disturbances.push({ kind: 'force', at: 1000, to: 4000, key: 'k' });
+      if (lostAt !== undefined) history.disturbances.push({ kind: 'lose', at: lostAt, to: lostAt + 500 });
+      return mustBeTold(history, hold(other), { since: 1000, now, withinMs: 3000 });
+    };
+    expect([isTold(3900), isTold(4100)]).toEqual([false, true]);
+    expect([isTold(4100, {}, 1200), isTold(4800, {}, 1200)]).toEqual([false, true]);
+    expect(isTold(9000, { leaseMs: 10_000 })).toBe(false);
   });
 
   it('lets calls fail with documented errors only', () => {

@@ -148,11 +148,11 @@ export class Faults {
         });
       case 'cut':
         disturb('cut', act.ms);
-        for (const server of backend.servers) network.cut(process, server, act.ms);
+        for (const server of serversOf(act.only, backend)) network.cut(process, server, act.ms);
         return;
       case 'reset':
         disturb('reset', 0);
-        for (const server of backend.servers) network.reset(process, server);
+        for (const server of serversOf(act.only, backend)) network.reset(process, server);
         return;
       case 'call':
         this.calls += 1;
@@ -198,6 +198,10 @@ function fateOf(act: Extract<Act, { do: 'lose' | 'hold' | 'break' | 'break after
     case 'break after':
       return { breaksAfter: true };
   }
+}
+
+function serversOf(only: number | undefined, { servers }: RunningBackend): readonly SimServer[] {
+  return servers.filter((_, i) => i === (only ?? i));
 }
 
 function onServer(

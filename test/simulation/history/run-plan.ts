@@ -15,6 +15,7 @@ import { crowdInCalm } from './crowd-in-calm.js';
 import { goneInCalm } from './gone-in-calm.js';
 import { Faults } from './faults.js';
 import { History } from './history.js';
+import { readersInCalm } from './readers-in-calm.js';
 import { Program } from './program.js';
 import { Stage, type Actor, type Parts } from './stage.js';
 
@@ -59,8 +60,18 @@ export async function runPlan(plan: Plan, backend: Backend): Promise<Run> {
   history.losses = running.losses;
   history.tooFewReplicas = running.tooFewReplicas ?? [];
   history.expired = running.expired ?? [];
-  const { hasSessions = false } = backend;
-  const parts: Parts = { kernel, network, history, dice, handOffMs, hasSessions, backend: running };
+  const { hasSessions = false, calmEvery = 1 } = backend;
+  const hasScenes = dice.fork('calm').happens(1 / calmEvery);
+  const parts: Parts = {
+    kernel,
+    network,
+    history,
+    dice,
+    handOffMs,
+    hasSessions,
+    hasScenes,
+    backend: running,
+  };
   const stopWatching = watchRejections(history, kernel);
   try {
     await runAll(plan, parts);
@@ -138,7 +149,8 @@ async function comeToRest(plan: Plan, stage: Stage): Promise<void> {
   await callInCalm(stage);
   // A connection that is silent for good brings no notification, and the next recheck has to do.
   const isLost = plan.faults.some(({ act }) => act.do === 'lose');
-  if (!isLost) {
+  if (!isLost && stage.parts.hasScenes) {
+    await readersInCalm(stage);
     await crowdInCalm(stage);
     await goneInCalm(stage, plan.watchdogTimeoutMs);
   }

@@ -39,6 +39,8 @@ export interface Parts {
   readonly handOffMs: number;
   /** Locks live by the sessions of their clients. */
   readonly hasSessions: boolean;
+  /** Scenes of the calm follow: they take longer than most histories. */
+  readonly hasScenes: boolean;
 }
 
 /** The processes of one history, and who holds and waits now. */

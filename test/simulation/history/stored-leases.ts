@@ -4,6 +4,7 @@ import type { History, HoldRecord } from './history.js';
 import { isSleepHidden, LEAST_SLEEP_MS } from './hidden-sleep.js';
 import { lostLeaseOf } from './loss.js';
 import type { Held, Parts } from './stage.js';
+import { mustBeTold, toldWithinMs } from './told.js';
 
 /** Clocks differ by less than 1 %, and servers count in whole ms. */
 const SLACK_MS = 2;
@@ -17,11 +18,14 @@ export class StoredLeases {
   /** By process, key and token. */
   private readonly owners = new Map<string, string>();
   private readonly mayLookOften: boolean;
+  private readonly toldWithinMs: number;
 
   constructor(
-    { faults }: Plan,
+    plan: Plan,
     private readonly parts: Parts,
   ) {
+    const { faults } = plan;
+    this.toldWithinMs = toldWithinMs(plan);
     // Whoever asks for the validity of a lock reads the clocks, which would notice a sleep that nobody else notices.
     this.mayLookOften = !faults.some(({ act }) => act.do === 'suspend' || act.do === 'clock');
   }
@@ -68,15 +72,22 @@ export class StoredLeases {
     return isSleepHidden(history, process, kernel.now) ? Infinity : LEAST_SLEEP_MS;
   }
 
-  /** Who loses a lock by force is told a message later. What servers have lost they do not keep. */
-  private isExcused({ disturbances, losses }: History, hold: HoldRecord): boolean {
+  /** Who loses a lock by force is told by a message, or by the next renewal. What servers have lost they do not keep. */
+  private isExcused(history: History, hold: HoldRecord): boolean {
+    const { disturbances, losses } = history;
     const { key, from } = hold;
     const { now } = this.parts.kernel;
-    const isLost = losses?.some((it) => now <= (lostLeaseOf(it, hold)?.until ?? -Infinity) + SLACK_MS);
+    const isTold = (since: number) => mustBeTold(history, hold, { since, now, withinMs: this.toldWithinMs });
+    const isLost = losses?.some((it) => {
+      const lease = lostLeaseOf(it, hold);
+      return lease && now <= lease.until + SLACK_MS && !isTold(Math.max(it.to, lease.keptUntil));
+    });
     return (
       isLost ||
       disturbances.some(
-        (it) => (it.kind === 'force' && it.key === key && from <= it.to) || (it.kind === 'forget' && !losses),
+        (it) =>
+          (it.kind === 'force' && it.key === key && from <= it.to && !isTold(it.at)) ||
+          (it.kind === 'forget' && !losses),
       )
     );
   }

@@ -36,6 +36,18 @@ export const QUORUM_MUTANTS: readonly Mutant[] = [
       "if (reply?.kind === 'lost') return { ...lease, validUntil: askedUntil };\nif (false)",
     ],
   ]),
+  ...mutantsOf('quorum', 'stores/quorum/node-owner.js', [
+    ['a renewal without an answer counts as executed', 'if (isAnswered && isLatest)', 'if (isLatest)'],
+    [
+      'the answer to an earlier renewal counts more than a later one without an answer',
+      'if (isAnswered && isLatest)',
+      'if (isAnswered)',
+    ],
+    ['an attempt has the name of the one before', 'this.id = this.nextId();', ''],
+  ]),
+  ...mutantsOf('quorum', 'stores/redis/scripts/lua.generated.js', [
+    ['a second round reserves no tokens', 'if min_last_token > last then', 'if false then'],
+  ]),
   ...mutantsOf('quorum', 'stores/redis/scripts/lua.generated.js', [
     ['a node without its data joins majorities at once', 'local left = open_from - now', 'local left = 0'],
   ]),

@@ -142,6 +142,56 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
     ],
     ['those who lose a lock by force are not told', "notify(holder, 'lost ' .. holder)", 'local _ = 0'],
     ['several keys together get no end', "redis.call('PEXPIRE', KEYS[it.at], it.lease)", ''],
+    [
+      'several keys together are taken past the queue of one',
+      "redis.call('EXISTS', KEYS[i], KEYS[i + 1], KEYS[i + 2]) > 0",
+      "redis.call('EXISTS', KEYS[i]) > 0",
+    ],
+    [
+      'acquires of several keys are executed however late they are',
+      'if now > tonumber(ARGV[1]) then',
+      'if false then',
+    ],
+    [
+      'one that asks later has an earlier ticket',
+      'if ticket == 0 then ticket = math.max(micros, tonumber(tail[2] or 0) + 1) end',
+      'if ticket == 0 then ticket = 9e15 - micros end',
+    ],
+    [
+      'one that does not wait overtakes the queue',
+      'if not first and not blocked and may_enter(kind, weight, permits) then',
+      'if not first and may_enter(kind, weight, permits) then',
+    ],
+    [
+      'a queue without living waiters stays for ever',
+      "redis.call('PEXPIRE', KEYS[2], KEEP_MS)\\nredis.call('PEXPIRE', KEYS[3], KEEP_MS)\\nreturn tonumber(ticket)",
+      'return tonumber(ticket)',
+    ],
+    [
+      'waiters without a connection are granted',
+      'reached = not waiter.subscribed or cluster or receivers > 0 and is_subscribed(owner)',
+      'reached = true',
+    ],
+    [
+      'a downgrade lets no reader in',
+      "grant('', 0)\\nredis.call(publish, KEYS[5], '1')",
+      "redis.call(publish, KEYS[5], '1')",
+    ],
+    [
+      "a reader's shorter lease ends those of the others",
+      "if redis.call('PTTL', KEYS[1]) > tonumber(lease) then longest = longest_reader(function() end) end",
+      '',
+    ],
+    [
+      'a reader that leaves takes the lock of the others with it',
+      "if mode and redis.call('HLEN', KEYS[1]) == 1 then",
+      'if mode then',
+    ],
+    [
+      'a caller that needs several permits takes one',
+      "for i = 1, weight do redis.call('ZADD'",
+      "for i = 1, 1 do redis.call('ZADD'",
+    ],
   ]),
   ...mutantsOf('redis', 'stores/redis/safety/replicated-store.js', [
     ['a grant counts that too few replicas have', 'if (count.replicas < atLeast)', 'if (false)'],
@@ -155,6 +205,16 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
       'replicas are counted on a connection that knows nothing of the grant',
       'if (count.generation !== generation)',
       'if (false)',
+    ],
+  ]),
+  ...mutantsOf('redis', 'stores/redis/safety/replicated-store.js', [
+    ['several keys count before the replicas have them', 'if (Array.isArray(reply))', 'if (false)'],
+  ]),
+  ...mutantsOf('redis', 'stores/redis/commands/renewing.js', [
+    [
+      'a renewal counts in full although an earlier one for less may follow it',
+      'leaseValidity(this.sentAt, late?.leaseMs ?? leaseMs)',
+      'leaseValidity(this.sentAt, leaseMs)',
     ],
   ]),
   ...mutantsOf('redis', 'stores/redis/commands/acquiring.js', [

@@ -4,6 +4,8 @@ import type { Act, Asking, CallOptionsPlan, FaultPlan, Trigger, Who } from './pl
 export interface FaultFrame {
   readonly dice: Dice;
   readonly kinds: readonly string[];
+  /** The requests among them that change a lock, if faults are aimed at these. */
+  readonly writes: readonly string[];
   readonly processes: number;
   readonly servers: number;
   readonly keys: readonly string[];
@@ -27,8 +29,14 @@ export function drawFaults(frame: FaultFrame): readonly FaultPlan[] {
   if (dice.happens(0.1)) return [];
   const count = dice.scale(1, 12);
   // Several of few kinds go together better than one of each.
-  const ofStore = [...(frame.hasSessions ? SESSION_DRAWS : []), ...(frame.losesByCrash ? CRASH_DRAWS : [])];
-  const draws = dice.happens(0.3) ? NETWORK_DRAWS : [...DRAWS, ...ofStore];
+  const hasWrites = frame.writes.length > 0;
+  const ofStore = [
+    ...(frame.hasSessions ? SESSION_DRAWS : []),
+    ...(frame.losesByCrash ? CRASH_DRAWS : []),
+    ...(hasWrites ? WRITE_DRAWS : []),
+  ];
+  const ofNetwork = [...NETWORK_DRAWS, ...(hasWrites ? LATE_DRAWS : [])];
+  const draws = dice.happens(0.3) ? ofNetwork : [...DRAWS, ...ofStore];
   const kinds = [dice.pick(draws), dice.pick(draws), dice.pick(draws)];
   return Array.from({ length: count }, () => dice.pick(kinds)(frame)).flat();
 }
@@ -131,20 +139,76 @@ const sleepingWaiter: Draw = (frame) => {
     : { message: dice.pick(frame.kinds), nth: nth(dice), of: 'waiter' };
   const ms = dice.int(1000, Math.max(1500, 2 * watchdogTimeoutMs));
   const afterMs = dice.scale(1, 2000);
-  const key = dice.int(0, frame.keys.length - 1);
-  const call = {
-    service: 0,
-    how: 'withLock' as const,
-    keys: [frame.keys[key] as string],
-    options: { ...frame.claimOf(key), waitMs: dice.scale(10, 3000) },
-    work: [{ do: 'sleep' as const, ms: dice.scale(1, 500) }],
+  const asksAgain: FaultPlan = {
+    when,
+    afterMs: afterMs + ms + 1,
+    act: { do: 'call', who: 'anyone', call: further(frame) },
   };
-  const asksAgain: FaultPlan = { when, afterMs: afterMs + ms + 1, act: { do: 'call', who: 'anyone', call } };
   return [
     { when, afterMs, act: { do: 'suspend', who: 'anyone', ms } },
     ...(dice.happens(0.5) ? [asksAgain] : []),
   ];
 };
+
+/** What changes a lock is under way until after its caller has gone, on a connection that its process has replaced. */
+const lateWrite: Draw = (frame) => {
+  const { dice, watchdogTimeoutMs } = frame;
+  const since = { event: dice.pick(['asked', 'asked', 'acquired', 'ended'] as const), nth: nth(dice) };
+  const when = { message: dice.pick(frame.writes), nth: dice.int(1, 3), of: who(frame), since };
+  return [
+    { when, act: { do: 'hold', ms: dice.int(200, watchdogTimeoutMs) } },
+    { when, afterMs: dice.scale(1, 100), act: { do: 'reset', who: 'anyone' } },
+  ];
+};
+
+/** While one who waits asks again, another process asks for the first time. */
+const overtaking: Draw = (frame) => {
+  const { dice } = frame;
+  const when = { message: dice.pick(frame.writes), nth: nth(dice), of: 'waiter' as const };
+  const another = dice.int(0, frame.processes - 1);
+  return [{ when, ...later(frame), act: { do: 'call', who: another, call: further(frame) } }];
+};
+
+/** A lock is taken by force, and the message that says so comes late or never. */
+const forcedUnheard: Draw = (frame) => {
+  const { dice } = frame;
+  const when = { event: 'acquired' as const, nth: nth(dice), of: 'anyone' as const };
+  const by = dice.pick(['anyone', dice.int(0, frame.processes - 1)] as const);
+  const act: Act = dice.happens(0.5) ? { do: 'lose' } : { do: 'hold', ms: longMs(frame) };
+  return [
+    { when, ...later(frame), act: { do: 'force', who: by, key: dice.pick(frame.keys) } },
+    ...(dice.happens(0.6) ? [{ when: { message: 'lost', nth: 1, of: 'anyone' }, act } as const] : []),
+  ];
+};
+
+/** The clock of a server is set back while somebody holds, and one who has seen no token yet asks next. */
+const serverBehind: Draw = (frame) => {
+  const { dice } = frame;
+  const when = { event: 'acquired' as const, nth: nth(dice), of: 'anyone' as const };
+  const number = dice.int(0, frame.servers - 1);
+  const another = dice.int(0, frame.processes - 1);
+  return [
+    { when, ...later(frame), act: { do: 'server clock', server: number, ms: -longMs(frame) } },
+    {
+      when,
+      afterMs: dice.scale(1, 3000),
+      act: { do: 'call', who: another, call: further(frame) },
+    },
+  ];
+};
+
+/** One more call for one of the keys. */
+function further(frame: FaultFrame): Asking {
+  const { dice } = frame;
+  const key = dice.int(0, frame.keys.length - 1);
+  return {
+    service: 0,
+    how: 'withLock',
+    keys: [frame.keys[key] as string],
+    options: { ...frame.claimOf(key), waitMs: dice.scale(10, 3000) },
+    work: [{ do: 'sleep', ms: dice.scale(1, 500) }],
+  };
+}
 
 /** The first messages after a grant or a release, as the reply that confirms it. */
 const afterEvent: Draw = (frame) => {
@@ -165,10 +229,12 @@ const clock: Draw = (frame) => {
 };
 
 const link: Draw = (frame) => {
-  const { dice } = frame;
+  const { dice, servers } = frame;
+  const only = frame.writes.length > 0 && servers > 1 && dice.happens(0.7);
+  const part = only ? { only: dice.int(0, servers - 1) } : {};
   const act: Act = dice.happens(0.6)
-    ? { do: 'cut', who: who(frame), ms: longMs(frame) }
-    : { do: 'reset', who: who(frame) };
+    ? { do: 'cut', who: who(frame), ms: longMs(frame), ...part }
+    : { do: 'reset', who: who(frame), ...part };
   return [{ when: trigger(frame), ...later(frame), act }];
 };
 
@@ -273,6 +339,19 @@ const lateKeepAlive: Draw = (frame) => {
 const SESSION_DRAWS: readonly Draw[] = [silence, silence, silence, silence, lateKeepAlive, lateKeepAlive];
 
 const CRASH_DRAWS: readonly Draw[] = Array.from({ length: 10 }, () => serverCrash);
+
+const LATE_DRAWS: readonly Draw[] = [lateWrite, lateWrite];
+
+const WRITE_DRAWS: readonly Draw[] = [
+  lateWrite,
+  lateWrite,
+  overtaking,
+  overtaking,
+  forcedUnheard,
+  forcedUnheard,
+  serverBehind,
+  link,
+];
 
 /** All processes live and run, so that no lease need expire for anything. */
 const NETWORK_DRAWS: readonly Draw[] = [

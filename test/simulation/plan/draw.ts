@@ -47,6 +47,7 @@ export function drawPlan(backend: Backend, seed: string): Plan {
     faults: drawFaults({
       dice: dice.fork('faults'),
       kinds: backend.kinds,
+      writes: backend.writes ?? [],
       processes: processes.length,
       servers: backend.serverCount,
       keys: keys.map(({ key }) => key),

@@ -98,10 +98,13 @@ export type Act =
   | { readonly do: 'lose' | 'break' | 'break after' }
   | { readonly do: 'hold'; readonly ms: number }
   /** To a process. */
-  | { readonly do: 'stop' | 'suspend' | 'clock' | 'block' | 'cut'; readonly who: Who; readonly ms: number }
+  | { readonly do: 'stop' | 'suspend' | 'clock' | 'block'; readonly who: Who; readonly ms: number }
+  /** To its connections: all of them, or those to one server only. */
+  | { readonly do: 'cut'; readonly who: Who; readonly ms: number; readonly only?: number }
+  | { readonly do: 'reset'; readonly who: Who; readonly only?: number }
   /** It makes one call more. */
   | { readonly do: 'call'; readonly who: Who; readonly call: Asking }
-  | { readonly do: 'crash' | 'reset' | 'drain' | 'close'; readonly who: Who }
+  | { readonly do: 'crash' | 'drain' | 'close'; readonly who: Who }
   | { readonly do: 'rate'; readonly who: Who; readonly rate: number }
   | { readonly do: 'force'; readonly who: Who; readonly key: string }
   /** To a server. */

@@ -2,12 +2,15 @@ import { quorumStore } from '../../../../libs/distributed-lock/src/stores/quorum
 import { ownerOf } from '../../../../libs/distributed-lock/src/stores/quorum/owner-ids.js';
 import { redisStore } from '../../../../libs/distributed-lock/src/stores/redis/redis.store.js';
 import { RedisHost, type AfterCrash } from '../redis/redis-host.js';
-import { REDIS_KINDS } from '../redis/kinds.js';
+import { REDIS_KINDS, REDIS_WRITES } from '../redis/kinds.js';
 import { routeGlobals } from '../../kernel/globals.js';
 import type { Loss } from '../../history/loss.js';
 import type { Backend, StoreOptions } from '../backend.js';
 
 const NODES = ['redis-1', 'redis-2', 'redis-3'];
+
+/** A pause after which one of several owners that have split the nodes wins. */
+const SPLIT_PAUSE_MS = 40;
 
 interface Options extends StoreOptions {
   /** Of each node, against true time. */
@@ -20,9 +23,15 @@ interface Options extends StoreOptions {
 export const quorum: Backend = {
   name: 'quorum',
   kinds: REDIS_KINDS,
+  writes: REDIS_WRITES,
+  givesNoTickets: true,
+  calmEvery: 3,
   commandsPerCall: 6,
   serverCount: NODES.length,
   cannot: ['permits'],
+
+  // The release, the notifications, an attempt with its second round for the tokens; as much again where owners split the nodes.
+  handOffMs: ({ least, spread }) => 12 * (least + spread) + 2 * SPLIT_PAUSE_MS,
 
   drawOptions(dice, watchdogTimeoutMs) {
     const commandTimeoutMs = Math.min(dice.pick([50, 100, 250]), Math.floor(watchdogTimeoutMs / 6));

@@ -20,6 +20,9 @@ export const REDIS_KINDS = [
   ...MESSAGES,
 ];
 
+/** Requests that change a lock, the usual ones more than once. */
+export const REDIS_WRITES = [...OFTEN.split(' '), ...OFTEN.split(' '), 'acquireAll', 'renewAll'];
+
 function withReplies(commands: readonly string[]): readonly string[] {
   return commands.flatMap((name) => [name, `re:${name}`]);
 }

@@ -1,7 +1,7 @@
 import { redisStore } from '../../../../libs/distributed-lock/src/stores/redis/redis.store.js';
 import type { RedisStoreOptions } from '../../../../libs/distributed-lock/src/stores/redis/redis.options.js';
 import { RedisHost, type HostOptions } from './redis-host.js';
-import { REDIS_KINDS } from './kinds.js';
+import { REDIS_KINDS, REDIS_WRITES } from './kinds.js';
 import { routeGlobals } from '../../kernel/globals.js';
 import type { Loss } from '../../history/loss.js';
 import type { Backend, StoreOptions } from '../backend.js';
@@ -17,6 +17,9 @@ export function redisNotedBy(onCommand?: HostOptions['onCommand']): Backend {
   return {
     name: 'redis',
     kinds: REDIS_KINDS,
+    writes: REDIS_WRITES,
+    servesInTurn: true,
+    calmEvery: 2,
     commandsPerCall: 3,
     serverCount: 1,
 
