@@ -28,7 +28,7 @@ import { BELIEVED_MS } from '../../libs/distributed-lock/src/stores/zookeeper/kn
 import { MOST_BYTES } from '../../libs/distributed-lock/src/stores/zookeeper/lock-path.js';
 import * as zookeeper from '../../libs/distributed-lock/src/stores/zookeeper/zookeeper.store.js';
 import { RELEASE_RETRY_MS } from '../../libs/distributed-lock/src/stores/common/certain-releases.js';
-import { KEEP_ALIVE_MS } from '../../libs/distributed-lock/src/stores/common/keep-alive.js';
+import { KEEP_ALIVE_MS } from '../../libs/distributed-lock/src/stores/common/connection/keep-alive.js';
 import { IDLE_MS } from '../../libs/distributed-lock/src/stores/redis/connection/idle-doubt.js';
 import { MOST_IN_FLIGHT } from '../../libs/distributed-lock/src/stores/redis/connection/redis.connection.js';
 import {

@@ -41,6 +41,7 @@ const ROOMS: readonly (readonly [room: string, mayImport: string])[] = [
   ['lock/owner/', `lock/(request|context|lease|runtime)/.*|${SHARED}|${TOOLS}`],
   ['lock/queue/', `lock/(request|context|runtime|owner)/.*|${SHARED}|${TOOLS}`],
   ['lock/', `lock/.*|${SHARED}|${TOOLS}`],
+  ['stores/common/connection/', `${SHARED}|${TOOLS}`],
   ['stores/common/', `${SHARED}|${TOOLS}`],
   ['stores/core/', `stores/common/.*|${SHARED}|${TOOLS}`],
   ['stores/memory/', `stores/core/.*|${SHARED}|${TOOLS}`],

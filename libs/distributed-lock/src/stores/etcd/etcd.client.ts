@@ -1,13 +1,12 @@
 import { inBackground } from '../../async-context/in-background.js';
-import { LockConfigurationError, type LockStoreError } from '../../port/lock.errors.js';
+import { LockConfigurationError } from '../../port/lock.errors.js';
 import type { StoreState } from '../../port/lock-store.js';
 import { conceal } from '../../redaction/conceal.js';
 import { afterReading } from '../../time/after-reading.js';
 import type { Chance } from '../../time/chance.js';
 import type { Clock } from '../../time/clock.js';
-import { Outage } from '../common/outage.js';
-import { reconnectDelay } from '../common/reconnect-delay.js';
-import { storeError } from '../common/store-error.js';
+import { ConnectionErrors } from '../common/connection/connection-errors.js';
+import { KeptConnection, type Attempt } from '../common/connection/kept-connection.js';
 import { etcdFailure, type EtcdFailure } from './etcd.failure.js';
 import { loadGrpc, type EtcdGrpc } from './etcd.grpc.js';
 import { EtcdMember } from './etcd.member.js';
@@ -37,48 +36,46 @@ interface Waiting {
   readonly reject: (error: Error) => void;
 }
 
-/** A member that was open for so long was of use. */
-const STABLE_MS = 1000;
 /** The oldest release whose transactions contain others, and compare ranges. */
 const OLDEST = [3, 4] as const;
 
 /** Knows the members of the cluster and is connected to one of them. One that fails is replaced by the next. */
 export class EtcdClient {
-  member: EtcdMember | undefined;
+  readonly errors = new ConnectionErrors('etcd');
   /** Called with each member that is open. */
   onOpen: (member: EtcdMember) => void = () => undefined;
   /** Called when each member was tried and the last one has refused this client. */
   onRefused: () => void = () => undefined;
-  private readonly outage: Outage;
+  private readonly kept: KeptConnection<EtcdMember>;
   private readonly waiting = new Set<Waiting>();
   private token: string | undefined;
   private loading: Promise<EtcdGrpc> | undefined;
-  private next = 0;
-  private failures = 0;
-  private openedAt = -Infinity;
-  private opening: AbortController | undefined;
-  private cancelReconnect = (): void => undefined;
+  private attempts = 0;
   private isClosed = false;
-  private lastFailure: EtcdFailure | undefined;
-  private lastError: unknown;
 
   constructor(
     private readonly target: EtcdTarget,
     private readonly options: ClientOptions,
   ) {
-    conceal(this, 'target', 'token', 'member');
-    this.outage = new Outage(
-      options,
-      () => this.noMember(`no connection for ${options.commandTimeoutMs} ms`, undefined) as LockStoreError,
-    );
+    conceal(this, 'target', 'token', 'kept');
+    this.kept = new KeptConnection({
+      ...options,
+      attempt: () => this.attempt(),
+      quickAttempts: target.endpoints.length,
+      onOpen: (member) => this.onMember(member),
+      onDown: (error, failures) => this.onDown(error, failures),
+      outageError: () => this.errors.noConnection(`no connection for ${options.commandTimeoutMs} ms`),
+    });
   }
 
+  get member(): EtcdMember | undefined {
+    return this.kept.current;
+  }
+
+  /** To load gRPC takes some hundred ms, for which no member is to blame. */
   start(): void {
-    this.outage.onDown();
-    inBackground(
-      this.grpc().then(() => this.connect()),
-      (error) => this.onDown(error),
-    );
+    const start = (): void => this.kept.start();
+    inBackground(this.grpc().then(start), start);
   }
 
   /**
@@ -106,10 +103,10 @@ export class EtcdClient {
           const error = deadline.signal.aborted ? new Error(`nothing came back within ${ms} ms`) : cause;
           const failure = etcdFailure(error);
           this.onFailure(member, failure, error);
-          if (this.isClosed) throw this.closedError(key, 'unknown');
+          if (this.isClosed) throw this.errors.closed(key, 'unknown');
           const isSafe = mayRepeat || failure.reason !== 'unknown';
           const mayHelp = failure.isOfMember || failure.needsToken;
-          if (deadline.signal.aborted || !isSafe || !mayHelp) throw this.errorOf(failure, key, error);
+          if (deadline.signal.aborted || !isSafe || !mayHelp) throw this.errors.of(failure, key, error);
         } finally {
           deadline.signal.removeEventListener('abort', cancel);
         }
@@ -122,55 +119,29 @@ export class EtcdClient {
   /** What a failed request says about its member. */
   onFailure(member: EtcdMember, failure: EtcdFailure, error: unknown): void {
     if (failure.needsToken) this.token = undefined;
-    if (failure.needsToken || failure.isOfMember) this.lost(member, error);
-  }
-
-  errorOf(failure: EtcdFailure, key: string | undefined, cause?: unknown): Error {
-    if (cause instanceof LockConfigurationError) return cause;
-    return storeError('etcd', failure, key, cause);
-  }
-
-  /** The error of a request that was never sent. */
-  noMember(what: string, key: string | undefined): LockStoreError | LockConfigurationError {
-    const { lastFailure: last, lastError } = this;
-    if (lastError instanceof LockConfigurationError) return lastError;
-    if (last?.reason === 'refused' || last?.reason === 'unready') {
-      return storeError('etcd', last, key, lastError);
-    }
-    const detail = last ? `${what} (last error: ${last.detail})` : what;
-    return storeError('etcd', { reason: 'unreachable', detail }, key, lastError);
-  }
-
-  closedError(key: string | undefined, reason: 'unreachable' | 'unknown' = 'unreachable'): LockStoreError {
-    return storeError('etcd', { reason, detail: 'the store is closed' }, key);
+    if (failure.needsToken || failure.isOfMember) this.kept.lose(member, error);
   }
 
   /** Rejects the requests under way. Leaves no connection and no timer, whatever the members do. */
   close(): void {
     this.isClosed = true;
-    this.outage.end();
-    this.cancelReconnect();
-    this.opening?.abort();
-    const { member } = this;
-    this.member = undefined;
-    member?.destroy();
-    for (const { key, reject } of this.waiting) reject(this.closedError(key));
+    this.kept.close();
+    for (const { key, reject } of this.waiting) reject(this.errors.closed(key));
   }
 
-  /** Loading it takes some hundred ms of the first request, for which no member is to blame. */
   private grpc(): Promise<EtcdGrpc> {
     return (this.loading ??= (this.options.loadGrpc ?? loadGrpc)());
   }
 
   private async untilOpen(deadline: AbortSignal, key: string | undefined): Promise<EtcdMember> {
-    if (this.isClosed) throw this.closedError(key);
+    if (this.isClosed) throw this.errors.closed(key);
     if (this.member) return this.member;
-    const late = (): Error => this.noMember(`no connection within ${this.options.commandTimeoutMs} ms`, key);
     let stop = (): void => undefined;
     try {
       return await new Promise<EtcdMember>((resolve, reject) => {
         const waiting = { key, resolve, reject };
-        const onLate = (): void => reject(late());
+        const onLate = (): void =>
+          reject(this.errors.unsent(`no connection within ${this.options.commandTimeoutMs} ms`, key));
         deadline.addEventListener('abort', onLate);
         this.waiting.add(waiting);
         stop = () => {
@@ -186,24 +157,19 @@ export class EtcdClient {
 
   // --- connected, lost ------------------------------------------------------------------------------------------
 
-  private connect(): void {
-    if (this.isClosed) return;
-    const { clock, commandTimeoutMs } = this.options;
-    const { endpoints } = this.target;
-    const endpoint = endpoints[this.next++ % endpoints.length] as string;
-    const opening = (this.opening = new AbortController());
+  private attempt(): Attempt<EtcdMember> {
+    const { commandTimeoutMs } = this.options;
+    const { endpoints, auth } = this.target;
+    const endpoint = endpoints[this.attempts++ % endpoints.length] as string;
+    // To check a password takes etcd long, on purpose.
+    const needsToken = auth !== undefined && this.token === undefined;
     // A request that waits for a connection has time for a second member.
-    const ms = endpoints.length > 1 && !this.needsToken ? commandTimeoutMs / 2 : commandTimeoutMs;
-    const cancel = afterReading(clock, ms, () =>
-      opening.abort(new Error(`${endpoint} did not reply within ${ms} ms`)),
-    );
-    opening.signal.addEventListener('abort', () => this.onNotOpen(opening.signal.reason, opening.signal));
-    inBackground(
-      this.open(endpoint, opening.signal)
-        .finally(cancel)
-        .then((member) => this.onMember(member, opening.signal)),
-      (error) => this.onNotOpen(error, opening.signal),
-    );
+    const withinMs = endpoints.length > 1 && !needsToken ? commandTimeoutMs / 2 : commandTimeoutMs;
+    return {
+      withinMs,
+      lateError: new Error(`${endpoint} did not reply within ${withinMs} ms`),
+      open: (signal) => this.open(endpoint, signal),
+    };
   }
 
   private async open(endpoint: string, signal: AbortSignal): Promise<EtcdMember> {
@@ -227,11 +193,6 @@ export class EtcdClient {
     }
   }
 
-  /** To check a password takes etcd long, on purpose. */
-  private get needsToken(): boolean {
-    return this.target.auth !== undefined && this.token === undefined;
-  }
-
   private async authenticate(member: EtcdMember): Promise<string | undefined> {
     const { auth } = this.target;
     if (!auth) return undefined;
@@ -245,53 +206,18 @@ export class EtcdClient {
     }
   }
 
-  private onMember(member: EtcdMember, signal: AbortSignal): void {
-    if (this.isClosed || signal.aborted) return member.destroy();
-    this.member = member;
-    this.openedAt = this.options.clock.now();
-    this.lastFailure = this.lastError = undefined;
-    this.outage.onUp();
+  private onMember(member: EtcdMember): void {
+    this.errors.last = undefined;
     this.onOpen(member);
     for (const { resolve } of this.waiting) resolve(member);
   }
 
-  private onNotOpen(error: unknown, signal: AbortSignal): void {
-    if (this.opening?.signal !== signal || this.isClosed) return;
-    this.opening = undefined;
-    this.onDown(error);
-  }
-
-  /** The next member is opened. */
-  private lost(member: EtcdMember, error: unknown): void {
-    if (this.member !== member) return;
-    this.member = undefined;
-    member.destroy();
-    // One that fails as soon as it is open is given time, as one that does not open.
-    if (this.options.clock.now() - this.openedAt > STABLE_MS) this.failures = 0;
-    this.onDown(error);
-  }
-
-  private onDown(error: unknown): void {
-    if (this.isClosed) return;
-    const { endpoints } = this.target;
-    this.lastError = error;
-    this.lastFailure = etcdFailure(error);
-    this.outage.onDown();
-    this.cancelReconnect();
-    const failures = this.failures++;
-    // Each member is tried at once, and then they are given time.
-    if (failures < endpoints.length) this.connect();
-    else {
-      const { clock, chance } = this.options;
-      const ms = reconnectDelay(chance, failures - endpoints.length);
-      this.cancelReconnect = clock.after(ms, () => this.connect());
-    }
-    if (this.failures > endpoints.length && this.lastFailure.reason === 'refused') this.refuseWaiting();
-  }
-
-  /** A cluster that refuses this client will refuse it again: its callers need not wait for their deadlines. */
-  private refuseWaiting(): void {
-    for (const { key, reject } of this.waiting) reject(this.noMember('no connection', key));
+  private onDown(error: unknown, failures: number): void {
+    const failure = etcdFailure(error);
+    this.errors.last = { failure, error };
+    if (failures < this.target.endpoints.length || failure.reason !== 'refused') return;
+    // A cluster that refuses this client will refuse it again: its callers need not wait for their deadlines.
+    for (const { key, reject } of this.waiting) reject(this.errors.unsent('no connection', key));
     this.onRefused();
   }
 }

@@ -1,16 +1,8 @@
 import { LockConfigurationError } from '../../port/lock.errors.js';
+import type { StoreFailure } from '../common/connection/store-error.js';
 
 /** What an error of etcd or of gRPC means for the request that failed. */
-export interface EtcdFailure {
-  /**
-   * `unreachable`: it was not sent. `unready` and `refused`: it was not executed. `unknown`: it may have been, or may still
-   * be.
-   */
-  readonly reason: 'unreachable' | 'unready' | 'refused' | 'unknown';
-  /** It has an answer, so it is not executed later. */
-  readonly isAnswered?: boolean;
-  /** What happened and what to do, without user and password. */
-  readonly detail: string;
+export interface EtcdFailure extends StoreFailure {
   /** This member is of no use now: requests go to the next one. */
   readonly isOfMember?: boolean;
   /** Its requests go one by one. */

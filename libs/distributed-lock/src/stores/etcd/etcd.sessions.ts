@@ -115,7 +115,7 @@ export class EtcdSessions {
     const revision = await this.writeMailbox(session, key);
     if (this.isClosed) {
       inBackground(this.quietly('LeaseRevoke', session), () => undefined);
-      throw client.closedError(key);
+      throw client.errors.closed(key);
     }
     this.current = session;
     onOpen(revision);

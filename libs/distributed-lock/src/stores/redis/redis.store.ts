@@ -26,7 +26,7 @@ import { InspectCommand } from './commands/inspect.js';
 import { OwnerStates } from '../common/owner-states.js';
 import { Releases } from './commands/release.js';
 import { Renewals } from './commands/renew.js';
-import { keepAlive } from '../common/keep-alive.js';
+import { keepAlive } from '../common/connection/keep-alive.js';
 import { addressOf, ownClient, userOf } from './connection/redis.clients.js';
 import type { Client } from './connection/redis.command.js';
 import { RedisConnection } from './connection/redis.connection.js';

@@ -1,9 +1,9 @@
+import type { StoreFailure } from '../common/connection/store-error.js';
+
 /** What an error of the database or of its client means for the requests that were sent. */
-export interface Failure {
+export interface Failure extends StoreFailure {
   /** `unknown`: the connection is lost, and nobody knows whether the statement was executed. */
   readonly reason: 'unknown' | 'unready' | 'refused';
-  /** What happened and what to do, without values of the connection. */
-  readonly detail: string;
   /** The statement was rolled back for certain, and may succeed when it is sent again. */
   readonly mayRepeat?: boolean;
   /** Another transaction holds a row: a request on it is sent again after all others, so that they do not wait for that row. */

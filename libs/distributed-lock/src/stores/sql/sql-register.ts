@@ -1,7 +1,7 @@
 import { inBackground } from '../../async-context/in-background.js';
 import type { LockStoreContext } from '../../port/lock-store.js';
 import { systemChance } from '../../time/chance.js';
-import { keepAlive } from '../common/keep-alive.js';
+import { keepAlive } from '../common/connection/keep-alive.js';
 import type { Interest, Register, RegisterListener } from '../core/register.js';
 import { Poller } from './poller.js';
 import { SqlConnection, type SqlDatabase } from './sql-connection.js';

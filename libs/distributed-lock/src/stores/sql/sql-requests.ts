@@ -1,3 +1,4 @@
+import { WaitingRequests } from '../common/connection/waiting-requests.js';
 import type { Swap, Take } from '../core/register.js';
 import type { LockRow } from './sql-row.js';
 
@@ -90,22 +91,7 @@ const MOST_TOGETHER = 128;
 const ALONE: readonly SqlRequestKind[] = ['takeAll', 'scan', 'deleteFree', 'ping'];
 
 /** The requests that wait for the connection. Those of one kind go in one statement, in order of names, each name once. */
-export class WaitingSqlRequests {
-  private requests: SqlRequest[] = [];
-
-  get size(): number {
-    return this.requests.length;
-  }
-
-  push(...requests: readonly SqlRequest[]): void {
-    this.requests.push(...requests);
-  }
-
-  /** They are sent before all others. */
-  putBack(requests: readonly SqlRequest[]): void {
-    this.requests.unshift(...requests);
-  }
-
+export class WaitingSqlRequests extends WaitingRequests<SqlRequest> {
   /** The requests of the next statement: of the kind that has waited longest. None if all of them pause. */
   takeNext(now: number): readonly SqlRequest[] {
     const ready = this.requests.filter((request) => pausesUntil(request) <= now);
@@ -122,24 +108,12 @@ export class WaitingSqlRequests {
       }
     }
     const taken = new Set(next.values());
-    this.requests = this.requests.filter((request) => !taken.has(request));
-    return [...taken].sort((a, b) => compare(a.item.name, b.item.name));
+    return [...this.take((request) => taken.has(request))].sort((a, b) => compare(a.item.name, b.item.name));
   }
 
   /** Our time at which the first pause of a request is over. */
   get nextAt(): number {
     return Math.min(...this.requests.map(pausesUntil));
-  }
-
-  /** Removes and returns those that have waited for long enough. */
-  takeDue(isDue: (request: SqlRequest) => boolean): readonly SqlRequest[] {
-    const due = this.requests.filter(isDue);
-    if (due.length > 0) this.requests = this.requests.filter((request) => !isDue(request));
-    return due;
-  }
-
-  [Symbol.iterator](): Iterator<SqlRequest> {
-    return this.requests.values();
   }
 }
 

@@ -4,9 +4,9 @@ import { LockConfigurationError, type LockStoreError } from '../../port/lock.err
 import { conceal } from '../../redaction/conceal.js';
 import { afterReading } from '../../time/after-reading.js';
 import { randomMs } from '../../time/chance.js';
-import { Outage } from '../common/outage.js';
-import { reconnectDelay } from '../common/reconnect-delay.js';
-import { storeError } from '../common/store-error.js';
+import { Outage } from '../common/connection/outage.js';
+import { reconnectDelay } from '../common/connection/reconnect-delay.js';
+import { storeError } from '../common/connection/store-error.js';
 import type {
   BackendListener,
   Messages,

@@ -1,7 +1,7 @@
 import type { ClusterOptions, RedisOptions } from 'ioredis';
 import type { Chance } from '../../../time/chance.js';
-import { KEEP_ALIVE_MS } from '../../common/keep-alive.js';
-import { reconnectDelay } from '../../common/reconnect-delay.js';
+import { KEEP_ALIVE_MS } from '../../common/connection/keep-alive.js';
+import { reconnectDelay } from '../../common/connection/reconnect-delay.js';
 
 /**
  * Settings that make a connection safe for locks. ioredis queues nothing while disconnected and sends nothing twice, so

@@ -1,6 +1,6 @@
 import type { Client, ClientConfig } from 'pg';
 import { LockConfigurationError } from '../../../port/lock.errors.js';
-import { KEEP_ALIVE_MS } from '../../common/keep-alive.js';
+import { KEEP_ALIVE_MS } from '../../common/connection/keep-alive.js';
 import { isPool, type PostgresConfig, type PostgresPool } from './postgres.target.js';
 
 export type OwnTarget = string | PostgresConfig | PostgresPool;

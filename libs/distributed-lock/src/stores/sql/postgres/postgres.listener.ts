@@ -5,7 +5,7 @@ import { afterReading } from '../../../time/after-reading.js';
 import type { Chance } from '../../../time/chance.js';
 import type { Clock } from '../../../time/clock.js';
 import { Delays } from '../../../time/delays.js';
-import { reconnectDelay } from '../../common/reconnect-delay.js';
+import { reconnectDelay } from '../../common/connection/reconnect-delay.js';
 import { connectOwn, destroy, type OwnTarget } from './own-client.js';
 
 interface Options {

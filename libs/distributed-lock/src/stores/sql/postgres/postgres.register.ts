@@ -2,7 +2,7 @@ import { inBackground } from '../../../async-context/in-background.js';
 import type { LockStoreContext } from '../../../port/lock-store.js';
 import type { Chance } from '../../../time/chance.js';
 import { conceal } from '../../../redaction/conceal.js';
-import { keepAlive } from '../../common/keep-alive.js';
+import { keepAlive } from '../../common/connection/keep-alive.js';
 import type { Reading } from '../../core/reading.js';
 import type { Take, TakeReply } from '../../core/register.js';
 import type { SqlDatabase } from '../sql-connection.js';

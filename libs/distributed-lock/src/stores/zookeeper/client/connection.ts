@@ -4,7 +4,7 @@ import { Link, LinkedQueue } from '../../../collections/linked-queue.js';
 import { conceal } from '../../../redaction/conceal.js';
 import { afterReading } from '../../../time/after-reading.js';
 import type { Clock } from '../../../time/clock.js';
-import { KEEP_ALIVE_MS } from '../../common/keep-alive.js';
+import { KEEP_ALIVE_MS } from '../../common/connection/keep-alive.js';
 import { CODE, ZookeeperRefusal } from './codes.js';
 import { Frames, MOST_REQUEST_BYTES } from './frames.js';
 import { JuteReader, ProtocolError } from './jute.js';

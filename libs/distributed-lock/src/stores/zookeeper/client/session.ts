@@ -5,7 +5,7 @@ import { conceal } from '../../../redaction/conceal.js';
 import { afterReading } from '../../../time/after-reading.js';
 import type { Chance } from '../../../time/chance.js';
 import type { Clock } from '../../../time/clock.js';
-import { reconnectDelay } from '../../common/reconnect-delay.js';
+import { reconnectDelay } from '../../common/connection/reconnect-delay.js';
 import { CODE, ZookeeperRefusal } from './codes.js';
 import { addressOf, Connection, type Connect, type Reply, type Server } from './connection.js';
 import { LeaderKnowledge } from './leader-knowledge.js';

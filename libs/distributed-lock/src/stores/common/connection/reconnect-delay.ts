@@ -1,4 +1,4 @@
-import type { Chance } from '../../time/chance.js';
+import type { Chance } from '../../../time/chance.js';
 
 const SLOWEST_RECONNECT_MS = 1000;
 

@@ -1,4 +1,4 @@
-import type { Clock } from '../../time/clock.js';
+import type { Clock } from '../../../time/clock.js';
 
 /** Load balancers forget a connection that is idle for some minutes; some firewalls after one. */
 export const KEEP_ALIVE_MS = 30_000;

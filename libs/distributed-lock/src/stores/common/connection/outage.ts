@@ -1,8 +1,8 @@
-import type { StoreState } from '../../port/lock-store.js';
-import type { LockStoreError } from '../../port/lock.errors.js';
-import type { Clock } from '../../time/clock.js';
+import type { StoreState } from '../../../port/lock-store.js';
+import type { LockStoreError } from '../../../port/lock.errors.js';
+import type { Clock } from '../../../time/clock.js';
 
-interface OutageOptions {
+export interface OutageOptions {
   readonly clock: Clock;
   readonly commandTimeoutMs: number;
   readonly onState?: ((state: StoreState) => void) | undefined;

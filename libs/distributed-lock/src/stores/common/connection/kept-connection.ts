@@ -1,0 +1,117 @@
+import { inBackground } from '../../../async-context/in-background.js';
+import { afterReading } from '../../../time/after-reading.js';
+import type { Chance } from '../../../time/chance.js';
+import type { Clock } from '../../../time/clock.js';
+import type { LockStoreError } from '../../../port/lock.errors.js';
+import { Outage, type OutageOptions } from './outage.js';
+import { reconnectDelay } from './reconnect-delay.js';
+
+/** One attempt to open a connection. */
+export interface Attempt<Connection> {
+  /** Within this time it must be open. */
+  readonly withinMs: number;
+  readonly lateError: Error;
+  /** @param signal the connection is not wanted any more @param onLost for a connection that is open and can send no more */
+  readonly open: (signal: AbortSignal, onLost: (error: unknown) => void) => Promise<Connection>;
+}
+
+interface KeptOptions<Connection> extends OutageOptions {
+  readonly clock: Clock;
+  readonly chance: Chance;
+  readonly attempt: () => Attempt<Connection>;
+  /** So many attempts in a row may follow each other at once; default none. */
+  readonly quickAttempts?: number;
+  readonly onOpen: (connection: Connection) => void;
+  /** A connection was lost, or could not be opened. The next attempt is under way. */
+  readonly onDown: (error: unknown, failures: number) => void;
+  readonly outageError: () => LockStoreError;
+}
+
+/** A connection that was open for so long was of use. */
+const STABLE_MS = 1000;
+
+/** Opens a connection, and opens another one after a delay whenever it is lost. */
+export class KeptConnection<Connection extends { destroy(): void }> {
+  current: Connection | undefined;
+  private readonly outage: Outage;
+  private opening: AbortController | undefined;
+  private openedAt = -Infinity;
+  private failures = 0;
+  private isClosed = false;
+  private cancelReconnect = (): void => undefined;
+
+  constructor(private readonly options: KeptOptions<Connection>) {
+    this.outage = new Outage(options, options.outageError);
+  }
+
+  start(): void {
+    if (this.isClosed) return;
+    this.outage.onDown();
+    this.connect();
+  }
+
+  /** The connection can send no more. One that was replaced is not lost again. */
+  lose(connection: Connection | undefined, error: unknown): void {
+    if (!connection || this.current !== connection) return;
+    this.current = undefined;
+    connection.destroy();
+    // One that fails as soon as it is open is given time, as one that does not open.
+    if (this.options.clock.now() - this.openedAt > STABLE_MS) this.failures = 0;
+    this.onDown(error);
+  }
+
+  /** Leaves no socket and no timer, whatever the server does. */
+  close(): void {
+    this.isClosed = true;
+    this.outage.end();
+    this.cancelReconnect();
+    this.opening?.abort();
+    const { current } = this;
+    this.current = undefined;
+    current?.destroy();
+  }
+
+  private connect(): void {
+    const { clock, attempt } = this.options;
+    const { withinMs, lateError, open } = attempt();
+    const opening = (this.opening = new AbortController());
+    const { signal } = opening;
+    const cancel = afterReading(clock, withinMs, () => opening.abort(lateError));
+    const onLost = (error: unknown): void => {
+      if (this.opening === opening) this.lose(this.current, error);
+    };
+    const onNotOpen = (error: unknown): void => {
+      if (this.isClosed || this.opening !== opening) return;
+      this.opening = undefined;
+      this.onDown(error);
+    };
+    // What opens it may never settle.
+    signal.addEventListener('abort', () => onNotOpen(signal.reason));
+    inBackground(
+      open(signal, onLost)
+        .finally(cancel)
+        .then((connection) => (signal.aborted ? connection.destroy() : this.onOpened(connection))),
+      onNotOpen,
+    );
+  }
+
+  private onOpened(connection: Connection): void {
+    this.current = connection;
+    this.openedAt = this.options.clock.now();
+    this.outage.onUp();
+    this.options.onOpen(connection);
+  }
+
+  private onDown(error: unknown): void {
+    if (this.isClosed) return;
+    const { clock, chance, quickAttempts = 0, onDown } = this.options;
+    const failures = this.failures++;
+    this.outage.onDown();
+    this.cancelReconnect();
+    onDown(error, failures);
+    if (this.isClosed) return;
+    if (failures < quickAttempts) return this.connect();
+    const ms = reconnectDelay(chance, failures - quickAttempts);
+    this.cancelReconnect = clock.after(ms, () => this.connect());
+  }
+}

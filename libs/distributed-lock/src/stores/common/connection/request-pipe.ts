@@ -1,0 +1,117 @@
+import { inBackground } from '../../../async-context/in-background.js';
+import type { Clock } from '../../../time/clock.js';
+import { ReplyDeadline } from './reply-deadline.js';
+import type { WaitingRequests } from './waiting-requests.js';
+
+export interface PipedRequest {
+  /** The key for errors. */
+  readonly key: string | undefined;
+  /** Our time when it came, in ms. */
+  readonly since: number;
+  reject(error: unknown): void;
+}
+
+interface PipeOptions<Request> {
+  readonly clock: Clock;
+  readonly commandTimeoutMs: number;
+  readonly waiting: WaitingRequests<Request>;
+  /** Takes a batch out of `waiting` and sends it by `send`, if there is a connection. No other batch is in flight. */
+  readonly sendBatch: () => void;
+  /** The batch in flight got no reply in time, so its requests and its connection must be given up. */
+  readonly onSilence: (error: Error) => void;
+  /** @param isBehind a batch before the request was in flight */
+  readonly lateError: (request: Request, isBehind: boolean) => unknown;
+  readonly closedError: (key: string | undefined, reason: 'unreachable' | 'unknown') => unknown;
+}
+
+/** The handlers of one batch. They run only while it is in flight. */
+interface Settle<Reply> {
+  readonly onReply: (reply: Reply) => void;
+  /** Must take the batch out of flight. */
+  readonly onFailure: (error: unknown) => void;
+}
+
+/**
+ * The requests of one connection: one batch is in flight at a time, and the requests that come meanwhile go together in the
+ * next one.
+ */
+export class RequestPipe<Request extends PipedRequest> {
+  private inFlight: readonly Request[] = [];
+  private readonly deadline: ReplyDeadline<Request>;
+  private isScheduled = false;
+  private isClosed = false;
+
+  constructor(private readonly options: PipeOptions<Request>) {
+    const { clock, commandTimeoutMs, waiting } = options;
+    this.deadline = new ReplyDeadline({
+      clock,
+      commandTimeoutMs,
+      unanswered: () => [...waiting, ...this.inFlight],
+      onDue: (isDue) => this.onDue(isDue),
+    });
+  }
+
+  add(request: Request): void {
+    if (this.isClosed) return request.reject(this.options.closedError(request.key, 'unreachable'));
+    this.options.waiting.push(request);
+    this.schedule();
+    this.deadline.start();
+  }
+
+  /** The requests that come in one turn go together. */
+  schedule(): void {
+    if (this.isScheduled) return;
+    this.isScheduled = true;
+    queueMicrotask(() => {
+      this.isScheduled = false;
+      this.sendNext();
+    });
+  }
+
+  sendNext(): void {
+    const { waiting, sendBatch } = this.options;
+    if (!this.isClosed && this.inFlight.length === 0 && waiting.size > 0) sendBatch();
+  }
+
+  send<Reply>(batch: readonly Request[], reply: Promise<Reply>, { onReply, onFailure }: Settle<Reply>): void {
+    this.inFlight = batch;
+    const isInFlight = (): boolean => this.inFlight === batch;
+    const onReplied = (value: Reply): void => {
+      if (!isInFlight()) return;
+      this.onAnswer();
+      onReply(value);
+      this.sendNext();
+    };
+    inBackground(reply.then(onReplied), (error) => (isInFlight() ? onFailure(error) : undefined));
+    this.deadline.start();
+  }
+
+  /** The server still replies. The batch in flight is in flight no more. */
+  onAnswer(): void {
+    this.deadline.onReply();
+    this.inFlight = [];
+  }
+
+  /** @returns the batch that was in flight */
+  takeInFlight(): readonly Request[] {
+    const { inFlight } = this;
+    this.inFlight = [];
+    return inFlight;
+  }
+
+  /** Rejects all requests, and those that follow. */
+  close(): void {
+    const { waiting, closedError } = this.options;
+    this.isClosed = true;
+    this.deadline.end();
+    for (const request of this.takeInFlight()) request.reject(closedError(request.key, 'unknown'));
+    for (const request of waiting.take()) request.reject(closedError(request.key, 'unreachable'));
+  }
+
+  private onDue(isDue: (request: Request) => boolean): void {
+    const { waiting, commandTimeoutMs, onSilence, lateError } = this.options;
+    const isBehind = this.inFlight.length > 0;
+    if (this.inFlight.some(isDue)) onSilence(new Error(`nothing came back within ${commandTimeoutMs} ms`));
+    for (const request of waiting.take(isDue)) request.reject(lateError(request, isBehind));
+  }
+}

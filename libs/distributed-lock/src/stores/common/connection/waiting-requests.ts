@@ -1,0 +1,30 @@
+/** Requests that wait for a connection, or for the reply to earlier ones, in the order in which they go. */
+export class WaitingRequests<Request> {
+  protected requests: Request[] = [];
+
+  get size(): number {
+    return this.requests.length;
+  }
+
+  push(...requests: readonly Request[]): void {
+    this.requests.push(...requests);
+  }
+
+  /** They are sent before all others. */
+  putBack(requests: readonly Request[]): void {
+    this.requests.unshift(...requests);
+  }
+
+  /** Removes and returns those that are wanted. */
+  take(isWanted: (request: Request) => boolean = () => true): readonly Request[] {
+    const taken: Request[] = [];
+    const left: Request[] = [];
+    for (const request of this.requests) (isWanted(request) ? taken : left).push(request);
+    if (taken.length > 0) this.requests = left;
+    return taken;
+  }
+
+  [Symbol.iterator](): Iterator<Request> {
+    return this.requests.values();
+  }
+}
