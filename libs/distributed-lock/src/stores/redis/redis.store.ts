@@ -120,7 +120,7 @@ class RedisStore implements LockStore {
       { chance, keyPrefix, isCluster, user: userOf(client), others: otherCommands },
       (error) => context.onError?.('check of rights', error),
     );
-    this.stopWatching = watchOutage(client, clock, commandTimeoutMs, (state) => context.onState?.(state));
+    this.stopWatching = watchOutage(client, { clock, commandTimeoutMs, onState: context.onState });
     this.connection = new RedisConnection(client, clock, chance, commandTimeoutMs, (it) =>
       prepare(it, rights),
     );

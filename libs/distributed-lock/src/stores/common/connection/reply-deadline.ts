@@ -26,8 +26,8 @@ export class ReplyDeadline<Request extends { readonly since: number }> {
     if (!this.cancel) this.fireIn(this.options.commandTimeoutMs);
   }
 
-  onReply(): void {
-    this.repliedAt = this.options.clock.now();
+  onReply(at = this.options.clock.now()): void {
+    this.repliedAt = at;
   }
 
   /** Replaces the moment of the next check. */

@@ -24,7 +24,7 @@ export class WaitingRequests<Request> {
     return taken;
   }
 
-  [Symbol.iterator](): Iterator<Request> {
+  [Symbol.iterator](): IterableIterator<Request> {
     return this.requests.values();
   }
 }

@@ -4,7 +4,6 @@ import { inBackground } from '../../../async-context/in-background.js';
 import { LinkedQueue } from '../../../collections/linked-queue.js';
 import { LockStoreError } from '../../../port/lock.errors.js';
 import { conceal } from '../../../redaction/conceal.js';
-import { afterReading } from '../../../time/after-reading.js';
 import { leadOf, type Clock } from '../../../time/clock.js';
 import { afterSilence } from './after-silence.js';
 import { IdleDoubt } from './idle-doubt.js';
@@ -20,6 +19,7 @@ import {
   unknown,
   unreachable,
 } from './redis.errors.js';
+import { ReplyDeadline } from '../../common/connection/reply-deadline.js';
 import { ServerClock } from '../../common/server-clock.js';
 import { WaitingCommands } from './waiting-commands.js';
 import { writeNow, writeTogether } from './write-together.js';
@@ -49,7 +49,7 @@ export class RedisConnection {
   private isReady = false;
   private isClosed = false;
   private lastError: Error | undefined;
-  private cancelDeadline: (() => void) | undefined;
+  private readonly deadline: ReplyDeadline<RedisCommand>;
   private cancelPreparing: (() => void) | undefined;
   private readonly stopConnecting: () => void;
 
@@ -63,6 +63,13 @@ export class RedisConnection {
   ) {
     conceal(this, 'client');
     this.serverClock = new ServerClock(clock);
+    this.deadline = new ReplyDeadline({
+      clock,
+      commandTimeoutMs,
+      timeoutOf: (command) => this.timeoutOf(command),
+      unanswered: () => [...this.waiting, ...this.inFlight],
+      onDue: (isDue) => this.onDue(isDue),
+    });
     client.on('error', (error: Error) => (this.lastError = error));
     client.on('ready', () => inBackground(this.onReady(), (error) => this.onUnready(error)));
     client.on('close', () => this.onLost('the connection was closed'));
@@ -78,7 +85,7 @@ export class RedisConnection {
       if (this.isClosed) return command.fail(unreachable('the store is closed', command.key));
       if (this.waiting.size === 0 && this.mayWrite) this.write(command as RedisCommand);
       else this.waiting.push(command as RedisCommand);
-      if (!this.cancelDeadline) this.armDeadline(this.commandTimeoutMs);
+      this.deadline.start();
     });
   }
 
@@ -95,11 +102,10 @@ export class RedisConnection {
     if (this.isClosed) return;
     this.isClosed = true;
     this.stopConnecting();
-    this.cancelDeadline?.();
+    this.deadline.end();
     this.doubt.end();
     this.onLost('the store is closed');
-    for (const command of this.waiting.takeDue(() => true))
-      command.fail(unreachable('the store is closed', command.key));
+    for (const command of this.waiting.take()) command.fail(unreachable('the store is closed', command.key));
     await closeClient(this.client, this.clock, this.commandTimeoutMs);
   }
 
@@ -120,7 +126,7 @@ export class RedisConnection {
     if (this.isClosed) return;
     this.generation += 1;
     this.isReady = true;
-    this.doubt.onReply(this.clock.now());
+    this.onAnswer();
     this.lastError = undefined;
     this.writeWaiting();
   }
@@ -193,7 +199,7 @@ export class RedisConnection {
     if (!command.isSecondCopy) command.since = command.sentAt;
     if (this.inFlight.size === 0 && this.doubt.isIdle(command.sentAt)) {
       this.doubt.begin();
-      this.armDeadline(this.commandTimeoutMs / 2);
+      this.deadline.fireIn(this.commandTimeoutMs / 2);
     }
     this.inFlight.push(command);
     const shared = this.sharedStreamFor(command);
@@ -230,7 +236,7 @@ export class RedisConnection {
   }
 
   private onReply(command: RedisCommand, value: unknown): void {
-    this.doubt.onReply(this.clock.now());
+    this.onAnswer();
     if (this.inFlight.remove(command)) {
       try {
         const result = command.read(value);
@@ -252,7 +258,7 @@ export class RedisConnection {
 
   private onError(command: RedisCommand, error: unknown): void {
     forgetArguments(error);
-    if (isAnswer(error)) this.doubt.onReply(this.clock.now());
+    if (isAnswer(error)) this.onAnswer();
     if (!this.inFlight.has(command)) return;
     if (!(error instanceof LockStoreError)) return this.follow(command, command.recover(this.client, error));
     this.inFlight.remove(command);
@@ -262,33 +268,22 @@ export class RedisConnection {
 
   // --- deadlines ------------------------------------------------------------------------------------------------
 
-  private armDeadline(ms: number): void {
-    this.cancelDeadline?.();
-    this.cancelDeadline = afterReading(this.clock, ms, (overAt) => this.onDeadline(overAt));
+  /** A cluster has many connections: a reply of one says nothing about the others. */
+  private onAnswer(): void {
+    const now = this.clock.now();
+    this.doubt.onReply(now);
+    if (!this.client.isCluster) this.deadline.onReply(now);
   }
 
-  /**
-   * One timer for all commands. It fails those that are due, and is set again for the next.
-   *
-   * @param now when the timer was due: what was sent since then in a long turn had no chance of a reply
-   */
-  private onDeadline(now: number): void {
-    this.cancelDeadline = undefined;
-    const isDue = (command: RedisCommand) => this.dueAt(command) <= now;
-    for (const command of this.waiting.takeDue(isDue)) this.onNoConnection(command);
+  private onDue(isDue: (command: RedisCommand) => boolean): void {
+    for (const command of this.waiting.take(isDue)) this.onNoConnection(command);
     for (const command of this.inFlight) if (isDue(command)) this.onNoReply(command);
     this.writeWaiting();
-    let next = Infinity;
-    for (const command of [...this.waiting, ...this.inFlight]) next = Math.min(next, this.dueAt(command));
-    if (next < Infinity) this.armDeadline(Math.max(1, Math.ceil(next - this.clock.now())));
   }
 
-  private dueAt(command: RedisCommand): number {
+  private timeoutOf(command: RedisCommand): number {
     const ms = this.commandTimeoutMs;
-    const timeoutMs = this.inFlight.has(command) ? this.doubt.timeoutOf(command, ms) : ms;
-    // A cluster has many connections: a reply of one says nothing about the others.
-    const repliedAt = this.client.isCluster ? 0 : this.doubt.repliedAt;
-    return Math.max(command.since, repliedAt) + timeoutMs;
+    return this.inFlight.has(command) ? this.doubt.timeoutOf(command, ms) : ms;
   }
 
   private onNoConnection(command: RedisCommand): void {

@@ -5,6 +5,7 @@ import { conceal } from '../../../redaction/conceal.js';
 import { afterReading } from '../../../time/after-reading.js';
 import type { Clock } from '../../../time/clock.js';
 import { KEEP_ALIVE_MS } from '../../common/connection/keep-alive.js';
+import { ReplyDeadline } from '../../common/connection/reply-deadline.js';
 import { CODE, ZookeeperRefusal } from './codes.js';
 import { Frames, MOST_REQUEST_BYTES } from './frames.js';
 import { JuteReader, ProtocolError } from './jute.js';
@@ -80,7 +81,7 @@ export class RequestTooLong extends Error {
 class Pending extends Link {
   constructor(
     readonly xid: number,
-    readonly sentAt: number,
+    readonly since: number,
     readonly read: (reader: JuteReader) => unknown,
     readonly resolve: (reply: Reply<never>) => void,
     readonly reject: (error: Error) => void,
@@ -104,25 +105,33 @@ export class Connection {
   private isOpen = false;
   private isLost = false;
   private handshakeSentAt = Infinity;
-  /** When the server was heard last. */
-  private readAt = -Infinity;
-  private cancelDeadline: (() => void) | undefined;
+  private readonly deadline: ReplyDeadline<Pending>;
+  private readonly cancelHandshake: () => void;
 
   constructor(
     private readonly options: ConnectionOptions,
     private readonly listener: ConnectionListener,
   ) {
     conceal(this, 'options', 'socket');
-    const { clock, server, connect = connectTo, tls, openMs } = options;
+    const { clock, server, connect = connectTo, tls, openMs, silentMs } = options;
+    this.deadline = new ReplyDeadline({
+      clock,
+      commandTimeoutMs: silentMs,
+      unanswered: () => this.oldest,
+      onDue: (isDue) => {
+        if (this.oldest.some(isDue))
+          this.lose(new Error(`${addressOf(server)} answered nothing for ${silentMs} ms`));
+      },
+    });
+    this.cancelHandshake = afterReading(clock, openMs, () =>
+      this.lose(new Error(`${addressOf(server)} answered no handshake within ${openMs} ms`)),
+    );
     this.socket = connect(server, tls);
     this.socket.setNoDelay(true).setKeepAlive(true, KEEP_ALIVE_MS);
     this.socket.once(tls ? 'secureConnect' : 'connect', () => this.onConnected());
     this.socket.on('data', (chunk) => this.onData(chunk));
     this.socket.on('error', (error) => this.lose(error));
     this.socket.on('close', () => this.lose(new Error(`${addressOf(server)} closed the connection`)));
-    this.cancelDeadline = afterReading(clock, openMs, () =>
-      this.lose(new Error(`${addressOf(server)} answered no handshake within ${openMs} ms`)),
-    );
   }
 
   /** @throws ConnectionLost without a reply; ZookeeperRefusal; RequestTooLong */
@@ -132,10 +141,9 @@ export class Connection {
       const xid = request.xid ?? this.nextXid();
       const frame = frameOf(request, xid);
       if (frame.length - 4 > MOST_REQUEST_BYTES) return reject(new RequestTooLong(frame.length - 4));
-      const sentAt = this.options.clock.now();
-      this.pending.push(new Pending(xid, sentAt, request.read, resolve, reject));
+      this.pending.push(new Pending(xid, this.options.clock.now(), request.read, resolve, reject));
       this.write(frame);
-      if (!this.cancelDeadline) this.armDeadline(sentAt);
+      this.deadline.start();
     });
   }
 
@@ -163,12 +171,11 @@ export class Connection {
 
   private onFrame(frame: Buffer): void {
     const reader = new JuteReader(frame);
-    this.readAt = this.options.clock.now();
+    this.deadline.onReply();
     if (this.isOpen) return this.onReply(readHead(reader), reader);
     const reply = readHandshake(reader);
     this.isOpen = true;
-    this.cancelDeadline?.();
-    this.cancelDeadline = undefined;
+    this.cancelHandshake();
     this.listener.onOpen(reply, this.handshakeSentAt);
   }
 
@@ -193,13 +200,20 @@ export class Connection {
   private lose(error: Error): void {
     if (this.isLost) return;
     this.isLost = true;
-    this.cancelDeadline?.();
+    this.cancelHandshake();
+    this.deadline.end();
     this.flush();
     this.socket.destroy();
     // Whatever it still says is of no interest, and must not end the process.
     this.socket.on('error', () => undefined);
     this.listener.onLost(error);
     for (const pending of this.pending) pending.reject(new ConnectionLost(error));
+  }
+
+  /** The server replies in order, so that no other request is due before this one. */
+  private get oldest(): readonly Pending[] {
+    const [oldest] = this.pending;
+    return oldest && !this.isLost ? [oldest] : [];
   }
 
   private nextXid(): number {
@@ -218,20 +232,6 @@ export class Connection {
     this.outgoing = [];
     if (outgoing.length === 0 || !this.socket.writable) return;
     this.socket.write(outgoing.length === 1 ? (outgoing[0] as Buffer) : Buffer.concat(outgoing));
-  }
-
-  /** One timer for all requests: it is set again while replies come. */
-  private armDeadline(since: number): void {
-    const { clock, silentMs, server } = this.options;
-    const leftMs = Math.max(1, Math.ceil(since + silentMs - clock.now()));
-    this.cancelDeadline = afterReading(clock, leftMs, (overAt) => {
-      this.cancelDeadline = undefined;
-      const [oldest] = this.pending;
-      if (!oldest) return;
-      const silentSince = Math.max(this.readAt, oldest.sentAt);
-      if (silentSince + silentMs > overAt) return this.armDeadline(silentSince);
-      this.lose(new Error(`${addressOf(server)} answered nothing for ${silentMs} ms`));
-    });
   }
 }
 

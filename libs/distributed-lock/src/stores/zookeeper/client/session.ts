@@ -2,10 +2,11 @@ import type { ConnectionOptions as TlsOptions } from 'node:tls';
 import { inBackground } from '../../../async-context/in-background.js';
 import { leaseValidity } from '../../../port/lease-validity.js';
 import { conceal } from '../../../redaction/conceal.js';
-import { afterReading } from '../../../time/after-reading.js';
 import type { Chance } from '../../../time/chance.js';
 import type { Clock } from '../../../time/clock.js';
 import { reconnectDelay } from '../../common/connection/reconnect-delay.js';
+import { ReplyDeadline } from '../../common/connection/reply-deadline.js';
+import { WaitingRequests } from '../../common/connection/waiting-requests.js';
 import { CODE, ZookeeperRefusal } from './codes.js';
 import { addressOf, Connection, type Connect, type Reply, type Server } from './connection.js';
 import { LeaderKnowledge } from './leader-knowledge.js';
@@ -88,8 +89,9 @@ export class ZookeeperSession {
   private zxid: number;
   private readonly ring: ServerRing;
   private isOver = false;
-  private waiting: Waiting[] = [];
-  private cancelWaiting: (() => void) | undefined;
+  /** Requests without a connection. */
+  private readonly waiting = new WaitingRequests<Waiting>();
+  private readonly deadline: ReplyDeadline<Waiting>;
   private cancelReconnect = (): void => undefined;
   private cancelKeepAlive = (): void => undefined;
   /** Of the requests on this connection. */
@@ -104,7 +106,14 @@ export class ZookeeperSession {
   ) {
     conceal(this, 'options', 'connection', 'opened', 'password');
     this.zxid = options.lastZxid;
-    const { clock, chance, servers, resolve } = options;
+    const { clock, chance, servers, resolve, commandTimeoutMs } = options;
+    const { waiting } = this;
+    this.deadline = new ReplyDeadline({
+      clock,
+      commandTimeoutMs,
+      unanswered: () => waiting,
+      onDue: (isDue) => this.onLate(waiting.take(isDue)),
+    });
     this.ring = new ServerRing({ clock, chance, servers, resolve, resolveMs: this.openMs });
     this.connect();
   }
@@ -157,7 +166,7 @@ export class ZookeeperSession {
         },
         reject,
       });
-      if (!this.cancelWaiting) this.armWaiting(this.options.commandTimeoutMs);
+      this.deadline.start();
     });
   }
 
@@ -233,10 +242,9 @@ export class ZookeeperSession {
     this.opened = connection;
     this.authenticate(connection);
     if (!isNew) this.confirmResumed(connection, sentAt);
-    this.cancelWaiting?.();
-    this.cancelWaiting = undefined;
+    this.deadline.end();
     this.listener.onConnected();
-    for (const waiting of this.waiting.splice(0)) waiting.send(connection);
+    for (const waiting of this.waiting.take()) waiting.send(connection);
     this.keepAliveAlways(connection);
   }
 
@@ -339,23 +347,13 @@ export class ZookeeperSession {
 
   // --- waiting for a connection ---------------------------------------------------------------------------------
 
-  private armWaiting(ms: number): void {
-    this.cancelWaiting = afterReading(this.options.clock, ms, (overAt) => {
-      this.cancelWaiting = undefined;
-      const { commandTimeoutMs, clock } = this.options;
-      const isDue = ({ since }: Waiting) => since + commandTimeoutMs <= overAt;
-      const due = this.waiting.filter(isDue);
-      this.waiting = this.waiting.filter((each) => !isDue(each));
-      const why = `no connection within ${commandTimeoutMs} ms (last error: ${this.lastError.message})`;
-      for (const each of due) each.reject(new NotConnected(why));
-      const [next] = this.waiting;
-      if (next) this.armWaiting(Math.max(1, Math.ceil(next.since + commandTimeoutMs - clock.now())));
-    });
+  private onLate(late: readonly Waiting[]): void {
+    const why = `no connection within ${this.options.commandTimeoutMs} ms (last error: ${this.lastError.message})`;
+    for (const each of late) each.reject(new NotConnected(why));
   }
 
   private refuseWaiting(error: Error): void {
-    this.cancelWaiting?.();
-    this.cancelWaiting = undefined;
-    for (const each of this.waiting.splice(0)) each.reject(error);
+    this.deadline.end();
+    for (const each of this.waiting.take()) each.reject(error);
   }
 }
