@@ -39,7 +39,7 @@ describe('the requests of a connection', () => {
       },
       onSilence: (error) => {
         silences += 1;
-        for (const { reject } of pipe.takeInFlight()) reject(error.message);
+        for (const request of pipe.takeInFlight()) request.reject(error.message);
       },
       lateError: (_, isBehind) => (isBehind ? 'late behind others' : 'late'),
       closedError: (_, reason) => `closed, ${reason}`,
