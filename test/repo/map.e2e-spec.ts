@@ -63,6 +63,23 @@ describe('the page on tests', () => {
     expect(here.map(({ name }) => name).filter((name) => !listed.has(name))).toEqual([]);
   });
 
+  it('tells for each file of 100 lines or more what to run: a spec beside it, or the row of its own folder', () => {
+    const files = ['libs', 'apps'].flatMap((top) =>
+      readdirSync(join(ROOT, top), { recursive: true, encoding: 'utf8' }).map(
+        (file) => `${top}/${file.replaceAll('\\', '/')}`,
+      ),
+    );
+    const long = files.filter(
+      (file) =>
+        /(?<!\.(spec|d|generated))\.(ts|lua)$/.test(file) &&
+        !/\/(dist|node_modules)\//.test(file) &&
+        readFileSync(join(ROOT, file), 'utf8').split('\n').length > 100,
+    );
+    expect(long.length).toBeGreaterThan(50);
+    const hasSpec = (file: string) => files.includes(file.replace(/\.ts$/, '.spec.ts'));
+    expect(long.filter((file) => !hasSpec(file) && !sources.includes(dirname(file)))).toEqual([]);
+  });
+
   it('names the eight set-ups that run the whole contract, once each', () => {
     const specs = readdirSync(join(ROOT, 'test'), { recursive: true, encoding: 'utf8' });
     const runs = specs.flatMap((file) => {

@@ -225,3 +225,24 @@ describe('a connection that the network forgets when it is idle, without telling
     }, 15_000);
   });
 });
+
+describe('a request that the network executes late', () => {
+  const redis = ownRedis('late');
+
+  it('after its command was given up: an acquire does nothing then', async () => {
+    const service = openService(redis.proxy.url, { commandTimeoutMs: 300 });
+    await service.withLock(`${redis.key}:warm`, () => undefined);
+    const link = redis.proxy.commands;
+    link.requests.hold();
+    const lock = await service.acquire(redis.key);
+    expect(await lock.release()).toBe('released');
+    const processed = async () =>
+      Number(/^total_commands_processed:(\d+)/m.exec(await redis.eyes.client.info('stats'))?.[1]);
+    // Each look is a command itself.
+    let own = 1;
+    const before = await processed();
+    link.deliverLate();
+    await until(async () => (await processed()) > before + own++);
+    expect(await redis.eyes.remains(redis.key)).toEqual([]);
+  });
+});
