@@ -46,6 +46,8 @@ const common = {
   globalSetup: '<rootDir>/test/support/global-setup.mjs',
   globalTeardown: '<rootDir>/test/support/global-teardown.mjs',
   clearMocks: true,
+  // Five seconds would be a limit of the machine: a test that hangs is all that this is to end.
+  testTimeout: 30_000,
 };
 
 const parts = SLOW_LANE.map((part) => part.replaceAll('.', '\\.'));
