@@ -36,7 +36,18 @@ export class Faults {
     this.isOver = true;
   }
 
-  /** docs: a drain takes its grace and the time of two commands at most. */
+  /** docs/guarantees.md: when the application closes, callers that wait are refused, unless their flow holds a lock. */
+  private checkDismissed(actor: Actor): void {
+    const { waiting, parts } = this.stage;
+    const own = [...waiting].filter(([, other]) => other === actor).map(([call]) => call);
+    const idle = own.filter(({ call, keys }) => !call.includes('.') && keys.length === 1);
+    actor.process.setTimeout(1, () => {
+      for (const call of idle)
+        if (waiting.has(call)) parts.history.violate('lateness', `call ${call.call} waits on beside a drain`);
+    });
+  }
+
+  /** docs/guarantees.md: a drain takes its grace and the time of two commands at most. */
   private checkDrained({ process: { name, trueNow } }: Actor, from: number): void {
     const { history } = this.stage.parts;
     const mostMs = GRACE_MS + 2 * this.plan.storeOptions.commandTimeoutMs + SLACK_MS;
@@ -170,6 +181,7 @@ export class Faults {
             if (act.do === 'drain') void service.drain().then(() => this.checkDrained(actor, now));
             else void service.close();
           }
+          this.checkDismissed(actor);
         });
       case 'force':
         // A process that is busy asks later.

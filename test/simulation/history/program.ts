@@ -215,9 +215,6 @@ export class Program {
       case 'inspect':
         await this.inspect(held);
         break;
-      case 'assert':
-        this.assertHeld(held, asking);
-        break;
       case 'nested':
       case 'beside': {
         this.nested += 1;
@@ -229,6 +226,7 @@ export class Program {
         else held.beside.push(call);
       }
     }
+    this.assertHeld(held, asking);
     this.sampleAll(held, outer);
   }
 

@@ -43,7 +43,32 @@ export function drawCalls(frame: Frame): readonly CallPlan[] {
     const atMs = dice.happens(0.7) ? dice.pick(moments) + dice.scale(1, 300) : dice.int(0, lengthMs);
     calls.push({ process, atMs, ...drawAsking(frame, process, 0) });
   }
-  return calls;
+  return dice.happens(0.3) ? [...calls, ...crossing(frame)] : calls;
+}
+
+/** Two processes ask for the same keys in opposite orders, however long they wait, while one of the keys is in use. */
+function crossing({ dice, keys, processes, lengthMs }: Frame): readonly CallPlan[] {
+  const { family } = dice.pick(keys);
+  const own = keys.filter((it) => it.family === family).map(({ key }) => key);
+  if (own.length < 2 || family === 'permits') return [];
+  const atMs = dice.int(0, lengthMs);
+  const options: CallOptionsPlan = { waitMs: 'Infinity', ...(family === 'readers' && { mode: 'exclusive' }) };
+  const call = (process: number, afterMs: number, order: readonly string[], workMs: number): CallPlan => ({
+    process,
+    atMs: atMs + afterMs,
+    service: 0,
+    how: 'withLock',
+    keys: order,
+    options,
+    work: [{ do: 'sleep', ms: workMs }],
+  });
+  const first = dice.int(0, processes.length - 1);
+  const second = (first + 1) % processes.length;
+  return [
+    call(dice.pick([first, second]), 0, [dice.pick(own)], dice.scale(50, 1000)),
+    call(first, dice.scale(10, 300), own, dice.scale(1, 200)),
+    call(second, dice.scale(10, 300), own.toReversed(), dice.scale(1, 200)),
+  ];
 }
 
 /** A call of the same local queue, in which the lock is handed on within the process. */
@@ -139,8 +164,7 @@ function drawWork(frame: Frame, process: number, options: CallOptionsPlan, depth
     if (kind < 0.3 && leaseMs) return { do: 'extend', ms: dice.scale(50, 2 * leaseMs) };
     if (kind < 0.4 && mode === 'exclusive') return { do: 'downgrade' };
     if (kind < 0.43) return { do: 'throw' };
-    if (kind < 0.46) return { do: 'inspect' };
-    if (kind < 0.5) return { do: 'assert' };
+    if (kind < 0.5) return { do: 'inspect' };
     if (kind < 0.6 && depth < 2) {
       const when = kind < 0.57 ? 'nested' : 'beside';
       return { do: when, call: drawAsking(frame, process, depth + 1) };

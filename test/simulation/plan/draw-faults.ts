@@ -228,6 +228,14 @@ const clock: Draw = (frame) => {
   return [{ when: trigger(frame), act }];
 };
 
+/** The clock of one who holds is set by more than a lease, so that the time of day alone says that the lease is over. */
+const holdersClock: Draw = (frame) => {
+  const { dice, watchdogTimeoutMs } = frame;
+  const when: Trigger = { event: 'acquired', nth: nth(dice), of: 'anyone' };
+  const ms = dice.int(watchdogTimeoutMs / 2, 4 * watchdogTimeoutMs) * dice.pick([1, 1, -1]);
+  return [{ when, ...later(frame), act: { do: 'clock', who: 'anyone', ms } }];
+};
+
 const link: Draw = (frame) => {
   const { dice, servers } = frame;
   const only = frame.writes.length > 0 && servers > 1 && dice.happens(0.7);
@@ -382,6 +390,7 @@ const DRAWS: readonly Draw[] = [
   sleepingHolder,
   loop,
   clock,
+  holdersClock,
   link,
   death,
   force,

@@ -69,8 +69,8 @@ export interface CallPlan extends Asking {
 /** What happens under the lock. */
 export type Step =
   | { readonly do: 'sleep' | 'block' | 'extend'; readonly ms: number }
-  /** `inspect` asks the store who holds; `assert` asks the lock and its flow whether it is held. */
-  | { readonly do: 'downgrade' | 'throw' | 'inspect' | 'assert' }
+  /** `inspect` asks the store who holds. */
+  | { readonly do: 'downgrade' | 'throw' | 'inspect' }
   /** A call in the async flow that holds the lock. The work waits for it at once, or for one `beside` it at its end. */
   | { readonly do: 'nested' | 'beside'; readonly call: Asking };
 
