@@ -358,6 +358,13 @@ describe('leases and tickets that are over', () => {
     expect(owners(key.settle().document.holders)).toEqual([THIRD]);
   });
 
+  it('a client that did not confirm its grant in time is not granted the lock again by a note that it has left', () => {
+    const dead = holder(OTHER, { until: NOW, isUnconfirmed: true });
+    const document = { holders: [dead], queue: [waiter(THIRD, { ticket: 9 })] };
+    const key = state({ document, notes: [note(OTHER, { ticket: 7 })] });
+    expect(owners(key.settle().document.holders)).toEqual([THIRD]);
+  });
+
   it('a client whose confirmed lease is over keeps its place in the queue', () => {
     const slow = holder(OTHER, { until: NOW });
     const key = state({ document: { holders: [slow], queue: [waiter('other:2'), waiter(THIRD)] } });

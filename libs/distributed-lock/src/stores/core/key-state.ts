@@ -78,8 +78,8 @@ export class KeyState {
     this.queue = [...document.queue];
     this.lastTokenNow = lastToken;
     this.isChangedNow = notes.length > MOST_NOTES;
-    this.dropUnreached(document.holders);
-    for (const note of notes) this.mergeNote(note);
+    const unreached = this.dropUnreached(document.holders);
+    for (const note of notes) if (!unreached.has(clientOf(note.owner))) this.mergeNote(note);
   }
 
   get document(): LockDocument {
@@ -189,12 +189,17 @@ export class KeyState {
     };
   }
 
-  /** The owner of a grant that was not confirmed in time has crashed or is out of reach, so its client leaves the queue. */
-  private dropUnreached(before: readonly Holder[]): void {
+  /**
+   * The owner of a grant that was not confirmed in time has crashed or is out of reach, so its client leaves the queue, and its
+   * notes bring none of its owners back.
+   *
+   * @returns these clients
+   */
+  private dropUnreached(before: readonly Holder[]): ReadonlySet<string> {
     const unreached = before.filter((holder) => holder.isUnconfirmed && !this.holders.includes(holder));
-    if (unreached.length === 0) return;
     const clients = new Set(unreached.map(({ owner }) => clientOf(owner)));
-    this.queue = this.queue.filter(({ owner }) => !clients.has(clientOf(owner)));
+    if (clients.size > 0) this.queue = this.queue.filter(({ owner }) => !clients.has(clientOf(owner)));
+    return clients;
   }
 
   /**
