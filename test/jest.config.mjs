@@ -46,8 +46,6 @@ const common = {
   globalSetup: '<rootDir>/test/support/global-setup.mjs',
   globalTeardown: '<rootDir>/test/support/global-teardown.mjs',
   clearMocks: true,
-  // Five seconds would be a limit of the machine: a test that hangs is all that this is to end.
-  testTimeout: 30_000,
 };
 
 const parts = SLOW_LANE.map((part) => part.replaceAll('.', '\\.'));
@@ -66,6 +64,8 @@ export default {
     },
     { ...common, displayName: 'slow', testRegex: slowLane },
   ],
+  // Five seconds would be a limit of the machine: this is to end a test that hangs, and nothing else.
+  testTimeout: 30_000,
   // Two more than there are cores, as many suites mostly wait.
   maxWorkers: availableParallelism() + 2,
   // A worker keeps something of each suite. To start another one costs as much CPU as a suite.

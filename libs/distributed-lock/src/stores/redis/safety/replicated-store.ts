@@ -153,7 +153,10 @@ export class ReplicatedStore implements LockStore {
   private async secure({ key, owner }: { readonly key: string; readonly owner: string }): Promise<void> {
     const { atLeast, withinMs } = this;
     const { generation } = this.connection;
-    const count = await this.count(key);
+    const count = await this.count(key).catch((error: Error) => {
+      // However certainly the count was not sent: the grant was, and nobody else gives it back.
+      throw unknown(`its replicas were not counted: ${error.message}`, key, error);
+    });
     if (count.generation !== generation)
       throw unknown('the connection was lost before its replicas were counted', key);
     if (count.replicas < atLeast) {
