@@ -237,9 +237,12 @@ export class Program {
     this.stage.parts.history.violate('loss', `call ${call} succeeds although it has lost ${lost.key}`);
   }
 
-  /** The store names each holder that still believes in its lock once the answer is there. */
+  /**
+   * The store names each holder that still believes in its lock once the answer is there. Of several servers some answer, and
+   * those need not have the lock.
+   */
   private async inspect({ actor, lock, records }: Held): Promise<void> {
-    const { history } = this.stage.parts;
+    const { history, backend } = this.stage.parts;
     const record = records.find(({ owner }) => owner !== undefined);
     const key = record?.key ?? lock.key;
     const service = services.get(lock) as LockService;
@@ -248,8 +251,12 @@ export class Program {
       return undefined;
     });
     if (!record || snapshot === undefined || record.endedAt !== undefined || lock.validForMs <= 0) return;
-    const isDisturbed = history.disturbances.some(({ kind }) => kind === 'force' || kind === 'forget');
-    if (isDisturbed || snapshot?.holders.includes(record.owner as string)) return;
+    // What servers have lost, by force or by a crash, its holder believes in until it is told.
+    const isDisturbed = history.disturbances.some(({ kind }) =>
+      ['force', 'forget', 'crash server'].includes(kind),
+    );
+    if (isDisturbed || backend.servers.length > 1 || snapshot?.holders.includes(record.owner as string))
+      return;
     const names = snapshot?.holders.join(', ') ?? 'nobody';
     history.violate(
       'belief',
