@@ -7,7 +7,6 @@ export const SLOW_LANE = [
   'core/leaks',
   'core/model/',
   'simulation/redis/compare',
-  'simulation/mutants/',
   // Faults of real servers, connections and processes, and many processes at once.
   'redis/access-rights',
   'redis/faults/',

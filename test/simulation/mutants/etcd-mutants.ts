@@ -35,10 +35,12 @@ export const ETCD_MUTANTS: readonly Mutant[] = [
       'const isGone = responses[0]?.responseRange?.count === 0 || epoch !== undefined;',
       'const isGone = false;',
     ],
+  ]),
+  ...mutantsOf('etcd', 'stores/common/connection/reply-deadline.js', [
     [
       'a transaction waits for its answer for ten timeouts',
-      'return Math.max(since, this.repliedAt) + this.options.commandTimeoutMs;',
-      'return Math.max(since, this.repliedAt) + 10 * this.options.commandTimeoutMs;',
+      '(timeoutOf?.(request) ?? commandTimeoutMs)',
+      '10 * (timeoutOf?.(request) ?? commandTimeoutMs)',
     ],
   ]),
   ...mutantsOf('etcd', `${ROOM}/etcd.requests.js`, [
