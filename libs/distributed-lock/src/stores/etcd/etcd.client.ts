@@ -36,6 +36,8 @@ interface Waiting {
   readonly reject: (error: Error) => void;
 }
 
+/** A timer of Node may fire so much early. */
+const TIMER_EARLY_MS = 1;
 /** The oldest release whose transactions contain others, and compare ranges. */
 const OLDEST = [3, 4] as const;
 
@@ -95,6 +97,7 @@ export class EtcdClient {
     try {
       for (;;) {
         const member = await this.untilOpen(deadline.signal, key);
+        const sentAt = clock.now();
         const { reply, cancel } = member.call(name, request);
         deadline.signal.addEventListener('abort', cancel);
         try {
@@ -102,7 +105,9 @@ export class EtcdClient {
         } catch (cause) {
           const error = deadline.signal.aborted ? new Error(`nothing came back within ${ms} ms`) : cause;
           const failure = etcdFailure(error);
-          this.onFailure(member, failure, error);
+          // A member that was connected while the request waited had less than the whole time to reply.
+          const hadItsTime = !deadline.signal.aborted || clock.now() - sentAt >= ms - TIMER_EARLY_MS;
+          if (hadItsTime) this.onFailure(member, failure, error);
           if (this.isClosed) throw this.errors.closed(key, 'unknown');
           const isSafe = mayRepeat || failure.reason !== 'unknown';
           const mayHelp = failure.isOfMember || failure.needsToken;

@@ -79,7 +79,7 @@ export class EtcdPipe {
 
   /** A member is open, so that requests can be sent. */
   schedule(): void {
-    this.pipe.schedule();
+    this.pipe.onOpen();
   }
 
   /** etcd refuses this client: the requests need not wait for their deadlines. */

@@ -151,7 +151,8 @@ export class EtcdSessions {
     const { clock } = this.options;
     const everyMs = session.lengthMs / KEEP_ALIVES;
     let next = session.sentAt + everyMs;
-    for (;;) {
+    // Asked before each wait, too: the client may close while a keep-alive is in flight, and would leave a timer.
+    while (this.current === session) {
       await this.delays.wait(Math.max(0, next - clock.now()));
       if (this.current !== session) return;
       const sentAt = clock.now();

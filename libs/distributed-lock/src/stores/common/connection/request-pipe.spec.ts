@@ -97,6 +97,19 @@ describe('the requests of a connection', () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
+  it('that waited for a connection have their whole time once it is open', async () => {
+    isOpen = false;
+    add('a');
+    await clock.advance(TIMEOUT_MS - 100);
+    isOpen = true;
+    pipe.onOpen();
+    await clock.advance(TIMEOUT_MS - 1);
+    expect(sent.map(({ keys }) => keys)).toEqual([['a']]);
+    expect({ rejected, silences }).toEqual({ rejected: [], silences: 0 });
+    await clock.advance(1);
+    expect(silences).toBe(1);
+  });
+
   it('are rejected when it closes: those in flight may have been executed', async () => {
     add('a');
     await clock.advance(0);

@@ -86,6 +86,12 @@ export class RequestPipe<Request extends PipedRequest> {
     this.deadline.start();
   }
 
+  /** A connection is open, so the server has just replied. The requests that waited for it have their whole time from now on. */
+  onOpen(): void {
+    this.deadline.onReply();
+    this.schedule();
+  }
+
   /** The server still replies. The batch in flight is in flight no more. */
   onAnswer(): void {
     this.deadline.onReply();
