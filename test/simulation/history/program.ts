@@ -100,8 +100,8 @@ export class Program {
               `call ${this.label}: its stream ends after ${count} items`,
             );
         } finally {
-          // The work of a stream that is dropped has not begun.
-          if (held) this.stage.end(held, 'released');
+          // The work of a stream that is dropped does not begin. One that is left holds its lock until its present step is over.
+          if (held && !held.hasBegun) this.stage.end(held, 'released');
         }
       }
     }
@@ -116,6 +116,7 @@ export class Program {
   }
 
   private async *items(asking: Asking, held: Held, outer: readonly Held[]): AsyncGenerator<number> {
+    held.hasBegun = true;
     try {
       for (const [i, step] of asking.work.entries()) {
         await this.do(step, held, asking, outer);

@@ -37,7 +37,7 @@ const LEAVE_NOTHING: readonly string[] = [
 ];
 /** Requests are repeated so long at most. */
 const REPAIR_MS = 5000;
-/** Without any call that moves for so long, beside the longest pause, something hangs. */
+/** Without any call that moves for so long, beside the longest work and all pauses, something hangs. */
 const PATIENCE_MS = 30_000;
 
 export interface Run {
@@ -110,7 +110,9 @@ async function runAll(plan: Plan, parts: Parts): Promise<void> {
   const isOver = () =>
     toStart.size === 0 && history.calls.every((it) => it.isOver || it.isCrashed) && areRunning(stage);
   const patienceMs = longestMs(plan) + PATIENCE_MS;
-  const isStuck = () => kernel.now > Math.max(history.movedAt, lastCallAt + FAULTS_GO_ON_MS) + patienceMs;
+  const pausedMs = () => history.pauses.reduce((sum, { from, to }) => sum + to - from, 0);
+  const isStuck = () =>
+    kernel.now > Math.max(history.movedAt, lastCallAt + FAULTS_GO_ON_MS) + patienceMs + pausedMs();
   await kernel.run(Infinity, () => isOver() || isStuck());
   for (const call of history.calls) {
     if (!call.isOver && !call.isCrashed)

@@ -27,6 +27,8 @@ export interface Held {
   records: readonly HoldRecord[];
   /** Calls that its work has started and has not waited for yet. */
   readonly beside: Promise<void>[];
+  /** Of a stream: its work runs. */
+  hasBegun?: true;
 }
 
 export interface Parts {
