@@ -52,6 +52,14 @@ describe('a quorum', () => {
     expect(world.clock.now()).toBeGreaterThanOrEqual(60);
   });
 
+  it('tells a caller that asks once that its lease is too short, not that the key is not free', async () => {
+    for (const faults of world.faults) faults.command = () => ({ repliedAfterMs: 60 });
+    const service = world.service();
+    const asked = follow(service.tryAcquire('k', { leaseMs: 50 }));
+    for (let i = 0; i < 50 && asked.state === 'pending'; i++) await world.clock.advance(10);
+    expect(String(asked.error)).toContain("the store's answer took longer than the lease of 50 ms");
+  });
+
   it('keeps a lock through ten million owners of its client', async () => {
     const client = world.client();
     const first = asker(client, 'first', { owner: `${client.clientId}:7` });

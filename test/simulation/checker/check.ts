@@ -23,8 +23,10 @@ const RELEASE_ROUND_TRIPS = 10;
 
 /** What a history breaks of the promises. Judges by the history alone. */
 export function check(history: History, plan: Plan, backend: Backend): readonly Violation[] {
-  const { commandsPerCall, commandsInCalm = 1 } = backend;
-  const { commandTimeoutMs, replicaLagMs = 0, replicaStallMs = 0 } = plan.storeOptions;
+  const { commandTimeoutMs, replicaLagMs = 0, replicaStallMs = 0, minReplicaAcks = 0 } = plan.storeOptions;
+  const { commandsPerCall } = backend;
+  // docs/guarantees.md, liveness: with `minReplicaAcks` it is one command more.
+  const commandsInCalm = (backend.commandsInCalm ?? 1) + (Number(minReplicaAcks) > 0 ? 1 : 0);
   const betweenServersMs = backend.betweenServersMs?.(plan.storeOptions) ?? 0;
   const latency = longestLatency(plan);
   const roundTripMs = 2 * (latency.least + latency.spread) + betweenServersMs;
@@ -32,6 +34,7 @@ export function check(history: History, plan: Plan, backend: Backend): readonly 
   // A grant that comes after its lease is asked for again.
   const areLeasesLong = handOffMs < shortestLeaseMs(plan);
   const longestMs = longestLeaseMs(plan) + setBackMs(plan);
+  const guardMs = Number(plan.storeOptions['restartGuardMs'] ?? 0);
   return [
     ...history.violations,
     ...checkExclusion(history, toldWithinMs(plan)),
@@ -49,13 +52,18 @@ export function check(history: History, plan: Plan, backend: Backend): readonly 
     }),
     ...checkEarliness(history),
     ...checkLateness(history, { commandTimeoutMs, commandsPerCall, commandsInCalm }),
-    ...(areLeasesLong ? checkHandOff(history, { handOffMs, commandTimeoutMs, longestMs }) : []),
+    ...(areLeasesLong ? checkHandOff(history, { handOffMs, commandTimeoutMs, longestMs, guardMs }) : []),
     ...(areLeasesLong && !backend.givesNoTickets ? checkOrder(history, handOffMs) : []),
     ...(areLeasesLong && backend.servesInTurn ? checkTurns(history, handOffMs) : []),
     ...(areLeasesLong && !backend.hasSessions
-      ? checkNeedlessFailure(history, { commandTimeoutMs, roundTripMs })
+      ? checkNeedlessFailure(history, { commandTimeoutMs, roundTripMs, guardMs })
       : []),
-    ...checkRefusal(history, { handOffMs: RELEASE_ROUND_TRIPS * roundTripMs, commandTimeoutMs, longestMs }),
+    ...checkRefusal(history, {
+      handOffMs: RELEASE_ROUND_TRIPS * roundTripMs,
+      commandTimeoutMs,
+      longestMs,
+      guardMs,
+    }),
     ...checkStarvation(history, { longestMs, commandTimeoutMs, roundTripMs }),
   ];
 }

@@ -135,6 +135,8 @@ describe('the checker of a history', () => {
     expect(broken(hold({ samples }), between)).toBe(1);
     expect(broken(hold({ samples: samples.slice(0, 1) }), between)).toBe(0);
     expect(broken(hold({ samples, claim: 'shared' }), { ...between, claim: 'shared' })).toBe(0);
+    // The other was let in after a pause, with a lock that was over.
+    expect(broken(hold({ samples }), { ...between, samples: [{ at: 1400, validForMs: 0 }] })).toBe(0);
   });
 
   it('excuses a sleep that a clock hides which was set back by as much, for a second, and no other sleep', () => {
@@ -184,6 +186,21 @@ describe('the checker of a history', () => {
     expect(
       brokenBy({ isCovered: true, leases: [{ key: 'k', owner: 'a', until: 6500, keptUntil: 6000 }] }),
     ).toBe(0);
+  });
+
+  it('knows that one whose process has paused since it asked may hold by a renewal that no replica has', () => {
+    const brokenAfter = (pausedTo: number) => {
+      const own = hold({ owner: 'a' });
+      const history = historyOf({
+        holds: [own],
+        calls: [call({ call: own.call, askedAt: 900, settledAt: 1000 })],
+      });
+      history.pauses.push({ process: 'P0', kind: 'clock', from: pausedTo, to: pausedTo });
+      const leases = [{ key: 'k', owner: 'a', until: 6500, keptUntil: 5500 }];
+      history.losses = [lossOf({ isCovered: true, leases })];
+      return checkFailover(history, { watchdogTimeoutMs: 5000, earlyMs: 1700 }).length;
+    };
+    expect([brokenAfter(950), brokenAfter(850)]).toEqual([0, 1]);
   });
 
   it('finds smaller tokens after a loss, but of one who holds a lost lock or whose server has a clock that is behind', () => {
@@ -263,6 +280,23 @@ describe('the checker of a history', () => {
     expect([gotAt(9000, hold1), gotAt(9900, hold1)]).toEqual([0, 1]);
     const crash = (history: History) => history.disturbances.push({ kind: 'crash', at: 1600, to: 1600 });
     expect(gotAt(9900, crash)).toBe(0);
+  });
+
+  it('knows that a server without its data grants nothing from the first request on, for as long as its guard says', () => {
+    const times = { handOffMs: 100, commandTimeoutMs: 500, longestMs: 0, guardMs: 10_000 };
+    const error = new LockStoreError('not ready', 'k', 'unready');
+    const waits = (settledAt: number, loss: Partial<Loss>) => {
+      const waiting = call({ waitMs: Infinity, askedAt: 50_000, settledAt, error });
+      const history = historyOf({ calls: [waiting] });
+      history.losses = [lossOf(loss)];
+      return [
+        checkHandOff(history, times).length,
+        checkNeedlessFailure(history, { ...times, roundTripMs: 20 }).length,
+      ];
+    };
+    expect(waits(60_500, { isGuarded: true })).toEqual([0, 0]);
+    expect(waits(63_000, { isGuarded: true })).toEqual([1, 0]);
+    expect(waits(60_500, { isGuarded: false })).toEqual([1, 1]);
   });
 
   it('finds a lock that the watchdog has lost for nothing', () => {

@@ -19,12 +19,12 @@ export function checkExclusion(history: History, toldWithinMs?: number): readonl
   return [...violations, ...checkRegained(history), ...checkPermits(history, beliefs)];
 }
 
-/** A holder does not believe in its lock again once another was granted it. */
+/** A holder does not believe in its lock again once another was granted it, and has believed in it. */
 function checkRegained(history: History): readonly Violation[] {
   const { holds } = history;
   return holds.flatMap((a) => {
     const later = holds.filter(
-      (b) => b.key === a.key && b.from > a.from && b.call !== a.call && conflicts(a, b),
+      (b) => b.key === a.key && b.from > a.from && b.call !== a.call && conflicts(a, b) && hasBelieved(b),
     );
     return later.slice(0, 1).flatMap((b) => {
       const again = a.samples.find(({ at, validForMs }) => at > b.from && validForMs > 0);
@@ -36,6 +36,11 @@ function checkRegained(history: History): readonly Violation[] {
       return [{ rule: 'exclusion', text }];
     });
   });
+}
+
+/** A caller that is let in after its process has stood still may have a lock that is over. */
+function hasBelieved({ samples }: HoldRecord): boolean {
+  return samples.some(({ validForMs }) => validForMs > 0);
 }
 
 export function conflicts(a: HoldRecord, b: HoldRecord): boolean {

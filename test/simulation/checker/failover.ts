@@ -8,7 +8,7 @@ const SLACK_MS = 2;
 /**
  * docs/guarantees.md, replicas: a replica that must have each grant keeps it when it is promoted. It may lack renewals, so it
  * keeps a lock for as long as its owner has believed at one time since it was granted, and, where renewals came in time, ends
- * it a third of the lease early at most.
+ * it a third of the lease early at most. A caller whose process has paused since it asked may be let in by a renewal.
  *
  * @param earlyMs that third, and what a renewal takes to the replica
  */
@@ -22,7 +22,7 @@ export function checkFailover(
       const holds = history.holds.filter((it) => it.key === lease.key && it.owner === lease.owner);
       const holding = holds.find((it) => believesAt(it, loss));
       if (!holding) return [];
-      const least = leastBelief(holds, loss);
+      const least = hasPaused(history, holding) ? -Infinity : leastBelief(holds, loss);
       const isRenewed = isRenewedInTime(history, holding, loss.at - watchdogTimeoutMs, loss.at);
       const mustUntil = Math.max(
         least > loss.to ? least : -Infinity,
@@ -42,6 +42,12 @@ function believesAt({ from, endedAt = Infinity, samples }: HoldRecord, { at }: L
 function leastBelief(holds: readonly HoldRecord[], loss: Loss): number {
   const samples = holds.flatMap((it) => it.samples).filter(({ at }) => at <= loss.at);
   return Math.min(...samples.map(({ at, validForMs }) => at + validForMs * (1 - DRIFT)));
+}
+
+/** Since it asked, and before it was let in. */
+function hasPaused({ pauses, calls }: History, { process, call, from }: HoldRecord): boolean {
+  const askedAt = calls.find((it) => it.call === call && it.process === process)?.askedAt ?? from;
+  return pauses.some((it) => it.process === process && it.from <= from && it.to >= askedAt);
 }
 
 /** By a watchdog that nothing has kept from it. */

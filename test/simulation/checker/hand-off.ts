@@ -1,4 +1,5 @@
 import type { CallRecord, Disturbance, History, Violation } from '../history/history.js';
+import { guardedTimes } from './guarded-times.js';
 
 /** Rechecks, reconnects and repeated releases make good by then what was lost, held or paused. */
 const REPAIR_MS = 5000;
@@ -16,6 +17,8 @@ export interface HandOffTimes {
   readonly commandTimeoutMs: number;
   /** The longest lease or minimum hold that may be left of somebody who is gone. */
   readonly longestMs: number;
+  /** `restartGuardMs` of the stores; default 0. */
+  readonly guardMs?: number;
 }
 
 /**
@@ -53,10 +56,11 @@ interface Time {
 
 /** When somebody has the key, or something else explains that nobody gets it. */
 export function busyTimes(
-  { holds, calls, pauses, disturbances, endedAt }: History,
+  history: History,
   key: string,
-  { commandTimeoutMs, longestMs }: HandOffTimes,
+  { commandTimeoutMs, longestMs, guardMs = 0 }: HandOffTimes,
 ): readonly Time[] {
+  const { holds, calls, pauses, disturbances, endedAt } = history;
   const repairMs = REPAIR_MS + 4 * commandTimeoutMs;
   const isHarmless = ({ kind }: Disturbance) => LEAVE_NOTHING.includes(kind);
   return [
@@ -73,6 +77,7 @@ export function busyTimes(
     ...calls
       .filter(({ keys }) => keys.length > 1 && keys.includes(key))
       .map(({ askedAt, settledAt = endedAt }) => ({ from: askedAt, to: settledAt + longestMs })),
+    ...guardedTimes(history, guardMs),
     ...pauses.map(({ from, to }) => ({ from, to: to + longestMs + repairMs })),
     ...disturbances.map((it) => ({
       from: it.at,

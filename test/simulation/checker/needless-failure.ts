@@ -1,5 +1,6 @@
 import { LockStoreError } from '../../../libs/distributed-lock/src/port/lock.errors.js';
 import type { History, Violation } from '../history/history.js';
+import { guardedTimes } from './guarded-times.js';
 
 /** A command is answered in time if it may take so many round trips. */
 const ROUND_TRIPS_PER_COMMAND = 5;
@@ -9,12 +10,14 @@ const REPAIR_MS = 5000;
 interface Times {
   readonly commandTimeoutMs: number;
   readonly roundTripMs: number;
+  /** `restartGuardMs` of the stores; default 0. */
+  readonly guardMs?: number;
 }
 
 /** docs/guarantees.md, liveness: a call fails with an error of the store only where the store cannot be reached, or refuses. */
 export function checkNeedlessFailure(
   history: History,
-  { commandTimeoutMs, roundTripMs }: Times,
+  { commandTimeoutMs, roundTripMs, guardMs = 0 }: Times,
 ): readonly Violation[] {
   if (roundTripMs * ROUND_TRIPS_PER_COMMAND > commandTimeoutMs) return [];
   const { calls, disturbances, pauses, tooFewReplicas } = history;
@@ -27,6 +30,7 @@ export function checkNeedlessFailure(
         (it) => it.kind === 'lose' || (it.at <= settledAt && Math.max(it.at, it.to) >= from),
       ) ||
       pauses.some((it) => it.from <= settledAt && it.to >= from) ||
+      guardedTimes(history, guardMs).some((it) => it.from <= settledAt && it.to >= askedAt) ||
       tooFewReplicas.some((at) => at >= askedAt && at <= settledAt);
     if (isDisturbed) return [];
     const text = `call ${call.call} of ${call.process} failed, and nothing had happened: ${error.message}`;

@@ -14,7 +14,10 @@ export interface HoldRecord {
   readonly leaseMs?: number;
   /** From `from` on; a nested call that shares the hold may ask for more. */
   holdAtLeastMs?: number;
-  /** It was extended to less than its minimum hold, so that its lease does not keep the key until a release that is lost is repeated. */
+  /**
+   * Its lease is shorter than its minimum hold: it was extended to less, or a nested call asked for more. So the lease does not keep the
+   * key until a release that is lost or late has set the minimum hold.
+   */
   isShortened?: boolean;
   readonly token: number;
   /** Of the store. */

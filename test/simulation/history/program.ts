@@ -140,6 +140,7 @@ export class Program {
     for (const share of keys.map(shareOf)) {
       if (!share || options.holdAtLeastMs === undefined) continue;
       share.holdAtLeastMs = Math.max(share.holdAtLeastMs ?? 0, now - share.from + options.holdAtLeastMs);
+      if (share.holdAtLeastMs > (share.leaseMs ?? Infinity)) share.isShortened = true;
     }
     const records = keys
       .filter((key) => !shareOf(key))

@@ -8,9 +8,10 @@ export function longestLatency({ latency: { least, spread }, processes }: Plan):
 }
 
 /** The longest time for which a key may stay taken when its holder is gone: of all leases, minimum holds and guards. */
-export function longestLeaseMs({ calls, storeOptions, watchdogTimeoutMs }: Plan): number {
+export function longestLeaseMs({ calls, faults, storeOptions, watchdogTimeoutMs }: Plan): number {
+  const further = faults.flatMap(({ act }) => (act.do === 'call' ? [act.call] : []));
   return longestOf(
-    { calls, storeOptions },
+    { calls, further, storeOptions },
     /"(?:leaseMs|holdAtLeastMs|ms|restartGuardMs)":(\d+)/g,
     Math.max(watchdogTimeoutMs, longestSessionMs(storeOptions)),
   );

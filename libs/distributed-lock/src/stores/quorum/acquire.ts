@@ -72,8 +72,9 @@ async function attemptUntilClear(owner: QuorumOwner, request: AcquireRequest): P
     const now = clock.now();
     // Also by a lease of an attempt before: a lock that is held stays held while some nodes are silent.
     const valid = owner.nodes.filter(({ lease }) => lease && lease.validUntil > now);
-    // Grants of a majority that came after their leases are told, too: a caller that waits learns that its lease is too short.
-    const late = request.waitMs > 0 ? grantedBy(owner, outcomes) : [];
+    const mayRetry = request.waitMs === 0 && now - startedAt < nodeTimeoutMs;
+    // Grants of a majority that came after their leases are told, too: the caller learns that its lease is too short.
+    const late = mayRetry ? [] : grantedBy(owner, outcomes);
     const granted = valid.length >= majority ? valid : late;
     if (granted.length >= majority) {
       return hold(owner, granted, request);
@@ -85,7 +86,7 @@ async function attemptUntilClear(owner: QuorumOwner, request: AcquireRequest): P
     if (replies.length < majority) throw noMajority(nodes, outcomes, request.key);
     // Neither this owner nor another has a majority, or it does not wait and the grants came too late to be valid.
     const isSplit = count(replies, 'granted') > 0 && !holderOf(replies, majority);
-    if (!isSplit || clock.now() - startedAt >= nodeTimeoutMs) return busyReply(replies, majority);
+    if (!isSplit || !mayRetry) return busyReply(replies, majority);
     await Promise.all([released, owner.pauses.wait(clock.now() - sentAt + randomMs(chance, SPLIT_MS))]);
   }
 }
