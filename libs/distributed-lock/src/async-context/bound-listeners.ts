@@ -1,4 +1,5 @@
 import { AsyncResource } from 'node:async_hooks';
+import { Observable } from 'rxjs';
 
 type Listener = ((event: Event) => void) | { handleEvent(event: Event): void } | null;
 type Bound = (event: Event) => void;
@@ -43,4 +44,16 @@ function bind(listener: NonNullable<Listener>, signal: AbortSignal): Bound {
   return AsyncResource.bind((event: Event) =>
     typeof listener === 'function' ? Reflect.apply(listener, signal, [event]) : listener.handleEvent(event),
   );
+}
+
+/** The same events. Each subscriber gets them in the async context in which it has subscribed. */
+export function bindEvents<T>(source: Observable<T>): Observable<T> {
+  return new Observable((out) => {
+    const context = new AsyncResource('nestjs-distributed-lock.events');
+    return source.subscribe({
+      next: (value) => context.runInAsyncScope(() => out.next(value)),
+      error: (error) => context.runInAsyncScope(() => out.error(error)),
+      complete: () => context.runInAsyncScope(() => out.complete()),
+    });
+  });
 }

@@ -1,7 +1,7 @@
 // The service that applications inject. The way of one lock through it, file by file: docs/life-of-a-lock.md
 import { type Observable, Subject } from 'rxjs';
 import { Acquirer } from './queue/acquirer.js';
-import { bindEvents } from '../async-context/bound-events.js';
+import { bindEvents } from '../async-context/bound-listeners.js';
 import { discardStream } from './streams/discard-stream.js';
 import { GuardedEvents } from './events/guarded-events.js';
 import { HeldLock } from './context/held-lock.js';
@@ -26,11 +26,10 @@ import {
 import { checkKeys, lockRequest, type LockRequest } from './request/lock-request.js';
 import { inBackground } from '../async-context/in-background.js';
 import type { LockSnapshot, LockStore } from '../port/lock-store.js';
-import { checkOptionNames } from '../options/option-names.js';
+import { checkOptionNames, overlay } from '../options/option-names.js';
 import type { CallOptions, Keys, Lock, WithLockOptions } from './lock.js';
 import { findHold, findLock, runHolding } from './context/async-context.js';
 import { LockRuntime } from './runtime/lock-runtime.js';
-import { overlay } from '../options/overlay.js';
 import { RuntimeLifecycle } from './runtime/runtime-lifecycle.js';
 
 const NO_OPTIONS: WithLockOptions = {};

@@ -1,4 +1,4 @@
-import { arrivedReplies } from '../../time/arrived-replies.js';
+import { arrivedReplies } from '../../time/turns.js';
 import { isExclusive, SHARED, type Claim } from '../../port/claim.js';
 import { inBackground, type NeverRejects } from '../../async-context/in-background.js';
 import type { Chance } from '../../time/chance.js';

@@ -1,4 +1,4 @@
-import { arrivedReplies } from '../../time/arrived-replies.js';
+import { arrivedReplies } from '../../time/turns.js';
 import { AcquireLoop, type WaitingCallers } from './acquire-loop.js';
 import type { Claim } from '../../port/claim.js';
 import { Few } from '../../collections/few.js';

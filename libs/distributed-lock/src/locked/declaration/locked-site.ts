@@ -1,7 +1,7 @@
 import { describeGiven } from '../../options/describe-given.js';
 import { LockConfigurationError } from '../../port/lock.errors.js';
 import type { Keys } from '../../lock/lock.js';
-import { overlay } from '../../options/overlay.js';
+import { overlay } from '../../options/option-names.js';
 import { KeyTemplate } from '../template/key-template.js';
 import { lockDefaultsOf, type LockedOptions } from './locked.options.js';
 import type { AnyClass, AnyFunction } from '../nest/any-class.js';

@@ -1,8 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import { HttpException } from '@nestjs/common';
 import { LockConfigurationError, isLockError, type LockErrorCode } from '../../port/lock.errors.js';
-import { checkOptionNames, type OptionNames } from '../../options/option-names.js';
-import { overlay } from '../../options/overlay.js';
+import { checkOptionNames, type OptionNames, overlay } from '../../options/option-names.js';
 
 /**
  * HTTP statuses of lock errors, from 400 to 599. Use 429 for `busy` only where the key limits a client, because clients and

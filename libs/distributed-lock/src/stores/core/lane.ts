@@ -4,7 +4,7 @@ import type { AcquireRequest, Notification } from '../../port/lock-store.js';
 import type { Chance } from '../../time/chance.js';
 import type { Clock } from '../../time/clock.js';
 import type { Delays } from '../../time/delays.js';
-import { nextTurn } from '../../time/next-turn.js';
+import { nextTurn } from '../../time/turns.js';
 import type { Waiter } from './document.js';
 import { KeyState, type ActingClient } from './key-state.js';
 import type { Leases } from './leases.js';

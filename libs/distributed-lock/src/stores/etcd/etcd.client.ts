@@ -2,7 +2,7 @@ import { inBackground } from '../../async-context/in-background.js';
 import { LockConfigurationError } from '../../port/lock.errors.js';
 import type { StoreState } from '../../port/lock-store.js';
 import { conceal } from '../../redaction/conceal.js';
-import { afterReading } from '../../time/after-reading.js';
+import { afterReading } from '../../time/turns.js';
 import type { Chance } from '../../time/chance.js';
 import type { Clock } from '../../time/clock.js';
 import { ConnectionErrors } from '../common/connection/connection-errors.js';

@@ -2,7 +2,7 @@ import { inBackground } from '../../async-context/in-background.js';
 import type { LockStoreContext } from '../../port/lock-store.js';
 import { LockConfigurationError, type LockStoreError } from '../../port/lock.errors.js';
 import { conceal } from '../../redaction/conceal.js';
-import { afterReading } from '../../time/after-reading.js';
+import { afterReading } from '../../time/turns.js';
 import { randomMs } from '../../time/chance.js';
 import { Outage } from '../common/connection/outage.js';
 import { reconnectDelay } from '../common/connection/reconnect-delay.js';

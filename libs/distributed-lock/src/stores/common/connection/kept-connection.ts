@@ -1,5 +1,5 @@
 import { inBackground } from '../../../async-context/in-background.js';
-import { afterReading } from '../../../time/after-reading.js';
+import { afterReading } from '../../../time/turns.js';
 import type { Chance } from '../../../time/chance.js';
 import type { Clock } from '../../../time/clock.js';
 import type { LockStoreError } from '../../../port/lock.errors.js';

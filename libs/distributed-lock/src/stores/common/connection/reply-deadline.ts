@@ -1,4 +1,4 @@
-import { afterReading } from '../../../time/after-reading.js';
+import { afterReading } from '../../../time/turns.js';
 import type { Clock } from '../../../time/clock.js';
 
 interface DeadlineOptions<Request> {

@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import type { Clock } from '../../../time/clock.js';
-import { afterReading } from '../../../time/after-reading.js';
+import { afterReading } from '../../../time/turns.js';
 
 /**
  * Runs `task` once `stream` has brought nothing for `ms`. Several round trips may follow each other meanwhile, and each of

@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
 import type { Clock } from '../../../time/clock.js';
-import { afterReading } from '../../../time/after-reading.js';
+import { afterReading } from '../../../time/turns.js';
 import { conceal } from '../../../redaction/conceal.js';
 import { inBackground } from '../../../async-context/in-background.js';
 import type { Notification } from '../../../port/lock-store.js';

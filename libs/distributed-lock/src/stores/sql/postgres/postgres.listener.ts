@@ -1,7 +1,7 @@
 import type { Client } from 'pg';
 import { inBackground } from '../../../async-context/in-background.js';
 import { conceal } from '../../../redaction/conceal.js';
-import { afterReading } from '../../../time/after-reading.js';
+import { afterReading } from '../../../time/turns.js';
 import type { Chance } from '../../../time/chance.js';
 import type { Clock } from '../../../time/clock.js';
 import { Delays } from '../../../time/delays.js';

@@ -2,7 +2,7 @@ import { connect as connectTcp, type Socket } from 'node:net';
 import { connect as connectTls, type ConnectionOptions as TlsOptions } from 'node:tls';
 import { Link, LinkedQueue } from '../../../collections/linked-queue.js';
 import { conceal } from '../../../redaction/conceal.js';
-import { afterReading } from '../../../time/after-reading.js';
+import { afterReading } from '../../../time/turns.js';
 import type { Clock } from '../../../time/clock.js';
 import { KEEP_ALIVE_MS } from '../../common/connection/keep-alive.js';
 import { ReplyDeadline } from '../../common/connection/reply-deadline.js';
