@@ -5,9 +5,7 @@ import type { Grant, Queued } from '../../libs/distributed-lock/src/port/lock-st
 import { leaseValidity } from '../../libs/distributed-lock/src/port/lease-validity.js';
 import { documentText } from '../../libs/distributed-lock/src/stores/session/session-text.js';
 import { messageText } from '../../libs/distributed-lock/src/stores/session/message-text.js';
-import { COMMAND_TIMEOUT_MS } from '../support/session-server.js';
-import { follow } from '../support/lock-world.js';
-import { MOST_TAKES, SessionServer } from '../support/session-server.js';
+import { COMMAND_TIMEOUT_MS, SessionServer } from '../support/session-server.js';
 import { KEY, StoreClient } from '../support/store-client.js';
 
 const SESSION_MS = 30_000;
@@ -112,8 +110,6 @@ describe('a session that ends', () => {
     await stage.pass(KEEP_ALIVE_MS - 10);
     one.fates = [{ repliedAfterMs: 50 }, { repliedAfterMs: 50 }];
     const single = one.acquire(1);
-    const both = one.store.acquireAll!(['a', 'b'].map((key, i) => one.request(2 + i, { key })));
-    const failure = both.catch((error: unknown) => error);
     await stage.settle();
     stage.endSession(one);
     await stage.pass(60);
@@ -122,7 +118,6 @@ describe('a session that ends', () => {
       'message',
       expect.stringMatching(/^The session of this client ended/),
     );
-    expect(await failure).toMatchObject({ reason: 'unknown', key: 'a' });
     for (const key of [KEY, 'a', 'b']) expect(await stage.owners(stage.two, key)).toEqual({});
   });
 
@@ -366,10 +361,6 @@ describe('a lease under a session', () => {
     expect(grant.validUntil).toBe(leaseValidity(0, SESSION_MS));
     const [reply] = await stage.after(one.renew(1, grant, { leaseMs: SESSION_MS }));
     expect(reply).toMatchObject({ kind: 'renewed', validUntil: leaseValidity(0, SESSION_MS) });
-    const [first, second] = (await one.store.acquireAll!(
-      ['a', 'b'].map((key, i) => one.request(2 + i, { key, leaseMs: SESSION_MS })),
-    )) as readonly Grant[];
-    expect([first?.validUntil, second?.validUntil]).toEqual([grant.validUntil, grant.validUntil]);
     await stage.pass(KEEP_ALIVE_MS);
     const [later] = await stage.after(one.renew(1, grant, { leaseMs: SESSION_MS }));
     expect(later).toMatchObject({
@@ -531,15 +522,6 @@ describe('fencing tokens grow', () => {
       expect(next.token).toBeGreaterThan(lastToken);
     },
   );
-});
-
-it('more keys than fit into one step are not acquired in one', async () => {
-  const { clock, one } = new Stage();
-  const requests = Array.from({ length: MOST_TAKES + 1 }, (_, i) => one.request(i, { key: `k${i}` }));
-  const [tooMany, few] = [requests, requests.slice(1)].map((each) => follow(one.store.acquireAll!(each)));
-  await clock.settle();
-  expect(tooMany?.value).toBe(null);
-  expect(few?.value).toHaveLength(MOST_TAKES);
 });
 
 it('a hundred readers of a hundred clients enter together, by messages that do not grow with their square', async () => {

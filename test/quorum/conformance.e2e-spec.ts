@@ -9,7 +9,6 @@ import {
 import { startRedisServer, type RedisServer } from '#redis-server';
 import { describeBackEndCases } from '../../libs/distributed-lock/src/testing/lock-store.contract.js';
 import type { ContractGroup } from '../../libs/distributed-lock/src/testing/contract/stage.js';
-import { several } from '../../libs/distributed-lock/src/testing/contract/several.js';
 import { permits } from '../../libs/distributed-lock/src/testing/contract/permits.js';
 import { memoryStore } from '../../libs/distributed-lock/src/stores/memory/memory.store.js';
 
@@ -19,7 +18,6 @@ const deviations: ContractDeviations = {
   'a snapshot tells the holder, its lease and token, and who waits, in order':
     'the nodes reserve tokens beyond the one that was given: only its holder knows it',
   ...all(permits, 'a majority of nodes would let in more than there are permits'),
-  ...all(several, 'nodes that are asked one by one cannot take several keys in one step'),
 };
 
 function all(group: ContractGroup, reason: string): ContractDeviations {

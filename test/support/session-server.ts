@@ -48,7 +48,6 @@ interface StoredSession {
 
 type Deliver = (text: string, order: number) => void;
 
-export const MOST_TAKES = 100;
 const KEEP_ALIVES_PER_SESSION = 6;
 
 /**
@@ -148,12 +147,6 @@ export class SessionServer {
     return { isDone: false, row: this.read(name) };
   }
 
-  takeAll(writes: readonly SessionTake[]): readonly Row[] | { readonly index: number; readonly row: Row } {
-    const index = writes.findIndex(({ name, version }) => this.documents.get(name)?.revision !== version);
-    if (index >= 0) return { index, row: this.read((writes[index] as SessionTake).name) };
-    return writes.map((write) => this.take(write).row);
-  }
-
   swap({
     name,
     version,
@@ -230,7 +223,6 @@ interface SendOptions {
 /** One client: each write is one request to the server. */
 class FaultySessionBackend implements SessionBackend {
   readonly commandTimeoutMs = COMMAND_TIMEOUT_MS;
-  readonly mostTakes = MOST_TAKES;
   private readonly sessionMs: number;
   private readonly cancels = new Set<() => void>();
   private listener: BackendListener | undefined;
@@ -267,12 +259,6 @@ class FaultySessionBackend implements SessionBackend {
 
   take(write: SessionTake): Promise<SessionWriteReply> {
     return this.send([write.name], () => this.server.take(write), write);
-  }
-
-  takeAll(writes: readonly SessionTake[]) {
-    const [{ session }] = writes as readonly [SessionTake];
-    const names = writes.map(({ name }) => name);
-    return this.send(names, () => this.server.takeAll(writes), { session });
   }
 
   swap(write: SessionSwap): Promise<SessionWriteReply> {

@@ -99,7 +99,7 @@ export const CORE_MUTANTS: readonly Mutant[] = [
   ...mutantsOf('documents', 'lock/queue/acquirer.js', [
     ['several keys are kept when one of them fails', 'held.reverse()', 'held.slice(0, 0)'],
   ]),
-  ...mutantsOf('documents', 'lock/queue/several-keys.js', [
+  ...mutantsOf('redis', 'lock/queue/several-keys.js', [
     [
       'several keys whose grant was not answered are kept',
       "giveUp(owners, !(error instanceof LockStoreError) || error.reason === 'unknown')",

@@ -54,13 +54,6 @@ describeWith('etcd')('the requests that a service sends to etcd', () => {
     expect(countsOf(counts).Txn).toBeLessThan(10);
   });
 
-  it('are one for several keys that are acquired together', async () => {
-    const service = await etcd.openReady();
-    const keys = ['a', 'b', 'c'].map((end) => `${etcd.key}:${end}`);
-    const counts = await etcd.countsDuring(() => service.acquire(keys, { waitMs: 0 }));
-    expect(countsOf(counts).Txn).toBe(1);
-  });
-
   it('tell a hand-off by the watch: two transactions, and one of the next owner', async () => {
     const [holder, next] = [await etcd.openReady(), await etcd.openReady()];
     const lock = await holder.acquire(etcd.key);

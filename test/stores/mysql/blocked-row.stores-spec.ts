@@ -82,7 +82,7 @@ describeOnBothServers('while a transaction keeps the row of one key locked', (st
     await pool.end();
   }, 30_000);
 
-  it('the whole of a request for several keys waits, and the connection does not', async () => {
+  it('a call for several keys waits, and the connection does not', async () => {
     const { key } = stage;
     const service = stage.service();
     await service.withLock([key, `${key}-b`, `${key}-another`], () => undefined);

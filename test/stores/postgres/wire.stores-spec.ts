@@ -44,11 +44,6 @@ describeWith('postgres')('the statements that a service on PostgreSQL sends', ()
     expect(all).toBeLessThan(10);
   });
 
-  it('are one for several keys that are acquired together', async () => {
-    const keys = ['a', 'b', 'c'].map((end) => `${postgres.key}:${end}`);
-    expect(await counts.during(() => service.acquire(keys, { waitMs: 0 }))).toBe(1);
-  });
-
   it('are one a second and waited key at most, beside the first, while notifications arrive', async () => {
     await service.acquire(postgres.key);
     const other = await postgres.openProxied();

@@ -173,17 +173,6 @@ describeWith('zookeeper')('the documents of one client of ZooKeeper', () => {
     expect(messages.length === 20 || gaps > 0).toBe(true);
   });
 
-  it('are taken together or not at all', async () => {
-    const names = ['a', 'b', 'c'].map((end) => `${zookeeper.key}:${end}`);
-    const steps = names.map((name) => ({ name, version: undefined, text: HELD, notes: [], session }));
-    await zookeeper.hand.create(`/nest-lock/l/${names[1]}`, HELD);
-    expect(await backend.takeAll(steps)).toMatchObject({ index: 1, row: { name: names[1], text: HELD } });
-    expect(await zookeeper.hand.textOf(names[0] as string)).toBeUndefined();
-    await zookeeper.hand.delete(`/nest-lock/l/${names[1]}`);
-    await zookeeper.hand.create(`/nest-lock/q/${names[2]}`);
-    expect(await backend.takeAll(steps)).toMatchObject(names.map((name) => ({ name, version: 1 })));
-  });
-
   it('tell which sessions are over', async () => {
     const other = open('other');
     const { id } = await other.session('x');

@@ -34,11 +34,6 @@ describeWith('zookeeper')('the requests that a service on ZooKeeper sends', () =
     await lock.release();
   });
 
-  it('are one multi for several keys that are acquired together', async () => {
-    const keys = ['a', 'b', 'c'].map((end) => `${zookeeper.key}:${end}`);
-    expect(await counts.during(() => service.acquire(keys, { waitMs: 0 }))).toEqual({ multi: 1 });
-  });
-
   it('are one write and its reading a second and waited key at most, beside the first', async () => {
     await service.acquire(zookeeper.key);
     const other = await zookeeper.openProxied();

@@ -41,7 +41,7 @@ export interface LockStore {
   /**
    * Acquires several locks at once, all or none, without entering a queue. Replies `InTheWay` with a key that is held or
    * waited for. Replies `null` when the back end can name no such key, or cannot acquire these keys in one step. Absent
-   * where the back end never can.
+   * where the back end never can: the keys are then acquired one by one, in sorted order.
    */
   acquireAll?(requests: readonly AcquireRequest[]): Promise<readonly (Grant & Repeated)[] | InTheWay | null>;
   /**

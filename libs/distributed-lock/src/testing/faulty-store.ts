@@ -7,8 +7,6 @@ import type {
   AcquireRequest,
   ReleaseRequest,
   ReleaseReply,
-  Grant,
-  InTheWay,
   LockSnapshot,
   LockStore,
   LockStoreContext,
@@ -62,11 +60,14 @@ export interface Faults {
   notification?: (notification: Notification) => readonly number[] | undefined;
 }
 
+type AcquireAll = NonNullable<LockStore['acquireAll']>;
+
 class FaultyClient implements LockStore {
   readonly name: string;
   readonly clientId: string;
   readonly commandTimeoutMs = COMMAND_TIMEOUT_MS;
   readonly notifications$ = new Subject<Notification>();
+  readonly acquireAll?: AcquireAll;
   /** Owner -> until when an acquire of it without a reply may be executed. */
   private readonly lateUntil = new Map<string, number>();
   /** Owner -> which execution was its last acquire, of all that this client had executed. */
@@ -82,6 +83,7 @@ class FaultyClient implements LockStore {
   ) {
     this.name = inner.name;
     this.clientId = inner.clientId;
+    if (inner.acquireAll) this.acquireAll = this.acquireAllBy(inner.acquireAll.bind(inner));
     inner.notifications$.subscribe((notification) => this.deliver(notification));
   }
 
@@ -89,14 +91,6 @@ class FaultyClient implements LockStore {
     return this.sendAcquire({ kind: 'acquire', request }, [request], async (late) => {
       const reply = await this.inner.acquire(request);
       return reply.kind === 'granted' ? { ...reply, validUntil: reply.validUntil - late } : reply;
-    });
-  }
-
-  acquireAll(requests: readonly AcquireRequest[]): Promise<readonly Grant[] | InTheWay | null> {
-    return this.sendAcquire({ kind: 'acquireAll', requests }, requests, async (late) => {
-      const reply = (await this.inner.acquireAll?.(requests)) ?? null;
-      if (!reply || 'key' in reply) return reply;
-      return reply.map((grant) => ({ ...grant, validUntil: grant.validUntil - late }));
     });
   }
 
@@ -165,6 +159,15 @@ class FaultyClient implements LockStore {
     });
     for (const { owner } of requests) this.lateUntil.delete(owner);
     return reply;
+  }
+
+  private acquireAllBy(inner: AcquireAll): AcquireAll {
+    return (requests) =>
+      this.sendAcquire({ kind: 'acquireAll', requests }, requests, async (late) => {
+        const reply = await inner(requests);
+        if (!reply || 'key' in reply) return reply;
+        return reply.map((grant) => ({ ...grant, validUntil: grant.validUntil - late }));
+      });
   }
 
   private async renewOne(renewal: Renewal): Promise<RenewalReply> {

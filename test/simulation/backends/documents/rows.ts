@@ -43,14 +43,6 @@ export class Rows {
     return { isDone, row: this.read(name) };
   }
 
-  takeAll(takes: readonly WireTake[]): { readonly isDone: boolean; readonly rows: readonly LockRow[] } {
-    const isFree = ({ name, until }: WireTake) =>
-      (this.rows.get(name)?.state ?? null) === null && this.clock() <= until;
-    const isDone = takes.every(isFree);
-    if (isDone) for (const take of takes) this.grant(take, this.rows.get(take.name));
-    return { isDone, rows: takes.map(({ name }) => this.read(name)) };
-  }
-
   swap({
     name,
     version,

@@ -46,8 +46,6 @@ export class SqlServer extends SimServer {
         return { now: this.timeOfDay };
       case 'take':
         return { replies: request.items.map((item) => rows.take(item)) };
-      case 'takeAll':
-        return { replies: [rows.takeAll(request.items[0].takes)] };
       case 'swap':
         return { replies: request.items.map((item) => rows.swap(item)) };
       case 'read':

@@ -16,7 +16,6 @@ export type WireRequest =
   | { readonly kind: 'hello' }
   | { readonly kind: 'listen'; readonly channel: string }
   | { readonly kind: 'take'; readonly items: readonly WireTake[] }
-  | { readonly kind: 'takeAll'; readonly items: readonly [{ readonly takes: readonly WireTake[] }] }
   | { readonly kind: 'swap'; readonly items: readonly WireSwap[] }
   | { readonly kind: 'read'; readonly items: readonly { readonly name: string }[] }
   | { readonly kind: 'scan' | 'deleteFree' | 'ping' };
@@ -58,8 +57,6 @@ export function requestOf(kind: SqlRequestKind, items: readonly Item<SqlRequestK
   switch (kind) {
     case 'take':
       return { kind, items: items.map((item) => wireTake(item as SqlTake)) };
-    case 'takeAll':
-      return { kind, items: [{ takes: (items[0] as Item<'takeAll'>).takes.map(wireTake) }] };
     case 'swap':
       return { kind, items: items.map((item) => wireSwap(item as SqlSwap)) };
     case 'read':

@@ -6,8 +6,6 @@ import {
   placeholderOf,
   type AcquireReply,
   type AcquireRequest,
-  type Grant,
-  type InTheWay,
   type LockSnapshot,
   type LockStore,
   type LockStoreContext,
@@ -30,8 +28,6 @@ import { LaneOwners } from './lane-owners.js';
 import { ServerSideExpiry, type LeaseClient, type Leases } from './leases.js';
 import { Lane, type Executed, type LaneContext } from './lane.js';
 import type { Register } from './register.js';
-import { sessionEnded } from './session-ended.js';
-import type { TimedReading } from './reading.js';
 import { TimedRegister } from './timed-register.js';
 
 /** Locks in a register: one document for each key, one lane for each key that this client uses. */
@@ -49,7 +45,6 @@ export class DocumentStore implements LockStore {
   private readonly client: ActingClient & { minToken: number };
   private readonly laneContext: LaneContext;
   private isClosed = false;
-  private sessionEnds = 0;
 
   constructor(
     readonly name: string,
@@ -105,7 +100,6 @@ export class DocumentStore implements LockStore {
       onTime: (now, sentAt) => this.timed.onTime(now, sentAt),
       onGap: () => this.notify({ kind: 'recheck', afterMs: 0 }),
       onSessionEnd: () => {
-        this.sessionEnds += 1;
         for (const lane of this.lanes.values()) lane.onSessionEnd();
         this.notify({ kind: 'recheck', afterMs: 0 });
       },
@@ -129,27 +123,6 @@ export class DocumentStore implements LockStore {
     // A request may be refused after its owner has left a note.
     if (request.waitMs > 0) inBackground(reply, (error) => isRefused(error) && this.undo(request));
     return reply;
-  }
-
-  async acquireAll(requests: readonly AcquireRequest[]): Promise<readonly Grant[] | InTheWay | null> {
-    const names = requests.map(({ key }) => this.nameOf(key));
-    // A further try follows the end of a lease in the way, or a document that was emptied and written meanwhile.
-    const mostTries = 2 * requests.length;
-    for (let tries = 0; tries <= mostTries; tries++) {
-      const { sessionEnds } = this;
-      const reply = await this.timed.takeAll(names, requests);
-      if (!reply) return null;
-      if (sessionEnds !== this.sessionEnds)
-        throw sessionEnded((requests[0] as AcquireRequest).key, 'unknown');
-      if (!('index' in reply))
-        return requests.map((request, i) => this.taken(request, reply[i] as TimedReading));
-      const { key } = requests[reply.index] as AcquireRequest;
-      const lane = this.laneOf(key);
-      lane.onReading(reply.timed);
-      const isFree = await lane.run((state) => state.settle().snapshot(key) === null, itself);
-      if (!isFree || tries === mostTries) return { key };
-    }
-    return null;
   }
 
   renew(renewals: readonly Renewal[]): Promise<readonly RenewalReply[]> {
@@ -254,7 +227,7 @@ export class DocumentStore implements LockStore {
     lane: Lane,
     { key, owner, leaseMs, waitMs }: AcquireRequest,
     outcome: AcquireOutcome,
-    { sentAt, waiting, validUntil: sessionUntil }: Omit<Executed, 'executedAt'>,
+    { sentAt, waiting, validUntil: sessionUntil }: Executed,
   ): AcquireReply {
     if (outcome.kind === 'queued') lane.owners.onQueued(owner, leaseMs, waitMs);
     if (outcome.kind !== 'granted') return outcome;
@@ -264,24 +237,6 @@ export class DocumentStore implements LockStore {
     this.onToken(lastToken);
     const validUntil = Math.min(leaseValidity(sentAt, leaseMs), sessionUntil);
     return { kind, token, lastToken, waiting, confirmed, validUntil };
-  }
-
-  /** @throws LockStoreError when the lock was taken away before the back end could reply */
-  private taken(request: AcquireRequest, timed: TimedReading): Grant {
-    const { key, owner } = request;
-    const lane = this.laneOf(key);
-    const mine = timed.reading.document.holders.find((holder) => holder.owner === owner);
-    if (!mine) {
-      const message = `Acquired "${key}" together with other keys, and lost it before the reply. Try again.`;
-      throw new LockStoreError(message, key, 'unknown');
-    }
-    const { token, lastToken } = mine;
-    const outcome = { kind: 'granted', token, lastToken, waiting: 0, confirmed: true } as const;
-    const { validUntil = Infinity } = timed.reading;
-    const executed = { sentAt: timed.sentAt, waiting: 0, validUntil };
-    const grant = this.acquired(lane, request, outcome, executed) as Grant;
-    lane.onReading(timed);
-    return grant;
   }
 
   private onToken(token: number): void {

@@ -34,10 +34,6 @@ export interface Register {
    * tells the clients that hold it, and replies with the document, notes included.
    */
   take(take: Take): Promise<TakeReply>;
-  /** So many takes fit into one step; all do if it is absent. */
-  readonly mostTakes?: number;
-  /** Takes all or none, in one step. Absent where the back end cannot. Replies with the index of one that is not free, and its document. */
-  takeAll?(takes: readonly Take[]): Promise<readonly Reading[] | NotFree>;
   /**
    * Writes `next` if the document still has the version of `expected`; with `isExact` only if there are no notes but those of
    * `expected`. Keeps the notes that `expected` did not have. Replies with the document as it is now, written or not.
@@ -103,11 +99,6 @@ export interface Swap extends Late {
 export interface TakeReply {
   /** The request holds: `reading` has it as the only holder. */
   readonly isTaken: boolean;
-  readonly reading: Reading;
-}
-
-export interface NotFree {
-  readonly index: number;
   readonly reading: Reading;
 }
 

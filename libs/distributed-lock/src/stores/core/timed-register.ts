@@ -6,7 +6,7 @@ import type { ServerClock } from '../common/server-clock.js';
 import { isFree } from './document.js';
 import { noteOf, type KeyState, type ActingClient } from './key-state.js';
 import type { Reading, TimedReading } from './reading.js';
-import type { Register, Take } from './register.js';
+import type { Register } from './register.js';
 
 export type Requests = readonly [AcquireRequest, ...AcquireRequest[]];
 
@@ -38,7 +38,6 @@ class Sending {
     ({ now: this.sentAt, lead: this.sentLead } = readClocks(context.clock));
   }
 
-  /** One for all takes of a request. */
   readonly notAfter = (): number => (this.until ??= this.onSending());
 
   onReply(reading: Reading): TimedReading {
@@ -98,24 +97,6 @@ export class TimedRegister {
         ({ isTaken, reading }) => ({ isDone: isTaken, timed: sending.onReply(reading) }),
         sending.onFailure,
       );
-  }
-
-  /** @returns `null` where the back end cannot, or not so many */
-  async takeAll(
-    names: readonly string[],
-    requests: readonly AcquireRequest[],
-  ): Promise<readonly TimedReading[] | { readonly index: number; readonly timed: TimedReading } | null> {
-    const { register, client } = this.context;
-    if (!register.takeAll || requests.length > (register.mostTakes ?? Infinity)) return null;
-    const sending = new Sending(this.context, requests);
-    const { minToken } = client;
-    const { notAfter } = sending;
-    const take = (request: AcquireRequest, i: number): Take => {
-      return { name: names[i] as string, request, notes: [], minToken, notAfter };
-    };
-    const reply = await register.takeAll(requests.map(take)).catch(sending.onFailure);
-    if ('index' in reply) return { index: reply.index, timed: sending.onReply(reply.reading) };
-    return reply.map((reading) => sending.onReply(reading));
   }
 
   /** @param requests those that the new state may grant */

@@ -18,7 +18,7 @@ import type { EtcdGrpc } from './etcd.grpc.js';
 import { checkName, EtcdKeys, MAILBOX_SLOTS } from './etcd.keys.js';
 import { EtcdMailbox } from './etcd.mailbox.js';
 import type { Compare, RequestOp, TxnReply, TxnRequest } from './etcd.messages.js';
-import { bytesOf, depthOf, flatOf, inParts, inTxns, partsOf } from './etcd.parts.js';
+import { bytesOf, depthOf, flatOf, inParts } from './etcd.parts.js';
 import { EtcdPipe } from './etcd.pipe.js';
 import { rowIn, rowOps } from './etcd.rows.js';
 import type { EtcdSession } from './etcd.session.js';
@@ -36,14 +36,10 @@ interface BackendOptions extends LockStoreContext {
 
 type SlotOf = (client: string) => number;
 
-/** Each needs one comparison, of which etcd allows 128 in one transaction. */
-const MOST_TAKES = 100;
-
 /** Documents, notes and mailboxes in etcd. Each write is one transaction. */
 export class EtcdBackend implements SessionBackend {
   readonly address: string;
   readonly commandTimeoutMs: number;
-  readonly mostTakes = MOST_TAKES;
   private readonly keys: EtcdKeys;
   private readonly client: EtcdClient;
   private readonly pipe: EtcdPipe;
@@ -147,43 +143,6 @@ export class EtcdBackend implements SessionBackend {
       toReply: (reply, revision) => {
         if (!reply.succeeded) return { isDone: false, row: rowIn(keys, name, reply.responses, revision) };
         return { isDone: true, row: this.written(name, text, reply, revision) };
-      },
-    });
-  }
-
-  async takeAll(
-    writes: readonly SessionTake[],
-  ): Promise<readonly Row[] | { readonly index: number; readonly row: Row }> {
-    const { keys } = this;
-    const [first] = writes as readonly [SessionTake];
-    const names = writes.map(({ name }) => name);
-    for (const name of names) checkName(name);
-    const texts = writes.map(({ text }) => text);
-    const txn: TxnRequest = {
-      compare: writes.map(({ name, version }) => isFree(keys.document(name), version)),
-      success: inTxns(
-        names.map((name, i) => [put(keys.document(name), texts[i] as string), rowOps(keys, name)[1]]),
-      ),
-      failure: inTxns(names.map((name) => rowOps(keys, name))),
-    };
-    return this.pipe.run({
-      names,
-      key: first.name,
-      session: first.session as EtcdSession,
-      clients: [],
-      toTxn: () => txn,
-      depth: depthOf(txn),
-      bytes: bytesOf(txn),
-      toReply: ({ succeeded, responses }, revision) => {
-        const replies = partsOf(responses, names.length);
-        if (succeeded) {
-          return names.map((name, i) =>
-            this.written(name, texts[i] as string, replies[i] as TxnReply, revision),
-          );
-        }
-        const rows = names.map((name, i) => rowIn(keys, name, (replies[i] as TxnReply).responses, revision));
-        const index = rows.findIndex(({ version }, i) => version !== writes[i]?.version);
-        return { index, row: rows[index] as Row };
       },
     });
   }

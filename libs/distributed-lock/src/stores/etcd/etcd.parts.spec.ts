@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import type { RequestOp, ResponseOp, TxnRequest } from './etcd.messages.js';
 import { loadGrpc } from './etcd.grpc.js';
-import { bytesOf, depthOf, flatOf, inOne, inParts, inTxns, partsOf } from './etcd.parts.js';
+import { bytesOf, depthOf, flatOf, inOne, inParts } from './etcd.parts.js';
 
 const range = (name: string): RequestOp => ({ requestRange: { key: Buffer.from(name) } });
 const ranges = (count: number) => Array.from({ length: count }, (_, i) => range(String(i)));
@@ -32,14 +32,6 @@ describe('operations of a transaction', () => {
       expect(countsIn(flatOf(replyTo(operations)))).toEqual(ranges(count).map((_, i) => i));
     },
   );
-
-  it.each([1, 12, 13, 100])('in %d parts are found again by their part', (count) => {
-    const operations = inTxns(ranges(count).map((one) => [one, range('notes')]));
-    const parts = partsOf(replyTo(operations), count);
-    expect(parts.map(({ responses }) => countsIn(responses))).toEqual(
-      ranges(count).map((_, i) => [2 * i, 2 * i + 1]),
-    );
-  });
 });
 
 describe('the size of a transaction', () => {
@@ -57,7 +49,11 @@ describe('the size of a transaction', () => {
           { key, target: 'MOD', result: 'EQUAL', modRevision: large, rangeEnd: key },
           { key, target: 'VALUE', result: 'LESS', value: key },
         ],
-        success: inTxns(Array.from({ length: 50 }, () => [put, { requestDeleteRange: { key } }])),
+        success: inParts(
+          Array.from({ length: 50 }, () => ({
+            requestTxn: { success: [put, { requestDeleteRange: { key } }] },
+          })),
+        ),
         failure: [
           put,
           { requestTxn: { success: [{ requestRange: { key, rangeEnd: key, countOnly: true } }] } },

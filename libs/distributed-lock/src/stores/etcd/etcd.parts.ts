@@ -44,11 +44,6 @@ function cutUp(responses: readonly ResponseOp[], txns: readonly TxnRequest[]): r
   });
 }
 
-/** One operation for each of `parts`, in transactions inside. Many are cut up, because etcd limits the operations side by side. */
-export function inTxns(parts: readonly (readonly RequestOp[])[]): readonly RequestOp[] {
-  return inParts(parts.map((success) => ({ requestTxn: { success } })));
-}
-
 /** The same operations, side by side if they are few, otherwise in as many transactions as each has operations. */
 export function inParts(operations: readonly RequestOp[]): readonly RequestOp[] {
   const { length } = operations;
@@ -57,12 +52,6 @@ export function inParts(operations: readonly RequestOp[]): readonly RequestOp[] 
   return Array.from({ length: Math.ceil(length / size) }, (_, i) => ({
     requestTxn: { success: operations.slice(i * size, (i + 1) * size) },
   }));
-}
-
-/** The replies to `inTxns`. @param count how many parts there were */
-export function partsOf(responses: readonly ResponseOp[], count: number): readonly TxnReply[] {
-  const all = count <= OPERATIONS_IN_ONE ? responses : flatOf(responses);
-  return all.map(({ responseTxn }) => responseTxn as TxnReply);
 }
 
 /** The replies to `inParts`. */

@@ -10,15 +10,7 @@ import {
   type StoredNote,
 } from '../core/document.js';
 import type { Reading } from '../core/reading.js';
-import type {
-  NotFree,
-  Register,
-  RegisterListener,
-  Swap,
-  SwapReply,
-  Take,
-  TakeReply,
-} from '../core/register.js';
+import type { Register, RegisterListener, Swap, SwapReply, Take, TakeReply } from '../core/register.js';
 
 interface Entry {
   readonly version: number;
@@ -138,14 +130,6 @@ export class MemoryRegister implements Register {
       this.documents.tell(take.name, clientsOf(before.document.holders), now);
     }
     return { isTaken: false, reading: this.documents.read(take.name, now) };
-  }
-
-  async takeAll(takes: readonly Take[]): Promise<readonly Reading[] | NotFree> {
-    const now = this.clock.now();
-    const readings = takes.map(({ name }) => this.documents.read(name, now));
-    const index = readings.findIndex(({ document }) => !isFree(document));
-    if (index >= 0) return { index, reading: readings[index] as Reading };
-    return takes.map((take) => this.grant(take, this.documents.read(take.name, now)));
   }
 
   async swap({ name, expected, next, lastToken, isExact, notified }: Swap): Promise<SwapReply> {

@@ -23,12 +23,6 @@ export interface SessionBackend {
    * it, and replies with the document, notes included.
    */
   take(write: SessionTake): Promise<SessionWriteReply>;
-  /** So many takes fit into one write; all do if it is absent. */
-  readonly mostTakes?: number;
-  /** Takes all or none, in one write. */
-  takeAll(
-    writes: readonly SessionTake[],
-  ): Promise<readonly Row[] | { readonly index: number; readonly row: Row }>;
   /**
    * Writes the text if the document still has the version, and deletes the notes that were taken in. With `isExact` only if
    * there are no notes but those that were read. Replies with the document as it is now, written or not.

@@ -6,7 +6,6 @@ import type { LeaseClient, Leases } from '../core/leases.js';
 import type { Reading } from '../core/reading.js';
 import type {
   Interest,
-  NotFree,
   Register,
   RegisterListener,
   Swap,
@@ -33,7 +32,6 @@ export class SessionRegister implements Register {
   readonly mayLoseWrites = false;
   readonly isRemote = true;
   readonly address?: string;
-  readonly mostTakes?: number;
   readonly commandTimeoutMs: number;
   private readonly knowledge: SessionKnowledge;
   private readonly remembered = new RememberedDocuments();
@@ -47,9 +45,8 @@ export class SessionRegister implements Register {
     private readonly backend: SessionBackend,
     private readonly clock: Clock,
   ) {
-    const { address, commandTimeoutMs, mostTakes } = backend;
+    const { address, commandTimeoutMs } = backend;
     if (address !== undefined) this.address = address;
-    if (mostTakes !== undefined) this.mostTakes = mostTakes;
     this.commandTimeoutMs = commandTimeoutMs;
     this.knowledge = new SessionKnowledge(clock);
   }
@@ -74,14 +71,6 @@ export class SessionRegister implements Register {
     const reading = await this.knownReadingOf(row, session);
     if (take.notes.length > 0) this.tellHolders(row, reading);
     return { isTaken: false, reading };
-  }
-
-  async takeAll(takes: readonly Take[]): Promise<readonly Reading[] | NotFree> {
-    const [first] = takes as readonly [Take];
-    const session = await this.sessionFor(first.name);
-    const reply = await this.backend.takeAll(takes.map((take) => this.stepOf(take, session)));
-    if (!('index' in reply)) return reply.map((row) => this.readingOf(row, session));
-    return { index: reply.index, reading: await this.knownReadingOf(reply.row, session) };
   }
 
   async swap(swap: Swap): Promise<SwapReply> {

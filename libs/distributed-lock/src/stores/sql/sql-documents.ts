@@ -1,6 +1,5 @@
-import { isFree } from '../core/document.js';
 import type { Reading } from '../core/reading.js';
-import type { NotFree, Swap, SwapReply, Take, TakeReply } from '../core/register.js';
+import type { Swap, SwapReply, Take, TakeReply } from '../core/register.js';
 import { checkLockName } from './lock-name.js';
 import type { SqlConnection } from './sql-connection.js';
 import { readingOf } from './sql-row.js';
@@ -15,20 +14,6 @@ export class SqlDocuments {
     checkLockName(name);
     const { isDone, row } = await this.connection.run('take', timed(take), name);
     return { isTaken: isDone, reading: readingOf(name, row) };
-  }
-
-  async takeAll(takes: readonly Take[]): Promise<readonly Reading[] | NotFree> {
-    for (const { name } of takes) checkLockName(name);
-    const [first] = takes as readonly [Take];
-    const request = { name: first.name, takes: takes.map((take) => timed(take)) };
-    const { isDone, rows } = await this.connection.run('takeAll', request, first.name);
-    const readings = rows.map((row, i) => readingOf((takes[i] as Take).name, row));
-    if (isDone) return readings;
-    const index = Math.max(
-      0,
-      readings.findIndex(({ document }) => !isFree(document)),
-    );
-    return { index, reading: readings[index] as Reading };
   }
 
   async swap(swap: Swap): Promise<SwapReply> {

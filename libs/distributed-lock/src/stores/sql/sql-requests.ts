@@ -34,11 +34,6 @@ export interface SqlRequestKinds {
   take: { item: SqlTake; reply: SqlWriteReply };
   swap: { item: SqlSwap; reply: SqlWriteReply };
   read: { item: { readonly name: string }; reply: SqlWriteReply };
-  /** All or none: a request of its own, and as many rows as takes. */
-  takeAll: {
-    item: { readonly name: string; readonly takes: readonly SqlTake[] };
-    reply: { readonly isDone: boolean; readonly rows: readonly LockRow[] };
-  };
   /** Reads some rows in order of their names, as the sweeper needs them. */
   scan: { item: { readonly name: string } & Scan; reply: Slice };
   /** Deletes those of these rows that are free for long and not locked. */
@@ -88,7 +83,7 @@ export type Execute = <Kind extends SqlRequestKind>(
 /** More requests in one statement would take as long as they save. */
 const MOST_TOGETHER = 128;
 /** One request of these is a statement. */
-const ALONE: readonly SqlRequestKind[] = ['takeAll', 'scan', 'deleteFree', 'ping'];
+const ALONE: readonly SqlRequestKind[] = ['scan', 'deleteFree', 'ping'];
 
 /** The requests that wait for the connection. Those of one kind go in one statement, in order of names, each name once. */
 export class WaitingSqlRequests extends WaitingRequests<SqlRequest> {

@@ -66,39 +66,6 @@ export class Documents {
     return notDone(await this.leaveNotes(take));
   }
 
-  async takeAll(
-    writes: readonly SessionTake[],
-  ): Promise<readonly Row[] | { readonly index: number; readonly row: Row }> {
-    const unsure = writes.findIndex(
-      ({ name, version }) => version !== undefined && this.known.get(name)?.version !== version,
-    );
-    if (unsure >= 0) return { index: unsure, row: await this.read((writes[unsure] as SessionTake).name) };
-    /** Writes whose parent of notes was left over from a document that was deleted by hand. */
-    const withQueue = new Set<SessionTake>();
-    for (let repairs = 0; ; repairs++) {
-      const parts = writes.map((write) => this.takeParts(write, withQueue.has(write)));
-      const written = await this.write(parts.flat());
-      if (written.isDone) {
-        const { zxid } = written;
-        return Promise.all(writes.map((write) => this.takenRow(write, zxid, withQueue.has(write))));
-      }
-      const index = parts.findIndex((each) => each.includes(written.failed));
-      const write = writes[index] as SessionTake;
-      if (
-        repairs < MOST_REPAIRS * writes.length &&
-        written.failed.name === 'queue' &&
-        written.code === CODE.nodeExists
-      ) {
-        withQueue.add(write);
-      } else if (repairs < MOST_REPAIRS && written.code === CODE.noNode && write.version === undefined) {
-        await this.makeParents();
-      } else {
-        this.checkLost(written);
-        return { index, row: await this.readBehind(write.name) };
-      }
-    }
-  }
-
   async swap(swap: SessionSwap): Promise<SessionWriteReply> {
     const { name } = swap;
     if (this.known.isOld(name)) {

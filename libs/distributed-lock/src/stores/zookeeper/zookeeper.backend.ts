@@ -87,14 +87,6 @@ export class ZookeeperBackend implements SessionBackend {
     return this.run(take.name, (documents) => documents.take(take), take.session);
   }
 
-  takeAll(
-    writes: readonly SessionTake[],
-  ): Promise<readonly Row[] | { readonly index: number; readonly row: Row }> {
-    const [{ name, session }] = writes as readonly [SessionTake];
-    for (const write of writes) checkLockName(write.name);
-    return this.run(name, (documents) => documents.takeAll(writes), session);
-  }
-
   swap(swap: SessionSwap): Promise<SessionWriteReply> {
     return this.run(swap.name, (documents) => documents.swap(swap), swap.session);
   }

@@ -95,8 +95,6 @@ const FAILURES: Readonly<Record<number, ServerFailure>> = {
 
 export const NO_SUCH_TABLE = 1146;
 export const NO_SUCH_COLUMN = 1054;
-/** A number out of range: how a statement that takes all or none says "none". */
-export const NOT_FREE = 1690;
 
 /** A table without its unique key takes the same name twice, and would let everybody hold. */
 export class TwoRowsError extends Error {

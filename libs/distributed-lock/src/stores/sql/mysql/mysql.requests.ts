@@ -2,7 +2,7 @@ import type { Chance } from '../../../time/chance.js';
 import type { LockRow } from '../sql-row.js';
 import { sliceOf, type SweptRow } from '../slice.js';
 import type { Item, Reply, Slice, SqlSwap, SqlTake, SqlRequestKind, SqlWriteReply } from '../sql-requests.js';
-import { NOT_FREE, numberOf, TwoRowsError } from './mysql.failures.js';
+import { TwoRowsError } from './mysql.failures.js';
 import type { Pipe, Row, StatementReply } from './mysql.pipe.js';
 import { hexOf, type MysqlStatements, type Statement } from './mysql.statements.js';
 
@@ -48,8 +48,6 @@ export class MysqlRequests {
         );
       case 'read':
         return (await this.read(items)).map((row) => ({ isDone: true, row }));
-      case 'takeAll':
-        return [await this.takeAll((items[0] as unknown as Item<'takeAll'>).takes)];
       case 'scan':
         return [await this.scan(items[0] as unknown as Item<'scan'>)];
       case 'deleteFree':
@@ -77,17 +75,6 @@ export class MysqlRequests {
   private async read(items: readonly Named[]): Promise<readonly MarkedRow[]> {
     const [reply] = await this.pipe.run([this.reading(items)]);
     return rowsIn(reply, items);
-  }
-
-  private async takeAll(takes: readonly SqlTake[]): Promise<Reply<'takeAll'>> {
-    try {
-      const write = this.statements.takeAll(takes, this.newMark());
-      const replies = await this.pipe.run([write, this.reading(takes)]);
-      return { isDone: true, rows: rowsIn(replies.at(-1), takes) };
-    } catch (error) {
-      if (numberOf(error) !== NOT_FREE) throw error;
-      return { isDone: false, rows: await this.read(takes) };
-    }
   }
 
   private async scan({ after, most }: Item<'scan'>): Promise<Slice> {

@@ -87,32 +87,6 @@ export class MysqlStatements {
     };
   }
 
-  /** One statement, so that a session without transactions can. It fails with `NOT_FREE` when one document is not free. */
-  takeAll(takes: readonly SqlTake[], mark: number): Statement {
-    const { now, here } = this.times;
-    const states = takes.map(({ request }) => takenText(request));
-    const least = Math.max(...takes.map(({ minToken }) => minToken));
-    const most = Math.max(...takes.map(({ request }) => request.tokens));
-    const isInTime = this.isInTime((takes[0] as SqlTake).until);
-    const isUnlocked = this.isUnlocked(takes.map(({ name }) => name));
-    // No constant, which the server would compute before it knows whether it needs it.
-    const failure = `9223372036854775807 + ${here}`;
-    const lastAfter = (last: string) => `GREATEST(${last}, ${now}) + ${most}`;
-    const rows = takes.map(
-      ({ name }) =>
-        `(${nameText(name)}, IF(${isInTime} AND ${isUnlocked}, ${mark}, ${failure}), ${now}, ?, ${lastAfter(`${least}`)}, ${now}, '')`,
-    );
-    const stateOf = takes.map(({ name }) => `WHEN ${nameText(name)} THEN ?`).join(' ');
-    return {
-      sql:
-        `${this.noWait.prefix}INSERT INTO ${this.table} (${COLUMNS}) VALUES ${rows.join(', ')} ` +
-        `ON DUPLICATE KEY UPDATE writer = IF(state IS NULL AND ${isInTime}, ${mark}, ${failure}), ` +
-        `version = GREATEST(version + 1, ${now}), last = ${lastAfter(`last, ${least}`)}, at = ${now}, ` +
-        `state = CASE name ${stateOf} END`,
-      parameters: [...states, ...states],
-    };
-  }
-
   swap({ name, expected, next, lastToken, isExact, until }: SqlSwap, mark: number): Statement {
     const { now } = this.times;
     const state = documentText(next);

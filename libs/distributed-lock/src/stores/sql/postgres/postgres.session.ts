@@ -13,7 +13,7 @@ export interface PostgresRow extends LockRow {
   readonly done: number | string | bigint | null;
 }
 
-/** A statement that found its requests too late, or not all keys free, has rolled itself back by a division by zero. */
+/** A statement that found its requests too late has rolled itself back by a division by zero. */
 const ROLLED_BACK_ITSELF = '22012';
 
 /**
@@ -55,12 +55,6 @@ export function executeBy(send: Send, statements: Statements, { mayRepeat = true
         return write(statements.swapOne, namesOf(swaps), [...Object.values(first as object), mayBeForgotten]);
       },
       read: (items) => read(namesOf(items)),
-      async takeAll([item]) {
-        const { takes } = item as Item<'takeAll'>;
-        const all = takes.map(takeParameters);
-        const replies = await write(statements.takeAll, namesOf(takes), [JSON.stringify(all)]);
-        return [{ isDone: replies.every(({ isDone }) => isDone), rows: replies.map(({ row }) => row) }];
-      },
       async scan([item]) {
         const { after, most } = item as Item<'scan'>;
         const rows = await send(statements.scan, [after, most]);

@@ -56,14 +56,6 @@ export class SqliteRows {
     return { isDone, row: this.read(name) };
   }
 
-  takeAll(takes: readonly SqlTake[]): { readonly isDone: boolean; readonly rows: readonly LockRow[] } {
-    const rows = takes.map(({ name }) => this.rowOf(name));
-    const isDone =
-      rows.every((row) => !row?.state) && takes.every(({ until }) => this.micros() <= until() * 1000);
-    if (isDone) takes.forEach((take, i) => this.grant(take, rows[i]));
-    return { isDone, rows: takes.map(({ name }) => this.read(name)) };
-  }
-
   swap({ name, expected, next, lastToken, isExact, until }: SqlSwap): SqlWriteReply {
     const row = this.rowOf(name);
     const isDone =

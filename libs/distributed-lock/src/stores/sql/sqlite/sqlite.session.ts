@@ -97,8 +97,6 @@ function stepOn(rows: SqliteRows, kind: SqlRequestKind, item: Item<SqlRequestKin
       return rows.swap(item as SqlSwap);
     case 'read':
       return { isDone: true, row: rows.read(item.name) };
-    case 'takeAll':
-      return rows.takeAll((item as Item<'takeAll'>).takes);
     case 'scan':
       return rows.scan(item as Item<'scan'>);
     case 'deleteFree':

@@ -16,8 +16,7 @@ export function statementsFor(table: string, lockTimeoutMs: number) {
   const named = (name: string, text: string): Statement => ({ name: `nest_lock_${name}`, text });
   return {
     takeOne: named('take_one', takeOne(table, lockTimeoutMs)),
-    takeMany: named('take_many', takeMany(table, lockTimeoutMs, { isAll: false })),
-    takeAll: named('take_all', takeMany(table, lockTimeoutMs, { isAll: true })),
+    takeMany: named('take_many', takeMany(table, lockTimeoutMs)),
     swapOne: named('swap_one', swapOne(table, lockTimeoutMs)),
     swapMany: named('swap_many', swapMany(table, lockTimeoutMs)),
     read: named('read', read(table)),

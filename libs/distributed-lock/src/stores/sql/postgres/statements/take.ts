@@ -35,20 +35,8 @@ SELECT $1::text, 0, ${ROW}, ${NOW}, 0 FROM ${table} WHERE name = $1::text AND NO
 /**
  * Several takes, as one JSON parameter. Rows that exist are locked in order of their names before anything is written, so
  * that two statements with the same names do not wait for each other.
- *
- * @param isAll all or none: one that is not free at the start leaves the others alone, and one that is not free any more
- * rolls back the statement (22012)
  */
-export function takeMany(
-  table: string,
-  lockTimeoutMs: number,
-  { isAll }: { readonly isAll: boolean },
-): string {
-  const isHeld = `NOT (${isFree('h')})`;
-  const may = isAll
-    ? `NOT EXISTS (SELECT FROM g JOIN ${table} AS h ON h.name = g.name WHERE ${isHeld})`
-    : `${NOW} <= g.until`;
-  const allOrError = `1 / CASE WHEN (SELECT count(*) FROM t) = (SELECT count(*) FROM g) THEN 1 ELSE 0 END`;
+export function takeMany(table: string, lockTimeoutMs: number): string {
   const ifFree = (then: string, otherwise: string) =>
     `CASE WHEN k.is_free THEN ${then} ELSE ${otherwise} END`;
   return `
@@ -59,7 +47,7 @@ WITH g AS MATERIALIZED (
 ),
 k AS MATERIALIZED (
   SELECT l.name, ${isFree('l')} AS is_free FROM g JOIN ${table} AS l ON l.name = g.name
-  WHERE (${isFree('l')} OR g.notes <> '') AND ${may}
+  WHERE (${isFree('l')} OR g.notes <> '') AND ${NOW} <= g.until
   ORDER BY l.name FOR UPDATE OF l
 ),
 u AS (
@@ -76,13 +64,13 @@ u AS (
 i AS (
   INSERT INTO ${table} AS l (name, ${ROW}, clients)
   SELECT g.name, ${NOW}, g.state, greatest(g.floor, ${NOW}) + g.tokens, ${NOW}, '', g.client FROM g
-  WHERE NOT EXISTS (SELECT FROM ${table} AS h WHERE h.name = g.name) AND ${may}
+  WHERE NOT EXISTS (SELECT FROM ${table} AS h WHERE h.name = g.name) AND ${NOW} <= g.until
   ORDER BY g.name COLLATE "C"
   ON CONFLICT (name) DO NOTHING
   RETURNING l.name, ${rowOf('l')}, l.clients, '' AS own, ${inTime('(SELECT min(g.until) FROM g)')} AS in_time
 ),
 t AS (SELECT * FROM u UNION ALL SELECT * FROM i)
-SELECT t.name, CASE WHEN notes = '' THEN in_time ${isAll ? `* ${allOrError} ` : ''}ELSE 0 END AS done, ${ROW}, ${NOW} AS now,
+SELECT t.name, CASE WHEN notes = '' THEN in_time ELSE 0 END AS done, ${ROW}, ${NOW} AS now,
   CASE WHEN notes <> '' THEN ${notify('t', 't.clients', 'client <> t.own')} END AS notified
 FROM t
 UNION ALL
