@@ -101,7 +101,7 @@ class Events {
   }
 
   @Sse('lost')
-  @Locked('events:lost', { leaseMs: 60 })
+  @Locked('events:lost')
   lost(): Observable<MessageEvent> {
     return new Observable((out) => out.next({ data: 'first' }));
   }
@@ -232,9 +232,10 @@ describe.each(ADAPTERS)('server-sent events on %s', (adapter) => {
   });
 
   it('tell of a loss by an event, since their headers are out', async () => {
-    const { fetch } = await start();
+    const { fetch, locks } = await start();
     const answer = await fetch('/events/lost');
     expect(answer.status).toBe(200);
+    await locks.forceRelease('events:lost');
     const text = await answer.text();
     expect(text).toContain('data: first');
     expect(text).toContain('event: error');

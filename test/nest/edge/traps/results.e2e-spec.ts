@@ -155,7 +155,7 @@ describe('what a method gives, and what its callers get', () => {
     const faults: Faults = {};
     const store = new FaultyStore(memoryStore(), faults);
     const { locks } = await fresh({ options: { store } });
-    const mine = await locks.acquire('k', { leaseMs: 100 });
+    const mine = await locks.acquire('k');
     const lost = locks.withLock('lost', { leaseMs: 20 }, (lock) => until(() => lock.signal.aborted));
     const answers = [locks.acquire('k', { waitMs: 20 }), lost];
     const kinds = await Promise.all(answers.map((it) => it.catch((error: Error) => error.constructor)));
