@@ -35,11 +35,3 @@ it.each([
   expect(failureOf(store, path)).toMatch(`LockConfigurationError ${store.split('(')[0]} needs the package`);
   expect(failureOf(store, path)).toContain(says);
 });
-
-it('mysqlStore over a query function needs no mysql2', () => {
-  const failure = failureOf(
-    "mysqlStore({ query: () => Promise.reject(new Error('it was asked')) })",
-    'stores/sql/mysql/index.js',
-  );
-  expect(failure).toContain('it was asked');
-});

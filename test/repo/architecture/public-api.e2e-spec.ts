@@ -149,9 +149,6 @@ describe('the public API', () => {
   it('of /mysql is this list', () => {
     expect(exportsOf('stores/sql/mysql/index.ts')).toMatchInlineSnapshot(`
      [
-       "<MysqlAnswer>",
-       "<MysqlHandle>",
-       "<MysqlQuery>",
        "<MysqlStoreOptions>",
        "<MysqlTarget>",
        "lockTableSql",

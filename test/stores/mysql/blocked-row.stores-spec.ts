@@ -1,10 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
 import type { LockService } from 'nestjs-distributed-lock';
-import { mysqlStore, type MysqlQuery } from 'nestjs-distributed-lock/mysql';
-import mysql, { type Connection, type ResultSetHeader, type RowDataPacket } from 'mysql2/promise';
+import mysql, { type Connection } from 'mysql2/promise';
 import { until } from '#until';
-import { closeServices, openServiceOn } from '../../support/lock-services.js';
 import { describeOnBothServers, type Stage } from './support/on-both-servers.js';
 
 /** A transaction of the application that keeps the row of the key locked. */
@@ -61,25 +59,6 @@ describeOnBothServers('while a transaction keeps the row of one key locked', (st
     await transaction.end();
     await lock.release();
     await (await waiting).release();
-  }, 30_000);
-
-  it('waiters through a query function leave the connections of its pool to other keys', async () => {
-    const { key } = stage;
-    const pool = mysql.createPool({ uri: stage.server.url, connectionLimit: 3 });
-    const query: MysqlQuery = async (sql, parameters) => {
-      const [result] = await pool.query<RowDataPacket[] | ResultSetHeader>(sql, parameters);
-      return Array.isArray(result) ? result : { rows: [], changed: result.affectedRows };
-    };
-    const services = [1, 2, 3].map(() => openServiceOn(mysqlStore({ query })));
-    for (const service of services) await service.withLock(key, () => undefined);
-    const transaction = await transactionOn(stage, key);
-    const waiting = services.map((service) => service.withLock(key, { waitMs: 30_000 }, () => undefined));
-    for (const service of services) expect(await goOn(service, key, 1000)).toBeGreaterThan(5);
-    await transaction.query('COMMIT');
-    await transaction.end();
-    await Promise.all(waiting);
-    await closeServices();
-    await pool.end();
   }, 30_000);
 
   it('a call for several keys waits, and the connection does not', async () => {

@@ -1,4 +1,3 @@
 export { lockTableSql } from '../lock-table.js';
 export { mysqlStore, type MysqlStoreOptions } from './mysql.store.js';
-export type { MysqlAnswer, MysqlHandle, MysqlQuery } from './mysql.handle.js';
 export type { MysqlTarget } from './mysql.target.js';

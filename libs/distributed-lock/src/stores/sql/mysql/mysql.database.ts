@@ -1,22 +1,28 @@
 import type { Connection, ConnectionOptions } from 'mysql2';
+import { LockConfigurationError } from '../../../port/lock.errors.js';
 import { conceal } from '../../../redaction/conceal.js';
 import type { Chance } from '../../../time/chance.js';
 import type { Clock } from '../../../time/clock.js';
 import type { SqlDatabase, SqlLink } from '../sql-connection.js';
-import { importMysql2 } from './import-mysql2.js';
 import { mysqlFailure } from './mysql.failures.js';
-import { PacketPipe, type Pipe } from './mysql.pipe.js';
-import { Preparation, type Prepared } from './mysql.preparation.js';
-import { plain, UTC_SESSION } from './mysql.statements.js';
+import { MysqlPipe } from './mysql.pipe.js';
+import { prepare } from './mysql.preparation.js';
+import { plain } from './mysql.statements.js';
 import { MysqlRequests } from './mysql.requests.js';
 
-/** Of a connection for locks, whatever the target says. */
+/** Of a connection for locks, whatever the target says. The last ones keep replies as the statements expect them. */
 const OWN_OPTIONS: ConnectionOptions = {
   multipleStatements: true,
   charset: 'utf8mb4',
   enableKeepAlive: true,
   keepAliveInitialDelay: 10_000,
   trace: false,
+  flags: [],
+  typeCast: true,
+  rowsAsArray: false,
+  nestTables: false,
+  namedPlaceholders: false,
+  queryFormat: undefined,
 };
 
 /**
@@ -54,8 +60,8 @@ export class MysqlDatabase implements SqlDatabase {
     const { createConnection } = await importMysql2();
     const connection = createConnection({ ...this.options, ...OWN_OPTIONS });
     try {
-      const pipe = new PacketPipe(connection);
-      const { opened, statements } = await Promise.race([this.prepare(pipe), endOf(connection, signal)]);
+      const pipe = new MysqlPipe(connection);
+      const { opened, statements } = await Promise.race([this.setUp(pipe), endOf(connection, signal)]);
       connection.on('error', onLost);
       const requests = new MysqlRequests(pipe, statements, this.chance);
       return {
@@ -69,13 +75,13 @@ export class MysqlDatabase implements SqlDatabase {
     }
   }
 
-  private async prepare(pipe: Pipe): Promise<Prepared> {
+  private async setUp(pipe: MysqlPipe): ReturnType<typeof prepare> {
     const replies = await pipe.run(SETTINGS.map(plain));
     for (const { Variable_name: name, Value: value } of replies.at(-1)?.rows ?? []) {
       const setting = value === 'OFF' ? undefined : OF_CLUSTERS[String(name)];
       if (setting !== undefined) await pipe.run([plain(setting)]);
     }
-    return new Preparation(pipe, UTC_SESSION, this.table, this.clock).run();
+    return prepare(pipe, this.table, this.clock);
   }
 }
 
@@ -85,4 +91,20 @@ function endOf(connection: Connection, signal: AbortSignal): Promise<never> {
     connection.on('error', reject);
     signal.addEventListener('abort', () => reject(new Error('it took too long to connect')), { once: true });
   });
+}
+
+type Mysql2 = typeof import('mysql2');
+
+/**
+ * A CommonJS module: an import has it as `default`, the `require` of the CommonJS build has it itself.
+ *
+ * @throws LockConfigurationError without the package
+ */
+async function importMysql2(): Promise<Mysql2> {
+  try {
+    const mysql2 = (await import('mysql2')) as Mysql2 & { readonly default?: Mysql2 };
+    return mysql2.default ?? mysql2;
+  } catch (cause) {
+    throw new LockConfigurationError('mysqlStore needs the package mysql2: npm install mysql2.', { cause });
+  }
 }

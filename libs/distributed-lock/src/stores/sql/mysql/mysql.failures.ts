@@ -109,7 +109,7 @@ export function numberOf(error: unknown): number {
   return errno ?? ((driverError ?? cause) ? numberOf(driverError ?? cause) : 0);
 }
 
-/** Tells what an error of mysql2 or of a query function means. */
+/** Tells what an error of mysql2 means. */
 export function mysqlFailure(error: unknown): Failure {
   if (error instanceof LockConfigurationError) return { ...NEVER, detail: error.message };
   // The next session refuses the table.

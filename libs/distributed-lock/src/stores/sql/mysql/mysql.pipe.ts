@@ -1,39 +1,26 @@
 import type { Connection, ResultSetHeader } from 'mysql2';
-import type { Statement } from './mysql.statements.js';
+import { plain, type MysqlStatement } from './mysql.statements.js';
 
-export type Row = Readonly<Record<string, unknown>>;
-
-/** The reply to one statement: how many rows it wrote, or the rows that it has read. */
-export interface StatementReply {
-  readonly changed: number;
-  readonly rows: readonly Row[];
-}
-
-/** Runs statements one after the other. Rejects with the error of the first that fails, and does not run the others. */
-export interface Pipe {
-  /** @param together where the session can, in one transaction */
-  run(statements: readonly Statement[], together?: boolean): Promise<readonly StatementReply[]>;
-}
-
-const BEGIN: Statement = { sql: 'BEGIN', parameters: [] };
-const COMMIT: Statement = { sql: 'COMMIT', parameters: [] };
-
-/** A connection of our own: all statements go in one packet, and all replies come back together. */
-export class PacketPipe implements Pipe {
+/** Sends statements in one packet. The server runs one after the other, and all replies come back together. */
+export class MysqlPipe {
   constructor(private readonly connection: Connection) {}
 
-  async run(statements: readonly Statement[], together = false): Promise<readonly StatementReply[]> {
+  /**
+   * @param together in one transaction
+   * @throws the error of the first statement that fails. Those after it do not run
+   */
+  async run(statements: readonly MysqlStatement[], together = false): Promise<readonly MysqlReply[]> {
     if (!together) return this.send(statements);
     try {
-      return (await this.send([BEGIN, ...statements, COMMIT])).slice(1, -1);
+      return (await this.send([plain('BEGIN'), ...statements, plain('COMMIT')])).slice(1, -1);
     } catch (error) {
       // The transaction is still open, with its locks, and the next BEGIN would commit it.
-      await this.send([{ sql: 'ROLLBACK', parameters: [] }]);
+      await this.send([plain('ROLLBACK')]);
       throw error;
     }
   }
 
-  private send(statements: readonly Statement[]): Promise<readonly StatementReply[]> {
+  private send(statements: readonly MysqlStatement[]): Promise<readonly MysqlReply[]> {
     const sql = statements.map((statement) => statement.sql).join(';');
     const values = statements.flatMap(({ parameters }) => parameters);
     return new Promise((resolve, reject) => {
@@ -45,8 +32,16 @@ export class PacketPipe implements Pipe {
   }
 }
 
-function replyIn(result: unknown): StatementReply {
-  if (Array.isArray(result)) return { changed: 0, rows: result as readonly Row[] };
+export type MysqlRow = Readonly<Record<string, unknown>>;
+
+/** The reply to one statement: how many rows it wrote, or the rows that it has read. */
+export interface MysqlReply {
+  readonly changed: number;
+  readonly rows: readonly MysqlRow[];
+}
+
+function replyIn(result: unknown): MysqlReply {
+  if (Array.isArray(result)) return { changed: 0, rows: result as readonly MysqlRow[] };
   return { changed: (result as ResultSetHeader).affectedRows, rows: [] };
 }
 

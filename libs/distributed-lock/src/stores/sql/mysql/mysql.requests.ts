@@ -3,8 +3,8 @@ import type { LockRow } from '../sql-row.js';
 import { sliceOf, type SweptRow } from '../slice.js';
 import type { Item, Reply, Slice, SqlSwap, SqlTake, SqlRequestKind, SqlWriteReply } from '../sql-requests.js';
 import { TwoRowsError } from './mysql.failures.js';
-import type { Pipe, Row, StatementReply } from './mysql.pipe.js';
-import { hexOf, type MysqlStatements, type Statement } from './mysql.statements.js';
+import type { MysqlPipe, MysqlReply, MysqlRow } from './mysql.pipe.js';
+import { hexOf, type MysqlStatements, type MysqlStatement } from './mysql.statements.js';
 
 interface Named {
   readonly name: string;
@@ -19,7 +19,7 @@ export class MysqlRequests {
   private readonly marks = new WeakMap<Named, number>();
 
   constructor(
-    private readonly pipe: Pipe,
+    private readonly pipe: MysqlPipe,
     private readonly statements: MysqlStatements,
     private readonly chance: Chance,
   ) {}
@@ -61,8 +61,8 @@ export class MysqlRequests {
 
   private async write<It extends Named>(
     items: readonly It[],
-    statementOf: (item: It, mark: number) => Statement,
-    wasWritten: (reply: StatementReply | undefined) => boolean,
+    statementOf: (item: It, mark: number) => MysqlStatement,
+    wasWritten: (reply: MysqlReply | undefined) => boolean,
   ): Promise<readonly SqlWriteReply[]> {
     const writes = items.map((item) => statementOf(item, this.markOf(item)));
     const replies = await this.pipe.run([...writes, this.reading(items)], items.length > 1);
@@ -84,7 +84,7 @@ export class MysqlRequests {
     return sliceOf(named, most);
   }
 
-  private reading(items: readonly Named[]): Statement {
+  private reading(items: readonly Named[]): MysqlStatement {
     return this.statements.read(items.map(({ name }) => name));
   }
 
@@ -105,11 +105,19 @@ export class MysqlRequests {
  *
  * @throws TwoRowsError when the table has lost its key since the session was opened
  */
-function rowsIn(reply: StatementReply | undefined, items: readonly Named[]): readonly MarkedRow[] {
+function rowsIn(reply: MysqlReply | undefined, items: readonly Named[]): readonly MarkedRow[] {
   const found = reply?.rows ?? [];
   const byName = new Map(found.map((row) => [row['name'], row]));
   if (byName.size < found.length) throw new TwoRowsError();
   const now = found[0]?.['now'] as LockRow['now'];
-  const missing: Row = { version: null, writer: null, state: null, last: null, at: null, notes: null, now };
+  const missing: MysqlRow = {
+    version: null,
+    writer: null,
+    state: null,
+    last: null,
+    at: null,
+    notes: null,
+    now,
+  };
   return items.map(({ name }) => (byName.get(hexOf(name)) ?? missing) as unknown as MarkedRow);
 }

@@ -2,29 +2,18 @@ import { documentText, noteText, takenText } from '../../core/document-text.js';
 import { FREE_FOR_MS, UNWRITTEN_FOR_MS, type SqlSwap, type SqlTake } from '../sql-requests.js';
 
 /** `?` stands for each parameter, in order. */
-export interface Statement {
+export interface MysqlStatement {
   readonly sql: string;
   readonly parameters: readonly string[];
 }
 
-/** How a session tells the time, in microseconds since 1970. */
-export interface TimeOfDay {
-  /** When the statement began. */
-  readonly now: string;
-  /** When the expression is evaluated. That may be later than `now`, because the statement has waited for a row. */
-  readonly here: string;
-}
-
 const sinceEpoch = (time: string) => `TIMESTAMPDIFF(MICROSECOND, '1970-01-01', ${time})`;
-/** `NOW` and `UNIX_TIMESTAMP` are ambiguous for an hour of each autumn. */
-const UTC = sinceEpoch('UTC_TIMESTAMP(6)');
-
-export const UTC_SESSION: TimeOfDay = { now: UTC, here: sinceEpoch('SYSDATE(6)') };
-/** For a session whose time zone is unknown. When its clocks change while a statement waits, `here` is wrong by that change. */
-export const ANY_SESSION: TimeOfDay = {
-  now: UTC,
-  here: `${UTC} + TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6))`,
-};
+/**
+ * When the statement began, in microseconds since 1970. `NOW` and `UNIX_TIMESTAMP` are ambiguous for an hour of each autumn.
+ */
+const NOW = sinceEpoch('UTC_TIMESTAMP(6)');
+/** When the expression is evaluated. That may be later, because the statement has waited for a row. */
+const HERE = sinceEpoch('SYSDATE(6)');
 
 /**
  * A write must not wait for a row that another transaction has locked, because the requests on other keys wait behind it. The
@@ -58,7 +47,6 @@ export class MysqlStatements {
   /** @param table quoted */
   constructor(
     private readonly table: string,
-    private readonly times: TimeOfDay,
     private readonly noWait: NoWait,
   ) {}
 
@@ -66,34 +54,32 @@ export class MysqlStatements {
    * Assignments run from left to right, each with the values of those before it. `writer` comes first because it decides
    * once, and `state` last because `writer` depends on it.
    */
-  take({ name, request, minToken, notes, until }: SqlTake, mark: number): Statement {
-    const { now } = this.times;
+  take({ name, request, minToken, notes, until }: SqlTake, mark: number): MysqlStatement {
     const state = takenText(request);
     const isInTime = this.isInTime(until);
     const isMine = `writer = ${mark}`;
-    const added = notes.map(() => `?, ${now}, '],'`).join(', ');
+    const added = notes.map(() => `?, ${NOW}, '],'`).join(', ');
     const noted = notes.length > 0 ? `IF(${isInTime}, CONCAT(notes, ${added}), notes)` : 'notes';
-    const lastAfter = (last: string) => `GREATEST(${last}, ${now}) + ${request.tokens}`;
+    const lastAfter = (last: string) => `GREATEST(${last}, ${NOW}) + ${request.tokens}`;
     return {
       sql:
         `${this.noWait.prefix}INSERT INTO ${this.table} (${COLUMNS}) ` +
-        `SELECT ${nameText(name)}, ${mark}, ${now}, ?, ${lastAfter(`${minToken}`)}, ${now}, '' FROM DUAL ` +
+        `SELECT ${nameText(name)}, ${mark}, ${NOW}, ?, ${lastAfter(`${minToken}`)}, ${NOW}, '' FROM DUAL ` +
         `WHERE ${isInTime} AND ${this.isUnlocked([name])} ` +
         `ON DUPLICATE KEY UPDATE writer = IF(state IS NULL AND ${isInTime}, ${mark}, writer), ` +
-        `version = IF(${isMine}, GREATEST(version + 1, ${now}), version), ` +
-        `last = IF(${isMine}, ${lastAfter(`last, ${minToken}`)}, last), at = IF(${isMine}, ${now}, at), ` +
+        `version = IF(${isMine}, GREATEST(version + 1, ${NOW}), version), ` +
+        `last = IF(${isMine}, ${lastAfter(`last, ${minToken}`)}, last), at = IF(${isMine}, ${NOW}, at), ` +
         `notes = IF(${isMine}, notes, ${noted}), state = IF(${isMine}, ?, state)`,
       parameters: [state, ...notes.map(noteText), state],
     };
   }
 
-  swap({ name, expected, next, lastToken, isExact, until }: SqlSwap, mark: number): Statement {
-    const { now } = this.times;
+  swap({ name, expected, next, lastToken, isExact, until }: SqlSwap, mark: number): MysqlStatement {
     const state = documentText(next);
     return {
       sql:
-        `${this.noWait.prefix}UPDATE ${this.table} SET writer = ${mark}, version = GREATEST(version + 1, ${now}), ` +
-        `state = ${state === null ? 'NULL' : '?'}, last = ${lastToken}, at = ${now}, ` +
+        `${this.noWait.prefix}UPDATE ${this.table} SET writer = ${mark}, version = GREATEST(version + 1, ${NOW}), ` +
+        `state = ${state === null ? 'NULL' : '?'}, last = ${lastToken}, at = ${NOW}, ` +
         `notes = SUBSTRING(notes, ${expected.notesRead + 1}) ` +
         `WHERE name = ${nameText(name)} AND version = ${expected.version} AND ${this.isInTime(until)} AND ${this.isUnlocked([name])}` +
         (isExact ? ` AND CHAR_LENGTH(notes) = ${expected.notesRead}` : ''),
@@ -102,15 +88,15 @@ export class MysqlStatements {
   }
 
   /** Replies with one row at least, which tells the time. */
-  read(names: readonly string[]): Statement {
+  read(names: readonly string[]): MysqlStatement {
     const columns = 'HEX(t.name) AS name, t.writer, t.version, t.state, t.last, t.at, t.notes, c.now';
     return plain(
-      `SELECT ${columns} FROM (SELECT ${this.times.now} AS now) AS c ` +
+      `SELECT ${columns} FROM (SELECT ${NOW} AS now) AS c ` +
         `LEFT JOIN ${this.table} AS t ON t.name IN (${names.map(nameText).join(', ')})`,
     );
   }
 
-  scan(after: string, most: number): Statement {
+  scan(after: string, most: number): MysqlStatement {
     const unwritten = `state IS NOT NULL AND ${this.isOlderThan(UNWRITTEN_FOR_MS)}`;
     return plain(
       `SELECT HEX(name) AS name, ${this.isFreeForLong()} AS free, ${unwritten} AS unwritten ` +
@@ -118,7 +104,7 @@ export class MysqlStatements {
     );
   }
 
-  deleteFree(names: readonly string[]): Statement {
+  deleteFree(names: readonly string[]): MysqlStatement {
     const isNamed = `name IN (${names.map(nameText).join(', ')})`;
     return plain(`DELETE FROM ${this.table} WHERE ${isNamed} AND ${this.isFreeForLong()}`);
   }
@@ -128,7 +114,7 @@ export class MysqlStatements {
   }
 
   private isOlderThan(ms: number): string {
-    return `at < ${this.times.now} - ${ms * 1000}`;
+    return `at < ${NOW} - ${ms * 1000}`;
   }
 
   private isUnlocked(names: readonly string[]): string {
@@ -136,19 +122,19 @@ export class MysqlStatements {
   }
 
   private isInTime(until: () => number): string {
-    return `${this.times.here} <= ${until() * 1000}`;
+    return `${HERE} <= ${until() * 1000}`;
   }
 
-  time(): Statement {
-    return plain(`SELECT ${this.times.now} AS now`);
+  time(): MysqlStatement {
+    return plain(`SELECT ${NOW} AS now`);
   }
 
-  ping(): Statement {
+  ping(): MysqlStatement {
     return plain('DO 0');
   }
 
   /** Fail as the others will when the table is missing or another one, a right is missing, or the server is read-only. */
-  probes(): readonly Statement[] {
+  probes(): readonly MysqlStatement[] {
     const { table } = this;
     return [
       plain(`INSERT INTO ${table} (${COLUMNS}) SELECT ${COLUMNS} FROM ${table} WHERE name = ''`),
@@ -158,7 +144,7 @@ export class MysqlStatements {
   }
 }
 
-export function plain(sql: string): Statement {
+export function plain(sql: string): MysqlStatement {
   return { sql, parameters: [] };
 }
 

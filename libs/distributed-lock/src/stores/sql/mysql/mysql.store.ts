@@ -11,8 +11,7 @@ import {
   type SqlStoreOptions,
 } from '../sql-options.js';
 import { MysqlDatabase } from './mysql.database.js';
-import { MysqlHandleDatabase, type MysqlHandle } from './mysql.handle.js';
-import { addressOf, connectionOptions, isHandle, type MysqlTarget } from './mysql.target.js';
+import { connectionOptions, mysqlAddressOf, type MysqlTarget } from './mysql.target.js';
 
 /** Options of `mysqlStore`. Times are in ms. */
 export type MysqlStoreOptions = SqlStoreOptions;
@@ -25,22 +24,20 @@ const OPTION_NAMES: OptionNames<MysqlStoreOptions> = { table: true, commandTimeo
  * The server notifies nobody, so a process that waits for a lock reads its row: the first in the queue every few
  * milliseconds, the others less often.
  *
- * @param target a URL, mysql2 options, a mysql2 pool, whose options are copied and that stays yours, or a tool of yours
+ * @param target a URL, mysql2 options, or a mysql2 pool, whose options are copied and that stays yours
  * @throws LockConfigurationError for a target that mysql2 would take for localhost, and for options out of range
  */
 export function mysqlStore(target: MysqlTarget, options: MysqlStoreOptions = {}): LockStoreFactory {
   checkOptionNames('mysqlStore', options, OPTION_NAMES);
   const { table = DEFAULT_TABLE, commandTimeoutMs = DEFAULT_COMMAND_TIMEOUT_MS } = options;
   checkTable(table);
-  const own = isHandle(target) ? undefined : connectionOptions(target);
+  const own = connectionOptions(target);
   return {
     create(context) {
       checkCommandTimeout(commandTimeoutMs, context);
       const { clock, chance = systemChance } = context;
-      const database = own
-        ? new MysqlDatabase(own, table, clock, chance)
-        : new MysqlHandleDatabase(target as MysqlHandle, table, clock, chance);
-      const register = new SqlRegister(database, commandTimeoutMs, context, own && addressOf(own));
+      const database = new MysqlDatabase(own, table, clock, chance);
+      const register = new SqlRegister(database, commandTimeoutMs, context, mysqlAddressOf(own));
       return new DocumentStore('mysql', chance.uuid(), register, context);
     },
   };

@@ -1,6 +1,6 @@
 import { lockTableSql } from '../lock-table.js';
 import { checkShape, type Column, type Columns, type UniqueKey } from '../table-shape.js';
-import type { Pipe, Row } from './mysql.pipe.js';
+import type { MysqlPipe, MysqlRow } from './mysql.pipe.js';
 import { plain } from './mysql.statements.js';
 
 const NUMBER = { type: 'bigint', matches: /^bigint(\(\d+\))?$/ };
@@ -16,7 +16,7 @@ const COLUMNS: Columns = {
 };
 
 /** @throws LockConfigurationError for a table that is no lock table */
-export async function checkTableShape(pipe: Pipe, table: string): Promise<void> {
+export async function checkTableShape(pipe: MysqlPipe, table: string): Promise<void> {
   const replies = await pipe.run(questionsAbout(table).map(plain));
   const [tables = [], columns = [], parts = []] = replies.map(({ rows }) => rows.map(textsOf));
   const shape = { faults: faultsOf(tables[0]), columns: columns.map(columnIn), uniqueKeys: keysIn(parts) };
@@ -37,7 +37,7 @@ function questionsAbout(table: string): readonly string[] {
 /** In lower case, as the servers differ. A value that is NULL is left out. */
 type Texts = Readonly<Record<string, string>>;
 
-function textsOf(row: Row): Texts {
+function textsOf(row: MysqlRow): Texts {
   const given = Object.entries(row).filter(([, value]) => value !== null);
   return Object.fromEntries(given.map(([name, value]) => [name, String(value).toLowerCase()]));
 }

@@ -1,8 +1,7 @@
 import type { ConnectionOptions, Pool } from 'mysql2';
-import { checkOptionNames } from '../../../options/option-names.js';
 import { describeGiven } from '../../../options/describe-given.js';
+import { overlay } from '../../../options/option-names.js';
 import { LockConfigurationError } from '../../../port/lock.errors.js';
-import type { MysqlHandle } from './mysql.handle.js';
 
 /** The part of a pool of mysql2, with promises or without, that is read. */
 interface PoolOfMysql2 {
@@ -10,30 +9,10 @@ interface PoolOfMysql2 {
   readonly config?: { readonly connectionConfig?: ConnectionOptions };
 }
 
-/** A URL, mysql2 options, a mysql2 pool whose options are copied and that stays yours, or a tool of yours. */
-export type MysqlTarget = string | ConnectionOptions | Pool | PoolOfMysql2 | MysqlHandle;
+/** A URL, mysql2 options, or a mysql2 pool, whose options are copied and that stays yours. */
+export type MysqlTarget = string | ConnectionOptions | Pool | PoolOfMysql2;
 
-const NEEDED = 'mysqlStore takes a URL, mysql2 options, a mysql2 pool or { query }';
-
-/** Options of mysql2 that say where to connect to, as whom and how. */
-const TAKEN_OVER =
-  wordsOf(`host port socketPath localAddress user password password1 password2 password3 passwordSha1
-  database ssl insecureAuth authPlugins authSwitchHandler enableCleartextPlugin connectAttributes compress stream
-  disableEval uri`);
-/** Its options about values, statements and pools. They may be given, and do nothing here. */
-const OTHERS =
-  wordsOf(`Promise bigNumberStrings charset charsetNumber connectTimeout connectionLimit dateStrings debug
-  decimalNumbers enableKeepAlive flags gracefulEnd idleTimeout infileStreamFactory jsonStrings keepAliveInitialDelay
-  maxIdle maxPreparedStatements multipleStatements namedPlaceholders nestTables pool queryFormat queueLimit
-  resetOnRelease rowsAsArray stringifyObjects supportBigNumbers timezone trace typeCast waitForConnections`);
-const NAMES = Object.fromEntries([...TAKEN_OVER, ...OTHERS].map((name) => [name, true as const]));
-
-type Given = Readonly<Record<string, unknown>>;
-
-export function isHandle(target: unknown): target is MysqlHandle {
-  const { query, end, execute } = (target ?? {}) as Given;
-  return isFunction(query) && !isFunction(end) && !isFunction(execute);
-}
+const NEEDED = 'mysqlStore takes a URL, mysql2 options or a mysql2 pool';
 
 /**
  * The options of a connection to the target. Messages do not repeat what was given, because there may be a password in it.
@@ -45,15 +24,15 @@ export function connectionOptions(target: unknown): ConnectionOptions {
   if (typeof target !== 'object' || target === null || Array.isArray(target)) throw refused(target);
   const { pool, config } = target as PoolOfMysql2;
   const ofPool = config?.connectionConfig ?? pool?.config?.connectionConfig;
-  if (ofPool) return pick(ofPool as Given);
-  if (isFunction((target as Given)['query']) || isFunction((target as Given)['getConnection'])) {
+  if (ofPool) return withoutComputed(ofPool);
+  const { query, getConnection } = target as Readonly<Record<string, unknown>>;
+  if (typeof query === 'function' || typeof getConnection === 'function') {
     throw new LockConfigurationError(
       `${NEEDED}; it was given ${describeGiven(target)}. Locks have a connection of their own: give the URL or the options that this one was made with.`,
     );
   }
-  checkOptionNames('mysql2', target, NAMES);
-  const { uri, ...options } = pick(target as Given);
-  const all = { ...(uri === undefined ? {} : optionsOfUrl(uri)), ...options };
+  const { uri, ...options } = target as ConnectionOptions;
+  const all: ConnectionOptions = overlay(uri === undefined ? {} : optionsOfUrl(uri), options);
   if (!all.host && !all.socketPath && !all.stream) {
     throw new LockConfigurationError(
       `${NEEDED}; the options name no server: give host, socketPath or uri. Without them mysql2 would use localhost.`,
@@ -63,8 +42,14 @@ export function connectionOptions(target: unknown): ConnectionOptions {
 }
 
 /** Where it connects to, without user and password. */
-export function addressOf({ host, port = 3306, socketPath, database = '' }: ConnectionOptions): string {
+export function mysqlAddressOf({ host, port = 3306, socketPath, database = '' }: ConnectionOptions): string {
   return `${socketPath ?? `${host}:${port}`}/${database}`;
+}
+
+/** A pool keeps what it has computed from its options among them. mysql2 warns of these when they are given as options. */
+function withoutComputed(options: ConnectionOptions): ConnectionOptions {
+  const { clientFlags: _flags, maxPacketSize: _size, ...given } = options as Record<string, unknown>;
+  return given;
 }
 
 /** As mysql2 reads it: options after the "?" are JSON, or text. */
@@ -75,29 +60,22 @@ function optionsOfUrl(url: string): ConnectionOptions {
       `${NEEDED}; the scheme of the URL is ${scheme}:, not mysql: or mariadb:.${scheme.startsWith('postgres') ? ' For PostgreSQL write postgresStore(…).' : ''}`,
     );
   }
-  if (scheme === undefined || !URL.canParse(url) || new URL(url).hostname === '') {
+  const parsed = scheme !== undefined && URL.canParse(url) ? new URL(url) : undefined;
+  // A password that holds a "?" ends the host there.
+  if (!parsed?.hostname || [...parsed.searchParams.keys()].some((name) => /\W/.test(name))) {
     throw new LockConfigurationError(
       `${NEEDED}; the text it was given is no URL with a host. A password in it must be written by encodeURIComponent.`,
     );
   }
-  const { hostname, port, pathname, username, password, searchParams } = new URL(url);
-  const given = Object.fromEntries([...searchParams].map(([name, text]) => [name, valueIn(text)]));
-  if (!Object.keys(given).every((name) => Object.hasOwn(NAMES, name))) {
-    // Not by its name: where a password holds a "?", that is a part of it.
-    throw new LockConfigurationError(`${NEEDED}; after the "?" of the URL is what mysql2 has no option for.`);
-  }
+  const { hostname, port, pathname, username, password, searchParams } = parsed;
   return {
     host: decodeURIComponent(hostname.replace(/^\[(.*)\]$/, '$1')),
     ...(port !== '' && { port: Number(port) }),
     user: decodeURIComponent(username),
     password: decodeURIComponent(password),
     database: decodeURIComponent(pathname.slice(1)),
-    ...pick(given),
+    ...Object.fromEntries([...searchParams].map(([name, text]) => [name, valueIn(text)])),
   };
-}
-
-function wordsOf(text: string): readonly string[] {
-  return text.split(/\s+/);
 }
 
 function valueIn(text: string): unknown {
@@ -106,16 +84,6 @@ function valueIn(text: string): unknown {
   } catch {
     return text;
   }
-}
-
-function pick(given: Given): ConnectionOptions {
-  return Object.fromEntries(
-    TAKEN_OVER.filter((name) => given[name] !== undefined).map((name) => [name, given[name]]),
-  );
-}
-
-function isFunction(value: unknown): boolean {
-  return typeof value === 'function';
 }
 
 function refused(target: unknown): LockConfigurationError {

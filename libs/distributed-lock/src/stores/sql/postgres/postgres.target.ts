@@ -1,4 +1,3 @@
-import { checkOptionNames } from '../../../options/option-names.js';
 import { describeGiven } from '../../../options/describe-given.js';
 import { LockConfigurationError } from '../../../port/lock.errors.js';
 
@@ -49,17 +48,6 @@ export type PostgresTarget = string | PostgresConfig | PostgresPool | PGliteData
 
 const NEEDED = 'postgresStore takes a URL, pg options, a pg Pool, a PGlite instance or { query }';
 
-/** The options of pg's Client and Pool. */
-const NAMES = Object.fromEntries(
-  `connectionString host port user password database ssl sslmode sslnegotiation enableChannelBinding application_name
-  fallback_application_name client_encoding options types binary keepAlive keepAliveInitialDelayMillis stream Promise
-  statement_timeout query_timeout lock_timeout idle_in_transaction_session_timeout connectionTimeoutMillis
-  connect_timeout replication pipeline scramMaxIterations min max idleTimeoutMillis allowExitOnIdle maxUses
-  maxLifetimeSeconds log Client verify onConnect maxSize`
-    .split(/\s+/)
-    .map((name) => [name, true as const]),
-);
-
 /**
  * Refuses targets that pg would take for localhost, and clients of other libraries. Says what was given, and never the
  * values of it: there may be a password among them.
@@ -76,7 +64,6 @@ export function checkTarget(target: unknown): asserts target is PostgresTarget {
     );
   }
   if (isHandle(target)) return;
-  checkOptionNames('pg', target, NAMES);
   const { connectionString, host } = target as PostgresConfig;
   if (typeof connectionString === 'string') checkUrl(connectionString);
   else if (isEmpty(host) && isEmpty(process.env['PGHOST'])) {
