@@ -5,6 +5,7 @@ import type { Loss } from '../history/loss.js';
 import type { SimProcess } from '../kernel/process.js';
 import type { SimServer } from '../kernel/server.js';
 import type { Latency, Network } from '../network/network.js';
+import type { DrawScene } from '../plan/scene.js';
 
 /** Where a back end is built. */
 export interface World {
@@ -46,6 +47,8 @@ export interface Backend {
   readonly servesInTurn?: boolean;
   /** Of so many histories one goes through the scenes of the calm; default 1. */
   readonly calmEvery?: number;
+  /** Stories of few calls and faults that go together, for what random ones hardly ever meet. Default: none. */
+  readonly scenes?: readonly DrawScene[];
   /** What the store cannot do, so that no program asks for it. */
   readonly cannot?: readonly ('permits' | 'fair')[];
   drawOptions(dice: Dice, watchdogTimeoutMs: number): StoreOptions;

@@ -40,6 +40,7 @@ export function check(history: History, plan: Plan, backend: Backend): readonly 
     ...checkExclusion(history, toldWithinMs(plan)),
     ...checkFailover(history, {
       watchdogTimeoutMs: plan.watchdogTimeoutMs,
+      answerMs: 2 * commandTimeoutMs,
       earlyMs: plan.watchdogTimeoutMs / 3 + 2 * roundTripMs + Number(replicaLagMs) + Number(replicaStallMs),
     }),
     ...checkTokens(history),

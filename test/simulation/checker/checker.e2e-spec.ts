@@ -135,6 +135,9 @@ describe('the checker of a history', () => {
     expect(broken(hold({ samples }), between)).toBe(1);
     expect(broken(hold({ samples: samples.slice(0, 1) }), between)).toBe(0);
     expect(broken(hold({ samples, claim: 'shared' }), { ...between, claim: 'shared' })).toBe(0);
+    const history = historyOf({ holds: [hold({ samples }), { ...between, owner: 'a' }] });
+    history.losses = [lossOf({ at: 1300, to: 1300 })];
+    expect(checkExclusion(history)).toEqual([]);
     // The other was let in after a pause, with a lock that was over.
     expect(broken(hold({ samples }), { ...between, samples: [{ at: 1400, validForMs: 0 }] })).toBe(0);
   });
@@ -178,7 +181,7 @@ describe('the checker of a history', () => {
     const brokenBy = (loss: Partial<Loss>) => {
       const history = historyOf({ holds: [hold({ owner: 'a' })] });
       history.losses = [lossOf(loss)];
-      return checkFailover(history, { watchdogTimeoutMs: 5000, earlyMs: 1700 }).length;
+      return checkFailover(history, { watchdogTimeoutMs: 5000, earlyMs: 1700, answerMs: 1000 }).length;
     };
     expect(brokenBy({ isCovered: true })).toBe(1);
     expect(brokenBy({ isCovered: false })).toBe(0);
@@ -188,9 +191,9 @@ describe('the checker of a history', () => {
     ).toBe(0);
   });
 
-  it('knows that one whose process has paused since it asked may hold by a renewal that no replica has', () => {
-    const brokenAfter = (pausedTo: number) => {
-      const own = hold({ owner: 'a' });
+  it('knows that one that has paused since it asked, or has a short lease, may hold by a renewal that no replica has', () => {
+    const brokenAfter = (pausedTo: number, other: Partial<HoldRecord> = {}) => {
+      const own = hold({ owner: 'a', ...other });
       const history = historyOf({
         holds: [own],
         calls: [call({ call: own.call, askedAt: 900, settledAt: 1000 })],
@@ -198,9 +201,9 @@ describe('the checker of a history', () => {
       history.pauses.push({ process: 'P0', kind: 'clock', from: pausedTo, to: pausedTo });
       const leases = [{ key: 'k', owner: 'a', until: 6500, keptUntil: 5500 }];
       history.losses = [lossOf({ isCovered: true, leases })];
-      return checkFailover(history, { watchdogTimeoutMs: 5000, earlyMs: 1700 }).length;
+      return checkFailover(history, { watchdogTimeoutMs: 5000, earlyMs: 1700, answerMs: 1000 }).length;
     };
-    expect([brokenAfter(950), brokenAfter(850)]).toEqual([0, 1]);
+    expect([brokenAfter(950), brokenAfter(850), brokenAfter(850, { leaseMs: 900 })]).toEqual([0, 1, 0]);
   });
 
   it('finds smaller tokens after a loss, but of one who holds a lost lock or whose server has a clock that is behind', () => {

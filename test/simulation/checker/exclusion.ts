@@ -1,5 +1,6 @@
 import { isSleepHidden } from '../history/hidden-sleep.js';
-import type { History, HoldRecord, Violation } from '../history/history.js';
+import type { Disturbance, History, HoldRecord, Violation } from '../history/history.js';
+import { mustBeTold } from '../history/told.js';
 import { beliefOf, type Span } from './belief.js';
 import { isLost } from './lost-leases.js';
 
@@ -16,21 +17,31 @@ export function checkExclusion(history: History, toldWithinMs?: number): readonl
       if (both) violations.push({ rule: 'exclusion', text: describe(a, b, both) });
     }
   }
-  return [...violations, ...checkRegained(history), ...checkPermits(history, beliefs)];
+  return [...violations, ...checkRegained(history, toldWithinMs), ...checkPermits(history, beliefs)];
 }
 
-/** A holder does not believe in its lock again once another was granted it, and has believed in it. */
-function checkRegained(history: History): readonly Violation[] {
+/**
+ * A holder does not believe in its lock again once another was granted it, and has believed in it. One that has lost it by force is
+ * told of that by its next renewal.
+ */
+function checkRegained(history: History, toldWithinMs = Infinity): readonly Violation[] {
   const { holds } = history;
   return holds.flatMap((a) => {
     const later = holds.filter(
       (b) => b.key === a.key && b.from > a.from && b.call !== a.call && conflicts(a, b) && hasBelieved(b),
     );
     return later.slice(0, 1).flatMap((b) => {
-      const again = a.samples.find(({ at, validForMs }) => at > b.from && validForMs > 0);
-      if (!again || isExcused(history, a, b)) return [];
+      const forcedAt = history.disturbances.find((it) => isByForce(it, a, b))?.at;
+      const isTold = (now: number) =>
+        forcedAt !== undefined && mustBeTold(history, a, { since: forcedAt, now, withinMs: toldWithinMs });
+      const again = a.samples.find(
+        ({ at, validForMs }) => at > b.from && validForMs > 0 && (!isExcused(history, a, b) || isTold(at)),
+      );
+      if (!again) return [];
       const span = { from: again.at, to: again.at };
-      if (isLost(history, a, span) || isLost(history, b, span)) return [];
+      // The other had a lock that the servers had lost by then, as a reader who joins one that has not been told yet.
+      const isLostToo = isLost(history, b, { from: b.from, to: b.from });
+      if (isLostToo || isLost(history, a, span) || isLost(history, b, span)) return [];
       if (isSleepHidden(history, a.process, again.at)) return [];
       const text = `call ${a.call} of ${a.process} believes in ${a.key} at ${Math.round(again.at)}, after it was granted to call ${b.call} of ${b.process}`;
       return [{ rule: 'exclusion', text }];
@@ -50,14 +61,17 @@ export function conflicts(a: HoldRecord, b: HoldRecord): boolean {
 
 /** A lock was taken by force, or servers that do not tell what they lost have forgotten it, while one of the two was held. */
 export function isExcused({ disturbances, losses }: History, a: HoldRecord, b: HoldRecord): boolean {
-  const from = Math.min(a.from, b.from);
-  const to = Math.max(a.from, b.from);
   return disturbances.some(
-    ({ kind, at, key }) =>
-      ((kind === 'forget' && !losses) || (kind === 'force' && key === a.key)) &&
-      at >= from - 5000 &&
-      at <= to + 5000,
+    (it) => (it.kind === 'forget' && !losses && isNear(it, a, b)) || isByForce(it, a, b),
   );
+}
+
+function isByForce(it: Disturbance, a: HoldRecord, b: HoldRecord): boolean {
+  return it.kind === 'force' && it.key === a.key && isNear(it, a, b);
+}
+
+function isNear({ at }: Disturbance, a: HoldRecord, b: HoldRecord): boolean {
+  return at >= Math.min(a.from, b.from) - 5000 && at <= Math.max(a.from, b.from) + 5000;
 }
 
 function checkPermits(

@@ -5,16 +5,24 @@ import type { Loss, LostLease } from '../history/loss.js';
 const DRIFT = 0.01;
 const SLACK_MS = 2;
 
+interface FailoverTimes {
+  readonly watchdogTimeoutMs: number;
+  readonly earlyMs: number;
+  readonly answerMs: number;
+}
+
 /**
  * docs/guarantees.md, replicas: a replica that must have each grant keeps it when it is promoted. It may lack renewals, so it
  * keeps a lock for as long as its owner has believed at one time since it was granted, and, where renewals came in time, ends
- * it a third of the lease early at most. A caller whose process has paused since it asked may be let in by a renewal.
+ * it a third of the lease early at most. A caller whose process has paused since it asked, or whose lease is shorter than an answer
+ * may take, may be let in by a renewal.
  *
  * @param earlyMs that third, and what a renewal takes to the replica
+ * @param answerMs how long a grant and the count of its replicas may take
  */
 export function checkFailover(
   history: History,
-  { watchdogTimeoutMs, earlyMs }: { readonly watchdogTimeoutMs: number; readonly earlyMs: number },
+  { watchdogTimeoutMs, earlyMs, answerMs }: FailoverTimes,
 ): readonly Violation[] {
   const covered = (history.losses ?? []).filter(({ isCovered }) => isCovered);
   return covered.flatMap((loss) =>
@@ -22,7 +30,8 @@ export function checkFailover(
       const holds = history.holds.filter((it) => it.key === lease.key && it.owner === lease.owner);
       const holding = holds.find((it) => believesAt(it, loss));
       if (!holding) return [];
-      const least = hasPaused(history, holding) ? -Infinity : leastBelief(holds, loss);
+      const isByRenewal = (holding.leaseMs ?? watchdogTimeoutMs) < answerMs || hasPaused(history, holding);
+      const least = isByRenewal ? -Infinity : leastBelief(holds, loss);
       const isRenewed = isRenewedInTime(history, holding, loss.at - watchdogTimeoutMs, loss.at);
       const mustUntil = Math.max(
         least > loss.to ? least : -Infinity,

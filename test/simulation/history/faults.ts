@@ -25,7 +25,7 @@ export class Faults {
   ) {
     const { kernel, network } = stage.parts;
     network.fateOf = (message) => this.onMessage(message);
-    stage.onEvent = (event, actor) => this.onEvent(event, actor);
+    stage.onEvent = (event, actor, keys) => this.onEvent(event, actor, keys);
     for (const fault of plan.faults) {
       if ('atMs' in fault.when) kernel.at(fault.when.atMs, () => this.start(fault, undefined));
     }
@@ -69,17 +69,17 @@ export class Faults {
     return fate;
   }
 
-  private onEvent(event: CallEvent, actor: Actor): void {
+  private onEvent(event: CallEvent, actor: Actor, keys: readonly string[]): void {
     for (const fault of this.plan.faults) {
       const { when } = fault;
-      if ('message' in when) this.arm(fault, when, event, actor);
-      if (!('event' in when) || when.event !== event || !this.stage.is(actor, when.of)) continue;
+      if ('message' in when) this.arm(fault, when, { event, keys }, actor);
+      if (!('event' in when) || !isOf(when, { event, keys }) || !this.stage.is(actor, when.of)) continue;
       if (this.isTheOne(fault, when.nth)) this.start(fault, actor);
     }
   }
 
-  private arm(fault: FaultPlan, { since, of }: OnMessage, event: CallEvent, actor: Actor): void {
-    if (since?.event !== event || this.armed.has(fault) || !this.stage.is(actor, of)) return;
+  private arm(fault: FaultPlan, { since, of }: OnMessage, happened: Happened, actor: Actor): void {
+    if (!since || !isOf(since, happened) || this.armed.has(fault) || !this.stage.is(actor, of)) return;
     if (!this.isTheOne(fault, since.nth)) return;
     this.armed.set(fault, actor);
     this.seen.delete(fault);
@@ -193,6 +193,18 @@ export class Faults {
         });
     }
   }
+}
+
+interface Happened {
+  readonly event: CallEvent;
+  readonly keys: readonly string[];
+}
+
+function isOf(
+  when: { readonly event: CallEvent; readonly key?: string },
+  { event, keys }: Happened,
+): boolean {
+  return when.event === event && (when.key === undefined || keys.includes(when.key));
 }
 
 function isOfKind({ kind, direction }: Message, wanted: string): boolean {

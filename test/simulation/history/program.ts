@@ -329,7 +329,7 @@ export class Program {
     };
     history.calls.push(call);
     this.stage.waiting.set(call, this.actor);
-    this.stage.onEvent('asked', this.actor);
+    this.stage.onEvent('asked', this.actor, keys);
     return call;
   }
 

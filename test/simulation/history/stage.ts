@@ -51,7 +51,7 @@ export class Stage {
   readonly held = new Set<Held>();
   readonly waiting = new Map<CallRecord, Actor>();
   /** Told of what calls do, for the faults that are aimed at it. */
-  onEvent: (event: CallEvent, actor: Actor) => void = () => undefined;
+  onEvent: (event: CallEvent, actor: Actor, keys: readonly string[]) => void = () => undefined;
   private readonly stored: StoredLeases;
 
   constructor(
@@ -97,8 +97,8 @@ export class Stage {
     this.held.add(held);
     this.stored.hold(held);
     this.sample(held);
-    this.onEvent('acquired', held.actor);
     const keys = held.records.map(({ key }) => key);
+    this.onEvent('acquired', held.actor, keys);
     for (const other of this.held) {
       if (other === held || !other.records.some(({ key }) => keys.includes(key))) continue;
       other.actor.process.receive(() => {
@@ -116,7 +116,12 @@ export class Stage {
       record.endedAt = now;
       if (end) record.end = end;
     }
-    if (this.held.delete(held)) this.onEvent('ended', held.actor);
+    if (!this.held.delete(held)) return;
+    this.onEvent(
+      'ended',
+      held.actor,
+      held.records.map(({ key }) => key),
+    );
   }
 
   crash(actor: Actor): void {

@@ -26,14 +26,15 @@ export interface Frame {
   readonly theme: Theme;
   /** Calls begin within this time. */
   readonly lengthMs: number;
+  readonly most: number;
 }
 
 export function drawCalls(frame: Frame): readonly CallPlan[] {
-  const { dice, processes, lengthMs } = frame;
+  const { dice, processes, lengthMs, most } = frame;
   // Bursts, so that callers meet.
   const moments = Array.from({ length: dice.int(1, 6) }, () => dice.int(0, lengthMs));
   const calls: CallPlan[] = [];
-  for (let left = dice.scale(3, 40); left > 0; left--) {
+  for (let left = dice.scale(3, most); left > 0; left--) {
     const before = calls.at(-1);
     if (before && dice.happens(0.3)) {
       calls.push(another(frame, before));

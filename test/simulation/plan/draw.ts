@@ -4,6 +4,7 @@ import { drawCalls } from './draw-calls.js';
 import { drawFaults } from './draw-faults.js';
 import { drawClaim, drawKeys, type KeyPlan } from './keys.js';
 import type { Plan } from './plan.js';
+import { drawScenes } from './scene.js';
 
 const THEMES = ['mixed', 'mixed', 'long', 'changing'] as const;
 
@@ -28,6 +29,40 @@ export function drawPlan(backend: Backend, seed: string): Plan {
   const keys = drawKeys(dice, backend.cannot ?? []);
   const lengthMs = dice.scale(2000, 30_000);
   const theme = dice.pick(backend.hasSessions ? [...THEMES, 'beyond the session' as const] : THEMES);
+  const sceneDice = dice.fork('scenes');
+  const frame = {
+    dice: sceneDice,
+    processes: processes.length,
+    servers: backend.serverCount,
+    watchdogTimeoutMs,
+  };
+  const scenes = drawScenes({ ...frame, storeOptions }, backend.scenes ?? [], lengthMs);
+  const hasScenes = scenes.length > 0;
+  const faults = drawFaults({
+    dice: dice.fork('faults'),
+    kinds: backend.kinds,
+    writes: backend.writes ?? [],
+    processes: processes.length,
+    servers: backend.serverCount,
+    keys: keys.map(({ key }) => key),
+    claimOf: (key) => drawClaim(dice, keys[key] as KeyPlan),
+    watchdogTimeoutMs,
+    commandTimeoutMs,
+    lengthMs,
+    mayForget: true,
+    hasSessions: backend.hasSessions ?? false,
+    losesByCrash: (storeOptions['afterCrash'] ?? 'everything') !== 'everything',
+  });
+  const calls = drawCalls({
+    theme,
+    dice: dice.fork('calls'),
+    keys,
+    processes,
+    watchdogTimeoutMs,
+    latencyMs: least,
+    lengthMs,
+    most: hasScenes ? 6 : 40,
+  });
   return {
     store: backend.name,
     seed,
@@ -35,29 +70,7 @@ export function drawPlan(backend: Backend, seed: string): Plan {
     storeOptions,
     latency,
     processes,
-    calls: drawCalls({
-      theme,
-      dice: dice.fork('calls'),
-      keys,
-      processes,
-      watchdogTimeoutMs,
-      latencyMs: least,
-      lengthMs,
-    }),
-    faults: drawFaults({
-      dice: dice.fork('faults'),
-      kinds: backend.kinds,
-      writes: backend.writes ?? [],
-      processes: processes.length,
-      servers: backend.serverCount,
-      keys: keys.map(({ key }) => key),
-      claimOf: (key) => drawClaim(dice, keys[key] as KeyPlan),
-      watchdogTimeoutMs,
-      commandTimeoutMs,
-      lengthMs,
-      mayForget: true,
-      hasSessions: backend.hasSessions ?? false,
-      losesByCrash: (storeOptions['afterCrash'] ?? 'everything') !== 'everything',
-    }),
+    calls: [...calls, ...scenes.flatMap((it) => it.calls)],
+    faults: [...(hasScenes && sceneDice.happens(0.8) ? [] : faults), ...scenes.flatMap((it) => it.faults)],
   };
 }

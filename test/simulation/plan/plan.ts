@@ -88,10 +88,10 @@ export type Trigger =
       readonly nth: number;
       readonly of: Who;
       /** Counted from the moment when this process does that for the n-th time, and only its own messages. */
-      readonly since?: { readonly event: CallEvent; readonly nth: number };
+      readonly since?: { readonly event: CallEvent; readonly nth: number; readonly key?: string };
     }
-  /** The n-th time that a call of this process does that. */
-  | { readonly event: CallEvent; readonly nth: number; readonly of: Who };
+  /** The n-th time that a call of this process does that, for this key if one is named. */
+  | { readonly event: CallEvent; readonly nth: number; readonly of: Who; readonly key?: string };
 
 export type Act =
   /** What becomes of the message of the trigger. */

@@ -1,0 +1,36 @@
+import type { StoreOptions } from '../backends/backend.js';
+import type { Dice } from '../kernel/dice.js';
+import type { CallPlan, FaultPlan } from './plan.js';
+
+/** A few calls on keys of their own, and the faults that are aimed at them. */
+export interface Scene {
+  readonly calls: readonly CallPlan[];
+  readonly faults: readonly FaultPlan[];
+}
+
+export interface SceneFrame {
+  readonly dice: Dice;
+  /** No other call asks for it, nor for a key that begins with it. */
+  readonly key: string;
+  /** Its calls begin then. */
+  readonly atMs: number;
+  /** At least two. */
+  readonly processes: number;
+  readonly servers: number;
+  readonly watchdogTimeoutMs: number;
+  readonly storeOptions: StoreOptions;
+}
+
+export type DrawScene = (frame: SceneFrame) => Scene;
+
+/** In few histories, as each scene must be met undisturbed: one or two of them, and then fewer other calls and faults. */
+export function drawScenes(
+  { dice, ...frame }: Omit<SceneFrame, 'key' | 'atMs'>,
+  all: readonly DrawScene[],
+  lengthMs: number,
+): readonly Scene[] {
+  if (all.length === 0 || !dice.happens(0.4)) return [];
+  return Array.from({ length: dice.int(1, 2) }, (_, i) =>
+    dice.pick(all)({ ...frame, dice, key: `scene${i}`, atMs: dice.int(0, lengthMs) }),
+  );
+}
