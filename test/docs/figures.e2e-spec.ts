@@ -19,7 +19,7 @@ import {
 } from '../../libs/distributed-lock/src/stores/redis/commands/acquire.js';
 import { UNCONFIRMED_MS } from '../../libs/distributed-lock/src/stores/core/document.js';
 import { LAST_LEASES_MS } from '../../libs/distributed-lock/src/stores/session/session-leases.js';
-import { MAILBOX_SLOTS, MOST_NAME_BYTES } from '../../libs/distributed-lock/src/stores/etcd/etcd.keys.js';
+import { MOST_NAME_BYTES } from '../../libs/distributed-lock/src/stores/etcd/etcd.keys.js';
 import { KEEP_ALIVES } from '../../libs/distributed-lock/src/stores/etcd/etcd.sessions.js';
 import * as etcd from '../../libs/distributed-lock/src/stores/etcd/etcd.store.js';
 import { ALIVE_MS } from '../../libs/distributed-lock/src/stores/session/session-knowledge.js';
@@ -206,7 +206,6 @@ const FIGURES: Record<string, readonly (readonly [page: string, ...sentences: st
   'the longest names in etcd and ZooKeeper': [
     [STORES, `at most ${thousands(MOST_NAME_BYTES)} bytes`, `at most ${thousands(MOST_BYTES)} bytes`],
   ],
-  'the slots of a mailbox in etcd': [['docs/decisions/0017-etcd.md', `${MAILBOX_SLOTS} slots`]],
   'the versions that are believed in ZooKeeper': [
     [
       'docs/decisions/0018-zookeeper-client.md',

@@ -192,8 +192,8 @@ export class SessionServer {
   }
 
   tell({ clients, text }: Messages): void {
-    this.mostMessageLength = Math.max(this.mostMessageLength, clients.length * text(0).length);
-    for (const client of clients) this.mailboxes.get(client)?.(text(0), this.revision);
+    this.mostMessageLength = Math.max(this.mostMessageLength, clients.length * text(0, 0).length);
+    for (const client of clients) this.mailboxes.get(client)?.(text(0, 0), this.revision);
   }
 
   private put(name: string, text: string): void {
@@ -273,8 +273,11 @@ class FaultySessionBackend implements SessionBackend {
     return this.send([], () => this.server.endedAmong(sessions));
   }
 
-  tell(messages: Messages): Promise<void> {
-    return this.send([], () => this.server.tell(messages));
+  tell(messages: Messages): void {
+    inBackground(
+      this.send([], () => this.server.tell(messages)),
+      () => undefined,
+    );
   }
 
   async close(keepSession: boolean): Promise<void> {

@@ -43,16 +43,12 @@ export const ETCD_MUTANTS: readonly Mutant[] = [
       '10 * (timeoutOf?.(request) ?? commandTimeoutMs)',
     ],
   ]),
-  ...mutantsOf('etcd', `${ROOM}/etcd.requests.js`, [
+  ...mutantsOf('etcd', `${ROOM}/etcd.batch.js`, [
+    ['two writes of one transaction may write one document', '!this.keys.has(key)', 'true'],
     [
-      'two writes of one transaction may write one document',
-      '!names.some((name) => this.names.has(name))',
-      'true',
-    ],
-    [
-      'a transaction may write one slot of a mailbox twice',
-      'clients.every((client) => this.slotsOf(client) < MAILBOX_SLOTS)',
-      'true',
+      'a transaction may write one mailbox twice',
+      'const isFirst = !told.has(client);',
+      'const isFirst = true;',
     ],
   ]),
   ...mutantsOf('etcd', `${ROOM}/etcd.sessions.js`, [
@@ -121,6 +117,13 @@ export const ETCD_MUTANTS: readonly Mutant[] = [
       'if (true)',
     ],
   ]),
+  ...mutantsOf('etcd', `${ROOM}/etcd.outbox.js`, [
+    [
+      'a message to a client that is gone fails the swap',
+      "compare: [{ key, target: 'CREATE', result: 'GREATER', createRevision: 0 }]",
+      'compare: []',
+    ],
+  ]),
   ...mutantsOf('etcd', `${ROOM}/etcd.backend.js`, [
     [
       'a swap does not depend on the version of the document',
@@ -129,21 +132,25 @@ export const ETCD_MUTANTS: readonly Mutant[] = [
     ],
     [
       'a take does not depend on the version of the document',
-      "{ key, target: 'MOD', result: 'EQUAL', modRevision: version ?? 0 }",
-      "{ key, target: 'MOD', result: 'GREATER', modRevision: -1 }",
+      "target: 'MOD', result: 'EQUAL', modRevision: version ?? 0",
+      "target: 'MOD', result: 'GREATER', modRevision: -1",
     ],
-    ['an exact swap does not look at the notes', 'if (isExact)', 'if (false)'],
-    ['notes that were taken in are not deleted', 'takenIn.map((id) => deleted(keys.note(name, id)))', '[]'],
+    ['an exact swap does not look at the notes', 'if (areAll)', 'if (false)'],
+    [
+      'notes that were taken in are not deleted',
+      'const deletions = noteKeys.map(deleted);',
+      'const deletions = [];',
+    ],
     [
       'notes are not under the lease of their client',
-      'value: Buffer.from(note), lease }',
-      'value: Buffer.from(note) }',
+      'key: keys.note(name, this.newNoteId(lease)), value, lease }',
+      'key: keys.note(name, this.newNoteId(lease)), value }',
     ],
+    ['a swap tells nobody', '...messageOps, failure[1]', 'failure[1]'],
     [
-      'a message to a client that is gone fails the swap',
-      "compare: [{ key, target: 'CREATE', result: 'GREATER', createRevision: 0 }]",
-      'compare: []',
+      'the second message to a client is not sent',
+      'if (reply.succeeded) this.tellAll(messages, told, revision);',
+      '',
     ],
-    ['a swap tells nobody', 'inParts(this.messageOps(messages, slotOf)), reading[1]', '[], reading[1]'],
   ]),
 ];

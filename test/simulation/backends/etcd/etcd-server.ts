@@ -195,7 +195,7 @@ export class EtcdServer extends SimServer {
   /** Whose mailbox is under the lease. */
   private clientOf(lease: number): string | undefined {
     const mailbox = this.below('m').find((stored) => stored.lease === lease);
-    return mailbox && /\/m\/(.+)\/[^/]*$/.exec(nameOf(mailbox.key))?.[1];
+    return mailbox && /\/m\/(.+)$/.exec(nameOf(mailbox.key))?.[1];
   }
 
   private get header(): Header {

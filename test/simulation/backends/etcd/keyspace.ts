@@ -121,7 +121,8 @@ export class Keyspace {
       if ('succeeded' in each) return { responseTxn: { header: null, ...this.apply(each, revision) } };
       const { requestRange, requestPut, requestDeleteRange } = each;
       if (requestPut) this.put(requestPut, revision);
-      if (requestDeleteRange) this.delete(nameOf(requestDeleteRange.key), revision);
+      if (requestDeleteRange)
+        for (const { key } of this.in(requestDeleteRange)) this.delete(nameOf(key), revision);
       return requestRange ? { responseRange: this.range(requestRange) } : {};
     });
     return { succeeded, responses };

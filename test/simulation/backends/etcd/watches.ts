@@ -11,8 +11,7 @@ import type { WireReply } from './wire.js';
 interface Watch {
   readonly end: ServerEnd;
   readonly id: number;
-  readonly first: string;
-  readonly last: string;
+  readonly name: string;
   /** What has a smaller revision was brought. */
   from: number;
 }
@@ -31,10 +30,10 @@ export class Watches {
     private readonly header: () => Header,
   ) {}
 
-  add(end: ServerEnd, id: number, { key, rangeEnd, startRevision }: WatchRequest['createRequest']): void {
+  add(end: ServerEnd, id: number, { key, startRevision }: WatchRequest['createRequest']): void {
     // 0 stands for the present.
     const from = startRevision || this.keyspace.revision + 1;
-    const watch = { end, id, first: nameOf(key), last: nameOf(rangeEnd), from };
+    const watch = { end, id, name: nameOf(key), from };
     this.watches.add(watch);
     this.send(watch, { ...NOTHING, header: this.header(), created: true }, 're:watch');
     this.bringTo(watch);
@@ -71,7 +70,7 @@ export class Watches {
       const change = changes[i] as Change;
       if (change.kv.modRevision < watch.from) break;
       const name = nameOf(change.kv.key);
-      if (name >= watch.first && name < watch.last) events.unshift(change);
+      if (name === watch.name) events.unshift(change);
     }
     watch.from = revision + 1;
     if (events.length === 0) return;

@@ -15,10 +15,10 @@ import type {
 import { SWEEP_MS } from '../session/sweep-times.js';
 import { EtcdClient } from './etcd.client.js';
 import type { EtcdGrpc } from './etcd.grpc.js';
-import { checkName, EtcdKeys, MAILBOX_SLOTS } from './etcd.keys.js';
+import { checkName, EtcdKeys } from './etcd.keys.js';
 import { EtcdMailbox } from './etcd.mailbox.js';
 import type { Compare, RequestOp, TxnReply, TxnRequest } from './etcd.messages.js';
-import { bytesOf, depthOf, flatOf, inParts } from './etcd.parts.js';
+import { EtcdOutbox, messageTo } from './etcd.outbox.js';
 import { EtcdPipe } from './etcd.pipe.js';
 import { rowIn, rowOps } from './etcd.rows.js';
 import type { EtcdSession } from './etcd.session.js';
@@ -34,7 +34,9 @@ interface BackendOptions extends LockStoreContext {
   readonly loadGrpc?: () => Promise<EtcdGrpc>;
 }
 
-type SlotOf = (client: string) => number;
+/** So many notes are deleted one by one in a transaction, and so many clients are told by it. The others are told right after. */
+const MOST_DELETIONS = 64;
+const MOST_TOLD = 16;
 
 /** Documents, notes and mailboxes in etcd. Each write is one transaction. */
 export class EtcdBackend implements SessionBackend {
@@ -43,11 +45,7 @@ export class EtcdBackend implements SessionBackend {
   private readonly keys: EtcdKeys;
   private readonly client: EtcdClient;
   private readonly pipe: EtcdPipe;
-  /**
-   * Messages on their own, which no write has to wait for. They need no fence: the document in one that is late is older than
-   * what its receiver knows.
-   */
-  private readonly messages: EtcdPipe;
+  private readonly outbox: EtcdOutbox;
   private readonly sessions: EtcdSessions;
   private readonly mailbox: EtcdMailbox;
   private readonly sweeper: EtcdSweeper;
@@ -68,7 +66,7 @@ export class EtcdBackend implements SessionBackend {
     this.mailbox = new EtcdMailbox({
       client,
       clock,
-      keys: keys.mailboxes(clientId),
+      key: keys.mailbox(clientId),
       onMessage: (text, revision) => this.listener?.onMessage(text, revision),
       onGap: () => this.listener?.onGap(),
       onDeleted: () => this.sessions.check(),
@@ -86,25 +84,23 @@ export class EtcdBackend implements SessionBackend {
       onEnd: (session) => this.listener?.onSessionEnd(session),
     });
     this.sweeper = new EtcdSweeper({ client, keys, sessionId: () => this.sessions.current?.id });
-    const common = { client, keys, clock, commandTimeoutMs };
+    this.outbox = new EtcdOutbox(client, keys);
     this.pipe = new EtcdPipe({
-      ...common,
+      client,
+      keys,
+      clock,
+      commandTimeoutMs,
       session: () => this.sessions.current,
       newestRevision: () => this.mailbox.readUpTo,
       onRestored: (revision) => this.mailbox.goBackTo(revision),
       onSessionGone: (session) => this.sessions.end(session),
     });
-    this.messages = new EtcdPipe({ ...common, session: () => undefined, onSessionGone: () => undefined });
     client.onOpen = () => {
       this.mailbox.watch();
       this.pipe.schedule();
-      this.messages.schedule();
       inBackground(this.sessions.open(), () => undefined);
     };
-    client.onRefused = () => {
-      this.pipe.refuseWaiting();
-      this.messages.refuseWaiting();
-    };
+    client.onRefused = () => this.pipe.refuseWaiting();
   }
 
   listen(listener: BackendListener): void {
@@ -117,122 +113,87 @@ export class EtcdBackend implements SessionBackend {
     return this.sessions.open(name);
   }
 
-  async take(take: SessionTake): Promise<SessionWriteReply> {
-    const { name, notes } = take;
+  take({ name, version, text, notes, session }: SessionTake): Promise<SessionWriteReply> {
     checkName(name);
     const { keys } = this;
-    const { leaseId: lease } = take.session as EtcdSession;
-    const left = notes.map((note): RequestOp => {
-      return { requestPut: { key: keys.note(name, this.newNoteId(lease)), value: Buffer.from(note), lease } };
-    });
-    const { version, text } = take;
-    const reading = rowOps(keys, name);
+    const { leaseId: lease } = session as EtcdSession;
+    const value = Buffer.from(notes.join('\n'));
+    const left = { requestPut: { key: keys.note(name, this.newNoteId(lease)), value, lease } };
+    const [document, beside] = rowOps(keys, name);
     const txn: TxnRequest = {
-      compare: [isFree(keys.document(name), version)],
-      success: [put(keys.document(name), text), reading[1]],
-      failure: [...inParts(left), ...reading],
+      compare: [{ key: keys.document(name), target: 'MOD', result: 'EQUAL', modRevision: version ?? 0 }],
+      success: [put(keys.document(name), text), beside],
+      failure: notes.length === 0 ? [document, beside] : [left, document, beside],
     };
     return this.pipe.run({
-      names: [name],
       key: name,
-      session: take.session as EtcdSession,
-      clients: [],
+      session: session as EtcdSession,
       toTxn: () => txn,
-      depth: depthOf(txn),
-      bytes: bytesOf(txn),
-      toReply: (reply, revision) => {
-        if (!reply.succeeded) return { isDone: false, row: rowIn(keys, name, reply.responses, revision) };
-        return { isDone: true, row: this.written(name, text, reply, revision) };
-      },
+      depth: 3,
+      bytes: bytesOf(name, text, ...notes),
+      toReply: (reply, revision) => this.writeReply(name, text, reply, revision),
     });
   }
 
-  async swap(swap: SessionSwap): Promise<SessionWriteReply> {
+  swap(swap: SessionSwap): Promise<SessionWriteReply> {
     const { keys } = this;
     const { name, version, text, mayDelete, isExact, notesRead, takenIn, messages } = swap;
     const document = keys.document(name);
+    const notes = keys.notes(name);
+    const ids = [...new Set(takenIn)];
+    // More notes than a transaction can delete one by one are deleted together, so there must be no others.
+    const areAll = isExact || ids.length > MOST_DELETIONS;
     const compare: Compare[] = [{ key: document, target: 'MOD', result: 'EQUAL', modRevision: version }];
-    if (isExact) {
-      const modRevision = notesRead + 1;
-      compare.push({ ...keys.notes(name), target: 'MOD', result: 'LESS', modRevision });
-    }
-    const deletes = takenIn.map((id) => deleted(keys.note(name, id)));
-    const write = mayDelete ? deleted(document) : put(document, text);
-    const reading = rowOps(keys, name);
-    const toTxn = (slotOf: SlotOf): TxnRequest => ({
-      compare,
-      success: [write, ...inParts(deletes), ...inParts(this.messageOps(messages, slotOf)), reading[1]],
-      failure: reading,
-    });
-    const largest = toTxn(() => MAILBOX_SLOTS - 1);
+    if (areAll) compare.push({ ...notes, target: 'MOD', result: 'LESS', modRevision: notesRead + 1 });
+    const noteKeys = areAll ? [notes].slice(0, ids.length) : ids.map((id) => ({ key: keys.note(name, id) }));
+    const deletions = noteKeys.map(deleted);
+    const write = mayDelete ? deleted({ key: document }) : put(document, text);
+    const failure = rowOps(keys, name);
+    const clients = messages.clients.slice(0, MOST_TOLD);
+    const message = clients.length > 0 ? messages.text(0, 0) : '';
+    let told: readonly string[] = [];
     return this.pipe.run({
-      names: [name],
       key: name,
       session: swap.session as EtcdSession,
-      clients: messages.clients,
-      toTxn,
-      depth: depthOf(largest),
-      bytes: bytesOf(largest),
+      toTxn: (mayTell) => {
+        told = clients.filter(mayTell);
+        const messageOps = told.map((client) => messageTo(keys, client, [message]));
+        return { compare, success: [write, ...deletions, ...messageOps, failure[1]], failure };
+      },
+      depth: deletions.length + clients.length + 3,
+      bytes: bytesOf(name, text, ...clients.map(() => message)),
       toReply: (reply, revision) => {
-        if (!reply.succeeded) return { isDone: false, row: rowIn(keys, name, reply.responses, revision) };
-        return { isDone: true, row: this.written(name, mayDelete ? null : text, reply, revision) };
+        if (reply.succeeded) this.tellAll(messages, told, revision);
+        return this.writeReply(name, mayDelete ? null : text, reply, revision);
       },
     });
   }
 
   async read(name: string): Promise<Row> {
     checkName(name);
-    const { keys } = this;
-    const txn: TxnRequest = { success: rowOps(keys, name) };
+    const txn: TxnRequest = { success: rowOps(this.keys, name) };
     return this.pipe.run({
-      names: [name],
       key: name,
-      clients: [],
       toTxn: () => txn,
-      depth: depthOf(txn),
-      bytes: bytesOf(txn),
-      toReply: ({ responses }, revision) => rowIn(keys, name, responses, revision),
+      depth: 2,
+      bytes: bytesOf(name),
+      toReply: ({ responses }, revision) => rowIn(this.keys, name, responses, revision),
     });
   }
 
   async endedAmong(sessions: readonly string[]): Promise<readonly string[]> {
-    const { keys } = this;
-    const ranges = sessions.map((id): RequestOp => ({
-      requestRange: { key: keys.session(id), countOnly: true },
-    }));
-    const txn: TxnRequest = { success: inParts(ranges) };
-    return this.pipe.run({
-      names: [],
-      key: undefined,
-      clients: [],
-      toTxn: () => txn,
-      depth: depthOf(txn),
-      bytes: bytesOf(txn),
-      toReply: ({ responses }) => {
-        const counts = flatOf(responses).map(({ responseRange }) => responseRange?.count);
-        return sessions.filter((_, i) => counts[i] === 0);
-      },
-    });
+    const counts = await Promise.all(sessions.map((id) => this.countOf(id)));
+    return sessions.filter((_, i) => counts[i] === 0);
   }
 
-  async tell(messages: Messages): Promise<void> {
-    const toTxn = (slotOf: SlotOf): TxnRequest => ({ success: inParts(this.messageOps(messages, slotOf)) });
-    const largest = toTxn(() => MAILBOX_SLOTS - 1);
-    await this.messages.run({
-      names: [],
-      key: messages.name,
-      clients: messages.clients,
-      toTxn,
-      depth: depthOf(largest),
-      bytes: bytesOf(largest),
-      toReply: () => undefined,
-    });
+  tell(messages: Messages): void {
+    this.tellAll(messages, [], 0);
   }
 
   async close(keepSession: boolean): Promise<void> {
     this.cancelSweep();
     this.pipe.close();
-    this.messages.close();
+    this.outbox.close();
     this.mailbox.close();
     await this.sessions.close(keepSession);
     this.client.close();
@@ -246,25 +207,35 @@ export class EtcdBackend implements SessionBackend {
     });
   }
 
-  /** The row after a write that was executed: its last operation reads the notes. */
-  private written(name: string, text: string | null, { responses }: TxnReply, revision: number): Row {
+  /** The last operations read the row: after a write that was executed the notes, otherwise the document, too. */
+  private writeReply(
+    name: string,
+    text: string | null,
+    { succeeded, responses }: TxnReply,
+    revision: number,
+  ): SessionWriteReply {
+    if (!succeeded) return { isDone: false, row: rowIn(this.keys, name, responses, revision) };
     const row = rowIn(this.keys, name, [{}, ...responses.slice(-1)], revision);
-    return text === null ? row : { ...row, text, version: revision, writtenAt: revision };
+    if (text === null) return { isDone: true, row };
+    return { isDone: true, row: { ...row, text, version: revision, writtenAt: revision } };
   }
 
-  /** A mailbox that does not exist is that of a client that is gone. */
-  private messageOps({ clients, text }: Messages, slotOf: SlotOf): readonly RequestOp[] {
-    if (clients.length === 0) return [];
-    const value = Buffer.from(text(0));
-    return clients.map((client) => {
-      const key = this.keys.mailbox(client, slotOf(client));
-      return {
-        requestTxn: {
-          compare: [{ key, target: 'CREATE', result: 'GREATER', createRevision: 0 }],
-          success: [{ requestPut: { key, value, ignoreLease: true } }],
-        },
-      };
+  /** @returns 1 while the session exists */
+  private countOf(session: string): Promise<number | undefined> {
+    const txn = { success: [{ requestRange: { key: this.keys.session(session), countOnly: true } }] };
+    return this.pipe.run({
+      key: undefined,
+      toTxn: () => txn,
+      depth: 1,
+      bytes: bytesOf(session),
+      toReply: ({ responses }) => responses[0]?.responseRange?.count,
     });
+  }
+
+  /** @param told the clients that the write has told @param revision that of the write */
+  private tellAll({ name, clients, text }: Messages, told: readonly string[], revision: number): void {
+    for (const client of clients)
+      if (!told.includes(client)) this.outbox.tell(client, name, text(revision, revision));
   }
 
   private newNoteId(lease: number): string {
@@ -272,15 +243,16 @@ export class EtcdBackend implements SessionBackend {
   }
 }
 
-/** The key has the version of an emptied document, or does not exist. */
-function isFree(key: Buffer, version: number | undefined): Compare {
-  return { key, target: 'MOD', result: 'EQUAL', modRevision: version ?? 0 };
-}
-
 function put(key: Buffer, text: string): RequestOp {
   return { requestPut: { key, value: Buffer.from(text) } };
 }
 
-function deleted(key: Buffer): RequestOp {
-  return { requestDeleteRange: { key } };
+function deleted(requestDeleteRange: NonNullable<RequestOp['requestDeleteRange']>): RequestOp {
+  return { requestDeleteRange };
+}
+
+/** About how many bytes a transaction has, at most. Each of its operations names the document. */
+function bytesOf(name: string, ...texts: readonly string[]): number {
+  const ofNames = 8 * (Buffer.byteLength(name) + 60);
+  return texts.reduce((bytes, text) => bytes + Buffer.byteLength(text) + 150, ofNames);
 }

@@ -26,7 +26,7 @@ export const ETCD_DESCRIPTOR = {
         PutRequest: {
           fields: fields('bytes key 1, bytes value 2, int64 lease 3, bool ignoreLease 6'),
         },
-        DeleteRangeRequest: { fields: fields('bytes key 1') },
+        DeleteRangeRequest: { fields: fields('bytes key 1, bytes rangeEnd 2') },
         RequestOp: {
           fields: fields(
             'RangeRequest requestRange 1, PutRequest requestPut 2, DeleteRangeRequest requestDeleteRange 3, TxnRequest requestTxn 4',
@@ -63,7 +63,7 @@ export const ETCD_DESCRIPTOR = {
           oneofs: { request_union: { oneof: ['createRequest'] } },
         },
         WatchCreateRequest: {
-          fields: fields('bytes key 1, bytes rangeEnd 2, int64 startRevision 3, bool progressNotify 4'),
+          fields: fields('bytes key 1, int64 startRevision 3, bool progressNotify 4'),
         },
         WatchResponse: {
           fields: fields(

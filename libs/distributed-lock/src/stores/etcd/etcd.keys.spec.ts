@@ -10,7 +10,7 @@ describe('the keys of etcd', () => {
     expect(String(keys.document('goods:42'))).toBe('nest-lock/l/goods:42');
     expect(String(keys.note('goods:42', '5f.0'))).toBe('nest-lock/q/goods:42\0' + '5f.0');
     expect(String(keys.session('5f'))).toBe('nest-lock/s/5f');
-    expect(String(keys.mailbox('c', 3))).toBe('nest-lock/m/c/3');
+    expect(String(keys.mailbox('c'))).toBe('nest-lock/m/c');
   });
 
   it('of the notes of a name are those of no other name', () => {
@@ -21,11 +21,5 @@ describe('the keys of etcd', () => {
       expect(found).toEqual([name]);
       for (const id of ids) expect(keys.noteId(name, keys.note(name, id))).toBe(id);
     }
-  });
-
-  it('of a mailbox are all slots, and no other client’s', () => {
-    expect(holds(keys.mailboxes('c'), keys.mailbox('c', 31))).toBe(true);
-    expect(holds(keys.mailboxes('c'), keys.mailbox('c2', 0))).toBe(false);
-    expect(holds(keys.mailboxes('c'), keys.mailbox('b', 0))).toBe(false);
   });
 });

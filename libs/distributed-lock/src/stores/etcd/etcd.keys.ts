@@ -7,8 +7,6 @@ const LONE_SURROGATE = /\p{Surrogate}/u;
 const NUL = Buffer.of(0);
 /** Larger than each byte of an id, and of a name. */
 const LAST = Buffer.of(0xff);
-/** So many messages to one client fit into one transaction, which may put each key once. */
-export const MAILBOX_SLOTS = 32;
 
 /** Keys from the first up to the second, without it. */
 export interface KeyRange {
@@ -20,9 +18,9 @@ export interface KeyRange {
  * The keys of one root:
  *
  * - `l/<name>`: the document of a lock
- * - `q/<name>\0<id>`: a note, under the lease of its client
+ * - `q/<name>\0<id>`: the notes of one request, under the lease of its client
  * - `s/<session>`: exists while the session does; its value is the epoch of the session
- * - `m/<client>/<slot>`: a message to a client, under the lease of the client. A client has several slots
+ * - `m/<client>`: the last messages to a client, under the lease of the client
  */
 export class EtcdKeys {
   constructor(private readonly root: string) {}
@@ -68,12 +66,8 @@ export class EtcdKeys {
     return Buffer.from(`${this.root}s/${id}`);
   }
 
-  mailbox(client: string, slot: number): Buffer {
-    return Buffer.from(`${this.root}m/${client}/${slot}`);
-  }
-
-  mailboxes(client: string): KeyRange {
-    return this.below(`m/${client}/`);
+  mailbox(client: string): Buffer {
+    return Buffer.from(`${this.root}m/${client}`);
   }
 
   private below(prefix: string): KeyRange {

@@ -1,17 +1,16 @@
 import type { Clock } from '../../time/clock.js';
 import type { EtcdClient } from './etcd.client.js';
 import { etcdFailure, watchError } from './etcd.failure.js';
-import type { KeyRange } from './etcd.keys.js';
 import type { EtcdMember, WatchStream } from './etcd.member.js';
-import type { WatchReply } from './etcd.messages.js';
+import type { KeyValue, WatchReply } from './etcd.messages.js';
 
 interface MailboxOptions {
   readonly client: EtcdClient;
   readonly clock: Clock;
-  readonly keys: KeyRange;
+  readonly key: Buffer;
   readonly onMessage: (text: string, revision: number) => void;
   readonly onGap: () => void;
-  /** A part of the mailbox is not there any more. */
+  /** The mailbox is not there any more. */
   readonly onDeleted: () => void;
 }
 
@@ -54,12 +53,12 @@ export class EtcdMailbox {
     const { member } = this.options.client;
     if (this.from === 0 || !member || (this.stream && this.member === member)) return;
     this.member = member;
-    const { key, rangeEnd } = this.options.keys;
     const stream = (this.stream = member.watch());
     stream.on('data', (reply: WatchReply) => this.onReply(stream, reply));
     stream.on('error', (error) => this.onEnd(stream, error));
     stream.on('end', () => this.onEnd(stream, new Error('etcd ended the watch')));
-    stream.write({ createRequest: { key, rangeEnd, startRevision: this.from, progressNotify: true } });
+    const { key } = this.options;
+    stream.write({ createRequest: { key, startRevision: this.from, progressNotify: true } });
   }
 
   close(): void {
@@ -90,10 +89,16 @@ export class EtcdMailbox {
       if (!kv) continue;
       this.from = kv.modRevision + 1;
       if (type === 'DELETE') this.options.onDeleted();
-      else if (kv.value.length > 0) this.options.onMessage(kv.value.toString(), kv.modRevision);
+      else this.onMessages(kv);
     }
     // Only a reply without events says that all up to its revision was sent.
     if (events.length === 0 && header) this.from = Math.max(this.from, header.revision + 1);
+  }
+
+  /** The mailbox is empty when it is made. */
+  private onMessages({ value, modRevision }: KeyValue): void {
+    if (value.length === 0) return;
+    for (const text of value.toString().split('\n')) this.options.onMessage(text, modRevision);
   }
 
   private onEnd(stream: WatchStream, error: unknown): void {

@@ -43,7 +43,7 @@ export interface Compare {
 export interface RequestOp {
   readonly requestRange?: RangeRequest;
   readonly requestPut?: PutRequest;
-  readonly requestDeleteRange?: { readonly key: Buffer };
+  readonly requestDeleteRange?: { readonly key: Buffer; readonly rangeEnd?: Buffer };
   readonly requestTxn?: TxnRequest;
 }
 
@@ -100,7 +100,6 @@ export type CallName = keyof Calls;
 export interface WatchRequest {
   readonly createRequest: {
     readonly key: Buffer;
-    readonly rangeEnd: Buffer;
     readonly startRevision: number;
     readonly progressNotify: boolean;
   };

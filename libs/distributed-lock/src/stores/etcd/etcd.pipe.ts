@@ -5,10 +5,9 @@ import type { EtcdClient } from './etcd.client.js';
 import { etcdFailure, type EtcdFailure } from './etcd.failure.js';
 import type { EtcdKeys } from './etcd.keys.js';
 import type { EtcdMember } from './etcd.member.js';
-import type { Compare, RequestOp, ResponseOp, TxnReply, TxnRequest } from './etcd.messages.js';
+import type { Compare, RequestOp, TxnReply, TxnRequest } from './etcd.messages.js';
 import { epochText, type EtcdSession } from './etcd.session.js';
-import { inOne } from './etcd.parts.js';
-import { Batch, type EtcdRequest } from './etcd.requests.js';
+import { Batch, type EtcdRequest } from './etcd.batch.js';
 
 interface PipeOptions {
   readonly client: EtcdClient;
@@ -18,9 +17,9 @@ interface PipeOptions {
   /** The session of the next writes. */
   readonly session: () => EtcdSession | undefined;
   /** The newest revision of etcd that this client knows of otherwise. */
-  readonly newestRevision?: () => number;
+  readonly newestRevision: () => number;
   /** etcd is behind what it has said before, so it was restored from a snapshot. */
-  readonly onRestored?: (revision: number) => void;
+  readonly onRestored: (revision: number) => void;
   /** A transaction has found no trace of the session. */
   readonly onSessionGone: (session: EtcdSession) => void;
 }
@@ -34,7 +33,7 @@ interface Sent {
   readonly session: EtcdSession | undefined;
   readonly isWrite: boolean;
   /** Finds the replies to its requests. */
-  readonly repliesIn: (responses: readonly ResponseOp[]) => readonly TxnReply[];
+  readonly repliesIn: ReturnType<Batch['operations']>['repliesIn'];
   /** The newest revision when it was sent. Its reply tells a newer one, or the same. */
   readonly newest: number;
   /** The epoch that it sets, if it does. */
@@ -42,8 +41,7 @@ interface Sent {
 }
 
 /**
- * The transactions of this client. One is in flight at a time, and the requests that come meanwhile go together in the next one:
- * each is a transaction inside it, with comparisons of its own.
+ * The transactions of this client. One is in flight at a time, and the requests that come meanwhile go together in the next one.
  *
  * The fence: each transaction that writes compares the epoch of its session. One that was not answered may be executed at any
  * time later. So the next transaction raises the epoch: whichever of the two is executed second, the old one is not executed
@@ -105,7 +103,7 @@ export class EtcdPipe {
     const isWrite = epoch !== undefined || batch.requests.some((request) => request.session);
     const { request, repliesIn } = this.requestFor(batch, session, { epoch, isWrite });
     const { reply, cancel } = member.call('Txn', request);
-    const newest = Math.max(this.revision, this.options.newestRevision?.() ?? 0);
+    const newest = Math.max(this.revision, this.options.newestRevision());
     const sent: Sent = { batch, member, session, isWrite, newest, epoch, repliesIn };
     // Counted before the reply: one that is not answered may have set it.
     if (session && epoch !== undefined) session.epoch = epoch;
@@ -119,23 +117,16 @@ export class EtcdPipe {
 
   private takeBatch(): Batch {
     const batch = new Batch();
-    this.waiting.take((request) => {
-      const isIn = batch.add(request);
-      if (!isIn) batch.block(request);
-      return isIn;
-    });
+    this.waiting.take((request) => batch.add(request));
     return batch;
   }
 
   private requestFor(
-    { requests }: Batch,
+    batch: Batch,
     session: EtcdSession | undefined,
     { epoch, isWrite }: Pick<Sent, 'epoch' | 'isWrite'>,
   ): { readonly request: TxnRequest; readonly repliesIn: Sent['repliesIn'] } {
-    const { operations, repliesIn } = inOne(
-      requests.map((request) => request.toTxn),
-      isWrite,
-    );
+    const { operations, repliesIn } = batch.operations(isWrite);
     if (!session) return { request: { success: operations }, repliesIn };
     const key = this.options.keys.session(session.id);
     const failure: RequestOp[] = [{ requestRange: { key, countOnly: true } }];
@@ -149,7 +140,7 @@ export class EtcdPipe {
 
   private onReply(sent: Sent, { header, succeeded, responses }: TxnReply): void {
     this.revision = header?.revision ?? 0;
-    if (header && header.revision < sent.newest) this.options.onRestored?.(header.revision);
+    if (header && header.revision < sent.newest) this.options.onRestored(header.revision);
     const { batch, session, epoch } = sent;
     if (!succeeded && session) {
       // Nothing of it was executed. A value that no fence can raise was not written by this client.

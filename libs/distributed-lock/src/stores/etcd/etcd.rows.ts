@@ -18,16 +18,25 @@ export function rowIn(keys: EtcdKeys, name: string, responses: readonly Response
     writtenAt: found?.modRevision ?? 0,
     ...(found && { createdAt: found.createRevision }),
     revision,
-    notes: (notes as readonly KeyValue[]).map((note) => noteIn(keys, name, note)).sort(inOrder),
+    notes: [...(notes as readonly KeyValue[])].sort(inOrder).flatMap((note) => notesIn(keys, name, note)),
     notesRead: revision,
   };
 }
 
-function noteIn(keys: EtcdKeys, name: string, { key, value, modRevision }: KeyValue): NoteRow {
-  return { id: keys.noteId(name, key), text: value.toString(), at: modRevision };
+/** The notes of one request, which have one key and one revision. */
+function notesIn(
+  keys: EtcdKeys,
+  name: string,
+  { key, value, modRevision: at }: KeyValue,
+): readonly NoteRow[] {
+  const id = keys.noteId(name, key);
+  return value
+    .toString()
+    .split('\n')
+    .map((text) => ({ id, text, at }));
 }
 
-/** Notes of one request have one revision, and ids that grow. */
-function inOrder(a: NoteRow, b: NoteRow): number {
-  return a.at - b.at || (a.id < b.id ? -1 : 1);
+/** Requests of one transaction have one revision. */
+function inOrder(a: KeyValue, b: KeyValue): number {
+  return a.modRevision - b.modRevision || a.key.compare(b.key);
 }

@@ -4,7 +4,7 @@ import type { Chance } from '../../time/chance.js';
 import type { Clock } from '../../time/clock.js';
 import { Delays } from '../../time/delays.js';
 import type { EtcdClient } from './etcd.client.js';
-import { MAILBOX_SLOTS, type EtcdKeys } from './etcd.keys.js';
+import type { EtcdKeys } from './etcd.keys.js';
 import type { Compare, RequestOp } from './etcd.messages.js';
 import { EtcdSession, epochText } from './etcd.session.js';
 
@@ -127,10 +127,9 @@ export class EtcdSessions {
   private async writeMailbox(session: EtcdSession, key?: string): Promise<number> {
     const { client, keys, clientId } = this.options;
     const lease = session.leaseId;
-    const value = Buffer.alloc(0);
-    const success: RequestOp[] = Array.from({ length: MAILBOX_SLOTS }, (_, slot) => ({
-      requestPut: { key: keys.mailbox(clientId, slot), value, lease },
-    }));
+    const success: RequestOp[] = [
+      { requestPut: { key: keys.mailbox(clientId), value: Buffer.alloc(0), lease } },
+    ];
     const compare: Compare[] = [];
     if (session !== this.current) {
       const presence = keys.session(session.id);

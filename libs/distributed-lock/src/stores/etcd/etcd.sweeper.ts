@@ -2,7 +2,6 @@ import { contentOf } from '../session/session-text.js';
 import type { EtcdClient } from './etcd.client.js';
 import type { EtcdKeys } from './etcd.keys.js';
 import type { KeyValue, RequestOp, ResponseOp } from './etcd.messages.js';
-import { flatOf, inParts } from './etcd.parts.js';
 
 interface SweeperOptions {
   readonly client: Pick<EtcdClient, 'call'>;
@@ -63,7 +62,7 @@ export class EtcdSweeper {
     const alive = new Set(await this.aliveAmong(sessions));
     const over = documents.filter((document) => !document.sessions.some((session) => alive.has(session)));
     if (over.length === 0) return;
-    await this.txn(inParts(over.map((document) => this.deletionOf(document))));
+    await this.txn(over.map((document) => this.deletionOf(document)));
   }
 
   /** A token of the document may be larger than the next revision, which the token of a new document would be. */
@@ -86,9 +85,8 @@ export class EtcdSweeper {
     for (let at = 0; at < sessions.length; at += PAGE) {
       const asked = sessions.slice(at, at + PAGE);
       const ranges = asked.map((id) => ({ requestRange: { key: keys.session(id), countOnly: true } }));
-      const { responses } = await this.txn(inParts(ranges));
-      const counts = flatOf(responses).map(({ responseRange }) => responseRange?.count);
-      alive.push(...asked.filter((_, i) => counts[i] !== 0));
+      const { responses } = await this.txn(ranges);
+      alive.push(...asked.filter((_, i) => responses[i]?.responseRange?.count !== 0));
     }
     return alive;
   }

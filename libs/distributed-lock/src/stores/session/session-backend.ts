@@ -32,8 +32,8 @@ export interface SessionBackend {
   read(name: string): Promise<Row>;
   /** Those of the sessions that are over. */
   endedAmong(sessions: readonly string[]): Promise<readonly string[]>;
-  /** Sends a message to clients, as `swap` does. */
-  tell(messages: Messages): Promise<void>;
+  /** Sends a message to clients, as `swap` does. Nobody waits for it. */
+  tell(messages: Messages): void;
   /** This client waits for the name or holds it, so that it must hear of what changes; `false`: it does not any more. */
   watch?(name: string, isWatched: boolean): void;
   /** @param keepSession what this client has written must stay as long as it can */
@@ -91,8 +91,13 @@ export interface SessionSwap {
 export interface Messages {
   readonly name: string;
   readonly clients: readonly string[];
-  /** @param version that of the document after this write; 0 where it is the order of the message */
-  readonly text: (version: number) => string;
+  /**
+   * The text has no line breaks.
+   *
+   * @param version version of the document after this write; 0 where it is the order of the message
+   * @param writtenAt revision of this write; 0 where it is the order of the message
+   */
+  readonly text: (version: number, writtenAt: number) => string;
 }
 
 /** One document as the back end has it. */

@@ -84,7 +84,7 @@ export class SessionRegister implements Register {
     const { notesRead, notes, nextTicket } = expected;
     // Without the document the next token is the revision of a write, which is larger than that of this one.
     const mayDelete = isFree(next) && lastToken <= expected.ticks;
-    const message = { name, text, notesRead, notes: [], writtenAt: 0, nextTicket };
+    const message = { name, text, notesRead, notes: [], nextTicket };
     const { isDone, row } = await this.backend.swap({
       name,
       version: expected.version,
@@ -95,7 +95,9 @@ export class SessionRegister implements Register {
       notesRead,
       nextTicket,
       takenIn: notes.flatMap(({ id }) => id ?? []),
-      messages: messagesTo(notified, name, text.length, (version) => messageText({ ...message, version })),
+      messages: messagesTo(notified, name, text.length, (newVersion, writtenAt) =>
+        messageText({ ...message, version: newVersion, writtenAt }),
+      ),
     });
     if (!isDone) return { isSwapped: false, reading: await this.knownReadingOf(row, session) };
     if (row.text === null) this.remembered.onDeleted(name);
@@ -140,13 +142,13 @@ export class SessionRegister implements Register {
     this.listener?.onReading(name, await this.read(name));
   }
 
-  /** They must hear that others wait. Nobody waits for that. */
+  /** They must hear that others wait. */
   private tellHolders(row: Row, { document }: Reading): void {
     const clients = clientsOf(document.holders);
     if (clients.length === 0) return;
     const message = messageText(row);
     const messages = messagesTo(clients, row.name, message.length, () => message);
-    inBackground(this.backend.tell(messages), () => undefined);
+    this.backend.tell(messages);
   }
 
   /** A reading that an answer may rely on: whose sessions are over is asked for where this client does not know it. */

@@ -250,7 +250,7 @@ export class Documents {
   private mailParts({ clients, text }: Messages, version: number): Parts {
     if (clients.length === 0) return [];
     const { paths } = this.options;
-    const message = text(version);
+    const message = text(version, 0);
     return clients.map((client) => ({
       name: 'mailbox',
       operation: setData(paths.mailboxOf(client), message, ANY_VERSION),

@@ -99,8 +99,11 @@ export class ZookeeperBackend implements SessionBackend {
     return this.run(undefined, (documents) => documents.endedAmong(sessions));
   }
 
-  tell(messages: Messages): Promise<void> {
-    return this.run(messages.name, (documents) => documents.tell(messages));
+  tell(messages: Messages): void {
+    inBackground(
+      this.run(messages.name, (documents) => documents.tell(messages)),
+      () => undefined,
+    );
   }
 
   async close(keepSession: boolean): Promise<void> {
