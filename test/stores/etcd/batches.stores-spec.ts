@@ -34,7 +34,7 @@ describeWith('etcd')('many steps at once on etcd', () => {
     const other = await etcd.openReady();
     const held = await other.acquire(keys[50] as string);
     expect(await service.tryAcquire(keys)).toBeNull();
-    expect(await etcd.list('l/')).toHaveLength(1);
+    await until(async () => (await etcd.list('l/')).length === 1);
     await held.release();
     await etcd.untilFree(keys[50] as string);
     const lock = await service.acquire(keys, { waitMs: 0 });
