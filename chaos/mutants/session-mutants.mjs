@@ -20,9 +20,9 @@ const ANY = [
   },
   {
     says: 'the first token of a document is 1 and not its revision',
-    file: 'stores/session/session-text.js',
-    from: 'token: token === 0 ? firstToken : token,',
-    to: 'token: token === 0 ? 1 : token,',
+    file: 'stores/core/document-text.js',
+    from: 'const first = token === 0 ? firstOf(last) : token;',
+    to: 'const first = token === 0 ? 1 : token;',
     // Its callers pause, so that many find the lock free.
     kind: 'late-takes',
     rules: ['tokens', 'register'],

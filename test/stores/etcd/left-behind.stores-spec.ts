@@ -27,7 +27,7 @@ describeWith('etcd')('what etcd has, and no living process', () => {
     const documents = async () =>
       (await etcd.list('l/')).map(({ key }) => key.slice(`${etcd.root}l/`.length));
     try {
-      const gone = JSON.stringify([1, 0, [['a:1', 'l', 1, 1, 30_000, 'dead']], []]);
+      const gone = JSON.stringify([1, 0, [['a:1', 'l', 1, 1, '+30000', null, 0, 'dead']], []]);
       const keys = Array.from({ length: 250 }, (_, i) => `${etcd.key}:${String(i).padStart(3, '0')}`);
       for (const key of keys) await etcd.gateway.put(`${etcd.root}l/${key}`, gone);
       const ahead = `${etcd.key}:ahead`;

@@ -16,7 +16,7 @@ import { ownZookeeper } from './support/own-zookeeper.js';
 import { ZookeeperHand } from './support/zookeeper-hand.js';
 
 const FREE = '[1,0,[],[]]';
-const HELD = '[1,0,[["a:1","l",1,1,30000,"s"]],[]]';
+const HELD = '[1,0,[["a:1","l",1,1,"+30000",null,0,"s"]],[]]';
 
 describeWith('zookeeper')('the documents of one client of ZooKeeper', () => {
   const zookeeper = ownZookeeper();

@@ -4,7 +4,7 @@ import { LockStoreError } from '../../port/lock.errors.js';
 import {
   FREE,
   isFree,
-  resolve,
+  resolveAll,
   type Holder,
   type LockDocument,
   type Moment,
@@ -16,19 +16,20 @@ import {
 /** First element of each text. Two releases of this library that write different formats refuse each other's documents. */
 const FORMAT = 1;
 
-export type ClaimText = 'l' | 'x' | 's' | readonly [permits: number, weight: number];
+type ClaimText = 'l' | 'x' | 's' | readonly [permits: number, weight: number];
 /** A number is a moment of the store's time. `+ms` counts from the write. `null` never comes. */
 type MomentText = number | string | null;
-type HolderText = readonly [
+export type HolderText = readonly [
   owner: string,
   claim: ClaimText,
   token: number,
   lastToken: number,
   until: MomentText,
-  nonce?: string,
-  isUnconfirmed?: 1,
+  nonce?: string | null,
+  isUnconfirmed?: 0 | 1,
+  session?: string,
 ];
-type WaiterText = readonly [
+type RequestText = readonly [
   owner: string,
   claim: ClaimText,
   leaseMs: number | null,
@@ -36,19 +37,9 @@ type WaiterText = readonly [
   minToken: number,
   ticket: number,
   nonce: string,
-  until: MomentText,
 ];
-type NoteText = readonly [
-  owner: string,
-  claim: ClaimText,
-  leaseMs: number | null,
-  tokens: number,
-  minToken: number,
-  ticket: number,
-  nonce: string,
-  waitMs: number,
-  at: number,
-];
+export type WaiterText = readonly [...RequestText, until: MomentText, session?: string];
+type NoteText = readonly [...RequestText, waitMs: number, at: number];
 
 /** One row, as a back end keeps it that cannot read a document itself. */
 export interface Row {
@@ -64,22 +55,28 @@ export interface Row {
 /** @returns `null` for a free document */
 export function documentText(document: LockDocument): string | null {
   if (isFree(document)) return null;
-  return JSON.stringify([FORMAT, document.holders.map(holderText), document.queue.map(waiterText)]);
+  return JSON.stringify([FORMAT, ...entriesText(document)]);
 }
 
 /**
  * The document of a lock that was free, for a back end that counts the token as it writes: first token 0 stands for the
  * first of those that end with the last token of the row.
  */
-export function takenText({ owner, claim, leaseMs, tokens }: AcquireRequest): string {
-  const holder: Holder = { owner, claim, token: 0, lastToken: tokens, until: { inMs: leaseMs } };
-  return JSON.stringify([FORMAT, [holderText(holder)], []]);
+export function takenText(request: AcquireRequest): string {
+  return JSON.stringify([FORMAT, ...entriesText(takenBy(request))]);
+}
+
+/** The document of the first owner of a free lock. Its first token 0 stands for a token that only the back end knows. */
+export function takenBy({ owner, claim, leaseMs, tokens }: AcquireRequest): LockDocument {
+  return {
+    holders: [{ owner, claim, token: 0, lastToken: tokens, until: { inMs: leaseMs } }],
+    queue: [],
+  };
 }
 
 /** The note without its end: the back end adds the microseconds of its time, and `],`. */
-export function noteText({ owner, claim, leaseMs, tokens, minToken, ticket, nonce, waitMs }: Note): string {
-  const text = [owner, claimText(claim), finite(leaseMs), tokens, minToken, ticket, nonce, Math.ceil(waitMs)];
-  return `${JSON.stringify(text).slice(0, -1)},`;
+export function noteText(note: Note): string {
+  return `${JSON.stringify([...requestText(note), Math.ceil(note.waitMs)]).slice(0, -1)},`;
 }
 
 /** @throws LockStoreError for a document of another format */
@@ -91,47 +88,33 @@ function documentOf({ state, lastToken, at }: Row, key: string): LockDocument {
   if (state === null) return FREE;
   const [format, holders, queue] = JSON.parse(state) as [number, HolderText[], WaiterText[]];
   checkFormat(format, FORMAT, key);
-  const stampMs = at / 1000;
-  return {
-    holders: holders.map(([owner, claim, token, last, until, nonce, isUnconfirmed]) => ({
-      owner,
-      claim: claimIn(claim),
-      token: token === 0 ? lastToken - last + 1 : token,
-      lastToken: token === 0 ? lastToken : last,
-      until: resolve(momentIn(until), stampMs),
-      ...(nonce !== undefined && { nonce }),
-      ...(isUnconfirmed && { isUnconfirmed: true }),
-    })),
-    queue: queue.map(([owner, claim, leaseMs, tokens, minToken, ticket, nonce, until]) => ({
-      owner,
-      claim: claimIn(claim),
-      leaseMs: leaseMs ?? Infinity,
-      tokens,
-      minToken,
-      ticket,
-      nonce,
-      until: resolve(momentIn(until), stampMs),
-    })),
-  };
+  const document = entriesIn(holders, queue, (tokens) => lastToken - tokens + 1);
+  return resolveAll(document, at / 1000);
 }
 
 /** @throws LockStoreError for notes that this library has not written */
 export function notesIn({ notes }: Row, key: string): readonly StoredNote[] {
   if (notes === '') return [];
   const read = () => JSON.parse(`[${notes.slice(0, -1)}]`) as NoteText[];
-  return readStored(key, read).map(
-    ([owner, claim, leaseMs, tokens, minToken, ticket, nonce, waitMs, at]) => ({
-      owner,
-      claim: claimIn(claim),
-      leaseMs: leaseMs ?? Infinity,
-      tokens,
-      minToken,
-      ticket,
-      nonce,
-      waitMs,
-      at,
-    }),
-  );
+  return readStored(key, read).map((text) => ({ ...requestIn(text), waitMs: text[7], at: text[8] }));
+}
+
+/** The holders and the waiters, with their sessions if they have one. */
+export function entriesText({ holders, queue }: LockDocument): readonly [HolderText[], WaiterText[]] {
+  return [holders.map(holderText), queue.map(waiterText)];
+}
+
+/**
+ * What `entriesText` has written. Ends are as they were written.
+ *
+ * @param firstOf the first of so many tokens, where token 0 stands for it
+ */
+export function entriesIn(
+  holders: readonly HolderText[],
+  queue: readonly WaiterText[],
+  firstOf: (tokens: number) => number,
+): LockDocument {
+  return { holders: holders.map((holder) => holderIn(holder, firstOf)), queue: queue.map(waiterIn) };
 }
 
 /** @throws LockStoreError for another format than that of this release */
@@ -144,17 +127,57 @@ export function checkFormat(format: unknown, own: number, key: string): void {
   );
 }
 
-function holderText({ owner, claim, token, lastToken, until, nonce, isUnconfirmed }: Holder): HolderText {
+function holderText(holder: Holder): HolderText {
+  const { owner, claim, token, lastToken, until, nonce, isUnconfirmed, session } = holder;
   const text = [owner, claimText(claim), token, lastToken, momentText(until)] as const;
+  if (session !== undefined) return [...text, nonce ?? null, isUnconfirmed ? 1 : 0, session];
   if (nonce === undefined) return text;
   return isUnconfirmed ? [...text, nonce, 1] : [...text, nonce];
 }
 
-function waiterText({ owner, claim, leaseMs, tokens, minToken, ticket, nonce, until }: Waiter): WaiterText {
-  return [owner, claimText(claim), finite(leaseMs), tokens, minToken, ticket, nonce, momentText(until)];
+function holderIn(
+  [owner, claim, token, last, until, nonce, isUnconfirmed, session]: HolderText,
+  firstOf: (tokens: number) => number,
+): Holder {
+  const first = token === 0 ? firstOf(last) : token;
+  return {
+    owner,
+    claim: claimIn(claim),
+    token: first,
+    lastToken: token === 0 ? first + last - 1 : last,
+    until: momentIn(until),
+    ...(typeof nonce === 'string' && { nonce }),
+    ...(isUnconfirmed && { isUnconfirmed: true }),
+    ...(session !== undefined && { session }),
+  };
 }
 
-export function claimText(claim: Claim): ClaimText {
+export function waiterText(waiter: Waiter): WaiterText {
+  const text = [...requestText(waiter), momentText(waiter.until)] as const;
+  return waiter.session === undefined ? text : [...text, waiter.session];
+}
+
+export function waiterIn(text: WaiterText): Waiter {
+  const [until, session] = [text[7], text[8]];
+  return {
+    ...requestIn(text),
+    until: momentIn(until),
+    ...(session !== undefined && { session }),
+  };
+}
+
+type Requested = Omit<Waiter, 'until' | 'session'>;
+
+function requestText({ owner, claim, leaseMs, tokens, minToken, ticket, nonce }: Requested): RequestText {
+  return [owner, claimText(claim), finite(leaseMs), tokens, minToken, ticket, nonce];
+}
+
+function requestIn([owner, claim, leaseMs, tokens, minToken, ticket, nonce]:
+  RequestText | WaiterText | NoteText): Requested {
+  return { owner, claim: claimIn(claim), leaseMs: leaseMs ?? Infinity, tokens, minToken, ticket, nonce };
+}
+
+function claimText(claim: Claim): ClaimText {
   switch (claim.kind) {
     case 'lock':
       return 'l';
@@ -167,7 +190,7 @@ export function claimText(claim: Claim): ClaimText {
   }
 }
 
-export function claimIn(text: ClaimText): Claim {
+function claimIn(text: ClaimText): Claim {
   if (typeof text === 'object') return { kind: 'permits', permits: text[0], weight: text[1] };
   return text === 'l' ? { kind: 'lock' } : text === 'x' ? { kind: 'exclusive' } : { kind: 'shared' };
 }
@@ -187,7 +210,7 @@ export function readStored<Content>(key: string, read: () => Content): Content {
 }
 
 /** JSON has no infinity. */
-export function finite(ms: number): number | null {
+function finite(ms: number): number | null {
   return ms === Infinity ? null : ms;
 }
 

@@ -60,7 +60,7 @@ describe('a write of ZooKeeper of which the reading is refused', () => {
     held.known.see({
       name: 'k',
       version: 1,
-      text: '[1,0,[["a:1","l",1,1,30000,"s"]],[]]',
+      text: '[1,0,[["a:1","l",1,1,"+30000",null,0,"s"]],[]]',
       writtenAt: 1,
       revision: 1,
       notes: [],
