@@ -24,7 +24,7 @@ import { KEEP_ALIVES } from '../../libs/distributed-lock/src/stores/etcd/etcd.se
 import * as etcd from '../../libs/distributed-lock/src/stores/etcd/etcd.store.js';
 import { ALIVE_MS } from '../../libs/distributed-lock/src/stores/session/session-knowledge.js';
 import { KEEP_ALIVES_PER_SESSION } from '../../libs/distributed-lock/src/stores/zookeeper/client/session.js';
-import { BELIEVED_MS } from '../../libs/distributed-lock/src/stores/zookeeper/known-rows.js';
+import { BELIEVED_MS } from '../../libs/distributed-lock/src/stores/zookeeper/znode-version.js';
 import { MOST_BYTES } from '../../libs/distributed-lock/src/stores/zookeeper/lock-path.js';
 import * as zookeeper from '../../libs/distributed-lock/src/stores/zookeeper/zookeeper.store.js';
 import { RELEASE_RETRY_MS } from '../../libs/distributed-lock/src/stores/common/certain-releases.js';

@@ -132,7 +132,8 @@ export class SessionServer {
     return true;
   }
 
-  take({ name, version, text, notes, session }: SessionTake): SessionWriteReply {
+  take({ name, seen, text, notes, session }: SessionTake): SessionWriteReply {
+    const version = seen?.isFree ? seen.version : undefined;
     if (this.documents.get(name)?.revision === version) {
       this.put(name, text);
       return { isDone: true, row: this.read(name) };

@@ -132,8 +132,8 @@ export const ETCD_MUTANTS: readonly Mutant[] = [
     ],
     [
       'a take does not depend on the version of the document',
-      "target: 'MOD', result: 'EQUAL', modRevision: version ?? 0",
-      "target: 'MOD', result: 'GREATER', modRevision: -1",
+      "{ key: keys.document(name), target: 'MOD', result: 'EQUAL', modRevision }",
+      "{ key: keys.document(name), target: 'MOD', result: 'GREATER', modRevision: -1 }",
     ],
     ['an exact swap does not look at the notes', 'if (areAll)', 'if (false)'],
     [

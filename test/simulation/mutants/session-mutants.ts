@@ -72,7 +72,7 @@ export const SESSION_MUTANTS: readonly Mutant[] = [
     ],
     [
       'an emptied document is taken without a look at the tokens that were reserved',
-      'takenText(request, Math.max(lastToken, this.revision), session.id)',
+      'takenText(request, lastToken, session.id)',
       'takenText(request, 0, session.id)',
     ],
     ['the holder is not told that others wait', 'if (take.notes.length > 0)', 'if (false)'],
@@ -101,15 +101,15 @@ export const SESSION_MUTANTS: readonly Mutant[] = [
   ...mutantsOf('zookeeper', `${ROOM}/remembered-documents.js`, [
     [
       'the last token of a document is forgotten with its next reading',
-      'lastToken: lastToken ?? 0, earlierToken, writtenAt',
-      'lastToken: 0, earlierToken, writtenAt',
+      'lastToken: lastToken ?? 0,',
+      'lastToken: 0,',
     ],
   ]),
   ...mutantsOf('zookeeper', `${ROOM}/session-register.js`, [
     [
       'a document that is held is replaced as if it were free',
-      'version: isFree(document) && notes.length === 0 ? version : undefined',
-      'version',
+      'isFree: isFree(document) && notes.length === 0,',
+      'isFree: true,',
     ],
   ]),
 ];

@@ -46,8 +46,10 @@ describeWith('zookeeper')('the documents of one client of ZooKeeper', () => {
     });
     return opened;
   };
-  const take = (text: string, notes: readonly string[] = [], version?: number) =>
-    backend.take({ name: zookeeper.key, version, text, notes, session });
+  const take = (text: string, notes: readonly string[] = [], version?: number) => {
+    const seen = version === undefined ? undefined : { version, isFree: true, notesRead: 1, nextTicket: 1 };
+    return backend.take({ name: zookeeper.key, seen, text, notes, session });
+  };
   const swap = (
     version: number | undefined,
     text: string,
@@ -145,7 +147,7 @@ describeWith('zookeeper')('the documents of one client of ZooKeeper', () => {
     await take(HELD);
     await other.take({
       name: zookeeper.key,
-      version: undefined,
+      seen: undefined,
       text: HELD,
       notes: ['gone'],
       session: await other.session(zookeeper.key),

@@ -113,15 +113,16 @@ export class EtcdBackend implements SessionBackend {
     return this.sessions.open(name);
   }
 
-  take({ name, version, text, notes, session }: SessionTake): Promise<SessionWriteReply> {
+  take({ name, seen, text, notes, session }: SessionTake): Promise<SessionWriteReply> {
     checkName(name);
     const { keys } = this;
     const { leaseId: lease } = session as EtcdSession;
     const value = Buffer.from(notes.join('\n'));
     const left = { requestPut: { key: keys.note(name, this.newNoteId(lease)), value, lease } };
     const [document, beside] = rowOps(keys, name);
+    const modRevision = (seen?.isFree && seen.version) || 0;
     const txn: TxnRequest = {
-      compare: [{ key: keys.document(name), target: 'MOD', result: 'EQUAL', modRevision: version ?? 0 }],
+      compare: [{ key: keys.document(name), target: 'MOD', result: 'EQUAL', modRevision }],
       success: [put(keys.document(name), text), beside],
       failure: notes.length === 0 ? [document, beside] : [left, document, beside],
     };

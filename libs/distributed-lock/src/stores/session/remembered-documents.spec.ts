@@ -1,66 +1,103 @@
 import { describe, expect, it } from '@jest/globals';
-import { RememberedDocuments, type DocumentSeen } from './remembered-documents.js';
+import { ManualClock } from '../../testing/manual-clock.js';
+import { RememberedDocuments } from './remembered-documents.js';
+import type { Row } from './session-backend.js';
 
 const MOST_REMEMBERED = 10_000;
 const REVISION = 100;
 
-function seen(lastToken: number | undefined, more: Partial<DocumentSeen> = {}): DocumentSeen {
-  return { version: undefined, lastToken, writtenAt: REVISION, createdAt: 1, revision: REVISION, ...more };
+/** What is seen by one reading. */
+function seen(
+  lastToken: number | undefined,
+  {
+    isFree = false,
+    isMessage = false,
+    ...more
+  }: Partial<Row> & { isFree?: boolean; isMessage?: boolean } = {},
+) {
+  const row: Row = {
+    name: 'a',
+    version: undefined,
+    text: null,
+    writtenAt: REVISION,
+    createdAt: 1,
+    revision: REVISION,
+    notes: [],
+    notesRead: 0,
+    ...more,
+  };
+  return { row, isFree, lastToken, isMessage };
 }
 
-describe('documents of free locks', () => {
-  it('are remembered with version and last token, until they are seen otherwise', () => {
-    const documents = new RememberedDocuments();
-    documents.see('a', seen(70, { version: 7 }));
-    documents.see('b', seen(80, { version: 8 }));
-    expect(documents.get('a')).toEqual({ version: 7, lastToken: 70 });
-    documents.see('a', seen(71));
-    expect(documents.get('a')).toBeUndefined();
-    expect(documents.get('b')).toEqual({ version: 8, lastToken: 80 });
-    documents.see('b', seen(undefined));
-    expect(documents.get('b')).toBeUndefined();
+describe('documents', () => {
+  it('are remembered with version and last token, as they were seen last', () => {
+    const documents = new RememberedDocuments(new ManualClock());
+    documents.see(seen(70, { version: 7, isFree: true }));
+    documents.see(seen(80, { name: 'b', version: 8, isFree: true }));
+    expect(documents.seen('a')).toMatchObject({ version: 7, isFree: true });
+    documents.see(seen(71, { version: 9 }));
+    expect(documents.seen('a')).toMatchObject({ version: 9, isFree: false });
+    expect(documents.seen('b')).toMatchObject({ version: 8 });
+    expect(['a', 'b', 'c'].map((name) => documents.lastTokenOf(name))).toEqual([71, 80, 0]);
   });
 
   it('are forgotten when there are too many, and those that were seen last are kept', () => {
-    const documents = new RememberedDocuments();
-    const see = (name: string, i: number): number => documents.see(name, seen(i, { version: i }));
+    const documents = new RememberedDocuments(new ManualClock());
+    const see = (name: string, i: number): number => documents.see(seen(i, { name, version: i }));
     for (let i = 0; i < MOST_REMEMBERED; i++) see(`name ${i}`, i);
     see('name 0', 1);
     see('one more', 2);
-    expect(documents.get('name 1')).toBeUndefined();
-    expect(documents.get('name 0')).toEqual({ version: 1, lastToken: 1 });
-    expect(documents.get('name 2')).toEqual({ version: 2, lastToken: 2 });
-    expect(documents.get('one more')).toEqual({ version: 2, lastToken: 2 });
+    expect(documents.seen('name 1')).toBeUndefined();
+    expect(['name 0', 'name 2', 'one more'].map((name) => documents.seen(name)?.version)).toEqual([1, 2, 2]);
+  });
+
+  it('are not believed in when they were read too long ago, and a message makes them no younger', () => {
+    const clock = new ManualClock();
+    const documents = new RememberedDocuments(clock, 1000);
+    documents.see(seen(70, { version: 7 }));
+    clock.advance(600);
+    documents.see(seen(71, { version: 8, writtenAt: REVISION + 1, isMessage: true }));
+    expect(documents.seen('a')).toMatchObject({ version: 8 });
+    clock.advance(400);
+    expect([documents.seen('a'), documents.isOld('a')]).toEqual([undefined, true]);
+    documents.see(seen(71, { name: 'b', version: 8, isMessage: true }));
+    expect(documents.isOld('b')).toBe(true);
+  });
+
+  it('do not become older by a message that was under way for long', () => {
+    const documents = new RememberedDocuments(new ManualClock());
+    documents.see(seen(70, { version: 7 }));
+    documents.see(seen(60, { version: 6, writtenAt: REVISION - 1, isMessage: true }));
+    expect(documents.seen('a')).toMatchObject({ version: 7 });
   });
 });
 
 describe('the last token of a document that somebody has deleted by hand', () => {
-  it('is remembered until the revision is as large', () => {
-    const documents = new RememberedDocuments();
-    documents.see('a', seen(REVISION + 9));
-    documents.see('a', seen(undefined, { revision: REVISION + 1 }));
-    expect(documents.get('a')).toEqual({ version: undefined, lastToken: REVISION + 9 });
-    documents.see('a', seen(undefined, { revision: REVISION + 9 }));
-    expect(documents.get('a')).toBeUndefined();
+  it('is remembered', () => {
+    const documents = new RememberedDocuments(new ManualClock());
+    documents.see(seen(REVISION + 9));
+    expect(documents.see(seen(undefined, { revision: REVISION + 1 }))).toBe(REVISION + 9);
+    expect(documents.lastTokenOf('a')).toBe(REVISION + 9);
   });
 
   it('is what the document says that was written after it', () => {
-    const documents = new RememberedDocuments();
-    documents.see('a', seen(REVISION + 9));
-    expect(documents.see('a', seen(REVISION + 5))).toBe(REVISION + 5);
+    const documents = new RememberedDocuments(new ManualClock());
+    documents.see(seen(REVISION + 9));
+    expect(documents.see(seen(REVISION + 5))).toBe(REVISION + 5);
     documents.onDeleted('a');
-    expect(documents.get('a')).toBeUndefined();
+    expect(documents.lastTokenOf('a')).toBe(0);
   });
 
   it('is remembered while a client that did not know it writes a new one', () => {
-    const documents = new RememberedDocuments();
-    documents.see('a', seen(REVISION + 9));
+    const documents = new RememberedDocuments(new ManualClock());
+    documents.see(seen(REVISION + 9));
     const made = { writtenAt: REVISION + 1, createdAt: REVISION + 1, revision: REVISION + 1 };
-    expect(documents.see('a', seen(REVISION + 1, made))).toBe(REVISION + 9);
+    expect(documents.see(seen(REVISION + 1, made))).toBe(REVISION + 9);
     const written = { writtenAt: REVISION + 2, createdAt: REVISION + 1, revision: REVISION + 2 };
-    expect(documents.see('a', seen(REVISION + 2, written))).toBe(REVISION + 9);
+    expect(documents.see(seen(REVISION + 2, written))).toBe(REVISION + 9);
     // A message does not say when the document was made.
-    expect(documents.see('a', seen(REVISION + 2, { ...written, createdAt: undefined }))).toBe(REVISION + 9);
-    expect(documents.get('a')).toEqual({ version: undefined, lastToken: REVISION + 9 });
+    const { createdAt: _, ...message } = written;
+    expect(documents.see({ ...seen(REVISION + 2, message), isMessage: true })).toBe(REVISION + 9);
+    expect(documents.lastTokenOf('a')).toBe(REVISION + 9);
   });
 });

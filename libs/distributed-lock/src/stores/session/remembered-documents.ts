@@ -1,63 +1,96 @@
+import { leadOf, type Clock } from '../../time/clock.js';
+import type { Row, SeenDocument } from './session-backend.js';
+
 /** So many are remembered. The oldest are forgotten, so that a take finds the document and replies with its version. */
 const MOST_REMEMBERED = 10_000;
 
-interface RememberedDocument {
-  /** Of a document whose lock is free. */
-  readonly version: number | undefined;
+interface RememberedDocument extends SeenDocument {
   readonly lastToken: number;
   /** The last token of a document of this name that somebody has deleted by hand. */
   readonly earlierToken: number;
   /** The revision of the write that wrote it. */
   readonly writtenAt: number;
+  /** Our time of the reading. */
+  readonly since: number;
 }
 
-const NONE: RememberedDocument = { version: undefined, lastToken: 0, earlierToken: 0, writtenAt: Infinity };
-
-/** What a row says about the document. */
-export interface DocumentSeen {
-  /** `undefined` for a document whose lock is not free, or that does not exist. */
-  readonly version: number | undefined;
+interface Reading {
+  readonly row: Row;
+  /** Nobody holds the lock, waits for it, or has left a note. */
+  readonly isFree: boolean;
   /** `undefined` for a document that does not exist. */
   readonly lastToken: number | undefined;
-  readonly writtenAt: number;
-  readonly createdAt?: number | undefined;
-  /** The newest of the back end. */
-  readonly revision: number;
+  /** The row is a message, which may have been under way for long. */
+  readonly isMessage?: boolean;
 }
 
 /**
- * What this client remembers of documents for the next take: the version of one whose lock is free, so that it is replaced
- * without being read first, and a last token that is larger than the next revision, so that tokens grow also when
- * somebody deletes the document by hand, and a client that does not know it makes it anew.
+ * What this client remembers of documents for its next take and swap: the version of a free one, so that it is replaced
+ * without being read first, and the last token, so that tokens grow also when somebody deletes the document by hand, and a
+ * client that does not know it makes it anew.
  */
 export class RememberedDocuments {
   private readonly documents = new Map<string, RememberedDocument>();
 
-  /** The version of a document whose lock is free, and the last token that this client knows of. */
-  get(name: string): Pick<RememberedDocument, 'version' | 'lastToken'> | undefined {
+  /** @param believedMs as in `SessionBackend` */
+  constructor(
+    private readonly clock: Clock,
+    private readonly believedMs = Infinity,
+  ) {}
+
+  /** The document as it was seen last, if that may still be so. */
+  seen(name: string): SeenDocument | undefined {
+    return this.isOld(name) ? undefined : this.documents.get(name);
+  }
+
+  /** The last token that this client knows of. */
+  lastTokenOf(name: string): number {
+    const { lastToken = 0, earlierToken = 0 } = this.documents.get(name) ?? {};
+    return Math.max(lastToken, earlierToken);
+  }
+
+  /** It was seen too long ago to be believed. */
+  isOld(name: string): boolean {
     const found = this.documents.get(name);
-    return found && { version: found.version, lastToken: Math.max(found.lastToken, found.earlierToken) };
+    return found !== undefined && found.since <= this.now() - this.believedMs;
   }
 
   /** @returns the last token that this client knows of */
-  see(name: string, { version, lastToken, writtenAt, createdAt = 0, revision }: DocumentSeen): number {
-    const known = this.documents.get(name) ?? NONE;
-    const isSame = lastToken !== undefined && createdAt <= known.writtenAt;
-    const earlierToken = isSame ? known.earlierToken : Math.max(known.earlierToken, known.lastToken);
-    const seen = { version, lastToken: lastToken ?? 0, earlierToken, writtenAt };
-    const most = Math.max(seen.lastToken, earlierToken);
+  see({ row, isFree, lastToken, isMessage = false }: Reading): number {
+    const { name, version, notesRead, nextTicket, writtenAt, createdAt = 0 } = row;
+    const known = this.documents.get(name);
+    // Its version may have been used again since.
+    if (isMessage && writtenAt < (known?.writtenAt ?? 0)) return this.lastTokenOf(name);
+    const isSame = lastToken !== undefined && createdAt <= (known?.writtenAt ?? Infinity);
+    const { earlierToken = 0 } = known ?? {};
+    const seen = {
+      version,
+      isFree,
+      notesRead,
+      nextTicket,
+      lastToken: lastToken ?? 0,
+      earlierToken: isSame ? earlierToken : Math.max(earlierToken, known?.lastToken ?? 0),
+      writtenAt,
+      since: isMessage ? (known?.since ?? -Number.MAX_VALUE) : this.now(),
+    };
     this.documents.delete(name);
-    if (version === undefined && most <= revision) return most;
     this.documents.set(name, seen);
     if (this.documents.size > MOST_REMEMBERED) {
       const oldest = this.documents.keys().next();
       if (!oldest.done) this.documents.delete(oldest.value);
     }
-    return most;
+    return this.lastTokenOf(name);
   }
 
   /** This client has deleted the document, so that no token was larger than the revision. */
   onDeleted(name: string): void {
     this.documents.delete(name);
+  }
+
+  /** Counts a suspend of the machine, which `leadOf` finds out about. */
+  private now(): number {
+    if (this.believedMs === Infinity) return 0;
+    leadOf(this.clock);
+    return this.clock.now();
   }
 }

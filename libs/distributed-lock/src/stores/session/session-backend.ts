@@ -9,6 +9,8 @@
 export interface SessionBackend {
   readonly address?: string;
   readonly commandTimeoutMs: number;
+  /** So long, in ms, a version that was read is not used again for another document. By default it never is. */
+  readonly believedMs?: number;
 
   /** Called once, before everything else. */
   listen(listener: BackendListener): void;
@@ -19,8 +21,8 @@ export interface SessionBackend {
    */
   session(name: string): Promise<Session>;
   /**
-   * Writes the text if the document does not exist, or has the version of an emptied one. Otherwise leaves the notes beside
-   * it, and replies with the document, notes included.
+   * Writes the text if the document does not exist, or has the version of the free one that was seen. Otherwise leaves the
+   * notes beside it, and replies with the document, notes included.
    */
   take(write: SessionTake): Promise<SessionWriteReply>;
   /**
@@ -62,10 +64,10 @@ export interface Session {
 
 export interface SessionTake {
   readonly name: string;
-  /** That of the emptied document which the write replaces. `undefined`: there is none. */
-  readonly version: number | undefined;
+  /** The document as this client has seen it last. The write replaces a free one of this version. */
+  readonly seen: SeenDocument | undefined;
   readonly text: string;
-  /** Texts of notes. */
+  /** Texts of notes, without line breaks. */
   readonly notes: readonly string[];
   /** The text names this session, so the write is refused as `unready` when it is over. */
   readonly session: Session;
@@ -117,6 +119,15 @@ export interface Row {
   readonly notesRead: number;
   /** Larger than `at` of each note that was read, and not than that of a later one; `revision + 1` if left out. */
   readonly nextTicket?: number;
+}
+
+/** A document that was read before. */
+export interface SeenDocument {
+  readonly version: number | undefined;
+  /** Nobody held the lock, waited for it, or had left a note. */
+  readonly isFree: boolean;
+  readonly notesRead: number;
+  readonly nextTicket: number | undefined;
 }
 
 export interface NoteRow {

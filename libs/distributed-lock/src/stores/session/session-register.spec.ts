@@ -43,10 +43,6 @@ class Answers implements SessionBackend {
     return { isDone: this.isDone, row: this.row };
   }
 
-  async takeAll(): Promise<readonly Row[]> {
-    return [];
-  }
-
   async swap(write: SessionSwap): Promise<SessionWriteReply> {
     this.swaps.push(write);
     return { isDone: this.isDone, row: this.row };
@@ -60,7 +56,7 @@ class Answers implements SessionBackend {
     throw new Error('nobody answers');
   }
 
-  async tell(): Promise<void> {}
+  tell(): void {}
 
   async close(): Promise<void> {}
 }
@@ -126,7 +122,7 @@ describe('a register of sessions', () => {
     answers.row = rowOf({ revision: 730 });
     await register.read('k');
     await take();
-    const texts = answers.takes.map(({ version, text }) => [version, (JSON.parse(text) as number[])[1]]);
+    const texts = answers.takes.map(({ seen, text }) => [seen?.version, (JSON.parse(text) as number[])[1]]);
     expect(texts).toEqual([
       [undefined, 0],
       [720, 900],

@@ -34,7 +34,7 @@ export class SessionRegister implements Register {
   readonly address?: string;
   readonly commandTimeoutMs: number;
   private readonly knowledge: SessionKnowledge;
-  private readonly remembered = new RememberedDocuments();
+  private readonly remembered: RememberedDocuments;
   private session: Session | undefined;
   /** The newest revision that this client has seen: the next write has a larger one, unless an older state was restored. */
   private revision = 0;
@@ -45,10 +45,11 @@ export class SessionRegister implements Register {
     private readonly backend: SessionBackend,
     private readonly clock: Clock,
   ) {
-    const { address, commandTimeoutMs } = backend;
+    const { address, commandTimeoutMs, believedMs } = backend;
     if (address !== undefined) this.address = address;
     this.commandTimeoutMs = commandTimeoutMs;
     this.knowledge = new SessionKnowledge(clock);
+    this.remembered = new RememberedDocuments(clock, believedMs);
   }
 
   listen(listener: RegisterListener): void {
@@ -66,7 +67,7 @@ export class SessionRegister implements Register {
 
   async take(take: Take): Promise<TakeReply> {
     const session = await this.sessionFor(take.name);
-    const { isDone, row } = await this.backend.take(this.stepOf(take, session));
+    const { isDone, row } = await this.backend.take(this.writeOf(take, session));
     if (isDone) return { isTaken: true, reading: this.readingOf(row, session) };
     const reading = await this.knownReadingOf(row, session);
     if (take.notes.length > 0) this.tellHolders(row, reading);
@@ -79,6 +80,10 @@ export class SessionRegister implements Register {
     const session = await this.sessionFor(name);
     // What was held then is lost, and must not be written as held under the next session.
     if (sessionEnds !== this.sessionEnds) throw sessionEnded(name, 'unready');
+    if (this.remembered.isOld(name)) {
+      const reading = await this.read(name);
+      if (reading.version !== expected.version) return { isSwapped: false, reading };
+    }
     swap.notAfter();
     const text = documentText(next, lastToken, session.id);
     const { notesRead, notes, nextTicket } = expected;
@@ -132,7 +137,7 @@ export class SessionRegister implements Register {
     if (!row || !this.session) return;
     if (typeof row === 'string') return inBackground(this.readFor(row), () => undefined);
     try {
-      this.listener?.onReading(row.name, this.readingOf(row, this.session));
+      this.listener?.onReading(row.name, this.readingOf(row, this.session, true));
     } catch {
       // Whoever may write into the mailbox has written something else.
     }
@@ -164,18 +169,17 @@ export class SessionRegister implements Register {
     return this.readingOf(row, session);
   }
 
-  private readingOf(row: Row, session: Session): Reading {
+  private readingOf(row: Row, session: Session, isMessage = false): Reading {
     const { name, version } = row;
     const revision = (this.revision = Math.max(this.revision, row.revision));
     const content = row.text === null ? NO_CONTENT : contentOf(row.text, row.writtenAt, name);
     const { document } = content;
     const notes = row.notes.map((note) => noteIn(note, name));
-    const lastToken = this.remembered.see(name, {
-      version: isFree(document) && notes.length === 0 ? version : undefined,
+    const lastToken = this.remembered.see({
+      row,
+      isFree: isFree(document) && notes.length === 0,
       lastToken: content.lastToken,
-      writtenAt: row.writtenAt,
-      createdAt: row.createdAt,
-      revision,
+      isMessage,
     });
     return {
       version,
@@ -191,14 +195,14 @@ export class SessionRegister implements Register {
     };
   }
 
-  private stepOf(take: Take, session: Session): SessionTake {
+  private writeOf(take: Take, session: Session): SessionTake {
     const { name, request, notes } = take;
     take.notAfter();
-    const { version, lastToken = 0 } = this.remembered.get(name) ?? {};
+    const lastToken = Math.max(this.remembered.lastTokenOf(name), this.revision);
     return {
       name,
-      version,
-      text: takenText(request, Math.max(lastToken, this.revision), session.id),
+      seen: this.remembered.seen(name),
+      text: takenText(request, lastToken, session.id),
       notes: notes.map((note) => noteText(note, session.id)),
       session,
     };

@@ -1,5 +1,4 @@
 import { describe, expect, it } from '@jest/globals';
-import { ManualClock } from '../../testing/manual-clock.js';
 import type { SessionSwap, SessionTake } from '../session/session-backend.js';
 import { CODE, ZookeeperRefusal } from './client/codes.js';
 import { getChildren, multi, type Request } from './client/requests.js';
@@ -28,12 +27,11 @@ function documentsOf(codes: readonly { readonly index: number; readonly code: nu
     session,
     paths: new LockPaths('/nest-lock'),
     acl: 'open',
-    clock: new ManualClock(),
   });
 }
 
 const session = { id: '0a', validUntil: Infinity };
-const take: SessionTake = { name: 'k', version: undefined, text: FREE, notes: [], session };
+const take: SessionTake = { name: 'k', seen: undefined, text: FREE, notes: [], session };
 const swap: SessionSwap = {
   name: 'k',
   version: 1,
@@ -56,17 +54,8 @@ describe('a write of ZooKeeper of which the reading is refused', () => {
   it('is unknown, and not unready, when its write was executed', async () => {
     expect(await reasonOf(documentsOf().swap(swap))).toBe('unknown');
     const waiting = { ...take, notes: ['note'] };
-    const held = documentsOf();
-    held.known.see({
-      name: 'k',
-      version: 1,
-      text: '[1,0,[["a:1","l",1,1,"+30000",null,0,"s"]],[]]',
-      writtenAt: 1,
-      revision: 1,
-      notes: [],
-      notesRead: 1,
-    });
-    expect(await reasonOf(held.take(waiting))).toBe('unknown');
+    const seen = { version: 1, isFree: false, notesRead: 1, nextTicket: 1 };
+    expect(await reasonOf(documentsOf().take({ ...waiting, seen }))).toBe('unknown');
     const queueExists = documentsOf([{ index: 2, code: CODE.nodeExists }]);
     expect(await reasonOf(queueExists.take(take))).toBe('unknown');
   });

@@ -1,4 +1,3 @@
-import type { Clock } from '../../time/clock.js';
 import type {
   Messages,
   Row,
@@ -13,6 +12,7 @@ import {
   check,
   create,
   exists,
+  isCreation,
   multi,
   remove,
   setData,
@@ -20,82 +20,74 @@ import {
   type Acl,
 } from './client/requests.js';
 import type { ZookeeperSession } from './client/session.js';
-import { KnownRows } from './known-rows.js';
 import { noteName, type LockPaths } from './lock-path.js';
 import { readNotes, readRow, type Notes } from './rows.js';
-import { readBehindWrite, valueOf, write, type Part, type Written } from './writes.js';
+import { readBehindWrite, repeated, valueOf, write, type Part, type Written } from './writes.js';
 import { conditionOf, FIRST_VERSION, versionAfter, znodeVersionOf } from './znode-version.js';
 import { isCode } from './zookeeper.errors.js';
 
 type PartName = 'document' | 'queue' | 'note' | 'mailbox';
 type Parts = readonly Part<PartName>[];
 type NotWritten = Extract<Written<PartName>, { readonly isDone: false }>;
+type Behind<Reading> = Written<PartName> & { readonly reading: PromiseSettledResult<Reading> };
+
+interface Repaired<Reading> {
+  readonly parts: () => Parts;
+  readonly read: () => Promise<Reading> | Reading;
+  readonly repair: (failure: NotWritten) => boolean;
+}
 
 interface DocumentsOptions {
   readonly session: ZookeeperSession;
   readonly paths: LockPaths;
   readonly acl: Acl;
-  readonly clock: Clock;
 }
-
-/** A parent that is missing is made, and the write repeated, so often at most. */
-const MOST_REPAIRS = 3;
 
 /** The documents and their notes as znodes, written under one session. */
 export class Documents {
-  readonly known: KnownRows;
   private syncing: Promise<unknown> | undefined;
 
-  constructor(private readonly options: DocumentsOptions) {
-    this.known = new KnownRows(options.clock);
-  }
+  constructor(private readonly options: DocumentsOptions) {}
 
   async take(take: SessionTake): Promise<SessionWriteReply> {
-    const { name, version, notes } = take;
-    const known = this.known.get(name);
-    const isEmptied = version !== undefined && known?.version === version;
-    const isUnknown = version === undefined && known?.version === undefined && !this.known.isOld(name);
+    const { name, seen, notes } = take;
     let row: Row | undefined;
-    if (isEmptied || isUnknown) {
-      const taken = isEmptied ? await this.takeEmptied(take) : await this.createDocument(take);
+    if (seen?.isFree !== false) {
+      const taken = await this.takeFree(take);
       if (taken) return { isDone: true, row: taken };
       row = await this.readBehind(name);
-    } else if (notes.length === 0 || known?.isFree !== false) row = await this.read(name);
+    } else if (notes.length === 0) row = await this.read(name);
     // The next write swaps a free document, so that no note is needed.
     if (row && (notes.length === 0 || isFree(row))) return notDone(row);
     return notDone(await this.leaveNotes(take));
   }
 
   async swap(swap: SessionSwap): Promise<SessionWriteReply> {
-    const { name } = swap;
-    if (this.known.isOld(name)) {
-      const row = await this.read(name);
-      if (row.version !== swap.version) return notDone(row);
+    const { name, isExact, messages } = swap;
+    const version = versionAfter(swap.version);
+    let mailboxes = this.mailParts(messages, version);
+    const written = await this.writeRepaired({
+      parts: () => [...this.swapParts(swap), ...mailboxes],
+      read: () => (isExact ? undefined : this.readNotes(name)),
+      repair: ({ failed, code }) => {
+        // That client is gone, or has an `auth` that this one has not. The others must hear of the write.
+        const isOfClient = failed.name === 'mailbox' && (code === CODE.noNode || code === CODE.noAuth);
+        if (isOfClient) mailboxes = mailboxes.filter((mailbox) => mailbox !== failed);
+        return isOfClient;
+      },
+    });
+    if (!written.isDone) {
+      this.checkLost(written);
+      return notDone(await this.readBehind(name));
     }
-    let { clients } = swap.messages;
-    for (let repairs = 0; ;) {
-      const mailboxes = this.mailParts({ ...swap.messages, clients }, versionAfter(swap.version));
-      const [write, reading] = await Promise.allSettled([
-        this.write([...this.swapParts(swap), ...mailboxes]),
-        swap.isExact ? undefined : this.readNotes(name),
-      ]);
-      const written = valueOf(write);
-      if (written.isDone) {
-        const row = swappedRow(swap, written.zxid, readBehindWrite(reading));
-        return { isDone: true, row: this.see(row) };
-      }
-      const { failed, code } = written;
-      // That client is gone, or has an `auth` that this one has not. The others must hear of the write.
-      if (failed.name === 'mailbox' && (code === CODE.noNode || code === CODE.noAuth)) {
-        clients = clients.filter((_, i) => mailboxes[i] !== failed);
-        continue;
-      }
-      if (swap.version !== undefined || code !== CODE.noNode || repairs++ === MOST_REPAIRS) {
-        this.checkLost(written);
-        return notDone(await this.readBehind(name));
-      }
-      await this.makeParents();
-    }
+    // An exact swap has taken all notes in. It makes a parent for them where there was none.
+    const none = {
+      notes: [],
+      notesRead: Math.max(swap.notesRead, FIRST_VERSION),
+      nextTicket: swap.nextTicket,
+    };
+    const notes = readBehindWrite(written.reading) ?? none;
+    return { isDone: true, row: rowAfter(swap, { version, zxid: written.zxid, notes }) };
   }
 
   /** The newest document. */
@@ -131,60 +123,36 @@ export class Documents {
 
   // --- taken ----------------------------------------------------------------------------------------------------
 
-  /** @returns `undefined` when the document exists */
-  private async createDocument(take: SessionTake): Promise<Row | undefined> {
-    let hasQueue = false;
-    for (let repairs = 0; ; repairs++) {
-      const written = await this.write(this.takeParts(take, hasQueue));
-      if (written.isDone) return this.takenRow(take, written.zxid, hasQueue);
-      const { failed, code } = written;
-      if (code === CODE.nodeExists && failed.name === 'document') return undefined;
-      if (repairs === MOST_REPAIRS) throw new ZookeeperRefusal(code);
-      if (code === CODE.nodeExists) hasQueue = true;
-      else if (code === CODE.noNode) await this.makeParents();
-      else throw new ZookeeperRefusal(code);
-    }
-  }
-
-  /** @returns `undefined` when the document has changed */
-  private async takeEmptied(take: SessionTake): Promise<Row | undefined> {
-    const written = await this.write(this.takeParts(take, true));
-    if (written.isDone) return this.takenRow(take, written.zxid, false);
-    this.checkLost(written);
-    return undefined;
-  }
-
-  /** @param hasQueue the parent of the notes exists already */
-  private takeParts({ name, version, text }: SessionTake, hasQueue: boolean): Parts {
+  /** @returns the row; `undefined` when the document has changed */
+  private async takeFree(take: SessionTake): Promise<Row | undefined> {
+    const { name, seen, text } = take;
     const { paths, acl } = this.options;
     const path = paths.documentOf(name);
-    if (version !== undefined) {
-      return [{ name: 'document', operation: setData(path, text, conditionOf(path, version)) }];
-    }
-    const document = { name: 'document', operation: create(path, { acl, data: text }) } as const;
-    return hasQueue ? [document] : [document, this.queuePart(name)];
-  }
-
-  /** @param mayHaveNotes the parent of the notes was there before the document */
-  private async takenRow(
-    { name, version, text }: SessionTake,
-    zxid: number,
-    mayHaveNotes: boolean,
-  ): Promise<Row> {
-    const known = this.known.get(name);
-    const notes: Notes = mayHaveNotes
-      ? readBehindWrite((await Promise.allSettled([this.readNotes(name)]))[0])
-      : version !== undefined && known
-        ? { notes: [], notesRead: known.notesRead, nextTicket: known.nextTicket }
-        : { notes: [], notesRead: FIRST_VERSION, nextTicket: zxid + 1 };
-    return this.see({
-      name,
-      version: versionAfter(version),
-      text,
-      writtenAt: zxid,
-      revision: zxid,
-      ...notes,
+    const isNew = seen?.version === undefined;
+    const operation = isNew
+      ? create(path, { acl, data: text })
+      : setData(path, text, conditionOf(path, seen.version));
+    const document: Part<PartName> = { name: 'document', operation };
+    /** The parent of the notes was left over from a document that was deleted by hand, and may have notes. */
+    let hasQueue = false;
+    const written = await this.writeRepaired({
+      parts: () => (isNew && !hasQueue ? [document, this.queuePart(name)] : [document]),
+      read: () => (hasQueue ? this.readNotes(name) : undefined),
+      repair: ({ failed, code }) => {
+        const isThere = failed.name === 'queue' && code === CODE.nodeExists;
+        hasQueue ||= isThere;
+        return isThere;
+      },
     });
+    if (!written.isDone) {
+      this.checkLost(written);
+      return undefined;
+    }
+    const { zxid } = written;
+    const known = isNew ? { notesRead: FIRST_VERSION, nextTicket: zxid + 1 } : seen;
+    const { notesRead, nextTicket = zxid + 1 } = known;
+    const notes = readBehindWrite(written.reading) ?? { notes: [], notesRead, nextTicket };
+    return rowAfter(take, { version: versionAfter(seen?.version), zxid, notes });
   }
 
   /** Leaves the notes beside the document, if there is one. @returns the row with them */
@@ -204,21 +172,20 @@ export class Documents {
       { name: 'queue', operation: setData(queue, '', ANY_VERSION) },
     ];
     let isQueueMissing = false;
-    for (let repairs = 0; ; repairs++) {
-      const [write, reading] = await Promise.allSettled([
-        this.write([document, ...(isQueueMissing ? [this.queuePart(name)] : []), ...parts]),
-        this.readBehind(name),
-      ]);
-      const written = valueOf(write);
-      if (written.isDone) return readBehindWrite(reading);
-      const { failed, code } = written;
-      if (failed.name === 'document' && code === CODE.noNode) return valueOf(reading);
-      if (repairs === MOST_REPAIRS) throw new ZookeeperRefusal(code);
-      if (failed.name === 'note' && code === CODE.noNode) isQueueMissing = true;
-      else if (code === CODE.nodeExists) isQueueMissing = false;
-      else if (code === CODE.noNode) await this.makeParents();
-      else throw new ZookeeperRefusal(code);
-    }
+    const written = await this.writeRepaired({
+      parts: () => [document, ...(isQueueMissing ? [this.queuePart(name)] : []), ...parts],
+      read: () => this.readBehind(name),
+      repair({ failed, code }) {
+        const isMissing = failed.name === 'note' && code === CODE.noNode;
+        const isThere = failed.name === 'queue' && code === CODE.nodeExists;
+        isQueueMissing = isMissing || (isQueueMissing && !isThere);
+        return isMissing || isThere;
+      },
+    });
+    if (written.isDone) return readBehindWrite(written.reading);
+    const { failed, code } = written;
+    if (failed.name === 'document' && code === CODE.noNode) return valueOf(written.reading);
+    throw new ZookeeperRefusal(code);
   }
 
   private queuePart(name: string): Part<PartName> {
@@ -259,9 +226,30 @@ export class Documents {
 
   // --- common ---------------------------------------------------------------------------------------------------
 
-  private write(parts: Parts): Promise<Written<PartName>> {
+  /**
+   * Writes, with a reading right behind it. Repairs what has made the write fail, and writes again: parents of all that are
+   * missing, or what `repair` knows of.
+   *
+   * @param read `undefined` where nothing is to be read
+   * @param repair whether the next parts are others
+   */
+  private writeRepaired<Reading>({ parts, read, repair }: Repaired<Reading>): Promise<Behind<Reading>> {
     const { session, paths } = this.options;
-    return write(session, paths.presenceOf(session.id), parts);
+    return repeated<Behind<Reading>>(
+      async () => {
+        const all = parts();
+        const sent = [write(session, paths.presenceOf(session.id), all), read()] as const;
+        const [written, reading] = await Promise.allSettled(sent);
+        return { ...valueOf(written), reading };
+      },
+      async (failure) => {
+        if (repair(failure)) return true;
+        if (failure.code !== CODE.noNode || !isCreation(failure.failed.operation)) return false;
+        await this.makeParents();
+        return true;
+      },
+      parts().length,
+    );
   }
 
   /** Somebody else was first. @throws ZookeeperRefusal when the write failed for something else */
@@ -272,8 +260,8 @@ export class Documents {
   }
 
   /** A reading that sees what this session has written before. */
-  private async readBehind(name: string): Promise<Row> {
-    return this.see(await readRow(this.options.session, this.options.paths, name));
+  private readBehind(name: string): Promise<Row> {
+    return readRow(this.options.session, this.options.paths, name);
   }
 
   private readNotes(name: string): Promise<Notes> {
@@ -298,25 +286,13 @@ export class Documents {
       throw error;
     }
   }
-
-  private see(row: Row): Row {
-    this.known.see(row);
-    return row;
-  }
 }
 
-function swappedRow(swap: SessionSwap, zxid: number, notes: Notes | undefined): Row {
-  const { name, text, nextTicket } = swap;
-  // An exact swap has taken all notes in. It makes a parent for them where there was none.
-  const none = { notes: [], notesRead: Math.max(swap.notesRead, FIRST_VERSION), nextTicket };
-  return {
-    name,
-    version: versionAfter(swap.version),
-    text,
-    writtenAt: zxid,
-    revision: zxid,
-    ...(notes ?? none),
-  };
+function rowAfter(
+  { name, text }: SessionTake | SessionSwap,
+  { version, zxid, notes }: { readonly version: number; readonly zxid: number; readonly notes: Notes },
+): Row {
+  return { name, version, text, writtenAt: zxid, revision: zxid, ...notes };
 }
 
 function isFree({ version, text, notes }: Row): boolean {

@@ -14,6 +14,7 @@ import type { LockPaths } from './lock-path.js';
 import { Mailbox } from './mailbox.js';
 import { neededLength, type NeededLength } from './session-length.js';
 import { Sweeper } from './sweeper.js';
+import { repeated } from './writes.js';
 
 export interface OwnSessionOptions {
   readonly clock: Clock;
@@ -94,7 +95,7 @@ export class SessionLife implements Session {
       },
     );
     const { acl, connection: session } = this;
-    this.documents = new Documents({ session, paths, acl, clock });
+    this.documents = new Documents({ session, paths, acl });
     this.sweeper = new Sweeper({ session, paths, clock, documents: this.documents });
     this.mailbox = new Mailbox({
       clock,
@@ -150,21 +151,28 @@ export class SessionLife implements Session {
     const presence = create(paths.presenceOf(this.id), { acl, isEphemeral: true });
     const mailbox = paths.mailboxOf(clientId);
     const { clock } = this.options;
-    let sentAt: number;
-    for (let tries = 0; ; tries++) {
-      sentAt = clock.now();
-      const { content } = await connection.send(
-        multi([presence, create(mailbox, { acl, isEphemeral: true })]),
-      );
-      if (content.isDone) break;
-      const { code, index } = content;
-      // It was made before the connection was lost.
-      if (code === CODE.nodeExists && index === 0) break;
-      if (tries === 3) throw new ZookeeperRefusal(code);
-      // That of an earlier session of this client, which the servers have not ended yet.
-      if (code === CODE.nodeExists) await connection.send(multi([remove(mailbox, ANY_VERSION)]));
-      else if (code === CODE.noNode) await this.documents.makeParents();
-      else throw new ZookeeperRefusal(code);
+    let sentAt = clock.now();
+    const { isDone, ...failure } = await repeated(
+      async () => {
+        sentAt = clock.now();
+        const { content } = await connection.send(
+          multi([presence, create(mailbox, { acl, isEphemeral: true })]),
+        );
+        return content;
+      },
+      async ({ code, index }) => {
+        // That of an earlier session of this client, which the servers have not ended yet.
+        if (code === CODE.nodeExists && index === 1)
+          await connection.send(multi([remove(mailbox, ANY_VERSION)]));
+        else if (code === CODE.noNode) await this.documents.makeParents();
+        else return false;
+        return true;
+      },
+      2,
+    );
+    // A presence that exists was made before the connection was lost.
+    if ('code' in failure && (failure.code !== CODE.nodeExists || failure.index === 1)) {
+      throw new ZookeeperRefusal(failure.code);
     }
     const needed = await this.neededLength(clock.now() - sentAt);
     if (this.isOver || this.isReady) return;

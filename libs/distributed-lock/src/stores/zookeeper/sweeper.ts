@@ -4,9 +4,9 @@ import { CODE, ZookeeperRefusal } from './client/codes.js';
 import { ANY_VERSION, exists, getChildren, getData, remove, type Node } from './client/requests.js';
 import type { ZookeeperSession } from './client/session.js';
 import type { Documents } from './documents.js';
-import { BELIEVED_MS } from './known-rows.js';
 import { decodeName, type LockPaths } from './lock-path.js';
 import { write } from './writes.js';
+import { BELIEVED_MS } from './znode-version.js';
 import { isCode } from './zookeeper.errors.js';
 
 interface SweeperOptions {

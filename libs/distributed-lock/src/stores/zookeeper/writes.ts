@@ -45,6 +45,27 @@ export async function write<Name extends string>(
   throw code === CODE.noNode ? new PresenceMissing() : new ZookeeperRefusal(code);
 }
 
+/** So often a write is repeated at most, beside once for each of its operations. */
+const MOST_REPAIRS = 3;
+
+/**
+ * Writes, and writes again while something of its failure could be repaired.
+ *
+ * @param repair whether it has repaired what has made the write fail
+ * @param operations how many it has
+ */
+export async function repeated<Result extends { readonly isDone: boolean }>(
+  writeOnce: () => Promise<Result>,
+  repair: (failure: Extract<Result, { readonly isDone: false }>) => Promise<boolean>,
+  operations: number,
+): Promise<Result> {
+  for (let repairs = 0; ; repairs++) {
+    const result = await writeOnce();
+    if (result.isDone || repairs === MOST_REPAIRS + operations) return result;
+    if (!(await repair(result as Extract<Result, { readonly isDone: false }>))) return result;
+  }
+}
+
 /** @throws the error of a request that failed */
 export function valueOf<Value>(settled: PromiseSettledResult<Value>): Value {
   if (settled.status === 'rejected') throw settled.reason;

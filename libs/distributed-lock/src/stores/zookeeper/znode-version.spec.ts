@@ -1,5 +1,4 @@
 import { describe, expect, it } from '@jest/globals';
-import { ManualClock } from '../../testing/manual-clock.js';
 import type { SessionSwap } from '../session/session-backend.js';
 import { JuteWriter } from './client/jute.js';
 import { setData, type Request } from './client/requests.js';
@@ -46,7 +45,7 @@ describe('the version of a document in ZooKeeper', () => {
       },
     } as unknown as ZookeeperSession;
     const paths = new LockPaths('/nest-lock');
-    const documents = new Documents({ session, paths, acl: 'open', clock: new ManualClock() });
+    const documents = new Documents({ session, paths, acl: 'open' });
     const swap = (version: number): SessionSwap => ({
       name: 'k',
       version,

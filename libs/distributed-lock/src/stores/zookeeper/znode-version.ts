@@ -2,6 +2,11 @@ import { ANY_VERSION } from './client/requests.js';
 
 /** That of a znode which was just made. A row has one more than its znode, because 0 means nothing there. */
 export const FIRST_VERSION = 1;
+/**
+ * A version is believed for so long, in ms. A znode that was deleted and made again counts its versions from the start. The
+ * sweeper deletes no document that was written within twice this time.
+ */
+export const BELIEVED_MS = 5 * 60_000;
 /** After this number, the largest of 32 bits, the version of a znode goes on with the least. */
 const LARGEST = 2 ** 31 - 1;
 

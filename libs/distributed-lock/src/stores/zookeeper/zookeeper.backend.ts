@@ -23,6 +23,7 @@ import { checkLockName } from './lock-path.js';
 import { SessionLife, type OwnSessionOptions, type OwnSessionStart } from './session-life.js';
 import { ROUND_TRIPS_PER_SESSION, type NeededLength } from './session-length.js';
 import { PresenceMissing } from './writes.js';
+import { BELIEVED_MS } from './znode-version.js';
 import { sessionOver, zookeeperError } from './zookeeper.errors.js';
 
 const NO_ERROR = new Error('no server has answered');
@@ -36,6 +37,7 @@ interface Opening {
 /** One client of ZooKeeper: one session after the other, each on one connection at a time. */
 export class ZookeeperBackend implements SessionBackend {
   readonly commandTimeoutMs: number;
+  readonly believedMs = BELIEVED_MS;
   private readonly outage: Outage;
   private listener: BackendListener | undefined;
   private own: SessionLife | undefined;

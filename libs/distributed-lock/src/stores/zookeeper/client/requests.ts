@@ -111,6 +111,10 @@ export interface Operation {
   readonly write: (writer: JuteWriter) => unknown;
 }
 
+export function isCreation({ op }: Operation): boolean {
+  return op === OP.create;
+}
+
 export interface CreateOptions {
   readonly acl: Acl;
   readonly data?: string;
