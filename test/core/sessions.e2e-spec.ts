@@ -580,7 +580,10 @@ describe('a message', () => {
     ['with a text that is none', '[1,"goods",7,7,7,"[1,0,7,null]",[]]'],
     ['with notes that are none', '[1,"goods",7,7,7,"[1,0,[],[]]",[null,{"id":7}]]'],
     ['without a name', '[1,null,7,7,7,null,[]]'],
-    ['whose holder is no text', '[1,"goods",700,700,700,"[1,0,[[7,\\"l\\",1,1,null,null,0,\\"s\\"]],[]]",[],0]'],
+    [
+      'whose holder is no text',
+      '[1,"goods",700,700,700,"[1,0,[[7,\\"l\\",1,1,null,null,0,\\"s\\"]],[]]",[],0]',
+    ],
   ])('%s is ignored', async (_, text) => {
     const stage = new Stage();
     const { one, two } = stage;

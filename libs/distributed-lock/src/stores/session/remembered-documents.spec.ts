@@ -51,14 +51,14 @@ describe('documents', () => {
     expect(['name 0', 'name 2', 'one more'].map((name) => documents.seen(name)?.version)).toEqual([1, 2, 2]);
   });
 
-  it('are not believed in when they were read too long ago, and a message makes them no younger', () => {
+  it('are not believed in when they were read too long ago, and a message makes them no younger', async () => {
     const clock = new ManualClock();
     const documents = new RememberedDocuments(clock, 1000);
     documents.see(seen(70, { version: 7 }));
-    clock.advance(600);
+    await clock.advance(600);
     documents.see(seen(71, { version: 8, writtenAt: REVISION + 1, isMessage: true }));
     expect(documents.seen('a')).toMatchObject({ version: 8 });
-    clock.advance(400);
+    await clock.advance(400);
     expect([documents.seen('a'), documents.isOld('a')]).toEqual([undefined, true]);
     documents.see(seen(71, { name: 'b', version: 8, isMessage: true }));
     expect(documents.isOld('b')).toBe(true);

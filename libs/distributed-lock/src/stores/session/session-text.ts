@@ -45,7 +45,7 @@ export function takenText(request: AcquireRequest, lastToken: number, session: s
   return documentText(takenBy(request), lastToken, session);
 }
 
-export function noteText({ waitMs: _, ...note }: Note, session: string): string {
+export function noteText(note: Note, session: string): string {
   return JSON.stringify(waiterText({ ...note, until: Infinity, session }));
 }
 

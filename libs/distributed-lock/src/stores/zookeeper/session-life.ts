@@ -152,7 +152,7 @@ export class SessionLife implements Session {
     const mailbox = paths.mailboxOf(clientId);
     const { clock } = this.options;
     let sentAt = clock.now();
-    const { isDone, ...failure } = await repeated(
+    const made = await repeated(
       async () => {
         sentAt = clock.now();
         const { content } = await connection.send(
@@ -171,8 +171,8 @@ export class SessionLife implements Session {
       2,
     );
     // A presence that exists was made before the connection was lost.
-    if ('code' in failure && (failure.code !== CODE.nodeExists || failure.index === 1)) {
-      throw new ZookeeperRefusal(failure.code);
+    if (!made.isDone && (made.code !== CODE.nodeExists || made.index === 1)) {
+      throw new ZookeeperRefusal(made.code);
     }
     const needed = await this.neededLength(clock.now() - sentAt);
     if (this.isOver || this.isReady) return;
