@@ -15,7 +15,7 @@ import { checkMinimumHold } from './minimum-hold.js';
 import { checkNeedlessFailure } from './needless-failure.js';
 import { checkNeedlessLoss } from './needless-loss.js';
 import { checkOrder } from './order.js';
-import { checkRefusal } from './refusal.js';
+import { checkRefusal, checkStaleRefusal } from './refusal.js';
 import { checkStarvation } from './starvation.js';
 import { checkTokens } from './tokens.js';
 import { checkTurns } from './turns.js';
@@ -268,6 +268,20 @@ describe('the checker of a history', () => {
     expect(check(hold({ from: 4000, endedAt: 4800, end: 'released' }))).toBe(1);
     expect(check(hold({ from: 4000, endedAt: 4950, end: 'released' }))).toBe(0);
     expect(check(hold({ from: 4000, endedAt: 4800, end: 'lost' }))).toBe(0);
+  });
+
+  it('finds a call that is refused for an owner who had given the key up before', () => {
+    const error = new LockWaitTimeoutError('k', 0, 'P0:1', 500);
+    const refused = call({ process: 'P1', askedAt: 5000, settledAt: 5100, holdersThen: [], error });
+    const given = hold({ from: 4000, endedAt: 4800, end: 'released', owner: 'P0:1' });
+    const check = (asked: Partial<CallRecord>, ...others: CallRecord[]) =>
+      checkStaleRefusal(historyOf({ calls: [{ ...refused, ...asked }, ...others], holds: [given] })).length;
+    expect(check({})).toBe(1);
+    expect(check({ holdersThen: ['P0:1'] })).toBe(0);
+    expect(check({ error: new LockWaitTimeoutError('k', 0, 'P0:2', 500) })).toBe(0);
+    // Behind a caller of its own process it does not ask.
+    expect(check({}, call({ call: '2', process: 'P1', askedAt: 4900, settledAt: 6000 }))).toBe(0);
+    expect(check({}, call({ call: '2', process: 'P2', askedAt: 4900, settledAt: 6000 }))).toBe(1);
   });
 
   it('finds a release that leaves its waiter to a recheck or to the end of a lease', () => {

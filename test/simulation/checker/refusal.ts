@@ -26,6 +26,36 @@ export function checkRefusal(history: History, times: HandOffTimes): readonly Vi
   });
 }
 
+/**
+ * docs/guarantees.md, etcd and ZooKeeper: that is true on a server that lags behind, too. Nobody is refused for an owner that had
+ * given the key up before it asked. A restored backup may bring that owner back. And behind a caller of its own process that waits,
+ * it is refused without asking, and told of the holder that the store has named last.
+ */
+export function checkStaleRefusal(history: History): readonly Violation[] {
+  const { calls, holds, disturbances } = history;
+  if (disturbances.some(({ kind }) => kind === 'forget')) return [];
+  return calls.flatMap((asking) => {
+    const { call, process, keys, holdersThen, error, askedAt } = asking;
+    const [key = ''] = keys;
+    const isBehind = calls.some(
+      (it) =>
+        it !== asking &&
+        it.process === process &&
+        it.keys.includes(key) &&
+        it.askedAt <= askedAt &&
+        (it.settledAt ?? Infinity) >= askedAt,
+    );
+    if (isBehind || !holdersThen || keys.length > 1 || !(error instanceof LockWaitTimeoutError)) return [];
+    const { holder } = error;
+    const hasHeld = holds.some(
+      ({ owner, key: held, from }) => owner === holder && held === key && from < askedAt,
+    );
+    if (holder === undefined || holdersThen.includes(holder) || !hasHeld) return [];
+    const text = `call ${call} of ${process} is told that ${holder} has ${key}, which had given it up before`;
+    return [{ rule: 'refusal', text }];
+  });
+}
+
 function isRefused({ waitMs, isRefused: isTold, error }: CallRecord): boolean {
   return waitMs === 0 && (isTold === true || error instanceof LockWaitTimeoutError);
 }

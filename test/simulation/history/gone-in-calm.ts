@@ -10,6 +10,9 @@ const PATIENCE_MS = 15_000;
 /** docs/guarantees.md, etcd and ZooKeeper: one in the queue who is gone has its grant taken back after one to two seconds. */
 const TAKEN_BACK_MS = UNCONFIRMED_MS + RECHECK_MS;
 
+/** So often another process asks while a grant is on its way to its owner. */
+const LOOKS = 4;
+
 type How = 'gave up' | 'is stopped' | 'crashed';
 
 /**
@@ -32,8 +35,17 @@ async function behindOneWho(stage: Stage, how: How): Promise<void> {
   const queuedMs = 2 * (handOffMs + SLACK_MS);
   const key = `behind one who ${how}`;
   const isPassedOver = how === 'gave up' || !hasSessions;
-  await watch(stage, { key, options: {}, goneMs: isPassedOver ? 0 : TAKEN_BACK_MS }, async (goer) => {
-    ask(goer, key, { waitMs: how === 'gave up' ? 2 * queuedMs : Infinity }, () => undefined);
+  let isBack = false;
+  const comesBack = how === 'is stopped' && hasSessions;
+  const scene: Scene = {
+    key,
+    options: {},
+    goneMs: isPassedOver ? 0 : TAKEN_BACK_MS,
+    ...(comesBack && { andThen: (holder) => grantedAgain(stage, key, holder, () => isBack) }),
+  };
+  await watch(stage, scene, async (goer) => {
+    const onBack = () => void (isBack = true);
+    ask(goer, key, { waitMs: how === 'gave up' ? 2 * queuedMs : Infinity }, onBack, onBack);
     await kernel.run(kernel.now + queuedMs);
     return async () => {
       const silentMs = how === 'gave up' || hasSessions ? 0 : SILENT_WAITER_MS;
@@ -42,6 +54,27 @@ async function behindOneWho(stage: Stage, how: How): Promise<void> {
       await kernel.run(kernel.now + silentMs + queuedMs);
     };
   });
+}
+
+/**
+ * One whose grant was taken back waits again, and counts as any other who waits: its next grant is left to it, also by the process
+ * that has seen how the first one was not confirmed.
+ */
+async function grantedAgain(
+  { parts: { kernel, history, handOffMs } }: Stage,
+  key: string,
+  witness: Actor,
+  isGranted: () => boolean,
+): Promise<() => Promise<void>> {
+  const mostMs = handOffMs + SLACK_MS;
+  await kernel.run(kernel.now + SILENT_WAITER_MS + RECHECK_MS + 4 * mostMs);
+  return async () => {
+    for (let i = 0; i < LOOKS; i++)
+      kernel.after((i * handOffMs) / 2 / LOOKS, () => ask(witness, key, { waitMs: 0 }, () => undefined));
+    await kernel.run(kernel.now + mostMs, isGranted);
+    if (!isGranted())
+      history.violate('hand-off', `one whose grant was taken back is not granted ${key} within ${mostMs} ms`);
+  };
 }
 
 async function besideADeadReader(stage: Stage, leaseMs: number): Promise<void> {
@@ -67,6 +100,8 @@ interface Scene {
   readonly options: CallOptions;
   /** What the one who is gone costs. */
   readonly goneMs: number;
+  /** While the third one holds. @returns what is done when that one has released */
+  readonly andThen?: (holder: Actor) => Promise<() => Promise<void>>;
 }
 
 /**
@@ -74,7 +109,7 @@ interface Scene {
  */
 async function watch(
   stage: Stage,
-  { key, options, goneMs }: Scene,
+  { key, options, goneMs, andThen }: Scene,
   goes: (goer: Actor) => Promise<() => Promise<void>>,
 ): Promise<void> {
   const { kernel, history, handOffMs } = stage.parts;
@@ -94,12 +129,16 @@ async function watch(
   const then = await goes(goer);
   let isOver = false;
   let isRefused = false;
+  let leave = (): void => undefined;
   const onRefused = () => (isRefused = true);
   ask(
     waiter,
     key,
     { ...(options.mode && { mode: 'exclusive' }), waitMs: Infinity },
-    () => void (isOver = true),
+    () => {
+      isOver = true;
+      return andThen && new Promise<void>((resolve) => (leave = resolve));
+    },
     onRefused,
   );
   await kernel.run(kernel.now + 2 * mostMs);
@@ -109,6 +148,9 @@ async function watch(
   await kernel.run(kernel.now + withinMs, () => isOver);
   if (!isOver && !isRefused)
     history.violate('hand-off', `a waiter ${key} is not granted within ${withinMs} ms of the release`);
+  const last = isOver ? await andThen?.(holder) : undefined;
+  waiter.process.receive(() => leave());
+  await last?.();
   await kernel.run(kernel.now + PATIENCE_MS);
 }
 

@@ -50,6 +50,8 @@ export interface CallRecord {
   error?: unknown;
   /** It was told that the key is not free. */
   isRefused?: boolean;
+  /** Who had the key when a call asked that asks once, by what the servers have decided. */
+  readonly holdersThen?: readonly string[];
   /** It has returned, and its work is over. */
   isOver?: boolean;
 }

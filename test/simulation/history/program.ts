@@ -315,14 +315,16 @@ export class Program {
   }
 
   private asked({ keys, options }: Asking): CallRecord {
-    const { history } = this.stage.parts;
+    const { history, backend, hasSessions } = this.stage.parts;
     const { waitMs = DEFAULT_WAIT_MS } = options;
+    const holders = hasSessions && waitMs === 0 ? backend.holdersOf?.(keys[0] ?? '') : undefined;
     const call: CallRecord = {
       call: this.label,
       process: this.actor.process.name,
       keys,
       waitMs: waitMs === 'Infinity' ? Infinity : waitMs,
       ...(options.fair && { isFair: true }),
+      ...(holders && { holdersThen: [...holders.keys()] }),
       askedAt: this.actor.process.trueNow,
       askedAtOwn: this.actor.process.monotonic,
       askedAtUptime: this.actor.process.uptime,

@@ -10,6 +10,7 @@ import {
   setBackMs,
 } from '../plan/longest.js';
 import type { Plan } from '../plan/plan.js';
+import { askedOnceInCalm } from './asked-once-in-calm.js';
 import { askForEachKey, callInCalm } from './calm-calls.js';
 import { crowdInCalm } from './crowd-in-calm.js';
 import { goneInCalm } from './gone-in-calm.js';
@@ -17,6 +18,7 @@ import { Faults } from './faults.js';
 import { History } from './history.js';
 import { readersInCalm } from './readers-in-calm.js';
 import { Program } from './program.js';
+import { severalInCalm } from './several-in-calm.js';
 import { Stage, type Actor, type Parts } from './stage.js';
 
 /** After the last call faults go on for so long, and then everything must come to rest. */
@@ -154,6 +156,10 @@ async function comeToRest(plan: Plan, stage: Stage): Promise<void> {
   if (!isLost && stage.parts.hasScenes) {
     await readersInCalm(stage);
     await crowdInCalm(stage);
+    if (stage.parts.hasSessions) {
+      await severalInCalm(stage);
+      await askedOnceInCalm(stage);
+    }
     await goneInCalm(stage, plan.watchdogTimeoutMs);
   }
   const living = stage.actors.filter(({ process }) => process.state === 'running');

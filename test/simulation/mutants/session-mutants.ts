@@ -76,11 +76,6 @@ export const SESSION_MUTANTS: readonly Mutant[] = [
       'takenText(request, 0, session.id)',
     ],
     ['the holder is not told that others wait', 'if (take.notes.length > 0)', 'if (false)'],
-    [
-      'waiters do not hear that messages may have been lost',
-      'onGap: () => listener.onGap()',
-      'onGap: () => undefined',
-    ],
     ['a loss is not told', 'listener.onSessionEnd?.();', ''],
   ]),
   ...mutantsOf('etcd', `${ROOM}/session-knowledge.js`, [
@@ -110,6 +105,11 @@ export const SESSION_MUTANTS: readonly Mutant[] = [
       'a document that is held is replaced as if it were free',
       'isFree: isFree(document) && notes.length === 0,',
       'isFree: true,',
+    ],
+    [
+      'waiters do not hear that messages may have been lost',
+      'onGap: () => listener.onGap()',
+      'onGap: () => undefined',
     ],
   ]),
 ];
