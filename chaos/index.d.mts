@@ -46,7 +46,6 @@ export interface Kind {
   /** More variables for the processes of the service. */
   readonly env?: NodeJS.ProcessEnv;
   readonly shift?: () => unknown;
-  readonly shifts?: 'apps' | 'server';
 }
 
 /** What is usual without a fault; each where it is judged. */
@@ -80,8 +79,6 @@ export interface Traffic {
   readonly abortRate?: number;
   /** The processes run on machines that may be suspended: their monotonic clocks stand still then. */
   readonly sleeps?: boolean;
-  /** Speeds of the processes' clocks; 1 is true. */
-  readonly clockRates?: readonly number[];
   /** So many processes, the first ones, no fault kills or freezes. */
   readonly sparesApps?: number;
 }

@@ -1,11 +1,11 @@
 // One process of a service: the built package, callers that take locks, and a record of all that happens to them.
 import { LockService } from 'nestjs-distributed-lock';
-import { COMMAND_MS, GRACE_MS, LEASE_MS } from '../constants.mjs';
+import { COMMAND_MS, GRACE_MS } from '../constants.mjs';
 import { recordTo } from '../history/recorder.mjs';
 import { now } from '../now.mjs';
 import { connectToWitness } from '../witness/ask-witness.mjs';
 import { sleptFile } from '../folders.mjs';
-import { clockOfRate, clockThatSleeps } from './clocks.mjs';
+import { clockThatSleeps } from './clocks.mjs';
 import { storeOf } from './stores.mjs';
 import { Owners } from './owners.mjs';
 import { Traffic } from './traffic.mjs';
@@ -22,19 +22,11 @@ const service = new LockService({
   store: await storeOf(target, { commandTimeoutMs: COMMAND_MS, ...traffic.store }, onNode),
   watchdogTimeoutMs: traffic.leaseMs,
   shutdownGraceMs: GRACE_MS,
-  clock: traffic.sleeps
-    ? clockThatSleeps(sleptFile(file))
-    : clockOfRate(traffic.clockRates?.[settings.index] ?? 1),
+  ...(traffic.sleeps && { clock: clockThatSleeps(sleptFile(file)) }),
 });
 const owners = new Owners(service);
 const callers = new Traffic({ ...settings, service, owners, witness, record });
 const stopWatching = watchPauses(record);
-
-/** A synchronous loop, as an unlucky piece of code would be. */
-function block() {
-  const endsAt = now() + 1.5 * LEASE_MS;
-  while (now() < endsAt);
-}
 
 function sample() {
   globalThis.gc?.();
@@ -60,7 +52,7 @@ async function close() {
 const sampling = setInterval(sample, SAMPLE_EVERY_MS);
 // Without a listener it would end here, as a customer's process does. On record it is a finding, and the trial goes on.
 process.on('unhandledRejection', (error) => record('unhandled', { error: String(error?.stack ?? error) }));
-process.on('SIGUSR2', block).once('SIGTERM', () => void close());
+process.once('SIGTERM', () => void close());
 callers.start();
 record('started');
 process.stdout.write('started\n');

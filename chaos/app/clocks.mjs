@@ -2,20 +2,6 @@ import { readFileSync } from 'node:fs';
 import { systemClock } from 'nestjs-distributed-lock';
 
 /**
- * A monotonic clock that runs at `rate` times the speed of the machine's.
- *
- * @param {number} rate @returns {import('nestjs-distributed-lock').Clock}
- */
-export function clockOfRate(rate) {
-  if (rate === 1) return systemClock;
-  return {
-    now: () => systemClock.now() * rate,
-    after: (ms, task) => systemClock.after(ms / rate, task),
-    interval: (ms) => systemClock.interval(ms / rate),
-  };
-}
-
-/**
  * A monotonic clock that has stood still for as many ms as `file` says, as Linux' does while a machine is suspended. The
  * time of day has gone on.
  *

@@ -8,18 +8,6 @@ async function jump({ store, random }, ms) {
   await pause(random.between(300, 1500));
 }
 
-export const CLOCK_FAULTS = [
-  {
-    name: 'clock-app',
-    says: 'the time of day of the processes jumps by up to an hour, to and fro',
-    missing: missingShift,
-    shift: () => new ClockShift(),
-    shifts: 'apps',
-    recoverMs: LOOK_MS + SLACK_MS,
-    inject: (world) => jump(world, world.random.between(-3_600_000, 3_600_000)),
-  },
-];
-
 export const REDIS_CLOCK_FAULTS = serverClockFaults('redis', {
   whose: "Redis'",
   forwardMs: 10 * LEASE_MS,
@@ -40,7 +28,6 @@ function serverClockFaults(name, { whose, forwardMs, forwardSays }) {
       says: `${whose} time of day jumps forward by up to ${forwardSays}: locks expire early`,
       missing: missingShift,
       shift: () => new ClockShift(),
-      shifts: 'server',
       losesData: true,
       recoverMs: LEASE_MS + LOOK_MS + SLACK_MS,
       async inject(world) {
@@ -53,7 +40,6 @@ function serverClockFaults(name, { whose, forwardMs, forwardSays }) {
       says: `${whose} time of day jumps back by half a lease: what is held is held longer`,
       missing: missingShift,
       shift: () => new ClockShift(),
-      shifts: 'server',
       stopsStore: true,
       recoverMs: 2 * LEASE_MS + LOOK_MS + SLACK_MS,
       async inject(world) {
@@ -66,7 +52,6 @@ function serverClockFaults(name, { whose, forwardMs, forwardSays }) {
       says: `${whose} time of day jumps back by up to an hour: whoever lives notices nothing`,
       missing: missingShift,
       shift: () => new ClockShift(),
-      shifts: 'server',
       traffic: { leaseMs: LONG_LEASE_MS },
       recoverMs: LOOK_MS + SLACK_MS,
       async inject(world) {

@@ -5,33 +5,8 @@ import { networksHit } from './networks-hit.mjs';
 
 const BACK_MS = 1000 + SLACK_MS;
 
-const AT_MOST_MS = 2000;
 /** Stands for the minutes of a load balancer: longer than the library takes a connection for a busy one. */
 const FORGETS_AFTER_MS = 700;
-
-/**
- * The next bytes that one process sends or receives on its connections for commands are lost, and the connection with them.
- *
- * @param {any} world @param {'requests' | 'replies'} direction
- */
-async function loseNext({ store, random, victims }, direction) {
-  const networks = store.networksOf(random.pick(victims).name);
-  const links = networks.flatMap(({ open }) => open).filter((link) => link.carriesCommands);
-  await Promise.all(links.map((link) => loseNextOf(link, link[direction])));
-}
-
-async function loseNextOf(link, flow) {
-  await new Promise((resolve) => {
-    const timer = setTimeout(resolve, AT_MOST_MS);
-    flow.loses = () => {
-      link.reset();
-      clearTimeout(timer);
-      resolve();
-      return true;
-    };
-  });
-  flow.loses = () => false;
-}
 
 /** @type {import('../index.d.mts').Kind} */
 export const LATE_REQUESTS = {
@@ -59,22 +34,6 @@ export const CONNECTION_FAULTS = [
     inject: async (world) => {
       for (const network of networksHit(world)) for (const link of network.open) link.reset();
     },
-  },
-  {
-    name: 'lost-reply',
-    says: 'a command is executed, its answer is lost and its connection reset',
-    traffic: { leaseMs: LONG_LEASE_MS },
-    goalMs: GOAL_MS,
-    recoverMs: COMMAND_MS + SLACK_MS,
-    inject: (world) => loseNext(world, 'replies'),
-  },
-  {
-    name: 'lost-request',
-    says: 'a command is lost on its way, and its connection reset',
-    traffic: { leaseMs: LONG_LEASE_MS },
-    goalMs: GOAL_MS,
-    recoverMs: COMMAND_MS + SLACK_MS,
-    inject: (world) => loseNext(world, 'requests'),
   },
   {
     name: 'half-open',

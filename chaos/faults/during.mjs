@@ -27,19 +27,3 @@ export function cut(networks, ms) {
     (link) => link.reset(),
   );
 }
-
-/** Each way takes as long as `delayMs` says each time. @param {readonly import('#tcp-proxy').TcpProxy[]} networks @param {number} ms @param {() => number} delayMs */
-export function slow(networks, ms, delayMs) {
-  return during(
-    networks,
-    ms,
-    (link) => {
-      link.requests.pass(delayMs);
-      link.replies.pass(delayMs);
-    },
-    (link) => {
-      link.requests.pass();
-      link.replies.pass();
-    },
-  );
-}

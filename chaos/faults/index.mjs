@@ -1,6 +1,6 @@
 import { INITIAL_LEASE_MS, SESSION_MS, SESSION_NOTICED_MS } from '../constants.mjs';
 import { SESSIONS, SQL, STORES } from '../stores.mjs';
-import { CLOCK_FAULTS, REDIS_CLOCK_FAULTS, SQL_CLOCK_FAULTS } from './clocks.mjs';
+import { REDIS_CLOCK_FAULTS, SQL_CLOCK_FAULTS } from './clocks.mjs';
 import { CLUSTER_FAULTS } from './cluster.mjs';
 import { CONNECTION_FAULTS, IDLE_FORGOTTEN } from './connections.mjs';
 import { DATA_FAULTS } from './data.mjs';
@@ -9,7 +9,6 @@ import { MEMBER_FAULTS, ZOOKEEPER_FAULTS } from './members.mjs';
 import { mixes } from './mixed.mjs';
 import { MYSQL_FAULTS, READ_ONLY } from './mysql.mjs';
 import { NETWORK_FAULTS } from './network.mjs';
-import { NOTIFICATION_FAULTS } from './notifications.mjs';
 import { OPERATOR_FAULTS } from './operator.mjs';
 import { POSTGRES_FAULTS } from './postgres.mjs';
 import { processFaults } from './processes.mjs';
@@ -52,8 +51,6 @@ const SINGLES = [
   on(STORES, NETWORK_FAULTS),
   on(SQL, SQL_CONNECTION_FAULTS),
   on(SESSIONS, SESSION_CONNECTION_FAULTS),
-  on(['redis', 'postgres', 'zookeeper'], NOTIFICATION_FAULTS),
-  on(STORES, CLOCK_FAULTS),
   on(SQL, SQL_CLOCK_FAULTS),
   on(['redis'], REDIS_CLOCK_FAULTS, SENTINEL_FAULTS, CLUSTER_FAULTS, QUORUM_FAULTS),
   on(['postgres'], POSTGRES_FAULTS),

@@ -19,10 +19,4 @@ export const LOADS = [
     // Goal R14; what scripts do inside comes on top, and grows with the hand-offs, not with those who wait.
     limits: { ...LIMITS, megabytes: 200, scriptsPerCaller: 2 },
   },
-  {
-    name: 'clock-rate',
-    says: "the processes' clocks run 0.8 % fast, 0.8 % slow and true",
-    traffic: { clockRates: [1.008, 0.992, 1] },
-    limits: LIMITS,
-  },
 ];

@@ -77,37 +77,6 @@ export function processFaults({ unreachedMs, leaseMs = LEASE_MS, noticedMs = LAT
       },
     },
     {
-      name: 'freeze-waiter',
-      says: 'SIGSTOP of a waiter, longer than a lease',
-      recoverMs: frozenMs,
-      async inject(world) {
-        const app = await waiter(world);
-        await app.freeze(world.random.between(1.1, 1.8) * leaseMs);
-        return { fault: { app: app.name, freezes: true } };
-      },
-    },
-    {
-      name: 'freeze-short',
-      says: 'SIGSTOP of a holder for less than its lease',
-      recoverMs: LOOK_MS + SLACK_MS,
-      async inject(world) {
-        const app = await world.holder();
-        await app.freeze(world.random.between(0.1, 0.5) * leaseMs);
-        return { fault: { app: app.name, freezes: true } };
-      },
-    },
-    {
-      name: 'block-loop',
-      says: 'a synchronous loop in a holder, longer than its lease',
-      recoverMs: frozenMs,
-      async inject(world) {
-        const app = await world.holder();
-        app.signal('SIGUSR2');
-        await pause(1.5 * LEASE_MS + 50);
-        return { fault: { app: app.name, freezes: true } };
-      },
-    },
-    {
       name: 'shutdown',
       says: 'SIGTERM of a process under load',
       traffic: { leaseMs: LONG_LEASE_MS },

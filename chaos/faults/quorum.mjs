@@ -1,9 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { LEASE_MS, LOOK_MS, SLACK_MS } from '../constants.mjs';
-import { Random } from '../random.mjs';
 import { ClockShift, missingShift } from './clock-shift.mjs';
 import { CONNECTION_FAULTS } from './connections.mjs';
-import { cut, slow } from './during.mjs';
+import { cut } from './during.mjs';
 import { LOADS } from './load.mjs';
 import { NETWORK_FAULTS } from './network.mjs';
 import { processFaults } from './processes.mjs';
@@ -91,14 +90,6 @@ export const QUORUM_FAULTS = [
     },
   ),
   toOneNode(
-    'quorum-node-slow',
-    'each way to and from one node of three takes 20 to 300 ms, changing',
-    async ({ store, random }, node) => {
-      const lengths = new Random(random.next());
-      await slow(store.networksTo(node), random.between(1000, 3000), () => lengths.between(20, 300));
-    },
-  ),
-  toOneNode(
     'quorum-views',
     'each process is cut off from another node: no two have the same majority',
     async ({ store, random, running }, node) => {
@@ -174,6 +165,6 @@ export const QUORUM_FAULTS = [
     },
   },
   ...likewise(processFaults({ unreachedMs: 0 }), 'crash-holder', 'freeze-holder', 'shutdown'),
-  ...likewise(CONNECTION_FAULTS, 'reset', 'lost-reply', 'lost-request', 'late-requests'),
-  ...likewise(NETWORK_FAULTS, 'blackhole', 'latency'),
+  ...likewise(CONNECTION_FAULTS, 'reset', 'late-requests'),
+  ...likewise(NETWORK_FAULTS, 'blackhole'),
 ];

@@ -22,7 +22,6 @@ export const SESSION_CONNECTION_FAULTS = named(
   SQL_CONNECTION_FAULTS,
   'crash-handoff',
   'crash-first',
-  'late-replies',
   'late-takes',
 ).map((kind) => (kind.recoverMs > LOOK_MS + SLACK_MS ? { ...kind, recoverMs: ENDED_MS } : kind));
 

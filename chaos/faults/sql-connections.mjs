@@ -1,10 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { COMMAND_MS, INITIAL_LEASE_MS, LEASE_MS, LONG_LEASE_MS, LOOK_MS, SLACK_MS } from '../constants.mjs';
 import { LATE_REQUESTS } from './connections.mjs';
-import { during } from './during.mjs';
-import { networksHit } from './networks-hit.mjs';
 import { replace } from './processes.mjs';
-import { Random } from '../random.mjs';
 
 const AT_MOST_MS = 2000;
 const BACK_MS = 1000 + SLACK_MS;
@@ -45,21 +42,6 @@ export const SQL_CONNECTION_FAULTS = [
       const first = world.victims.find((app) => app !== holder) ?? holder;
       await first.kill();
       return { fault: { app: first.name } };
-    },
-  },
-  {
-    name: 'late-replies',
-    says: 'answers come later than commandTimeoutMs, for a while',
-    stopsStore: true,
-    recoverMs: LEASE_MS + SLACK_MS,
-    async inject(world) {
-      const random = new Random(world.random.next());
-      await during(
-        networksHit(world),
-        world.random.between(1000, 3000),
-        (link) => link.replies.pass(() => random.between(0.8, 2) * COMMAND_MS),
-        (link) => link.replies.pass(),
-      );
     },
   },
   {

@@ -9,28 +9,12 @@ import { SQL_MUTANTS } from './sql-mutants.mjs';
  */
 export const MUTANTS = [
   {
-    says: 'ends that were not answered are not repeated',
-    file: 'stores/common/certain-releases.js',
-    from: 'if (this.isClosed || this.clock.now() > giveUpAt)',
-    to: 'if (true)',
-    kind: 'lost-request',
-    rules: ['liveness'],
-  },
-  {
     says: 'holders believe in their locks for three leases',
     file: 'port/lease-validity.js',
     from: 'return startedAt + leaseMs - leaseMargin(leaseMs)',
     to: 'return startedAt + 3 * leaseMs',
     kind: 'freeze-holder',
     rules: ['exclusion'],
-  },
-  {
-    says: 'waiters look once a minute',
-    file: 'port/recheck-interval.js',
-    from: 'RECHECK_MS = 1000',
-    to: 'RECHECK_MS = 60_000',
-    kind: 'pushes-lost',
-    rules: ['liveness'],
   },
   {
     says: 'acquires are executed however late they are',

@@ -13,7 +13,6 @@ const prefixed = (prefix) => ({
 
 /** Three members of etcd. @param {import('../index.d.mts').Kind} kind */
 export async function openEtcd(kind) {
-  const shift = kind.shift?.();
   const cluster = await startEtcdCluster(3, { settings: kind.settings });
   const { members } = cluster;
 
@@ -31,8 +30,6 @@ export async function openEtcd(kind) {
 
   return sessionWorld({
     cluster,
-    kind,
-    shift,
     targetOn: (ports) => ({ etcd: ports.map((port) => `http://127.0.0.1:${port}`) }),
     sample: async () => ({ rows: await count(`${ROOT}l/`) }),
     more: {

@@ -22,7 +22,6 @@ export function openMariadb(kind) {
 /** @param {import('../index.d.mts').Kind} kind */
 async function open(start, kind, more = {}) {
   const shift = kind.shift?.();
-  const env = kind.shifts === 'server' ? shift.env : undefined;
-  const server = await start({ settings: { ...SETTINGS, ...kind.settings }, env });
-  return sqlWorld({ dialect: 'mysql', server, kind, shift, statements: QUESTIONS, ...more });
+  const server = await start({ settings: { ...SETTINGS, ...kind.settings }, env: shift?.env });
+  return sqlWorld({ dialect: 'mysql', server, shift, statements: QUESTIONS, ...more });
 }

@@ -73,10 +73,9 @@ export async function openStandby(kind) {
 /** @param {import('../index.d.mts').Kind} kind @param {(server: any) => Promise<{ port: number }>} [before] */
 async function open(kind, before) {
   const shift = kind.shift?.();
-  const env = kind.shifts === 'server' ? shift.env : undefined;
-  const server = await startPostgresServer({ settings: { ...SETTINGS, ...kind.settings }, env });
+  const server = await startPostgresServer({ settings: { ...SETTINGS, ...kind.settings }, env: shift?.env });
   await runSql('postgres', server.url, 'CREATE ROLE service LOGIN; GRANT ALL ON SCHEMA public TO service');
   const entry = await before?.(server);
-  const world = sqlWorld({ dialect: 'postgres', server, entry, kind, shift, statements: COMMITS });
+  const world = sqlWorld({ dialect: 'postgres', server, entry, shift, statements: COMMITS });
   return { world, server };
 }

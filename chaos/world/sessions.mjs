@@ -5,10 +5,10 @@ import { heldOn, patientService } from './held-on.mjs';
  * A world on three members that elect a leader, and between each process and each member a network of its own.
  *
  * @param {{ cluster: import('../../tools/own-cluster/index.mjs').OwnCluster, targetOn: (ports: readonly number[]) => any,
- *   isNotification?: (chunk: Buffer) => boolean, sample: () => Promise<object>, shift?: any,
- *   kind: import('../index.d.mts').Kind, more?: object }} about
+ *   sample: () => Promise<object>,
+ *   more?: object }} about
  */
-export function sessionWorld({ cluster, targetOn, isNotification, sample, shift, kind, more = {} }) {
+export function sessionWorld({ cluster, targetOn, sample, more = {} }) {
   const { members } = cluster;
   const direct = targetOn(members.map(({ port }) => port));
   const networks = new Map();
@@ -17,8 +17,6 @@ export function sessionWorld({ cluster, targetOn, isNotification, sample, shift,
   return {
     ...more,
     cluster,
-    shift,
-    appEnv: kind.shifts === 'apps' ? shift.env : undefined,
     /** All members, as if they were one server. */
     server: {
       kill: all((member) => member.kill()),
@@ -42,7 +40,6 @@ export function sessionWorld({ cluster, targetOn, isNotification, sample, shift,
       networks.set(app, proxies);
       return targetOn(proxies.map(({ port }) => port));
     },
-    isNotification,
     /** A service of the administrator, whose session is never hurt. */
     async service() {
       return (service ??= await patientService(direct));
@@ -53,7 +50,6 @@ export function sessionWorld({ cluster, targetOn, isNotification, sample, shift,
       await service?.close();
       await Promise.all([...networks.values()].flat().map((proxy) => proxy.close()));
       await cluster.stop();
-      shift?.remove();
     },
   };
 }

@@ -7,17 +7,15 @@ const COMMANDS = ['--enable-debug-command', 'yes', '--enable-protected-configs',
 const USER = ['--user', 'service', 'on', '>secret', '~*', '&*', '+@all'];
 
 /** One Redis, and a network of its own before each process. @param {import('../index.d.mts').Kind} kind */
-export async function openSingle({ serverArgs = [], shift: makeShift, shifts }) {
+export async function openSingle({ serverArgs = [], shift: makeShift }) {
   const shift = makeShift?.();
-  const env = shifts === 'server' ? shift.env : undefined;
-  const server = await startRedisServer({ args: [...COMMANDS, ...USER, ...serverArgs], env });
+  const server = await startRedisServer({ args: [...COMMANDS, ...USER, ...serverArgs], env: shift?.env });
   const admin = adminOf(server.url);
   const proxies = new Map();
   return {
     server,
     admin,
     shift,
-    appEnv: shifts === 'apps' ? shift.env : undefined,
     /** The network between this process and the server, as a list of one. @param {string} app */
     networksOf: (app) => [proxies.get(app)],
     async targetFor(app) {
@@ -25,8 +23,6 @@ export async function openSingle({ serverArgs = [], shift: makeShift, shifts }) 
       proxies.set(app, proxy);
       return proxy.url.replace('//', '//service:secret@');
     },
-    /** @param {Buffer} chunk from the server */
-    isNotification: (chunk) => chunk.includes('\r\nmessage\r\n'),
     remains: () => remainsOf([admin]),
     /** Scripts so far; what they do inside is not counted. */
     sample: async () => ({

@@ -10,9 +10,9 @@ const USER = 'service';
  * it has executed.
  *
  * @param {{ dialect: 'postgres' | 'mysql', server: import('#postgres-server').PostgresServer, user?: string,
- *   entry?: { port: number }, kind: import('../index.d.mts').Kind, shift?: any, statements: string }} about
+ *   entry?: { port: number }, shift?: any, statements: string }} about
  */
-export function sqlWorld({ dialect, server, user = USER, entry = server, kind, shift, statements }) {
+export function sqlWorld({ dialect, server, user = USER, entry = server, shift, statements }) {
   const proxies = new Map();
   let current = server;
   /** @param {string} text */
@@ -20,7 +20,6 @@ export function sqlWorld({ dialect, server, user = USER, entry = server, kind, s
   return {
     dialect,
     shift,
-    appEnv: kind.shifts === 'apps' ? shift.env : undefined,
     get server() {
       return current;
     },
@@ -45,7 +44,6 @@ export function sqlWorld({ dialect, server, user = USER, entry = server, kind, s
       proxies.set(app, proxy);
       return { [dialect]: urlOf({ url: current.url, port: proxy.port }, user) };
     },
-    isNotification,
     remains: (keys) => heldOn({ [dialect]: current.url }, keys),
     async sample() {
       const [{ found }] = await run('SELECT count(*) AS found FROM nest_lock').catch(() => [{}]);
@@ -65,11 +63,4 @@ function urlOf({ url, port }, user) {
   changed.username = user;
   if (port) changed.port = String(port);
   return String(changed);
-}
-
-/** What PostgreSQL sends is notifications, whole ones: each a letter, its length, and the rest. @param {Buffer} chunk */
-function isNotification(chunk) {
-  let at = 0;
-  while (at + 5 <= chunk.length && chunk[at] === 'A'.charCodeAt(0)) at += 1 + chunk.readUInt32BE(at + 1);
-  return at === chunk.length;
 }

@@ -47,7 +47,7 @@ export class World {
     const file = join(this.folder, `${name}.jsonl`);
     const { keys, seed, traffic, witnessPort } = this;
     const target = await this.store.targetFor(name);
-    const env = { ...process.env, ...this.store.appEnv, ...this.kind.env };
+    const env = { ...process.env, ...this.kind.env };
     const app = new AppProcess(
       { app: name, index, file, target, keys, seed, traffic, witnessPort },
       this.record,

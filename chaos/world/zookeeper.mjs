@@ -4,11 +4,9 @@ import { sessionWorld } from './sessions.mjs';
 import { ZookeeperSession } from './zookeeper-session.mjs';
 
 const ROOT = '/nest-lock';
-const NOTIFICATION = -1;
 
 /** Three members of ZooKeeper. @param {import('../index.d.mts').Kind} kind */
 export async function openZookeeper(kind) {
-  const shift = kind.shift?.();
   const cluster = await startZookeeperCluster(3, { settings: kind.settings });
 
   /** Asks the members in turn, as one of them may be the victim of a fault. */
@@ -34,10 +32,7 @@ export async function openZookeeper(kind) {
 
   return sessionWorld({
     cluster,
-    kind,
-    shift,
     targetOn: (ports) => ({ zookeeper: ports.map((port) => `127.0.0.1:${port}`).join(',') }),
-    isNotification,
     sample: async () => ({
       rows: (await inSession((session) => session.childrenOf(`${ROOT}/l`))).length,
     }),
@@ -47,12 +42,4 @@ export async function openZookeeper(kind) {
       endSessions: (isMeant) => deleteAll('s', isMeant),
     },
   });
-}
-
-/** Events of watches, whole ones: each a length, and the number that no request has. @param {Buffer} chunk */
-function isNotification(chunk) {
-  let at = 0;
-  while (at + 8 <= chunk.length && chunk.readInt32BE(at + 4) === NOTIFICATION)
-    at += 4 + chunk.readInt32BE(at);
-  return at === chunk.length;
 }
