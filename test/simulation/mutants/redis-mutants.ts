@@ -24,7 +24,7 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
     ],
     [
       'the queue is granted beside the holder',
-      'elseif not (is_free and is_alone(waiter.kind)) and not may_enter(waiter.kind, waiter.weight, waiter.permits) then',
+      'elseif not (held_alone and is_alone(waiter.kind)) and not may_enter(waiter.kind, waiter.weight, waiter.permits) then',
       'elseif false then',
     ],
     [

@@ -19,8 +19,6 @@ if #KEYS % 5 == 1 then
   if left > 0 then return { 4, now, left } end
 end
 
---@include lib/numbers.lua
---@include lib/foreign-tokens.lua
 --@include lib/tokens.lua
 
 local asked = {}

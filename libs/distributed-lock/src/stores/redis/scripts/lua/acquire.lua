@@ -49,8 +49,6 @@ local kind, weight, permits, tokens = options.kind, options.weight, options.perm
 local min_last_token = tonumber(options.min_last_token)
 local cluster, publish = options.cluster, options.publish
 
---@include lib/numbers.lua
---@include lib/foreign-tokens.lua
 --@include lib/tokens.lua
 --@include lib/holders.lua
 --@include lib/foreign-clients.lua

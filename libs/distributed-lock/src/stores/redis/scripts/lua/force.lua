@@ -7,8 +7,6 @@
 local min_token, cluster, publish = tonumber(ARGV[1]), ARGV[2] == '1', ARGV[3]
 
 --@include lib/time.lua
---@include lib/numbers.lua
---@include lib/foreign-tokens.lua
 --@include lib/tokens.lua
 --@include lib/holders.lua
 --@include lib/foreign-clients.lua

@@ -5,7 +5,6 @@
 -- Reply  {mode or '', now, remaining, last token or '', number of holders, holders ..., waiting owners ...}
 
 --@include lib/time.lua
---@include lib/numbers.lua
 --@include lib/holders.lua
 
 local found = type_of_lock()

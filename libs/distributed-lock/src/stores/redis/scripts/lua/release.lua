@@ -46,8 +46,6 @@ local weight, permits, hold = options.weight, options.permits, options.hold
 local min_token, cluster = options.min_token, options.cluster
 
 --@include lib/time.lua
---@include lib/numbers.lua
---@include lib/foreign-tokens.lua
 --@include lib/tokens.lua
 --@include lib/holders.lua
 --@include lib/foreign-clients.lua

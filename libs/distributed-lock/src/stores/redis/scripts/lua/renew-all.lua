@@ -8,7 +8,6 @@
 local publish = ARGV[1]
 
 --@include lib/time.lua
---@include lib/numbers.lua
 --@include lib/foreign-clients.lua
 
 if now > tonumber(ARGV[2]) then return { 0, now } end

@@ -15,7 +15,6 @@ local kind, weight, permits = options.kind, options.weight, options.permits
 local min_token, cluster, publish = options.min_token, options.cluster, options.publish
 
 --@include lib/time.lua
---@include lib/numbers.lua
 --@include lib/foreign-clients.lua
 
 if now > tonumber(ARGV[5]) then return { 2, now } end
@@ -47,7 +46,6 @@ if kind == 'lock' or kind == 'exclusive' then
   return renewed()
 end
 
---@include lib/foreign-tokens.lua
 --@include lib/tokens.lua
 --@include lib/holders.lua
 --@include lib/grant.lua

@@ -1,5 +1,5 @@
 -- foreign-clients.lua: shared by all that free, grant or renew; not a script of its own. For foreign clients, such as
--- Redisson in Java, on the keys of our locks. Expects time.lua, numbers.lua and the local publish.
+-- Redisson in Java, on the keys of our locks. Expects time.lua and the local publish.
 --
 -- A foreign client enters no queue of ours: it subscribes to key 5 and asks again when a message says that the lock is
 -- free. Two marks in the hash of waiter options give it a turn. foreign_waiting_since says when a foreign client was first

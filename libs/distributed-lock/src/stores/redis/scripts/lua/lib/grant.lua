@@ -1,5 +1,5 @@
 -- grant.lua: shared by acquire, release, renew and force; not a script of its own. The queue, and who is next.
--- Expects KEYS 1 lock 2 queue 3 waiter_options 4 token 5 channel, time.lua, numbers.lua, tokens.lua, foreign-clients.lua,
+-- Expects KEYS 1 lock 2 queue 3 waiter_options 4 token 5 channel, time.lua, tokens.lua, foreign-clients.lua,
 -- holders.lua, and the locals cluster, publish.
 --
 -- The queue is a sorted set owner -> ticket. The hash of waiter options has for each owner in it the options of its acquire, with
@@ -45,9 +45,10 @@ end
 
 -- Grants to the live waiters in front that may enter, up to the first that may not: nobody is overtaken.
 -- Returns how many were granted, whether the first waiter left may not enter, and the tokens if the asker was granted. The
--- asker gets its full lease, because it learns of the grant by the reply. `is_free`: its holder has just left it.
-local function grant(asker, lease, is_free)
-  if not is_free then drop_unconfirmed(asker) end
+-- asker gets its full lease, because it learns of the grant by the reply. `held_alone`: the one holder of a plain lock has
+-- just left it.
+local function grant(asker, lease, held_alone)
+  if not held_alone then drop_unconfirmed(asker) end
   local index, count, asker_first, asker_last = 0, 0, nil, nil
   while true do
     local owner = redis.call('ZRANGE', KEYS[2], index, index)[1]
@@ -55,7 +56,7 @@ local function grant(asker, lease, is_free)
     local waiter = waiter_of(owner)
     if not waiter or waiter.live_until < now then
       leave_queue(owner)
-    elseif not (is_free and is_alone(waiter.kind)) and not may_enter(waiter.kind, waiter.weight, waiter.permits) then
+    elseif not (held_alone and is_alone(waiter.kind)) and not may_enter(waiter.kind, waiter.weight, waiter.permits) then
       return count, true, asker_first, asker_last
     else
       -- The waiter may have seen larger tokens than the owner that frees the lock.
@@ -76,7 +77,7 @@ local function grant(asker, lease, is_free)
         leave_queue(owner)
         local own_lease = owner == asker and lease or waiter.initial_lease
         enter(owner, waiter.kind, waiter.weight, waiter.permits, own_lease, first, last)
-        count, is_free = count + 1, false
+        count, held_alone = count + 1, false
         if owner == asker then asker_first, asker_last = first, last end
         if is_alone(waiter.kind) then return count, true, asker_first, asker_last end
       else
@@ -95,18 +96,18 @@ local function recheck_first(ms)
   if waiter then notify(first, table.concat({ 'recheck', first, ms, waiter.nonce }, ' ')) end
 end
 
--- Hands a lock with room to the first waiters in the queue, or wakes foreign clients. `is_free`: the last holder has just
--- released it, so its own grant needs no confirmation any more.
-local function hand_off(kind, is_free)
+-- Hands a lock with room to the first waiters in the queue, or wakes foreign clients. `held_alone`: as for
+-- grant, so that the grant of that holder needs no confirmation any more.
+local function hand_off(kind, held_alone)
   local foreign_clients = listeners(KEYS[5])
-  if is_free or foreign_clients == 0 then
-    redis.call('HDEL', KEYS[3], is_free and 'granted' or 'foreign_waiting_since', foreign_clients == 0 and 'foreign_waiting_since' or 'granted')
+  if held_alone or foreign_clients == 0 then
+    redis.call('HDEL', KEYS[3], held_alone and 'granted' or 'foreign_waiting_since', foreign_clients == 0 and 'foreign_waiting_since' or 'granted')
   end
   if foreign_clients > 0 and foreign_clients_waited() >= FOREIGN_WAIT_MS then
     give_turn_to_foreign_clients()
     wake_foreign_clients(kind)
     recheck_first(FOREIGN_TURN_MS)
-  elseif grant('', 0, is_free) == 0 then
+  elseif grant('', 0, held_alone) == 0 then
     wake_foreign_clients(kind)
   end
 end

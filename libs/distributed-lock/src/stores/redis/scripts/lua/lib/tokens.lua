@@ -1,6 +1,29 @@
 -- tokens.lua: shared by all that grant; not a script of its own. Fencing tokens: key 4, or that of another lock, holds
--- "first last" of the last grant, or one number where both are the same.
--- Expects time.lua, numbers.lua, foreign-tokens.lua and the local min_token.
+-- "first last" of the last grant, or one number where both are the same. With `sharedTokens` they are counted together with
+-- those of Redisson's fenced lock: the name of key 4 says so.
+-- Expects time.lua and the local min_token.
+
+local are_shared = string.find(KEYS[4], 'nest_lock_shared_token', 1, true) == 1
+
+-- Redisson's name, which x and {x} have in common.
+local function foreign_counter(lock)
+  return 'redisson_lock_token:' .. (string.find(lock, '{', 1, true) and lock or '{' .. lock .. '}')
+end
+
+local function foreign_count(lock)
+  return are_shared and tonumber(redis.call('GET', foreign_counter(lock)) or 0) or 0
+end
+
+local raised_to
+
+-- Never lowers what another lock with the same counter may have counted.
+local function raise_foreign_count(lock, last)
+  if not are_shared then return end
+  local counted = foreign_count(lock)
+  if counted >= last and counted ~= raised_to then return end
+  redis.call('SET', foreign_counter(lock), text(last))
+  raised_to = last
+end
 
 -- Larger than every token before, also when the counter was lost: then the clock, or what clients have seen, decides.
 local function next_after(last)
