@@ -1,12 +1,12 @@
 import type {
   SqlDatabase,
+  SqlFailure,
   SqlLink,
-} from '../../../../libs/distributed-lock/src/stores/sql/sql-connection.js';
-import type { Failure } from '../../../../libs/distributed-lock/src/stores/sql/sql-failure.js';
+} from '../../../../libs/distributed-lock/src/stores/sql/sql-database.js';
 import type {
-  Item,
-  Reply,
-  SqlRequestKind,
+  BatchedKind,
+  SqlItem,
+  SqlReply,
 } from '../../../../libs/distributed-lock/src/stores/sql/sql-requests.js';
 import type { Clock } from '../../../../libs/distributed-lock/src/time/clock.js';
 import type { SimProcess } from '../../kernel/process.js';
@@ -34,7 +34,7 @@ export class SimDatabase implements SqlDatabase {
     private readonly clock: Clock,
   ) {}
 
-  failureOf(error: unknown): Failure {
+  failureOf(error: unknown): SqlFailure {
     const detail = (error as Error).message;
     return error instanceof Refused ? { reason: 'unready', detail } : { reason: 'unknown', detail };
   }
@@ -70,14 +70,24 @@ export class SimDatabase implements SqlDatabase {
   ): Promise<SqlLink> {
     const sentAt = this.clock.now();
     const hello = (await ask({ kind: 'hello' }, 'hello')) as { readonly now: number };
+    const execute =
+      <Kind extends BatchedKind>(kind: Kind) =>
+      async (items: readonly SqlItem<Kind>[]): Promise<readonly SqlReply<Kind>[]> =>
+        repliesIn(await ask(requestOf(kind, items), kind)) as readonly SqlReply<Kind>[];
     return {
       opened: { now: hello.now, sentAt },
-      async execute<Kind extends SqlRequestKind>(kind: Kind, items: readonly Item<Kind>[]) {
-        const reply = await ask(requestOf(kind, items), kind);
-        if ('refused' in reply) throw new Refused(reply.refused);
-        return (reply as { readonly replies: readonly Reply<Kind>[] }).replies;
-      },
+      take: execute('take'),
+      swap: execute('swap'),
+      read: execute('read'),
+      scan: async () => ({ last: undefined, free: [], unwritten: [] }),
+      deleteFree: async () => undefined,
+      ping: async () => void repliesIn(await ask({ kind: 'ping' }, 'ping')),
       destroy: () => end.destroy(),
     };
   }
+}
+
+function repliesIn(reply: WireReply): readonly unknown[] {
+  if ('refused' in reply) throw new Refused(reply.refused);
+  return (reply as { readonly replies: readonly unknown[] }).replies;
 }

@@ -49,12 +49,9 @@ export class SqlServer extends SimServer {
       case 'swap':
         return { replies: request.items.map((item) => rows.swap(item)) };
       case 'read':
-        return { replies: request.items.map(({ name }) => ({ isDone: true, row: rows.read(name) })) };
-      case 'scan':
-        return { replies: [{ last: undefined, free: [], unwritten: [] }] };
-      case 'deleteFree':
+        return { replies: request.items.map(({ name }) => rows.read(name)) };
       case 'ping':
-        return { replies: [undefined] };
+        return { replies: [] };
     }
   }
 }

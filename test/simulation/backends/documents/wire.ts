@@ -4,12 +4,8 @@ import {
   takenText,
 } from '../../../../libs/distributed-lock/src/stores/core/document-text.js';
 import type { LockRow } from '../../../../libs/distributed-lock/src/stores/sql/sql-row.js';
-import type {
-  Item,
-  SqlSwap,
-  SqlTake,
-  SqlRequestKind,
-} from '../../../../libs/distributed-lock/src/stores/sql/sql-requests.js';
+import type { SqlSwap, SqlTake } from '../../../../libs/distributed-lock/src/stores/sql/sql-database.js';
+import type { BatchedKind, SqlItem } from '../../../../libs/distributed-lock/src/stores/sql/sql-requests.js';
 
 /** A request as it is sent: what the statements of a driver have as parameters. */
 export type WireRequest =
@@ -18,7 +14,7 @@ export type WireRequest =
   | { readonly kind: 'take'; readonly items: readonly WireTake[] }
   | { readonly kind: 'swap'; readonly items: readonly WireSwap[] }
   | { readonly kind: 'read'; readonly items: readonly { readonly name: string }[] }
-  | { readonly kind: 'scan' | 'deleteFree' | 'ping' };
+  | { readonly kind: 'ping' };
 
 export interface WireTake {
   readonly name: string;
@@ -53,7 +49,7 @@ export interface RowReply {
 }
 
 /** The not-after is worked out now, just before the request is sent. */
-export function requestOf(kind: SqlRequestKind, items: readonly Item<SqlRequestKind>[]): WireRequest {
+export function requestOf(kind: BatchedKind, items: readonly SqlItem<BatchedKind>[]): WireRequest {
   switch (kind) {
     case 'take':
       return { kind, items: items.map((item) => wireTake(item as SqlTake)) };
@@ -61,10 +57,6 @@ export function requestOf(kind: SqlRequestKind, items: readonly Item<SqlRequestK
       return { kind, items: items.map((item) => wireSwap(item as SqlSwap)) };
     case 'read':
       return { kind, items: items.map(({ name }) => ({ name })) };
-    case 'scan':
-    case 'deleteFree':
-    case 'ping':
-      return { kind };
   }
 }
 

@@ -1,4 +1,23 @@
-import type { Slice } from './sql-requests.js';
+/** How many rows to read, and after which name. */
+export interface Scan {
+  readonly after: string;
+  readonly most: number;
+}
+
+/** Rows of the lock table in order of their names. */
+export interface Slice {
+  /** The name of the last row that was read. Absent at the end of the table. */
+  readonly last: string | undefined;
+  /** Names that were free for long. */
+  readonly free: readonly string[];
+  /** Names of documents that nobody has written for long. */
+  readonly unwritten: readonly string[];
+}
+
+/** A row was free for this long when it is deleted. Until then its tokens grow, although the server's clock is set back. */
+export const FREE_FOR_MS = 10 * 60_000;
+/** A document that was not written for this long may belong to crashed processes. */
+export const UNWRITTEN_FOR_MS = 60 * 60_000;
 
 /** What a statement tells of a row: `free` and `unwritten` are 1 where it is so. */
 export interface SweptRow {

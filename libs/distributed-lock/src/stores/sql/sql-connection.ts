@@ -5,34 +5,14 @@ import type { Clock } from '../../time/clock.js';
 import { ConnectionErrors } from '../common/connection/connection-errors.js';
 import { KeptConnection, type Attempt } from '../common/connection/kept-connection.js';
 import { RequestPipe } from '../common/connection/request-pipe.js';
-import { blockedPause } from './blocked-pause.js';
-import type { Failure } from './sql-failure.js';
+import type { SqlDatabase, SqlFailure, SqlLink } from './sql-database.js';
 import {
   WaitingSqlRequests,
-  type Execute,
-  type Item,
-  type Reply,
+  type BatchedKind,
+  type SqlItem,
+  type SqlReply,
   type SqlRequest,
-  type SqlRequestKind,
 } from './sql-requests.js';
-
-/** A connection to the database on which statements can be sent. */
-export interface SqlLink {
-  /** Sends one statement. Rejects with the error of the client. */
-  readonly execute: Execute;
-  /** The server's time in ms as it told it when the session was opened, and our time when it was asked. */
-  readonly opened: { readonly now: number; readonly sentAt: number };
-  /** Ends at once, whatever the server does. */
-  destroy(): void;
-}
-
-export interface SqlDatabase {
-  /** Its name for messages: `PostgreSQL`. */
-  readonly server: string;
-  /** @param signal the connection is not wanted any more @param onLost called when the session can send no more */
-  open(signal: AbortSignal, onLost: (error: unknown) => void): Promise<SqlLink>;
-  failureOf(error: unknown): Failure;
-}
 
 interface ConnectionOptions {
   readonly clock: Clock;
@@ -91,11 +71,13 @@ export class SqlConnection {
   }
 
   /** @throws LockStoreError: `unreachable` if it was never sent, otherwise by the reply or `unknown` */
-  run<Kind extends SqlRequestKind>(kind: Kind, item: Item<Kind>, key?: string): Promise<Reply<Kind>> {
-    return new Promise((resolve, reject) => {
-      const request: SqlRequest<Kind> = { kind, item, key, since: this.options.clock.now(), resolve, reject };
-      this.pipe.add(request as unknown as SqlRequest);
-    });
+  run<Kind extends BatchedKind>(kind: Kind, item: SqlItem<Kind>, key: string): Promise<SqlReply<Kind>> {
+    return this.add(kind, item, key);
+  }
+
+  /** @param send sends one statement */
+  runAlone<Reply>(send: (link: SqlLink) => Promise<Reply>): Promise<Reply> {
+    return this.add(send, { name: '' });
   }
 
   /** Rejects the requests in flight. Leaves no socket and no timer, whatever the server does. */
@@ -104,6 +86,12 @@ export class SqlConnection {
     this.kept.close();
     this.onAttempted();
     this.pipe.close();
+  }
+
+  private add<Reply>(kind: SqlRequest['kind'], item: SqlRequest['item'], key?: string): Promise<Reply> {
+    return new Promise((resolve, reject) => {
+      this.pipe.add({ kind, item, key, since: this.options.clock.now(), resolve, reject });
+    });
   }
 
   private attempt(): Attempt<SqlLink> {
@@ -144,8 +132,11 @@ export class SqlConnection {
       this.cancelPause = clock.after(ms, () => this.pipe.sendNext());
       return;
     }
-    const items = requests.map(({ item }) => item);
-    this.pipe.send(requests, link.execute(first.kind, items), {
+    const items = requests.map(({ item }) => item) as never;
+    const { kind } = first;
+    const replies: Promise<readonly unknown[]> =
+      typeof kind === 'function' ? kind(link).then((reply) => [reply]) : link[kind](items);
+    this.pipe.send(requests, replies, {
       onReply: (replies) => requests.forEach((request, i) => request.resolve(replies[i] as never)),
       onFailure: (error) => this.onFailed(link, requests, error),
     });
@@ -169,7 +160,7 @@ export class SqlConnection {
     this.pipe.sendNext();
   }
 
-  private reject(requests: readonly SqlRequest[], failure: Failure, error: unknown): void {
+  private reject(requests: readonly SqlRequest[], failure: SqlFailure, error: unknown): void {
     for (const request of requests) request.reject(this.errors.of(failure, request.key, error));
   }
 
@@ -178,4 +169,14 @@ export class SqlConnection {
     request.blocked = { times, until: now + blockedPause(this.options.chance, times) };
     return request;
   }
+}
+
+const PAUSE_MS = { least: 2, most: 100 };
+
+/**
+ * How long a request pauses that has found its row locked by another transaction for the n-th time in a row. A commit of
+ * another client takes a millisecond or two. A transaction of the application may take as long as it likes.
+ */
+function blockedPause(chance: Chance, times: number): number {
+  return Math.min(PAUSE_MS.least * 2 ** (times - 1), PAUSE_MS.most) * (0.5 + chance.random());
 }

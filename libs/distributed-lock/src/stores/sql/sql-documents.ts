@@ -3,7 +3,8 @@ import type { Swap, SwapReply, Take, TakeReply } from '../core/register.js';
 import { checkLockName } from './lock-name.js';
 import type { SqlConnection } from './sql-connection.js';
 import { readingOf } from './sql-row.js';
-import { timed, type Scan, type Slice } from './sql-requests.js';
+import type { Scan, Slice } from './slice.js';
+import { timed } from './sql-requests.js';
 
 /** Documents in the rows of one table, over one connection. */
 export class SqlDocuments {
@@ -23,16 +24,15 @@ export class SqlDocuments {
 
   async read(name: string): Promise<Reading> {
     checkLockName(name);
-    const { row } = await this.connection.run('read', { name }, name);
-    return readingOf(name, row);
+    return readingOf(name, await this.connection.run('read', { name }, name));
   }
 
   scan(scan: Scan): Promise<Slice> {
-    return this.connection.run('scan', { name: '', ...scan });
+    return this.connection.runAlone((link) => link.scan(scan));
   }
 
-  async deleteFree(names: readonly string[]): Promise<void> {
-    await this.connection.run('deleteFree', { name: '', names });
+  deleteFree(names: readonly string[]): Promise<void> {
+    return this.connection.runAlone((link) => link.deleteFree(names));
   }
 
   async close(): Promise<void> {

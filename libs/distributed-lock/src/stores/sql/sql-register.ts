@@ -4,7 +4,8 @@ import { systemChance } from '../../time/chance.js';
 import { keepAlive } from '../common/connection/keep-alive.js';
 import type { Interest, Register, RegisterListener } from '../core/register.js';
 import { Poller } from './poller.js';
-import { SqlConnection, type SqlDatabase } from './sql-connection.js';
+import { SqlConnection } from './sql-connection.js';
+import type { SqlDatabase } from './sql-database.js';
 import { SqlDocuments } from './sql-documents.js';
 import { INITIAL_LEASE_MS } from './sql-options.js';
 import { Sweeper } from './sweeper.js';
@@ -38,7 +39,10 @@ export class SqlRegister extends SqlDocuments implements Register {
       () => new SqlDocuments(new SqlConnection(database, own)),
     );
     this.stopKeepingAlive = keepAlive(clock, () =>
-      inBackground(this.connection.run('ping', { name: '' }), () => undefined),
+      inBackground(
+        this.connection.runAlone((link) => link.ping()),
+        () => undefined,
+      ),
     );
   }
 

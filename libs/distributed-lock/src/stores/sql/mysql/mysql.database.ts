@@ -3,12 +3,12 @@ import { LockConfigurationError } from '../../../port/lock.errors.js';
 import { conceal } from '../../../redaction/conceal.js';
 import type { Chance } from '../../../time/chance.js';
 import type { Clock } from '../../../time/clock.js';
-import type { SqlDatabase, SqlLink } from '../sql-connection.js';
+import type { SqlDatabase, SqlLink } from '../sql-database.js';
 import { mysqlFailure } from './mysql.failures.js';
+import { MysqlLink } from './mysql.link.js';
 import { MysqlPipe } from './mysql.pipe.js';
 import { prepare } from './mysql.preparation.js';
 import { plain } from './mysql.statements.js';
-import { MysqlRequests } from './mysql.requests.js';
 
 /** Of a connection for locks, whatever the target says. The last ones keep replies as the statements expect them. */
 const OWN_OPTIONS: ConnectionOptions = {
@@ -63,12 +63,7 @@ export class MysqlDatabase implements SqlDatabase {
       const pipe = new MysqlPipe(connection);
       const { opened, statements } = await Promise.race([this.setUp(pipe), endOf(connection, signal)]);
       connection.on('error', onLost);
-      const requests = new MysqlRequests(pipe, statements, this.chance);
-      return {
-        opened,
-        execute: (kind, items) => requests.execute(kind, items),
-        destroy: () => connection.destroy(),
-      };
+      return new MysqlLink(pipe, statements, opened, this.chance);
     } catch (error) {
       connection.destroy();
       throw error;

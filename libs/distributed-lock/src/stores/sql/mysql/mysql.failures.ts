@@ -1,5 +1,5 @@
 import { LockConfigurationError } from '../../../port/lock.errors.js';
-import type { Failure } from '../sql-failure.js';
+import type { SqlFailure } from '../sql-database.js';
 
 /** An error of mysql2. A server's error has a positive number, an error of the system a negative one. */
 export interface MysqlError extends Error {
@@ -8,7 +8,7 @@ export interface MysqlError extends Error {
   readonly driverError?: unknown;
 }
 
-type ServerFailure = Omit<Failure, 'detail'> & { readonly advice?: string };
+type ServerFailure = Omit<SqlFailure, 'detail'> & { readonly advice?: string };
 
 const NOT_NOW = { reason: 'unready' } as const;
 const NEVER = { reason: 'refused' } as const;
@@ -110,7 +110,7 @@ export function numberOf(error: unknown): number {
 }
 
 /** Tells what an error of mysql2 means. */
-export function mysqlFailure(error: unknown): Failure {
+export function mysqlFailure(error: unknown): SqlFailure {
   if (error instanceof LockConfigurationError) return { ...NEVER, detail: error.message };
   // The next session refuses the table.
   if (error instanceof TwoRowsError) return { ...NOT_NOW, isFatal: true, detail: error.message };

@@ -20,6 +20,10 @@ export class MysqlPipe {
     }
   }
 
+  destroy(): void {
+    this.connection.destroy();
+  }
+
   private send(statements: readonly MysqlStatement[]): Promise<readonly MysqlReply[]> {
     const sql = statements.map((statement) => statement.sql).join(';');
     const values = statements.flatMap(({ parameters }) => parameters);

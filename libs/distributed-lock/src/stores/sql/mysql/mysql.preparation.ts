@@ -1,7 +1,7 @@
 import { LockConfigurationError } from '../../../port/lock.errors.js';
 import type { Clock } from '../../../time/clock.js';
 import { inOneLine, lockTableSql, quoted } from '../lock-table.js';
-import type { SqlLink } from '../sql-connection.js';
+import type { SqlLink } from '../sql-database.js';
 import { mysqlFailure, NO_SUCH_COLUMN, NO_SUCH_TABLE, numberOf } from './mysql.failures.js';
 import type { MysqlPipe } from './mysql.pipe.js';
 import { MARIADB_NO_WAIT, MYSQL_NO_WAIT, MysqlStatements, plain } from './mysql.statements.js';

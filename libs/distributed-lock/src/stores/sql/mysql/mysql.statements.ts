@@ -1,5 +1,6 @@
 import { documentText, noteText, takenText } from '../../core/document-text.js';
-import { FREE_FOR_MS, UNWRITTEN_FOR_MS, type SqlSwap, type SqlTake } from '../sql-requests.js';
+import { FREE_FOR_MS, UNWRITTEN_FOR_MS } from '../slice.js';
+import type { SqlSwap, SqlTake } from '../sql-database.js';
 
 /** `?` stands for each parameter, in order. */
 export interface MysqlStatement {
@@ -127,10 +128,6 @@ export class MysqlStatements {
 
   time(): MysqlStatement {
     return plain(`SELECT ${NOW} AS now`);
-  }
-
-  ping(): MysqlStatement {
-    return plain('DO 0');
   }
 
   /** Fail as the others will when the table is missing or another one, a right is missing, or the server is read-only. */

@@ -1,12 +1,11 @@
 import { LockConfigurationError } from '../../../port/lock.errors.js';
 import type { Clock } from '../../../time/clock.js';
-import type { Failure } from '../sql-failure.js';
 import { quoted } from '../lock-table.js';
-import type { SqlDatabase, SqlLink } from '../sql-connection.js';
+import type { SqlDatabase, SqlFailure, SqlLink } from '../sql-database.js';
 import { checkTable, createTable } from './ensure-table.js';
 import { postgresFailure, sqlStateOf } from './postgres.errors.js';
 import type { Send } from './postgres.session.js';
-import { statementsFor, type Statements } from './statements/statements.js';
+import { statementsFor, type PostgresStatements } from './statements/statements.js';
 
 export interface DatabaseOptions {
   readonly onWarning?: ((message: string) => void) | undefined;
@@ -57,7 +56,7 @@ const READ_ONLY =
 
 export abstract class PostgresDatabase implements SqlDatabase {
   readonly server = 'PostgreSQL';
-  protected readonly statements: Statements;
+  protected readonly statements: PostgresStatements;
   /** Requests on other keys wait behind a statement that waits for a row. */
   protected readonly lockTimeoutMs: number;
   private tookWrites = false;
@@ -76,7 +75,7 @@ export abstract class PostgresDatabase implements SqlDatabase {
 
   abstract open(signal: AbortSignal, onLost: (error: unknown) => void): Promise<SqlLink>;
 
-  failureOf(error: unknown): Failure {
+  failureOf(error: unknown): SqlFailure {
     return postgresFailure(error);
   }
 

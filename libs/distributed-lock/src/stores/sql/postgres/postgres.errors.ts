@@ -1,6 +1,6 @@
 import { LockConfigurationError } from '../../../port/lock.errors.js';
 import { nestedErrors } from '../nested-errors.js';
-import type { Failure } from '../sql-failure.js';
+import type { SqlFailure } from '../sql-database.js';
 
 /** Five characters with a digit among them. Node's own codes, as EPIPE, have none; Prisma's begin with P and no 0. */
 const SQL_STATE = /^(?!P[1-9])(?=.*\d)[0-9A-Z]{5}$/;
@@ -11,7 +11,7 @@ export function sqlStateOf(error: unknown): string | undefined {
     .find((code): code is string => typeof code === 'string' && SQL_STATE.test(code));
 }
 
-const OWN_WORDS: Readonly<Record<string, Failure>> = {
+const OWN_WORDS: Readonly<Record<string, SqlFailure>> = {
   '25006': {
     reason: 'unready',
     detail:
@@ -55,7 +55,7 @@ const ENDED = /^(08|40003|57P0[12]|58|XX)/;
 /** Resources that are used up, and a server that starts or stops: the statement was not executed. */
 const NOT_NOW = /^(53|57|72)/;
 
-export function postgresFailure(error: unknown): Failure {
+export function postgresFailure(error: unknown): SqlFailure {
   if (error instanceof LockConfigurationError) return { reason: 'refused', detail: error.message };
   const state = sqlStateOf(error);
   const message = error instanceof Error ? describe(error) : String(error);

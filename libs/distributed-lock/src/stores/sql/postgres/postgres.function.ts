@@ -1,6 +1,5 @@
 import { conceal } from '../../../redaction/conceal.js';
-import type { SqlLink } from '../sql-connection.js';
-import type { Failure } from '../sql-failure.js';
+import type { SqlFailure, SqlLink } from '../sql-database.js';
 import { PostgresDatabase, type DatabaseOptions, type Query } from './postgres.database.js';
 import { executeBy, type PostgresRow, type Send } from './postgres.session.js';
 import { isPGlite, type PGliteDatabase, type PostgresHandle } from './postgres.target.js';
@@ -24,13 +23,13 @@ export class PostgresFunction extends PostgresDatabase {
     if (!isPGlite(this.handle)) await this.checkUnlocked(query);
     const send: Send = async ({ text }, values) => (await query(text, values)) as PostgresRow[];
     return {
-      execute: executeBy(this.sendWith(query, send), this.statements, { mayRepeat: isPGlite(this.handle) }),
+      ...executeBy(this.sendWith(query, send), this.statements, { mayRepeat: isPGlite(this.handle) }),
       opened: { now: Number(hello.now) / 1000, sentAt: hello.sentAt },
       destroy: () => undefined,
     };
   }
 
-  override failureOf(error: unknown): Failure {
+  override failureOf(error: unknown): SqlFailure {
     const failure = super.failureOf(error);
     if (failure.reason !== 'unknown' || isPGlite(this.handle)) return failure;
     const hint =

@@ -5,7 +5,7 @@ import { conceal } from '../../../redaction/conceal.js';
 import { keepAlive } from '../../common/connection/keep-alive.js';
 import type { Reading } from '../../core/reading.js';
 import type { Take, TakeReply } from '../../core/register.js';
-import type { SqlDatabase } from '../sql-connection.js';
+import type { SqlDatabase } from '../sql-database.js';
 import { SqlRegister } from '../sql-register.js';
 import { readingOf } from '../sql-row.js';
 import { channelOf } from './statements/channel.js';
@@ -82,7 +82,7 @@ export class PostgresRegister extends SqlRegister {
       chance,
       commandTimeoutMs,
       channel,
-      probe: () => this.connection.run('ping', { name: channel }),
+      probe: () => this.connection.runAlone((link) => link.ping(channel)),
       onPayload: (payload) => this.onPayload(payload),
       onListening: (isListening) => this.onListening(isListening),
     });

@@ -1,6 +1,6 @@
 import type { Client, QueryConfig } from 'pg';
 import { conceal } from '../../../redaction/conceal.js';
-import type { SqlLink } from '../sql-connection.js';
+import type { SqlLink } from '../sql-database.js';
 import { connectOwn, destroy, type OwnTarget } from './own-client.js';
 import { PostgresDatabase, type DatabaseOptions, type Query } from './postgres.database.js';
 import { sqlStateOf } from './postgres.errors.js';
@@ -41,7 +41,7 @@ export class PostgresServer extends PostgresDatabase {
         }
       };
       return {
-        execute: executeBy(this.sendWith(query, send), this.statements),
+        ...executeBy(this.sendWith(query, send), this.statements),
         opened: { now: Number(hello.now) / 1000, sentAt: hello.sentAt },
         destroy: abort,
       };

@@ -1,11 +1,11 @@
 import type { Chance } from '../../../time/chance.js';
 import type { Clock } from '../../../time/clock.js';
-import type { SqlDatabase, SqlLink } from '../sql-connection.js';
+import type { SqlDatabase, SqlLink } from '../sql-database.js';
 import { checkPlace } from './database-file.js';
 import { DatabaseFiles } from './database-files.js';
 import type { Database, NodeSqlite } from './node-sqlite.js';
 import { sqliteFailure } from './sqlite.failures.js';
-import { SqliteLink } from './sqlite.session.js';
+import { SqliteLink } from './sqlite.link.js';
 import { ensureTable } from './sqlite.table.js';
 
 export interface SqliteOptions {

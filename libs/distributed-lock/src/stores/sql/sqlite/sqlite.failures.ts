@@ -1,5 +1,5 @@
 import { LockConfigurationError } from '../../../port/lock.errors.js';
-import type { Failure } from '../sql-failure.js';
+import type { SqlFailure } from '../sql-database.js';
 import { ReplacedError } from './database-files.js';
 
 const BUSY = {
@@ -14,7 +14,7 @@ const NO_FILE = {
 const NO_SPACE = { reason: 'unready', advice: 'The disk is full or broken' } as const;
 
 /** By the result codes of SQLite. */
-const FAILURES: Readonly<Record<number, Omit<Failure, 'detail'> & { readonly advice: string }>> = {
+const FAILURES: Readonly<Record<number, Omit<SqlFailure, 'detail'> & { readonly advice: string }>> = {
   5: BUSY,
   6: BUSY,
   8: NO_FILE,
@@ -34,7 +34,7 @@ export function isBusy(error: unknown): boolean {
 }
 
 /** A statement that fails has changed nothing: SQLite has rolled back its transaction, or the session does. */
-export function sqliteFailure(error: unknown): Failure {
+export function sqliteFailure(error: unknown): SqlFailure {
   const detail = error instanceof Error ? error.message : String(error);
   if (error instanceof LockConfigurationError) return { reason: 'refused', detail };
   if (error instanceof ReplacedError) {

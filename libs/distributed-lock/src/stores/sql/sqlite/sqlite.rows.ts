@@ -1,19 +1,11 @@
 import { documentText, noteText, takenText } from '../../core/document-text.js';
 import type { Note } from '../../core/document.js';
 import type { LockRow } from '../sql-row.js';
-import { sliceOf, type SweptRow } from '../slice.js';
-import {
-  FREE_FOR_MS,
-  UNWRITTEN_FOR_MS,
-  type Scan,
-  type Slice,
-  type SqlSwap,
-  type SqlTake,
-  type SqlWriteReply,
-} from '../sql-requests.js';
+import { FREE_FOR_MS, sliceOf, UNWRITTEN_FOR_MS, type Scan, type Slice, type SweptRow } from '../slice.js';
+import type { SqlSwap, SqlTake, SqlWriteReply } from '../sql-database.js';
 import type { Database } from './node-sqlite.js';
 
-interface Row {
+interface SqliteRow {
   readonly version: number;
   readonly state: string | null;
   readonly last: number;
@@ -86,11 +78,11 @@ export class SqliteRows {
     for (const name of names) this.deleteOne.run(name, limit);
   }
 
-  private rowOf(name: string): Row | undefined {
-    return this.find.get(name) as Row | undefined;
+  private rowOf(name: string): SqliteRow | undefined {
+    return this.find.get(name) as SqliteRow | undefined;
   }
 
-  private grant({ name, request, minToken }: SqlTake, row: Row | undefined): void {
+  private grant({ name, request, minToken }: SqlTake, row: SqliteRow | undefined): void {
     const last = Math.max(row?.last ?? 0, minToken, this.micros()) + request.tokens;
     this.put(name, row, { state: takenText(request), last, notes: '' });
   }
@@ -98,8 +90,8 @@ export class SqliteRows {
   /** Versions of a name only grow, also when its row was deleted in between. */
   private put(
     name: string,
-    before: Row | undefined,
-    { state, last, notes }: Pick<Row, 'state' | 'last' | 'notes'>,
+    before: SqliteRow | undefined,
+    { state, last, notes }: Pick<SqliteRow, 'state' | 'last' | 'notes'>,
   ): void {
     const now = this.micros();
     this.write.run(name, Math.max(now, (before?.version ?? 0) + 1), state, last, now, notes);

@@ -1,6 +1,6 @@
 import { clientOf, clientsOf } from '../../../core/document.js';
 import { documentText, noteText, takenText } from '../../../core/document-text.js';
-import type { SqlSwap, SqlTake } from '../../sql-requests.js';
+import type { SqlSwap, SqlTake } from '../../sql-database.js';
 import { channelId } from './channel.js';
 
 /** What a statement needs to know of a take, in the order of its parameters. */

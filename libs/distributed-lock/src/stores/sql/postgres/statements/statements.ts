@@ -1,19 +1,19 @@
-import { FREE_FOR_MS, UNWRITTEN_FOR_MS } from '../../sql-requests.js';
+import { FREE_FOR_MS, UNWRITTEN_FOR_MS } from '../../slice.js';
 import { isFree, NOW, rowOf, settings } from './parts.js';
 import { swapMany, swapOne } from './swap.js';
 import { takeMany, takeOne } from './take.js';
 
 /** A statement, and the name under which a connection prepares it. */
-export interface Statement {
+export interface PostgresStatement {
   readonly name: string;
   readonly text: string;
 }
 
-export type Statements = ReturnType<typeof statementsFor>;
+export type PostgresStatements = ReturnType<typeof statementsFor>;
 
 /** @param table quoted @param lockTimeoutMs how long a statement waits for a row that another transaction keeps locked */
 export function statementsFor(table: string, lockTimeoutMs: number) {
-  const named = (name: string, text: string): Statement => ({ name: `nest_lock_${name}`, text });
+  const named = (name: string, text: string): PostgresStatement => ({ name: `nest_lock_${name}`, text });
   return {
     takeOne: named('take_one', takeOne(table, lockTimeoutMs)),
     takeMany: named('take_many', takeMany(table, lockTimeoutMs)),

@@ -1,62 +1,61 @@
 import type { Chance } from '../../../time/chance.js';
+import { sliceOf, type Scan, type Slice, type SweptRow } from '../slice.js';
+import type { Named, SqlLink, SqlSwap, SqlTake, SqlWriteReply } from '../sql-database.js';
 import type { LockRow } from '../sql-row.js';
-import { sliceOf, type SweptRow } from '../slice.js';
-import type { Item, Reply, Slice, SqlSwap, SqlTake, SqlRequestKind, SqlWriteReply } from '../sql-requests.js';
 import { TwoRowsError } from './mysql.failures.js';
 import type { MysqlPipe, MysqlReply, MysqlRow } from './mysql.pipe.js';
-import { hexOf, type MysqlStatements, type MysqlStatement } from './mysql.statements.js';
+import { hexOf, plain, type MysqlStatement, type MysqlStatements } from './mysql.statements.js';
 
-interface Named {
-  readonly name: string;
-}
-
-/** A row, and the mark of its last write. */
-type MarkedRow = LockRow & { readonly writer: LockRow['version'] };
-
-/** Sends requests as statements. Each write is followed by a reading of its rows. */
-export class MysqlRequests {
+/** A connection of which the table is known. Each write is followed by a reading of its rows. */
+export class MysqlLink implements SqlLink {
   /** A request that is sent again has the same mark, so that an earlier copy that was executed is known by it. */
   private readonly marks = new WeakMap<Named, number>();
 
   constructor(
     private readonly pipe: MysqlPipe,
     private readonly statements: MysqlStatements,
+    readonly opened: SqlLink['opened'],
     private readonly chance: Chance,
   ) {}
 
-  async execute<Kind extends SqlRequestKind>(
-    kind: Kind,
-    items: readonly Item<Kind>[],
-  ): Promise<readonly Reply<Kind>[]> {
-    return (await this.send(kind, items as readonly never[])) as readonly Reply<Kind>[];
+  take(takes: readonly SqlTake[]): Promise<readonly SqlWriteReply[]> {
+    return this.write(
+      takes,
+      (take, mark) => this.statements.take(take, mark),
+      () => false,
+    );
   }
 
-  private async send(kind: SqlRequestKind, items: readonly never[]): Promise<readonly unknown[]> {
-    const { statements } = this;
-    switch (kind) {
-      case 'take':
-        return this.write<SqlTake>(
-          items,
-          (take, mark) => statements.take(take, mark),
-          () => false,
-        );
-      case 'swap':
-        return this.write<SqlSwap>(
-          items,
-          (swap, mark) => statements.swap(swap, mark),
-          (reply) => (reply?.changed ?? 0) > 0,
-        );
-      case 'read':
-        return (await this.read(items)).map((row) => ({ isDone: true, row }));
-      case 'scan':
-        return [await this.scan(items[0] as unknown as Item<'scan'>)];
-      case 'deleteFree':
-        await this.pipe.run([this.statements.deleteFree((items[0] as unknown as Item<'deleteFree'>).names)]);
-        return [undefined];
-      case 'ping':
-        await this.pipe.run([statements.ping()]);
-        return [undefined];
-    }
+  swap(swaps: readonly SqlSwap[]): Promise<readonly SqlWriteReply[]> {
+    return this.write(
+      swaps,
+      (swap, mark) => this.statements.swap(swap, mark),
+      (reply) => (reply?.changed ?? 0) > 0,
+    );
+  }
+
+  async read(items: readonly Named[]): Promise<readonly LockRow[]> {
+    const [reply] = await this.pipe.run([this.reading(items)]);
+    return rowsIn(reply, items);
+  }
+
+  async scan({ after, most }: Scan): Promise<Slice> {
+    const [reply] = await this.pipe.run([this.statements.scan(after, most)]);
+    const rows = (reply?.rows ?? []) as unknown as readonly SweptRow[];
+    const named = rows.map((row) => ({ ...row, name: Buffer.from(row.name, 'hex').toString() }));
+    return sliceOf(named, most);
+  }
+
+  async deleteFree(names: readonly string[]): Promise<void> {
+    await this.pipe.run([this.statements.deleteFree(names)]);
+  }
+
+  async ping(): Promise<void> {
+    await this.pipe.run([plain('DO 0')]);
+  }
+
+  destroy(): void {
+    this.pipe.destroy();
   }
 
   private async write<It extends Named>(
@@ -70,18 +69,6 @@ export class MysqlRequests {
       const isMine = Number(row.writer) === this.markOf(items[i] as It);
       return { isDone: isMine || wasWritten(replies.at(i - items.length - 1)), row };
     });
-  }
-
-  private async read(items: readonly Named[]): Promise<readonly MarkedRow[]> {
-    const [reply] = await this.pipe.run([this.reading(items)]);
-    return rowsIn(reply, items);
-  }
-
-  private async scan({ after, most }: Item<'scan'>): Promise<Slice> {
-    const [reply] = await this.pipe.run([this.statements.scan(after, most)]);
-    const rows = (reply?.rows ?? []) as unknown as readonly SweptRow[];
-    const named = rows.map((row) => ({ ...row, name: Buffer.from(row.name, 'hex').toString() }));
-    return sliceOf(named, most);
   }
 
   private reading(items: readonly Named[]): MysqlStatement {
@@ -99,6 +86,9 @@ export class MysqlRequests {
     return 1 + Number(`0x${this.chance.hex(6)}`);
   }
 }
+
+/** A row, and the mark of its last write. */
+type MarkedRow = LockRow & { readonly writer: LockRow['version'] };
 
 /**
  * The rows of the items, in order.

@@ -1,8 +1,9 @@
 import { randomMs, type Chance } from '../../../time/chance.js';
 import type { Clock } from '../../../time/clock.js';
 import { quoted } from '../lock-table.js';
-import type { SqlLink } from '../sql-connection.js';
-import type { Item, Reply, SqlSwap, SqlTake, SqlRequestKind } from '../sql-requests.js';
+import type { Named, SqlLink, SqlSwap, SqlTake, SqlWriteReply } from '../sql-database.js';
+import type { Scan, Slice } from '../slice.js';
+import type { LockRow } from '../sql-row.js';
 import { type DatabaseFiles, ReplacedError } from './database-files.js';
 import type { Database } from './node-sqlite.js';
 import { isBusy } from './sqlite.failures.js';
@@ -39,24 +40,28 @@ export class SqliteLink implements SqlLink {
     this.opened = { now: micros() / 1000, sentAt: clock.now() };
   }
 
-  async execute<Kind extends SqlRequestKind>(
-    kind: Kind,
-    items: readonly Item<Kind>[],
-  ): Promise<readonly Reply<Kind>[]> {
-    const { database, files } = this.parts;
-    const work = () => {
-      this.check();
-      return items.map((item) => stepOn(this.rows, kind, item)) as readonly Reply<Kind>[];
-    };
-    try {
-      if (kind === 'read' || kind === 'scan' || kind === 'ping') return work();
-      const replies = inTransaction(database, work);
-      files.check(true);
-      return replies;
-    } catch (error) {
-      if (isBusy(error)) await this.pause();
-      throw error;
-    }
+  take(takes: readonly SqlTake[]): Promise<readonly SqlWriteReply[]> {
+    return this.write(() => takes.map((take) => this.rows.take(take)));
+  }
+
+  swap(swaps: readonly SqlSwap[]): Promise<readonly SqlWriteReply[]> {
+    return this.write(() => swaps.map((swap) => this.rows.swap(swap)));
+  }
+
+  read(items: readonly Named[]): Promise<readonly LockRow[]> {
+    return this.run(() => this.checked(() => items.map(({ name }) => this.rows.read(name))));
+  }
+
+  scan(scan: Scan): Promise<Slice> {
+    return this.run(() => this.checked(() => this.rows.scan(scan)));
+  }
+
+  deleteFree(names: readonly string[]): Promise<void> {
+    return this.write(() => this.rows.deleteFree(names));
+  }
+
+  ping(): Promise<void> {
+    return this.run(() => this.checked(() => undefined));
   }
 
   /** SQLite deletes the log at a path when its last user closes. A reader keeps it from deleting the log of others there. */
@@ -67,10 +72,28 @@ export class SqliteLink implements SqlLink {
     reader?.close();
   }
 
+  private write<Result>(work: () => Result): Promise<Result> {
+    const { database, files } = this.parts;
+    return this.run(() => {
+      const result = inTransaction(database, () => this.checked(work));
+      files.check(true);
+      return result;
+    });
+  }
+
+  private async run<Result>(work: () => Result): Promise<Result> {
+    try {
+      return work();
+    } catch (error) {
+      if (isBusy(error)) await this.pause();
+      throw error;
+    }
+  }
+
   /** @throws ReplacedError before anything is written */
-  private check(): void {
+  private checked<Result>(work: () => Result): Result {
     this.parts.files.check(false);
-    if (this.schemaVersion() === this.openedSchema) return;
+    if (this.schemaVersion() === this.openedSchema) return work();
     throw new ReplacedError('the tables of the file were changed while it was open', false);
   }
 
@@ -86,23 +109,6 @@ function orNone(open: () => Database): Database | undefined {
     return open();
   } catch {
     return undefined;
-  }
-}
-
-function stepOn(rows: SqliteRows, kind: SqlRequestKind, item: Item<SqlRequestKind>): unknown {
-  switch (kind) {
-    case 'take':
-      return rows.take(item as SqlTake);
-    case 'swap':
-      return rows.swap(item as SqlSwap);
-    case 'read':
-      return { isDone: true, row: rows.read(item.name) };
-    case 'scan':
-      return rows.scan(item as Item<'scan'>);
-    case 'deleteFree':
-      return rows.deleteFree((item as Item<'deleteFree'>).names);
-    case 'ping':
-      return undefined;
   }
 }
 

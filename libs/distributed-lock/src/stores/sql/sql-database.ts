@@ -1,0 +1,69 @@
+import type { StoreFailure } from '../common/connection/store-error.js';
+import type { Swap, Take } from '../core/register.js';
+import type { Scan, Slice } from './slice.js';
+import type { LockRow } from './sql-row.js';
+
+/** What `SqlConnection` needs of PostgreSQL, MySQL or SQLite. */
+export interface SqlDatabase {
+  /** Its name for messages: `PostgreSQL`. */
+  readonly server: string;
+  /** @param signal the connection is not wanted any more @param onLost called when the connection can send no more */
+  open(signal: AbortSignal, onLost: (error: unknown) => void): Promise<SqlLink>;
+  failureOf(error: unknown): SqlFailure;
+}
+
+/** A connection to the database on which statements can be sent. */
+export interface SqlLink extends SqlStatements {
+  /** The server's time in ms as it told it when the connection was opened, and our time when it was asked. */
+  readonly opened: { readonly now: number; readonly sentAt: number };
+  /** Ends at once, whatever the server does. */
+  destroy(): void;
+}
+
+/** The requests of stores as statements. A rejected promise has the error of the client. */
+export interface SqlStatements extends BatchedStatements {
+  /** Reads some rows in order of their names, as the sweeper needs them. */
+  scan(scan: Scan): Promise<Slice>;
+  /** Deletes those of these rows that are free for long and not locked. */
+  deleteFree(names: readonly string[]): Promise<void>;
+  /** Finds out whether the connection still exists. @param channel PostgreSQL notifies it */
+  ping(channel?: string): Promise<void>;
+}
+
+/** Executes several requests of one kind together, in order of their names, each name once. Replies in the same order. */
+export interface BatchedStatements {
+  take(takes: readonly SqlTake[]): Promise<readonly SqlWriteReply[]>;
+  swap(swaps: readonly SqlSwap[]): Promise<readonly SqlWriteReply[]>;
+  read(rows: readonly Named[]): Promise<readonly LockRow[]>;
+}
+
+export interface Named {
+  readonly name: string;
+}
+
+/** The not-after of the request in ms: the same each time, also when the statement is repeated. */
+interface Timed {
+  readonly until: () => number;
+}
+export type SqlTake = Take & Timed;
+export type SqlSwap = Swap & Timed;
+
+/** The row after a write, and whether the write was done. */
+export interface SqlWriteReply {
+  readonly isDone: boolean;
+  readonly row: LockRow;
+}
+
+/** What an error of the database or of its client means for the requests that were sent. */
+export interface SqlFailure extends StoreFailure {
+  /** `unknown`: the connection is lost, and nobody knows whether the statement was executed. */
+  readonly reason: 'unknown' | 'unready' | 'refused';
+  /** The statement was rolled back for certain, and may succeed when it is sent again. */
+  readonly mayRepeat?: boolean;
+  /** Another transaction holds a row: a request on it is sent again after all others, so that they do not wait for that row. */
+  readonly isBlocked?: boolean;
+  /** Of several requests in one statement one may be to blame: each is sent again alone. */
+  readonly mayBeOne?: boolean;
+  /** The connection is of no more use. */
+  readonly isFatal?: boolean;
+}
