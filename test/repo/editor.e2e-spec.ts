@@ -80,7 +80,8 @@ function languageService(): ts.LanguageService {
       return content === undefined ? undefined : ts.ScriptSnapshot.fromString(content);
     },
     getCurrentDirectory: () => ROOT,
-    getCompilationSettings: () => options,
+    // The examples declare names only.
+    getCompilationSettings: () => ({ ...options, noUnusedLocals: false }),
     getDefaultLibFileName: (it) => ts.getDefaultLibFilePath(it),
     fileExists: (file) => file === FILE || ts.sys.fileExists(file),
     readFile: (file) => ts.sys.readFile(file),
