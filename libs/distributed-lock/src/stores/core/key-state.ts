@@ -146,7 +146,7 @@ export class KeyState {
     { owner, used }: Pick<ReleaseRequest, 'owner' | 'used'>,
     { holdMs = 0, mayHaveNote = false }: ReleaseOptions = {},
   ): boolean {
-    if (mayHaveNote) this.mayMissNote = true;
+    if (mayHaveNote || this.reading.mayLackNotes) this.mayMissNote = true;
     const held = this.holderOf(owner);
     // A hold that is over is written there still, and counts for clients that do not know that yet.
     const written = [...this.reading.document.holders, ...this.holders, ...this.queue];

@@ -10,6 +10,8 @@ export interface Reading {
   readonly notes: readonly StoredNote[];
   /** How much of the notes was read, in the back end's own measure. */
   readonly notesRead: number;
+  /** Another client has sent the document with a message: notes that were left since that client read them may be missing. */
+  readonly mayLackNotes?: boolean;
   /** The last fencing token of this name. */
   readonly lastToken: number;
   /** The store's time of this reading, in ms. */

@@ -187,6 +187,7 @@ export class SessionRegister implements Register {
       document: this.knowledge.judge(document),
       notes: notes.filter((note) => !this.knowledge.hasEnded(note)),
       notesRead: row.notesRead,
+      mayLackNotes: isMessage,
       lastToken,
       now: this.clock.now(),
       ticks: revision,
