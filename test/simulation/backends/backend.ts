@@ -48,7 +48,7 @@ export interface Backend {
   /** Of so many histories one goes through the scenes of the calm; default 1. */
   readonly calmEvery?: number;
   /** Stories of few calls and faults that go together, for what random ones hardly ever meet. Default: none. */
-  readonly scenes?: readonly DrawScene[];
+  readonly scenes?: (options: StoreOptions) => readonly DrawScene[];
   /** What the store cannot do, so that no program asks for it. */
   readonly cannot?: readonly ('permits' | 'fair')[];
   drawOptions(dice: Dice, watchdogTimeoutMs: number): StoreOptions;

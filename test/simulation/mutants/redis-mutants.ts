@@ -213,8 +213,8 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
   ...mutantsOf('redis', 'stores/redis/commands/renewing.js', [
     [
       'a renewal counts in full although an earlier one for less may follow it',
-      'leaseValidity(this.sentAt, late?.leaseMs ?? leaseMs)',
-      'leaseValidity(this.sentAt, leaseMs)',
+      'this.owners.get(owner)?.shorterThan(leaseMs, executedAt)',
+      'undefined',
     ],
   ]),
   ...mutantsOf('redis', 'stores/redis/commands/acquiring.js', [
@@ -222,6 +222,7 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
       'an owner acquires after its release',
       'if (this.owners.some(({ isReleasing }) => isReleasing))',
       'if (false)',
+      'The release is repeated until no acquire that was written before its reply can be executed. Only a user of Redis without rights has an acquire written after that, and the servers here know no rights.',
     ],
   ]),
   ...mutantsOf('redis', 'stores/redis/commands/renewing.js', [
@@ -229,6 +230,7 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
       'a second copy of a renewal follows a newer one',
       'if (isAgain && !this.renewals.every((renewal) => this.owners.isLatest(renewal)))',
       'if (false)',
+      'The newer one counts by the shorter of both lengths until the copy cannot come any more: its caller waits, and believes in no more.',
     ],
   ]),
   ...mutantsOf('redis', 'port/lease-validity.js', [

@@ -36,7 +36,7 @@ export function drawPlan(backend: Backend, seed: string): Plan {
     servers: backend.serverCount,
     watchdogTimeoutMs,
   };
-  const scenes = drawScenes({ ...frame, storeOptions }, backend.scenes ?? [], lengthMs);
+  const scenes = drawScenes({ ...frame, storeOptions }, backend.scenes?.(storeOptions) ?? [], lengthMs);
   const hasScenes = scenes.length > 0;
   const faults = drawFaults({
     dice: dice.fork('faults'),

@@ -3,7 +3,7 @@ import { ownerOf } from '../../../../libs/distributed-lock/src/stores/quorum/own
 import { redisStore } from '../../../../libs/distributed-lock/src/stores/redis/redis.store.js';
 import { RedisHost, type AfterCrash } from '../redis/redis-host.js';
 import { REDIS_KINDS, REDIS_WRITES } from '../redis/kinds.js';
-import { REDIS_SCENES } from '../redis/scenes/scenes.js';
+import { redisScenes } from '../redis/scenes/scenes.js';
 import { routeGlobals } from '../../kernel/globals.js';
 import type { Loss } from '../../history/loss.js';
 import type { Backend, StoreOptions } from '../backend.js';
@@ -25,7 +25,7 @@ export const quorum: Backend = {
   name: 'quorum',
   kinds: REDIS_KINDS,
   writes: REDIS_WRITES,
-  scenes: REDIS_SCENES,
+  scenes: redisScenes,
   givesNoTickets: true,
   calmEvery: 3,
   commandsPerCall: 6,

@@ -38,7 +38,7 @@ export interface HostOptions {
 }
 
 /** One write in so many is the last one that a replica has for a while. */
-const STALLS = 0.1;
+const STALLS = 0.2;
 
 /** What it has when it crashes or forgets. */
 interface Before {

@@ -2,7 +2,7 @@ import { redisStore } from '../../../../libs/distributed-lock/src/stores/redis/r
 import type { RedisStoreOptions } from '../../../../libs/distributed-lock/src/stores/redis/redis.options.js';
 import { RedisHost, type HostOptions } from './redis-host.js';
 import { REDIS_KINDS, REDIS_WRITES } from './kinds.js';
-import { REDIS_SCENES } from './scenes/scenes.js';
+import { redisScenes } from './scenes/scenes.js';
 import { routeGlobals } from '../../kernel/globals.js';
 import type { Loss } from '../../history/loss.js';
 import type { Backend, StoreOptions } from '../backend.js';
@@ -19,7 +19,7 @@ export function redisNotedBy(onCommand?: HostOptions['onCommand']): Backend {
     name: 'redis',
     kinds: REDIS_KINDS,
     writes: REDIS_WRITES,
-    scenes: REDIS_SCENES,
+    scenes: redisScenes,
     servesInTurn: true,
     calmEvery: 2,
     commandsPerCall: 3,

@@ -9,10 +9,13 @@ export function lateRenewals(frame: SceneFrame): Scene {
   const process = dice.int(0, processes - 1);
   const lessMs = dice.int(2 * commandTimeoutMs, 5 * commandTimeoutMs);
   const moreMs = 4 * lessMs;
-  const holdMs = dice.int(Math.floor(commandTimeoutMs / 4), 4 * commandTimeoutMs);
+  // Within its not-after, or beyond.
+  const holdMs = dice.happens(0.5)
+    ? dice.int(Math.floor(commandTimeoutMs / 3), commandTimeoutMs - 1)
+    : dice.int(commandTimeoutMs, 4 * commandTimeoutMs);
   const extend = (ms: number): Step => ({ do: 'extend', ms });
   const sleep = (ms: number): Step => ({ do: 'sleep', ms });
-  const soonMs = dice.scale(1, commandTimeoutMs);
+  const soonMs = dice.scale(1, commandTimeoutMs / 2);
   const asksForMore: readonly Step[] = [
     sleep(soonMs),
     extend(moreMs),

@@ -1,3 +1,4 @@
+import type { StoreOptions } from '../../backend.js';
 import type { DrawScene } from '../../../plan/scene.js';
 import { forced } from './forced.js';
 import { goneWaiter } from './gone-waiter.js';
@@ -7,17 +8,20 @@ import { lateRenewals } from './late-renewals.js';
 import { lossOfData } from './loss-of-data.js';
 import { masterCrash } from './master-crash.js';
 
-/** For one Redis, and for each node of a quorum. */
-export const REDIS_SCENES: readonly DrawScene[] = [
-  lateRenewals,
-  lateRenewals,
+const SCENES: readonly DrawScene[] = [
   forced,
   forced,
-  lateAcquires,
-  lateAcquires,
-  masterCrash,
-  masterCrash,
-  lossOfData,
   goneWaiter,
   handshakes,
+  lateAcquires,
+  lateAcquires,
+  lateRenewals,
+  lateRenewals,
+  lossOfData,
 ];
+
+/** For one Redis, and for each node of a quorum. */
+export function redisScenes({ minReplicaAcks = 0, afterCrash }: StoreOptions): readonly DrawScene[] {
+  const mustBeReplicated = Number(minReplicaAcks) > 0 && afterCrash === 'replica';
+  return mustBeReplicated ? Array.from({ length: 10 }, () => masterCrash) : SCENES;
+}
