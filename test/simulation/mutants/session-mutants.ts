@@ -75,6 +75,7 @@ export const SESSION_MUTANTS: readonly Mutant[] = [
       'takenText(request, lastToken, session.id)',
       'takenText(request, 0, session.id)',
     ],
+    ['a swap tells nobody', 'messagesTo(notified,', 'messagesTo([],'],
     ['the holder is not told that others wait', 'if (take.notes.length > 0)', 'if (false)'],
     ['a loss is not told', 'listener.onSessionEnd?.();', ''],
   ]),

@@ -18,7 +18,7 @@ import type { EtcdGrpc } from './etcd.grpc.js';
 import { checkName, EtcdKeys } from './etcd.keys.js';
 import { EtcdMailbox } from './etcd.mailbox.js';
 import type { Compare, RequestOp, TxnReply, TxnRequest } from './etcd.messages.js';
-import { EtcdOutbox, messageTo } from './etcd.outbox.js';
+import { EtcdOutbox } from './etcd.outbox.js';
 import { EtcdPipe } from './etcd.pipe.js';
 import { rowIn, rowOps } from './etcd.rows.js';
 import type { EtcdSession } from './etcd.session.js';
@@ -34,9 +34,8 @@ interface BackendOptions extends LockStoreContext {
   readonly loadGrpc?: () => Promise<EtcdGrpc>;
 }
 
-/** So many notes are deleted one by one in a transaction, and so many clients are told by it. The others are told right after. */
+/** So many notes are deleted one by one in a transaction. */
 const MOST_DELETIONS = 64;
-const MOST_TOLD = 16;
 
 /** Documents, notes and mailboxes in etcd. Each write is one transaction. */
 export class EtcdBackend implements SessionBackend {
@@ -90,6 +89,7 @@ export class EtcdBackend implements SessionBackend {
       keys,
       clock,
       commandTimeoutMs,
+      outbox: this.outbox,
       session: () => this.sessions.current,
       newestRevision: () => this.mailbox.readUpTo,
       onRestored: (revision) => this.mailbox.goBackTo(revision),
@@ -129,8 +129,7 @@ export class EtcdBackend implements SessionBackend {
     return this.pipe.run({
       key: name,
       session: session as EtcdSession,
-      toTxn: () => txn,
-      depth: 3,
+      txn,
       bytes: bytesOf(name, text, ...notes),
       toReply: (reply, revision) => this.writeReply(name, text, reply, revision),
     });
@@ -150,23 +149,14 @@ export class EtcdBackend implements SessionBackend {
     const deletions = noteKeys.map(deleted);
     const write = mayDelete ? deleted({ key: document }) : put(document, text);
     const failure = rowOps(keys, name);
-    const clients = messages.clients.slice(0, MOST_TOLD);
-    const message = clients.length > 0 ? messages.text(0, 0) : '';
-    let told: readonly string[] = [];
+    const length = messages.clients.length > 0 ? messages.text(0, 0).length : 0;
     return this.pipe.run({
       key: name,
       session: swap.session as EtcdSession,
-      toTxn: (mayTell) => {
-        told = clients.filter(mayTell);
-        const messageOps = told.map((client) => messageTo(keys, client, [message]));
-        return { compare, success: [write, ...deletions, ...messageOps, failure[1]], failure };
-      },
-      depth: deletions.length + clients.length + 3,
-      bytes: bytesOf(name, text, ...clients.map(() => message)),
-      toReply: (reply, revision) => {
-        if (reply.succeeded) this.tellAll(messages, told, revision);
-        return this.writeReply(name, mayDelete ? null : text, reply, revision);
-      },
+      txn: { compare, success: [write, ...deletions, failure[1]], failure },
+      messages,
+      bytes: bytesOf(name, text) + messages.clients.length * 3 * length,
+      toReply: (reply, revision) => this.writeReply(name, mayDelete ? null : text, reply, revision),
     });
   }
 
@@ -175,8 +165,7 @@ export class EtcdBackend implements SessionBackend {
     const txn: TxnRequest = { success: rowOps(this.keys, name) };
     return this.pipe.run({
       key: name,
-      toTxn: () => txn,
-      depth: 2,
+      txn,
       bytes: bytesOf(name),
       toReply: ({ responses }, revision) => rowIn(this.keys, name, responses, revision),
     });
@@ -188,7 +177,7 @@ export class EtcdBackend implements SessionBackend {
   }
 
   tell(messages: Messages): void {
-    this.tellAll(messages, [], 0);
+    this.outbox.tell(messages);
   }
 
   async close(keepSession: boolean): Promise<void> {
@@ -226,17 +215,10 @@ export class EtcdBackend implements SessionBackend {
     const txn = { success: [{ requestRange: { key: this.keys.session(session), countOnly: true } }] };
     return this.pipe.run({
       key: undefined,
-      toTxn: () => txn,
-      depth: 1,
+      txn,
       bytes: bytesOf(session),
       toReply: ({ responses }) => responses[0]?.responseRange?.count,
     });
-  }
-
-  /** @param told the clients that the write has told @param revision that of the write */
-  private tellAll({ name, clients, text }: Messages, told: readonly string[], revision: number): void {
-    for (const client of clients)
-      if (!told.includes(client)) this.outbox.tell(client, name, text(revision, revision));
   }
 
   private newNoteId(lease: number): string {

@@ -1,11 +1,15 @@
 import { describe, expect, it } from '@jest/globals';
-import { Batch, type EtcdRequest, type MayTell } from './etcd.batch.js';
-import type { RequestOp, ResponseOp } from './etcd.messages.js';
+import { Batch, type EtcdRequest } from './etcd.batch.js';
+import { EtcdKeys } from './etcd.keys.js';
+import type { RequestOp, ResponseOp, TxnRequest } from './etcd.messages.js';
+
+const keys = new EtcdKeys('/');
+const range = (name: string): RequestOp => ({ requestRange: { key: Buffer.from(name) } });
+const ranges = (count: number) => Array.from({ length: count }, (_, i) => range(String(i)));
 
 const request = (parts: Partial<EtcdRequest>): EtcdRequest => ({
   key: undefined,
-  toTxn: () => ({ success: [] }),
-  depth: 2,
+  txn: { success: ranges(2) },
   bytes: 100,
   toReply: () => undefined,
   since: 0,
@@ -13,11 +17,17 @@ const request = (parts: Partial<EtcdRequest>): EtcdRequest => ({
   reject: () => undefined,
   ...parts,
 });
+const deep = (depth: number, parts: Partial<EtcdRequest> = {}) =>
+  request({ ...parts, txn: { success: ranges(depth) } });
+const reading = (...names: readonly string[]) => request({ txn: { success: names.map(range) } });
+const batchOf = (...requests: readonly EtcdRequest[]): Batch => {
+  const batch = new Batch();
+  for (const each of requests) batch.add(each);
+  return batch;
+};
 const countIn = (batch: Batch, requests: readonly EtcdRequest[]) =>
   requests.filter((each) => batch.add(each)).length;
 const many = (parts: Partial<EtcdRequest>) => Array.from({ length: 500 }, () => request(parts));
-const range = (name: string): RequestOp => ({ requestRange: { key: Buffer.from(name) } });
-const reading = (...names: readonly string[]) => request({ toTxn: () => ({ success: names.map(range) }) });
 
 /** The reply of a server that answers each range with its place among all of them. */
 function replyTo(operations: readonly RequestOp[], next = { count: 0 }): readonly ResponseOp[] {
@@ -42,16 +52,15 @@ describe('a batch of requests', () => {
   });
 
   it('lets no request overtake one on the same key that has to wait', () => {
-    const batch = new Batch();
-    batch.add(request({ depth: 100 }));
-    expect(batch.add(request({ key: 'a', depth: 119 }))).toBe(false);
+    const batch = batchOf(deep(100));
+    expect(batch.add(deep(119, { key: 'a' }))).toBe(false);
     expect(batch.add(request({ key: 'a' }))).toBe(false);
     expect(batch.add(request({ key: 'b' }))).toBe(true);
   });
 
   it('stays within the operations and the bytes that etcd takes', () => {
     expect(countIn(new Batch(), many({}))).toBe(118);
-    expect(countIn(new Batch(), many({ depth: 60 }))).toBe(60);
+    expect(countIn(new Batch(), many(deep(60)))).toBe(60);
     expect(countIn(new Batch(), many({ bytes: 100_000 }))).toBe(5);
   });
 
@@ -62,37 +71,61 @@ describe('a batch of requests', () => {
   });
 
   it('takes a request that is too large for others alone', () => {
-    const batch = new Batch();
-    expect(countIn(batch, [request({ depth: 500 }), request({})])).toBe(1);
+    expect(countIn(new Batch(), [deep(500), request({})])).toBe(1);
   });
 });
 
 describe('the transaction of several requests', () => {
-  const batchOf = (...requests: readonly EtcdRequest[]): Batch => {
-    const batch = new Batch();
-    for (const each of requests) batch.add(each);
-    return batch;
-  };
-
   it('that only read has their readings side by side, because etcd writes others to its log', () => {
-    const { operations, repliesIn } = batchOf(reading('a', 'b'), reading('c')).operations(false);
+    const { operations, answersIn } = batchOf(reading('a', 'b'), reading('c')).toTxn(keys, false);
     expect(operations).toEqual([range('a'), range('b'), range('c')]);
-    expect(repliesIn(replyTo(operations)).map(({ responses }) => countsIn(responses))).toEqual([[0, 1], [2]]);
+    expect(answersIn(replyTo(operations)).map(({ reply }) => countsIn(reply.responses))).toEqual([
+      [0, 1],
+      [2],
+    ]);
   });
 
   it('of which one writes has one transaction for each, with comparisons of its own', () => {
-    const { operations, repliesIn } = batchOf(reading('a'), reading('b')).operations(true);
+    const { operations, answersIn } = batchOf(reading('a'), reading('b')).toTxn(keys, true);
     expect(operations.every(({ requestTxn }) => requestTxn)).toBe(true);
-    expect(repliesIn(replyTo(operations)).map(({ responses }) => countsIn(responses))).toEqual([[0], [1]]);
+    expect(answersIn(replyTo(operations)).map(({ reply }) => countsIn(reply.responses))).toEqual([[0], [1]]);
+  });
+});
+
+describe('the messages of several requests', () => {
+  const swap = (name: string, ...clients: readonly string[]) =>
+    request({
+      key: name,
+      txn: { compare: [{ key: Buffer.from(name), target: 'MOD', result: 'EQUAL' }], success: [] },
+      messages: { name, clients, text: () => `${name} has changed` },
+    });
+  const mailsIn = (operations: readonly RequestOp[], requests: number) =>
+    operations.slice(requests).map(({ requestTxn }) => requestTxn as TxnRequest);
+
+  it('go together to each client, if all of these requests are executed and its mailbox exists', () => {
+    const { operations } = batchOf(swap('a', 'c', 'd'), swap('b', 'c')).toTxn(keys, true);
+    const mails = mailsIn(operations, 2);
+    expect(mails.map(({ compare }) => compare?.map(({ key }) => String(key)))).toEqual([
+      ['/m/c', 'a', 'b'],
+      ['/m/d', 'a'],
+    ]);
+    const texts = mails.map(({ success: [put] }) => put?.requestPut?.value.toString());
+    expect(texts).toEqual(['a has changed\nb has changed', 'a has changed']);
   });
 
-  it('has one message to a client', () => {
-    const told: boolean[] = [];
-    const tell = (client: string) => (mayTell: MayTell) => {
-      told.push(mayTell(client));
-      return { success: [] };
-    };
-    batchOf(...['a', 'b', 'a'].map((client) => request({ toTxn: tell(client) }))).operations(true);
-    expect(told).toEqual([true, true, false]);
+  it('name the clients that were told', () => {
+    const { answersIn } = batchOf(swap('a', 'c', 'd'), swap('b', 'c')).toTxn(keys, true);
+    const reply = (succeeded: boolean) => ({ responseTxn: { header: null, succeeded, responses: [] } });
+    const answers = answersIn([true, true, false, true].map(reply));
+    expect(answers.map(({ told }) => told)).toEqual([['d'], []]);
+  });
+
+  it('have room beside the requests, or are left for later', () => {
+    const swaps = Array.from({ length: 100 }, (_, i) => swap(String(i), 'c', `only ${i}`));
+    const { operations } = batchOf(...swaps).toTxn(keys, true);
+    const mails = mailsIn(operations, 100);
+    const deepest = Math.max(...mails.map(({ compare = [] }) => compare.length));
+    expect(mails.length).toBeGreaterThan(1);
+    expect(operations.length + 1 + deepest).toBeLessThanOrEqual(120);
   });
 });

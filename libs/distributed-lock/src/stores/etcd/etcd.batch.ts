@@ -1,8 +1,8 @@
-import type { RequestOp, ResponseOp, TxnReply, TxnRequest } from './etcd.messages.js';
+import type { Messages } from '../session/session-backend.js';
+import type { EtcdKeys } from './etcd.keys.js';
+import type { Compare, RequestOp, ResponseOp, TxnReply, TxnRequest } from './etcd.messages.js';
+import { isThere, putMessages } from './etcd.outbox.js';
 import type { EtcdSession } from './etcd.session.js';
-
-/** Whether a message to this client may go with the transaction, which can write each mailbox once. */
-export type MayTell = (client: string) => boolean;
 
 /** A request that waits for its transaction. */
 export interface EtcdRequest<Reply = unknown> {
@@ -10,10 +10,10 @@ export interface EtcdRequest<Reply = unknown> {
   readonly key: string | undefined;
   /** Absent for a request that writes nothing. */
   readonly session?: EtcdSession | undefined;
-  /** Makes its transaction, which goes inside the one of the batch. */
-  readonly toTxn: (mayTell: MayTell) => TxnRequest;
-  /** How many operations the transaction has at most, with those inside of its deepest one. */
-  readonly depth: number;
+  /** Its transaction, which goes inside the one of the batch. */
+  readonly txn: TxnRequest;
+  /** They go with the transaction where that is possible, and otherwise right after it. */
+  readonly messages?: Messages;
   /** About how many bytes it has. */
   readonly bytes: number;
   /** A batch with it was too large. */
@@ -24,6 +24,26 @@ export interface EtcdRequest<Reply = unknown> {
   readonly since: number;
   resolve(reply: Reply): void;
   reject(error: unknown): void;
+}
+
+/** The reply to one request, and the clients that were told. */
+interface Answer {
+  readonly reply: TxnReply;
+  readonly told: readonly string[];
+}
+
+/** The transaction of a batch, and what finds the answers to its requests. */
+interface BatchTxn {
+  readonly operations: readonly RequestOp[];
+  readonly answersIn: (responses: readonly ResponseOp[]) => readonly Answer[];
+}
+
+/** The messages of several requests to one client. They are sent if all of these requests are executed. */
+interface Mail {
+  readonly client: string;
+  readonly requests: readonly EtcdRequest[];
+  readonly compare: readonly Compare[];
+  readonly texts: readonly string[];
 }
 
 /** etcd's own limit is 128, for the operations of a transaction and those inside of the deepest one in it. */
@@ -40,38 +60,69 @@ export class Batch {
 
   /** @returns whether it has got in */
   add(request: EtcdRequest): boolean {
-    if (this.requests.length > 0 && !this.hasRoomFor(request)) {
+    const depth = depthOf(request.txn);
+    if (this.requests.length > 0 && !this.hasRoomFor(request, depth)) {
       this.block(request);
       return false;
     }
     this.requests.push(request);
     this.block(request);
-    this.depth = Math.max(this.depth, request.depth);
+    this.depth = Math.max(this.depth, depth);
     this.bytes += request.bytes;
     return true;
   }
 
-  /** The operations of its transaction, and what finds the replies of its requests. */
-  operations(isWrite: boolean): {
-    readonly operations: readonly RequestOp[];
-    readonly repliesIn: (responses: readonly ResponseOp[]) => readonly TxnReply[];
-  } {
-    const told = new Set<string>();
-    const mayTell: MayTell = (client) => {
-      const isFirst = !told.has(client);
-      told.add(client);
-      return isFirst;
-    };
-    const txns = this.requests.map(({ toTxn }) => toTxn(mayTell));
+  toTxn(keys: EtcdKeys, isWrite: boolean): BatchTxn {
+    const txns = this.requests.map(({ txn }) => txn);
     const reads = txns.flatMap(({ success }) => success);
     // etcd appends every transaction to its Raft log, except one that only reads.
     if (!isWrite && reads.length <= MOST_OPERATIONS) {
-      return { operations: reads, repliesIn: (responses) => repliesOf(txns, responses) };
+      return { operations: reads, answersIn: (responses) => answersOf(txns, responses) };
     }
+    const mails = this.mails(keys);
+    const mailOps = mails.map(({ client, compare, texts }) => ({
+      requestTxn: { compare, success: [putMessages(keys, client, texts)] },
+    }));
     return {
-      operations: txns.map((requestTxn) => ({ requestTxn })),
-      repliesIn: (responses) => responses.map(({ responseTxn }) => responseTxn as TxnReply),
+      operations: [...txns.map((requestTxn) => ({ requestTxn })), ...mailOps],
+      answersIn: (responses) => {
+        const replies = responses.map(({ responseTxn }) => responseTxn as TxnReply);
+        const sent = mails.filter((_, i) => replies[txns.length + i]?.succeeded);
+        return this.requests.map((request, i) => {
+          const told = sent.filter(({ requests }) => requests.includes(request)).map(({ client }) => client);
+          return { reply: replies[i] as TxnReply, told };
+        });
+      },
     };
+  }
+
+  /** A transaction can write each mailbox once. What has no room is told after it. */
+  private mails(keys: EtcdKeys): readonly Mail[] {
+    const mails = new Map<string, Mail>();
+    let { depth } = this;
+    for (const request of this.requests) {
+      const { messages, txn } = request;
+      if (!messages || messages.clients.length === 0) continue;
+      const text = messages.text(0, 0);
+      for (const client of messages.clients) {
+        const mail = mails.get(client) ?? {
+          client,
+          requests: [],
+          compare: [isThere(keys, client)],
+          texts: [],
+        };
+        const compare = [...mail.compare, ...(txn.compare ?? [])];
+        const operations = this.requests.length + new Set([...mails.keys(), client]).size + 1;
+        if (operations + Math.max(depth, compare.length) > MOST_OPERATIONS) continue;
+        depth = Math.max(depth, compare.length);
+        const [requests, texts] = [
+          [...mail.requests, request],
+          [...mail.texts, text],
+        ];
+        mails.set(client, { client, requests, compare, texts });
+      }
+    }
+    return [...mails.values()];
   }
 
   /** Also a request that has to wait: a later one on the same key must not overtake it. */
@@ -79,7 +130,7 @@ export class Batch {
     if (key !== undefined) this.keys.add(key);
   }
 
-  private hasRoomFor({ key, depth, bytes, isAlone }: EtcdRequest): boolean {
+  private hasRoomFor({ key, bytes, isAlone }: EtcdRequest, depth: number): boolean {
     return (
       !isAlone &&
       !this.requests[0]?.isAlone &&
@@ -90,12 +141,18 @@ export class Batch {
   }
 }
 
+/** How many operations or comparisons it has side by side, and one for a transaction inside. */
+function depthOf({ compare = [], success, failure = [] }: TxnRequest): number {
+  return Math.max(compare.length, success.length, failure.length);
+}
+
 /** Of transactions whose readings went side by side. */
-function repliesOf(txns: readonly TxnRequest[], responses: readonly ResponseOp[]): readonly TxnReply[] {
+function answersOf(txns: readonly TxnRequest[], responses: readonly ResponseOp[]): readonly Answer[] {
   let end = 0;
   return txns.map(({ success }) => {
     const start = end;
     end += success.length;
-    return { header: null, succeeded: true, responses: responses.slice(start, end) };
+    const reply = { header: null, succeeded: true, responses: responses.slice(start, end) };
+    return { reply, told: [] };
   });
 }

@@ -3,6 +3,12 @@ import { EtcdKeys } from './etcd.keys.js';
 import type { RequestOp, TxnRequest } from './etcd.messages.js';
 import { EtcdOutbox } from './etcd.outbox.js';
 
+const message = (name: string, text: string, ...clients: readonly string[]) => ({
+  name,
+  clients,
+  text: () => text,
+});
+
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
 /** An etcd that replies when it is told to. */
@@ -23,12 +29,12 @@ function stage() {
 
 it('the messages of one turn go together, and those that come meanwhile in the next transaction, also after a failure', async () => {
   const { outbox, sent, reply } = stage();
-  outbox.tell('c', 'a', '1');
-  outbox.tell('c', 'b', '2');
-  outbox.tell('d', 'a', '1');
+  outbox.tell(message('a', '1', 'c'));
+  outbox.tell(message('b', '2', 'c'));
+  outbox.tell(message('a', '1', 'd'));
   await turn();
-  outbox.tell('c', 'a', '3');
-  outbox.tell('c', 'a', '4');
+  outbox.tell(message('a', '3', 'c'));
+  outbox.tell(message('a', '4', 'c'));
   await turn();
   expect(sent).toEqual([['/m/c: 1\n2', '/m/d: 1']]);
   reply();
@@ -38,7 +44,7 @@ it('the messages of one turn go together, and those that come meanwhile in the n
 
 it('messages that are too long for one transaction go in several', async () => {
   const { outbox, sent, reply } = stage();
-  for (const name of ['a', 'b', 'c']) outbox.tell('c', name, 'x'.repeat(200 * 1024));
+  for (const name of ['a', 'b', 'c']) outbox.tell(message(name, 'x'.repeat(200 * 1024), 'c'));
   await turn();
   reply();
   await turn();
@@ -47,11 +53,19 @@ it('messages that are too long for one transaction go in several', async () => {
 
 it('an outbox that is closed sends nothing more', async () => {
   const { outbox, sent, reply } = stage();
-  outbox.tell('c', 'a', '1');
+  outbox.tell(message('a', '1', 'c'));
   await turn();
-  outbox.tell('c', 'b', '2');
+  outbox.tell(message('b', '2', 'c'));
   outbox.close();
   reply();
   await turn();
   expect(sent).toHaveLength(1);
+});
+
+it('a client that was told with the write is not told again, and the others get its revision', async () => {
+  const { outbox, sent } = stage();
+  const text = (version: number, writtenAt: number) => `${version} ${writtenAt}`;
+  outbox.tell({ name: 'a', clients: ['c', 'd'], text }, ['c'], 7);
+  await turn();
+  expect(sent).toEqual([['/m/d: 7 7']]);
 });

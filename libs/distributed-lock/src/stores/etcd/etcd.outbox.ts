@@ -1,15 +1,16 @@
 import { inBackground } from '../../async-context/in-background.js';
 import type { EtcdClient } from './etcd.client.js';
 import type { EtcdKeys } from './etcd.keys.js';
-import type { RequestOp } from './etcd.messages.js';
+import type { Messages } from '../session/session-backend.js';
+import type { Compare, RequestOp } from './etcd.messages.js';
 
 /** So many clients, and about so many characters, are told in one transaction. */
 const MOST_CLIENTS = 100;
 const MOST_LENGTH = 256 * 1024;
 
 /**
- * The messages of this client that go by themselves, because no write has to wait for them, or because the transaction of
- * their write has another message to the same client. One transaction is in flight at a time, and the messages that come
+ * The messages of this client that go by themselves, because no write has to wait for them, or because they could not go
+ * with their write. One transaction is in flight at a time, and the messages that come
  * meanwhile go together in the next one.
  *
  * They need no fence: the document in one that is executed late is older than what its receiver knows.
@@ -24,9 +25,15 @@ export class EtcdOutbox {
     private readonly keys: EtcdKeys,
   ) {}
 
-  tell(client: string, name: string, text: string): void {
-    const texts = this.waiting.get(client) ?? new Map<string, string>();
-    this.waiting.set(client, texts.set(name, text));
+  /** @param told the clients that need no message any more @param revision that of the write, if there was one */
+  tell({ name, clients, text }: Messages, told: readonly string[] = [], revision = 0): void {
+    const others = clients.filter((client) => !told.includes(client));
+    if (others.length === 0) return;
+    const message = text(revision, revision);
+    for (const client of others) {
+      const texts = this.waiting.get(client) ?? new Map<string, string>();
+      this.waiting.set(client, texts.set(name, message));
+    }
     if (!this.isSending) inBackground(this.sendAll(), () => undefined);
   }
 
@@ -58,19 +65,20 @@ export class EtcdOutbox {
         taken.push(text);
       }
       if (texts.size === 0) this.waiting.delete(client);
-      operations.push(messageTo(this.keys, client, taken));
+      const compare = [isThere(this.keys, client)];
+      operations.push({ requestTxn: { compare, success: [putMessages(this.keys, client, taken)] } });
     }
     return operations;
   }
 }
 
-/** Puts texts without line breaks into the mailbox of a client. A client that is gone has none. */
-export function messageTo(keys: EtcdKeys, client: string, texts: readonly string[]): RequestOp {
-  const key = keys.mailbox(client);
-  return {
-    requestTxn: {
-      compare: [{ key, target: 'CREATE', result: 'GREATER', createRevision: 0 }],
-      success: [{ requestPut: { key, value: Buffer.from(texts.join('\n')), ignoreLease: true } }],
-    },
-  };
+/** Puts texts without line breaks into the mailbox of a client, which must exist. */
+export function putMessages(keys: EtcdKeys, client: string, texts: readonly string[]): RequestOp {
+  const value = Buffer.from(texts.join('\n'));
+  return { requestPut: { key: keys.mailbox(client), value, ignoreLease: true } };
+}
+
+/** A client that is gone has no mailbox. */
+export function isThere(keys: EtcdKeys, client: string): Compare {
+  return { key: keys.mailbox(client), target: 'CREATE', result: 'GREATER', createRevision: 0 };
 }

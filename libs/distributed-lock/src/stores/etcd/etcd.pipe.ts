@@ -5,6 +5,7 @@ import type { EtcdClient } from './etcd.client.js';
 import { etcdFailure, type EtcdFailure } from './etcd.failure.js';
 import type { EtcdKeys } from './etcd.keys.js';
 import type { EtcdMember } from './etcd.member.js';
+import type { EtcdOutbox } from './etcd.outbox.js';
 import type { Compare, RequestOp, TxnReply, TxnRequest } from './etcd.messages.js';
 import { epochText, type EtcdSession } from './etcd.session.js';
 import { Batch, type EtcdRequest } from './etcd.batch.js';
@@ -14,6 +15,8 @@ interface PipeOptions {
   readonly keys: EtcdKeys;
   readonly clock: Clock;
   readonly commandTimeoutMs: number;
+  /** For the messages that could not go with their write. */
+  readonly outbox: EtcdOutbox;
   /** The session of the next writes. */
   readonly session: () => EtcdSession | undefined;
   /** The newest revision of etcd that this client knows of otherwise. */
@@ -33,7 +36,7 @@ interface Sent {
   readonly session: EtcdSession | undefined;
   readonly isWrite: boolean;
   /** Finds the replies to its requests. */
-  readonly repliesIn: ReturnType<Batch['operations']>['repliesIn'];
+  readonly answersIn: ReturnType<Batch['toTxn']>['answersIn'];
   /** The newest revision when it was sent. Its reply tells a newer one, or the same. */
   readonly newest: number;
   /** The epoch that it sets, if it does. */
@@ -101,10 +104,10 @@ export class EtcdPipe {
     const batch = this.takeBatch();
     const epoch = session?.needsFence ? session.epoch + 1 : undefined;
     const isWrite = epoch !== undefined || batch.requests.some((request) => request.session);
-    const { request, repliesIn } = this.requestFor(batch, session, { epoch, isWrite });
+    const { request, answersIn } = this.requestFor(batch, session, { epoch, isWrite });
     const { reply, cancel } = member.call('Txn', request);
     const newest = Math.max(this.revision, this.options.newestRevision());
-    const sent: Sent = { batch, member, session, isWrite, newest, epoch, repliesIn };
+    const sent: Sent = { batch, member, session, isWrite, newest, epoch, answersIn };
     // Counted before the reply: one that is not answered may have set it.
     if (session && epoch !== undefined) session.epoch = epoch;
     const onFailure = (error: unknown): void => this.onFailure(sent, error);
@@ -125,9 +128,9 @@ export class EtcdPipe {
     batch: Batch,
     session: EtcdSession | undefined,
     { epoch, isWrite }: Pick<Sent, 'epoch' | 'isWrite'>,
-  ): { readonly request: TxnRequest; readonly repliesIn: Sent['repliesIn'] } {
-    const { operations, repliesIn } = batch.operations(isWrite);
-    if (!session) return { request: { success: operations }, repliesIn };
+  ): { readonly request: TxnRequest; readonly answersIn: Sent['answersIn'] } {
+    const { operations, answersIn } = batch.toTxn(this.options.keys, isWrite);
+    if (!session) return { request: { success: operations }, answersIn };
     const key = this.options.keys.session(session.id);
     const failure: RequestOp[] = [{ requestRange: { key, countOnly: true } }];
     const value = epochText(epoch ?? session.epoch);
@@ -135,7 +138,7 @@ export class EtcdPipe {
       { key, target: 'VALUE', result: epoch === undefined ? 'EQUAL' : 'LESS', value },
     ];
     const fence: RequestOp[] = epoch === undefined ? [] : [{ requestPut: { key, value, ignoreLease: true } }];
-    return { request: { compare, success: [...operations, ...fence], failure }, repliesIn };
+    return { request: { compare, success: [...operations, ...fence], failure }, answersIn };
   }
 
   private onReply(sent: Sent, { header, succeeded, responses }: TxnReply): void {
@@ -151,10 +154,13 @@ export class EtcdPipe {
     }
     if (session && epoch !== undefined) session.needsFence = false;
     const { revision } = this;
-    const replies = sent.repliesIn(responses);
+    const { outbox } = this.options;
+    const answers = sent.answersIn(responses);
     for (const [i, request] of batch.requests.entries()) {
       try {
-        request.resolve(request.toReply(replies[i] as TxnReply, revision));
+        const { reply, told } = answers[i] as (typeof answers)[number];
+        request.resolve(request.toReply(reply, revision));
+        if (request.messages && reply.succeeded) outbox.tell(request.messages, told, revision);
       } catch (error) {
         request.reject(error);
       }
