@@ -10,9 +10,10 @@ import { RedisEyes } from '../support/redis-eyes.js';
 import { until } from '#until';
 
 const page = readFileSync(new URL('../../SECURITY.md', import.meta.url), 'utf8');
-const [single = [], cluster = []] = [...page.matchAll(/^ACL SETUSER locks (.+)$/gm)].map(([, words = '']) =>
+const [single = [], more = []] = [...page.matchAll(/^ACL SETUSER locks (.+)$/gm)].map(([, words = '']) =>
   words.split(' '),
 );
+const cluster = [...single, ...more];
 const rights = single.filter((word) => /^[~&+]/.test(word));
 const WAIT_MS = 700;
 
