@@ -32,7 +32,7 @@ export const CORE_MUTANTS: readonly Mutant[] = [
   ...mutantsOf('documents', 'stores/common/server-clock.js', [
     [
       'a grant by notification is dated by when its document was received',
-      'return this.sentAt + (serverMs - this.serverMs)',
+      'return this.sent.now + (serverMs - this.serverMs)',
       'return this.receivedAt + 50 + (serverMs - this.serverMs)',
     ],
     [
@@ -127,7 +127,7 @@ export const CORE_MUTANTS: readonly Mutant[] = [
     ],
     [
       'a grant that came after its lease admits callers',
-      'if (keeper.lease.measureValidity() > 0) {',
+      'if (keeper.lease.measureValidity(at) > 0) {',
       'if (true) {',
     ],
     ['a loss is not told', 'this.loseHolds(reason, detail, keeper.lease.suspendedBy);', ''],
@@ -145,8 +145,8 @@ export const CORE_MUTANTS: readonly Mutant[] = [
     ],
     [
       'local hand-offs go on for ever while others wait',
-      'return !this.budget.isSpent(now) && lease.checkHandOff();',
-      'return lease.checkHandOff();',
+      'return !this.budget.isSpent(at.now) && lease.checkHandOff(at);',
+      'return lease.checkHandOff(at);',
     ],
     [
       'another grant of the same owner counts as the same',

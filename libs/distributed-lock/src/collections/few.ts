@@ -30,6 +30,12 @@ export class Few<T extends object> implements Iterable<T> {
     return true;
   }
 
+  find(isIt: (item: T) => boolean): T | undefined {
+    if (this.one) return isIt(this.one) ? this.one : undefined;
+    for (const item of this.several ?? NONE) if (isIt(item)) return item;
+    return undefined;
+  }
+
   [Symbol.iterator](): Iterator<T> {
     return (this.several ?? (this.one ? [this.one] : NONE))[Symbol.iterator]();
   }

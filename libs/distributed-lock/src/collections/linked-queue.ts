@@ -1,8 +1,13 @@
 /** Base class of the entries of a `LinkedQueue`. An entry is in one queue at a time. */
 export class Link {
-  before: Link | undefined;
-  after: Link | undefined;
-  queue: object | undefined;
+  declare before: Link | undefined;
+  declare after: Link | undefined;
+  declare queue: object | undefined;
+
+  constructor() {
+    // No class fields: V8 defines those of a base class of five classes or more slowly, one by one.
+    this.before = this.after = this.queue = undefined;
+  }
 }
 
 /**

@@ -30,6 +30,7 @@ import { checkOptionNames, overlay } from '../options/option-names.js';
 import type { CallOptions, Keys, Lock, WithLockOptions } from './lock.js';
 import { findHold, findLock, runHolding } from './context/async-context.js';
 import { LockRuntime } from './runtime/lock-runtime.js';
+import type { ClockReading } from '../time/clock.js';
 import { RuntimeLifecycle } from './runtime/runtime-lifecycle.js';
 
 const NO_OPTIONS: WithLockOptions = {};
@@ -304,10 +305,16 @@ function asLock(holds: Hold | readonly Hold[]): HeldLock {
 
 async function runUnder<T>(lock: HeldLock, { onLost }: WithLockOptions, work: Work<T>): Promise<T> {
   let isKept = false;
+  /** When the work ended, unless the store had to be asked since. */
+  let endedAt: ClockReading | undefined;
   try {
     const result = await runHolding(lock, () => work(lock));
-    if (lock.isInDoubt) await lock.whenSure();
-    const loss = lock.checkLoss();
+    endedAt = lock.readClocks();
+    if (lock.checkDoubt(endedAt)) {
+      await lock.whenSure();
+      endedAt = undefined;
+    }
+    const loss = lock.checkLoss(endedAt);
     if (loss && onLost !== 'ignore') {
       discardStream(result);
       throw loss;
@@ -322,6 +329,6 @@ async function runUnder<T>(lock: HeldLock, { onLost }: WithLockOptions, work: Wo
     return held ? (held.value as T) : result;
   } finally {
     // Not awaited: its outcome must not replace the work's. Failures are events.
-    if (!isKept) lock.releaseInBackground();
+    if (!isKept) lock.releaseInBackground(endedAt);
   }
 }

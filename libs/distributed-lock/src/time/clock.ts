@@ -32,17 +32,26 @@ export function timeOfDay(clock: Clock): number {
   return clock.timeOfDay?.() ?? Date.now();
 }
 
-/** The lead of the time of day over the monotonic clock. It grows while the machine is suspended, and when its clock is set forward. */
+/** One moment by both clocks. What happens in one turn for one lock shares a reading, because clocks take as long as a hand-off. */
+export class ClockReading {
+  constructor(
+    /** The monotonic time in ms. */
+    readonly now: number,
+    /** How far the time of day is ahead of it. Grows while the machine is suspended, and when its clock is set forward. */
+    readonly lead: number,
+  ) {}
+}
+
+/** Counts a suspend of the machine. @returns the lead of `readClocks` */
 export function leadOf(clock: Clock): number {
   return readClocks(clock).lead;
 }
 
-/** The monotonic time, and the lead of the time of day over it. Read together wherever both are kept. */
-export function readClocks(clock: Clock): { readonly now: number; readonly lead: number } {
+export function readClocks(clock: Clock): ClockReading {
   // Read first: a suspend between the two readings must not look like a part of the lead from before it.
   const timeOfDay = clock.timeOfDay?.();
   const now = clock.now();
-  return { now, lead: timeOfDay === undefined ? 0 : timeOfDay - now };
+  return new ClockReading(now, timeOfDay === undefined ? 0 : timeOfDay - now);
 }
 
 /** The times of a machine, in ms. */

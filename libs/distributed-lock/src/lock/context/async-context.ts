@@ -26,6 +26,8 @@ const SHARED = Symbol.for('nestjs-distributed-lock/owner-context');
 const shared = globalThis as { [SHARED]?: AsyncLocalStorage<Frame | undefined> };
 const storage = (shared[SHARED] ??= new AsyncLocalStorage<Frame | undefined>());
 
+const NO_HOLDS: readonly Hold[] = [];
+
 /** Runs `work` as a flow that has `lock` on top of the locks of the present flow. */
 export function runHolding<T>(lock: FlowLock, work: () => T, activation = activationOfFlow()): T {
   return storage.run(new Frame(lock, activation), work);
@@ -40,31 +42,35 @@ export function activationOfFlow(): object | undefined {
   return storage.getStore()?.activation;
 }
 
-/** The innermost live hold of `key` in this flow. A hold that was released or lost is not found. */
-export function findHold(scope: symbol, key: string): Hold | undefined {
-  return holdsOfFlow(scope).find((hold) => hold.key === key && hold.checkLive());
+/**
+ * The innermost live hold of `key`. A hold that was released or lost is not found.
+ *
+ * @param holds those to search; default: those of this flow
+ */
+export function findHold(scope: symbol, key: string, holds = holdsOfFlow(scope)): Hold | undefined {
+  for (const hold of holds) if (hold.key === key && hold.checkLive()) return hold;
+  return undefined;
 }
 
 /** All holds of this flow, innermost first. */
-export function holdsOfFlow(scope: symbol): Hold[] {
-  return locksOfFlow().flatMap(({ holds }) => holds.filter((hold) => hold.scope === scope));
+export function holdsOfFlow(scope: symbol): readonly Hold[] {
+  const holds: Hold[] = [];
+  for (let frame = storage.getStore(); frame; frame = frame.outer)
+    for (const hold of frame.lock?.holds ?? NO_HOLDS) if (hold.scope === scope) holds.push(hold);
+  return holds;
 }
 
 /** The innermost lock of this flow that is still held, of `key` if one is named. */
 export function findLock(scope: symbol, key?: string): Lock | undefined {
   const isAsked = (hold: Hold) => hold.scope === scope && (key === undefined || hold.key === key);
-  return locksOfFlow().find((lock) => lock.checkHeld() && lock.holds.some(isAsked));
+  for (let frame = storage.getStore(); frame; frame = frame.outer)
+    if (frame.lock?.checkHeld() && frame.lock.holds.some(isAsked)) return frame.lock;
+  return undefined;
 }
 
-function locksOfFlow(): FlowLock[] {
-  const locks: FlowLock[] = [];
-  for (let frame = storage.getStore(); frame; frame = frame.outer) if (frame.lock) locks.push(frame.lock);
-  return locks;
-}
-
-/** Skips frames without a live hold, because a flow that starts its next run inside its lock would chain them for ever. */
+/** Skips frames without a hold that may be live, because a flow that starts its next run inside its lock would chain them for ever. */
 function innermostLive(): Frame | undefined {
   let frame = storage.getStore();
-  while (frame && !frame.lock?.holds.some((hold) => hold.checkLive())) frame = frame.outer;
+  while (frame && !frame.lock?.holds.some((hold) => !hold.isOver)) frame = frame.outer;
   return frame;
 }

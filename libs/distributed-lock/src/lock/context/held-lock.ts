@@ -1,3 +1,5 @@
+import type { ClockReading } from '../../time/clock.js';
+import { detached } from '../../async-context/detached.js';
 import { bindListeners } from '../../async-context/bound-listeners.js';
 import { modeOf, type LockMode } from '../../port/claim.js';
 import type { Hold } from './hold.js';
@@ -7,7 +9,6 @@ import { inspectByJson } from '../../redaction/inspect-by-json.js';
 import { checkLease } from '../request/lock-options.js';
 import type { ReleaseReply } from '../../port/lock-store.js';
 import type { Lock } from '../lock.js';
-import { detached } from '../../async-context/detached.js';
 import { runHolding } from './async-context.js';
 
 /** The `Lock` that callers get: one share of the holds of one or several keys. */
@@ -40,8 +41,8 @@ export class HeldLock implements Lock {
   }
 
   /** True while the answer to `checkLoss` may change when `whenSure` resolves, as after a long block of the event loop. */
-  get isInDoubt(): boolean {
-    return this.holds.some((hold) => hold.isInDoubt);
+  checkDoubt(at?: ClockReading): boolean {
+    return this.holds.some((hold) => hold.checkDoubt(at));
   }
 
   whenSure(): NeverRejects<void> {
@@ -51,12 +52,16 @@ export class HeldLock implements Lock {
   }
 
   /** @returns why the lock was lost before the release, if it was, also when that was not noticed before */
-  checkLoss(): LockLostError | undefined {
+  checkLoss(at?: ClockReading): LockLostError | undefined {
     for (const hold of this.holds) {
-      const loss = hold.checkLoss();
+      const loss = hold.checkLoss(at);
       if (loss) return loss;
     }
     return undefined;
+  }
+
+  readClocks(): ClockReading {
+    return this.first.owner.readClocks();
   }
 
   get signal(): AbortSignal {
@@ -115,8 +120,7 @@ export class HeldLock implements Lock {
   }
 
   async run<T>(work: () => T | Promise<T>): Promise<T> {
-    if (this.isInDoubt) await this.whenSure();
-    this.assertHeld();
+    await this.assertSurelyHeld();
     return runHolding(this, work);
   }
 
@@ -125,8 +129,8 @@ export class HeldLock implements Lock {
   }
 
   /** As `release`, for callers that do not wait for the outcome. */
-  releaseInBackground(): void {
-    inBackground(this.end(false));
+  releaseInBackground(at?: ClockReading): void {
+    inBackground(this.end(false, at));
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -142,23 +146,25 @@ export class HeldLock implements Lock {
 
   /** As `assertHeld`, after the store has answered if the clock was set or the machine was suspended. */
   private async assertSurelyHeld(): Promise<void> {
-    if (this.isInDoubt) await this.whenSure();
+    if (this.checkDoubt()) await this.whenSure();
     this.assertHeld();
   }
 
-  private end(isAwaited: boolean): NeverRejects<ReleaseReply> {
-    const release = (): Promise<ReleaseReply> => this.releaseHolds(isAwaited);
-    return (this.ended ??= detached(() =>
-      this.isInDoubt ? this.whenSure().then(release) : release(),
+  private end(isAwaited: boolean, at = this.readClocks()): NeverRejects<ReleaseReply> {
+    if (this.ended) return this.ended;
+    const isSure = !this.checkDoubt(at);
+    if (isSure && this.holds.length === 1) return (this.ended = this.first.release(isAwaited, at));
+    // A promise keeps the async context in which it is made for as long as this lock is there.
+    return (this.ended = detached(() =>
+      isSure ? this.releaseAll(isAwaited, at) : this.whenSure().then(() => this.releaseAll(isAwaited)),
     ) as NeverRejects<ReleaseReply>);
   }
 
   /** All keys at once, so that a caller that waits for one of them need not wait for the others. */
-  private releaseHolds(isAwaited: boolean): Promise<ReleaseReply> {
-    if (this.holds.length === 1) return this.first.release(isAwaited);
+  private releaseAll(isAwaited: boolean, at?: ClockReading): Promise<ReleaseReply> {
     const worst = (replies: readonly ReleaseReply[]) =>
       replies.find((r) => r === 'not held') ?? replies.find((r) => r === 'unknown') ?? 'released';
-    return Promise.all(this.holds.map((hold) => hold.release(isAwaited))).then(worst);
+    return Promise.all(this.holds.map((hold) => hold.release(isAwaited, at))).then(worst);
   }
 }
 

@@ -1,4 +1,5 @@
 import { AsyncResource } from 'node:async_hooks';
+import type { ClockReading } from '../../time/clock.js';
 import type { Claim } from '../../port/claim.js';
 import type { NeverRejects } from '../../async-context/in-background.js';
 import { LockLostError, type LockShutdownError } from '../../port/lock.errors.js';
@@ -41,20 +42,25 @@ export class Hold {
     return this.owner.claim;
   }
 
+  /** Released, or lost by a loss that was noticed. */
+  get isOver(): boolean {
+    return this.ended !== undefined || this.loss !== undefined;
+  }
+
   /** Neither released nor lost. Compares the lease with the clock, because no timer runs while the event loop is blocked. */
   checkLive(): boolean {
     return this.ended === undefined && this.checkLoss() === undefined;
   }
 
   /** Checks the lease, and reports a loss that was not noticed before. @returns the loss, if it came before the release */
-  checkLoss(): LockLostError | undefined {
-    if (this.ended === undefined && this.loss === undefined) this.owner.checkValidity();
+  checkLoss(at?: ClockReading): LockLostError | undefined {
+    if (!this.isOver) this.owner.checkValidity(at);
     return this.loss;
   }
 
   /** True while the answer to `checkLoss` may change when `whenSure` resolves. */
-  get isInDoubt(): boolean {
-    return this.ended === undefined && this.loss === undefined && this.owner.checkDoubt() !== undefined;
+  checkDoubt(at?: ClockReading): boolean {
+    return !this.isOver && this.owner.checkDoubt(at) !== undefined;
   }
 
   /** @throws LockLostError also while it cannot be known whether the lock is still held */
@@ -117,17 +123,17 @@ export class Hold {
    *
    * @param isAwaited the caller goes on when the store has answered
    */
-  release(isAwaited = false): NeverRejects<ReleaseReply> {
+  release(isAwaited = false, at = this.owner.readClocks()): NeverRejects<ReleaseReply> {
     this.count -= 1;
-    const loss = this.checkLoss();
+    const loss = this.checkLoss(at);
     if (this.count > 0) return loss ? NOT_HELD : RELEASED;
-    this.ended ??= loss ? NOT_HELD : this.owner.release(this, isAwaited);
+    this.ended ??= loss ? NOT_HELD : this.owner.release(this, isAwaited, at);
     return this.ended;
   }
 
   /** Marks the hold as lost unless it was released. @returns a function that tells the listeners and aborts the signal */
   lose(error: LockLostError): () => void {
-    if (this.ended !== undefined || this.loss !== undefined) return () => undefined;
+    if (this.isOver) return () => undefined;
     this.loss = error;
     return () => {
       this.controller?.abort(error);
@@ -141,14 +147,15 @@ interface HeldOwner {
   readonly key: string;
   readonly claim: Claim;
   readonly now: number;
+  readClocks(): ClockReading;
   readonly validForMs: number;
   /** @returns why the lease must not be believed in before `whenSure` has resolved */
-  checkDoubt(): string | undefined;
+  checkDoubt(at?: ClockReading): string | undefined;
   whenSure(): NeverRejects<void>;
   /** Defined once the service has begun to close. */
   readonly shutdown: LockShutdownError | undefined;
-  checkValidity(): void;
+  checkValidity(at?: ClockReading): void;
   extend(ms: number): Promise<void>;
   downgrade(): Promise<void>;
-  release(hold: Hold, isAwaited: boolean): NeverRejects<ReleaseReply>;
+  release(hold: Hold, isAwaited: boolean, at: ClockReading): NeverRejects<ReleaseReply>;
 }

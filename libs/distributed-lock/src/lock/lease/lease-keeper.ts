@@ -2,14 +2,14 @@ import { arrivedReplies } from '../../time/turns.js';
 import { isExclusive, SHARED, type Claim } from '../../port/claim.js';
 import { inBackground, type NeverRejects } from '../../async-context/in-background.js';
 import type { Chance } from '../../time/chance.js';
-import type { Clock } from '../../time/clock.js';
+import type { Clock, ClockReading } from '../../time/clock.js';
 import type { LockEvent } from '../events/lock.events.js';
 import { LockConfigurationError, LockStoreError, type LockLostError } from '../../port/lock.errors.js';
 import type { LockRequest } from '../request/lock-request.js';
 import { Lease, type AskedRenewal } from './lease.js';
 import type { Grant, Renewal, RenewalReply } from '../../port/lock-store.js';
 import { leaseMargin } from '../../port/lease-validity.js';
-import type { Renewable, StartedRenewal, Watchdog } from './watchdog.js';
+import { Renewable, type StartedRenewal, type Watchdog } from './watchdog.js';
 
 /** During local hand-offs a process renews at least this often, because the reply says whether the key is contended. */
 export const LONGEST_BLIND_MS = 1000;
@@ -20,7 +20,7 @@ const UNSURE =
 const UNANSWERED = 'the store has not answered its last renewal yet';
 
 /** Keeps the lease of one grant: renews or confirms it, acts on each reply, and notices its end. */
-export class LeaseKeeper implements Renewable {
+export class LeaseKeeper extends Renewable {
   readonly lease: Lease;
   /** The claim of the request, until `downgrade()`. */
   claim: Claim;
@@ -35,7 +35,9 @@ export class LeaseKeeper implements Renewable {
     private readonly runtime: LeaseRuntime,
     askedLead: number,
   ) {
-    this.lease = new Lease(grant, request.leaseMs, { ...runtime, lead: askedLead });
+    super();
+    const { clock, chance } = runtime;
+    this.lease = new Lease(grant, request.leaseMs, clock, chance, askedLead);
     this.claim = request.claim;
   }
 
@@ -181,9 +183,9 @@ export class LeaseKeeper implements Renewable {
   }
 
   /** @returns why the lease must not be believed in before `resolveDoubt` has resolved */
-  checkDoubt(): string | undefined {
+  checkDoubt(at?: ClockReading): string | undefined {
     if (!this.owner.isHeld) return undefined;
-    const state = this.lease.check();
+    const state = this.lease.check(at);
     if (state === 'unsure') return UNSURE;
     return state === 'expired' && this.lease.isRenewing ? UNANSWERED : undefined;
   }
@@ -195,9 +197,9 @@ export class LeaseKeeper implements Renewable {
     if (this.owner.isHeld && this.lease.check() === 'unsure') this.owner.onLost('expired', UNSURE);
   }
 
-  checkValidity(): void {
+  checkValidity(at?: ClockReading): void {
     if (!this.owner.isHeld) return;
-    const state = this.lease.check();
+    const state = this.lease.check(at);
     if (state === 'expired') this.owner.onLost('expired', this.expiryDetail());
     else if (state === 'unsure') this.renewNow();
   }

@@ -1,5 +1,5 @@
 import { randomMs, type Chance } from '../../time/chance.js';
-import { readClocks, type Clock } from '../../time/clock.js';
+import { readClocks, type Clock, type ClockReading } from '../../time/clock.js';
 import type { ReleaseRequest, Grant } from '../../port/lock-store.js';
 import { leaseMargin, leaseValidity } from '../../port/lease-validity.js';
 
@@ -24,9 +24,6 @@ export class Lease {
   answeredAt: number;
   /** Why the last renewal got no answer. `undefined` after an answer. */
   suspendedBy: Error | undefined;
-  private readonly clock: Clock;
-  private readonly chance: Chance;
-  private lead: number;
   private validUntil: number;
   private renewAt: number;
   private nextToken: number;
@@ -43,11 +40,11 @@ export class Lease {
   constructor(
     private readonly grant: Grant,
     public leaseMs: number,
-    { clock, chance, lead }: LeaseTimes,
+    private readonly clock: Clock,
+    private readonly chance: Chance,
+    /** The lead of the time of day when this process sent the request that the store answered last. */
+    private lead: number,
   ) {
-    this.clock = clock;
-    this.chance = chance;
-    this.lead = lead;
     this.isConfirmed = grant.confirmed;
     this.nextToken = grant.token;
     this.validUntil = grant.validUntil;
@@ -57,15 +54,13 @@ export class Lease {
 
   // --- validity -------------------------------------------------------------------------------------------------
 
-  check(): 'valid' | 'unsure' | 'expired' {
-    const { now, lead } = readClocks(this.clock);
+  check({ now, lead } = readClocks(this.clock)): 'valid' | 'unsure' | 'expired' {
     if (now >= this.validUntil) return 'expired';
     return this.validUntil - now > lead - this.lead ? 'valid' : 'unsure';
   }
 
   /** How much longer the lease may be believed in, by both clocks. */
-  measureValidity(): number {
-    const { now, lead } = readClocks(this.clock);
+  measureValidity({ now, lead } = readClocks(this.clock)): number {
     return Math.max(0, this.validUntil - now - Math.max(0, lead - this.lead));
   }
 
@@ -108,9 +103,9 @@ export class Lease {
   }
 
   /** A local hand-off is safe: a token is left, half of the lease is left, and the last renewal was answered. */
-  checkHandOff(): boolean {
+  checkHandOff(at: ClockReading): boolean {
     if (!this.hasToken || this.suspendedBy) return false;
-    return !this.isConfirmed || this.measureValidity() >= this.leaseMs / 2;
+    return !this.isConfirmed || this.measureValidity(at) >= this.leaseMs / 2;
   }
 
   // --- renewal --------------------------------------------------------------------------------------------------
@@ -187,13 +182,6 @@ export class Lease {
     const dueAfterMs = Math.min(this.leaseMs, leftMs) / RENEWALS_PER_LEASE;
     return now + dueAfterMs - this.chance.random() * (dueAfterMs / 10);
   }
-}
-
-interface LeaseTimes {
-  readonly clock: Clock;
-  readonly chance: Chance;
-  /** The lead of the time of day when this process sent the request that the store answered last. */
-  readonly lead: number;
 }
 
 /** What this process knew when it sent a renewal. */

@@ -1,4 +1,5 @@
 import { exhaustMap, type Subscription } from 'rxjs';
+import { Link, LinkedQueue } from '../../collections/linked-queue.js';
 import type { Clock } from '../../time/clock.js';
 import { LockStoreError } from '../../port/lock.errors.js';
 import type { NeverRejects } from '../../async-context/in-background.js';
@@ -16,7 +17,7 @@ export const SLOWEST_ROUND_MS = 1000;
  * The interval stops with the first round that finds no lease.
  */
 export class Watchdog {
-  private readonly watched = new Set<Renewable>();
+  private readonly watched = new LinkedQueue<Renewable>();
   private rounds: Subscription | undefined;
   private readonly roundMs: number;
 
@@ -30,7 +31,7 @@ export class Watchdog {
   }
 
   watch(lease: Renewable): void {
-    this.watched.add(lease);
+    this.watched.push(lease);
     this.rounds ??= this.clock
       .interval(this.roundMs)
       .pipe(exhaustMap(() => this.round()))
@@ -38,7 +39,7 @@ export class Watchdog {
   }
 
   unwatch(lease: Renewable): void {
-    this.watched.delete(lease);
+    this.watched.remove(lease);
   }
 
   stop(): void {
@@ -79,9 +80,9 @@ export class Watchdog {
 }
 
 /** A lease that the watchdog renews. */
-export interface Renewable {
-  checkRenewalDue(): boolean;
-  startRenewal(): StartedRenewal;
+export abstract class Renewable extends Link {
+  abstract checkRenewalDue(): boolean;
+  abstract startRenewal(): StartedRenewal;
 }
 
 /** A renewal that is about to be sent, and what gets the reply to it. */

@@ -1,6 +1,6 @@
 import { isExclusive } from '../../port/claim.js';
 import { randomMs } from '../../time/chance.js';
-import { readClocks } from '../../time/clock.js';
+import { readClocks, type ClockReading } from '../../time/clock.js';
 import type { FairWaiter } from '../runtime/fair-queues.js';
 import type { LockRuntime } from '../runtime/lock-runtime.js';
 import { LockStoreError } from '../../port/lock.errors.js';
@@ -17,6 +17,7 @@ export const TOKENS_FOR_READERS = 100;
 /** Delay before the request for a caller that came after the last one, or whose deadline has passed with its timer late. */
 const BUSY_RETRY_MS = 1;
 const RETRY_MS = { least: 50, spread: 50 };
+const NEVER: ClockReading = { now: -Infinity, lead: 0 };
 
 /**
  * Sends the acquire requests of one owner until the store grants the lock: the first one, and each recheck with the same
@@ -30,10 +31,8 @@ export class AcquireLoop implements FairWaiter {
   ticket = 0;
   /** A request was not answered: the store may execute it at any time until the owner is released. */
   private mayComeLate = false;
-  /** How far the time of day was ahead of the monotonic clock when the last request was sent. */
-  askedLead = 0;
   /** When the last request was sent. */
-  askedAt = -Infinity;
+  asked: ClockReading = NEVER;
   private inFlight = false;
   private isRecheckDue = false;
   /** The fair callers of this process, once this owner is fair and has a ticket. */
@@ -71,7 +70,7 @@ export class AcquireLoop implements FairWaiter {
 
   /** Rechecks, because the store may have dropped this owner from its queue since the last request. */
   onFirst(): void {
-    this.recheckAfter(Math.max(0, this.askedAt + RECHECK_MS - this.runtime.clock.now()));
+    this.recheckAfter(Math.max(0, this.asked.now + RECHECK_MS - this.runtime.clock.now()));
   }
 
   onHolder(owner: string | undefined, remainingMs: number, askedAt: number): void {
@@ -111,17 +110,21 @@ export class AcquireLoop implements FairWaiter {
     }
     this.dropRecheck();
     this.inFlight = true;
-    const waitMs = this.callers.longestWaitMs(LONGEST_WAIT_PER_REQUEST_MS);
-    this.runtime.store.acquire(this.nextRequest(waitMs, this.tokensWanted())).then(
+    this.runtime.store.acquire(this.nextRequest(this.tokensWanted(), this.callers)).then(
       (reply) => this.afterReply(() => this.onReply(reply)),
       (error: unknown) => this.afterReply(() => this.onFailure(error)),
     );
   }
 
-  /** The request must be sent at once, because validity counts from now. */
-  nextRequest(waitMs: number, tokens: number): AcquireRequest {
+  /**
+   * The request must be sent at once, because validity counts from now.
+   *
+   * @param callers those that wait for the key; without them the request does not enter the store's queue
+   */
+  nextRequest(tokens: number, callers?: WaitingCallers): AcquireRequest {
     const { key, claim, leaseMs } = this.request;
-    ({ now: this.askedAt, lead: this.askedLead } = readClocks(this.runtime.clock));
+    this.asked = readClocks(this.runtime.clock);
+    const waitMs = callers?.longestWaitMs(LONGEST_WAIT_PER_REQUEST_MS, this.asked.now) ?? 0;
     return { key, owner: this.owner.id, claim, leaseMs, waitMs, ticket: this.ticket, tokens };
   }
 
@@ -155,7 +158,7 @@ export class AcquireLoop implements FairWaiter {
     // A grant may have overtaken this reply as a notification.
     if (!this.isRunning) return;
     if (reply.kind === 'queued') this.onQueued(reply.ticket);
-    for (const told of this.sharers()) told.onHolder(reply.holder, reply.remainingMs, this.askedAt);
+    for (const told of this.sharers()) told.onHolder(reply.holder, reply.remainingMs, this.asked.now);
     this.callers.refuseImpatient();
     if (this.callers.size === 0) this.owner.onQueueEmpty();
     else if (reply.kind === 'busy' || this.callers.mustAskAgain) this.recheckAfter(BUSY_RETRY_MS);
@@ -197,7 +200,7 @@ export interface WaitingCallers {
   /** Their owner is in the store's queue, so the store counts it as waiting. */
   isInStoreQueue: boolean;
   /** The longest remaining wait of the callers, in ms, `enough` at most. */
-  longestWaitMs(enough: number): number;
+  longestWaitMs(enough: number, now: number): number;
   /** @param askedAt when the request was sent that the store has answered */
   onHolder(owner: string | undefined, remainingMs: number, askedAt: number): void;
   onStoreError(error: LockStoreError): void;

@@ -1,4 +1,6 @@
+import { readClocks, type ClockReading } from '../../time/clock.js';
 import { arrivedReplies } from '../../time/turns.js';
+import { detached } from '../../async-context/detached.js';
 import { AcquireLoop, type WaitingCallers } from './acquire-loop.js';
 import type { Claim } from '../../port/claim.js';
 import { Few } from '../../collections/few.js';
@@ -71,6 +73,10 @@ export class Owner {
     return this.runtime.clock.now();
   }
 
+  readClocks(): ClockReading {
+    return readClocks(this.runtime.clock);
+  }
+
   get validForMs(): number {
     return this.keeper?.lease.measureValidity() ?? 0;
   }
@@ -109,7 +115,7 @@ export class Owner {
     const { acquireLoop } = this;
     acquireLoop.stop();
     const keeper = this.keepLease(grant);
-    this.onContention(grant.waiting, acquireLoop.askedAt);
+    this.onContention(grant.waiting, acquireLoop.asked.now);
     // Sent before the caller starts, because the caller may block the event loop for longer than the initial lease.
     if (!grant.confirmed) keeper.renewNow();
     this.admit(keeper);
@@ -123,14 +129,15 @@ export class Owner {
 
   private keepLease(grant: Grant): LeaseKeeper {
     const { request, runtime, acquireLoop } = this;
-    return (this.keeper = new LeaseKeeper(this, grant, request, runtime, acquireLoop.askedLead));
+    return (this.keeper = new LeaseKeeper(this, grant, request, runtime, acquireLoop.asked.lead));
   }
 
   /** Admits a caller if the lease is still valid. A grant that took longer than its lease is renewed first. */
   private admit(keeper: LeaseKeeper): void {
-    if (keeper.lease.measureValidity() > 0) {
+    const at = this.readClocks();
+    if (keeper.lease.measureValidity(at) > 0) {
       this.slowAnswers = 0;
-      return this.admitNext(keeper);
+      return this.admitNext(keeper, at.now);
     }
     this.state = 'confirming';
     if (keeper.lease.isConfirmed) this.onSlowAnswer(keeper.lease.leaseMs);
@@ -159,13 +166,12 @@ export class Owner {
   }
 
   /** Admits the next caller, or all waiting readers. Without any caller the owner releases. */
-  private admitNext(keeper: LeaseKeeper): void {
+  private admitNext(keeper: LeaseKeeper, now: number): void {
     const { callers } = this;
     let next = callers.shift();
     if (!next) return this.leave();
     this.state = 'held';
     keeper.start();
-    const { now } = this;
     if (keeper.lease.isUntouched) this.budget.onFirstCaller(now);
     do next.resolve(this.holdFor(next, keeper, now));
     while (this.isForMany && keeper.lease.hasToken && (next = callers.shift()));
@@ -185,11 +191,12 @@ export class Owner {
 
   /** A reader has joined the local queue while this owner holds for readers. It is admitted unless the key is contended. */
   admitReaders(): void {
-    const { keeper, now } = this;
+    const { keeper } = this;
     if (!keeper || !this.isHeld || !this.isForMany || this.budget.isRunning) return;
-    if (!this.checkHandOff(keeper, now) || this.validForMs <= 0) return;
-    keeper.renewIfBlind(now);
-    this.admitNext(keeper);
+    const at = this.readClocks();
+    if (!this.checkHandOff(keeper, at) || keeper.lease.measureValidity(at) <= 0) return;
+    keeper.renewIfBlind(at.now);
+    this.admitNext(keeper, at.now);
   }
 
   /** All readers of a process share one lease, if the watchdog renews it. */
@@ -202,7 +209,7 @@ export class Owner {
 
   /** An acquire request that does not enter the store's queue. */
   requestOnce(): AcquireRequest {
-    return this.acquireLoop.nextRequest(0, 1);
+    return this.acquireLoop.nextRequest(1);
   }
 
   /** Keeps the lease of a grant. @returns whether the lease is still valid */
@@ -227,8 +234,8 @@ export class Owner {
 
   // --- held -----------------------------------------------------------------------------------------------------
 
-  checkDoubt(): string | undefined {
-    return this.keeper?.checkDoubt();
+  checkDoubt(at?: ClockReading): string | undefined {
+    return this.keeper?.checkDoubt(at);
   }
 
   whenSure(): NeverRejects<void> {
@@ -245,8 +252,8 @@ export class Owner {
     for (const hold of this.holds) hold.tellShutdown();
   }
 
-  checkValidity(): void {
-    this.keeper?.checkValidity();
+  checkValidity(at?: ClockReading): void {
+    this.keeper?.checkValidity(at);
   }
 
   async extend(ms: number): Promise<void> {
@@ -300,27 +307,28 @@ export class Owner {
   // --- release --------------------------------------------------------------------------------------------------
 
   /** After its last hold the owner makes a local hand-off, or releases and so leaves the hand-off to the store. */
-  release(hold: Hold, isAwaited: boolean): NeverRejects<ReleaseReply> {
-    const { runtime, key, id: owner, keeper, now } = this;
+  release(hold: Hold, isAwaited: boolean, at: ClockReading): NeverRejects<ReleaseReply> {
+    const { runtime, key, id: owner, keeper } = this;
+    const { now } = at;
     const { call, fencingToken } = hold;
     runtime.emit({ type: 'released', call, key, owner, fencingToken, heldMs: now - hold.acquiredAt });
     this.holds.delete(hold);
     this.budget.count();
     this.holdUntil = Math.max(this.holdUntil, hold.holdUntil);
     if (this.holds.size > 0) return RELEASED;
-    if (!keeper || this.holdUntil > now || !this.checkHandOff(keeper, now)) return this.end(0, isAwaited);
+    if (!keeper || this.holdUntil > now || !this.checkHandOff(keeper, at)) return this.end(0, isAwaited);
     if (keeper.lease.isConfirmed) {
       keeper.renewIfBlind(now);
-      this.admitNext(keeper);
+      this.admitNext(keeper, now);
     } else this.state = 'confirming';
     return RELEASED;
   }
 
   /** A local hand-off needs a lease that is far from its end, a reserved token, and a budget that is not spent. */
-  private checkHandOff({ lease, claim }: LeaseKeeper, now: number): boolean {
+  private checkHandOff({ lease, claim }: LeaseKeeper, at: ClockReading): boolean {
     const { watched, fair } = this.request;
     if (this.callers.size === 0 || !watched || fair || claim !== this.request.claim) return false;
-    return !this.budget.isSpent(now) && lease.checkHandOff();
+    return !this.budget.isSpent(at.now) && lease.checkHandOff(at);
   }
 
   onContention(waiting: number, askedAt: number): void {
@@ -354,7 +362,10 @@ export class Owner {
     const request = this.releaseRequest(isAwaited);
     const send = () => store.release(request);
     this.stop();
-    const released = releases.track(this.key, delayMs > 0 ? releases.pause(delayMs).then(send) : send());
+    // A promise keeps the async context in which it is made for as long as the hold is there.
+    const released = detached(() =>
+      releases.track(this.key, delayMs > 0 ? releases.pause(delayMs).then(send) : send()),
+    );
     this.retire();
     return released;
   }

@@ -37,17 +37,17 @@ export class Acquirer {
   /** @param before holds that the same call has acquired so far */
   acquire(request: LockRequest, before: readonly Hold[] = []): Promise<Hold> {
     const { key, claim, signal } = request;
-    const hold = findHold(this.scope, key);
+    const own = holdsOfFlow(this.scope);
+    const hold = findHold(this.scope, key, own);
     if (hold && covers(hold.claim, claim)) return Promise.resolve(hold.share(request.holdAtLeastMs));
     if (hold) return Promise.reject(heldInAnotherWay(hold, claim));
-    const own = holdsOfFlow(this.scope);
     if (this.isRefused(own)) return Promise.reject(shutdownError(key));
     if (signal?.aborted) return Promise.reject(signal.reason as Error);
-    const join = () => this.queueOf(request).join(request, own);
-    const holds = [...before, ...own];
     // A caller that asks once does not wait, so it cannot close a cycle of waits.
-    if (holds.length === 0 || request.waitMs === 0) return join();
-    return this.deadlocks.watch(request, holds, join);
+    const mayCloseCycle = request.waitMs > 0 && before.length + own.length > 0;
+    if (!mayCloseCycle) return this.queueOf(request).join(request, own);
+    const join = () => this.queueOf(request).join(request, own);
+    return this.deadlocks.watch(request, [...before, ...own], join);
   }
 
   /**
@@ -112,7 +112,7 @@ export class Acquirer {
     let queue = this.queues.get(name);
     if (!queue) {
       // The queue may live much longer than this call.
-      const sample = { ...request, signal: undefined };
+      const sample = request.signal ? { ...request, signal: undefined } : request;
       queue = new LocalQueue(this.open(), sample, () => this.queues.delete(name));
       this.queues.set(name, queue);
     }

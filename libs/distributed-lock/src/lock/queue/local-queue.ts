@@ -10,6 +10,8 @@ import type { LockRequest } from '../request/lock-request.js';
 import { Owner, type Callers } from '../owner/owner.js';
 import { Waiter } from './waiter.js';
 
+const NONE: readonly never[] = [];
+
 /**
  * The callers of this process that wait for one key with the same claim and kind of lease, in order of asking.
  *
@@ -64,7 +66,8 @@ export class LocalQueue implements Callers {
       if (request.waitMs > 0) this.watch(waiter);
       else this.impatient.add(waiter);
       if (request.waitMs <= 0 && this.isOutOfReach) return this.dismiss(waiter, this.waitTimeout(request));
-      if (!this.waitingOwner) for (const owner of this.holding) owner.admitReaders();
+      if (request.claim.kind === 'shared' && !this.waitingOwner)
+        for (const owner of this.holding) owner.admitReaders();
       this.startOwner();
       if (request.waitMs <= 0) this.waitingOwner?.askNow();
     });
@@ -131,9 +134,9 @@ export class LocalQueue implements Callers {
     return waiter;
   }
 
-  longestWaitMs(enough: number): number {
+  longestWaitMs(enough: number, now: number): number {
     const latest = this.deadlines?.latest ?? -Infinity;
-    return Math.min(enough, Math.max(0, latest - this.runtime.clock.now()));
+    return Math.min(enough, Math.max(0, latest - now));
   }
 
   onHolder(owner: string | undefined, remainingMs: number, askedAt: number): void {
@@ -219,13 +222,12 @@ export class LocalQueue implements Callers {
 
   /** An owner that has the lock. An owner that asks together with other keys may not have it yet. */
   private get granted(): Owner | undefined {
-    for (const owner of this.holding) if (owner.isGranted) return owner;
-    return undefined;
+    return this.holding.find(isGranted);
   }
 
   /** A copy, because a listener of an `abandoned` event may start a new call. */
   private impatientNow(): readonly Waiter[] {
-    return this.impatient.size === 0 ? [] : [...this.impatient];
+    return this.impatient.size === 0 ? NONE : [...this.impatient];
   }
 
   private timeout(request: LockRequest): Error {
@@ -249,4 +251,8 @@ export class LocalQueue implements Callers {
       holder && { owner: holder.owner, remainingMs: Math.max(0, holder.until - this.runtime.clock.now()) }
     );
   }
+}
+
+function isGranted(owner: Owner): boolean {
+  return owner.isGranted;
 }

@@ -42,6 +42,8 @@ export class WaitDeadlines extends HasDeadlines {
 
   private insert(waiter: Waiter, deadline: number): void {
     let [low, high] = [0, this.sorted.length];
+    // Callers mostly wait for the same time, so that each new deadline is the last one.
+    if ((this.sorted[high - 1]?.deadline ?? -Infinity) <= deadline) low = high;
     while (low < high) {
       const middle = (low + high) >> 1;
       if ((this.sorted[middle] as Waiter).deadline <= deadline) low = middle + 1;

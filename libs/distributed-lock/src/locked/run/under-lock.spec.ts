@@ -17,6 +17,7 @@ class Scene {
   isRunning = false;
   readonly lock = {
     key: 'a',
+    checkDoubt: () => false,
     checkLoss: () => (this.isLost ? lost : undefined),
     onLoss: (listener: (loss: LockLostError) => void) => {
       this.lossListeners.add(listener);

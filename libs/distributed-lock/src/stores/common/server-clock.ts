@@ -1,11 +1,5 @@
 import { leaseMargin } from '../../port/lease-validity.js';
-import { readClocks, type Clock } from '../../time/clock.js';
-
-/** When a command was sent, and how far the time of day was ahead of our clock then. */
-export interface Sent {
-  readonly sentAt: number;
-  readonly sentLead: number;
-}
+import { readClocks, type Clock, type ClockReading } from '../../time/clock.js';
 
 /**
  * Converts between the server's time and ours, by the last reply that told the server's time.
@@ -16,17 +10,15 @@ export interface Sent {
 export class ServerClock {
   /** Time from request to reply at the last `TIME`, in ms. */
   roundTripMs = 0;
-  private sentLead = 0;
-  private sentAt = 0;
+  private sent: ClockReading = { now: 0, lead: 0 };
   private receivedAt = 0;
   private serverMs = 0;
 
   constructor(private readonly clock: Clock) {}
 
-  learn(serverMs: number, { sentAt, sentLead }: Sent, receivedAt: number): void {
+  learn(serverMs: number, sent: ClockReading, receivedAt: number): void {
     this.serverMs = serverMs;
-    this.sentAt = sentAt;
-    this.sentLead = sentLead;
+    this.sent = sent;
     this.receivedAt = receivedAt;
   }
 
@@ -44,7 +36,7 @@ export class ServerClock {
    */
   validityOf(grantedAt: number, leaseMs: number): number {
     const { now, lead } = readClocks(this.clock);
-    const ahead = Math.max(0, lead - this.sentLead);
+    const ahead = Math.max(0, lead - this.sent.lead);
     const startedAt = Math.min(now, this.toLocal(grantedAt)) - ahead;
     const believed = startedAt + leaseMs - leaseMargin(leaseMs);
     return believed - now >= leaseMs / 3 ? believed : -Infinity;
@@ -52,6 +44,6 @@ export class ServerClock {
 
   /** Our time at the server's `serverMs`, at the earliest, so that no holder believes in a lease for longer than it lasts. */
   private toLocal(serverMs: number): number {
-    return this.sentAt + (serverMs - this.serverMs);
+    return this.sent.now + (serverMs - this.serverMs);
   }
 }

@@ -44,7 +44,7 @@ class Sending {
     const { clock, serverClock } = this.context;
     const { sentAt, sentLead } = this;
     const receivedAt = clock.now();
-    serverClock.learn(reading.now, { sentAt, sentLead }, receivedAt);
+    serverClock.learn(reading.now, { now: sentAt, lead: sentLead }, receivedAt);
     this.end(false);
     return { reading, sentAt, receivedAt };
   }
@@ -127,7 +127,7 @@ export class TimedRegister {
   /** A new connection has told the store's time. Nobody knows the lead of when it asked, so no grant is dated by this answer. */
   onTime(now: number, sentAt: number): void {
     const { serverClock, clock } = this.context;
-    serverClock.learn(now, { sentAt, sentLead: -Infinity }, clock.now());
+    serverClock.learn(now, { now: sentAt, lead: -Infinity }, clock.now());
   }
 
   /** A reading that came without a request. */

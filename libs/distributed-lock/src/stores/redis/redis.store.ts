@@ -28,7 +28,7 @@ import { Releases } from './commands/release.js';
 import { Renewals } from './commands/renew.js';
 import { keepAlive } from '../common/connection/keep-alive.js';
 import { addressOf, ownClient, userOf } from './connection/redis.clients.js';
-import type { Client } from './connection/redis.command.js';
+import type { Client, RedisCommand } from './connection/redis.command.js';
 import { RedisConnection } from './connection/redis.connection.js';
 import { RedisNotifications, type NotifiedGrant } from './connection/redis.notifications.js';
 import { checkKeyPrefix, checkTarget, isCluster } from './connection/redis.target.js';
@@ -124,7 +124,7 @@ class RedisStore implements LockStore {
     this.connection = new RedisConnection(client, clock, chance, commandTimeoutMs, (it) =>
       prepare(it, rights),
     );
-    this.scripts = new ScriptContext(this.connection, clock, rights, { keyPrefix, isCluster, sharedTokens });
+    this.scripts = new ScriptContext(this.connection, rights, { keyPrefix, isCluster, sharedTokens });
     this.subscriber = new RedisNotifications(
       ownClient(target, clock, chance, commandTimeoutMs),
       this.clientId,
@@ -151,15 +151,15 @@ class RedisStore implements LockStore {
     });
   }
 
-  async acquire(request: AcquireRequest): Promise<AcquireReply> {
-    return this.connection.run(new AcquireCommand(request, this.acquiring));
+  acquire(request: AcquireRequest): Promise<AcquireReply> {
+    return this.run(() => new AcquireCommand(request, this.acquiring));
   }
 
   async acquireAll(
     requests: readonly AcquireRequest[],
   ): Promise<readonly (Grant & Repeated)[] | InTheWay | null> {
     if (!fitsOneScript(requests, this.scripts)) return null;
-    return this.connection.run(new AcquireAllCommand(requests, this.acquiring));
+    return this.run(() => new AcquireAllCommand(requests, this.acquiring));
   }
 
   renew(renewals: readonly Renewal[]): Promise<readonly RenewalReply[]> {
@@ -171,12 +171,12 @@ class RedisStore implements LockStore {
     return this.releases.run(request);
   }
 
-  async inspect(key: string): Promise<LockSnapshot | null> {
-    return this.connection.run(new InspectCommand(key, this.scripts));
+  inspect(key: string): Promise<LockSnapshot | null> {
+    return this.run(() => new InspectCommand(key, this.scripts));
   }
 
-  async forceRelease(key: string): Promise<'released' | 'not held'> {
-    return this.connection.run(new ForceCommand(key, this.scripts));
+  forceRelease(key: string): Promise<'released' | 'not held'> {
+    return this.run(() => new ForceCommand(key, this.scripts));
   }
 
   async close(): Promise<void> {
@@ -186,6 +186,15 @@ class RedisStore implements LockStore {
     this.renewals.close();
     await Promise.all([this.connection.close(), this.subscriber.close()]);
     this.notifications$.complete();
+  }
+
+  /** Not async, which would take two promises more. Rejects for a key that cannot be locked. */
+  private run<Result>(makeCommand: () => RedisCommand<Result>): Promise<Result> {
+    try {
+      return this.connection.run(makeCommand());
+    } catch (error) {
+      return Promise.reject(error as Error);
+    }
   }
 
   private onGrant({ owner, token, lastToken, grantedAt, leaseMs, waiting }: NotifiedGrant): void {

@@ -3,7 +3,7 @@ import { SILENT_WAITER_MS, RECHECK_MS, recheckAfter } from '../../../port/rechec
 import { isOurs } from '../redisson/owner-ids.js';
 import { redissonChannel } from '../redisson/redisson-names.js';
 import type { Arguments } from '../scripts/evalsha.js';
-import { permitsOf } from '../scripts/script-context.js';
+import { claimFields } from '../scripts/script-context.js';
 import { acquireScript, type ReplyOf } from '../scripts/scripts.js';
 import { AcquiringCommand, type AcquireContext } from './acquiring.js';
 
@@ -32,25 +32,15 @@ export class AcquireCommand extends AcquiringCommand<Reply, AcquireReply> {
     const { context } = this;
     const { notifications, guard } = this.store;
     const notAfter = this.onWrite();
-    const { weight, permits } = permitsOf(claim);
-    const { minToken, isCluster: cluster, publish } = context;
-    const options = JSON.stringify({
-      kind: claim.kind,
-      weight,
-      permits,
-      tokens,
-      wait: Math.min(Math.ceil(waitMs), SILENT_WAITER_MS),
-      ticket: String(ticket),
-      initial_lease: Math.min(leaseMs, Math.max(INITIAL_LEASE_MS, 4 * Math.ceil(context.roundTripMs))),
-      subscribed: notifications.isSubscribed,
-      nonce: notifications.nonce,
-      min_last_token: String(minLastToken),
-      cluster,
-      publish,
-    });
+    const wait = Math.min(Math.ceil(waitMs), SILENT_WAITER_MS);
+    const initialLease = Math.min(leaseMs, Math.max(INITIAL_LEASE_MS, 4 * Math.ceil(context.roundTripMs)));
+    const options =
+      `{${claimFields(claim)},"tokens":${tokens},"wait":${wait},"ticket":"${ticket}","initial_lease":${initialLease},` +
+      `"subscribed":${notifications.isSubscribed},"nonce":"${notifications.nonce}","min_last_token":"${minLastToken}",` +
+      `${context.serverFields}}`;
     const isPlain =
       claim.kind === 'lock' && tokens === 1 && leaseMs <= LONGEST_PLAIN_MS && !context.sharesTokens;
-    const args = [owner, leaseMs, notAfter, minToken, `${isPlain ? 1 : 0}${options}`];
+    const args = [owner, leaseMs, notAfter, context.minToken, `${isPlain ? 1 : 0}${options}`];
     return guard ? [...args, guard.longestLeaseMs] : args;
   }
 

@@ -74,7 +74,7 @@ export abstract class AcquiringCommand<R extends ScriptReply, Result> extends Sc
   protected onWrite(): number {
     this.isOpen = false;
     if (this.owners.some(({ isReleasing }) => isReleasing)) throw callerHasLeft(this.key);
-    const notAfter = this.context.notAfter();
+    const notAfter = this.context.notAfter(this.sent);
     this.owners.forEach((owner, i) => owner.onAcquireSent(notAfter, this.requests[i]?.leaseMs));
     this.isOpen = true;
     return notAfter;
@@ -105,7 +105,7 @@ export abstract class AcquiringCommand<R extends ScriptReply, Result> extends Sc
   protected granted(request: AcquireRequest, token: number, lastToken: number, waiting = 0): Grant {
     this.store.notifications.stopListening(request.owner);
     this.context.onToken(lastToken);
-    const validUntil = leaseValidity(this.sentAt, request.leaseMs);
+    const validUntil = leaseValidity(this.sent.now, request.leaseMs);
     return { kind: 'granted', token, lastToken, validUntil, waiting, confirmed: true };
   }
 

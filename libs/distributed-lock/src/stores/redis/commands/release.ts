@@ -1,17 +1,17 @@
 import type { ReleaseReply, ReleaseRequest } from '../../../port/lock-store.js';
 import type { Chance } from '../../../time/chance.js';
 import type { Clock } from '../../../time/clock.js';
-import { CertainReleases } from '../../common/certain-releases.js';
+import { CertainReleases, type ExecutedRelease } from '../../common/certain-releases.js';
 import type { OwnerState, OwnerStates } from '../../common/owner-states.js';
 import type { RedisConnection } from '../connection/redis.connection.js';
 import type { Arguments } from '../scripts/evalsha.js';
 import { ScriptCommand } from '../scripts/script-command.js';
-import { permitsOf, type ScriptContext } from '../scripts/script-context.js';
+import { claimFields, type ScriptContext } from '../scripts/script-context.js';
 import { releaseScript, type ReplyOf } from '../scripts/scripts.js';
 
 type Reply = ReplyOf<typeof releaseScript>;
 
-class ReleaseCommand extends ScriptCommand<Reply, Reply> {
+class ReleaseCommand extends ScriptCommand<Reply, ExecutedRelease> {
   readonly priority = 'release';
   override readonly flush: ReleaseRequest['flush'];
 
@@ -28,8 +28,8 @@ class ReleaseCommand extends ScriptCommand<Reply, Reply> {
     return this.argsNow();
   }
 
-  protected onReply(reply: Reply): Reply {
-    return reply;
+  protected onReply([held, executedAt]: Reply): ExecutedRelease {
+    return { wasHolder: held === 1, executedAt };
   }
 }
 
@@ -49,11 +49,7 @@ export class Releases {
   run(request: ReleaseRequest): Promise<ReleaseReply> {
     return this.certain.run(request, (state) => {
       const args = argsOf(request, this.context, state, this.sources.clock);
-      return async () => {
-        const command = new ReleaseCommand(request, this.context, args);
-        const [held, executedAt] = await this.connection.run(command);
-        return { wasHolder: held === 1, executedAt };
-      };
+      return () => this.connection.run(new ReleaseCommand(request, this.context, args));
     });
   }
 
@@ -63,30 +59,18 @@ export class Releases {
 }
 /** Every copy names the same tokens. A copy with another last token would let the server give one out twice. */
 function argsOf(
-  { owner, claim, used, holdUntil = 0 }: ReleaseRequest,
-  { minToken, isCluster: cluster, publish }: ScriptContext,
+  { owner, claim, used, holdUntil }: ReleaseRequest,
+  { minToken, publish, serverFields }: ScriptContext,
   state: OwnerState,
   clock: Clock,
 ): () => Arguments {
-  const { kind } = claim;
-  const { weight, permits } = permitsOf(claim);
-  const lastUsed = used && String(used.token);
-  const reserved = used && String(used.lastToken);
-  const mayBePlain = kind === 'lock' && publish === 'PUBLISH' && !used;
+  const tokens = used ? `,"used":"${used.token}","reserved":"${used.lastToken}"` : '';
+  const mayBePlain = claim.kind === 'lock' && publish === 'PUBLISH' && !used;
   return () => {
-    const hold = holdUntil > clock.now() ? Math.ceil(holdUntil - clock.now()) : undefined;
-    const isPlain = mayBePlain && hold === undefined && !state.hasUnanswered;
-    const options = {
-      kind,
-      weight,
-      permits,
-      used: lastUsed,
-      reserved,
-      hold,
-      min_token: minToken,
-      cluster,
-      publish,
-    };
-    return [owner, `${isPlain ? 1 : 0}${JSON.stringify(options)}`];
+    const holdMs = holdUntil === undefined ? 0 : Math.max(0, Math.ceil(holdUntil - clock.now()));
+    const isPlain = mayBePlain && holdMs === 0 && !state.hasUnanswered;
+    const hold = holdMs > 0 ? `,"hold":${holdMs}` : '';
+    const options = `{${claimFields(claim)}${tokens}${hold},"min_token":${minToken},${serverFields}}`;
+    return [owner, `${isPlain ? 1 : 0}${options}`];
   };
 }

@@ -3,7 +3,7 @@ import type { Renewal, RenewalReply } from '../../../port/lock-store.js';
 import { EXPIRED } from '../connection/redis.command.js';
 import type { RedisConnection } from '../connection/redis.connection.js';
 import { WireKeys, type Arguments } from '../scripts/evalsha.js';
-import { permitsOf, type ScriptContext } from '../scripts/script-context.js';
+import { claimFields, type ScriptContext } from '../scripts/script-context.js';
 import { renewAllScript, renewScript, type ReplyOf } from '../scripts/scripts.js';
 import type { OwnerStates } from '../../common/owner-states.js';
 import type { Clock } from '../../../time/clock.js';
@@ -25,16 +25,8 @@ class RenewCommand extends RenewingCommand<ReplyOf<typeof renewScript>> {
   protected args(): Arguments {
     const notAfter = this.onWrite();
     const [{ owner, claim, leaseMs, token, lastToken }] = this.renewals as readonly [Renewal];
-    const { publish, minToken, isCluster: cluster } = this.context;
-    const { weight, permits } = permitsOf(claim);
-    const options = JSON.stringify({
-      kind: claim.kind,
-      weight,
-      permits,
-      min_token: minToken,
-      cluster,
-      publish,
-    });
+    const { minToken, serverFields } = this.context;
+    const options = `{${claimFields(claim)},"min_token":${minToken},${serverFields}}`;
     return [owner, leaseMs, token, lastToken, notAfter, options];
   }
 

@@ -41,7 +41,7 @@ export abstract class RenewingCommand<R extends ScriptReply> extends ScriptComma
     if (isAgain && !this.renewals.every((renewal) => this.owners.isLatest(renewal)))
       throw unknown('it found a renewal too late that a newer one follows', this.key);
     this.end('given up');
-    const notAfter = this.context.notAfter();
+    const notAfter = this.context.notAfter(this.sent);
     this.written = this.renewals.map(({ owner, leaseMs }) => {
       const copy = { leaseMs, notAfter };
       this.owners.get(owner)?.onRenewalSent(copy);
@@ -68,7 +68,7 @@ export abstract class RenewingCommand<R extends ScriptReply> extends ScriptComma
     if (waiting < 0) return { kind: 'lost' };
     const late = this.owners.get(owner)?.shorterThan(leaseMs, executedAt);
     if (late) this.unsureForMs = Math.max(this.unsureForMs, late.notAfter - executedAt + 1);
-    const validUntil = leaseValidity(this.sentAt, late?.leaseMs ?? leaseMs);
+    const validUntil = leaseValidity(this.sent.now, late?.leaseMs ?? leaseMs);
     return { kind: 'renewed', validUntil, waiting };
   }
 

@@ -1,5 +1,6 @@
 import type { Cluster, Redis } from 'ioredis';
 import { Link } from '../../../collections/linked-queue.js';
+import type { ClockReading } from '../../../time/clock.js';
 import type { LockStoreError } from '../../../port/lock.errors.js';
 import { asStoreError, asUnsure } from './redis.errors.js';
 
@@ -18,6 +19,8 @@ type Flush = 'now' | 'when idle';
 /** Returned by `read` when the server has refused a command after its not-after, because our estimate of its time was old. */
 export const EXPIRED = Symbol('expired');
 
+const NOT_SENT: ClockReading = { now: 0, lead: 0 };
+
 /** One command to Redis: how it is written, what its reply means, and how far the connection has got with it. */
 export abstract class RedisCommand<Result = unknown> extends Link {
   abstract readonly key: string | undefined;
@@ -29,9 +32,7 @@ export abstract class RedisCommand<Result = unknown> extends Link {
   /** When its deadline starts: at the call, and again when its first copy is written. */
   since = 0;
   /** When its latest copy was written. */
-  sentAt = 0;
-  /** How far the time of day was ahead of the clock then. */
-  sentLead = 0;
+  sent = NOT_SENT;
   /** Its first copy got no reply, and may still be executed. */
   isSecondCopy = false;
   /** The server has refused it once as expired. */
@@ -43,7 +44,7 @@ export abstract class RedisCommand<Result = unknown> extends Link {
   /** Writes it, maybe long after its caller asked. May refuse, by throwing. */
   abstract send(client: Client): Promise<unknown>;
   /** @returns `EXPIRED` to be sent once more, now that the reply has told the server's time */
-  abstract read(value: unknown): Result | typeof EXPIRED;
+  abstract read(value: unknown, receivedAt: number): Result | typeof EXPIRED;
 
   /** After an error: a reply to something else that it sends instead, or the `LockStoreError` for its caller. */
   recover(_client: Client, error: unknown): Promise<unknown> {

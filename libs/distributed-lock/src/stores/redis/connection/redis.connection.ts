@@ -4,7 +4,7 @@ import { inBackground } from '../../../async-context/in-background.js';
 import { LinkedQueue } from '../../../collections/linked-queue.js';
 import { LockStoreError } from '../../../port/lock.errors.js';
 import { conceal } from '../../../redaction/conceal.js';
-import { leadOf, type Clock } from '../../../time/clock.js';
+import { readClocks, type Clock } from '../../../time/clock.js';
 import { afterSilence } from './after-silence.js';
 import { IdleDoubt } from './idle-doubt.js';
 import { Ping } from './ping.js';
@@ -81,9 +81,10 @@ export class RedisConnection {
   /** @throws LockStoreError: `unreachable` if it was never written, otherwise by the reply or `unknown` */
   run<Result>(command: RedisCommand<Result>): Promise<Result> {
     return new Promise((resolve, reject) => {
-      command.start(this.clock.now(), resolve, reject);
+      const at = readClocks(this.clock);
+      command.start(at.now, resolve, reject);
       if (this.isClosed) return command.fail(unreachable('the store is closed', command.key));
-      if (this.waiting.size === 0 && this.mayWrite) this.write(command as RedisCommand);
+      if (this.waiting.size === 0 && this.mayWrite) this.write(command as RedisCommand, at);
       else this.waiting.push(command as RedisCommand);
       this.deadline.start();
     });
@@ -140,12 +141,12 @@ export class RedisConnection {
 
   /** Before the first command: each command says in server time until when it may be executed. */
   private async measureTime(): Promise<void> {
-    const sent = { sentAt: this.clock.now(), sentLead: leadOf(this.clock) };
+    const sent = readClocks(this.clock);
     try {
       const [seconds, micros] = await this.client.time();
       const receivedAt = this.clock.now();
       this.serverClock.learn(Number(seconds) * 1000 + Math.floor(Number(micros) / 1000), sent, receivedAt);
-      this.serverClock.roundTripMs = receivedAt - sent.sentAt;
+      this.serverClock.roundTripMs = receivedAt - sent.now;
     } catch (error) {
       // Without the right to TIME no acquire is granted, and its caller is told why.
       if (!isDenied(error)) throw error;
@@ -193,11 +194,10 @@ export class RedisConnection {
     while (this.waiting.size > 0 && this.mayWrite) this.write(this.waiting.shift() as RedisCommand);
   }
 
-  private write(command: RedisCommand): void {
-    command.sentLead = leadOf(this.clock);
-    command.sentAt = this.clock.now();
-    if (!command.isSecondCopy) command.since = command.sentAt;
-    if (this.inFlight.size === 0 && this.doubt.isIdle(command.sentAt)) {
+  private write(command: RedisCommand, at = readClocks(this.clock)): void {
+    command.sent = at;
+    if (!command.isSecondCopy) command.since = at.now;
+    if (this.inFlight.size === 0 && this.doubt.isIdle(at.now)) {
       this.doubt.begin();
       this.deadline.fireIn(this.commandTimeoutMs / 2);
     }
@@ -236,10 +236,11 @@ export class RedisConnection {
   }
 
   private onReply(command: RedisCommand, value: unknown): void {
-    this.onAnswer();
+    const receivedAt = this.clock.now();
+    this.onAnswer(receivedAt);
     if (this.inFlight.remove(command)) {
       try {
-        const result = command.read(value);
+        const result = command.read(value, receivedAt);
         if (result === EXPIRED) this.onExpired(command);
         else command.succeed(result);
       } catch (error) {
@@ -269,8 +270,7 @@ export class RedisConnection {
   // --- deadlines ------------------------------------------------------------------------------------------------
 
   /** A cluster has many connections: a reply of one says nothing about the others. */
-  private onAnswer(): void {
-    const now = this.clock.now();
+  private onAnswer(now = this.clock.now()): void {
     this.doubt.onReply(now);
     if (!this.client.isCluster) this.deadline.onReply(now);
   }

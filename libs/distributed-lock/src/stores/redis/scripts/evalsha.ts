@@ -37,7 +37,9 @@ export class EvalSha extends Command {
     args: Arguments,
   ) {
     super('evalsha', NONE, OPTIONS);
-    this.args = [sha, String(wireKeys.names.length), ...wireKeys.names, ...args.map(String)];
+    const first = [sha, String(wireKeys.names.length)];
+    // Copied: V8 would allocate a literal that lives as long as a request in its old generation (docs/decisions/0012).
+    this.args = first.concat(wireKeys.names, args.map(String));
   }
 
   override toWritable(): string {

@@ -19,7 +19,7 @@ interface Lock {
 export abstract class ScriptCommand<R extends ScriptReply, Result> extends RedisCommand<Result> {
   readonly key: string;
   protected readonly kind: Claim['kind'];
-  private sent: Arguments = [];
+  private lastArgs: Arguments = [];
 
   /**
    * @param keys those of the lock, where they are not others
@@ -41,14 +41,14 @@ export abstract class ScriptCommand<R extends ScriptReply, Result> extends Redis
   protected abstract onReply(reply: R): Result | typeof EXPIRED;
 
   send(client: Client): Promise<unknown> {
-    this.sent = this.args();
-    return evalSha(client, this.script.sha, this.keys, this.sent);
+    this.lastArgs = this.args();
+    return evalSha(client, this.script.sha, this.keys, this.lastArgs);
   }
 
-  read(value: unknown): Result | typeof EXPIRED {
+  read(value: unknown, receivedAt: number): Result | typeof EXPIRED {
     const { inFull } = this.script;
     const reply = typeof value === 'number' && inFull ? inFull(value) : (value as R);
-    this.context.onServerTime(reply[1], this);
+    this.context.onServerTime(reply[1], this.sent, receivedAt);
     return this.onReply(reply);
   }
 
@@ -57,7 +57,7 @@ export abstract class ScriptCommand<R extends ScriptReply, Result> extends Redis
     const { context, key, kind } = this;
     if (error instanceof Error && error.message.startsWith('NOSCRIPT')) {
       const { names } = this.keys;
-      return client.eval(this.script.lua, names.length, ...names, ...this.sent);
+      return client.eval(this.script.lua, names.length, ...names, ...this.lastArgs);
     }
     const explain = isDenied(error)
       ? context.rights.refusalFor(client, key, error)
