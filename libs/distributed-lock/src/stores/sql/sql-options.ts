@@ -1,3 +1,4 @@
+import { checkOptionNames, type OptionNames } from '../../options/option-names.js';
 import { LockConfigurationError } from '../../port/lock.errors.js';
 
 /** Options that all SQL stores have. */
@@ -9,6 +10,18 @@ export interface SqlStoreOptions {
    * failure can hide, and how late a call settles after its `waitMs`. At most a third of the watchdog's timeout.
    */
   readonly commandTimeoutMs?: number;
+}
+
+/** @throws LockConfigurationError for an option that the store does not have, and for a name that no table can have */
+export function sqlOptionsOf<Options extends SqlStoreOptions>(
+  store: string,
+  options: Options,
+  names: OptionNames<Options>,
+): Required<SqlStoreOptions> {
+  checkOptionNames(store, options, names);
+  const { table = DEFAULT_TABLE, commandTimeoutMs = DEFAULT_COMMAND_TIMEOUT_MS } = options;
+  checkTable(table);
+  return { table, commandTimeoutMs };
 }
 
 export const DEFAULT_TABLE = 'nest_lock';

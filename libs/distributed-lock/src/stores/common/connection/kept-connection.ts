@@ -24,7 +24,8 @@ interface KeptOptions<Connection> extends OutageOptions {
   readonly onOpen: (connection: Connection) => void;
   /** A connection was lost, or could not be opened. The next attempt is under way. */
   readonly onDown: (error: unknown, failures: number) => void;
-  readonly outageError: () => LockStoreError;
+  /** Without it no outage is reported. */
+  readonly outageError?: () => LockStoreError;
 }
 
 /** A connection that was open for so long was of use. */
@@ -33,7 +34,7 @@ const STABLE_MS = 1000;
 /** Opens a connection, and opens another one after a delay whenever it is lost. */
 export class KeptConnection<Connection extends { destroy(): void }> {
   current: Connection | undefined;
-  private readonly outage: Outage;
+  private readonly outage: Outage | undefined;
   private opening: AbortController | undefined;
   private openedAt = -Infinity;
   private failures = 0;
@@ -41,12 +42,13 @@ export class KeptConnection<Connection extends { destroy(): void }> {
   private cancelReconnect = (): void => undefined;
 
   constructor(private readonly options: KeptOptions<Connection>) {
-    this.outage = new Outage(options, options.outageError);
+    const { outageError } = options;
+    this.outage = outageError && new Outage(options, outageError);
   }
 
   start(): void {
     if (this.isClosed) return;
-    this.outage.onDown();
+    this.outage?.onDown();
     this.connect();
   }
 
@@ -63,7 +65,7 @@ export class KeptConnection<Connection extends { destroy(): void }> {
   /** Leaves no socket and no timer, whatever the server does. */
   close(): void {
     this.isClosed = true;
-    this.outage.end();
+    this.outage?.end();
     this.cancelReconnect();
     this.opening?.abort();
     const { current } = this;
@@ -98,7 +100,7 @@ export class KeptConnection<Connection extends { destroy(): void }> {
   private onOpened(connection: Connection): void {
     this.current = connection;
     this.openedAt = this.options.clock.now();
-    this.outage.onUp();
+    this.outage?.onUp();
     this.options.onOpen(connection);
   }
 
@@ -106,7 +108,7 @@ export class KeptConnection<Connection extends { destroy(): void }> {
     if (this.isClosed) return;
     const { clock, chance, quickAttempts = 0, onDown } = this.options;
     const failures = this.failures++;
-    this.outage.onDown();
+    this.outage?.onDown();
     this.cancelReconnect();
     onDown(error, failures);
     if (this.isClosed) return;

@@ -2,7 +2,7 @@ import { LockConfigurationError } from '../../../port/lock.errors.js';
 import type { SqlFailure } from '../sql-database.js';
 
 /** An error of mysql2. A server's error has a positive number, an error of the system a negative one. */
-export interface MysqlError extends Error {
+interface MysqlError extends Error {
   readonly code?: string;
   readonly errno?: number;
   readonly driverError?: unknown;

@@ -1,15 +1,10 @@
-import { checkOptionNames, type OptionNames } from '../../../options/option-names.js';
+import type { OptionNames } from '../../../options/option-names.js';
 import type { LockStoreFactory } from '../../../port/lock-store.js';
 import { systemChance } from '../../../time/chance.js';
 import { checkCommandTimeout } from '../../common/command-timeout.js';
 import { DocumentStore } from '../../core/document.store.js';
 import { SqlRegister } from '../sql-register.js';
-import {
-  checkTable,
-  DEFAULT_COMMAND_TIMEOUT_MS,
-  DEFAULT_TABLE,
-  type SqlStoreOptions,
-} from '../sql-options.js';
+import { sqlOptionsOf, type SqlStoreOptions } from '../sql-options.js';
 import { MysqlDatabase } from './mysql.database.js';
 import { connectionOptions, mysqlAddressOf, type MysqlTarget } from './mysql.target.js';
 
@@ -28,9 +23,7 @@ const OPTION_NAMES: OptionNames<MysqlStoreOptions> = { table: true, commandTimeo
  * @throws LockConfigurationError for a target that mysql2 would take for localhost, and for options out of range
  */
 export function mysqlStore(target: MysqlTarget, options: MysqlStoreOptions = {}): LockStoreFactory {
-  checkOptionNames('mysqlStore', options, OPTION_NAMES);
-  const { table = DEFAULT_TABLE, commandTimeoutMs = DEFAULT_COMMAND_TIMEOUT_MS } = options;
-  checkTable(table);
+  const { table, commandTimeoutMs } = sqlOptionsOf('mysqlStore', options, OPTION_NAMES);
   const own = connectionOptions(target);
   return {
     create(context) {

@@ -7,6 +7,8 @@ describe('a connection of the PostgreSQL store', () => {
   const closing: (() => unknown)[] = [];
   afterEach(() => closing.splice(0).forEach((close) => close()));
 
+  const setUp = () => Promise.reject(new Error('it was connected'));
+
   /** As a frozen server: its system accepts the connection, and no byte comes back. */
   async function silentServer(): Promise<string> {
     const server = createServer((socket) => {
@@ -19,12 +21,12 @@ describe('a connection of the PostgreSQL store', () => {
   }
 
   it('to a server that never replies is given up when its time is over', async () => {
-    const connecting = connectOwn(await silentServer(), AbortSignal.timeout(50), () => undefined);
+    const connecting = connectOwn(await silentServer(), AbortSignal.timeout(50), () => undefined, setUp);
     await expect(connecting).rejects.toMatchObject({ name: 'TimeoutError' });
   });
 
   it('is not begun after its time', async () => {
-    const connecting = connectOwn(await silentServer(), AbortSignal.abort('closed'), () => undefined);
+    const connecting = connectOwn(await silentServer(), AbortSignal.abort('closed'), () => undefined, setUp);
     await expect(connecting).rejects.toBe('closed');
   });
 });

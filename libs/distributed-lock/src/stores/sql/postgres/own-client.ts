@@ -12,12 +12,14 @@ const APPLICATION_NAME = 'nestjs-distributed-lock';
  * connection, because poolers refuse it.
  *
  * @param signal ends the socket, whatever the server does
+ * @param setUp the first statements, after which the connection is open
  */
-export async function connectOwn(
+export async function connectOwn<Opened>(
   target: OwnTarget,
   signal: AbortSignal,
   onLost: (error: unknown) => void,
-): Promise<Client> {
+  setUp: (client: Client) => Promise<Opened>,
+): Promise<Opened> {
   const pg = await importPg();
   const client = new pg.Client(configOf(target));
   // Without a listener an error would end the process.
@@ -25,8 +27,10 @@ export async function connectOwn(
   client.on('end', () => onLost(new Error('the connection was closed')));
   try {
     // A client that is ended while it connects settles nothing.
-    await orAborted(client.connect(), signal);
-    return client;
+    return await orAborted(
+      client.connect().then(() => setUp(client)),
+      signal,
+    );
   } catch (error) {
     destroy(client);
     throw error;
@@ -34,13 +38,13 @@ export async function connectOwn(
 }
 
 /** @throws the reason of `signal`, if it is aborted first */
-async function orAborted(settled: Promise<unknown>, signal: AbortSignal): Promise<void> {
+async function orAborted<Result>(settled: Promise<Result>, signal: AbortSignal): Promise<Result> {
   let abort = (): void => undefined;
-  const aborted = new Promise((_, reject) => (abort = () => reject(signal.reason as Error)));
+  const aborted = new Promise<never>((_, reject) => (abort = () => reject(signal.reason as Error)));
   signal.addEventListener('abort', abort);
   if (signal.aborted) abort();
   try {
-    await Promise.race([settled, aborted]);
+    return await Promise.race([settled, aborted]);
   } finally {
     signal.removeEventListener('abort', abort);
   }

@@ -5,10 +5,10 @@ import { afterReading } from '../../../time/turns.js';
 import type { Chance } from '../../../time/chance.js';
 import type { Clock } from '../../../time/clock.js';
 import { Delays } from '../../../time/delays.js';
-import { reconnectDelay } from '../../common/connection/reconnect-delay.js';
+import { KeptConnection } from '../../common/connection/kept-connection.js';
 import { connectOwn, destroy, type OwnTarget } from './own-client.js';
 
-interface Options {
+interface ListenerOptions {
   readonly clock: Clock;
   readonly chance: Chance;
   readonly commandTimeoutMs: number;
@@ -18,6 +18,11 @@ interface Options {
   onPayload(payload: string): void;
   /** Whether notifications arrive from now on. Before the first call they do not. */
   onListening(isListening: boolean): void;
+}
+
+interface Listening {
+  readonly client: Client;
+  destroy(): void;
 }
 
 /** For a session on which notifications arrive, and which therefore is nobody else's: it is idle for long. */
@@ -32,102 +37,88 @@ SELECT set_config('idle_session_timeout', '0', false) WHERE current_setting('ser
  */
 export class PostgresListener {
   private readonly delays: Delays;
-  private readonly closing = new AbortController();
-  private client: Client | undefined;
-  /** It listens, and no statement of its own is in flight. */
-  private isIdle = false;
+  private readonly kept: KeptConnection<Listening>;
+  /** The connection that listens, while no statement of its own is in flight. */
+  private idle: Listening | undefined;
   private onProbe = (): void => undefined;
 
   constructor(
     private readonly target: OwnTarget,
-    private readonly options: Options,
+    private readonly options: ListenerOptions,
   ) {
-    conceal(this, 'target', 'client');
+    conceal(this, 'target', 'kept', 'idle');
     this.delays = new Delays(options.clock);
-    inBackground(this.run(), () => undefined);
+    const withinMs = Math.max(options.commandTimeoutMs, 100) * 2;
+    this.kept = new KeptConnection({
+      ...options,
+      attempt: () => ({
+        withinMs,
+        lateError: new Error(`no connection for notifications within ${withinMs} ms`),
+        open: (signal, onLost) => this.open(signal, onLost),
+      }),
+      onOpen: (connection) => this.orLose(connection, this.probe(connection)),
+      onDown: () => {
+        this.idle = undefined;
+        options.onListening(false);
+      },
+    });
+    this.kept.start();
   }
 
   /** Finds out whether the connection still exists, since nothing is written on it otherwise. */
   check(): void {
-    const { client } = this;
-    if (!client || !this.isIdle) return;
-    const { clock, commandTimeoutMs } = this.options;
-    this.isIdle = false;
-    const cancel = afterReading(clock, commandTimeoutMs, () => destroy(client));
-    // An error is a reply as well. A connection that is lost says so by itself.
-    const onReply = () => {
-      cancel();
-      this.isIdle = this.client === client;
-    };
-    client.query('SELECT 1').then(onReply, onReply);
+    const { idle } = this;
+    if (!idle) return;
+    this.idle = undefined;
+    this.orLose(
+      idle,
+      this.ask(idle).then(() => {
+        if (this.kept.current === idle) this.idle = idle;
+      }),
+    );
   }
 
   close(): void {
-    this.closing.abort();
+    this.kept.close();
     this.delays.endAll();
-    if (this.client) destroy(this.client);
   }
 
-  private async run(): Promise<void> {
-    for (let failures = 0; !this.closing.signal.aborted; failures++) {
-      const outcome = await this.listen();
-      if (outcome === 'silent') return;
-      if (outcome === 'lost') failures = 0;
-      if (!this.closing.signal.aborted) await this.delays.wait(reconnectDelay(this.options.chance, failures));
-    }
-  }
-
-  /** @returns how it ended: without a connection, after notifications had arrived, or without any */
-  private async listen(): Promise<'failed' | 'lost' | 'silent'> {
-    const { options } = this;
-    const opening = new AbortController();
-    const cancel = afterReading(options.clock, Math.max(options.commandTimeoutMs, 100) * 2, () =>
-      opening.abort(),
-    );
-    let onLost = (): void => undefined;
-    const lost = new Promise<'lost'>((resolve) => (onLost = () => resolve('lost')));
-    const signal = AbortSignal.any([opening.signal, this.closing.signal]);
-    let client: Client | undefined;
-    try {
-      client = await connectOwn(this.target, signal, onLost);
-      this.client = client;
+  private open(signal: AbortSignal, onLost: (error: unknown) => void): Promise<Listening> {
+    return connectOwn(this.target, signal, onLost, async (client) => {
       client.on('notification', ({ payload = '' }) =>
-        payload === '' ? this.onProbe() : options.onPayload(payload),
+        payload === '' ? this.onProbe() : this.options.onPayload(payload),
       );
-      await client.query(`LISTEN ${options.channel}`);
-      cancel();
-      const arrives = await Promise.race([this.arrives(client), lost]);
-      if (arrives === false) return 'silent';
-      if (arrives === 'lost') return 'failed';
-      await client.query(STAY);
-      this.isIdle = true;
-      options.onListening(true);
-      return await lost;
-    } catch {
-      return 'failed';
-    } finally {
-      cancel();
-      this.client = undefined;
-      this.isIdle = false;
-      options.onListening(false);
-      if (client) destroy(client);
-    }
+      await client.query(`LISTEN ${this.options.channel}`);
+      return { client, destroy: () => destroy(client) };
+    });
   }
 
-  /** @throws when it cannot be found out now */
-  private async arrives(client: Client): Promise<boolean> {
+  private async probe(connection: Listening): Promise<void> {
     const { options } = this;
     const arrived = new Promise<boolean>((resolve) => (this.onProbe = () => resolve(true)));
     await options.probe(options.channel);
     const silent = this.delays.wait(options.commandTimeoutMs).then(() => false);
-    if (await Promise.race([arrived, silent])) return true;
+    const arrives = await Promise.race([arrived, silent]);
+    if (arrives) await connection.client.query(STAY);
     // Only a connection that still replies is silent.
-    const cancel = afterReading(options.clock, options.commandTimeoutMs, () => destroy(client));
-    try {
-      await client.query('SELECT 1');
-    } finally {
-      cancel();
-    }
-    return false;
+    else await this.ask(connection);
+    if (this.kept.current !== connection) return;
+    if (!arrives) return this.close();
+    this.idle = connection;
+    options.onListening(true);
+  }
+
+  /** @throws when no reply comes in time */
+  private async ask({ client }: Listening): Promise<void> {
+    const { clock, commandTimeoutMs } = this.options;
+    let cancel = (): void => undefined;
+    const late = new Promise<never>((_, reject) => {
+      cancel = afterReading(clock, commandTimeoutMs, () => reject(new Error('no reply in time')));
+    });
+    await Promise.race([client.query('SELECT 1'), late]).finally(cancel);
+  }
+
+  private orLose(connection: Listening, work: Promise<void>): void {
+    inBackground(work, (error) => this.kept.lose(connection, error));
   }
 }

@@ -19,38 +19,32 @@ export class PostgresServer extends PostgresDatabase {
     conceal(this, 'target');
   }
 
-  async open(signal: AbortSignal, onLost: (error: unknown) => void): Promise<SqlLink> {
-    const client = await connectOwn(this.target, signal, onLost);
-    const abort = () => destroy(client);
-    signal.addEventListener('abort', abort);
-    try {
-      const query: Query = async (text, values) => (await client.query(text, values)).rows as object[];
-      const hello = await this.greet(query);
-      // A pooler has given this client a process id of its own.
-      let isDirect = Number(hello.pid) === (client as Client & { processID: number }).processID;
-      if (isDirect) await this.setUp(query, Number(hello.server));
-      else await this.checkUnlocked(query);
-      const send: Send = async ({ name, text }, values) => {
-        const config: QueryConfig = isDirect ? { name, text, values } : { text, values };
-        try {
-          return (await client.query<PostgresRow>(config)).rows;
-        } catch (error) {
-          if (!isDirect || !NOT_PREPARED.includes(sqlStateOf(error) ?? '')) throw error;
-          isDirect = false;
-          return (await client.query<PostgresRow>({ text, values })).rows;
-        }
-      };
-      return {
-        ...executeBy(this.sendWith(query, send), this.statements),
-        opened: { now: Number(hello.now) / 1000, sentAt: hello.sentAt },
-        destroy: abort,
-      };
-    } catch (error) {
-      abort();
-      throw error;
-    } finally {
-      signal.removeEventListener('abort', abort);
-    }
+  open(signal: AbortSignal, onLost: (error: unknown) => void): Promise<SqlLink> {
+    return connectOwn(this.target, signal, onLost, (client) => this.linkOf(client));
+  }
+
+  private async linkOf(client: Client): Promise<SqlLink> {
+    const query: Query = async (text, values) => (await client.query(text, values)).rows as object[];
+    const hello = await this.greet(query);
+    // A pooler has given this client a process id of its own.
+    let isDirect = Number(hello.pid) === (client as Client & { processID: number }).processID;
+    if (isDirect) await this.setUp(query, Number(hello.server));
+    else await this.checkUnlocked(query);
+    const send: Send = async ({ name, text }, values) => {
+      const config: QueryConfig = isDirect ? { name, text, values } : { text, values };
+      try {
+        return (await client.query<PostgresRow>(config)).rows;
+      } catch (error) {
+        if (!isDirect || !NOT_PREPARED.includes(sqlStateOf(error) ?? '')) throw error;
+        isDirect = false;
+        return (await client.query<PostgresRow>({ text, values })).rows;
+      }
+    };
+    return {
+      ...executeBy(this.sendWith(query, send), this.statements),
+      opened: { now: Number(hello.now) / 1000, sentAt: hello.sentAt },
+      destroy: () => destroy(client),
+    };
   }
 
   /** Not behind a pooler, which gives the same session to others. */

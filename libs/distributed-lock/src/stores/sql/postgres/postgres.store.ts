@@ -1,15 +1,10 @@
-import { checkOptionNames, type OptionNames } from '../../../options/option-names.js';
+import type { OptionNames } from '../../../options/option-names.js';
 import { LockConfigurationError } from '../../../port/lock.errors.js';
 import type { LockStoreFactory } from '../../../port/lock-store.js';
 import { systemChance } from '../../../time/chance.js';
 import { checkCommandTimeout } from '../../common/command-timeout.js';
 import { DocumentStore } from '../../core/document.store.js';
-import {
-  checkTable,
-  DEFAULT_COMMAND_TIMEOUT_MS,
-  DEFAULT_TABLE,
-  type SqlStoreOptions,
-} from '../sql-options.js';
+import { sqlOptionsOf, type SqlStoreOptions } from '../sql-options.js';
 import type { DatabaseOptions } from './postgres.database.js';
 import { PostgresFunction } from './postgres.function.js';
 import { PostgresRegister, type NotificationSource } from './postgres.register.js';
@@ -50,9 +45,8 @@ const OPTION_NAMES: OptionNames<PostgresStoreOptions> = {
  */
 export function postgresStore(target: PostgresTarget, options: PostgresStoreOptions = {}): LockStoreFactory {
   checkTarget(target);
-  checkOptionNames('postgresStore', options, OPTION_NAMES);
-  const { table = DEFAULT_TABLE, commandTimeoutMs = DEFAULT_COMMAND_TIMEOUT_MS, notifications } = options;
-  checkTable(table);
+  const { table, commandTimeoutMs } = sqlOptionsOf('postgresStore', options, OPTION_NAMES);
+  const { notifications } = options;
   if (notifications !== undefined && notifications !== 'poll') {
     throw new LockConfigurationError(
       `notifications must be 'poll' or left out; it is ${String(notifications)}.`,

@@ -1,17 +1,12 @@
 import { resolve } from 'node:path';
 import { describeGiven } from '../../../options/describe-given.js';
-import { checkOptionNames, type OptionNames } from '../../../options/option-names.js';
+import type { OptionNames } from '../../../options/option-names.js';
 import { LockConfigurationError } from '../../../port/lock.errors.js';
 import type { LockStoreFactory } from '../../../port/lock-store.js';
 import { systemChance } from '../../../time/chance.js';
 import { checkCommandTimeout } from '../../common/command-timeout.js';
 import { DocumentStore } from '../../core/document.store.js';
-import {
-  checkTable,
-  DEFAULT_COMMAND_TIMEOUT_MS,
-  DEFAULT_TABLE,
-  type SqlStoreOptions,
-} from '../sql-options.js';
+import { sqlOptionsOf, type SqlStoreOptions } from '../sql-options.js';
 import { SqlRegister } from '../sql-register.js';
 import { checkFile } from './database-file.js';
 import { nodeSqlite } from './node-sqlite.js';
@@ -43,10 +38,8 @@ const OPTION_NAMES: OptionNames<SqliteStoreOptions> = {
  */
 export function sqliteStore(file: string, options: SqliteStoreOptions = {}): LockStoreFactory {
   checkFile(file);
-  checkOptionNames('sqliteStore', options, OPTION_NAMES);
-  const { table = DEFAULT_TABLE, commandTimeoutMs = DEFAULT_COMMAND_TIMEOUT_MS } = options;
+  const { table, commandTimeoutMs } = sqlOptionsOf('sqliteStore', options, OPTION_NAMES);
   const { synchronous = 'normal' } = options;
-  checkTable(table);
   if (synchronous !== 'normal' && synchronous !== 'full') {
     throw new LockConfigurationError(
       `synchronous must be 'normal' or 'full'; it is ${describeGiven(synchronous)}.`,

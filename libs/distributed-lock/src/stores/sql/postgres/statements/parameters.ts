@@ -1,7 +1,7 @@
 import { clientOf, clientsOf } from '../../../core/document.js';
 import { documentText, noteText, takenText } from '../../../core/document-text.js';
 import type { SqlSwap, SqlTake } from '../../sql-database.js';
-import { channelId } from './channel.js';
+import { channelId } from './notifications.js';
 
 /** What a statement needs to know of a take, in the order of its parameters. */
 export function takeParameters({ name, request, minToken, notes, until }: SqlTake) {
