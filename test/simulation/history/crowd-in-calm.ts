@@ -7,12 +7,14 @@ interface Crowd {
   readonly callers: number;
   /** Each caller asks again and again for so long. */
   readonly lastsMs: number;
+  /** Each process comes so much later than the one before it, which is told then that others wait. */
+  readonly apartMs: number;
 }
 
 /** Each service asks once, so that nobody's request makes up for a release that grants nobody. */
-const LINE: Crowd = { key: 'line', callers: 1, lastsMs: 0 };
+const LINE: Crowd = { key: 'line', callers: 1, lastsMs: 0, apartMs: 0 };
 /** In each process callers wait while another works. */
-const CROWD: Crowd = { key: 'crowd', callers: 3, lastsMs: 1500 };
+const CROWD: Crowd = { key: 'crowd', callers: 3, lastsMs: 1500, apartMs: 200 };
 const WORK_MS = 4;
 /** A process hands its lock on to its own callers for so long at most (`HAND_OFF_BUDGET`), and then lets the caller end. */
 const TURN_MS = 16 + 2 * WORK_MS;
@@ -31,7 +33,7 @@ export async function crowdInCalm(stage: Stage): Promise<void> {
   await watch(stage, CROWD);
 }
 
-async function watch({ actors, parts }: Stage, { key, callers, lastsMs }: Crowd): Promise<void> {
+async function watch({ actors, parts }: Stage, { key, callers, lastsMs, apartMs }: Crowd): Promise<void> {
   const { kernel, history, handOffMs } = parts;
   const until = kernel.now + lastsMs;
   const running = actors.filter(({ process }) => process.state === 'running');
@@ -50,12 +52,14 @@ async function watch({ actors, parts }: Stage, { key, callers, lastsMs }: Crowd)
       });
     } while (kernel.now < until);
   };
-  for (const { process, services } of running) {
+  for (const [i, { process, services }] of running.entries()) {
     const inIt = services.flatMap((service) => Array.from({ length: callers }, () => service));
     inside += inIt.length;
     const onEnd = () => (inside -= 1);
     // A service that the plan has closed refuses.
-    process.receive(() => inIt.forEach((service) => void caller(process, service).then(onEnd, onEnd)));
+    kernel.after(i * apartMs, () =>
+      process.receive(() => inIt.forEach((service) => void caller(process, service).then(onEnd, onEnd))),
+    );
   }
   await kernel.run(until + 2 * mostMs, () => inside === 0);
   if (inside > 0)

@@ -31,7 +31,7 @@ export async function goneInCalm(stage: Stage, leaseMs: number): Promise<void> {
 }
 
 async function behindOneWho(stage: Stage, how: How): Promise<void> {
-  const { kernel, handOffMs, hasSessions } = stage.parts;
+  const { kernel, handOffMs, hasSessions, servesInTurn } = stage.parts;
   const queuedMs = 2 * (handOffMs + SLACK_MS);
   const key = `behind one who ${how}`;
   const isPassedOver = how === 'gave up' || !hasSessions;
@@ -48,7 +48,9 @@ async function behindOneWho(stage: Stage, how: How): Promise<void> {
     ask(goer, key, { waitMs: how === 'gave up' ? 2 * queuedMs : Infinity }, onBack, onBack);
     await kernel.run(kernel.now + queuedMs);
     return async () => {
-      const silentMs = how === 'gave up' || hasSessions ? 0 : SILENT_WAITER_MS;
+      // On one Redis the end of its connection tells that it is dead.
+      const isNoticed = how === 'gave up' || hasSessions || (how === 'crashed' && servesInTurn);
+      const silentMs = isNoticed ? 0 : SILENT_WAITER_MS;
       if (how === 'crashed') stage.crash(goer);
       if (how === 'is stopped') goer.process.stop(SILENT_WAITER_MS + 2 * queuedMs);
       await kernel.run(kernel.now + silentMs + queuedMs);

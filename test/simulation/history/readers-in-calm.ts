@@ -30,9 +30,19 @@ export async function readersInCalm(stage: Stage): Promise<void> {
     history.violate('hand-off', `a reader has not entered ${mostMs} ms after the writer stepped down`);
 
   const nextWriter = ask(third, { mode: 'exclusive', waitMs: 4 * mostMs });
-  await kernel.run(kernel.now + 2 * mostMs);
+  await kernel.run(kernel.now + mostMs);
+  const hasty = ask(second, { mode: 'shared', waitMs: 0 });
+  await kernel.run(kernel.now + mostMs);
   const later = ask(second, { mode: 'shared', waitMs: Infinity });
-  await kernel.run(kernel.now + PATIENCE_MS, () => nextWriter.isRefused || nextWriter.isOver);
+  await kernel.run(
+    kernel.now + PATIENCE_MS,
+    () => nextWriter.isRefused || nextWriter.isOver || later.isOver || hasty.isOver,
+  );
+  if (!nextWriter.isRefused && !nextWriter.isOver)
+    history.violate(
+      'order',
+      `a ${hasty.isOver ? 'reader that does not wait' : 'later reader'} overtakes a writer that waits`,
+    );
   await kernel.run(kernel.now + mostMs, () => later.isOver);
   if (nextWriter.isRefused && !later.isOver && !later.isRefused)
     history.violate('hand-off', `a reader has not entered ${mostMs} ms after the writer before it gave up`);

@@ -13,7 +13,10 @@ import type { Plan } from '../plan/plan.js';
 import { askedOnceInCalm } from './asked-once-in-calm.js';
 import { askForEachKey, callInCalm } from './calm-calls.js';
 import { crowdInCalm } from './crowd-in-calm.js';
+import { deadPermitInCalm } from './dead-permit-in-calm.js';
+import { forcedInCalm } from './forced-in-calm.js';
 import { goneInCalm } from './gone-in-calm.js';
+import { newcomerInCalm } from './newcomer-in-calm.js';
 import { Faults } from './faults.js';
 import { History } from './history.js';
 import { readersInCalm } from './readers-in-calm.js';
@@ -62,7 +65,7 @@ export async function runPlan(plan: Plan, backend: Backend): Promise<Run> {
   history.losses = running.losses;
   history.tooFewReplicas = running.tooFewReplicas ?? [];
   history.expired = running.expired ?? [];
-  const { hasSessions = false, calmEvery = 1 } = backend;
+  const { hasSessions = false, servesInTurn = false, calmEvery = 1 } = backend;
   const hasScenes = dice.fork('calm').happens(1 / calmEvery);
   const parts: Parts = {
     kernel,
@@ -71,6 +74,7 @@ export async function runPlan(plan: Plan, backend: Backend): Promise<Run> {
     dice,
     handOffMs,
     hasSessions,
+    servesInTurn,
     hasScenes,
     backend: running,
   };
@@ -160,7 +164,12 @@ async function comeToRest(plan: Plan, stage: Stage): Promise<void> {
       await severalInCalm(stage);
       await askedOnceInCalm(stage);
     }
+    if (stage.parts.servesInTurn) {
+      await newcomerInCalm(stage);
+      await forcedInCalm(stage, plan.watchdogTimeoutMs);
+    }
     await goneInCalm(stage, plan.watchdogTimeoutMs);
+    if (stage.parts.servesInTurn) await deadPermitInCalm(stage, plan.watchdogTimeoutMs);
   }
   const living = stage.actors.filter(({ process }) => process.state === 'running');
   let closed = 0;

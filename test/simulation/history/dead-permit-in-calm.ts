@@ -1,0 +1,46 @@
+import type { CallOptions } from '../../../libs/distributed-lock/src/lock/lock.js';
+import { RECHECK_MS } from '../../../libs/distributed-lock/src/port/recheck-interval.js';
+import type { Actor, Stage } from './stage.js';
+
+const KEY = 'permits';
+const SLACK_MS = 500;
+const PATIENCE_MS = 15_000;
+const OPTIONS: CallOptions = { permits: 2, waitMs: Infinity };
+
+/**
+ * docs/guarantees.md, permits: the permit of a holder that has died comes back with its lease, however long another one holds.
+ *
+ * @param leaseMs of a lock under the watchdog
+ */
+export async function deadPermitInCalm(stage: Stage, leaseMs: number): Promise<void> {
+  const { kernel, history, handOffMs } = stage.parts;
+  const [holder, goer] = stage.actors.filter(({ process }) => process.state === 'running');
+  if (!holder || !goer || handOffMs > SLACK_MS) return;
+  let inside = 0;
+  let isRefused = false;
+  let release: () => void = () => undefined;
+  const hold = (onRelease: (resolve: () => void) => void) => (): Promise<void> => {
+    inside += 1;
+    return new Promise((resolve) => onRelease(resolve));
+  };
+  const ask = ({ process, services: [service] }: Actor, work: () => unknown): void =>
+    process.receive(() => void service?.withLock(KEY, OPTIONS, work).catch(() => (isRefused = true)));
+  ask(
+    goer,
+    hold(() => undefined),
+  );
+  ask(
+    holder,
+    hold((resolve) => (release = resolve)),
+  );
+  await kernel.run(kernel.now + PATIENCE_MS, () => inside === 2 || isRefused);
+  if (inside < 2) return;
+  stage.crash(goer);
+  let isGranted = false;
+  ask(holder, () => void (isGranted = true));
+  await kernel.run(kernel.now + leaseMs + RECHECK_MS + SLACK_MS, () => isGranted || isRefused);
+  if (!isGranted && !isRefused)
+    history.violate('hand-off', 'the permit of one who died is not granted when its lease is over');
+  holder.process.receive(() => release());
+  await kernel.run(kernel.now + PATIENCE_MS);
+}
