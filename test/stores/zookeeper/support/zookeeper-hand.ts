@@ -91,7 +91,6 @@ export class ZookeeperHand {
           server: { host: '127.0.0.1', port: this.port },
           tls: undefined,
           handshake: { sessionId, password: passwordOf(sessionId), timeoutMs: 5000, lastZxid: 0 },
-          openMs: 5000,
           silentMs: 5000,
         },
         {

@@ -2,7 +2,6 @@ import { connect as connectTcp, type Socket } from 'node:net';
 import { connect as connectTls, type ConnectionOptions as TlsOptions } from 'node:tls';
 import { Link, LinkedQueue } from '../../../collections/linked-queue.js';
 import { conceal } from '../../../redaction/conceal.js';
-import { afterReading } from '../../../time/turns.js';
 import type { Clock } from '../../../time/clock.js';
 import { KEEP_ALIVE_MS } from '../../common/connection/keep-alive.js';
 import { ReplyDeadline } from '../../common/connection/reply-deadline.js';
@@ -39,16 +38,13 @@ interface ConnectionOptions {
   readonly connect?: Connect | undefined;
   readonly tls: TlsOptions | undefined;
   readonly handshake: Handshake;
-  /** Within this time the server must have answered the handshake. */
-  readonly openMs: number;
   /** A server that answers nothing for so long, although something was asked, is given up. */
   readonly silentMs: number;
 }
 
 /** Called in this order: `onOpen` once, `onEvent` and `onZxid` any time after it, and at the end `onLost` once. */
 export interface ConnectionListener {
-  /** @param sentAt our time before the handshake was sent */
-  onOpen(reply: HandshakeReply, sentAt: number): void;
+  onOpen(): void;
   onEvent(event: WatchEvent): void;
   /** The server has executed this transaction. */
   onZxid(zxid: number): void;
@@ -102,42 +98,43 @@ export class Connection {
   private readonly pending = new LinkedQueue<Pending>();
   private outgoing: Buffer[] = [];
   private xid = 0;
-  private isOpen = false;
-  private isLost = false;
+  /** The reply to the handshake, and our time before that was sent. Requests can be sent once it is there. */
+  handshake: { readonly reply: HandshakeReply; readonly sentAt: number } | undefined;
+  lostBy: Error | undefined;
   private handshakeSentAt = Infinity;
   private readonly deadline: ReplyDeadline<Pending>;
-  private readonly cancelHandshake: () => void;
 
   constructor(
     private readonly options: ConnectionOptions,
     private readonly listener: ConnectionListener,
   ) {
     conceal(this, 'options', 'socket');
-    const { clock, server, connect = connectTo, tls, openMs, silentMs } = options;
+    const { clock, server, connect = connectTo, tls, silentMs } = options;
     this.deadline = new ReplyDeadline({
       clock,
       commandTimeoutMs: silentMs,
       unanswered: () => this.oldest,
       onDue: (isDue) => {
         if (this.oldest.some(isDue))
-          this.lose(new Error(`${addressOf(server)} answered nothing for ${silentMs} ms`));
+          this.lose(new Error(`${this.address} answered nothing for ${silentMs} ms`));
       },
     });
-    this.cancelHandshake = afterReading(clock, openMs, () =>
-      this.lose(new Error(`${addressOf(server)} answered no handshake within ${openMs} ms`)),
-    );
     this.socket = connect(server, tls);
     this.socket.setNoDelay(true).setKeepAlive(true, KEEP_ALIVE_MS);
     this.socket.once(tls ? 'secureConnect' : 'connect', () => this.onConnected());
     this.socket.on('data', (chunk) => this.onData(chunk));
     this.socket.on('error', (error) => this.lose(error));
-    this.socket.on('close', () => this.lose(new Error(`${addressOf(server)} closed the connection`)));
+    this.socket.on('close', () => this.lose(new Error(`${this.address} closed the connection`)));
+  }
+
+  get address(): string {
+    return addressOf(this.options.server);
   }
 
   /** @throws ConnectionLost without a reply; ZookeeperRefusal; RequestTooLong */
   send<Content>(request: Request<Content>): Promise<Reply<Content>> {
     return new Promise((resolve, reject) => {
-      if (this.isLost) return reject(new ConnectionLost(new Error('the connection was lost')));
+      if (this.lostBy) return reject(new ConnectionLost(this.lostBy));
       const xid = request.xid ?? this.nextXid();
       const frame = frameOf(request, xid);
       if (frame.length - 4 > MOST_REQUEST_BYTES) return reject(new RequestTooLong(frame.length - 4));
@@ -159,24 +156,24 @@ export class Connection {
   }
 
   private onData(chunk: Buffer): void {
-    if (this.isLost) return;
+    if (this.lostBy) return;
     try {
-      for (const frame of this.frames.read(chunk)) if (!this.isLost) this.onFrame(frame);
+      for (const frame of this.frames.read(chunk)) if (!this.lostBy) this.onFrame(frame);
     } catch (cause) {
       if (!(cause instanceof ProtocolError)) throw cause;
-      const address = addressOf(this.options.server);
-      this.lose(new Error(`${address} sent what is not ZooKeeper's protocol: ${cause.message}`, { cause }));
+      this.lose(
+        new Error(`${this.address} sent what is not ZooKeeper's protocol: ${cause.message}`, { cause }),
+      );
     }
   }
 
   private onFrame(frame: Buffer): void {
     const reader = new JuteReader(frame);
     this.deadline.onReply();
-    if (this.isOpen) return this.onReply(readHead(reader), reader);
+    if (this.handshake) return this.onReply(readHead(reader), reader);
     const reply = readHandshake(reader);
-    this.isOpen = true;
-    this.cancelHandshake();
-    this.listener.onOpen(reply, this.handshakeSentAt);
+    this.handshake = { reply, sentAt: this.handshakeSentAt };
+    this.listener.onOpen();
   }
 
   private onReply({ xid, zxid, code }: ReplyHead, reader: JuteReader): void {
@@ -198,9 +195,8 @@ export class Connection {
   }
 
   private lose(error: Error): void {
-    if (this.isLost) return;
-    this.isLost = true;
-    this.cancelHandshake();
+    if (this.lostBy) return;
+    this.lostBy = error;
     this.deadline.end();
     this.flush();
     this.socket.destroy();
@@ -213,7 +209,7 @@ export class Connection {
   /** The server replies in order, so that no other request is due before this one. */
   private get oldest(): readonly Pending[] {
     const [oldest] = this.pending;
-    return oldest && !this.isLost ? [oldest] : [];
+    return oldest && !this.lostBy ? [oldest] : [];
   }
 
   private nextXid(): number {

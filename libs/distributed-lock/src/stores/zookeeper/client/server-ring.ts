@@ -19,20 +19,12 @@ interface RingOptions {
 
 /** The addresses of the servers, one after the other. Names are resolved in each round, since their addresses may change. */
 export class ServerRing {
-  /** Rounds that have begun since the last connection. */
-  rounds = 0;
   private left: Server[] = [];
 
   constructor(private readonly options: RingOptions) {}
 
-  /** An address that this round has not tried. */
-  get hasNext(): boolean {
-    return this.left.length > 0;
-  }
-
   async next(): Promise<Server> {
-    if (!this.hasNext) {
-      this.rounds += 1;
+    if (this.left.length === 0) {
       const all = await Promise.all(this.options.servers.map((server) => this.addressesOf(server)));
       this.left = all.flat();
     }

@@ -4,22 +4,14 @@ import { leaseValidity } from '../../../port/lease-validity.js';
 import { conceal } from '../../../redaction/conceal.js';
 import type { Chance } from '../../../time/chance.js';
 import type { Clock } from '../../../time/clock.js';
-import { reconnectDelay } from '../../common/connection/reconnect-delay.js';
+import { KeptConnection, type Attempt } from '../../common/connection/kept-connection.js';
 import { ReplyDeadline } from '../../common/connection/reply-deadline.js';
 import { WaitingRequests } from '../../common/connection/waiting-requests.js';
 import { CODE, ZookeeperRefusal } from './codes.js';
 import { addressOf, Connection, type Connect, type Reply, type Server } from './connection.js';
 import { LeaderKnowledge } from './leader-knowledge.js';
 import { ServerRing, type Resolve } from './server-ring.js';
-import {
-  addAuth,
-  closeSession,
-  hexOf,
-  sync,
-  type HandshakeReply,
-  type Request,
-  type WatchEvent,
-} from './requests.js';
+import { addAuth, closeSession, hexOf, sync, type Request, type WatchEvent } from './requests.js';
 
 export interface SessionOptions {
   readonly clock: Clock;
@@ -81,8 +73,7 @@ const RESUMED_WITHIN = 2;
  * everything that is sent later, or never is.
  */
 export class ZookeeperSession {
-  private connection: Connection | undefined;
-  private opened: Connection | undefined;
+  private readonly kept: KeptConnection<Connection>;
   private sessionId = 0n;
   private password: Buffer = Buffer.alloc(16);
   private grantedMs = 0;
@@ -92,9 +83,8 @@ export class ZookeeperSession {
   /** Requests without a connection. */
   private readonly waiting = new WaitingRequests<Waiting>();
   private readonly deadline: ReplyDeadline<Waiting>;
-  private cancelReconnect = (): void => undefined;
   private cancelKeepAlive = (): void => undefined;
-  /** Of the requests on this connection. */
+  /** Of the requests on the connection that is open. */
   private knowledge: LeaderKnowledge | undefined;
   /** The leader counts the session from this moment or a later one. */
   private countedFrom = -Infinity;
@@ -104,7 +94,7 @@ export class ZookeeperSession {
     private readonly options: SessionOptions,
     private readonly listener: SessionListener,
   ) {
-    conceal(this, 'options', 'connection', 'opened', 'password');
+    conceal(this, 'options', 'kept', 'password');
     this.zxid = options.lastZxid;
     const { clock, chance, servers, resolve, commandTimeoutMs } = options;
     const { waiting } = this;
@@ -114,8 +104,27 @@ export class ZookeeperSession {
       unanswered: () => waiting,
       onDue: (isDue) => this.onLate(waiting.take(isDue)),
     });
-    this.ring = new ServerRing({ clock, chance, servers, resolve, resolveMs: this.openMs });
-    this.connect();
+    this.ring = new ServerRing({ clock, chance, servers, resolve, resolveMs: this.openMs / 2 });
+    this.kept = new KeptConnection({
+      clock,
+      chance,
+      commandTimeoutMs,
+      attempt: () => this.attempt(),
+      // The next server is tried at once.
+      quickAttempts: servers.length - 1,
+      onOpen: (connection) => this.onOpen(connection),
+      onDown: (error) => this.onDown(error as Error),
+      // The store tells its outage itself, as it may have no session on an open connection.
+      outageError: () => {
+        throw this.lastError;
+      },
+    });
+    this.kept.start();
+  }
+
+  /** Within this time a server must be found by its name, and must have answered the handshake. */
+  private get openMs(): number {
+    return 2 * Math.max(this.options.commandTimeoutMs, 100);
   }
 
   /** In hexadecimal digits. */
@@ -139,7 +148,7 @@ export class ZookeeperSession {
   }
 
   get isConnected(): boolean {
-    return this.opened !== undefined;
+    return this.kept.current !== undefined;
   }
 
   /** Why there is no connection. */
@@ -154,7 +163,8 @@ export class ZookeeperSession {
    */
   send<Content>(request: Request<Content>): Promise<Reply<Content>> {
     if (this.isOver) return Promise.reject(new SessionEnded(this.lastError.message));
-    if (this.opened) return this.opened.send(request).catch((error: unknown) => this.onRefused(error));
+    const { current } = this.kept;
+    if (current) return current.send(request).catch((error: unknown) => this.onRefused(error));
     return new Promise((resolve, reject) => {
       this.waiting.push({
         since: this.options.clock.now(),
@@ -173,63 +183,63 @@ export class ZookeeperSession {
   /** Ends the session on the servers, too, unless its ephemeral znodes are to stay for the rest of its time. */
   async close(keepSession: boolean): Promise<void> {
     if (this.isOver) return;
-    const { opened } = this;
     this.end(new Error('the store is closed'));
-    if (opened && !keepSession) await opened.send(closeSession).catch(() => undefined);
-    opened?.destroy();
-    this.connection?.destroy();
+    if (!keepSession) await this.kept.current?.send(closeSession).catch(() => undefined);
+    this.kept.close();
   }
 
   // --- connected, lost ------------------------------------------------------------------------------------------
 
-  /** Within this time a server must be found by its name, and must have answered the handshake. */
-  private get openMs(): number {
-    return 2 * Math.max(this.options.commandTimeoutMs, 100);
+  private attempt(): Attempt<Connection> {
+    const { openMs } = this;
+    const lateError = new Error('no address of a server was found in time');
+    return {
+      withinMs: openMs,
+      lateError,
+      open: async (signal, onLost) => {
+        const server = await this.ring.next();
+        signal.throwIfAborted();
+        lateError.message = `${addressOf(server)} answered no handshake within ${openMs} ms`;
+        return this.connectTo(server, signal, onLost);
+      },
+    };
   }
 
-  private connect(): void {
-    inBackground(
-      this.ring.next().then((server) => this.connectTo(server)),
-      () => undefined,
-    );
-  }
-
-  private connectTo(server: Server): void {
-    if (this.isOver) return;
-    const { clock, connect, tls, timeoutMs, commandTimeoutMs } = this.options;
+  private connectTo(
+    server: Server,
+    signal: AbortSignal,
+    onLost: (error: Error) => void,
+  ): Promise<Connection> {
+    const { clock, connect, tls, timeoutMs, commandTimeoutMs: silentMs } = this.options;
     const { sessionId, password, zxid: lastZxid } = this;
-    const connection: Connection = new Connection(
-      {
-        clock,
-        server,
-        connect,
-        tls,
-        handshake: { sessionId, password, timeoutMs, lastZxid },
-        openMs: this.openMs,
-        silentMs: commandTimeoutMs,
-      },
-      {
-        onOpen: (reply, sentAt) => this.onOpen(connection, reply, { sentAt, server }),
-        onEvent: (event) => this.listener.onEvent(event),
-        onZxid: (zxid) => (this.zxid = Math.max(this.zxid, zxid)),
-        onLost: (error) => this.onLost(connection, error),
-      },
-    );
-    this.connection = connection;
+    const handshake = { sessionId, password, timeoutMs, lastZxid };
+    return new Promise((resolve, reject) => {
+      const connection: Connection = new Connection(
+        { clock, server, connect, tls, handshake, silentMs },
+        {
+          onOpen: () => resolve(connection),
+          onEvent: (event) => this.listener.onEvent(event),
+          onZxid: (zxid) => (this.zxid = Math.max(this.zxid, zxid)),
+          onLost: (error) => {
+            reject(error);
+            onLost(error);
+          },
+        },
+      );
+      signal.addEventListener('abort', () => connection.destroy());
+    });
   }
 
-  private onOpen(
-    connection: Connection,
-    reply: HandshakeReply,
-    { sentAt, server }: { readonly sentAt: number; readonly server: Server },
-  ): void {
-    if (this.isOver) return connection.destroy();
+  private onOpen(connection: Connection): void {
+    const { handshake, lostBy } = connection;
+    if (!handshake || lostBy) return this.kept.lose(connection, lostBy);
+    const { reply, sentAt } = handshake;
     if (reply.timeoutMs <= 0) {
-      this.expire(new Error('the servers have ended the session, as nothing was heard of it in time'));
-      return connection.destroy();
+      return this.expire(new Error('the servers have ended the session, as nothing was heard of it in time'));
     }
     if (reply.isReadOnly) {
-      return connection.destroy(new Error(`${addressOf(server)} only reads: it is cut off from the others`));
+      const error = new Error(`${connection.address} only reads: it is cut off from the others`);
+      return this.kept.lose(connection, error);
     }
     const isNew = this.sessionId === 0n;
     this.sessionId = reply.sessionId;
@@ -237,9 +247,7 @@ export class ZookeeperSession {
     this.grantedMs = reply.timeoutMs;
     // A new session is a write of the leader.
     if (isNew) this.countedFrom = sentAt;
-    this.ring.rounds = 0;
     this.knowledge = new LeaderKnowledge(reply.timeoutMs);
-    this.opened = connection;
     this.authenticate(connection);
     if (!isNew) this.confirmResumed(connection, sentAt);
     this.deadline.end();
@@ -257,17 +265,16 @@ export class ZookeeperSession {
     });
   }
 
-  private onLost(connection: Connection, error: Error): void {
-    if (this.connection !== connection) return;
-    this.connection = undefined;
-    const wasOpen = this.opened === connection;
-    this.opened = undefined;
+  private onDown(error: Error): void {
     this.cancelKeepAlive();
     if (this.isOver) return;
     this.lastError = error;
-    if (wasOpen) this.listener.onDisconnected(error);
-    const { clock, chance } = this.options;
-    if (clock.now() > this.countedFrom + this.grantedMs * RESUMED_WITHIN && this.sessionId !== 0n) {
+    if (this.knowledge) this.listener.onDisconnected(error);
+    this.knowledge = undefined;
+    if (
+      this.options.clock.now() > this.countedFrom + this.grantedMs * RESUMED_WITHIN &&
+      this.sessionId !== 0n
+    ) {
       this.zxid = 0;
       return this.expire(
         new Error(
@@ -276,10 +283,6 @@ export class ZookeeperSession {
       );
     }
     if (error instanceof ZookeeperRefusal && error.code === CODE.authFailed) this.refuseWaiting(error);
-    // The next address of several is tried at once.
-    const { hasNext, rounds } = this.ring;
-    const delayMs = hasNext ? chance.random() * 20 : reconnectDelay(chance, rounds);
-    this.cancelReconnect = clock.after(delayMs, () => this.connect());
   }
 
   private onRefused(error: unknown): never {
@@ -290,16 +293,15 @@ export class ZookeeperSession {
 
   private expire(error: Error): void {
     if (this.isOver) return;
-    const { connection } = this;
     this.end(error);
-    connection?.destroy(error);
+    this.kept.current?.destroy(error);
+    this.kept.close();
     this.listener.onEnd(error);
   }
 
   private end(error: Error): void {
     this.isOver = true;
     this.lastError = error;
-    this.cancelReconnect();
     this.cancelKeepAlive();
     this.refuseWaiting(new SessionEnded(error.message));
   }
@@ -326,7 +328,7 @@ export class ZookeeperSession {
   private async keepAlive(connection: Connection): Promise<void> {
     const { knowledge } = this;
     const syncSentAt = await this.measured(connection.send(sync('/')));
-    if (this.opened !== connection || !knowledge) return;
+    if (this.kept.current !== connection || !knowledge) return;
     await this.measured(this.options.keepAlive(this));
     this.countFrom(connection, knowledge.countedFrom(syncSentAt));
   }
@@ -342,7 +344,7 @@ export class ZookeeperSession {
   }
 
   private countFrom(connection: Connection, at: number): void {
-    if (this.opened === connection) this.countedFrom = Math.max(this.countedFrom, at);
+    if (this.kept.current === connection) this.countedFrom = Math.max(this.countedFrom, at);
   }
 
   // --- waiting for a connection ---------------------------------------------------------------------------------
