@@ -6,10 +6,10 @@ import {
   FREE,
   isFree,
   isOver,
+  type Reading,
   resolveAll,
 } from '../../../../libs/distributed-lock/src/stores/core/document.js';
 import { KeyState, noteOf } from '../../../../libs/distributed-lock/src/stores/core/key-state.js';
-import type { Reading } from '../../../../libs/distributed-lock/src/stores/core/reading.js';
 import type { Model, Step } from '../explorer.js';
 import {
   INITIAL_LEASE_MS,

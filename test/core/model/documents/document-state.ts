@@ -1,5 +1,8 @@
-import type { LockDocument, StoredNote } from '../../../../libs/distributed-lock/src/stores/core/document.js';
-import type { Reading } from '../../../../libs/distributed-lock/src/stores/core/reading.js';
+import type {
+  LockDocument,
+  Reading,
+  StoredNote,
+} from '../../../../libs/distributed-lock/src/stores/core/document.js';
 
 /** The rules of ENGINES.md that a world of one document can show. Each can be switched off. */
 const DOCUMENT_RULES = [

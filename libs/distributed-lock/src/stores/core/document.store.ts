@@ -115,9 +115,9 @@ export class DocumentStore implements LockStore {
     const reply = lane.run(
       (state) => {
         this.leases.extend(request.owner, Math.max(request.leaseMs, SILENT_WAITER_MS));
-        return state.acquire(request);
+        const outcome = state.acquire(request);
+        return (executed) => this.acquired(lane, request, outcome, executed);
       },
-      (outcome, executed) => this.acquired(lane, request, outcome, executed),
       { request },
     );
     // A request may be refused after its owner has left a note.
@@ -142,14 +142,17 @@ export class DocumentStore implements LockStore {
   }
 
   inspect(key: string): Promise<LockSnapshot | null> {
-    return this.laneOf(key).run((state) => state.settle().snapshot(key), itself);
+    return this.laneOf(key).run((state) => {
+      const snapshot = state.settle().snapshot(key);
+      return () => snapshot;
+    });
   }
 
   forceRelease(key: string): Promise<'released' | 'not held'> {
-    return this.laneOf(key).run(
-      (state) => state.forceRelease(),
-      (wasHeld) => (wasHeld ? 'released' : 'not held'),
-    );
+    return this.laneOf(key).run((state) => {
+      const wasHeld = state.forceRelease();
+      return () => (wasHeld ? 'released' : 'not held');
+    });
   }
 
   /** Owners that wait leave the queue, as nobody would hear of their grants. */
@@ -158,10 +161,10 @@ export class DocumentStore implements LockStore {
     this.isClosed = true;
     const leaving = [...this.lanes.values()].flatMap((lane) =>
       lane.owners.waiting.map((owner) =>
-        lane.run(
-          (state) => state.release({ owner }),
-          () => lane.owners.onGone(owner),
-        ),
+        lane.run((state) => {
+          state.release({ owner });
+          return () => lane.owners.onGone(owner);
+        }),
       ),
     );
     await Promise.race([Promise.allSettled(leaving), this.delays.wait(this.commandTimeoutMs)]);
@@ -185,11 +188,10 @@ export class DocumentStore implements LockStore {
         const wasHolder = state.release(request, { holdMs, mayHaveNote });
         // Before the reply, which may get lost: a repeated release does not find the owner any more.
         if (wasHolder && holdMs > 0) this.leases.start(key, placeholderOf(request.owner), holdMs);
-        return wasHolder;
-      },
-      (wasHolder, { executedAt }) => {
-        this.onReleased(lane, request);
-        return { wasHolder, executedAt };
+        return ({ executedAt }) => {
+          this.onReleased(lane, request);
+          return { wasHolder, executedAt };
+        };
       },
       { mayWait: flush === undefined },
     );
@@ -198,28 +200,22 @@ export class DocumentStore implements LockStore {
   private renewOne(renewal: Renewal): Promise<RenewalReply> {
     const { key, owner, leaseMs, token } = renewal;
     const lane = this.laneOf(key);
-    const reply = lane.run(
-      (state) => {
-        this.leases.extend(owner, leaseMs);
-        return state.renew(renewal);
-      },
-      (outcome, { sentAt, waiting, validUntil }): RenewalReply => {
-        if (outcome !== 'lost') {
-          lane.owners.onRenewed(owner, leaseMs);
-          const { lastToken } = outcome;
-          this.leases.onHeld({ key, owner, token, lastToken, leaseMs, sentAt });
-          // The core would renew at once, again and again, a lease that is there and that it must not believe in.
-          if (validUntil <= this.context.clock.now()) return { kind: 'unknown', error: sessionInDoubt(key) };
-          return {
-            kind: 'renewed',
-            validUntil: Math.min(leaseValidity(sentAt, leaseMs), validUntil),
-            waiting,
-          };
+    const reply = lane.run((state) => {
+      this.leases.extend(owner, leaseMs);
+      const outcome = state.renew(renewal);
+      return ({ sentAt, waiting, validUntil }): RenewalReply => {
+        if (outcome === 'lost') {
+          lane.owners.onLost(owner, token);
+          return { kind: 'lost' };
         }
-        lane.owners.onLost(owner, token);
-        return { kind: 'lost' };
-      },
-    );
+        lane.owners.onRenewed(owner, leaseMs);
+        const { lastToken } = outcome;
+        this.leases.onHeld({ key, owner, token, lastToken, leaseMs, sentAt });
+        // The core would renew at once, again and again, a lease that is there and that it must not believe in.
+        if (validUntil <= this.context.clock.now()) return { kind: 'unknown', error: sessionInDoubt(key) };
+        return { kind: 'renewed', validUntil: Math.min(leaseValidity(sentAt, leaseMs), validUntil), waiting };
+      };
+    });
     return reply.catch((error: LockStoreError) => ({ kind: 'unknown', error }));
   }
 
@@ -260,10 +256,11 @@ export class DocumentStore implements LockStore {
       watchdogTimeoutMs,
       holds: (key, owner, token) => this.lanes.get(this.nameOf(key))?.owners.holds(owner, token) ?? false,
       end: (key, owner, isOver, onEnded) => {
-        const ended = this.laneOf(key).run(
-          (state) => (isOver() ? state.release({ owner }) : undefined),
-          (wasHolder) => wasHolder !== undefined && onEnded(),
-        );
+        const ended = this.laneOf(key).run((state) => {
+          if (!isOver()) return () => undefined;
+          state.release({ owner });
+          return onEnded;
+        });
         inBackground(ended, () => undefined);
       },
       notify: (notification) => this.notify(notification),
@@ -298,10 +295,6 @@ export class DocumentStore implements LockStore {
 function sessionInDoubt(key: string): LockStoreError {
   const message = `Could not renew "${key}": it is held, but no keep-alive of this client's session was answered for so long that the session may end. The next one may be.`;
   return new LockStoreError(message, key, 'unknown');
-}
-
-function itself<Outcome>(outcome: Outcome): Outcome {
-  return outcome;
 }
 
 function isRefused(error: unknown): boolean {

@@ -3,14 +3,14 @@ import { LOCK, SHARED, type Claim } from '../../port/claim.js';
 import { placeholderOf, type AcquireRequest } from '../../port/lock-store.js';
 import {
   FREE,
-  resolveAll,
   type Holder,
   type LockDocument,
+  type Reading,
+  resolveAll,
   type StoredNote,
   type Waiter,
 } from './document.js';
 import { KeyState } from './key-state.js';
-import type { Reading } from './reading.js';
 
 const NOW = 1000;
 const TICKS = 5000;

@@ -12,15 +12,15 @@ import {
 import { recheckAfter, SILENT_WAITER_MS } from '../../port/recheck-interval.js';
 import {
   clientOf,
-  isOver,
-  remainingOf,
   type Holder,
+  isOver,
   type LockDocument,
   type Note,
+  type Reading,
+  remainingOf,
   type StoredNote,
   type Waiter,
 } from './document.js';
-import type { Reading } from './reading.js';
 
 /** With more notes than this beside a document, the next reader writes them into it. */
 const MOST_NOTES = 32;

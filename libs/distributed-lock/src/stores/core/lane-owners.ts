@@ -1,10 +1,9 @@
 import type { Notification } from '../../port/lock-store.js';
 import { recheckAfter, SILENT_WAITER_MS } from '../../port/recheck-interval.js';
-import { isOver, remainingOf, type Holder, type Waiter } from './document.js';
+import { type Holder, isOver, remainingOf, type TimedReading, type Waiter } from './document.js';
 import type { ActingClient } from './key-state.js';
 import type { KeyLeases } from './leases.js';
 import type { Interest } from './register.js';
-import type { TimedReading } from './reading.js';
 
 interface OwnerOnLane {
   readonly leaseMs: number;

@@ -5,14 +5,12 @@ import type { Chance } from '../../time/chance.js';
 import type { Clock } from '../../time/clock.js';
 import type { Delays } from '../../time/delays.js';
 import { nextTurn } from '../../time/turns.js';
-import type { Waiter } from './document.js';
+import type { TimedReading, Waiter } from './document.js';
 import { KeyState, type ActingClient } from './key-state.js';
 import type { Leases } from './leases.js';
 import type { LaneOwners } from './lane-owners.js';
 import { nextAction, type Situation } from './next-action.js';
-import type { Interest } from './register.js';
-import { sessionEnded } from './session-ended.js';
-import type { TimedReading } from './reading.js';
+import { type Interest, sessionEnded } from './register.js';
 import type { Requests, TimedRegister, Written } from './timed-register.js';
 
 /** The lanes of one store share it. */
@@ -49,8 +47,8 @@ interface TaskOptions {
 }
 
 interface Task {
-  readonly apply: (state: KeyState) => unknown;
-  readonly toReply: (outcome: never, executed: Executed) => unknown;
+  /** @returns makes the reply, once what the state has become is true */
+  readonly apply: (state: KeyState) => (executed: Executed) => unknown;
   readonly request: AcquireRequest | undefined;
   readonly resolve: (reply: never) => void;
   readonly reject: (error: unknown) => void;
@@ -112,18 +110,19 @@ export class Lane {
   ) {}
 
   /**
-   * Executes a task. It may be applied several times, each time to a newer state. Its outcome is written, or came from a
-   * reading that was made for it, when `toReply` is called; the lane compares its owners with the new document after that.
+   * Executes a task.
    *
+   * @param apply is called with a newer state each time another client was first. The function that it returns is called when
+   * that state is written, or came from a reading that was made for the task. The lane compares its owners with the new
+   * document after that.
    * @throws LockStoreError when the back end did not execute it, or did not say so; and whatever `apply` throws
    */
-  run<Outcome, Reply>(
-    apply: (state: KeyState) => Outcome,
-    toReply: (outcome: Outcome, executed: Executed) => Reply,
+  run<Reply>(
+    apply: (state: KeyState) => (executed: Executed) => Reply,
     { request, mayWait = false }: TaskOptions = {},
   ): Promise<Reply> {
     return new Promise((resolve, reject) => {
-      this.tasks.push({ apply, toReply, request, resolve, reject });
+      this.tasks.push({ apply, request, resolve, reject });
       if (mayWait && this.context.register.isRemote) this.schedule();
       else this.start();
     });
@@ -246,7 +245,7 @@ export class Lane {
       return;
     }
     const taker = round.left.find(({ request }) => request) as Task;
-    this.outcomeOf(taker, this.stateIn(round.fresh))(this.executedBy(round.fresh));
+    this.settleOf(taker, this.stateIn(round.fresh))(this.executedBy(round.fresh));
     round.left = round.left.filter((task) => task !== taker);
   }
 
@@ -264,15 +263,15 @@ export class Lane {
 
   private applyTo(timed: TimedReading, tasks: readonly Task[]): Applied {
     const state = this.stateIn(timed);
-    return { state, settles: tasks.map((task) => this.outcomeOf(task, state)) };
+    return { state, settles: tasks.map((task) => this.settleOf(task, state)) };
   }
 
-  private outcomeOf(task: Task, state: KeyState): Settle {
+  private settleOf({ apply, resolve, reject }: Task, state: KeyState): Settle {
     try {
-      const outcome = task.apply(state) as never;
-      return (executed) => task.resolve(task.toReply(outcome, executed) as never);
+      const toReply = apply(state);
+      return (executed) => resolve(toReply(executed) as never);
     } catch (error) {
-      return () => task.reject(error);
+      return () => reject(error);
     }
   }
 

@@ -1,8 +1,7 @@
 import type { Grant, Notification } from '../../port/lock-store.js';
 import type { Clock } from '../../time/clock.js';
 import type { ServerClock } from '../common/server-clock.js';
-import type { Holder } from './document.js';
-import type { TimedReading } from './reading.js';
+import type { Holder, TimedReading } from './document.js';
 
 /** A lease that begins, or begins again, maybe with another length. */
 export interface LeaseStart extends Pick<Grant, 'token' | 'lastToken'> {

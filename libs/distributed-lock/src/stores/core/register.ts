@@ -1,7 +1,7 @@
+import { LockStoreError } from '../../port/lock.errors.js';
 import type { AcquireRequest } from '../../port/lock-store.js';
 import type { LeaseClient, Leases } from './leases.js';
-import type { LockDocument, Note } from './document.js';
-import type { Reading } from './reading.js';
+import type { LockDocument, Note, Reading } from './document.js';
 
 /**
  * REGISTER: what a back end must be able to do so that `DocumentStore` makes a lock of it. One document per name, changed
@@ -33,12 +33,12 @@ export interface Register {
    * Takes the lock if its document is free: no holders, no queue, no notes. Otherwise leaves the notes beside the document,
    * tells the clients that hold it, and replies with the document, notes included.
    */
-  take(take: Take): Promise<TakeReply>;
+  take(take: Take): Promise<WriteReply>;
   /**
    * Writes `next` if the document still has the version of `expected`; with `isExact` only if there are no notes but those of
    * `expected`. Keeps the notes that `expected` did not have. Replies with the document as it is now, written or not.
    */
-  swap(swap: Swap): Promise<SwapReply>;
+  swap(swap: Swap): Promise<WriteReply>;
   read(name: string): Promise<Reading>;
   /** Where no notification comes, the register reads this name from time to time and gives `onReading` what has changed. */
   watch?(name: string, interest: Interest | undefined): void;
@@ -96,13 +96,15 @@ export interface Swap extends Late {
   readonly mayBeForgotten: boolean;
 }
 
-export interface TakeReply {
-  /** The request holds: `reading` has it as the only holder. */
-  readonly isTaken: boolean;
+/** The document as it is now. */
+export interface WriteReply {
+  /** The write was executed: a request that takes is the only holder. Otherwise the document is another one than it was for. */
+  readonly isDone: boolean;
   readonly reading: Reading;
 }
 
-export interface SwapReply {
-  readonly isSwapped: boolean;
-  readonly reading: Reading;
+/** @param reason `unready` for a write that was not sent; otherwise it may have been executed before the end */
+export function sessionEnded(key: string, reason: 'unready' | 'unknown'): LockStoreError {
+  const message = `The session of this client ended while it used the lock "${key}". What was held is lost. Try again.`;
+  return new LockStoreError(message, key, reason);
 }

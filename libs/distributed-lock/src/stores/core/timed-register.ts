@@ -3,10 +3,9 @@ import type { AcquireRequest } from '../../port/lock-store.js';
 import { readClocks, type Clock } from '../../time/clock.js';
 import type { OwnerState, OwnerStates } from '../common/owner-states.js';
 import type { ServerClock } from '../common/server-clock.js';
-import { isFree } from './document.js';
+import { isFree, type Reading, type TimedReading } from './document.js';
 import { noteOf, type KeyState, type ActingClient } from './key-state.js';
-import type { Reading, TimedReading } from './reading.js';
-import type { Register } from './register.js';
+import type { Register, WriteReply } from './register.js';
 
 export type Requests = readonly [AcquireRequest, ...AcquireRequest[]];
 
@@ -22,6 +21,61 @@ interface TimedContext {
   readonly owners: OwnerStates;
   readonly serverClock: ServerClock;
   readonly clock: Clock;
+}
+
+/** Gives each write of a register its not-after, and learns the store's time from each reply. */
+export class TimedRegister {
+  constructor(private readonly context: TimedContext) {}
+
+  get commandTimeoutMs(): number {
+    return this.context.register.commandTimeoutMs;
+  }
+
+  get isRemote(): boolean {
+    return this.context.register.isRemote;
+  }
+
+  /** @param requests the first takes the lock if the document is free. Otherwise those that wait leave notes. */
+  take(name: string, requests: Requests): Promise<Written> {
+    const { register, client } = this.context;
+    const sending = new Sending(this.context, requests);
+    const { minToken } = client;
+    const notes = requests.filter(({ waitMs }) => waitMs > 0).map((each) => noteOf(each, client));
+    const [request] = requests;
+    const { notAfter } = sending;
+    return sending.settle(register.take({ name, request, notes, minToken, notAfter }));
+  }
+
+  /** @param requests those that the new state may grant */
+  swap(
+    name: string,
+    { reading: expected }: TimedReading,
+    state: KeyState,
+    requests: readonly AcquireRequest[],
+  ): Promise<Written> {
+    const sending = new Sending(this.context, requests);
+    const { document: next, lastToken, isExact, notified } = state;
+    const mayBeForgotten = isFree(next);
+    const { notAfter } = sending;
+    const swap = { name, expected, next, lastToken, isExact, notified, mayBeForgotten, notAfter };
+    return sending.settle(this.context.register.swap(swap));
+  }
+
+  async read(name: string): Promise<TimedReading> {
+    const sending = new Sending(this.context, []);
+    return sending.onReply(await this.context.register.read(name));
+  }
+
+  /** A new connection has told the store's time. Nobody knows the lead of when it asked, so no grant is dated by this answer. */
+  onTime(now: number, sentAt: number): void {
+    const { serverClock, clock } = this.context;
+    serverClock.learn(now, { now: sentAt, lead: -Infinity }, clock.now());
+  }
+
+  /** A reading that came without a request. */
+  arrived(reading: Reading): TimedReading {
+    return { reading, sentAt: -Infinity, receivedAt: this.context.clock.now() };
+  }
 }
 
 /** One request to a register, and the acquires that it carries. */
@@ -49,10 +103,15 @@ class Sending {
     return { reading, sentAt, receivedAt };
   }
 
-  readonly onFailure = (error: unknown): never => {
-    this.end(error instanceof LockStoreError && error.reason === 'unknown');
-    throw error;
-  };
+  async settle(write: Promise<WriteReply>): Promise<Written> {
+    try {
+      const { isDone, reading } = await write;
+      return { isDone, timed: this.onReply(reading) };
+    } catch (error) {
+      this.end(error instanceof LockStoreError && error.reason === 'unknown');
+      throw error;
+    }
+  }
 
   /** Until the reply, the back end may execute the acquires at any time before their not-after. */
   private onSending(): number {
@@ -68,70 +127,5 @@ class Sending {
     for (const [i] of this.states.entries())
       this.context.owners.end((this.requests[i] as AcquireRequest).owner);
     this.states = [];
-  }
-}
-
-/** Gives each write of a register its not-after, and learns the store's time from each reply. */
-export class TimedRegister {
-  constructor(private readonly context: TimedContext) {}
-
-  get commandTimeoutMs(): number {
-    return this.context.register.commandTimeoutMs;
-  }
-
-  get isRemote(): boolean {
-    return this.context.register.isRemote;
-  }
-
-  /** @param requests the first takes the lock if the document is free. Otherwise those that wait leave notes. */
-  take(name: string, requests: Requests): Promise<Written> {
-    const { register, client } = this.context;
-    const sending = new Sending(this.context, requests);
-    const { minToken } = client;
-    const notes = requests.filter(({ waitMs }) => waitMs > 0).map((each) => noteOf(each, client));
-    const [request] = requests;
-    const { notAfter } = sending;
-    return register
-      .take({ name, request, notes, minToken, notAfter })
-      .then(
-        ({ isTaken, reading }) => ({ isDone: isTaken, timed: sending.onReply(reading) }),
-        sending.onFailure,
-      );
-  }
-
-  /** @param requests those that the new state may grant */
-  swap(
-    name: string,
-    { reading: expected }: TimedReading,
-    state: KeyState,
-    requests: readonly AcquireRequest[],
-  ): Promise<Written> {
-    const sending = new Sending(this.context, requests);
-    const { document: next, lastToken, isExact, notified } = state;
-    const mayBeForgotten = isFree(next);
-    const { notAfter } = sending;
-    const swap = { name, expected, next, lastToken, isExact, notified, mayBeForgotten, notAfter };
-    return this.context.register
-      .swap(swap)
-      .then(
-        ({ isSwapped, reading }) => ({ isDone: isSwapped, timed: sending.onReply(reading) }),
-        sending.onFailure,
-      );
-  }
-
-  async read(name: string): Promise<TimedReading> {
-    const sending = new Sending(this.context, []);
-    return sending.onReply(await this.context.register.read(name));
-  }
-
-  /** A new connection has told the store's time. Nobody knows the lead of when it asked, so no grant is dated by this answer. */
-  onTime(now: number, sentAt: number): void {
-    const { serverClock, clock } = this.context;
-    serverClock.learn(now, { now: sentAt, lead: -Infinity }, clock.now());
-  }
-
-  /** A reading that came without a request. */
-  arrived(reading: Reading): TimedReading {
-    return { reading, sentAt: -Infinity, receivedAt: this.context.clock.now() };
   }
 }

@@ -4,13 +4,13 @@ import {
   FREE,
   isFree,
   isOver,
-  resolveAll,
   type LockDocument,
   type Note,
+  type Reading,
+  resolveAll,
   type StoredNote,
 } from '../core/document.js';
-import type { Reading } from '../core/reading.js';
-import type { Register, RegisterListener, Swap, SwapReply, Take, TakeReply } from '../core/register.js';
+import type { Register, RegisterListener, Swap, Take, WriteReply } from '../core/register.js';
 
 interface Entry {
   readonly version: number;
@@ -121,27 +121,27 @@ export class MemoryRegister implements Register {
     return !this.documents.isConnected(clientId);
   }
 
-  async take(take: Take): Promise<TakeReply> {
+  async take(take: Take): Promise<WriteReply> {
     const now = this.clock.now();
     const before = this.documents.read(take.name, now);
-    if (isFree(before.document)) return { isTaken: true, reading: this.grant(take, before) };
+    if (isFree(before.document)) return { isDone: true, reading: this.grant(take, before) };
     if (take.notes.length > 0) {
       this.documents.addNotes(take.name, take.notes, now);
       this.documents.tell(take.name, clientsOf(before.document.holders), now);
     }
-    return { isTaken: false, reading: this.documents.read(take.name, now) };
+    return { isDone: false, reading: this.documents.read(take.name, now) };
   }
 
-  async swap({ name, expected, next, lastToken, isExact, notified }: Swap): Promise<SwapReply> {
+  async swap({ name, expected, next, lastToken, isExact, notified }: Swap): Promise<WriteReply> {
     const now = this.clock.now();
     const { version, notes } = this.documents.read(name, now);
-    const isSwapped = version === expected.version && (!isExact || notes.length === expected.notesRead);
-    if (isSwapped) {
+    const isDone = version === expected.version && (!isExact || notes.length === expected.notesRead);
+    if (isDone) {
       const document = resolveAll(next, now);
       this.documents.write(name, { document, notes: notes.slice(expected.notesRead), lastToken }, now);
       this.documents.tell(name, notified, now);
     }
-    return { isSwapped, reading: this.documents.read(name, now) };
+    return { isDone, reading: this.documents.read(name, now) };
   }
 
   async read(name: string): Promise<Reading> {

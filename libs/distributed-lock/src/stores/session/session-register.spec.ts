@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { LOCK } from '../../port/claim.js';
 import { ManualClock } from '../../testing/manual-clock.js';
-import type { Reading } from '../core/reading.js';
+import type { Reading } from '../core/document.js';
 import type {
   BackendListener,
   Row,

@@ -1,19 +1,17 @@
 // Documents on etcd and ZooKeeper, where a lock lasts as long as the session of its client: docs/document-stores.md#sessions-etcd-and-zookeeper
 import { inBackground } from '../../async-context/in-background.js';
 import type { Clock } from '../../time/clock.js';
-import { clientsOf, isFree } from '../core/document.js';
+import { clientsOf, isFree, type Reading } from '../core/document.js';
 import type { LeaseClient, Leases } from '../core/leases.js';
-import type { Reading } from '../core/reading.js';
-import type {
-  Interest,
-  Register,
-  RegisterListener,
-  Swap,
-  SwapReply,
-  Take,
-  TakeReply,
+import {
+  type Interest,
+  type Register,
+  type RegisterListener,
+  sessionEnded,
+  type Swap,
+  type Take,
+  type WriteReply,
 } from '../core/register.js';
-import { sessionEnded } from '../core/session-ended.js';
 import { messageIn, messageText, shortMessageText } from './message-text.js';
 import { SessionLeases } from './session-leases.js';
 import type { Messages, Row, Session, SessionBackend, SessionTake } from './session-backend.js';
@@ -65,16 +63,16 @@ export class SessionRegister implements Register {
     });
   }
 
-  async take(take: Take): Promise<TakeReply> {
+  async take(take: Take): Promise<WriteReply> {
     const session = await this.sessionFor(take.name);
     const { isDone, row } = await this.backend.take(this.writeOf(take, session));
-    if (isDone) return { isTaken: true, reading: this.readingOf(row, session) };
+    if (isDone) return { isDone: true, reading: this.readingOf(row, session) };
     const reading = await this.knownReadingOf(row, session);
     if (take.notes.length > 0) this.tellHolders(row, reading);
-    return { isTaken: false, reading };
+    return { isDone: false, reading };
   }
 
-  async swap(swap: Swap): Promise<SwapReply> {
+  async swap(swap: Swap): Promise<WriteReply> {
     const { name, expected, next, lastToken, isExact, notified } = swap;
     const { sessionEnds } = this;
     const session = await this.sessionFor(name);
@@ -82,7 +80,7 @@ export class SessionRegister implements Register {
     if (sessionEnds !== this.sessionEnds) throw sessionEnded(name, 'unready');
     if (this.remembered.isOld(name)) {
       const reading = await this.read(name);
-      if (reading.version !== expected.version) return { isSwapped: false, reading };
+      if (reading.version !== expected.version) return { isDone: false, reading };
     }
     swap.notAfter();
     const text = documentText(next, lastToken, session.id);
@@ -104,9 +102,9 @@ export class SessionRegister implements Register {
         messageText({ ...message, version: newVersion, writtenAt }),
       ),
     });
-    if (!isDone) return { isSwapped: false, reading: await this.knownReadingOf(row, session) };
+    if (!isDone) return { isDone: false, reading: await this.knownReadingOf(row, session) };
     if (row.text === null) this.remembered.onDeleted(name);
-    return { isSwapped: true, reading: this.readingOf(row, session) };
+    return { isDone: true, reading: this.readingOf(row, session) };
   }
 
   async read(name: string): Promise<Reading> {

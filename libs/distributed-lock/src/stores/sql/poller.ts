@@ -1,5 +1,5 @@
 import { inBackground } from '../../async-context/in-background.js';
-import type { Reading } from '../core/reading.js';
+import type { Reading } from '../core/document.js';
 import type { Interest } from '../core/register.js';
 import type { Clock } from '../../time/clock.js';
 

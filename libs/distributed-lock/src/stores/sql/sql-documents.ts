@@ -1,5 +1,5 @@
-import type { Reading } from '../core/reading.js';
-import type { Swap, SwapReply, Take, TakeReply } from '../core/register.js';
+import type { Reading } from '../core/document.js';
+import type { Swap, Take, WriteReply } from '../core/register.js';
 import { checkLockName } from './lock-name.js';
 import type { SqlConnection } from './sql-connection.js';
 import { readingOf } from './sql-row.js';
@@ -10,16 +10,16 @@ import { timed } from './sql-requests.js';
 export class SqlDocuments {
   constructor(protected readonly connection: SqlConnection) {}
 
-  async take(take: Take): Promise<TakeReply> {
+  async take(take: Take): Promise<WriteReply> {
     const { name } = take;
     checkLockName(name);
     const { isDone, row } = await this.connection.run('take', timed(take), name);
-    return { isTaken: isDone, reading: readingOf(name, row) };
+    return { isDone, reading: readingOf(name, row) };
   }
 
-  async swap(swap: Swap): Promise<SwapReply> {
+  async swap(swap: Swap): Promise<WriteReply> {
     const { isDone, row } = await this.connection.run('swap', timed(swap), swap.name);
-    return { isSwapped: isDone, reading: readingOf(swap.name, row) };
+    return { isDone, reading: readingOf(swap.name, row) };
   }
 
   async read(name: string): Promise<Reading> {

@@ -1,5 +1,5 @@
 import { documentIn, notesIn } from '../core/document-text.js';
-import type { Reading } from '../core/reading.js';
+import type { Reading } from '../core/document.js';
 
 /** A row of the lock table as a statement has returned it: numbers come as numbers, texts or bigints. */
 export interface LockRow {

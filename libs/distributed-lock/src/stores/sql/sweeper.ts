@@ -2,8 +2,7 @@ import { inBackground } from '../../async-context/in-background.js';
 import { randomMs, type Chance } from '../../time/chance.js';
 import type { Clock } from '../../time/clock.js';
 import { Delays } from '../../time/delays.js';
-import { FREE, isOver, type LockDocument } from '../core/document.js';
-import type { Reading } from '../core/reading.js';
+import { FREE, isOver, type LockDocument, type Reading } from '../core/document.js';
 import type { SqlDocuments } from './sql-documents.js';
 
 /** Each process sweeps at its own random times. */

@@ -3,8 +3,8 @@ import type { LockStoreContext } from '../../../port/lock-store.js';
 import type { Chance } from '../../../time/chance.js';
 import { conceal } from '../../../redaction/conceal.js';
 import { keepAlive } from '../../common/connection/keep-alive.js';
-import type { Reading } from '../../core/reading.js';
-import type { Take, TakeReply } from '../../core/register.js';
+import type { Reading } from '../../core/document.js';
+import type { Take, WriteReply } from '../../core/register.js';
 import type { SqlDatabase } from '../sql-database.js';
 import { SqlRegister } from '../sql-register.js';
 import { readingOf } from '../sql-row.js';
@@ -57,7 +57,7 @@ export class PostgresRegister extends SqlRegister {
   }
 
   /** A waiter that rechecks has heard nothing for a while, perhaps because the connection for notifications is dead. */
-  override take(take: Take): Promise<TakeReply> {
+  override take(take: Take): Promise<WriteReply> {
     if (take.request.ticket > 0) this.listening?.check?.();
     return super.take(take);
   }
