@@ -172,14 +172,20 @@ export class Program {
     return held;
   }
 
-  /** Who is let in may believe in its lock, unless its process stood still just then. */
-  private checkValid({ call, askedAt }: CallRecord, lock: Lock): void {
+  /**
+   * Who is let in may believe in its lock, unless its process stood still just then. One write may grant a lock and take it by force,
+   * so that its caller is let in with a signal that has aborted.
+   */
+  private checkValid({ call, askedAt, keys }: CallRecord, lock: Lock): void {
     const { history } = this.stage.parts;
     const { name, trueNow } = this.actor.process;
     const hasPaused = history.pauses.some(
       (it) => it.process === name && it.from <= trueNow && it.to >= askedAt,
     );
-    if (lock.validForMs > 0 || hasPaused) return;
+    const isForced = history.disturbances.some(
+      ({ kind, key = '', at }) => kind === 'force' && keys.includes(key) && at >= askedAt,
+    );
+    if (lock.validForMs > 0 || hasPaused || isForced) return;
     history.violate('belief', `call ${call} of ${name} is let in with a lock that is over`);
   }
 

@@ -1,4 +1,5 @@
 import type { Dice } from '../kernel/dice.js';
+import { SESSION_SCENES } from './draw-session-faults.js';
 import type { Act, Asking, CallOptionsPlan, FaultPlan, Trigger, Who } from './plan.js';
 
 export interface FaultFrame {
@@ -38,7 +39,8 @@ export function drawFaults(frame: FaultFrame): readonly FaultPlan[] {
   const ofNetwork = [...NETWORK_DRAWS, ...(hasWrites ? LATE_DRAWS : [])];
   const draws = dice.happens(0.3) ? ofNetwork : [...DRAWS, ...ofStore];
   const kinds = [dice.pick(draws), dice.pick(draws), dice.pick(draws)];
-  return Array.from({ length: count }, () => dice.pick(kinds)(frame)).flat();
+  const scene = frame.hasSessions && dice.happens(0.35) ? dice.pick(SESSION_SCENES)(frame) : [];
+  return [...scene, ...Array.from({ length: count }, () => dice.pick(kinds)(frame)).flat()];
 }
 
 const messageFault: Draw = (frame) => {
