@@ -56,9 +56,7 @@ export function check(history: History, plan: Plan, backend: Backend): readonly 
     ...(areLeasesLong ? checkHandOff(history, { handOffMs, commandTimeoutMs, longestMs, guardMs }) : []),
     ...(areLeasesLong && !backend.givesNoTickets ? checkOrder(history, handOffMs) : []),
     ...(areLeasesLong && backend.servesInTurn ? checkTurns(history, handOffMs) : []),
-    ...(areLeasesLong && !backend.hasSessions
-      ? checkNeedlessFailure(history, { commandTimeoutMs, roundTripMs, guardMs })
-      : []),
+    ...(areLeasesLong ? checkNeedlessFailure(history, { commandTimeoutMs, roundTripMs, guardMs }) : []),
     ...checkRefusal(history, {
       handOffMs: RELEASE_ROUND_TRIPS * roundTripMs,
       commandTimeoutMs,

@@ -29,6 +29,7 @@ export const ETCD_MUTANTS: readonly Mutant[] = [
       'what names a session that is over is written under the next one',
       'this.refuseThoseOfOtherSessions(session);',
       '',
+      'Each client that reads it learns that the session is over, and takes what it names for over.',
     ],
     [
       'a session that etcd does not know is used again and again',
@@ -72,6 +73,7 @@ export const ETCD_MUTANTS: readonly Mutant[] = [
       'a keep-alive that failed is not repeated at once',
       'next = Math.min(next, clock.now() + RETRY_MS);',
       '',
+      'The next one is soon enough: four in a row may fail before a session ends, and no more is promised than that one lost message costs no lock.',
     ],
     [
       'an opening that is executed late sets the epoch back',
@@ -105,12 +107,23 @@ export const ETCD_MUTANTS: readonly Mutant[] = [
       'a member that does not know its leader is not left',
       "{ reason: 'unready', detail: 'it has no leader', isOfMember: true }",
       "{ reason: 'refused', detail: 'it has no leader' }",
+      'The simulated etcd has one member. Without its leader all fail, whatever they do.',
     ],
   ]),
   ...mutantsOf('etcd', `${ROOM}/etcd.mailbox.js`, [
     ['a watch that has ended is not begun again', 'clock.after(RETRY_MS, () => this.watch())', 'undefined'],
-    ['a watch that begins again begins at the present', 'startRevision: this.from', 'startRevision: 0'],
-    ['it is not told that messages may have been lost', 'if (!this.isFirst)', 'if (false)'],
+    [
+      'a watch that begins again begins at the present',
+      'startRevision: this.from',
+      'startRevision: 0',
+      'What was written meanwhile is missed, and the mailbox tells of the gap: all who wait ask again at once.',
+    ],
+    [
+      'it is not told that messages may have been lost',
+      'if (!this.isFirst)',
+      'if (false)',
+      'The watch goes on from the revision that it has read. Where etcd has compacted what came after that, it tells of the gap elsewhere.',
+    ],
     [
       'messages up to an old revision are waited for after a restore',
       'if (this.from <= revision + 1)',

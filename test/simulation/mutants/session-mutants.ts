@@ -58,6 +58,7 @@ export const SESSION_MUTANTS: readonly Mutant[] = [
       'what was held under the last session is written as held under the next',
       'if (sessionEnds !== this.sessionEnds)',
       'if (false)',
+      'A write waits at that point only while no session is open, and then no lane has a document to write: the end of the session has taken it away in the same turn.',
     ],
     [
       'a session that was asked for without an answer counts as over',

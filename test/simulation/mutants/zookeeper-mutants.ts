@@ -36,6 +36,7 @@ export const ZOOKEEPER_MUTANTS: readonly Mutant[] = [
       'a client says that it has seen nothing',
       'const { sessionId, password, zxid: lastZxid } = this;',
       'const { sessionId, password } = this; const lastZxid = 0;',
+      'Each reading that decides is made behind a sync or a write of its session. After the restore of a backup, of which this keeps clients out, two holders are excused.',
     ],
   ]),
   ...mutantsOf('zookeeper', `${ROOM}/client/connection.js`, [
@@ -66,6 +67,7 @@ export const ZOOKEEPER_MUTANTS: readonly Mutant[] = [
       'a write does not depend on the presence of its session',
       'check(presence, ANY_VERSION)',
       "check('/nest-lock', ANY_VERSION)",
+      'The servers refuse what a session writes that is over. This is for a presence that somebody deletes by hand, which costs locks as a release by force does.',
     ],
   ]),
 ];

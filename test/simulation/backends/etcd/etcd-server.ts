@@ -24,6 +24,12 @@ const TROUBLES = [
   { code: 14, details: 'etcdserver: request timed out', isExecuted: true },
 ] as const;
 
+/** Why etcd ends watches. */
+const ENDS_OF_WATCHES = [
+  'rpc error: code = Unavailable desc = etcdserver: no leader',
+  'rpc error: code = PermissionDenied desc = etcdserver: permission denied',
+] as const;
+
 /** A leader that was cut off from the others steps down after two timeouts of an election. */
 const MOST_DEPOSED_MS = 2000;
 /** What a leader that was deposed answers by itself. */
@@ -118,6 +124,7 @@ export class EtcdServer extends SimServer {
     if (this.dice.happens(0.3)) return this.depose(Math.min(ms, MOST_DEPOSED_MS));
     super.refuse(ms);
     this.isTroubleOfAll = this.dice.happens(0.5);
+    if (this.dice.happens(0.5)) this.watches.cancelAll(this.dice.pick(ENDS_OF_WATCHES));
   }
 
   /** It is cut off from the others while it leads, and answers keep-alives that the next leader never hears of. */

@@ -47,6 +47,13 @@ export class Watches {
     for (const watch of this.watches) if (watch.end === end) this.watches.delete(watch);
   }
 
+  /** etcd ends all watches, as it does when their member has no leader, or their user no right any more. */
+  cancelAll(cancelReason: string): void {
+    for (const watch of this.watches)
+      this.send(watch, { ...NOTHING, header: this.header(), canceled: true, cancelReason }, 'message');
+    this.watches.clear();
+  }
+
   /** Something may have changed. */
   bring(): void {
     if (this.lagMs === 0) return this.bringAll();
