@@ -3,6 +3,7 @@ import { ownerOf } from '../../../../libs/distributed-lock/src/stores/quorum/own
 import { redisStore } from '../../../../libs/distributed-lock/src/stores/redis/redis.store.js';
 import { RedisHost, type AfterCrash } from '../redis/redis-host.js';
 import { REDIS_KINDS, REDIS_WRITES } from '../redis/kinds.js';
+import { split } from './split.js';
 import { redisScenes } from '../redis/scenes/scenes.js';
 import { routeGlobals } from '../../kernel/globals.js';
 import type { Loss } from '../../history/loss.js';
@@ -25,7 +26,7 @@ export const quorum: Backend = {
   name: 'quorum',
   kinds: REDIS_KINDS,
   writes: REDIS_WRITES,
-  scenes: redisScenes,
+  scenes: (options) => [...redisScenes(options), split, split],
   givesNoTickets: true,
   calmEvery: 3,
   commandsPerCall: 6,
