@@ -3,7 +3,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 
 const folder = new URL('../libs/distributed-lock/src/stores/redis/scripts/', import.meta.url);
-const SCRIPTS = ['acquire', 'acquire-all', 'release', 'renew', 'renew-all', 'force', 'inspect', 'rights'];
+const SCRIPTS = ['acquire', 'acquire-all', 'release', 'renew', 'renew-all', 'force', 'inspect'];
 
 const read = (name) => readFileSync(new URL(`lua/${name}`, folder), 'utf8');
 

@@ -8,7 +8,7 @@ export function figuresInCode() {
     waitMs: read('waitMs', 'lock/request/lock-options.ts'),
     watchdogTimeoutMs: read('watchdogTimeoutMs', 'lock/request/lock-options.ts'),
     shutdownGraceMs: read('shutdownGraceMs', 'lock/request/lock-options.ts'),
-    commandTimeoutMs: read('DEFAULT_COMMAND_TIMEOUT_MS', 'stores/redis/redis.options.ts'),
+    commandTimeoutMs: read('commandTimeoutMs', 'stores/redis/redis.options.ts'),
     recheckMs: read('RECHECK_MS', 'port/recheck-interval.ts'),
     renewalsPerLease: read('RENEWALS_PER_LEASE', 'lock/lease/lease.ts'),
   };
@@ -17,7 +17,7 @@ export function figuresInCode() {
 /** @param {string} name @param {string} file @returns {number} */
 function read(name, file) {
   const [, digits] =
-    new RegExp(`\\b${name} = ([\\d_]+)`).exec(readFileSync(new URL(file, LIBRARY), 'utf8')) ?? [];
+    new RegExp(`\\b${name}(?: =|:) ([\\d_]+)`).exec(readFileSync(new URL(file, LIBRARY), 'utf8')) ?? [];
   if (digits === undefined) throw new Error(`No figure ${name} was found in ${file}.`);
   return Number(digits.replaceAll('_', ''));
 }

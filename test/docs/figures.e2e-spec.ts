@@ -31,10 +31,7 @@ import { RELEASE_RETRY_MS } from '../../libs/distributed-lock/src/stores/common/
 import { KEEP_ALIVE_MS } from '../../libs/distributed-lock/src/stores/common/connection/keep-alive.js';
 import { IDLE_MS } from '../../libs/distributed-lock/src/stores/redis/connection/idle-doubt.js';
 import { MOST_IN_FLIGHT } from '../../libs/distributed-lock/src/stores/redis/connection/redis.connection.js';
-import {
-  DEFAULT_COMMAND_TIMEOUT_MS,
-  DEFAULT_REPLICA_TIMEOUT_MS,
-} from '../../libs/distributed-lock/src/stores/redis/redis.options.js';
+import { REDIS_DEFAULTS } from '../../libs/distributed-lock/src/stores/redis/redis.options.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const textOf = (file: string) => readFileSync(`${root}/${file}`, 'utf8').replaceAll(/\s+/g, ' ');
@@ -59,7 +56,7 @@ const grace = seconds(defaults.shutdownGraceMs);
 const wait = seconds(defaults.waitMs);
 const renewal = seconds(defaults.watchdogTimeoutMs / RENEWALS_PER_LEASE);
 const part = ['', '', 'half', 'third', 'fourth'][RENEWALS_PER_LEASE] as string;
-const command = DEFAULT_COMMAND_TIMEOUT_MS;
+const command = REDIS_DEFAULTS.commandTimeoutMs;
 const recheck = seconds(RECHECK_MS);
 const initial = seconds(INITIAL_LEASE_MS);
 const { callers, shortestMs, longestMs } = HAND_OFF_BUDGET;
@@ -115,8 +112,8 @@ const FIGURES: Record<string, readonly (readonly [page: string, ...sentences: st
     ['docs/production.md', `Across regions, ${command} ms is too short for Redis`],
   ],
   replicaTimeoutMs: [
-    [GUARANTEES, `one round trip more, ${DEFAULT_REPLICA_TIMEOUT_MS} ms at most`],
-    [RECIPES, `| \`replicaTimeoutMs\` | ${DEFAULT_REPLICA_TIMEOUT_MS} |`],
+    [GUARANTEES, `one round trip more, ${REDIS_DEFAULTS.replicaTimeoutMs} ms at most`],
+    [RECIPES, `| \`replicaTimeoutMs\` | ${REDIS_DEFAULTS.replicaTimeoutMs} |`],
   ],
   'renewals at a part of the lease': [
     [GUARANTEES, `which learns of it within ${renewal}`, `(a ${part} of the lease)`],

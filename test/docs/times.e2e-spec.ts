@@ -5,10 +5,7 @@ import { describe, expect, it } from '@jest/globals';
 import { memoryStore } from 'nestjs-distributed-lock';
 import { RENEWALS_PER_LEASE } from '../../libs/distributed-lock/src/lock/lease/lease.js';
 import { CALL_NAMES, resolveLockOptions } from '../../libs/distributed-lock/src/lock/request/lock-options.js';
-import {
-  DEFAULT_COMMAND_TIMEOUT_MS,
-  DEFAULT_REPLICA_TIMEOUT_MS,
-} from '../../libs/distributed-lock/src/stores/redis/redis.options.js';
+import { REDIS_DEFAULTS } from '../../libs/distributed-lock/src/stores/redis/redis.options.js';
 import { DEFAULT_COMMAND_TIMEOUT_MS as ZOOKEEPER_COMMAND_TIMEOUT_MS } from '../../libs/distributed-lock/src/stores/zookeeper/zookeeper.store.js';
 import { DEFAULT_COMMAND_TIMEOUT_MS as SQL_COMMAND_TIMEOUT_MS } from '../../libs/distributed-lock/src/stores/sql/sql-options.js';
 
@@ -23,15 +20,15 @@ describe('the section on times', () => {
   );
 
   it('has the defaults of the code', () => {
-    expect(SQL_COMMAND_TIMEOUT_MS).toBe(DEFAULT_COMMAND_TIMEOUT_MS);
+    expect(SQL_COMMAND_TIMEOUT_MS).toBe(REDIS_DEFAULTS.commandTimeoutMs);
     expect(Object.fromEntries(rows)).toEqual({
       waitMs: thousands(defaults.waitMs),
       watchdogTimeoutMs: thousands(defaults.watchdogTimeoutMs),
       leaseMs: 'none',
       holdAtLeastMs: '0',
       shutdownGraceMs: thousands(defaults.shutdownGraceMs),
-      commandTimeoutMs: `${DEFAULT_COMMAND_TIMEOUT_MS}, etcd and ZooKeeper ${thousands(ZOOKEEPER_COMMAND_TIMEOUT_MS)}`,
-      replicaTimeoutMs: String(DEFAULT_REPLICA_TIMEOUT_MS),
+      commandTimeoutMs: `${REDIS_DEFAULTS.commandTimeoutMs}, etcd and ZooKeeper ${thousands(ZOOKEEPER_COMMAND_TIMEOUT_MS)}`,
+      replicaTimeoutMs: String(REDIS_DEFAULTS.replicaTimeoutMs),
       restartGuardMs: '0',
     });
   });
@@ -51,7 +48,7 @@ describe('the section on times', () => {
   it('has a picture of the same defaults; if not: npm run docs:pictures', () => {
     const program =
       "import('./scripts/pictures/times.mjs').then(({ drawTimes }) => process.stdout.write(drawTimes(JSON.parse(process.argv[1]))))";
-    const times = { ...defaults, commandTimeoutMs: DEFAULT_COMMAND_TIMEOUT_MS };
+    const times = { ...defaults, commandTimeoutMs: REDIS_DEFAULTS.commandTimeoutMs };
     const drawn = spawnSync(process.execPath, ['-e', program, JSON.stringify(times)], {
       cwd: ROOT,
       encoding: 'utf8',

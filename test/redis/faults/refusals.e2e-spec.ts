@@ -139,7 +139,7 @@ describe('a Redis that says no', () => {
       expect(errors.filter((error) => !String(error).includes('is a string in Redis'))).toEqual([]);
     });
 
-    it.each(['evalsha', 'eval', 'publish'])(
+    it.each(['evalsha', 'publish'])(
       'a user without the right to %s is told by the first acquire',
       async (command) => {
         const service = open(await asUser(`without-${command}`, `-${command}`));
@@ -147,7 +147,8 @@ describe('a Redis that says no', () => {
         const failure = failureOf(service.acquire(redis.key));
         expect(await elapsed(failure)).toBeLessThan(SLACK_MS);
         expect(await failure).toMatchObject({ code: 'LOCK_STORE', reason: 'refused' });
-        expect(String(await failure)).toContain(`ACL SETUSER without-${command} +${command}`);
+        const [, rule = ''] = String(await failure).split(`ACL SETUSER without-${command} `);
+        expect(rule.split(' ')).toContain(`+${command}`);
         expect(await holder.release()).toBe('released');
       },
     );

@@ -189,9 +189,8 @@ describe.each(SCRIPTS)('%s.lua', (name) => {
 describe('every script', () => {
   const files = readdirSync(new URL('lua/', FOLDER)).filter((file) => file.endsWith('.lua'));
 
-  it('is checked here, but for rights.lua, which names no lock', () => {
-    expect(files.toSorted()).toEqual([...SCRIPTS, 'rights'].map((name) => `${name}.lua`).toSorted());
-    expect(headOf(read('lua/rights.lua'))).toMatchObject({ keys: [], args: ['probes'], isOpen: true });
+  it('is checked here', () => {
+    expect(files.toSorted()).toEqual(SCRIPTS.map((name) => `${name}.lua`).toSorted());
   });
 
   it('starts its head with its own name, and so does each part in lib/', () => {

@@ -45,7 +45,7 @@ export class Replay {
   }
 
   private pin(source: string): string {
-    // The check of rights counts its arguments, and asks for no time itself.
+    // A script that asks for no time is run as it is.
     if (!source.includes("redis.call('TIME')")) return source;
     const pinned = withPinnedTime(source);
     this.pinned.set(shaOf(source), shaOf(pinned));

@@ -1,5 +1,6 @@
 import type { Cluster, Redis, RedisOptions } from 'ioredis';
 import { describeMs, describeNumber } from '../../options/describe-given.js';
+import { checkOptionNames, overlay, type OptionNames } from '../../options/option-names.js';
 import { LockConfigurationError } from '../../port/lock.errors.js';
 import type { LockStoreContext } from '../../port/lock-store.js';
 
@@ -35,38 +36,48 @@ export interface RedisStoreOptions {
   readonly sharedTokens?: boolean;
 }
 
-export const DEFAULT_COMMAND_TIMEOUT_MS = 500;
-export const DEFAULT_REPLICA_TIMEOUT_MS = 100;
+const OPTION_NAMES: OptionNames<RedisStoreOptions> = {
+  commandTimeoutMs: true,
+  minReplicaAcks: true,
+  replicaTimeoutMs: true,
+  restartGuardMs: true,
+  sharedTokens: true,
+};
 
-export function checkReplicas(options: RedisStoreOptions): void {
-  const { minReplicaAcks = 0, replicaTimeoutMs = DEFAULT_REPLICA_TIMEOUT_MS } = options;
-  const { commandTimeoutMs = DEFAULT_COMMAND_TIMEOUT_MS } = options;
+/** The options with their defaults. */
+export type ResolvedRedisOptions = Required<RedisStoreOptions>;
+
+export const REDIS_DEFAULTS: ResolvedRedisOptions = {
+  commandTimeoutMs: 500,
+  minReplicaAcks: 0,
+  replicaTimeoutMs: 100,
+  restartGuardMs: 0,
+  sharedTokens: false,
+};
+
+/** @throws LockConfigurationError for options that are wrong whatever the service */
+export function resolveRedisOptions(given: RedisStoreOptions): ResolvedRedisOptions {
+  checkOptionNames('redisStore', given, OPTION_NAMES);
+  const options = overlay(REDIS_DEFAULTS, given) as ResolvedRedisOptions;
+  const { minReplicaAcks, replicaTimeoutMs, commandTimeoutMs } = options;
   if (!Number.isInteger(minReplicaAcks) || minReplicaAcks < 0) {
     throw new LockConfigurationError(
       `minReplicaAcks must be a whole number, 0 or more; it is ${describeNumber(minReplicaAcks)}.`,
     );
   }
-  if (minReplicaAcks === 0) return;
-  if (!Number.isInteger(replicaTimeoutMs) || replicaTimeoutMs < 1) {
-    throw new LockConfigurationError(
-      `replicaTimeoutMs must be a whole number of ms, 1 or more; it is ${describeMs(replicaTimeoutMs)}.`,
-    );
-  }
+  if (minReplicaAcks === 0) return options;
+  checkMs('replicaTimeoutMs', replicaTimeoutMs);
   if (replicaTimeoutMs > commandTimeoutMs / 2) {
     throw new LockConfigurationError(
       `replicaTimeoutMs (${replicaTimeoutMs}) must be at most half of commandTimeoutMs (${commandTimeoutMs}): other commands wait behind it.`,
     );
   }
+  return options;
 }
 
-/** @throws LockConfigurationError for the first that is set */
-export function refuseOnCluster(options: RedisStoreOptions): void {
-  const [name] = Object.entries(options).find(([, value]) => value !== 0) ?? [];
-  if (name !== undefined) throw new LockConfigurationError(`${name} is not for a cluster.`);
-}
-
+/** @throws LockConfigurationError for options that contradict those of the service */
 export function checkTimings(
-  { commandTimeoutMs = DEFAULT_COMMAND_TIMEOUT_MS, restartGuardMs = 0 }: RedisStoreOptions,
+  { commandTimeoutMs, restartGuardMs }: ResolvedRedisOptions,
   { watchdogTimeoutMs }: LockStoreContext,
 ): void {
   if (restartGuardMs !== 0 && !(Number.isInteger(restartGuardMs) && restartGuardMs >= watchdogTimeoutMs)) {
@@ -74,14 +85,23 @@ export function checkTimings(
       `restartGuardMs must be 0, or a whole number of ms and at least watchdogTimeoutMs (${watchdogTimeoutMs}); it is ${describeMs(restartGuardMs)}.`,
     );
   }
-  if (!Number.isInteger(commandTimeoutMs) || commandTimeoutMs < 1) {
-    throw new LockConfigurationError(
-      `commandTimeoutMs must be a whole number of ms, 1 or more; it is ${describeMs(commandTimeoutMs)}.`,
-    );
-  }
+  checkMs('commandTimeoutMs', commandTimeoutMs);
   if (watchdogTimeoutMs < 3 * commandTimeoutMs) {
     throw new LockConfigurationError(
       `watchdogTimeoutMs (${watchdogTimeoutMs}) must be at least three times commandTimeoutMs (${commandTimeoutMs}): otherwise one slow answer loses the lock.`,
     );
   }
+}
+
+/** @throws LockConfigurationError for the first option that a cluster does not have */
+export function refuseOnCluster({ minReplicaAcks, restartGuardMs }: ResolvedRedisOptions): void {
+  if (minReplicaAcks !== 0) throw new LockConfigurationError('minReplicaAcks is not for a cluster.');
+  if (restartGuardMs !== 0) throw new LockConfigurationError('restartGuardMs is not for a cluster.');
+}
+
+function checkMs(name: string, ms: number): void {
+  if (Number.isInteger(ms) && ms >= 1) return;
+  throw new LockConfigurationError(
+    `${name} must be a whole number of ms, 1 or more; it is ${describeMs(ms)}.`,
+  );
 }

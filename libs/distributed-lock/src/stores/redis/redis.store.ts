@@ -1,7 +1,6 @@
 // Locks on Redis: a hash that atomic Lua scripts change. Their way: docs/life-of-a-lock.md; the wire format: docs/redisson.md
 import { Subject } from 'rxjs';
 import { inBackground } from '../../async-context/in-background.js';
-import { checkOptionNames, type OptionNames } from '../../options/option-names.js';
 import type {
   AcquireReply,
   AcquireRequest,
@@ -28,57 +27,45 @@ import { Releases } from './commands/release.js';
 import { Renewals } from './commands/renew.js';
 import { keepAlive } from '../common/connection/keep-alive.js';
 import { addressOf, ownClient, userOf } from './connection/redis.clients.js';
-import type { Client, RedisCommand } from './connection/redis.command.js';
+import type { RedisCommand } from './connection/redis.command.js';
 import { RedisConnection } from './connection/redis.connection.js';
 import { RedisNotifications, type NotifiedGrant } from './connection/redis.notifications.js';
 import { checkKeyPrefix, checkTarget, isCluster } from './connection/redis.target.js';
 import { watchOutage } from './connection/watch-outage.js';
 import { restartMark } from './redis.keys.js';
 import {
-  checkReplicas,
   checkTimings,
-  DEFAULT_COMMAND_TIMEOUT_MS,
-  DEFAULT_REPLICA_TIMEOUT_MS,
   refuseOnCluster,
+  resolveRedisOptions,
   type RedisStoreOptions,
   type RedisTarget,
+  type ResolvedRedisOptions,
 } from './redis.options.js';
 import { newClientId } from './redisson/owner-ids.js';
-import { ReplicatedStore, WAIT_PROBE } from './safety/replicated-store.js';
-import type { Probe } from './scripts/access-probes.js';
+import { ReplicatedStore } from './safety/replicated-store.js';
 import { AccessRights } from './scripts/access-rights.js';
 import { ScriptContext } from './scripts/script-context.js';
 import { loadScripts } from './scripts/scripts.js';
 import { systemChance } from '../../time/chance.js';
-
-const OPTION_NAMES: OptionNames<RedisStoreOptions> = {
-  commandTimeoutMs: true,
-  minReplicaAcks: true,
-  replicaTimeoutMs: true,
-  restartGuardMs: true,
-  sharedTokens: true,
-};
 
 /**
  * Locks in Redis, 6.2 or later: one hash per lock, in Redisson's exact format, and a queue of our own.
  *
  * @param target a URL, ioredis options (Sentinel included), or an ioredis `Redis` or `Cluster`, which is duplicated and
  * stays yours
- * @throws LockConfigurationError for a target that ioredis would read as localhost, and for options that would do nothing
+ * @throws LockConfigurationError for a target that ioredis would read as localhost, and for options that contradict each other
  */
 export function redisStore(target: RedisTarget, options: RedisStoreOptions = {}): LockStoreFactory {
   checkTarget(target);
-  checkOptionNames('redisStore', options, OPTION_NAMES);
-  checkReplicas(options);
-  const { minReplicaAcks = 0, replicaTimeoutMs = DEFAULT_REPLICA_TIMEOUT_MS, restartGuardMs = 0 } = options;
+  const resolved = resolveRedisOptions(options);
+  const { minReplicaAcks, replicaTimeoutMs } = resolved;
   return {
     create(context) {
-      checkTimings(options, context);
+      checkTimings(resolved, context);
       checkKeyPrefix(target, context.keyPrefix);
-      if (typeof target === 'object' && isCluster(target))
-        refuseOnCluster({ minReplicaAcks, restartGuardMs });
-      if (minReplicaAcks === 0) return new RedisStore(target, context, options);
-      const store = new RedisStore(target, context, options, [WAIT_PROBE]);
+      if (typeof target === 'object' && isCluster(target)) refuseOnCluster(resolved);
+      const store = new RedisStore(target, context, resolved);
+      if (minReplicaAcks === 0) return store;
       return new ReplicatedStore(store, store.connection, minReplicaAcks, replicaTimeoutMs);
     },
   };
@@ -99,16 +86,10 @@ class RedisStore implements LockStore {
   private readonly stopWatching: () => void;
   private readonly stopKeepingAlive: () => void;
 
-  /** @param otherCommands those outside of scripts that its user must be allowed to run */
   constructor(
     target: RedisTarget,
     context: LockStoreContext,
-    {
-      commandTimeoutMs = DEFAULT_COMMAND_TIMEOUT_MS,
-      restartGuardMs = 0,
-      sharedTokens = false,
-    }: RedisStoreOptions,
-    otherCommands: readonly Probe[] = [],
+    { commandTimeoutMs, restartGuardMs, sharedTokens, minReplicaAcks }: ResolvedRedisOptions,
   ) {
     const { clock, chance = systemChance, keyPrefix } = context;
     this.clientId = newClientId(chance);
@@ -117,13 +98,11 @@ class RedisStore implements LockStore {
     const { isCluster } = client;
     this.address = addressOf(client);
     const rights = new AccessRights(
-      { chance, keyPrefix, isCluster, user: userOf(client), others: otherCommands },
-      (error) => context.onError?.('check of rights', error),
+      { user: userOf(client), keyPrefix, isCluster, countsReplicas: minReplicaAcks > 0 },
+      (error) => context.onError?.('subscription', error),
     );
     this.stopWatching = watchOutage(client, { clock, commandTimeoutMs, onState: context.onState });
-    this.connection = new RedisConnection(client, clock, chance, commandTimeoutMs, (it) =>
-      prepare(it, rights),
-    );
+    this.connection = new RedisConnection(client, clock, chance, commandTimeoutMs, loadScripts);
     this.scripts = new ScriptContext(this.connection, rights, { keyPrefix, isCluster, sharedTokens });
     this.subscriber = new RedisNotifications(
       ownClient(target, clock, chance, commandTimeoutMs),
@@ -204,10 +183,4 @@ class RedisStore implements LockStore {
     const kind = 'granted';
     this.notifications$.next({ kind, owner, token, lastToken, waiting, validUntil, confirmed: false });
   }
-}
-
-/** On a cluster the check of rights is not awaited, because another node may reply to it. */
-async function prepare(client: Client, rights: AccessRights): Promise<void> {
-  const checked = rights.check(client);
-  await Promise.all([loadScripts(client), client.isCluster || checked]);
 }

@@ -1,7 +1,7 @@
 import type { LockStoreError } from '../../../port/lock.errors.js';
 import type { AcquireRequest, Grant } from '../../../port/lock-store.js';
 import { leaseValidity } from '../../../port/lease-validity.js';
-import { EXPIRED, type Client } from '../connection/redis.command.js';
+import { EXPIRED } from '../connection/redis.command.js';
 import { asUnsure, callerHasLeft, isDenied } from '../connection/redis.errors.js';
 import type { RedisNotifications } from '../connection/redis.notifications.js';
 import { unready, type RestartGuard } from '../safety/restart-guard.js';
@@ -50,20 +50,6 @@ export abstract class AcquiringCommand<R extends ScriptReply, Result> extends Sc
 
   /** @param reply of a server that is ready, to a request that was not refused as expired */
   protected abstract resultOf(reply: R): Result;
-
-  override send(client: Client): Promise<unknown> {
-    return this.context.rights.areLacking ? this.sendIfAllowed(client) : super.send(client);
-  }
-
-  /** A right was missing at the last check. The operator may have added it since. */
-  private async sendIfAllowed(client: Client): Promise<unknown> {
-    const { isSecondCopy } = this;
-    const refusal = await this.context.rights.refusalFor(client, this.key);
-    if (refusal) throw refusal;
-    // A first copy must not be written after the second one: the release counts on the not-after of the last.
-    if (this.isSettled || this.isSecondCopy !== isSecondCopy) throw callerHasLeft(this.key);
-    return super.send(client);
-  }
 
   /**
    * The command is about to be written.

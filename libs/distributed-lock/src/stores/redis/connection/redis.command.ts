@@ -37,7 +37,6 @@ export abstract class RedisCommand<Result = unknown> extends Link {
   isSecondCopy = false;
   /** The server has refused it once as expired. */
   wasExpired = false;
-  isSettled = false;
   private resolve: ((result: Result) => void) | undefined;
   private reject: ((error: unknown) => void) | undefined;
 
@@ -61,12 +60,10 @@ export abstract class RedisCommand<Result = unknown> extends Link {
   }
 
   succeed(result: Result): void {
-    this.isSettled = true;
     this.resolve?.(result);
   }
 
   fail(error: LockStoreError): void {
-    this.isSettled = true;
     const failure = this.isSecondCopy ? asUnsure(error) : error;
     this.onFailed(failure);
     this.reject?.(failure);

@@ -8,23 +8,17 @@ const NEVER_WRITTEN = /Stream isn't writeable/;
 /** An error reply of the server starts with an upper-case word. What the client says about a connection does not. */
 const ANSWER = /^[A-Z]{3,}\b/;
 
-/** As Redis says it, to a client or to its script: 6.2, 7.0 and 7.2, each in other words. */
-const DENIED = {
-  command: /can't run this command|permissions to run/,
-  key: /(can't|permissions to) access .*\bkeys?\b/,
-  channel: /(can't|permissions to) (access|publish to) .*\bchannels?\b/,
-};
+/** As Redis says it of a command, a key or a channel, to a client or to its script: 6.2, 7.0 and 7.2, each in other words. */
+const DENIED = [
+  /can't run this command|permissions to run/,
+  /(can't|permissions to) access .*\b(keys?|channels?)\b/,
+  /(can't|permissions to) publish to .*\bchannels?\b/,
+];
 
-/** The kind of right that the user lacks. */
-export function whatIsDenied(error: unknown): 'command' | 'key' | 'channel' | undefined {
-  const text = error instanceof Error ? error.message : String(error);
-  if (DENIED.command.test(text)) return 'command';
-  if (DENIED.channel.test(text)) return 'channel';
-  return DENIED.key.test(text) ? 'key' : undefined;
-}
-
+/** The user lacks a right. */
 export function isDenied(error: unknown): boolean {
-  return whatIsDenied(error) !== undefined;
+  const text = error instanceof Error ? error.message : String(error);
+  return DENIED.some((words) => words.test(text));
 }
 
 /** An error reply of the server. All other errors are what the client says about a connection. */

@@ -18,9 +18,6 @@ import { RedisCommand, type Client } from '../connection/redis.command.js';
 import type { RedisConnection } from '../connection/redis.connection.js';
 import { unknown } from '../connection/redis.errors.js';
 
-/** For the check of rights. */
-export const WAIT_PROBE = ['wait', '0', '0'] as const;
-
 interface Count {
   readonly replicas: number;
   /** The generation of the connection that they were counted on. */

@@ -1,10 +1,13 @@
 import type { Claim } from '../../../port/claim.js';
 import { RedisCommand, type Client, type EXPIRED } from '../connection/redis.command.js';
+import { LockStoreError } from '../../../port/lock.errors.js';
 import { asStoreError, isDenied } from '../connection/redis.errors.js';
 import { evalSha, type Arguments, type WireKeys } from './evalsha.js';
 import type { ScriptContext } from './script-context.js';
 import type { Script } from './scripts.js';
 import { explainWrongType } from './wrong-type.js';
+
+const TOO_OLD = 'Redis refused: it does not know SET … GET. Locks need Redis 6.2 or later.';
 
 export type ScriptReply = readonly [kind: unknown, now: number, ...unknown[]];
 
@@ -59,9 +62,15 @@ export abstract class ScriptCommand<R extends ScriptReply, Result> extends Redis
       const { names } = this.keys;
       return client.eval(this.script.lua, names.length, ...names, ...this.lastArgs);
     }
-    const explain = isDenied(error)
-      ? context.rights.refusalFor(client, key, error)
-      : explainWrongType(client, { key, kind, names: context.namesOf(key, kind) }, error);
-    throw (await explain.catch(() => undefined)) ?? asStoreError(error, key);
+    if (isDenied(error)) throw context.rights.refusal(error, key);
+    if (isTooOld(error)) throw new LockStoreError(TOO_OLD, key, 'refused', { cause: error });
+    const names = context.namesOf(key, kind);
+    const explained = await explainWrongType(client, { key, kind, names }, error).catch(() => undefined);
+    throw explained ?? asStoreError(error, key);
   }
+}
+
+/** Redis learned `SET … GET` in 6.2. An older one does not understand its last word. */
+function isTooOld(error: unknown): boolean {
+  return error instanceof Error && error.message.includes('syntax error');
 }
