@@ -3,7 +3,7 @@ import { ManualClock } from 'nestjs-distributed-lock/testing';
 import { LOCK, SHARED, type Claim } from '../../libs/distributed-lock/src/port/claim.js';
 import type { Grant, Queued } from '../../libs/distributed-lock/src/port/lock-store.js';
 import { leaseValidity } from '../../libs/distributed-lock/src/port/lease-validity.js';
-import { documentText } from '../../libs/distributed-lock/src/stores/session/session-text.js';
+import { documentTextUnder } from '../../libs/distributed-lock/src/stores/session/session-text.js';
 import { messageText } from '../../libs/distributed-lock/src/stores/session/message-text.js';
 import { COMMAND_TIMEOUT_MS, SessionServer } from '../support/session-server.js';
 import { KEY, StoreClient } from '../support/store-client.js';
@@ -603,7 +603,7 @@ describe('a message', () => {
     await stage.queueUp(two);
     const [owner, claim] = [two.owner(1), LOCK];
     const forged = { owner, claim, token: 900, lastToken: 900, until: Infinity, nonce: '0011223344556677' };
-    const text = documentText({ holders: [forged], queue: [] }, 900, 's2');
+    const text = documentTextUnder({ holders: [forged], queue: [] }, 900, 's2');
     const message = messageText({
       name: KEY,
       version: 900,

@@ -194,11 +194,11 @@ const FIGURES: Record<string, readonly (readonly [page: string, ...sentences: st
   'the defaults of etcdStore and zookeeperStore': [
     [
       STORES,
-      `| \`root\` | \`${etcd.DEFAULT_ROOT}\` | \`${zookeeper.DEFAULT_ROOT}\` |`,
-      `| \`commandTimeoutMs\` | ${etcd.DEFAULT_COMMAND_TIMEOUT_MS} | ${zookeeper.DEFAULT_COMMAND_TIMEOUT_MS} |`,
-      `readwrite --prefix=true ${etcd.DEFAULT_ROOT}`,
+      `| \`root\` | \`${etcd.ETCD_ROOT}\` | \`${zookeeper.ZOOKEEPER_ROOT}\` |`,
+      `| \`commandTimeoutMs\` | ${etcd.ETCD_COMMAND_TIMEOUT_MS} | ${zookeeper.ZOOKEEPER_COMMAND_TIMEOUT_MS} |`,
+      `readwrite --prefix=true ${etcd.ETCD_ROOT}`,
     ],
-    [DOCUMENTS, `\`${etcd.DEFAULT_ROOT}\` in etcd and \`${zookeeper.DEFAULT_ROOT}\` in ZooKeeper`],
+    [DOCUMENTS, `\`${etcd.ETCD_ROOT}\` in etcd and \`${zookeeper.ZOOKEEPER_ROOT}\` in ZooKeeper`],
   ],
   'the longest names in etcd and ZooKeeper': [
     [STORES, `at most ${thousands(MOST_NAME_BYTES)} bytes`, `at most ${thousands(MOST_BYTES)} bytes`],

@@ -6,7 +6,7 @@ import { DocumentStore } from '../../libs/distributed-lock/src/stores/core/docum
 import type {
   BackendListener,
   Messages,
-  Row,
+  DocumentRow,
   Session,
   SessionBackend,
   SessionWriteReply,
@@ -175,7 +175,7 @@ export class SessionServer {
     this.revision += 1;
   }
 
-  read(name: string): Row {
+  read(name: string): DocumentRow {
     this.endSessions();
     const { revision } = this;
     const document = this.documents.get(name);
@@ -266,7 +266,7 @@ class FaultySessionBackend implements SessionBackend {
     return this.send([write.name], () => this.server.swap(write), write);
   }
 
-  read(name: string): Promise<Row> {
+  read(name: string): Promise<DocumentRow> {
     return this.send([name], () => this.server.read(name));
   }
 

@@ -73,8 +73,8 @@ export const SESSION_MUTANTS: readonly Mutant[] = [
     ],
     [
       'an emptied document is taken without a look at the tokens that were reserved',
-      'takenText(request, lastToken, session.id)',
-      'takenText(request, 0, session.id)',
+      'takenTextUnder(request, lastToken, session.id)',
+      'takenTextUnder(request, 0, session.id)',
     ],
     ['a swap tells nobody', 'messagesTo(notified,', 'messagesTo([],'],
     ['the holder is not told that others wait', 'if (take.notes.length > 0)', 'if (false)'],

@@ -6,7 +6,7 @@ import type {
 import { create, multi } from '../../../libs/distributed-lock/src/stores/zookeeper/client/requests.js';
 import { Documents } from '../../../libs/distributed-lock/src/stores/zookeeper/documents.js';
 import { LockPaths } from '../../../libs/distributed-lock/src/stores/zookeeper/lock-path.js';
-import { Sweeper } from '../../../libs/distributed-lock/src/stores/zookeeper/sweeper.js';
+import { ZookeeperSweeper } from '../../../libs/distributed-lock/src/stores/zookeeper/zookeeper.sweeper.js';
 import { ZookeeperBackend } from '../../../libs/distributed-lock/src/stores/zookeeper/zookeeper.backend.js';
 import { systemChance } from '../../../libs/distributed-lock/src/time/chance.js';
 import { systemClock, type Clock } from '../../../libs/distributed-lock/src/time/clock.js';
@@ -196,7 +196,7 @@ describeWith('zookeeper')('the documents of one client of ZooKeeper', () => {
     const own = zookeeper.hand.session;
     const { paths } = zookeeper.hand;
     const documents = new Documents({ session: own, paths, acl: 'open', clock });
-    const sweeper = new Sweeper({ session: own, paths, clock, documents });
+    const sweeper = new ZookeeperSweeper({ session: own, paths, clock, documents });
     await backend.close(false);
     await zookeeper.hand.create(`/nest-lock/s/${own.id}`);
     const names = ['free', 'used', 'left', 'held', 'other', 'noted', 'ahead'];
@@ -226,7 +226,7 @@ describeWith('zookeeper')('the documents of one client of ZooKeeper', () => {
     const own = zookeeper.hand.session;
     const { paths } = zookeeper.hand;
     const documents = new Documents({ session: own, paths, acl: 'open', clock });
-    const sweeper = new Sweeper({ session: own, paths, clock, documents });
+    const sweeper = new ZookeeperSweeper({ session: own, paths, clock, documents });
     await backend.close(false);
     const presence = `/nest-lock/s/${own.id}`;
     if (!(await zookeeper.hand.statOf(presence))) await zookeeper.hand.create(presence);

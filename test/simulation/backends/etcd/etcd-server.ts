@@ -1,7 +1,7 @@
 import type {
   CallName,
   Header,
-  KeyValue,
+  EtcdKeyValue,
   WatchRequest,
 } from '../../../../libs/distributed-lock/src/stores/etcd/etcd.messages.js';
 import { contentOf } from '../../../../libs/distributed-lock/src/stores/session/session-text.js';
@@ -191,7 +191,7 @@ export class EtcdServer extends SimServer {
     });
   }
 
-  private entriesIn({ key, value, modRevision }: KeyValue): number {
+  private entriesIn({ key, value, modRevision }: EtcdKeyValue): number {
     const { holders, queue } = contentOf(value.toString(), modRevision, nameOf(key)).document;
     const notes = this.below('q').filter((note) =>
       nameOf(note.key).includes(nameOf(key).replace('/l/', '/q/')),

@@ -1,6 +1,6 @@
 import type {
   Compare,
-  KeyValue,
+  EtcdKeyValue,
   PutRequest,
   RangeRequest,
   RequestOp,
@@ -10,7 +10,7 @@ import type {
 } from '../../../../libs/distributed-lock/src/stores/etcd/etcd.messages.js';
 import { Refusal } from './wire.js';
 
-export interface Stored extends KeyValue {
+export interface Stored extends EtcdKeyValue {
   /** 0: none. */
   readonly lease: number;
 }
@@ -18,7 +18,7 @@ export interface Stored extends KeyValue {
 /** One key has changed. */
 export interface Change {
   readonly type: 'PUT' | 'DELETE';
-  readonly kv: KeyValue;
+  readonly kv: EtcdKeyValue;
   readonly before: Stored | undefined;
   readonly at: number;
 }
@@ -129,7 +129,7 @@ export class Keyspace {
   }
 
   private range({ limit = Infinity, countOnly, ...range }: RangeRequest): {
-    readonly kvs: readonly KeyValue[];
+    readonly kvs: readonly EtcdKeyValue[];
     readonly count: number;
   } {
     const found = this.in(range);

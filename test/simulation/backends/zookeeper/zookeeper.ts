@@ -1,7 +1,7 @@
 import type { LockStoreFactory } from '../../../../libs/distributed-lock/src/port/lock-store.js';
 import { DocumentStore } from '../../../../libs/distributed-lock/src/stores/core/document.store.js';
 import { SessionRegister } from '../../../../libs/distributed-lock/src/stores/session/session-register.js';
-import { shuffled } from '../../../../libs/distributed-lock/src/stores/zookeeper/client/shuffled.js';
+import { shuffled } from '../../../../libs/distributed-lock/src/stores/zookeeper/client/server-ring.js';
 import { ZookeeperBackend } from '../../../../libs/distributed-lock/src/stores/zookeeper/zookeeper.backend.js';
 import { systemChance } from '../../../../libs/distributed-lock/src/time/chance.js';
 import type { SimProcess } from '../../kernel/process.js';

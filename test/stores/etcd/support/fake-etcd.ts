@@ -2,7 +2,7 @@ import type { Server, ServiceDefinition, UntypedServiceImplementation } from '@g
 import { loadGrpc } from '../../../../libs/distributed-lock/src/stores/etcd/etcd.grpc.js';
 import type {
   CallName,
-  KeyValue,
+  EtcdKeyValue,
   RequestOp,
   TxnRequest,
 } from '../../../../libs/distributed-lock/src/stores/etcd/etcd.messages.js';
@@ -61,7 +61,7 @@ export class FakeEtcd {
 
 /** Keys for one client: each comparison of its transactions comes out equal. */
 export class FakeKeys {
-  private readonly kvs = new Map<string, KeyValue>();
+  private readonly kvs = new Map<string, EtcdKeyValue>();
   private revision = 1;
 
   constructor(private readonly raftTerm: () => number) {}

@@ -6,7 +6,7 @@ import { JuteReader } from '../../../../libs/distributed-lock/src/stores/zookeep
 import {
   frameOf,
   handshakeFrame,
-  hexOf,
+  sessionIdText,
   readEvent,
   readHandshake,
   readHead,
@@ -80,7 +80,7 @@ export class TwoZookeepers {
     await this.sendBytes(client, handshakeFrame(handshake));
     for (const replies of [got.real, got.simulated]) {
       const reply = readHandshake(new JuteReader(replies.pop() as Buffer));
-      this.sessions.set(hexOf(reply.sessionId), number);
+      this.sessions.set(sessionIdText(reply.sessionId), number);
     }
     if (number === 0) await this.countFromHere(client);
     return number;

@@ -1,18 +1,18 @@
 import { inBackground } from '../../async-context/in-background.js';
 import type { LockStoreContext } from '../../port/lock-store.js';
-import { randomMs, type Chance } from '../../time/chance.js';
+import type { Chance } from '../../time/chance.js';
 import type { Clock } from '../../time/clock.js';
 import type {
   BackendListener,
   Messages,
-  Row,
+  DocumentRow,
   Session,
   SessionBackend,
   SessionWriteReply,
   SessionSwap,
   SessionTake,
 } from '../session/session-backend.js';
-import { SWEEP_MS } from '../session/sweep-times.js';
+import { sweepAgain } from '../session/sweep-again.js';
 import { EtcdClient } from './etcd.client.js';
 import type { EtcdGrpc } from './etcd.grpc.js';
 import { checkName, EtcdKeys } from './etcd.keys.js';
@@ -106,7 +106,7 @@ export class EtcdBackend implements SessionBackend {
   listen(listener: BackendListener): void {
     this.listener = listener;
     this.client.start();
-    this.sweepLater();
+    this.cancelSweep = sweepAgain(this.clock, this.chance, () => this.sweeper.sweep());
   }
 
   session(name: string): Promise<Session> {
@@ -160,7 +160,7 @@ export class EtcdBackend implements SessionBackend {
     });
   }
 
-  async read(name: string): Promise<Row> {
+  async read(name: string): Promise<DocumentRow> {
     checkName(name);
     const txn: TxnRequest = { success: rowOps(this.keys, name) };
     return this.pipe.run({
@@ -187,14 +187,6 @@ export class EtcdBackend implements SessionBackend {
     this.mailbox.close();
     await this.sessions.close(keepSession);
     this.client.close();
-  }
-
-  private sweepLater(): void {
-    this.cancelSweep = this.clock.after(randomMs(this.chance, SWEEP_MS), () => {
-      this.sweepLater();
-      // The next sweep does what this one could not.
-      inBackground(this.sweeper.sweep(), () => undefined);
-    });
   }
 
   /** The last operations read the row: after a write that was executed the notes, otherwise the document, too. */

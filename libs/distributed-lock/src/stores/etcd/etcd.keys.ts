@@ -1,9 +1,7 @@
-import { LockKeyError } from '../../port/lock.errors.js';
+import { checkNameBytes } from '../common/lock-name.js';
 
 /** etcd keeps all keys in memory, and a request of a lock sends its name several times. */
 export const MOST_NAME_BYTES = 4096;
-/** Half of a character. In UTF-8 all of them become one and the same character, and two keys one lock. */
-const LONE_SURROGATE = /\p{Surrogate}/u;
 const NUL = Buffer.of(0);
 /** Larger than each byte of an id, and of a name. */
 const LAST = Buffer.of(0xff);
@@ -88,17 +86,5 @@ export class EtcdKeys {
 
 /** @param name `keyPrefix` and the key @throws LockKeyError for a name that cannot be a part of a key */
 export function checkName(name: string): void {
-  const bytes = Buffer.byteLength(name);
-  if (bytes > MOST_NAME_BYTES) {
-    throw new LockKeyError(
-      `The key "${name.slice(0, 40)}…" has ${bytes} bytes with its prefix; etcdStore takes at most ${MOST_NAME_BYTES}.`,
-      name,
-    );
-  }
-  if (LONE_SURROGATE.test(name)) {
-    throw new LockKeyError(
-      `The key ${JSON.stringify(name)} has half of a surrogate pair, which UTF-8 cannot tell from other halves.`,
-      name,
-    );
-  }
+  checkNameBytes(name, MOST_NAME_BYTES, `etcdStore takes at most ${MOST_NAME_BYTES}`);
 }

@@ -2,7 +2,7 @@ import type { Clock } from '../../time/clock.js';
 import type { EtcdClient } from './etcd.client.js';
 import { etcdFailure, watchError } from './etcd.failure.js';
 import type { EtcdMember, WatchStream } from './etcd.member.js';
-import type { KeyValue, WatchReply } from './etcd.messages.js';
+import type { EtcdKeyValue, WatchReply } from './etcd.messages.js';
 
 interface MailboxOptions {
   readonly client: EtcdClient;
@@ -96,7 +96,7 @@ export class EtcdMailbox {
   }
 
   /** The mailbox is empty when it is made. */
-  private onMessages({ value, modRevision }: KeyValue): void {
+  private onMessages({ value, modRevision }: EtcdKeyValue): void {
     if (value.length === 0) return;
     for (const text of value.toString().split('\n')) this.options.onMessage(text, modRevision);
   }

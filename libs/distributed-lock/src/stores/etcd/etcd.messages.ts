@@ -6,7 +6,7 @@ export interface Header {
   readonly raftTerm: number;
 }
 
-export interface KeyValue {
+export interface EtcdKeyValue {
   readonly key: Buffer;
   readonly createRevision: number;
   readonly modRevision: number;
@@ -54,7 +54,7 @@ export interface TxnRequest {
 }
 
 export interface ResponseOp {
-  readonly responseRange?: { readonly kvs: readonly KeyValue[]; readonly count: number };
+  readonly responseRange?: { readonly kvs: readonly EtcdKeyValue[]; readonly count: number };
   readonly responseTxn?: TxnReply;
 }
 
@@ -72,7 +72,7 @@ export interface WatchReply {
   /** Of a watch from a revision that is not kept any more: the oldest that is. */
   readonly compactRevision: number;
   readonly cancelReason: string;
-  readonly events: readonly { readonly type: 'PUT' | 'DELETE'; readonly kv: KeyValue | null }[];
+  readonly events: readonly { readonly type: 'PUT' | 'DELETE'; readonly kv: EtcdKeyValue | null }[];
 }
 
 /** Requests and replies of the calls with one reply. */

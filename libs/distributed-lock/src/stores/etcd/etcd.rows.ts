@@ -1,6 +1,6 @@
-import type { NoteRow, Row } from '../session/session-backend.js';
+import type { NoteRow, DocumentRow } from '../session/session-backend.js';
 import type { EtcdKeys } from './etcd.keys.js';
-import type { KeyValue, RequestOp, ResponseOp } from './etcd.messages.js';
+import type { EtcdKeyValue, RequestOp, ResponseOp } from './etcd.messages.js';
 
 /** Reads the document of a name and its notes. */
 export function rowOps(keys: EtcdKeys, name: string): readonly [RequestOp, RequestOp] {
@@ -8,9 +8,14 @@ export function rowOps(keys: EtcdKeys, name: string): readonly [RequestOp, Reque
 }
 
 /** @param responses to `rowOps`, at the end of those of a transaction */
-export function rowIn(keys: EtcdKeys, name: string, responses: readonly ResponseOp[], revision: number): Row {
+export function rowIn(
+  keys: EtcdKeys,
+  name: string,
+  responses: readonly ResponseOp[],
+  revision: number,
+): DocumentRow {
   const [document, notes] = responses.slice(-2).map(({ responseRange }) => responseRange?.kvs ?? []);
-  const [found] = document as readonly KeyValue[];
+  const [found] = document as readonly EtcdKeyValue[];
   return {
     name,
     version: found?.modRevision,
@@ -18,7 +23,7 @@ export function rowIn(keys: EtcdKeys, name: string, responses: readonly Response
     writtenAt: found?.modRevision ?? 0,
     ...(found && { createdAt: found.createRevision }),
     revision,
-    notes: [...(notes as readonly KeyValue[])].sort(inOrder).flatMap((note) => notesIn(keys, name, note)),
+    notes: [...(notes as readonly EtcdKeyValue[])].sort(inOrder).flatMap((note) => notesIn(keys, name, note)),
     notesRead: revision,
   };
 }
@@ -27,7 +32,7 @@ export function rowIn(keys: EtcdKeys, name: string, responses: readonly Response
 function notesIn(
   keys: EtcdKeys,
   name: string,
-  { key, value, modRevision: at }: KeyValue,
+  { key, value, modRevision: at }: EtcdKeyValue,
 ): readonly NoteRow[] {
   const id = keys.noteId(name, key);
   return value
@@ -37,6 +42,6 @@ function notesIn(
 }
 
 /** Requests of one transaction have one revision. */
-function inOrder(a: KeyValue, b: KeyValue): number {
+function inOrder(a: EtcdKeyValue, b: EtcdKeyValue): number {
   return a.modRevision - b.modRevision || a.key.compare(b.key);
 }

@@ -26,8 +26,8 @@ export interface EtcdStoreOptions {
   readonly commandTimeoutMs?: number;
 }
 
-export const DEFAULT_ROOT = 'nest-lock/';
-export const DEFAULT_COMMAND_TIMEOUT_MS = 1000;
+export const ETCD_ROOT = 'nest-lock/';
+export const ETCD_COMMAND_TIMEOUT_MS = 1000;
 const MOST_ROOT_BYTES = 255;
 
 const OPTION_NAMES: OptionNames<EtcdStoreOptions> = {
@@ -50,7 +50,7 @@ export function etcdStore(
 ): LockStoreFactory {
   const all = optionsOf(endpointsOrOptions, options);
   checkOptionNames('etcdStore', all, OPTION_NAMES);
-  const { root = DEFAULT_ROOT, commandTimeoutMs = DEFAULT_COMMAND_TIMEOUT_MS, tls, auth } = all;
+  const { root = ETCD_ROOT, commandTimeoutMs = ETCD_COMMAND_TIMEOUT_MS, tls, auth } = all;
   checkRoot(root);
   const target = targetOf(all.endpoints, { tls, auth });
   return {
@@ -79,6 +79,6 @@ function checkRoot(root: unknown): void {
   const isText = typeof root === 'string' && root !== '' && !/\p{Surrogate}/u.test(root);
   if (isText && Buffer.byteLength(root) <= MOST_ROOT_BYTES) return;
   throw new LockConfigurationError(
-    `root must be a text of 1 to ${MOST_ROOT_BYTES} bytes, as ${DEFAULT_ROOT}; it is ${typeof root === 'string' ? JSON.stringify(root.slice(0, 40)) : describeGiven(root)}.`,
+    `root must be a text of 1 to ${MOST_ROOT_BYTES} bytes, as ${ETCD_ROOT}; it is ${typeof root === 'string' ? JSON.stringify(root.slice(0, 40)) : describeGiven(root)}.`,
   );
 }

@@ -1,7 +1,7 @@
 import { contentOf } from '../session/session-text.js';
 import type { EtcdClient } from './etcd.client.js';
 import type { EtcdKeys } from './etcd.keys.js';
-import type { KeyValue, RequestOp, ResponseOp } from './etcd.messages.js';
+import type { EtcdKeyValue, RequestOp, ResponseOp } from './etcd.messages.js';
 
 interface SweeperOptions {
   readonly client: Pick<EtcdClient, 'call'>;
@@ -56,7 +56,7 @@ export class EtcdSweeper {
     return !ids.some((id) => SESSION_ID.test(id) && id < own);
   }
 
-  private async deleteOver(found: readonly KeyValue[], revision: number): Promise<void> {
+  private async deleteOver(found: readonly EtcdKeyValue[], revision: number): Promise<void> {
     const documents = found.flatMap((each) => this.idleIn(each, revision) ?? []);
     const sessions = [...new Set(documents.flatMap((document) => document.sessions))];
     const alive = new Set(await this.aliveAmong(sessions));
@@ -66,7 +66,7 @@ export class EtcdSweeper {
   }
 
   /** A token of the document may be larger than the next revision, which the token of a new document would be. */
-  private idleIn({ key, value, modRevision }: KeyValue, revision: number): IdleDocument | undefined {
+  private idleIn({ key, value, modRevision }: EtcdKeyValue, revision: number): IdleDocument | undefined {
     const name = this.options.keys.nameOf(key);
     try {
       const { document, lastToken } = contentOf(value.toString(), modRevision, name);

@@ -1,4 +1,4 @@
-import type { NoteRow, Row } from './session-backend.js';
+import type { NoteRow, DocumentRow } from './session-backend.js';
 
 /** First element of each message. A client ignores messages of another format: its waiters recheck. */
 const FORMAT = 1;
@@ -25,7 +25,7 @@ export function messageText({
   text,
   notes,
   nextTicket = 0,
-}: Omit<Row, 'revision'>): string {
+}: Omit<DocumentRow, 'revision'>): string {
   const message: MessageText = [FORMAT, name, version, writtenAt, notesRead, text, notes, nextTicket];
   return JSON.stringify(message);
 }
@@ -36,7 +36,7 @@ export function shortMessageText(name: string): string {
 }
 
 /** @returns the name alone for a short message, `undefined` for what this release has not written */
-export function messageIn(message: string, order: number): Row | string | undefined {
+export function messageIn(message: string, order: number): DocumentRow | string | undefined {
   let content: MessageText | readonly [format: number, name: string];
   try {
     content = JSON.parse(message) as typeof content;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { ManualClock } from '../../testing/manual-clock.js';
 import { RememberedDocuments } from './remembered-documents.js';
-import type { Row } from './session-backend.js';
+import type { DocumentRow } from './session-backend.js';
 
 const MOST_REMEMBERED = 10_000;
 const REVISION = 100;
@@ -13,9 +13,9 @@ function seen(
     isFree = false,
     isMessage = false,
     ...more
-  }: Partial<Row> & { isFree?: boolean; isMessage?: boolean } = {},
+  }: Partial<DocumentRow> & { isFree?: boolean; isMessage?: boolean } = {},
 ) {
-  const row: Row = {
+  const row: DocumentRow = {
     name: 'a',
     version: undefined,
     text: null,

@@ -1,5 +1,5 @@
 import { leadOf, type Clock } from '../../time/clock.js';
-import type { Row, SeenDocument } from './session-backend.js';
+import type { DocumentRow, SeenDocument } from './session-backend.js';
 
 /** So many are remembered. The oldest are forgotten, so that a take finds the document and replies with its version. */
 const MOST_REMEMBERED = 10_000;
@@ -15,7 +15,7 @@ interface RememberedDocument extends SeenDocument {
 }
 
 interface Reading {
-  readonly row: Row;
+  readonly row: DocumentRow;
   /** Nobody holds the lock, waits for it, or has left a note. */
   readonly isFree: boolean;
   /** `undefined` for a document that does not exist. */

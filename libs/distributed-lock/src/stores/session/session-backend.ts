@@ -31,7 +31,7 @@ export interface SessionBackend {
    */
   swap(write: SessionSwap): Promise<SessionWriteReply>;
   /** Reads the newest document: a reading of a server that lags behind does not do. */
-  read(name: string): Promise<Row>;
+  read(name: string): Promise<DocumentRow>;
   /** Those of the sessions that are over. */
   endedAmong(sessions: readonly string[]): Promise<readonly string[]>;
   /** Sends a message to clients, as `swap` does. Nobody waits for it. */
@@ -103,7 +103,7 @@ export interface Messages {
 }
 
 /** One document as the back end has it. */
-export interface Row {
+export interface DocumentRow {
   readonly name: string;
   /** Never used twice for a name. `undefined`: it does not exist. */
   readonly version: number | undefined;
@@ -139,5 +139,5 @@ export interface NoteRow {
 
 export interface SessionWriteReply {
   readonly isDone: boolean;
-  readonly row: Row;
+  readonly row: DocumentRow;
 }

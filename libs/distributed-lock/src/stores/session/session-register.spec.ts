@@ -4,7 +4,7 @@ import { ManualClock } from '../../testing/manual-clock.js';
 import type { Reading } from '../core/document.js';
 import type {
   BackendListener,
-  Row,
+  DocumentRow,
   Session,
   SessionBackend,
   SessionWriteReply,
@@ -12,7 +12,7 @@ import type {
   SessionTake,
 } from './session-backend.js';
 import { SessionRegister } from './session-register.js';
-import { documentText } from './session-text.js';
+import { documentTextUnder } from './session-text.js';
 
 const FREE = { holders: [], queue: [] };
 const request = { key: 'k', owner: 'a:1', claim: LOCK, leaseMs: 9000, waitMs: 0, ticket: 0, tokens: 1 };
@@ -24,7 +24,7 @@ class Answers implements SessionBackend {
   readonly takes: SessionTake[] = [];
   readonly swaps: SessionSwap[] = [];
   listener: BackendListener | undefined;
-  row: Row = rowOf({ version: 700, text: documentText(FREE, 5, 's1') });
+  row: DocumentRow = rowOf({ version: 700, text: documentTextUnder(FREE, 5, 's1') });
   isDone = true;
   beforeSession = (): void => undefined;
   session1: Session = { id: 's1', validUntil: 30_000 };
@@ -48,7 +48,7 @@ class Answers implements SessionBackend {
     return { isDone: this.isDone, row: this.row };
   }
 
-  async read(): Promise<Row> {
+  async read(): Promise<DocumentRow> {
     return this.row;
   }
 
@@ -61,7 +61,7 @@ class Answers implements SessionBackend {
   async close(): Promise<void> {}
 }
 
-function rowOf(more: Partial<Row>): Row {
+function rowOf(more: Partial<DocumentRow>): DocumentRow {
   const row = {
     name: 'k',
     version: undefined,
@@ -116,7 +116,7 @@ describe('a register of sessions', () => {
 
   it('takes an emptied document that it has seen, and no other, with larger tokens than it gave out', async () => {
     await take();
-    answers.row = rowOf({ version: 720, text: documentText(FREE, 900, 's1'), revision: 720 });
+    answers.row = rowOf({ version: 720, text: documentTextUnder(FREE, 900, 's1'), revision: 720 });
     await register.read('k');
     await take();
     answers.row = rowOf({ revision: 730 });
@@ -139,7 +139,7 @@ describe('a register of sessions', () => {
 
   it('takes the sessions of others for alive while nobody says otherwise', async () => {
     const held = { owner: 'b:1', claim: LOCK, token: 5, lastToken: 5, until: Infinity, session: 's9' };
-    answers.row = rowOf({ version: 700, text: documentText({ holders: [held], queue: [] }, 5, 's9') });
+    answers.row = rowOf({ version: 700, text: documentTextUnder({ holders: [held], queue: [] }, 5, 's9') });
     const { document } = await register.read('k');
     expect(document.holders).toMatchObject([{ owner: 'b:1', until: Infinity }]);
   });

@@ -14,10 +14,10 @@ import {
 } from '../core/register.js';
 import { messageIn, messageText, shortMessageText } from './message-text.js';
 import { SessionLeases } from './session-leases.js';
-import type { Messages, Row, Session, SessionBackend, SessionTake } from './session-backend.js';
+import type { Messages, DocumentRow, Session, SessionBackend, SessionTake } from './session-backend.js';
 import { SessionKnowledge } from './session-knowledge.js';
 import { RememberedDocuments } from './remembered-documents.js';
-import { contentOf, documentText, noteIn, noteText, takenText } from './session-text.js';
+import { contentOf, documentTextUnder, noteIn, noteTextUnder, takenTextUnder } from './session-text.js';
 
 /** So long may the messages of one write be together, in characters. Longer ones only name the document. */
 const MOST_MESSAGE_LENGTH = 128 * 1024;
@@ -83,7 +83,7 @@ export class SessionRegister implements Register {
       if (reading.version !== expected.version) return { isDone: false, reading };
     }
     swap.notAfter();
-    const text = documentText(next, lastToken, session.id);
+    const text = documentTextUnder(next, lastToken, session.id);
     const { notesRead, notes, nextTicket } = expected;
     // Without the document the next token is the revision of a write, which is larger than that of this one.
     const mayDelete = isFree(next) && lastToken <= expected.ticks;
@@ -146,7 +146,7 @@ export class SessionRegister implements Register {
   }
 
   /** They must hear that others wait. */
-  private tellHolders(row: Row, { document }: Reading): void {
+  private tellHolders(row: DocumentRow, { document }: Reading): void {
     const clients = clientsOf(document.holders);
     if (clients.length === 0) return;
     const message = messageText(row);
@@ -155,7 +155,7 @@ export class SessionRegister implements Register {
   }
 
   /** A reading that an answer may rely on: whose sessions are over is asked for where this client does not know it. */
-  private async knownReadingOf(row: Row, session: Session): Promise<Reading> {
+  private async knownReadingOf(row: DocumentRow, session: Session): Promise<Reading> {
     const { document, notes } = this.readingOf(row, session);
     // The end of its own session is told to this client, also while a reply takes longer than what is known of others holds.
     const unknown = this.knowledge.unknownIn(document, notes).filter((id) => id !== session.id);
@@ -167,7 +167,7 @@ export class SessionRegister implements Register {
     return this.readingOf(row, session);
   }
 
-  private readingOf(row: Row, session: Session, isMessage = false): Reading {
+  private readingOf(row: DocumentRow, session: Session, isMessage = false): Reading {
     const { name, version } = row;
     const revision = (this.revision = Math.max(this.revision, row.revision));
     const content = row.text === null ? NO_CONTENT : contentOf(row.text, row.writtenAt, name);
@@ -201,8 +201,8 @@ export class SessionRegister implements Register {
     return {
       name,
       seen: this.remembered.seen(name),
-      text: takenText(request, lastToken, session.id),
-      notes: notes.map((note) => noteText(note, session.id)),
+      text: takenTextUnder(request, lastToken, session.id),
+      notes: notes.map((note) => noteTextUnder(note, session.id)),
       session,
     };
   }

@@ -25,7 +25,11 @@ interface TextContent {
 }
 
 /** @param session that of the writer, for the entries that are new */
-export function documentText({ holders, queue }: LockDocument, lastToken: number, session: string): string {
+export function documentTextUnder(
+  { holders, queue }: LockDocument,
+  lastToken: number,
+  session: string,
+): string {
   const entries = entriesText({
     holders: holders.map((holder) => ({
       ...holder,
@@ -41,11 +45,11 @@ export function documentText({ holders, queue }: LockDocument, lastToken: number
  * The document of a lock that was free. First token 0 stands for the revision of the write, or for the one after
  * `lastToken` if that is larger.
  */
-export function takenText(request: AcquireRequest, lastToken: number, session: string): string {
-  return documentText(takenBy(request), lastToken, session);
+export function takenTextUnder(request: AcquireRequest, lastToken: number, session: string): string {
+  return documentTextUnder(takenBy(request), lastToken, session);
 }
 
-export function noteText(note: Note, session: string): string {
+export function noteTextUnder(note: Note, session: string): string {
   return JSON.stringify(waiterText({ ...note, until: Infinity, session }));
 }
 

@@ -19,7 +19,7 @@ function documentsOf(codes: readonly { readonly index: number; readonly code: nu
     const failure = failures.shift();
     return Promise.resolve({
       zxid: 7,
-      content: failure ? { isDone: false, ...failure } : { isDone: true, results: [] },
+      content: failure ? { isDone: false, ...failure } : { isDone: true },
     });
   };
   const session = { id: '0a', lastZxid: 7, send } as unknown as ZookeeperSession;

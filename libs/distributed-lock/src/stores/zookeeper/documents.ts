@@ -1,6 +1,6 @@
 import type {
   Messages,
-  Row,
+  DocumentRow,
   SessionWriteReply,
   SessionSwap,
   SessionTake,
@@ -22,14 +22,14 @@ import {
 import type { ZookeeperSession } from './client/session.js';
 import { noteName, type LockPaths } from './lock-path.js';
 import { readNotes, readRow, type Notes } from './rows.js';
-import { readBehindWrite, repeated, valueOf, write, type Part, type Written } from './writes.js';
+import { readBehindWrite, repeated, valueOf, write, type Part, type WriteResult } from './writes.js';
 import { conditionOf, FIRST_VERSION, versionAfter, znodeVersionOf } from './znode-version.js';
 import { isCode } from './zookeeper.errors.js';
 
 type PartName = 'document' | 'queue' | 'note' | 'mailbox';
 type Parts = readonly Part<PartName>[];
-type NotWritten = Extract<Written<PartName>, { readonly isDone: false }>;
-type Behind<Reading> = Written<PartName> & { readonly reading: PromiseSettledResult<Reading> };
+type NotWritten = Extract<WriteResult<PartName>, { readonly isDone: false }>;
+type Behind<Reading> = WriteResult<PartName> & { readonly reading: PromiseSettledResult<Reading> };
 
 interface Repaired<Reading> {
   readonly parts: () => Parts;
@@ -51,7 +51,7 @@ export class Documents {
 
   async take(take: SessionTake): Promise<SessionWriteReply> {
     const { name, seen, notes } = take;
-    let row: Row | undefined;
+    let row: DocumentRow | undefined;
     if (seen?.isFree !== false) {
       const taken = await this.takeFree(take);
       if (taken) return { isDone: true, row: taken };
@@ -91,7 +91,7 @@ export class Documents {
   }
 
   /** The newest document. */
-  async read(name: string): Promise<Row> {
+  async read(name: string): Promise<DocumentRow> {
     const [, row] = await Promise.all([this.catchUp(), this.readBehind(name)]);
     return row;
   }
@@ -124,7 +124,7 @@ export class Documents {
   // --- taken ----------------------------------------------------------------------------------------------------
 
   /** @returns the row; `undefined` when the document has changed */
-  private async takeFree(take: SessionTake): Promise<Row | undefined> {
+  private async takeFree(take: SessionTake): Promise<DocumentRow | undefined> {
     const { name, seen, text } = take;
     const { paths, acl } = this.options;
     const path = paths.documentOf(name);
@@ -156,7 +156,7 @@ export class Documents {
   }
 
   /** Leaves the notes beside the document, if there is one. @returns the row with them */
-  private async leaveNotes({ name, notes }: SessionTake): Promise<Row> {
+  private async leaveNotes({ name, notes }: SessionTake): Promise<DocumentRow> {
     const { paths, acl } = this.options;
     const queue = paths.queueOf(name);
     const document: Part<PartName> = {
@@ -260,7 +260,7 @@ export class Documents {
   }
 
   /** A reading that sees what this session has written before. */
-  private readBehind(name: string): Promise<Row> {
+  private readBehind(name: string): Promise<DocumentRow> {
     return readRow(this.options.session, this.options.paths, name);
   }
 
@@ -291,14 +291,14 @@ export class Documents {
 function rowAfter(
   { name, text }: SessionTake | SessionSwap,
   { version, zxid, notes }: { readonly version: number; readonly zxid: number; readonly notes: Notes },
-): Row {
+): DocumentRow {
   return { name, version, text, writtenAt: zxid, revision: zxid, ...notes };
 }
 
-function isFree({ version, text, notes }: Row): boolean {
+function isFree({ version, text, notes }: DocumentRow): boolean {
   return version === undefined || (notes.length === 0 && text !== null && isFreeText(text));
 }
 
-function notDone(row: Row): SessionWriteReply {
+function notDone(row: DocumentRow): SessionWriteReply {
   return { isDone: false, row };
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { LockKeyError } from '../../port/lock.errors.js';
-import { checkLockName, decodeName, encodeName, LockPaths, noteName, noteOf } from './lock-path.js';
+import { checkZnodeName, decodeName, encodeName, LockPaths, noteName, noteNamed } from './lock-path.js';
 
 const ODD = [
   '.',
@@ -40,22 +40,22 @@ describe('the name of a znode for a lock', () => {
 
   it('is not made for a name that is too long, or has half of a surrogate pair', () => {
     for (const name of ['ü'.repeat(1001), 'half \ud800', 'half \udc00']) {
-      expect(() => checkLockName(name)).toThrow(LockKeyError);
+      expect(() => checkZnodeName(name)).toThrow(LockKeyError);
     }
-    expect(() => checkLockName('ü'.repeat(1000))).not.toThrow();
+    expect(() => checkZnodeName('ü'.repeat(1000))).not.toThrow();
   });
 });
 
 describe('the name of a note', () => {
   it('tells its text and the number that the server added', () => {
     for (const text of ['["a:1","l"]', 'x!0000000007', '', '🔒/..']) {
-      expect(noteOf(`${noteName(text)}0000000042`)).toEqual({ text, number: 42 });
+      expect(noteNamed(`${noteName(text)}0000000042`)).toEqual({ text, number: 42 });
     }
   });
 
   it('is known from the name of another znode', () => {
     for (const name of ['x', 'x!', 'x!12', '0000000042', '%zz!0000000042']) {
-      expect(noteOf(name)).toBeUndefined();
+      expect(noteNamed(name)).toBeUndefined();
     }
   });
 });

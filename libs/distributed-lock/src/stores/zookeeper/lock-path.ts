@@ -1,28 +1,15 @@
-import { LockKeyError } from '../../port/lock.errors.js';
+import { checkNameBytes } from '../common/lock-name.js';
 
 /** Of the name before it is encoded. */
 export const MOST_BYTES = 2000;
-const LONE_SURROGATE = /\p{Surrogate}/u;
 /** What a znode's name must not have, what means something in a path, and what encodes. */
 const ENCODED = /[%/.\p{Cc}\p{Co}\u{fff0}-\u{10ffff}]/gu;
 /** The server adds ten digits to the name of a note. */
 const NOTE = /^(.*)!(-?\d{10,})$/s;
 
 /** @param name `keyPrefix` and the key @throws LockKeyError for a name that no znode can have */
-export function checkLockName(name: string): void {
-  const bytes = Buffer.byteLength(name);
-  if (bytes > MOST_BYTES) {
-    throw new LockKeyError(
-      `The key "${name.slice(0, 40)}…" has ${bytes} bytes with its prefix; at most ${MOST_BYTES} make the name of a znode.`,
-      name,
-    );
-  }
-  if (LONE_SURROGATE.test(name)) {
-    throw new LockKeyError(
-      `The key ${JSON.stringify(name)} has half of a surrogate pair, which UTF-8 cannot tell from other halves.`,
-      name,
-    );
-  }
+export function checkZnodeName(name: string): void {
+  checkNameBytes(name, MOST_BYTES, `at most ${MOST_BYTES} make the name of a znode`);
 }
 
 /** The name of a znode for any text; different texts have different names. */
@@ -42,7 +29,7 @@ export function noteName(text: string): string {
 }
 
 /** @returns `undefined` for a znode that is no note */
-export function noteOf(name: string): { readonly text: string; readonly number: number } | undefined {
+export function noteNamed(name: string): { readonly text: string; readonly number: number } | undefined {
   const [, encoded, digits] = NOTE.exec(name) ?? [];
   if (encoded === undefined) return undefined;
   try {

@@ -1,18 +1,22 @@
-import type { NoteRow, Row } from '../session/session-backend.js';
+import type { NoteRow, DocumentRow } from '../session/session-backend.js';
 import { CODE } from './client/codes.js';
 import { getChildren, getData, type Children, type Node, type Request } from './client/requests.js';
 import type { ZookeeperSession } from './client/session.js';
-import { noteOf, type LockPaths } from './lock-path.js';
+import { noteNamed, type LockPaths } from './lock-path.js';
 import { FIRST_VERSION } from './znode-version.js';
 import { isCode } from './zookeeper.errors.js';
 
-export type Notes = Pick<Row, 'notes' | 'notesRead' | 'nextTicket'>;
+export type Notes = Pick<DocumentRow, 'notes' | 'notesRead' | 'nextTicket'>;
 
 /** A reading that another client's write has torn is repeated so often at most. */
 const MOST_READINGS = 10;
 
 /** Reads a document and its notes, as the server that this session is connected to has them. */
-export async function readRow(session: ZookeeperSession, paths: LockPaths, name: string): Promise<Row> {
+export async function readRow(
+  session: ZookeeperSession,
+  paths: LockPaths,
+  name: string,
+): Promise<DocumentRow> {
   let before: Node | undefined;
   for (let readings = 1; ; readings++) {
     const [children, node] = await Promise.all([
@@ -50,7 +54,7 @@ function notesIn(children: Children | undefined, revision: number): Notes {
   const numberOf = (creations: number): number => stat.czxid + 1 + creations;
   const notes: NoteRow[] = [];
   for (const id of names) {
-    const note = noteOf(id);
+    const note = noteNamed(id);
     if (note) notes.push({ id, text: note.text, at: numberOf(note.number) });
   }
   notes.sort((a, b) => a.at - b.at);

@@ -13,10 +13,10 @@ import { Documents } from './documents.js';
 import type { LockPaths } from './lock-path.js';
 import { Mailbox } from './mailbox.js';
 import { neededLength, type NeededLength } from './session-length.js';
-import { Sweeper } from './sweeper.js';
+import { ZookeeperSweeper } from './zookeeper.sweeper.js';
 import { repeated } from './writes.js';
 
-export interface OwnSessionOptions {
+export interface SessionLifeOptions {
   readonly clock: Clock;
   readonly chance: Chance;
   readonly clientId: string;
@@ -31,7 +31,7 @@ export interface OwnSessionOptions {
   readonly commandTimeoutMs: number;
 }
 
-export interface OwnSessionListener {
+export interface SessionLifeListener {
   /** The session is present, so that it can write. */
   onReady(): void;
   onConnected(): void;
@@ -48,7 +48,7 @@ export interface OwnSessionListener {
   onEnd(error: Error): void;
 }
 
-export interface OwnSessionStart {
+export interface SessionLifeStart {
   readonly lastZxid: number;
   /** What an earlier session was too short for. */
   readonly needed: NeededLength | undefined;
@@ -61,13 +61,13 @@ export class SessionLife implements Session {
   isReady = false;
   private readonly acl: Acl;
   private readonly mailbox: Mailbox;
-  private readonly sweeper: Sweeper;
+  private readonly sweeper: ZookeeperSweeper;
   private isOver = false;
 
   constructor(
-    private readonly options: OwnSessionOptions,
-    private readonly listener: OwnSessionListener,
-    private readonly start: OwnSessionStart,
+    private readonly options: SessionLifeOptions,
+    private readonly listener: SessionLifeListener,
+    private readonly start: SessionLifeStart,
   ) {
     conceal(this, 'options', 'connection', 'documents', 'mailbox', 'sweeper');
     const { clock, chance, paths, clientId, servers, connect, tls, auth } = options;
@@ -96,7 +96,7 @@ export class SessionLife implements Session {
     );
     const { acl, connection: session } = this;
     this.documents = new Documents({ session, paths, acl });
-    this.sweeper = new Sweeper({ session, paths, clock, documents: this.documents });
+    this.sweeper = new ZookeeperSweeper({ session, paths, clock, documents: this.documents });
     this.mailbox = new Mailbox({
       clock,
       session,
@@ -116,8 +116,8 @@ export class SessionLife implements Session {
   }
 
   /** Deletes documents that nobody has needed for long, if this client is the one that does. */
-  sweep(): Promise<void> {
-    return this.sweeper.sweep();
+  async sweep(): Promise<void> {
+    if (this.isReady) await this.sweeper.sweep();
   }
 
   close(keepSession: boolean): Promise<void> {

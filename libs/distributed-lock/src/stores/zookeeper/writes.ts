@@ -1,5 +1,5 @@
 import { CODE, ZookeeperRefusal } from './client/codes.js';
-import { ANY_VERSION, check, multi, type Operation, type OperationResult } from './client/requests.js';
+import { ANY_VERSION, check, multi, type Operation } from './client/requests.js';
 import type { ZookeeperSession } from './client/session.js';
 
 /** The presence of the own session was deleted by hand, so that other clients take what it holds. */
@@ -20,8 +20,8 @@ export interface Part<Name extends string> {
   readonly operation: Operation;
 }
 
-export type Written<Name extends string> =
-  | { readonly isDone: true; readonly zxid: number; readonly results: readonly OperationResult[] }
+export type WriteResult<Name extends string> =
+  | { readonly isDone: true; readonly zxid: number }
   /** Nothing was executed, because the operation of this name failed. */
   | { readonly isDone: false; readonly failed: Part<Name>; readonly index: number; readonly code: number };
 
@@ -34,10 +34,10 @@ export async function write<Name extends string>(
   session: ZookeeperSession,
   presence: string,
   parts: readonly Part<Name>[],
-): Promise<Written<Name>> {
+): Promise<WriteResult<Name>> {
   const operations = [check(presence, ANY_VERSION), ...parts.map(({ operation }) => operation)];
   const { content, zxid } = await session.send(multi(operations));
-  if (content.isDone) return { isDone: true, zxid, results: content.results.slice(1) };
+  if (content.isDone) return { isDone: true, zxid };
   const { code } = content;
   const index = content.index - 1;
   const failed = parts[index];

@@ -41,7 +41,7 @@ describe('the version of a document in ZooKeeper', () => {
         const writer = new JuteWriter();
         request.write(writer);
         sent.push(writer.frame());
-        return Promise.resolve({ zxid: 7, content: { isDone: true, results: [] } });
+        return Promise.resolve({ zxid: 7, content: { isDone: true } });
       },
     } as unknown as ZookeeperSession;
     const paths = new LockPaths('/nest-lock');

@@ -3,24 +3,23 @@ import type { LockStoreContext } from '../../port/lock-store.js';
 import { LockConfigurationError, type LockStoreError } from '../../port/lock.errors.js';
 import { conceal } from '../../redaction/conceal.js';
 import { afterReading } from '../../time/turns.js';
-import { randomMs } from '../../time/chance.js';
 import { Outage } from '../common/connection/outage.js';
 import { reconnectDelay } from '../common/connection/reconnect-delay.js';
 import { storeError } from '../common/connection/store-error.js';
 import type {
   BackendListener,
   Messages,
-  Row,
+  DocumentRow,
   Session,
   SessionBackend,
   SessionWriteReply,
   SessionSwap,
   SessionTake,
 } from '../session/session-backend.js';
-import { SWEEP_MS } from '../session/sweep-times.js';
+import { sweepAgain } from '../session/sweep-again.js';
 import type { Documents } from './documents.js';
-import { checkLockName } from './lock-path.js';
-import { SessionLife, type OwnSessionOptions, type OwnSessionStart } from './session-life.js';
+import { checkZnodeName } from './lock-path.js';
+import { SessionLife, type SessionLifeOptions, type SessionLifeStart } from './session-life.js';
 import { ROUND_TRIPS_PER_SESSION, type NeededLength } from './session-length.js';
 import { PresenceMissing } from './writes.js';
 import { BELIEVED_MS } from './znode-version.js';
@@ -47,10 +46,10 @@ export class ZookeeperBackend implements SessionBackend {
   private isClosed = false;
   private hasWarned = false;
   private cancelReopen = (): void => undefined;
-  private cancelSweep = (): void => undefined;
+  private readonly cancelSweep: () => void;
 
   constructor(
-    private readonly options: OwnSessionOptions,
+    private readonly options: SessionLifeOptions,
     private readonly context: Pick<LockStoreContext, 'onState' | 'onWarning'>,
     readonly address: string,
   ) {
@@ -62,7 +61,7 @@ export class ZookeeperBackend implements SessionBackend {
       this.notReady(`no session for ${commandTimeoutMs} ms`, undefined),
     );
     this.open({ lastZxid: 0, needed: undefined });
-    this.sweepLater();
+    this.cancelSweep = sweepAgain(clock, options.chance, async () => this.own?.sweep());
   }
 
   listen(listener: BackendListener): void {
@@ -93,7 +92,7 @@ export class ZookeeperBackend implements SessionBackend {
     return this.run(swap.name, (documents) => documents.swap(swap), swap.session);
   }
 
-  read(name: string): Promise<Row> {
+  read(name: string): Promise<DocumentRow> {
     return this.run(name, (documents) => documents.read(name));
   }
 
@@ -124,7 +123,7 @@ export class ZookeeperBackend implements SessionBackend {
     write: (documents: Documents) => Promise<Reply>,
     session?: Session,
   ): Promise<Reply> {
-    if (name !== undefined) checkLockName(name);
+    if (name !== undefined) checkZnodeName(name);
     const { own } = this;
     if (this.isClosed) throw this.closed(name);
     if (!own?.isReady || (session && session !== own)) throw sessionOver(name);
@@ -139,7 +138,7 @@ export class ZookeeperBackend implements SessionBackend {
 
   // --- opened, over ---------------------------------------------------------------------------------------------
 
-  private open(start: OwnSessionStart): void {
+  private open(start: SessionLifeStart): void {
     this.outage.onDown();
     const own: SessionLife = new SessionLife(
       this.options,
@@ -159,7 +158,7 @@ export class ZookeeperBackend implements SessionBackend {
     this.own = own;
   }
 
-  private onReady(own: SessionLife, { needed }: OwnSessionStart): void {
+  private onReady(own: SessionLife, { needed }: SessionLifeStart): void {
     if (this.own !== own || this.isClosed) return;
     if (needed) this.warnOfDistance(needed, own.connection.timeoutMs);
     this.failures = 0;
@@ -219,15 +218,6 @@ export class ZookeeperBackend implements SessionBackend {
         ? `So the session is ${grantedMs} ms long, and not watchdogTimeoutMs (${sessionMs}): a killed process keeps its locks for that long. Use nearer servers, or set watchdogTimeoutMs to ${askedMs}.`
         : `The servers grant sessions of ${grantedMs} ms at most, so locks may be lost while their holders work. Use nearer servers, or raise maxSessionTimeout of the servers to ${askedMs} or more.`;
     this.context.onWarning?.(`${why} ${what}`);
-  }
-
-  private sweepLater(): void {
-    const { clock, chance } = this.options;
-    this.cancelSweep = clock.after(randomMs(chance, SWEEP_MS), () => {
-      this.sweepLater();
-      // The next sweep does what this one could not.
-      if (this.own?.isReady) inBackground(this.own.sweep(), () => undefined);
-    });
   }
 
   private takeOpenings(): readonly Opening[] {

@@ -7,7 +7,7 @@ import { systemChance } from '../../time/chance.js';
 import { checkCommandTimeout } from '../common/command-timeout.js';
 import { DocumentStore } from '../core/document.store.js';
 import { SessionRegister } from '../session/session-register.js';
-import { shuffled } from './client/shuffled.js';
+import { shuffled } from './client/server-ring.js';
 import { LockPaths } from './lock-path.js';
 import { ZookeeperBackend } from './zookeeper.backend.js';
 import { addressesOf, checkPath, ensembleOf, type ZookeeperTarget } from './zookeeper.target.js';
@@ -34,8 +34,8 @@ const OPTION_NAMES: OptionNames<ZookeeperStoreOptions> = {
   tls: true,
   commandTimeoutMs: true,
 };
-export const DEFAULT_ROOT = '/nest-lock';
-export const DEFAULT_COMMAND_TIMEOUT_MS = 1000;
+export const ZOOKEEPER_ROOT = '/nest-lock';
+export const ZOOKEEPER_COMMAND_TIMEOUT_MS = 1000;
 
 /**
  * Locks in ZooKeeper, 3.5 or later: one znode for each key. Each store has one session, as long as the watchdog's timeout,
@@ -50,7 +50,7 @@ export function zookeeperStore(
 ): LockStoreFactory {
   const ensemble = ensembleOf(target);
   checkOptionNames('zookeeperStore', options, OPTION_NAMES);
-  const { root = DEFAULT_ROOT, auth, tls, commandTimeoutMs = DEFAULT_COMMAND_TIMEOUT_MS } = options;
+  const { root = ZOOKEEPER_ROOT, auth, tls, commandTimeoutMs = ZOOKEEPER_COMMAND_TIMEOUT_MS } = options;
   checkPath('root', root);
   if (auth !== undefined) checkAuth(auth);
   if (tls !== undefined && (typeof tls !== 'object' || tls === null)) {

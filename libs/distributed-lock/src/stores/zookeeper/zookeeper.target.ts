@@ -1,6 +1,6 @@
 import { describeGiven } from '../../options/describe-given.js';
 import { LockConfigurationError } from '../../port/lock.errors.js';
-import { addressOf, type Server } from './client/connection.js';
+import { serverAddress, type Server } from './client/connection.js';
 
 /** Servers as `host:port`, with commas between them and a path behind the last, or as a list. */
 export type ZookeeperTarget = string | readonly string[];
@@ -30,7 +30,7 @@ export function ensembleOf(target: unknown): Ensemble {
 
 /** Hosts and ports for messages. */
 export function addressesOf({ servers, chroot }: Ensemble): string {
-  return `${servers.map(addressOf).join(',')}${chroot}`;
+  return `${servers.map(serverAddress).join(',')}${chroot}`;
 }
 
 /** @throws LockConfigurationError unless it is a path of znodes */

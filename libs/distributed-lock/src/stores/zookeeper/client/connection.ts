@@ -128,7 +128,7 @@ export class Connection {
   }
 
   get address(): string {
-    return addressOf(this.options.server);
+    return serverAddress(this.options.server);
   }
 
   /** @throws ConnectionLost without a reply; ZookeeperRefusal; RequestTooLong */
@@ -235,7 +235,7 @@ function connectTo({ host: name, port, address: host = name }: Server, tls: TlsO
   return tls ? connectTls({ servername: nameOf(name), ...tls, host, port }) : connectTcp({ host, port });
 }
 
-export function addressOf({ host, port, address }: Server): string {
+export function serverAddress({ host, port, address }: Server): string {
   const server = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
   return address === undefined ? server : `${server} (${address})`;
 }

@@ -11,7 +11,6 @@ const OP = {
   getChildren2: 12,
   check: 13,
   multi: 14,
-  create2: 15,
   auth: 100,
   closeSession: -11,
   error: -1,
@@ -36,8 +35,6 @@ export interface Stat {
   readonly version: number;
   /** How many children were created under it. */
   readonly creations: number;
-  /** The session of an ephemeral znode, in hexadecimal digits. */
-  readonly owner: string;
   readonly childCount: number;
   /** The transaction that changed its children last. */
   readonly pzxid: number;
@@ -151,16 +148,8 @@ export function check(path: string, version: number): Operation {
   return { op: OP.check, write: (writer) => writer.text(path).int(version) };
 }
 
-/** What one operation of a multi has done. */
-export interface OperationResult {
-  /** The path of a created znode. */
-  readonly path?: string;
-  /** The znode whose data was set. */
-  readonly stat?: Stat;
-}
-
 export type MultiReply =
-  | { readonly isDone: true; readonly results: readonly OperationResult[] }
+  | { readonly isDone: true }
   /** The operation at `index` failed with `code`, and none was executed. */
   | { readonly isDone: false; readonly index: number; readonly code: number };
 
@@ -175,45 +164,25 @@ export function multi(operations: readonly Operation[]): Request<MultiReply> {
       }
       writer.int(-1).bool(true).int(-1);
     },
-    read: (reader) => readMulti(reader, operations.length),
+    read: readMulti,
   };
 }
 
 // --- replies --------------------------------------------------------------------------------------------------------
 
-function readMulti(reader: JuteReader, count: number): MultiReply {
-  const results: OperationResult[] = [];
+/** A multi that was refused has an error for each operation. The results of one that was executed are not needed. */
+function readMulti(reader: JuteReader): MultiReply {
   const codes: number[] = [];
   for (;;) {
     const op = reader.int();
     const isEnd = reader.bool();
     reader.int();
-    if (isEnd) break;
-    if (op === OP.error) codes.push(reader.int());
-    else results.push(readResult(reader, op));
+    if (isEnd || op !== OP.error) break;
+    codes.push(reader.int());
   }
-  if (codes.length + results.length !== count) {
-    throw new ProtocolError(`${codes.length + results.length} results of ${count} operations`);
-  }
-  if (codes.length === 0) return { isDone: true, results };
+  if (codes.length === 0) return { isDone: true };
   const index = codes.findIndex((code) => code !== CODE.ok && code !== CODE.otherFailed);
   return { isDone: false, index: Math.max(0, index), code: codes[index] ?? CODE.otherFailed };
-}
-
-function readResult(reader: JuteReader, op: number): OperationResult {
-  switch (op) {
-    case OP.create:
-      return { path: reader.text() };
-    case OP.create2:
-      return { path: reader.text(), stat: readStat(reader) };
-    case OP.setData:
-      return { stat: readStat(reader) };
-    case OP.delete:
-    case OP.check:
-      return {};
-    default:
-      throw new ProtocolError(`a result of the unknown operation ${op}`);
-  }
 }
 
 function readNode(reader: JuteReader): Node {
@@ -228,15 +197,15 @@ function readStat(reader: JuteReader): Stat {
   const version = reader.int();
   const childChanges = reader.int();
   reader.int(); // version of the ACL
-  const owner = hexOf(reader.long());
+  reader.long(); // the session of an ephemeral znode
   reader.int(); // length of the data
   const childCount = reader.int();
   const creations = ((childChanges + childCount) >>> 0) / 2;
-  return { czxid, mzxid, version, creations, owner, childCount, pzxid: reader.number() };
+  return { czxid, mzxid, version, creations, childCount, pzxid: reader.number() };
 }
 
 /** A session's id as text: its numbers use all 64 bits. */
-export function hexOf(id: bigint): string {
+export function sessionIdText(id: bigint): string {
   return BigInt.asUintN(64, id).toString(16).padStart(16, '0');
 }
 

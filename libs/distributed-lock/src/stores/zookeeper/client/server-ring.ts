@@ -2,7 +2,6 @@ import dns from 'node:dns';
 import { isIP } from 'node:net';
 import type { Chance } from '../../../time/chance.js';
 import type { Clock } from '../../../time/clock.js';
-import { shuffled } from './shuffled.js';
 import type { Server } from './connection.js';
 
 /** All addresses of a host. */
@@ -53,4 +52,14 @@ function lookUp(host: string): Promise<readonly string[]> {
       else resolve(found.map(({ address }) => address));
     });
   });
+}
+
+/** So that the clients of an ensemble spread over its servers. */
+export function shuffled<Item>(items: readonly Item[], chance: Chance): readonly Item[] {
+  const all = [...items];
+  for (let i = all.length - 1; i > 0; i--) {
+    const j = Math.floor(chance.random() * (i + 1));
+    [all[i], all[j]] = [all[j] as Item, all[i] as Item];
+  }
+  return all;
 }

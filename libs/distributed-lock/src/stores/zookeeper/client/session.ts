@@ -8,10 +8,10 @@ import { KeptConnection, type Attempt } from '../../common/connection/kept-conne
 import { ReplyDeadline } from '../../common/connection/reply-deadline.js';
 import { WaitingRequests } from '../../common/connection/waiting-requests.js';
 import { CODE, ZookeeperRefusal } from './codes.js';
-import { addressOf, Connection, type Connect, type Reply, type Server } from './connection.js';
+import { serverAddress, Connection, type Connect, type Reply, type Server } from './connection.js';
 import { LeaderKnowledge } from './leader-knowledge.js';
 import { ServerRing, type Resolve } from './server-ring.js';
-import { addAuth, closeSession, hexOf, sync, type Request, type WatchEvent } from './requests.js';
+import { addAuth, closeSession, sessionIdText, sync, type Request, type WatchEvent } from './requests.js';
 
 export interface SessionOptions {
   readonly clock: Clock;
@@ -129,7 +129,7 @@ export class ZookeeperSession {
 
   /** In hexadecimal digits. */
   get id(): string {
-    return hexOf(this.sessionId);
+    return sessionIdText(this.sessionId);
   }
 
   /** The length that the servers have granted, in ms. */
@@ -199,7 +199,7 @@ export class ZookeeperSession {
       open: async (signal, onLost) => {
         const server = await this.ring.next();
         signal.throwIfAborted();
-        lateError.message = `${addressOf(server)} answered no handshake within ${openMs} ms`;
+        lateError.message = `${serverAddress(server)} answered no handshake within ${openMs} ms`;
         return this.connectTo(server, signal, onLost);
       },
     };

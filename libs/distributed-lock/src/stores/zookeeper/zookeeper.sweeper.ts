@@ -40,7 +40,7 @@ const SESSION_ID = /^[0-9a-f]{16}$/;
  *
  * Of all clients the one whose session has the least id sweeps. The others only ask who that is.
  */
-export class Sweeper {
+export class ZookeeperSweeper {
   private readonly idle = new Map<string, Idle>();
   /** The last name that was looked at: the next sweep goes on behind it. */
   private after = '';
