@@ -4,17 +4,13 @@ import { LIBRARIES } from './libraries.mjs';
 import { PACKAGES, PACKAGE_ROWS } from './tables/packages.mjs';
 import { markdownOf, writeTable } from './tables/page.mjs';
 import { runChecks } from './runs/run-checks.mjs';
-import { speed } from './tables/speed.mjs';
 
 const [flag, some] = process.argv.slice(2);
 
 if (flag === '--print') {
   const libraries = some?.split(',') ?? Object.keys(LIBRARIES);
   console.log(await markdownOf(await checks(libraries)));
-} else if (flag === '--speed') {
-  await writeTable('speed', speed());
 } else {
-  await writeTable('speed', speed());
   await writeTable('packages', packages());
   await writeTable('checks', await checks(Object.keys(LIBRARIES)));
 }

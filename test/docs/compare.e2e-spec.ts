@@ -81,13 +81,6 @@ describe('the comparison', () => {
     30_000,
   );
 
-  it('repeats the figures of the benchmark (npm run compare -- --speed)', async () => {
-    const { speed } = await script('tables/speed.mjs');
-    const { heads, rows } = speed() as Table;
-    expect(written('speed')).toEqual({ heads: ['', ...heads], rows });
-    expect(rows.flat().filter((figure) => figure === '–' || figure === '')).toEqual([]);
-  });
-
   it('names the versions that are run', () => {
     const { dependencies } = JSON.parse(readPage('bench/peers/package.json'));
     const redisson = /<artifactId>redisson<\/artifactId>\s*<version>([\d.]+)/.exec(

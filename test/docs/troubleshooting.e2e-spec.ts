@@ -24,7 +24,9 @@ const plain = (heading: string): string => heading.replaceAll(/\\([\\`*_<>[\]])/
 
 describe('the page of errors', () => {
   const page = readFileSync(`${ROOT}/docs/troubleshooting.md`, 'utf8');
-  const messages = [...page.matchAll(/^### (.+)$/gm)].map(([, heading = '']) => plain(heading));
+  const [, list = ''] = /^## Messages that say what to write$([^]*?)^## /m.exec(page) ?? [];
+  const headings = [...page.matchAll(/^### (.+)$/gm), ...list.matchAll(/^- (.+)$/gm)];
+  const messages = headings.map(([, heading = '']) => plain(heading));
 
   it('has a section for each kind of message', () => {
     expect(messages.length).toBeGreaterThan(25);
