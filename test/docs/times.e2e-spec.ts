@@ -7,7 +7,7 @@ import { RENEWALS_PER_LEASE } from '../../libs/distributed-lock/src/lock/lease/l
 import { CALL_NAMES, resolveLockOptions } from '../../libs/distributed-lock/src/lock/request/lock-options.js';
 import { REDIS_DEFAULTS } from '../../libs/distributed-lock/src/stores/redis/redis.options.js';
 import { ZOOKEEPER_COMMAND_TIMEOUT_MS } from '../../libs/distributed-lock/src/stores/zookeeper/zookeeper.store.js';
-import { DEFAULT_COMMAND_TIMEOUT_MS as SQL_COMMAND_TIMEOUT_MS } from '../../libs/distributed-lock/src/stores/sql/sql-options.js';
+import { SQL_COMMAND_TIMEOUT_MS } from '../../libs/distributed-lock/src/stores/sql/sql-options.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const [, PAGE = ''] = /^(## Times$[^]*?)^## /m.exec(readFileSync(`${ROOT}/docs/production.md`, 'utf8')) ?? [];

@@ -4,7 +4,7 @@ import type { Lock } from '../lock/lock.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { isOver, leftOf } from '../stores/core/document.js';
 import { nestedErrors } from '../stores/sql/nested-errors.js';
-import { checkTable, DEFAULT_TABLE } from '../stores/sql/sql-options.js';
+import { checkTableName, DEFAULT_TABLE } from '../stores/sql/sql-options.js';
 import { readingOf, type LockRow } from '../stores/sql/sql-row.js';
 import { CommitRefusedError } from './commit-refused.error.js';
 import type { Fence } from './fence.js';
@@ -44,7 +44,7 @@ export async function heldUntilCommit(
   checkOptionNames('heldUntilCommit', options, OPTION_NAMES);
   const { dialect = 'postgres', table = DEFAULT_TABLE, keyPrefix = '' } = options;
   checkDialect(dialect);
-  checkTable(table);
+  checkTableName(table);
   checkGiven(query, lock);
   lock.assertHeld();
   const rows = new HeldRows(query, { dialect, table, keyPrefix });

@@ -7,13 +7,6 @@ import type { OwnerState, OwnerStates } from './owner-states.js';
 
 export const RELEASE_RETRY_MS = { least: 100, spread: 400 };
 
-/** The back end has executed one copy of a release. */
-export interface ExecutedRelease {
-  readonly wasHolder: boolean;
-  /** The store's time, in ms. */
-  readonly executedAt: number;
-}
-
 /**
  * Releases that are executed for certain.
  *
@@ -76,4 +69,11 @@ export class CertainReleases {
     this.isClosed = true;
     this.delays.endAll();
   }
+}
+
+/** The back end has executed one copy of a release. */
+export interface ExecutedRelease {
+  readonly wasHolder: boolean;
+  /** The store's time, in ms. */
+  readonly executedAt: number;
 }

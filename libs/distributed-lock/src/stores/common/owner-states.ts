@@ -1,12 +1,6 @@
 import { RebuiltMap } from '../../collections/rebuilt-map.js';
 import type { Renewal } from '../../port/lock-store.js';
 
-/** One copy of a request that restarts a lease: its length, and its not-after in server time. */
-export interface LeaseRequest {
-  readonly leaseMs: number;
-  readonly notAfter: number;
-}
-
 /** The state of one owner that its later requests depend on. */
 export class OwnerState {
   /** Requests that have begun and not ended. */
@@ -108,4 +102,10 @@ export class OwnerStates {
   isLatest(renewal: Renewal): boolean {
     return this.owners.get(renewal.owner)?.latestRenewal === renewal;
   }
+}
+
+/** One copy of a request that restarts a lease: its length, and its not-after in server time. */
+export interface LeaseRequest {
+  readonly leaseMs: number;
+  readonly notAfter: number;
 }

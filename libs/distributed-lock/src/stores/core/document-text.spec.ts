@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import type { Claim } from '../../port/claim.js';
 import { LockStoreError } from '../../port/lock.errors.js';
 import { documentIn, documentText, notesIn, noteText, takenText } from './document-text.js';
-import { FREE, resolveAll, type Holder, type Note, type Waiter } from './document.js';
+import { FREE, resolveAll, type Holder, type Note, type StoredWaiter } from './document.js';
 
 const AT = 1_700_000_000_123_456;
 
@@ -32,7 +32,7 @@ const holder: fc.Arbitrary<Holder> = fc.record(
 const unconfirmed: fc.Arbitrary<Holder> = fc
   .tuple(holder, fc.string())
   .map(([given, nonce]) => ({ ...given, nonce, isUnconfirmed: true }));
-const waiter: fc.Arbitrary<Waiter> = fc.record({
+const waiter: fc.Arbitrary<StoredWaiter> = fc.record({
   owner,
   claim,
   leaseMs: ms,

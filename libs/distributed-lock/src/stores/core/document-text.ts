@@ -10,7 +10,7 @@ import {
   type Moment,
   type Note,
   type StoredNote,
-  type Waiter,
+  type StoredWaiter,
 } from './document.js';
 
 /** First element of each text. Two releases of this library that write different formats refuse each other's documents. */
@@ -42,7 +42,7 @@ export type WaiterText = readonly [...RequestText, until: MomentText, session?: 
 type NoteText = readonly [...RequestText, waitMs: number, at: number];
 
 /** One row, as a back end keeps it that cannot read a document itself. */
-export interface Row {
+export interface StoredRow {
   /** `null` for a free document. */
   readonly state: string | null;
   /** The notes, each as `noteText` wrote it, then `at` in microseconds and `],`. */
@@ -80,11 +80,11 @@ export function noteText(note: Note): string {
 }
 
 /** @throws LockStoreError for a document of another format */
-export function documentIn(row: Row, key: string): LockDocument {
+export function documentIn(row: StoredRow, key: string): LockDocument {
   return readStored(key, () => documentOf(row, key));
 }
 
-function documentOf({ state, lastToken, at }: Row, key: string): LockDocument {
+function documentOf({ state, lastToken, at }: StoredRow, key: string): LockDocument {
   if (state === null) return FREE;
   const [format, holders, queue] = JSON.parse(state) as [number, HolderText[], WaiterText[]];
   checkFormat(format, FORMAT, key);
@@ -93,7 +93,7 @@ function documentOf({ state, lastToken, at }: Row, key: string): LockDocument {
 }
 
 /** @throws LockStoreError for notes that this library has not written */
-export function notesIn({ notes }: Row, key: string): readonly StoredNote[] {
+export function notesIn({ notes }: StoredRow, key: string): readonly StoredNote[] {
   if (notes === '') return [];
   const read = () => JSON.parse(`[${notes.slice(0, -1)}]`) as NoteText[];
   return readStored(key, read).map((text) => ({ ...requestIn(text), waitMs: text[7], at: text[8] }));
@@ -152,12 +152,12 @@ function holderIn(
   };
 }
 
-export function waiterText(waiter: Waiter): WaiterText {
+export function waiterText(waiter: StoredWaiter): WaiterText {
   const text = [...requestText(waiter), momentText(waiter.until)] as const;
   return waiter.session === undefined ? text : [...text, waiter.session];
 }
 
-export function waiterIn(text: WaiterText): Waiter {
+export function waiterIn(text: WaiterText): StoredWaiter {
   const [until, session] = [text[7], text[8]];
   return {
     ...requestIn(text),
@@ -166,7 +166,7 @@ export function waiterIn(text: WaiterText): Waiter {
   };
 }
 
-type Requested = Omit<Waiter, 'until' | 'session'>;
+type Requested = Omit<StoredWaiter, 'until' | 'session'>;
 
 function requestText({ owner, claim, leaseMs, tokens, minToken, ticket, nonce }: Requested): RequestText {
   return [owner, claimText(claim), finite(leaseMs), tokens, minToken, ticket, nonce];

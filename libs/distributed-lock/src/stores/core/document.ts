@@ -21,7 +21,7 @@ export interface Holder {
   readonly session?: string;
 }
 
-export interface Waiter {
+export interface StoredWaiter {
   readonly owner: string;
   readonly claim: Claim;
   readonly leaseMs: number;
@@ -41,7 +41,7 @@ export interface Waiter {
 /** The state of one key. Holders are all of one kind; waiters are in order of their tickets. */
 export interface LockDocument {
   readonly holders: readonly Holder[];
-  readonly queue: readonly Waiter[];
+  readonly queue: readonly StoredWaiter[];
 }
 
 /** The note of an owner that wants to wait: left beside the document, which the next writer takes it into. */

@@ -8,7 +8,7 @@ import {
   type Reading,
   resolveAll,
   type StoredNote,
-  type Waiter,
+  type StoredWaiter,
 } from './document.js';
 import { KeyState } from './key-state.js';
 
@@ -26,7 +26,7 @@ function holder(owner: string, more: Partial<Holder> = {}): Holder {
   return { owner, claim: LOCK, token: 10, lastToken: 10, until: NOW + LEASE, ...more };
 }
 
-function waiter(owner: string, more: Partial<Waiter> = {}): Waiter {
+function waiter(owner: string, more: Partial<StoredWaiter> = {}): StoredWaiter {
   const until = NOW + 3000;
   return {
     owner,

@@ -19,36 +19,11 @@ import {
   type Reading,
   remainingOf,
   type StoredNote,
-  type Waiter,
+  type StoredWaiter,
 } from './document.js';
 
 /** With more notes than this beside a document, the next reader writes them into it. */
 const MOST_NOTES = 32;
-
-/** The client that makes the changes, and what it knows. */
-export interface ActingClient {
-  readonly clientId: string;
-  /** The largest fencing token that it has seen. A back end that lost its last writes must not give it out again. */
-  readonly minToken: number;
-  /** A secret of the client, which each note of its waiters carries, and each grant to them repeats. */
-  readonly nonce: string;
-  /** Longest lease, in ms, of a grant whose owner another client must hear of. */
-  readonly initialLeaseMs: number;
-  /** As in `Leases`. */
-  readonly areRenewalsWritten: boolean;
-  isGone?(clientId: string): boolean;
-}
-
-/** A grant without the end of its validity, which depends on when the write was sent. */
-export type UntimedGrant = Omit<Grant, 'validUntil'>;
-export type AcquireOutcome = UntimedGrant | Exclude<AcquireReply, Grant>;
-
-interface ReleaseOptions {
-  /** The rest of a minimum hold. */
-  readonly holdMs?: number;
-  /** An acquire of the owner was not answered, so its note may lie beside the document unread. */
-  readonly mayHaveNote?: boolean;
-}
 
 /**
  * The state of one key and each change of it: all rules about who holds and who is next, for every store that keeps a
@@ -59,7 +34,7 @@ interface ReleaseOptions {
 export class KeyState {
   private holders: Holder[];
   /** In order of ticket. */
-  private queue: Waiter[];
+  private queue: StoredWaiter[];
   private lastTokenNow: number;
   private readonly toNotify: string[] = [];
   private hasEntered = false;
@@ -226,7 +201,17 @@ export class KeyState {
   }
 
   /** In order of ticket. An owner that waits already keeps its ticket. */
-  private put({ owner, claim, leaseMs, tokens, minToken, ticket, nonce, until, session }: Waiter): void {
+  private put({
+    owner,
+    claim,
+    leaseMs,
+    tokens,
+    minToken,
+    ticket,
+    nonce,
+    until,
+    session,
+  }: StoredWaiter): void {
     const i = this.queue.findIndex((other) => other.owner === owner);
     const waiter = {
       owner,
@@ -276,7 +261,7 @@ export class KeyState {
   }
 
   private add(
-    { owner, claim, tokens, minToken }: Pick<Waiter, 'owner' | 'claim' | 'tokens' | 'minToken'>,
+    { owner, claim, tokens, minToken }: Pick<StoredWaiter, 'owner' | 'claim' | 'tokens' | 'minToken'>,
     lease: Pick<Holder, 'until' | 'nonce' | 'isUnconfirmed' | 'session'>,
   ): void {
     const token = Math.max(this.lastTokenNow, this.reading.ticks, minToken, this.client.minToken) + 1;
@@ -354,6 +339,31 @@ export class KeyState {
     const message = `Could not acquire "${key}" as ${asked}: it is in use as ${used}. Give the two different keys.`;
     throw new LockStoreError(message, key, 'refused');
   }
+}
+
+/** The client that makes the changes, and what it knows. */
+export interface ActingClient {
+  readonly clientId: string;
+  /** The largest fencing token that it has seen. A back end that lost its last writes must not give it out again. */
+  readonly minToken: number;
+  /** A secret of the client, which each note of its waiters carries, and each grant to them repeats. */
+  readonly nonce: string;
+  /** Longest lease, in ms, of a grant whose owner another client must hear of. */
+  readonly initialLeaseMs: number;
+  /** As in `Leases`. */
+  readonly areRenewalsWritten: boolean;
+  isGone?(clientId: string): boolean;
+}
+
+/** A grant without the end of its validity, which depends on when the write was sent. */
+export type UntimedGrant = Omit<Grant, 'validUntil'>;
+export type AcquireOutcome = UntimedGrant | Exclude<AcquireReply, Grant>;
+
+interface ReleaseOptions {
+  /** The rest of a minimum hold. */
+  readonly holdMs?: number;
+  /** An acquire of the owner was not answered, so its note may lie beside the document unread. */
+  readonly mayHaveNote?: boolean;
 }
 
 /** The note of an owner that waits. */

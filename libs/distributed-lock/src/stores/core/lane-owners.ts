@@ -1,15 +1,9 @@
 import type { Notification } from '../../port/lock-store.js';
 import { recheckAfter, SILENT_WAITER_MS } from '../../port/recheck-interval.js';
-import { type Holder, isOver, remainingOf, type TimedReading, type Waiter } from './document.js';
+import { type Holder, isOver, remainingOf, type TimedReading, type StoredWaiter } from './document.js';
 import type { ActingClient } from './key-state.js';
 import type { KeyLeases } from './leases.js';
 import type { Interest } from './register.js';
-
-interface OwnerOnLane {
-  readonly leaseMs: number;
-  /** Of its grant; `undefined` while the owner waits. */
-  readonly token?: number;
-}
 
 /** The owners of one client on one key, as this client knows them. A newer document tells what others did to them. */
 export class LaneOwners {
@@ -66,7 +60,7 @@ export class LaneOwners {
   }
 
   /** A hint for registers that poll. */
-  interestIn(queue: readonly Waiter[]): Interest | undefined {
+  interestIn(queue: readonly StoredWaiter[]): Interest | undefined {
     if (this.isEmpty) return undefined;
     const { waiting } = this;
     if (waiting.length < this.owners.size) return 'held';
@@ -81,7 +75,7 @@ export class LaneOwners {
    *
    * @returns the notifications for the core
    */
-  compare(timed: TimedReading, queue: readonly Waiter[], now: () => number): readonly Notification[] {
+  compare(timed: TimedReading, queue: readonly StoredWaiter[], now: () => number): readonly Notification[] {
     const { holders } = timed.reading.document;
     const notifications: Notification[] = [];
     for (const [owner, { token, leaseMs }] of this.owners) {
@@ -107,6 +101,12 @@ export class LaneOwners {
     }
     return notifications;
   }
+}
+
+interface OwnerOnLane {
+  readonly leaseMs: number;
+  /** Of its grant; `undefined` while the owner waits. */
+  readonly token?: number;
 }
 
 function grantTo(holder: Holder, validUntil: number, waiting: number): Notification {

@@ -5,74 +5,13 @@ import type { Chance } from '../../time/chance.js';
 import type { Clock } from '../../time/clock.js';
 import type { Delays } from '../../time/delays.js';
 import { nextTurn } from '../../time/turns.js';
-import type { TimedReading, Waiter } from './document.js';
+import type { TimedReading, StoredWaiter } from './document.js';
 import { KeyState, type ActingClient } from './key-state.js';
 import type { Leases } from './leases.js';
 import type { LaneOwners } from './lane-owners.js';
 import { nextAction, type Situation } from './next-action.js';
 import { type Interest, sessionEnded } from './register.js';
-import type { Requests, TimedRegister, Written } from './timed-register.js';
-
-/** The lanes of one store share it. */
-export interface LaneContext {
-  readonly register: TimedRegister;
-  readonly clock: Clock;
-  readonly chance: Chance;
-  readonly delays: Delays;
-  readonly client: ActingClient;
-  notify(notification: Notification): void;
-  watch(name: string, interest: Interest | undefined): void;
-  readonly leases: Pick<Leases, 'onHolders'>;
-  /** A lane has no task and no owner. */
-  onIdle(name: string): void;
-}
-
-/** A task is executed: its outcome is written, or came from a reading that was made for it. */
-export interface Executed {
-  /** Our time before the last request for it was sent. */
-  readonly sentAt: number;
-  /** The store's time, in ms. */
-  readonly executedAt: number;
-  /** Until when, on our clock, what was written stays for certain, if no lease ends before. */
-  readonly validUntil: number;
-  /** Owners in the queue after the task, with those whose notes the task did not know of. */
-  readonly waiting: number;
-}
-
-interface TaskOptions {
-  /** The request, of a task that acquires. */
-  readonly request?: AcquireRequest;
-  /** The task may wait for the rest of this turn of the event loop, to be written together with the next one. */
-  readonly mayWait?: boolean;
-}
-
-interface Task {
-  /** @returns makes the reply, once what the state has become is true */
-  readonly apply: (state: KeyState) => (executed: Executed) => unknown;
-  readonly request: AcquireRequest | undefined;
-  readonly resolve: (reply: never) => void;
-  readonly reject: (error: unknown) => void;
-}
-
-/** Settles a task once its outcome is known to be true. */
-type Settle = (executed: Executed) => void;
-
-/** Tasks that are executed together, with what has been tried for them. */
-interface Round {
-  left: readonly Task[];
-  tries: number;
-  lostSwaps: number;
-  /** Before the first reply the register may have had to connect. */
-  firstReplyAt: number;
-  /** A document that was read or written for them. */
-  fresh?: TimedReading;
-}
-
-/** What a document becomes by the tasks. */
-interface Applied {
-  readonly state: KeyState;
-  readonly settles: readonly Settle[];
-}
+import type { Requests, TimedRegister, TimedReply } from './timed-register.js';
 
 /** After so many tries the lane pauses before each further one. */
 const TRIES_WITHOUT_PAUSE = 4;
@@ -238,7 +177,7 @@ export class Lane {
   }
 
   /** The first task that acquires has the document, or the tasks that wait have left notes beside it. */
-  private onTaken(round: Round, { isDone, timed }: Written): void {
+  private onTaken(round: Round, { isDone, timed }: TimedReply): void {
     round.fresh = this.onReply(timed);
     if (!isDone) {
       this.hasNotes ||= round.left.some(isWaiting);
@@ -249,7 +188,7 @@ export class Lane {
     round.left = round.left.filter((task) => task !== taker);
   }
 
-  private onSwapped(round: Round, applied: Applied, { isDone, timed }: Written): void {
+  private onSwapped(round: Round, applied: Applied, { isDone, timed }: TimedReply): void {
     round.fresh = this.onReply(timed);
     if (isDone) this.settleAll(round, applied);
     else round.lostSwaps += 1;
@@ -282,7 +221,7 @@ export class Lane {
   }
 
   /** With those who have left notes. */
-  private queueIn(timed: TimedReading): readonly Waiter[] {
+  private queueIn(timed: TimedReading): readonly StoredWaiter[] {
     const { document, notes } = timed.reading;
     return notes.length > 0 ? this.stateIn(timed).document.queue : document.queue;
   }
@@ -352,6 +291,67 @@ export class Lane {
       'unready',
     );
   }
+}
+
+/** The lanes of one store share it. */
+export interface LaneContext {
+  readonly register: TimedRegister;
+  readonly clock: Clock;
+  readonly chance: Chance;
+  readonly delays: Delays;
+  readonly client: ActingClient;
+  notify(notification: Notification): void;
+  watch(name: string, interest: Interest | undefined): void;
+  readonly leases: Pick<Leases, 'onHolders'>;
+  /** A lane has no task and no owner. */
+  onIdle(name: string): void;
+}
+
+/** A task is executed: its outcome is written, or came from a reading that was made for it. */
+export interface Executed {
+  /** Our time before the last request for it was sent. */
+  readonly sentAt: number;
+  /** The store's time, in ms. */
+  readonly executedAt: number;
+  /** Until when, on our clock, what was written stays for certain, if no lease ends before. */
+  readonly validUntil: number;
+  /** Owners in the queue after the task, with those whose notes the task did not know of. */
+  readonly waiting: number;
+}
+
+interface TaskOptions {
+  /** The request, of a task that acquires. */
+  readonly request?: AcquireRequest;
+  /** The task may wait for the rest of this turn of the event loop, to be written together with the next one. */
+  readonly mayWait?: boolean;
+}
+
+interface Task {
+  /** @returns makes the reply, once what the state has become is true */
+  readonly apply: (state: KeyState) => (executed: Executed) => unknown;
+  readonly request: AcquireRequest | undefined;
+  readonly resolve: (reply: never) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** Settles a task once its outcome is known to be true. */
+type Settle = (executed: Executed) => void;
+
+/** Tasks that are executed together, with what has been tried for them. */
+interface Round {
+  left: readonly Task[];
+  tries: number;
+  lostSwaps: number;
+  /** Before the first reply the register may have had to connect. */
+  firstReplyAt: number;
+  /** A document that was read or written for them. */
+  fresh?: TimedReading;
+}
+
+/** What a document becomes by the tasks. */
+interface Applied {
+  readonly state: KeyState;
+  readonly settles: readonly Settle[];
 }
 
 function isWaiting({ request }: Task): boolean {

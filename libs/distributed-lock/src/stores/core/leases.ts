@@ -3,22 +3,6 @@ import type { Clock } from '../../time/clock.js';
 import type { ServerClock } from '../common/server-clock.js';
 import type { Holder, TimedReading } from './document.js';
 
-/** A lease that begins, or begins again, maybe with another length. */
-export interface LeaseStart extends Pick<Grant, 'token' | 'lastToken'> {
-  readonly key: string;
-  readonly owner: string;
-  readonly leaseMs: number;
-  readonly sentAt: number;
-}
-
-/** The leases and tickets of the owners on one key. */
-export interface KeyLeases {
-  start(owner: string, ms: number): void;
-  end(owner: string): void;
-  /** A change by any client has granted the lock to an owner of this one that waited. @returns until when it may believe in that */
-  onGranted(holder: Holder, leaseMs: number, timed: TimedReading): number;
-}
-
 /**
  * Who ends the leases and tickets of this client's owners when their time is over: the back end does (`ServerSideExpiry`), or
  * the client must (`SessionLeases` in stores/session).
@@ -36,6 +20,22 @@ export interface Leases {
   onHolders(key: string, holders: readonly Holder[]): void;
   /** @returns whether documents name owners of this client that must stay there until their time is over */
   close(): Promise<boolean>;
+}
+
+/** A lease that begins, or begins again, maybe with another length. */
+export interface LeaseStart extends Pick<Grant, 'token' | 'lastToken'> {
+  readonly key: string;
+  readonly owner: string;
+  readonly leaseMs: number;
+  readonly sentAt: number;
+}
+
+/** The leases and tickets of the owners on one key. */
+export interface KeyLeases {
+  start(owner: string, ms: number): void;
+  end(owner: string): void;
+  /** A change by any client has granted the lock to an owner of this one that waited. @returns until when it may believe in that */
+  onGranted(holder: Holder, leaseMs: number, timed: TimedReading): number;
 }
 
 /** What a client does for its leases. Implemented by `DocumentStore`. */

@@ -1,3 +1,13 @@
+/** The next of the four actions of a lane. */
+export function nextAction(situation: Situation): Action {
+  const { acquiring, document, isFresh, mustLeaveNotes } = situation;
+  const mayBeAbsent = document === 'absent' || (acquiring === 'all' && !isFresh);
+  if (acquiring !== 'none' && (mayBeAbsent || mustLeaveNotes)) return 'take';
+  if (document === 'not known') return 'read';
+  if (situation.isChanged()) return 'swap';
+  return isFresh ? 'answer' : 'read';
+}
+
 /** What a lane knows before it asks the store, or answers. */
 export interface Situation {
   /** How many of the tasks acquire: these may take a document that the lane has never seen. */
@@ -20,13 +30,3 @@ export interface Situation {
  * - `answer` needs no request: nothing changes, and the document is fresh.
  */
 export type Action = 'take' | 'read' | 'swap' | 'answer';
-
-/** The next of the four actions of a lane. */
-export function nextAction(situation: Situation): Action {
-  const { acquiring, document, isFresh, mustLeaveNotes } = situation;
-  const mayBeAbsent = document === 'absent' || (acquiring === 'all' && !isFresh);
-  if (acquiring !== 'none' && (mayBeAbsent || mustLeaveNotes)) return 'take';
-  if (document === 'not known') return 'read';
-  if (situation.isChanged()) return 'swap';
-  return isFresh ? 'answer' : 'read';
-}

@@ -7,22 +7,6 @@ import { isFree, type Reading, type TimedReading } from './document.js';
 import { noteOf, type KeyState, type ActingClient } from './key-state.js';
 import type { Register, WriteReply } from './register.js';
 
-export type Requests = readonly [AcquireRequest, ...AcquireRequest[]];
-
-/** `isDone`: the write was executed. Otherwise the document is newer than the one that the write was for. */
-export interface Written {
-  readonly isDone: boolean;
-  readonly timed: TimedReading;
-}
-
-interface TimedContext {
-  readonly register: Register;
-  readonly client: ActingClient;
-  readonly owners: OwnerStates;
-  readonly serverClock: ServerClock;
-  readonly clock: Clock;
-}
-
 /** Gives each write of a register its not-after, and learns the store's time from each reply. */
 export class TimedRegister {
   constructor(private readonly context: TimedContext) {}
@@ -36,7 +20,7 @@ export class TimedRegister {
   }
 
   /** @param requests the first takes the lock if the document is free. Otherwise those that wait leave notes. */
-  take(name: string, requests: Requests): Promise<Written> {
+  take(name: string, requests: Requests): Promise<TimedReply> {
     const { register, client } = this.context;
     const sending = new Sending(this.context, requests);
     const { minToken } = client;
@@ -52,7 +36,7 @@ export class TimedRegister {
     { reading: expected }: TimedReading,
     state: KeyState,
     requests: readonly AcquireRequest[],
-  ): Promise<Written> {
+  ): Promise<TimedReply> {
     const sending = new Sending(this.context, requests);
     const { document: next, lastToken, isExact, notified } = state;
     const mayBeForgotten = isFree(next);
@@ -76,6 +60,22 @@ export class TimedRegister {
   arrived(reading: Reading): TimedReading {
     return { reading, sentAt: -Infinity, receivedAt: this.context.clock.now() };
   }
+}
+
+export type Requests = readonly [AcquireRequest, ...AcquireRequest[]];
+
+/** `isDone`: the write was executed. Otherwise the document is newer than the one that the write was for. */
+export interface TimedReply {
+  readonly isDone: boolean;
+  readonly timed: TimedReading;
+}
+
+interface TimedContext {
+  readonly register: Register;
+  readonly client: ActingClient;
+  readonly owners: OwnerStates;
+  readonly serverClock: ServerClock;
+  readonly clock: Clock;
 }
 
 /** One request to a register, and the acquires that it carries. */
@@ -103,7 +103,7 @@ class Sending {
     return { reading, sentAt, receivedAt };
   }
 
-  async settle(write: Promise<WriteReply>): Promise<Written> {
+  async settle(write: Promise<WriteReply>): Promise<TimedReply> {
     try {
       const { isDone, reading } = await write;
       return { isDone, timed: this.onReply(reading) };

@@ -12,13 +12,6 @@ import {
 } from '../core/document.js';
 import type { Register, RegisterListener, Swap, Take, WriteReply } from '../core/register.js';
 
-interface Entry {
-  readonly version: number;
-  readonly document: LockDocument;
-  readonly notes: readonly StoredNote[];
-  readonly lastToken: number;
-}
-
 const NO_ENTRY: Entry = { version: 0, document: FREE, notes: [], lastToken: 0 };
 const LEAST_SWEEP = 256;
 
@@ -163,4 +156,11 @@ export class MemoryRegister implements Register {
       now,
     );
   }
+}
+
+interface Entry {
+  readonly version: number;
+  readonly document: LockDocument;
+  readonly notes: readonly StoredNote[];
+  readonly lastToken: number;
 }

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { LOCK } from '../../port/claim.js';
 import { ManualClock } from '../../testing/manual-clock.js';
-import type { Holder, LockDocument, StoredNote, Waiter } from '../core/document.js';
+import type { Holder, LockDocument, StoredNote, StoredWaiter } from '../core/document.js';
 import { SessionKnowledge } from './session-knowledge.js';
 
 function holder(owner: string, more: Partial<Holder> = {}): Holder {
@@ -17,7 +17,7 @@ function holder(owner: string, more: Partial<Holder> = {}): Holder {
   };
 }
 
-function waiter(owner: string, session: string): Waiter {
+function waiter(owner: string, session: string): StoredWaiter {
   const given = { owner, claim: LOCK, leaseMs: 9000, tokens: 1, minToken: 0, ticket: 7 };
   return { ...given, nonce: 'n', until: Infinity, session };
 }
@@ -27,7 +27,7 @@ function note(owner: string, session: string): StoredNote {
   return { ...given, waitMs: Infinity, at: 8 };
 }
 
-const document = (holders: readonly Holder[], queue: readonly Waiter[] = []): LockDocument => ({
+const document = (holders: readonly Holder[], queue: readonly StoredWaiter[] = []): LockDocument => ({
   holders,
   queue,
 });

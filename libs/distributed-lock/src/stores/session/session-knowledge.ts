@@ -4,7 +4,7 @@ import {
   type Holder,
   type LockDocument,
   type StoredNote,
-  type Waiter,
+  type StoredWaiter,
 } from '../core/document.js';
 
 /** A session that was alive counts as alive for so long without being asked for again, in ms. */
@@ -55,7 +55,7 @@ export class SessionKnowledge {
     };
   }
 
-  hasEnded({ session }: Pick<Waiter, 'session'>): boolean {
+  hasEnded({ session }: Pick<StoredWaiter, 'session'>): boolean {
     return session !== undefined && this.ended.has(session);
   }
 

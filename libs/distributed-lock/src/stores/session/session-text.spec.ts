@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { LOCK, SHARED, type Claim } from '../../port/claim.js';
-import type { Holder, LockDocument, Waiter } from '../core/document.js';
+import type { Holder, LockDocument, StoredWaiter } from '../core/document.js';
 import {
   contentOf,
   documentTextUnder,
@@ -13,7 +13,7 @@ import {
 const WRITTEN_AT = 700;
 const permits: Claim = { kind: 'permits', permits: 3, weight: 2 };
 
-const waiter: Waiter = {
+const waiter: StoredWaiter = {
   owner: 'b:1',
   claim: permits,
   leaseMs: Infinity,

@@ -5,7 +5,7 @@ import { checkNameBytes } from '../common/lock-name.js';
 const MOST_BYTES = 2000;
 
 /** @param name `keyPrefix` and the key @throws LockKeyError for a name that a text column cannot hold as it is */
-export function checkLockName(name: string): void {
+export function checkRowName(name: string): void {
   checkNameBytes(name, MOST_BYTES, `at most ${MOST_BYTES} fit into the lock table`);
   if (name.includes('\0')) {
     throw new LockKeyError(

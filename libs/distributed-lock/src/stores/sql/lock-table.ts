@@ -1,5 +1,5 @@
 import { LockConfigurationError } from '../../port/lock.errors.js';
-import { checkTable, DEFAULT_TABLE } from './sql-options.js';
+import { checkTableName, DEFAULT_TABLE } from './sql-options.js';
 
 const STATEMENTS = {
   postgres: (table: string) => `CREATE TABLE IF NOT EXISTS ${quoted(table, '"')} (
@@ -34,12 +34,12 @@ export function lockTableSql(dialect: 'postgres' | 'mysql', table = DEFAULT_TABL
   if (!statement) {
     throw new LockConfigurationError(`dialect must be 'postgres' or 'mysql'; it is ${String(dialect)}.`);
   }
-  checkTable(table);
+  checkTableName(table);
   return statement(table);
 }
 
 /** For messages. */
-export interface Named {
+export interface NamedTable {
   /** The function of the store, as `mysqlStore`. */
   readonly store: string;
   readonly table: string;
@@ -51,7 +51,10 @@ export interface Named {
  * For a table of the right name that is not the one of `lockTableSql`. Exclusion depends on its key, and on types that give
  * back what was written.
  */
-export function noLockTable(faults: readonly string[], { store, table, sql }: Named): LockConfigurationError {
+export function noLockTable(
+  faults: readonly string[],
+  { store, table, sql }: NamedTable,
+): LockConfigurationError {
   return new LockConfigurationError(
     `The table ${table} is no lock table: ${faults.join('; ')}. Give ${store} another table, or rename that one. A lock table is made by: ${inOneLine(sql)}`,
   );

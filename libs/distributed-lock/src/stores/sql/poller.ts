@@ -11,14 +11,6 @@ const HELD_MS = 250;
 /** Names with less than this part of their interval left are read with those that are due. */
 const TOGETHER = 0.25;
 
-interface Watched {
-  interest: Interest;
-  everyMs: number;
-  dueAt: number;
-  /** What the last reading said. */
-  seen?: string;
-}
-
 /**
  * Reads the documents that this client depends on, where the database tells nobody of a change: all that are due in one
  * statement, one statement at a time.
@@ -103,6 +95,14 @@ export class Poller {
     watched.everyMs = hasChanged ? quickest(interest) : slower(interest, everyMs);
     watched.dueAt = this.clock.now() + watched.everyMs;
   }
+}
+
+interface Watched {
+  interest: Interest;
+  everyMs: number;
+  dueAt: number;
+  /** What the last reading said. */
+  seen?: string;
 }
 
 function quickest(interest: Interest): number {

@@ -1,9 +1,3 @@
-/** How many rows to read, and after which name. */
-export interface Scan {
-  readonly after: string;
-  readonly most: number;
-}
-
 /** Rows of the lock table in order of their names. */
 export interface Slice {
   /** The name of the last row that was read. Absent at the end of the table. */
@@ -12,6 +6,12 @@ export interface Slice {
   readonly free: readonly string[];
   /** Names of documents that nobody has written for long. */
   readonly unwritten: readonly string[];
+}
+
+/** How many rows to read, and after which name. */
+export interface Scan {
+  readonly after: string;
+  readonly most: number;
 }
 
 /** A row was free for this long when it is deleted. Until then its tokens grow, although the server's clock is set back. */

@@ -14,15 +14,6 @@ import {
   type SqlRequest,
 } from './sql-requests.js';
 
-interface ConnectionOptions {
-  readonly clock: Clock;
-  readonly chance: Chance;
-  readonly commandTimeoutMs: number;
-  readonly onState?: ((state: StoreState) => void) | undefined;
-  /** Each new session has told the server's time, before anything else is sent on it. */
-  onTime(now: number, sentAt: number): void;
-}
-
 /**
  * The store's connection for statements. One statement is in flight at a time, and the requests that come meanwhile go
  * together in the next one.
@@ -169,6 +160,15 @@ export class SqlConnection {
     request.blocked = { times, until: now + blockedPause(this.options.chance, times) };
     return request;
   }
+}
+
+interface ConnectionOptions {
+  readonly clock: Clock;
+  readonly chance: Chance;
+  readonly commandTimeoutMs: number;
+  readonly onState?: ((state: StoreState) => void) | undefined;
+  /** Each new session has told the server's time, before anything else is sent on it. */
+  onTime(now: number, sentAt: number): void;
 }
 
 const PAUSE_MS = { least: 2, most: 100 };

@@ -1,6 +1,6 @@
 import type { Reading } from '../core/document.js';
 import type { Swap, Take, WriteReply } from '../core/register.js';
-import { checkLockName } from './lock-name.js';
+import { checkRowName } from './lock-name.js';
 import type { SqlConnection } from './sql-connection.js';
 import { readingOf } from './sql-row.js';
 import type { Scan, Slice } from './slice.js';
@@ -12,7 +12,7 @@ export class SqlDocuments {
 
   async take(take: Take): Promise<WriteReply> {
     const { name } = take;
-    checkLockName(name);
+    checkRowName(name);
     const { isDone, row } = await this.connection.run('take', timed(take), name);
     return { isDone, reading: readingOf(name, row) };
   }
@@ -23,7 +23,7 @@ export class SqlDocuments {
   }
 
   async read(name: string): Promise<Reading> {
-    checkLockName(name);
+    checkRowName(name);
     return readingOf(name, await this.connection.run('read', { name }, name));
   }
 

@@ -19,20 +19,20 @@ export function sqlOptionsOf<Options extends SqlStoreOptions>(
   names: OptionNames<Options>,
 ): Required<SqlStoreOptions> {
   checkOptionNames(store, options, names);
-  const { table = DEFAULT_TABLE, commandTimeoutMs = DEFAULT_COMMAND_TIMEOUT_MS } = options;
-  checkTable(table);
+  const { table = DEFAULT_TABLE, commandTimeoutMs = SQL_COMMAND_TIMEOUT_MS } = options;
+  checkTableName(table);
   return { table, commandTimeoutMs };
 }
 
 export const DEFAULT_TABLE = 'nest_lock';
-export const DEFAULT_COMMAND_TIMEOUT_MS = 500;
+export const SQL_COMMAND_TIMEOUT_MS = 500;
 /** An owner that was granted the lock by another client must confirm it within this time. */
-export const INITIAL_LEASE_MS = 1000;
+export const SQL_INITIAL_LEASE_MS = 1000;
 /** The table's name gets endings in names of indexes and constraints. */
 const LONGEST_NAME = 48;
 
 /** @throws LockConfigurationError unless it is an identifier that needs no quotes, with or without a schema */
-export function checkTable(table: string): void {
+export function checkTableName(table: string): void {
   const parts = typeof table === 'string' ? table.split('.') : [];
   const isName = (part: string) => /^[a-z_][a-z0-9_]*$/i.test(part) && part.length <= LONGEST_NAME;
   if ((parts.length === 1 || parts.length === 2) && parts.every(isName)) return;

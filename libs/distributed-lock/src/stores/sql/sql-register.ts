@@ -7,17 +7,17 @@ import { Poller } from './poller.js';
 import { SqlConnection } from './sql-connection.js';
 import type { SqlDatabase } from './sql-database.js';
 import { SqlDocuments } from './sql-documents.js';
-import { INITIAL_LEASE_MS } from './sql-options.js';
-import { Sweeper } from './sweeper.js';
+import { SQL_INITIAL_LEASE_MS } from './sql-options.js';
+import { TableSweeper } from './sweeper.js';
 
 /** Documents in the rows of one table. Where nothing else notifies this client, it polls. */
 export class SqlRegister extends SqlDocuments implements Register {
-  readonly initialLeaseMs = INITIAL_LEASE_MS;
+  readonly initialLeaseMs = SQL_INITIAL_LEASE_MS;
   readonly mayLoseWrites = true;
   readonly isRemote = true;
   protected readonly poller: Poller;
   protected listener: RegisterListener | undefined;
-  private readonly sweeper: Sweeper;
+  private readonly sweeper: TableSweeper;
   private readonly stopKeepingAlive: () => void;
 
   constructor(
@@ -34,7 +34,7 @@ export class SqlRegister extends SqlDocuments implements Register {
       (name, reading) => this.listener?.onReading(name, reading),
     );
     const own = { clock, chance, commandTimeoutMs, onTime: () => undefined };
-    this.sweeper = new Sweeper(
+    this.sweeper = new TableSweeper(
       { clock, chance, commandTimeoutMs },
       () => new SqlDocuments(new SqlConnection(database, own)),
     );

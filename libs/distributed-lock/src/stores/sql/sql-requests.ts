@@ -1,35 +1,6 @@
 import { WaitingRequests } from '../common/connection/waiting-requests.js';
 import type { BatchedStatements, Named, SqlLink } from './sql-database.js';
 
-export type BatchedKind = keyof BatchedStatements;
-export type SqlItem<Kind extends BatchedKind> = Parameters<BatchedStatements[Kind]>[0][number];
-export type SqlReply<Kind extends BatchedKind> = Awaited<ReturnType<BatchedStatements[Kind]>>[number];
-
-/** One request that waits for its statement. */
-export interface SqlRequest {
-  /** It goes with others of its kind, or sends a statement of its own. */
-  readonly kind: BatchedKind | ((link: SqlLink) => Promise<unknown>);
-  readonly item: Named;
-  /** The key for errors. */
-  readonly key: string | undefined;
-  /** Our time when it came, in ms. */
-  readonly since: number;
-  /** It goes alone, because a statement with others has failed. */
-  isAlone?: boolean;
-  /** How often it has found its row locked by another transaction, and our time before which it does not ask again. */
-  blocked?: { readonly times: number; readonly until: number };
-  resolve(reply: never): void;
-  reject(error: unknown): void;
-}
-
-/** @returns the request with one not-after, which is worked out when its statement is sent first */
-export function timed<Late extends { notAfter(): number }>(
-  late: Late,
-): Late & { readonly until: () => number } {
-  let until: number | undefined;
-  return { ...late, until: () => (until ??= late.notAfter()) };
-}
-
 /** More requests in one statement would take as long as they save. */
 const MOST_TOGETHER = 128;
 
@@ -57,6 +28,35 @@ export class WaitingSqlRequests extends WaitingRequests<SqlRequest> {
   get nextAt(): number {
     return Math.min(...this.requests.map(pausesUntil));
   }
+}
+
+export type BatchedKind = keyof BatchedStatements;
+export type SqlItem<Kind extends BatchedKind> = Parameters<BatchedStatements[Kind]>[0][number];
+export type SqlReply<Kind extends BatchedKind> = Awaited<ReturnType<BatchedStatements[Kind]>>[number];
+
+/** One request that waits for its statement. */
+export interface SqlRequest {
+  /** It goes with others of its kind, or sends a statement of its own. */
+  readonly kind: BatchedKind | ((link: SqlLink) => Promise<unknown>);
+  readonly item: Named;
+  /** The key for errors. */
+  readonly key: string | undefined;
+  /** Our time when it came, in ms. */
+  readonly since: number;
+  /** It goes alone, because a statement with others has failed. */
+  isAlone?: boolean;
+  /** How often it has found its row locked by another transaction, and our time before which it does not ask again. */
+  blocked?: { readonly times: number; readonly until: number };
+  resolve(reply: never): void;
+  reject(error: unknown): void;
+}
+
+/** @returns the request with one not-after, which is worked out when its statement is sent first */
+export function timed<Late extends { notAfter(): number }>(
+  late: Late,
+): Late & { readonly until: () => number } {
+  let until: number | undefined;
+  return { ...late, until: () => (until ??= late.notAfter()) };
 }
 
 function pausesUntil({ blocked }: SqlRequest): number {

@@ -18,19 +18,13 @@ const SLICE_ROWS = { most: 1000, least: 10 };
 const LITTLE = 0.1;
 const MOST_PATIENCE = 8;
 
-interface SweeperContext {
-  readonly clock: Clock;
-  readonly chance: Chance;
-  readonly commandTimeoutMs: number;
-}
-
 /**
  * Keeps the table small: abandoned documents are freed, and rows that were free for long are deleted.
  *
  * A sweep goes through the table in order of names, a slice at a time, and rests after each slice as long as that took. It
  * has a connection of its own for that time, because a slow slice must not delay the requests of callers.
  */
-export class Sweeper {
+export class TableSweeper {
   private readonly delays: Delays;
   private cancel = (): void => undefined;
   private documents: SqlDocuments | undefined;
@@ -117,6 +111,12 @@ export class Sweeper {
       notAfter: () => Math.ceil(expected.now + this.context.commandTimeoutMs),
     });
   }
+}
+
+interface SweeperContext {
+  readonly clock: Clock;
+  readonly chance: Chance;
+  readonly commandTimeoutMs: number;
 }
 
 function isAbandoned({ document, notes, now }: Reading): boolean {

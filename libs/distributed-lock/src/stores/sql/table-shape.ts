@@ -1,4 +1,4 @@
-import { noLockTable, type Named } from './lock-table.js';
+import { noLockTable, type NamedTable } from './lock-table.js';
 
 /** A table as its server describes it. */
 export interface TableShape {
@@ -28,7 +28,7 @@ export interface UniqueKey {
 export type Columns = Readonly<Record<string, { readonly type: string; readonly matches: RegExp }>>;
 
 /** @throws LockConfigurationError unless the table is as `lockTableSql` makes it, but for columns that may stay empty */
-export function checkShape(shape: TableShape, columns: Columns, named: Named): void {
+export function checkShape(shape: TableShape, columns: Columns, named: NamedTable): void {
   const faults = [...shape.faults, ...columnFaults(shape, columns), ...keyFaults(shape, columns)];
   if (faults.length > 0) throw noLockTable(faults, named);
 }

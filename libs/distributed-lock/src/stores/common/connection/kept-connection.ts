@@ -6,28 +6,6 @@ import type { LockStoreError } from '../../../port/lock.errors.js';
 import { Outage, type OutageOptions } from './outage.js';
 import { reconnectDelay } from './reconnect-delay.js';
 
-/** One attempt to open a connection. */
-export interface Attempt<Connection> {
-  /** Within this time it must be open. */
-  readonly withinMs: number;
-  readonly lateError: Error;
-  /** @param signal the connection is not wanted any more @param onLost for a connection that is open and can send no more */
-  readonly open: (signal: AbortSignal, onLost: (error: unknown) => void) => Promise<Connection>;
-}
-
-interface KeptOptions<Connection> extends OutageOptions {
-  readonly clock: Clock;
-  readonly chance: Chance;
-  readonly attempt: () => Attempt<Connection>;
-  /** So many attempts in a row may follow each other at once; default none. */
-  readonly quickAttempts?: number;
-  readonly onOpen: (connection: Connection) => void;
-  /** A connection was lost, or could not be opened. The next attempt is under way. */
-  readonly onDown: (error: unknown, failures: number) => void;
-  /** Without it no outage is reported. */
-  readonly outageError?: () => LockStoreError;
-}
-
 /** A connection that was open for so long was of use. */
 const STABLE_MS = 1000;
 
@@ -116,4 +94,26 @@ export class KeptConnection<Connection extends { destroy(): void }> {
     const ms = reconnectDelay(chance, failures - quickAttempts);
     this.cancelReconnect = clock.after(ms, () => this.connect());
   }
+}
+
+/** One attempt to open a connection. */
+export interface Attempt<Connection> {
+  /** Within this time it must be open. */
+  readonly withinMs: number;
+  readonly lateError: Error;
+  /** @param signal the connection is not wanted any more @param onLost for a connection that is open and can send no more */
+  readonly open: (signal: AbortSignal, onLost: (error: unknown) => void) => Promise<Connection>;
+}
+
+interface KeptOptions<Connection> extends OutageOptions {
+  readonly clock: Clock;
+  readonly chance: Chance;
+  readonly attempt: () => Attempt<Connection>;
+  /** So many attempts in a row may follow each other at once; default none. */
+  readonly quickAttempts?: number;
+  readonly onOpen: (connection: Connection) => void;
+  /** A connection was lost, or could not be opened. The next attempt is under way. */
+  readonly onDown: (error: unknown, failures: number) => void;
+  /** Without it no outage is reported. */
+  readonly outageError?: () => LockStoreError;
 }

@@ -2,12 +2,6 @@ import type { StoreState } from '../../../port/lock-store.js';
 import type { LockStoreError } from '../../../port/lock.errors.js';
 import type { Clock } from '../../../time/clock.js';
 
-export interface OutageOptions {
-  readonly clock: Clock;
-  readonly commandTimeoutMs: number;
-  readonly onState?: ((state: StoreState) => void) | undefined;
-}
-
 /**
  * Reports when there is no connection, and when there is one again. A connection that is replaced within
  * `commandTimeoutMs` is not reported, because no call has failed for it.
@@ -45,4 +39,10 @@ export class Outage {
   end(): void {
     this.cancel();
   }
+}
+
+export interface OutageOptions {
+  readonly clock: Clock;
+  readonly commandTimeoutMs: number;
+  readonly onState?: ((state: StoreState) => void) | undefined;
 }

@@ -1,16 +1,6 @@
 import { afterReading } from '../../../time/turns.js';
 import type { Clock } from '../../../time/clock.js';
 
-interface DeadlineOptions<Request> {
-  readonly clock: Clock;
-  readonly commandTimeoutMs: number;
-  /** How long this request may take, where that is not `commandTimeoutMs`. */
-  readonly timeoutOf?: (request: Request) => number;
-  /** The requests without a reply: those that wait and those in flight. */
-  readonly unanswered: () => Iterable<Request>;
-  readonly onDue: (isDue: (request: Request) => boolean) => void;
-}
-
 /**
  * One timer for all requests of a connection. A deadline counts from the last reply, so that a request fails only when the
  * server has stopped replying.
@@ -55,4 +45,14 @@ export class ReplyDeadline<Request extends { readonly since: number }> {
     const { timeoutOf, commandTimeoutMs } = this.options;
     return Math.max(request.since, this.repliedAt) + (timeoutOf?.(request) ?? commandTimeoutMs);
   }
+}
+
+interface DeadlineOptions<Request> {
+  readonly clock: Clock;
+  readonly commandTimeoutMs: number;
+  /** How long this request may take, where that is not `commandTimeoutMs`. */
+  readonly timeoutOf?: (request: Request) => number;
+  /** The requests without a reply: those that wait and those in flight. */
+  readonly unanswered: () => Iterable<Request>;
+  readonly onDue: (isDue: (request: Request) => boolean) => void;
 }

@@ -3,34 +3,6 @@ import type { Clock } from '../../../time/clock.js';
 import { ReplyDeadline } from './reply-deadline.js';
 import type { WaitingRequests } from './waiting-requests.js';
 
-export interface PipedRequest {
-  /** The key for errors. */
-  readonly key: string | undefined;
-  /** Our time when it came, in ms. */
-  readonly since: number;
-  reject(error: unknown): void;
-}
-
-interface PipeOptions<Request> {
-  readonly clock: Clock;
-  readonly commandTimeoutMs: number;
-  readonly waiting: WaitingRequests<Request>;
-  /** Takes a batch out of `waiting` and sends it by `send`, if there is a connection. No other batch is in flight. */
-  readonly sendBatch: () => void;
-  /** The batch in flight got no reply in time, so its requests and its connection must be given up. */
-  readonly onSilence: (error: Error) => void;
-  /** @param isBehind a batch before the request was in flight */
-  readonly lateError: (request: Request, isBehind: boolean) => unknown;
-  readonly closedError: (key: string | undefined, reason: 'unreachable' | 'unknown') => unknown;
-}
-
-/** The handlers of one batch. They run only while it is in flight. */
-interface Settle<Reply> {
-  readonly onReply: (reply: Reply) => void;
-  /** Must take the batch out of flight. */
-  readonly onFailure: (error: unknown) => void;
-}
-
 /**
  * The requests of one connection: one batch is in flight at a time, and the requests that come meanwhile go together in the
  * next one.
@@ -120,4 +92,32 @@ export class RequestPipe<Request extends PipedRequest> {
     if (this.inFlight.some(isDue)) onSilence(new Error(`nothing came back within ${commandTimeoutMs} ms`));
     for (const request of waiting.take(isDue)) request.reject(lateError(request, isBehind));
   }
+}
+
+export interface PipedRequest {
+  /** The key for errors. */
+  readonly key: string | undefined;
+  /** Our time when it came, in ms. */
+  readonly since: number;
+  reject(error: unknown): void;
+}
+
+interface PipeOptions<Request> {
+  readonly clock: Clock;
+  readonly commandTimeoutMs: number;
+  readonly waiting: WaitingRequests<Request>;
+  /** Takes a batch out of `waiting` and sends it by `send`, if there is a connection. No other batch is in flight. */
+  readonly sendBatch: () => void;
+  /** The batch in flight got no reply in time, so its requests and its connection must be given up. */
+  readonly onSilence: (error: Error) => void;
+  /** @param isBehind a batch before the request was in flight */
+  readonly lateError: (request: Request, isBehind: boolean) => unknown;
+  readonly closedError: (key: string | undefined, reason: 'unreachable' | 'unknown') => unknown;
+}
+
+/** The handlers of one batch. They run only while it is in flight. */
+interface Settle<Reply> {
+  readonly onReply: (reply: Reply) => void;
+  /** Must take the batch out of flight. */
+  readonly onFailure: (error: unknown) => void;
 }

@@ -7,6 +7,18 @@ const OUTCOME = {
   unreachable: 'could not be reached',
 } as const;
 
+/** @param server the name of the back end for messages: `PostgreSQL` */
+export function storeError(
+  server: string,
+  failure: StoreFailure,
+  key: string | undefined,
+  cause?: unknown,
+): LockStoreError {
+  const { reason, detail, isAnswered = false } = failure;
+  const outcome = OUTCOME[isAnswered ? 'unready' : reason];
+  return new LockStoreError(`${server} ${outcome}: ${detail}`, key, reason, { cause });
+}
+
 /** What an error of a server or of its client means for the request that failed. */
 export interface StoreFailure {
   /**
@@ -18,16 +30,4 @@ export interface StoreFailure {
   readonly detail: string;
   /** The server has answered an `unknown` request, so that it is not executed later. */
   readonly isAnswered?: boolean;
-}
-
-/** @param server the name of the back end for messages: `PostgreSQL` */
-export function storeError(
-  server: string,
-  failure: StoreFailure,
-  key: string | undefined,
-  cause?: unknown,
-): LockStoreError {
-  const { reason, detail, isAnswered = false } = failure;
-  const outcome = OUTCOME[isAnswered ? 'unready' : reason];
-  return new LockStoreError(`${server} ${outcome}: ${detail}`, key, reason, { cause });
 }

@@ -1,15 +1,6 @@
 import { LockConfigurationError } from '../../../port/lock.errors.js';
 import type { SqlFailure } from '../sql-database.js';
 
-/** An error of mysql2. A server's error has a positive number, an error of the system a negative one. */
-interface MysqlError extends Error {
-  readonly code?: string;
-  readonly errno?: number;
-  readonly driverError?: unknown;
-}
-
-type ServerFailure = Omit<SqlFailure, 'detail'> & { readonly advice?: string };
-
 const NOT_NOW = { reason: 'unready' } as const;
 const NEVER = { reason: 'refused' } as const;
 const LOST = { reason: 'unknown' } as const;
@@ -103,10 +94,19 @@ export class TwoRowsError extends Error {
   }
 }
 
+/** An error of mysql2. A server's error has a positive number, an error of the system a negative one. */
+interface MysqlError extends Error {
+  readonly code?: string;
+  readonly errno?: number;
+  readonly driverError?: unknown;
+}
+
+type ServerFailure = Omit<SqlFailure, 'detail'> & { readonly advice?: string };
+
 /** The number of the server's error. Tools wrap the error of their driver. */
-export function numberOf(error: unknown): number {
+export function errorNumberOf(error: unknown): number {
   const { errno, driverError, cause } = (error ?? {}) as MysqlError;
-  return errno ?? ((driverError ?? cause) ? numberOf(driverError ?? cause) : 0);
+  return errno ?? ((driverError ?? cause) ? errorNumberOf(driverError ?? cause) : 0);
 }
 
 /** Tells what an error of mysql2 means. */
@@ -114,7 +114,7 @@ export function mysqlFailure(error: unknown): SqlFailure {
   if (error instanceof LockConfigurationError) return { ...NEVER, detail: error.message };
   // The next session refuses the table.
   if (error instanceof TwoRowsError) return { ...NOT_NOW, isFatal: true, detail: error.message };
-  const number = numberOf(error);
+  const number = errorNumberOf(error);
   const { message, code } = error as MysqlError;
   const text = message || code || String(error);
   // A connection that was lost or never made has an error of the system, or one of mysql2 itself.

@@ -4,7 +4,7 @@ import type { Named, SqlLink, SqlSwap, SqlTake, SqlWriteReply } from '../sql-dat
 import type { LockRow } from '../sql-row.js';
 import { TwoRowsError } from './mysql.failures.js';
 import type { MysqlPipe, MysqlReply, MysqlRow } from './mysql.pipe.js';
-import { hexOf, plain, type MysqlStatement, type MysqlStatements } from './mysql.statements.js';
+import { hexNameOf, plain, type MysqlStatement, type MysqlStatements } from './mysql.statements.js';
 
 /** A connection of which the table is known. Each write is followed by a reading of its rows. */
 export class MysqlLink implements SqlLink {
@@ -109,5 +109,5 @@ function rowsIn(reply: MysqlReply | undefined, items: readonly Named[]): readonl
     notes: null,
     now,
   };
-  return items.map(({ name }) => (byName.get(hexOf(name)) ?? missing) as unknown as MarkedRow);
+  return items.map(({ name }) => (byName.get(hexNameOf(name)) ?? missing) as unknown as MarkedRow);
 }

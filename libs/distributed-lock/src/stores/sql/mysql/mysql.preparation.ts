@@ -2,7 +2,7 @@ import { LockConfigurationError } from '../../../port/lock.errors.js';
 import type { Clock } from '../../../time/clock.js';
 import { inOneLine, lockTableSql, quoted } from '../lock-table.js';
 import type { SqlLink } from '../sql-database.js';
-import { mysqlFailure, NO_SUCH_COLUMN, NO_SUCH_TABLE, numberOf } from './mysql.failures.js';
+import { mysqlFailure, NO_SUCH_COLUMN, NO_SUCH_TABLE, errorNumberOf } from './mysql.failures.js';
 import type { MysqlPipe } from './mysql.pipe.js';
 import { MARIADB_NO_WAIT, MYSQL_NO_WAIT, MysqlStatements, plain } from './mysql.statements.js';
 import { checkTableShape } from './mysql.table.js';
@@ -24,9 +24,9 @@ export async function prepare(
   try {
     await pipe.run([statements.read([''])]);
   } catch (error) {
-    if (numberOf(error) === NO_SUCH_TABLE) await createTable(pipe, table);
+    if (errorNumberOf(error) === NO_SUCH_TABLE) await createTable(pipe, table);
     // The shape of the table says more.
-    else if (numberOf(error) !== NO_SUCH_COLUMN) throw error;
+    else if (errorNumberOf(error) !== NO_SUCH_COLUMN) throw error;
   }
   await checkTableShape(pipe, table);
   const sentAt = clock.now();

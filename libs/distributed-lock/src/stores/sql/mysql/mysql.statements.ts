@@ -2,12 +2,6 @@ import { documentText, noteText, takenText } from '../../core/document-text.js';
 import { FREE_FOR_MS, UNWRITTEN_FOR_MS } from '../slice.js';
 import type { SqlSwap, SqlTake } from '../sql-database.js';
 
-/** `?` stands for each parameter, in order. */
-export interface MysqlStatement {
-  readonly sql: string;
-  readonly parameters: readonly string[];
-}
-
 const sinceEpoch = (time: string) => `TIMESTAMPDIFF(MICROSECOND, '1970-01-01', ${time})`;
 /**
  * When the statement began, in microseconds since 1970. `NOW` and `UNIX_TIMESTAMP` are ambiguous for an hour of each autumn.
@@ -15,17 +9,6 @@ const sinceEpoch = (time: string) => `TIMESTAMPDIFF(MICROSECOND, '1970-01-01', $
 const NOW = sinceEpoch('UTC_TIMESTAMP(6)');
 /** When the expression is evaluated. That may be later, because the statement has waited for a row. */
 const HERE = sinceEpoch('SYSDATE(6)');
-
-/**
- * A write must not wait for a row that another transaction has locked, because the requests on other keys wait behind it. The
- * least timeout of MySQL is a second.
- */
-export interface NoWait {
-  /** Before each write. */
-  readonly prefix: string;
-  /** A condition of each write: it fails at once if one of the rows is locked, and is always true otherwise. */
-  condition(table: string, names: string): string;
-}
 
 export const MARIADB_NO_WAIT: NoWait = {
   prefix: 'SET STATEMENT innodb_lock_wait_timeout = 0 FOR ',
@@ -141,15 +124,32 @@ export class MysqlStatements {
   }
 }
 
+/** `?` stands for each parameter, in order. */
+export interface MysqlStatement {
+  readonly sql: string;
+  readonly parameters: readonly string[];
+}
+
+/**
+ * A write must not wait for a row that another transaction has locked, because the requests on other keys wait behind it. The
+ * least timeout of MySQL is a second.
+ */
+export interface NoWait {
+  /** Before each write. */
+  readonly prefix: string;
+  /** A condition of each write: it fails at once if one of the rows is locked, and is always true otherwise. */
+  condition(table: string, names: string): string;
+}
+
 export function plain(sql: string): MysqlStatement {
   return { sql, parameters: [] };
 }
 
 /** As `HEX(name)` replies with it. */
-export function hexOf(name: string): string {
+export function hexNameOf(name: string): string {
   return Buffer.from(name).toString('hex').toUpperCase();
 }
 
 function nameText(name: string): string {
-  return `x'${hexOf(name)}'`;
+  return `x'${hexNameOf(name)}'`;
 }

@@ -8,9 +8,6 @@ import { sqlOptionsOf, type SqlStoreOptions } from '../sql-options.js';
 import { MysqlDatabase } from './mysql.database.js';
 import { connectionOptions, mysqlAddressOf, type MysqlTarget } from './mysql.target.js';
 
-/** Options of `mysqlStore`. Times are in ms. */
-export type MysqlStoreOptions = SqlStoreOptions;
-
 const OPTION_NAMES: OptionNames<MysqlStoreOptions> = { table: true, commandTimeoutMs: true };
 
 /**
@@ -35,3 +32,6 @@ export function mysqlStore(target: MysqlTarget, options: MysqlStoreOptions = {})
     },
   };
 }
+
+/** Options of `mysqlStore`. Times are in ms. */
+export type MysqlStoreOptions = SqlStoreOptions;

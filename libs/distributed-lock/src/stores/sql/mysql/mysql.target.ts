@@ -3,14 +3,14 @@ import { describeGiven } from '../../../options/describe-given.js';
 import { overlay } from '../../../options/option-names.js';
 import { LockConfigurationError } from '../../../port/lock.errors.js';
 
+/** A URL, mysql2 options, or a mysql2 pool, whose options are copied and that stays yours. */
+export type MysqlTarget = string | ConnectionOptions | Pool | PoolOfMysql2;
+
 /** The part of a pool of mysql2, with promises or without, that is read. */
 interface PoolOfMysql2 {
   readonly pool?: PoolOfMysql2;
   readonly config?: { readonly connectionConfig?: ConnectionOptions };
 }
-
-/** A URL, mysql2 options, or a mysql2 pool, whose options are copied and that stays yours. */
-export type MysqlTarget = string | ConnectionOptions | Pool | PoolOfMysql2;
 
 const NEEDED = 'mysqlStore takes a URL, mysql2 options or a mysql2 pool';
 

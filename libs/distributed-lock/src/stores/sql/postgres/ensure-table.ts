@@ -70,7 +70,7 @@ SELECT json_build_object(
 )::text AS shape FROM pg_class AS c WHERE c.oid = to_regclass($1)`;
 
 /** @throws LockConfigurationError for a table that is no lock table */
-export async function checkTable(
+export async function checkPostgresTable(
   query: (sql: string, parameters: unknown[]) => Promise<readonly object[]>,
   table: string,
 ): Promise<void> {

@@ -2,33 +2,10 @@ import { LockConfigurationError } from '../../../port/lock.errors.js';
 import type { Clock } from '../../../time/clock.js';
 import { quoted } from '../lock-table.js';
 import type { SqlDatabase, SqlFailure, SqlLink } from '../sql-database.js';
-import { checkTable, createTable } from './ensure-table.js';
+import { checkPostgresTable, createTable } from './ensure-table.js';
 import { postgresFailure, sqlStateOf } from './postgres.errors.js';
 import type { Send } from './postgres.session.js';
 import { statementsFor, type PostgresStatements } from './statements/statements.js';
-
-export interface DatabaseOptions {
-  readonly onWarning?: ((message: string) => void) | undefined;
-  readonly clock: Clock;
-  readonly commandTimeoutMs: number;
-  readonly table: string;
-}
-
-/** Sends a statement text and returns its rows. */
-export type Query = (sql: string, parameters: unknown[]) => Promise<readonly object[]>;
-
-export interface Hello {
-  readonly replica: number | string;
-  /** `on` or `off`: what the transactions of this user are by default. */
-  readonly readonly: string;
-  readonly now: number | string | bigint;
-  readonly pid: number | string;
-  readonly server: number | string;
-  readonly columns: string | null;
-  readonly schema: string | null;
-  /** Other schemas with a lock table of the same name. */
-  readonly others: string | null;
-}
 
 /** The parameter stands here once, because some tools number parameters anew. */
 const HELLO = `
@@ -89,7 +66,7 @@ export abstract class PostgresDatabase implements SqlDatabase {
       await createTable((sql) => query(this.givenUpSoon(sql), []), table);
       this.onTable(await this.ask(query));
     } else {
-      await checkTable(query, table);
+      await checkPostgresTable(query, table);
       this.onTable(hello);
     }
     return { ...hello, sentAt };
@@ -153,4 +130,27 @@ export abstract class PostgresDatabase implements SqlDatabase {
     else if (this.tookWrites) throw Object.assign(new Error('it takes no writes now'), { code: '25006' });
     else throw new LockConfigurationError(isReplica ? REPLICA : READ_ONLY);
   }
+}
+
+export interface DatabaseOptions {
+  readonly onWarning?: ((message: string) => void) | undefined;
+  readonly clock: Clock;
+  readonly commandTimeoutMs: number;
+  readonly table: string;
+}
+
+/** Sends a statement text and returns its rows. */
+export type Query = (sql: string, parameters: unknown[]) => Promise<readonly object[]>;
+
+export interface Hello {
+  readonly replica: number | string;
+  /** `on` or `off`: what the transactions of this user are by default. */
+  readonly readonly: string;
+  readonly now: number | string | bigint;
+  readonly pid: number | string;
+  readonly server: number | string;
+  readonly columns: string | null;
+  readonly schema: string | null;
+  /** Other schemas with a lock table of the same name. */
+  readonly others: string | null;
 }

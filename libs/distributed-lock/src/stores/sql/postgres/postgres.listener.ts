@@ -8,23 +8,6 @@ import { Delays } from '../../../time/delays.js';
 import { KeptConnection } from '../../common/connection/kept-connection.js';
 import { connectOwn, destroy, type OwnTarget } from './own-client.js';
 
-interface ListenerOptions {
-  readonly clock: Clock;
-  readonly chance: Chance;
-  readonly commandTimeoutMs: number;
-  readonly channel: string;
-  /** Notifies the channel over the other connection of this store. */
-  probe(channel: string): Promise<unknown>;
-  onPayload(payload: string): void;
-  /** Whether notifications arrive from now on. Before the first call they do not. */
-  onListening(isListening: boolean): void;
-}
-
-interface Listening {
-  readonly client: Client;
-  destroy(): void;
-}
-
 /** For a session on which notifications arrive, and which therefore is nobody else's: it is idle for long. */
 const STAY = `
 SELECT set_config('idle_session_timeout', '0', false) WHERE current_setting('server_version_num')::int >= 140000`;
@@ -121,4 +104,21 @@ export class PostgresListener {
   private orLose(connection: Listening, work: Promise<void>): void {
     inBackground(work, (error) => this.kept.lose(connection, error));
   }
+}
+
+interface ListenerOptions {
+  readonly clock: Clock;
+  readonly chance: Chance;
+  readonly commandTimeoutMs: number;
+  readonly channel: string;
+  /** Notifies the channel over the other connection of this store. */
+  probe(channel: string): Promise<unknown>;
+  onPayload(payload: string): void;
+  /** Whether notifications arrive from now on. Before the first call they do not. */
+  onListening(isListening: boolean): void;
+}
+
+interface Listening {
+  readonly client: Client;
+  destroy(): void;
 }

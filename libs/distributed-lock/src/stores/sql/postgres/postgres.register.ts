@@ -13,22 +13,6 @@ import type { OwnTarget } from './own-client.js';
 import { PostgresListener } from './postgres.listener.js';
 import type { Listen } from './postgres.target.js';
 
-/** Where notifications come from: a connection of this store's own, or a function. Without either it polls. */
-export type NotificationSource = { readonly target: OwnTarget } | { readonly listen: Listen } | undefined;
-
-interface Options extends LockStoreContext {
-  readonly chance: Chance;
-  readonly clientId: string;
-  readonly commandTimeoutMs: number;
-  readonly address?: string;
-}
-
-/** Implemented by `PostgresDatabase`. */
-interface LocatedDatabase extends SqlDatabase {
-  /** The lock table, with its schema once that is known. */
-  readonly location: string;
-}
-
 /** Documents in the rows of a PostgreSQL table, with the notifications of that server. */
 export class PostgresRegister extends SqlRegister {
   readonly attempted: Promise<void>;
@@ -126,4 +110,20 @@ export class PostgresRegister extends SqlRegister {
   private async readNotified(name: string): Promise<void> {
     this.listener?.onReading(name, await this.read(name));
   }
+}
+
+/** Where notifications come from: a connection of this store's own, or a function. Without either it polls. */
+export type NotificationSource = { readonly target: OwnTarget } | { readonly listen: Listen } | undefined;
+
+interface Options extends LockStoreContext {
+  readonly chance: Chance;
+  readonly clientId: string;
+  readonly commandTimeoutMs: number;
+  readonly address?: string;
+}
+
+/** Implemented by `PostgresDatabase`. */
+interface LocatedDatabase extends SqlDatabase {
+  /** The lock table, with its schema once that is known. */
+  readonly location: string;
 }

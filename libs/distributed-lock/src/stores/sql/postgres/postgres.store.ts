@@ -10,8 +10,8 @@ import { PostgresFunction } from './postgres.function.js';
 import { PostgresRegister, type NotificationSource } from './postgres.register.js';
 import { PostgresServer } from './postgres.server.js';
 import {
-  addressOf,
-  checkTarget,
+  postgresAddressOf,
+  checkPostgresTarget,
   isHandle,
   isPGlite,
   isPool,
@@ -19,16 +19,6 @@ import {
   type PostgresHandle,
   type PostgresTarget,
 } from './postgres.target.js';
-
-/** Options of `postgresStore`. Times are in ms. */
-export interface PostgresStoreOptions extends SqlStoreOptions {
-  /**
-   * `poll`: no connection for notifications. The store reads what its callers wait for from time to time. For some hundred
-   * processes on a server before PostgreSQL 19, where each notification wakes every listening connection. By default the
-   * store listens, and polls where it finds that no notification arrives, as behind a transaction pooler.
-   */
-  readonly notifications?: 'poll';
-}
 
 const OPTION_NAMES: OptionNames<PostgresStoreOptions> = {
   table: true,
@@ -44,7 +34,7 @@ const OPTION_NAMES: OptionNames<PostgresStoreOptions> = {
  * @throws LockConfigurationError for a target that names no PostgreSQL, and for options that would do nothing
  */
 export function postgresStore(target: PostgresTarget, options: PostgresStoreOptions = {}): LockStoreFactory {
-  checkTarget(target);
+  checkPostgresTarget(target);
   const { table, commandTimeoutMs } = sqlOptionsOf('postgresStore', options, OPTION_NAMES);
   const { notifications } = options;
   if (notifications !== undefined && notifications !== 'poll') {
@@ -59,7 +49,7 @@ export function postgresStore(target: PostgresTarget, options: PostgresStoreOpti
       const clientId = chance.uuid();
       const database = databaseOf(target, { clock, commandTimeoutMs, table, onWarning });
       const source = notifications === 'poll' ? undefined : sourceOf(target);
-      const address = addressOf(target);
+      const address = postgresAddressOf(target);
       const own = {
         ...context,
         chance,
@@ -71,6 +61,16 @@ export function postgresStore(target: PostgresTarget, options: PostgresStoreOpti
       return new DocumentStore('postgres', clientId, register, context);
     },
   };
+}
+
+/** Options of `postgresStore`. Times are in ms. */
+export interface PostgresStoreOptions extends SqlStoreOptions {
+  /**
+   * `poll`: no connection for notifications. The store reads what its callers wait for from time to time. For some hundred
+   * processes on a server before PostgreSQL 19, where each notification wakes every listening connection. By default the
+   * store listens, and polls where it finds that no notification arrives, as behind a transaction pooler.
+   */
+  readonly notifications?: 'poll';
 }
 
 function databaseOf(target: PostgresTarget, options: DatabaseOptions) {

@@ -1,6 +1,9 @@
 import { describeGiven } from '../../../options/describe-given.js';
 import { LockConfigurationError } from '../../../port/lock.errors.js';
 
+/** A URL, options of `pg`, a pool of `pg` whose options are copied, a PGlite instance, or a statement function of your own. */
+export type PostgresTarget = string | PostgresConfig | PostgresPool | PGliteDatabase | PostgresHandle;
+
 /** The options of `pg` for one connection. Options of its pool do nothing here. */
 export interface PostgresConfig {
   readonly connectionString?: string | undefined;
@@ -43,9 +46,6 @@ export interface PostgresHandle {
   readonly listen?: Listen | undefined;
 }
 
-/** A URL, options of `pg`, a pool of `pg` whose options are copied, a PGlite instance, or a statement function of your own. */
-export type PostgresTarget = string | PostgresConfig | PostgresPool | PGliteDatabase | PostgresHandle;
-
 const NEEDED = 'postgresStore takes a URL, pg options, a pg Pool, a PGlite instance or { query }';
 
 /**
@@ -54,7 +54,7 @@ const NEEDED = 'postgresStore takes a URL, pg options, a pg Pool, a PGlite insta
  *
  * @throws LockConfigurationError
  */
-export function checkTarget(target: unknown): asserts target is PostgresTarget {
+export function checkPostgresTarget(target: unknown): asserts target is PostgresTarget {
   if (typeof target === 'string') return checkUrl(target);
   if (typeof target !== 'object' || target === null || Array.isArray(target)) throw refused(target);
   if (isPool(target) || isPGlite(target)) return;
@@ -87,7 +87,7 @@ export function isHandle(target: object): target is PostgresHandle {
 }
 
 /** Host, port and database for messages, without user and password. */
-export function addressOf(target: PostgresTarget): string | undefined {
+export function postgresAddressOf(target: PostgresTarget): string | undefined {
   if (typeof target === 'string') return addressIn(target);
   if (isPGlite(target)) return 'PGlite';
   const config = (isPool(target) ? target.options : target) as PostgresConfig;

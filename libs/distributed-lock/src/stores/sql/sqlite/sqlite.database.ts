@@ -8,16 +8,6 @@ import { sqliteFailure } from './sqlite.failures.js';
 import { SqliteLink } from './sqlite.link.js';
 import { ensureTable } from './sqlite.table.js';
 
-export interface SqliteOptions {
-  /** An absolute path. */
-  readonly file: string;
-  readonly table: string;
-  /** See `SqliteStoreOptions`. */
-  readonly synchronous: 'normal' | 'full';
-  readonly clock: Clock;
-  readonly chance: Chance;
-}
-
 /** How long SQLite waits for the file by itself. The event loop stands still meanwhile. */
 const BUSY_MS = 10;
 
@@ -61,4 +51,14 @@ export class SqliteDatabase implements SqlDatabase {
     reader.prepare('SELECT 1 FROM sqlite_schema').get();
     return reader;
   }
+}
+
+export interface SqliteOptions {
+  /** An absolute path. */
+  readonly file: string;
+  readonly table: string;
+  /** See `SqliteStoreOptions`. */
+  readonly synchronous: 'normal' | 'full';
+  readonly clock: Clock;
+  readonly chance: Chance;
 }

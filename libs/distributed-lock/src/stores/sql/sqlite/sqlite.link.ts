@@ -10,16 +10,6 @@ import { isBusy } from './sqlite.failures.js';
 import { microsOf } from './sqlite.clock.js';
 import { SqliteRows } from './sqlite.rows.js';
 
-interface Parts {
-  readonly database: Database;
-  readonly files: DatabaseFiles;
-  readonly table: string;
-  readonly clock: Clock;
-  readonly chance: Chance;
-  /** Opens the same file, to read it only. */
-  readonly openReader: () => Database;
-}
-
 /** The next request waits at random after the file was busy, and the event loop goes on. */
 const BUSY_PAUSE_MS = { least: 1, spread: 10 };
 
@@ -101,6 +91,16 @@ export class SqliteLink implements SqlLink {
     const { clock, chance } = this.parts;
     return new Promise((resolve) => clock.after(randomMs(chance, BUSY_PAUSE_MS), resolve));
   }
+}
+
+interface Parts {
+  readonly database: Database;
+  readonly files: DatabaseFiles;
+  readonly table: string;
+  readonly clock: Clock;
+  readonly chance: Chance;
+  /** Opens the same file, to read it only. */
+  readonly openReader: () => Database;
 }
 
 /** There is none if the file is gone. Then SQLite deletes nothing. */

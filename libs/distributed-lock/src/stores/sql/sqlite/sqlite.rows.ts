@@ -5,14 +5,6 @@ import { FREE_FOR_MS, sliceOf, UNWRITTEN_FOR_MS, type Scan, type Slice, type Swe
 import type { SqlSwap, SqlTake, SqlWriteReply } from '../sql-database.js';
 import type { Database } from './node-sqlite.js';
 
-interface SqliteRow {
-  readonly version: number;
-  readonly state: string | null;
-  readonly last: number;
-  readonly at: number;
-  readonly notes: string;
-}
-
 /** The requests on the rows of one table. The caller has begun a transaction, so that no other process writes meanwhile. */
 export class SqliteRows {
   private readonly find;
@@ -100,4 +92,12 @@ export class SqliteRows {
   private stored(note: Note): string {
     return `${noteText(note)}${this.micros()}],`;
   }
+}
+
+interface SqliteRow {
+  readonly version: number;
+  readonly state: string | null;
+  readonly last: number;
+  readonly at: number;
+  readonly notes: string;
 }

@@ -12,15 +12,6 @@ import { checkFile } from './database-file.js';
 import { nodeSqlite } from './node-sqlite.js';
 import { SqliteDatabase } from './sqlite.database.js';
 
-/** Options of `sqliteStore`. Times are in ms. */
-export interface SqliteStoreOptions extends SqlStoreOptions {
-  /**
-   * `normal`: a loss of power may take the last writes back, and with them the last locks; default. `full`: each write waits
-   * for the disk. A process that crashes loses nothing either way.
-   */
-  readonly synchronous?: 'normal' | 'full';
-}
-
 const OPTION_NAMES: OptionNames<SqliteStoreOptions> = {
   table: true,
   commandTimeoutMs: true,
@@ -57,4 +48,13 @@ export function sqliteStore(file: string, options: SqliteStoreOptions = {}): Loc
       return new DocumentStore('sqlite', chance.uuid(), register, context);
     },
   };
+}
+
+/** Options of `sqliteStore`. Times are in ms. */
+export interface SqliteStoreOptions extends SqlStoreOptions {
+  /**
+   * `normal`: a loss of power may take the last writes back, and with them the last locks; default. `full`: each write waits
+   * for the disk. A process that crashes loses nothing either way.
+   */
+  readonly synchronous?: 'normal' | 'full';
 }

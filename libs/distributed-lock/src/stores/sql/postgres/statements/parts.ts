@@ -31,7 +31,7 @@ export const ROW = 'version, state, last, at, notes';
 
 export const rowOf = (alias: string): string => ROW.replaceAll(/\w+/g, (column) => `${alias}.${column}`);
 
-export const isFree = (row: string): string => `${row}.state IS NULL AND ${row}.notes = ''`;
+export const isFreeRow = (row: string): string => `${row}.state IS NULL AND ${row}.notes = ''`;
 
 /**
  * Tells clients of a row that was written: the row itself, or only its name if it is too long for a notification. A name of

@@ -1,5 +1,5 @@
 import { FREE_FOR_MS, UNWRITTEN_FOR_MS } from '../../slice.js';
-import { isFree, NOW, rowOf, settings } from './parts.js';
+import { isFreeRow, NOW, rowOf, settings } from './parts.js';
 import { swapMany, swapOne } from './swap.js';
 import { takeMany, takeOne } from './take.js';
 
@@ -35,7 +35,7 @@ FROM json_array_elements_text($1::text::json) AS g (name) LEFT JOIN ${table} AS 
 }
 
 const isOld = (row: string, ms: number) => `${row}.at < ${NOW} - ${ms * 1000}`;
-const isOldAndFree = `${isFree('l')} AND ${isOld('l', FREE_FOR_MS)}`;
+const isOldAndFree = `${isFreeRow('l')} AND ${isOld('l', FREE_FOR_MS)}`;
 
 /** Parameters: the name after which to begin, and the number of rows. */
 function scan(table: string): string {

@@ -1,4 +1,4 @@
-import { inTime, isFree, notify, NOW, ROW, rowOf, settings } from './parts.js';
+import { inTime, isFreeRow, notify, NOW, ROW, rowOf, settings } from './parts.js';
 
 /**
  * A take inserts the row, or writes over a free one. Beside a row that is not free it leaves the notes, if there are any,
@@ -7,14 +7,14 @@ import { inTime, isFree, notify, NOW, ROW, rowOf, settings } from './parts.js';
  * Parameters: name, state, smallest token, number of tokens, client, not-after, notes, as `takeParameters` orders them.
  */
 export function takeOne(table: string, lockTimeoutMs: number): string {
-  const free = isFree('l');
+  const free = isFreeRow('l');
   const ifFree = (then: string, otherwise: string) => `CASE WHEN ${free} THEN ${then} ELSE ${otherwise} END`;
   return `
 WITH t AS (
   INSERT INTO ${table} AS l (name, ${ROW}, clients)
   SELECT $1::text, ${NOW}, $2::text, greatest(${NOW}, $3::bigint) + $4::bigint, ${NOW}, '', $5::text
   WHERE ${settings(lockTimeoutMs)} AND ${NOW} <= $6::bigint
-    AND ($7::text <> '' OR NOT EXISTS (SELECT FROM ${table} AS h WHERE h.name = $1::text AND NOT (${isFree('h')})))
+    AND ($7::text <> '' OR NOT EXISTS (SELECT FROM ${table} AS h WHERE h.name = $1::text AND NOT (${isFreeRow('h')})))
   ON CONFLICT (name) DO UPDATE SET
     version = ${ifFree('greatest(l.version + 1, excluded.version)', 'l.version')},
     state = ${ifFree('excluded.state', 'l.state')},
@@ -46,8 +46,8 @@ WITH g AS MATERIALIZED (
   WHERE ${settings(lockTimeoutMs)}
 ),
 k AS MATERIALIZED (
-  SELECT l.name, ${isFree('l')} AS is_free FROM g JOIN ${table} AS l ON l.name = g.name
-  WHERE (${isFree('l')} OR g.notes <> '') AND ${NOW} <= g.until
+  SELECT l.name, ${isFreeRow('l')} AS is_free FROM g JOIN ${table} AS l ON l.name = g.name
+  WHERE (${isFreeRow('l')} OR g.notes <> '') AND ${NOW} <= g.until
   ORDER BY l.name FOR UPDATE OF l
 ),
 u AS (
