@@ -65,7 +65,7 @@ export async function runPlan(plan: Plan, backend: Backend): Promise<Run> {
   history.losses = running.losses;
   history.tooFewReplicas = running.tooFewReplicas ?? [];
   history.expired = running.expired ?? [];
-  const { hasSessions = false, servesInTurn = false, calmEvery = 1 } = backend;
+  const { hasSessions = false, givesNoTickets = false, servesInTurn = false, calmEvery = 1 } = backend;
   const hasScenes = dice.fork('calm').happens(1 / calmEvery);
   const parts: Parts = {
     kernel,
@@ -74,6 +74,7 @@ export async function runPlan(plan: Plan, backend: Backend): Promise<Run> {
     dice,
     handOffMs,
     hasSessions,
+    givesNoTickets,
     servesInTurn,
     hasScenes,
     backend: running,

@@ -41,6 +41,8 @@ export interface Parts {
   readonly handOffMs: number;
   /** Locks live by the sessions of their clients. */
   readonly hasSessions: boolean;
+  /** The order of owners follows the clocks of their processes, so that nothing is said of it. */
+  readonly givesNoTickets: boolean;
   /** Processes are served in the order in which they asked, and one that dies while it waits is passed over at once. */
   readonly servesInTurn: boolean;
   /** Scenes of the calm follow: they take longer than most histories. */

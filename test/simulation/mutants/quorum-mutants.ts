@@ -10,6 +10,7 @@ export const QUORUM_MUTANTS: readonly Mutant[] = [
       'leases that are over count for the majority',
       '({ lease }) => lease && lease.validUntil > now',
       '({ lease }) => lease',
+      'A grant is believed in for as long as a majority of its leases lasts, so that one that is over makes it an answer that came too late, and no second holder.',
     ],
   ]),
   ...mutantsOf('quorum', 'stores/quorum/node-leases.js', [
@@ -22,11 +23,13 @@ export const QUORUM_MUTANTS: readonly Mutant[] = [
       'a node that is silent has taken its lease back',
       'granted.filter((node) => this.counts(node))',
       'granted.filter((node) => this.counts(node) && node.lease.validUntil === Math.max(...granted.map(({ lease }) => lease.validUntil)))',
+      'The lock is lost too early, while two of three nodes are silent, so that the store does not answer and the loss is excused.',
     ],
     [
       'a lease under another token counts for the lock',
       'this.held?.nodes.get(node) === node.lease.token',
       'this.held !== undefined',
+      'A node gives one attempt a second token only after a force release or a loss of its data, and its store answers a renewal under the first token with "lost" then: this check is the second of two.',
     ],
   ]),
   ...mutantsOf('quorum', 'stores/quorum/node-owner.js', [
@@ -37,11 +40,17 @@ export const QUORUM_MUTANTS: readonly Mutant[] = [
     ],
   ]),
   ...mutantsOf('quorum', 'stores/quorum/node-owner.js', [
-    ['a renewal without an answer counts as executed', 'if (isAnswered && isLatest)', 'if (isLatest)'],
+    [
+      'a renewal without an answer counts as executed',
+      'if (isAnswered && isLatest)',
+      'if (isLatest)',
+      'A renewal counts once a majority has answered it, and no other lease is longer then. Too much is believed only if an acquire of the owner itself is under way when it is granted by a notification, and two nodes are silent to that and to an extend at once: four messages in one round trip.',
+    ],
     [
       'the answer to an earlier renewal counts more than a later one without an answer',
       'if (isAnswered && isLatest)',
       'if (isAnswered)',
+      'Until the later one is answered the lease itself believes in the shorter of both lengths, whatever the nodes say.',
     ],
     ['an attempt has the name of the one before', 'this.id = this.nextId();', ''],
   ]),
