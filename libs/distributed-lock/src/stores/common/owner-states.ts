@@ -21,7 +21,7 @@ export class OwnerState {
     return this.lateUntil >= 0;
   }
 
-  /** It must be kept for later requests. */
+  /** Later requests depend on this state. */
   get isNeeded(): boolean {
     const mayRenewLate = this.lateRenewal !== undefined || Boolean(this.renewalsInFlight?.length);
     return (this.hasUnanswered || mayRenewLate) && !this.isReleasing;

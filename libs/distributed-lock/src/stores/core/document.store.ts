@@ -155,7 +155,7 @@ export class DocumentStore implements LockStore {
     });
   }
 
-  /** Owners that wait leave the queue, as nobody would hear of their grants. */
+  /** Owners that wait leave the queue first, because a closed client does not hear of grants. */
   async close(): Promise<void> {
     if (this.isClosed) return;
     this.isClosed = true;

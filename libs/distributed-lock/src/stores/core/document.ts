@@ -13,11 +13,11 @@ export interface Holder {
   readonly until: Moment;
   /** Another client wrote the grant, and no renewal of the owner has confirmed it yet. */
   readonly isUnconfirmed?: boolean;
-  /** That of its waiter, until the owner confirms the grant. */
+  /** The nonce of the waiter that was granted the lock, until its owner confirms the grant. */
   readonly nonce?: string;
   /** Length of the lease in ms, in a back end that ends no lease: `until` is infinite until the session is over. */
   readonly leaseMs?: number;
-  /** The session of its client there. Absent in a new entry: it gets that of the client that writes it. */
+  /** The session of the owner's client. A new entry has none: the register adds the session of the client that writes it. */
   readonly session?: string;
 }
 
@@ -97,7 +97,7 @@ export interface TimedReading {
   readonly receivedAt: number;
 }
 
-/** Within this time, in ms, an owner must confirm a grant that another client wrote, where it may not believe in it before. */
+/** On etcd and ZooKeeper an owner has this many ms to confirm a grant that another client wrote. */
 export const UNCONFIRMED_MS = 1000;
 
 export const FREE: LockDocument = { holders: [], queue: [] };
@@ -123,8 +123,8 @@ export function leftOf(moment: Moment, now: number): number {
 }
 
 /**
- * The rest of a lease in ms. Where no lease ends by itself it is the whole of it, as an upper bound, and that of a grant which
- * its owner must confirm first is the time for that.
+ * How many ms of the lease are left. On etcd and ZooKeeper no server ends a lease, so this is its whole length, an upper bound.
+ * For an unconfirmed grant it is the time that its owner has left to confirm it.
  */
 export function remainingOf({ until, leaseMs, isUnconfirmed }: Holder, now: number): number {
   const ms = typeof until === 'number' && leaseMs !== undefined ? leaseMs : leftOf(until, now);

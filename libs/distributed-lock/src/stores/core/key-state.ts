@@ -123,7 +123,8 @@ export class KeyState {
   ): boolean {
     if (mayHaveNote || this.reading.mayLackNotes) this.mayMissNote = true;
     const held = this.holderOf(owner);
-    // A hold that is over is written there still, and counts for clients that do not know that yet.
+    // The document may still name an owner whose lease has expired. Clients with an older clock reading treat it as the holder
+    // until this write removes it.
     const written = [...this.reading.document.holders, ...this.holders, ...this.queue];
     if (written.some((entry) => entry.owner === owner)) this.isChangedNow = true;
     this.queue = this.queue.filter((waiter) => waiter.owner !== owner);

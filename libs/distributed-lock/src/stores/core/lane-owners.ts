@@ -50,7 +50,7 @@ export class LaneOwners {
     this.leases.end(owner);
   }
 
-  /** What they held is lost. Those that wait must enter the queue again. */
+  /** Owners that hold have lost the lock. Owners that wait must enter the queue again. */
   onSessionEnd(): readonly Notification[] {
     const holding = [...this.owners].filter(([, { token }]) => token !== undefined);
     return holding.map(([owner]) => {

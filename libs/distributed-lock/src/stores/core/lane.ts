@@ -13,11 +13,11 @@ import { nextAction, type Situation } from './next-action.js';
 import { type Interest, sessionEnded } from './register.js';
 import type { Requests, TimedRegister, TimedReply } from './timed-register.js';
 
-/** After so many tries the lane pauses before each further one. */
+/** A lane that has tried this often pauses before each further try. */
 const TRIES_WITHOUT_PAUSE = 4;
-/** So many requests may be sent however long they take. Each further one needs time that is left. */
+/** The lane sends this many requests however long they take, and a further one only within `commandTimeoutMs`. */
 const LEAST_TRIES = 2;
-/** After so many lost swaps the owners that wait leave notes, which the next writer takes in, whoever it is. */
+/** After this many lost swaps the waiters leave notes, which the next writer of any client merges. */
 const SWAPS_WITHOUT_NOTES = 2;
 const LONGEST_PAUSE_MS = 8;
 
@@ -87,7 +87,7 @@ export class Lane {
     this.closeIfIdle();
   }
 
-  /** Without a task and without an owner nobody needs this lane. */
+  /** A lane without tasks and owners is removed. */
   closeIfIdle(): void {
     if (this.isRunning || this.tasks.length > 0 || !this.owners.isEmpty) return;
     this.watch(undefined);
@@ -263,7 +263,7 @@ export class Lane {
         this.context.notify(notification);
       this.watch(owners.interestIn(queue));
     } catch {
-      // Others have written what this client cannot read. The next task says so.
+      // The document has a format that this release cannot read. The next request reads it again and throws.
       this.newest = undefined;
     }
   }
@@ -348,7 +348,7 @@ interface Round {
   fresh?: TimedReading;
 }
 
-/** What a document becomes by the tasks. */
+/** The document after the tasks of a round, and what settles them. */
 interface Applied {
   readonly state: KeyState;
   readonly settles: readonly Settle[];

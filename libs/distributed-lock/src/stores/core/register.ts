@@ -11,9 +11,9 @@ import type { LockDocument, Note, Reading } from './document.js';
  * executed, or may still be, until `notAfter`.
  */
 export interface Register {
-  /** As that of the store. */
+  /** As `LockStore.address`. */
   readonly address?: string | undefined;
-  /** As that of the store. */
+  /** As `LockStore.attempted`. */
   readonly attempted?: Promise<void> | undefined;
   /** Longest time in ms that one call takes to settle. */
   readonly commandTimeoutMs: number;

@@ -19,7 +19,7 @@ const LEAST_SWEEP = 256;
 export class MemoryDocuments {
   private readonly entries = new Map<string, Entry>();
   private readonly listeners = new Map<string, RegisterListener>();
-  /** One for all names: it outlives their documents. */
+  /** The last fencing token of all names, because documents that are free are deleted. */
   private lastToken: number;
   private lastVersion = 0;
   private lastNoteAt = 0;

@@ -101,7 +101,7 @@ interface Watched {
   interest: Interest;
   everyMs: number;
   dueAt: number;
-  /** What the last reading said. */
+  /** Version and notes of the last reading. */
   seen?: string;
 }
 

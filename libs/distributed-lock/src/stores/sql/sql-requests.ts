@@ -36,7 +36,7 @@ export type SqlReply<Kind extends BatchedKind> = Awaited<ReturnType<BatchedState
 
 /** One request that waits for its statement. */
 export interface SqlRequest {
-  /** It goes with others of its kind, or sends a statement of its own. */
+  /** The statement that executes it together with others of its kind, or a function that sends a statement for it alone. */
   readonly kind: BatchedKind | ((link: SqlLink) => Promise<unknown>);
   readonly item: Named;
   /** The key for errors. */

@@ -12,8 +12,8 @@ const ABANDONED_MS = 60 * 60_000;
 /** Rows of one request: fewer after one that failed, as on a slow disk. */
 const SLICE_ROWS = { most: 1000, least: 10 };
 /**
- * A sweep of many rows, of which hardly any were to be deleted, comes after others. The next one waits twice as long, up to
- * so many times, so that hundreds of processes do not read a large table all the time.
+ * After a sweep that has read many rows and deleted few of them, the next one waits twice as long, up to eight times its
+ * usual delay, so that hundreds of processes do not read a large table all the time.
  */
 const LITTLE = 0.1;
 const MOST_PATIENCE = 8;

@@ -2,7 +2,7 @@ import { noLockTable, type NamedTable } from './lock-table.js';
 
 /** A table as its server describes it. */
 export interface TableShape {
-  /** What is wrong with the table as a whole. */
+  /** Faults of the table as a whole, as that it is a view. */
   readonly faults: readonly string[];
   readonly columns: readonly Column[];
   readonly uniqueKeys: readonly UniqueKey[];
@@ -20,7 +20,7 @@ export interface UniqueKey {
   readonly name: string;
   /** Whole columns, in order. An expression or a part of a column is `null`. */
   readonly columns: readonly (string | null)[];
-  /** It holds for all rows, after each statement. */
+  /** The server checks it for all rows, after each statement. */
   readonly isComplete: boolean;
 }
 

@@ -6,7 +6,7 @@ import type { LockStoreError } from '../../../port/lock.errors.js';
 import { Outage, type OutageOptions } from './outage.js';
 import { reconnectDelay } from './reconnect-delay.js';
 
-/** A connection that was open for so long was of use. */
+/** A connection that was open for longer than this ends the series of failures. */
 const STABLE_MS = 1000;
 
 /** Opens a connection, and opens another one after a delay whenever it is lost. */
@@ -65,7 +65,7 @@ export class KeptConnection<Connection extends { destroy(): void }> {
       this.opening = undefined;
       this.onDown(error);
     };
-    // What opens it may never settle.
+    // The promise of an aborted attempt may never settle.
     signal.addEventListener('abort', () => onNotOpen(signal.reason));
     inBackground(
       open(signal, onLost)
@@ -109,7 +109,7 @@ interface KeptOptions<Connection> extends OutageOptions {
   readonly clock: Clock;
   readonly chance: Chance;
   readonly attempt: () => Attempt<Connection>;
-  /** So many attempts in a row may follow each other at once; default none. */
+  /** How many attempts after a failure are made without a delay; default 0. */
   readonly quickAttempts?: number;
   readonly onOpen: (connection: Connection) => void;
   /** A connection was lost, or could not be opened. The next attempt is under way. */

@@ -50,7 +50,7 @@ async function orAborted<Result>(settled: Promise<Result>, signal: AbortSignal):
   }
 }
 
-/** At once, whatever the server does. A server that is there gets a word of farewell. */
+/** Ends the client at once, whatever the server does. A server that can be reached is told so. */
 export function destroy(client: Client): void {
   const { stream } = (
     client as unknown as {

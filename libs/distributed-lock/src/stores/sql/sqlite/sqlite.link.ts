@@ -54,7 +54,10 @@ export class SqliteLink implements SqlLink {
     return this.run(() => this.checked(() => undefined));
   }
 
-  /** SQLite deletes the log at a path when its last user closes. A reader keeps it from deleting the log of others there. */
+  /**
+   * When the last connection to a path closes, SQLite deletes the log at that path. After the file was replaced that log belongs
+   * to other processes, and an open reader keeps SQLite from deleting it.
+   */
   destroy(): void {
     const { database, files, openReader } = this.parts;
     const reader = files.areReplaced ? orNone(openReader) : undefined;
