@@ -6,6 +6,7 @@ import { discardStream } from './streams/discard-stream.js';
 import { GuardedEvents } from './events/guarded-events.js';
 import { HeldLock } from './context/held-lock.js';
 import { holdStream } from './streams/held-stream.js';
+import { streamKindOf } from './streams/streams.js';
 import { Hold } from './context/hold.js';
 import { inspectByJson } from '../redaction/inspect-by-json.js';
 import {
@@ -319,6 +320,7 @@ async function runUnder<T>(lock: HeldLock, { onLost }: WithLockOptions, work: Wo
       discardStream(result);
       throw loss;
     }
+    if (!streamKindOf(result)) return result;
     const held = holdStream(result, lock, {
       where: `The work under "${lock.key}"`,
       readBy: 'caller',
