@@ -14,7 +14,7 @@ import { resolveLockOptions } from '../../libs/distributed-lock/src/lock/request
 import { leaseMargin } from '../../libs/distributed-lock/src/port/lease-validity.js';
 import { RECHECK_MS, SILENT_WAITER_MS } from '../../libs/distributed-lock/src/port/recheck-interval.js';
 import {
-  INITIAL_LEASE_MS,
+  LEAST_INITIAL_LEASE_MS,
   UNSUBSCRIBED_RECHECK_MS,
 } from '../../libs/distributed-lock/src/stores/redis/commands/acquire.js';
 import { UNCONFIRMED_MS } from '../../libs/distributed-lock/src/stores/core/document.js';
@@ -58,7 +58,7 @@ const renewal = seconds(defaults.watchdogTimeoutMs / RENEWALS_PER_LEASE);
 const part = ['', '', 'half', 'third', 'fourth'][RENEWALS_PER_LEASE] as string;
 const command = REDIS_DEFAULTS.commandTimeoutMs;
 const recheck = seconds(RECHECK_MS);
-const initial = seconds(INITIAL_LEASE_MS);
+const initial = seconds(LEAST_INITIAL_LEASE_MS);
 const { callers, shortestMs, longestMs } = HAND_OFF_BUDGET;
 const budget = `${callers} callers, but for ${shortestMs} ms at least and ${longestMs} ms at most`;
 const driftPercent = Math.round((leaseMargin(2000) - leaseMargin(1000)) / 10);

@@ -6,11 +6,10 @@ import { declaringClass, fillSlots } from './declaration/current-lock.decorator.
 import { HandlerCall } from './run/handler-call.js';
 import { callLocked } from './run/locked-call.js';
 import { LockedInterceptor } from './locked.interceptor.js';
-import type { AnyFunction } from './nest/any-class.js';
+import { type AnyFunction, INTERCEPTORS, putInFront } from './nest/nest-metadata.js';
 import { keySource, putSite, siteOf, type LockedSite } from './declaration/locked-site.js';
 import { checkLockedOptions, type LockedOptions } from './declaration/locked.options.js';
 import type { FunctionDecorator, KeyFunction, TemplateDecorator } from './locked.types.js';
-import { INTERCEPTORS, putInFront } from './nest/nest-metadata.js';
 import { parametersOf } from './nest/parameter-names.js';
 
 /**

@@ -5,12 +5,12 @@ import { LockConfigurationError } from '../port/lock.errors.js';
 import { AppConfigGuard } from './nest/app-config.guard.js';
 import { slotsOf } from './declaration/current-lock.decorator.js';
 import { KeyPlan } from './keys/key-plan.js';
-import { lastInterceptor } from './run/last-interceptor.js';
+import { lastInterceptor } from './run/handler-call.js';
 import { LockErrorGatewayFilter } from './errors/lock-error.gateway-filter.js';
 import { LockedInterceptor } from './locked.interceptor.js';
-import type { AnyClass, AnyFunction } from './nest/any-class.js';
-import { siteOf } from './declaration/locked-site.js';
 import {
+  type AnyClass,
+  type AnyFunction,
   FILTERS,
   GATEWAY,
   GUARDS,
@@ -22,6 +22,7 @@ import {
   putInFront,
   putLast,
 } from './nest/nest-metadata.js';
+import { siteOf } from './declaration/locked-site.js';
 
 /**
  * Goes through the classes of the application once: puts the lock around class interceptors, lets gateways answer with

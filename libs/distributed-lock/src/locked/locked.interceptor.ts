@@ -31,12 +31,11 @@ import { Activation, type LockedCall } from './run/activation.js';
 import { admit, whenAdmitted, type Admission } from './run/admission.js';
 import type { Answer } from './run/answer.js';
 import { answerTo } from './run/answer-to.js';
-import { toHandler } from './run/handler-call.js';
+import { toHandler, lastInterceptor } from './run/handler-call.js';
 import { Departure } from './run/departure.js';
 import { keepAdmission, takeAdmission } from './run/early-admissions.js';
 import { HandlerValues } from './keys/handler-values.js';
 import { KeyPlan } from './keys/key-plan.js';
-import { lastInterceptor } from './run/last-interceptor.js';
 import { ClientLeftError } from './errors/client-left.error.js';
 import {
   resolveLockHttp,

@@ -8,7 +8,7 @@ import type { LockRuntime } from '../runtime/lock-runtime.js';
 import { LockStoreError, LockWaitTimeoutError } from '../../port/lock.errors.js';
 import type { LockRequest } from '../request/lock-request.js';
 import { Owner, type Callers } from '../owner/owner.js';
-import { Waiter } from './waiter.js';
+import { LocalWaiter } from './local-waiter.js';
 
 const NONE: readonly never[] = [];
 
@@ -22,9 +22,9 @@ const NONE: readonly never[] = [];
 export class LocalQueue implements Callers {
   /** Set by the acquire loop of the waiting owner. */
   isInStoreQueue = false;
-  private readonly waiters = new LinkedQueue<Waiter>();
+  private readonly waiters = new LinkedQueue<LocalWaiter>();
   /** Callers whose wait is over. The next answer of the store settles them, and is asked for at once. */
-  private readonly impatient = new Few<Waiter>();
+  private readonly impatient = new Few<LocalWaiter>();
   /** Absent while no caller waits. */
   private deadlines: WaitDeadlines | undefined;
   /** The owner that asks the store. */
@@ -60,7 +60,7 @@ export class LocalQueue implements Callers {
     const call = nextCall();
     emit({ type: 'asked', call, key: this.key });
     return new Promise((resolve, reject) => {
-      const waiter = new Waiter(request, call, clock.now(), resolve, reject, holdsOfFlow);
+      const waiter = new LocalWaiter(request, call, clock.now(), resolve, reject, holdsOfFlow);
       this.waiters.push(waiter);
       if (request.signal) this.listen(waiter, request.signal);
       if (request.waitMs > 0) this.watch(waiter);
@@ -79,30 +79,30 @@ export class LocalQueue implements Callers {
     this.tellNoCallers();
   }
 
-  private listen(waiter: Waiter, signal: AbortSignal): void {
+  private listen(waiter: LocalWaiter, signal: AbortSignal): void {
     waiter.stopListening = onAbort(signal, () => this.leave(waiter, signal.reason));
   }
 
-  private watch(waiter: Waiter): void {
+  private watch(waiter: LocalWaiter): void {
     const { deadlines } = this.runtime;
     this.deadlines ??= new WaitDeadlines(deadlines, this.waiters, (late) => this.onLate(late));
     this.deadlines.watch(waiter);
   }
 
   /** A caller whose wait is over still gets the first answer of the store, as a caller that asks once does. */
-  private onLate(waiter: Waiter): void {
+  private onLate(waiter: LocalWaiter): void {
     const isAnswered = waiter.waitingSince <= this.answeredFor || this.isInStoreQueue;
     if (!this.waitingOwner || isAnswered) return this.leave(waiter, this.timeout(waiter.request));
     this.impatient.add(waiter);
     this.waitingOwner.askNow();
   }
 
-  private leave(waiter: Waiter, error: unknown): void {
+  private leave(waiter: LocalWaiter, error: unknown): void {
     this.dismiss(waiter, error);
     this.tellNoCallers();
   }
 
-  private dismiss(waiter: Waiter, error: unknown): void {
+  private dismiss(waiter: LocalWaiter, error: unknown): void {
     const { call, waitingSince } = waiter;
     const { clock, emit } = this.runtime;
     this.waiters.remove(waiter);
@@ -111,7 +111,7 @@ export class LocalQueue implements Callers {
     emit({ type: 'abandoned', call, key: this.key, waitedMs: clock.now() - waitingSince, error });
   }
 
-  private onLeft(waiter: Waiter): void {
+  private onLeft(waiter: LocalWaiter): void {
     waiter.stopListening?.();
     this.impatient.delete(waiter);
     if (this.waiters.size > 0) return;
@@ -128,7 +128,7 @@ export class LocalQueue implements Callers {
     return owner;
   }
 
-  shift(): Waiter | undefined {
+  shift(): LocalWaiter | undefined {
     const waiter = this.waiters.shift();
     if (waiter) this.onLeft(waiter);
     return waiter;
@@ -226,7 +226,7 @@ export class LocalQueue implements Callers {
   }
 
   /** A copy, because a listener of an `abandoned` event may start a new call. */
-  private impatientNow(): readonly Waiter[] {
+  private impatientNow(): readonly LocalWaiter[] {
     return this.impatient.size === 0 ? NONE : [...this.impatient];
   }
 

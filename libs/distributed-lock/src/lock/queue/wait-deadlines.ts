@@ -1,24 +1,24 @@
 import { HasDeadlines, type DeadlineTimer } from '../../time/deadline-timer.js';
-import type { Waiter } from './waiter.js';
+import type { LocalWaiter } from './local-waiter.js';
 
 /** The list drops waiters that have left once it is longer than this plus twice the number of waiters. */
 const LEAST_REBUILD = 64;
 
 /** The deadlines of the callers of one local queue, sorted. A waiter that has left is skipped when its turn comes. */
 export class WaitDeadlines extends HasDeadlines {
-  private sorted: Waiter[] = [];
+  private sorted: LocalWaiter[] = [];
   /** The latest deadline so far, waiters that have left included. */
   latest = -Infinity;
 
   constructor(
     private readonly timer: DeadlineTimer,
-    private readonly waiting: { readonly size: number; has(waiter: Waiter): boolean },
-    private readonly onOver: (waiter: Waiter) => void,
+    private readonly waiting: { readonly size: number; has(waiter: LocalWaiter): boolean },
+    private readonly onOver: (waiter: LocalWaiter) => void,
   ) {
     super();
   }
 
-  watch(waiter: Waiter): void {
+  watch(waiter: LocalWaiter): void {
     const { deadline } = waiter;
     this.latest = Math.max(this.latest, deadline);
     if (deadline === Infinity) return;
@@ -40,13 +40,13 @@ export class WaitDeadlines extends HasDeadlines {
     return this.sorted[0]?.deadline ?? Infinity;
   }
 
-  private insert(waiter: Waiter, deadline: number): void {
+  private insert(waiter: LocalWaiter, deadline: number): void {
     let [low, high] = [0, this.sorted.length];
     // Callers mostly wait for the same time, so that each new deadline is the last one.
     if ((this.sorted[high - 1]?.deadline ?? -Infinity) <= deadline) low = high;
     while (low < high) {
       const middle = (low + high) >> 1;
-      if ((this.sorted[middle] as Waiter).deadline <= deadline) low = middle + 1;
+      if ((this.sorted[middle] as LocalWaiter).deadline <= deadline) low = middle + 1;
       else high = middle;
     }
     this.sorted.splice(low, 0, waiter);

@@ -1,7 +1,7 @@
 import { LockConfigurationError } from '../../port/lock.errors.js';
 import type { Lock } from '../../lock/lock.js';
 import { refuseStandard } from '../../options/standard-decorators.js';
-import type { AnyClass } from '../nest/any-class.js';
+import type { AnyClass } from '../nest/nest-metadata.js';
 import type { LockedSite } from './locked-site.js';
 
 /** A parameter that the lock, or its signal, fills in. */

@@ -4,7 +4,7 @@ import type { Keys } from '../../lock/lock.js';
 import { overlay } from '../../options/option-names.js';
 import { KeyTemplate } from '../template/key-template.js';
 import { lockDefaultsOf, type LockedOptions } from './locked.options.js';
-import type { AnyClass, AnyFunction } from '../nest/any-class.js';
+import type { AnyClass, AnyFunction } from '../nest/nest-metadata.js';
 import type { Parameter } from '../nest/parameter-names.js';
 
 /** One `@Locked` as it is written. Frozen. Its identity tells a call of its own method from calls of others. */

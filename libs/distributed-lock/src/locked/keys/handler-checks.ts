@@ -1,10 +1,9 @@
 import { LockConfigurationError } from '../../port/lock.errors.js';
 import { isReadable } from './handler-values.js';
-import type { AnyFunction } from '../nest/any-class.js';
+import type { AnyFunction, HandlerKind } from '../nest/nest-metadata.js';
 import type { LockedSite } from '../declaration/locked-site.js';
 import type { LockedOptions } from '../declaration/locked.options.js';
 import type { MethodShape } from './method-shape.js';
-import type { HandlerKind } from '../nest/nest-metadata.js';
 import { parametersOf } from '../nest/parameter-names.js';
 
 type HandlerShape = MethodShape & { readonly kind: HandlerKind };

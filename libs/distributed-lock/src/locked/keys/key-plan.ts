@@ -5,10 +5,9 @@ import { checkHandler } from './handler-checks.js';
 import { readSource, type HandlerValues } from './handler-values.js';
 import { originOf, partNameOf, type Origin } from './key-origin.js';
 import { follow, type Placeholder } from '../template/key-template.js';
-import type { AnyClass } from '../nest/any-class.js';
+import { type AnyClass, ROUTE_PARAMETER } from '../nest/nest-metadata.js';
 import { optionsOf, type LockedSite } from '../declaration/locked-site.js';
 import { callOptions, checkTogether, type LockedOptions } from '../declaration/locked.options.js';
-import { ROUTE_PARAMETER } from '../nest/nest-metadata.js';
 import { shapeOf, type MethodShape } from './method-shape.js';
 
 const NO_PARTS: RequestParts = new Map();

@@ -1,6 +1,6 @@
-import type { AnyClass, AnyFunction } from '../nest/any-class.js';
-import type { LockedSite } from '../declaration/locked-site.js';
 import {
+  type AnyClass,
+  type AnyFunction,
   answersItself,
   handlerKind,
   handlerParameters,
@@ -9,6 +9,7 @@ import {
   type HandlerKind,
   type HandlerParameter,
 } from '../nest/nest-metadata.js';
+import type { LockedSite } from '../declaration/locked-site.js';
 import type { Parameter } from '../nest/parameter-names.js';
 
 /** The kind and the parameters of a locked method of one concrete class. */

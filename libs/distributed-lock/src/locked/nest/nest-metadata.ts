@@ -1,5 +1,3 @@
-import type { AnyClass, AnyFunction } from './any-class.js';
-
 /** Metadata keys of Nest that are the same in all supported versions. Nest does not export them from its root. */
 export const INTERCEPTORS = '__interceptors__';
 export const PIPES = '__pipes__';
@@ -118,3 +116,6 @@ export function putInFront(list: string, enhancer: unknown, target: object): voi
   const others = boundTo(list, target).filter((it) => it !== enhancer);
   Reflect.defineMetadata(list, [enhancer, ...others], target);
 }
+
+export type AnyClass = abstract new (...args: never[]) => unknown;
+export type AnyFunction = (...args: never[]) => unknown;

@@ -1,8 +1,8 @@
 import type { ExecutionContext } from '@nestjs/common';
-import { grpcCallOf } from '../nest/grpc-call.js';
+import { grpcCallOf, type GrpcCall } from '../nest/grpc-call.js';
 import type { Answer } from './answer.js';
-import { GrpcAnswer } from './grpc-answer.js';
 import { HttpAnswer, type PlatformResponse } from './http-answer.js';
+import { onEndOf } from './shared-listener.js';
 
 /** `undefined` where no answer is open: for subscriptions, gateways and messages without a call. */
 export function answerTo(context: ExecutionContext): Answer | undefined {
@@ -27,4 +27,28 @@ interface GraphqlContext {
   readonly req?: { readonly res?: PlatformResponse };
   readonly res?: PlatformResponse;
   readonly reply?: PlatformResponse;
+}
+
+/** `@grpc/grpc-js` emits 'cancelled' at every end of a call, also when it has sent the status itself. */
+export class GrpcAnswer implements Answer {
+  /** The call has no member that tells. */
+  readonly isBegun = false;
+
+  constructor(private readonly call: GrpcCall) {}
+
+  get wasLeft(): boolean {
+    return this.call.cancelled;
+  }
+
+  whenOver(listener: () => void): () => void {
+    if (!this.call.cancelled && !this.call.destroyed)
+      return onEndOf(this.call, ['cancelled', 'close'], listener);
+    listener();
+    return () => undefined;
+  }
+
+  breakOff(error: unknown): void {
+    // The payload of an `RpcException`, whose code is the status.
+    this.call.emit('error', (error as { getError?(): unknown }).getError?.() ?? error);
+  }
 }

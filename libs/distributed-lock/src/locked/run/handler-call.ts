@@ -1,8 +1,8 @@
-import type { CallHandler } from '@nestjs/common';
+import type { CallHandler, NestInterceptor } from '@nestjs/common';
 import { Observable } from 'rxjs';
 import type { HeldLock } from '../../lock/context/held-lock.js';
 import { activationOfFlow } from '../../lock/context/async-context.js';
-import type { Activation } from './activation.js';
+import { Activation } from './activation.js';
 import type { LockedSite } from '../declaration/locked-site.js';
 
 /**
@@ -57,3 +57,11 @@ export function toHandler(activation: Activation, next: CallHandler): Observable
     return activation.enter(() => next.handle().subscribe(observer), call);
   });
 }
+
+/** The last interceptor of a locked handler that has other interceptors besides the lock. */
+export const lastInterceptor: NestInterceptor = {
+  intercept(context, next) {
+    const activation = Activation.of(context);
+    return activation ? toHandler(activation, next) : next.handle();
+  },
+};

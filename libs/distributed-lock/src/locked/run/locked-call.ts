@@ -12,7 +12,7 @@ import { fillSlots } from '../declaration/current-lock.decorator.js';
 import { Departure } from './departure.js';
 import { KeyPlan } from '../keys/key-plan.js';
 import { serviceOf } from './live-services.js';
-import type { AnyClass, AnyFunction } from '../nest/any-class.js';
+import type { AnyClass, AnyFunction } from '../nest/nest-metadata.js';
 import type { LockedSite } from '../declaration/locked-site.js';
 import { UnderLock } from './under-lock.js';
 

@@ -5,7 +5,7 @@ import { answersOf, count, gather, type Outcomes } from './majority.js';
 import { SPARE_TOKENS } from './node-leases.js';
 import type { NodeOwner } from './node-owner.js';
 import { haveAnswered } from './quorum.context.js';
-import { callerHasLeft, noMajority, tokensTooFarApart } from './quorum.errors.js';
+import { ownerHasLeft, noMajority, tokensTooFarApart } from './quorum.errors.js';
 import type { QuorumOwner } from './quorum.owner.js';
 import { busyReply, holderOf, queuedReply } from './refusals.js';
 import { giveBackSoon, releaseAll, SPLIT_MS } from './release.js';
@@ -103,7 +103,7 @@ function grantedBy({ nodes }: QuorumOwner, outcomes: Outcomes<AcquireReply>): re
 async function attempt(owner: QuorumOwner, request: AcquireRequest): Promise<Outcomes<AcquireReply>> {
   const { context } = owner;
   const { majority, nodes } = context;
-  if (owner.hasLeft) throw callerHasLeft(request.key);
+  if (owner.hasLeft) throw ownerHasLeft(request.key);
   owner.ticket ||= request.ticket || context.nextTicket();
   const tokens = request.tokens + SPARE_TOKENS;
   const asked = owner.nodes.map((node) => askNode(owner, node, { ...request, ticket: owner.ticket, tokens }));
@@ -117,7 +117,7 @@ async function attempt(owner: QuorumOwner, request: AcquireRequest): Promise<Out
     const isHopeless = replies.length - granted > nodes.length - majority;
     return granted >= majority || (isHopeless && holderOf(replies, majority) !== undefined);
   });
-  if (owner.hasLeft) throw callerHasLeft(request.key);
+  if (owner.hasLeft) throw ownerHasLeft(request.key);
   return outcomes;
 }
 
@@ -150,7 +150,7 @@ async function hold(
     const minLastToken = token + tokens - 1;
     const asked = granted.map((node) => node.acquire({ ...request, ticket, minLastToken }));
     await gather(asked, (so) => answersOf(so).length >= context.majority);
-    if (owner.hasLeft) throw callerHasLeft(key);
+    if (owner.hasLeft) throw ownerHasLeft(key);
     if (!leases.hold(granted, token, tokens)) {
       inBackground(releaseAll(owner, request), () => undefined);
       // The second round came too late for the leases of the first. The caller learns that its lease is too short.

@@ -10,7 +10,7 @@ import type {
 } from '../../port/lock-store.js';
 import type { Clock } from '../../time/clock.js';
 import { OneAtATime } from './one-at-a-time.js';
-import { callerHasLeft } from './quorum.errors.js';
+import { ownerHasLeft } from './quorum.errors.js';
 import type { QuorumNode } from './quorum.node.js';
 
 /** The part of a request of the core, release or acquire, that the release of a node lease takes over. */
@@ -48,7 +48,7 @@ export class NodeOwner {
     const { id } = this;
     this.isOpen = true;
     return this.acquires.run(async () => {
-      if (!this.isNamed(id)) throw callerHasLeft(request.key);
+      if (!this.isNamed(id)) throw ownerHasLeft(request.key);
       const reply = await this.node.watch(this.node.store.acquire({ ...request, owner: id }));
       if (this.isNamed(id)) this.lease = reply.kind === 'granted' ? reply : undefined;
       return reply;

@@ -9,7 +9,7 @@ const DIGITS = { client: 4, count: 7, attempt: 9 };
 const ATTEMPT = new RegExp(`:(-?)((\\d{${DIGITS.client}})(\\d{${DIGITS.count},}))\\d{${DIGITS.attempt}}$`);
 
 /** For messages and `inspect` only. Two clients of one name do no harm, since nodes know each by the id of its own. */
-export function newClientId(chance: Chance): string {
+export function newQuorumId(chance: Chance): string {
   const smallest = 10 ** (DIGITS.client - 1);
   return `quorum-${smallest + Math.floor(chance.random() * 9 * smallest)}`;
 }
@@ -21,7 +21,7 @@ export function newClientId(chance: Chance): string {
  */
 export function attemptId(node: LockStore, owner: string, attempt: number): string {
   const number = String(attempt % 10 ** DIGITS.attempt).padStart(DIGITS.attempt, '0');
-  return `${node.clientId}:${numberOf(owner)}${number}`;
+  return `${node.clientId}:${ownerNumberOf(owner)}${number}`;
 }
 
 /** The owner whose attempt it is. A foreign client keeps its own name. */
@@ -31,7 +31,7 @@ export function ownerOf(attempt: string): string {
 }
 
 /** The same number for an owner and for all its attempts. */
-export function numberOf(owner: string): string {
+export function ownerNumberOf(owner: string): string {
   const [client = '', count = ''] = owner.slice(owner.indexOf('-') + 1).split(':');
   return client + count.padStart(DIGITS.count, '0');
 }

@@ -28,7 +28,7 @@ export function noPermits(key: string): LockStoreError {
   return new LockStoreError(message, key, 'refused');
 }
 
-export function callerHasLeft(key: string): LockStoreError {
+export function ownerHasLeft(key: string): LockStoreError {
   return new LockStoreError('Its caller has left', key, 'unknown');
 }
 

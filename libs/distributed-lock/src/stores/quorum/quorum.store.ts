@@ -19,7 +19,7 @@ import { acquire } from './acquire.js';
 import { inspect } from './inspect.js';
 import { gather, majorityOf } from './majority.js';
 import { onNotification } from './notifications.js';
-import { newClientId, numberOf, numberOfAttempt } from './owner-ids.js';
+import { newQuorumId, ownerNumberOf, numberOfAttempt } from './owner-ids.js';
 import type { QuorumContext } from './quorum.context.js';
 import { noPermits } from './quorum.errors.js';
 import { QuorumNode } from './quorum.node.js';
@@ -71,7 +71,7 @@ class QuorumStore implements LockStore {
     onNode: (state: QuorumNodeState) => void,
   ) {
     const { clock, chance = systemChance } = context;
-    this.clientId = newClientId(chance);
+    this.clientId = newQuorumId(chance);
     const onState = (state: QuorumNodeState): void => {
       if (!this.isClosed) tellSafely(onNode, state);
     };
@@ -98,7 +98,7 @@ class QuorumStore implements LockStore {
 
   async acquire(request: AcquireRequest): Promise<AcquireReply> {
     if (request.claim.kind === 'permits') throw noPermits(request.key);
-    const number = numberOf(request.owner);
+    const number = ownerNumberOf(request.owner);
     const owner = this.owners.get(number) ?? new QuorumOwner(request.owner, this.context);
     this.owners.set(number, owner);
     try {
@@ -113,12 +113,12 @@ class QuorumStore implements LockStore {
   }
 
   private async renewOne(renewal: Renewal): Promise<RenewalReply> {
-    const owner = this.owners.get(numberOf(renewal.owner));
+    const owner = this.owners.get(ownerNumberOf(renewal.owner));
     return owner ? renew(owner, renewal) : { kind: 'lost' };
   }
 
   async release(request: ReleaseRequest): Promise<ReleaseReply> {
-    const number = numberOf(request.owner);
+    const number = ownerNumberOf(request.owner);
     const owner = this.owners.get(number);
     this.owners.delete(number);
     return owner ? release(owner, request) : 'not held';

@@ -26,11 +26,11 @@ import { OwnerStates } from '../common/owner-states.js';
 import { Releases } from './commands/release.js';
 import { Renewals } from './commands/renew.js';
 import { keepAlive } from '../common/connection/keep-alive.js';
-import { addressOf, ownClient, userOf } from './connection/redis.clients.js';
+import { clientAddress, ownClient, userOf } from './connection/redis.clients.js';
 import type { RedisCommand } from './connection/redis.command.js';
 import { RedisConnection } from './connection/redis.connection.js';
 import { RedisNotifications, type NotifiedGrant } from './connection/redis.notifications.js';
-import { checkKeyPrefix, checkTarget, isCluster } from './connection/redis.target.js';
+import { checkKeyPrefix, checkRedisTarget, isCluster } from './connection/redis.target.js';
 import { watchOutage } from './connection/watch-outage.js';
 import { restartMark } from './redis.keys.js';
 import {
@@ -41,7 +41,7 @@ import {
   type RedisTarget,
   type ResolvedRedisOptions,
 } from './redis.options.js';
-import { newClientId } from './redisson/owner-ids.js';
+import { newClientId } from './redisson/redisson-names.js';
 import { ReplicatedStore } from './safety/replicated-store.js';
 import { AccessRights } from './scripts/access-rights.js';
 import { ScriptContext } from './scripts/script-context.js';
@@ -56,7 +56,7 @@ import { systemChance } from '../../time/chance.js';
  * @throws LockConfigurationError for a target that ioredis would read as localhost, and for options that contradict each other
  */
 export function redisStore(target: RedisTarget, options: RedisStoreOptions = {}): LockStoreFactory {
-  checkTarget(target);
+  checkRedisTarget(target);
   const resolved = resolveRedisOptions(options);
   const { minReplicaAcks, replicaTimeoutMs } = resolved;
   return {
@@ -96,7 +96,7 @@ class RedisStore implements LockStore {
     this.commandTimeoutMs = commandTimeoutMs;
     const client = ownClient(target, clock, chance, commandTimeoutMs);
     const { isCluster } = client;
-    this.address = addressOf(client);
+    this.address = clientAddress(client);
     const rights = new AccessRights(
       { user: userOf(client), keyPrefix, isCluster, countsReplicas: minReplicaAcks > 0 },
       (error) => context.onError?.('subscription', error),

@@ -1,7 +1,6 @@
 import type { AcquireReply, AcquireRequest } from '../../../port/lock-store.js';
 import { SILENT_WAITER_MS, RECHECK_MS, recheckAfter } from '../../../port/recheck-interval.js';
-import { isOurs } from '../redisson/owner-ids.js';
-import { redissonChannel } from '../redisson/redisson-names.js';
+import { isOurs, redissonChannel } from '../redisson/redisson-names.js';
 import type { Arguments } from '../scripts/evalsha.js';
 import { claimFields } from '../scripts/script-context.js';
 import { acquireScript, type ReplyOf } from '../scripts/scripts.js';
@@ -10,7 +9,7 @@ import { AcquiringCommand, type AcquireContext } from './acquiring.js';
 /** How often a waiter rechecks while it is not subscribed. */
 export const UNSUBSCRIBED_RECHECK_MS = 250;
 /** The initial lease of a grant by notification is at least this: a receiver that is gone blocks the queue that long. */
-export const INITIAL_LEASE_MS = 1000;
+export const LEAST_INITIAL_LEASE_MS = 1000;
 /** Tokens are kept for a day, and twice as long as the lease. */
 const LONGEST_PLAIN_MS = 43_200_000;
 
@@ -33,7 +32,10 @@ export class AcquireCommand extends AcquiringCommand<Reply, AcquireReply> {
     const { notifications, guard } = this.store;
     const notAfter = this.onWrite();
     const wait = Math.min(Math.ceil(waitMs), SILENT_WAITER_MS);
-    const initialLease = Math.min(leaseMs, Math.max(INITIAL_LEASE_MS, 4 * Math.ceil(context.roundTripMs)));
+    const initialLease = Math.min(
+      leaseMs,
+      Math.max(LEAST_INITIAL_LEASE_MS, 4 * Math.ceil(context.roundTripMs)),
+    );
     const options =
       `{${claimFields(claim)},"tokens":${tokens},"wait":${wait},"ticket":"${ticket}","initial_lease":${initialLease},` +
       `"subscribed":${notifications.isSubscribed},"nonce":"${notifications.nonce}","min_last_token":"${minLastToken}",` +

@@ -1,10 +1,9 @@
-import type { LockStoreError } from '../../../port/lock.errors.js';
+import { LockStoreError } from '../../../port/lock.errors.js';
 import type { AcquireRequest, Grant } from '../../../port/lock-store.js';
 import { leaseValidity } from '../../../port/lease-validity.js';
 import { EXPIRED } from '../connection/redis.command.js';
 import { asUnsure, callerHasLeft, isDenied } from '../connection/redis.errors.js';
 import type { RedisNotifications } from '../connection/redis.notifications.js';
-import { unready, type RestartGuard } from '../safety/restart-guard.js';
 import { WireKeys } from '../scripts/evalsha.js';
 import { ScriptCommand, type ScriptReply } from '../scripts/script-command.js';
 import type { ScriptContext } from '../scripts/script-context.js';
@@ -109,4 +108,22 @@ export abstract class AcquiringCommand<R extends ScriptReply, Result> extends Sc
   private end(): void {
     for (const { owner } of this.requests) this.store.owners.end(owner);
   }
+}
+
+/**
+ * Grants nothing on a server that has lost its data until every lease that it has forgotten is over: the "delayed restart" of
+ * Redlock's description (redis.io, Distributed locks), without an operator. The acquire scripts check a mark.
+ */
+export interface RestartGuard {
+  /** The key of the mark. A server that has lost its data has lost the mark, too. */
+  readonly mark: string;
+  readonly longestLeaseMs: number;
+}
+
+export function unready(leftMs: number, { longestLeaseMs }: RestartGuard, key: string): LockStoreError {
+  return new LockStoreError(
+    `Redis is not ready: it came back without its data, and leases that it has forgotten may run for another ${leftMs} ms (restartGuardMs is ${longestLeaseMs}).`,
+    key,
+    'unready',
+  );
 }

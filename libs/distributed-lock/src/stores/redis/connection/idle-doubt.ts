@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
 import type { RedisCommand } from './redis.command.js';
-import { askBeside } from './second-connection.js';
+import { inBackground } from '../../../async-context/in-background.js';
 
 /** A connection that has been silent for this long may have been forgotten by the network. */
 export const IDLE_MS = 500;
@@ -53,4 +53,27 @@ export class IdleDoubt {
   timeoutOf(command: RedisCommand, ms: number): number {
     return this.mayRepeat(command) && !this.asking ? ms / 2 : ms;
   }
+}
+
+/**
+ * Asks the server of a silent connection on a second one, which is closed again.
+ *
+ * @param onAnswer the server answers there
+ * @returns closes the second connection
+ */
+export function askBeside(silent: Redis, onAnswer: () => void): () => void {
+  const beside = silent.duplicate({ retryStrategy: null, enableReadyCheck: false, failoverDetector: false });
+  const close = (): void => {
+    beside.removeListener('ready', onReady);
+    beside.disconnect();
+    beside.stream?.destroy();
+  };
+  function onReady(): void {
+    close();
+    onAnswer();
+  }
+  beside.on('error', () => undefined);
+  beside.on('ready', onReady);
+  inBackground(beside.connect(), () => undefined);
+  return close;
 }

@@ -69,7 +69,7 @@ export function keepConnecting(
 }
 
 /** Where it connects to, without user and password. */
-export function addressOf(client: Client): string {
+export function clientAddress(client: Client): string {
   if (client.isCluster) return 'a cluster';
   const { path, sentinels, name, host, port, db } = (client as Redis).options;
   if (sentinels) return `the master "${name}" of ${sentinels.length} Sentinels`;

@@ -17,7 +17,7 @@ type Given = Readonly<Record<string, unknown>>;
  *
  * @throws LockConfigurationError
  */
-export function checkTarget(target: unknown): asserts target is RedisTarget {
+export function checkRedisTarget(target: unknown): asserts target is RedisTarget {
   if (typeof target === 'string') return checkUrl(target);
   if (typeof target !== 'object' || target === null || Array.isArray(target)) throw refused(target);
   if (isCluster(target) || isRedis(target)) return;

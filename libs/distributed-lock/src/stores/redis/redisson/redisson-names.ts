@@ -1,4 +1,5 @@
 import type { Claim } from '../../../port/claim.js';
+import type { Chance } from '../../../time/chance.js';
 
 const CHANNELS = {
   lock: 'redisson_lock__channel',
@@ -23,4 +24,14 @@ export const SHARED_TOKEN_KEY = 'nest_lock_shared_token';
 /** Redisson's rule: a name that contains a brace is its own hash tag. */
 function tagged(name: string): string {
   return name.includes('{') ? name : `{${name}}`;
+}
+
+/** Redisson's client ids are UUIDs of version 4: scripts and clients tell our ids from those of foreign clients by it. */
+export function newClientId(chance: Chance): string {
+  const uuid = chance.uuid();
+  return `${uuid.slice(0, 14)}8${uuid.slice(15)}`;
+}
+
+export function isOurs(owner: string): boolean {
+  return owner.length > 36 && owner[14] === '8';
 }

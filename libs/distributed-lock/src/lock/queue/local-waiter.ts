@@ -3,7 +3,7 @@ import type { Hold } from '../context/hold.js';
 import type { LockRequest } from '../request/lock-request.js';
 
 /** One caller in the local queue, until it is admitted or leaves. There may be very many, so it is kept small. */
-export class Waiter extends Link {
+export class LocalWaiter extends Link {
   /** Stops listening to the request's signal. */
   stopListening: (() => void) | undefined;
 

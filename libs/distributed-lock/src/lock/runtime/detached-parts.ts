@@ -1,5 +1,7 @@
 import type { LockStore } from '../../port/lock-store.js';
 import { detached } from '../../async-context/detached.js';
+import { Observable } from 'rxjs';
+import type { Clock } from '../../time/clock.js';
 
 /** The same store. Its commands run outside of every async context, because it may repeat them and open connections. */
 export function detachedStore(store: LockStore): LockStore {
@@ -21,5 +23,16 @@ export function detachedStore(store: LockStore): LockStore {
     inspect: (key) => detached(() => store.inspect(key)),
     forceRelease: (key) => detached(() => store.forceRelease(key)),
     close: () => detached(() => store.close()),
+  };
+}
+
+/** The same clock. Its timers run outside of every async context. */
+export function detachedClock(clock: Clock): Clock {
+  return {
+    now: () => clock.now(),
+    ...(clock.timeOfDay && { timeOfDay: () => clock.timeOfDay?.() as number }),
+    ...(clock.nextTurn && { nextTurn: (task) => clock.nextTurn?.(task) }),
+    after: (ms, task) => detached(() => clock.after(ms, task)),
+    interval: (ms) => new Observable((out) => detached(() => clock.interval(ms).subscribe(out))),
   };
 }

@@ -1,2 +1,0 @@
-export type AnyClass = abstract new (...args: never[]) => unknown;
-export type AnyFunction = (...args: never[]) => unknown;
