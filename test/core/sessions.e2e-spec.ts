@@ -574,15 +574,27 @@ describe('a message', () => {
     ['that is no JSON', 'hello'],
     ['that is no list', '{"name":"goods"}'],
     ['that is null', 'null'],
-    ['of another format', '[2,"goods",7,7,7,"[1,0,[],[]]",[]]'],
-    ['without notes', '[1,"goods",7,7,7,"[1,0,[],[]]"]'],
-    ['with a text of another format', '[1,"goods",7,7,7,"[2,0,[],[]]",[]]'],
-    ['with a text that is none', '[1,"goods",7,7,7,"[1,0,7,null]",[]]'],
-    ['with notes that are none', '[1,"goods",7,7,7,"[1,0,[],[]]",[null,{"id":7}]]'],
-    ['without a name', '[1,null,7,7,7,null,[]]'],
+    [
+      'of another format',
+      '[2,"goods",{"version":7,"writtenAt":7,"notesRead":7,"text":"[1,0,[],[]]","notes":[]}]',
+    ],
+    ['without notes', '[1,"goods",{"version":7,"writtenAt":7,"notesRead":7,"text":"[1,0,[],[]]"}]'],
+    [
+      'with a text of another format',
+      '[1,"goods",{"version":7,"writtenAt":7,"notesRead":7,"text":"[2,0,[],[]]","notes":[]}]',
+    ],
+    [
+      'with a text that is none',
+      '[1,"goods",{"version":7,"writtenAt":7,"notesRead":7,"text":"[1,0,7,null]","notes":[]}]',
+    ],
+    [
+      'with notes that are none',
+      '[1,"goods",{"version":7,"writtenAt":7,"notesRead":7,"text":"[1,0,[],[]]","notes":[null,{"id":7}]}]',
+    ],
+    ['without a name', '[1,null,{"text":null,"notes":[]}]'],
     [
       'whose holder is no text',
-      '[1,"goods",700,700,700,"[1,0,[[7,\\"l\\",1,1,null,null,0,\\"s\\"]],[]]",[],0]',
+      '[1,"goods",{"version":700,"writtenAt":700,"notesRead":700,"text":"[1,0,[[7,\\"l\\",1,1,null,null,0,\\"s\\"]],[]]","notes":[]}]',
     ],
   ])('%s is ignored', async (_, text) => {
     const stage = new Stage();

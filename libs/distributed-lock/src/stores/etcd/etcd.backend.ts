@@ -26,15 +26,7 @@ import { EtcdSessions } from './etcd.sessions.js';
 import { EtcdSweeper } from './etcd.sweeper.js';
 import type { EtcdTarget } from './etcd.target.js';
 
-interface BackendOptions extends LockStoreContext {
-  readonly chance: Chance;
-  readonly clientId: string;
-  readonly root: string;
-  readonly commandTimeoutMs: number;
-  readonly loadGrpc?: () => Promise<EtcdGrpc>;
-}
-
-/** So many notes are deleted one by one in a transaction. */
+/** Up to this number, a transaction deletes notes one by one. */
 const MOST_DELETIONS = 64;
 
 /** Documents, notes and mailboxes in etcd. Each write is one transaction. */
@@ -216,6 +208,14 @@ export class EtcdBackend implements SessionBackend {
   private newNoteId(lease: number): string {
     return `${lease.toString(16)}.${(this.notes++).toString(16).padStart(12, '0')}`;
   }
+}
+
+interface BackendOptions extends LockStoreContext {
+  readonly chance: Chance;
+  readonly clientId: string;
+  readonly root: string;
+  readonly commandTimeoutMs: number;
+  readonly loadGrpc?: () => Promise<EtcdGrpc>;
 }
 
 function put(key: Buffer, text: string): RequestOp {

@@ -4,48 +4,6 @@ import type { Compare, RequestOp, ResponseOp, TxnReply, TxnRequest } from './etc
 import { isThere, putMessages } from './etcd.outbox.js';
 import type { EtcdSession } from './etcd.session.js';
 
-/** A request that waits for its transaction. */
-export interface EtcdRequest<Reply = unknown> {
-  /** What it reads and writes, and the key for errors. No two requests of one transaction have it in common. */
-  readonly key: string | undefined;
-  /** Absent for a request that writes nothing. */
-  readonly session?: EtcdSession | undefined;
-  /** Its transaction, which goes inside the one of the batch. */
-  readonly txn: TxnRequest;
-  /** They go with the transaction where that is possible, and otherwise right after it. */
-  readonly messages?: Messages;
-  /** About how many bytes it has. */
-  readonly bytes: number;
-  /** A batch with it was too large. */
-  readonly isAlone?: boolean;
-  /** @param revision that of the batch */
-  readonly toReply: (reply: TxnReply, revision: number) => Reply;
-  /** Our time when it came, in ms. */
-  readonly since: number;
-  resolve(reply: Reply): void;
-  reject(error: unknown): void;
-}
-
-/** The reply to one request, and the clients that were told. */
-interface Answer {
-  readonly reply: TxnReply;
-  readonly told: readonly string[];
-}
-
-/** The transaction of a batch, and what finds the answers to its requests. */
-interface BatchTxn {
-  readonly operations: readonly RequestOp[];
-  readonly answersIn: (responses: readonly ResponseOp[]) => readonly Answer[];
-}
-
-/** The messages of several requests to one client. They are sent if all of these requests are executed. */
-interface Mail {
-  readonly client: string;
-  readonly requests: readonly EtcdRequest[];
-  readonly compare: readonly Compare[];
-  readonly texts: readonly string[];
-}
-
 /** etcd's own limit is 128, for the operations of a transaction and those inside of the deepest one in it. */
 const MOST_OPERATIONS = 120;
 /** Far below etcd's limit of 1.5 MB for a request. */
@@ -141,12 +99,54 @@ export class Batch {
   }
 }
 
+/** A request that waits for its transaction. */
+export interface EtcdRequest<Reply = unknown> {
+  /** The lock whose document the request reads or writes, also for errors. A transaction has one request for each lock. */
+  readonly key: string | undefined;
+  /** Absent for a request that writes nothing. */
+  readonly session?: EtcdSession | undefined;
+  /** Its transaction, which goes inside the one of the batch. */
+  readonly txn: TxnRequest;
+  /** They go with the transaction where that is possible, and otherwise right after it. */
+  readonly messages?: Messages;
+  /** About how many bytes it has. */
+  readonly bytes: number;
+  /** A batch with it was too large. */
+  readonly isAlone?: boolean;
+  /** @param revision that of the batch */
+  readonly toReply: (reply: TxnReply, revision: number) => Reply;
+  /** Our time when it came, in ms. */
+  readonly since: number;
+  resolve(reply: Reply): void;
+  reject(error: unknown): void;
+}
+
+/** The reply to one request, and the clients that were told. */
+interface Answer {
+  readonly reply: TxnReply;
+  readonly told: readonly string[];
+}
+
+/** The transaction of a batch, and what finds the answers to its requests. */
+interface BatchTxn {
+  readonly operations: readonly RequestOp[];
+  readonly answersIn: (responses: readonly ResponseOp[]) => readonly Answer[];
+}
+
+/** The messages of several requests to one client. They are sent if all of these requests are executed. */
+interface Mail {
+  readonly client: string;
+  readonly requests: readonly EtcdRequest[];
+  readonly compare: readonly Compare[];
+  readonly texts: readonly string[];
+}
+
 /** How many operations or comparisons it has side by side, and one for a transaction inside. */
 function depthOf({ compare = [], success, failure = [] }: TxnRequest): number {
   return Math.max(compare.length, success.length, failure.length);
 }
 
-/** Of transactions whose readings went side by side. */
+/** The answers to requests that only read, whose readings went side by side. */
 function answersOf(txns: readonly TxnRequest[], responses: readonly ResponseOp[]): readonly Answer[] {
   let end = 0;
   return txns.map(({ success }) => {

@@ -13,29 +13,6 @@ import { EtcdMember } from './etcd.member.js';
 import type { CallName, Calls } from './etcd.messages.js';
 import { credentialsOf, type EtcdTarget } from './etcd.target.js';
 
-interface ClientOptions {
-  readonly clock: Clock;
-  readonly chance: Chance;
-  readonly commandTimeoutMs: number;
-  /** Default: the packages of gRPC. */
-  readonly loadGrpc?: (() => Promise<EtcdGrpc>) | undefined;
-  readonly onState?: ((state: StoreState) => void) | undefined;
-}
-
-interface CallOptions {
-  /** The key for errors. */
-  readonly key?: string | undefined;
-  /** It may be executed twice, so it is sent again after no reply. */
-  readonly mayRepeat?: boolean;
-}
-
-/** A request without a member to send it to. */
-interface Waiting {
-  readonly key: string | undefined;
-  readonly resolve: (member: EtcdMember) => void;
-  readonly reject: (error: Error) => void;
-}
-
 /** A timer of Node may fire so much early. */
 const TIMER_EARLY_MS = 1;
 /** The oldest release whose transactions contain others, and compare ranges. */
@@ -121,7 +98,7 @@ export class EtcdClient {
     }
   }
 
-  /** What a failed request says about its member. */
+  /** Leaves the member if the failed request says that it is of no use now. */
   onFailure(member: EtcdMember, failure: EtcdFailure, error: unknown): void {
     if (failure.needsToken) this.token = undefined;
     if (failure.needsToken || failure.isOfMember) this.kept.lose(member, error);
@@ -225,6 +202,29 @@ export class EtcdClient {
     for (const { key, reject } of this.waiting) reject(this.errors.unsent('no connection', key));
     this.onRefused();
   }
+}
+
+interface ClientOptions {
+  readonly clock: Clock;
+  readonly chance: Chance;
+  readonly commandTimeoutMs: number;
+  /** Default: the packages of gRPC. */
+  readonly loadGrpc?: (() => Promise<EtcdGrpc>) | undefined;
+  readonly onState?: ((state: StoreState) => void) | undefined;
+}
+
+interface CallOptions {
+  /** The key for errors. */
+  readonly key?: string | undefined;
+  /** The request may be executed twice, so the client sends it again when no reply comes. */
+  readonly mayRepeat?: boolean;
+}
+
+/** A request without a member to send it to. */
+interface Waiting {
+  readonly key: string | undefined;
+  readonly resolve: (member: EtcdMember) => void;
+  readonly reject: (error: Error) => void;
 }
 
 function checkVersion(version: string, endpoint: string): void {

@@ -34,13 +34,13 @@ const REFUSALS: readonly number[] = [
   16,
 ];
 
-/** What gRPC says of requests that it has not sent. Another wording counts as sent. */
+/** The words of gRPC for a request that it has not sent. A request that fails with other words counts as sent. */
 const NOT_SENT = /^(No connection established|Name resolution failed|Channel closed before call started)/;
 
-/** What it says itself begins so, and what it refuses to receive. */
+/** How errors of etcd itself begin, and the error of gRPC for a reply that it refuses to receive. */
 const OWN = /^(etcdserver|auth|grpc(?=: received message larger)): /;
 
-/** What etcd says, after "etcdserver: ". The order matters only where one text is a part of another. */
+/** Errors of etcd, after "etcdserver: ". The first match counts, so a longer text stands before its part. */
 const OWN_WORDS: readonly (readonly [said: RegExp, failure: EtcdFailure])[] = [
   [
     // The request that raises the alarm is executed, and those after it are not.

@@ -3,14 +3,14 @@ import { LockConfigurationError } from '../../port/lock.errors.js';
 import { ETCD_DESCRIPTOR } from './etcd.descriptor.js';
 import type { CallName } from './etcd.messages.js';
 
-export type Grpc = typeof GrpcJs;
-export type Method = GrpcJs.MethodDefinition<object, object>;
-
 /** gRPC, and the calls of etcd that are made by it. */
 export interface EtcdGrpc {
   readonly grpc: Grpc;
   readonly methods: Readonly<Record<CallName | 'Watch', Method>>;
 }
+
+export type Grpc = typeof GrpcJs;
+export type Method = GrpcJs.MethodDefinition<object, object>;
 
 let loaded: Promise<EtcdGrpc> | undefined;
 

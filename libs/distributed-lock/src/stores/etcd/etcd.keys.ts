@@ -6,12 +6,6 @@ const NUL = Buffer.of(0);
 /** Larger than each byte of an id, and of a name. */
 const LAST = Buffer.of(0xff);
 
-/** Keys from the first up to the second, without it. */
-export interface KeyRange {
-  readonly key: Buffer;
-  readonly rangeEnd: Buffer;
-}
-
 /**
  * The keys of one root:
  *
@@ -82,6 +76,12 @@ export class EtcdKeys {
     });
     return Buffer.concat([Buffer.from(`${this.root}q/`), ...escaped, NUL]);
   }
+}
+
+/** Keys from the first up to the second, without it. */
+export interface KeyRange {
+  readonly key: Buffer;
+  readonly rangeEnd: Buffer;
 }
 
 /** @param name `keyPrefix` and the key @throws LockKeyError for a name that cannot be a part of a key */

@@ -4,16 +4,6 @@ import { etcdFailure, watchError } from './etcd.failure.js';
 import type { EtcdMember, WatchStream } from './etcd.member.js';
 import type { EtcdKeyValue, WatchReply } from './etcd.messages.js';
 
-interface MailboxOptions {
-  readonly client: EtcdClient;
-  readonly clock: Clock;
-  readonly key: Buffer;
-  readonly onMessage: (text: string, revision: number) => void;
-  readonly onGap: () => void;
-  /** The mailbox is not there any more. */
-  readonly onDeleted: () => void;
-}
-
 const RETRY_MS = 200;
 
 /** Watches the mailbox of this client, from a revision on and without a gap where etcd still has what was written since. */
@@ -34,7 +24,7 @@ export class EtcdMailbox {
     this.watch();
   }
 
-  /** What was written up to this revision has been read, or is not waited for. */
+  /** The mailbox waits for no message that was written up to this revision. */
   get readUpTo(): number {
     return this.from - 1;
   }
@@ -116,4 +106,14 @@ export class EtcdMailbox {
     this.stream = undefined;
     stream?.cancel();
   }
+}
+
+interface MailboxOptions {
+  readonly client: EtcdClient;
+  readonly clock: Clock;
+  readonly key: Buffer;
+  readonly onMessage: (text: string, revision: number) => void;
+  readonly onGap: () => void;
+  /** The mailbox is not there any more. */
+  readonly onDeleted: () => void;
 }

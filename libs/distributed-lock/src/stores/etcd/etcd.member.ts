@@ -3,14 +3,6 @@ import { conceal } from '../../redaction/conceal.js';
 import type { EtcdGrpc, Method } from './etcd.grpc.js';
 import type { CallName, Calls, WatchReply, WatchRequest } from './etcd.messages.js';
 
-/** A request under way. `cancel` rejects its reply. */
-export interface Exchange<Reply> {
-  readonly reply: Promise<Reply>;
-  readonly cancel: () => void;
-}
-
-export type WatchStream = ClientDuplexStream<WatchRequest, WatchReply>;
-
 const OPTIONS = {
   // A connection of this store's own, which ends with it.
   'grpc.use_local_subchannel_pool': 1,
@@ -111,3 +103,11 @@ export class EtcdMember {
     return metadata;
   }
 }
+
+/** A request under way. `cancel` rejects its reply. */
+export interface Exchange<Reply> {
+  readonly reply: Promise<Reply>;
+  readonly cancel: () => void;
+}
+
+export type WatchStream = ClientDuplexStream<WatchRequest, WatchReply>;

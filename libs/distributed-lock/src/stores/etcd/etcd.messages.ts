@@ -69,7 +69,7 @@ export interface WatchReply {
   readonly header: Header | null;
   readonly created: boolean;
   readonly canceled: boolean;
-  /** Of a watch from a revision that is not kept any more: the oldest that is. */
+  /** The oldest revision that etcd still keeps, when the watch asks for an older one. */
   readonly compactRevision: number;
   readonly cancelReason: string;
   readonly events: readonly { readonly type: 'PUT' | 'DELETE'; readonly kv: EtcdKeyValue | null }[];

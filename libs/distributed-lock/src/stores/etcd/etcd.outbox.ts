@@ -4,7 +4,7 @@ import type { EtcdKeys } from './etcd.keys.js';
 import type { Messages } from '../session/session-backend.js';
 import type { Compare, RequestOp } from './etcd.messages.js';
 
-/** So many clients, and about so many characters, are told in one transaction. */
+/** Limits of one transaction of messages: clients, and characters of all texts together. */
 const MOST_CLIENTS = 100;
 const MOST_LENGTH = 256 * 1024;
 
@@ -43,10 +43,10 @@ export class EtcdOutbox {
 
   private async sendAll(): Promise<void> {
     this.isSending = true;
-    // Those of one turn go together.
+    // The messages of one turn of the event loop go together.
     await Promise.resolve();
     while (this.waiting.size > 0) {
-      // The waiters whose messages are lost recheck.
+      // A waiter whose message is lost rechecks.
       await this.client.call('Txn', { success: this.takeSome() }, { mayRepeat: true }).catch(() => undefined);
     }
     this.isSending = false;

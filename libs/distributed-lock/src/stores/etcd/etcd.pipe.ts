@@ -10,39 +10,6 @@ import type { Compare, RequestOp, TxnReply, TxnRequest } from './etcd.messages.j
 import { epochText, type EtcdSession } from './etcd.session.js';
 import { Batch, type EtcdRequest } from './etcd.batch.js';
 
-interface PipeOptions {
-  readonly client: EtcdClient;
-  readonly keys: EtcdKeys;
-  readonly clock: Clock;
-  readonly commandTimeoutMs: number;
-  /** For the messages that could not go with their write. */
-  readonly outbox: EtcdOutbox;
-  /** The session of the next writes. */
-  readonly session: () => EtcdSession | undefined;
-  /** The newest revision of etcd that this client knows of otherwise. */
-  readonly newestRevision: () => number;
-  /** etcd is behind what it has said before, so it was restored from a snapshot. */
-  readonly onRestored: (revision: number) => void;
-  /** A transaction has found no trace of the session. */
-  readonly onSessionGone: (session: EtcdSession) => void;
-}
-
-type NewRequest<Reply> = Omit<EtcdRequest<Reply>, 'since' | 'resolve' | 'reject'>;
-
-/** A batch on its way. */
-interface Sent {
-  readonly batch: Batch;
-  readonly member: EtcdMember;
-  readonly session: EtcdSession | undefined;
-  readonly isWrite: boolean;
-  /** Finds the replies to its requests. */
-  readonly answersIn: ReturnType<Batch['toTxn']>['answersIn'];
-  /** The newest revision when it was sent. Its reply tells a newer one, or the same. */
-  readonly newest: number;
-  /** The epoch that it sets, if it does. */
-  readonly epoch: number | undefined;
-}
-
 /**
  * The transactions of this client. One is in flight at a time, and the requests that come meanwhile go together in the next one.
  *
@@ -55,7 +22,7 @@ export class EtcdPipe {
   private readonly pipe: RequestPipe<EtcdRequest>;
   /** Gives the batch in flight up. */
   private onSilence: (error: Error) => void = () => undefined;
-  /** Of the last reply. */
+  /** The revision of the last reply. */
   private revision = 0;
 
   constructor(private readonly options: PipeOptions) {
@@ -202,4 +169,37 @@ export class EtcdPipe {
     const { errors } = this.options.client;
     for (const request of requests) request.reject(errors.of(failure, request.key, cause));
   }
+}
+
+interface PipeOptions {
+  readonly client: EtcdClient;
+  readonly keys: EtcdKeys;
+  readonly clock: Clock;
+  readonly commandTimeoutMs: number;
+  /** For the messages that could not go with their write. */
+  readonly outbox: EtcdOutbox;
+  /** The session of the next writes. */
+  readonly session: () => EtcdSession | undefined;
+  /** The newest revision of etcd that this client knows of otherwise. */
+  readonly newestRevision: () => number;
+  /** etcd is behind what it has said before, so it was restored from a snapshot. */
+  readonly onRestored: (revision: number) => void;
+  /** A transaction has found no trace of the session. */
+  readonly onSessionGone: (session: EtcdSession) => void;
+}
+
+type NewRequest<Reply> = Omit<EtcdRequest<Reply>, 'since' | 'resolve' | 'reject'>;
+
+/** A batch on its way. */
+interface Sent {
+  readonly batch: Batch;
+  readonly member: EtcdMember;
+  readonly session: EtcdSession | undefined;
+  readonly isWrite: boolean;
+  /** Finds the replies to its requests. */
+  readonly answersIn: ReturnType<Batch['toTxn']>['answersIn'];
+  /** The newest revision when it was sent. Its reply tells a newer one, or the same. */
+  readonly newest: number;
+  /** The epoch that it sets, if it does. */
+  readonly epoch: number | undefined;
 }

@@ -30,7 +30,7 @@ export class EtcdSession implements Session {
   }
 }
 
-/** Of one length, so that they compare as texts as they do as numbers. */
+/** All epochs have one length as texts, so that etcd compares them as numbers. */
 export function epochText(epoch: number): Buffer {
   return Buffer.from(epoch.toString(16).padStart(13, '0'));
 }

@@ -8,21 +8,6 @@ import type { EtcdKeys } from './etcd.keys.js';
 import type { Compare, RequestOp } from './etcd.messages.js';
 import { EtcdSession, epochText } from './etcd.session.js';
 
-interface SessionsOptions {
-  readonly client: EtcdClient;
-  readonly keys: EtcdKeys;
-  readonly clock: Clock;
-  readonly chance: Chance;
-  readonly clientId: string;
-  readonly commandTimeoutMs: number;
-  readonly watchdogTimeoutMs: number;
-  /** @param revision that of its first write */
-  readonly onOpen: (revision: number) => void;
-  /** Messages could not arrive for a while. */
-  readonly onRepaired: () => void;
-  readonly onEnd: (session: EtcdSession) => void;
-}
-
 /** A lease is kept alive so many times in its length. */
 export const KEEP_ALIVES = 6;
 /** After a failed keep-alive, which has taken its time already. */
@@ -194,8 +179,23 @@ export class EtcdSessions {
   /** Several callers wait for one opening. */
   private forKey(error: unknown, key: string | undefined): unknown {
     if (!(error instanceof LockStoreError) || (error.key === key && error.reason !== 'unknown')) return error;
-    // What was executed has no effect on the lock of the caller.
+    // A lease that was granted without a reply has no effect on the lock of the caller.
     const reason = error.reason === 'unknown' ? 'unready' : error.reason;
     return new LockStoreError(error.message, key, reason, { cause: error });
   }
+}
+
+interface SessionsOptions {
+  readonly client: EtcdClient;
+  readonly keys: EtcdKeys;
+  readonly clock: Clock;
+  readonly chance: Chance;
+  readonly clientId: string;
+  readonly commandTimeoutMs: number;
+  readonly watchdogTimeoutMs: number;
+  /** @param revision that of its first write */
+  readonly onOpen: (revision: number) => void;
+  /** Messages could not arrive for a while. */
+  readonly onRepaired: () => void;
+  readonly onEnd: (session: EtcdSession) => void;
 }

@@ -9,23 +9,6 @@ import { SessionRegister } from '../session/session-register.js';
 import { EtcdBackend } from './etcd.backend.js';
 import { targetOf, type EtcdAuth, type EtcdTls } from './etcd.target.js';
 
-/** Options of `etcdStore`. Times are in ms. */
-export interface EtcdStoreOptions {
-  /** The members of the cluster, as URLs or `host:port`; those of one cluster. Needed unless they are given before. */
-  readonly endpoints?: string | readonly string[];
-  /** All keys of this store begin with this text; default `nest-lock/`. */
-  readonly root?: string;
-  /** For endpoints with `https:`. */
-  readonly tls?: EtcdTls;
-  /** For a cluster with users. */
-  readonly auth?: EtcdAuth;
-  /**
-   * How long one request may take, in ms, before its member is given up and the next one is asked; default 1000. Bounds how
-   * long a failure can hide, and how late a call settles after its `waitMs`. At most a third of the watchdog's timeout.
-   */
-  readonly commandTimeoutMs?: number;
-}
-
 export const ETCD_ROOT = 'nest-lock/';
 export const ETCD_COMMAND_TIMEOUT_MS = 1000;
 const MOST_ROOT_BYTES = 255;
@@ -62,6 +45,23 @@ export function etcdStore(
       return new DocumentStore('etcd', clientId, new SessionRegister(backend, clock), context);
     },
   };
+}
+
+/** Options of `etcdStore`. Times are in ms. */
+export interface EtcdStoreOptions {
+  /** The members of the cluster, as URLs or `host:port`; those of one cluster. Needed unless they are given before. */
+  readonly endpoints?: string | readonly string[];
+  /** All keys of this store begin with this text; default `nest-lock/`. */
+  readonly root?: string;
+  /** For endpoints with `https:`. */
+  readonly tls?: EtcdTls;
+  /** For a cluster with users. */
+  readonly auth?: EtcdAuth;
+  /**
+   * How long one request may take, in ms, before its member is given up and the next one is asked; default 1000. Bounds how
+   * long a failure can hide, and how late a call settles after its `waitMs`. At most a third of the watchdog's timeout.
+   */
+  readonly commandTimeoutMs?: number;
 }
 
 function optionsOf(given: unknown, options: EtcdStoreOptions): EtcdStoreOptions {

@@ -3,20 +3,7 @@ import type { EtcdClient } from './etcd.client.js';
 import type { EtcdKeys } from './etcd.keys.js';
 import type { EtcdKeyValue, RequestOp, ResponseOp } from './etcd.messages.js';
 
-interface SweeperOptions {
-  readonly client: Pick<EtcdClient, 'call'>;
-  readonly keys: EtcdKeys;
-  /** The id of the session of this client, if it has one. */
-  readonly sessionId: () => string | undefined;
-}
-
-interface IdleDocument {
-  readonly name: string;
-  readonly version: number;
-  readonly sessions: readonly string[];
-}
-
-/** So many documents are read and deleted in one request, and so many requests are one sweep. */
+/** Documents that one request reads, and requests of one sweep. */
 const PAGE = 100;
 const MOST_PAGES = 500;
 /** A key beside the sessions that was made by hand sweeps nothing. */
@@ -26,7 +13,7 @@ const SESSION_ID = /^[0-9a-f]+$/;
  * Deletes what processes that were killed have left: documents of which all sessions are over, and that nobody waits for. A
  * version is never used twice, so that whoever has read a document before finds that it is gone.
  *
- * Of all clients the one whose session comes first sweeps. The others only ask who that is.
+ * Only the client sweeps whose session has the least id. The others ask for the ids and do nothing else.
  */
 export class EtcdSweeper {
   /** The last document that was looked at: the next sweep goes on behind it. */
@@ -111,4 +98,17 @@ export class EtcdSweeper {
     const { header, responses } = await this.options.client.call('Txn', { success });
     return { responses, revision: header?.revision ?? 0 };
   }
+}
+
+interface SweeperOptions {
+  readonly client: Pick<EtcdClient, 'call'>;
+  readonly keys: EtcdKeys;
+  /** The id of the session of this client, if it has one. */
+  readonly sessionId: () => string | undefined;
+}
+
+interface IdleDocument {
+  readonly name: string;
+  readonly version: number;
+  readonly sessions: readonly string[];
 }

@@ -4,6 +4,15 @@ import { checkOptionNames, type OptionNames } from '../../options/option-names.j
 import { LockConfigurationError } from '../../port/lock.errors.js';
 import type { Grpc } from './etcd.grpc.js';
 
+/** Where the cluster is, and how to get in. */
+export interface EtcdTarget {
+  /** `host:port` of each member. */
+  readonly endpoints: readonly string[];
+  /** Absent for connections without TLS. */
+  readonly tls?: EtcdTls;
+  readonly auth?: EtcdAuth;
+}
+
 /** Certificates and keys are texts or buffers in PEM. */
 export interface EtcdTls {
   /** The authorities that may sign the servers' certificates; by default those of Node. */
@@ -19,15 +28,6 @@ export interface EtcdTls {
 export interface EtcdAuth {
   readonly user: string;
   readonly password: string;
-}
-
-/** Where the cluster is, and how to get in. */
-export interface EtcdTarget {
-  /** `host:port` of each member. */
-  readonly endpoints: readonly string[];
-  /** Absent for connections without TLS. */
-  readonly tls?: EtcdTls;
-  readonly auth?: EtcdAuth;
 }
 
 interface Given {

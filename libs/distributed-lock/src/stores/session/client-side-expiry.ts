@@ -1,11 +1,6 @@
 import { SILENT_WAITER_MS } from '../../port/recheck-interval.js';
 import type { Clock } from '../../time/clock.js';
 
-interface Lease {
-  readonly key: string;
-  endsAt: number;
-}
-
 /**
  * The leases and tickets of this client's owners, for a back end that ends none itself. It keeps them as long as the session
  * lasts, so this client must end each of them when its time is over.
@@ -101,4 +96,9 @@ export class ClientSideExpiry {
     }
     if (next < Infinity) this.fireAt(next);
   }
+}
+
+interface Lease {
+  readonly key: string;
+  endsAt: number;
 }

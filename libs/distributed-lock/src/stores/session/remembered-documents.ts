@@ -1,28 +1,8 @@
 import { leadOf, type Clock } from '../../time/clock.js';
 import type { DocumentRow, SeenDocument } from './session-backend.js';
 
-/** So many are remembered. The oldest are forgotten, so that a take finds the document and replies with its version. */
+/** The number of documents that are remembered. A take of one that was forgotten replies with its version. */
 const MOST_REMEMBERED = 10_000;
-
-interface RememberedDocument extends SeenDocument {
-  readonly lastToken: number;
-  /** The last token of a document of this name that somebody has deleted by hand. */
-  readonly earlierToken: number;
-  /** The revision of the write that wrote it. */
-  readonly writtenAt: number;
-  /** Our time of the reading. */
-  readonly since: number;
-}
-
-interface Reading {
-  readonly row: DocumentRow;
-  /** Nobody holds the lock, waits for it, or has left a note. */
-  readonly isFree: boolean;
-  /** `undefined` for a document that does not exist. */
-  readonly lastToken: number | undefined;
-  /** The row is a message, which may have been under way for long. */
-  readonly isMessage?: boolean;
-}
 
 /**
  * What this client remembers of documents for its next take and swap: the version of a free one, so that it is replaced
@@ -49,7 +29,7 @@ export class RememberedDocuments {
     return Math.max(lastToken, earlierToken);
   }
 
-  /** It was seen too long ago to be believed. */
+  /** The document was read too long ago to be believed in. */
   isOld(name: string): boolean {
     const found = this.documents.get(name);
     return found !== undefined && found.since <= this.now() - this.believedMs;
@@ -93,4 +73,24 @@ export class RememberedDocuments {
     leadOf(this.clock);
     return this.clock.now();
   }
+}
+
+interface RememberedDocument extends SeenDocument {
+  readonly lastToken: number;
+  /** The last token of a document of this name that somebody has deleted by hand. */
+  readonly earlierToken: number;
+  /** The revision of the write that wrote it. */
+  readonly writtenAt: number;
+  /** Our time of the reading. */
+  readonly since: number;
+}
+
+interface Reading {
+  readonly row: DocumentRow;
+  /** Nobody holds the lock, waits for it, or has left a note. */
+  readonly isFree: boolean;
+  /** `undefined` for a document that does not exist. */
+  readonly lastToken: number | undefined;
+  /** The row is a message, which may have been under way for long. */
+  readonly isMessage?: boolean;
 }

@@ -9,7 +9,7 @@
 export interface SessionBackend {
   readonly address?: string;
   readonly commandTimeoutMs: number;
-  /** So long, in ms, a version that was read is not used again for another document. By default it never is. */
+  /** For this time, in ms, a version that was read is not used again for another document. By default it never is. */
   readonly believedMs?: number;
 
   /** Called once, before everything else. */
@@ -32,7 +32,7 @@ export interface SessionBackend {
   swap(write: SessionSwap): Promise<SessionWriteReply>;
   /** Reads the newest document: a reading of a server that lags behind does not do. */
   read(name: string): Promise<DocumentRow>;
-  /** Those of the sessions that are over. */
+  /** Which of the sessions are over. */
   endedAmong(sessions: readonly string[]): Promise<readonly string[]>;
   /** Sends a message to clients, as `swap` does. Nobody waits for it. */
   tell(messages: Messages): void;
@@ -75,7 +75,7 @@ export interface SessionTake {
 
 export interface SessionSwap {
   readonly name: string;
-  /** That of the row. `undefined`: it does not exist, and must not yet. */
+  /** The version of the row that was read. `undefined`: the document did not exist, and must not exist yet. */
   readonly version: number | undefined;
   readonly text: string;
   /** The text is that of a free lock, and later fencing tokens are larger without it. */
@@ -83,7 +83,7 @@ export interface SessionSwap {
   readonly session: Session;
   readonly isExact: boolean;
   readonly notesRead: number;
-  /** That of the reading. */
+  /** The next ticket of the row that was read. */
   readonly nextTicket: number;
   /** Ids of notes to delete. */
   readonly takenIn: readonly string[];

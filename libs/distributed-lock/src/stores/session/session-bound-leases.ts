@@ -3,24 +3,8 @@ import type { Grant, Notification } from '../../port/lock-store.js';
 import type { Clock } from '../../time/clock.js';
 import type { LeaseStart } from '../core/leases.js';
 
-/** So often in each session length the holders hear until when they may believe in their leases. */
+/** How many times in the length of a session the holders are told until when they may believe in their leases. */
 const TOLD_PER_SESSION = 12;
-
-interface BoundLease extends Pick<Grant, 'token' | 'lastToken'> {
-  readonly key: string;
-  /** End of the validity, if the session lasts. */
-  readonly endsAt: number;
-  toldUntil: number;
-}
-
-interface Context {
-  readonly clock: Clock;
-  readonly sessionMs: number;
-  /** Until when, on our clock, the session stays for certain. */
-  readonly sessionUntil: () => number;
-  readonly holds: (key: string, owner: string, token: number) => boolean;
-  readonly notify: (notification: Notification) => void;
-}
 
 /**
  * The leases of this client under a session. Their holders must not believe in them for longer than in the session, which is
@@ -72,4 +56,20 @@ export class SessionBoundLeases {
     lease.toldUntil = validUntil;
     notify({ kind: 'granted', owner, token, lastToken, validUntil, waiting: 0, confirmed: true });
   }
+}
+
+interface BoundLease extends Pick<Grant, 'token' | 'lastToken'> {
+  readonly key: string;
+  /** End of the validity, if the session lasts. */
+  readonly endsAt: number;
+  toldUntil: number;
+}
+
+interface Context {
+  readonly clock: Clock;
+  readonly sessionMs: number;
+  /** Until when, on our clock, the session stays for certain. */
+  readonly sessionUntil: () => number;
+  readonly holds: (key: string, owner: string, token: number) => boolean;
+  readonly notify: (notification: Notification) => void;
 }

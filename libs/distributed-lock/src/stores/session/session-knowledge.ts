@@ -9,15 +9,10 @@ import {
 
 /** A session that was alive counts as alive for so long without being asked for again, in ms. */
 export const ALIVE_MS = 1000;
-/** So many sessions, and so many grants, are remembered. The oldest are forgotten, and asked for again. */
+/** The number of sessions, and of grants, that are remembered. Those that are forgotten are asked for again. */
 const MOST_REMEMBERED = 10_000;
 
-interface SeenGrant {
-  readonly token: number;
-  readonly since: number;
-}
-
-/** What one client knows about the sessions of the others, and since when it has seen grants that nobody has confirmed. */
+/** Which sessions of other clients are over, and since when this client has seen a grant that its owner has not confirmed. */
 export class SessionKnowledge {
   private readonly ended = new Set<string>();
   private readonly aliveAt = new Map<string, number>();
@@ -80,6 +75,11 @@ export class SessionKnowledge {
     forgetOldest(this.unconfirmed);
     return since;
   }
+}
+
+interface SeenGrant {
+  readonly token: number;
+  readonly since: number;
 }
 
 function forgetOldest(entries: {

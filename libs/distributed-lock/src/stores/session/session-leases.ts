@@ -5,7 +5,7 @@ import type { KeyLeases, LeaseClient, Leases, LeaseStart } from '../core/leases.
 import { ClientSideExpiry } from './client-side-expiry.js';
 import { SessionBoundLeases } from './session-bound-leases.js';
 
-/** So long `close` waits for the last leases of its owners to end, in ms. What is left then ends with the session. */
+/** `close` waits this long, in ms, for the last leases of its owners to end. The session ends the others. */
 export const LAST_LEASES_MS = 1000;
 
 /**
@@ -66,7 +66,7 @@ export class SessionLeases implements Leases {
     this.bound.start(lease);
   }
 
-  /** Nobody else would ever end what a document names as held by this client. */
+  /** Only this client can end a lease that a document names as its own, while its session lives. */
   onHolders(key: string, holders: readonly Holder[]): void {
     const { clientId } = this.client;
     for (const { owner } of holders) if (clientOf(owner) === clientId) this.expiry.adopt(key, owner);

@@ -145,10 +145,14 @@ describe('a register of sessions', () => {
   });
 
   it('gives no message to its listener before it has a session, and none that it cannot read', async () => {
-    const message = '[1,"k",7,7,7,"[1,0,[],[]]",[],8]';
+    const message =
+      '[1,"k",{"version":7,"writtenAt":7,"notesRead":7,"text":"[1,0,[],[]]","notes":[],"nextTicket":8}]';
     answers.listener?.onMessage(message, 7);
     await register.read('k');
-    answers.listener?.onMessage('[1,"k",7,7,7,"[2,0,[],[]]",[],8]', 7);
+    answers.listener?.onMessage(
+      '[1,"k",{"version":7,"writtenAt":7,"notesRead":7,"text":"[2,0,[],[]]","notes":[]}]',
+      7,
+    );
     expect(readings).toEqual([]);
     answers.listener?.onMessage(message, 7);
     expect(readings).toMatchObject([{ version: 7, order: 7, nextTicket: 8, mayLackNotes: true }]);

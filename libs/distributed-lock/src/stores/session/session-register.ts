@@ -19,7 +19,7 @@ import { SessionKnowledge } from './session-knowledge.js';
 import { RememberedDocuments } from './remembered-documents.js';
 import { contentOf, documentTextUnder, noteIn, noteTextUnder, takenTextUnder } from './session-text.js';
 
-/** So long may the messages of one write be together, in characters. Longer ones only name the document. */
+/** The longest messages of one write, in characters of all together. Where they would be longer they only name the document. */
 const MOST_MESSAGE_LENGTH = 128 * 1024;
 
 const NO_CONTENT = { document: { holders: [], queue: [] }, lastToken: undefined };
@@ -76,7 +76,7 @@ export class SessionRegister implements Register {
     const { name, expected, next, lastToken, isExact, notified } = swap;
     const { sessionEnds } = this;
     const session = await this.sessionFor(name);
-    // What was held then is lost, and must not be written as held under the next session.
+    // Locks that were held under the last session are lost, and must not be written as held under the next one.
     if (sessionEnds !== this.sessionEnds) throw sessionEnded(name, 'unready');
     if (this.remembered.isOld(name)) {
       const reading = await this.read(name);
@@ -137,7 +137,7 @@ export class SessionRegister implements Register {
     try {
       this.listener?.onReading(row.name, this.readingOf(row, this.session, true));
     } catch {
-      // Whoever may write into the mailbox has written something else.
+      // The mailbox has a text that this release has not written.
     }
   }
 

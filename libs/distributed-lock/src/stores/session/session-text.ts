@@ -18,7 +18,7 @@ const FORMAT = 1;
 
 type DocumentText = readonly [format: number, lastToken: number, holders: HolderText[], queue: WaiterText[]];
 
-/** What a text says, without what its reader knows: `until` is infinite. */
+/** A document as its text says. Each `until` is infinite, as only the reader knows which sessions are over. */
 interface TextContent {
   readonly document: LockDocument;
   readonly lastToken: number;
@@ -61,7 +61,7 @@ export function contentOf(text: string, writtenAt: number, key: string): TextCon
   return readStored(key, () => contentIn(text, writtenAt, key));
 }
 
-/** Nobody holds the lock or waits for it. Without reading the text. */
+/** Whether nobody holds the lock or waits for it. Does not parse the text. */
 export function isFreeText(text: string): boolean {
   return text.endsWith(',[],[]]');
 }

@@ -26,23 +26,6 @@ import { readBehindWrite, repeated, valueOf, write, type Part, type WriteResult 
 import { conditionOf, FIRST_VERSION, versionAfter, znodeVersionOf } from './znode-version.js';
 import { isCode } from './zookeeper.errors.js';
 
-type PartName = 'document' | 'queue' | 'note' | 'mailbox';
-type Parts = readonly Part<PartName>[];
-type NotWritten = Extract<WriteResult<PartName>, { readonly isDone: false }>;
-type Behind<Reading> = WriteResult<PartName> & { readonly reading: PromiseSettledResult<Reading> };
-
-interface Repaired<Reading> {
-  readonly parts: () => Parts;
-  readonly read: () => Promise<Reading> | Reading;
-  readonly repair: (failure: NotWritten) => boolean;
-}
-
-interface DocumentsOptions {
-  readonly session: ZookeeperSession;
-  readonly paths: LockPaths;
-  readonly acl: Acl;
-}
-
 /** The documents and their notes as znodes, written under one session. */
 export class Documents {
   private syncing: Promise<unknown> | undefined;
@@ -70,7 +53,7 @@ export class Documents {
       parts: () => [...this.swapParts(swap), ...mailboxes],
       read: () => (isExact ? undefined : this.readNotes(name)),
       repair: ({ failed, code }) => {
-        // That client is gone, or has an `auth` that this one has not. The others must hear of the write.
+        // A client without a mailbox is gone, and one may have another `auth`. The other clients must hear of the write.
         const isOfClient = failed.name === 'mailbox' && (code === CODE.noNode || code === CODE.noAuth);
         if (isOfClient) mailboxes = mailboxes.filter((mailbox) => mailbox !== failed);
         return isOfClient;
@@ -286,6 +269,23 @@ export class Documents {
       throw error;
     }
   }
+}
+
+type PartName = 'document' | 'queue' | 'note' | 'mailbox';
+type Parts = readonly Part<PartName>[];
+type NotWritten = Extract<WriteResult<PartName>, { readonly isDone: false }>;
+type Behind<Reading> = WriteResult<PartName> & { readonly reading: PromiseSettledResult<Reading> };
+
+interface Repaired<Reading> {
+  readonly parts: () => Parts;
+  readonly read: () => Promise<Reading> | Reading;
+  readonly repair: (failure: NotWritten) => boolean;
+}
+
+interface DocumentsOptions {
+  readonly session: ZookeeperSession;
+  readonly paths: LockPaths;
+  readonly acl: Acl;
 }
 
 function rowAfter(

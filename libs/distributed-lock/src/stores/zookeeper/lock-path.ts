@@ -1,43 +1,11 @@
 import { checkNameBytes } from '../common/lock-name.js';
 
-/** Of the name before it is encoded. */
+/** The longest name, in bytes before it is encoded. */
 export const MOST_BYTES = 2000;
-/** What a znode's name must not have, what means something in a path, and what encodes. */
+/** Characters that a znode's name must not have or that have a meaning in a path, and the one that encodes. */
 const ENCODED = /[%/.\p{Cc}\p{Co}\u{fff0}-\u{10ffff}]/gu;
 /** The server adds ten digits to the name of a note. */
 const NOTE = /^(.*)!(-?\d{10,})$/s;
-
-/** @param name `keyPrefix` and the key @throws LockKeyError for a name that no znode can have */
-export function checkZnodeName(name: string): void {
-  checkNameBytes(name, MOST_BYTES, `at most ${MOST_BYTES} make the name of a znode`);
-}
-
-/** The name of a znode for any text; different texts have different names. */
-export function encodeName(text: string): string {
-  return text.replace(ENCODED, (character) =>
-    Buffer.from(character).reduce((all, byte) => `${all}%${byte.toString(16).padStart(2, '0')}`, ''),
-  );
-}
-
-export function decodeName(name: string): string {
-  return decodeURIComponent(name);
-}
-
-/** The name of a note before the server adds its number. */
-export function noteName(text: string): string {
-  return `${encodeName(text)}!`;
-}
-
-/** @returns `undefined` for a znode that is no note */
-export function noteNamed(name: string): { readonly text: string; readonly number: number } | undefined {
-  const [, encoded, digits] = NOTE.exec(name) ?? [];
-  if (encoded === undefined) return undefined;
-  try {
-    return { text: decodeName(encoded), number: Number(digits) };
-  } catch {
-    return undefined;
-  }
-}
 
 /** Where the znodes of the locks are. */
 export class LockPaths {
@@ -75,5 +43,37 @@ export class LockPaths {
 
   mailboxOf(client: string): string {
     return `${this.base}/m/${encodeName(client)}`;
+  }
+}
+
+/** @param name `keyPrefix` and the key @throws LockKeyError for a name that no znode can have */
+export function checkZnodeName(name: string): void {
+  checkNameBytes(name, MOST_BYTES, `at most ${MOST_BYTES} make the name of a znode`);
+}
+
+/** The name of a znode for any text; different texts have different names. */
+export function encodeName(text: string): string {
+  return text.replace(ENCODED, (character) =>
+    Buffer.from(character).reduce((all, byte) => `${all}%${byte.toString(16).padStart(2, '0')}`, ''),
+  );
+}
+
+export function decodeName(name: string): string {
+  return decodeURIComponent(name);
+}
+
+/** The name of a note before the server adds its number. */
+export function noteName(text: string): string {
+  return `${encodeName(text)}!`;
+}
+
+/** @returns `undefined` for a znode that is no note */
+export function noteNamed(name: string): { readonly text: string; readonly number: number } | undefined {
+  const [, encoded, digits] = NOTE.exec(name) ?? [];
+  if (encoded === undefined) return undefined;
+  try {
+    return { text: decodeName(encoded), number: Number(digits) };
+  } catch {
+    return undefined;
   }
 }

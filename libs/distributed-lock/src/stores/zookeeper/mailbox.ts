@@ -5,18 +5,7 @@ import { create, getData, multi, type Acl, type WatchEvent } from './client/requ
 import type { ZookeeperSession } from './client/session.js';
 import { isCode } from './zookeeper.errors.js';
 
-interface MailboxOptions {
-  readonly clock: Clock;
-  readonly session: ZookeeperSession;
-  readonly path: string;
-  readonly acl: Acl;
-  /** @param order the transaction that sent it */
-  onMessage(text: string, order: number): void;
-  /** Messages were overwritten by later ones. */
-  onGap(): void;
-}
-
-/** That of a mailbox that was just made. */
+/** The version of a mailbox that was just made. */
 const EMPTY = 0;
 /** A refused reading has set no watch, so the mailbox is read again after this time. */
 export const READ_AGAIN_MS = 200;
@@ -26,7 +15,7 @@ export const READ_AGAIN_MS = 200;
  * with a new watch each time. Each message overwrites the one before: the version tells whether one was missed.
  */
 export class Mailbox {
-  /** Of the message that was read last. */
+  /** The version of the message that was read last. */
   private version = EMPTY;
   /** The connection has changed since the reading under way was sent. */
   private readings = 0;
@@ -74,7 +63,7 @@ export class Mailbox {
     }
   }
 
-  /** It was deleted by hand. */
+  /** The mailbox was deleted by hand. */
   private async makeAgain(): Promise<void> {
     const { session, path, acl } = this.options;
     const { content } = await session.send(multi([create(path, { acl, isEphemeral: true })]));
@@ -82,4 +71,15 @@ export class Mailbox {
     this.version = EMPTY;
     this.options.onGap();
   }
+}
+
+interface MailboxOptions {
+  readonly clock: Clock;
+  readonly session: ZookeeperSession;
+  readonly path: string;
+  readonly acl: Acl;
+  /** @param order the transaction that sent it */
+  onMessage(text: string, order: number): void;
+  /** Messages were overwritten by later ones. */
+  onGap(): void;
 }

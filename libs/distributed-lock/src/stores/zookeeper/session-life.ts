@@ -16,44 +16,6 @@ import { neededLength, type NeededLength } from './session-length.js';
 import { ZookeeperSweeper } from './zookeeper.sweeper.js';
 import { repeated } from './writes.js';
 
-export interface SessionLifeOptions {
-  readonly clock: Clock;
-  readonly chance: Chance;
-  readonly clientId: string;
-  readonly paths: LockPaths;
-  readonly servers: readonly Server[];
-  /** The way in for tests without a network. */
-  readonly connect?: Connect;
-  readonly tls: TlsOptions | undefined;
-  readonly auth: string | undefined;
-  /** The length that the locks need, in ms. */
-  readonly sessionMs: number;
-  readonly commandTimeoutMs: number;
-}
-
-export interface SessionLifeListener {
-  /** The session is present, so that it can write. */
-  onReady(): void;
-  onConnected(): void;
-  onDisconnected(error: Error): void;
-  onMessage(text: string, order: number): void;
-  onGap(): void;
-  /** Its presence was deleted by hand, so that others take what it holds. */
-  onMissing(): void;
-  /** The servers are too far away for its length. It is not ready, and of no use. */
-  onTooShort(needed: NeededLength): void;
-  /** It cannot be made present. */
-  onFailed(error: Error): void;
-  /** It is over on the servers. */
-  onEnd(error: Error): void;
-}
-
-export interface SessionLifeStart {
-  readonly lastZxid: number;
-  /** What an earlier session was too short for. */
-  readonly needed: NeededLength | undefined;
-}
-
 /** A session of this client from its opening to its end: present for the others, with a mailbox. */
 export class SessionLife implements Session {
   readonly documents: Documents;
@@ -161,7 +123,7 @@ export class SessionLife implements Session {
         return content;
       },
       async ({ code, index }) => {
-        // That of an earlier session of this client, which the servers have not ended yet.
+        // The mailbox is that of an earlier session of this client, which the servers have not ended yet.
         if (code === CODE.nodeExists && index === 1)
           await connection.send(multi([remove(mailbox, ANY_VERSION)]));
         else if (code === CODE.noNode) await this.documents.makeParents();
@@ -197,4 +159,42 @@ export class SessionLife implements Session {
       `watchdogTimeoutMs is ${sessionMs}, and the ZooKeeper servers grant sessions of at most ${timeoutMs} ms, which is how long they keep a lock. Lower watchdogTimeoutMs to ${timeoutMs}, or raise maxSessionTimeout of the servers (20 times their tickTime by default).`,
     );
   }
+}
+
+export interface SessionLifeOptions {
+  readonly clock: Clock;
+  readonly chance: Chance;
+  readonly clientId: string;
+  readonly paths: LockPaths;
+  readonly servers: readonly Server[];
+  /** The way in for tests without a network. */
+  readonly connect?: Connect;
+  readonly tls: TlsOptions | undefined;
+  readonly auth: string | undefined;
+  /** The length that the locks need, in ms. */
+  readonly sessionMs: number;
+  readonly commandTimeoutMs: number;
+}
+
+export interface SessionLifeListener {
+  /** The session is present, so that it can write. */
+  onReady(): void;
+  onConnected(): void;
+  onDisconnected(error: Error): void;
+  onMessage(text: string, order: number): void;
+  onGap(): void;
+  /** Its presence was deleted by hand, so that others take what it holds. */
+  onMissing(): void;
+  /** The servers are too far away for its length. It is not ready, and of no use. */
+  onTooShort(needed: NeededLength): void;
+  /** The session cannot be made present. */
+  onFailed(error: Error): void;
+  /** The session is over on the servers. */
+  onEnd(error: Error): void;
+}
+
+export interface SessionLifeStart {
+  readonly lastZxid: number;
+  /** The length that an earlier session did not have. */
+  readonly needed: NeededLength | undefined;
 }

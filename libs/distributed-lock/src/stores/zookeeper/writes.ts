@@ -14,7 +14,7 @@ export class ReadingFailed extends Error {
   }
 }
 
-/** One operation of a write, and what its failure is called. */
+/** One operation of a write, and a name for its failure. */
 export interface Part<Name extends string> {
   readonly name: Name;
   readonly operation: Operation;
@@ -45,7 +45,7 @@ export async function write<Name extends string>(
   throw code === CODE.noNode ? new PresenceMissing() : new ZookeeperRefusal(code);
 }
 
-/** So often a write is repeated at most, beside once for each of its operations. */
+/** A write is repeated at most this often, and once for each of its operations. */
 const MOST_REPAIRS = 3;
 
 /**
@@ -73,7 +73,7 @@ export function valueOf<Value>(settled: PromiseSettledResult<Value>): Value {
 }
 
 /**
- * What was read behind an executed write.
+ * The reading that was sent behind an executed write.
  *
  * @throws ReadingFailed: a refused reading is certainly not executed, which must not be said of the write
  */

@@ -1,6 +1,6 @@
 import { ANY_VERSION } from './client/requests.js';
 
-/** That of a znode which was just made. A row has one more than its znode, because 0 means nothing there. */
+/** The version of a row whose znode was just made. A row has one more than its znode, because 0 stands for no row. */
 export const FIRST_VERSION = 1;
 /**
  * A version is believed for so long, in ms. A znode that was deleted and made again counts its versions from the start. The
@@ -34,7 +34,7 @@ export function conditionOf(path: string, version: number): number {
   return condition;
 }
 
-/** That of a document once it is written. */
+/** The version of a document after it is written. */
 export function versionAfter(version: number | undefined): number {
   if (version === undefined) return FIRST_VERSION;
   const before = znodeVersionOf(version);

@@ -27,12 +27,6 @@ import { sessionOver, zookeeperError } from './zookeeper.errors.js';
 
 const NO_ERROR = new Error('no server has answered');
 
-interface Opening {
-  readonly cancel: () => void;
-  resolve(session: Session): void;
-  reject(error: Error): void;
-}
-
 /** One client of ZooKeeper: one session after the other, each on one connection at a time. */
 export class ZookeeperBackend implements SessionBackend {
   readonly commandTimeoutMs: number;
@@ -252,4 +246,10 @@ export class ZookeeperBackend implements SessionBackend {
   private closed(name: string | undefined): LockStoreError {
     return storeError('ZooKeeper', { reason: 'unreachable', detail: 'the store is closed' }, name);
   }
+}
+
+interface Opening {
+  readonly cancel: () => void;
+  resolve(session: Session): void;
+  reject(error: Error): void;
 }

@@ -12,22 +12,6 @@ import { LockPaths } from './lock-path.js';
 import { ZookeeperBackend } from './zookeeper.backend.js';
 import { addressesOf, checkPath, ensembleOf, type ZookeeperTarget } from './zookeeper.target.js';
 
-/** Options of `zookeeperStore`. Times are in ms. */
-export interface ZookeeperStoreOptions {
-  /** The znode under which the locks are; default `/nest-lock`. Made on first use. */
-  readonly root?: string;
-  /** `user:password` for the scheme digest: only clients that give the same can read or change the locks. Without it, all can. */
-  readonly auth?: string;
-  /** Options of `tls.connect` for a secure port of the servers. */
-  readonly tls?: ConnectionOptions;
-  /**
-   * How long a server may be silent, in ms, before its connection is given up and another server is tried; default 1000.
-   * Bounds how long a failure can hide, and how late a call settles after its `waitMs`. At most a third of the watchdog's
-   * timeout.
-   */
-  readonly commandTimeoutMs?: number;
-}
-
 const OPTION_NAMES: OptionNames<ZookeeperStoreOptions> = {
   root: true,
   auth: true,
@@ -79,6 +63,22 @@ export function zookeeperStore(
       return new DocumentStore('zookeeper', clientId, new SessionRegister(backend, clock), context);
     },
   };
+}
+
+/** Options of `zookeeperStore`. Times are in ms. */
+export interface ZookeeperStoreOptions {
+  /** The znode under which the locks are; default `/nest-lock`. Made on first use. */
+  readonly root?: string;
+  /** `user:password` for the scheme digest: only clients that give the same can read or change the locks. Without it, all can. */
+  readonly auth?: string;
+  /** Options of `tls.connect` for a secure port of the servers. */
+  readonly tls?: ConnectionOptions;
+  /**
+   * How long a server may be silent, in ms, before its connection is given up and another server is tried; default 1000.
+   * Bounds how long a failure can hide, and how late a call settles after its `waitMs`. At most a third of the watchdog's
+   * timeout.
+   */
+  readonly commandTimeoutMs?: number;
 }
 
 function checkAuth(auth: unknown): void {

@@ -9,23 +9,9 @@ import { write } from './writes.js';
 import { BELIEVED_MS } from './znode-version.js';
 import { isCode } from './zookeeper.errors.js';
 
-interface SweeperOptions {
-  readonly session: ZookeeperSession;
-  readonly paths: LockPaths;
-  readonly clock: Clock;
-  readonly documents: Documents;
-}
-
-interface Idle {
-  /** The transaction that wrote the document. */
-  readonly writtenAt: number;
-  /** Our time when it was seen first. */
-  readonly since: number;
-}
-
 /** No client believes any more in the version of a document that was not written for so long. */
 const IDLE_MS = 2 * BELIEVED_MS;
-/** So many documents are watched over at a time, and so many are read or deleted in one go. */
+/** Documents that the sweeper remembers at a time, and documents that it reads or deletes in one go. */
 const MOST_IDLE = 50_000;
 const TOGETHER = 100;
 /** A longer list of names would hold up everything else, and may be longer than a message can be. */
@@ -38,7 +24,7 @@ const SESSION_ID = /^[0-9a-f]{16}$/;
  * all sessions are over. A document is deleted when it has not changed for ten minutes by the clock of this process, in
  * which it saw it twice.
  *
- * Of all clients the one whose session has the least id sweeps. The others only ask who that is.
+ * Only the client sweeps whose session has the least id. The others ask for the ids and do nothing else.
  */
 export class ZookeeperSweeper {
   private readonly idle = new Map<string, Idle>();
@@ -120,6 +106,20 @@ export class ZookeeperSweeper {
   }
 }
 
+interface SweeperOptions {
+  readonly session: ZookeeperSession;
+  readonly paths: LockPaths;
+  readonly clock: Clock;
+  readonly documents: Documents;
+}
+
+interface Idle {
+  /** The transaction that wrote the document. */
+  readonly writtenAt: number;
+  /** Our time when it was seen first. */
+  readonly since: number;
+}
+
 /** @returns `undefined` for what this release has not written */
 function contentIn(text: string, writtenAt: number, name: string) {
   try {
@@ -135,7 +135,7 @@ async function inParts<Item>(items: readonly Item[], work: (item: Item) => Promi
   }
 }
 
-/** One znode that this client must not read, or whose name no client has encoded, does not keep the others from the sweep. */
+/** The sweep goes on behind a znode that this client must not read, or whose name no client has encoded. */
 function passOver(error: unknown): void {
   if (!(error instanceof ZookeeperRefusal || error instanceof URIError)) throw error;
 }

@@ -21,43 +21,6 @@ import {
   type WatchEvent,
 } from './requests.js';
 
-export interface Server {
-  readonly host: string;
-  readonly port: number;
-  /** One of the addresses of the host; by default it is resolved. */
-  readonly address?: string;
-}
-
-/** Opens a socket to a server. */
-export type Connect = (server: Server, tls: TlsOptions | undefined) => Socket;
-
-interface ConnectionOptions {
-  readonly clock: Clock;
-  readonly server: Server;
-  /** The way in for tests without a network; by default TCP or TLS. */
-  readonly connect?: Connect | undefined;
-  readonly tls: TlsOptions | undefined;
-  readonly handshake: Handshake;
-  /** A server that answers nothing for so long, although something was asked, is given up. */
-  readonly silentMs: number;
-}
-
-/** Called in this order: `onOpen` once, `onEvent` and `onZxid` any time after it, and at the end `onLost` once. */
-export interface ConnectionListener {
-  onOpen(): void;
-  onEvent(event: WatchEvent): void;
-  /** The server has executed this transaction. */
-  onZxid(zxid: number): void;
-  /** Nothing can be sent any more. The requests without a reply are rejected next. */
-  onLost(error: Error): void;
-}
-
-export interface Reply<Content> {
-  readonly content: Content;
-  /** The transaction that the request was; of a reading, the newest that the server had executed. */
-  readonly zxid: number;
-}
-
 /** The request was sent, or may have been, and no reply has come: the server may have executed it. */
 export class ConnectionLost extends Error {
   constructor(override readonly cause: Error) {
@@ -229,6 +192,43 @@ export class Connection {
     if (outgoing.length === 0 || !this.socket.writable) return;
     this.socket.write(outgoing.length === 1 ? (outgoing[0] as Buffer) : Buffer.concat(outgoing));
   }
+}
+
+export interface Server {
+  readonly host: string;
+  readonly port: number;
+  /** One of the addresses of the host. By default the host is resolved. */
+  readonly address?: string;
+}
+
+/** Opens a socket to a server. */
+export type Connect = (server: Server, tls: TlsOptions | undefined) => Socket;
+
+interface ConnectionOptions {
+  readonly clock: Clock;
+  readonly server: Server;
+  /** The way in for tests without a network; by default TCP or TLS. */
+  readonly connect?: Connect | undefined;
+  readonly tls: TlsOptions | undefined;
+  readonly handshake: Handshake;
+  /** A server that answers nothing for so long, although something was asked, is given up. */
+  readonly silentMs: number;
+}
+
+/** Called in this order: `onOpen` once, `onEvent` and `onZxid` any time after it, and at the end `onLost` once. */
+export interface ConnectionListener {
+  onOpen(): void;
+  onEvent(event: WatchEvent): void;
+  /** The server has executed this transaction. */
+  onZxid(zxid: number): void;
+  /** Nothing can be sent any more. The requests without a reply are rejected next. */
+  onLost(error: Error): void;
+}
+
+export interface Reply<Content> {
+  readonly content: Content;
+  /** The transaction that the request was; of a reading, the newest that the server had executed. */
+  readonly zxid: number;
 }
 
 function connectTo({ host: name, port, address: host = name }: Server, tls: TlsOptions | undefined): Socket {

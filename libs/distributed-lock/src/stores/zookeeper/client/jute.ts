@@ -1,4 +1,4 @@
-/** What was read is not what the protocol says: the connection it came from is of no more use. */
+/** A server has sent bytes that are not ZooKeeper's protocol, so its connection is of no more use. */
 export class ProtocolError extends Error {}
 
 /** Numbers of ZooKeeper that have 64 bits: transactions are counted below 2^53 for two million elections. */

@@ -1,9 +1,3 @@
-/** A request of this client that was answered, on our clock. */
-interface Answered {
-  readonly sentAt: number;
-  readonly answeredAt: number;
-}
-
 /**
  * Within this part of a session the leader sends a ping: it does twice in each tick, and a session has two ticks at least.
  * An eighth is for a ping that is late.
@@ -49,4 +43,10 @@ export class LeaderKnowledge {
     const [newest] = answered;
     return newest && newest.answeredAt <= pingedSince ? newest.sentAt : -Infinity;
   }
+}
+
+/** A request of this client that was answered, on our clock. */
+interface Answered {
+  readonly sentAt: number;
+  readonly answeredAt: number;
 }

@@ -25,7 +25,7 @@ const SEQUENTIAL = 2;
 /** Any version will do. */
 export const ANY_VERSION = -1;
 
-/** What a znode is, beside its data. */
+/** A znode without its data. */
 export interface Stat {
   /** The transaction that created it. */
   readonly czxid: number;
@@ -115,7 +115,7 @@ export function isCreation({ op }: Operation): boolean {
 export interface CreateOptions {
   readonly acl: Acl;
   readonly data?: string;
-  /** It goes with the session. */
+  /** The znode is deleted with the session. */
   readonly isEphemeral?: boolean;
   /** The server adds a number of ten digits to the path, which grows. */
   readonly isSequential?: boolean;

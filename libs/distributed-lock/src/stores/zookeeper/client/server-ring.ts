@@ -4,18 +4,6 @@ import type { Chance } from '../../../time/chance.js';
 import type { Clock } from '../../../time/clock.js';
 import type { Server } from './connection.js';
 
-/** All addresses of a host. */
-export type Resolve = (host: string) => Promise<readonly string[]>;
-
-interface RingOptions {
-  readonly clock: Clock;
-  readonly chance: Chance;
-  readonly servers: readonly Server[];
-  readonly resolve?: Resolve | undefined;
-  /** A name that is not resolved within this time is left to the connection. */
-  readonly resolveMs: number;
-}
-
 /** The addresses of the servers, one after the other. Names are resolved in each round, since their addresses may change. */
 export class ServerRing {
   private left: Server[] = [];
@@ -45,6 +33,18 @@ export class ServerRing {
   }
 }
 
+/** All addresses of a host. */
+export type Resolve = (host: string) => Promise<readonly string[]>;
+
+interface RingOptions {
+  readonly clock: Clock;
+  readonly chance: Chance;
+  readonly servers: readonly Server[];
+  readonly resolve?: Resolve | undefined;
+  /** A name that is not resolved within this time is left to the connection. */
+  readonly resolveMs: number;
+}
+
 function lookUp(host: string): Promise<readonly string[]> {
   return new Promise((resolve, reject) => {
     dns.lookup(host, { all: true }, (error, found) => {
@@ -54,7 +54,7 @@ function lookUp(host: string): Promise<readonly string[]> {
   });
 }
 
-/** So that the clients of an ensemble spread over its servers. */
+/** The items in a random order, so that the clients of an ensemble spread over its servers. */
 export function shuffled<Item>(items: readonly Item[], chance: Chance): readonly Item[] {
   const all = [...items];
   for (let i = all.length - 1; i > 0; i--) {

@@ -84,7 +84,7 @@ export class ZookeeperSession {
   private readonly waiting = new WaitingRequests<Waiting>();
   private readonly deadline: ReplyDeadline<Waiting>;
   private cancelKeepAlive = (): void => undefined;
-  /** Of the requests on the connection that is open. */
+  /** The requests on the connection that is open. `undefined` without a connection. */
   private knowledge: LeaderKnowledge | undefined;
   /** The leader counts the session from this moment or a later one. */
   private countedFrom = -Infinity;
@@ -256,7 +256,7 @@ export class ZookeeperSession {
     this.keepAliveAlways(connection);
   }
 
-  /** What is sent behind it is executed with its rights. */
+  /** The server executes later requests of this connection with the rights of the credentials. */
   private authenticate(connection: Connection): void {
     const { credentials } = this.options;
     if (credentials === undefined) return;
