@@ -142,6 +142,17 @@ describe('the checker of a history', () => {
     expect(broken(hold({ samples }), { ...between, samples: [{ at: 1400, validForMs: 0 }] })).toBe(0);
   });
 
+  it('finds one that lost its lock by force and believes in it after the next renewal', () => {
+    const brokenBy = (againAt: number, leaseMs?: number) => {
+      const samples = [1000, againAt].map((at) => ({ at, validForMs: 100 }));
+      const own = hold({ samples, endedAt: 20_000, ...(leaseMs && { leaseMs }) });
+      const history = historyOf({ holds: [own, hold({ process: 'P1', from: 1400, endedAt: 1500 })] });
+      history.disturbances.push({ kind: 'force', at: 1300, to: 6300, key: 'k' });
+      return checkExclusion(history, 3000).length;
+    };
+    expect([brokenBy(9000), brokenBy(4000), brokenBy(9000, 10_000)]).toEqual([1, 0, 0]);
+  });
+
   it('excuses a sleep that a clock hides which was set back by as much, for a second, and no other sleep', () => {
     const samples = [
       { at: 1000, validForMs: 5000 },

@@ -251,4 +251,11 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
   ...mutantsOf('redis', 'stores/redis/connection/redis.clients.js', [
     ['a handshake that is never answered is waited for', 'if (!client.isCluster)', 'if (false)'],
   ]),
+  ...mutantsOf('redis', 'stores/redis/connection/redis.connection.js', [
+    [
+      'the first commands of a connection that are never answered are waited for',
+      'afterSilence(this.clock, stream, this.commandTimeoutMs, () => this.drop())',
+      '() => undefined',
+    ],
+  ]),
 ];
