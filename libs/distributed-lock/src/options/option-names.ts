@@ -19,8 +19,7 @@ export function checkOptionNames(of: string, options: unknown, names: Readonly<R
     );
   }
   for (const name in options) {
-    if (Object.hasOwn(names, name) || (options as Readonly<Record<string, unknown>>)[name] === undefined)
-      continue;
+    if (names[name] === true || (options as Readonly<Record<string, unknown>>)[name] === undefined) continue;
     const known = Object.keys(names);
     const nearest = nearestName(name, known);
     const instead = nearest ? `did you mean ${nearest}?` : `there are: ${known.join(', ')}.`;
