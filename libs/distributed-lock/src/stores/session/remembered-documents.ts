@@ -1,4 +1,5 @@
 import { leadOf, type Clock } from '../../time/clock.js';
+import { forgetOldest } from './session-knowledge.js';
 import type { DocumentRow, SeenDocument } from './session-backend.js';
 
 /** The number of documents that are remembered. A take of one that was forgotten replies with its version. */
@@ -55,10 +56,7 @@ export class RememberedDocuments {
     };
     this.documents.delete(name);
     this.documents.set(name, seen);
-    if (this.documents.size > MOST_REMEMBERED) {
-      const oldest = this.documents.keys().next();
-      if (!oldest.done) this.documents.delete(oldest.value);
-    }
+    forgetOldest(this.documents, MOST_REMEMBERED);
     return this.lastTokenOf(name);
   }
 

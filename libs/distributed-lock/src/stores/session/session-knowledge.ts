@@ -82,12 +82,9 @@ interface SeenGrant {
   readonly since: number;
 }
 
-function forgetOldest(entries: {
-  readonly size: number;
-  keys(): Iterator<string>;
-  delete(key: string): boolean;
-}): void {
-  if (entries.size <= MOST_REMEMBERED) return;
-  const oldest = entries.keys().next();
-  if (!oldest.done) entries.delete(oldest.value);
+/** Keeps at most so many entries: those that were set last. */
+export function forgetOldest(entries: Map<string, unknown> | Set<string>, most = MOST_REMEMBERED): void {
+  if (entries.size <= most) return;
+  const [oldest] = entries.keys();
+  if (oldest !== undefined) entries.delete(oldest);
 }

@@ -21,10 +21,9 @@ import {
 } from './client/requests.js';
 import type { ZookeeperSession } from './client/session.js';
 import { noteName, type LockPaths } from './lock-path.js';
-import { readNotes, readRow, type Notes } from './rows.js';
+import { found, readNotes, readRow, type Notes } from './rows.js';
 import { readBehindWrite, repeated, valueOf, write, type Part, type WriteResult } from './writes.js';
 import { conditionOf, FIRST_VERSION, versionAfter, znodeVersionOf } from './znode-version.js';
-import { isCode } from './zookeeper.errors.js';
 
 /** The documents and their notes as znodes, written under one session. */
 export class Documents {
@@ -80,11 +79,11 @@ export class Documents {
   }
 
   async endedAmong(sessions: readonly string[]): Promise<readonly string[]> {
-    const [, ...arePresent] = await Promise.all([
+    const [, ...presences] = await Promise.all([
       this.catchUp(),
-      ...sessions.map((session) => this.isThere(this.options.paths.presenceOf(session))),
+      ...sessions.map((id) => found(this.options.session, exists(this.options.paths.presenceOf(id)))),
     ]);
-    return sessions.filter((_, i) => !arePresent[i]);
+    return sessions.filter((_, i) => !presences[i]);
   }
 
   /** A client that is gone has no mailbox, and need not hear of anything. */
@@ -258,16 +257,6 @@ export class Documents {
       process.nextTick(() => (this.syncing = undefined));
     }
     return this.syncing;
-  }
-
-  private async isThere(path: string): Promise<boolean> {
-    try {
-      await this.options.session.send(exists(path));
-      return true;
-    } catch (error) {
-      if (isCode(error, CODE.noNode)) return false;
-      throw error;
-    }
   }
 }
 

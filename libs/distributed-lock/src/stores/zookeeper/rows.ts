@@ -62,7 +62,7 @@ function notesIn(children: Children | undefined, revision: number): Notes {
 }
 
 /** @returns `undefined` when the znode does not exist */
-async function found<Content>(
+export async function found<Content>(
   session: ZookeeperSession,
   request: Request<Content>,
 ): Promise<Content | undefined> {

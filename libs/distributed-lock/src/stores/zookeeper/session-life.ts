@@ -90,7 +90,7 @@ export class SessionLife implements Session {
   private async keepAlive(session: ZookeeperSession): Promise<void> {
     const presence = this.options.paths.presenceOf(session.id);
     const { content } = await session.send(multi([setData(presence, '', ANY_VERSION)]));
-    if (!content.isDone && content.code === CODE.noNode && this.isReady) this.listener.onMissing();
+    if (!content.isDone && content.code === CODE.noNode && this.isReady) this.listener.onUseless();
   }
 
   private onConnected(): void {
@@ -138,7 +138,7 @@ export class SessionLife implements Session {
     }
     const needed = await this.neededLength(clock.now() - sentAt);
     if (this.isOver || this.isReady) return;
-    if (needed) return this.listener.onTooShort(needed);
+    if (needed) return this.listener.onUseless(needed);
     this.isReady = true;
     this.mailbox.onConnected();
     this.listener.onReady();
@@ -183,10 +183,8 @@ export interface SessionLifeListener {
   onDisconnected(error: Error): void;
   onMessage(text: string, order: number): void;
   onGap(): void;
-  /** Its presence was deleted by hand, so that others take what it holds. */
-  onMissing(): void;
-  /** The servers are too far away for its length. It is not ready, and of no use. */
-  onTooShort(needed: NeededLength): void;
+  /** Its presence was deleted by hand, so that others take what it holds, or its length is less than the servers' distance needs. */
+  onUseless(needed?: NeededLength): void;
   /** The session cannot be made present. */
   onFailed(error: Error): void;
   /** The session is over on the servers. */

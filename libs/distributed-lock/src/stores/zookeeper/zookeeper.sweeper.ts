@@ -5,9 +5,9 @@ import { ANY_VERSION, exists, getChildren, getData, remove, type Node } from './
 import type { ZookeeperSession } from './client/session.js';
 import type { Documents } from './documents.js';
 import { decodeName, type LockPaths } from './lock-path.js';
+import { found } from './rows.js';
 import { write } from './writes.js';
 import { BELIEVED_MS } from './znode-version.js';
-import { isCode } from './zookeeper.errors.js';
 
 /** No client believes any more in the version of a document that was not written for so long. */
 const IDLE_MS = 2 * BELIEVED_MS;
@@ -89,14 +89,9 @@ export class ZookeeperSweeper {
     return sessions.length === 0 || (await documents.endedAmong(sessions)).length === sessions.length;
   }
 
-  private async read(name: string): Promise<Node | undefined> {
+  private read(name: string): Promise<Node | undefined> {
     const { session, paths } = this.options;
-    try {
-      return (await session.send(getData(`${paths.documents}/${name}`))).content;
-    } catch (error) {
-      if (isCode(error, CODE.noNode)) return undefined;
-      throw error;
-    }
+    return found(session, getData(`${paths.documents}/${name}`));
   }
 
   /** Counts a suspend of the machine, which `leadOf` finds out about. */
