@@ -15,8 +15,8 @@ import { redisStore } from 'nestjs-distributed-lock/redis';
 import request from 'supertest';
 
 const PAGE = readFileSync(fileURLToPath(new URL('../../docs/troubleshooting.md', import.meta.url)), 'utf8');
-/** What the page quotes of messages: its headings, and what is bold in its sections about others. */
-const QUOTED = [...PAGE.matchAll(/^### (.+)$|^\*\*([^]+?)\*\* /gm)]
+/** What the page quotes of messages: its headings, its list, and what is bold in its sections about others. */
+const QUOTED = [...PAGE.matchAll(/^(?:###|-) (.+)$|^\*\*([^]+?)\*\* /gm)]
   .map(([, heading, bold]) => (heading ?? bold ?? '').replaceAll('`', '').replaceAll(/\s+/g, ' '))
   .map((text) => text.replace(/[….]+$/, '').split('…'));
 
