@@ -58,9 +58,17 @@ export class Program {
       }
       case 'handler': {
         const { signal, onLost: _, ...handlerOptions } = options;
-        return request(service, { keys, options: handlerOptions, signal }, (lock) =>
-          this.underLock(this.hold(asking, lock, call, outer), asking, outer),
-        );
+        let work: Promise<void> | undefined;
+        try {
+          return await request(
+            service,
+            { keys, options: handlerOptions, signal },
+            (lock) => (work = this.underLock(this.hold(asking, lock, call, outer), asking, outer)),
+          );
+        } finally {
+          // A request that has lost one of several keys is answered, and its handler works on under the others.
+          await work?.catch(() => undefined);
+        }
       }
       case 'acquire':
       case 'tryAcquire':
@@ -101,7 +109,8 @@ export class Program {
             );
         } finally {
           // The work of a stream that is dropped does not begin. One that is left holds its lock until its present step is over.
-          if (held && !held.hasBegun) this.stage.end(held, 'released');
+          if (held?.items) await held.items;
+          else if (held) this.stage.end(held, 'released');
         }
       }
     }
@@ -116,7 +125,8 @@ export class Program {
   }
 
   private async *items(asking: Asking, held: Held, outer: readonly Held[]): AsyncGenerator<number> {
-    held.hasBegun = true;
+    let onEnd = (): void => undefined;
+    held.items = new Promise((resolve) => (onEnd = resolve));
     try {
       for (const [i, step] of asking.work.entries()) {
         await this.do(step, held, asking, outer);
@@ -124,6 +134,7 @@ export class Program {
       }
     } finally {
       await this.end(held);
+      onEnd();
     }
   }
 

@@ -27,8 +27,8 @@ export interface Held {
   records: readonly HoldRecord[];
   /** Calls that its work has started and has not waited for yet. */
   readonly beside: Promise<void>[];
-  /** Of a stream: its work runs. */
-  hasBegun?: true;
+  /** Of a stream whose work has begun: resolves when that is over. */
+  items?: Promise<void>;
 }
 
 export interface Parts {

@@ -34,6 +34,7 @@ export const SESSION_MUTANTS: readonly Mutant[] = [
       'a lease ends while its renewal is under way',
       'lease.endsAt = Math.max(lease.endsAt, this.clock.now() + ms);',
       ';',
+      'Its holder has given the lock up by then: it believes in a lease for less than its length, also while a renewal is under way.',
     ],
   ]),
   ...mutantsOf('zookeeper', `${ROOM}/session-bound-leases.js`, [
@@ -93,6 +94,7 @@ export const SESSION_MUTANTS: readonly Mutant[] = [
       'a waiter whose session is over is granted the lock',
       'this.hasEnded(waiter) ? { ...waiter, until: -Infinity } : waiter',
       'waiter',
+      'Its grant is taken back after one to two seconds, and more is not promised where the first in the queue was killed.',
     ],
   ]),
   ...mutantsOf('zookeeper', `${ROOM}/remembered-documents.js`, [

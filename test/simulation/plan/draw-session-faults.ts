@@ -3,28 +3,31 @@ import type { FaultFrame } from './draw-faults.js';
 
 type Draw = (frame: FaultFrame) => readonly FaultPlan[];
 
-/** A leader that is cut off from the others goes on for a while beside the next one. */
+/**
+ * A leader that is cut off from the others, or stood still until they had another one, goes on for a while. One who holds can reach no
+ * other server.
+ */
 const oldLeader: Draw = (frame) => {
-  const { dice, servers, watchdogTimeoutMs } = frame;
-  const when = onGrant(frame);
-  const afterMs = dice.scale(1, 500);
-  if (servers === 1 || dice.happens(0.5))
-    return [{ when, afterMs, act: { do: 'refuse', server: 0, ms: dice.int(1000, 6000) } }];
-  // It stands still, and its client can reach no other.
-  const ms = dice.int(50, 0.8 * watchdogTimeoutMs);
-  const cut = (only: number): FaultPlan => ({
-    when,
-    afterMs,
-    act: { do: 'cut', who: 'anyone', ms: ms + dice.int(100, 2000), only },
+  const { dice, servers, processes, watchdogTimeoutMs } = frame;
+  const process = dice.int(0, processes - 1);
+  const atMs = dice.int(1000, 3000);
+  const afterMs = atMs + dice.int(50, 500);
+  const work: Step = { do: 'sleep', ms: dice.int(2000, 8000) };
+  const act: Act = dice.happens(0.5)
+    ? { do: 'refuse', server: 0, ms: dice.int(2000, 6000) }
+    : { do: 'stop server', server: 0, ms: dice.int(50, 0.8 * watchdogTimeoutMs) };
+  const others = Array.from({ length: servers - 1 }, (_, i): FaultPlan => {
+    return { when: { atMs: 0 }, act: { do: 'cut', who: process, ms: afterMs + 10_000, only: i + 1 } };
   });
-  return [{ when, afterMs, act: { do: 'stop server', server: 0, ms } }, cut(1), cut(2)];
+  const call = { ...asking(frame, { waitMs: 5000 }), work: [work] };
+  return [...others, callAt(atMs, process, call), { when: { atMs: afterMs }, act }];
 };
 
 /** The reply to the opening of a session is late, and its client acquires at once. */
 const lateOpening: Draw = (frame) => {
   const { dice, processes, commandTimeoutMs } = frame;
   const process = dice.int(0, processes - 1);
-  const held: Act = { do: 'hold', ms: dice.int(commandTimeoutMs / 4, 1.5 * commandTimeoutMs) };
+  const held: Act = { do: 'hold', ms: dice.int(commandTimeoutMs / 3, 0.9 * commandTimeoutMs) };
   return [
     { when: { message: 're:open session', nth: 1, of: process }, act: held },
     callAt(dice.int(0, 50), process, asking(frame, { waitMs: 3000 })),
@@ -91,30 +94,8 @@ const forgotten: Draw = (frame) => {
   ];
 };
 
-/** The end of a lease waits behind an `extend` that was asked for in time, as a reading before them is late. */
-const lateExtension: Draw = (frame) => {
-  const { dice, processes, keys } = frame;
-  const process = dice.int(0, processes - 1);
-  const key = dice.pick(keys);
-  const leaseMs = dice.int(800, 3000);
-  const leftMs = dice.int(70, 200);
-  const looks: Asking = { ...asking(frame, {}), keys: [key], work: [{ do: 'inspect' }] };
-  const work: readonly Step[] = [
-    { do: 'sleep', ms: leaseMs - leftMs },
-    { do: 'beside', call: looks },
-    { do: 'sleep', ms: dice.scale(1, 20) },
-    { do: 'extend', ms: leaseMs },
-    { do: 'sleep', ms: leaseMs / 2 },
-  ];
-  const call: Asking = { ...asking(frame, { leaseMs, waitMs: 1000 }), keys: [key], work };
-  const reading: Trigger = { message: 'read', nth: 1, of: process, since: { event: 'acquired', nth: 1 } };
-  return [
-    callAt(dice.int(0, 200), process, call),
-    { when: reading, act: { do: 'hold', ms: leftMs + dice.int(0, 100) } },
-  ];
-};
-
 export const SESSION_SCENES: readonly Draw[] = [
+  oldLeader,
   oldLeader,
   oldLeader,
   lateOpening,
@@ -122,7 +103,6 @@ export const SESSION_SCENES: readonly Draw[] = [
   troubledWrite,
   goneHolder,
   forgotten,
-  lateExtension,
 ];
 
 function onGrant({ dice }: FaultFrame): Trigger {
