@@ -94,6 +94,25 @@ const forgotten: Draw = (frame) => {
   ];
 };
 
+/** A process releases, and closes while the rest of a minimum hold is left. Another waits. */
+const closedInHold: Draw = (frame) => {
+  const { dice, processes, watchdogTimeoutMs } = frame;
+  const process = dice.int(0, processes - 1);
+  const atMs = dice.int(500, 2000);
+  const holdAtLeastMs = dice.int(1000, Math.min(3000, watchdogTimeoutMs));
+  const call = asking(frame, { waitMs: 1000, holdAtLeastMs });
+  const another: Asking = { ...call, options: { ...call.options, waitMs: 5000, holdAtLeastMs: 0 } };
+  return [
+    callAt(atMs, process, { ...call, work: [] }),
+    callAt(atMs + dice.int(20, 500), (process + 1) % processes, another),
+    {
+      when: { event: 'ended', nth: 1, of: process },
+      afterMs: dice.scale(1, 300),
+      act: { do: 'close', who: process },
+    },
+  ];
+};
+
 export const SESSION_SCENES: readonly Draw[] = [
   oldLeader,
   oldLeader,
@@ -103,6 +122,7 @@ export const SESSION_SCENES: readonly Draw[] = [
   troubledWrite,
   goneHolder,
   forgotten,
+  closedInHold,
 ];
 
 function onGrant({ dice }: FaultFrame): Trigger {
