@@ -2,8 +2,8 @@ import type { Lock } from '../lock/lock.js';
 import type { Fence } from './fence.js';
 
 /** Two lists of HTTP in the same order: the keys, percent-encoded, and their tokens. */
-export const FENCING_KEY = 'fencing-key';
-export const FENCING_TOKEN = 'fencing-token';
+const FENCING_KEY = 'fencing-key';
+const FENCING_TOKEN = 'fencing-token';
 
 /** Tokens that are ahead of our clock by more than a day are refused. Tokens are µs of a clock, or smaller. */
 const LARGEST_LEAD_US = 24 * 3600 * 1e6;

@@ -4,7 +4,7 @@ import type { KeyValue } from './template/key-value.js';
 import type { LockedOptions } from './declaration/locked.options.js';
 
 /** A method that can wait for a lock before it runs: it returns a Promise or an Observable, or is an `async *`. */
-export type LockableMethod = (
+type LockableMethod = (
   ...args: never[]
 ) => Promise<unknown> | Observable<unknown> | AsyncGenerator<unknown, unknown, never>;
 

@@ -3,7 +3,7 @@ import type { Hold } from './hold.js';
 import type { Lock } from '../lock.js';
 
 /** A lock that an async flow can have. Nested calls share its holds. */
-export interface FlowLock extends Lock {
+interface FlowLock extends Lock {
   readonly holds: readonly Hold[];
   checkHeld(): boolean;
 }

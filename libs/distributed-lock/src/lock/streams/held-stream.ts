@@ -8,7 +8,7 @@ import { StreamHold, type HeldStream, type StreamHoldOptions } from './stream-ho
 import { streamKindOf, type StreamKind, type Streams } from './streams.js';
 
 /** Nest reads a stream in one way only, or over some transports not at all. Callers may read it in any way. */
-export type StreamReader = 'caller' | 'nest' | 'nobody';
+type StreamReader = 'caller' | 'nest' | 'nobody';
 
 export interface StreamOrigin {
   /** The method that has returned the stream, for messages: `Orders.rows`. */

@@ -24,7 +24,7 @@ export interface LockedSite {
 }
 
 /** Templates of keys, or a function of the method's arguments that gives them. */
-export type KeySource = readonly KeyTemplate[] | ((...args: never[]) => Keys);
+type KeySource = readonly KeyTemplate[] | ((...args: never[]) => Keys);
 
 const SITE = Symbol.for('nestjs-distributed-lock/site');
 

@@ -28,7 +28,7 @@ export class LockGraphqlError extends Error {
 }
 
 /** The error that a client of a message transport receives: Nest's own shape, with a code. */
-export interface TransportPayload {
+interface TransportPayload {
   readonly status: 'error';
   /** Absent for a mistake of the program. */
   readonly code?: string;

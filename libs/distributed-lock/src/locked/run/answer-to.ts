@@ -30,7 +30,7 @@ interface GraphqlContext {
 }
 
 /** `@grpc/grpc-js` emits 'cancelled' at every end of a call, also when it has sent the status itself. */
-export class GrpcAnswer implements Answer {
+class GrpcAnswer implements Answer {
   /** The call has no member that tells. */
   readonly isBegun = false;
 

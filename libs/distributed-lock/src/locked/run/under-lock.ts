@@ -171,7 +171,7 @@ interface Run {
   close(): void;
 }
 
-export interface UnderLockOptions {
+interface UnderLockOptions {
   readonly onLost: 'throw' | 'ignore';
   /** The error that subscribers get for a loss; default: the loss itself. */
   readonly lossFor?: (loss: unknown) => unknown;

@@ -16,7 +16,7 @@ const FOREIGN = [
 const ANY = new RegExp(FOREIGN.join('|'), 'gu');
 
 /** A part of a template that reads as a placeholder and is plain text. */
-export interface ForeignPlaceholder {
+interface ForeignPlaceholder {
   readonly text: string;
   readonly position: number;
   /** The whole template, written with `<…>`. */

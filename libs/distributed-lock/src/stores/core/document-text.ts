@@ -42,7 +42,7 @@ export type WaiterText = readonly [...RequestText, until: MomentText, session?: 
 type NoteText = readonly [...RequestText, waitMs: number, at: number];
 
 /** One row, as a back end keeps it that cannot read a document itself. */
-export interface StoredRow {
+interface StoredRow {
   /** `null` for a free document. */
   readonly state: string | null;
   /** The notes, each as `noteText` wrote it, then `at` in microseconds and `],`. */

@@ -357,7 +357,7 @@ export interface ActingClient {
 }
 
 /** A grant without the end of its validity, which depends on when the write was sent. */
-export type UntimedGrant = Omit<Grant, 'validUntil'>;
+type UntimedGrant = Omit<Grant, 'validUntil'>;
 export type AcquireOutcome = UntimedGrant | Exclude<AcquireReply, Grant>;
 
 interface ReleaseOptions {

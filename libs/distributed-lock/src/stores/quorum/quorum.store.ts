@@ -30,7 +30,7 @@ import {
   type QuorumStoreOptions,
 } from './quorum.options.js';
 import { QuorumOwner } from './quorum.owner.js';
-import { forceRelease, release } from './release.js';
+import { forceRelease, releaseAtNodes } from './release.js';
 import { renew } from './renew.js';
 import { systemChance } from '../../time/chance.js';
 import { nextMicros } from '../../time/micros.js';
@@ -121,7 +121,7 @@ class QuorumStore implements LockStore {
     const number = ownerNumberOf(request.owner);
     const owner = this.owners.get(number);
     this.owners.delete(number);
-    return owner ? release(owner, request) : 'not held';
+    return owner ? releaseAtNodes(owner, request) : 'not held';
   }
 
   inspect(key: string): Promise<LockSnapshot | null> {

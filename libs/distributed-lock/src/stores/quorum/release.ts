@@ -14,7 +14,7 @@ export const SPLIT_MS = { least: 10, spread: 30 };
  *
  * @throws LockStoreError when a majority cannot be had until the lease is over
  */
-export async function release(owner: QuorumOwner, request: ReleaseRequest): Promise<ReleaseReply> {
+export async function releaseAtNodes(owner: QuorumOwner, request: ReleaseRequest): Promise<ReleaseReply> {
   const { nodes, majority } = owner.context;
   owner.leases.onReleased(request.used);
   owner.leave();

@@ -13,7 +13,7 @@ export interface LockRow {
   readonly now: SqlNumber;
 }
 
-export type SqlNumber = number | string | bigint;
+type SqlNumber = number | string | bigint;
 
 /** @throws LockStoreError for a document of another format */
 export function readingOf(name: string, row: LockRow): Reading {

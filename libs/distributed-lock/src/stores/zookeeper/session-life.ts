@@ -176,7 +176,7 @@ export interface SessionLifeOptions {
   readonly commandTimeoutMs: number;
 }
 
-export interface SessionLifeListener {
+interface SessionLifeListener {
   /** The session is present, so that it can write. */
   onReady(): void;
   onConnected(): void;

@@ -6,7 +6,7 @@ import type { ZookeeperSession } from './client/session.js';
 export class PresenceMissing extends Error {}
 
 /** A write was executed, and the reading sent behind it failed. The write has no row to reply with. */
-export class ReadingFailed extends Error {
+class ReadingFailed extends Error {
   constructor(override readonly cause: unknown) {
     super(
       `the write was executed, and the reading behind it failed: ${cause instanceof Error ? cause.message : String(cause)}`,

@@ -114,7 +114,7 @@ export abstract class AcquiringCommand<R extends ScriptReply, Result> extends Sc
  * Grants nothing on a server that has lost its data until every lease that it has forgotten is over: the "delayed restart" of
  * Redlock's description (redis.io, Distributed locks), without an operator. The acquire scripts check a mark.
  */
-export interface RestartGuard {
+interface RestartGuard {
   /** The key of the mark. A server that has lost its data has lost the mark, too. */
   readonly mark: string;
   readonly longestLeaseMs: number;

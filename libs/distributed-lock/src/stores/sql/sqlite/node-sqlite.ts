@@ -11,7 +11,7 @@ export interface Database {
   close(): void;
 }
 
-export interface PreparedStatement {
+interface PreparedStatement {
   get(...parameters: readonly (string | number | null)[]): object | undefined;
   all(...parameters: readonly (string | number | null)[]): object[];
   run(...parameters: readonly (string | number | null)[]): { readonly changes: number | bigint };

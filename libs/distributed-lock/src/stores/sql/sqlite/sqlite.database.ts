@@ -53,7 +53,7 @@ export class SqliteDatabase implements SqlDatabase {
   }
 }
 
-export interface SqliteOptions {
+interface SqliteOptions {
   /** An absolute path. */
   readonly file: string;
   readonly table: string;

@@ -216,7 +216,7 @@ interface ConnectionOptions {
 }
 
 /** Called in this order: `onOpen` once, `onEvent` and `onZxid` any time after it, and at the end `onLost` once. */
-export interface ConnectionListener {
+interface ConnectionListener {
   onOpen(): void;
   onEvent(event: WatchEvent): void;
   /** The server has executed this transaction. */

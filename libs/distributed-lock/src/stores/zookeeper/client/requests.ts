@@ -112,7 +112,7 @@ export function isCreation({ op }: Operation): boolean {
   return op === OP.create;
 }
 
-export interface CreateOptions {
+interface CreateOptions {
   readonly acl: Acl;
   readonly data?: string;
   /** The znode is deleted with the session. */
@@ -148,7 +148,7 @@ export function check(path: string, version: number): Operation {
   return { op: OP.check, write: (writer) => writer.text(path).int(version) };
 }
 
-export type MultiReply =
+type MultiReply =
   | { readonly isDone: true }
   /** The operation at `index` failed with `code`, and none was executed. */
   | { readonly isDone: false; readonly index: number; readonly code: number };

@@ -13,7 +13,7 @@ import { LeaderKnowledge } from './leader-knowledge.js';
 import { ServerRing, type Resolve } from './server-ring.js';
 import { addAuth, closeSession, sessionIdText, sync, type Request, type WatchEvent } from './requests.js';
 
-export interface SessionOptions {
+interface SessionOptions {
   readonly clock: Clock;
   readonly chance: Chance;
   /** Tried one after the other, in this order, at each of their addresses. */
@@ -35,7 +35,7 @@ export interface SessionOptions {
   readonly keepAlive: (session: ZookeeperSession) => Promise<unknown>;
 }
 
-export interface SessionListener {
+interface SessionListener {
   /** Each time that requests can be sent. */
   onConnected(): void;
   onDisconnected(error: Error): void;
