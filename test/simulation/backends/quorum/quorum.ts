@@ -26,7 +26,7 @@ export const quorum: Backend = {
   name: 'quorum',
   kinds: REDIS_KINDS,
   writes: REDIS_WRITES,
-  scenes: (options) => [...redisScenes(options), split, split],
+  scenes: (options) => [...redisScenes(options), split, split, split, split],
   givesNoTickets: true,
   calmEvery: 3,
   commandsPerCall: 6,
