@@ -195,7 +195,7 @@ describeWith('zookeeper')('the documents of one client of ZooKeeper', () => {
     const clock: Clock = { ...systemClock, now: () => systemClock.now() + ahead };
     const own = zookeeper.hand.session;
     const { paths } = zookeeper.hand;
-    const documents = new Documents({ session: own, paths, acl: 'open', clock });
+    const documents = new Documents({ session: own, paths, acl: 'open' });
     const sweeper = new ZookeeperSweeper({ session: own, paths, clock, documents });
     await backend.close(false);
     await zookeeper.hand.create(`/nest-lock/s/${own.id}`);
@@ -225,7 +225,7 @@ describeWith('zookeeper')('the documents of one client of ZooKeeper', () => {
     const clock: Clock = { ...systemClock, now: () => systemClock.now() + ahead };
     const own = zookeeper.hand.session;
     const { paths } = zookeeper.hand;
-    const documents = new Documents({ session: own, paths, acl: 'open', clock });
+    const documents = new Documents({ session: own, paths, acl: 'open' });
     const sweeper = new ZookeeperSweeper({ session: own, paths, clock, documents });
     await backend.close(false);
     const presence = `/nest-lock/s/${own.id}`;
