@@ -1,3 +1,4 @@
+import { LockShutdownError } from '../../../libs/distributed-lock/src/port/lock.errors.js';
 import type { History } from '../history/history.js';
 
 /** A request is repeated so often while no server can be reached. */
@@ -14,7 +15,10 @@ export function guardedTimes(
   return losses
     .filter(({ isGuarded }) => isGuarded)
     .map(({ at, to }) => {
-      const asked = calls.filter(({ settledAt = Infinity }) => settledAt > to);
+      // A service that closes asks no server.
+      const asked = calls.filter(
+        ({ settledAt = Infinity, error }) => settledAt > to && !(error instanceof LockShutdownError),
+      );
       const first = Math.min(...asked.map(({ askedAt }) => Math.max(askedAt, to)));
       return { from: at, to: first + guardMs + RECHECK_MS };
     });
