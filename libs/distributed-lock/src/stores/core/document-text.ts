@@ -96,7 +96,9 @@ function documentOf({ state, lastToken, at }: StoredRow, key: string): LockDocum
 export function notesIn({ notes }: StoredRow, key: string): readonly StoredNote[] {
   if (notes === '') return [];
   const read = () => JSON.parse(`[${notes.slice(0, -1)}]`) as NoteText[];
-  return readStored(key, read).map((text) => ({ ...requestIn(text), waitMs: text[7], at: text[8] }));
+  return readStored(key, read).map((text) =>
+    Object.assign(requestIn(text), { waitMs: text[7], at: text[8] }),
+  );
 }
 
 /** The holders and the waiters, with their sessions if they have one. */
@@ -140,16 +142,17 @@ function holderIn(
   firstOf: (tokens: number) => number,
 ): Holder {
   const first = token === 0 ? firstOf(last) : token;
-  return {
+  const holder: { -readonly [Name in keyof Holder]: Holder[Name] } = {
     owner,
     claim: claimIn(claim),
     token: first,
     lastToken: token === 0 ? first + last - 1 : last,
     until: momentIn(until),
-    ...(typeof nonce === 'string' && { nonce }),
-    ...(isUnconfirmed && { isUnconfirmed: true }),
-    ...(session !== undefined && { session }),
   };
+  if (typeof nonce === 'string') holder.nonce = nonce;
+  if (isUnconfirmed) holder.isUnconfirmed = true;
+  if (session !== undefined) holder.session = session;
+  return holder;
 }
 
 export function waiterText(waiter: StoredWaiter): WaiterText {
@@ -158,12 +161,18 @@ export function waiterText(waiter: StoredWaiter): WaiterText {
 }
 
 export function waiterIn(text: WaiterText): StoredWaiter {
-  const [until, session] = [text[7], text[8]];
-  return {
-    ...requestIn(text),
+  const [owner, claim, leaseMs, tokens, minToken, ticket, nonce, until, session] = text;
+  const waiter = {
+    owner,
+    claim: claimIn(claim),
+    leaseMs: leaseMs ?? Infinity,
+    tokens,
+    minToken,
+    ticket,
+    nonce,
     until: momentIn(until),
-    ...(session !== undefined && { session }),
   };
+  return session === undefined ? waiter : Object.assign(waiter, { session });
 }
 
 type Requested = Omit<StoredWaiter, 'until' | 'session'>;

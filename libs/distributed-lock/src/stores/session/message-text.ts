@@ -4,8 +4,9 @@ import type { DocumentRow } from './session-backend.js';
 const FORMAT = 1;
 
 /** A document as it is after a write. 0 as version, or as `writtenAt`, stands for the order of the message. */
-export function messageText({ name, ...row }: Omit<DocumentRow, 'revision'>): string {
-  return JSON.stringify([FORMAT, name, row]);
+export function messageText(row: Omit<DocumentRow, 'revision'>): string {
+  const { name, version, writtenAt, notesRead, text, notes, nextTicket } = row;
+  return JSON.stringify([FORMAT, name, { version, writtenAt, notesRead, text, notes, nextTicket }]);
 }
 
 /** For many clients at once: the document has changed, and each of them reads it. */
@@ -25,6 +26,15 @@ export function messageIn(message: string, order: number): DocumentRow | string 
   const [format, name, said] = content as readonly unknown[];
   if (format !== FORMAT || typeof name !== 'string') return undefined;
   if (!said) return name;
-  const row = said as DocumentRow;
-  return { ...row, name, version: row.version || order, writtenAt: row.writtenAt || order, revision: order };
+  const { version, writtenAt, notesRead, text, notes, nextTicket } = said as DocumentRow;
+  return {
+    name,
+    version: version || order,
+    writtenAt: writtenAt || order,
+    revision: order,
+    notesRead,
+    text,
+    notes,
+    ...(nextTicket !== undefined && { nextTicket }),
+  };
 }

@@ -77,9 +77,9 @@ function contentIn(text: string, writtenAt: number, key: string): TextContent {
   checkFormat(format, FORMAT, key);
   const entries = entriesIn(holders, queue, () => Math.max(writtenAt, last + 1));
   const document = {
-    holders: entries.holders.map(({ until, ...holder }) => {
-      const leaseMs = typeof until === 'object' ? until.inMs : Infinity;
-      return checked({ ...holder, until: Infinity, leaseMs });
+    holders: entries.holders.map((holder) => {
+      const leaseMs = typeof holder.until === 'object' ? holder.until.inMs : Infinity;
+      return checked(Object.assign(holder, { until: Infinity, leaseMs }));
     }),
     queue: entries.queue.map(checked),
   };
