@@ -109,7 +109,7 @@ describe('the checker of a history', () => {
 
   it('knows that a clock that is set back by as much as the machine sleeps hides the sleep for a second', () => {
     const later = hold({ process: 'P1', from: 4000, endedAt: 6000 });
-    const brokenBy = (setByMs: number, endedAt: number) => {
+    const brokenBy = (setByMs: number, endedAt: number, setLater = 0) => {
       const samples = [
         { at: 1000, validForMs: 5000 },
         { at: 4500, validForMs: 3000 },
@@ -117,6 +117,8 @@ describe('the checker of a history', () => {
       const history = historyOf({ holds: [hold({ samples, endedAt }), later] });
       history.pauses.push({ process: 'P0', kind: 'clock', from: 1200, to: 1200, setByMs });
       history.pauses.push({ process: 'P0', kind: 'suspend', from: 1200, to: 4500 });
+      if (setLater > 0)
+        history.pauses.push({ process: 'P0', kind: 'clock', from: 5450, to: 5450, setByMs: setLater });
       return checkExclusion(history).length > 0;
     };
     expect([brokenBy(-3250, 5400), brokenBy(-3250, 5600), brokenBy(-3000, 5400)]).toEqual([
@@ -124,6 +126,7 @@ describe('the checker of a history', () => {
       true,
       true,
     ]);
+    expect(brokenBy(-3250, 5400, 7000)).toBe(false);
   });
 
   it('finds one that believes again once another was granted its lock', () => {

@@ -17,7 +17,11 @@ export function hiddenSleeps({ pauses }: Pick<History, 'pauses'>, process: strin
     const { kind, from, to } = sleep;
     const near = own.filter((it) => it.to >= from - CHECK_MS && it.from <= to + CHECK_MS);
     // The clocks may have been compared between any two of them.
-    const isHidden = near.some((_, i) => Math.abs(leadOf(near.slice(i))) <= LEAST_SLEEP_MS);
+    const at = near.indexOf(sleep);
+    const isHidden = near.some(
+      (_, i) =>
+        i <= at && near.some((_it, j) => j >= at && Math.abs(leadOf(near.slice(i, j + 1))) <= LEAST_SLEEP_MS),
+    );
     return kind === 'suspend' && isHidden ? [{ ...sleep, to: to + CHECK_MS }] : [];
   });
 }
