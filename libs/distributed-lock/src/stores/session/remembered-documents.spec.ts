@@ -72,6 +72,19 @@ describe('documents', () => {
   });
 });
 
+describe('the version of a document', () => {
+  it('is forgotten with the session, and the last token is not: versions count anew after the restore of a backup', () => {
+    const documents = new RememberedDocuments(new ManualClock());
+    documents.see(seen(REVISION + 9));
+    expect(documents.seen('a')).toBeDefined();
+    documents.onSessionEnd();
+    expect([documents.seen('a'), documents.isOld('a')]).toEqual([undefined, true]);
+    expect(documents.lastTokenOf('a')).toBe(REVISION + 9);
+    documents.see(seen(REVISION + 9));
+    expect(documents.seen('a')).toBeDefined();
+  });
+});
+
 describe('the last token of a document that somebody has deleted by hand', () => {
   it('is remembered', () => {
     const documents = new RememberedDocuments(new ManualClock());

@@ -65,6 +65,15 @@ export class RememberedDocuments {
     this.documents.delete(name);
   }
 
+  /**
+   * The session is over. It may have ended because a backup was restored, whose documents count their versions from earlier ones, so
+   * each document is read before it is replaced.
+   */
+  onSessionEnd(): void {
+    for (const [name, document] of this.documents)
+      this.documents.set(name, { ...document, since: -Infinity });
+  }
+
   /** Counts a suspend of the machine, which `leadOf` finds out about. */
   private now(): number {
     if (this.believedMs === Infinity) return 0;

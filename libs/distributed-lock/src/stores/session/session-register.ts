@@ -58,6 +58,7 @@ export class SessionRegister implements Register {
       onSessionEnd: ({ id }) => {
         this.sessionEnds += 1;
         this.knowledge.onEnd(id);
+        this.remembered.onSessionEnd();
         listener.onSessionEnd?.();
       },
     });
