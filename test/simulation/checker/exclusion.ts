@@ -31,7 +31,9 @@ function checkRegained(history: History, toldWithinMs = Infinity): readonly Viol
       (b) => b.key === a.key && b.from > a.from && b.call !== a.call && conflicts(a, b) && hasBelieved(b),
     );
     return later.slice(0, 1).flatMap((b) => {
-      const forcedAt = history.disturbances.find((it) => isByForce(it, a, b))?.at;
+      // Another may be one that joins a lock which was taken by force before this one was granted.
+      const hasLost = (it: Disturbance) => isByForce(it, a, b) && it.at >= a.from && it.at <= b.from;
+      const forcedAt = history.disturbances.find(hasLost)?.at;
       const isTold = (now: number) =>
         forcedAt !== undefined && mustBeTold(history, a, { since: forcedAt, now, withinMs: toldWithinMs });
       const again = a.samples.find(
