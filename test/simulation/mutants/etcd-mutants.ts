@@ -116,7 +116,11 @@ export const ETCD_MUTANTS: readonly Mutant[] = [
     ],
   ]),
   ...mutantsOf('etcd', `${ROOM}/etcd.mailbox.js`, [
-    ['a watch that has ended is not begun again', 'clock.after(RETRY_MS, () => this.watch())', 'undefined'],
+    [
+      'a watch that has ended is not begun again',
+      'clock.after(RETRY_MS, () => this.watch())',
+      '() => undefined',
+    ],
     [
       'a watch that begins again begins at the present',
       'startRevision: this.from',
