@@ -24,16 +24,9 @@ const STORES = [
     floor: 'floor: two bare requests',
     hop: 'floor: one bare transaction',
   },
-  {
-    store: 'zookeeper',
-    product: 'ZooKeeper',
-    sent: 'requests',
-    floor: 'floor: two bare requests',
-    hop: 'floor: one bare create',
-  },
 ] as const;
 
-/** Without the peers, which nothing but `npm run bench` installs. */
+/** One with requests of its own and one with a session, without the peers, which nothing but `npm run bench` installs. */
 for (const { store, product, sent, floor, hop } of STORES) {
   describeWith(store)(`the benchmark on ${product}`, () => {
     const out = mkdtempSync(join(tmpdir(), 'bench-test-'));
