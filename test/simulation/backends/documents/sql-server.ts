@@ -8,7 +8,8 @@ import type { WireReply, WireRequest } from './wire.js';
 /** A database server with one lock table. It notifies the clients that listen, as PostgreSQL does. */
 export class SqlServer extends SimServer {
   readonly rows: Rows;
-  private readonly listening = new Map<string, ServerEnd>();
+  /** By channel. A `LISTEN` that comes late, of a connection that its client has given up, takes nothing from the next one. */
+  private readonly listening = new Map<string, Set<ServerEnd>>();
 
   constructor(kernel: Kernel) {
     super('sql', kernel);
@@ -17,7 +18,8 @@ export class SqlServer extends SimServer {
       (client, name, row) => {
         const { version, state, last, at, notes, now } = row;
         const notified = JSON.stringify([name, version, state, last, at, notes, now]);
-        this.listening.get(channelOf(client))?.send({ notified } satisfies WireReply, 'notification');
+        const ends = this.listening.get(channelOf(client)) ?? [];
+        for (const end of ends) end.send({ notified } satisfies WireReply, 'notification');
       },
     );
     this.onCrash.push(() => this.rows.crash());
@@ -28,13 +30,18 @@ export class SqlServer extends SimServer {
     return {
       onMessage: (payload) => {
         const request = payload as WireRequest;
-        if (request.kind === 'listen') this.listening.set((channel = request.channel), end);
+        if (request.kind === 'listen') this.listen((channel = request.channel), end);
         end.send(this.replyTo(request), `re:${request.kind}`);
       },
       onClose: () => {
-        if (channel !== undefined && this.listening.get(channel) === end) this.listening.delete(channel);
+        if (channel !== undefined) this.listening.get(channel)?.delete(end);
       },
     };
+  }
+
+  private listen(channel: string, end: ServerEnd): void {
+    const ends = this.listening.get(channel) ?? new Set();
+    this.listening.set(channel, ends.add(end));
   }
 
   private replyTo(request: WireRequest): WireReply {
