@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
+import ts from 'typescript';
 import { MUTANTS } from './mutants.js';
 
 const SRC = new URL('../../../libs/distributed-lock/src/', import.meta.url);
@@ -10,5 +11,8 @@ describe('the mutants, which npm run simulate:mutants looks for', () => {
     // If there is nothing to change any more, the library has moved on, and the mutant must, too.
     expect(source).toContain(from);
     expect(to).not.toBe(from);
+    // One that cannot be loaded would be found at once, and would say nothing.
+    const { diagnostics } = ts.transpileModule(source.replaceAll(from, to), { reportDiagnostics: true });
+    expect(diagnostics?.map(({ messageText }) => messageText)).toEqual([]);
   });
 });
