@@ -316,10 +316,13 @@ export class Owner {
     this.budget.count();
     this.holdUntil = Math.max(this.holdUntil, hold.holdUntil);
     if (this.holds.size > 0) return RELEASED;
-    if (!keeper || this.holdUntil > now || !this.checkHandOff(keeper, at)) return this.end(0, isAwaited);
+    // A listener of the event may have blocked the event loop since.
+    const after = this.callers.size > 0 ? this.readClocks() : at;
+    if (!keeper || this.holdUntil > after.now || !this.checkHandOff(keeper, after))
+      return this.end(0, isAwaited);
     if (keeper.lease.isConfirmed) {
-      keeper.renewIfBlind(now);
-      this.admitNext(keeper, now);
+      keeper.renewIfBlind(after.now);
+      this.admitNext(keeper, after.now);
     } else this.state = 'confirming';
     return RELEASED;
   }
