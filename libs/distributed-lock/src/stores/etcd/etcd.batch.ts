@@ -54,7 +54,7 @@ export class Batch {
     };
   }
 
-  /** A transaction can write each mailbox once. What has no room is told after it. */
+  /** The messages that this transaction writes: one value a client, as etcd takes a key once. `EtcdOutbox` sends the others later. */
   private mails(keys: EtcdKeys): readonly Mail[] {
     const mails = new Map<string, Mail>();
     let { depth } = this;

@@ -6,7 +6,7 @@ import type { DocumentRow } from './session-backend.js';
 const MOST_REMEMBERED = 10_000;
 const REVISION = 100;
 
-/** What is seen by one reading. */
+/** What a client has read by one request. */
 function seen(
   lastToken: number | undefined,
   {

@@ -57,6 +57,7 @@ export class Releases {
     this.certain.close();
   }
 }
+
 /** Every copy names the same tokens. A copy with another last token would let the server give one out twice. */
 function argsOf(
   { owner, claim, used, holdUntil }: ReleaseRequest,
