@@ -131,7 +131,11 @@ export const CORE_MUTANTS: readonly Mutant[] = [
       'if (true) {',
     ],
     ['a loss is not told', 'this.loseHolds(reason, detail, keeper.lease.suspendedBy);', ''],
-    ['a minimum hold ends with a local hand-off', 'if (!keeper || this.holdUntil > now ||', 'if (!keeper ||'],
+    [
+      'a minimum hold ends with a local hand-off',
+      'if (!keeper || this.holdUntil > after.now ||',
+      'if (!keeper ||',
+    ],
     [
       'a release does not tell of a minimum hold',
       'holdUntil > this.now ? { holdUntil } : undefined',
