@@ -210,14 +210,14 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
   ...mutantsOf('redis', 'stores/redis/safety/replicated-store.js', [
     ['several keys count before the replicas have them', 'if (Array.isArray(reply))', 'if (false)'],
   ]),
-  ...mutantsOf('redis', 'stores/redis/commands/renewing.js', [
+  ...mutantsOf('redis', 'stores/redis/commands/renew.js', [
     [
       'a renewal counts in full although an earlier one for less may follow it',
       'this.owners.get(owner)?.shorterThan(leaseMs, executedAt)',
       'undefined',
     ],
   ]),
-  ...mutantsOf('redis', 'stores/redis/commands/acquiring.js', [
+  ...mutantsOf('redis', 'stores/redis/commands/acquire.js', [
     [
       'an owner acquires after its release',
       'if (this.owners.some(({ isReleasing }) => isReleasing))',
@@ -225,7 +225,7 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
       'The release is repeated until no acquire that was written before its reply can be executed. Only a user of Redis without rights has an acquire written after that, and the servers here know no rights.',
     ],
   ]),
-  ...mutantsOf('redis', 'stores/redis/commands/renewing.js', [
+  ...mutantsOf('redis', 'stores/redis/commands/renew.js', [
     [
       'a second copy of a renewal follows a newer one',
       'if (isAgain && !this.renewals.every((renewal) => this.owners.isLatest(renewal)))',

@@ -18,12 +18,12 @@ import type {
   Repeated,
 } from '../../port/lock-store.js';
 import { AcquireAllCommand, fitsOneScript } from './commands/acquire-all.js';
-import { AcquireCommand } from './commands/acquire.js';
-import type { AcquireContext } from './commands/acquiring.js';
+import { AcquireCommand, type AcquireContext } from './commands/acquire.js';
 import { ForceCommand } from './commands/force.js';
 import { InspectCommand } from './commands/inspect.js';
+import { CertainReleases } from '../common/certain-releases.js';
 import { OwnerStates } from '../common/owner-states.js';
-import { Releases } from './commands/release.js';
+import { releaseCopies } from './commands/release.js';
 import { Renewals } from './commands/renew.js';
 import { keepAlive } from '../common/connection/keep-alive.js';
 import { clientAddress, ownClient, userOf } from './connection/redis.clients.js';
@@ -47,6 +47,7 @@ import { AccessRights } from './scripts/access-rights.js';
 import { ScriptContext } from './scripts/script-context.js';
 import { loadScripts } from './scripts/scripts.js';
 import { systemChance } from '../../time/chance.js';
+import type { Clock } from '../../time/clock.js';
 
 /**
  * Locks in Redis, 6.2 or later: one hash per lock, in Redisson's exact format, and a queue of our own.
@@ -78,11 +79,12 @@ class RedisStore implements LockStore {
   readonly commandTimeoutMs: number;
   readonly notifications$ = new Subject<Notification>();
   readonly connection: RedisConnection;
+  private readonly clock: Clock;
   private readonly scripts: ScriptContext;
   private readonly subscriber: RedisNotifications;
   private readonly acquiring: AcquireContext;
   private readonly renewals: Renewals;
-  private readonly releases: Releases;
+  private readonly releases: CertainReleases;
   private readonly stopWatching: () => void;
   private readonly stopKeepingAlive: () => void;
 
@@ -92,6 +94,7 @@ class RedisStore implements LockStore {
     { commandTimeoutMs, restartGuardMs, sharedTokens, minReplicaAcks }: ResolvedRedisOptions,
   ) {
     const { clock, chance = systemChance, keyPrefix } = context;
+    this.clock = clock;
     this.clientId = newClientId(chance);
     this.commandTimeoutMs = commandTimeoutMs;
     const client = ownClient(target, clock, chance, commandTimeoutMs);
@@ -118,8 +121,8 @@ class RedisStore implements LockStore {
     );
     const { connection, scripts, subscriber } = this;
     const owners = new OwnerStates();
-    this.renewals = new Renewals(connection, scripts, owners, clock);
-    this.releases = new Releases(connection, scripts, owners, { clock, chance });
+    this.renewals = new Renewals(scripts, owners, clock);
+    this.releases = new CertainReleases(owners, clock, chance, commandTimeoutMs);
     const guard =
       restartGuardMs > 0 ? { mark: restartMark(keyPrefix), longestLeaseMs: restartGuardMs } : undefined;
     const undo = (request: AcquireRequest) => inBackground(this.release(request), () => undefined);
@@ -147,7 +150,8 @@ class RedisStore implements LockStore {
 
   release(request: ReleaseRequest): Promise<ReleaseReply> {
     this.subscriber.stopListening(request.owner);
-    return this.releases.run(request);
+    const { releases, scripts, clock } = this;
+    return releases.run(request, (owner) => releaseCopies(request, scripts, owner, clock));
   }
 
   inspect(key: string): Promise<LockSnapshot | null> {

@@ -4,7 +4,7 @@ import { shareSlot } from '../redis.keys.js';
 import { WireKeys, type Arguments } from '../scripts/evalsha.js';
 import type { ScriptContext } from '../scripts/script-context.js';
 import { acquireAllScript, type ReplyOf } from '../scripts/scripts.js';
-import { AcquiringCommand, type AcquireContext } from './acquiring.js';
+import { AcquiringCommand, type AcquireContext } from './acquire.js';
 
 type Reply = ReplyOf<typeof acquireAllScript>;
 type Grants = readonly (Grant & Repeated)[];

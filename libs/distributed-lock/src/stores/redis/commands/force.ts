@@ -13,8 +13,8 @@ export class ForceCommand extends ScriptCommand<Reply, 'released' | 'not held'> 
   }
 
   protected args(): Arguments {
-    const { minToken, isCluster, publish } = this.context;
-    return [minToken, isCluster ? 1 : 0, publish];
+    const { minToken, isCluster, connection } = this.context;
+    return [minToken, isCluster ? 1 : 0, connection.publish];
   }
 
   protected onReply([wasHeld]: Reply): 'released' | 'not held' {

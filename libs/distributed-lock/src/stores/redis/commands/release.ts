@@ -1,9 +1,7 @@
-import type { ReleaseReply, ReleaseRequest } from '../../../port/lock-store.js';
-import type { Chance } from '../../../time/chance.js';
+import type { ReleaseRequest } from '../../../port/lock-store.js';
 import type { Clock } from '../../../time/clock.js';
-import { CertainReleases, type ExecutedRelease } from '../../common/certain-releases.js';
-import type { OwnerState, OwnerStates } from '../../common/owner-states.js';
-import type { RedisConnection } from '../connection/redis.connection.js';
+import type { ExecutedRelease } from '../../common/certain-releases.js';
+import type { OwnerState } from '../../common/owner-states.js';
 import type { Arguments } from '../scripts/evalsha.js';
 import { ScriptCommand } from '../scripts/script-command.js';
 import { claimFields, type ScriptContext } from '../scripts/script-context.js';
@@ -33,45 +31,27 @@ class ReleaseCommand extends ScriptCommand<Reply, ExecutedRelease> {
   }
 }
 
-export class Releases {
-  private readonly certain: CertainReleases;
-
-  constructor(
-    private readonly connection: RedisConnection,
-    private readonly context: ScriptContext,
-    owners: OwnerStates,
-    private readonly sources: { readonly clock: Clock; readonly chance: Chance },
-  ) {
-    this.certain = new CertainReleases(owners, sources.clock, sources.chance, connection.commandTimeoutMs);
-  }
-
-  /** @throws LockStoreError when the server refuses, or does not answer, until the lease and the ticket have run out */
-  run(request: ReleaseRequest): Promise<ReleaseReply> {
-    return this.certain.run(request, (state) => {
-      const args = argsOf(request, this.context, state, this.sources.clock);
-      return () => this.connection.run(new ReleaseCommand(request, this.context, args));
-    });
-  }
-
-  close(): void {
-    this.certain.close();
-  }
-}
-
-/** Every copy names the same tokens. A copy with another last token would let the server give one out twice. */
-function argsOf(
-  { owner, claim, used, holdUntil }: ReleaseRequest,
-  { minToken, publish, serverFields }: ScriptContext,
-  state: OwnerState,
+/**
+ * Makes what sends one copy of a release, for `CertainReleases`, which repeats it.
+ *
+ * Every copy names the same tokens. A copy with another last token would let the server give one out twice.
+ */
+export function releaseCopies(
+  request: ReleaseRequest,
+  context: ScriptContext,
+  owner: OwnerState,
   clock: Clock,
-): () => Arguments {
+): () => Promise<ExecutedRelease> {
+  const { claim, used, holdUntil } = request;
+  const { minToken, serverFields, connection } = context;
   const tokens = used ? `,"used":"${used.token}","reserved":"${used.lastToken}"` : '';
-  const mayBePlain = claim.kind === 'lock' && publish === 'PUBLISH' && !used;
-  return () => {
+  const mayBePlain = claim.kind === 'lock' && connection.publish === 'PUBLISH' && !used;
+  const args = (): Arguments => {
     const holdMs = holdUntil === undefined ? 0 : Math.max(0, Math.ceil(holdUntil - clock.now()));
-    const isPlain = mayBePlain && holdMs === 0 && !state.hasUnanswered;
+    const isPlain = mayBePlain && holdMs === 0 && !owner.hasUnanswered;
     const hold = holdMs > 0 ? `,"hold":${holdMs}` : '';
     const options = `{${claimFields(claim)}${tokens}${hold},"min_token":${minToken},${serverFields}}`;
-    return [owner, `${isPlain ? 1 : 0}${options}`];
+    return [request.owner, `${isPlain ? 1 : 0}${options}`];
   };
+  return () => connection.run(new ReleaseCommand(request, context, args));
 }

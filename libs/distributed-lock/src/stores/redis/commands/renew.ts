@@ -1,17 +1,93 @@
+import { leaseValidity } from '../../../port/lease-validity.js';
 import { LockStoreError } from '../../../port/lock.errors.js';
 import type { Renewal, RenewalReply } from '../../../port/lock-store.js';
-import { EXPIRED } from '../connection/redis.command.js';
-import type { RedisConnection } from '../connection/redis.connection.js';
-import { WireKeys, type Arguments } from '../scripts/evalsha.js';
-import { claimFields, type ScriptContext } from '../scripts/script-context.js';
-import { renewAllScript, renewScript, type ReplyOf } from '../scripts/scripts.js';
-import type { OwnerStates } from '../../common/owner-states.js';
 import type { Clock } from '../../../time/clock.js';
 import { Delays } from '../../../time/delays.js';
-import { RenewingCommand, type Replies } from './renewing.js';
+import type { LeaseRequest, OwnerStates } from '../../common/owner-states.js';
+import { EXPIRED } from '../connection/redis.command.js';
+import { unknown } from '../connection/redis.errors.js';
+import { WireKeys, type Arguments } from '../scripts/evalsha.js';
+import { ScriptCommand, type ScriptReply } from '../scripts/script-command.js';
+import { claimFields, type ScriptContext } from '../scripts/script-context.js';
+import { renewAllScript, renewScript, type ReplyOf, type Script } from '../scripts/scripts.js';
 
 /** The most renewals in one script. Redis runs nothing else meanwhile, so a larger batch would delay other commands. */
 const MOST_AT_ONCE = 50;
+
+type Replies = readonly RenewalReply[];
+
+/** Base class of the commands that restart one lease or several. */
+abstract class RenewingCommand<R extends ScriptReply> extends ScriptCommand<R, Replies> {
+  readonly priority = 'renew';
+  /** For how long an earlier request may still be executed, and shorten one of the leases. */
+  unsureForMs = 0;
+  /** The last copy, while it has no answer: what it asks for each owner. */
+  private written: readonly LeaseRequest[] | undefined;
+  private closesBefore = 0;
+
+  constructor(
+    script: Script<R>,
+    context: ScriptContext,
+    protected readonly renewals: readonly Renewal[],
+    private readonly owners: OwnerStates,
+    keys?: WireKeys,
+  ) {
+    const [{ key, claim }] = renewals as readonly [Renewal];
+    super(script, context, { key, kind: claim.kind }, keys);
+  }
+
+  /**
+   * The command is about to be written.
+   *
+   * @returns the not-after
+   * @throws LockStoreError for a second copy after a newer renewal of one of its owners, which must be executed last
+   */
+  protected onWrite(): number {
+    const isAgain = this.wasExpired || this.isSecondCopy;
+    if (isAgain && !this.renewals.every((renewal) => this.owners.isLatest(renewal)))
+      throw unknown('it found a renewal too late that a newer one follows', this.key);
+    this.end('given up');
+    const notAfter = this.context.notAfter(this.sent);
+    this.written = this.renewals.map(({ owner, leaseMs }) => {
+      const copy = { leaseMs, notAfter };
+      this.owners.get(owner)?.onRenewalSent(copy);
+      return copy;
+    });
+    this.closesBefore = this.context.connection.nodeCloses;
+    return notAfter;
+  }
+
+  protected onAnswered(): void {
+    // A cluster client repeats by itself what a closed connection has not answered, and which copy was answered is not known.
+    this.end(this.context.connection.nodeCloses === this.closesBefore ? 'answered' : 'given up');
+  }
+
+  protected override onFailed({ reason }: LockStoreError): void {
+    if (reason === 'unknown') this.end('given up');
+    else this.onAnswered();
+  }
+
+  protected replyTo(
+    { owner, leaseMs }: Renewal,
+    { waiting, executedAt }: { readonly waiting: number; readonly executedAt: number },
+  ): RenewalReply {
+    if (waiting < 0) return { kind: 'lost' };
+    const late = this.owners.get(owner)?.shorterThan(leaseMs, executedAt);
+    if (late) this.unsureForMs = Math.max(this.unsureForMs, late.notAfter - executedAt + 1);
+    const validUntil = leaseValidity(this.sent.now, late?.leaseMs ?? leaseMs);
+    return { kind: 'renewed', validUntil, waiting };
+  }
+
+  private end(how: 'answered' | 'given up'): void {
+    const { written = [] } = this;
+    this.written = undefined;
+    written.forEach((copy, i) => {
+      const owner = this.owners.get((this.renewals[i] as Renewal).owner);
+      if (how === 'answered') owner?.onRenewalAnswered(copy);
+      else owner?.onRenewalGivenUp(copy);
+    });
+  }
+}
 
 class RenewCommand extends RenewingCommand<ReplyOf<typeof renewScript>> {
   /** A renewal may confirm a grant by notification, whose caller is about to start and may block the event loop. */
@@ -46,7 +122,7 @@ class RenewAllCommand extends RenewingCommand<ReplyOf<typeof renewAllScript>> {
   protected args(): Arguments {
     const notAfter = this.onWrite();
     const one = ({ owner, leaseMs, token, lastToken }: Renewal) => [owner, leaseMs, token, lastToken];
-    return [this.context.publish, notAfter, ...this.renewals.flatMap(one)];
+    return [this.context.connection.publish, notAfter, ...this.renewals.flatMap(one)];
   }
 
   protected onReply([kind, executedAt, ...counts]: ReplyOf<typeof renewAllScript>): Replies | typeof EXPIRED {
@@ -61,7 +137,6 @@ export class Renewals {
   private readonly delays: Delays;
 
   constructor(
-    private readonly connection: RedisConnection,
     private readonly context: ScriptContext,
     private readonly owners: OwnerStates,
     clock: Clock,
@@ -95,12 +170,12 @@ export class Renewals {
   }
 
   private async renew(batch: readonly Renewal[]): Promise<Replies> {
-    const { connection, context, owners } = this;
+    const { context, owners } = this;
     const [first, another] = batch;
     try {
       const replies = await (first && !another
         ? this.renewForSure(first)
-        : connection.run(new RenewAllCommand(batch, context, owners)));
+        : context.connection.run(new RenewAllCommand(batch, context, owners)));
       for (const { owner } of batch) owners.end(owner);
       return replies;
     } catch (error) {
@@ -117,13 +192,13 @@ export class Renewals {
    * and then to more, on a connection that breaks). So the renewal is repeated after that.
    */
   private async renewForSure(renewal: Renewal): Promise<Replies> {
-    const { connection, context, owners } = this;
+    const { context, owners } = this;
     const command = new RenewCommand(renewal, context, owners);
-    const replies = await connection.run(command);
+    const replies = await context.connection.run(command);
     if (command.unsureForMs === 0) return replies;
     await this.delays.wait(command.unsureForMs);
     if (!owners.isLatest(renewal)) return replies;
-    return connection.run(new RenewCommand(renewal, context, owners));
+    return context.connection.run(new RenewCommand(renewal, context, owners));
   }
 
   private unanswered({ owner }: Renewal, error: unknown): Replies {

@@ -1,14 +1,15 @@
-import { Redis, type Cluster } from 'ioredis';
+import { Redis, type Cluster, type ClusterOptions, type RedisOptions } from 'ioredis';
 import { randomMs, type Chance } from '../../../time/chance.js';
 import type { Clock } from '../../../time/clock.js';
 import { inBackground } from '../../../async-context/in-background.js';
+import { KEEP_ALIVE_MS } from '../../common/connection/keep-alive.js';
+import { reconnectDelay } from '../../common/connection/reconnect-delay.js';
 import type { Client } from './redis.command.js';
 import { forgetArguments } from './redis.errors.js';
 import { handleDroppedReplies } from './dropped-replies.js';
-import { ownCluster, ownConnection, sentinelTimeout } from './own-settings.js';
 import type { RedisTarget } from '../redis.options.js';
 import { isCluster, isRedis } from './redis.target.js';
-import { watchHandshake } from './watch-handshake.js';
+import { watchHandshake } from './handshake.js';
 
 /** A new, unconnected client for `target`, with settings of its own where locks depend on them. */
 export function ownClient(
@@ -37,6 +38,58 @@ function duplicateOf(target: RedisTarget, commandTimeoutMs: number, chance: Chan
   if (isRedis(target))
     return target.duplicate({ ...sentinelTimeout(target.options, commandTimeoutMs), ...own });
   return new Redis({ ...target, ...sentinelTimeout(target, commandTimeoutMs), ...own });
+}
+
+/**
+ * Settings that make a connection safe for locks. ioredis queues nothing while disconnected and sends nothing twice, so
+ * that no command is executed after its caller has given up (docs/decisions/0005).
+ */
+function ownConnection(commandTimeoutMs: number, chance: Chance): RedisOptions {
+  return {
+    lazyConnect: true,
+    enableOfflineQueue: false,
+    // Auto-pipelining delays commands until setImmediate. A caller that blocks the event loop would delay its renewal.
+    enableAutoPipelining: false,
+    autoResendUnfulfilledCommands: false,
+    autoResubscribe: false,
+    maxRetriesPerRequest: null,
+    stringNumbers: false,
+
+    keepAlive: KEEP_ALIVE_MS,
+    connectTimeout: Math.max(commandTimeoutMs, 100) * 2,
+    commandTimeout: undefined,
+    // A stream is destroyed at once where it matters; ioredis' own timer for it would outlive close().
+    disconnectTimeout: 0,
+    retryStrategy: (times) => reconnectDelay(chance, times),
+    // A demoted master answers READONLY: connect anew, to the present master.
+    reconnectOnError: (error) => error.message.startsWith('READONLY'),
+    failoverDetector: true,
+    keyPrefix: '',
+  };
+}
+
+function ownCluster(
+  commandTimeoutMs: number,
+  chance: Chance,
+  given: RedisOptions | undefined,
+): ClusterOptions {
+  const { lazyConnect: _lazy, retryStrategy: _retry, ...node } = ownConnection(commandTimeoutMs, chance);
+  return {
+    lazyConnect: true,
+    enableOfflineQueue: false,
+    enableAutoPipelining: false,
+    clusterRetryStrategy: (times) => reconnectDelay(chance, times),
+    keyPrefix: '',
+    redisOptions: { ...given, ...node, socketTimeout: commandTimeoutMs },
+  };
+}
+
+/**
+ * For one Sentinel, whose replies ioredis awaits without an end otherwise. It takes up to four round trips: to connect, for
+ * the handshake twice, and to ask.
+ */
+function sentinelTimeout({ sentinelCommandTimeout }: RedisOptions, commandTimeoutMs: number): RedisOptions {
+  return { sentinelCommandTimeout: sentinelCommandTimeout ?? 4 * commandTimeoutMs };
 }
 
 /** How soon a client connects anew when ioredis has given up: at random, so that not all clients come at once. */

@@ -2,12 +2,14 @@ import type { Cluster, Redis } from 'ioredis';
 import { Link } from '../../../collections/linked-queue.js';
 import type { ClockReading } from '../../../time/clock.js';
 import type { LockStoreError } from '../../../port/lock.errors.js';
+import { WaitingRequests } from '../../common/connection/waiting-requests.js';
 import { asStoreError, asUnsure } from './redis.errors.js';
 
 export type Client = Redis | Cluster;
 
 /** The order in which a new connection sends the commands that have waited for it (docs/decisions/0003, P16). */
-export type Priority = 'release' | 'renew' | 'acquire';
+const RANK = { release: 0, renew: 1, acquire: 2 };
+type Priority = keyof typeof RANK;
 
 /**
  * When a command leaves. `now`: ahead of what follows in this turn of the event loop. `when idle`: at once if no other
@@ -67,5 +69,34 @@ export abstract class RedisCommand<Result = unknown> extends Link {
     const failure = this.isSecondCopy ? asUnsure(error) : error;
     this.onFailed(failure);
     this.reject?.(failure);
+  }
+}
+
+/** Each node of a cluster has a connection of its own, which `socketTimeout` ends when it does not reply. */
+export class Ping extends RedisCommand<undefined> {
+  readonly key = undefined;
+  readonly priority = 'renew';
+
+  send(client: Client): Promise<unknown> {
+    if (!client.isCluster) return client.ping();
+    const open = (client as Cluster).nodes('master').filter(({ status }) => status === 'ready');
+    return Promise.allSettled(open.map((node) => node.ping()));
+  }
+
+  read(): undefined {
+    return undefined;
+  }
+}
+
+/** Commands that wait for a connection, or for fewer commands in flight: releases first, then renewals, then acquires. */
+export class WaitingCommands extends WaitingRequests<RedisCommand> {
+  override push(command: RedisCommand): void {
+    const rank = RANK[command.priority];
+    const before = this.requests.findLastIndex(({ priority }) => RANK[priority] <= rank);
+    this.requests.splice(before + 1, 0, command);
+  }
+
+  shift(): RedisCommand | undefined {
+    return this.requests.shift();
   }
 }

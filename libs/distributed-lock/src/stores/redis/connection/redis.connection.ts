@@ -5,11 +5,10 @@ import { LinkedQueue } from '../../../collections/linked-queue.js';
 import { LockStoreError } from '../../../port/lock.errors.js';
 import { conceal } from '../../../redaction/conceal.js';
 import { readClocks, type Clock } from '../../../time/clock.js';
-import { afterSilence } from './after-silence.js';
+import { afterSilence } from './handshake.js';
 import { IdleDoubt } from './idle-doubt.js';
-import { Ping } from './ping.js';
 import { closeClient, keepConnecting } from './redis.clients.js';
-import { EXPIRED, type Client, type RedisCommand } from './redis.command.js';
+import { EXPIRED, Ping, WaitingCommands, type Client, type RedisCommand } from './redis.command.js';
 import {
   asStoreError,
   describe,
@@ -21,7 +20,6 @@ import {
 } from './redis.errors.js';
 import { ReplyDeadline } from '../../common/connection/reply-deadline.js';
 import { ServerClock } from '../../common/server-clock.js';
-import { WaitingCommands } from './waiting-commands.js';
 import { writeNow, writeTogether } from './write-together.js';
 import type { Chance } from '../../../time/chance.js';
 

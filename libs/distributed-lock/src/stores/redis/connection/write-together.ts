@@ -3,14 +3,14 @@ import type { Writable } from 'node:stream';
 /** Few enough that the server answers the first while the next are still made, many enough to share a system call. */
 const MOST_TOGETHER = 16;
 
-/** A stream whose writes are held back, and of how many commands. */
-interface Held {
+/** A stream, and how many commands lie in it while it is corked. */
+interface Corked {
   readonly stream: Writable;
   commands: number;
 }
 
-const known = new WeakMap<Writable, Held>();
-let held: Held[] = [];
+const known = new WeakMap<Writable, Corked>();
+let corked: Corked[] = [];
 let flushesAtExit = false;
 
 /**
@@ -20,38 +20,38 @@ let flushesAtExit = false;
  * A process that exits in the same turn still sends them: a release is on its way when its call has settled.
  */
 export function writeTogether(stream: Writable): void {
-  const its = heldOf(stream);
-  if (its.commands === MOST_TOGETHER) release(its);
-  if (its.commands === 0) hold(its);
+  const its = corkedOf(stream);
+  if (its.commands === MOST_TOGETHER) uncork(its);
+  if (its.commands === 0) cork(its);
   its.commands += 1;
 }
 
 /** Sends the commands that were written to `stream` in this turn so far. */
 export function writeNow(stream: Writable): void {
-  release(heldOf(stream));
+  uncork(corkedOf(stream));
 }
 
-function heldOf(stream: Writable): Held {
+function corkedOf(stream: Writable): Corked {
   let its = known.get(stream);
   if (!its) known.set(stream, (its = { stream, commands: 0 }));
   return its;
 }
 
-function hold(its: Held): void {
+function cork(its: Corked): void {
   if (!flushesAtExit) process.once('exit', flush);
   flushesAtExit = true;
-  if (held.length === 0) process.nextTick(flush);
-  held.push(its);
+  if (corked.length === 0) process.nextTick(flush);
+  corked.push(its);
   its.stream.cork();
 }
 
 function flush(): void {
-  const all = held;
-  held = [];
-  all.forEach(release);
+  const all = corked;
+  corked = [];
+  all.forEach(uncork);
 }
 
-function release(its: Held): void {
+function uncork(its: Corked): void {
   if (its.commands === 0) return;
   its.commands = 0;
   its.stream.uncork();

@@ -8,12 +8,6 @@ import { WireKeys } from './evalsha.js';
 /** The most keys of one kind of claim whose names are kept, some 800 bytes for each. */
 const MOST_KNOWN = 2048;
 
-interface Naming {
-  readonly keyPrefix: string;
-  readonly isCluster: boolean;
-  readonly sharedTokens: boolean;
-}
-
 /** The state that the scripts of one client share: the names of keys, the largest token, the server's time. */
 export class ScriptContext {
   /** The largest token seen: no grant may carry a smaller one, whatever the server has forgotten. */
@@ -21,39 +15,28 @@ export class ScriptContext {
   /** The names of locks that were used lately, by kind of claim and key. */
   private readonly known = { lock: keyMap(), exclusive: keyMap(), shared: keyMap(), permits: keyMap() };
 
+  private readonly keyPrefix: string;
+  readonly isCluster: boolean;
+  /** Whether tokens are counted together with Redisson's fenced lock. */
+  readonly sharesTokens: boolean;
+
   constructor(
-    private readonly connection: RedisConnection,
+    readonly connection: RedisConnection,
     readonly rights: AccessRights,
-    private readonly naming: Naming,
-  ) {}
-
-  get isCluster(): boolean {
-    return this.naming.isCluster;
-  }
-
-  get sharesTokens(): boolean {
-    return this.naming.sharedTokens;
+    naming: { readonly keyPrefix: string; readonly isCluster: boolean; readonly sharedTokens: boolean },
+  ) {
+    this.keyPrefix = naming.keyPrefix;
+    this.isCluster = naming.isCluster;
+    this.sharesTokens = naming.sharedTokens;
   }
 
   onToken(token: number): void {
     this.minToken = Math.max(this.minToken, token);
   }
 
-  get roundTripMs(): number {
-    return this.connection.serverClock.roundTripMs;
-  }
-
-  get publish(): 'PUBLISH' | 'SPUBLISH' {
-    return this.connection.publish;
-  }
-
   /** The last fields of a script's options: where its notifications go. */
   get serverFields(): string {
-    return `"cluster":${this.isCluster},"publish":"${this.publish}"`;
-  }
-
-  get nodeCloses(): number {
-    return this.connection.nodeCloses;
+    return `"cluster":${this.isCluster},"publish":"${this.connection.publish}"`;
   }
 
   /** In server time: the server refuses a request as expired once the deadline of its command is over. */
@@ -69,15 +52,15 @@ export class ScriptContext {
 
   /** @throws LockKeyError for a name that belongs to another lock, or that a cluster cannot take */
   lockName(key: string): string {
-    const name = this.naming.keyPrefix + key;
+    const name = this.keyPrefix + key;
     checkReserved(name);
-    if (this.naming.isCluster) checkSlot(name);
+    if (this.isCluster) checkSlot(name);
     return name;
   }
 
   /** Throws as `lockName`. */
   namesOf(key: string, kind: Claim['kind']): RedisKeys {
-    return redisKeys(this.lockName(key), kind, this.naming.sharedTokens);
+    return redisKeys(this.lockName(key), kind, this.sharesTokens);
   }
 
   /** Throws as `lockName`. */
