@@ -1,10 +1,11 @@
-// npm run simulate -- --store documents --seed 7 | --count 100 | --minutes 10 | --plan file [--shrink] [--words] [--json]
+// npm run simulate -- --store documents --seed 7 | [--from tree] --count 100 | --minutes 10 | --plan file [--shrink] [--words] [--json]
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { backendOf } from './backends/backends.js';
 import { dataOf } from './data.js';
 import { judge, replay } from './replay.js';
 import { search } from './search.js';
+import { seedOfTree } from './tree-seed.js';
 import type { Plan } from './plan/plan.js';
 import { drawPlan } from './plan/draw.js';
 
@@ -13,6 +14,7 @@ const { values } = parseArgs({
     store: { type: 'string', default: 'documents' },
     seed: { type: 'string' },
     plan: { type: 'string', multiple: true },
+    /** The first of several seeds; `tree`: that of the commit, whose next one has others. */
     from: { type: 'string', default: '1' },
     count: { type: 'string' },
     minutes: { type: 'string' },
@@ -48,7 +50,7 @@ async function run(): Promise<boolean> {
   if (seed !== undefined)
     return replay(drawPlan(backend, seed), backend, { shrink, words: 'always', name: `seed ${seed}` });
   return search(backend, {
-    from: Number(values.from),
+    from: values.from === 'tree' ? seedOfTree() : Number(values.from),
     count: values.count === undefined ? Infinity : Number(values.count),
     minutes: values.minutes === undefined ? Infinity : Number(values.minutes),
     all: values.all,

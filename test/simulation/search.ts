@@ -26,7 +26,7 @@ export async function search(backend: Backend, { from, count, minutes, all }: Bu
     const outcome = await judge(plan, backend);
     callbacks += outcome.callbacks;
     if (done % TWICE_EVERY === 0 && (await judge(plan, backend)).hash !== outcome.hash) {
-      console.log(`Seed ${seed} went two ways.`);
+      console.log(`Seed ${seed} went two ways.\n${again(backend, `--from ${seed} --count 1`)}`);
       return false;
     }
     const [first] = outcome.violations;
@@ -38,14 +38,18 @@ export async function search(backend: Backend, { from, count, minutes, all }: Bu
     );
     if (all) continue;
     await replay(plan, backend, { shrink: true, words: 'if it fails', name: `seed ${seed}, shrunk` });
-    console.log(`Again: npm run simulate -- --store ${backend.name} --seed ${seed} --shrink`);
+    console.log(again(backend, `--seed ${seed} --shrink`));
     return false;
   }
   const seconds = cpuSeconds(startedCpu);
   console.log(
-    `${done} histories of ${backend.name}, ${failures} with broken promises, ${(done / seconds).toFixed(1)} a CPU second, ${Math.round(callbacks / Math.max(1, done))} callbacks each`,
+    `${done} histories of ${backend.name} from seed ${from} on, ${failures} with broken promises, ${(done / seconds).toFixed(1)} a CPU second, ${Math.round(callbacks / Math.max(1, done))} callbacks each`,
   );
   return failures === 0;
+}
+
+function again({ name }: Backend, options: string): string {
+  return `Again: npm run simulate -- --store ${name} ${options}`;
 }
 
 function cpuSeconds(since: NodeJS.CpuUsage): number {
