@@ -10,12 +10,8 @@ import { startPostgresServer, type PostgresServer } from '#postgres-server';
 import { until } from '#until';
 import { describeWith } from '../stores/support/describe-with.js';
 import { watch } from './support/live-stream.js';
-import { describeFlashSale } from './support/no-oversell.contract.js';
 import { LIMIT_MS, OWN_SERVERS, programOf, runProgram } from './support/run-program.js';
 import { expectAllSold, expectKept, SMALL } from './support/small-sale.js';
-
-describeWith('postgres')('with Postgres', () => describeFlashSale('postgres'));
-describeWith('mariadb')('with MariaDB', () => describeFlashSale('mysql'));
 
 describeWith('postgres', 'pgbouncer')('the demo with locks and goods in one Postgres', () => {
   let server: PostgresServer;

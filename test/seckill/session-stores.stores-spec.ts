@@ -7,7 +7,6 @@ import { startEtcdServer } from '#etcd-server';
 import { startZookeeperServer } from '#zookeeper-server';
 import { checkEtcd, checkZookeeper } from '../../apps/seckill/src/preflight/check-session-store.js';
 import { describeWith } from '../stores/support/describe-with.js';
-import { describeFlashSale } from './support/no-oversell.contract.js';
 import { LIMIT_MS, runProgram } from './support/run-program.js';
 import { expectAllSold, expectKept, SMALL } from './support/small-sale.js';
 
@@ -34,11 +33,22 @@ const STORES = [
 ] as const;
 
 for (const { store, product, start, variable, check, addressOn } of STORES) {
-  describeWith(store)(`with ${product}`, () => describeFlashSale(store));
+  describeWith(store)(`with ${product}`, () => {
+    let server: Awaited<ReturnType<typeof start>>;
+    let web: Server;
 
-  describeWith(store)(`the demo with its locks in ${product}`, () => {
+    beforeAll(async () => {
+      server = await start();
+      web = createHttpServer((_, response) => response.end('hello')).listen(0, '127.0.0.1');
+      await once(web, 'listening');
+    }, LIMIT_MS);
+    afterAll(async () => {
+      web?.close();
+      await server?.stop();
+    });
+
     it(
-      'kills the process that holds the lock, and another goes on when its session is over, not before',
+      'the demo kills the process that holds the lock, and another goes on when its session is over, not before',
       async () => {
         const ended = await runProgram('demo', ['--store', store, '--instances', '4', '--kill', ...SMALL]);
         expectAllSold(ended);
@@ -50,43 +60,23 @@ for (const { store, product, start, variable, check, addressOn } of STORES) {
     );
 
     it(
-      `uses the server of ${variable}`,
+      `the demo uses the server of ${variable}`,
       async () => {
-        const server = await start();
-        try {
-          const ended = await runProgram('demo', ['--store', store, ...SMALL], { [variable]: server.url });
-          expectAllSold(ended);
-          expect(ended.stdout).toContain(`locks in the ${product} of ${variable}`);
-        } finally {
-          await server.stop();
-        }
+        const ended = await runProgram('demo', ['--store', store, ...SMALL], { [variable]: server.url });
+        expectAllSold(ended);
+        expect(ended.stdout).toContain(`locks in the ${product} of ${variable}`);
       },
       2 * LIMIT_MS,
     );
-  });
 
-  describeWith(store)(`the check of the servers before the app starts, with ${product}`, () => {
-    let web: Server;
-
-    beforeAll(async () => {
-      web = createHttpServer((_, response) => response.end('hello')).listen(0, '127.0.0.1');
-      await once(web, 'listening');
-    });
-    afterAll(() => void web?.close());
-
-    it('finds nothing wrong with a server that can be used', async () => {
-      const server = await start();
-      try {
-        await expect(check(server.url)).resolves.toBeUndefined();
-      } finally {
-        await server.stop();
-      }
+    it('the check before the app starts finds nothing wrong with a server that can be used', async () => {
+      await expect(check(server.url)).resolves.toBeUndefined();
     });
 
     it.each([
       ['where nobody listens', () => 1],
       ['where a web server answers', () => (web.address() as AddressInfo).port],
-    ])('says why a server %s cannot be used, and what to do', async (_, port) => {
+    ])('the check says why a server %s cannot be used, and what to do', async (_, port) => {
       const address = addressOn(port());
       const { message } = (await check(address).catch((reason: unknown) => reason)) as Error;
       expect(message).toContain(`${variable} names ${address}, but no ${product} can be used there: `);

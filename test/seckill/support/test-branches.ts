@@ -3,7 +3,6 @@ import pg from 'pg';
 import { readConfig } from '../../../apps/seckill/src/config.js';
 import { openBranches, type Branches } from '../../../apps/seckill/src/demo/branches.js';
 import type { Instance } from '../../../apps/seckill/src/demo/instance.js';
-import type { StoreName } from '../../../apps/seckill/src/stores/store-name.js';
 import { post, type Answer } from '../../../apps/seckill/src/crowd/http-client.js';
 
 const PROGRAM = fileURLToPath(new URL('../../../dist/apps/seckill/main.js', import.meta.url));
@@ -17,12 +16,8 @@ export interface TestBranches extends Branches {
   holdDatabase(): Promise<() => Promise<void>>;
 }
 
-export async function openTestBranches(
-  count: number,
-  env: Record<string, string>,
-  store: StoreName = 'redis',
-): Promise<TestBranches> {
-  const config = readConfig({ STORE: store });
+export async function openTestBranches(count: number, env: Record<string, string>): Promise<TestBranches> {
+  const config = readConfig({ STORE: 'redis' });
   const branches = await openBranches({ program: PROGRAM, count, config, env });
   return {
     ...branches,
