@@ -92,11 +92,15 @@ describe.each<[where: string, makeStore: () => LockStoreFactory, callsAtLeast: n
           await Promise.all(some);
         }
       };
-      const before = await heapAfter(calls);
-      // Caches grow once, so the round with less growth counts.
-      const between = await heapAfter(calls);
-      const after = await heapAfter(calls);
-      expect(Math.min(between - before, after - between)).toBeLessThan(LIMIT_BYTES);
+      let before = await heapAfter(calls);
+      let growth = Infinity;
+      // Caches grow once, so a round that leaves little is enough.
+      for (let round = 1; round <= 2 && growth >= LIMIT_BYTES; round++) {
+        const after = await heapAfter(calls);
+        growth = after - before;
+        before = after;
+      }
+      expect(growth).toBeLessThan(LIMIT_BYTES);
     },
     60_000,
   );
