@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { LockService } from 'nestjs-distributed-lock';
 import { ownRedis } from '../../support/own-redis.js';
-import { openService, untilAborted } from '../../support/lock-services.js';
+import { openService } from '../../support/lock-services.js';
 import { until } from '#until';
 import { wireName } from '../../support/wire-names.js';
 
@@ -280,12 +280,6 @@ describe('commands on the wire', () => {
     const service = await openBehindProxy({ commandTimeoutMs: 300, watchdogTimeoutMs: 900 });
     await (await service.acquire(redis.key)).release();
     expect(await during(service, () => pause(1000))).toEqual([]);
-  });
-
-  it('a lock with a fixed lease is never renewed by itself', async () => {
-    const service = await openBehindProxy();
-    const lock = await service.acquire(redis.key, { leaseMs: 600 });
-    expect(await during(service, () => untilAborted(lock.signal))).toEqual([]);
   });
 
   it('a flush of all scripts costs one command more for each script, once', async () => {
