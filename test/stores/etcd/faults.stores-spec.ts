@@ -1,10 +1,10 @@
 import { expect, it } from '@jest/globals';
-import { LockLostError, LockStoreError, type LockService } from 'nestjs-distributed-lock';
+import { LockLostError, type LockService } from 'nestjs-distributed-lock';
 import { etcdStore } from 'nestjs-distributed-lock/etcd';
 import { until } from '#until';
-import { eventsOf } from '../../support/events.js';
-import { elapsed, failureOf, openServiceOn, untilAborted } from '../../support/lock-services.js';
+import { elapsed, failureOf, untilAborted } from '../../support/lock-services.js';
 import { describeWith } from '../support/describe-with.js';
+import { describeFaults } from '../support/faults.contract.js';
 import { ownEtcd } from './support/own-etcd.js';
 
 const COMMAND_MS = 1000;
@@ -16,6 +16,19 @@ describeWith('etcd')('a service on etcd, when something fails', () => {
   const works = (service: LockService) => service.withLock(etcd.key, { waitMs: 5000 }, () => undefined);
   const waits = (service: LockService) =>
     until(async () => (await service.inspect(etcd.key))?.pending.length === 1);
+
+  describeFaults({
+    product: 'etcd',
+    get server() {
+      return etcd.server;
+    },
+    get key() {
+      return etcd.key;
+    },
+    open: () => etcd.openReady(etcd.proxied),
+    disconnect: () => etcd.proxy.open.forEach((link) => link.reset()),
+    nowhere: etcdStore('127.0.0.1:1'),
+  });
 
   it('hears at once that its lease was revoked, and goes on under another', async () => {
     const service = await etcd.openReady();
@@ -88,58 +101,6 @@ describeWith('etcd')('a service on etcd, when something fails', () => {
     await works(service);
   });
 
-  it('keeps its locks when the connection breaks', async () => {
-    const service = await etcd.openReady(etcd.proxied);
-    const lock = await service.acquire(`${etcd.key}:held`);
-    for (const link of etcd.proxy.open) link.reset();
-    await works(service);
-    expect(lock.signal.aborted).toBe(false);
-    expect(await lock.release()).toBe('released');
-  });
-
-  it('keeps its locks when the server is killed and comes back within the session', async () => {
-    const service = await etcd.openReady();
-    const events = eventsOf(service);
-    const lock = await service.acquire(`${etcd.key}:held`);
-    await etcd.server.kill();
-    const failure = await failureOf(service.acquire(etcd.key, { waitMs: 0 }));
-    expect(failure).toBeInstanceOf(LockStoreError);
-    expect(String(failure)).toMatch(/etcd (could not be reached|did not answer)/);
-    await until(() => events.some(({ type }) => type === 'store'));
-    await etcd.server.restart();
-    await works(service);
-    expect(lock.signal.aborted).toBe(false);
-    expect(await lock.release()).toBe('released');
-    expect(events.filter(({ type }) => type === 'store')).toHaveLength(2);
-  });
-
-  it('answers within its time while the server is frozen, and goes on when it is not', async () => {
-    const service = await etcd.openReady();
-    await etcd.server.pause();
-    const asked = failureOf(service.acquire(etcd.key, { waitMs: 0 }));
-    expect(await elapsed(asked)).toBeLessThan(COMMAND_MS + SLACK_MS);
-    expect(await asked).toMatchObject({ code: 'LOCK_STORE', reason: 'unknown' });
-    const next = failureOf(service.acquire(`${etcd.key}:next`, { waitMs: 0 }));
-    expect(await elapsed(next)).toBeLessThan(COMMAND_MS + SLACK_MS);
-    expect(await next).toMatchObject({ code: 'LOCK_STORE', reason: 'unreachable' });
-    await etcd.server.resume();
-    await works(service);
-    await etcd.untilFree(etcd.key);
-  });
-
-  it('is granted by its next recheck when the connection of its watch is silent', async () => {
-    const holder = await etcd.openReady();
-    const service = await etcd.openReady(etcd.proxied);
-    const lock = await holder.acquire(etcd.key);
-    const waiting = service.acquire(etcd.key, { waitMs: 10_000 });
-    await waits(holder);
-    for (const link of etcd.proxy.open) link.vanish();
-    await lock.release();
-    // The recheck comes after a second, and waits for one command until it takes the next connection.
-    expect(await elapsed(waiting)).toBeLessThan(1000 + 2 * COMMAND_MS + SLACK_MS);
-    await (await waiting).release();
-  });
-
   it('misses nothing when what it has not seen yet was compacted', async () => {
     const holder = await etcd.openReady();
     const service = await etcd.openReady(etcd.proxied);
@@ -191,22 +152,6 @@ describeWith('etcd')('a service on etcd, when something fails', () => {
       message: expect.stringMatching(/format 99, and this release reads format 1/),
     });
     await service.withLock(`${etcd.key}:other`, () => undefined);
-  });
-
-  it('closes at once without a server, and rejects what was under way', async () => {
-    const service = openServiceOn(etcdStore('127.0.0.1:1'));
-    const asked = failureOf(service.acquire(etcd.key, { waitMs: 60_000 }));
-    await new Promise((resolve) => setTimeout(resolve, 50));
-    expect(await elapsed(service.close())).toBeLessThan(2 * COMMAND_MS + SLACK_MS);
-    expect(await asked).toBeInstanceOf(Error);
-  });
-
-  it('says what happened to a request: not sent without a server', async () => {
-    const service = openServiceOn(etcdStore('127.0.0.1:1'));
-    expect(await failureOf(service.acquire(etcd.key, { waitMs: 0 }))).toMatchObject({
-      reason: 'unreachable',
-      message: expect.stringContaining('ECONNREFUSED'),
-    });
   });
 });
 

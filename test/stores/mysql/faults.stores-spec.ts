@@ -1,10 +1,11 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
-import { LockStoreError, type LockEvent } from 'nestjs-distributed-lock';
+import { mysqlStore } from 'nestjs-distributed-lock/mysql';
 import mysql from 'mysql2/promise';
 import { TcpProxy } from '#tcp-proxy';
 import { until } from '#until';
-import { elapsed, failureOf } from '../../support/lock-services.js';
+import { failureOf } from '../../support/lock-services.js';
+import { describeFaults } from '../support/faults.contract.js';
 import { describeOnBothServers, type Stage } from './support/on-both-servers.js';
 
 /** Connections of services: all but that of the tests. */
@@ -15,58 +16,26 @@ async function connectionsOf(stage: Stage): Promise<number[]> {
   return rows.map((row) => Number(row['id'] ?? row['ID']));
 }
 
-function eventsOf(service: {
-  readonly events$: { subscribe(next: (event: LockEvent) => void): unknown };
-}): LockEvent[] {
-  const events: LockEvent[] = [];
-  service.events$.subscribe((event) => events.push(event));
-  return events;
-}
-
-describeOnBothServers('mysqlStore while', (stage) => {
-  it('the server is killed and comes back: a lock within its lease stays, and calls meanwhile say that it is unreachable', async () => {
-    const [holder, other] = [stage.service(), stage.service()];
-    const events = eventsOf(other);
-    const lock = await holder.acquire(stage.key);
-    await stage.server.kill();
-    const failure = await failureOf(other.tryAcquire(`${stage.key}-another`));
-    expect(failure).toBeInstanceOf(LockStoreError);
-    expect(failure).toMatchObject({ code: 'LOCK_STORE' });
-    expect(['unreachable', 'unknown']).toContain((failure as LockStoreError).reason);
-    await until(() => events.some((event) => event.type === 'store' && !event.state.isUp));
-    await stage.server.restart();
-    await stage.connect();
-    await until(() => events.some((event) => event.type === 'store' && event.state.isUp));
-    expect(await other.tryAcquire(stage.key)).toBeNull();
-    expect(lock.signal.aborted).toBe(false);
-    await lock.release();
-    await (await other.acquire(stage.key)).release();
-  }, 30_000);
-
-  it('the server is paused: each call settles in time with an unknown outcome, and nothing stays behind', async () => {
-    const service = stage.service();
-    await service.withLock('warm', () => undefined);
-    await stage.server.pause();
-    const calls = failureOf(service.acquire(stage.key, { waitMs: 0 }));
-    const ms = await elapsed(calls);
-    await stage.server.resume();
-    expect(await calls).toMatchObject({ code: 'LOCK_STORE', reason: 'unknown' });
-    expect(ms).toBeLessThan(3000);
-    await until(async () => (await service.inspect(stage.key)) === null);
-  }, 30_000);
-
-  it('its connections are killed: the holders keep their locks, and waiters are granted', async () => {
-    const [holder, other] = [stage.service(), stage.service()];
-    const lock = await holder.acquire(stage.key);
-    const waiting = other.acquire(stage.key, { waitMs: 10_000 });
-    await until(async () => (await holder.inspect(stage.key))?.pending.length === 1);
-    for (const id of await connectionsOf(stage)) await stage.admin.query(`KILL ${id}`);
-    await pause(300);
-    await lock.release();
-    const granted = await waiting;
-    expect(granted.signal.aborted).toBe(false);
-    await granted.release();
-  }, 30_000);
+describeOnBothServers('a service on MySQL, when something fails', (stage) => {
+  describeFaults({
+    product: 'MySQL',
+    get server() {
+      return stage.server;
+    },
+    get key() {
+      return stage.key;
+    },
+    open: async () => {
+      const service = stage.service();
+      await service.withLock('warm', { waitMs: 10_000 }, () => undefined);
+      return service;
+    },
+    disconnect: async () => {
+      for (const id of await connectionsOf(stage)) await stage.admin.query(`KILL ${id}`);
+    },
+    reconnect: () => stage.connect(),
+    nowhere: mysqlStore('mysql://nobody@127.0.0.1:1/none'),
+  });
 
   it('the server closes idle connections: that of the store is not one of them', async () => {
     await stage.admin.query('SET GLOBAL wait_timeout = 1');

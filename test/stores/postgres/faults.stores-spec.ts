@@ -1,10 +1,10 @@
 import { expect, it } from '@jest/globals';
-import { LockStoreError, type LockService } from 'nestjs-distributed-lock';
+import type { LockService } from 'nestjs-distributed-lock';
 import { postgresStore } from 'nestjs-distributed-lock/postgres';
 import { until } from '#until';
-import { eventsOf } from '../../support/events.js';
-import { elapsed, failureOf, openServiceOn } from '../../support/lock-services.js';
+import { elapsed, failureOf } from '../../support/lock-services.js';
 import { describeWith } from '../support/describe-with.js';
+import { describeFaults } from '../support/faults.contract.js';
 import { ownPostgres } from './support/own-postgres.js';
 import { StatementCounts } from './support/statement-counts.js';
 
@@ -19,41 +19,18 @@ describeWith('postgres')('a service on PostgreSQL, when something fails', () => 
     await service.withLock(postgres.key, { waitMs: 5000 }, () => undefined);
   };
 
-  it('keeps its locks and goes on when its backends are terminated', async () => {
-    const service = await postgres.openProxied();
-    const lock = await service.acquire(`${postgres.key}:held`);
-    await postgres.run(`SELECT pg_terminate_backend(pid) FROM (${backends}) AS own`);
-    await works(service);
-    expect(lock.signal.aborted).toBe(false);
-    expect(await lock.release()).toBe('released');
-  });
-
-  it('keeps its locks when the server is killed and comes back within the lease', async () => {
-    const service = await postgres.openProxied();
-    const events = eventsOf(service);
-    const lock = await service.acquire(`${postgres.key}:held`);
-    await postgres.server.kill();
-    const failure = await failureOf(service.acquire(postgres.key, { waitMs: 0 }));
-    expect(failure).toMatchObject({ code: 'LOCK_STORE' });
-    expect(String(failure)).toMatch(/PostgreSQL (could not be reached|did not answer)/);
-    await until(() => events.some(({ type }) => type === 'store'));
-    await postgres.server.restart();
-    await postgres.connect();
-    await works(service);
-    expect(lock.signal.aborted).toBe(false);
-    expect(await lock.release()).toBe('released');
-    expect(events.filter(({ type }) => type === 'store')).toHaveLength(2);
-  });
-
-  it('answers within its time while the server is frozen, and goes on when it is not', async () => {
-    const service = await postgres.openProxied();
-    await postgres.server.pause();
-    const asked = failureOf(service.tryAcquire(postgres.key));
-    expect(await elapsed(asked)).toBeLessThan(COMMAND_MS + SLACK_MS);
-    expect(await asked).toMatchObject({ code: 'LOCK_STORE', reason: 'unknown' });
-    await postgres.server.resume();
-    await works(service);
-    await postgres.untilFree(postgres.key);
+  describeFaults({
+    product: 'PostgreSQL',
+    get server() {
+      return postgres.server;
+    },
+    get key() {
+      return postgres.key;
+    },
+    open: () => postgres.openProxied(),
+    disconnect: () => postgres.run(`SELECT pg_terminate_backend(pid) FROM (${backends}) AS own`),
+    reconnect: () => postgres.connect(),
+    nowhere: postgresStore('postgres://nobody@127.0.0.1:1/none'),
   });
 
   it('grants nobody by a take that the server executes after its release', async () => {
@@ -210,25 +187,6 @@ describeWith('postgres')('a service on PostgreSQL, when something fails', () => 
     await postgres.run('ALTER ROLE few CONNECTION LIMIT 5');
     await postgres.run('GRANT ALL ON nest_lock TO few');
     await works(service);
-  });
-
-  it('closes at once without a server, and rejects what was under way', async () => {
-    const service = openServiceOn(postgresStore('postgres://nobody@127.0.0.1:1/none'));
-    const asked = failureOf(service.acquire(postgres.key, { waitMs: 60_000 }));
-    await new Promise((resolve) => setTimeout(resolve, 50));
-    // The owner leaves the queue if it can, and then the store gives it the time of one command.
-    expect(await elapsed(service.close())).toBeLessThan(2 * COMMAND_MS + SLACK_MS);
-    expect(await asked).toBeInstanceOf(Error);
-  });
-
-  it('says what happened to a statement: not sent without a server', async () => {
-    const service = openServiceOn(postgresStore('postgres://nobody@127.0.0.1:1/none'));
-    const failure = await failureOf(service.acquire(postgres.key, { waitMs: 0 }));
-    expect(failure).toBeInstanceOf(LockStoreError);
-    expect(failure).toMatchObject({
-      reason: 'unreachable',
-      message: expect.stringContaining('ECONNREFUSED'),
-    });
   });
 
   async function channelOf(key: string): Promise<string> {
