@@ -68,6 +68,7 @@ export default {
   testTimeout: 30_000,
   // Two more than there are cores, as many suites mostly wait.
   maxWorkers: availableParallelism() + 2,
+  testSequencer: '<rootDir>/test/support/longest-first.mjs',
   // A worker keeps something of each suite. To start another one costs as much CPU as a suite.
   workerIdleMemoryLimit: '1GB',
   coverageProvider: 'v8',

@@ -40,3 +40,16 @@ export const SLOW_LANE = [
   'seckill/redis-down',
   'seckill/report',
 ];
+
+/** The suites that take longest of either lane and of `npm run test:stores`. They begin first, so that none ends alone. */
+export const LONGEST = [
+  'core/leaks',
+  'redis/conformance/',
+  'seckill/one-database',
+  'seckill/session-stores',
+  'stores/etcd/contract',
+  'stores/held-until-commit',
+  'stores/mysql/contract',
+  'stores/postgres/contract',
+  'stores/zookeeper/contract',
+];

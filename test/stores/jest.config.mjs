@@ -1,4 +1,3 @@
-import { availableParallelism } from 'node:os';
 import config from '../jest.config.mjs';
 
 const [, e2e] = config.projects;
@@ -11,6 +10,6 @@ export default {
   globalSetup: undefined,
   globalTeardown: undefined,
   testTimeout: 30_000,
-  // Jest would leave one core to itself.
-  maxWorkers: availableParallelism(),
+  maxWorkers: config.maxWorkers,
+  testSequencer: config.testSequencer,
 };
