@@ -59,7 +59,7 @@ describeWith('postgres', 'pgbouncer')('the demo with locks and goods in one Post
       expect(ended.stdout).toMatch(/schema flash_sale_[0-9a-f]{8} .* dropped at the end/);
       expect([await tables(), await schemas()]).toEqual([[], []]);
     },
-    60_000,
+    2 * LIMIT_MS,
   );
 
   it.each(['1', '3'])(
@@ -87,7 +87,7 @@ describeWith('postgres', 'pgbouncer')('the demo with locks and goods in one Post
         demo.kill('SIGKILL');
       }
     },
-    60_000,
+    2 * LIMIT_MS,
   );
 
   it(
@@ -123,7 +123,7 @@ describeWith('postgres', 'pgbouncer')('the demo with locks and goods in one Post
         await pooler.stop();
       }
     },
-    60_000,
+    2 * LIMIT_MS,
   );
 
   it(
