@@ -1,10 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
+import type { LockService } from 'nestjs-distributed-lock';
 import { mysqlStore } from 'nestjs-distributed-lock/mysql';
 import mysql from 'mysql2/promise';
 import { TcpProxy } from '#tcp-proxy';
 import { until } from '#until';
 import { failureOf } from '../../support/lock-services.js';
+import { describeCrowd } from '../support/crowd.contract.js';
 import { describeFaults } from '../support/faults.contract.js';
 import { describeOnBothServers, type Stage } from './support/on-both-servers.js';
 
@@ -16,6 +18,12 @@ async function connectionsOf(stage: Stage): Promise<number[]> {
   return rows.map((row) => Number(row['id'] ?? row['ID']));
 }
 
+async function opened(stage: Stage): Promise<LockService> {
+  const service = stage.service();
+  await service.withLock('warm', { waitMs: 20_000 }, () => undefined);
+  return service;
+}
+
 describeOnBothServers('a service on MySQL, when something fails', (stage) => {
   describeFaults({
     product: 'MySQL',
@@ -25,11 +33,7 @@ describeOnBothServers('a service on MySQL, when something fails', (stage) => {
     get key() {
       return stage.key;
     },
-    open: async () => {
-      const service = stage.service();
-      await service.withLock('warm', { waitMs: 10_000 }, () => undefined);
-      return service;
-    },
+    open: () => opened(stage),
     disconnect: async () => {
       for (const id of await connectionsOf(stage)) await stage.admin.query(`KILL ${id}`);
     },
@@ -109,32 +113,9 @@ describeOnBothServers('a service on MySQL, when something fails', (stage) => {
     await proxy.close();
   }, 30_000);
 
-  it('16 processes ask for one key: each is granted as often as the others', async () => {
-    const services = Array.from({ length: 16 }, () => stage.service());
-    await Promise.all(
-      services.map((service) => service.withLock('warm', { waitMs: 20_000 }, () => undefined)),
-    );
-    const counts = services.map(() => 0);
-    let [inside, granted] = [0, 0];
-    const end = performance.now() + 6000;
-    await Promise.all(
-      services.map(async (service, i) => {
-        // On a slow machine until each has been granted six times on average: of fewer the last round is too much.
-        while (performance.now() < end || granted < 6 * services.length) {
-          await service.withLock(stage.key, { waitMs: 20_000 }, async () => {
-            expect(++inside).toBe(1);
-            await pause(1);
-            inside -= 1;
-            counts[i]! += 1;
-            granted += 1;
-          });
-        }
-      }),
-    );
-    const sum = counts.reduce((total, count) => total + count, 0);
-    const squares = counts.reduce((total, count) => total + count * count, 0);
-    // Jain's index of fairness: 1 when all have the same.
-    expect(sum ** 2 / (counts.length * squares)).toBeGreaterThan(0.95);
-    expect(Math.min(...counts)).toBeGreaterThan(0);
-  }, 60_000);
+  describeCrowd(
+    () => opened(stage),
+    () => stage.key,
+    {},
+  );
 });

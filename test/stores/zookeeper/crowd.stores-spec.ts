@@ -1,38 +1,16 @@
 import { expect, it } from '@jest/globals';
+import { describeCrowd } from '../support/crowd.contract.js';
 import { describeWith } from '../support/describe-with.js';
 import { ownZookeeper } from './support/own-zookeeper.js';
-
-const CLIENTS = 16;
-const RUN_MS = 6000;
 
 describeWith('zookeeper')('sixteen clients on one key', () => {
   const zookeeper = ownZookeeper();
 
-  it('are served in turn: nobody starves, and no two hold at once', async () => {
-    const services = await Promise.all(Array.from({ length: CLIENTS }, () => zookeeper.openProxied()));
-    const counts = services.map(() => 0);
-    const tokens: number[] = [];
-    let inside = 0;
-    const endAt = performance.now() + RUN_MS;
-    await Promise.all(
-      services.map(async (service, i) => {
-        while (performance.now() < endAt) {
-          await service.withLock(zookeeper.key, { waitMs: 20_000, fair: true }, ({ fencingToken }) => {
-            expect(++inside).toBe(1);
-            tokens.push(fencingToken);
-            counts[i]! += 1;
-            inside -= 1;
-          });
-        }
-      }),
-    );
-    expect(tokens).toEqual([...tokens].sort((a, b) => a - b));
-    const sum = counts.reduce((a, b) => a + b, 0);
-    const jain = sum ** 2 / (CLIENTS * counts.reduce((a, b) => a + b ** 2, 0));
-    expect(sum).toBeGreaterThan(4 * CLIENTS);
-    expect(Math.min(...counts)).toBeGreaterThan(0);
-    expect(jain).toBeGreaterThanOrEqual(0.95);
-  }, 60_000);
+  describeCrowd(
+    () => zookeeper.openProxied(),
+    () => zookeeper.key,
+    { fair: true },
+  );
 });
 
 describeWith('zookeeper')('a thousand locks of one client', () => {

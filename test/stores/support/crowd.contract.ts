@@ -1,0 +1,36 @@
+import { expect, it } from '@jest/globals';
+import type { CallOptions, LockService } from 'nestjs-distributed-lock';
+
+const CLIENTS = 16;
+/** How often each is granted the lock on average. */
+const TURNS = 8;
+
+/** Sixteen processes that ask for one key as soon as they have released it. */
+export function describeCrowd(
+  open: () => Promise<LockService>,
+  key: () => string,
+  options: CallOptions,
+): void {
+  it('are served in turn: nobody starves, and no two hold at once', async () => {
+    const services = await Promise.all(Array.from({ length: CLIENTS }, open));
+    const counts = services.map(() => 0);
+    const tokens: number[] = [];
+    let inside = 0;
+    const ask = async (service: LockService, i: number) => {
+      while (tokens.length < TURNS * CLIENTS) {
+        await service.withLock(key(), { waitMs: Infinity, ...options }, ({ fencingToken }) => {
+          expect(++inside).toBe(1);
+          tokens.push(fencingToken);
+          counts[i]! += 1;
+          inside -= 1;
+        });
+      }
+    };
+    await Promise.all(services.map(ask));
+    expect(tokens).toEqual([...tokens].sort((a, b) => a - b));
+    expect(Math.min(...counts)).toBeGreaterThan(0);
+    const squares = counts.reduce((sum, count) => sum + count ** 2, 0);
+    // Jain's index of fairness: 1 when all have the same.
+    expect(tokens.length ** 2 / (CLIENTS * squares)).toBeGreaterThan(0.95);
+  }, 120_000);
+}
