@@ -276,12 +276,6 @@ describe('commands on the wire', () => {
     expect(commands.map(wireName)).toEqual(['acquire-all', 'release', 'release', 'release']);
   });
 
-  it('locks that are not held any more are not renewed', async () => {
-    const service = await openBehindProxy({ commandTimeoutMs: 300, watchdogTimeoutMs: 900 });
-    await (await service.acquire(redis.key)).release();
-    expect(await during(service, () => pause(1000))).toEqual([]);
-  });
-
   it('a flush of all scripts costs one command more for each script, once', async () => {
     const service = await openBehindProxy();
     const turn = async () => (await service.acquire(redis.key)).release();

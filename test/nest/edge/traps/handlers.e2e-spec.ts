@@ -6,19 +6,15 @@ import {
   HttpException,
   Inject,
   Injectable,
-  Res,
-  StreamableFile,
-  UseGuards,
   UseInterceptors,
   type ArgumentsHost,
   type CallHandler,
-  type CanActivate,
   type ExceptionFilter,
   type ExecutionContext,
   type NestInterceptor,
 } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
-import { CurrentLock, LockService, Locked, type Lock } from 'nestjs-distributed-lock';
+import { LockService, Locked } from 'nestjs-distributed-lock';
 import { EMPTY, of, type Observable } from 'rxjs';
 import { Stage } from '../../integration/stage.js';
 import { until } from '#until';
@@ -26,27 +22,6 @@ import { once } from '../support.js';
 import { fresh } from './fresh.js';
 
 describe('handlers', () => {
-  it('a guard that stands below the lock still guards', async () => {
-    @Injectable()
-    class Nobody implements CanActivate {
-      canActivate(): boolean {
-        return false;
-      }
-    }
-    @Controller()
-    class Goods {
-      @Get()
-      @Locked('guarded')
-      @UseGuards(Nobody)
-      async read(): Promise<string> {
-        return 'secret';
-      }
-    }
-    const { fetch, events } = await fresh({ controllers: [Goods] });
-    expect((await fetch('/')).status).toBe(403);
-    expect(events).toEqual([]);
-  });
-
   it('without any value answer as they do without a lock, and give the lock back', async () => {
     @Controller()
     class Goods {
@@ -80,39 +55,6 @@ describe('handlers', () => {
     const { fetch, isFree } = await fresh({ controllers: [Goods] });
     expect(await (await fetch('/')).text()).toBe('plain plain');
     await until(() => isFree('plain'));
-  });
-
-  it('that write their response themselves keep the lock until they have ended', async () => {
-    @Controller()
-    class Goods {
-      constructor(@Inject(Stage) private readonly stage: Stage) {}
-
-      @Get()
-      @Locked('own')
-      async read(@Res() response: { send(text: string): void }, @CurrentLock() lock: Lock): Promise<void> {
-        response.send(`sent ${lock.key}`);
-        await this.stage.reach('sent');
-      }
-    }
-    const { fetch, stage, isFree } = await fresh({ controllers: [Goods] });
-    expect(await (await fetch('/')).text()).toBe('sent own');
-    expect(await isFree('own')).toBe(false);
-    stage.go('sent');
-    await until(() => isFree('own'));
-  });
-
-  it('send a file in full', async () => {
-    @Controller()
-    class Goods {
-      @Get()
-      @Locked('file')
-      async read(): Promise<StreamableFile> {
-        return new StreamableFile(Buffer.alloc(300_000, 'x'));
-      }
-    }
-    const { fetch, isFree } = await fresh({ controllers: [Goods] });
-    expect((await (await fetch('/')).text()).length).toBe(300_000);
-    await until(() => isFree('file'));
   });
 
   it('that a cache inside the lock answers for do not run, and the lock is given back', async () => {
@@ -167,31 +109,5 @@ describe('handlers', () => {
     expect(await answer.json()).toEqual({ own: 423 });
     expect(seen).toMatchObject([{ cause: { code: 'LOCK_WAIT_TIMEOUT' } }]);
     await mine.release();
-  });
-
-  it('that run when the application closes end under their lock, and their key is free then', async () => {
-    @Controller()
-    class Goods {
-      constructor(@Inject(Stage) private readonly stage: Stage) {}
-
-      @Get()
-      @Locked('closing')
-      async read(@CurrentLock() lock: Lock): Promise<string> {
-        await this.stage.reach('inside');
-        lock.assertHeld();
-        return lock.key;
-      }
-    }
-    const { app, fetch, stage, events } = await fresh({
-      controllers: [Goods],
-      options: { shutdownGraceMs: 10_000 },
-    });
-    const answer = fetch('/');
-    await until(() => stage.isAt('inside'));
-    const closed = app.close();
-    stage.go('inside');
-    expect(await (await answer).text()).toBe('closing');
-    await closed;
-    expect(events).toEqual(once('closing'));
   });
 });

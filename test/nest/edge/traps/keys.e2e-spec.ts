@@ -52,19 +52,6 @@ describe('keys', () => {
     });
   });
 
-  it('of two values tell where one ends and the other begins', async () => {
-    @Injectable()
-    class Pairs {
-      @Locked('pair:<one>:<two>')
-      async of(one: string, two: string, @CurrentLock() lock?: Lock): Promise<string | undefined> {
-        return one && two && lock?.key;
-      }
-    }
-    const { app } = await fresh({ providers: [Pairs] });
-    const pairs = app.get(Pairs);
-    expect(await pairs.of('x:y', 'z')).not.toBe(await pairs.of('x', 'y:z'));
-  });
-
   it('of one name exclude each other from different services, and from code by hand', async () => {
     @Injectable()
     class Sales {

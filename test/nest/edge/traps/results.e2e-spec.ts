@@ -1,13 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { Controller, Get, Injectable, NotFoundException } from '@nestjs/common';
-import {
-  LockLostError,
-  LockSignal,
-  LockStoreError,
-  LockWaitTimeoutError,
-  Locked,
-  memoryStore,
-} from 'nestjs-distributed-lock';
+import { LockSignal, Locked, memoryStore } from 'nestjs-distributed-lock';
 import { FaultyStore, type Faults } from 'nestjs-distributed-lock/testing';
 import { until } from '#until';
 import { fresh } from './fresh.js';
@@ -116,69 +109,5 @@ describe('what a method gives, and what its callers get', () => {
       .catch((error: Error) => error.message);
     expect(outcome).toBe(expected);
     delete faults.command;
-  });
-
-  it('releasing what was lost ends at once, and a loss that is ignored keeps the result', async () => {
-    const { locks, isFree } = await fresh({});
-    const lock = await locks.acquire('taken');
-    await locks.forceRelease('taken');
-    expect(await lock.release()).not.toBe('released');
-    const work = async (): Promise<string> => {
-      await locks.forceRelease('taken');
-      return 'done';
-    };
-    expect(await locks.withLock('taken', { onLost: 'ignore' }, work)).toBe('done');
-    await until(() => isFree('taken'));
-  });
-
-  it("onBusy: 'skip' does not swallow a lock error of the method itself", async () => {
-    @Injectable()
-    class Shop {
-      @Locked('job', { onBusy: 'skip' })
-      async run(): Promise<string | undefined> {
-        return this.part();
-      }
-
-      @Locked('part', { waitMs: 0 })
-      async part(): Promise<string> {
-        return 'done';
-      }
-    }
-    const { app, locks } = await fresh({ providers: [Shop] });
-    const mine = await locks.acquire('part');
-    await expect(app.get(Shop).run()).rejects.toBeInstanceOf(LockWaitTimeoutError);
-    await mine.release();
-    expect(await app.get(Shop).run()).toBe('done');
-  });
-
-  it('a busy key, a store that is away and a lost lock are three different errors', async () => {
-    const faults: Faults = {};
-    const store = new FaultyStore(memoryStore(), faults);
-    const { locks } = await fresh({ options: { store } });
-    const mine = await locks.acquire('k');
-    const lost = locks.withLock('lost', { leaseMs: 20 }, (lock) => until(() => lock.signal.aborted));
-    const answers = [locks.acquire('k', { waitMs: 20 }), lost];
-    const kinds = await Promise.all(answers.map((it) => it.catch((error: Error) => error.constructor)));
-    expect(kinds).toEqual([LockWaitTimeoutError, LockLostError]);
-    faults.command = () => ({ executedAfterMs: [], repliedAfterMs: 'never' });
-    await expect(locks.acquire('other', { waitMs: 20 })).rejects.toBeInstanceOf(LockStoreError);
-    delete faults.command;
-    await mine.release();
-  });
-
-  it('a renewal that fails once costs neither the lock nor the process', async () => {
-    const faults: Faults = {};
-    const store = new FaultyStore(memoryStore(), faults);
-    const { locks } = await fresh({ options: { store, watchdogTimeoutMs: 1000 } });
-    const happened: string[] = [];
-    locks.events$.subscribe(({ type }) => happened.push(type));
-    const lock = await locks.acquire('k');
-    faults.command = ({ kind }) =>
-      kind === 'renew' ? { executedAfterMs: [], repliedAfterMs: 'never' } : undefined;
-    await until(() => happened.includes('suspended'));
-    delete faults.command;
-    await until(() => happened.includes('resumed'));
-    lock.assertHeld();
-    expect(await lock.release()).toBe('released');
   });
 });
