@@ -45,7 +45,6 @@ export const SLOW_LANE = [
 export const LONGEST = [
   'core/leaks',
   'redis/conformance/',
-  'seckill/one-database',
   'seckill/session-stores',
   'stores/etcd/contract',
   'stores/held-until-commit',

@@ -139,20 +139,6 @@ describe('a Redis that says no', () => {
       expect(errors.filter((error) => !String(error).includes('is a string in Redis'))).toEqual([]);
     });
 
-    it.each(['evalsha', 'publish'])(
-      'a user without the right to %s is told by the first acquire',
-      async (command) => {
-        const service = open(await asUser(`without-${command}`, `-${command}`));
-        const holder = await open(await asUser('with-all')).acquire(redis.key);
-        const failure = failureOf(service.acquire(redis.key));
-        expect(await elapsed(failure)).toBeLessThan(SLACK_MS);
-        expect(await failure).toMatchObject({ code: 'LOCK_STORE', reason: 'refused' });
-        const [, rule = ''] = String(await failure).split(`ACL SETUSER without-${command} `);
-        expect(rule.split(' ')).toContain(`+${command}`);
-        expect(await holder.release()).toBe('released');
-      },
-    );
-
     it('a user that may publish no more leaves no lock behind, and the next owner waits for one recheck at most', async () => {
       const mute = open(await asUser('mute'));
       const lock = await mute.acquire(redis.key);

@@ -143,16 +143,6 @@ describeWith('etcd')('a service on etcd, when something fails', () => {
     expect(ms).toBeGreaterThan(1000);
     expect(ms).toBeLessThan(3000 + 2000 + SLACK_MS);
   });
-
-  it('says what is wrong with a document of another release', async () => {
-    const service = await etcd.openReady();
-    await etcd.gateway.put(`${etcd.root}l/${etcd.key}`, '[99,0,[],[]]');
-    expect(await failureOf(service.tryAcquire(etcd.key))).toMatchObject({
-      reason: 'refused',
-      message: expect.stringMatching(/format 99, and this release reads format 1/),
-    });
-    await service.withLock(`${etcd.key}:other`, () => undefined);
-  });
 });
 
 describeWith('etcd')('a service on an etcd whose database is full', () => {

@@ -143,22 +143,6 @@ describeWith('zookeeper')('a service on ZooKeeper, when something fails', () => 
     expect(await zookeeper.hand.children('/nest-lock/s')).toHaveLength(1);
   });
 
-  it('says what is wrong with a document of another release, or of another program', async () => {
-    const service = zookeeper.open();
-    await works(service);
-    await zookeeper.untilFree(zookeeper.key);
-    await zookeeper.hand.set(`/nest-lock/l/${zookeeper.key}`, '[99,0,[],[]]');
-    expect(await failureOf(service.tryAcquire(zookeeper.key))).toMatchObject({
-      reason: 'refused',
-      message: expect.stringMatching(/format 99, and this release reads format 1/),
-    });
-    for (const text of ['', 'x', '{}', 'null']) {
-      await zookeeper.hand.set(`/nest-lock/l/${zookeeper.key}`, text);
-      expect(await failureOf(service.tryAcquire(zookeeper.key))).toMatchObject({ reason: 'refused' });
-    }
-    await works(service, `${zookeeper.key}:other`);
-  });
-
   it('ignores what others have put beside a document or into a mailbox', async () => {
     const service = await zookeeper.openProxied();
     const other = zookeeper.open();
