@@ -94,6 +94,7 @@ describe('the log of an application', () => {
     await useAndGiveUp(locks, clock);
     expect(paper.lines).toEqual([
       expect.stringMatching(/^debug: Acquired "k" after 0 ms; token \d+$/),
+      'debug: Others wait for "k"',
       expect.stringMatching(/^debug: Left the queue for "k" after 50 ms: Could not acquire "k" within 50 ms/),
       'debug: Released "k" after 50 ms',
     ]);

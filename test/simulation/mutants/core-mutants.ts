@@ -144,8 +144,8 @@ export const CORE_MUTANTS: readonly Mutant[] = [
     ['a lock that was downgraded is handed on to a writer', 'claim !== this.request.claim', 'false'],
     [
       'one other waiter does not count as contention',
-      'return waiting > (this.callers.isInStoreQueue ? 1 : 0)',
-      'return waiting > 1',
+      'if (waiting <= (this.callers.isInStoreQueue ? 1 : 0))',
+      'if (waiting <= 1)',
     ],
     [
       'local hand-offs go on for ever while others wait',

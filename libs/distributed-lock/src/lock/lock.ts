@@ -23,6 +23,12 @@ export interface Lock extends AsyncDisposable {
    * `shutdownGraceMs` to end, before the lock is released under it and `signal` aborts, too. For long loops.
    */
   readonly shutdownSignal: AbortSignal;
+  /**
+   * True while others wait for a lock that is held, as far as this process knows: its own callers at once, those of other
+   * processes when a notification tells of them, at the latest by the next renewal. For long work, to release early and ask
+   * again. Asks no store.
+   */
+  readonly contended: boolean;
   /** Validity of the lease that is left, in ms, computed at each use; 0 once released or lost. */
   readonly validForMs: number;
   /**

@@ -64,6 +64,8 @@ export class LockLogger {
         });
       case 'released':
         return this.write('debug', () => `Released "${event.key}" after ${round(event.heldMs)} ms`);
+      case 'contended':
+        return this.write('debug', () => `Others wait for "${event.key}"`);
       case 'abandoned':
         return this.write(this.levelOf(event.error), () => {
           return `Left the queue for "${event.key}" after ${round(event.waitedMs)} ms: ${textOf(event.error)}`;

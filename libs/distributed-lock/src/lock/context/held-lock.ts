@@ -81,6 +81,10 @@ export class HeldLock implements Lock {
     return () => stops.forEach((stop) => stop());
   }
 
+  get contended(): boolean {
+    return this.checkHeld() && this.holds.some((hold) => hold.owner.isContended);
+  }
+
   get validForMs(): number {
     if (!this.checkHeld()) return 0;
     return Math.min(...this.holds.map((hold) => hold.owner.validForMs));

@@ -149,6 +149,8 @@ interface HeldOwner {
   readonly now: number;
   readClocks(): ClockReading;
   readonly validForMs: number;
+  /** Others wait for the key, as far as the owner knows. */
+  readonly isContended: boolean;
   /** @returns why the lease must not be believed in before `whenSure` has resolved */
   checkDoubt(at?: ClockReading): string | undefined;
   whenSure(): NeverRejects<void>;

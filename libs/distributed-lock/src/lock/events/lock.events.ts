@@ -39,6 +39,11 @@ export type LockEvent =
       readonly waitedMs: number;
       readonly error: unknown;
     }
+  /**
+   * Others begin to wait for a lock that this process holds: callers of this process, or other owners, of which the store
+   * tells by a notification or by its answer to the next renewal. None for a lock that others wait for when it is acquired.
+   */
+  | { readonly type: 'contended'; readonly key: string; readonly owner: string }
   /** A renewal got no answer. The lease is still valid, and the watchdog tries again. */
   | {
       readonly type: 'suspended';

@@ -122,7 +122,7 @@ describe('the watchdog', () => {
     signal.addEventListener('abort', () => (lostAt = world.clock.now()));
     world.lose(({ kind }) => kind === 'renew');
     await world.clock.advance(31_000);
-    expect(typesOf(events)).toEqual(['acquired', 'suspended', 'lost']);
+    expect(typesOf(events)).toEqual(['acquired', 'contended', 'suspended', 'lost']);
     expect(signal.reason).toBeInstanceOf(LockLostError);
     expect(signal.reason).toMatchObject({ reason: 'expired', key: 'k', cause: { code: 'LOCK_STORE' } });
     expect((signal.reason as Error).message).toMatch(/no renewal succeeded since \d+ ms \(last error: /);
@@ -175,7 +175,7 @@ describe('a fixed lease', () => {
     expect(signal.aborted).toBe(false);
     await world.clock.advance(99);
     expect(signal.reason).toBeInstanceOf(LockLostError);
-    expect(typesOf(events)).toEqual(['acquired', 'lost']);
+    expect(typesOf(events)).toEqual(['acquired', 'contended', 'lost']);
     expect(next.state).toBe('pending');
     await world.clock.advance(100);
     expect(nextAt).toBeGreaterThanOrEqual(1000);

@@ -99,7 +99,7 @@ export class Owner {
         return this.onGrant(notification);
       case 'contended':
         // A forged notification may start the budget, but only a reply of the store may clear it.
-        if (this.isContended(notification.waiting)) this.budget.start(this.now);
+        this.onContended(notification.waiting);
         return;
       case 'lost':
         return this.onLost('taken', 'it was released by force');
@@ -335,13 +335,35 @@ export class Owner {
   }
 
   onContention(waiting: number, askedAt: number): void {
-    if (this.isContended(waiting)) this.budget.start(this.now);
-    else this.budget.clear(askedAt);
+    if (!this.onContended(waiting)) this.budget.clear(askedAt);
   }
 
-  /** @param waiting how many owners wait in the store's queue. One of them may be the next one of this local queue. */
-  private isContended(waiting: number): boolean {
-    return waiting > (this.callers.isInStoreQueue ? 1 : 0);
+  /**
+   * Starts the hand-off budget if other owners wait.
+   *
+   * @param waiting how many owners wait in the store's queue. One of them may be the next one of this local queue.
+   */
+  private onContended(waiting: number): boolean {
+    if (waiting <= (this.callers.isInStoreQueue ? 1 : 0)) return false;
+    const isNews = !this.isContended;
+    this.budget.start(this.now);
+    if (isNews) this.tellContended();
+    return true;
+  }
+
+  /** A caller of this process begins to wait, and none has waited before it. */
+  onFirstWaiter(): void {
+    if (!this.budget.isRunning) this.tellContended();
+  }
+
+  private tellContended(): void {
+    const { key, id: owner, runtime } = this;
+    if (this.isHeld) runtime.emit({ type: 'contended', key, owner });
+  }
+
+  /** Others wait: callers in the local queue, or owners in the store's queue. */
+  get isContended(): boolean {
+    return this.callers.size > 0 || this.budget.isRunning;
   }
 
   onNoCallers(): void {

@@ -400,7 +400,15 @@ describe('local hand-off', () => {
     await first.release();
     await world.clock.settle();
     for (const one of asked) await handOn(one.value);
-    expect(typesOf(events)).toEqual(['acquired', 'released', 'acquired', 'released', 'acquired', 'released']);
+    expect(typesOf(events)).toEqual([
+      'acquired',
+      'contended',
+      'released',
+      'acquired',
+      'released',
+      'acquired',
+      'released',
+    ]);
     const by = events.flatMap((event) => (event.type === 'acquired' ? [event.by] : []));
     expect(by).toEqual(['store', 'store', 'local']);
   });

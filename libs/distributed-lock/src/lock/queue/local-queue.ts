@@ -70,6 +70,7 @@ export class LocalQueue implements Callers {
         for (const owner of this.holding) owner.admitReaders();
       this.startOwner();
       if (request.waitMs <= 0) this.waitingOwner?.askNow();
+      else if (this.waiters.size === 1) for (const owner of this.holding) owner.onFirstWaiter();
     });
   }
 

@@ -114,6 +114,7 @@ function recorder(meter: Meter, attributesOf: (key: string | undefined) => Attri
       case 'error':
         return errors.add(1, { ...common, 'distributed_lock.during': event.during });
       case 'resumed':
+      case 'contended':
         return;
     }
   };

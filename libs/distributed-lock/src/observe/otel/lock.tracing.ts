@@ -35,7 +35,8 @@ export const TRACING_NAMES: OptionNames<LockTracingOptions> = { keyLabel: true, 
  *   `abandoned`), `distributed_lock.by` (`store`, `local`); abandoned, `error.type` and `distributed_lock.holder`.
  * - `lock.hold`, from the grant to the release or the loss: `distributed_lock.outcome` (`released`, `lost`),
  *   `distributed_lock.owner`, `distributed_lock.fencing_token`; lost, `error.type` and `distributed_lock.reason`. Its event
- *   `suspended` is a renewal without an answer, with `distributed_lock.valid_for` in seconds; its event `resumed` ends that.
+ *   `suspended` is a renewal without an answer, with `distributed_lock.valid_for` in seconds; its event `resumed` ends that. Its event
+ *   `contended` tells that others begin to wait.
  *
  * Spans of a loss and of an abandoned wait have the status of an error, except that a busy key is no error for a call with
  * `waitMs: 0`. Nested calls for a held key make no spans.
@@ -96,7 +97,8 @@ class Tracing {
         return this.tell(event, 'suspended', validFor);
       }
       case 'resumed':
-        return this.tell(event, 'resumed');
+      case 'contended':
+        return this.tell(event, event.type);
       case 'asked':
       case 'error':
         return;
