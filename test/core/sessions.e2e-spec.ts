@@ -87,22 +87,6 @@ describe('a session that ends', () => {
     expect(two.told(1)).toEqual(['granted']);
   });
 
-  it.each(['holds', 'waits'])(
-    'of a client that %s is passed over by the next step of anybody',
-    async (what) => {
-      const stage = new Stage();
-      const { one, two, three } = stage;
-      await stage.queueUp(two, three);
-      stage.endSession(what === 'holds' ? one : two);
-      if (what === 'waits') one.release(1);
-      // What a client has learned about the sessions of others counts for a second.
-      await stage.pass(1000);
-      const next = what === 'holds' ? two : three;
-      const granted = await stage.after(next.wait(1));
-      expect(granted.kind).toBe('granted');
-    },
-  );
-
   it('grants nothing by a reply that arrives after its end', async () => {
     const stage = new Stage();
     const { one } = stage;
@@ -169,20 +153,6 @@ describe('a grant by another client', () => {
     expect(reply).toEqual({ kind: 'renewed', validUntil: leaseValidity(0, 5000), waiting: 0 });
   });
 
-  it('of a short lease is believed only then, too', async () => {
-    const stage = new Stage();
-    const { one, two } = stage;
-    await stage.queueUp();
-    await stage.after(two.wait(1, { leaseMs: 300 }));
-    one.release(1);
-    await stage.settle();
-    expect(two.notifications.at(-1)).toMatchObject({
-      kind: 'granted',
-      confirmed: false,
-      validUntil: -Infinity,
-    });
-  });
-
   it('that its own client has heard of and does not confirm is passed on by it after a second', async () => {
     const stage = new Stage();
     const { one, two, three } = stage;
@@ -213,25 +183,6 @@ describe('a grant by another client', () => {
     await stage.pass(10);
     expect((await stage.after(three.wait(1))).kind).toBe('granted');
     expect(await stage.owners()).toEqual({ holders: [three.owner(1)], pending: [] });
-  });
-
-  it('that was taken back has its second again when the owner is granted the lock anew', async () => {
-    const stage = new Stage();
-    const { one, two, three } = stage;
-    await stage.queueUp(two, three);
-    two.cut();
-    one.release(1);
-    await stage.settle();
-    three.wait(1);
-    await stage.pass(1000);
-    expect((await stage.after(three.wait(1))).kind).toBe('granted');
-    two.mend();
-    await stage.after(two.wait(1));
-    await stage.after(one.wait(2));
-    two.cut();
-    three.release(1);
-    await stage.pass(500);
-    expect(await stage.owners(three)).toEqual({ holders: [two.owner(1)], pending: [one.owner(2)] });
   });
 
   it('whose client has given up meanwhile is released also after its second', async () => {
@@ -266,18 +217,6 @@ describe('a grant by another client', () => {
 });
 
 describe('a lease under a session', () => {
-  it('that nobody renews ends although its client lives', async () => {
-    const stage = new Stage();
-    const { one, two } = stage;
-    one.acquire(1, { leaseMs: 300 });
-    await stage.settle();
-    await stage.after(two.wait(1));
-    await stage.pass(290);
-    expect(two.told(1)).toEqual([]);
-    await stage.pass(10);
-    expect([one.told(1), two.told(1)]).toEqual([['contended', 'lost'], ['granted']]);
-  });
-
   it('that is longer than the session stays while its client lives, and ends with the session', async () => {
     const stage = new Stage();
     const { one, two } = stage;
@@ -295,17 +234,6 @@ describe('a lease under a session', () => {
     await stage.after(one.acquire(1, { leaseMs: 20_000 }));
     await stage.pass(5000);
     expect(await two.store.inspect(KEY)).toMatchObject({ remainingMs: 20_000 });
-  });
-
-  it('that is renewed in time does not end', async () => {
-    const stage = new Stage();
-    const { one } = stage;
-    const grant = (await stage.after(one.acquire(1))) as Grant;
-    for (let i = 0; i < 10; i++) {
-      await stage.pass(4000);
-      expect(await stage.after(one.renew(1, grant))).toMatchObject([{ kind: 'renewed' }]);
-    }
-    expect(await stage.owners()).toMatchObject({ holders: [one.owner(1)] });
   });
 
   it('does not end while a renewal that was not answered may have succeeded', async () => {
@@ -347,26 +275,6 @@ describe('a lease under a session', () => {
       await stage.after(one.renew(1, grant));
     }
     expect(stage.server.newestRevision).toBe(before);
-  });
-
-  it('is never valid for longer than its session', async () => {
-    const stage = new Stage();
-    const { one } = stage;
-    one.acquire(9, { key: OTHER_KEY });
-    await stage.settle();
-    one.cut();
-    await stage.pass(2 * KEEP_ALIVE_MS + COMMAND_TIMEOUT_MS);
-    one.mend();
-    const grant = (await stage.after(one.acquire(1, { leaseMs: SESSION_MS }))) as Grant;
-    expect(grant.validUntil).toBe(leaseValidity(0, SESSION_MS));
-    const [reply] = await stage.after(one.renew(1, grant, { leaseMs: SESSION_MS }));
-    expect(reply).toMatchObject({ kind: 'renewed', validUntil: leaseValidity(0, SESSION_MS) });
-    await stage.pass(KEEP_ALIVE_MS);
-    const [later] = await stage.after(one.renew(1, grant, { leaseMs: SESSION_MS }));
-    expect(later).toMatchObject({
-      kind: 'renewed',
-      validUntil: leaseValidity(3 * KEEP_ALIVE_MS, SESSION_MS),
-    });
   });
 
   it('is in doubt, and neither renewed nor lost, while no keep-alive of the session was answered in its time', async () => {
@@ -442,18 +350,6 @@ describe('a client that closes', () => {
     await closed;
     expect(stage.server.liveSessions).toBe(1);
     expect(two.told(1)).toEqual(['granted']);
-  });
-
-  it('without an entry ends its session at once, and leaves the queue before', async () => {
-    const stage = new Stage();
-    const { one, two } = stage;
-    await stage.queueUp(two);
-    expect(stage.server.liveSessions).toBe(2);
-    const closed = two.store.close();
-    await stage.settle();
-    await closed;
-    expect(stage.server.liveSessions).toBe(1);
-    expect(await stage.owners(one)).toEqual({ holders: [one.owner(1)], pending: [] });
   });
 });
 
@@ -632,34 +528,7 @@ describe('a message', () => {
   });
 });
 
-describe('other claims under sessions', () => {
-  it('a downgrade grants the readers that wait, and stays with its session', async () => {
-    const stage = new Stage();
-    const { one, two, three } = stage;
-    const grant = (await stage.after(one.acquire(1, { claim: EXCLUSIVE }))) as Grant;
-    await stage.after(two.wait(1, { claim: SHARED }));
-    await stage.after(one.renew(1, grant, { claim: SHARED }));
-    expect(two.told(1)).toEqual(['granted']);
-    stage.endSession(one);
-    await stage.pass(500);
-    await stage.after(two.wait(1, { claim: SHARED }));
-    await stage.pass(1000);
-    expect(await stage.owners(three)).toEqual({ holders: [two.owner(1)], pending: [] });
-  });
-
-  it('the permits of a session that ended are free again', async () => {
-    const stage = new Stage();
-    const { one, two, three } = stage;
-    const claim = { kind: 'permits', permits: 3, weight: 2 } as const;
-    await stage.after(one.acquire(1, { claim }));
-    expect((await stage.after(two.acquire(1, { claim }))).kind).toBe('busy');
-    stage.endSession(one);
-    await stage.pass(1000);
-    expect((await stage.after(two.acquire(2, { claim }))).kind).toBe('granted');
-    const small = { ...claim, weight: 1 };
-    expect((await stage.after(three.acquire(1, { claim: small }))).kind).toBe('granted');
-  });
-
+describe('notes', () => {
   it('more notes than a document may have beside it are written into it by who reads them', async () => {
     const stage = new Stage();
     const { one, two, three } = stage;
