@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import config from '../jest.config.mjs';
 
 const [, e2e] = config.projects;
@@ -10,6 +11,7 @@ export default {
   globalSetup: undefined,
   globalTeardown: undefined,
   testTimeout: 30_000,
-  maxWorkers: config.maxWorkers,
+  // Suites wait for leases and servers for most of their time, but a server that comes up needs a core.
+  maxWorkers: availableParallelism() + 1,
   testSequencer: config.testSequencer,
 };

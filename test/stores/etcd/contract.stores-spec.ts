@@ -4,6 +4,7 @@ import { describeLockStoreContract } from 'nestjs-distributed-lock/testing';
 import { startEtcdCluster, startEtcdServer, type EtcdServer } from '#etcd-server';
 import { describeBackEndCases } from '../../../libs/distributed-lock/src/testing/lock-store.contract.js';
 import { describeWith } from '../support/describe-with.js';
+import { PATIENT } from '../support/patient.js';
 
 type Cluster = Awaited<ReturnType<typeof startEtcdCluster>>;
 
@@ -14,7 +15,7 @@ describeWith('etcd')('one etcd', () => {
   });
   afterAll(() => server.stop());
 
-  describeLockStoreContract('etcd', () => ({ store: etcdStore(server.url) }));
+  describeLockStoreContract('etcd', () => ({ store: etcdStore(server.url, PATIENT) }));
 });
 
 describeWith('etcd')('a cluster of three etcd', () => {
@@ -24,5 +25,10 @@ describeWith('etcd')('a cluster of three etcd', () => {
   });
   afterAll(() => cluster.stop());
 
-  describeBackEndCases('three etcd', () => ({ store: etcdStore(cluster.members.map(({ url }) => url)) }));
+  describeBackEndCases('three etcd', () => ({
+    store: etcdStore(
+      cluster.members.map(({ url }) => url),
+      PATIENT,
+    ),
+  }));
 });

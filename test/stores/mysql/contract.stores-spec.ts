@@ -5,6 +5,7 @@ import { startMariadbServer, type MariadbServer } from '#mariadb-server';
 import { startMysqlServer } from '#mysql-server';
 import { describeBackEndCases } from '../../../libs/distributed-lock/src/testing/lock-store.contract.js';
 import { describeWith } from '../support/describe-with.js';
+import { PATIENT } from '../support/patient.js';
 
 for (const [name, start] of [
   ['mariadb', startMariadbServer],
@@ -20,6 +21,6 @@ for (const [name, start] of [
     });
 
     const describeContract = name === 'mysql' ? describeLockStoreContract : describeBackEndCases;
-    describeContract(name, () => ({ store: mysqlStore(server.url) }));
+    describeContract(name, () => ({ store: mysqlStore(server.url, PATIENT) }));
   });
 }

@@ -6,6 +6,7 @@ import { startPgbouncer, type Pgbouncer } from '#pgbouncer';
 import { startPostgresServer, type PostgresServer } from '#postgres-server';
 import { describeBackEndCases } from '../../../libs/distributed-lock/src/testing/lock-store.contract.js';
 import { describeWith } from '../support/describe-with.js';
+import { PATIENT } from '../support/patient.js';
 
 describeWith('postgres')('a PostgreSQL server', () => {
   let server: PostgresServer;
@@ -14,7 +15,7 @@ describeWith('postgres')('a PostgreSQL server', () => {
   });
   afterAll(() => server.stop());
 
-  describeLockStoreContract('postgres', () => ({ store: postgresStore(server.url) }));
+  describeLockStoreContract('postgres', () => ({ store: postgresStore(server.url, PATIENT) }));
 });
 
 describeWith('postgres')('a function of the application that runs one statement', () => {
@@ -30,7 +31,7 @@ describeWith('postgres')('a function of the application that runs one statement'
   });
 
   const query = (sql: string, parameters: unknown[]) => pool.query<object>(sql, parameters);
-  describeBackEndCases('{ query }', () => ({ store: postgresStore({ query }) }));
+  describeBackEndCases('{ query }', () => ({ store: postgresStore({ query }, PATIENT) }));
 });
 
 describeWith('postgres')('a PostgreSQL server whose transactions are serializable', () => {
@@ -40,7 +41,7 @@ describeWith('postgres')('a PostgreSQL server whose transactions are serializabl
   });
   afterAll(() => server.stop());
 
-  describeBackEndCases('serializable', () => ({ store: postgresStore(server.url) }));
+  describeBackEndCases('serializable', () => ({ store: postgresStore(server.url, PATIENT) }));
 });
 
 describeWith('postgres', 'pgbouncer')('a pooler that gives each transaction another connection', () => {
@@ -55,5 +56,5 @@ describeWith('postgres', 'pgbouncer')('a pooler that gives each transaction anot
     await server.stop();
   });
 
-  describeBackEndCases('pgbouncer', () => ({ store: postgresStore(pooler.url) }));
+  describeBackEndCases('pgbouncer', () => ({ store: postgresStore(pooler.url, PATIENT) }));
 });

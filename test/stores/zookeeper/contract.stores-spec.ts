@@ -5,6 +5,7 @@ import { startZookeeperCluster, startZookeeperServer, type ZookeeperServer } fro
 import type { OwnCluster } from '../../../tools/own-cluster/index.mjs';
 import { describeBackEndCases } from '../../../libs/distributed-lock/src/testing/lock-store.contract.js';
 import { describeWith } from '../support/describe-with.js';
+import { PATIENT } from '../support/patient.js';
 
 describeWith('zookeeper')('a ZooKeeper server', () => {
   let server: ZookeeperServer;
@@ -13,7 +14,7 @@ describeWith('zookeeper')('a ZooKeeper server', () => {
   });
   afterAll(() => server.stop());
 
-  describeLockStoreContract('zookeeper', () => ({ store: zookeeperStore(server.url) }));
+  describeLockStoreContract('zookeeper', () => ({ store: zookeeperStore(server.url, PATIENT) }));
 });
 
 describeWith('zookeeper')('three ZooKeeper servers', () => {
@@ -24,6 +25,9 @@ describeWith('zookeeper')('three ZooKeeper servers', () => {
   afterAll(() => cluster.stop());
 
   describeBackEndCases('three ZooKeeper servers', () => ({
-    store: zookeeperStore(cluster.members.map(({ url }) => url)),
+    store: zookeeperStore(
+      cluster.members.map(({ url }) => url),
+      PATIENT,
+    ),
   }));
 });

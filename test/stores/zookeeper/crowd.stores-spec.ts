@@ -1,13 +1,14 @@
 import { expect, it } from '@jest/globals';
 import { describeCrowd } from '../support/crowd.contract.js';
 import { describeWith } from '../support/describe-with.js';
+import { PATIENT } from '../support/patient.js';
 import { ownZookeeper } from './support/own-zookeeper.js';
 
 describeWith('zookeeper')('sixteen clients on one key', () => {
   const zookeeper = ownZookeeper();
 
   describeCrowd(
-    () => zookeeper.openProxied(),
+    () => zookeeper.open(zookeeper.server.url, PATIENT),
     () => zookeeper.key,
     { fair: true },
   );
