@@ -37,7 +37,7 @@ const USERS = [
       ],
       'Use a lock that is held': ['Lock'],
       'Build a key': ['lockKey', 'KeyValue'],
-      'Watch locks': ['LockEvent', 'StoreState', 'LockSnapshot'],
+      'Watch locks': ['LockEvent', 'StoreState', 'LockSnapshot', 'HoldSnapshot', 'LockClient'],
       'Handle errors': [
         'LockErrorCode',
         'isLockError',

@@ -47,9 +47,11 @@ const fast = { commandTimeoutMs: 100 };
 describe('the log of a start', () => {
   it('names the store, where it is, and the client, and no password', async () => {
     const { app, lines } = await boot({ store: redisStore(NOWHERE) });
-    const { clientId } = JSON.parse(JSON.stringify(app.get(LockService))) as { clientId: string };
+    const locks = app.get(LockService);
+    const { clientId } = JSON.parse(JSON.stringify(locks)) as { clientId: string };
+    const { application, host } = locks.client;
     expect(lines).toEqual([
-      `log: Locks are kept in redis at 127.0.0.1:1/3; this process is client ${clientId}`,
+      `log: Locks are kept in redis at 127.0.0.1:1/3; this process is client ${clientId}: ${application} on ${host}, process ${process.pid}`,
     ]);
     expect(lines.join()).not.toContain(SECRET);
   });
@@ -119,7 +121,9 @@ describe('the log of a start', () => {
     const nodes = [memoryStore(), redisStore(NOWHERE, fast), memoryStore()];
     const { lines } = await boot({ store: quorumStore(nodes) });
     await until(() => lines.length === 2);
-    expect(lines[0]).toMatch(/^log: Locks are kept in quorum; this process is client quorum-\d+$/);
+    expect(lines[0]).toMatch(
+      /^log: Locks are kept in quorum; this process is client quorum-\d+: .+ on .+, process \d+$/,
+    );
     expect(lines[1]).toBe(DOWN.replace('The store', 'Node 2 of the store'));
   });
 });

@@ -27,6 +27,7 @@ const OTHER: Required<LockedOptions> & CallOptions = {
   weight: 2,
   fair: true,
   holdAtLeastMs: 40,
+  site: 'elsewhere',
   signal: new AbortController().signal,
   onLost: 'ignore',
   service: 'other',

@@ -154,7 +154,9 @@ export class Stage {
     const made = Array.from({ length: services }, (_, s) => {
       const { clock, chance } = sourcesOf(process, dice.fork(`P${i} service ${s}`));
       const store = backend.storeFor(process);
-      return new LockService({ store, clock, chance, watchdogTimeoutMs, shutdownGraceMs: GRACE_MS });
+      const times = { watchdogTimeoutMs, shutdownGraceMs: GRACE_MS };
+      // Its name would be that of the machine on which the history runs.
+      return new LockService({ store, clock, chance, application: false, ...times });
     });
     process.receive(() => {
       for (const service of made) {

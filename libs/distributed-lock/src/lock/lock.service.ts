@@ -23,15 +23,18 @@ import {
   resolveLockOptions,
   WITH_LOCK_NAMES,
   type LockServiceOptions,
+  type ResolvedLockOptions,
 } from './request/lock-options.js';
 import { checkKeys, lockRequest, type LockRequest } from './request/lock-request.js';
 import { inBackground } from '../async-context/in-background.js';
+import type { LockClient } from '../port/lock-client.js';
+import { defaultApplication, thisProcess } from './request/this-process.js';
 import type { LockSnapshot, LockStore } from '../port/lock-store.js';
 import { checkOptionNames, overlay } from '../options/option-names.js';
-import type { CallOptions, Keys, Lock, WithLockOptions } from './lock.js';
+import type { CallOptions, HoldSnapshot, Keys, Lock, WithLockOptions } from './lock.js';
 import { findHold, findLock, runHolding } from './context/async-context.js';
 import { LockRuntime } from './runtime/lock-runtime.js';
-import type { ClockReading } from '../time/clock.js';
+import { timeOfDay, type ClockReading } from '../time/clock.js';
 import { RuntimeLifecycle } from './runtime/runtime-lifecycle.js';
 
 const NO_OPTIONS: WithLockOptions = {};
@@ -55,7 +58,9 @@ export class LockService {
   readonly events$: Observable<LockEvent>;
   readonly [EVENTS_IN_PLACE]: Observable<LockEvent>;
   /** The options in force, defaults included. */
-  readonly options: Readonly<Required<LockServiceOptions>>;
+  readonly options: Readonly<ResolvedLockOptions>;
+  /** Which process this service is in, as it is told to the store unless `application` is `false`. */
+  readonly client: LockClient;
   [IS_BOOTING] = false;
   /** Identifies the holds of this service, also behind a Proxy that Nest has put around it. */
   private readonly scope = Symbol('LockService');
@@ -78,6 +83,8 @@ export class LockService {
     readonly name = 'default',
   ) {
     const resolved = (this.options = resolveLockOptions(options));
+    const { application, clock } = resolved;
+    const client = (this.client = thisProcess(application || defaultApplication(), timeOfDay(clock)));
     const { scope, events } = this;
     const onListenerFailed = (error: unknown) => this.onListenerFailed(error);
     this.events$ = new GuardedEvents(bindEvents(events), onListenerFailed);
@@ -86,8 +93,9 @@ export class LockService {
     const emit = (event: LockEvent) => {
       if (events.observed) events.next(event);
     };
+    const told = application === false ? undefined : client;
     this.lifecycle = new RuntimeLifecycle(
-      () => new LockRuntime({ scope, options: resolved, nextCall, emit }),
+      () => new LockRuntime({ scope, options: resolved, client: told, nextCall, emit }),
       () => this[IS_BOOTING],
     );
     this.acquirer = new Acquirer(scope, resolved.clock, () => this.lifecycle.open());
@@ -172,6 +180,15 @@ export class LockService {
   }
 
   /**
+   * What this service holds: a part for each caller that has a lock, in the order of asking. For a page or a signal by which
+   * an operator sees what a process is at. Asks no store.
+   */
+  held(): readonly HoldSnapshot[] {
+    const { clock } = this.options;
+    return this.lifecycle.runtime?.owners.describeHolds(clock.now(), timeOfDay(clock)) ?? [];
+  }
+
+  /**
    * Asks the store which owners hold `key` and which wait for it; `null` if there are none.
    *
    * @throws LockStoreError when the store cannot be reached, does not answer or refuses
@@ -235,7 +252,8 @@ export class LockService {
   }
 
   private onOpened({ name: store, clientId, address }: LockStore): void {
-    this.events.next({ type: 'opened', key: undefined, store, clientId, address });
+    const { client } = this;
+    this.events.next({ type: 'opened', key: undefined, store, clientId, client, address });
   }
 
   private async drainNow(): Promise<void> {

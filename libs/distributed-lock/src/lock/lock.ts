@@ -73,6 +73,28 @@ export interface Lock extends AsyncDisposable {
   release(): Promise<'released' | 'lost' | 'unknown'>;
 }
 
+/** What a service holds of one key: one caller's part, and the nested calls that share it. */
+export interface HoldSnapshot {
+  /** The key, without the prefix of the store. */
+  readonly key: string;
+  /** How it is held: `'exclusive'`, `'shared'` or `'permits'`. */
+  readonly mode: LockMode;
+  /** Names the owner in the store, as in `LockSnapshot.holders`. */
+  readonly owner: string;
+  /** The token of this hold. */
+  readonly fencingToken: number;
+  /** The method, or the option `site` of the call that has acquired it. */
+  readonly site: string | undefined;
+  /** When it was acquired, by the clock of the machine. */
+  readonly since: Date;
+  /** How long it has been held, in ms. */
+  readonly heldMs: number;
+  /** Validity of the lease that is left, in ms; 0 when it is over, and the loss is not noticed yet. */
+  readonly validForMs: number;
+  /** How many calls share it: the one that has acquired it, and nested ones that have not ended. */
+  readonly calls: number;
+}
+
 /** One key, or several that are held together. */
 export type Keys = string | readonly string[];
 
@@ -105,6 +127,11 @@ export interface CallOptions {
    * apart. At most `leaseMs`, where that is given.
    */
   readonly holdAtLeastMs?: number;
+  /**
+   * What asks, for people who look for the holder of a lock: `'nightly report'`; at most 100 characters. Default: the class
+   * and the method of `@Locked`, and nothing for other calls. `locks.held()` shows it.
+   */
+  readonly site?: string;
   /** When it aborts, the call leaves the queue and rejects with `signal.reason`. It does not end a lock that is held already. */
   readonly signal?: AbortSignal;
 }

@@ -89,9 +89,11 @@ export class LockLogger {
     if (count > 0) this.write('log', () => `The store answers again; calls that got no lock: ${count}`);
   }
 
-  private writeOpened({ store, clientId, address }: Opened): void {
+  private writeOpened({ store, clientId, client, address }: Opened): void {
     const where = address === undefined ? store : `${store} at ${address}`;
-    this.write('log', () => `Locks are kept in ${where}; this process is client ${clientId}`);
+    const { application, host, process: id } = client;
+    const who = `client ${clientId}: ${application} on ${host}, process ${id}`;
+    this.write('log', () => `Locks are kept in ${where}; this process is ${who}`);
     if (store !== 'memory' || process.env['NODE_ENV'] !== 'production') return;
     this.write('warn', () => {
       return 'NODE_ENV is production, and locks are kept in the memory of this process: other instances are not excluded. Give the module a store, such as redisStore(url).';

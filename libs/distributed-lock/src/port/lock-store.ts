@@ -2,6 +2,7 @@ import type { Observable } from 'rxjs';
 import type { Claim, LockMode } from './claim.js';
 import type { Chance } from '../time/chance.js';
 import type { Clock } from '../time/clock.js';
+import type { LockClient } from './lock-client.js';
 import type { LockStoreError } from './lock.errors.js';
 
 /**
@@ -82,6 +83,8 @@ export interface LockStoreContext {
   readonly keyPrefix: string;
   /** The longest lease that the watchdog asks for; a store checks its own timings against it. */
   readonly watchdogTimeoutMs: number;
+  /** Which process this client is. A store names its connections by it. Absent: nothing is told about this process. */
+  readonly client?: LockClient;
   /** The store calls it with a failure that no caller waits for. The service makes an `error` event of it. */
   readonly onError?: (during: string, error: LockStoreError) => void;
   /** The store calls it when its configuration works, and is probably not meant. It becomes a `warning` event. */

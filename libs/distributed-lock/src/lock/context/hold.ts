@@ -1,6 +1,7 @@
 import { AsyncResource } from 'node:async_hooks';
 import type { ClockReading } from '../../time/clock.js';
-import type { Claim } from '../../port/claim.js';
+import { modeOf, type Claim } from '../../port/claim.js';
+import type { HoldSnapshot } from '../lock.js';
 import type { NeverRejects } from '../../async-context/in-background.js';
 import { LockLostError, type LockShutdownError } from '../../port/lock.errors.js';
 import type { ReleaseReply } from '../../port/lock-store.js';
@@ -33,6 +34,7 @@ export class Hold {
     readonly owner: HeldOwner,
     readonly fencingToken: number,
     now: number,
+    private readonly site: string | undefined,
   ) {
     this.key = owner.key;
     this.acquiredAt = now;
@@ -107,6 +109,15 @@ export class Hold {
     };
   }
 
+  /** @param timeOfDay in ms, of the same moment as `now` */
+  describe(now: number, timeOfDay: number): HoldSnapshot {
+    const { key, claim, fencingToken, site, count: calls } = this;
+    const { id: owner, validForMs } = this.owner;
+    const heldMs = now - this.acquiredAt;
+    const since = new Date(timeOfDay - heldMs);
+    return { key, mode: modeOf(claim), owner, fencingToken, site, since, heldMs, validForMs, calls };
+  }
+
   share(keepAtLeastMs: number): this {
     this.count += 1;
     this.keepFor(keepAtLeastMs);
@@ -145,6 +156,7 @@ export class Hold {
 /** The owner that a hold is a part of. */
 interface HeldOwner {
   readonly key: string;
+  readonly id: string;
   readonly claim: Claim;
   readonly now: number;
   readClocks(): ClockReading;

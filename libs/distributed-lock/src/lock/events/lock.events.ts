@@ -1,4 +1,5 @@
 import type { LockLostError } from '../../port/lock.errors.js';
+import type { LockClient } from '../../port/lock-client.js';
 import type { StoreState } from '../../port/lock-store.js';
 
 /**
@@ -74,6 +75,8 @@ export type LockEvent =
       readonly store: string;
       /** The first part of each owner id of this service. */
       readonly clientId: string;
+      /** Which process that is. */
+      readonly client: LockClient;
       /** Where the locks are, as host and port, where the store has an address. */
       readonly address: string | undefined;
     }

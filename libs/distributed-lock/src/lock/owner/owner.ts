@@ -7,6 +7,7 @@ import { Few } from '../../collections/few.js';
 import { Hold, RELEASED } from '../context/hold.js';
 import { inBackground, type NeverRejects } from '../../async-context/in-background.js';
 import { LeaseKeeper } from '../lease/lease-keeper.js';
+import type { HoldSnapshot } from '../lock.js';
 import type { LockRuntime } from '../runtime/lock-runtime.js';
 import {
   LockConfigurationError,
@@ -182,7 +183,7 @@ export class Owner {
     const { runtime, key, id: owner } = this;
     const by = lease.isUntouched ? 'store' : 'local';
     const fencingToken = lease.takeToken();
-    const hold = new Hold(runtime.scope, call, this, fencingToken, now);
+    const hold = new Hold(runtime.scope, call, this, fencingToken, now, request.site);
     hold.keepFor(request.holdAtLeastMs);
     this.holds.add(hold);
     runtime.emit({ type: 'acquired', call, key, owner, fencingToken, waitedMs: now - waitingSince, by });
@@ -246,6 +247,10 @@ export class Owner {
 
   get shutdown(): LockShutdownError | undefined {
     return this.runtime.owners.shutdownErrorOf?.(this.key);
+  }
+
+  describeHolds(now: number, timeOfDay: number): readonly HoldSnapshot[] {
+    return Array.from(this.holds, (hold) => hold.describe(now, timeOfDay));
   }
 
   tellShutdown(): void {

@@ -2,6 +2,7 @@ import { describeGiven, describeMs, describeNumber } from '../../options/describ
 import { LockConfigurationError } from '../../port/lock.errors.js';
 import type { CallOptions, WithLockOptions } from '../lock.js';
 import type { LockStoreFactory } from '../../port/lock-store.js';
+import { defaultApplication, MAX_TEXT } from './this-process.js';
 import { systemChance, type Chance } from '../../time/chance.js';
 import { systemClock, type Clock } from '../../time/clock.js';
 import { checkOptionNames, type OptionNames } from '../../options/option-names.js';
@@ -12,6 +13,11 @@ export interface LockServiceOptions {
   readonly store: LockStoreFactory;
   /** Text before every key in the store; default: none. Services that share locks need the same. */
   readonly keyPrefix?: string;
+  /**
+   * What this application is called where people look for the holder of a lock; default: the name in the nearest
+   * `package.json`, or the title of the process. `false`: the store is told nothing about this process.
+   */
+  readonly application?: string | false;
   /** Longest time that a call waits in the queue; default 10 000. With 0 calls ask once, as `tryAcquire` does by default. */
   readonly waitMs?: number;
   /**
@@ -34,6 +40,7 @@ export type ResolvedLockOptions = Required<LockServiceOptions>;
 export const SERVICE_NAMES: OptionNames<LockServiceOptions> = {
   store: true,
   keyPrefix: true,
+  application: true,
   waitMs: true,
   watchdogTimeoutMs: true,
   shutdownGraceMs: true,
@@ -49,6 +56,7 @@ export const CALL_NAMES: OptionNames<CallOptions> = {
   weight: true,
   fair: true,
   holdAtLeastMs: true,
+  site: true,
   signal: true,
 };
 export const WITH_LOCK_NAMES: OptionNames<WithLockOptions> = { ...CALL_NAMES, onLost: true };
@@ -64,7 +72,7 @@ export function resolveLockOptions(options: LockServiceOptions): ResolvedLockOpt
   checkOptionNames('LockService', options, SERVICE_NAMES);
   const { store, keyPrefix = '', waitMs = 10_000, watchdogTimeoutMs = 30_000 } = options;
   const { shutdownGraceMs = 10_000, defaults = {}, clock = systemClock } = options;
-  const { chance = systemChance } = options;
+  const { chance = systemChance, application = defaultApplication() } = options;
   checkWait('waitMs', waitMs);
   checkLease('watchdogTimeoutMs', watchdogTimeoutMs);
   checkWait('shutdownGraceMs', shutdownGraceMs);
@@ -76,12 +84,15 @@ export function resolveLockOptions(options: LockServiceOptions): ResolvedLockOpt
     );
   }
   if (typeof keyPrefix !== 'string') throw new LockConfigurationError('keyPrefix must be a string.');
-  return { store, keyPrefix, waitMs, watchdogTimeoutMs, shutdownGraceMs, defaults, clock, chance };
+  if (application !== false) checkText('application', application);
+  const times = { waitMs, watchdogTimeoutMs, shutdownGraceMs };
+  return { store, keyPrefix, ...times, defaults, clock, chance, application };
 }
 
 export function checkCallOptions(options: CallOptions): void {
-  const { waitMs, leaseMs, holdAtLeastMs, fair, signal } = options;
+  const { waitMs, leaseMs, holdAtLeastMs, fair, signal, site } = options;
   checkClaim(options);
+  if (site !== undefined) checkText('site', site);
   if (fair !== undefined && typeof fair !== 'boolean') {
     throw new LockConfigurationError(`fair must be true or false; it is ${describeGiven(fair)}.`);
   }
@@ -124,6 +135,14 @@ function checkClaim({ mode, permits, weight }: CallOptions): void {
   if (weight !== undefined && weight > permits) {
     throw new LockConfigurationError(`weight (${weight}) must not be more than permits (${permits}).`);
   }
+}
+
+function checkText(name: string, text: unknown): void {
+  if (typeof text === 'string' && text !== '' && text.length <= MAX_TEXT) return;
+  const given = typeof text === 'string' && text !== '' ? `${text.length} characters` : describeGiven(text);
+  throw new LockConfigurationError(
+    `${name} must be a text of 1 to ${MAX_TEXT} characters; it was given ${given}.`,
+  );
 }
 
 function checkCount(name: string, count: number, most: number): void {

@@ -14,6 +14,8 @@ export interface LockRequest {
   readonly watched: boolean;
   readonly fair: boolean;
   readonly holdAtLeastMs: number;
+  /** What asks, for people: a method, or a name that the caller gives. */
+  readonly site: string | undefined;
   readonly signal: AbortSignal | undefined;
 }
 
@@ -29,8 +31,8 @@ export function lockRequest(key: string, call: CallOptions, options: ResolvedLoc
   const holdAtLeastMs = call.holdAtLeastMs ?? defaults.holdAtLeastMs ?? 0;
   const { mode, permits } = claims(call) ? call : defaults;
   const weight = call.weight ?? (claims(call) ? undefined : defaults.weight);
-  const { waitMs, fair, signal } = call;
-  checkCallOptions({ waitMs, mode, permits, weight, leaseMs, holdAtLeastMs, fair, signal });
+  const { waitMs, fair, signal, site } = call;
+  checkCallOptions({ waitMs, mode, permits, weight, leaseMs, holdAtLeastMs, fair, signal, site });
   return {
     key,
     claim: claimOf(mode, permits, weight),
@@ -39,6 +41,7 @@ export function lockRequest(key: string, call: CallOptions, options: ResolvedLoc
     watched: leaseMs === undefined,
     fair: call.fair ?? defaults.fair ?? false,
     holdAtLeastMs,
+    site: site ?? defaults.site,
     signal: call.signal ?? defaults.signal,
   };
 }

@@ -4,6 +4,7 @@ import type { Clock } from '../../time/clock.js';
 import { FairQueues } from './fair-queues.js';
 import type { LockEvent } from '../events/lock.events.js';
 import { LockShutdownError } from '../../port/lock.errors.js';
+import type { LockClient } from '../../port/lock-client.js';
 import type { LockStore } from '../../port/lock-store.js';
 import { detachedClock, detachedStore } from './detached-parts.js';
 import { OwnerRegistry } from './owner-registry.js';
@@ -29,7 +30,7 @@ export class LockRuntime {
   readonly nextCall: () => number;
   readonly emit: (event: LockEvent) => void;
 
-  constructor({ scope, options, nextCall, emit }: Service) {
+  constructor({ scope, options, client, nextCall, emit }: Service) {
     const { keyPrefix, watchdogTimeoutMs, chance } = options;
     const clock = detachedClock(options.clock);
     const store = options.store.create({
@@ -37,6 +38,7 @@ export class LockRuntime {
       chance,
       keyPrefix,
       watchdogTimeoutMs,
+      ...(client && { client }),
       onError: (during, error) => emit({ type: 'error', key: undefined, during, error }),
       onWarning: (message) => emit({ type: 'warning', key: undefined, message }),
       onState: (state) => emit({ type: 'store', key: undefined, store: this.store.name, state }),
@@ -106,6 +108,8 @@ interface Service {
   /** Tells its holds from those of another service in the same async flow. */
   readonly scope: symbol;
   readonly options: ResolvedLockOptions;
+  /** Which process this is; `undefined` if the store is not to know. */
+  readonly client: LockClient | undefined;
   /** Numbers a call, for its events. */
   readonly nextCall: () => number;
   readonly emit: (event: LockEvent) => void;

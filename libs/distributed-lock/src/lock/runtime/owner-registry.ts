@@ -1,4 +1,5 @@
 import { RebuiltMap } from '../../collections/rebuilt-map.js';
+import type { HoldSnapshot } from '../lock.js';
 import type { LockLostError, LockShutdownError } from '../../port/lock.errors.js';
 import type { Notification } from '../../port/lock-store.js';
 
@@ -24,6 +25,11 @@ export class OwnerRegistry {
 
   get keysHeld(): readonly string[] {
     return this.holders().map(({ key }) => key);
+  }
+
+  /** @param timeOfDay in ms, of the same moment as `now` */
+  describeHolds(now: number, timeOfDay: number): readonly HoldSnapshot[] {
+    return [...this.byId.values()].flatMap((owner) => owner.describeHolds(now, timeOfDay));
   }
 
   /** @returns an owner id that was never used before */
@@ -70,4 +76,5 @@ interface RegisteredOwner {
   onNotification(notification: Notification): void;
   onLost(reason: LockLostError['reason'], detail: string): void;
   tellShutdown(): void;
+  describeHolds(now: number, timeOfDay: number): readonly HoldSnapshot[];
 }

@@ -5,11 +5,22 @@ describe('the options of @Locked that the service gets', () => {
   it('are all options of a call, mode and permits included, and no others', () => {
     const { signal } = new AbortController();
     const call = { waitMs: 1, leaseMs: 20, permits: 3, weight: 2, fair: true, holdAtLeastMs: 10, signal };
-    expect(callOptions({ ...call, onBusy: 'skip', onLost: 'ignore', service: 'other' })).toEqual(call);
-    expect(callOptions({ mode: 'shared' })).toEqual({ mode: 'shared' });
+    expect(
+      callOptions({ ...call, onBusy: 'skip', onLost: 'ignore', service: 'other' }, 'Orders.pay'),
+    ).toEqual({
+      ...call,
+      site: 'Orders.pay',
+    });
+    expect(callOptions({ mode: 'shared', site: 'import' }, 'Orders.pay')).toEqual({
+      mode: 'shared',
+      site: 'import',
+    });
   });
 
   it('leave out what is not given, so that the defaults of the module apply', () => {
-    expect(Object.keys(callOptions({ mode: undefined, waitMs: 1 }))).toEqual(['waitMs']);
+    expect(Object.keys(callOptions({ mode: undefined, waitMs: 1 }, 'Orders.pay'))).toEqual([
+      'site',
+      'waitMs',
+    ]);
   });
 });

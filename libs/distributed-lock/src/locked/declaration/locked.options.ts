@@ -7,6 +7,7 @@ import {
   checkOnLost,
   WITH_LOCK_NAMES,
 } from '../../lock/request/lock-options.js';
+import { MAX_TEXT } from '../../lock/request/this-process.js';
 import { checkOptionNames, type OptionNames } from '../../options/option-names.js';
 import type { CallOptions, WithLockOptions } from '../../lock/lock.js';
 import { refuseStandard } from '../../options/standard-decorators.js';
@@ -121,10 +122,14 @@ export function checkTogether(where: string, { leaseMs, holdAtLeastMs = 0 }: Loc
   );
 }
 
-/** Only the options of the service that are given, so that its defaults apply to the others. */
-export function callOptions(options: LockedOptions): CallOptions {
+/**
+ * Only the options of the service that are given, so that its defaults apply to the others.
+ *
+ * @param where `GoodsController.purchase`, which is the site unless the options name another one
+ */
+export function callOptions(options: LockedOptions, where: string): CallOptions {
   const given = Object.entries(options).filter(
     ([name, value]) => Object.hasOwn(CALL_NAMES, name) && value !== undefined,
   );
-  return Object.fromEntries(given);
+  return { site: where.slice(0, MAX_TEXT), ...Object.fromEntries(given) };
 }

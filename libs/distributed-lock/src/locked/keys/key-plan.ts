@@ -29,8 +29,8 @@ export class KeyPlan {
     private readonly site: LockedSite,
   ) {
     this.options = optionsOf(cls, site);
-    this.call = callOptions(this.options);
     this.shape = shapeOf(cls, site);
+    this.call = callOptions(this.options, this.shape.where);
     checkTogether(this.shape.where, this.options);
     for (const template of typeof site.key === 'function' ? [] : site.key) {
       for (const p of template.placeholders) this.origins.set(p, originOf(p, template, this.shape));

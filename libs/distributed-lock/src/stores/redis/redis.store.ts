@@ -25,6 +25,7 @@ import { CertainReleases } from '../common/certain-releases.js';
 import { OwnerStates } from '../common/owner-states.js';
 import { releaseCopies } from './commands/release.js';
 import { Renewals } from './commands/renew.js';
+import { connectionName } from '../common/connection/connection-name.js';
 import { keepAlive } from '../common/connection/keep-alive.js';
 import { clientAddress, ownClient, userOf } from './connection/redis.clients.js';
 import type { RedisCommand } from './connection/redis.command.js';
@@ -97,7 +98,9 @@ class RedisStore implements LockStore {
     this.clock = clock;
     this.clientId = newClientId(chance);
     this.commandTimeoutMs = commandTimeoutMs;
-    const client = ownClient(target, clock, chance, commandTimeoutMs);
+    const name = context.client && connectionName(context.client);
+    const settings = { clock, chance, commandTimeoutMs, connectionName: name };
+    const client = ownClient(target, settings);
     const { isCluster } = client;
     this.address = clientAddress(client);
     const rights = new AccessRights(
@@ -108,7 +111,7 @@ class RedisStore implements LockStore {
     this.connection = new RedisConnection(client, clock, chance, commandTimeoutMs, loadScripts);
     this.scripts = new ScriptContext(this.connection, rights, { keyPrefix, isCluster, sharedTokens });
     this.subscriber = new RedisNotifications(
-      ownClient(target, clock, chance, commandTimeoutMs),
+      ownClient(target, settings),
       this.clientId,
       clock,
       chance,

@@ -12,13 +12,9 @@ import { isCluster, isRedis } from './redis.target.js';
 import { watchHandshake } from './handshake.js';
 
 /** A new, unconnected client for `target`, with settings of its own where locks depend on them. */
-export function ownClient(
-  target: RedisTarget,
-  clock: Clock,
-  chance: Chance,
-  commandTimeoutMs: number,
-): Client {
-  const client = duplicateOf(target, commandTimeoutMs, chance);
+export function ownClient(target: RedisTarget, settings: ClientSettings): Client {
+  const { clock, commandTimeoutMs } = settings;
+  const client = duplicateOf(target, settings);
   // Before any other listener keeps the error.
   client.on('error', forgetArguments);
   handleDroppedReplies(client);
@@ -27,17 +23,31 @@ export function ownClient(
   return client;
 }
 
-function duplicateOf(target: RedisTarget, commandTimeoutMs: number, chance: Chance): Client {
+interface ClientSettings {
+  readonly clock: Clock;
+  readonly chance: Chance;
+  readonly commandTimeoutMs: number;
+  /** What the server calls its connections, unless the target says so itself; `undefined` for no name. */
+  readonly connectionName: string | undefined;
+}
+
+function duplicateOf(target: RedisTarget, settings: ClientSettings): Client {
+  const { commandTimeoutMs, chance } = settings;
   const own = ownConnection(commandTimeoutMs, chance);
-  if (typeof target === 'string') return new Redis(target, own);
+  const named = (given: RedisOptions | undefined): RedisOptions => {
+    const connectionName = given?.connectionName ?? settings.connectionName;
+    return connectionName === undefined ? {} : { connectionName };
+  };
+  if (typeof target === 'string') return new Redis(target, { ...own, ...named(undefined) });
   if (isCluster(target)) {
-    const cluster = ownCluster(commandTimeoutMs, chance, target.options.redisOptions);
+    const { redisOptions } = target.options;
+    const cluster = ownCluster(commandTimeoutMs, chance, { ...redisOptions, ...named(redisOptions) });
     // For Redisson's channels; a connection to a node is opened with the first of them.
     return target.duplicate([], { ...cluster, shardedSubscribers: true });
   }
-  if (isRedis(target))
-    return target.duplicate({ ...sentinelTimeout(target.options, commandTimeoutMs), ...own });
-  return new Redis({ ...target, ...sentinelTimeout(target, commandTimeoutMs), ...own });
+  const given = isRedis(target) ? target.options : target;
+  const settled = { ...sentinelTimeout(given, commandTimeoutMs), ...own, ...named(given) };
+  return isRedis(target) ? target.duplicate(settled) : new Redis({ ...target, ...settled });
 }
 
 /**

@@ -1,12 +1,13 @@
 import type { OptionNames } from '../../../options/option-names.js';
 import type { LockStoreFactory } from '../../../port/lock-store.js';
 import { systemChance } from '../../../time/chance.js';
+import { connectionName } from '../../common/connection/connection-name.js';
 import { checkCommandTimeout } from '../../common/command-timeout.js';
 import { DocumentStore } from '../../core/document.store.js';
 import { SqlRegister } from '../sql-register.js';
 import { sqlOptionsOf, type SqlStoreOptions } from '../sql-options.js';
 import { MysqlDatabase } from './mysql.database.js';
-import { connectionOptions, mysqlAddressOf, type MysqlTarget } from './mysql.target.js';
+import { connectionOptions, mysqlAddressOf, withProgramName, type MysqlTarget } from './mysql.target.js';
 
 const OPTION_NAMES: OptionNames<MysqlStoreOptions> = { table: true, commandTimeoutMs: true };
 
@@ -26,7 +27,8 @@ export function mysqlStore(target: MysqlTarget, options: MysqlStoreOptions = {})
     create(context) {
       checkCommandTimeout(commandTimeoutMs, context);
       const { clock, chance = systemChance } = context;
-      const database = new MysqlDatabase(own, table, clock, chance);
+      const server = withProgramName(own, connectionName(context.client));
+      const database = new MysqlDatabase(server, table, clock, chance);
       const register = new SqlRegister(database, commandTimeoutMs, context, mysqlAddressOf(own));
       return new DocumentStore('mysql', chance.uuid(), register, context);
     },

@@ -78,6 +78,12 @@ function optionsOfUrl(url: string): ConnectionOptions {
   };
 }
 
+/** The options with a name for the connection, which `performance_schema` shows, unless they have one. */
+export function withProgramName(options: ConnectionOptions, connectionName: string): ConnectionOptions {
+  const attributes = { program_name: connectionName, ...options.connectAttributes };
+  return { ...options, connectAttributes: attributes } as ConnectionOptions;
+}
+
 function valueIn(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -5,7 +5,12 @@ import { isPool, type PostgresConfig, type PostgresPool } from './postgres.targe
 
 export type OwnTarget = string | PostgresConfig | PostgresPool;
 
-const APPLICATION_NAME = 'nestjs-distributed-lock';
+/** The target with a name for its connections, unless it has one. */
+export function withConnectionName(target: OwnTarget, connectionName: string): PostgresConfig {
+  const given = givenConfig(target);
+  // A pool of pg hides its password from copies.
+  return { application_name: connectionName, ...given, password: given.password } as PostgresConfig;
+}
 
 /**
  * Connects a new client of pg, with settings of its own where locks depend on them. Nothing is set by the start of the
@@ -62,16 +67,10 @@ export function destroy(client: Client): void {
 }
 
 function configOf(target: OwnTarget): ClientConfig {
-  const given: ClientConfig =
-    typeof target === 'string'
-      ? { connectionString: target }
-      : isPool(target)
-        ? target.options
-        : (target as ClientConfig);
+  const given = givenConfig(target);
   return {
-    application_name: APPLICATION_NAME,
     ...given,
-    // A pool of pg hides it from copies.
+    // Hidden from copies, as above.
     password: given.password,
     keepAlive: true,
     keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
@@ -81,6 +80,11 @@ function configOf(target: OwnTarget): ClientConfig {
     query_timeout: undefined,
     lock_timeout: undefined,
   } as ClientConfig;
+}
+
+function givenConfig(target: OwnTarget): ClientConfig {
+  if (typeof target === 'string') return { connectionString: target };
+  return isPool(target) ? target.options : (target as ClientConfig);
 }
 
 type Pg = typeof import('pg');

@@ -7,6 +7,8 @@ import { DocumentStore } from '../../core/document.store.js';
 import { sqlOptionsOf, type SqlStoreOptions } from '../sql-options.js';
 import type { DatabaseOptions } from './postgres.database.js';
 import { PostgresFunction } from './postgres.function.js';
+import { connectionName } from '../../common/connection/connection-name.js';
+import { withConnectionName } from './own-client.js';
 import { PostgresRegister, type NotificationSource } from './postgres.register.js';
 import { PostgresServer } from './postgres.server.js';
 import {
@@ -47,17 +49,18 @@ export function postgresStore(target: PostgresTarget, options: PostgresStoreOpti
       checkCommandTimeout(commandTimeoutMs, context);
       const { clock, chance = systemChance, onWarning } = context;
       const clientId = chance.uuid();
-      const database = databaseOf(target, { clock, commandTimeoutMs, table, onWarning });
-      const source = notifications === 'poll' ? undefined : sourceOf(target);
+      const own = isFunction(target) ? target : withConnectionName(target, connectionName(context.client));
+      const database = databaseOf(own, { clock, commandTimeoutMs, table, onWarning });
+      const source = notifications === 'poll' ? undefined : sourceOf(own);
       const address = postgresAddressOf(target);
-      const own = {
+      const parts = {
         ...context,
         chance,
         clientId,
         commandTimeoutMs,
         ...(address !== undefined && { address }),
       };
-      const register = new PostgresRegister(database, source, own);
+      const register = new PostgresRegister(database, source, parts);
       return new DocumentStore('postgres', clientId, register, context);
     },
   };
