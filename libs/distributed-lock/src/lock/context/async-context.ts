@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Hold } from './hold.js';
 import type { Lock } from '../lock.js';
 
-/** A lock that an async flow can have. Nested calls share its holds. */
+/** A lock that an async flow can have. Nested calls share its holds. Implemented by `HeldLock`. */
 interface FlowLock extends Lock {
   readonly holds: readonly Hold[];
   checkHeld(): boolean;

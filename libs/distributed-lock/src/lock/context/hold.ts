@@ -5,7 +5,7 @@ import type { HoldSnapshot } from '../lock.js';
 import type { NeverRejects } from '../../async-context/in-background.js';
 import { LockLostError, type LockShutdownError } from '../../port/lock.errors.js';
 import type { ReleaseReply } from '../../port/lock-store.js';
-import { LossController } from './loss-controller.js';
+import { bindListeners } from '../../async-context/bound-listeners.js';
 
 /** The reply to a release that needs no request. */
 export const RELEASED = Promise.resolve('released') as NeverRejects<ReleaseReply>;
@@ -153,7 +153,7 @@ export class Hold {
   }
 }
 
-/** The owner that a hold is a part of. */
+/** The owner that a hold is a part of. Implemented by `Owner`. */
 interface HeldOwner {
   readonly key: string;
   readonly id: string;
@@ -172,4 +172,22 @@ interface HeldOwner {
   extend(ms: number): Promise<void>;
   downgrade(): Promise<void>;
   release(hold: Hold, isAwaited: boolean, at: ClockReading): NeverRejects<ReleaseReply>;
+}
+
+/**
+ * Aborts a signal on a loss or a shutdown. Each listener of the signal runs in the async context in which it was added. Listeners
+ * of an `AbortSignal.any(…)` with it run in the context in which the signal was first asked for.
+ */
+class LossController extends AsyncResource {
+  private readonly controller = new AbortController();
+  readonly signal = bindListeners(this.controller.signal);
+
+  constructor() {
+    super('nestjs-distributed-lock.signal');
+  }
+
+  /** Does nothing from the second time on. */
+  abort(reason: Error): void {
+    this.runInAsyncScope(() => this.controller.abort(reason));
+  }
 }

@@ -182,7 +182,7 @@ export class LeaseKeeper extends Renewable {
     });
   }
 
-  /** @returns why the lease must not be believed in before `resolveDoubt` has resolved */
+  /** @returns why the lease must not be believed in before `whenSure` has resolved */
   checkDoubt(at?: ClockReading): string | undefined {
     if (!this.owner.isHeld) return undefined;
     const state = this.lease.check(at);
@@ -191,7 +191,7 @@ export class LeaseKeeper extends Renewable {
   }
 
   /** Resolves when it is known whether the lease is over: by the replies that have arrived, or by asking the store. */
-  async resolveDoubt(): Promise<void> {
+  async whenSure(): Promise<void> {
     if (this.lease.check() !== 'unsure') return arrivedReplies(this.runtime.clock);
     await this.renew();
     if (this.owner.isHeld && this.lease.check() === 'unsure') this.owner.onLost('expired', UNSURE);
@@ -218,6 +218,7 @@ export class LeaseKeeper extends Renewable {
   }
 }
 
+/** The owner of the lease. Implemented by `Owner`. */
 interface LeaseOwner {
   readonly key: string;
   readonly id: string;
@@ -230,7 +231,7 @@ interface LeaseOwner {
   onLost(reason: LockLostError['reason'], detail: string): void;
 }
 
-/** The parts of the runtime that a lease needs. */
+/** What a lease needs of `LockRuntime`. */
 interface LeaseRuntime {
   readonly clock: Clock;
   readonly chance: Chance;

@@ -79,7 +79,7 @@ export class Watchdog {
   }
 }
 
-/** A lease that the watchdog renews. */
+/** A lease that the watchdog renews: a `LeaseKeeper`. */
 export abstract class Renewable extends Link {
   abstract checkRenewalDue(): boolean;
   abstract startRenewal(): StartedRenewal;

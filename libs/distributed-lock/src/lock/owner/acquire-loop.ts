@@ -44,7 +44,7 @@ export class AcquireLoop implements FairWaiter {
   constructor(
     private readonly owner: AskingOwner,
     private readonly request: LockRequest,
-    private readonly callers: WaitingCallers,
+    readonly callers: WaitingCallers,
     private readonly runtime: LockRuntime,
   ) {}
 
@@ -71,14 +71,6 @@ export class AcquireLoop implements FairWaiter {
   /** Rechecks, because the store may have dropped this owner from its queue since the last request. */
   onFirst(): void {
     this.recheckAfter(Math.max(0, this.asked.now + RECHECK_MS - this.runtime.clock.now()));
-  }
-
-  onHolder(owner: string | undefined, remainingMs: number, askedAt: number): void {
-    this.callers.onHolder(owner, remainingMs, askedAt);
-  }
-
-  onStoreError(error: LockStoreError): void {
-    this.callers.onStoreError(error);
   }
 
   /** A notification that names a later time does not put off a recheck that is due before, because a caller may wait for it. */
@@ -158,7 +150,8 @@ export class AcquireLoop implements FairWaiter {
     // A grant may have overtaken this reply as a notification.
     if (!this.isRunning) return;
     if (reply.kind === 'queued') this.onQueued(reply.ticket);
-    for (const told of this.sharers()) told.onHolder(reply.holder, reply.remainingMs, this.asked.now);
+    for (const { callers } of this.sharers())
+      callers.onHolder(reply.holder, reply.remainingMs, this.asked.now);
     this.callers.refuseImpatient();
     if (this.callers.size === 0) this.owner.onQueueEmpty();
     else if (reply.kind === 'busy' || this.callers.mustAskAgain) this.recheckAfter(BUSY_RETRY_MS);
@@ -170,7 +163,7 @@ export class AcquireLoop implements FairWaiter {
     if (!(error instanceof LockStoreError) || error.reason === 'refused') this.callers.dismissAll(error);
     else {
       if (error.reason === 'unknown') this.mayComeLate = true;
-      for (const told of this.sharers()) told.onStoreError(error);
+      for (const { callers } of this.sharers()) callers.onStoreError(error);
       this.callers.dismissImpatient(error);
     }
     if (this.callers.size === 0) this.owner.onQueueEmpty();
@@ -194,7 +187,7 @@ export class AcquireLoop implements FairWaiter {
   }
 }
 
-/** The callers of one local queue, for whom an acquire loop asks the store. */
+/** The callers for whom an acquire loop asks the store. Implemented by `LocalQueue`. */
 export interface WaitingCallers {
   readonly size: number;
   /** Their owner is in the store's queue, so the store counts it as waiting. */
@@ -213,6 +206,7 @@ export interface WaitingCallers {
   dismissAll(error: unknown): void;
 }
 
+/** The owner that asks by this loop. Implemented by `Owner`. */
 interface AskingOwner {
   readonly id: string;
   onGrant(grant: Grant): void;

@@ -3,7 +3,7 @@ import { arrivedReplies } from '../../time/turns.js';
 import { detached } from '../../async-context/detached.js';
 import { AcquireLoop, type WaitingCallers } from './acquire-loop.js';
 import type { Claim } from '../../port/claim.js';
-import { Few } from '../../collections/few.js';
+import { SmallSet } from '../../collections/small-set.js';
 import { Hold, RELEASED } from '../context/hold.js';
 import { inBackground, type NeverRejects } from '../../async-context/in-background.js';
 import { LeaseKeeper } from '../lease/lease-keeper.js';
@@ -40,7 +40,7 @@ export class Owner {
   readonly id: string;
   private state: State = 'waiting';
   private keeper: LeaseKeeper | undefined;
-  private readonly holds = new Few<Hold>();
+  private readonly holds = new SmallSet<Hold>();
   private readonly acquireLoop: AcquireLoop;
   private readonly budget = new HandOffBudget();
   /** Answers in a row that took longer than the lease. */
@@ -240,9 +240,7 @@ export class Owner {
   }
 
   whenSure(): NeverRejects<void> {
-    return this.keeper
-      ? (this.keeper.resolveDoubt() as NeverRejects<void>)
-      : arrivedReplies(this.runtime.clock);
+    return this.keeper ? (this.keeper.whenSure() as NeverRejects<void>) : arrivedReplies(this.runtime.clock);
   }
 
   get shutdown(): LockShutdownError | undefined {
@@ -429,14 +427,14 @@ export class Owner {
  */
 type State = 'waiting' | 'confirming' | 'held' | 'ended';
 
-/** A caller that an owner admits. */
+/** A caller that an owner admits: a `LocalWaiter`, or one that has asked for several keys. */
 export interface Caller {
   readonly call: number;
   readonly request: LockRequest;
   readonly waitingSince: number;
 }
 
-/** The local queue, as its owners use it. */
+/** The callers of one key, as its owners use them. Implemented by `LocalQueue`. */
 export interface Callers extends WaitingCallers {
   /** Removes and returns the next caller. */
   shift(): (Caller & { resolve(hold: Hold): void }) | undefined;

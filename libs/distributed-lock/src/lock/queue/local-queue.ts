@@ -1,6 +1,6 @@
 import { isExclusive } from '../../port/claim.js';
-import { WaitDeadlines } from './wait-deadlines.js';
-import { Few } from '../../collections/few.js';
+import { WaitDeadlines, LocalWaiter } from './local-waiter.js';
+import { SmallSet } from '../../collections/small-set.js';
 import { LinkedQueue } from '../../collections/linked-queue.js';
 import { onAbort } from '../../async-context/abort-listeners.js';
 import type { Hold } from '../context/hold.js';
@@ -8,7 +8,6 @@ import type { LockRuntime } from '../runtime/lock-runtime.js';
 import { LockStoreError, LockWaitTimeoutError } from '../../port/lock.errors.js';
 import type { LockRequest } from '../request/lock-request.js';
 import { Owner, type Callers } from '../owner/owner.js';
-import { LocalWaiter } from './local-waiter.js';
 
 const NONE: readonly never[] = [];
 
@@ -24,13 +23,13 @@ export class LocalQueue implements Callers {
   isInStoreQueue = false;
   private readonly waiters = new LinkedQueue<LocalWaiter>();
   /** Callers whose wait is over. The next answer of the store settles them, and is asked for at once. */
-  private readonly impatient = new Few<LocalWaiter>();
+  private readonly impatient = new SmallSet<LocalWaiter>();
   /** Absent while no caller waits. */
   private deadlines: WaitDeadlines | undefined;
   /** The owner that asks the store. */
   private waitingOwner: Owner | undefined;
   /** Owners that hold or are about to hold. Several may hold only under a claim that is not exclusive. */
-  private readonly holding = new Few<Owner>();
+  private readonly holding = new SmallSet<Owner>();
   /** The holder that the store last named, also in a reply to an earlier owner of this queue. */
   private holder: { readonly owner: string | undefined; readonly until: number } | undefined;
   private storeError: LockStoreError | undefined;

@@ -1,4 +1,5 @@
 import { Link } from '../../collections/linked-queue.js';
+import { HasDeadlines, type DeadlineTimer } from '../../time/deadline-timer.js';
 import type { Hold } from '../context/hold.js';
 import type { LockRequest } from '../request/lock-request.js';
 
@@ -25,5 +26,57 @@ export class LocalWaiter extends Link {
 
   get deadline(): number {
     return this.waitingSince + this.request.waitMs;
+  }
+}
+
+/** The list drops waiters that have left once it is longer than this plus twice the number of waiters. */
+const LEAST_REBUILD = 64;
+
+/** The deadlines of the callers of one local queue, sorted. A waiter that has left is skipped when its turn comes. */
+export class WaitDeadlines extends HasDeadlines {
+  private sorted: LocalWaiter[] = [];
+  /** The latest deadline so far, waiters that have left included. */
+  latest = -Infinity;
+
+  constructor(
+    private readonly timer: DeadlineTimer,
+    private readonly waiting: { readonly size: number; has(waiter: LocalWaiter): boolean },
+    private readonly onOver: (waiter: LocalWaiter) => void,
+  ) {
+    super();
+  }
+
+  watch(waiter: LocalWaiter): void {
+    const { deadline } = waiter;
+    this.latest = Math.max(this.latest, deadline);
+    if (deadline === Infinity) return;
+    if (this.sorted.length > LEAST_REBUILD + 2 * this.waiting.size)
+      this.sorted = this.sorted.filter((other) => this.waiting.has(other));
+    this.insert(waiter, deadline);
+    this.timer.arm(this, deadline);
+  }
+
+  /** No caller waits any more. */
+  stop(): void {
+    this.timer.disarm(this);
+  }
+
+  onDeadline(now: number): number {
+    const next = this.sorted.findIndex((waiter) => this.waiting.has(waiter) && waiter.deadline > now);
+    const over = this.sorted.splice(0, next < 0 ? this.sorted.length : next);
+    for (const waiter of over) if (this.waiting.has(waiter)) this.onOver(waiter);
+    return this.sorted[0]?.deadline ?? Infinity;
+  }
+
+  private insert(waiter: LocalWaiter, deadline: number): void {
+    let [low, high] = [0, this.sorted.length];
+    // Callers mostly wait for the same time, so that each new deadline is the last one.
+    if ((this.sorted[high - 1]?.deadline ?? -Infinity) <= deadline) low = high;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((this.sorted[middle] as LocalWaiter).deadline <= deadline) low = middle + 1;
+      else high = middle;
+    }
+    this.sorted.splice(low, 0, waiter);
   }
 }

@@ -27,11 +27,14 @@ export class FairQueues {
   }
 }
 
-/** The acquire loop of a fair caller, from its first ticket until it is granted or leaves. */
+/** A fair caller, from its first ticket until it is granted or leaves. Implemented by `AcquireLoop`. */
 export interface FairWaiter {
   readonly ticket: number;
   /** This waiter has become the first of its process. */
   onFirst(): void;
-  onHolder(owner: string | undefined, remainingMs: number, askedAt: number): void;
-  onStoreError(error: LockStoreError): void;
+  /** They learn what the store has told the first waiter. */
+  readonly callers: {
+    onHolder(owner: string | undefined, remainingMs: number, askedAt: number): void;
+    onStoreError(error: LockStoreError): void;
+  };
 }

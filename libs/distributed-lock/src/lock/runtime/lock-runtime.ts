@@ -1,3 +1,5 @@
+import { Observable } from 'rxjs';
+import { detached } from '../../async-context/detached.js';
 import { DeadlineTimer } from '../../time/deadline-timer.js';
 import type { Chance } from '../../time/chance.js';
 import type { Clock } from '../../time/clock.js';
@@ -6,7 +8,6 @@ import type { LockEvent } from '../events/lock.events.js';
 import { LockShutdownError } from '../../port/lock.errors.js';
 import type { LockClient } from '../../port/lock-client.js';
 import type { LockStore } from '../../port/lock-store.js';
-import { detachedClock, detachedStore } from './detached-parts.js';
 import { OwnerRegistry } from './owner-registry.js';
 import { ReleaseTracker } from './release-tracker.js';
 import type { ResolvedLockOptions } from '../request/lock-options.js';
@@ -118,4 +119,38 @@ interface Service {
 function closing(key: string, graceMs: number): LockShutdownError {
   const message = `The application is closing: end the work under "${key}" within ${graceMs} ms, or the lock is taken from it.`;
   return new LockShutdownError(message, key);
+}
+
+/** The same store. Its commands run outside of every async context, because it may repeat them and open connections. */
+function detachedStore(store: LockStore): LockStore {
+  const { name, clientId, commandTimeoutMs, notifications$ } = store;
+  const acquireAll = store.acquireAll?.bind(store);
+  return {
+    name,
+    get address() {
+      return store.address;
+    },
+    attempted: store.attempted,
+    clientId,
+    commandTimeoutMs,
+    notifications$,
+    acquire: (request) => detached(() => store.acquire(request)),
+    ...(acquireAll && { acquireAll: (requests) => detached(() => acquireAll(requests)) }),
+    renew: (renewals) => detached(() => store.renew(renewals)),
+    release: (request) => detached(() => store.release(request)),
+    inspect: (key) => detached(() => store.inspect(key)),
+    forceRelease: (key) => detached(() => store.forceRelease(key)),
+    close: () => detached(() => store.close()),
+  };
+}
+
+/** The same clock. Its timers run outside of every async context. */
+function detachedClock(clock: Clock): Clock {
+  return {
+    now: () => clock.now(),
+    ...(clock.timeOfDay && { timeOfDay: () => clock.timeOfDay?.() as number }),
+    ...(clock.nextTurn && { nextTurn: (task) => clock.nextTurn?.(task) }),
+    after: (ms, task) => detached(() => clock.after(ms, task)),
+    interval: (ms) => new Observable((out) => detached(() => clock.interval(ms).subscribe(out))),
+  };
 }

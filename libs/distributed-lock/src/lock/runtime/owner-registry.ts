@@ -69,6 +69,7 @@ export class OwnerRegistry {
   }
 }
 
+/** Implemented by `Owner`. */
 interface RegisteredOwner {
   readonly id: string;
   readonly key: string;

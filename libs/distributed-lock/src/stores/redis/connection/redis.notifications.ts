@@ -22,6 +22,7 @@ export interface NotifiedGrant {
   readonly waiting: number;
 }
 
+/** Implemented by `RedisStore`. */
 interface Listener {
   onGrant(grant: NotifiedGrant): void;
   onNotification(notification: Notification): void;

@@ -2,10 +2,9 @@ import { describe, expect, it, jest } from '@jest/globals';
 import fc from 'fast-check';
 import { ManualClock } from '../../testing/manual-clock.js';
 import { DeadlineTimer } from '../../time/deadline-timer.js';
-import { WaitDeadlines } from './wait-deadlines.js';
+import { WaitDeadlines, LocalWaiter } from './local-waiter.js';
 import { LinkedQueue } from '../../collections/linked-queue.js';
 import type { LockRequest } from '../request/lock-request.js';
-import { LocalWaiter } from './local-waiter.js';
 
 /** Waiters in a queue, with the times at which their waits ended. */
 class Line {

@@ -1,34 +1,34 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { Few } from './few.js';
+import { SmallSet } from './small-set.js';
 
 const ITEMS = [{}, {}, {}];
 
-describe('a set of few', () => {
+describe('a small set', () => {
   it('has what a Set has, whatever is added and deleted', () => {
     const step = fc.record({ adds: fc.boolean(), which: fc.nat({ max: ITEMS.length - 1 }) });
     fc.assert(
       fc.property(fc.array(step), (steps) => {
-        const [few, set] = [new Few<object>(), new Set<object>()];
+        const [small, set] = [new SmallSet<object>(), new Set<object>()];
         for (const { adds, which } of steps) {
-          const change = (items: Few<object> | Set<object>) =>
+          const change = (items: SmallSet<object> | Set<object>) =>
             adds ? void items.add(ITEMS[which]!) : items.delete(ITEMS[which]!);
-          expect(change(few)).toBe(change(set));
-          expect([...few]).toEqual([...set]);
-          expect(few.size).toBe(set.size);
+          expect(change(small)).toBe(change(set));
+          expect([...small]).toEqual([...set]);
+          expect(small.size).toBe(set.size);
         }
       }),
     );
   });
 
   it('may change while it is gone through, as a Set may', () => {
-    const few = new Few<object>();
-    for (const item of ITEMS) few.add(item);
+    const small = new SmallSet<object>();
+    for (const item of ITEMS) small.add(item);
     const seen: object[] = [];
-    for (const item of few) {
+    for (const item of small) {
       seen.push(item);
-      few.delete(item);
+      small.delete(item);
     }
-    expect([seen, few.size]).toEqual([ITEMS, 0]);
+    expect([seen, small.size]).toEqual([ITEMS, 0]);
   });
 });

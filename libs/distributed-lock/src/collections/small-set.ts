@@ -3,7 +3,7 @@ const NONE: readonly never[] = [];
 /**
  * A set that mostly has one member or none, and then takes no more memory than a field (`npm run bench -- --only hold`).
  */
-export class Few<T extends object> implements Iterable<T> {
+export class SmallSet<T extends object> implements Iterable<T> {
   private one: T | undefined;
   /** Defined once there were two. */
   private several: Set<T> | undefined;
