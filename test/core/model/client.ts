@@ -170,12 +170,12 @@ export class Client {
       const lastUsed = next - 1;
       const used = next > first && lastUsed < last ? lastUsed : 0;
       const isCancel = isAbort && !this.has('P5 release also frees');
-      const lateUntil = Math.max(late, asked?.notAfter ?? (isAsking ? DEADLINE : -1));
+      const lateNotAfter = Math.max(late, asked?.notAfter ?? (isAsking ? DEADLINE : -1));
       p.ends.push({
         owner,
         used,
         blockEnd: last,
-        late: lateUntil,
+        late: lateNotAfter,
         keep,
         isSent: false,
         isUpToDate: false,

@@ -76,7 +76,7 @@ export const CORE_MUTANTS: readonly Mutant[] = [
     ],
   ]),
   ...mutantsOf('documents', 'lock/lease/watchdog.js', [
-    ['the watchdog renews nothing', '.filter((lease) => lease.checkRenewalDue())', '.filter(() => false)'],
+    ['the watchdog renews nothing', '.filter((lease) => lease.isRenewalDue())', '.filter(() => false)'],
   ]),
   ...mutantsOf('documents', 'lock/lease/lease-keeper.js', [
     ['a lock in doubt passes for held', 'return UNSURE;', 'return undefined;'],
@@ -149,8 +149,8 @@ export const CORE_MUTANTS: readonly Mutant[] = [
     ],
     [
       'local hand-offs go on for ever while others wait',
-      'return !this.budget.isSpent(at.now) && lease.checkHandOff(at);',
-      'return lease.checkHandOff(at);',
+      'return !this.budget.isSpent(at.now) && lease.mayHandOff(at);',
+      'return lease.mayHandOff(at);',
     ],
     [
       'another grant of the same owner counts as the same',
@@ -180,7 +180,7 @@ export const CORE_MUTANTS: readonly Mutant[] = [
     ],
     [
       'a release does not wait for late acquires',
-      'const isOver = reply.executedAt > state.lateUntil || this.clock.now() > giveUpAt;',
+      'const isOver = reply.executedAt > state.lateNotAfter || this.clock.now() > giveUpAt;',
       'const isOver = true;',
     ],
   ]),

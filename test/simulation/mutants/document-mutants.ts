@@ -34,7 +34,7 @@ export const DOCUMENT_MUTANTS: readonly Mutant[] = [
       'Math.max(this.lastTokenNow, this.reading.ticks, minToken, this.client.minToken) + 1',
       'this.reading.ticks + 1',
     ],
-    ['a write may overtake notes', 'this.hasEntered ||', 'false &&'],
+    ['a write may overtake notes', 'this.hasAddedOwner ||', 'false &&'],
     [
       'a renewal does not move the end of the lease',
       'this.replace(mine, { owner, claim, token, lastToken, until: { inMs: leaseMs } });',

@@ -329,11 +329,11 @@ async function runUnder<T>(lock: HeldLock, { onLost }: WithLockOptions, work: Wo
   try {
     const result = await runHolding(lock, () => work(lock));
     endedAt = lock.readClocks();
-    if (lock.checkDoubt(endedAt)) {
+    if (lock.isInDoubt(endedAt)) {
       await lock.whenSure();
       endedAt = undefined;
     }
-    const loss = lock.checkLoss(endedAt);
+    const loss = lock.noticeLoss(endedAt);
     if (loss && onLost !== 'ignore') {
       discardStream(result);
       throw loss;

@@ -69,7 +69,7 @@ class FaultyClient implements LockStore {
   readonly notifications$ = new Subject<Notification>();
   readonly acquireAll?: AcquireAll;
   /** Owner -> until when an acquire of it without a reply may be executed. */
-  private readonly lateUntil = new Map<string, number>();
+  private readonly lateNotAfter = new Map<string, number>();
   /** Owner -> which execution was its last acquire, of all that this client had executed. */
   private readonly acquires = new Map<string, number>();
   private executions = 0;
@@ -113,8 +113,8 @@ class FaultyClient implements LockStore {
         });
         wasHolder ||= reply === 'released';
         const isLast = execution > (this.acquires.get(request.owner) ?? 0);
-        if (isLast && executedAt > (this.lateUntil.get(request.owner) ?? -Infinity)) {
-          this.lateUntil.delete(request.owner);
+        if (isLast && executedAt > (this.lateNotAfter.get(request.owner) ?? -Infinity)) {
+          this.lateNotAfter.delete(request.owner);
           this.acquires.delete(request.owner);
           if (wasHolder) return 'released';
           return isUnsure ? 'unknown' : 'not held';
@@ -151,13 +151,13 @@ class FaultyClient implements LockStore {
   ): Promise<T> {
     const sentAt = this.clock.now();
     const notAfter = sentAt + this.commandTimeoutMs;
-    for (const { owner } of requests) this.lateUntil.set(owner, notAfter);
+    for (const { owner } of requests) this.lateNotAfter.set(owner, notAfter);
     const reply = await this.send(command, () => {
       if (this.clock.now() > notAfter) return Promise.reject(withoutReply(keyOf(command)));
       for (const { owner } of requests) this.acquires.set(owner, ++this.executions);
       return execute(this.clock.now() - sentAt);
     });
-    for (const { owner } of requests) this.lateUntil.delete(owner);
+    for (const { owner } of requests) this.lateNotAfter.delete(owner);
     return reply;
   }
 

@@ -65,7 +65,7 @@ export class DocumentProtocol implements Model<State> {
       fresh: undefined,
       seen: undefined,
       validUntil: -1,
-      lateUntil: -1,
+      lateNotAfter: -1,
       rests: false,
     };
     const clients = Array.from({ length: world.clients }, () => client);
@@ -126,7 +126,7 @@ export class DocumentProtocol implements Model<State> {
     if (client.rests) return;
     if (task) return yield* this.calls(state, i);
     if (phase === 'idle' && owners < this.world.rounds)
-      yield* this.begin(state, i, { ...client, owners: owners + 1, lateUntil: -1 }, 'acquire');
+      yield* this.begin(state, i, { ...client, owners: owners + 1, lateNotAfter: -1 }, 'acquire');
     if (phase === 'queued') yield* this.begin(state, i, client, 'acquire');
     if (phase !== 'idle') yield* this.begin(state, i, client, 'release');
   }
@@ -150,13 +150,13 @@ export class DocumentProtocol implements Model<State> {
     const notAfter = state.now + TICK_MS;
     const net = [...state.net, { kind: 'request', client: i, call, notAfter } as const];
     // The caller gives up. A release is repeated in the next tick.
-    const lateUntil = client.task === 'acquire' ? notAfter : client.lateUntil;
+    const lateNotAfter = client.task === 'acquire' ? notAfter : client.lateNotAfter;
     const unanswered: Client = {
       ...client,
       task: 'release',
       fresh: undefined,
       rests: client.task === 'release',
-      lateUntil,
+      lateNotAfter,
     };
     yield { name: `${name}, slowly`, to: { ...put(state, i, unanswered), net, faults: state.faults - 1 } };
   }
@@ -183,7 +183,7 @@ export class DocumentProtocol implements Model<State> {
       areRenewalsWritten: true,
     });
     const owner = ownerOf(i, client);
-    const mayHaveNote = client.lateUntil >= 0;
+    const mayHaveNote = client.lateNotAfter >= 0;
     if (client.task === 'acquire') key.acquire(requestOf(owner));
     else key.release({ owner }, { mayHaveNote });
     return key;
@@ -299,7 +299,7 @@ export class DocumentProtocol implements Model<State> {
   }
 
   private onReleased(state: State, i: number, client: Client): State {
-    const isOver = state.now > client.lateUntil || !this.has('D2 repeated release');
+    const isOver = state.now > client.lateNotAfter || !this.has('D2 repeated release');
     if (!isOver) return put(state, i, { ...client, fresh: undefined, rests: true });
     return put(state, i, { ...client, task: undefined, fresh: undefined, phase: 'idle' });
   }

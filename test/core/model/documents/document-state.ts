@@ -43,7 +43,7 @@ export interface Client {
   readonly seen: Reading | undefined;
   readonly validUntil: number;
   /** The not-after of an acquire that was not answered, or -1. */
-  readonly lateUntil: number;
+  readonly lateNotAfter: number;
   /** A task waits for the next tick. */
   readonly rests: boolean;
 }

@@ -5,7 +5,7 @@ import type { Lock } from '../lock.js';
 /** A lock that an async flow can have. Nested calls share its holds. Implemented by `HeldLock`. */
 interface FlowLock extends Lock {
   readonly holds: readonly Hold[];
-  checkHeld(): boolean;
+  isHeld(): boolean;
 }
 
 /** The locks that an async flow has, and the activation that it runs for: innermost first. */
@@ -48,7 +48,7 @@ export function activationOfFlow(): object | undefined {
  * @param holds those to search; default: those of this flow
  */
 export function findHold(scope: symbol, key: string, holds = holdsOfFlow(scope)): Hold | undefined {
-  for (const hold of holds) if (hold.key === key && hold.checkLive()) return hold;
+  for (const hold of holds) if (hold.key === key && hold.isLive()) return hold;
   return undefined;
 }
 
@@ -64,7 +64,7 @@ export function holdsOfFlow(scope: symbol): readonly Hold[] {
 export function findLock(scope: symbol, key?: string): Lock | undefined {
   const isAsked = (hold: Hold) => hold.scope === scope && (key === undefined || hold.key === key);
   for (let frame = storage.getStore(); frame; frame = frame.outer)
-    if (frame.lock?.checkHeld() && frame.lock.holds.some(isAsked)) return frame.lock;
+    if (frame.lock?.isHeld() && frame.lock.holds.some(isAsked)) return frame.lock;
   return undefined;
 }
 

@@ -14,7 +14,7 @@ export class Deadlocks {
 
   /** Runs the wait of a flow that has `holds`. @throws LockDeadlockError, before it waits, with the path of keys */
   async watch<T>(request: LockRequest, holds: readonly Hold[], wait: () => Promise<T>): Promise<T> {
-    const live = holds.filter((hold) => hold.checkLive());
+    const live = holds.filter((hold) => hold.isLive());
     if (live.length === 0) return wait();
     const path = this.pathToOneOf(live, request, new Set());
     if (path) throw deadlock(path);
@@ -79,7 +79,7 @@ export function heldInAnotherWay({ key, claim }: Hold, wanted: Claim): LockDeadl
 
 /** Shared claims do not wait for each other. A claim of permits may be served by any of several holders. */
 function isInTheWay(hold: Hold, { key, claim }: LockRequest): boolean {
-  if (hold.key !== key || claim.kind === 'permits' || !hold.checkLive()) return false;
+  if (hold.key !== key || claim.kind === 'permits' || !hold.isLive()) return false;
   return hold.claim.kind !== 'shared' || claim.kind !== 'shared';
 }
 

@@ -13,7 +13,7 @@ import { runHolding } from './async-context.js';
 
 /** The `Lock` that callers get: one share of the holds of one or several keys. */
 export class HeldLock implements Lock {
-  private ended: NeverRejects<ReleaseReply> | undefined;
+  private released: NeverRejects<ReleaseReply> | undefined;
   private outcome: Promise<ReleaseOutcome> | undefined;
   private joined: AbortSignal | undefined;
 
@@ -36,13 +36,13 @@ export class HeldLock implements Lock {
     return modeOf(this.first.claim);
   }
 
-  checkHeld(): boolean {
-    return this.ended === undefined && this.holds.every((hold) => hold.checkLive());
+  isHeld(): boolean {
+    return this.released === undefined && this.holds.every((hold) => hold.isLive());
   }
 
-  /** True while the answer to `checkLoss` may change when `whenSure` resolves, as after a long block of the event loop. */
-  checkDoubt(at?: ClockReading): boolean {
-    return this.holds.some((hold) => hold.checkDoubt(at));
+  /** True while the answer to `noticeLoss` may change when `whenSure` resolves, as after a long block of the event loop. */
+  isInDoubt(at?: ClockReading): boolean {
+    return this.holds.some((hold) => hold.isInDoubt(at));
   }
 
   whenSure(): NeverRejects<void> {
@@ -52,9 +52,9 @@ export class HeldLock implements Lock {
   }
 
   /** @returns why the lock was lost before the release, if it was, also when that was not noticed before */
-  checkLoss(at?: ClockReading): LockLostError | undefined {
+  noticeLoss(at?: ClockReading): LockLostError | undefined {
     for (const hold of this.holds) {
-      const loss = hold.checkLoss(at);
+      const loss = hold.noticeLoss(at);
       if (loss) return loss;
     }
     return undefined;
@@ -86,7 +86,7 @@ export class HeldLock implements Lock {
   }
 
   get validForMs(): number {
-    if (!this.checkHeld()) return 0;
+    if (!this.isHeld()) return 0;
     return Math.min(...this.holds.map((hold) => hold.owner.validForMs));
   }
 
@@ -105,7 +105,7 @@ export class HeldLock implements Lock {
 
   assertHeld(): void {
     for (const hold of this.holds) hold.assertBelieved();
-    if (this.ended !== undefined) {
+    if (this.released !== undefined) {
       throw new LockNotHeldError(`"${this.key}" is not held any more: this lock was released.`, this.key);
     }
   }
@@ -129,12 +129,12 @@ export class HeldLock implements Lock {
   }
 
   release(): Promise<ReleaseOutcome> {
-    return (this.outcome ??= this.end(true).then((reply) => (reply === 'not held' ? 'lost' : reply)));
+    return (this.outcome ??= this.releaseOnce(true).then((reply) => (reply === 'not held' ? 'lost' : reply)));
   }
 
   /** As `release`, for callers that do not wait for the outcome. */
   releaseInBackground(at?: ClockReading): void {
-    inBackground(this.end(false, at));
+    inBackground(this.releaseOnce(false, at));
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -145,21 +145,21 @@ export class HeldLock implements Lock {
   toJSON(): object {
     const { key, keys, mode } = this;
     const fencingTokens = Object.fromEntries(this.holds.map((hold) => [hold.key, hold.fencingToken]));
-    return { key, keys, mode, fencingTokens, isReleased: this.ended !== undefined };
+    return { key, keys, mode, fencingTokens, isReleased: this.released !== undefined };
   }
 
   /** As `assertHeld`, after the store has answered if the clock was set or the machine was suspended. */
   private async assertSurelyHeld(): Promise<void> {
-    if (this.checkDoubt()) await this.whenSure();
+    if (this.isInDoubt()) await this.whenSure();
     this.assertHeld();
   }
 
-  private end(isAwaited: boolean, at = this.readClocks()): NeverRejects<ReleaseReply> {
-    if (this.ended) return this.ended;
-    const isSure = !this.checkDoubt(at);
-    if (isSure && this.holds.length === 1) return (this.ended = this.first.release(isAwaited, at));
+  private releaseOnce(isAwaited: boolean, at = this.readClocks()): NeverRejects<ReleaseReply> {
+    if (this.released) return this.released;
+    const isSure = !this.isInDoubt(at);
+    if (isSure && this.holds.length === 1) return (this.released = this.first.release(isAwaited, at));
     // A promise keeps the async context in which it is made for as long as this lock is there.
-    return (this.ended = detached(() =>
+    return (this.released = detached(() =>
       isSure ? this.releaseAll(isAwaited, at) : this.whenSure().then(() => this.releaseAll(isAwaited)),
     ) as NeverRejects<ReleaseReply>);
   }

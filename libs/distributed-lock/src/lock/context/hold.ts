@@ -23,7 +23,7 @@ export class Hold {
   holdUntil = 0;
   private count = 1;
   private loss: LockLostError | undefined;
-  private ended: NeverRejects<ReleaseReply> | undefined;
+  private released: NeverRejects<ReleaseReply> | undefined;
   private controller: LossController | undefined;
   private listeners: Set<(loss: LockLostError) => void> | undefined;
   private shutdownController: LossController | undefined;
@@ -46,36 +46,36 @@ export class Hold {
 
   /** Released, or lost by a loss that was noticed. */
   get isOver(): boolean {
-    return this.ended !== undefined || this.loss !== undefined;
+    return this.released !== undefined || this.loss !== undefined;
   }
 
-  /** Neither released nor lost. Compares the lease with the clock, because no timer runs while the event loop is blocked. */
-  checkLive(): boolean {
-    return this.ended === undefined && this.checkLoss() === undefined;
+  /** Neither released nor lost. Notices that the lease has expired, because no timer runs while the event loop is blocked. */
+  isLive(): boolean {
+    return this.released === undefined && this.noticeLoss() === undefined;
   }
 
   /** Checks the lease, and reports a loss that was not noticed before. @returns the loss, if it came before the release */
-  checkLoss(at?: ClockReading): LockLostError | undefined {
-    if (!this.isOver) this.owner.checkValidity(at);
+  noticeLoss(at?: ClockReading): LockLostError | undefined {
+    if (!this.isOver) this.owner.noticeExpiry(at);
     return this.loss;
   }
 
-  /** True while the answer to `checkLoss` may change when `whenSure` resolves. */
-  checkDoubt(at?: ClockReading): boolean {
-    return !this.isOver && this.owner.checkDoubt(at) !== undefined;
+  /** True while the answer to `noticeLoss` may change when `whenSure` resolves. */
+  isInDoubt(at?: ClockReading): boolean {
+    return !this.isOver && this.owner.whyInDoubt(at) !== undefined;
   }
 
   /** @throws LockLostError also while it cannot be known whether the lock is still held */
   assertBelieved(): void {
     const { key, owner, acquiredAt } = this;
-    const loss = this.checkLoss();
+    const loss = this.noticeLoss();
     if (loss) throw loss;
-    const doubt = this.ended === undefined ? owner.checkDoubt() : undefined;
+    const doubt = this.released === undefined ? owner.whyInDoubt() : undefined;
     if (doubt) throw new LockLostError(key, owner.now - acquiredAt, 'expired', doubt);
   }
 
   openSignal(): AbortSignal {
-    const loss = this.checkLoss();
+    const loss = this.noticeLoss();
     this.controller ??= new LossController();
     if (loss) this.controller.abort(loss);
     return this.controller.signal;
@@ -90,7 +90,7 @@ export class Hold {
   /** Aborts `shutdownSignal`, if it was asked for and the service has begun to close. */
   tellShutdown(): void {
     const { shutdown } = this.owner;
-    if (shutdown && this.ended === undefined) this.shutdownController?.abort(shutdown);
+    if (shutdown && this.released === undefined) this.shutdownController?.abort(shutdown);
   }
 
   /**
@@ -136,10 +136,10 @@ export class Hold {
    */
   release(isAwaited = false, at = this.owner.readClocks()): NeverRejects<ReleaseReply> {
     this.count -= 1;
-    const loss = this.checkLoss(at);
+    const loss = this.noticeLoss(at);
     if (this.count > 0) return loss ? NOT_HELD : RELEASED;
-    this.ended ??= loss ? NOT_HELD : this.owner.release(this, isAwaited, at);
-    return this.ended;
+    this.released ??= loss ? NOT_HELD : this.owner.release(this, isAwaited, at);
+    return this.released;
   }
 
   /** Marks the hold as lost unless it was released. @returns a function that tells the listeners and aborts the signal */
@@ -164,11 +164,11 @@ interface HeldOwner {
   /** Others wait for the key, as far as the owner knows. */
   readonly isContended: boolean;
   /** @returns why the lease must not be believed in before `whenSure` has resolved */
-  checkDoubt(at?: ClockReading): string | undefined;
+  whyInDoubt(at?: ClockReading): string | undefined;
   whenSure(): NeverRejects<void>;
   /** Defined once the service has begun to close. */
   readonly shutdown: LockShutdownError | undefined;
-  checkValidity(at?: ClockReading): void;
+  noticeExpiry(at?: ClockReading): void;
   extend(ms: number): Promise<void>;
   downgrade(): Promise<void>;
   release(hold: Hold, isAwaited: boolean, at: ClockReading): NeverRejects<ReleaseReply>;

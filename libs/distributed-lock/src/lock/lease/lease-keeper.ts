@@ -55,8 +55,8 @@ export class LeaseKeeper extends Renewable {
 
   // --- renewal --------------------------------------------------------------------------------------------------
 
-  checkRenewalDue(): boolean {
-    return this.lease.checkRenewalDue();
+  isRenewalDue(): boolean {
+    return this.lease.isRenewalDue();
   }
 
   startRenewal(change?: Pick<Renewal, 'leaseMs'>): StartedRenewal {
@@ -71,7 +71,7 @@ export class LeaseKeeper extends Renewable {
   /** The renewal of a fixed lease only asks whether the lease is still there. Its end must not move. */
   private get renewedMs(): number {
     const { lease } = this;
-    if (this.request.watched || lease.check() !== 'unsure') return lease.leaseMs;
+    if (this.request.watched || lease.state() !== 'unsure') return lease.leaseMs;
     return Math.ceil(lease.measureLeft() + this.marginMs);
   }
 
@@ -131,7 +131,7 @@ export class LeaseKeeper extends Renewable {
     if (!lease.suspendedBy) runtime.emit({ type: 'suspended', key, owner: id, validForMs, error });
     lease.onNoAnswer(error);
     // The watchdog renews a fixed lease only until the lease is confirmed.
-    const mustConfirm = !owner.isHeld || !lease.isConfirmed || lease.check() === 'unsure';
+    const mustConfirm = !owner.isHeld || !lease.isConfirmed || lease.state() === 'unsure';
     if (this.request.watched || mustConfirm) runtime.watchdog.watch(this);
     if (owner.isHeld) this.armExpiry();
     else owner.onUnanswered(error);
@@ -176,30 +176,30 @@ export class LeaseKeeper extends Renewable {
     this.cancelExpiry?.();
     const ms = Math.min(Math.ceil(this.lease.measureLeft()), clock.timeOfDay ? WAKE_CHECK_MS : Infinity);
     this.cancelExpiry = clock.after(ms, () => {
-      this.checkValidity();
+      this.noticeExpiry();
       // A timer may fire a moment before the clock reaches its time.
       if (this.owner.isHeld && !this.isStopped) this.armExpiry();
     });
   }
 
   /** @returns why the lease must not be believed in before `whenSure` has resolved */
-  checkDoubt(at?: ClockReading): string | undefined {
+  whyInDoubt(at?: ClockReading): string | undefined {
     if (!this.owner.isHeld) return undefined;
-    const state = this.lease.check(at);
+    const state = this.lease.state(at);
     if (state === 'unsure') return UNSURE;
     return state === 'expired' && this.lease.isRenewing ? UNANSWERED : undefined;
   }
 
   /** Resolves when it is known whether the lease is over: by the replies that have arrived, or by asking the store. */
   async whenSure(): Promise<void> {
-    if (this.lease.check() !== 'unsure') return arrivedReplies(this.runtime.clock);
+    if (this.lease.state() !== 'unsure') return arrivedReplies(this.runtime.clock);
     await this.renew();
-    if (this.owner.isHeld && this.lease.check() === 'unsure') this.owner.onLost('expired', UNSURE);
+    if (this.owner.isHeld && this.lease.state() === 'unsure') this.owner.onLost('expired', UNSURE);
   }
 
-  checkValidity(at?: ClockReading): void {
+  noticeExpiry(at?: ClockReading): void {
     if (!this.owner.isHeld) return;
-    const state = this.lease.check(at);
+    const state = this.lease.state(at);
     if (state === 'expired') this.owner.onLost('expired', this.expiryDetail());
     else if (state === 'unsure') this.renewNow();
   }

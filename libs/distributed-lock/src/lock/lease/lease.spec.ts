@@ -123,9 +123,9 @@ describe('the renewal of a lease', () => {
         if (isGrantedAgain) lease.onGrantedAgain(leftMs);
         const dueAfterMs = Math.min(LEASE_MS, leftMs + leaseMargin(LEASE_MS)) / RENEWALS_PER_LEASE;
         clock.stall(dueAfterMs * 0.89);
-        expect(lease.checkRenewalDue()).toBe(false);
+        expect(lease.isRenewalDue()).toBe(false);
         clock.stall(dueAfterMs * 0.12);
-        expect(lease.checkRenewalDue()).toBe(true);
+        expect(lease.isRenewalDue()).toBe(true);
       }),
     );
   });

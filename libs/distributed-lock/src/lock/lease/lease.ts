@@ -54,7 +54,7 @@ export class Lease {
 
   // --- validity -------------------------------------------------------------------------------------------------
 
-  check({ now, lead } = readClocks(this.clock)): 'valid' | 'unsure' | 'expired' {
+  state({ now, lead } = readClocks(this.clock)): 'valid' | 'unsure' | 'expired' {
     if (now >= this.validUntil) return 'expired';
     return this.validUntil - now > lead - this.lead ? 'valid' : 'unsure';
   }
@@ -103,14 +103,14 @@ export class Lease {
   }
 
   /** A local hand-off is safe: a token is left, half of the lease is left, and the last renewal was answered. */
-  checkHandOff(at: ClockReading): boolean {
+  mayHandOff(at: ClockReading): boolean {
     if (!this.hasToken || this.suspendedBy) return false;
     return !this.isConfirmed || this.measureValidity(at) >= this.leaseMs / 2;
   }
 
   // --- renewal --------------------------------------------------------------------------------------------------
 
-  checkRenewalDue(): boolean {
+  isRenewalDue(): boolean {
     if (this.isRenewing) return false;
     const { now, lead } = readClocks(this.clock);
     return now + Math.max(0, lead - this.lead) >= this.renewAt;

@@ -71,7 +71,7 @@ export class Watchdog {
 
   private async round(): Promise<void> {
     if (this.watched.size === 0) return this.stop();
-    const due = [...this.watched].filter((lease) => lease.checkRenewalDue());
+    const due = [...this.watched].filter((lease) => lease.isRenewalDue());
     if (due.length === 0) return;
     const started = due.map((lease) => lease.startRenewal());
     const replies = await this.send(started.map(({ renewal }) => renewal));
@@ -81,7 +81,7 @@ export class Watchdog {
 
 /** A lease that the watchdog renews: a `LeaseKeeper`. */
 export abstract class Renewable extends Link {
-  abstract checkRenewalDue(): boolean;
+  abstract isRenewalDue(): boolean;
   abstract startRenewal(): StartedRenewal;
 }
 

@@ -142,7 +142,7 @@ export class Owner {
     }
     this.state = 'confirming';
     if (keeper.lease.isConfirmed) this.onSlowAnswer(keeper.lease.leaseMs);
-    if (this.callers.size === 0) this.leave();
+    if (this.callers.size === 0) this.releaseInBackground();
     else keeper.renewNow();
   }
 
@@ -154,7 +154,7 @@ export class Owner {
     if (this.state !== 'confirming') return;
     this.callers.onStoreError(error);
     this.callers.dismissImpatient(error);
-    if (this.callers.size === 0) this.leave();
+    if (this.callers.size === 0) this.releaseInBackground();
   }
 
   private onSlowAnswer(leaseMs: number): void {
@@ -170,7 +170,7 @@ export class Owner {
   private admitNext(keeper: LeaseKeeper, now: number): void {
     const { callers } = this;
     let next = callers.shift();
-    if (!next) return this.leave();
+    if (!next) return this.releaseInBackground();
     this.state = 'held';
     keeper.start();
     if (keeper.lease.isUntouched) this.budget.onFirstCaller(now);
@@ -195,7 +195,7 @@ export class Owner {
     const { keeper } = this;
     if (!keeper || !this.isHeld || !this.isForMany || this.budget.isRunning) return;
     const at = this.readClocks();
-    if (!this.checkHandOff(keeper, at) || keeper.lease.measureValidity(at) <= 0) return;
+    if (!this.mayHandOff(keeper, at) || keeper.lease.measureValidity(at) <= 0) return;
     keeper.renewIfBlind(at.now);
     this.admitNext(keeper, at.now);
   }
@@ -235,8 +235,8 @@ export class Owner {
 
   // --- held -----------------------------------------------------------------------------------------------------
 
-  checkDoubt(at?: ClockReading): string | undefined {
-    return this.keeper?.checkDoubt(at);
+  whyInDoubt(at?: ClockReading): string | undefined {
+    return this.keeper?.whyInDoubt(at);
   }
 
   whenSure(): NeverRejects<void> {
@@ -255,8 +255,8 @@ export class Owner {
     for (const hold of this.holds) hold.tellShutdown();
   }
 
-  checkValidity(at?: ClockReading): void {
-    this.keeper?.checkValidity(at);
+  noticeExpiry(at?: ClockReading): void {
+    this.keeper?.noticeExpiry(at);
   }
 
   async extend(ms: number): Promise<void> {
@@ -281,9 +281,9 @@ export class Owner {
     const { keeper } = this;
     if (!keeper || !this.isGranted) return;
     if (keeper.lease.isUntouched) return this.backToQueue(keeper);
-    this.stop();
+    this.end();
     this.loseHolds(reason, detail, keeper.lease.suspendedBy);
-    this.leave(reason === 'expired' ? keeper.marginMs : 0);
+    this.releaseInBackground(reason === 'expired' ? keeper.marginMs : 0);
   }
 
   private loseHolds(reason: LockLostError['reason'], detail: string, cause: Error | undefined): void {
@@ -321,8 +321,8 @@ export class Owner {
     if (this.holds.size > 0) return RELEASED;
     // A listener of the event may have blocked the event loop since.
     const after = this.callers.size > 0 ? this.readClocks() : at;
-    if (!keeper || this.holdUntil > after.now || !this.checkHandOff(keeper, after))
-      return this.end(0, isAwaited);
+    if (!keeper || this.holdUntil > after.now || !this.mayHandOff(keeper, after))
+      return this.releaseInStore(0, isAwaited);
     if (keeper.lease.isConfirmed) {
       keeper.renewIfBlind(after.now);
       this.admitNext(keeper, after.now);
@@ -331,10 +331,10 @@ export class Owner {
   }
 
   /** A local hand-off needs a lease that is far from its end, a reserved token, and a budget that is not spent. */
-  private checkHandOff({ lease, claim }: LeaseKeeper, at: ClockReading): boolean {
+  private mayHandOff({ lease, claim }: LeaseKeeper, at: ClockReading): boolean {
     const { watched, fair } = this.request;
     if (this.callers.size === 0 || !watched || fair || claim !== this.request.claim) return false;
-    return !this.budget.isSpent(at.now) && lease.checkHandOff(at);
+    return !this.budget.isSpent(at.now) && lease.mayHandOff(at);
   }
 
   onContention(waiting: number, askedAt: number): void {
@@ -370,31 +370,31 @@ export class Owner {
   }
 
   onNoCallers(): void {
-    if (this.acquireLoop.isRunning || this.state === 'confirming') this.leave();
+    if (this.acquireLoop.isRunning || this.state === 'confirming') this.releaseInBackground();
   }
 
   /** No caller waits any more. If the store has only ever answered "busy", there is nothing to release. */
   onQueueEmpty(): void {
-    if (this.acquireLoop.mayBeQueued) return this.leave();
-    this.stop();
-    this.retire();
+    if (this.acquireLoop.mayBeQueued) return this.releaseInBackground();
+    this.end();
+    this.deregister();
   }
 
-  private leave(delayMs = 0): void {
-    inBackground(this.end(delayMs));
+  private releaseInBackground(delayMs = 0): void {
+    inBackground(this.releaseInStore(delayMs));
   }
 
-  private end(delayMs = 0, isAwaited = false): NeverRejects<ReleaseReply> {
+  private releaseInStore(delayMs = 0, isAwaited = false): NeverRejects<ReleaseReply> {
     const { store, releases } = this.runtime;
     // Built once: a repetition with another last token would let the store give one token out twice.
     const request = this.releaseRequest(isAwaited);
     const send = () => store.release(request);
-    this.stop();
+    this.end();
     // A promise keeps the async context in which it is made for as long as the hold is there.
     const released = detached(() =>
       releases.track(this.key, delayMs > 0 ? releases.pause(delayMs).then(send) : send()),
     );
-    this.retire();
+    this.deregister();
     return released;
   }
 
@@ -407,13 +407,13 @@ export class Owner {
     return { key, owner, claim, leaseMs, ...keeper?.lease.used, ...keep, flush };
   }
 
-  private stop(): void {
+  private end(): void {
     this.state = 'ended';
     this.acquireLoop.stop();
     this.keeper?.stop();
   }
 
-  private retire(): void {
+  private deregister(): void {
     this.runtime.owners.deregister(this);
     this.callers.onOwnerEnded(this);
   }

@@ -93,7 +93,7 @@ export class Acquirer {
       for (const request of order) {
         held.push(await this.acquire({ ...request, waitMs: measureWait() }, held));
         // A fixed lease may have expired while its caller waited for the next key.
-        const loss = held.map((hold) => hold.checkLoss()).find(Boolean);
+        const loss = held.map((hold) => hold.noticeLoss()).find(Boolean);
         if (loss) throw loss;
       }
       return held;
@@ -104,7 +104,7 @@ export class Acquirer {
   }
 
   private isRefused(holdsOfFlow: readonly Hold[]): boolean {
-    return this.isClosed && !holdsOfFlow.some((hold) => hold.checkLive());
+    return this.isClosed && !holdsOfFlow.some((hold) => hold.isLive());
   }
 
   private queueOf(request: LockRequest): LocalQueue {

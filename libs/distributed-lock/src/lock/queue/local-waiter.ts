@@ -21,7 +21,7 @@ export class LocalWaiter extends Link {
 
   /** Its async flow holds a lock, so that it works and may go on while the service closes. */
   get isAtWork(): boolean {
-    return this.holdsOfFlow.some((hold) => hold.checkLive());
+    return this.holdsOfFlow.some((hold) => hold.isLive());
   }
 
   get deadline(): number {

@@ -28,8 +28,8 @@ export class StreamHold {
   /** @throws the error for the reader if the lock is lost, also by a loss that was not noticed before */
   async assertNotLost(): Promise<void> {
     if (this.options.onLost === 'ignore') return;
-    if (this.lock.checkDoubt()) await this.lock.whenSure();
-    const loss = this.lock.checkLoss();
+    if (this.lock.isInDoubt()) await this.lock.whenSure();
+    const loss = this.lock.noticeLoss();
     if (loss) throw this.errorFor(loss);
   }
 

@@ -79,7 +79,7 @@ export class Activation {
    */
   run(handler: (lock: HeldLock | undefined) => unknown, args: readonly unknown[]): unknown {
     const { holder, lock } = this;
-    const refusal = this.isOpen ? lock?.checkLoss() : answered(lock);
+    const refusal = this.isOpen ? lock?.noticeLoss() : answered(lock);
     if (refusal) return Promise.reject(refusal);
     if (lock) this.plan.assertKeyOf(args, lock, this.parts);
     const result = runFor(undefined, () => handler(lock));

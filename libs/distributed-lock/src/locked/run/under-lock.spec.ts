@@ -17,8 +17,8 @@ class Scene {
   isRunning = false;
   readonly lock = {
     key: 'a',
-    checkDoubt: () => false,
-    checkLoss: () => (this.isLost ? lost : undefined),
+    isInDoubt: () => false,
+    noticeLoss: () => (this.isLost ? lost : undefined),
     onLoss: (listener: (loss: LockLostError) => void) => {
       this.lossListeners.add(listener);
       return () => this.lossListeners.delete(listener);

@@ -114,7 +114,7 @@ export class UnderLock<T> implements Observer<T> {
     this.holdOwnAnswer();
     this.hasEnded = true;
     this.run?.close();
-    if (!this.lock.checkDoubt()) return this.finish(settle);
+    if (!this.lock.isInDoubt()) return this.finish(settle);
     inBackground(
       this.lock.whenSure().then(() => this.finish(settle)),
       (error) => this.out.error(error),
@@ -139,7 +139,7 @@ export class UnderLock<T> implements Observer<T> {
   }
 
   private finish(settle: (loss: LockLostError | undefined) => void): void {
-    const loss = this.options.onLost === 'throw' ? this.lock.checkLoss() : undefined;
+    const loss = this.options.onLost === 'throw' ? this.lock.noticeLoss() : undefined;
     this.releaseIfDone();
     settle(loss);
     this.running.unsubscribe();

@@ -37,7 +37,7 @@ export class CertainReleases {
   ): Promise<ReleaseReply> {
     const longestMs = Math.max(leaseMs, SILENT_WAITER_MS);
     const giveUpAt = this.clock.now() + longestMs + this.commandTimeoutMs;
-    const state = this.owners.begin(owner);
+    const state = this.owners.beginRequest(owner);
     state.isReleasing = true;
     let wasHolder = false;
     let isUnsure = false;
@@ -48,7 +48,7 @@ export class CertainReleases {
           const reply = await send();
           wasHolder ||= reply.wasHolder;
           // Our own clock decides at the end: the back end's may have been set back meanwhile, by any time.
-          const isOver = reply.executedAt > state.lateUntil || this.clock.now() > giveUpAt;
+          const isOver = reply.executedAt > state.lateNotAfter || this.clock.now() > giveUpAt;
           if (isOver) {
             if (wasHolder) return 'released';
             return isUnsure ? 'unknown' : 'not held';
@@ -61,7 +61,7 @@ export class CertainReleases {
         await this.delays.wait(randomMs(this.chance, RELEASE_RETRY_MS));
       }
     } finally {
-      this.owners.end(owner);
+      this.owners.endRequest(owner);
     }
   }
 

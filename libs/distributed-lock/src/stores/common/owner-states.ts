@@ -9,16 +9,16 @@ export class OwnerState {
   /** The last one under way: an earlier renewal that is sent again must not be executed after it. */
   latestRenewal: Renewal | undefined;
   /** The latest not-after of the acquires that were sent and never answered, in server time. -1 without one. */
-  lateUntil = -1;
-  /** `lateUntil` without the acquire in flight. An owner has one acquire in flight at a time. */
-  private earlierUntil = -1;
+  lateNotAfter = -1;
+  /** `lateNotAfter` without the acquire in flight. An owner has one acquire in flight at a time. */
+  private earlierNotAfter = -1;
   private acquireMs = Infinity;
   private renewalsInFlight: LeaseRequest[] | undefined;
   /** The renewals that were given up: the shortest length and the latest not-after among them. */
   private lateRenewal: LeaseRequest | undefined;
 
   get hasUnanswered(): boolean {
-    return this.lateUntil >= 0;
+    return this.lateNotAfter >= 0;
   }
 
   /** Later requests depend on this state. */
@@ -30,13 +30,13 @@ export class OwnerState {
   /** @param leaseMs Infinity where an acquire that is executed late does not shorten a lease */
   onAcquireSent(notAfter: number, leaseMs = Infinity): void {
     this.acquireMs = leaseMs;
-    this.earlierUntil = this.lateUntil;
-    this.lateUntil = Math.max(this.lateUntil, notAfter);
+    this.earlierNotAfter = this.lateNotAfter;
+    this.lateNotAfter = Math.max(this.lateNotAfter, notAfter);
   }
 
   /** The acquire was executed, or never will be. */
   onAcquireAnswered(): void {
-    this.lateUntil = this.earlierUntil;
+    this.lateNotAfter = this.earlierNotAfter;
   }
 
   onRenewalSent(copy: LeaseRequest): void {
@@ -57,7 +57,7 @@ export class OwnerState {
   /** @returns what may follow a request that was executed at that server time, and leave less of its lease */
   shorterThan(leaseMs: number, executedAt: number): LeaseRequest | undefined {
     if (this.lateRenewal && this.lateRenewal.notAfter < executedAt) this.lateRenewal = undefined;
-    const acquire = { leaseMs: this.acquireMs, notAfter: this.lateUntil };
+    const acquire = { leaseMs: this.acquireMs, notAfter: this.lateNotAfter };
     return [acquire, this.lateRenewal, ...(this.renewalsInFlight ?? [])]
       .filter((late) => late !== undefined)
       .filter((late) => late.notAfter >= executedAt && late.leaseMs < leaseMs)
@@ -84,15 +84,15 @@ export class OwnerStates {
     return this.owners.get(owner)?.isReleasing ?? false;
   }
 
-  /** A request of `owner` begins: its `end` must follow. */
-  begin(owner: string): OwnerState {
+  /** A request of `owner` begins: its `endRequest` must follow. */
+  beginRequest(owner: string): OwnerState {
     let state = this.owners.get(owner);
     if (!state) this.owners.set(owner, (state = new OwnerState()));
     state.requests += 1;
     return state;
   }
 
-  end(owner: string): void {
+  endRequest(owner: string): void {
     const state = this.owners.get(owner);
     if (!state) return;
     state.requests -= 1;

@@ -37,7 +37,8 @@ export class KeyState {
   private queue: StoredWaiter[];
   private lastTokenNow: number;
   private readonly toNotify: string[] = [];
-  private hasEntered = false;
+  /** An owner has joined the queue or the holders. */
+  private hasAddedOwner = false;
   /** The note of an owner that is released may be unread. */
   private mayMissNote = false;
   private isChangedNow: boolean;
@@ -82,7 +83,7 @@ export class KeyState {
    */
   get isExact(): boolean {
     return (
-      this.hasEntered ||
+      this.hasAddedOwner ||
       this.mayMissNote ||
       (this.queue.length === 0 && !this.holders.some(({ claim }) => isExclusive(claim)))
     );
@@ -197,7 +198,7 @@ export class KeyState {
     const ticket = note.ticket || Math.max(this.reading.nextTicket, last + 1);
     this.put({ ...note, ticket, until: { inMs: note.waitMs } });
     if (!isNew) return;
-    this.hasEntered = this.isChangedNow = true;
+    this.hasAddedOwner = this.isChangedNow = true;
     this.notifyClientsOf(this.holders);
   }
 
@@ -250,7 +251,7 @@ export class KeyState {
         ...(inMs < leaseMs && { isUnconfirmed: true }),
         ...(session !== undefined && !isOwn && { session }),
       });
-      if (owner === asker) this.hasEntered = true;
+      if (owner === asker) this.hasAddedOwner = true;
       this.toNotify.push(client);
     }
   }
@@ -258,7 +259,7 @@ export class KeyState {
   private enter(request: AcquireRequest): void {
     const { leaseMs } = request;
     this.add({ ...request, minToken: this.client.minToken }, { until: { inMs: leaseMs } });
-    this.hasEntered = true;
+    this.hasAddedOwner = true;
   }
 
   private add(

@@ -83,7 +83,7 @@ class Sending {
   private readonly sentAt: number;
   private readonly sentLead: number;
   private states: readonly OwnerState[] = [];
-  private until: number | undefined;
+  private sentNotAfter: number | undefined;
 
   constructor(
     private readonly context: TimedContext,
@@ -92,14 +92,14 @@ class Sending {
     ({ now: this.sentAt, lead: this.sentLead } = readClocks(context.clock));
   }
 
-  readonly notAfter = (): number => (this.until ??= this.onSending());
+  readonly notAfter = (): number => (this.sentNotAfter ??= this.onSending());
 
   onReply(reading: Reading): TimedReading {
     const { clock, serverClock } = this.context;
     const { sentAt, sentLead } = this;
     const receivedAt = clock.now();
     serverClock.learn(reading.now, { now: sentAt, lead: sentLead }, receivedAt);
-    this.end(false);
+    this.finish(false);
     return { reading, sentAt, receivedAt };
   }
 
@@ -108,7 +108,7 @@ class Sending {
       const { isDone, reading } = await write;
       return { isDone, timed: this.onReply(reading) };
     } catch (error) {
-      this.end(error instanceof LockStoreError && error.reason === 'unknown');
+      this.finish(error instanceof LockStoreError && error.reason === 'unknown');
       throw error;
     }
   }
@@ -117,15 +117,15 @@ class Sending {
   private onSending(): number {
     const { clock, serverClock, owners, register } = this.context;
     const notAfter = serverClock.earliest(clock.now()) + Math.ceil(register.commandTimeoutMs);
-    this.states = this.requests.map(({ owner }) => owners.begin(owner));
+    this.states = this.requests.map(({ owner }) => owners.beginRequest(owner));
     for (const state of this.states) state.onAcquireSent(notAfter);
     return notAfter;
   }
 
-  private end(mayComeLate: boolean): void {
+  private finish(mayComeLate: boolean): void {
     if (!mayComeLate) for (const state of this.states) state.onAcquireAnswered();
     for (const [i] of this.states.entries())
-      this.context.owners.end((this.requests[i] as AcquireRequest).owner);
+      this.context.owners.endRequest((this.requests[i] as AcquireRequest).owner);
     this.states = [];
   }
 }

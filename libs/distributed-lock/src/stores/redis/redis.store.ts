@@ -131,7 +131,7 @@ class RedisStore implements LockStore {
     const undo = (request: AcquireRequest) => inBackground(this.release(request), () => undefined);
     this.acquiring = { scripts, notifications: subscriber, owners, guard, undo };
     this.stopKeepingAlive = keepAlive(clock, () => {
-      connection.checkIdle();
+      connection.probe();
       subscriber.probe();
     });
   }

@@ -104,7 +104,7 @@ export class ZookeeperBackend implements SessionBackend {
   async close(keepSession: boolean): Promise<void> {
     if (this.isClosed) return;
     this.isClosed = true;
-    this.outage.end();
+    this.outage.stop();
     this.cancelReopen();
     this.cancelSweep();
     for (const opening of this.takeOpenings()) opening.reject(this.closed(undefined));

@@ -43,7 +43,7 @@ export class KeptConnection<Connection extends { destroy(): void }> {
   /** Leaves no socket and no timer, whatever the server does. */
   close(): void {
     this.isClosed = true;
-    this.outage?.end();
+    this.outage?.stop();
     this.cancelReconnect();
     this.opening?.abort();
     const { current } = this;

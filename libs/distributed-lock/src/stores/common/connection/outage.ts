@@ -36,7 +36,7 @@ export class Outage {
     this.isTold = false;
   }
 
-  end(): void {
+  stop(): void {
     this.cancel();
   }
 }

@@ -22,11 +22,11 @@ export class ReplyDeadline<Request extends { readonly since: number }> {
 
   /** Replaces the moment of the next check. */
   fireIn(ms: number): void {
-    this.end();
+    this.stop();
     this.cancel = afterReading(this.options.clock, ms, (overAt) => this.onOver(overAt));
   }
 
-  end(): void {
+  stop(): void {
     this.cancel?.();
     this.cancel = undefined;
   }

@@ -81,7 +81,7 @@ export class RequestPipe<Request extends PipedRequest> {
   close(): void {
     const { waiting, closedError } = this.options;
     this.isClosed = true;
-    this.deadline.end();
+    this.deadline.stop();
     for (const request of this.takeInFlight()) request.reject(closedError(request.key, 'unknown'));
     for (const request of waiting.take()) request.reject(closedError(request.key, 'unreachable'));
   }

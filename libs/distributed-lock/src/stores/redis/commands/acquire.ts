@@ -53,7 +53,7 @@ export abstract class AcquiringCommand<R extends ScriptReply, Result> extends Sc
       { key, kind: claim.kind },
       guard ? new WireKeys([...keys.names, guard.mark]) : keys,
     );
-    this.owners = requests.map(({ owner }) => store.owners.begin(owner));
+    this.owners = requests.map(({ owner }) => store.owners.beginRequest(owner));
   }
 
   /** @param reply of a server that is ready, to a request that was not refused as expired */
@@ -79,7 +79,7 @@ export abstract class AcquiringCommand<R extends ScriptReply, Result> extends Sc
     if (reply[0] === 0) return EXPIRED;
     this.mayComeLate = this.owners.some(({ hasUnanswered }) => hasUnanswered);
     if (reply[0] === 4) throw this.unready(reply[2] as number);
-    this.end();
+    this.finish();
     return this.resultOf(reply);
   }
 
@@ -93,7 +93,7 @@ export abstract class AcquiringCommand<R extends ScriptReply, Result> extends Sc
       const mayHold = isDeniedHalfway || (error.reason === 'refused' && this.owners[i]?.hasUnanswered);
       if (mayHold) this.store.undo(request);
     });
-    this.end();
+    this.finish();
   }
 
   protected granted(request: AcquireRequest, token: number, lastToken: number, waiting = 0): Grant {
@@ -116,8 +116,8 @@ export abstract class AcquiringCommand<R extends ScriptReply, Result> extends Sc
     this.isOpen = false;
   }
 
-  private end(): void {
-    for (const { owner } of this.requests) this.store.owners.end(owner);
+  private finish(): void {
+    for (const { owner } of this.requests) this.store.owners.endRequest(owner);
   }
 }
 

@@ -46,7 +46,7 @@ abstract class RenewingCommand<R extends ScriptReply> extends ScriptCommand<R, R
     const isAgain = this.wasExpired || this.isSecondCopy;
     if (isAgain && !this.renewals.every((renewal) => this.owners.isLatest(renewal)))
       throw unknown('it found a renewal too late that a newer one follows', this.key);
-    this.end('given up');
+    this.settleCopies('given up');
     const notAfter = this.context.notAfter(this.sent);
     this.written = this.renewals.map(({ owner, leaseMs }) => {
       const copy = { leaseMs, notAfter };
@@ -59,11 +59,11 @@ abstract class RenewingCommand<R extends ScriptReply> extends ScriptCommand<R, R
 
   protected onAnswered(): void {
     // A cluster client repeats by itself what a closed connection has not answered, and which copy was answered is not known.
-    this.end(this.context.connection.nodeCloses === this.closesBefore ? 'answered' : 'given up');
+    this.settleCopies(this.context.connection.nodeCloses === this.closesBefore ? 'answered' : 'given up');
   }
 
   protected override onFailed({ reason }: LockStoreError): void {
-    if (reason === 'unknown') this.end('given up');
+    if (reason === 'unknown') this.settleCopies('given up');
     else this.onAnswered();
   }
 
@@ -78,7 +78,7 @@ abstract class RenewingCommand<R extends ScriptReply> extends ScriptCommand<R, R
     return { kind: 'renewed', validUntil, waiting };
   }
 
-  private end(how: 'answered' | 'given up'): void {
+  private settleCopies(how: 'answered' | 'given up'): void {
     const { written = [] } = this;
     this.written = undefined;
     written.forEach((copy, i) => {
@@ -146,7 +146,7 @@ export class Renewals {
 
   /** Never rejects. */
   async run(renewals: readonly Renewal[]): Promise<Replies> {
-    for (const renewal of renewals) this.owners.begin(renewal.owner).latestRenewal = renewal;
+    for (const renewal of renewals) this.owners.beginRequest(renewal.owner).latestRenewal = renewal;
     if (renewals.length === 1) return this.renew(renewals);
     const replies = new Map<Renewal, RenewalReply>();
     const renewBatch = async (batch: readonly Renewal[]) => {
@@ -176,7 +176,7 @@ export class Renewals {
       const replies = await (first && !another
         ? this.renewForSure(first)
         : context.connection.run(new RenewAllCommand(batch, context, owners)));
-      for (const { owner } of batch) owners.end(owner);
+      for (const { owner } of batch) owners.endRequest(owner);
       return replies;
     } catch (error) {
       // A key that holds other data makes the whole batch fail. Sent one by one, only its own renewal is refused.
@@ -202,7 +202,7 @@ export class Renewals {
   }
 
   private unanswered({ owner }: Renewal, error: unknown): Replies {
-    this.owners.end(owner);
+    this.owners.endRequest(owner);
     return [{ kind: 'unknown', error: error as LockStoreError }];
   }
 }

@@ -89,7 +89,7 @@ export class RedisConnection {
   }
 
   /** Finds out whether an idle connection still exists. Without a reply it is replaced. */
-  checkIdle(): void {
+  probe(): void {
     // A cluster has many connections: a reply of one says nothing about the others.
     const isBusy = this.inFlight.size > 0 || !this.doubt.isIdle(this.clock.now());
     if (!this.isReady || (isBusy && !this.client.isCluster)) return;
@@ -101,7 +101,7 @@ export class RedisConnection {
     if (this.isClosed) return;
     this.isClosed = true;
     this.stopConnecting();
-    this.deadline.end();
+    this.deadline.stop();
     this.doubt.end();
     this.onLost('the store is closed');
     for (const command of this.waiting.take()) command.fail(unreachable('the store is closed', command.key));

@@ -24,7 +24,7 @@ export function watchOutage(client: Client, options: OutageOptions): () => void 
   client.on('close', onDown);
   onDown();
   return () => {
-    outage.end();
+    outage.stop();
     client.removeListener('ready', onUp);
     client.removeListener('close', onDown);
   };

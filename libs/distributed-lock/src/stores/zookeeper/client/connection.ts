@@ -160,7 +160,7 @@ export class Connection {
   private lose(error: Error): void {
     if (this.lostBy) return;
     this.lostBy = error;
-    this.deadline.end();
+    this.deadline.stop();
     this.flush();
     this.socket.destroy();
     // Whatever it still says is of no interest, and must not end the process.

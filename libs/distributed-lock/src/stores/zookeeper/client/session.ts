@@ -250,7 +250,7 @@ export class ZookeeperSession {
     this.knowledge = new LeaderKnowledge(reply.timeoutMs);
     this.authenticate(connection);
     if (!isNew) this.confirmResumed(connection, sentAt);
-    this.deadline.end();
+    this.deadline.stop();
     this.listener.onConnected();
     for (const waiting of this.waiting.take()) waiting.send(connection);
     this.keepAliveAlways(connection);
@@ -355,7 +355,7 @@ export class ZookeeperSession {
   }
 
   private refuseWaiting(error: Error): void {
-    this.deadline.end();
+    this.deadline.stop();
     for (const each of this.waiting.take()) each.reject(error);
   }
 }
