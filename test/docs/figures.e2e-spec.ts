@@ -29,7 +29,7 @@ import { MOST_BYTES } from '../../libs/distributed-lock/src/stores/zookeeper/loc
 import * as zookeeper from '../../libs/distributed-lock/src/stores/zookeeper/zookeeper.store.js';
 import { RELEASE_RETRY_MS } from '../../libs/distributed-lock/src/stores/common/certain-releases.js';
 import { KEEP_ALIVE_MS } from '../../libs/distributed-lock/src/stores/common/connection/keep-alive.js';
-import { IDLE_MS } from '../../libs/distributed-lock/src/stores/redis/connection/idle-doubt.js';
+import { IDLE_MS } from '../../libs/distributed-lock/src/stores/redis/connection/idle-probe.js';
 import { MOST_IN_FLIGHT } from '../../libs/distributed-lock/src/stores/redis/connection/redis.connection.js';
 import { REDIS_DEFAULTS } from '../../libs/distributed-lock/src/stores/redis/redis.options.js';
 

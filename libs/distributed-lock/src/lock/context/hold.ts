@@ -118,14 +118,14 @@ export class Hold {
     return { key, mode: modeOf(claim), owner, fencingToken, site, since, heldMs, validForMs, calls };
   }
 
-  share(keepAtLeastMs: number): this {
+  share(holdAtLeastMs: number): this {
     this.count += 1;
-    this.keepFor(keepAtLeastMs);
+    this.holdAtLeast(holdAtLeastMs);
     return this;
   }
 
   /** From the acquisition, or from now for a nested call that asks for more. */
-  keepFor(ms: number): void {
+  holdAtLeast(ms: number): void {
     if (ms > 0) this.holdUntil = Math.max(this.holdUntil, this.owner.now + ms);
   }
 

@@ -184,7 +184,7 @@ export class Owner {
     const by = lease.isUntouched ? 'store' : 'local';
     const fencingToken = lease.takeToken();
     const hold = new Hold(runtime.scope, call, this, fencingToken, now, request.site);
-    hold.keepFor(request.holdAtLeastMs);
+    hold.holdAtLeast(request.holdAtLeastMs);
     this.holds.add(hold);
     runtime.emit({ type: 'acquired', call, key, owner, fencingToken, waitedMs: now - waitingSince, by });
     return hold;
@@ -401,10 +401,10 @@ export class Owner {
   private releaseRequest(isAwaited: boolean): ReleaseRequest {
     const { key, id: owner, claim, keeper, holdUntil } = this;
     const leaseMs = keeper?.lease.leaseMs ?? this.request.leaseMs;
-    const keep = holdUntil > 0 && holdUntil > this.now ? { holdUntil } : undefined;
+    const minimumHold = holdUntil > 0 && holdUntil > this.now ? { holdUntil } : undefined;
     const whenAwaited = isAwaited ? 'when idle' : undefined;
     const flush = this.budget.isRunning ? 'now' : whenAwaited;
-    return { key, owner, claim, leaseMs, ...keeper?.lease.used, ...keep, flush };
+    return { key, owner, claim, leaseMs, ...keeper?.lease.used, ...minimumHold, flush };
   }
 
   private end(): void {

@@ -2,7 +2,7 @@ import { inBackground } from '../../async-context/in-background.js';
 import { LockConfigurationError } from '../../port/lock.errors.js';
 import type { StoreState } from '../../port/lock-store.js';
 import { conceal } from '../../redaction/conceal.js';
-import { afterReading } from '../../time/turns.js';
+import { giveUpAfter } from '../../time/turns.js';
 import type { Chance } from '../../time/chance.js';
 import type { Clock } from '../../time/clock.js';
 import { ConnectionErrors } from '../common/connection/connection-errors.js';
@@ -70,7 +70,7 @@ export class EtcdClient {
     const { clock, commandTimeoutMs: ms } = this.options;
     await this.grpc();
     const deadline = new AbortController();
-    const stop = afterReading(clock, ms, () => deadline.abort());
+    const stop = giveUpAfter(clock, ms, () => deadline.abort());
     try {
       for (;;) {
         const member = await this.untilOpen(deadline.signal, key);

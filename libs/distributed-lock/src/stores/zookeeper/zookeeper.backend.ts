@@ -2,7 +2,7 @@ import { inBackground } from '../../async-context/in-background.js';
 import type { LockStoreContext } from '../../port/lock-store.js';
 import { LockConfigurationError, type LockStoreError } from '../../port/lock.errors.js';
 import { conceal } from '../../redaction/conceal.js';
-import { afterReading } from '../../time/turns.js';
+import { giveUpAfter } from '../../time/turns.js';
 import { Outage } from '../common/connection/outage.js';
 import { reconnectDelay } from '../common/connection/reconnect-delay.js';
 import { storeError } from '../common/connection/store-error.js';
@@ -69,7 +69,7 @@ export class ZookeeperBackend implements SessionBackend {
     const { clock, commandTimeoutMs } = options;
     return new Promise((resolve, reject) => {
       if (this.isRefused) return reject(this.notReady('', name));
-      const cancel = afterReading(clock, commandTimeoutMs, () => {
+      const cancel = giveUpAfter(clock, commandTimeoutMs, () => {
         this.openings.delete(opening);
         reject(this.notReady(`no session within ${commandTimeoutMs} ms`, name));
       });

@@ -1,5 +1,5 @@
 import { inBackground } from '../../../async-context/in-background.js';
-import { afterReading } from '../../../time/turns.js';
+import { giveUpAfter } from '../../../time/turns.js';
 import type { Chance } from '../../../time/chance.js';
 import type { Clock } from '../../../time/clock.js';
 import type { LockStoreError } from '../../../port/lock.errors.js';
@@ -56,7 +56,7 @@ export class KeptConnection<Connection extends { destroy(): void }> {
     const { withinMs, lateError, open } = attempt();
     const opening = (this.opening = new AbortController());
     const { signal } = opening;
-    const cancel = afterReading(clock, withinMs, () => opening.abort(lateError));
+    const cancel = giveUpAfter(clock, withinMs, () => opening.abort(lateError));
     const onLost = (error: unknown): void => {
       if (this.opening === opening) this.lose(this.current, error);
     };

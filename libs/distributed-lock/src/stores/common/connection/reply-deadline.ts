@@ -1,4 +1,4 @@
-import { afterReading } from '../../../time/turns.js';
+import { giveUpAfter } from '../../../time/turns.js';
 import type { Clock } from '../../../time/clock.js';
 
 /**
@@ -23,7 +23,7 @@ export class ReplyDeadline<Request extends { readonly since: number }> {
   /** Replaces the moment of the next check. */
   fireIn(ms: number): void {
     this.stop();
-    this.cancel = afterReading(this.options.clock, ms, (overAt) => this.onOver(overAt));
+    this.cancel = giveUpAfter(this.options.clock, ms, (overAt) => this.onOver(overAt));
   }
 
   stop(): void {

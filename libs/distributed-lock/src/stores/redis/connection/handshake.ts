@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import type { Readable } from 'node:stream';
 import type { Clock } from '../../../time/clock.js';
-import { afterReading } from '../../../time/turns.js';
+import { giveUpAfter } from '../../../time/turns.js';
 import { whatAnswers } from './what-answers.js';
 
 const CLOSED =
@@ -60,7 +60,7 @@ export function afterSilence(clock: Clock, stream: Readable, ms: number, task: (
   };
   function wait(): void {
     cancel();
-    cancel = afterReading(clock, ms, () => {
+    cancel = giveUpAfter(clock, ms, () => {
       end();
       task();
     });

@@ -6,7 +6,7 @@ import { LockStoreError } from '../../../port/lock.errors.js';
 import { conceal } from '../../../redaction/conceal.js';
 import { readClocks, type Clock } from '../../../time/clock.js';
 import { afterSilence } from './handshake.js';
-import { IdleDoubt } from './idle-doubt.js';
+import { IdleProbe } from './idle-probe.js';
 import { closeClient, keepConnecting } from './redis.clients.js';
 import { EXPIRED, Ping, WaitingCommands, type Client, type RedisCommand } from './redis.command.js';
 import {
@@ -43,7 +43,7 @@ export class RedisConnection {
   nodeCloses = 0;
   private readonly waiting = new WaitingCommands();
   private readonly inFlight = new LinkedQueue<RedisCommand>();
-  private readonly doubt = new IdleDoubt();
+  private readonly idleProbe = new IdleProbe();
   private isReady = false;
   private isClosed = false;
   private lastError: Error | undefined;
@@ -91,7 +91,7 @@ export class RedisConnection {
   /** Finds out whether an idle connection still exists. Without a reply it is replaced. */
   probe(): void {
     // A cluster has many connections: a reply of one says nothing about the others.
-    const isBusy = this.inFlight.size > 0 || !this.doubt.isIdle(this.clock.now());
+    const isBusy = this.inFlight.size > 0 || !this.idleProbe.isIdle(this.clock.now());
     if (!this.isReady || (isBusy && !this.client.isCluster)) return;
     inBackground(this.run(new Ping()), () => undefined);
   }
@@ -102,7 +102,7 @@ export class RedisConnection {
     this.isClosed = true;
     this.stopConnecting();
     this.deadline.stop();
-    this.doubt.end();
+    this.idleProbe.end();
     this.onLost('the store is closed');
     for (const command of this.waiting.take()) command.fail(unreachable('the store is closed', command.key));
     await closeClient(this.client, this.clock, this.commandTimeoutMs);
@@ -167,17 +167,17 @@ export class RedisConnection {
     this.cancelPreparing?.();
     for (const command of this.inFlight) {
       this.inFlight.remove(command);
-      if (this.doubt.mayRepeat(command)) {
+      if (this.idleProbe.mayRepeat(command)) {
         command.isSecondCopy = true;
         this.waiting.push(command);
       } else command.fail(unknown(why, command.key, this.lastError));
     }
-    this.doubt.end();
+    this.idleProbe.end();
   }
 
   /** A cluster client replaces a silent node by itself (`socketTimeout`), and repeats the commands that had no reply. */
   private drop(): void {
-    if (this.client.isCluster) return this.doubt.end();
+    if (this.client.isCluster) return this.idleProbe.end();
     this.isReady = false;
     (this.client as Redis).stream?.destroy();
   }
@@ -195,8 +195,8 @@ export class RedisConnection {
   private write(command: RedisCommand, at = readClocks(this.clock)): void {
     command.sent = at;
     if (!command.isSecondCopy) command.since = at.now;
-    if (this.inFlight.size === 0 && this.doubt.isIdle(at.now)) {
-      this.doubt.begin();
+    if (this.inFlight.size === 0 && this.idleProbe.isIdle(at.now)) {
+      this.idleProbe.begin();
       this.deadline.fireIn(this.commandTimeoutMs / 2);
     }
     this.inFlight.push(command);
@@ -269,7 +269,7 @@ export class RedisConnection {
 
   /** A cluster has many connections: a reply of one says nothing about the others. */
   private onAnswer(now = this.clock.now()): void {
-    this.doubt.onReply(now);
+    this.idleProbe.onReply(now);
     if (!this.client.isCluster) this.deadline.onReply(now);
   }
 
@@ -281,7 +281,7 @@ export class RedisConnection {
 
   private timeoutOf(command: RedisCommand): number {
     const ms = this.commandTimeoutMs;
-    return this.inFlight.has(command) ? this.doubt.timeoutOf(command, ms) : ms;
+    return this.inFlight.has(command) ? this.idleProbe.timeoutOf(command, ms) : ms;
   }
 
   private onNoConnection(command: RedisCommand): void {
@@ -292,7 +292,7 @@ export class RedisConnection {
 
   private onNoReply(command: RedisCommand): void {
     const ms = this.commandTimeoutMs;
-    if (this.doubt.timeoutOf(command, ms) < ms) return this.askBeside();
+    if (this.idleProbe.timeoutOf(command, ms) < ms) return this.askBeside();
     this.inFlight.remove(command);
     command.fail(unknown(`nothing came back within ${ms} ms`, command.key));
     this.drop();
@@ -300,8 +300,8 @@ export class RedisConnection {
 
   private askBeside(): void {
     const { client } = this;
-    if (!client.isCluster) return this.doubt.ask([client as Redis], () => this.drop());
+    if (!client.isCluster) return this.idleProbe.ask([client as Redis], () => this.drop());
     const open = (client as Cluster).nodes('master').filter(({ status }) => status === 'ready');
-    this.doubt.ask(open, (node) => node.stream?.destroy());
+    this.idleProbe.ask(open, (node) => node.stream?.destroy());
   }
 }

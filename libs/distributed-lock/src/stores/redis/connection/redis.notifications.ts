@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
 import type { Clock } from '../../../time/clock.js';
-import { afterReading } from '../../../time/turns.js';
+import { giveUpAfter } from '../../../time/turns.js';
 import { conceal } from '../../../redaction/conceal.js';
 import { inBackground } from '../../../async-context/in-background.js';
 import type { Notification } from '../../../port/lock-store.js';
@@ -168,7 +168,7 @@ export class RedisNotifications {
   /** A connection that does not answer in time is replaced. */
   private inTime<T>(reply: Promise<T>): Promise<T> {
     const { client } = this;
-    const cancel = afterReading(this.clock, this.commandTimeoutMs, () => {
+    const cancel = giveUpAfter(this.clock, this.commandTimeoutMs, () => {
       this.deadlines.delete(cancel);
       if (client.isCluster) client.disconnect(true);
       else (client as Redis).stream?.destroy();

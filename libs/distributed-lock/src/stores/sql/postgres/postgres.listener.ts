@@ -1,7 +1,7 @@
 import type { Client } from 'pg';
 import { inBackground } from '../../../async-context/in-background.js';
 import { conceal } from '../../../redaction/conceal.js';
-import { afterReading } from '../../../time/turns.js';
+import { giveUpAfter } from '../../../time/turns.js';
 import type { Chance } from '../../../time/chance.js';
 import type { Clock } from '../../../time/clock.js';
 import { Delays } from '../../../time/delays.js';
@@ -96,7 +96,7 @@ export class PostgresListener {
     const { clock, commandTimeoutMs } = this.options;
     let cancel = (): void => undefined;
     const late = new Promise<never>((_, reject) => {
-      cancel = afterReading(clock, commandTimeoutMs, () => reject(new Error('no reply in time')));
+      cancel = giveUpAfter(clock, commandTimeoutMs, () => reject(new Error('no reply in time')));
     });
     await Promise.race([client.query('SELECT 1'), late]).finally(cancel);
   }

@@ -6,14 +6,14 @@ import { inBackground } from '../../../async-context/in-background.js';
 export const IDLE_MS = 500;
 
 /**
- * Whether a connection that has been idle still exists. Load balancers and firewalls forget such a connection, and tell
+ * Finds out whether a connection that has been idle still exists. Load balancers and firewalls forget such a connection, and tell
  * neither end.
  *
  * When a repeatable command that is written on an idle connection has no reply after half of its time, the server is asked
  * on a second connection. If it answers there, and is still silent on the first one, the first one is replaced, and the
  * command is written once more. A server that is merely slow has all of the time to reply.
  */
-export class IdleDoubt {
+export class IdleProbe {
   repliedAt = 0;
   private isOpen = false;
   /** Close the second connections, once there are some. */
