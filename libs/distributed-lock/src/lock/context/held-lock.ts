@@ -82,7 +82,7 @@ export class HeldLock implements Lock {
   }
 
   get contended(): boolean {
-    return this.checkHeld() && this.holds.some((hold) => hold.owner.isContended);
+    return this.isHeld() && this.holds.some((hold) => hold.owner.isContended);
   }
 
   get validForMs(): number {
