@@ -31,7 +31,7 @@ export class LocalQueue implements Callers {
   /** Owners that hold or are about to hold. Several may hold only under a claim that is not exclusive. */
   private readonly holding = new SmallSet<Owner>();
   /** The holder that the store last named, also in a reply to an earlier owner of this queue. */
-  private holder: { readonly owner: string | undefined; readonly until: number } | undefined;
+  private holder: { readonly owner: string | undefined; readonly expiresAt: number } | undefined;
   private storeError: LockStoreError | undefined;
   /** The last answer of the store counts for callers that joined until then. */
   private answeredFor = -Infinity;
@@ -140,7 +140,7 @@ export class LocalQueue implements Callers {
   }
 
   onHolder(owner: string | undefined, remainingMs: number, askedAt: number): void {
-    this.holder = { owner, until: this.runtime.clock.now() + remainingMs };
+    this.holder = { owner, expiresAt: this.runtime.clock.now() + remainingMs };
     this.answeredFor = askedAt;
     this.storeError = undefined;
   }
@@ -248,7 +248,7 @@ export class LocalQueue implements Callers {
     const { granted, holder } = this;
     if (granted) return { owner: granted.id, remainingMs: granted.validForMs };
     return (
-      holder && { owner: holder.owner, remainingMs: Math.max(0, holder.until - this.runtime.clock.now()) }
+      holder && { owner: holder.owner, remainingMs: Math.max(0, holder.expiresAt - this.runtime.clock.now()) }
     );
   }
 }

@@ -1,5 +1,5 @@
 import { LockConfigurationError } from '../../port/lock.errors.js';
-import type { StoreFailure } from '../common/connection/store-error.js';
+import type { StoreFailure } from '../common/connection/connection-errors.js';
 
 /** What an error of etcd or of gRPC means for the request that failed. */
 export interface EtcdFailure extends StoreFailure {

@@ -1,4 +1,4 @@
-import { checkNameBytes } from '../common/lock-name.js';
+import { checkNameBytes } from '../common/name-bytes.js';
 
 /** etcd keeps all keys in memory, and a request of a lock sends its name several times. */
 export const MOST_NAME_BYTES = 4096;

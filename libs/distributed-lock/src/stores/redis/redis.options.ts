@@ -3,6 +3,7 @@ import { describeMs, describeNumber } from '../../options/describe-given.js';
 import { checkOptionNames, overlay, type OptionNames } from '../../options/option-names.js';
 import { LockConfigurationError } from '../../port/lock.errors.js';
 import type { LockStoreContext } from '../../port/lock-store.js';
+import { checkCommandTimeout } from '../common/command-timeout.js';
 
 /** A URL, ioredis options (Sentinel included), or a client that stays yours: it is duplicated, never used or closed. */
 export type RedisTarget = string | RedisOptions | Redis | Cluster;
@@ -66,7 +67,11 @@ export function resolveRedisOptions(given: RedisStoreOptions): ResolvedRedisOpti
     );
   }
   if (minReplicaAcks === 0) return options;
-  checkMs('replicaTimeoutMs', replicaTimeoutMs);
+  if (!Number.isInteger(replicaTimeoutMs) || replicaTimeoutMs < 1) {
+    throw new LockConfigurationError(
+      `replicaTimeoutMs must be a whole number of ms, 1 or more; it is ${describeMs(replicaTimeoutMs)}.`,
+    );
+  }
   if (replicaTimeoutMs > commandTimeoutMs / 2) {
     throw new LockConfigurationError(
       `replicaTimeoutMs (${replicaTimeoutMs}) must be at most half of commandTimeoutMs (${commandTimeoutMs}): other commands wait behind it.`,
@@ -78,30 +83,19 @@ export function resolveRedisOptions(given: RedisStoreOptions): ResolvedRedisOpti
 /** @throws LockConfigurationError for options that contradict those of the service */
 export function checkTimings(
   { commandTimeoutMs, restartGuardMs }: ResolvedRedisOptions,
-  { watchdogTimeoutMs }: LockStoreContext,
+  context: LockStoreContext,
 ): void {
+  const { watchdogTimeoutMs } = context;
   if (restartGuardMs !== 0 && !(Number.isInteger(restartGuardMs) && restartGuardMs >= watchdogTimeoutMs)) {
     throw new LockConfigurationError(
       `restartGuardMs must be 0, or a whole number of ms and at least watchdogTimeoutMs (${watchdogTimeoutMs}); it is ${describeMs(restartGuardMs)}.`,
     );
   }
-  checkMs('commandTimeoutMs', commandTimeoutMs);
-  if (watchdogTimeoutMs < 3 * commandTimeoutMs) {
-    throw new LockConfigurationError(
-      `watchdogTimeoutMs (${watchdogTimeoutMs}) must be at least three times commandTimeoutMs (${commandTimeoutMs}): otherwise one slow answer loses the lock.`,
-    );
-  }
+  checkCommandTimeout(commandTimeoutMs, context);
 }
 
 /** @throws LockConfigurationError for the first option that a cluster does not have */
 export function refuseOnCluster({ minReplicaAcks, restartGuardMs }: ResolvedRedisOptions): void {
   if (minReplicaAcks !== 0) throw new LockConfigurationError('minReplicaAcks is not for a cluster.');
   if (restartGuardMs !== 0) throw new LockConfigurationError('restartGuardMs is not for a cluster.');
-}
-
-function checkMs(name: string, ms: number): void {
-  if (Number.isInteger(ms) && ms >= 1) return;
-  throw new LockConfigurationError(
-    `${name} must be a whole number of ms, 1 or more; it is ${describeMs(ms)}.`,
-  );
 }

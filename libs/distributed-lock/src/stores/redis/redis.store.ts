@@ -45,7 +45,7 @@ import {
 import { newClientId } from './redisson/redisson-names.js';
 import { ReplicatedStore } from './safety/replicated-store.js';
 import { AccessRights } from './scripts/access-rights.js';
-import { ScriptContext } from './scripts/script-context.js';
+import { ScriptContext } from './scripts/script-command.js';
 import { loadScripts } from './scripts/scripts.js';
 import { systemChance } from '../../time/chance.js';
 import type { Clock } from '../../time/clock.js';

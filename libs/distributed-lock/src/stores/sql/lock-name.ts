@@ -1,5 +1,5 @@
 import { LockKeyError } from '../../port/lock.errors.js';
-import { checkNameBytes } from '../common/lock-name.js';
+import { checkNameBytes } from '../common/name-bytes.js';
 
 /** An index of the database has no room for more. */
 const MOST_BYTES = 2000;

@@ -1,4 +1,4 @@
-import type { StoreFailure } from '../common/connection/store-error.js';
+import type { StoreFailure } from '../common/connection/connection-errors.js';
 import type { Swap, Take } from '../core/register.js';
 import type { Scan, Slice } from './slice.js';
 import type { LockRow } from './sql-row.js';

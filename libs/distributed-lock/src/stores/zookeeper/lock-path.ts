@@ -1,4 +1,4 @@
-import { checkNameBytes } from '../common/lock-name.js';
+import { checkNameBytes } from '../common/name-bytes.js';
 
 /** The longest name, in bytes before it is encoded. */
 export const MOST_BYTES = 2000;

@@ -4,8 +4,8 @@ import { LockConfigurationError, type LockStoreError } from '../../port/lock.err
 import { conceal } from '../../redaction/conceal.js';
 import { giveUpAfter } from '../../time/turns.js';
 import { Outage } from '../common/connection/outage.js';
-import { reconnectDelay } from '../common/connection/reconnect-delay.js';
-import { storeError } from '../common/connection/store-error.js';
+import { reconnectDelay } from '../common/connection/keep-alive.js';
+import { storeError } from '../common/connection/connection-errors.js';
 import type {
   BackendListener,
   Messages,

@@ -1,5 +1,5 @@
 import { LockStoreError } from '../../port/lock.errors.js';
-import { storeError } from '../common/connection/store-error.js';
+import { storeError } from '../common/connection/connection-errors.js';
 import { CODE, ZookeeperRefusal } from './client/codes.js';
 import { ConnectionLost, RequestTooLong } from './client/connection.js';
 import { NotConnected, SessionEnded } from './client/session.js';

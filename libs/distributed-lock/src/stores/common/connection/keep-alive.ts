@@ -1,3 +1,4 @@
+import type { Chance } from '../../../time/chance.js';
 import type { Clock } from '../../../time/clock.js';
 
 /** Load balancers forget a connection that is idle for some minutes; some firewalls after one. */
@@ -19,4 +20,11 @@ export function keepAlive(clock: Clock, check: () => void): () => void {
   };
   wait();
   return () => cancel();
+}
+
+const SLOWEST_RECONNECT_MS = 1000;
+
+/** Full jitter, so that the instances of a service do not come back all at once. */
+export function reconnectDelay(chance: Chance, failures: number): number {
+  return 20 + chance.random() * Math.min(25 * 2 ** failures, SLOWEST_RECONNECT_MS);
 }

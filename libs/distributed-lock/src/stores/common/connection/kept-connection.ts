@@ -4,7 +4,7 @@ import type { Chance } from '../../../time/chance.js';
 import type { Clock } from '../../../time/clock.js';
 import type { LockStoreError } from '../../../port/lock.errors.js';
 import { Outage, type OutageOptions } from './outage.js';
-import { reconnectDelay } from './reconnect-delay.js';
+import { reconnectDelay } from './keep-alive.js';
 
 /** A connection that was open for longer than this ends the series of failures. */
 const STABLE_MS = 1000;

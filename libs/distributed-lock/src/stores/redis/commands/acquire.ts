@@ -8,8 +8,12 @@ import { asUnsure, callerHasLeft, isDenied } from '../connection/redis.errors.js
 import type { RedisNotifications } from '../connection/redis.notifications.js';
 import { isOurs, redissonChannel } from '../redisson/redisson-names.js';
 import { WireKeys, type Arguments } from '../scripts/evalsha.js';
-import { ScriptCommand, type ScriptReply } from '../scripts/script-command.js';
-import { claimFields, type ScriptContext } from '../scripts/script-context.js';
+import {
+  ScriptCommand,
+  type ScriptReply,
+  claimFields,
+  type ScriptContext,
+} from '../scripts/script-command.js';
 import { acquireScript, type ReplyOf, type Script } from '../scripts/scripts.js';
 
 /** How often a waiter rechecks while it is not subscribed. */

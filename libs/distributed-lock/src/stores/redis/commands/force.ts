@@ -1,6 +1,5 @@
 import type { Arguments } from '../scripts/evalsha.js';
-import type { ScriptContext } from '../scripts/script-context.js';
-import { ScriptCommand } from '../scripts/script-command.js';
+import { type ScriptContext, ScriptCommand } from '../scripts/script-command.js';
 import { forceScript, type ReplyOf } from '../scripts/scripts.js';
 
 type Reply = ReplyOf<typeof forceScript>;

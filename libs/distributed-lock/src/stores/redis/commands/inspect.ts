@@ -1,6 +1,5 @@
 import type { LockSnapshot } from '../../../port/lock-store.js';
-import type { ScriptContext } from '../scripts/script-context.js';
-import { ScriptCommand } from '../scripts/script-command.js';
+import { type ScriptContext, ScriptCommand } from '../scripts/script-command.js';
 import { inspectScript, type ReplyOf } from '../scripts/scripts.js';
 import { asRemaining } from './acquire.js';
 

@@ -3,8 +3,7 @@ import type { Clock } from '../../../time/clock.js';
 import type { ExecutedRelease } from '../../common/certain-releases.js';
 import type { OwnerState } from '../../common/owner-states.js';
 import type { Arguments } from '../scripts/evalsha.js';
-import { ScriptCommand } from '../scripts/script-command.js';
-import { claimFields, type ScriptContext } from '../scripts/script-context.js';
+import { ScriptCommand, claimFields, type ScriptContext } from '../scripts/script-command.js';
 import { releaseScript, type ReplyOf } from '../scripts/scripts.js';
 
 type Reply = ReplyOf<typeof releaseScript>;

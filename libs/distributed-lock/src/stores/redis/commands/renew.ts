@@ -7,8 +7,12 @@ import type { LeaseRequest, OwnerStates } from '../../common/owner-states.js';
 import { EXPIRED } from '../connection/redis.command.js';
 import { unknown } from '../connection/redis.errors.js';
 import { WireKeys, type Arguments } from '../scripts/evalsha.js';
-import { ScriptCommand, type ScriptReply } from '../scripts/script-command.js';
-import { claimFields, type ScriptContext } from '../scripts/script-context.js';
+import {
+  ScriptCommand,
+  type ScriptReply,
+  claimFields,
+  type ScriptContext,
+} from '../scripts/script-command.js';
 import { renewAllScript, renewScript, type ReplyOf, type Script } from '../scripts/scripts.js';
 
 /** The most renewals in one script. Redis runs nothing else meanwhile, so a larger batch would delay other commands. */

@@ -2,8 +2,7 @@ import { Redis, type Cluster, type ClusterOptions, type RedisOptions } from 'ior
 import { randomMs, type Chance } from '../../../time/chance.js';
 import type { Clock } from '../../../time/clock.js';
 import { inBackground } from '../../../async-context/in-background.js';
-import { KEEP_ALIVE_MS } from '../../common/connection/keep-alive.js';
-import { reconnectDelay } from '../../common/connection/reconnect-delay.js';
+import { KEEP_ALIVE_MS, reconnectDelay } from '../../common/connection/keep-alive.js';
 import type { Client } from './redis.command.js';
 import { forgetArguments } from './redis.errors.js';
 import { handleDroppedReplies } from './dropped-replies.js';
