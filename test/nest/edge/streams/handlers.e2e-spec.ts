@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import { Readable } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
-import { afterEach, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import {
   Controller,
   Get,
@@ -21,9 +21,6 @@ import { ADAPTERS, startApp, type StartedApp } from '../../integration/stage.js'
 import { until } from '#until';
 import { once } from '../support.js';
 import { outcomesOf } from '../../../support/events.js';
-
-// Each of some hundred tests boots an application.
-jest.setTimeout(30_000);
 
 /** Its generators go on when the test says so. */
 class Tap {
@@ -238,23 +235,26 @@ const STREAMS = [
   'streamed',
 ] as const;
 
-const started: StartedApp[] = [];
-afterEach(async () => {
-  tap.let(100);
-  await Promise.all(started.splice(0).map(({ app }) => app.close()));
-});
-
 describe.each(ADAPTERS)('a stream of a locked handler on %s', (adapter) => {
-  const start = async () => {
+  let app: StartedApp['app'];
+  let locks: LockService;
+  let fetch: StartedApp['fetch'];
+  const isFree = async (): Promise<boolean> => (await locks.inspect('rows')) === null;
+
+  beforeAll(async () => {
+    ({ app, locks, fetch } = await startApp(adapter, { controllers: [Rows] }));
+  });
+  beforeEach(() => {
     tap = new Tap();
-    const app = await startApp(adapter, { controllers: [Rows] });
-    started.push(app);
-    const isFree = async (): Promise<boolean> => (await app.locks.inspect('rows')) === null;
-    return { ...app, isFree, events: outcomesOf(app.locks) };
-  };
+  });
+  afterEach(async () => {
+    tap.let(100);
+    await until(isFree);
+  });
+  afterAll(() => app.close());
 
   it.each(STREAMS)('runs under the lock until it has been sent: %s', async (route) => {
-    const { fetch, isFree, events } = await start();
+    const events = outcomesOf(locks);
     const answer = await fetch(`/${route}`);
     expect(answer.ok).toBe(true);
     const reader = answer.body!.getReader();
@@ -272,7 +272,6 @@ describe.each(ADAPTERS)('a stream of a locked handler on %s', (adapter) => {
   });
 
   it.each(STREAMS)('is stopped when its client leaves, and then gives the lock back: %s', async (route) => {
-    const { fetch, isFree } = await start();
     const leaving = new AbortController();
     const answer = await fetch(`/${route}`, { signal: leaving.signal });
     await answer.body!.getReader().read();
@@ -286,7 +285,6 @@ describe.each(ADAPTERS)('a stream of a locked handler on %s', (adapter) => {
   });
 
   it('of a Response keeps what the Response says', async () => {
-    const { fetch } = await start();
     tap.let(3);
     const answer = await fetch('/response');
     expect([answer.status, answer.headers.get('x-rows'), answer.headers.getSetCookie()]).toEqual([
@@ -302,27 +300,23 @@ describe.each(ADAPTERS)('a stream of a locked handler on %s', (adapter) => {
     ['used', 500],
     ['sync', 500],
   ])('that is none, or none any more, holds nothing: %s', async (route, status) => {
-    const { fetch, isFree } = await start();
     expect((await fetch(`/${route}`)).status).toBe(status);
     await until(isFree);
   });
 
   it('that nobody reads does not hold the lock: HEAD', async () => {
-    const { fetch, isFree } = await start();
     expect((await fetch('/head', { method: 'HEAD' })).status).toBe(200);
     await until(isFree);
     expect(tap.log).toEqual([]);
   });
 
   it('that nobody reads does not hold the lock: of a handler that answers itself', async () => {
-    const { fetch, isFree } = await start();
     expect(await (await fetch('/own')).text()).toBe('own');
     await until(isFree);
     expect(tap.log).toEqual([]);
   });
 
   it('that comes after the answer does not hold the lock', async () => {
-    const { fetch, isFree } = await start();
     expect((await fetch('/late')).status).toBe(500);
     expect(await isFree()).toBe(false);
     tap.let(1);
@@ -331,7 +325,6 @@ describe.each(ADAPTERS)('a stream of a locked handler on %s', (adapter) => {
   });
 
   it('whose client left while the answer waited on its connection gives the lock back', async () => {
-    const { app, isFree } = await start();
     const socket = connect(Number(new URL(await app.getUrl()).port), '127.0.0.1');
     socket.write('GET /late HTTP/1.1\r\nHost: here\r\n\r\nGET /generator HTTP/1.1\r\nHost: here\r\n\r\n');
     await until(async () => !(await isFree()));
@@ -342,7 +335,6 @@ describe.each(ADAPTERS)('a stream of a locked handler on %s', (adapter) => {
   });
 
   it('breaks off when the lock is lost, and answers 503 if nothing was sent', async () => {
-    const { fetch, isFree, locks } = await start();
     const answer = await fetch('/generator');
     await locks.forceRelease('rows');
     await expect(answer.text()).rejects.toThrow('terminated');
@@ -352,7 +344,6 @@ describe.each(ADAPTERS)('a stream of a locked handler on %s', (adapter) => {
   });
 
   it('may be what onBusy answers', async () => {
-    const { fetch, locks } = await start();
     const mine = await locks.acquire('rows');
     expect(await (await fetch('/busy')).text()).toBe('busy now');
     await mine.release();
