@@ -296,6 +296,9 @@ describe('the checker of a history', () => {
     // Behind a caller of its own process it does not ask.
     expect(check({}, call({ call: '2', process: 'P1', askedAt: 4900, settledAt: 6000 }))).toBe(0);
     expect(check({}, call({ call: '2', process: 'P2', askedAt: 4900, settledAt: 6000 }))).toBe(1);
+    // A process that wakes up has not heard yet that its own hold is over.
+    expect(check({ process: 'P0', askedAt: 4800 })).toBe(0);
+    expect(check({ process: 'P0' })).toBe(1);
   });
 
   it('finds a release that leaves its waiter to a recheck or to the end of a lease', () => {

@@ -28,8 +28,8 @@ export function checkRefusal(history: History, times: HandOffTimes): readonly Vi
 
 /**
  * docs/guarantees.md, etcd and ZooKeeper: that is true on a server that lags behind, too. Nobody is refused for an owner that had
- * given the key up before it asked. A restored backup may bring that owner back. And behind a caller of its own process that waits,
- * it is refused without asking, and told of the holder that the store has named last.
+ * given the key up before it asked. A restored backup may bring that owner back. And a process refuses without asking: behind a
+ * caller of its own that waits, for the holder that the store has named last, and for a hold of its own until it learns of its loss.
  */
 export function checkStaleRefusal(history: History): readonly Violation[] {
   const { calls, holds, disturbances } = history;
@@ -48,7 +48,8 @@ export function checkStaleRefusal(history: History): readonly Violation[] {
     if (isBehind || !holdersThen || keys.length > 1 || !(error instanceof LockWaitTimeoutError)) return [];
     const { holder } = error;
     const hasHeld = holds.some(
-      ({ owner, key: held, from }) => owner === holder && held === key && from < askedAt,
+      ({ owner, key: held, from, process: by, endedAt = Infinity }) =>
+        owner === holder && held === key && from < askedAt && (by !== process || endedAt < askedAt),
     );
     if (holder === undefined || holdersThen.includes(holder) || !hasHeld) return [];
     const text = `call ${call} of ${process} is told that ${holder} has ${key}, which had given it up before`;
