@@ -28,6 +28,10 @@ const WAYS: Readonly<Record<string, (locks: LockService, key: string) => Promise
   'is fair': (locks, key) => run(locks, key, { fair: true }),
   reads: (locks, key) => run(locks, key, { mode: 'shared' }),
   'takes two keys': (locks, key) => run(locks, [key, `${key}:2`]),
+  'listens for the loss of two keys': (locks, key) =>
+    locks.withLock([key, `${key}:2`], ({ signal }) =>
+      signal.addEventListener('abort', () => expect(signal.reason).toBeDefined()),
+    ),
   'is refused': (locks, key) => locks.withLock(key, () => refused(locks, key)),
   'is refused one of two keys': (locks, key) =>
     locks.withLock(key, () => refused(locks, [`${key}:free`, key])),

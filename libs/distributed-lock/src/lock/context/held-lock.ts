@@ -1,6 +1,5 @@
 import type { ClockReading } from '../../time/clock.js';
 import { detached } from '../../async-context/detached.js';
-import { bindListeners } from '../../async-context/bound-listeners.js';
 import { modeOf, type LockMode } from '../../port/claim.js';
 import type { Hold } from './hold.js';
 import { inBackground, type NeverRejects } from '../../async-context/in-background.js';
@@ -10,12 +9,14 @@ import { checkLease } from '../request/lock-options.js';
 import type { ReleaseReply } from '../../port/lock-store.js';
 import type { Lock } from '../lock.js';
 import { runHolding } from './async-context.js';
+import { LossController } from './loss-controller.js';
 
 /** The `Lock` that callers get: one share of the holds of one or several keys. */
 export class HeldLock implements Lock {
   private released: NeverRejects<ReleaseReply> | undefined;
   private outcome: Promise<ReleaseOutcome> | undefined;
-  private joined: AbortSignal | undefined;
+  private joined: LossController | undefined;
+  private stopJoining: (() => void) | undefined;
 
   /** @param holds one or more, in the order of the keys as given */
   constructor(readonly holds: readonly Hold[]) {}
@@ -65,10 +66,19 @@ export class HeldLock implements Lock {
   }
 
   get signal(): AbortSignal {
-    // Every use checks each hold, so that a loss that was not noticed before shows here.
-    const signals = this.holds.map((hold) => hold.openSignal());
-    if (signals.length === 1) return signals[0] as AbortSignal;
-    return (this.joined ??= bindListeners(AbortSignal.any(signals)));
+    if (this.holds.length === 1) return this.first.openSignal();
+    const joined = (this.joined ??= this.joinLosses());
+    // Every use checks the holds, so that a loss that was not noticed before shows here.
+    const loss = this.noticeLoss();
+    if (loss) joined.abort(loss);
+    return joined.signal;
+  }
+
+  /** Not by `AbortSignal.any`: Node keeps such a signal, once it has a listener, in memory until it aborts. */
+  private joinLosses(): LossController {
+    const joined = new LossController();
+    this.stopJoining = this.onLoss((loss) => joined.abort(loss));
+    return joined;
   }
 
   get shutdownSignal(): AbortSignal {
@@ -168,7 +178,10 @@ export class HeldLock implements Lock {
   private releaseAll(isAwaited: boolean, at?: ClockReading): Promise<ReleaseReply> {
     const worst = (replies: readonly ReleaseReply[]) =>
       replies.find((r) => r === 'not held') ?? replies.find((r) => r === 'unknown') ?? 'released';
-    return Promise.all(this.holds.map((hold) => hold.release(isAwaited, at))).then(worst);
+    const released = this.holds.map((hold) => hold.release(isAwaited, at));
+    // The flow that this lock is nested in may hold one of its keys for long.
+    this.stopJoining?.();
+    return Promise.all(released).then(worst);
   }
 }
 

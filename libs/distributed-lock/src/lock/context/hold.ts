@@ -5,7 +5,7 @@ import type { HoldSnapshot } from '../lock.js';
 import type { NeverRejects } from '../../async-context/in-background.js';
 import { LockLostError, type LockShutdownError } from '../../port/lock.errors.js';
 import type { ReleaseReply } from '../../port/lock-store.js';
-import { bindListeners } from '../../async-context/bound-listeners.js';
+import { LossController } from './loss-controller.js';
 
 /** The reply to a release that needs no request. */
 export const RELEASED = Promise.resolve('released') as NeverRejects<ReleaseReply>;
@@ -172,22 +172,4 @@ interface HeldOwner {
   extend(ms: number): Promise<void>;
   downgrade(): Promise<void>;
   release(hold: Hold, isAwaited: boolean, at: ClockReading): NeverRejects<ReleaseReply>;
-}
-
-/**
- * Aborts a signal on a loss or a shutdown. Each listener of the signal runs in the async context in which it was added. Listeners
- * of an `AbortSignal.any(…)` with it run in the context in which the signal was first asked for.
- */
-class LossController extends AsyncResource {
-  private readonly controller = new AbortController();
-  readonly signal = bindListeners(this.controller.signal);
-
-  constructor() {
-    super('nestjs-distributed-lock.signal');
-  }
-
-  /** Does nothing from the second time on. */
-  abort(reason: Error): void {
-    this.runInAsyncScope(() => this.controller.abort(reason));
-  }
 }
