@@ -19,11 +19,16 @@ const HISTORIES: Readonly<Record<string, number>> = {
 
 /** A process of its own: Jest has globals and an event loop of its own in this one. */
 function run(...args: readonly string[]) {
-  const { status, stdout, stderr } = spawnSync(process.execPath, args, { cwd: ROOT, encoding: 'utf8' });
+  return runWith(process.env, args);
+}
+
+function runWith(env: NodeJS.ProcessEnv, args: readonly string[]) {
+  const { status, stdout, stderr } = spawnSync(process.execPath, args, { cwd: ROOT, encoding: 'utf8', env });
   return { status, output: stdout + stderr };
 }
 
-const simulate = (...args: readonly string[]) => run('dist/simulation/test/simulation/main.js', ...args);
+const MAIN = 'dist/simulation/test/simulation/main.js';
+const simulate = (...args: readonly string[]) => run(MAIN, ...args);
 const hashIn = (output: string) => /hash (\w+)/.exec(output)?.[1];
 
 describe('the simulation', () => {
@@ -44,6 +49,36 @@ describe('the simulation', () => {
       );
       expect(once).toBe(again);
       expect(once).not.toBe(other);
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
+    'begins with the same seed of one commit each time, also where git is missing',
+    () => {
+      for (const env of [process.env, { ...process.env, PATH: '' }]) {
+        const [once, again] = [1, 2].map(() => runWith(env, [MAIN, '--from', 'tree', '--count', '1']).output);
+        const seedIn = (output = '') => /^1 histories of documents from seed (\d+) on/m.exec(output)?.[1];
+        expect(Number(seedIn(once))).toBeGreaterThan(0);
+        expect(seedIn(again)).toBe(seedIn(once));
+      }
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
+    'refuses a command line and a plan with what may stand there, and without a stack',
+    () => {
+      const { status, output } = simulate('--sed', '7');
+      expect({ status, output }).toEqual({
+        status: 2,
+        output: "Unknown option '--sed'. --help lists the options.\n",
+      });
+      expect(simulate('--store', 'mongo').output).not.toContain(' at ');
+      expect(simulate('--help')).toMatchObject({
+        status: 0,
+        output: expect.stringContaining('--store NAME'),
+      });
     },
     TIMEOUT_MS,
   );

@@ -25,6 +25,8 @@ export interface Backend {
   readonly name: string;
   /** The kinds of messages, requests and replies alike, at which faults are aimed. */
   readonly kinds: readonly string[];
+  /** Further kinds, at which scenes alone aim. Default: none. */
+  readonly sceneKinds?: readonly string[];
   /** Those of requests that change a lock, at which faults are aimed more often. Default: none. */
   readonly writes?: readonly string[];
   /** How often a call may need a round trip, or wait for `commandTimeoutMs`, before it settles without an answer. */

@@ -1,3 +1,4 @@
+import { InputError } from '../input-error.js';
 import type { Backend } from './backend.js';
 
 /** Loaded when they are used: one whose client takes time from Node's globals replaces these first. */
@@ -9,8 +10,10 @@ export const BACKENDS: Readonly<Record<string, () => Promise<Backend>>> = {
   zookeeper: async () => (await import('./zookeeper/zookeeper.js')).zookeeper,
 };
 
+/** @throws InputError for a name that no back end has */
 export async function backendOf(name: string): Promise<Backend> {
-  const load = BACKENDS[name];
-  if (!load) throw new Error(`--store is one of ${Object.keys(BACKENDS).join(', ')}; it is ${name}`);
+  const load = Object.hasOwn(BACKENDS, name) ? BACKENDS[name] : undefined;
+  if (!load)
+    throw new InputError(`The store is one of ${Object.keys(BACKENDS).join(', ')}, and not "${name}"`);
   return load();
 }

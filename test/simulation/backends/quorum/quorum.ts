@@ -2,7 +2,7 @@ import { quorumStore } from '../../../../libs/distributed-lock/src/stores/quorum
 import { ownerOf } from '../../../../libs/distributed-lock/src/stores/quorum/owner-ids.js';
 import { redisStore } from '../../../../libs/distributed-lock/src/stores/redis/redis.store.js';
 import { RedisHost, type AfterCrash } from '../redis/redis-host.js';
-import { REDIS_KINDS, REDIS_WRITES } from '../redis/kinds.js';
+import { REDIS_KINDS, REDIS_SCENE_KINDS, REDIS_WRITES } from '../redis/kinds.js';
 import { split } from './split.js';
 import { redisScenes } from '../redis/scenes/scenes.js';
 import { routeGlobals } from '../../kernel/globals.js';
@@ -25,6 +25,7 @@ interface Options extends StoreOptions {
 export const quorum: Backend = {
   name: 'quorum',
   kinds: REDIS_KINDS,
+  sceneKinds: REDIS_SCENE_KINDS,
   writes: REDIS_WRITES,
   scenes: (options) => [...redisScenes(options), split, split, split, split],
   givesNoTickets: true,

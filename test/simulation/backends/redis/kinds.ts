@@ -20,6 +20,9 @@ export const REDIS_KINDS = [
   ...MESSAGES,
 ];
 
+/** Kinds at which scenes alone aim. */
+export const REDIS_SCENE_KINDS = withReplies(['client']);
+
 /** Requests that change a lock, the usual ones more than once. */
 export const REDIS_WRITES = [...OFTEN.split(' '), ...OFTEN.split(' '), 'acquireAll', 'renewAll'];
 

@@ -1,7 +1,7 @@
 import { redisStore } from '../../../../libs/distributed-lock/src/stores/redis/redis.store.js';
 import type { RedisStoreOptions } from '../../../../libs/distributed-lock/src/stores/redis/redis.options.js';
 import { RedisHost, type HostOptions } from './redis-host.js';
-import { REDIS_KINDS, REDIS_WRITES } from './kinds.js';
+import { REDIS_KINDS, REDIS_SCENE_KINDS, REDIS_WRITES } from './kinds.js';
 import { redisScenes } from './scenes/scenes.js';
 import { routeGlobals } from '../../kernel/globals.js';
 import type { Loss } from '../../history/loss.js';
@@ -18,6 +18,7 @@ export function redisNotedBy(onCommand?: HostOptions['onCommand']): Backend {
   return {
     name: 'redis',
     kinds: REDIS_KINDS,
+    sceneKinds: REDIS_SCENE_KINDS,
     writes: REDIS_WRITES,
     scenes: redisScenes,
     servesInTurn: true,

@@ -3,18 +3,14 @@ import type { SceneFrame } from '../../../plan/scene.js';
 
 type Call = Partial<Asking> & { readonly process: number; readonly afterMs?: number };
 
-/** A call of a scene: `withLock` on its key, so long after it begins, by service 0. */
-export function callOf({ key, atMs }: SceneFrame, { afterMs = 0, process, ...asking }: Call): CallPlan {
-  return {
-    process,
-    atMs: atMs + afterMs,
-    service: 0,
-    how: 'withLock',
-    keys: [key],
-    options: {},
-    work: [],
-    ...asking,
-  };
+/** A call of a scene, so long after it begins. */
+export function callOf(frame: SceneFrame, { afterMs = 0, process, ...asking }: Call): CallPlan {
+  return { process, atMs: frame.atMs + afterMs, ...askingOf(frame, asking) };
+}
+
+/** `withLock` on the key of the scene, by service 0. */
+export function askingOf({ key }: SceneFrame, asking: Partial<Asking>): Asking {
+  return { service: 0, how: 'withLock', keys: [key], options: {}, work: [], ...asking };
 }
 
 /** The n-th message of a kind that a process sends, or is sent, from an event of its own on the key of the scene on. */

@@ -8,7 +8,8 @@ export function handshakes(frame: SceneFrame): Scene {
   const { dice, atMs, processes } = frame;
   const process = dice.int(0, processes - 1);
   const step = dice.pick(STEPS);
-  const message = dice.happens(0.5) || step.includes(' ') ? step : `re:${step}`;
+  const reply = step === 'connect' ? 'connected' : `re:${step}`;
+  const message = dice.happens(0.5) || step.includes(' ') ? step : reply;
   const calls = Array.from({ length: 3 }, (_, i) =>
     callOf(frame, { process, afterMs: dice.int(100, 3000) * i, work: [{ do: 'sleep', ms: 10 }] }),
   );

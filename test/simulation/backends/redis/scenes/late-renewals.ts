@@ -1,6 +1,6 @@
 import type { FaultPlan, Step, Trigger } from '../../../plan/plan.js';
 import type { Scene, SceneFrame } from '../../../plan/scene.js';
-import { callOf, late, messageSince } from './aims.js';
+import { askingOf, callOf, late, messageSince } from './aims.js';
 
 /** A lease is set to less and then to more again, and the request for less is executed last, or is sent once more. */
 export function lateRenewals(frame: SceneFrame): Scene {
@@ -24,7 +24,7 @@ export function lateRenewals(frame: SceneFrame): Scene {
   // Beside it, or once the request for less has failed.
   const work: readonly Step[] = dice.happens(0.5)
     ? [
-        { do: 'beside', call: callOf(frame, { process, options: { waitMs: 1000 }, work: asksForMore }) },
+        { do: 'beside', call: askingOf(frame, { options: { waitMs: 1000 }, work: asksForMore }) },
         sleep(1),
         extend(lessMs),
       ]

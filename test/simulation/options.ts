@@ -1,0 +1,100 @@
+import { parseArgs } from 'node:util';
+import { InputError } from './input-error.js';
+import { seedOfTree } from './tree-seed.js';
+
+export const HELP = `npm run simulate -- [options]
+
+  --store NAME      documents (default), redis, quorum, etcd or zookeeper
+  --seed N          runs one seed, and prints its history
+  --count N         runs so many seeds, from --from on, until one fails
+  --minutes N       the same for so many minutes of CPU time
+  --from N | tree   the first of these seeds, default 1; tree: one that follows from the commit
+  --all             goes on after a failure, and prints each in one line
+  --plan FILE       runs a plan; may be given several times
+  --json            with --plan: prints the history as data
+  --words           with --plan: prints the history although it keeps its promises
+  --shrink          with --seed or --plan: leaves out what a failure does not need`;
+
+export interface Options {
+  readonly store: string;
+  readonly seed: string | undefined;
+  readonly plans: readonly string[];
+  readonly from: number;
+  readonly count: number;
+  readonly minutes: number;
+  readonly all: boolean;
+  readonly json: boolean;
+  readonly words: boolean;
+  readonly shrink: boolean;
+  readonly help: boolean;
+}
+
+/** @throws InputError for an option that is unknown, has a wrong value, or says nothing beside the others */
+export function optionsOf(args: readonly string[]): Options {
+  const { values } = parsed(args);
+  const { store, seed, plan: plans = [], from, count, minutes, all, json, words, shrink, help } = values;
+  const one = [plans.length > 0 && '--plan', seed !== undefined && '--seed'].filter((it) => it !== false);
+  const several = Object.entries({ from, count, minutes })
+    .filter(([, value]) => value !== undefined)
+    .map(([name]) => `--${name}`);
+  if (one.length > 1) throw new InputError('--plan and --seed do not go together: a plan has a seed.');
+  if (one.length > 0 && several.length > 0)
+    throw new InputError(
+      `${one[0]} and ${several[0]} do not go together: one runs one history, the other many.`,
+    );
+  if ((json || words) && plans.length === 0) throw new InputError('--json and --words go with --plan.');
+  if (shrink && one.length === 0) throw new InputError('--shrink goes with --seed or --plan.');
+  if (all && one.length > 0) throw new InputError('--all goes with --count or --minutes.');
+  if (seed !== undefined) wholeOf('--seed', seed, 0);
+  return {
+    store,
+    seed,
+    plans,
+    from: from === 'tree' ? seedOfTree() : wholeOf('--from', from ?? '1', 0),
+    count: count === undefined ? Infinity : wholeOf('--count', count, 1),
+    minutes: minutes === undefined ? Infinity : minutesOf(minutes),
+    all,
+    json,
+    words,
+    shrink,
+    help,
+  };
+}
+
+function parsed(args: readonly string[]) {
+  try {
+    return parseArgs({
+      args: [...args],
+      options: {
+        store: { type: 'string', default: 'documents' },
+        seed: { type: 'string' },
+        plan: { type: 'string', multiple: true },
+        from: { type: 'string' },
+        count: { type: 'string' },
+        minutes: { type: 'string' },
+        shrink: { type: 'boolean', default: false },
+        words: { type: 'boolean', default: false },
+        json: { type: 'boolean', default: false },
+        all: { type: 'boolean', default: false },
+        help: { type: 'boolean', default: false },
+      },
+    });
+  } catch (error) {
+    // Node's further sentences are about how to pass words that are no options.
+    const [what = ''] = (error as Error).message.split('. ');
+    throw new InputError(`${what}. --help lists the options.`);
+  }
+}
+
+function wholeOf(name: string, value: string, least: number): number {
+  const number = Number(value);
+  if (/^\d+$/.test(value) && Number.isSafeInteger(number) && number >= least) return number;
+  const other = name === '--from' ? ', or tree' : '';
+  throw new InputError(`${name} is a whole number from ${least} on${other}, and not "${value}".`);
+}
+
+function minutesOf(value: string): number {
+  const minutes = Number(value);
+  if (value.trim() !== '' && minutes > 0) return minutes;
+  throw new InputError(`--minutes is a number above 0, and not "${value}".`);
+}

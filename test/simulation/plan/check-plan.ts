@@ -1,0 +1,183 @@
+import type { Backend } from '../backends/backend.js';
+import type { Latency } from '../network/network.js';
+import {
+  doing,
+  fields,
+  isObject,
+  listOf,
+  nameOr,
+  number,
+  oneOf,
+  optional,
+  refuse,
+  text,
+  whole,
+  type Check,
+} from './checks.js';
+import type {
+  Act,
+  Asking,
+  CallOptionsPlan,
+  CallPlan,
+  FaultPlan,
+  Plan,
+  ProcessPlan,
+  Step,
+  StreamPlan,
+} from './plan.js';
+
+const OPTIONS = fields<CallOptionsPlan>({
+  waitMs: optional(nameOr('Infinity', number(0))),
+  leaseMs: optional(number(1)),
+  mode: optional(oneOf('exclusive', 'shared')),
+  permits: optional(whole(1)),
+  weight: optional(whole(1)),
+  fair: optional(oneOf(true, false)),
+  holdAtLeastMs: optional(number(0)),
+  onLost: optional(oneOf('ignore')),
+});
+const STREAM = fields<StreamPlan>({
+  kind: oneOf('generator', 'web stream', 'readable'),
+  reader: oneOf('reads', 'leaves', 'drops'),
+});
+const EVENT = oneOf('asked', 'acquired', 'ended');
+
+/**
+ * A plan may come from a file that somebody has written. Options of a call are checked for their type; which of them go together is
+ * for the library to say.
+ *
+ * @throws InputError that names the field
+ */
+export function checkPlan(plan: unknown, backend: Backend): asserts plan is Plan {
+  const processes = isObject(plan) && Array.isArray(plan['processes']) ? plan['processes'] : [];
+  const who = nameOr('holder', nameOr('waiter', nameOr('anyone', whole(0, processes.length - 1))));
+  fields<Plan>({
+    store: oneOf(backend.name),
+    seed: text,
+    watchdogTimeoutMs: number(1),
+    storeOptions: checkStoreOptions,
+    latency: fields<Latency>({ least: number(0), spread: number(0) }),
+    processes: listOf(
+      fields<ProcessPlan>({
+        rate: number(0.1, 10),
+        offsetMs: number(-Infinity),
+        services: whole(1),
+        farMs: optional(number(0)),
+      }),
+      1,
+    ),
+    calls: listOf((call, at) => checkCall(call, at, processes)),
+    faults: listOf(
+      fields<FaultPlan>({
+        when: triggerOf(backend, who),
+        afterMs: optional(number(0)),
+        act: doing(actsOf(backend, who, leastServices(processes))),
+      }),
+    ),
+  })(plan, 'plan');
+}
+
+/** The other options are those of the store. */
+const checkStoreOptions: Check = (value, at) => {
+  if (!isObject(value)) return refuse(at, 'an object', value);
+  number(1)(value['commandTimeoutMs'], `${at}.commandTimeoutMs`);
+};
+
+function checkCall(call: unknown, at: string, processes: readonly unknown[]): void {
+  if (!isObject(call)) return refuse(at, 'an object', call);
+  const { process } = call;
+  whole(0, processes.length - 1)(process, `${at}.process`);
+  const services = servicesOf(processes[Number(process)]);
+  const ownFields = { process: whole(0), atMs: number(0) };
+  fields<CallPlan>({ ...ownFields, ...askingOf(services) })(call, at);
+}
+
+function leastServices(processes: readonly unknown[]): number {
+  return Math.min(...processes.map(servicesOf));
+}
+
+function servicesOf(process: unknown): number {
+  return isObject(process) ? Number(process['services']) : 1;
+}
+
+/** @param services how many the process has */
+function askingOf(services: number): Readonly<Record<keyof Asking, Check>> {
+  return {
+    service: whole(0, services - 1),
+    how: oneOf('withLock', 'acquire', 'tryAcquire', 'unshared', 'stream', 'handler'),
+    keys: listOf(text, 1),
+    options: OPTIONS,
+    abortAfterMs: optional(number(0)),
+    stream: optional(STREAM),
+    work: listOf((step, at) => doing(stepsOf(services))(step, at)),
+  };
+}
+
+function stepsOf(services: number): Readonly<Record<Step['do'], Readonly<Record<string, Check>>>> {
+  const lasting = { ms: number(0) };
+  const calling: Readonly<Record<string, Check>> = {
+    call: (call, at) => fields<Asking>(askingOf(services))(call, at),
+  };
+  return {
+    sleep: lasting,
+    block: lasting,
+    extend: lasting,
+    downgrade: {},
+    throw: {},
+    inspect: {},
+    nested: calling,
+    beside: calling,
+  };
+}
+
+/** Kinds of messages of each store. */
+const ANY_STORE = ['any request', 'any reply', 'connect', 'connected', 'refused'];
+
+function triggerOf({ kinds, sceneKinds = [] }: Backend, who: Check): Check {
+  const message = oneOf(...new Set([...kinds, ...sceneKinds, ...ANY_STORE]));
+  const happening = { event: EVENT, nth: whole(1), key: optional(text) };
+  const since = optional(fields(happening));
+  const byMessage = fields({ message, nth: whole(1), of: who, since });
+  const byEvent = fields({ ...happening, of: who });
+  const byTime = fields({ atMs: number(0) });
+  return (value, at) => {
+    if (isObject(value) && 'message' in value) byMessage(value, at);
+    else if (isObject(value) && 'event' in value) byEvent(value, at);
+    else byTime(value, at);
+  };
+}
+
+function actsOf(
+  { serverCount }: Backend,
+  who: Check,
+  services: number,
+): Readonly<Record<Act['do'], Readonly<Record<string, Check>>>> {
+  const server = whole(0, serverCount - 1);
+  const only = optional(server);
+  const toProcess = { who, ms: number(0) };
+  const toServer = { server, ms: number(0) };
+  const anyMs = number(-Infinity);
+  return {
+    lose: {},
+    break: {},
+    'break after': {},
+    hold: { ms: number(0) },
+    stop: toProcess,
+    suspend: toProcess,
+    clock: { who, ms: anyMs },
+    block: toProcess,
+    cut: { ...toProcess, only },
+    reset: { who, only },
+    call: { who, call: fields<Asking>(askingOf(services)) },
+    crash: { who },
+    drain: { who },
+    close: { who },
+    rate: { who, rate: number(0.1, 10) },
+    force: { who, key: text },
+    'stop server': toServer,
+    'crash server': toServer,
+    'server clock': { server, ms: anyMs },
+    refuse: toServer,
+    forget: { how: oneOf('empty', 'stale') },
+  };
+}
