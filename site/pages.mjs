@@ -23,6 +23,7 @@ export const SIDEBAR = {
       'docs/recipes/orms.md': 'Transactions in an ORM',
       'docs/recipes/http-answers.md': 'Answers, streams, files',
       'docs/recipes/tests.md': 'Test your app',
+      'docs/recipes/stuck-lock.md': 'A stuck lock',
     },
     Concepts: {
       'docs/guarantees.md': 'Guarantees',
@@ -82,6 +83,7 @@ export const SIDEBAR = {
       'docs/zh/recipes/orms.md': 'ORM 里的事务',
       'docs/zh/recipes/http-answers.md': '答复、流与文件',
       'docs/zh/recipes/tests.md': '测试你的应用',
+      'docs/zh/recipes/stuck-lock.md': '卡住的锁',
     },
   },
 };

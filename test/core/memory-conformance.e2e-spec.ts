@@ -8,11 +8,20 @@ describeLockStoreContract('memory', () => {
 });
 
 // The network of the tests must keep the contract itself, and the store must bear repetition.
-describeBackEndCases('memory, with every command executed and every push delivered twice', () => {
-  const clock = new ManualClock();
-  const store = new FaultyStore(memoryStore(), {
-    command: () => ({ executedAfterMs: [0, 0] }),
-    notification: () => [0, 0],
-  });
-  return { store, clock, pass: (ms) => clock.advance(ms) };
-});
+describeBackEndCases(
+  'memory, with every command executed and every push delivered twice',
+  () => {
+    const clock = new ManualClock();
+    const store = new FaultyStore(memoryStore(), {
+      command: () => ({ executedAfterMs: [0, 0] }),
+      notification: () => [0, 0],
+    });
+    return { store, clock, pass: (ms) => clock.advance(ms) };
+  },
+  {
+    'what a client tells of itself is read by the others as it was written, until its lease is over':
+      'a FaultyStore passes on what locks depend on, and nothing else',
+    'keys that are held or waited for are listed in pages, as inspect tells of them, and no others':
+      'as above',
+  },
+);

@@ -52,6 +52,7 @@ async function useAll(target: RedisTarget, eyes: RedisEyes, id: string): Promise
   const taken = one.withLock('taken', { leaseMs: 5000 }, async (lock) => {
     await lock.extend(5000);
     await two.inspect('taken');
+    await two.list();
     await two.forceRelease('taken');
   });
   const shared = one.withLock('rw', { mode: 'exclusive' }, async () => {

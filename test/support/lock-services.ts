@@ -27,12 +27,12 @@ export function openService(
   return openServiceOn(store, options);
 }
 
-/** The same on any store. */
+/** The same on any store. Without a name, which its process would tell the store when it has held for a second. */
 export function openServiceOn(
   store: LockStoreFactory,
   options: Omit<Partial<LockServiceOptions>, 'store'> = {},
 ): LockService {
-  const service = new LockService({ shutdownGraceMs: 0, ...options, store });
+  const service = new LockService({ shutdownGraceMs: 0, application: false, ...options, store });
   service.open();
   opened.push(service);
   return service;

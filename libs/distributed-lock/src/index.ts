@@ -6,7 +6,16 @@ export { InjectLockService, getLockServiceToken } from './distributed-lock.token
 export type { LockLogLevel, LockLoggerOption } from './observe/lock.logger.js';
 
 export { LockService, type Work } from './lock/lock.service.js';
-export type { CallOptions, HoldSnapshot, Keys, Lock, WithLockOptions } from './lock/lock.js';
+export type {
+  CallOptions,
+  HoldSnapshot,
+  Keys,
+  ListOptions,
+  Lock,
+  LockInspection,
+  LockPage,
+  WithLockOptions,
+} from './lock/lock.js';
 export type { LockServiceOptions } from './lock/request/lock-options.js';
 export type { LockEvent } from './lock/events/lock.events.js';
 export {
@@ -36,7 +45,7 @@ export { LockedInterceptor } from './locked/locked.interceptor.js';
 export { LockErrorFilter } from './locked/errors/lock-error.filter.js';
 export { toHttpException, type LockHttpOptions } from './locked/errors/lock-http.js';
 
-export type { LockClient } from './port/lock-client.js';
+export type { LockClient, LockHolder } from './port/lock-client.js';
 
 /** For stores of your own: see the contract suite in `nestjs-distributed-lock/testing`. */
 export type {
@@ -47,6 +56,9 @@ export type {
   ReleaseReply,
   Grant,
   InTheWay,
+  Introduction,
+  KeyPage,
+  ListRequest,
   LockSnapshot,
   LockStore,
   LockStoreContext,

@@ -68,6 +68,19 @@ describe('commands on the wire', () => {
     expect(after.get('eval')).toBe(before.get('eval'));
   });
 
+  it('a client tells who it is once it has held for a second, by one SET in each third of the lease', async () => {
+    const service = await openBehindProxy({ application: 'shop', watchdogTimeoutMs: 6000 });
+    const sets = () => written().filter(([name]) => name?.toLowerCase() === 'set');
+    await (await service.acquire(redis.key)).release();
+    expect(sets()).toEqual([]);
+    const lock = await service.acquire(redis.key, { leaseMs: 60_000 });
+    const since = performance.now();
+    await until(() => sets().length === 2);
+    expect(performance.now() - since).toBeGreaterThan(2000);
+    expect(sets()[0]?.[1]).toMatch(/^nest_lock_client:[\w-]{36}$/);
+    await lock.release();
+  });
+
   it('an acquire leaves at once when nothing else is under way, whatever its process does next', async () => {
     // Past the proxy, which lives in this process, too.
     const service = redis.open();

@@ -5,6 +5,7 @@ import { startEtcdCluster, startEtcdServer, type EtcdServer } from '#etcd-server
 import { describeBackEndCases } from '../../../libs/distributed-lock/src/testing/lock-store.contract.js';
 import { describeWith } from '../support/describe-with.js';
 import { PATIENT } from '../support/patient.js';
+import { deviations } from '../support/session-deviations.js';
 
 type Cluster = Awaited<ReturnType<typeof startEtcdCluster>>;
 
@@ -15,7 +16,7 @@ describeWith('etcd')('one etcd', () => {
   });
   afterAll(() => server.stop());
 
-  describeLockStoreContract('etcd', () => ({ store: etcdStore(server.url, PATIENT) }));
+  describeLockStoreContract('etcd', () => ({ store: etcdStore(server.url, PATIENT) }), deviations);
 });
 
 describeWith('etcd')('a cluster of three etcd', () => {
@@ -25,10 +26,14 @@ describeWith('etcd')('a cluster of three etcd', () => {
   });
   afterAll(() => cluster.stop());
 
-  describeBackEndCases('three etcd', () => ({
-    store: etcdStore(
-      cluster.members.map(({ url }) => url),
-      PATIENT,
-    ),
-  }));
+  describeBackEndCases(
+    'three etcd',
+    () => ({
+      store: etcdStore(
+        cluster.members.map(({ url }) => url),
+        PATIENT,
+      ),
+    }),
+    deviations,
+  );
 });

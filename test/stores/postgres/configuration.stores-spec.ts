@@ -77,6 +77,20 @@ describeWith('postgres')('a service on PostgreSQL', () => {
     await service.withLock(postgres.key, { waitMs: 5000 }, () => undefined);
   });
 
+  it('shows as its process in the list of connections, unless the target has a name', async () => {
+    const named = async (name: string) => {
+      const like = 'SELECT FROM pg_stat_activity WHERE application_name LIKE $1';
+      return (await postgres.run(like, [name])).length;
+    };
+    const own = openServiceOn(postgresStore(postgres.url), { application: 'shop' });
+    const given = openServiceOn(postgresStore(`${postgres.url}?application_name=given`), {
+      application: 'x',
+    });
+    await Promise.all([own, given].map((it) => it.withLock(postgres.key, () => undefined)));
+    await until(async () => (await named(`locks/shop/%/${process.pid}`)) > 0 && (await named('given')) > 0);
+    expect(await named('locks/x/%')).toBe(0);
+  });
+
   it('makes the table in the schema that it is told', async () => {
     await postgres.run('CREATE SCHEMA "App"');
     await postgres.open(postgres.url, { table: 'App.Locks' }).withLock(postgres.key, () => undefined);

@@ -14,7 +14,7 @@ const SLACK_MS = 500;
 describeWith('postgres')('a service on PostgreSQL, when something fails', () => {
   const postgres = ownPostgres();
 
-  const backends = `SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'locks/%'`;
+  const backends = `SELECT pid FROM pg_stat_activity WHERE application_name = 'nestjs-distributed-lock'`;
   const works = async (service: LockService) => {
     await service.withLock(postgres.key, { waitMs: 5000 }, () => undefined);
   };

@@ -17,7 +17,7 @@ describeWith('postgres')('a sweep of the lock table in PostgreSQL', () => {
   }));
 
   it('has a connection of its own, and closes it', async () => {
-    const own = `SELECT FROM pg_stat_activity WHERE application_name LIKE 'locks/%'`;
+    const own = `SELECT FROM pg_stat_activity WHERE application_name = 'nestjs-distributed-lock'`;
     const soon = (ms: number) => (ms >= 5 * 60_000 ? 50 : ms);
     const clock = {
       ...systemClock,

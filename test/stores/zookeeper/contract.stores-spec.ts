@@ -6,6 +6,7 @@ import type { OwnCluster } from '../../../tools/own-cluster/index.mjs';
 import { describeBackEndCases } from '../../../libs/distributed-lock/src/testing/lock-store.contract.js';
 import { describeWith } from '../support/describe-with.js';
 import { PATIENT } from '../support/patient.js';
+import { deviations } from '../support/session-deviations.js';
 
 describeWith('zookeeper')('a ZooKeeper server', () => {
   let server: ZookeeperServer;
@@ -14,7 +15,7 @@ describeWith('zookeeper')('a ZooKeeper server', () => {
   });
   afterAll(() => server.stop());
 
-  describeLockStoreContract('zookeeper', () => ({ store: zookeeperStore(server.url, PATIENT) }));
+  describeLockStoreContract('zookeeper', () => ({ store: zookeeperStore(server.url, PATIENT) }), deviations);
 });
 
 describeWith('zookeeper')('three ZooKeeper servers', () => {
@@ -24,10 +25,14 @@ describeWith('zookeeper')('three ZooKeeper servers', () => {
   });
   afterAll(() => cluster.stop());
 
-  describeBackEndCases('three ZooKeeper servers', () => ({
-    store: zookeeperStore(
-      cluster.members.map(({ url }) => url),
-      PATIENT,
-    ),
-  }));
+  describeBackEndCases(
+    'three ZooKeeper servers',
+    () => ({
+      store: zookeeperStore(
+        cluster.members.map(({ url }) => url),
+        PATIENT,
+      ),
+    }),
+    deviations,
+  );
 });

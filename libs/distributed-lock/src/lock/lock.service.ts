@@ -13,6 +13,7 @@ import {
   LockConfigurationError,
   LockNotHeldError,
   LockShutdownError,
+  LockStoreError,
   LockWaitTimeoutError,
 } from '../port/lock.errors.js';
 import { EVENTS_IN_PLACE, type LockEvent } from './events/lock.events.js';
@@ -25,13 +26,23 @@ import {
   type LockServiceOptions,
   type ResolvedLockOptions,
 } from './request/lock-options.js';
+import { listRequest } from './request/list-request.js';
 import { checkKeys, lockRequest, type LockRequest } from './request/lock-request.js';
 import { inBackground } from '../async-context/in-background.js';
 import type { LockClient } from '../port/lock-client.js';
 import { defaultApplication, thisProcess } from './request/this-process.js';
 import type { LockSnapshot, LockStore } from '../port/lock-store.js';
 import { checkOptionNames, overlay } from '../options/option-names.js';
-import type { CallOptions, HoldSnapshot, Keys, Lock, WithLockOptions } from './lock.js';
+import type {
+  CallOptions,
+  HoldSnapshot,
+  Keys,
+  ListOptions,
+  Lock,
+  LockInspection,
+  LockPage,
+  WithLockOptions,
+} from './lock.js';
 import { findHold, findLock, runHolding } from './context/async-context.js';
 import { LockRuntime } from './runtime/lock-runtime.js';
 import { timeOfDay, type ClockReading } from '../time/clock.js';
@@ -189,13 +200,33 @@ export class LockService {
   }
 
   /**
-   * Asks the store which owners hold `key` and which wait for it; `null` if there are none.
+   * Asks the store which owners hold `key`, who these are, and which wait for it; `null` if there are none.
    *
    * @throws LockStoreError when the store cannot be reached, does not answer or refuses
    * @throws LockShutdownError when the application closes
    */
-  async inspect(key: string): Promise<LockSnapshot | null> {
-    return this.send(key, (store) => store.inspect(key));
+  async inspect(key: string): Promise<LockInspection | null> {
+    const snapshot = await this.send(key, (store) => store.inspect(key));
+    return snapshot && this.nameHolders(snapshot);
+  }
+
+  /**
+   * Asks the store which keys are held or waited for, a page at a time: for an operator who looks for a lock that does not come
+   * free. A key that is acquired or released meanwhile may be missing, or be there still. On Redis a key may be in two pages.
+   *
+   * @throws LockStoreError when the store cannot be reached, does not answer or refuses, as each store does that cannot list
+   * @throws LockShutdownError when the application closes
+   * @throws LockConfigurationError for wrong options
+   */
+  async list(options: ListOptions = {}): Promise<LockPage> {
+    const request = listRequest(options);
+    const page = await this.send(undefined, async (store) => {
+      if (store.list) return store.list(request);
+      const message = `The store ${store.name} cannot list its keys. Ask it for a key by locks.inspect(key), or each process for locks.held().`;
+      throw new LockStoreError(message, undefined, 'refused');
+    });
+    const entries = await Promise.all(page.entries.map((entry) => this.nameHolders(entry)));
+    return { entries, cursor: page.cursor };
   }
 
   /**
@@ -262,10 +293,15 @@ export class LockService {
     await this.lifecycle.runtime?.drain(this.options.shutdownGraceMs, () => this.acquirer.dismissIdle());
   }
 
-  private async send<T>(key: string, command: (store: LockStore) => Promise<T>): Promise<T> {
+  private async nameHolders(snapshot: LockSnapshot): Promise<LockInspection> {
+    const { introductions } = this.lifecycle.open();
+    return { ...snapshot, heldBy: await introductions.find(snapshot.holders) };
+  }
+
+  private async send<T>(key: string | undefined, command: (store: LockStore) => Promise<T>): Promise<T> {
     // A store that is opened now would never be closed.
     if (this.closing && !this.lifecycle.runtime)
-      throw new LockShutdownError(`"${key}" was not asked for: the application is closing.`, key);
+      throw new LockShutdownError('The store was not asked: the application is closing.', key);
     return this.lifecycle.send(command);
   }
 

@@ -1,4 +1,6 @@
 import type { LockMode } from '../port/claim.js';
+import type { LockHolder } from '../port/lock-client.js';
+import type { LockSnapshot } from '../port/lock-store.js';
 
 /**
  * A lock that you hold. Only this object can release it: by `release()`, or by `await using lock = …` at the end of the block.
@@ -71,6 +73,30 @@ export interface Lock extends AsyncDisposable {
    * `lost`: the lease had ended before. `unknown`: the store did not answer until the lease was over.
    */
   release(): Promise<'released' | 'lost' | 'unknown'>;
+}
+
+/** The state of a key in the store, and who holds it. */
+export interface LockInspection extends LockSnapshot {
+  /** The holders, in the order of `holders`, with what is known about each. */
+  readonly heldBy: readonly LockHolder[];
+}
+
+/** Which keys `locks.list` tells of. */
+export interface ListOptions {
+  /** What the keys begin with, without `keyPrefix`; default: all keys. */
+  readonly prefix?: string;
+  /** How many entries of the store to look through for one page, from 1 to 1000; default 100. */
+  readonly limit?: number;
+  /** `cursor` of the page before; default: the first page. */
+  readonly cursor?: string;
+}
+
+/** A page of keys that are held or waited for. */
+export interface LockPage {
+  /** About `limit` of them or fewer, also none. */
+  readonly entries: readonly LockInspection[];
+  /** For the next page; `undefined` on the last one. */
+  readonly cursor: string | undefined;
 }
 
 /** What a service holds of one key: one caller's part, and the nested calls that share it. */

@@ -9,3 +9,17 @@ export interface LockClient {
   /** When the client was made, by the clock of its machine. */
   readonly since: Date;
 }
+
+/**
+ * An owner that holds a lock, as far as it is known who that is. The names are missing for a holder of less than a second, for
+ * one of another library or with `application: false`, and in a store that keeps no introductions.
+ */
+export interface LockHolder {
+  /** Names the owner in the store. */
+  readonly owner: string;
+  readonly client?: LockClient;
+  /** What has acquired it: a method, or the option `site` of the call. */
+  readonly site?: string;
+  /** For how long the caller has had it, in ms, by the clocks of both machines. */
+  readonly heldMs?: number;
+}

@@ -63,6 +63,18 @@ export interface LockStore {
   inspect(key: string): Promise<LockSnapshot | null>;
   /** Takes the lock from its holders and grants the next waiter. Holders of this library get a `lost` notification. */
   forceRelease(key: string): Promise<'released' | 'not held'>;
+  /**
+   * Keeps a text in which a client tells people who it is, in place of its earlier one, until its lease is over. Locks do not
+   * depend on it. Absent where a back end has no place for it.
+   */
+  introduce?(introduction: Introduction): Promise<void>;
+  /** The texts of these clients, in the same order; `undefined` for a client that has none. There if `introduce` is. */
+  readIntroductions?(clientIds: readonly string[]): Promise<readonly (string | undefined)[]>;
+  /**
+   * The keys that are held or waited for, a page at a time. A key that is acquired or released meanwhile may be missing or
+   * may still be there. Absent where a back end cannot find the keys.
+   */
+  list?(request: ListRequest): Promise<KeyPage>;
   /** Rejects the calls in flight and closes the connections of the store. A second call does nothing. */
   close(): Promise<void>;
 }
@@ -235,6 +247,34 @@ export type Notification =
   | { readonly kind: 'lost'; readonly owner: string }
   /** The owner rechecks after `afterMs`. Without an owner, all waiting owners do. */
   | { readonly kind: 'recheck'; readonly owner?: string; readonly afterMs: number };
+
+/** What a client tells of itself. */
+export interface Introduction {
+  /** `clientId` of the store, or of the store that this one is a part of. */
+  readonly clientId: string;
+  /** Kept as it is; some kilobytes at most. */
+  readonly text: string;
+  /** How long it is kept, in ms. */
+  readonly leaseMs: number;
+}
+
+/** Which keys to list. */
+export interface ListRequest {
+  /** What the keys begin with, without the prefix of the store; `''` for all. */
+  readonly prefix: string;
+  /** How many entries of the back end to look through for one page, about. */
+  readonly limit: number;
+  /** From the page before; absent for the first one. */
+  readonly cursor?: string;
+}
+
+/** Some of the keys that are held or waited for. */
+export interface KeyPage {
+  /** About as many as were asked for, or fewer, also none. */
+  readonly entries: readonly LockSnapshot[];
+  /** To be given for the next page; absent on the last one. */
+  readonly cursor?: string;
+}
 
 /** The state of a key in the store. */
 export interface LockSnapshot {

@@ -1,3 +1,4 @@
+import type { LockHolder } from './lock-client.js';
 import { printable } from '../redaction/printable.js';
 
 /** The kinds of lock errors. Tell errors apart by `code`, which is the same in every build of this package. */
@@ -38,11 +39,13 @@ export class LockWaitTimeoutError extends LockError {
     readonly holder?: string,
     /** The remaining lease of that holder, in ms; `Infinity` for a lease without an end. */
     readonly remainingMs?: number,
+    /** Who that holder is, as far as it is known. Not for clients of the application. */
+    readonly heldBy?: LockHolder,
   ) {
     const by =
       holder === undefined
         ? 'others are in line before it'
-        : `held by ${holder}, ${remainingMs === Infinity ? 'without an end of its lease' : `whose lease runs for another ${Math.round(remainingMs ?? 0)} ms`}`;
+        : `held by ${holderText(heldBy) ?? holder}, ${remainingMs === Infinity ? 'without an end of its lease' : `whose lease runs for another ${Math.round(remainingMs ?? 0)} ms`}`;
     super(
       waitMs === 0
         ? `"${key}" is not free: ${by}. Give waitMs to wait for it.`
@@ -50,6 +53,14 @@ export class LockWaitTimeoutError extends LockError {
       key,
     );
   }
+}
+
+/** As in `shop on pod-7 (GoodsController.purchase) for 41 s`. */
+function holderText({ client, site, heldMs }: Partial<LockHolder> = {}): string | undefined {
+  if (!client) return undefined;
+  const what = site === undefined ? '' : ` (${site})`;
+  const since = heldMs === undefined ? '' : ` for ${Math.round(heldMs / 1000)} s`;
+  return `${client.application} on ${client.host}${what}${since}`;
 }
 
 /**

@@ -26,7 +26,7 @@ export class TestLocks extends LockService implements AsyncDisposable {
   /** @throws LockConfigurationError when options are wrong or contradict each other */
   constructor({ name, ...options }: TestLocksOptions = {}) {
     const { store = memoryStore(), clock = new RunnerClock(), waitMs = WAIT_MS } = options;
-    super({ ...options, store, clock, waitMs, watchdogTimeoutMs: MAX_LEASE_MS }, name);
+    super({ application: false, ...options, store, clock, waitMs, watchdogTimeoutMs: MAX_LEASE_MS }, name);
     this[EVENTS_IN_PLACE].subscribe((event) => {
       if (event.type === 'acquired') this.keys.push(event.key);
     });

@@ -79,7 +79,7 @@ export class SimDatabase implements SqlDatabase {
       take: execute('take'),
       swap: execute('swap'),
       read: execute('read'),
-      scan: async () => ({ last: undefined, free: [], unwritten: [] }),
+      scan: async () => ({ last: undefined, held: [], free: [], unwritten: [] }),
       deleteFree: async () => undefined,
       ping: async () => void repliesIn(await ask({ kind: 'ping' }, 'ping')),
       destroy: () => end.destroy(),

@@ -2,6 +2,7 @@ import { isExclusive } from '../../port/claim.js';
 import { WaitDeadlines, LocalWaiter } from './local-waiter.js';
 import { SmallSet } from '../../collections/small-set.js';
 import { LinkedQueue } from '../../collections/linked-queue.js';
+import { inBackground } from '../../async-context/in-background.js';
 import { onAbort } from '../../async-context/abort-listeners.js';
 import type { Hold } from '../context/hold.js';
 import type { LockRuntime } from '../runtime/lock-runtime.js';
@@ -92,9 +93,25 @@ export class LocalQueue implements Callers {
   /** A caller whose wait is over still gets the first answer of the store, as a caller that asks once does. */
   private onLate(waiter: LocalWaiter): void {
     const isAnswered = waiter.waitingSince <= this.answeredFor || this.isInStoreQueue;
-    if (!this.waitingOwner || isAnswered) return this.leave(waiter, this.timeout(waiter.request));
+    if (!this.waitingOwner || isAnswered) return this.leaveLate(waiter, this.timeout(waiter.request));
     this.impatient.add(waiter);
     this.waitingOwner.askNow();
+  }
+
+  /** One who waits no more is told who holds the lock, if that is found soon. */
+  private leaveLate(waiter: LocalWaiter, error: Error): void {
+    const { introductions } = this.runtime;
+    const { holder } = error as Partial<LockWaitTimeoutError>;
+    if (holder === undefined || !introductions.areKept) return this.leave(waiter, error);
+    const { key } = this;
+    const { waitMs, remainingMs } = error as LockWaitTimeoutError;
+    const waitedMs = this.runtime.clock.now() - waiter.waitingSince;
+    this.remove(waiter);
+    this.tellNoCallers();
+    const told = introductions.findSoon(holder).then((heldBy) => {
+      this.reject(waiter, new LockWaitTimeoutError(key, waitMs, holder, remainingMs, heldBy), waitedMs);
+    });
+    inBackground(told, () => undefined);
   }
 
   private leave(waiter: LocalWaiter, error: unknown): void {
@@ -103,12 +120,18 @@ export class LocalQueue implements Callers {
   }
 
   private dismiss(waiter: LocalWaiter, error: unknown): void {
-    const { call, waitingSince } = waiter;
-    const { clock, emit } = this.runtime;
+    this.remove(waiter);
+    this.reject(waiter, error, this.runtime.clock.now() - waiter.waitingSince);
+  }
+
+  private remove(waiter: LocalWaiter): void {
     this.waiters.remove(waiter);
     this.onLeft(waiter);
+  }
+
+  private reject(waiter: LocalWaiter, error: unknown, waitedMs: number): void {
     waiter.reject(error);
-    emit({ type: 'abandoned', call, key: this.key, waitedMs: clock.now() - waitingSince, error });
+    this.runtime.emit({ type: 'abandoned', call: waiter.call, key: this.key, waitedMs, error });
   }
 
   private onLeft(waiter: LocalWaiter): void {

@@ -2,12 +2,13 @@ import { Observable } from 'rxjs';
 import { detached } from '../../async-context/detached.js';
 import { DeadlineTimer } from '../../time/deadline-timer.js';
 import type { Chance } from '../../time/chance.js';
-import type { Clock } from '../../time/clock.js';
+import { timeOfDay, type Clock } from '../../time/clock.js';
 import { FairQueues } from './fair-queues.js';
 import type { LockEvent } from '../events/lock.events.js';
 import { LockShutdownError } from '../../port/lock.errors.js';
 import type { LockClient } from '../../port/lock-client.js';
 import type { LockStore } from '../../port/lock-store.js';
+import { Introductions } from './introductions.js';
 import { OwnerRegistry } from './owner-registry.js';
 import { ReleaseTracker } from './release-tracker.js';
 import type { ResolvedLockOptions } from '../request/lock-options.js';
@@ -26,6 +27,7 @@ export class LockRuntime {
   readonly deadlines: DeadlineTimer;
   readonly watchdog: Watchdog;
   readonly owners: OwnerRegistry;
+  readonly introductions: Introductions;
   readonly releases: ReleaseTracker;
   readonly fairQueues = new FairQueues();
   readonly nextCall: () => number;
@@ -52,7 +54,16 @@ export class LockRuntime {
     this.store = detachedStore(store);
     this.deadlines = new DeadlineTimer(clock);
     this.watchdog = new Watchdog(this.store, clock, watchdogTimeoutMs, emit);
-    this.owners = new OwnerRegistry(store.clientId);
+    this.introductions = new Introductions({
+      store: this.store,
+      clock,
+      watchdogTimeoutMs,
+      client,
+      held: () => this.owners.describeHolds(clock.now(), timeOfDay(clock)),
+      isIdle: () => this.owners.isEmpty,
+      warn: (message) => emit({ type: 'warning', key: undefined, message }),
+    });
+    this.owners = new OwnerRegistry(store.clientId, () => this.introductions.onOwner());
     this.releases = new ReleaseTracker(clock, emit);
     this.store.notifications$.subscribe((notification) => this.owners.onNotification(notification));
   }
@@ -93,6 +104,7 @@ export class LockRuntime {
 
   stopTimers(): void {
     this.watchdog.stop();
+    this.introductions.stop();
     this.deadlines.stop();
   }
 
@@ -125,6 +137,9 @@ function closing(key: string, graceMs: number): LockShutdownError {
 function detachedStore(store: LockStore): LockStore {
   const { name, clientId, commandTimeoutMs, notifications$ } = store;
   const acquireAll = store.acquireAll?.bind(store);
+  const introduce = store.introduce?.bind(store);
+  const readIntroductions = store.readIntroductions?.bind(store);
+  const list = store.list?.bind(store);
   return {
     name,
     get address() {
@@ -140,6 +155,9 @@ function detachedStore(store: LockStore): LockStore {
     release: (request) => detached(() => store.release(request)),
     inspect: (key) => detached(() => store.inspect(key)),
     forceRelease: (key) => detached(() => store.forceRelease(key)),
+    ...(introduce && { introduce: (introduction) => detached(() => introduce(introduction)) }),
+    ...(readIntroductions && { readIntroductions: (ids) => detached(() => readIntroductions(ids)) }),
+    ...(list && { list: (request) => detached(() => list(request)) }),
     close: () => detached(() => store.close()),
   };
 }

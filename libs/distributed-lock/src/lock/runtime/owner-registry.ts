@@ -17,7 +17,10 @@ export class OwnerRegistry {
   private readonly byId = new RebuiltMap<string, RegisteredOwner>();
   private onEmpty: (() => void) | undefined;
 
-  constructor(private readonly clientId: string) {}
+  constructor(
+    private readonly clientId: string,
+    private readonly onOwner: () => void,
+  ) {}
 
   get isEmpty(): boolean {
     return this.byId.size === 0;
@@ -36,6 +39,7 @@ export class OwnerRegistry {
   register(owner: RegisteredOwner): string {
     const id = `${this.clientId}:${++this.count}`;
     this.byId.set(id, owner);
+    this.onOwner();
     return id;
   }
 

@@ -12,7 +12,9 @@ import {
 import { LockErrorFilter } from './lock-error.filter.js';
 import { retryAfterSeconds, toHttpException } from './lock-http.js';
 
-const busy = new LockWaitTimeoutError('tenant-7:secret', 200, 'pod-3/7f2c', 11_400);
+const client = { application: 'secret-shop', host: 'pod-3', process: 11, since: new Date(0) };
+const heldBy = { owner: 'pod-3/7f2c', client, site: 'secretive.method', heldMs: 30_000 };
+const busy = new LockWaitTimeoutError('tenant-7:secret', 200, 'pod-3/7f2c', 11_400, heldBy);
 const lost = new LockLostError('tenant-7:secret', 30_012, 'expired', 'no renewal succeeded');
 
 describe('a lock error for HTTP clients', () => {

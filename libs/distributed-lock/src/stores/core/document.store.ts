@@ -45,6 +45,9 @@ export class DocumentStore implements LockStore {
   private readonly client: ActingClient & { minToken: number };
   private readonly laneContext: LaneContext;
   private isClosed = false;
+  readonly introduce?: NonNullable<LockStore['introduce']>;
+  readonly readIntroductions?: NonNullable<LockStore['readIntroductions']>;
+  readonly list?: NonNullable<LockStore['list']>;
 
   constructor(
     readonly name: string,
@@ -55,6 +58,12 @@ export class DocumentStore implements LockStore {
     const { clock, chance = systemChance } = context;
     const { attempted, commandTimeoutMs, initialLeaseMs } = register;
     this.attempted = attempted;
+    const [introduce, read] = [
+      register.introduce?.bind(register),
+      register.readIntroductions?.bind(register),
+    ];
+    if (introduce && read) [this.introduce, this.readIntroductions] = [introduce, read];
+    if (register.list) this.list = this.listBy(register.list.bind(register));
     this.commandTimeoutMs = commandTimeoutMs;
     this.serverClock = new ServerClock(clock);
     this.releases = new CertainReleases(this.owners, clock, chance, commandTimeoutMs);
@@ -153,6 +162,16 @@ export class DocumentStore implements LockStore {
       const wasHeld = state.forceRelease();
       return () => (wasHeld ? 'released' : 'not held');
     });
+  }
+
+  private listBy(namesOf: NonNullable<Register['list']>): NonNullable<LockStore['list']> {
+    return async ({ prefix, limit, cursor }) => {
+      const { names, after } = await namesOf({ prefix: this.nameOf(prefix), after: cursor, most: limit });
+      const { length } = this.context.keyPrefix;
+      const snapshots = await Promise.all(names.map((name) => this.inspect(name.slice(length))));
+      const entries = snapshots.filter((snapshot) => snapshot !== null);
+      return { entries, ...(after !== undefined && { cursor: after }) };
+    };
   }
 
   /** Owners that wait leave the queue first, because a closed client does not hear of grants. */

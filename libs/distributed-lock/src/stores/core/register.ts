@@ -1,5 +1,5 @@
 import { LockStoreError } from '../../port/lock.errors.js';
-import type { AcquireRequest } from '../../port/lock-store.js';
+import type { AcquireRequest, Introduction } from '../../port/lock-store.js';
 import type { LeaseClient, Leases } from './leases.js';
 import type { LockDocument, Note, Reading } from './document.js';
 
@@ -42,6 +42,12 @@ export interface Register {
   read(name: string): Promise<Reading>;
   /** Where no notification comes, the register reads this name from time to time and gives `onReading` what has changed. */
   watch?(name: string, interest: Interest | undefined): void;
+  /** As `LockStore.introduce`. Absent where the back end has no place for it. */
+  introduce?(introduction: Introduction): Promise<void>;
+  /** As `LockStore.readIntroductions`. */
+  readIntroductions?(clientIds: readonly string[]): Promise<readonly (string | undefined)[]>;
+  /** Names of documents in the order of names. Absent where the back end cannot find them. */
+  list?(request: NameRequest): Promise<NamePage>;
   /** Who ends the leases of the client's owners. Absent where the back end does, when their time is over. */
   leasesOf?(client: LeaseClient): Leases;
   /** True for a client of which the back end knows that it is gone. */
@@ -66,6 +72,23 @@ export interface RegisterListener {
 
 /** How a client depends on a name: its owner holds, or has this place in the queue, 0 for the first. */
 export type Interest = 'held' | number;
+
+/** Which names to list. */
+export interface NameRequest {
+  /** What the names begin with. */
+  readonly prefix: string;
+  /** Names after this one; `undefined`: from the first that has the prefix, and that is the prefix itself, on. */
+  readonly after: string | undefined;
+  /** How many names to look at. */
+  readonly most: number;
+}
+
+/** Names of documents that were not free. */
+export interface NamePage {
+  readonly names: readonly string[];
+  /** Where the next page begins; `undefined` when there is none. */
+  readonly after: string | undefined;
+}
 
 interface Late {
   /**

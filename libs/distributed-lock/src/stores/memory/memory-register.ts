@@ -1,3 +1,4 @@
+import type { Introduction } from '../../port/lock-store.js';
 import type { Clock } from '../../time/clock.js';
 import {
   clientsOf,
@@ -10,7 +11,15 @@ import {
   resolveAll,
   type StoredNote,
 } from '../core/document.js';
-import type { Register, RegisterListener, Swap, Take, WriteReply } from '../core/register.js';
+import type {
+  NamePage,
+  NameRequest,
+  Register,
+  RegisterListener,
+  Swap,
+  Take,
+  WriteReply,
+} from '../core/register.js';
 
 const NO_ENTRY: Entry = { version: 0, document: FREE, notes: [], lastToken: 0 };
 const LEAST_SWEEP = 256;
@@ -19,6 +28,7 @@ const LEAST_SWEEP = 256;
 export class MemoryDocuments {
   private readonly entries = new Map<string, Entry>();
   private readonly listeners = new Map<string, RegisterListener>();
+  private readonly introductions = new Map<string, { readonly text: string; readonly until: number }>();
   /** The last fencing token of all names, because documents that are free are deleted. */
   private lastToken: number;
   private lastVersion = 0;
@@ -28,6 +38,22 @@ export class MemoryDocuments {
   /** @param startedAt wall-clock ms: tokens start from it, so that they grow across restarts of the process */
   constructor(startedAt: number) {
     this.lastToken = startedAt * 1000;
+  }
+
+  introduce({ clientId, text, leaseMs }: Introduction, now: number): void {
+    for (const [id, { until }] of this.introductions) if (until <= now) this.introductions.delete(id);
+    this.introductions.set(clientId, { text, until: now + leaseMs });
+  }
+
+  introductionOf(clientId: string, now: number): string | undefined {
+    const found = this.introductions.get(clientId);
+    return found && found.until > now ? found.text : undefined;
+  }
+
+  /** In order. */
+  namesAfter({ prefix, after }: NameRequest): readonly string[] {
+    const isNext = (name: string) => name.startsWith(prefix) && (after === undefined || name > after);
+    return [...this.entries.keys()].filter(isNext).sort();
   }
 
   connect(clientId: string, listener: RegisterListener): void {
@@ -139,6 +165,20 @@ export class MemoryRegister implements Register {
 
   async read(name: string): Promise<Reading> {
     return this.documents.read(name, this.clock.now());
+  }
+
+  async introduce(introduction: Introduction): Promise<void> {
+    this.documents.introduce(introduction, this.clock.now());
+  }
+
+  async readIntroductions(clientIds: readonly string[]): Promise<readonly (string | undefined)[]> {
+    return clientIds.map((id) => this.documents.introductionOf(id, this.clock.now()));
+  }
+
+  async list(request: NameRequest): Promise<NamePage> {
+    const all = this.documents.namesAfter(request);
+    const names = all.slice(0, request.most);
+    return { names, after: names.length < all.length ? names.at(-1) : undefined };
   }
 
   async close(): Promise<void> {

@@ -6,6 +6,7 @@ import type {
   AcquireRequest,
   ReleaseRequest,
   ReleaseReply,
+  Introduction,
   LockSnapshot,
   LockStore,
   LockStoreContext,
@@ -17,6 +18,7 @@ import type {
 } from '../../port/lock-store.js';
 import { acquire } from './acquire.js';
 import { inspect } from './inspect.js';
+import { introduceTo, introductionsAt } from './introductions.js';
 import { gather, majorityOf } from './majority.js';
 import { onNotification } from './notifications.js';
 import { newQuorumId, ownerNumberOf, numberOfAttempt } from './owner-ids.js';
@@ -128,8 +130,20 @@ class QuorumStore implements LockStore {
     return inspect(this.context, key);
   }
 
+  introduce(introduction: Introduction): Promise<void> {
+    return introduceTo(this.stores, introduction);
+  }
+
+  readIntroductions(clientIds: readonly string[]): Promise<readonly (string | undefined)[]> {
+    return introductionsAt(this.stores, clientIds);
+  }
+
   forceRelease(key: string): Promise<'released' | 'not held'> {
     return forceRelease(this.context, key);
+  }
+
+  private get stores(): readonly LockStore[] {
+    return this.context.nodes.map(({ store }) => store);
   }
 
   async close(): Promise<void> {

@@ -16,6 +16,19 @@ export function notificationChannel(clientId: string): string {
   return `nest_lock_notify:${clientId}`;
 }
 
+/** The key of what one client tells of itself. It belongs to no lock. */
+export function introductionKey(keyPrefix: string, clientId: string): string {
+  return `nest_lock_client:${keyPrefix}${clientId}`;
+}
+
+const BESIDE_A_LOCK = /^nest_lock_(?:queue|token|shared_token):(?:\{([^}]*)\}$|\{[^}]*\}:(.+)$|([^]+)$)/;
+
+/** The name of the lock that a key of `ownKey` stands beside; `undefined` for any other key. */
+export function lockNameIn(key: string): string | undefined {
+  const [, whole, tagged, untagged] = BESIDE_A_LOCK.exec(key) ?? [];
+  return whole ?? tagged ?? untagged;
+}
+
 /** The key of the restart guard's mark for services with this prefix. A server that loses its data loses the mark. */
 export function restartMark(keyPrefix: string): string {
   return `nest_lock_guard:${keyPrefix}`;
@@ -62,7 +75,7 @@ export function checkSlot(name: string): void {
 }
 
 const RESERVED = [
-  /^nest_lock_(queue|meta|token|shared_token|holders|fence|guard):/,
+  /^nest_lock_(queue|meta|token|shared_token|holders|fence|guard|client):/,
   /^redisson_(lock_queue|lock_timeout|lock_token|unlock_latch):/,
   /:rwlock_timeout:\d+$/,
 ];

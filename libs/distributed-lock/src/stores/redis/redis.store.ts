@@ -6,6 +6,9 @@ import type {
   AcquireRequest,
   Grant,
   InTheWay,
+  Introduction,
+  KeyPage,
+  ListRequest,
   LockSnapshot,
   LockStore,
   LockStoreContext,
@@ -17,9 +20,12 @@ import type {
   RenewalReply,
   Repeated,
 } from '../../port/lock-store.js';
+import { LockStoreError } from '../../port/lock.errors.js';
 import { AcquireAllCommand, fitsOneScript } from './commands/acquire-all.js';
 import { AcquireCommand, type AcquireContext } from './commands/acquire.js';
 import { ForceCommand } from './commands/force.js';
+import { findNames } from './commands/list.js';
+import { PlainCommand } from './commands/plain.js';
 import { InspectCommand } from './commands/inspect.js';
 import { CertainReleases } from '../common/certain-releases.js';
 import { OwnerStates } from '../common/owner-states.js';
@@ -28,12 +34,12 @@ import { Renewals } from './commands/renew.js';
 import { connectionName } from '../common/connection/connection-name.js';
 import { keepAlive } from '../common/connection/keep-alive.js';
 import { clientAddress, ownClient, userOf } from './connection/redis.clients.js';
-import type { RedisCommand } from './connection/redis.command.js';
+import type { Client, RedisCommand } from './connection/redis.command.js';
 import { RedisConnection } from './connection/redis.connection.js';
 import { RedisNotifications, type NotifiedGrant } from './connection/redis.notifications.js';
 import { checkKeyPrefix, checkRedisTarget, isCluster } from './connection/redis.target.js';
 import { watchOutage } from './connection/watch-outage.js';
-import { restartMark } from './redis.keys.js';
+import { introductionKey, restartMark } from './redis.keys.js';
 import {
   checkTimings,
   refuseOnCluster,
@@ -81,6 +87,8 @@ class RedisStore implements LockStore {
   readonly notifications$ = new Subject<Notification>();
   readonly connection: RedisConnection;
   private readonly clock: Clock;
+  private readonly keyPrefix: string;
+  private readonly rights: AccessRights;
   private readonly scripts: ScriptContext;
   private readonly subscriber: RedisNotifications;
   private readonly acquiring: AcquireContext;
@@ -96,6 +104,7 @@ class RedisStore implements LockStore {
   ) {
     const { clock, chance = systemChance, keyPrefix } = context;
     this.clock = clock;
+    this.keyPrefix = keyPrefix;
     this.clientId = newClientId(chance);
     this.commandTimeoutMs = commandTimeoutMs;
     const name = context.client && connectionName(context.client);
@@ -103,10 +112,10 @@ class RedisStore implements LockStore {
     const client = ownClient(target, settings);
     const { isCluster } = client;
     this.address = clientAddress(client);
-    const rights = new AccessRights(
+    const rights = (this.rights = new AccessRights(
       { user: userOf(client), keyPrefix, isCluster, countsReplicas: minReplicaAcks > 0 },
       (error) => context.onError?.('subscription', error),
-    );
+    ));
     this.stopWatching = watchOutage(client, { clock, commandTimeoutMs, onState: context.onState });
     this.connection = new RedisConnection(client, clock, chance, commandTimeoutMs, loadScripts);
     this.scripts = new ScriptContext(this.connection, rights, { keyPrefix, isCluster, sharedTokens });
@@ -165,6 +174,30 @@ class RedisStore implements LockStore {
     return this.run(() => new ForceCommand(key, this.scripts));
   }
 
+  async introduce({ clientId, text, leaseMs }: Introduction): Promise<void> {
+    const key = introductionKey(this.keyPrefix, clientId);
+    await this.run(() => new PlainCommand(this.rights, (client) => client.set(key, text, 'PX', leaseMs)));
+  }
+
+  readIntroductions(clientIds: readonly string[]): Promise<readonly (string | undefined)[]> {
+    const keys = clientIds.map((id) => introductionKey(this.keyPrefix, id));
+    const read = async (client: Client) => {
+      const texts = await Promise.all(keys.map((key) => client.get(key)));
+      return texts.map((text) => text ?? undefined);
+    };
+    return this.run(() => new PlainCommand(this.rights, read));
+  }
+
+  async list(request: ListRequest): Promise<KeyPage> {
+    const { keyPrefix } = this;
+    const find = (client: Client) => findNames(client, keyPrefix + request.prefix, request);
+    const { names, cursor } = await this.run(() => new PlainCommand(this.rights, find));
+    const keys = names.map((name) => name.slice(keyPrefix.length)).filter((key) => key !== '');
+    const snapshots = await Promise.all(keys.map((key) => this.inspect(key).catch(orRefused)));
+    const entries = snapshots.filter((snapshot) => snapshot !== null);
+    return { entries, ...(cursor !== undefined && { cursor }) };
+  }
+
   async close(): Promise<void> {
     this.stopWatching();
     this.stopKeepingAlive();
@@ -190,4 +223,10 @@ class RedisStore implements LockStore {
     const kind = 'granted';
     this.notifications$.next({ kind, owner, token, lastToken, waiting, validUntil, confirmed: false });
   }
+}
+
+/** What the application keeps under the name of a lock is none. */
+function orRefused(error: unknown): null {
+  if (error instanceof LockStoreError && error.reason === 'refused') return null;
+  throw error;
 }

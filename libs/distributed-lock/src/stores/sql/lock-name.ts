@@ -4,6 +4,17 @@ import { checkNameBytes } from '../common/name-bytes.js';
 /** An index of the database has no room for more. */
 const MOST_BYTES = 2000;
 
+const INTRODUCTION = 'nest_lock_client:';
+
+/** The row of what one client tells of itself. It belongs to no lock. */
+export function introductionRow(clientId: string): string {
+  return INTRODUCTION + clientId;
+}
+
+export function isIntroduction(name: string): boolean {
+  return name.startsWith(INTRODUCTION);
+}
+
 /** @param name `keyPrefix` and the key @throws LockKeyError for a name that a text column cannot hold as it is */
 export function checkRowName(name: string): void {
   checkNameBytes(name, MOST_BYTES, `at most ${MOST_BYTES} fit into the lock table`);
@@ -13,4 +24,14 @@ export function checkRowName(name: string): void {
       name,
     );
   }
+}
+
+/** @throws LockKeyError for a name that no lock may have, too */
+export function checkLockName(name: string): void {
+  checkRowName(name);
+  if (!isIntroduction(name)) return;
+  throw new LockKeyError(
+    `"${name}" is the name of a row in which a client tells who it is. Choose another key.`,
+    name,
+  );
 }

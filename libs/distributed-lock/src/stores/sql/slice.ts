@@ -2,6 +2,8 @@
 export interface Slice {
   /** The name of the last row that was read. Absent at the end of the table. */
   readonly last: string | undefined;
+  /** Names of documents that are not free. */
+  readonly held: readonly string[];
   /** Names that were free for long. */
   readonly free: readonly string[];
   /** Names of documents that nobody has written for long. */
@@ -19,19 +21,21 @@ export const FREE_FOR_MS = 10 * 60_000;
 /** A document that was not written for this long may belong to crashed processes. */
 export const UNWRITTEN_FOR_MS = 60 * 60_000;
 
-/** What a statement tells of a row: `free` and `unwritten` are 1 where it is so. */
+/** What a statement tells of a row: `held`, `free` and `unwritten` are 1 where it is so. */
 export interface SweptRow {
   readonly name: string;
+  readonly held: number | string | bigint;
   readonly free: number | string | bigint;
   readonly unwritten: number | string | bigint;
 }
 
 /** @param most as the statement was asked for: fewer rows are the last of the table */
 export function sliceOf(rows: readonly SweptRow[], most: number): Slice {
-  const namesOf = (which: 'free' | 'unwritten') =>
+  const namesOf = (which: 'held' | 'free' | 'unwritten') =>
     rows.filter((row) => Number(row[which]) === 1).map(({ name }) => name);
   return {
     last: rows.length < most ? undefined : rows.at(-1)?.name,
+    held: namesOf('held'),
     free: namesOf('free'),
     unwritten: namesOf('unwritten'),
   };

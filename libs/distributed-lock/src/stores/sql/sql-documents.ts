@@ -1,6 +1,6 @@
 import type { Reading } from '../core/document.js';
-import type { Swap, Take, WriteReply } from '../core/register.js';
-import { checkRowName } from './lock-name.js';
+import type { NamePage, NameRequest, Swap, Take, WriteReply } from '../core/register.js';
+import { checkLockName, checkRowName, isIntroduction } from './lock-name.js';
 import type { SqlConnection } from './sql-connection.js';
 import { readingOf } from './sql-row.js';
 import type { Scan, Slice } from './slice.js';
@@ -11,8 +11,12 @@ export class SqlDocuments {
   constructor(protected readonly connection: SqlConnection) {}
 
   async take(take: Take): Promise<WriteReply> {
+    checkLockName(take.name);
+    return this.takeRow(take);
+  }
+
+  async takeRow(take: Take): Promise<WriteReply> {
     const { name } = take;
-    checkRowName(name);
     const { isDone, row } = await this.connection.run('take', timed(take), name);
     return { isDone, reading: readingOf(name, row) };
   }
@@ -25,6 +29,14 @@ export class SqlDocuments {
   async read(name: string): Promise<Reading> {
     checkRowName(name);
     return readingOf(name, await this.connection.run('read', { name }, name));
+  }
+
+  /** Looks through rows in order of their names, which the index gives, and picks those that are not free. */
+  async list({ prefix, after, most }: NameRequest): Promise<NamePage> {
+    const first = after === undefined && prefix !== '' ? [prefix] : [];
+    const { last, held } = await this.scan({ after: after ?? prefix, most });
+    const names = [...first, ...held].filter((name) => name.startsWith(prefix) && !isIntroduction(name));
+    return { names, after: last?.startsWith(prefix) ? last : undefined };
   }
 
   scan(scan: Scan): Promise<Slice> {

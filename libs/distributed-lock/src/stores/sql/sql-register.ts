@@ -1,5 +1,5 @@
 import { inBackground } from '../../async-context/in-background.js';
-import type { LockStoreContext } from '../../port/lock-store.js';
+import type { Introduction, LockStoreContext } from '../../port/lock-store.js';
 import { systemChance } from '../../time/chance.js';
 import { keepAlive } from '../common/connection/keep-alive.js';
 import type { Interest, Register, RegisterListener } from '../core/register.js';
@@ -7,6 +7,7 @@ import { Poller } from './poller.js';
 import { SqlConnection } from './sql-connection.js';
 import type { SqlDatabase } from './sql-database.js';
 import { SqlDocuments } from './sql-documents.js';
+import { SqlIntroductions } from './sql-introductions.js';
 import { SQL_INITIAL_LEASE_MS } from './sql-options.js';
 import { TableSweeper } from './sweeper.js';
 
@@ -17,6 +18,7 @@ export class SqlRegister extends SqlDocuments implements Register {
   readonly isRemote = true;
   protected readonly poller: Poller;
   protected listener: RegisterListener | undefined;
+  private readonly introductions: SqlIntroductions;
   private readonly sweeper: TableSweeper;
   private readonly stopKeepingAlive: () => void;
 
@@ -28,6 +30,7 @@ export class SqlRegister extends SqlDocuments implements Register {
   ) {
     const onTime = (now: number, sentAt: number) => this.listener?.onTime(now, sentAt);
     super(new SqlConnection(database, { clock, chance, commandTimeoutMs, onState, onTime }));
+    this.introductions = new SqlIntroductions(this, commandTimeoutMs);
     this.poller = new Poller(
       clock,
       (name) => this.read(name),
@@ -44,6 +47,14 @@ export class SqlRegister extends SqlDocuments implements Register {
         () => undefined,
       ),
     );
+  }
+
+  introduce(introduction: Introduction): Promise<void> {
+    return this.introductions.write(introduction);
+  }
+
+  readIntroductions(clientIds: readonly string[]): Promise<readonly (string | undefined)[]> {
+    return this.introductions.read(clientIds);
   }
 
   get address(): string | undefined {

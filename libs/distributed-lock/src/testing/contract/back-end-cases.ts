@@ -20,6 +20,8 @@ export const BACK_END_CASES: ReadonlySet<string> = new Set([
   'the release of the holder notifies the next in the queue of its grant',
   'the holder is told when the key becomes contended',
   'a snapshot tells the holder, its lease and token, and who waits, in order',
+  'what a client tells of itself is read by the others as it was written, until its lease is over',
+  'keys that are held or waited for are listed in pages, as inspect tells of them, and no others',
   'a forced release grants the next in the queue',
   'a writer waits for the last reader, and no longer',
   'of many that ask at once exactly as many as there are permits are granted',

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import type { LockSnapshot } from '../../port/lock-store.js';
 import type { ContractGroup } from './stage.js';
 
 export const inspection = {
@@ -26,6 +27,52 @@ export const inspection = {
       pending: [second.owner, third.owner],
       fencingToken: holder.grant.lastToken,
     });
+  },
+
+  'what a client tells of itself is read by the others as it was written, until its lease is over': async (
+    stage,
+  ) => {
+    const [client, other] = [stage.client(), stage.client()];
+    const [{ clientId }, text] = [client, JSON.stringify(['shop "1"', "it's", '名\n\\', stage.key])];
+    const read = async () => other.readIntroductions?.([clientId, other.clientId]);
+    assert.deepEqual(await read(), [undefined, undefined]);
+    await client.introduce?.({ clientId, text: 'before', leaseMs: 60_000 });
+    await client.introduce?.({ clientId, text, leaseMs: stage.shortLeaseMs });
+    assert.deepEqual(await read(), [text, undefined]);
+    await stage.eventually('its lease is over', async () => (await read())?.[0] === undefined);
+  },
+
+  'keys that are held or waited for are listed in pages, as inspect tells of them, and no others': async (
+    stage,
+  ) => {
+    const keyPrefix = `${stage.key}:`;
+    const client = stage.client({ keyPrefix });
+    const keys = ['a:1', 'a:2', 'a:3', 'a:4', 'a:[x]*', 'b:1'];
+    for (const key of keys) await stage.owner({ client, key }).acquire();
+    const [freed, waiter] = [stage.owner({ client, key: 'a:free' }), stage.owner({ client, key: 'a:2' })];
+    await freed.acquire();
+    await freed.release();
+    await waiter.queue();
+    await stage.owner().acquire();
+    const listed = async (prefix: string) => {
+      const found: LockSnapshot[] = [];
+      for (let cursor: string | undefined, pages = 0; pages === 0 || cursor !== undefined; pages++) {
+        assert.ok(pages < 1000);
+        const page = await client.list?.({ prefix, limit: 2, ...(cursor !== undefined && { cursor }) });
+        found.push(...(page?.entries ?? []));
+        cursor = page?.cursor;
+      }
+      return new Map(found.map((entry) => [entry.key, entry]));
+    };
+    const withA = await listed('a:');
+    assert.deepEqual([...withA.keys()].sort(), keys.slice(0, 5));
+    const { remainingMs, ...rest } = withA.get('a:2') as LockSnapshot;
+    const { remainingMs: _, ...inspected } = (await client.inspect('a:2')) as LockSnapshot;
+    assert.ok(remainingMs > 0);
+    assert.deepEqual(rest, inspected);
+    assert.deepEqual([...(await listed('')).keys()].sort(), keys);
+    assert.deepEqual([...(await listed('a:[x]')).keys()], ['a:[x]*']);
+    assert.deepEqual([...(await listed('c')).keys()], []);
   },
 
   'a forced release frees the key': async (stage) => {

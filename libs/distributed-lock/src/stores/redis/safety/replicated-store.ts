@@ -5,6 +5,9 @@ import type {
   AcquireRequest,
   Grant,
   InTheWay,
+  Introduction,
+  KeyPage,
+  ListRequest,
   LockSnapshot,
   LockStore,
   Notification,
@@ -131,6 +134,18 @@ export class ReplicatedStore implements LockStore {
 
   inspect(key: string): Promise<LockSnapshot | null> {
     return this.store.inspect(key);
+  }
+
+  async introduce(introduction: Introduction): Promise<void> {
+    await this.store.introduce?.(introduction);
+  }
+
+  async readIntroductions(clientIds: readonly string[]): Promise<readonly (string | undefined)[]> {
+    return (await this.store.readIntroductions?.(clientIds)) ?? [];
+  }
+
+  async list(request: ListRequest): Promise<KeyPage> {
+    return (await this.store.list?.(request)) ?? { entries: [] };
   }
 
   forceRelease(key: string): Promise<'released' | 'not held'> {

@@ -83,7 +83,7 @@ export class MysqlStatements {
   scan(after: string, most: number): MysqlStatement {
     const unwritten = `state IS NOT NULL AND ${this.isOlderThan(UNWRITTEN_FOR_MS)}`;
     return plain(
-      `SELECT HEX(name) AS name, ${this.isFreeForLong()} AS free, ${unwritten} AS unwritten ` +
+      `SELECT HEX(name) AS name, state IS NOT NULL AS held, ${this.isFreeForLong()} AS free, ${unwritten} AS unwritten ` +
         `FROM ${this.table} WHERE name > ${nameText(after)} ORDER BY name LIMIT ${most}`,
     );
   }

@@ -23,7 +23,7 @@ export class SqliteRows {
     this.write = database.prepare(`INSERT OR REPLACE INTO ${table} VALUES (?, ?, ?, ?, ?, ?)`);
     this.addNotes = database.prepare(`UPDATE ${table} SET notes = notes || ? WHERE name = ?`);
     this.findNext = database.prepare(
-      `SELECT name, state IS NULL AND at < ? AS free, state IS NOT NULL AND at < ? AS unwritten
+      `SELECT name, state IS NOT NULL AS held, state IS NULL AND at < ? AS free, state IS NOT NULL AND at < ? AS unwritten
        FROM ${table} WHERE name > ? ORDER BY name LIMIT ?`,
     );
     this.deleteOne = database.prepare(`DELETE FROM ${table} WHERE name = ? AND state IS NULL AND at < ?`);

@@ -40,7 +40,7 @@ const isOldAndFree = `${isFreeRow('l')} AND ${isOld('l', FREE_FOR_MS)}`;
 /** Parameters: the name after which to begin, and the number of rows. */
 function scan(table: string): string {
   return `
-SELECT l.name, (${isOldAndFree})::int AS free,
+SELECT l.name, (NOT (${isFreeRow('l')}))::int AS held, (${isOldAndFree})::int AS free,
   (l.state IS NOT NULL AND ${isOld('l', UNWRITTEN_FOR_MS)})::int AS unwritten
 FROM ${table} AS l WHERE l.name > $1::text ORDER BY l.name LIMIT $2::int`;
 }

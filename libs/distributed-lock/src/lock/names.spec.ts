@@ -1,0 +1,205 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { follow } from '../../../../test/support/lock-world.js';
+import type { LockServiceOptions } from './request/lock-options.js';
+import type { LockStore, LockStoreContext, LockStoreFactory } from '../port/lock-store.js';
+import { LockConfigurationError, LockStoreError, LockWaitTimeoutError } from '../port/lock.errors.js';
+import { memoryStore } from '../stores/memory/memory.store.js';
+import { ManualClock } from '../testing/manual-clock.js';
+import { FIRST_INTRODUCTION_MS, NAME_WITHIN_MS } from './runtime/introductions.js';
+import { LockService } from './lock.service.js';
+
+type Changes = Partial<Pick<LockStore, 'introduce' | 'readIntroductions'>>;
+
+describe('the name of a holder', () => {
+  let clock: ManualClock;
+  let memory: LockStoreFactory;
+  let told: string[];
+  let services: LockService[];
+  beforeEach(() => {
+    [clock, memory, told, services] = [new ManualClock(), memoryStore(), [], []];
+  });
+  afterEach(async () => {
+    const closed = follow(Promise.all(services.map((service) => service.close())));
+    for (let i = 0; i < 20 && closed.state === 'pending'; i++) await clock.advance(1000);
+    await closed.promise;
+    if (clock.pendingTimers > 0) throw new Error(`${clock.pendingTimers} timers are left`);
+  });
+
+  /** Memory, seen through a client that counts what is told, and that may fail. */
+  const storeWith = (changes: (client: LockStore) => Changes): LockStoreFactory => ({
+    create: (context: LockStoreContext) => {
+      const client = memory.create(context);
+      const introduce: LockStore['introduce'] = (introduction) => {
+        told.push(introduction.text);
+        return client.introduce?.(introduction) ?? Promise.resolve();
+      };
+      return Object.assign(Object.create(client) as LockStore, { introduce, ...changes(client) });
+    },
+  });
+  const open = (
+    options: Partial<LockServiceOptions> = {},
+    changes: (client: LockStore) => Changes = () => ({}),
+  ) => {
+    const service = new LockService({
+      application: 'shop',
+      shutdownGraceMs: 0,
+      ...options,
+      store: storeWith(changes),
+      clock,
+    });
+    services.push(service);
+    return service;
+  };
+  const settled = async <T>(promise: Promise<T>): Promise<T> => {
+    const followed = follow(promise);
+    await clock.settle();
+    return followed.value;
+  };
+
+  it('is told by inspect and list of another process, with its method and since when', async () => {
+    const [locks, other] = [open(), open({ application: 'admin' })];
+    await settled(locks.acquire('goods:7', { site: 'Goods.buy' }));
+    await clock.advance(FIRST_INTRODUCTION_MS + 4000);
+    const seen = await settled(other.inspect('goods:7'));
+    const named = { owner: seen?.holders[0], client: locks.client, site: 'Goods.buy', heldMs: 5000 };
+    expect(seen?.heldBy).toEqual([named]);
+    const page = await settled(other.list({ prefix: 'goods:' }));
+    expect(page).toEqual({ entries: [seen], cursor: undefined });
+    expect((await settled(other.list({ prefix: 'orders:' }))).entries).toEqual([]);
+  });
+
+  it('is in the message of a call whose wait is over, beside the owner that the error names', async () => {
+    const [locks, other] = [open(), open()];
+    await settled(locks.acquire('k', { site: 'Goods.buy' }));
+    await clock.advance(FIRST_INTRODUCTION_MS);
+    const waits = follow(other.acquire('k', { waitMs: 40_000 }));
+    await clock.advance(40_000);
+    const error = waits.error as LockWaitTimeoutError;
+    expect(error).toBeInstanceOf(LockWaitTimeoutError);
+    const { host } = locks.client;
+    expect(error.message).toContain(
+      `within 40000 ms: held by shop on ${host} (Goods.buy) for 41 s, whose lease`,
+    );
+    expect(error.heldBy).toMatchObject({ owner: error.holder, client: locks.client, site: 'Goods.buy' });
+    expect(error.holder).toBe(locks.held()[0]?.owner);
+  });
+
+  it('is known at once for a lock of the own process', async () => {
+    const locks = open();
+    await settled(locks.acquire('k', { site: 'mine' }));
+    expect((await settled(locks.inspect('k')))?.heldBy).toMatchObject([
+      { client: locks.client, site: 'mine' },
+    ]);
+    expect(told).toEqual([]);
+  });
+
+  it('costs short locks nothing, and a client that is idle tells nothing any more', async () => {
+    const locks = open();
+    for (let i = 0; i < 20; i++) {
+      await settled(locks.withLock('k', () => undefined));
+      await clock.advance(300);
+    }
+    expect(told).toEqual([]);
+    const lock = await settled(locks.acquire('k'));
+    await clock.advance(60_000);
+    const told60s = told.length;
+    expect(told60s).toBeGreaterThanOrEqual(6);
+    expect(told60s).toBeLessThanOrEqual(8);
+    await settled(lock.release());
+    await clock.advance(600_000);
+    expect(told.length).toBeLessThanOrEqual(told60s + 1);
+  });
+
+  it('outlives its process as long as its locks do', async () => {
+    const [locks, other] = [open(), open()];
+    await settled(locks.acquire('long', { leaseMs: 3_600_000, site: 'import' }));
+    await clock.advance(FIRST_INTRODUCTION_MS);
+    (locks as unknown as { lifecycle: { runtime: { stopTimers(): void } } }).lifecycle.runtime.stopTimers();
+    await clock.advance(3_500_000);
+    expect((await settled(other.inspect('long')))?.heldBy).toMatchObject([{ site: 'import' }]);
+  });
+
+  it('is told for twenty locks at most: for those that are held longest', async () => {
+    const locks = open();
+    for (let i = 0; i < 25; i++) {
+      await settled(locks.acquire(`k${i}`, { site: `site ${i}` }));
+      await clock.advance(1);
+    }
+    await clock.advance(FIRST_INTRODUCTION_MS);
+    const text = told.at(-1) ?? '';
+    expect(text.match(/site \d+/g)).toHaveLength(20);
+    expect(text).toContain('site 0');
+    expect(text).not.toContain('site 24');
+  });
+
+  it('is neither told nor asked for with application: false', async () => {
+    let asked = 0;
+    const [locks, other] = [
+      open({ application: false }),
+      open({ application: false }, () => ({ readIntroductions: async () => (asked++, []) })),
+    ];
+    await settled(locks.acquire('k', { site: 'secret' }));
+    const waits = follow(other.acquire('k', { waitMs: 5000 }));
+    await clock.advance(20_000);
+    expect((waits.error as LockWaitTimeoutError).heldBy).toBeUndefined();
+    expect((await settled(other.inspect('k')))?.heldBy).toEqual([{ owner: locks.held()[0]?.owner }]);
+    expect([told, asked]).toEqual([[], 0]);
+  });
+
+  it('that the store does not give delays and changes no answer', async () => {
+    const locks = open();
+    const silent = open({}, () => ({ readIntroductions: () => new Promise(() => undefined) }));
+    const failing = open({}, () => ({
+      readIntroductions: () => Promise.reject(new LockStoreError('down', undefined, 'unreachable')),
+    }));
+    await settled(locks.acquire('k'));
+    await clock.advance(FIRST_INTRODUCTION_MS);
+    const calls = [silent, failing].map((it) => follow(it.acquire('k', { waitMs: 1000 })));
+    await clock.advance(1000 + NAME_WITHIN_MS);
+    for (const call of calls) {
+      expect(call.error).toBeInstanceOf(LockWaitTimeoutError);
+      expect((call.error as Error).message).toMatch(/held by [\w-]+:\d+, whose lease/);
+    }
+    expect((await settled(failing.inspect('k')))?.heldBy).toEqual([{ owner: locks.held()[0]?.owner }]);
+  });
+
+  it('is ignored where it does not read as a client writes it', async () => {
+    const [locks, other] = [open(), open({}, () => ({ readIntroductions: async () => ['{"a":'] }))];
+    const odd = open({}, () => ({ readIntroductions: async () => ['["a", 1, {}]'] }));
+    await settled(locks.acquire('k'));
+    for (const it of [other, odd])
+      expect((await settled(it.inspect('k')))?.heldBy).toEqual([{ owner: expect.any(String) }]);
+  });
+
+  it('is given up with one warning where the store refuses it, and the locks go on', async () => {
+    const refused = new LockStoreError('no right to SET', undefined, 'refused');
+    const locks = open({}, () => ({ introduce: () => Promise.reject(refused) }));
+    const warnings: string[] = [];
+    locks.events$.subscribe((event) => event.type === 'warning' && warnings.push(event.message));
+    const lock = await settled(locks.acquire('k'));
+    await clock.advance(100_000);
+    expect(warnings).toEqual([expect.stringContaining('application: false')]);
+    expect(lock.signal.aborted).toBe(false);
+    await settled(lock.release());
+  });
+
+  it.each([
+    [{ limit: 0 }],
+    [{ limit: 1001 }],
+    [{ limit: '5' }],
+    [{ prefix: 7 }],
+    [{ cursor: 7 }],
+    [{ from: 'a' }],
+  ])('is not listed for wrong options: %j', async (options) => {
+    await expect(open().list(options as object)).rejects.toBeInstanceOf(LockConfigurationError);
+  });
+
+  it('is asked for key by key in a store that cannot list, which says so', async () => {
+    const locks = open();
+    const store = { create: (context: LockStoreContext) => ({ ...memory.create(context), list: undefined }) };
+    const other = new LockService({ store: store as unknown as LockStoreFactory, clock });
+    services.push(locks);
+    await expect(other.list()).rejects.toMatchObject({ code: 'LOCK_STORE', reason: 'refused' });
+    await expect(other.list()).rejects.toThrow('locks.inspect(key)');
+  });
+});

@@ -1,0 +1,48 @@
+import type { HoldSnapshot } from '../lock.js';
+import type { LockClient, LockHolder } from '../../port/lock-client.js';
+
+/** The longest-held locks are the ones that people look for. */
+const MOST_HOLDS = 20;
+
+/** What a client tells of itself: which process it is, and of each hold its owner, since when, and what has acquired it. */
+type Text = readonly [application: string, host: string, process: number, since: number, ...HoldText[]];
+type HoldText = readonly [owner: string, since: number, site?: string];
+
+/** At most 20 holds, each text of 100 characters: some kilobytes. */
+export function introductionText(client: LockClient, holds: readonly HoldSnapshot[]): string {
+  const { application, host, process, since } = client;
+  const longest = holds.toSorted((a, b) => b.heldMs - a.heldMs).slice(0, MOST_HOLDS);
+  const held = longest.map(({ owner, since, site }): HoldText => {
+    return site === undefined ? [owner, +since] : [owner, +since, site];
+  });
+  return JSON.stringify([application, host.slice(0, 100), process, +since, ...held] satisfies Text);
+}
+
+/**
+ * @param text of the owner's client, which any client may have written: what does not read as an introduction is ignored
+ * @param timeOfDay in ms
+ */
+export function holderIn(text: string | undefined, owner: string, timeOfDay: number): LockHolder {
+  const [application, host, process, since, ...holds] = listIn(text);
+  if (typeof application !== 'string' || typeof host !== 'string') return { owner };
+  if (typeof process !== 'number' || typeof since !== 'number') return { owner };
+  const client = { application, host, process, since: new Date(since) };
+  // The rest of a minimum hold is held under a placeholder of the owner.
+  const id = owner.replace(':-', ':');
+  const [, heldSince, site] = (holds.find((it) => Array.isArray(it) && it[0] === id) ?? []) as unknown[];
+  return {
+    owner,
+    client,
+    ...(typeof site === 'string' && { site }),
+    ...(typeof heldSince === 'number' && { heldMs: Math.max(0, timeOfDay - heldSince) }),
+  };
+}
+
+function listIn(text: string | undefined): readonly unknown[] {
+  try {
+    const list: unknown = JSON.parse(text ?? '[]');
+    return Array.isArray(list) ? list : [];
+  } catch {
+    return [];
+  }
+}

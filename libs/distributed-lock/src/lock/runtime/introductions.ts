@@ -1,0 +1,120 @@
+import { timeOfDay, type Clock } from '../../time/clock.js';
+import { inBackground } from '../../async-context/in-background.js';
+import { LockStoreError } from '../../port/lock.errors.js';
+import type { LockClient, LockHolder } from '../../port/lock-client.js';
+import type { LockStore } from '../../port/lock-store.js';
+import type { HoldSnapshot } from '../lock.js';
+import { holderIn, introductionText } from './introduction.js';
+
+/** Short locks cost no introduction: the first one is written this long after a client has begun to wait or hold. */
+export const FIRST_INTRODUCTION_MS = 1000;
+/** A call whose wait is over waits this long at most for the name of the holder. */
+export const NAME_WITHIN_MS = 100;
+
+/**
+ * Tells the store who this client is and what it holds, and asks it who holds a lock.
+ *
+ * The client writes one entry for all its locks, while it holds or waits, three times in each `watchdogTimeoutMs`. The entry ends
+ * by itself, no sooner than the locks that it names.
+ */
+export class Introductions {
+  private cancel: (() => void) | undefined;
+  private isRefused = false;
+  private isStopped = false;
+
+  constructor(private readonly parts: Parts) {}
+
+  /** A client that says nothing about itself asks nothing about others. */
+  get areKept(): boolean {
+    const { client, store } = this.parts;
+    return client !== undefined && store.introduce !== undefined;
+  }
+
+  /** An owner has begun to wait for a lock. */
+  onOwner(): void {
+    if (this.cancel === undefined && this.areKept && !this.isRefused && !this.isStopped)
+      this.schedule(FIRST_INTRODUCTION_MS);
+  }
+
+  stop(): void {
+    this.isStopped = true;
+    this.cancel?.();
+  }
+
+  /** Who the owners are. Never rejects: what is not known is left out. */
+  async find(owners: readonly string[]): Promise<readonly LockHolder[]> {
+    const { store, clock } = this.parts;
+    const others = [...new Set(owners.map(clientOf))].filter((id) => id !== store.clientId);
+    const texts = new Map<string, string | undefined>([[store.clientId, this.text()]]);
+    if (this.areKept && others.length > 0) {
+      const found = await store.readIntroductions?.(others).catch(() => []);
+      others.forEach((id, i) => texts.set(id, found?.[i]));
+    }
+    const now = timeOfDay(clock);
+    return owners.map((owner) => holderIn(texts.get(clientOf(owner)), owner, now));
+  }
+
+  /** The same for one owner, within `NAME_WITHIN_MS`. */
+  findSoon(owner: string): Promise<LockHolder> {
+    const { clock } = this.parts;
+    return new Promise((resolve) => {
+      const cancel = clock.after(NAME_WITHIN_MS, () => resolve({ owner }));
+      const found = this.find([owner]).then(([holder]) => {
+        cancel();
+        resolve(holder as LockHolder);
+      });
+      inBackground(found, () => undefined);
+    });
+  }
+
+  private schedule(ms: number): void {
+    this.cancel = this.parts.clock.after(ms, () => this.onTime());
+  }
+
+  private onTime(): void {
+    this.cancel = undefined;
+    const { store, watchdogTimeoutMs, held, isIdle } = this.parts;
+    if (isIdle() || this.isStopped) return;
+    const text = this.text();
+    const longest = Math.max(0, ...held().map(({ validForMs }) => validForMs));
+    const leaseMs = Math.ceil(Math.max(watchdogTimeoutMs, longest));
+    this.schedule(watchdogTimeoutMs / 3);
+    if (text === undefined || !store.introduce) return;
+    inBackground(store.introduce({ clientId: store.clientId, text, leaseMs }), (error) =>
+      this.onFailed(error),
+    );
+  }
+
+  /** A store that cannot be reached is told the next time. One that refuses will refuse again. */
+  private onFailed(error: unknown): void {
+    if (!(error instanceof LockStoreError) || error.reason !== 'refused' || this.isRefused) return;
+    this.isRefused = true;
+    this.cancel?.();
+    this.cancel = undefined;
+    this.parts.warn(
+      `This process could not tell the store who it is, so nobody sees the names of what holds its locks. Locks work. Give application: false to stop that. ${error.message}`,
+    );
+  }
+
+  private text(): string | undefined {
+    const { client, held } = this.parts;
+    return client && introductionText(client, held());
+  }
+}
+
+interface Parts {
+  readonly store: LockStore;
+  readonly clock: Clock;
+  readonly watchdogTimeoutMs: number;
+  /** `undefined` if the store is to be told nothing. */
+  readonly client: LockClient | undefined;
+  /** What this client holds. */
+  readonly held: () => readonly HoldSnapshot[];
+  /** The client neither holds nor waits. */
+  readonly isIdle: () => boolean;
+  readonly warn: (message: string) => void;
+}
+
+function clientOf(owner: string): string {
+  return owner.slice(0, owner.indexOf(':'));
+}

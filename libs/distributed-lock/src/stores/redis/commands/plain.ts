@@ -1,0 +1,30 @@
+import type { AccessRights } from '../scripts/access-rights.js';
+import { RedisCommand, type Client } from '../connection/redis.command.js';
+import { asStoreError, isDenied } from '../connection/redis.errors.js';
+
+/** A command without a script, about no single lock. May be executed twice. */
+export class PlainCommand<Reply> extends RedisCommand<Reply> {
+  readonly key = undefined;
+  readonly priority = 'acquire';
+  override readonly isRepeatable = true;
+
+  constructor(
+    private readonly rights: AccessRights,
+    private readonly write: (client: Client) => Promise<Reply>,
+  ) {
+    super();
+  }
+
+  send(client: Client): Promise<Reply> {
+    return this.write(client);
+  }
+
+  read(value: unknown): Reply {
+    return value as Reply;
+  }
+
+  override recover(_client: Client, error: unknown): Promise<never> {
+    const refusal = isDenied(error) ? this.rights.refusal(error, undefined) : asStoreError(error, undefined);
+    return Promise.reject(refusal);
+  }
+}

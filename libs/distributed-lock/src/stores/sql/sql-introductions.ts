@@ -1,0 +1,55 @@
+import { LOCK } from '../../port/claim.js';
+import type { Introduction } from '../../port/lock-store.js';
+import { isOver, type Reading } from '../core/document.js';
+import type { Take } from '../core/register.js';
+import { introductionRow } from './lock-name.js';
+import type { SqlDocuments } from './sql-documents.js';
+
+/**
+ * What the clients of a lock table tell of themselves: a row for each client, as a document whose only holder is the client. The
+ * text stands in place of its nonce. A release that knows nothing of it sees a lock, and sweeps it when it is over.
+ */
+export class SqlIntroductions {
+  constructor(
+    private readonly documents: Rows,
+    private readonly commandTimeoutMs: number,
+  ) {}
+
+  async write({ clientId, text, leaseMs }: Introduction): Promise<void> {
+    const name = introductionRow(clientId);
+    const owner = `${clientId}:0`;
+    const expected = await this.present(name, owner, leaseMs);
+    const holder = { owner, claim: LOCK, token: 1, lastToken: 1, until: { inMs: leaseMs }, nonce: text };
+    await this.documents.swap({
+      name,
+      expected,
+      next: { holders: [holder], queue: [] },
+      lastToken: expected.lastToken,
+      isExact: false,
+      notified: [],
+      mayBeForgotten: true,
+      notAfter: () => Math.ceil(expected.now + 2 * this.commandTimeoutMs),
+    });
+  }
+
+  async read(clientIds: readonly string[]): Promise<readonly (string | undefined)[]> {
+    const readings = await Promise.all(clientIds.map((id) => this.documents.read(introductionRow(id))));
+    return readings.map(({ document, now }) => {
+      const [holder] = document.holders;
+      return holder && !isOver(holder.until, now) ? holder.nonce : undefined;
+    });
+  }
+
+  /** The row, made if there is none. */
+  private async present(name: string, owner: string, leaseMs: number): Promise<Reading> {
+    const found = await this.documents.read(name);
+    if (found.version !== undefined) return found;
+    const request = { key: name, owner, claim: LOCK, leaseMs, waitMs: 0, ticket: 0, tokens: 1 };
+    const notAfter = () => Math.ceil(found.now + 2 * this.commandTimeoutMs);
+    return (await this.documents.takeRow({ name, request, minToken: 0, notes: [], notAfter })).reading;
+  }
+}
+
+interface Rows extends Pick<SqlDocuments, 'read' | 'swap'> {
+  takeRow(take: Take): ReturnType<SqlDocuments['take']>;
+}
