@@ -60,6 +60,22 @@ describe('a Redis cluster', () => {
     expect(nodes.every((size) => size > 0)).toBe(true);
   });
 
+  it('keys on all nodes are listed, with the process and the site of each holder', async () => {
+    const [first, second] = [0, 1].map((i) => openService(client, { application: `app-${i}` }));
+    const names = Array.from({ length: 12 }, (_, i) => `${key}:${i}`);
+    const locks = await Promise.all(names.map((name) => first!.acquire(name, { site: 'import' })));
+    await until(async () => (await second!.inspect(names[0]!))?.heldBy[0]?.site === 'import');
+    const found = new Map<string, string | undefined>();
+    let cursor: string | undefined;
+    do {
+      const page = await second!.list({ prefix: `${key}:`, limit: 5, cursor });
+      for (const { key: name, heldBy } of page.entries) found.set(name, heldBy[0]?.client?.application);
+      cursor = page.cursor;
+    } while (cursor !== undefined);
+    expect(found).toEqual(new Map(names.map((name) => [name, 'app-0'])));
+    await Promise.all(locks.map((lock) => lock.release()));
+  });
+
   it('connections that were idle and are forgotten cost a call that asks once no more than the time of one command', async () => {
     const proxies = await Promise.all(cluster.nodes.map(({ port }) => TcpProxy.before(port)));
     const ports = proxies.map(({ port }) => port);
