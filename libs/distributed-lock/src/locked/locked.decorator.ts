@@ -11,6 +11,7 @@ import { keySource, putSite, siteOf, type LockedSite } from './declaration/locke
 import { checkLockedOptions, type LockedOptions } from './declaration/locked.options.js';
 import type { FunctionDecorator, KeyFunction, TemplateDecorator } from './locked.types.js';
 import { parametersOf } from './nest/parameter-names.js';
+import { wrapMethod } from './nest/wrap-method.js';
 
 /**
  * Runs the method under a lock: acquires it before, renews it while the method runs, releases it when it has ended.
@@ -72,10 +73,7 @@ export function Locked(
       parameters: parametersOf(original),
       isGenerator: Object.prototype.toString.call(original) === '[object AsyncGeneratorFunction]',
     });
-    const wrapped = wrap(original, site);
-    for (const name of Reflect.getOwnMetadataKeys(original)) {
-      Reflect.defineMetadata(name, Reflect.getOwnMetadata(name, original), wrapped);
-    }
+    const wrapped = wrapMethod(original, (self, args) => callSite(site, original, self, args));
     putSite(wrapped, site);
     descriptor.value = wrapped;
     if (isStatic) return;
@@ -85,13 +83,8 @@ export function Locked(
   };
 }
 
-/** By a Proxy, which keeps the name and the length that Swagger and others read. */
-function wrap(original: AnyFunction, site: LockedSite): AnyFunction {
-  return new Proxy(original, {
-    apply(_target, self: unknown, args: readonly unknown[]) {
-      const call = HandlerCall.of(site, args);
-      if (!call) return callLocked(site, original, self, args);
-      return call.run((lock) => Reflect.apply(original, self, fillSlots(site, args, lock)) as unknown, args);
-    },
-  });
+function callSite(site: LockedSite, original: AnyFunction, self: unknown, args: readonly unknown[]): unknown {
+  const call = HandlerCall.of(site, args);
+  if (!call) return callLocked(site, original, self, args);
+  return call.run((lock) => Reflect.apply(original, self, fillSlots(site, args, lock)) as unknown, args);
 }
