@@ -28,6 +28,7 @@ export const SLOW_LANE = [
   'fencing/held-until-commit',
   'fencing/sql',
   'fencing/transactions',
+  'leader/redis',
   'observe/boot',
   'repo/bench/',
   'repo/chaos/trials',

@@ -36,6 +36,18 @@ const USERS = [
         'Work',
       ],
       'Use a lock that is held': ['Lock'],
+      'Elect a leader': [
+        'LeaderModule',
+        'LeaderOptions',
+        'OnElected',
+        'OnDemoted',
+        'OnlyLeader',
+        'CurrentTerm',
+        'InjectLeader',
+        'getLeaderToken',
+        'Leader',
+        'Term',
+      ],
       'Build a key': ['lockKey', 'KeyValue'],
       'Watch locks': [
         'LockEvent',

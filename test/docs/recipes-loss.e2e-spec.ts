@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { Logger } from '@nestjs/common';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { Global, Module } from '@nestjs/common';
 import type { TestingModule } from '@nestjs/testing';
 import { Test } from '@nestjs/testing';
 import {
@@ -17,7 +17,7 @@ import { redisStore } from 'nestjs-distributed-lock/redis';
 import { startRedisServer, type RedisServer } from '#redis-server';
 import { until } from '#until';
 import { elapsed } from '../support/lock-services.js';
-import { Feed, ImportLeader } from './recipes/leader.js';
+import { Feed, ImportModule, Importer } from './recipes/leader.js';
 import { Invoices, Mail } from './recipes/lost-lock.js';
 
 describe('a lock that is lost', () => {
@@ -69,6 +69,7 @@ describe('a lock that is lost', () => {
 
 describe('a leader', () => {
   const imported: string[] = [];
+  const swept: (readonly [name: string, token: number | undefined])[] = [];
   const open: TestingModule[] = [];
   let store = memoryStore();
 
@@ -78,28 +79,32 @@ describe('a leader', () => {
       await setTimeout(5);
       if (fails()) throw new Error('the feed is broken');
     };
-    const feed = { provide: Feed, useValue: { importNext } };
-    const imports = [DistributedLockModule.forRoot({ store, logger: false })];
-    const app = await Test.createTestingModule({ imports, providers: [ImportLeader, feed] }).compile();
+    const sweep = async (token: number | undefined) => void swept.push([name, token]);
+    const feed = { provide: Feed, useValue: { importNext, sweep } };
+    @Global()
+    @Module({ providers: [feed], exports: [Feed] })
+    class FeedModule {}
+    const imports = [DistributedLockModule.forRoot({ store, logger: false }), FeedModule, ImportModule];
+    const app = await Test.createTestingModule({ imports }).compile();
     open.push(app);
     return app.init();
   }
 
   beforeEach(() => {
-    imported.length = 0;
+    imported.length = swept.length = 0;
     store = memoryStore();
-    jest.spyOn(Logger, 'error').mockReturnValue(undefined);
   });
   afterEach(async () => {
     await Promise.all(open.splice(0).map((app) => app.close()));
-    jest.restoreAllMocks();
   });
 
   it('is one instance at a time, and another one when it closes', async () => {
     const first = await start('first');
-    await start('next');
+    const next = await start('next');
     await until(() => imported.length > 3);
     expect(new Set(imported)).toEqual(new Set(['first']));
+    for (const app of [first, next]) await app.get(Importer).sweep();
+    expect(swept).toEqual([['first', expect.any(Number)]]);
     expect(await elapsed(first.close())).toBeLessThan(2000);
     await until(() => imported.at(-1) === 'next');
     expect(imported.lastIndexOf('first')).toBeLessThan(imported.indexOf('next'));

@@ -54,10 +54,10 @@ function snippetsOf(page: string): Snippet[] {
 /** What the code in the table of the README may use besides. */
 const TABLE_PRELUDE = `${PRELUDE}
 import { heldUntilCommit, type SqlQuery } from 'nestjs-distributed-lock/guard';
+import { OnlyLeader } from 'nestjs-distributed-lock/leader';
 import { TestLocks } from 'nestjs-distributed-lock/testing';
 declare const lock: Lock, query: SqlQuery, lastQuote: string;
-declare function migrate(): Promise<void>;
-declare function lead(signal: AbortSignal): Promise<void>;`;
+declare function migrate(): Promise<void>;`;
 
 /** The second column of "I want to …": decorators, each on a method of its own, and statements, each in a block. */
 function tableOf(page: string): Snippet {

@@ -1,37 +1,29 @@
-import { setTimeout } from 'node:timers/promises';
-import { Injectable, Logger, type OnApplicationBootstrap } from '@nestjs/common';
-import { LockService, LockShutdownError, type Lock } from 'nestjs-distributed-lock';
+import { Injectable, Module } from '@nestjs/common';
+import { Interval } from '@nestjs/schedule';
+import { CurrentTerm, LeaderModule, OnElected, OnlyLeader, type Term } from 'nestjs-distributed-lock/leader';
 
 export abstract class Feed {
   abstract importNext(signal: AbortSignal): Promise<void>;
+  abstract sweep(fencingToken: number | undefined): Promise<void>;
 }
 
-/** Leads on one instance at a time. When that instance closes, dies or loses the lock, another one leads. */
 @Injectable()
-export class ImportLeader implements OnApplicationBootstrap {
-  constructor(
-    private readonly locks: LockService,
-    private readonly feed: Feed,
-  ) {}
+export class Importer {
+  constructor(private readonly feed: Feed) {}
 
-  onApplicationBootstrap(): void {
-    void this.stand(); // the boot does not wait for it
+  /** Works for as long as this instance leads. */
+  @OnElected('import')
+  async lead(term: Term): Promise<void> {
+    while (!term.signal.aborted) await this.feed.importNext(term.signal);
   }
 
-  private async stand(): Promise<void> {
-    for (;;) {
-      try {
-        await this.locks.withLock('leader:import', { waitMs: Infinity }, (lock) => this.lead(lock));
-      } catch (error) {
-        if (error instanceof LockShutdownError) return; // this instance closes
-        Logger.error(error, ImportLeader.name); // a lost lock, or an error of the feed: stand again
-        await setTimeout(1000, undefined, { ref: false });
-      }
-    }
-  }
-
-  private async lead(lock: Lock): Promise<void> {
-    const stop = AbortSignal.any([lock.signal, lock.shutdownSignal]);
-    while (!stop.aborted) await this.feed.importNext(stop);
+  /** The timer fires on all instances, and the method runs on the one that leads. */
+  @Interval(60_000)
+  @OnlyLeader('import')
+  async sweep(@CurrentTerm() term?: Term): Promise<void> {
+    await this.feed.sweep(term?.fencingToken);
   }
 }
+
+@Module({ imports: [LeaderModule.forFeature('import')], providers: [Importer], exports: [Importer] })
+export class ImportModule {}

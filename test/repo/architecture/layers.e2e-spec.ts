@@ -65,6 +65,7 @@ const ROOMS: readonly (readonly [room: string, mayImport: string])[] = [
   ['observe/otel/', 'lock/.*|(options|port)/.*|distributed-lock.tokens|@nestjs/.*|@opentelemetry/api'],
   ['observe/health/', 'lock/.*|distributed-lock.tokens|@nestjs/.*'],
   ['observe/', 'lock/.*|(redaction|port)/.*|@nestjs/common'],
+  ['leader/', `lock/.*|locked/nest/.*|${TOKENS}|${SHARED}|${TOOLS}|@nestjs/(common|core)`],
   ['locked/template/', '(options|port)/.*'],
   ['locked/nest/', '@nestjs/common'],
   ['locked/errors/', `locked/nest/.*|${TOKENS}|${SHARED}|${TOOLS}|@nestjs/.*`],

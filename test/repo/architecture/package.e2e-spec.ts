@@ -48,6 +48,7 @@ describe('the published package', () => {
       './quorum',
       './otel',
       './health',
+      './leader',
       './guard',
       './testing',
       './package.json',

@@ -17,6 +17,7 @@ const ENTRY_POINTS = [
   'stores/quorum/index.ts',
   'observe/otel/index.ts',
   'observe/health/index.ts',
+  'leader/index.ts',
   'fencing/index.ts',
   'testing/index.ts',
 ];
@@ -219,6 +220,22 @@ describe('the public API', () => {
     expect(exportsOf('observe/health/index.ts')).toMatchInlineSnapshot(`
      [
        "LockHealthIndicator",
+     ]
+    `);
+  });
+  it('of /leader is this list', () => {
+    expect(exportsOf('leader/index.ts')).toMatchInlineSnapshot(`
+     [
+       "<Leader>",
+       "<LeaderOptions>",
+       "<Term>",
+       "CurrentTerm",
+       "InjectLeader",
+       "LeaderModule",
+       "OnDemoted",
+       "OnElected",
+       "OnlyLeader",
+       "getLeaderToken",
      ]
     `);
   });

@@ -51,6 +51,9 @@ import { RuntimeLifecycle } from './runtime/runtime-lifecycle.js';
 const NO_OPTIONS: WithLockOptions = {};
 const ONCE: CallOptions = { waitMs: 0 };
 
+/** Emits an event of a part of this package that is beside the service, such as the election of a leader. */
+export const EMIT_EVENT = Symbol.for('nestjs-distributed-lock/emit-event');
+
 /** Set by an application that boots, until `open()`. */
 export const IS_BOOTING = Symbol('LockService.isBooting');
 
@@ -243,6 +246,10 @@ export class LockService {
   /** Emits a `warning` event, which the logger writes: the configuration works, and is probably not meant. */
   warn(message: string): void {
     this.events.next({ type: 'warning', key: undefined, message });
+  }
+
+  [EMIT_EVENT](event: LockEvent): void {
+    if (this.events.observed) this.events.next(event);
   }
 
   /** Opens the store unless it is open or closed, and emits one `opened` event. Does not wait for a connection. */

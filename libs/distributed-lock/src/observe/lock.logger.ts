@@ -70,7 +70,14 @@ export class LockLogger {
         return this.write(this.levelOf(event.error), () => {
           return `Left the queue for "${event.key}" after ${round(event.waitedMs)} ms: ${textOf(event.error)}`;
         });
+      case 'elected':
+        return this.write('log', () => `Leads "${event.name}"; token ${event.fencingToken}`);
+      case 'demoted':
+        return this.write(event.reason === 'lost' ? 'warn' : 'log', () => {
+          return `Leads "${event.name}" no longer, after ${round(event.ledMs)} ms: ${event.reason}`;
+        });
       case 'asked':
+      case 'candidate':
         return;
     }
   }

@@ -64,6 +64,26 @@ export type LockEvent =
       readonly fencingToken: number;
       readonly error: LockLostError;
     }
+  /** This instance stands for election as the leader `name`, and does not lead yet. */
+  | { readonly type: 'candidate'; readonly key: string; readonly name: string }
+  /** This instance leads. `acquired` has come before. */
+  | {
+      readonly type: 'elected';
+      readonly key: string;
+      readonly name: string;
+      readonly fencingToken: number;
+      readonly since: Date;
+    }
+  /** This instance leads no longer. Its lock is given back when the work of the term has ended. */
+  | {
+      readonly type: 'demoted';
+      readonly key: string;
+      readonly name: string;
+      readonly fencingToken: number;
+      readonly ledMs: number;
+      /** `failed`: an `@OnElected` method has thrown. */
+      readonly reason: 'lost' | 'resigned' | 'failed' | 'shutdown';
+    }
   /**
    * The service has opened its store, at the start of its application or by `open()`. It may not be connected. For PostgreSQL
    * the event follows the first attempt to connect, which finds out the schema of the lock table.

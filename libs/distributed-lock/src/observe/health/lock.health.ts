@@ -3,6 +3,7 @@ import type { HealthIndicatorResult } from '@nestjs/terminus';
 import { getLockServiceToken } from '../../distributed-lock.tokens.js';
 import type { LockEvent } from '../../lock/events/lock.events.js';
 import type { LockService } from '../../lock/lock.service.js';
+import { KnownLeaders } from './known-leaders.js';
 
 /** A key that is inspected and never locked. */
 const PROBE = 'nestjs-distributed-lock:probe';
@@ -22,6 +23,8 @@ export class LockHealthIndicator {
   /** The number of holds by owner and key, because readers of one process share a lease. */
   private readonly holders = new Map<string, number>();
 
+  private readonly leaders = new KnownLeaders();
+
   constructor(@Inject(getLockServiceToken()) private readonly locks: LockService) {
     locks.events$.subscribe((event) => this.onEvent(event));
   }
@@ -30,23 +33,27 @@ export class LockHealthIndicator {
    * Never rejects, and takes no longer than the timeout of one command.
    *
    * @param name the name in the result of Terminus
-   * @param options `details` adds the error of the store, with hosts, ports and clients, for a page that is not public
+   * @param options `details` adds the error of the store, with hosts, ports and clients, and `leaders`: for each name for which this
+   * instance stands, whether it leads, since when, or which other owner does. For a page that is not public
    */
   async check<const Name extends string = 'locks'>(
     name = 'locks' as Name,
     { details = false }: { readonly details?: boolean } = {},
   ): Promise<HealthIndicatorResult<Name>> {
-    const problems = [await this.storeProblem(details), this.renewalProblem()].filter(
-      (it) => it !== undefined,
-    );
+    const [storeProblem, leaders] = await Promise.all([
+      this.storeProblem(details),
+      details && !this.leaders.isEmpty ? this.leaders.describe(this.locks) : undefined,
+    ]);
+    const problems = [storeProblem, this.renewalProblem()].filter((it) => it !== undefined);
     const status =
       problems.length === 0
         ? { status: 'up' as const }
         : { status: 'down' as const, message: problems.join(' ') };
-    return { [name]: status } as HealthIndicatorResult<Name>;
+    return { [name]: { ...status, ...(leaders && { leaders }) } } as HealthIndicatorResult<Name>;
   }
 
   private onEvent(event: LockEvent): void {
+    this.leaders.onEvent(event);
     if (!('owner' in event)) return;
     const lease = `${event.owner} ${event.key}`;
     const holders = this.holders.get(lease) ?? 0;

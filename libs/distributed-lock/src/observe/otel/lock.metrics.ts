@@ -37,6 +37,7 @@ export const METRICS_NAMES: OptionNames<LockMetricsOptions> = { keyLabel: true, 
  * | `distributed_lock.waiting`       | up-down counter   |                                                                    |
  * | `distributed_lock.held`          | up-down counter   |                                                                    |
  * | `distributed_lock.store.down`    | up-down counter   | servers that cannot be reached: 0, or 1 (in a quorum, up to all)   |
+ * | `distributed_lock.leader`        | up-down counter   | `distributed_lock.leader.name`: 1 while this instance leads, or 0  |
  *
  * The histograms ask for buckets from one millisecond to one minute. Nested calls for a held key are not counted.
  */
@@ -74,6 +75,7 @@ function recorder(meter: Meter, attributesOf: (key: string | undefined) => Attri
   const waiting = gauge('waiting', 'Callers that wait now', '{call}');
   const held = gauge('held', 'Locks held now', '{lock}');
   const storeDown = gauge('store.down', 'Servers of the store that cannot be reached now', '{server}');
+  const leader = gauge('leader', 'Names that this instance leads now', '{leader}');
   // So that the time series exists before the first outage: an alert on a series that is absent says nothing.
   storeDown.add(0, attributesOf(undefined));
   const downNodes = new Set<number>();
@@ -110,6 +112,12 @@ function recorder(meter: Meter, attributesOf: (key: string | undefined) => Attri
         const isChanged = isUp ? downNodes.delete(node) : !downNodes.has(node);
         if (!isUp) downNodes.add(node);
         return isChanged ? storeDown.add(isUp ? -1 : 1, common) : undefined;
+      }
+      case 'candidate':
+      case 'elected':
+      case 'demoted': {
+        const change = { candidate: 0, elected: 1, demoted: -1 }[event.type];
+        return leader.add(change, { ...common, 'distributed_lock.leader.name': event.name });
       }
       case 'error':
         return errors.add(1, { ...common, 'distributed_lock.during': event.during });

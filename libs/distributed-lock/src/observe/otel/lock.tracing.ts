@@ -101,6 +101,9 @@ class Tracing {
         return this.tell(event, event.type);
       case 'asked':
       case 'error':
+      case 'candidate':
+      case 'elected':
+      case 'demoted':
         return;
     }
   }

@@ -1,0 +1,64 @@
+import { describe, expect, it } from '@jest/globals';
+import { LockService } from '../lock/lock.service.js';
+import type { LockEvent } from '../lock/events/lock.events.js';
+import { memoryStore } from '../stores/memory/memory.store.js';
+import { ManualClock } from '../testing/manual-clock.js';
+import { Candidate, FIRST_PAUSE_MS, LONGEST_PAUSE_MS, type TermHandlers } from './candidate.js';
+
+const NONE: TermHandlers = { elected: [], demoted: [] };
+
+function stage(handlers = NONE) {
+  const clock = new ManualClock();
+  const locks = new LockService({ store: memoryStore(), clock, shutdownGraceMs: 0 });
+  const events: (LockEvent & { readonly at: number })[] = [];
+  locks.events$.subscribe((event) => events.push({ ...event, at: clock.now() }));
+  const candidate = new Candidate('poller', 'leader:poller');
+  candidate.stand(locks, handlers);
+  return { clock, locks, events, candidate };
+}
+
+/** The times between events, in ms. */
+const gapsOf = (times: readonly number[]) => times.slice(1).map((at, i) => at - (times[i] as number));
+
+describe('a candidate', () => {
+  it('whose handler fails each time pauses for longer each time, up to the longest pause', async () => {
+    const fail = (): never => {
+      throw new Error('boom');
+    };
+    const { clock, events, candidate, locks } = stage({ elected: [fail], demoted: [] });
+    await clock.advance(20 * LONGEST_PAUSE_MS);
+    const gaps = gapsOf(events.filter(({ type }) => type === 'elected').map(({ at }) => at));
+    expect(gaps.length).toBeGreaterThan(15);
+    gaps.forEach((gap, i) => {
+      const longest = Math.min(FIRST_PAUSE_MS * 2 ** i, LONGEST_PAUSE_MS);
+      expect(gap).toBeGreaterThanOrEqual(longest / 2);
+      expect(gap).toBeLessThanOrEqual(longest + 100);
+    });
+    await candidate.close();
+    await locks.close();
+  });
+
+  it('whose event loop was blocked for longer than its lease reads that it leads no longer, before any timer runs', async () => {
+    const { clock, candidate, locks } = stage();
+    await clock.advance(1000);
+    const { term } = candidate;
+    expect([candidate.isLeader, term?.signal.aborted]).toEqual([true, false]);
+    clock.stall(locks.options.watchdogTimeoutMs);
+    expect([candidate.isLeader, candidate.term, term?.signal.aborted]).toEqual([false, undefined, true]);
+    await candidate.close();
+    await locks.close();
+  });
+
+  it('does not run the work of a leader whose term has ended before the work could begin', async () => {
+    const { clock, candidate, locks } = stage();
+    await clock.advance(1000);
+    let runs = 0;
+    const calls = [candidate.runAsLeader(() => (runs += 1)), candidate.runAsLeader(() => (runs += 1))];
+    expect(await Promise.all(calls)).toEqual([1, 2]);
+    clock.stall(locks.options.watchdogTimeoutMs);
+    expect(await candidate.runAsLeader(() => (runs += 1))).toBeUndefined();
+    expect(runs).toBe(2);
+    await candidate.close();
+    await locks.close();
+  });
+});

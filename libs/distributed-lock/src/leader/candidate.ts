@@ -1,0 +1,203 @@
+import { BehaviorSubject, type Observable } from 'rxjs';
+import { bindEvents } from '../async-context/bound-listeners.js';
+import { detached } from '../async-context/detached.js';
+import { inBackground } from '../async-context/in-background.js';
+import { GuardedEvents } from '../lock/events/guarded-events.js';
+import { EMIT_EVENT, type LockService } from '../lock/lock.service.js';
+import type { Lock } from '../lock/lock.js';
+import { LockNotHeldError, LockShutdownError, isLockError } from '../port/lock.errors.js';
+import { inspectByJson } from '../redaction/inspect-by-json.js';
+import { randomMs } from '../time/chance.js';
+import { timeOfDay } from '../time/clock.js';
+import { Delays } from '../time/delays.js';
+import type { Leader } from './leader.js';
+import { LeaderTerm, type Demotion } from './leader-term.js';
+
+/** A pause after an error. It doubles with each error in a row, up to the longest one. */
+export const FIRST_PAUSE_MS = 1000;
+export const LONGEST_PAUSE_MS = 30_000;
+
+/** The `@OnElected` and `@OnDemoted` methods of one name. */
+export interface TermHandlers {
+  readonly elected: readonly TermHandler[];
+  readonly demoted: readonly TermHandler[];
+}
+
+/** A method of a provider, bound to it. */
+type TermHandler = (term: LeaderTerm) => unknown;
+
+/** Waits for the lock of a name, leads for as long as it has it, and waits again. */
+export class Candidate implements Leader {
+  readonly leader$: Observable<LeaderTerm | undefined>;
+  private readonly terms = new BehaviorSubject<LeaderTerm | undefined>(undefined);
+  /** Aborts when this instance stands no longer. */
+  private readonly standing = new AbortController();
+  private locks: LockService | undefined;
+  private delays: Delays | undefined;
+  private failures = 0;
+  /** Resolves when the lock of the present term is given back. */
+  private stepDown: Promise<void> | undefined;
+
+  constructor(
+    readonly name: string,
+    readonly key: string,
+  ) {
+    this.leader$ = new GuardedEvents(bindEvents(this.terms), (error) => this.report('listener', error));
+  }
+
+  get isLeader(): boolean {
+    return this.term !== undefined;
+  }
+
+  get term(): LeaderTerm | undefined {
+    const term = this.terms.value;
+    return term?.isHeld ? term : undefined;
+  }
+
+  async resign(): Promise<void> {
+    const { key, name } = this;
+    const message = `"${key}" is not held any more: this instance has resigned as the leader "${name}".`;
+    const hasEnded = this.terms.value?.end('resigned', new LockNotHeldError(message, key));
+    // The work of the term would wait for itself.
+    const isWork = this.locks?.current(key) !== undefined;
+    if (hasEnded && !isWork) await this.stepDown;
+  }
+
+  /** Runs `work` if this instance leads. @returns its result, or `undefined` if this instance does not lead */
+  async runAsLeader<T>(work: (term: LeaderTerm) => T | Promise<T>): Promise<T | undefined> {
+    const { term } = this;
+    return term?.run(() => work(term));
+  }
+
+  /** Stands for election until `close()`. Never waits for the store. */
+  stand(locks: LockService, handlers: TermHandlers): void {
+    if (this.standing.signal.aborted) return;
+    this.locks = locks;
+    const delays = (this.delays = new Delays(locks.options.clock));
+    locks[EMIT_EVENT]({ type: 'candidate', key: this.key, name: this.name });
+    inBackground(
+      detached(() => this.run(locks, delays, handlers)),
+      (error) => this.report('election', error),
+    );
+  }
+
+  /** Steps down, and stands no longer. Waits for the work of the term, for `shutdownGraceMs` at most. */
+  async close(): Promise<void> {
+    const { key, name } = this;
+    const error = new LockShutdownError(`The leader "${name}" steps down: the application is closing.`, key);
+    this.standing.abort(error);
+    this.delays?.endAll();
+    this.terms.value?.end('shutdown', error);
+    await this.stepDown;
+    this.terms.complete();
+  }
+
+  /** For logs. */
+  toJSON(): object {
+    const { name, key, isLeader } = this;
+    return { name, key, isLeader };
+  }
+
+  private async run(locks: LockService, delays: Delays, handlers: TermHandlers): Promise<void> {
+    const { signal } = this.standing;
+    while (!signal.aborted) {
+      const isFine = await this.standOnce(locks, handlers);
+      this.failures = isFine ? 0 : this.failures + 1;
+      if (!isFine && !signal.aborted) await delays.wait(this.pauseMs(locks));
+    }
+  }
+
+  /** @returns false after an error, which has been reported */
+  private async standOnce(locks: LockService, handlers: TermHandlers): Promise<boolean> {
+    const { signal } = this.standing;
+    try {
+      const lock = await locks.acquire(this.key, { waitMs: Infinity, fair: false, holdAtLeastMs: 0, signal });
+      if (!signal.aborted) return await this.lead(locks, lock, handlers);
+      await lock.release();
+    } catch (error) {
+      if (isLockError(error) && error.code === 'LOCK_SHUTDOWN') this.standing.abort(error);
+      if (signal.aborted) return true;
+      this.report('election', error);
+      return false;
+    }
+    return true;
+  }
+
+  /** @returns false if an `@OnElected` method has failed, and this instance has not led for long */
+  private async lead(locks: LockService, lock: Lock, handlers: TermHandlers): Promise<boolean> {
+    const { clock } = locks.options;
+    const { key, name } = this;
+    const electedAt = clock.now();
+    const term = new LeaderTerm(name, new Date(timeOfDay(clock)), lock);
+    const { fencingToken, since } = term;
+    let onGivenBack = (): void => undefined;
+    this.stepDown = new Promise((resolve) => (onGivenBack = resolve));
+    locks[EMIT_EVENT]({ type: 'elected', key, name, fencingToken, since });
+    this.terms.next(term);
+    for (const handler of handlers.elected) this.start(term, handler);
+
+    const reason = await term.over;
+    const ledMs = clock.now() - electedAt;
+    locks[EMIT_EVENT]({ type: 'demoted', key, name, fencingToken, reason, ledMs });
+    this.terms.next(undefined);
+    for (const handler of handlers.demoted) this.tell(term, handler);
+
+    await this.finishWithin(locks, term, reason);
+    const released = lock.release();
+    onGivenBack();
+    await Promise.all([released, term.settled()]);
+    return reason !== 'failed' || ledMs > LONGEST_PAUSE_MS;
+  }
+
+  private start(term: LeaderTerm, handler: TermHandler): void {
+    const onFailed = (error: unknown): void => {
+      if (isAbort(error, term.signal)) return;
+      this.report('@OnElected', error);
+      const message = `The leader "${this.name}" steps down: an @OnElected method has failed.`;
+      term.end('failed', new LockNotHeldError(message, this.key, { cause: error }));
+    };
+    inBackground(
+      term.run(() => handler(term)),
+      onFailed,
+    );
+  }
+
+  private tell(term: LeaderTerm, handler: TermHandler): void {
+    inBackground(
+      term.follow(async () => handler(term)),
+      (error) => this.report('@OnDemoted', error),
+    );
+  }
+
+  /** Waits for the work of a term that is over, and warns of work that goes on. */
+  private async finishWithin(locks: LockService, term: LeaderTerm, reason: Demotion): Promise<void> {
+    const { clock, shutdownGraceMs } = locks.options;
+    let cancel = (): void => undefined;
+    const late = new Promise<true>((resolve) => (cancel = clock.after(shutdownGraceMs, () => resolve(true))));
+    const isLate = await Promise.race([late, term.settled()]);
+    cancel();
+    if (!isLate) return;
+    const after = reason === 'lost' ? '' : ' The next leader may begin now.';
+    locks.warn(
+      `Work of the leader "${this.name}" still runs ${shutdownGraceMs} ms after its term has ended (${reason}).${after} This instance is not elected again before that work has ended. End it by term.signal.`,
+    );
+  }
+
+  private pauseMs({ options: { chance } }: LockService): number {
+    const longest = Math.min(FIRST_PAUSE_MS * 2 ** (this.failures - 1), LONGEST_PAUSE_MS);
+    return randomMs(chance, { least: longest / 2, spread: longest / 2 });
+  }
+
+  private report(during: string, error: unknown): void {
+    this.locks?.[EMIT_EVENT]({ type: 'error', key: this.key, during, error });
+  }
+}
+
+inspectByJson(Candidate, 'Leader');
+
+/** True for an error with which work answers that its signal has aborted. */
+function isAbort(error: unknown, { aborted, reason }: AbortSignal): boolean {
+  if (!aborted) return false;
+  const { name, cause } = Object(error) as { readonly name?: unknown; readonly cause?: unknown };
+  return error === reason || cause === reason || name === 'AbortError';
+}

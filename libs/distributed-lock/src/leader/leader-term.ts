@@ -1,0 +1,119 @@
+import { AsyncResource } from 'node:async_hooks';
+import { bindListeners } from '../async-context/bound-listeners.js';
+import type { Lock } from '../lock/lock.js';
+import type { LockEvent } from '../lock/events/lock.events.js';
+import { inspectByJson } from '../redaction/inspect-by-json.js';
+import type { Term } from './leader.js';
+
+/** Why a term has ended. */
+export type Demotion = Extract<LockEvent, { readonly type: 'demoted' }>['reason'];
+
+/** The term of a candidate that has its lock, and the work that is done in it. */
+export class LeaderTerm implements Term {
+  /** Resolves when the term is over. Its work may still run. */
+  readonly over: Promise<Demotion>;
+  private readonly controller = new AbortController();
+  private readonly boundSignal = bindListeners(this.controller.signal);
+  /** Listeners of an `AbortSignal.any(…)` run in the context of the candidate, and not in that of a call of `resign()`. */
+  private readonly abort = AsyncResource.bind((cause: Error) => this.controller.abort(cause));
+  private isOver = false;
+  private resolveOver: (reason: Demotion) => void = () => undefined;
+  /** The number of pieces of work that have begun and not settled. */
+  private underWay = 0;
+  private onSettled: (() => void) | undefined;
+
+  constructor(
+    readonly name: string,
+    readonly since: Date,
+    private readonly lock: Lock,
+  ) {
+    this.over = new Promise((resolve) => (this.resolveOver = resolve));
+    this.endWith(lock.shutdownSignal, 'shutdown');
+    this.endWith(lock.signal, 'lost');
+  }
+
+  get key(): string {
+    return this.lock.key;
+  }
+
+  get fencingToken(): number {
+    return this.lock.fencingToken;
+  }
+
+  get signal(): AbortSignal {
+    // Reading the lock shows a loss that no timer has noticed, and that aborts the signal of this term.
+    if (!this.isOver && this.lock.signal.aborted) this.end('lost', this.lock.signal.reason as Error);
+    return this.boundSignal;
+  }
+
+  /** True while the term is not over and its lease is valid. */
+  get isHeld(): boolean {
+    return !this.isOver && this.lock.validForMs > 0 && !this.isOver;
+  }
+
+  /** @param cause the reason of `signal` @returns false from the second time on, when it does nothing */
+  end(reason: Demotion, cause: Error): boolean {
+    if (this.isOver) return false;
+    this.isOver = true;
+    this.resolveOver(reason);
+    this.abort(cause);
+    return true;
+  }
+
+  /**
+   * Runs `work` in an async flow that holds the lock. Settles as `work` does.
+   *
+   * @returns `undefined`, without running it, if the term is over
+   */
+  async run<T>(work: () => T | Promise<T>): Promise<T | undefined> {
+    let hasBegun = false;
+    const begin = (): T | Promise<T> | undefined => {
+      if (this.isOver) return undefined;
+      hasBegun = true;
+      return work();
+    };
+    try {
+      return await this.follow(() => this.lock.run(begin));
+    } catch (error) {
+      if (hasBegun) throw error;
+      return undefined;
+    }
+  }
+
+  /** Counts `work` as work of this term until it settles. Settles as `work` does. */
+  async follow<T>(work: () => T | Promise<T>): Promise<T> {
+    this.underWay += 1;
+    try {
+      return await work();
+    } finally {
+      this.underWay -= 1;
+      if (this.underWay === 0) this.onSettled?.();
+    }
+  }
+
+  /** Resolves when no work of this term runs any more. */
+  settled(): Promise<void> {
+    if (this.underWay === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      const others = this.onSettled;
+      this.onSettled = () => {
+        others?.();
+        resolve();
+      };
+    });
+  }
+
+  /** For logs. Leaves out the lock. */
+  toJSON(): object {
+    const { name, key, fencingToken, since } = this;
+    return { name, key, fencingToken, since };
+  }
+
+  private endWith(signal: AbortSignal, reason: Demotion): void {
+    const end = (): boolean => this.end(reason, signal.reason as Error);
+    if (signal.aborted) end();
+    else signal.addEventListener('abort', end, { once: true });
+  }
+}
+
+inspectByJson(LeaderTerm, 'Term');

@@ -1,0 +1,144 @@
+import {
+  Inject,
+  Injectable,
+  type OnApplicationBootstrap,
+  type OnModuleDestroy,
+  type OnModuleInit,
+} from '@nestjs/common';
+import { ModuleRef } from '@nestjs/core';
+import { getLockServiceToken, importOf } from '../distributed-lock.tokens.js';
+import type { LockService } from '../lock/lock.service.js';
+import { nearestName } from '../options/nearest-name.js';
+import { LockConfigurationError } from '../port/lock.errors.js';
+import { Candidate, type TermHandlers } from './candidate.js';
+import { LeaderExplorer } from './leader.explorer.js';
+import type { LeaderOptions } from './leader.options.js';
+
+/** What `LeaderModule.forFeature` has registered under one name. */
+interface Entry {
+  readonly candidate: Candidate;
+  readonly service: string | undefined;
+  locks?: LockService;
+  handlers?: TermHandlers;
+}
+
+/**
+ * The leaders of one application: its candidates stand after all other hooks of the boot, and step down before all other
+ * hooks of the shutdown.
+ */
+@Injectable()
+export class Leaders implements OnModuleInit, OnApplicationBootstrap, OnModuleDestroy {
+  private readonly entries = new Map<string, Entry>();
+
+  constructor(
+    @Inject(ModuleRef) private readonly moduleRef: ModuleRef,
+    @Inject(LeaderExplorer) private readonly explorer: LeaderExplorer,
+  ) {}
+
+  /** Several modules may register one name, with the same options. */
+  add(name: string, { service, keyPrefix = 'leader:' }: LeaderOptions): Candidate {
+    const key = keyPrefix + name;
+    const known = this.entries.get(name);
+    if (known && (known.candidate.key !== key || known.service !== service)) {
+      throw new LockConfigurationError(
+        `LeaderModule.forFeature('${name}') was called twice, with different options. Give both the same, or each a name of its own.`,
+      );
+    }
+    if (known) return known.candidate;
+    const candidate = new Candidate(name, key);
+    this.entries.set(name, { candidate, service });
+    return candidate;
+  }
+
+  /** @throws LockConfigurationError that begins with `where` if there is no such leader, or no single one without a name */
+  of(name: string | undefined, where: string): Candidate {
+    return this.entryOf(name, where).candidate;
+  }
+
+  /** @throws LockConfigurationError for the first decorator or registration that cannot work */
+  onModuleInit(): void {
+    for (const { name, where } of this.explorer.findOnlyLeader()) this.entryOf(name, where);
+    const found = this.explorer
+      .findHandlers()
+      .map((handler) => ({ ...handler, entry: this.entryOf(handler.name, handler.where) }));
+    for (const [name, entry] of this.entries) {
+      entry.locks = this.serviceOf(name, entry.service);
+      const own = found.filter((it) => it.entry === entry);
+      const callsOf = (decorator: string) =>
+        own
+          .filter((it) => it.decorator === decorator)
+          .map(
+            (it): TermHandlers['elected'][number] =>
+              (term) =>
+                it.call(term),
+          );
+      entry.handlers = { elected: callsOf('@OnElected'), demoted: callsOf('@OnDemoted') };
+    }
+  }
+
+  onApplicationBootstrap(): void {
+    this.warnOfStrangers();
+    for (const { candidate, locks, handlers } of this.entries.values()) {
+      if (locks && handlers) candidate.stand(locks, handlers);
+    }
+  }
+
+  async onModuleDestroy(): Promise<void> {
+    await Promise.all([...this.entries.values()].map(({ candidate }) => candidate.close()));
+  }
+
+  private entryOf(name: string | undefined, where: string): Entry {
+    const names = [...this.entries.keys()];
+    const [only] = names;
+    const entry = this.entries.get(name ?? (names.length === 1 ? (only as string) : ''));
+    if (entry) return entry;
+    const known = names.map((it) => `'${it}'`).join(', ');
+    if (name === undefined) {
+      throw new LockConfigurationError(`${where}: name the leader, as there are several: ${known}.`);
+    }
+    const nearest = nearestName(name, names);
+    const hint = nearest === undefined ? `there are: ${known}.` : `did you mean '${nearest}'?`;
+    throw new LockConfigurationError(
+      `${where}: no LeaderModule.forFeature has the name '${name}'; ${hint} Import LeaderModule.forFeature('${name}'), or correct the name.`,
+    );
+  }
+
+  private serviceOf(name: string, service: string | undefined): LockService {
+    const where = `LeaderModule.forFeature('${name}')`;
+    const locks = this.findService(service);
+    if (!locks) {
+      throw new LockConfigurationError(
+        `${where}: no DistributedLockModule has the name "${service ?? 'default'}". Import ${importOf(service)}, or correct the option service.`,
+      );
+    }
+    const { leaseMs, mode, permits } = locks.options.defaults;
+    const wrong =
+      (leaseMs !== undefined && 'leaseMs') ||
+      (mode === 'shared' && 'mode') ||
+      (permits !== undefined && 'permits');
+    if (!wrong) return locks;
+    throw new LockConfigurationError(
+      `${where}: a leader holds its lock alone and renews it, but the defaults of the registration "${locks.name}" have ${wrong}. Use a registration without it: LeaderModule.forFeature('${name}', { service: 'leaders' }).`,
+    );
+  }
+
+  private findService(service: string | undefined): LockService | undefined {
+    try {
+      return this.moduleRef.get<LockService>(getLockServiceToken(service), { strict: false });
+    } catch {
+      return undefined;
+    }
+  }
+
+  private warnOfStrangers(): void {
+    for (const { cls, marks } of this.explorer.findStrangers()) {
+      const mark = marks.find(({ name }) => name !== undefined && this.entries.has(name));
+      if (!mark) continue;
+      this.entries
+        .get(mark.name as string)
+        ?.locks?.warn(
+          `${mark.decorator}('${mark.name}') in ${cls.name}: the class is no provider of this application, so nothing calls the method. Add it to the providers of a module.`,
+        );
+    }
+  }
+}

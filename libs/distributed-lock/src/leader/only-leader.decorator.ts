@@ -1,0 +1,85 @@
+import { LockConfigurationError } from '../port/lock.errors.js';
+import { refuseStandard } from '../options/standard-decorators.js';
+import type { AnyFunction } from '../locked/nest/nest-metadata.js';
+import { wrapMethod } from '../locked/nest/wrap-method.js';
+import type { Candidate } from './candidate.js';
+import { fillTerm } from './current-term.decorator.js';
+import { checkOptionalName } from './leader-name.js';
+import { LEADERS, injectLeaders } from './leader.tokens.js';
+
+/** One `@OnlyLeader` as it is written. */
+export interface OnlyLeaderSite {
+  readonly name: string | undefined;
+  readonly where: string;
+}
+
+/** The decorator of a method whose call on another instance gives `undefined`. */
+type OnlyLeaderDecorator = <M extends (...args: never[]) => Promise<unknown>>(
+  target: object,
+  method: string | symbol,
+  descriptor: TypedPropertyDescriptor<M> &
+    (undefined extends Awaited<ReturnType<M>>
+      ? unknown
+      : {
+          readonly "'result'": 'a call on an instance that does not lead gives undefined, which the method does not';
+        }),
+) => void;
+
+/** What is injected into objects with such methods. Implemented by `Leaders`. */
+interface AllLeaders {
+  of(name: string | undefined, where: string): Candidate;
+}
+
+const SITE = Symbol.for('nestjs-distributed-lock/only-leader');
+
+/**
+ * Runs the method on the instance that leads. On the others a call does nothing, and resolves with `undefined`. For methods
+ * that run by a timer on all instances: `@Cron` or `@Interval` of `@nestjs/schedule` may stand above or below.
+ *
+ * The method runs in an async flow that holds the lock of the leader, and a parameter with `@CurrentTerm()` gets the term. A
+ * call settles as the method does, also when the term ends meanwhile. A leader that steps down waits for running calls, for
+ * `shutdownGraceMs` of the registration at most.
+ *
+ * A call on an object that is no provider rejects with `LockConfigurationError`.
+ *
+ * @param name the name of the leader; default: the only one of the application
+ * @throws LockConfigurationError for a wrong name and for what is no method, when the class is loaded
+ */
+export function OnlyLeader(name?: string): OnlyLeaderDecorator {
+  checkOptionalName('@OnlyLeader', name);
+  return (target: object, method: string | symbol, descriptor: PropertyDescriptor | undefined) => {
+    refuseStandard('@OnlyLeader', method);
+    const original = descriptor?.value as AnyFunction | undefined;
+    const isOfObjects = typeof target !== 'function' && typeof original === 'function';
+    if (!isOfObjects || /Generator/.test(Object.prototype.toString.call(original))) {
+      throw new LockConfigurationError(
+        `@OnlyLeader on ${String(method ?? 'a class')}: it belongs on a method of the objects of a provider that returns a promise.`,
+      );
+    }
+    const where = `@OnlyLeader on ${target.constructor.name}.${String(method)}`;
+    const wrapped = wrapMethod(original, async (self, args) =>
+      leadersOf(self, where)
+        .of(name, where)
+        .runAsLeader(
+          (term) => Reflect.apply(original, self, fillTerm({ target, method }, args, term)) as unknown,
+        ),
+    );
+    Reflect.defineMetadata(SITE, { name, where } satisfies OnlyLeaderSite, wrapped);
+    descriptor!.value = wrapped;
+    injectLeaders(target);
+  };
+}
+
+export function onlyLeaderSiteOf(fn: unknown): OnlyLeaderSite | undefined {
+  return typeof fn === 'function'
+    ? (Reflect.getOwnMetadata(SITE, fn) as OnlyLeaderSite | undefined)
+    : undefined;
+}
+
+function leadersOf(self: unknown, where: string): AllLeaders {
+  const leaders = (self as { readonly [LEADERS]?: AllLeaders } | undefined)?.[LEADERS];
+  if (leaders) return leaders;
+  throw new LockConfigurationError(
+    `${where}: Nest has injected no leaders into this object, so the method did not run. Make its class a provider of an application that imports LeaderModule.forFeature(…).`,
+  );
+}
