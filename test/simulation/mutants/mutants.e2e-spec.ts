@@ -15,4 +15,17 @@ describe('the mutants, which npm run simulate:mutants looks for', () => {
     const { diagnostics } = ts.transpileModule(source.replaceAll(from, to), { reportDiagnostics: true });
     expect(diagnostics?.map(({ messageText }) => messageText)).toEqual([]);
   });
+
+  it('are counted on the page of the simulation', () => {
+    const page = readFileSync(new URL('../../../docs/simulation.md', import.meta.url), 'utf8');
+    const rows = [...page.matchAll(/^\| (\w+) +\| (\d+) +\| (\d+) +\|$/gm)].map(([, ...row]) =>
+      row.join(' '),
+    );
+    const counts = [...new Set(MUTANTS.map(({ store }) => store))].map((store) => {
+      const own = MUTANTS.filter((it) => it.store === store);
+      const hidden = own.filter((it) => it.hidden !== undefined).length;
+      return `${store} ${own.length - hidden} ${hidden}`;
+    });
+    expect(rows.toSorted()).toEqual(counts.toSorted());
+  });
 });
