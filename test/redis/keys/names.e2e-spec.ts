@@ -7,8 +7,8 @@ import {
   checkReserved,
   checkSlot,
   redisKeys,
+  permitsKey,
 } from '../../../libs/distributed-lock/src/stores/redis/redis.keys.js';
-import { permitsKey } from '../../../libs/distributed-lock/src/stores/redis/redisson/redisson-names.js';
 import { oddName } from '../../support/odd-names.js';
 
 const NUM_RUNS = 3000;

@@ -1,8 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import type { LockService } from 'nestjs-distributed-lock';
-import { redisKeys } from '../../../libs/distributed-lock/src/stores/redis/redis.keys.js';
-import { permitsKey } from '../../../libs/distributed-lock/src/stores/redis/redisson/redisson-names.js';
+import { redisKeys, permitsKey } from '../../../libs/distributed-lock/src/stores/redis/redis.keys.js';
 import { ownRedis } from '../../support/own-redis.js';
 import { failureOf } from '../../support/lock-services.js';
 import { until } from '#until';

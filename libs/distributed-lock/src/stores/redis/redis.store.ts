@@ -39,7 +39,7 @@ import { RedisConnection } from './connection/redis.connection.js';
 import { RedisNotifications, type NotifiedGrant } from './connection/redis.notifications.js';
 import { checkKeyPrefix, checkRedisTarget, isCluster } from './connection/redis.target.js';
 import { watchOutage } from './connection/watch-outage.js';
-import { introductionKey, restartMark } from './redis.keys.js';
+import { introductionKey, newClientId, restartMark } from './redis.keys.js';
 import {
   checkTimings,
   refuseOnCluster,
@@ -48,7 +48,6 @@ import {
   type RedisTarget,
   type ResolvedRedisOptions,
 } from './redis.options.js';
-import { newClientId } from './redisson/redisson-names.js';
 import { ReplicatedStore } from './safety/replicated-store.js';
 import { AccessRights } from './scripts/access-rights.js';
 import { ScriptContext } from './scripts/script-command.js';

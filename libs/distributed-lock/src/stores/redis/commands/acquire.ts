@@ -6,7 +6,7 @@ import type { OwnerState, OwnerStates } from '../../common/owner-states.js';
 import { EXPIRED } from '../connection/redis.command.js';
 import { asUnsure, callerHasLeft, isDenied } from '../connection/redis.errors.js';
 import type { RedisNotifications } from '../connection/redis.notifications.js';
-import { isOurs, redissonChannel } from '../redisson/redisson-names.js';
+import { isOurs, redissonChannel } from '../redis.keys.js';
 import { WireKeys, type Arguments } from '../scripts/evalsha.js';
 import {
   ScriptCommand,

@@ -1,8 +1,7 @@
 import { LockStoreError } from '../../../port/lock.errors.js';
 import type { Claim } from '../../../port/claim.js';
 import type { Client } from '../connection/redis.command.js';
-import type { RedisKeys } from '../redis.keys.js';
-import { permitsKey } from '../redisson/redisson-names.js';
+import { type RedisKeys, permitsKey } from '../redis.keys.js';
 
 /** Errors of our own scripts, see holders.lua. */
 const NO_LOCK = 'data of the application';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { whatAnswers } from './what-answers.js';
+import { whatAnswers } from './handshake.js';
 
 const bytes = (...parts: (string | number[])[]): Buffer =>
   Buffer.concat(parts.map((part) => Buffer.from(part as string)));
