@@ -35,6 +35,12 @@ describeWith('postgres')('the statements that a service on PostgreSQL sends', ()
     ).toEqual(before);
   });
 
+  it('are three for a release whose row another client has written meanwhile: a lost swap, a reading, and a swap', async () => {
+    const lock = await service.acquire(postgres.key);
+    await postgres.run('UPDATE nest_lock SET version = version + 1 WHERE name = $1', [postgres.key]);
+    expect(await counts.during(async () => expect(await lock.release()).toBe('released'))).toBe(3);
+  });
+
   it('are few for many locks at once, because those that wait for the connection go together', async () => {
     const keys = Array.from({ length: 100 }, (_, i) => `${postgres.key}:${i}`);
     const all = await counts.during(() =>

@@ -4,7 +4,7 @@ import {
   takenText,
 } from '../../../../libs/distributed-lock/src/stores/core/document-text.js';
 import type { LockRow } from '../../../../libs/distributed-lock/src/stores/sql/sql-row.js';
-import type { SqlSwap, SqlTake } from '../../../../libs/distributed-lock/src/stores/sql/sql-database.js';
+import type { Swap, Take } from '../../../../libs/distributed-lock/src/stores/core/register.js';
 import type { BatchedKind, SqlItem } from '../../../../libs/distributed-lock/src/stores/sql/sql-requests.js';
 
 /** A request as it is sent: what the statements of a driver have as parameters. */
@@ -52,17 +52,17 @@ export interface RowReply {
 export function requestOf(kind: BatchedKind, items: readonly SqlItem<BatchedKind>[]): WireRequest {
   switch (kind) {
     case 'take':
-      return { kind, items: items.map((item) => wireTake(item as SqlTake)) };
+      return { kind, items: items.map((item) => wireTake(item as Take)) };
     case 'swap':
-      return { kind, items: items.map((item) => wireSwap(item as SqlSwap)) };
+      return { kind, items: items.map((item) => wireSwap(item as Swap)) };
     case 'read':
       return { kind, items: items.map(({ name }) => ({ name })) };
   }
 }
 
-function wireTake({ name, request, minToken, notes, until }: SqlTake): WireTake {
+function wireTake({ name, request, minToken, notes, notAfter }: Take): WireTake {
   const { tokens } = request;
-  return { name, state: takenText(request), tokens, minToken, notes: notes.map(noteText), until: until() };
+  return { name, state: takenText(request), tokens, minToken, notes: notes.map(noteText), until: notAfter() };
 }
 
 function wireSwap({
@@ -73,9 +73,9 @@ function wireSwap({
   isExact,
   notified,
   mayBeForgotten,
-  until,
-}: SqlSwap): WireSwap {
+  notAfter,
+}: Swap): WireSwap {
   const { version, notesRead } = expected;
   const state = documentText(next);
-  return { name, version, notesRead, isExact, state, last, notified, mayBeForgotten, until: until() };
+  return { name, version, notesRead, isExact, state, last, notified, mayBeForgotten, until: notAfter() };
 }

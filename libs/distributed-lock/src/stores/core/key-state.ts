@@ -15,6 +15,7 @@ import {
   type Holder,
   isOver,
   type LockDocument,
+  type Moment,
   type Note,
   type Reading,
   remainingOf,
@@ -189,43 +190,26 @@ export class KeyState {
       ({ owner, until }) => owner === note.owner && !isOver(until, at),
     );
     if (hasCrossed || this.isOtherKind(note.claim)) return;
-    this.put({ ...note, ticket: note.ticket || note.at, until: at + note.waitMs });
+    this.put(note, note.ticket || note.at, at + note.waitMs);
   }
 
   private join(note: Note): void {
     const isNew = !this.queue.some((waiter) => waiter.owner === note.owner);
     const last = this.queue.at(-1)?.ticket ?? 0;
     const ticket = note.ticket || Math.max(this.reading.nextTicket, last + 1);
-    this.put({ ...note, ticket, until: { inMs: note.waitMs } });
+    this.put(note, ticket, { inMs: note.waitMs });
     if (!isNew) return;
     this.hasAddedOwner = this.isChangedNow = true;
     this.notifyClientsOf(this.holders);
   }
 
   /** In order of ticket. An owner that waits already keeps its ticket. */
-  private put({
-    owner,
-    claim,
-    leaseMs,
-    tokens,
-    minToken,
-    ticket,
-    nonce,
-    until,
-    session,
-  }: StoredWaiter): void {
+  private put(note: Omit<StoredWaiter, 'ticket' | 'until'>, newTicket: number, until: Moment): void {
+    const { owner, claim, leaseMs, tokens, minToken, nonce, session } = note;
     const i = this.queue.findIndex((other) => other.owner === owner);
-    const waiter = {
-      owner,
-      claim,
-      leaseMs,
-      tokens,
-      minToken,
-      nonce,
-      until,
-      ticket: this.queue[i]?.ticket ?? ticket,
-      ...(session !== undefined && { session }),
-    };
+    const ticket = this.queue[i]?.ticket ?? newTicket;
+    const waiter = { owner, claim, leaseMs, tokens, minToken, ticket, nonce, until };
+    if (session !== undefined) Object.assign(waiter, { session });
     if (i >= 0) {
       this.queue[i] = waiter;
       return;

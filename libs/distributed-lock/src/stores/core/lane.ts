@@ -136,24 +136,22 @@ export class Lane {
       if (round.tries >= TRIES_WITHOUT_PAUSE && register.isRemote) await this.pause();
       this.checkSession();
       const { left } = round;
+      const requests = requestsOf(left);
       const known = (round.fresh ?? this.newest) as TimedReading;
       let applied: Applied | undefined;
       const apply = (): Applied => (applied ??= this.applyTo(known, left));
-      const action = nextAction(this.situationOf(round, known, () => apply().state.isChanged));
+      const isChanged = () => apply().state.isChanged;
+      const action = nextAction(this.situationOf(round, requests.length, known, isChanged));
       if (action !== 'answer') this.checkTime(round);
       switch (action) {
         case 'take':
-          this.onTaken(round, await register.take(this.name, requestsOf(left)));
+          this.onTaken(round, await register.take(this.name, requests));
           break;
         case 'read':
           round.fresh = this.onReply(await register.read(this.name));
           break;
         case 'swap':
-          this.onSwapped(
-            round,
-            apply(),
-            await register.swap(this.name, known, apply().state, requestsOf(left)),
-          );
+          this.onSwapped(round, apply(), await register.swap(this.name, known, apply().state, requests));
           break;
         case 'answer':
           this.settleAll(round, apply());
@@ -163,10 +161,10 @@ export class Lane {
 
   private situationOf(
     { left, fresh, lostSwaps }: Round,
+    acquires: number,
     known: TimedReading | undefined,
     isChanged: () => boolean,
   ): Situation {
-    const acquires = requestsOf(left).length;
     return {
       acquiring: acquires === 0 ? 'none' : acquires < left.length ? 'some' : 'all',
       document: !known ? 'not known' : known.reading.version === undefined ? 'absent' : 'present',
@@ -359,7 +357,9 @@ function isWaiting({ request }: Task): boolean {
 }
 
 function requestsOf(tasks: readonly Task[]): Requests {
-  return tasks.flatMap(({ request }) => request ?? []) as readonly AcquireRequest[] as Requests;
+  const requests: AcquireRequest[] = [];
+  for (const { request } of tasks) if (request) requests.push(request);
+  return requests as readonly AcquireRequest[] as Requests;
 }
 
 /** A reply to a later request is newer also if the order is smaller, because the store has lost its last writes. */

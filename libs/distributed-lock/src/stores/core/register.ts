@@ -92,10 +92,10 @@ export interface NamePage {
 
 interface Late {
   /**
-   * To be called once, just before the request is sent. The back end refuses the request when its own time, in ms, is later
-   * than the result.
+   * To be called just before the request is sent. The first call works the moment out, and each further one returns the same.
+   * The back end refuses the request when its own time, in ms, is later than that.
    */
-  notAfter(): number;
+  readonly notAfter: () => number;
 }
 
 export interface Take extends Late {

@@ -103,14 +103,14 @@ class Sending {
     return { reading, sentAt, receivedAt };
   }
 
-  async settle(write: Promise<WriteReply>): Promise<TimedReply> {
-    try {
-      const { isDone, reading } = await write;
-      return { isDone, timed: this.onReply(reading) };
-    } catch (error) {
-      this.finish(error instanceof LockStoreError && error.reason === 'unknown');
-      throw error;
-    }
+  settle(write: Promise<WriteReply>): Promise<TimedReply> {
+    return write.then(
+      ({ isDone, reading }) => ({ isDone, timed: this.onReply(reading) }),
+      (error) => {
+        this.finish(error instanceof LockStoreError && error.reason === 'unknown');
+        throw error;
+      },
+    );
   }
 
   /** Until the reply, the back end may execute the acquires at any time before their not-after. */

@@ -32,21 +32,14 @@ export interface SqlStatements extends BatchedStatements {
 
 /** Executes several requests of one kind together, in order of their names, each name once. Replies in the same order. */
 export interface BatchedStatements {
-  take(takes: readonly SqlTake[]): Promise<readonly SqlWriteReply[]>;
-  swap(swaps: readonly SqlSwap[]): Promise<readonly SqlWriteReply[]>;
+  take(takes: readonly Take[]): Promise<readonly SqlWriteReply[]>;
+  swap(swaps: readonly Swap[]): Promise<readonly SqlWriteReply[]>;
   read(rows: readonly Named[]): Promise<readonly LockRow[]>;
 }
 
 export interface Named {
   readonly name: string;
 }
-
-/** The not-after of the request in ms: the same each time, also when the statement is repeated. */
-interface Timed {
-  readonly until: () => number;
-}
-export type SqlTake = Take & Timed;
-export type SqlSwap = Swap & Timed;
 
 /** The row after a write, and whether the write was done. */
 export interface SqlWriteReply {

@@ -4,7 +4,6 @@ import { checkLockName, checkRowName, isIntroduction } from './lock-name.js';
 import type { SqlConnection } from './sql-connection.js';
 import { readingOf } from './sql-row.js';
 import type { Scan, Slice } from './slice.js';
-import { timed } from './sql-requests.js';
 
 /** Documents in the rows of one table, over one connection. */
 export class SqlDocuments {
@@ -17,12 +16,12 @@ export class SqlDocuments {
 
   async takeRow(take: Take): Promise<WriteReply> {
     const { name } = take;
-    const { isDone, row } = await this.connection.run('take', timed(take), name);
+    const { isDone, row } = await this.connection.run('take', take, name);
     return { isDone, reading: readingOf(name, row) };
   }
 
   async swap(swap: Swap): Promise<WriteReply> {
-    const { isDone, row } = await this.connection.run('swap', timed(swap), swap.name);
+    const { isDone, row } = await this.connection.run('swap', swap, swap.name);
     return { isDone, reading: readingOf(swap.name, row) };
   }
 

@@ -51,14 +51,6 @@ export interface SqlRequest {
   reject(error: unknown): void;
 }
 
-/** @returns the request with one not-after, which is worked out when its statement is sent first */
-export function timed<Late extends { notAfter(): number }>(
-  late: Late,
-): Late & { readonly until: () => number } {
-  let until: number | undefined;
-  return { ...late, until: () => (until ??= late.notAfter()) };
-}
-
 function pausesUntil({ blocked }: SqlRequest): number {
   return blocked?.until ?? -Infinity;
 }

@@ -1,6 +1,7 @@
 import type { Chance } from '../../../time/chance.js';
 import { sliceOf, type Scan, type Slice, type SweptRow } from '../slice.js';
-import type { Named, SqlLink, SqlSwap, SqlTake, SqlWriteReply } from '../sql-database.js';
+import type { Swap, Take } from '../../core/register.js';
+import type { Named, SqlLink, SqlWriteReply } from '../sql-database.js';
 import type { LockRow } from '../sql-row.js';
 import { TwoRowsError } from './mysql.failures.js';
 import type { MysqlPipe, MysqlReply, MysqlRow } from './mysql.pipe.js';
@@ -18,7 +19,7 @@ export class MysqlLink implements SqlLink {
     private readonly chance: Chance,
   ) {}
 
-  take(takes: readonly SqlTake[]): Promise<readonly SqlWriteReply[]> {
+  take(takes: readonly Take[]): Promise<readonly SqlWriteReply[]> {
     return this.write(
       takes,
       (take, mark) => this.statements.take(take, mark),
@@ -26,7 +27,7 @@ export class MysqlLink implements SqlLink {
     );
   }
 
-  swap(swaps: readonly SqlSwap[]): Promise<readonly SqlWriteReply[]> {
+  swap(swaps: readonly Swap[]): Promise<readonly SqlWriteReply[]> {
     return this.write(
       swaps,
       (swap, mark) => this.statements.swap(swap, mark),

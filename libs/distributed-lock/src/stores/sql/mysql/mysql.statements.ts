@@ -1,6 +1,6 @@
 import { documentText, noteText, takenText } from '../../core/document-text.js';
 import { FREE_FOR_MS, UNWRITTEN_FOR_MS } from '../slice.js';
-import type { SqlSwap, SqlTake } from '../sql-database.js';
+import type { Swap, Take } from '../../core/register.js';
 
 const sinceEpoch = (time: string) => `TIMESTAMPDIFF(MICROSECOND, '1970-01-01', ${time})`;
 /**
@@ -38,9 +38,9 @@ export class MysqlStatements {
    * Assignments run from left to right, each with the values of those before it. `writer` comes first because it decides
    * once, and `state` last because `writer` depends on it.
    */
-  take({ name, request, minToken, notes, until }: SqlTake, mark: number): MysqlStatement {
+  take({ name, request, minToken, notes, notAfter }: Take, mark: number): MysqlStatement {
     const state = takenText(request);
-    const isInTime = this.isInTime(until);
+    const isInTime = this.isInTime(notAfter);
     const isMine = `writer = ${mark}`;
     const added = notes.map(() => `?, ${NOW}, '],'`).join(', ');
     const noted = notes.length > 0 ? `IF(${isInTime}, CONCAT(notes, ${added}), notes)` : 'notes';
@@ -58,14 +58,14 @@ export class MysqlStatements {
     };
   }
 
-  swap({ name, expected, next, lastToken, isExact, until }: SqlSwap, mark: number): MysqlStatement {
+  swap({ name, expected, next, lastToken, isExact, notAfter }: Swap, mark: number): MysqlStatement {
     const state = documentText(next);
     return {
       sql:
         `${this.noWait.prefix}UPDATE ${this.table} SET writer = ${mark}, version = GREATEST(version + 1, ${NOW}), ` +
         `state = ${state === null ? 'NULL' : '?'}, last = ${lastToken}, at = ${NOW}, ` +
         `notes = SUBSTRING(notes, ${expected.notesRead + 1}) ` +
-        `WHERE name = ${nameText(name)} AND version = ${expected.version} AND ${this.isInTime(until)} AND ${this.isUnlocked([name])}` +
+        `WHERE name = ${nameText(name)} AND version = ${expected.version} AND ${this.isInTime(notAfter)} AND ${this.isUnlocked([name])}` +
         (isExact ? ` AND CHAR_LENGTH(notes) = ${expected.notesRead}` : ''),
       parameters: state === null ? [] : [state],
     };
@@ -105,8 +105,8 @@ export class MysqlStatements {
     return this.noWait.condition(this.table, names.map(nameText).join(', '));
   }
 
-  private isInTime(until: () => number): string {
-    return `${HERE} <= ${until() * 1000}`;
+  private isInTime(notAfter: () => number): string {
+    return `${HERE} <= ${notAfter() * 1000}`;
   }
 
   time(): MysqlStatement {

@@ -83,15 +83,12 @@ export abstract class PostgresDatabase implements SqlDatabase {
 
   /** A table that was dropped is made again. */
   protected sendWith(query: Query, send: Send): Send {
-    return async (statement, parameters) => {
-      try {
-        return await send(statement, parameters);
-      } catch (error) {
+    return (statement, parameters) =>
+      send(statement, parameters).catch(async (error) => {
         if (sqlStateOf(error) !== '42P01') throw error;
         await createTable((sql) => query(this.givenUpSoon(sql), []), this.options.table);
         return send(statement, parameters);
-      }
-    };
+      });
   }
 
   private async ask(query: Query): Promise<Hello> {

@@ -96,11 +96,11 @@ export class PostgresRegister extends SqlRegister {
   private onPayload(payload: string): void {
     const notified = notifiedBy(payload);
     if (!notified) return;
-    const { name, row } = notified;
-    if (!row) return inBackground(this.readNotified(name), () => undefined);
+    const { name } = notified;
+    if (!('row' in notified)) return inBackground(this.readNotified(name), () => undefined);
     let reading: Reading;
     try {
-      reading = readingOf(name, row);
+      reading = readingOf(name, notified.row);
     } catch {
       return;
     }

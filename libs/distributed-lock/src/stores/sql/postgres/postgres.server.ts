@@ -30,15 +30,14 @@ export class PostgresServer extends PostgresDatabase {
     let isDirect = Number(hello.pid) === (client as Client & { processID: number }).processID;
     if (isDirect) await this.setUp(query, Number(hello.server));
     else await this.checkUnlocked(query);
-    const send: Send = async ({ name, text }, values) => {
-      const config: QueryConfig = isDirect ? { name, text, values } : { text, values };
-      try {
-        return (await client.query<PostgresRow>(config)).rows;
-      } catch (error) {
-        if (!isDirect || !NOT_PREPARED.includes(sqlStateOf(error) ?? '')) throw error;
+    const execute = (config: QueryConfig) => client.query<PostgresRow>(config).then(({ rows }) => rows);
+    const send: Send = ({ name, text }, values) => {
+      if (!isDirect) return execute({ text, values });
+      return execute({ name, text, values }).catch((error) => {
+        if (!NOT_PREPARED.includes(sqlStateOf(error) ?? '')) throw error;
         isDirect = false;
-        return (await client.query<PostgresRow>({ text, values })).rows;
-      }
+        return execute({ text, values });
+      });
     };
     return {
       ...executeBy(this.sendWith(query, send), this.statements),

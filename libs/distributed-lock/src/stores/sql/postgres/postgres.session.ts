@@ -1,16 +1,17 @@
 import { sliceOf, type SweptRow } from '../slice.js';
-import type { LockRow } from '../sql-row.js';
 import type { Named, SqlStatements, SqlWriteReply } from '../sql-database.js';
 import { sqlStateOf } from './postgres.errors.js';
+import { namedRowIn } from './statements/notifications.js';
 import { swapParameters, takeParameters } from './statements/parameters.js';
 import type { PostgresStatement, PostgresStatements } from './statements/statements.js';
 
 /** Sends one statement and returns its rows. */
 export type Send = (statement: PostgresStatement, parameters: unknown[]) => Promise<readonly PostgresRow[]>;
 
-export interface PostgresRow extends LockRow {
-  readonly name: string;
+export interface PostgresRow {
   readonly done: number | string | bigint | null;
+  /** As `namedRowIn` reads it. */
+  readonly row: string;
 }
 
 /** A statement that found its requests too late has rolled itself back by a division by zero. */
@@ -30,16 +31,16 @@ export function executeBy(
   const readNames = async (names: readonly string[]) =>
     inOrder(names, await send(statements.read, [JSON.stringify(names)]));
 
-  /** A statement that has rolled itself back has done nothing, and one without a reply found no row: it is read. */
-  const write = async (statement: PostgresStatement, items: readonly Named[], parameters: unknown[]) => {
+  /** A statement that has rolled itself back has done nothing, and one without a reply has found no row to write: it is read. */
+  const write = (statement: PostgresStatement, items: readonly Named[], parameters: unknown[]) => {
     const names = namesOf(items);
-    try {
-      const rows = await send(statement, parameters);
-      return rows.length < names.length ? await readNames(names) : inOrder(names, rows);
-    } catch (error) {
-      if (sqlStateOf(error) !== ROLLED_BACK_ITSELF) throw error;
-      return readNames(names);
-    }
+    return send(statement, parameters).then(
+      (rows) => (rows.length < names.length ? readNames(names) : inOrder(names, rows)),
+      (error) => {
+        if (sqlStateOf(error) !== ROLLED_BACK_ITSELF) throw error;
+        return readNames(names);
+      },
+    );
   };
 
   return {
@@ -73,11 +74,16 @@ export function executeBy(
 }
 
 function inOrder(names: readonly string[], rows: readonly PostgresRow[]): readonly SqlWriteReply[] {
-  const byName = new Map(rows.map((row) => [row.name, row]));
+  const replies = new Map(
+    rows.map(({ done, row: text }) => {
+      const { name, row } = namedRowIn(text);
+      return [name, { isDone: Number(done) === 1, row }];
+    }),
+  );
   return names.map((name) => {
-    const row = byName.get(name);
-    if (!row) throw new Error(`The statement replied nothing for the name ${JSON.stringify(name)}`);
-    return { isDone: Number(row.done) === 1, row };
+    const reply = replies.get(name);
+    if (!reply) throw new Error(`The statement replied nothing for the name ${JSON.stringify(name)}`);
+    return reply;
   });
 }
 

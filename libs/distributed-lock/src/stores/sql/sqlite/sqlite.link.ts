@@ -1,7 +1,8 @@
 import { randomMs, type Chance } from '../../../time/chance.js';
 import type { Clock } from '../../../time/clock.js';
 import { quoted } from '../lock-table.js';
-import type { Named, SqlLink, SqlSwap, SqlTake, SqlWriteReply } from '../sql-database.js';
+import type { Swap, Take } from '../../core/register.js';
+import type { Named, SqlLink, SqlWriteReply } from '../sql-database.js';
 import type { Scan, Slice } from '../slice.js';
 import type { LockRow } from '../sql-row.js';
 import { type DatabaseFiles, ReplacedError } from './database-files.js';
@@ -30,11 +31,11 @@ export class SqliteLink implements SqlLink {
     this.opened = { now: micros() / 1000, sentAt: clock.now() };
   }
 
-  take(takes: readonly SqlTake[]): Promise<readonly SqlWriteReply[]> {
+  take(takes: readonly Take[]): Promise<readonly SqlWriteReply[]> {
     return this.write(() => takes.map((take) => this.rows.take(take)));
   }
 
-  swap(swaps: readonly SqlSwap[]): Promise<readonly SqlWriteReply[]> {
+  swap(swaps: readonly Swap[]): Promise<readonly SqlWriteReply[]> {
     return this.write(() => swaps.map((swap) => this.rows.swap(swap)));
   }
 

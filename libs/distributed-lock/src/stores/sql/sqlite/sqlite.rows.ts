@@ -2,7 +2,8 @@ import { documentText, noteText, takenText } from '../../core/document-text.js';
 import type { Note } from '../../core/document.js';
 import type { LockRow } from '../sql-row.js';
 import { FREE_FOR_MS, sliceOf, UNWRITTEN_FOR_MS, type Scan, type Slice, type SweptRow } from '../slice.js';
-import type { SqlSwap, SqlTake, SqlWriteReply } from '../sql-database.js';
+import type { Swap, Take } from '../../core/register.js';
+import type { SqlWriteReply } from '../sql-database.js';
 import type { Database } from './node-sqlite.js';
 
 /** The requests on the rows of one table. The caller has begun a transaction, so that no other process writes meanwhile. */
@@ -29,9 +30,9 @@ export class SqliteRows {
     this.deleteOne = database.prepare(`DELETE FROM ${table} WHERE name = ? AND state IS NULL AND at < ?`);
   }
 
-  take(take: SqlTake): SqlWriteReply {
-    const { name, notes, until } = take;
-    const isInTime = this.micros() <= until() * 1000;
+  take(take: Take): SqlWriteReply {
+    const { name, notes, notAfter } = take;
+    const isInTime = this.micros() <= notAfter() * 1000;
     const row = this.rowOf(name);
     const isDone = isInTime && !row?.state;
     if (isDone) this.grant(take, row);
@@ -40,13 +41,13 @@ export class SqliteRows {
     return { isDone, row: this.read(name) };
   }
 
-  swap({ name, expected, next, lastToken, isExact, until }: SqlSwap): SqlWriteReply {
+  swap({ name, expected, next, lastToken, isExact, notAfter }: Swap): SqlWriteReply {
     const row = this.rowOf(name);
     const isDone =
       row !== undefined &&
       row.version === expected.version &&
       (!isExact || row.notes.length === expected.notesRead) &&
-      this.micros() <= until() * 1000;
+      this.micros() <= notAfter() * 1000;
     if (isDone) {
       const notes = row.notes.slice(expected.notesRead);
       this.put(name, row, { state: documentText(next), last: lastToken, notes });
@@ -74,7 +75,7 @@ export class SqliteRows {
     return this.find.get(name) as SqliteRow | undefined;
   }
 
-  private grant({ name, request, minToken }: SqlTake, row: SqliteRow | undefined): void {
+  private grant({ name, request, minToken }: Take, row: SqliteRow | undefined): void {
     const last = Math.max(row?.last ?? 0, minToken, this.micros()) + request.tokens;
     this.put(name, row, { state: takenText(request), last, notes: '' });
   }

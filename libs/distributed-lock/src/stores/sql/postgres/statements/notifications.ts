@@ -10,11 +10,22 @@ export function channelId(clientId: string): string {
   return clientId.replaceAll('-', '');
 }
 
-/** A notification as a statement has written it: the row, or only its name where the row is too long. */
-type Notified = { readonly name: string; readonly row?: LockRow };
+/** A row as `rowText` has written it. */
+interface NamedRow {
+  readonly name: string;
+  readonly row: LockRow;
+}
 
-/** @returns `undefined` for what no statement of ours writes: any client may notify */
-export function notifiedBy(payload: string): Notified | undefined {
+export function namedRowIn(text: string): NamedRow {
+  return namedRow(JSON.parse(text) as RowText);
+}
+
+/**
+ * What a statement notifies of: the row, or only its name where the row is too long.
+ *
+ * @returns `undefined` for what no statement of ours writes: any client may notify
+ */
+export function notifiedBy(payload: string): NamedRow | Pick<NamedRow, 'name'> | undefined {
   let parsed: unknown;
   try {
     parsed = JSON.parse(payload);
@@ -28,5 +39,11 @@ export function notifiedBy(payload: string): Notified | undefined {
     [version, last, at, now].every(Number.isSafeInteger) &&
     (state === null || typeof state === 'string') &&
     typeof notes === 'string';
-  return isRow ? { name, row: { version, state, last, at, notes, now } as LockRow } : undefined;
+  return isRow ? namedRow(parsed as unknown as RowText) : undefined;
+}
+
+type RowText = readonly [name: string, ...row: (number | string | null)[]];
+
+function namedRow([name, version, state, last, at, notes, now]: RowText): NamedRow {
+  return { name, row: { version, state, last, at, notes, now } as LockRow };
 }

@@ -1,24 +1,24 @@
 import { clientOf, clientsOf } from '../../../core/document.js';
 import { documentText, noteText, takenText } from '../../../core/document-text.js';
-import type { SqlSwap, SqlTake } from '../../sql-database.js';
+import type { Swap, Take } from '../../../core/register.js';
 import { channelId } from './notifications.js';
 
 /** What a statement needs to know of a take, in the order of its parameters. */
-export function takeParameters({ name, request, minToken, notes, until }: SqlTake) {
+export function takeParameters({ name, request, minToken, notes, notAfter }: Take) {
   return {
     name,
     state: takenText(request),
     floor: minToken,
     tokens: request.tokens,
     client: channelId(clientOf(request.owner)),
-    until: micros(until()),
+    until: micros(notAfter()),
     // The statement puts its time for the end of each line.
     notes: notes.map((note) => `${noteText(note)}\n`).join(''),
   };
 }
 
 /** The same of a swap. */
-export function swapParameters({ name, expected, next, lastToken, isExact, notified, until }: SqlSwap) {
+export function swapParameters({ name, expected, next, lastToken, isExact, notified, notAfter }: Swap) {
   return {
     name,
     version: expected.version,
@@ -27,7 +27,7 @@ export function swapParameters({ name, expected, next, lastToken, isExact, notif
     clients: channelIds(clientsOf(next.holders)),
     read: expected.notesRead,
     exact: isExact ? 1 : 0,
-    until: micros(until()),
+    until: micros(notAfter()),
     notified: channelIds(notified),
   };
 }

@@ -31,6 +31,10 @@ export const ROW = 'version, state, last, at, notes';
 
 export const rowOf = (alias: string): string => ROW.replaceAll(/\w+/g, (column) => `${alias}.${column}`);
 
+/** A row with its name and the server's time, as JSON: in replies and in notifications. `namedRowIn` reads it. */
+export const rowText = (row: string, name = `${row}.name`): string =>
+  `json_build_array(${name}, ${rowOf(row)}, ${NOW})::text`;
+
 export const isFreeRow = (row: string): string => `${row}.state IS NULL AND ${row}.notes = ''`;
 
 /**
@@ -42,7 +46,7 @@ export const isFreeRow = (row: string): string => `${row}.state IS NULL AND ${ro
 export const notify = (row: string, clients: string, condition = 'true'): string => `(
     SELECT count(pg_notify('nest_lock_' || client, CASE WHEN octet_length(whole) < 8000 THEN whole ELSE short END))
     FROM (
-      SELECT client, json_build_array(${row}.name, ${rowOf(row)}, ${NOW})::text AS whole, json_build_array(${row}.name)::text AS short
+      SELECT client, ${rowText(row)} AS whole, json_build_array(${row}.name)::text AS short
       FROM unnest(string_to_array(${clients}, ',')) AS client WHERE ${condition} OFFSET 0
     ) AS notified
     WHERE octet_length(short) < 8000)`;

@@ -1,5 +1,5 @@
 import { FREE_FOR_MS, UNWRITTEN_FOR_MS } from '../../slice.js';
-import { isFreeRow, NOW, rowOf, settings } from './parts.js';
+import { isFreeRow, NOW, rowText, settings } from './parts.js';
 import { swapMany, swapOne } from './swap.js';
 import { takeMany, takeOne } from './take.js';
 
@@ -30,7 +30,7 @@ export function statementsFor(table: string, lockTimeoutMs: number) {
 /** Rows by names in one JSON parameter. */
 function read(table: string): string {
   return `
-SELECT g.name, 0 AS done, ${rowOf('h')}, ${NOW} AS now
+SELECT 0 AS done, ${rowText('h', 'g.name')} AS row
 FROM json_array_elements_text($1::text::json) AS g (name) LEFT JOIN ${table} AS h ON h.name = g.name`;
 }
 

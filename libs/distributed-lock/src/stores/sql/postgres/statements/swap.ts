@@ -1,25 +1,20 @@
-import { inTime, notify, NOW, ROW, rowOf, settings } from './parts.js';
+import { inTime, notify, NOW, rowOf, rowText, settings } from './parts.js';
 
 /**
- * A swap writes a row that still has its version, and keeps the notes that were not read.
+ * A swap writes a row that still has its version, and keeps the notes that were not read. It replies nothing where another
+ * client was first.
  *
  * Parameters: name, version, state, last token, clients of the holders, length of the notes read, whether it is exact,
  * not-after, clients to tell, whether a crash of the server may undo it.
  */
 export function swapOne(table: string, lockTimeoutMs: number): string {
   return `
-WITH t AS (
-  UPDATE ${table} AS l SET version = greatest(l.version + 1, ${NOW}), state = $3::text, last = $4::bigint, at = ${NOW},
-    notes = substr(l.notes, $6::int + 1), clients = $5::text
-  WHERE name = $1::text AND version = $2::bigint AND ${NOW} <= $8::bigint
-    AND ($7::int = 0 OR length(l.notes) = $6::int) AND ${settings(lockTimeoutMs, '$10::int = 1')}
-  RETURNING l.name, ${rowOf('l')}, ${inTime('$8::bigint')} AS in_time
-)
-SELECT $1::text AS name, in_time AS done, ${ROW}, ${NOW} AS now,
-  CASE WHEN $9::text <> '' THEN ${notify('t', '$9::text')} END AS notified
-FROM t
-UNION ALL
-SELECT $1::text, 0, ${ROW}, ${NOW}, 0 FROM ${table} WHERE name = $1::text AND NOT EXISTS (SELECT FROM t)`;
+UPDATE ${table} AS l SET version = greatest(l.version + 1, ${NOW}), state = $3::text, last = $4::bigint, at = ${NOW},
+  notes = substr(l.notes, $6::int + 1), clients = $5::text
+WHERE name = $1::text AND version = $2::bigint AND ${NOW} <= $8::bigint
+  AND ($7::int = 0 OR length(l.notes) = $6::int) AND ${settings(lockTimeoutMs, '$10::int = 1')}
+RETURNING ${inTime('$8::bigint')} AS done, ${rowText('l')} AS row,
+  CASE WHEN $9::text <> '' THEN ${notify('l', '$9::text')} END AS notified`;
 }
 
 /**
@@ -43,9 +38,9 @@ t AS (
   WHERE l.name = k.name AND k.version = g.version AND ${NOW} <= g.until AND (g.exact = 0 OR length(k.notes) = g.read)
   RETURNING l.name, ${rowOf('l')}, g.notified, ${inTime('g.until')} AS in_time
 )
-SELECT name, in_time AS done, ${ROW}, ${NOW} AS now, CASE WHEN notified <> '' THEN ${notify('t', 't.notified')} END AS notified
+SELECT in_time AS done, ${rowText('t')} AS row, CASE WHEN notified <> '' THEN ${notify('t', 't.notified')} END AS notified
 FROM t
 UNION ALL
-SELECT g.name, 0, ${rowOf('k')}, ${NOW}, 0 FROM g LEFT JOIN k ON k.name = g.name
+SELECT 0, ${rowText('k', 'g.name')}, 0 FROM g LEFT JOIN k ON k.name = g.name
 WHERE g.name NOT IN (SELECT name FROM t)`;
 }

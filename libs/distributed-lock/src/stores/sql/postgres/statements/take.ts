@@ -1,4 +1,4 @@
-import { inTime, isFreeRow, notify, NOW, ROW, rowOf, settings } from './parts.js';
+import { inTime, isFreeRow, notify, NOW, ROW, rowOf, rowText, settings } from './parts.js';
 
 /**
  * A take inserts the row, or writes over a free one. Beside a row that is not free it leaves the notes, if there are any,
@@ -25,11 +25,11 @@ WITH t AS (
   WHERE ${free} OR $7::text <> ''
   RETURNING l.name, ${rowOf('l')}, l.clients, ${inTime('$6::bigint')} AS in_time
 )
-SELECT $1::text AS name, CASE WHEN notes = '' THEN in_time ELSE 0 END AS done, ${ROW}, ${NOW} AS now,
+SELECT CASE WHEN notes = '' THEN in_time ELSE 0 END AS done, ${rowText('t')} AS row,
   CASE WHEN notes <> '' THEN ${notify('t', 't.clients', 'client <> $5::text')} END AS notified
 FROM t
 UNION ALL
-SELECT $1::text, 0, ${ROW}, ${NOW}, 0 FROM ${table} WHERE name = $1::text AND NOT EXISTS (SELECT FROM t)`;
+SELECT 0, ${rowText('h')}, 0 FROM ${table} AS h WHERE h.name = $1::text AND NOT EXISTS (SELECT FROM t)`;
 }
 
 /**
@@ -70,10 +70,10 @@ i AS (
   RETURNING l.name, ${rowOf('l')}, l.clients, '' AS own, ${inTime('(SELECT min(g.until) FROM g)')} AS in_time
 ),
 t AS (SELECT * FROM u UNION ALL SELECT * FROM i)
-SELECT t.name, CASE WHEN notes = '' THEN in_time ELSE 0 END AS done, ${ROW}, ${NOW} AS now,
+SELECT CASE WHEN notes = '' THEN in_time ELSE 0 END AS done, ${rowText('t')} AS row,
   CASE WHEN notes <> '' THEN ${notify('t', 't.clients', 'client <> t.own')} END AS notified
 FROM t
 UNION ALL
-SELECT g.name, 0, ${rowOf('h')}, ${NOW}, 0 FROM g LEFT JOIN ${table} AS h ON h.name = g.name
+SELECT 0, ${rowText('h', 'g.name')}, 0 FROM g LEFT JOIN ${table} AS h ON h.name = g.name
 WHERE g.name NOT IN (SELECT name FROM t)`;
 }
