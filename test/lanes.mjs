@@ -47,6 +47,13 @@ export const SLOW_LANE = [
  * alone. Those that wait stand beside those that need a core.
  */
 export const LONGEST = [
+  'simulation/simulation',
+  'seckill/no-oversell',
+  'docs/snippets',
+  'seckill/demo',
+  'seckill/page',
+  'docs/api',
+  'repo/bench/bench',
   'core/leaks',
   'redis/conformance/',
   'stores/held-until-commit',

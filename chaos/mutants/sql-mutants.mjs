@@ -3,9 +3,9 @@ export const SQL_MUTANTS = [
   {
     store: 'postgres',
     says: 'takes and swaps are executed however late they are',
-    file: 'stores/sql/sql-requests.js',
-    from: 'late.notAfter()',
-    to: 'late.notAfter() + 60_000',
+    file: 'stores/sql/postgres/statements/parameters.js',
+    from: 'until: micros(notAfter())',
+    to: 'until: micros(notAfter() + 60_000)',
     kind: 'late-takes',
     rules: ['liveness'],
   },

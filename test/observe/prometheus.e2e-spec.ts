@@ -6,6 +6,7 @@ import { createNoopMeter, type Meter, type MeterProvider as AnyMeterProvider } f
 import { PrometheusExporter } from '@opentelemetry/exporter-prometheus';
 import { MeterProvider } from '@opentelemetry/sdk-metrics';
 import { LockStoreError } from 'nestjs-distributed-lock';
+import { LeaderModule } from 'nestjs-distributed-lock/leader';
 import { LockMetricsModule, measureLocks } from 'nestjs-distributed-lock/otel';
 import { WatchedApp } from './watched-app.js';
 
@@ -85,7 +86,10 @@ beforeAll(async () => {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
   scrape = async () => (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
-  app = await WatchedApp.start({}, { imports: [LockMetricsModule.forRoot({ meterProvider })] });
+  app = await WatchedApp.start(
+    {},
+    { imports: [LockMetricsModule.forRoot({ meterProvider }), LeaderModule.forFeature('poller')] },
+  );
 });
 
 afterAll(async () => {

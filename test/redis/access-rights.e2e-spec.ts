@@ -24,10 +24,9 @@ const WAIT_MS = 700;
 async function useAll(target: RedisTarget, eyes: RedisEyes, id: string): Promise<void> {
   const keyPrefix = `lock:${id}:`;
   await eyes.client.script('FLUSH');
-  const [one, two] = [0, 1].map(() => openService(target, { keyPrefix, waitMs: WAIT_MS })) as [
-    LockService,
-    LockService,
-  ];
+  const [one, two] = [0, 1].map(() =>
+    openService(target, { keyPrefix, waitMs: WAIT_MS, application: 'shop' }),
+  ) as [LockService, LockService];
   const soon = async (condition: () => Promise<boolean>) => {
     const deadline = performance.now() + WAIT_MS;
     await until(async () => (await condition()) || performance.now() > deadline);

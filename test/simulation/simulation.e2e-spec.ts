@@ -10,11 +10,11 @@ const STORES = Object.keys(BACKENDS);
 const TIMEOUT_MS = 300_000;
 /** About 4 CPU seconds of each store. By number and not by time, so that one commit runs the same histories on each machine. */
 const HISTORIES: Readonly<Record<string, number>> = {
-  documents: 150,
-  redis: 30,
-  quorum: 10,
+  documents: 100,
+  redis: 20,
+  quorum: 4,
   etcd: 20,
-  zookeeper: 30,
+  zookeeper: 20,
 };
 
 /** A process of its own: Jest has globals and an event loop of its own in this one. */

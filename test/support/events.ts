@@ -17,7 +17,7 @@ export function typesOf(events: readonly LockEvent[]): string[] {
 export function outcomesOf(service: LockService): string[] {
   const outcomes: string[] = [];
   service.events$.subscribe(({ type, key }) => {
-    if (type !== 'asked') outcomes.push(`${type} ${key}`);
+    if (type !== 'asked' && type !== 'contended') outcomes.push(`${type} ${key}`);
   });
   return outcomes;
 }

@@ -1,4 +1,5 @@
 import { Connection } from '../../../../libs/distributed-lock/src/stores/zookeeper/client/connection.js';
+import { CODE } from '../../../../libs/distributed-lock/src/stores/zookeeper/client/codes.js';
 import {
   ANY_VERSION,
   closeSession,
@@ -75,10 +76,13 @@ export class ZookeeperHand {
     return this.change(setData(path, data, ANY_VERSION));
   }
 
-  /** With all that is below it. */
+  /** With all that is below it, also what clients write there meanwhile. */
   async delete(path: string): Promise<void> {
     for (const child of await this.children(path)) await this.delete(`${path}/${child}`);
-    await this.change(remove(path, ANY_VERSION));
+    const { content } = await this.session.send(multi([remove(path, ANY_VERSION)]));
+    if (content.isDone || content.code === CODE.noNode) return;
+    if (content.code !== CODE.notEmpty) throw refused(content.code);
+    await this.delete(path);
   }
 
   /** Ends the session of another client, which then finds that it has expired. */
@@ -109,8 +113,12 @@ export class ZookeeperHand {
 
   private async change(operation: Operation): Promise<void> {
     const { content } = await this.session.send(multi([operation]));
-    if (!content.isDone) throw new Error(`The server refused it with code ${content.code}.`);
+    if (!content.isDone) throw refused(content.code);
   }
+}
+
+function refused(code: number): Error {
+  return new Error(`The server refused it with code ${code}.`);
 }
 
 function nothing(): void {}

@@ -19,7 +19,14 @@ export class SqlIntroductions {
     const name = introductionRow(clientId);
     const owner = `${clientId}:0`;
     const expected = await this.present(name, owner, leaseMs);
-    const holder = { owner, claim: LOCK, token: 1, lastToken: 1, until: { inMs: leaseMs }, nonce: text };
+    const holder = {
+      owner,
+      claim: LOCK,
+      token: 1,
+      lastToken: 1,
+      until: { inMs: leaseMs },
+      nonce: asciiText(text),
+    };
     await this.documents.swap({
       name,
       expected,
@@ -36,7 +43,7 @@ export class SqlIntroductions {
     const readings = await Promise.all(clientIds.map((id) => this.documents.read(introductionRow(id))));
     return readings.map(({ document, now }) => {
       const [holder] = document.holders;
-      return holder && !isOver(holder.until, now) ? holder.nonce : undefined;
+      return holder?.nonce && !isOver(holder.until, now) ? textIn(holder.nonce) : undefined;
     });
   }
 
@@ -47,6 +54,22 @@ export class SqlIntroductions {
     const request = { key: name, owner, claim: LOCK, leaseMs, waitMs: 0, ticket: 0, tokens: 1 };
     const notAfter = () => Math.ceil(found.now + 2 * this.commandTimeoutMs);
     return (await this.documents.takeRow({ name, request, minToken: 0, notes: [], notAfter })).reading;
+  }
+}
+
+/** A JSON text without other characters than those of ASCII, as the column of MySQL takes no others. */
+function asciiText(text: string): string {
+  const escaped = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  return JSON.stringify(text).replace(/[^\x20-\x7e]/g, escaped);
+}
+
+/** Anybody may have written the row. */
+function textIn(nonce: string): string | undefined {
+  try {
+    const text: unknown = JSON.parse(nonce);
+    return typeof text === 'string' ? text : undefined;
+  } catch {
+    return undefined;
   }
 }
 
