@@ -56,6 +56,23 @@ describe('the name of a holder', () => {
     return followed.value;
   };
 
+  it('is not told by a client whose locks are all short, however many they are', async () => {
+    const locks = open();
+    for (let i = 0; i < 30; i++) {
+      const lock = await settled(locks.acquire(`k${i}`));
+      await clock.advance(FIRST_INTRODUCTION_MS / 10);
+      const next = await settled(locks.acquire(`next${i}`));
+      await settled(lock.release());
+      await clock.advance(FIRST_INTRODUCTION_MS / 10);
+      await settled(next.release());
+    }
+    const long = await settled(locks.acquire('long'));
+    expect(told).toEqual([]);
+    await clock.advance(2 * FIRST_INTRODUCTION_MS);
+    expect(told).toHaveLength(1);
+    await settled(long.release());
+  });
+
   it('is told by inspect and list of another process, with its method and since when', async () => {
     const [locks, other] = [open(), open({ application: 'admin' })];
     await settled(locks.acquire('goods:7', { site: 'Goods.buy' }));

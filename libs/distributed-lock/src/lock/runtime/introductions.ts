@@ -5,8 +5,9 @@ import type { LockClient, LockHolder } from '../../port/lock-client.js';
 import type { LockStore } from '../../port/lock-store.js';
 import type { HoldSnapshot } from '../lock.js';
 import { holderIn, introductionText } from './introduction.js';
+import type { OwnerRegistry } from './owner-registry.js';
 
-/** Short locks cost no introduction: the first one is written this long after a client has begun to wait or hold. */
+/** Short locks cost no introduction: the first one is written for an owner that has waited or held for this long. */
 export const FIRST_INTRODUCTION_MS = 1000;
 /** A call whose wait is over waits this long at most for the name of the holder. */
 export const NAME_WITHIN_MS = 100;
@@ -19,6 +20,8 @@ export const NAME_WITHIN_MS = 100;
  */
 export class Introductions {
   private cancel: (() => void) | undefined;
+  /** How many owners there had been when the first introduction was scheduled; absent once it is written. */
+  private ownersBefore: number | undefined;
   private isRefused = false;
   private isStopped = false;
 
@@ -32,8 +35,7 @@ export class Introductions {
 
   /** An owner has begun to wait for a lock. */
   onOwner(): void {
-    if (this.cancel === undefined && this.areKept && !this.isRefused && !this.isStopped)
-      this.schedule(FIRST_INTRODUCTION_MS);
+    if (this.cancel === undefined && this.areKept && !this.isRefused && !this.isStopped) this.scheduleFirst();
   }
 
   stop(): void {
@@ -67,14 +69,22 @@ export class Introductions {
     });
   }
 
+  private scheduleFirst(): void {
+    this.ownersBefore = this.parts.owners.count;
+    this.schedule(FIRST_INTRODUCTION_MS);
+  }
+
   private schedule(ms: number): void {
     this.cancel = this.parts.clock.after(ms, () => this.onTime());
   }
 
   private onTime(): void {
     this.cancel = undefined;
-    const { store, watchdogTimeoutMs, held, isIdle } = this.parts;
-    if (isIdle() || this.isStopped) return;
+    const { store, watchdogTimeoutMs, held, owners } = this.parts;
+    if (owners.isEmpty || this.isStopped) return;
+    // Locks that are all short need no name, however many there are.
+    if (this.ownersBefore !== undefined && !owners.hasOneOf(this.ownersBefore)) return this.scheduleFirst();
+    this.ownersBefore = undefined;
     const text = this.text();
     const longest = Math.max(0, ...held().map(({ validForMs }) => validForMs));
     const leaseMs = Math.ceil(Math.max(watchdogTimeoutMs, longest));
@@ -110,8 +120,7 @@ interface Parts {
   readonly client: LockClient | undefined;
   /** What this client holds. */
   readonly held: () => readonly HoldSnapshot[];
-  /** The client neither holds nor waits. */
-  readonly isIdle: () => boolean;
+  readonly owners: Pick<OwnerRegistry, 'count' | 'isEmpty' | 'hasOneOf'>;
   readonly warn: (message: string) => void;
 }
 

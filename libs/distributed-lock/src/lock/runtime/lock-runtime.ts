@@ -54,16 +54,16 @@ export class LockRuntime {
     this.store = detachedStore(store);
     this.deadlines = new DeadlineTimer(clock);
     this.watchdog = new Watchdog(this.store, clock, watchdogTimeoutMs, emit);
+    this.owners = new OwnerRegistry(store.clientId, () => this.introductions.onOwner());
     this.introductions = new Introductions({
       store: this.store,
       clock,
       watchdogTimeoutMs,
       client,
       held: () => this.owners.describeHolds(clock.now(), timeOfDay(clock)),
-      isIdle: () => this.owners.isEmpty,
+      owners: this.owners,
       warn: (message) => emit({ type: 'warning', key: undefined, message }),
     });
-    this.owners = new OwnerRegistry(store.clientId, () => this.introductions.onOwner());
     this.releases = new ReleaseTracker(clock, emit);
     this.store.notifications$.subscribe((notification) => this.owners.onNotification(notification));
   }

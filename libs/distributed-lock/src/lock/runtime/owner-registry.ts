@@ -26,6 +26,12 @@ export class OwnerRegistry {
     return this.byId.size === 0;
   }
 
+  /** True if one of the first `count` owners is still there. */
+  hasOneOf(count: number): boolean {
+    const [oldest] = this.byId.values();
+    return oldest !== undefined && Number(oldest.id.slice(this.clientId.length + 1)) <= count;
+  }
+
   get keysHeld(): readonly string[] {
     return this.holders().map(({ key }) => key);
   }
