@@ -1,4 +1,4 @@
-import { spawnSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it } from '@jest/globals';
@@ -22,9 +22,18 @@ function run(...args: readonly string[]) {
   return runWith(process.env, args);
 }
 
-function runWith(env: NodeJS.ProcessEnv, args: readonly string[]) {
-  const { status, stdout, stderr } = spawnSync(process.execPath, args, { cwd: ROOT, encoding: 'utf8', env });
-  return { status, output: stdout + stderr };
+function runWith(env: NodeJS.ProcessEnv, args: readonly string[]): Promise<Run> {
+  return new Promise((resolve) => {
+    const options = { cwd: ROOT, env, maxBuffer: Infinity };
+    const child = execFile(process.execPath, args, options, (_, stdout, stderr) =>
+      resolve({ status: child.exitCode, output: stdout + stderr }),
+    );
+  });
+}
+
+interface Run {
+  readonly status: number | null;
+  readonly output: string;
 }
 
 const MAIN = 'dist/simulation/test/simulation/main.js';
@@ -32,21 +41,26 @@ const simulate = (...args: readonly string[]) => run(MAIN, ...args);
 const hashIn = (output: string) => /hash (\w+)/.exec(output)?.[1];
 
 describe('the simulation', () => {
-  beforeAll(() => {
-    const { status, output } = run(
+  /** Of each store, all at once, while the other tests run. */
+  const histories = new Map<string, Promise<Run>>();
+
+  beforeAll(async () => {
+    const { status, output } = await run(
       'node_modules/@typescript/native/bin/tsc',
       '-p',
       'test/simulation/tsconfig.json',
     );
     if (status !== 0) throw new Error(output);
+    for (const store of STORES)
+      histories.set(store, simulate('--store', store, '--from', 'tree', '--count', String(HISTORIES[store])));
   }, TIMEOUT_MS);
 
   it.each(STORES)(
     'goes the same way twice: %s',
-    (store) => {
-      const [once, again, other] = ['3', '3', '4'].map((seed) =>
-        hashIn(simulate('--store', store, '--seed', seed).output),
-      );
+    async (store) => {
+      const runs = ['3', '3', '4'].map((seed) => simulate('--store', store, '--seed', seed));
+      const [once, again, other] = (await Promise.all(runs)).map(({ output }) => hashIn(output));
+      expect(once).toBeDefined();
       expect(once).toBe(again);
       expect(once).not.toBe(other);
     },
@@ -55,10 +69,11 @@ describe('the simulation', () => {
 
   it(
     'begins with the same seed of one commit each time, also where git is missing',
-    () => {
+    async () => {
+      const seedIn = (output = '') => /^1 histories of documents from seed (\d+) on/m.exec(output)?.[1];
       for (const env of [process.env, { ...process.env, PATH: '' }]) {
-        const [once, again] = [1, 2].map(() => runWith(env, [MAIN, '--from', 'tree', '--count', '1']).output);
-        const seedIn = (output = '') => /^1 histories of documents from seed (\d+) on/m.exec(output)?.[1];
+        const runs = [1, 2].map(() => runWith(env, [MAIN, '--from', 'tree', '--count', '1']));
+        const [once, again] = (await Promise.all(runs)).map(({ output }) => output);
         expect(Number(seedIn(once))).toBeGreaterThan(0);
         expect(seedIn(again)).toBe(seedIn(once));
       }
@@ -68,14 +83,14 @@ describe('the simulation', () => {
 
   it(
     'refuses a command line and a plan with what may stand there, and without a stack',
-    () => {
-      const { status, output } = simulate('--sed', '7');
+    async () => {
+      const { status, output } = await simulate('--sed', '7');
       expect({ status, output }).toEqual({
         status: 2,
         output: "Unknown option '--sed'. --help lists the options.\n",
       });
-      expect(simulate('--store', 'mongo').output).not.toContain(' at ');
-      expect(simulate('--help')).toMatchObject({
+      expect((await simulate('--store', 'mongo')).output).not.toContain(' at ');
+      expect(await simulate('--help')).toMatchObject({
         status: 0,
         output: expect.stringContaining('--store NAME'),
       });
@@ -85,10 +100,10 @@ describe('the simulation', () => {
 
   it(
     'finds nothing any more in the plans that have found a bug',
-    () => {
+    async () => {
       const plans = readdirSync(FOUND).filter((file) => file.endsWith('.json'));
       expect(plans.length).toBeGreaterThan(0);
-      const { status, output } = simulate(...plans.flatMap((file) => ['--plan', `${FOUND}/${file}`]));
+      const { status, output } = await simulate(...plans.flatMap((file) => ['--plan', `${FOUND}/${file}`]));
       expect({ status, output: status === 0 ? '' : output }).toEqual({ status: 0, output: '' });
     },
     TIMEOUT_MS,
@@ -96,11 +111,10 @@ describe('the simulation', () => {
 
   it.each(STORES)(
     'breaks no promise in the histories of the seeds that follow from the commit: %s',
-    (store) => {
-      const count = String(HISTORIES[store]);
-      const { status, output } = simulate('--store', store, '--from', 'tree', '--count', count);
+    async (store) => {
+      const { status, output } = (await histories.get(store)) as Run;
       expect({ status, output: status === 0 ? '' : output }).toEqual({ status: 0, output: '' });
-      expect(output).toContain(`${count} histories of ${store}`);
+      expect(output).toContain(`${HISTORIES[store]} histories of ${store}`);
     },
     TIMEOUT_MS,
   );
