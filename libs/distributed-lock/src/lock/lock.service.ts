@@ -194,8 +194,8 @@ export class LockService {
   }
 
   /**
-   * What this service holds: a part for each caller that has a lock, in the order of asking. For a page or a signal by which
-   * an operator sees what a process is at. Asks no store.
+   * Lists the locks that this service holds, one entry for each caller that has a lock, in the order of asking. An operator sees
+   * by it what a process is at. Asks no store.
    */
   held(): readonly HoldSnapshot[] {
     const { clock } = this.options;

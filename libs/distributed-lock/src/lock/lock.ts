@@ -83,7 +83,7 @@ export interface LockInspection extends LockSnapshot {
 
 /** Which keys `locks.list` tells of. */
 export interface ListOptions {
-  /** What the keys begin with, without `keyPrefix`; default: all keys. */
+  /** Lists the keys that begin with this text, without `keyPrefix`; default: all keys. */
   readonly prefix?: string;
   /** How many entries of the store to look through for one page, from 1 to 1000; default 100. */
   readonly limit?: number;
@@ -154,7 +154,7 @@ export interface CallOptions {
    */
   readonly holdAtLeastMs?: number;
   /**
-   * What asks, for people who look for the holder of a lock: `'nightly report'`; at most 100 characters. Default: the class
+   * Names the caller, for people who look for the holder of a lock: `'nightly report'`; at most 100 characters. Default: the class
    * and the method of `@Locked`, and nothing for other calls. `locks.held()` shows it.
    */
   readonly site?: string;

@@ -73,6 +73,26 @@ describe('the name of a holder', () => {
     await settled(long.release());
   });
 
+  it('is read once for all callers whose waits end together', async () => {
+    let readings = 0;
+    const locks = open();
+    const other = open({}, (client) => ({
+      readIntroductions: (ids) => {
+        readings += 1;
+        return client.readIntroductions?.(ids) ?? Promise.resolve([]);
+      },
+    }));
+    const lock = await settled(locks.acquire('k', { site: 'nightly' }));
+    await clock.advance(FIRST_INTRODUCTION_MS);
+    const calls = Array.from({ length: 100 }, () => follow(other.acquire('k', { waitMs: 1000 })));
+    await clock.advance(1000 + NAME_WITHIN_MS);
+    expect(
+      calls.map(({ error }) => (error as Error).message).filter((it) => it.includes('nightly')),
+    ).toHaveLength(100);
+    expect(readings).toBe(1);
+    await settled(lock.release());
+  });
+
   it('is told by inspect and list of another process, with its method and since when', async () => {
     const [locks, other] = [open(), open({ application: 'admin' })];
     await settled(locks.acquire('goods:7', { site: 'Goods.buy' }));

@@ -18,7 +18,7 @@ export interface LockHolder {
   /** Names the owner in the store. */
   readonly owner: string;
   readonly client?: LockClient;
-  /** What has acquired it: a method, or the option `site` of the call. */
+  /** The method that acquired the lock, or the option `site` of its call. */
   readonly site?: string;
   /** For how long the caller has had it, in ms, by the clocks of both machines. */
   readonly heldMs?: number;

@@ -248,7 +248,7 @@ export type Notification =
   /** The owner rechecks after `afterMs`. Without an owner, all waiting owners do. */
   | { readonly kind: 'recheck'; readonly owner?: string; readonly afterMs: number };
 
-/** What a client tells of itself. */
+/** A client tells people who it is. */
 export interface Introduction {
   /** `clientId` of the store, or of the store that this one is a part of. */
   readonly clientId: string;
@@ -260,7 +260,7 @@ export interface Introduction {
 
 /** Which keys to list. */
 export interface ListRequest {
-  /** What the keys begin with, without the prefix of the store; `''` for all. */
+  /** The store lists the keys that begin with this text, without its own prefix; `''` for all. */
   readonly prefix: string;
   /** How many entries of the back end to look through for one page, about. */
   readonly limit: number;

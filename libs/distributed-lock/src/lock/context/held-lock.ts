@@ -77,7 +77,7 @@ export class HeldLock implements Lock {
   /** Not by `AbortSignal.any`: Node keeps such a signal, once it has a listener, in memory until it aborts. */
   private joinLosses(): LossController {
     const joined = new LossController();
-    this.stopJoining = this.onLoss((loss) => joined.abort(loss));
+    if (this.released === undefined) this.stopJoining = this.onLoss((loss) => joined.abort(loss));
     return joined;
   }
 

@@ -14,7 +14,7 @@ export interface LockServiceOptions {
   /** Text before every key in the store; default: none. Services that share locks need the same. */
   readonly keyPrefix?: string;
   /**
-   * What this application is called where people look for the holder of a lock; default: the name in the nearest
+   * The name of this application, by which people find the holder of a lock; default: the name in the nearest
    * `package.json`, or the title of the process. `false`: the store is told nothing about this process.
    */
   readonly application?: string | false;

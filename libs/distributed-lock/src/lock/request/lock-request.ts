@@ -14,7 +14,7 @@ export interface LockRequest {
   readonly watched: boolean;
   readonly fair: boolean;
   readonly holdAtLeastMs: number;
-  /** What asks, for people: a method, or a name that the caller gives. */
+  /** The method that asks, or the name that its caller gives, for people to read. */
   readonly site: string | undefined;
   readonly signal: AbortSignal | undefined;
 }

@@ -4,7 +4,7 @@ import type { LockClient, LockHolder } from '../../port/lock-client.js';
 /** The longest-held locks are the ones that people look for. */
 const MOST_HOLDS = 20;
 
-/** What a client tells of itself: which process it is, and of each hold its owner, since when, and what has acquired it. */
+/** A client tells which process it is, and of each hold its owner, since when it is held, and the method or site that acquired it. */
 type Text = readonly [application: string, host: string, process: number, since: number, ...HoldText[]];
 type HoldText = readonly [owner: string, since: number, site?: string];
 

@@ -22,6 +22,8 @@ export class Introductions {
   private cancel: (() => void) | undefined;
   /** How many owners there had been when the first introduction was scheduled; absent once it is written. */
   private ownersBefore: number | undefined;
+  /** By client, while they are under way. */
+  private readonly readings = new Map<string, Promise<string | undefined>>();
   private isRefused = false;
   private isStopped = false;
 
@@ -45,15 +47,9 @@ export class Introductions {
 
   /** Who the owners are. Never rejects: what is not known is left out. */
   async find(owners: readonly string[]): Promise<readonly LockHolder[]> {
-    const { store, clock } = this.parts;
-    const others = [...new Set(owners.map(clientOf))].filter((id) => id !== store.clientId);
-    const texts = new Map<string, string | undefined>([[store.clientId, this.text()]]);
-    if (this.areKept && others.length > 0) {
-      const found = await store.readIntroductions?.(others).catch(() => []);
-      others.forEach((id, i) => texts.set(id, found?.[i]));
-    }
-    const now = timeOfDay(clock);
-    return owners.map((owner) => holderIn(texts.get(clientOf(owner)), owner, now));
+    const texts = await Promise.all(owners.map((owner) => this.textOf(clientOf(owner))));
+    const now = timeOfDay(this.parts.clock);
+    return owners.map((owner, i) => holderIn(texts[i], owner, now));
   }
 
   /** The same for one owner, within `NAME_WITHIN_MS`. */
@@ -67,6 +63,23 @@ export class Introductions {
       });
       inBackground(found, () => undefined);
     });
+  }
+
+  /** Callers whose waits end together, and the keys of a page, share one reading of a client. */
+  private textOf(clientId: string): Promise<string | undefined> {
+    const shared = this.readings.get(clientId);
+    if (shared) return shared;
+    const text = this.readText(clientId).finally(() => this.readings.delete(clientId));
+    this.readings.set(clientId, text);
+    return text;
+  }
+
+  private async readText(clientId: string): Promise<string | undefined> {
+    const { store } = this.parts;
+    if (clientId === store.clientId) return this.text();
+    if (!this.areKept) return undefined;
+    const found = await store.readIntroductions?.([clientId]).catch(() => []);
+    return found?.[0];
   }
 
   private scheduleFirst(): void {
