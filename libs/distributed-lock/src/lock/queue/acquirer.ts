@@ -92,9 +92,7 @@ export class Acquirer {
     try {
       for (const request of order) {
         held.push(await this.acquire({ ...request, waitMs: measureWait() }, held));
-        // A fixed lease may have expired while its caller waited for the next key.
-        const loss = held.map((hold) => hold.noticeLoss()).find(Boolean);
-        if (loss) throw loss;
+        await assertHeld(held);
       }
       return held;
     } catch (error) {
@@ -121,6 +119,13 @@ export class Acquirer {
 }
 
 type Requests = readonly [LockRequest, ...LockRequest[]];
+
+/** A lease may have expired while its caller waited for the next key, also one whose renewal has not been answered yet. */
+async function assertHeld(holds: readonly Hold[]): Promise<void> {
+  for (const hold of holds) if (hold.isInDoubt()) await hold.owner.whenSure();
+  const loss = holds.map((hold) => hold.noticeLoss()).find(Boolean);
+  if (loss) throw loss;
+}
 
 function shutdownError(key: string): LockShutdownError {
   return new LockShutdownError(`"${key}" was not acquired: the application is closing.`, key);
