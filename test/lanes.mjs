@@ -19,6 +19,7 @@ export const SLOW_LANE = [
   // simulated Redis, with the real scripts and client.
   'quorum/conformance',
   'redis/conformance/',
+  'nest/edge/streams/dropped',
   'nest/edge/transports/',
   // A browser, child processes, a SQL server, fresh projects.
   'docs/api',

@@ -11,8 +11,8 @@ import { checkPort } from '../../apps/seckill/src/preflight/check-port.js';
 import { checkRedis } from '../../apps/seckill/src/preflight/check-redis.js';
 
 const PASSWORD = 'hunter2';
-/** A check gives up after 3 s; the rest is for a busy machine. */
-const SECONDS_MS = 10_000;
+/** How long a check waits for an answer here. */
+const WITHIN_MS = 1000;
 
 describe('the check of the servers before the app starts', () => {
   let redis: RedisServer;
@@ -39,15 +39,11 @@ describe('the check of the servers before the app starts', () => {
     await database?.close();
   });
 
-  const complaint = async (check: Promise<void>) => {
-    const start = performance.now();
-    const error = await check.then(
+  const complaint = (check: Promise<void>) =>
+    check.then(
       () => undefined,
       (reason: Error) => reason.message,
     );
-    expect(performance.now() - start).toBeLessThan(SECONDS_MS);
-    return error;
-  };
 
   it('finds nothing wrong with a Redis, a Postgres and a port that can be used', async () => {
     expect(await complaint(checkRedis(`redis://:${PASSWORD}@127.0.0.1:${redis.port}`))).toBeUndefined();
@@ -57,11 +53,11 @@ describe('the check of the servers before the app starts', () => {
 
   it.each([
     ['where nobody listens', () => '127.0.0.1:1', 'ECONNREFUSED'],
-    ['where nothing answers', () => addressOf(silent), 'no answer within 3000 ms'],
+    ['where nothing answers', () => addressOf(silent), 'no answer within 1000 ms'],
     ['where a web server answers', () => addressOf(web), 'another program listens there'],
     ['with a wrong password', () => `127.0.0.1:${redis.port}`, 'WRONGPASS'],
   ])('says within seconds why a Redis %s cannot be used, and what to do', async (_, address, reason) => {
-    const message = await complaint(checkRedis(`redis://:swordfish@${address()}`));
+    const message = await complaint(checkRedis(`redis://:swordfish@${address()}`, WITHIN_MS));
     expect(message).toContain(`REDIS_URL names redis://${address()}, but no Redis can be used there`);
     expect(message).toContain(reason);
     expect(message).toContain('Start a Redis there, correct REDIS_URL, or leave it out');
@@ -70,10 +66,10 @@ describe('the check of the servers before the app starts', () => {
 
   it.each([
     ['where nobody listens', () => '127.0.0.1:1', 'ECONNREFUSED'],
-    ['where nothing answers', () => addressOf(silent), 'no answer within 3000 ms'],
+    ['where nothing answers', () => addressOf(silent), 'no answer within 1000 ms'],
     ['where a web server answers', () => addressOf(web), 'terminated'],
   ])('says within seconds why a Postgres %s cannot be used, and what to do', async (_, address, reason) => {
-    const message = await complaint(checkDatabase(`postgres://me:swordfish@${address()}/shop`));
+    const message = await complaint(checkDatabase(`postgres://me:swordfish@${address()}/shop`, WITHIN_MS));
     expect(message).toContain(`DATABASE_URL names postgres://${address()}/shop, but no Postgres can be used`);
     expect(message).toContain(reason);
     expect(message).toContain('Start a Postgres there, correct DATABASE_URL, or leave it out');
@@ -82,10 +78,10 @@ describe('the check of the servers before the app starts', () => {
 
   it.each([
     ['where nobody listens', () => '127.0.0.1:1', 'ECONNREFUSED'],
-    ['where nothing answers', () => addressOf(silent), 'no answer within 3000 ms'],
-    ['where a web server answers', () => addressOf(web), 'no answer within 3000 ms'],
+    ['where nothing answers', () => addressOf(silent), 'no answer within 1000 ms'],
+    ['where a web server answers', () => addressOf(web), 'no answer within 1000 ms'],
   ])('says within seconds why a MySQL %s cannot be used, and what to do', async (_, address, reason) => {
-    const message = await complaint(checkMysql(`mysql://me:swordfish@${address()}/shop`));
+    const message = await complaint(checkMysql(`mysql://me:swordfish@${address()}/shop`, WITHIN_MS));
     expect(message).toContain(`MYSQL_URL names mysql://${address()}/shop, but no MySQL can be used there`);
     expect(message).toContain(reason);
     expect(message).toContain('Start a MySQL or MariaDB there, correct MYSQL_URL, or leave it out');

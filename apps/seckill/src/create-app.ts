@@ -7,6 +7,8 @@ import type { Config } from './config.js';
 import { serveDocs } from './docs.js';
 import { InstanceService } from './instances/instance.service.js';
 
+/** Longer than a load balancer keeps a connection idle. One that the server ends first breaks the request that arrives just then. */
+const KEEP_ALIVE_MS = 65_000;
 const PAGE = fileURLToPath(new URL('./page', import.meta.url));
 
 /** Starts the app; it listens when this resolves. Closes itself on SIGINT and SIGTERM. */
@@ -16,6 +18,7 @@ export async function createApp(config: Config): Promise<NestExpressApplication>
   const logger = new ConsoleLogger({ logLevels: ['error', 'warn'], colors });
   const app = await NestFactory.create<NestExpressApplication>(module, { logger });
   app.enableShutdownHooks();
+  app.getHttpServer().keepAliveTimeout = KEEP_ALIVE_MS;
   app.useStaticAssets(PAGE);
   serveDocs(app);
   try {

@@ -1,18 +1,16 @@
 import pg from 'pg';
 import { reasonOf } from './reason-of.js';
-import { within } from './within.js';
+import { within, WITHIN_MS } from './within.js';
 import { withoutSecrets } from './without-secrets.js';
 
-const WITHIN_MS = 3000;
-
 /** @throws Error within seconds, which names the attempt and the remedy */
-export async function checkDatabase(url: string): Promise<void> {
+export async function checkDatabase(url: string, withinMs = WITHIN_MS): Promise<void> {
   // Its own limit only drops the connection that was given up here.
-  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: WITHIN_MS + 100 });
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: withinMs + 100 });
   client.on('error', () => {});
   try {
     await within(
-      WITHIN_MS,
+      withinMs,
       client.connect().then(() => client.query('SELECT')),
     );
   } catch (error) {

@@ -1,17 +1,15 @@
 import { createConnection } from 'mysql2/promise';
 import { reasonOf } from './reason-of.js';
-import { within } from './within.js';
+import { within, WITHIN_MS } from './within.js';
 import { withoutSecrets } from './without-secrets.js';
 
-const WITHIN_MS = 3000;
-
 /** @throws Error within seconds, which names the attempt and the remedy */
-export async function checkMysql(url: string): Promise<void> {
+export async function checkMysql(url: string, withinMs = WITHIN_MS): Promise<void> {
   // Its own limit only drops the connection that was given up here.
-  const connecting = createConnection({ uri: url, connectTimeout: WITHIN_MS + 100 });
+  const connecting = createConnection({ uri: url, connectTimeout: withinMs + 100 });
   try {
     await within(
-      WITHIN_MS,
+      withinMs,
       connecting.then((connection) => connection.ping()),
     );
   } catch (error) {

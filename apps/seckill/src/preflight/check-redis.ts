@@ -1,12 +1,10 @@
 import { Redis } from 'ioredis';
 import { reasonOf } from './reason-of.js';
-import { within } from './within.js';
+import { within, WITHIN_MS } from './within.js';
 import { withoutSecrets } from './without-secrets.js';
 
-const WITHIN_MS = 3000;
-
 /** @throws Error within seconds, which names the attempt and the remedy */
-export async function checkRedis(url: string): Promise<void> {
+export async function checkRedis(url: string, withinMs = WITHIN_MS): Promise<void> {
   const client = new Redis(url, { lazyConnect: true, enableReadyCheck: false, retryStrategy: () => null });
   // More telling than "Connection is closed", with which the commands are then rejected.
   let first: unknown;
@@ -15,7 +13,7 @@ export async function checkRedis(url: string): Promise<void> {
   client.on('connect', () => (connected = true));
   try {
     await within(
-      WITHIN_MS,
+      withinMs,
       client.connect().then(() => client.ping()),
     );
   } catch (error) {

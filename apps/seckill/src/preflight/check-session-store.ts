@@ -3,10 +3,8 @@ import { etcdStore } from 'nestjs-distributed-lock/etcd';
 import { zookeeperStore } from 'nestjs-distributed-lock/zookeeper';
 import { SERVERS, type ServerName } from '../stores/servers.js';
 import { reasonOf } from './reason-of.js';
-import { within } from './within.js';
+import { within, WITHIN_MS } from './within.js';
 import { withoutSecrets } from './without-secrets.js';
-
-const WITHIN_MS = 3000;
 
 /** @throws Error within seconds, which names the attempt and the remedy */
 export function checkEtcd(url: string): Promise<void> {

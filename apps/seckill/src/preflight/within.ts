@@ -1,3 +1,6 @@
+/** How long a server may take to answer, in ms. One that starts, or shares its machine with much else, takes seconds. */
+export const WITHIN_MS = 10_000;
+
 /** @throws Error when `answer` takes longer than `ms` */
 export async function within<T>(ms: number, answer: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;

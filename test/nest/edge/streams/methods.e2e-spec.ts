@@ -1,15 +1,12 @@
 import { Readable } from 'node:stream';
 import type { UnderlyingByteSource } from 'node:stream/web';
 import { setTimeout as pause } from 'node:timers/promises';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from '@jest/globals';
-import { Inject, Injectable, StreamableFile } from '@nestjs/common';
+import { Injectable } from '@nestjs/common';
 import {
   CurrentLock,
   LockConfigurationError,
   LockLostError,
-  LockService,
   LockSignal,
   LockWaitTimeoutError,
   Locked,
@@ -19,10 +16,8 @@ import { of } from 'rxjs';
 import { until } from '#until';
 import { failureOf } from '../../../support/lock-services.js';
 import { once } from '../support.js';
-import { fresh, type FreshApp } from '../traps/fresh.js';
-
-setFlagsFromString('--expose-gc');
-const collect = runInNewContext('gc') as () => void;
+import { fresh } from '../traps/fresh.js';
+import { KINDS, open, start } from './rows.js';
 
 /** `[1].values().map(…)` on versions of Node that have it. */
 function helper(): unknown {
@@ -32,94 +27,8 @@ function helper(): unknown {
 
 const unchecked = (decorator: unknown): MethodDecorator => decorator as MethodDecorator;
 
-@Injectable()
-class Rows {
-  readonly log: string[] = [];
-
-  constructor(@Inject(LockService) private readonly locks: LockService) {}
-
-  /** What each step of a stream has: its lock, also for nested calls. */
-  private async step(n: number): Promise<string> {
-    const nested = await this.locks.withLock('rows', { waitMs: 0 }, (lock) => lock.key);
-    await pause(1);
-    return `${n} ${this.locks.current('rows')?.key} ${nested}`;
-  }
-
-  private async *make(count = 3): AsyncGenerator<string, string> {
-    try {
-      for (let n = 1; n <= count; n++) yield await this.step(n);
-      return 'all';
-    } finally {
-      this.log.push(`closed ${(await this.step(0)) === '0 rows rows' ? 'under the lock' : 'without it'}`);
-    }
-  }
-
-  @Locked('rows', { waitMs: 50 })
-  async *generator(count = 3): AsyncGenerator<string, string> {
-    return yield* this.make(count);
-  }
-
-  @Locked('rows')
-  async promised(): Promise<AsyncGenerator<string, string>> {
-    return this.make();
-  }
-
-  @Locked('rows')
-  async web(): Promise<ReadableStream<string>> {
-    const source = this.make();
-    const pull = async (controller: ReadableStreamDefaultController<string>): Promise<void> => {
-      const { done, value } = await source.next();
-      if (done) controller.close();
-      else controller.enqueue(value);
-    };
-    return new ReadableStream(
-      { pull, cancel: async () => void (await source.return('')) },
-      { highWaterMark: 0 },
-    );
-  }
-
-  @Locked('rows')
-  async response(): Promise<Response> {
-    const body = (await this.web()).pipeThrough(new TextEncoderStream());
-    return new Response(body, { status: 202, headers: { 'x-rows': 'yes' } });
-  }
-
-  @Locked('rows')
-  async readable(): Promise<Readable> {
-    return Readable.from(this.make());
-  }
-
-  @Locked('rows')
-  async file(): Promise<StreamableFile> {
-    return new StreamableFile(Readable.from(this.make()));
-  }
-}
-
-type Kind = 'generator' | 'promised' | 'web' | 'response' | 'readable' | 'file';
-
-/** Reads a stream of any kind as its callers do. */
-async function open(rows: Rows, kind: Kind): Promise<AsyncIterator<unknown>> {
-  switch (kind) {
-    case 'generator':
-      return rows.generator();
-    case 'response':
-      return (await rows.response()).body![Symbol.asyncIterator]();
-    case 'file':
-      return (await rows.file()).getStream()[Symbol.asyncIterator]();
-    default:
-      return (await rows[kind]())[Symbol.asyncIterator]();
-  }
-}
-
 const text = (value: unknown): string =>
   typeof value === 'string' ? value : Buffer.from(value as Uint8Array).toString();
-
-const KINDS: readonly Kind[] = ['generator', 'promised', 'web', 'response', 'readable', 'file'];
-
-const start = async (): Promise<FreshApp & { readonly rows: Rows }> => {
-  const started = await fresh({ providers: [Rows] });
-  return { ...started, rows: started.app.get(Rows) };
-};
 
 describe.each(KINDS)('a stream that a locked method gives: %s', (kind) => {
   it('runs under the lock, from whatever flow it is read, until its end', async () => {
@@ -506,15 +415,6 @@ describe('what cannot be held', () => {
   });
 });
 
-/** A collection takes long while the machine is busy. */
-const COLLECTION_MS = 30_000;
-
-const untilCollected = (isDone: () => Promise<boolean>): Promise<void> =>
-  until(() => {
-    collect();
-    return isDone();
-  });
-
 describe('withLock', () => {
   it.each([
     ['read', (stream: Readable) => stream.toArray()],
@@ -538,26 +438,4 @@ describe('withLock', () => {
     expect(await rows.next()).toEqual({ done: true, value: undefined });
     expect(await isFree('k')).toBe(true);
   });
-
-  it.each(KINDS)(
-    'gives the lock back when the garbage collector finds a stream dropped unread: %s',
-    async (kind) => {
-      const { rows, isFree } = await start();
-      await open(rows, kind);
-      await untilCollected(() => isFree('rows'));
-      expect(await isFree('rows')).toBe(true);
-    },
-    COLLECTION_MS,
-  );
-
-  it.each(['generator', 'promised', 'web'] as const)(
-    'and closes one dropped half read: %s',
-    async (kind) => {
-      const { rows, isFree } = await start();
-      await (await open(rows, kind)).next();
-      await untilCollected(() => isFree('rows'));
-      expect(rows.log).toEqual(['closed under the lock']);
-    },
-    COLLECTION_MS,
-  );
 });
