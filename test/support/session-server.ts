@@ -3,12 +3,14 @@ import { leaseValidity } from '../../libs/distributed-lock/src/port/lease-validi
 import { LockStoreError } from '../../libs/distributed-lock/src/port/lock.errors.js';
 import type { LockStoreContext } from '../../libs/distributed-lock/src/port/lock-store.js';
 import { DocumentStore } from '../../libs/distributed-lock/src/stores/core/document.store.js';
+import type { NamePage, NameRequest } from '../../libs/distributed-lock/src/stores/core/register.js';
 import type {
   BackendListener,
   Messages,
   DocumentRow,
   Session,
   SessionBackend,
+  SessionIntroduction,
   SessionWriteReply,
   SessionSwap,
   SessionTake,
@@ -59,6 +61,7 @@ export class SessionServer {
   private readonly notes = new Map<string, StoredNote>();
   private readonly sessions = new Map<string, StoredSession>();
   private readonly mailboxes = new Map<string, Deliver>();
+  private readonly introductions = new Map<string, { readonly text: string; readonly session: string }>();
   /** Of the messages of one write, all together. */
   mostMessageLength = 0;
   private revision = 100;
@@ -192,6 +195,24 @@ export class SessionServer {
     };
   }
 
+  introduce(client: string, text: string | undefined, session: string): void {
+    this.revision += 1;
+    if (text === undefined) this.introductions.delete(client);
+    else this.introductions.set(client, { text, session });
+  }
+
+  introductionOf(client: string): string | undefined {
+    const { text, session = '' } = this.introductions.get(client) ?? {};
+    return this.alive(session) && text;
+  }
+
+  list({ prefix, after = '', most }: NameRequest): NamePage {
+    const isNext = (name: string) => name.startsWith(prefix) && (after === '' || name > after);
+    const all = [...this.documents.keys()].filter(isNext).sort();
+    const names = all.slice(0, most);
+    return { names, after: names.length < all.length ? names.at(-1) : undefined };
+  }
+
   tell({ clients, text }: Messages): void {
     this.mostMessageLength = Math.max(this.mostMessageLength, clients.length * text(0, 0).length);
     for (const client of clients) this.mailboxes.get(client)?.(text(0, 0), this.revision);
@@ -253,7 +274,7 @@ class FaultySessionBackend implements SessionBackend {
     });
   }
 
-  session(name: string): Promise<Session> {
+  session(name = ''): Promise<Session> {
     if (this.current) return Promise.resolve(this.current);
     return (this.opening ??= this.openSession(name).finally(() => (this.opening = undefined)));
   }
@@ -279,6 +300,18 @@ class FaultySessionBackend implements SessionBackend {
       this.send([], () => this.server.tell(messages)),
       () => undefined,
     );
+  }
+
+  introduce({ clientId, text, session }: SessionIntroduction): Promise<void> {
+    return this.send([], () => this.server.introduce(clientId, text, session.id));
+  }
+
+  readIntroductions(clientIds: readonly string[]): Promise<readonly (string | undefined)[]> {
+    return this.send([], () => clientIds.map((id) => this.server.introductionOf(id)));
+  }
+
+  list(request: NameRequest): Promise<NamePage> {
+    return this.send([], () => this.server.list(request));
   }
 
   async close(keepSession: boolean): Promise<void> {

@@ -5,7 +5,6 @@ import { startEtcdCluster, startEtcdServer, type EtcdServer } from '#etcd-server
 import { describeBackEndCases } from '../../../libs/distributed-lock/src/testing/lock-store.contract.js';
 import { describeWith } from '../support/describe-with.js';
 import { PATIENT } from '../support/patient.js';
-import { deviations } from '../support/session-deviations.js';
 
 type Cluster = Awaited<ReturnType<typeof startEtcdCluster>>;
 
@@ -16,7 +15,7 @@ describeWith('etcd')('one etcd', () => {
   });
   afterAll(() => server.stop());
 
-  describeLockStoreContract('etcd', () => ({ store: etcdStore(server.url, PATIENT) }), deviations);
+  describeLockStoreContract('etcd', () => ({ store: etcdStore(server.url, PATIENT) }));
 });
 
 describeWith('etcd')('a cluster of three etcd', () => {
@@ -26,14 +25,10 @@ describeWith('etcd')('a cluster of three etcd', () => {
   });
   afterAll(() => cluster.stop());
 
-  describeBackEndCases(
-    'three etcd',
-    () => ({
-      store: etcdStore(
-        cluster.members.map(({ url }) => url),
-        PATIENT,
-      ),
-    }),
-    deviations,
-  );
+  describeBackEndCases('three etcd', () => ({
+    store: etcdStore(
+      cluster.members.map(({ url }) => url),
+      PATIENT,
+    ),
+  }));
 });

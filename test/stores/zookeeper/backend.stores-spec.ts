@@ -93,6 +93,18 @@ describeWith('zookeeper')('the documents of one client of ZooKeeper', () => {
     });
   });
 
+  it('stand beside what the client tells of itself, which the end of an earlier session of it does not take away', async () => {
+    const clientId = `c/${zookeeper.key}`;
+    const earlier = open('earlier');
+    await earlier.introduce({ clientId, text: 'before', session: await earlier.session(undefined) });
+    expect(await backend.readIntroductions([clientId, 'none'])).toEqual(['before', undefined]);
+    await backend.introduce({ clientId, text: 'now', session });
+    await earlier.close(false);
+    expect(await backend.readIntroductions([clientId])).toEqual(['now']);
+    for (let i = 0; i < 2; i++) await backend.introduce({ clientId, text: undefined, session });
+    expect(await backend.readIntroductions([clientId])).toEqual([undefined]);
+  });
+
   it('that do not exist are not swapped when another client has made one meanwhile', async () => {
     await zookeeper.hand.create(`/nest-lock/l/${zookeeper.key}`, HELD);
     expect(await swap(undefined, FREE)).toMatchObject({ isDone: false, row: { version: 1, text: HELD } });

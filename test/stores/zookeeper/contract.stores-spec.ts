@@ -6,7 +6,6 @@ import type { OwnCluster } from '../../../tools/own-cluster/index.mjs';
 import { describeBackEndCases } from '../../../libs/distributed-lock/src/testing/lock-store.contract.js';
 import { describeWith } from '../support/describe-with.js';
 import { PATIENT } from '../support/patient.js';
-import { deviations } from '../support/session-deviations.js';
 
 describeWith('zookeeper')('a ZooKeeper server', () => {
   let server: ZookeeperServer;
@@ -15,7 +14,7 @@ describeWith('zookeeper')('a ZooKeeper server', () => {
   });
   afterAll(() => server.stop());
 
-  describeLockStoreContract('zookeeper', () => ({ store: zookeeperStore(server.url, PATIENT) }), deviations);
+  describeLockStoreContract('zookeeper', () => ({ store: zookeeperStore(server.url, PATIENT) }));
 });
 
 describeWith('zookeeper')('three ZooKeeper servers', () => {
@@ -25,14 +24,10 @@ describeWith('zookeeper')('three ZooKeeper servers', () => {
   });
   afterAll(() => cluster.stop());
 
-  describeBackEndCases(
-    'three ZooKeeper servers',
-    () => ({
-      store: zookeeperStore(
-        cluster.members.map(({ url }) => url),
-        PATIENT,
-      ),
-    }),
-    deviations,
-  );
+  describeBackEndCases('three ZooKeeper servers', () => ({
+    store: zookeeperStore(
+      cluster.members.map(({ url }) => url),
+      PATIENT,
+    ),
+  }));
 });

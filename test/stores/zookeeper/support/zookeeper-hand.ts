@@ -11,6 +11,7 @@ import {
   remove,
   setData,
   sync,
+  type Acl,
   type Node,
   type Operation,
   type Stat,
@@ -68,8 +69,8 @@ export class ZookeeperHand {
     return (await this.get(this.paths.documentOf(key)))?.data;
   }
 
-  create(path: string, data = ''): Promise<void> {
-    return this.change(create(path, { acl: 'open', data }));
+  create(path: string, data = '', acl: Acl = 'open'): Promise<void> {
+    return this.change(create(path, { acl, data }));
   }
 
   set(path: string, data: string): Promise<void> {

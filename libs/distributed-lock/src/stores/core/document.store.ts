@@ -6,6 +6,9 @@ import {
   placeholderOf,
   type AcquireReply,
   type AcquireRequest,
+  type Introduction,
+  type KeyPage,
+  type ListRequest,
   type LockSnapshot,
   type LockStore,
   type LockStoreContext,
@@ -45,9 +48,6 @@ export class DocumentStore implements LockStore {
   private readonly client: ActingClient & { minToken: number };
   private readonly laneContext: LaneContext;
   private isClosed = false;
-  readonly introduce?: NonNullable<LockStore['introduce']>;
-  readonly readIntroductions?: NonNullable<LockStore['readIntroductions']>;
-  readonly list?: NonNullable<LockStore['list']>;
 
   constructor(
     readonly name: string,
@@ -58,12 +58,6 @@ export class DocumentStore implements LockStore {
     const { clock, chance = systemChance } = context;
     const { attempted, commandTimeoutMs, initialLeaseMs } = register;
     this.attempted = attempted;
-    const [introduce, read] = [
-      register.introduce?.bind(register),
-      register.readIntroductions?.bind(register),
-    ];
-    if (introduce && read) [this.introduce, this.readIntroductions] = [introduce, read];
-    if (register.list) this.list = this.listBy(register.list.bind(register));
     this.commandTimeoutMs = commandTimeoutMs;
     this.serverClock = new ServerClock(clock);
     this.releases = new CertainReleases(this.owners, clock, chance, commandTimeoutMs);
@@ -164,14 +158,21 @@ export class DocumentStore implements LockStore {
     });
   }
 
-  private listBy(namesOf: NonNullable<Register['list']>): NonNullable<LockStore['list']> {
-    return async ({ prefix, limit, cursor }) => {
-      const { names, after } = await namesOf({ prefix: this.nameOf(prefix), after: cursor, most: limit });
-      const { length } = this.context.keyPrefix;
-      const snapshots = await Promise.all(names.map((name) => this.inspect(name.slice(length))));
-      const entries = snapshots.filter((snapshot) => snapshot !== null);
-      return { entries, ...(after !== undefined && { cursor: after }) };
-    };
+  introduce(introduction: Introduction): Promise<void> {
+    return this.register.introduce(introduction);
+  }
+
+  readIntroductions(clientIds: readonly string[]): Promise<readonly (string | undefined)[]> {
+    return this.register.readIntroductions(clientIds);
+  }
+
+  async list({ prefix, limit, cursor }: ListRequest): Promise<KeyPage> {
+    const request = { prefix: this.nameOf(prefix), after: cursor, most: limit };
+    const { names, after } = await this.register.list(request);
+    const { length } = this.context.keyPrefix;
+    const snapshots = await Promise.all(names.map((name) => this.inspect(name.slice(length))));
+    const entries = snapshots.filter((snapshot) => snapshot !== null);
+    return { entries, ...(after !== undefined && { cursor: after }) };
   }
 
   /** Owners that wait leave the queue first, because a closed client does not hear of grants. */

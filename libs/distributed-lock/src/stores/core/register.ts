@@ -42,12 +42,12 @@ export interface Register {
   read(name: string): Promise<Reading>;
   /** Where no notification comes, the register reads this name from time to time and gives `onReading` what has changed. */
   watch?(name: string, interest: Interest | undefined): void;
-  /** As `LockStore.introduce`. Absent where the back end has no place for it. */
-  introduce?(introduction: Introduction): Promise<void>;
+  /** As `LockStore.introduce`. */
+  introduce(introduction: Introduction): Promise<void>;
   /** As `LockStore.readIntroductions`. */
-  readIntroductions?(clientIds: readonly string[]): Promise<readonly (string | undefined)[]>;
-  /** Names of documents in the order of names. Absent where the back end cannot find them. */
-  list?(request: NameRequest): Promise<NamePage>;
+  readIntroductions(clientIds: readonly string[]): Promise<readonly (string | undefined)[]>;
+  /** Names of documents in the order of names. */
+  list(request: NameRequest): Promise<NamePage>;
   /** Who ends the leases of the client's owners. Absent where the back end does, when their time is over. */
   leasesOf?(client: LeaseClient): Leases;
   /** True for a client of which the back end knows that it is gone. */
@@ -77,13 +77,13 @@ export type Interest = 'held' | number;
 export interface NameRequest {
   /** What the names begin with. */
   readonly prefix: string;
-  /** Names after this one; `undefined`: from the first that has the prefix, and that is the prefix itself, on. */
+  /** `NamePage.after` of the page before; `undefined`: from the first that has the prefix, and that is the prefix itself, on. */
   readonly after: string | undefined;
   /** How many names to look at. */
   readonly most: number;
 }
 
-/** Names of documents that were not free. */
+/** Names of documents. Free ones may be among them. */
 export interface NamePage {
   readonly names: readonly string[];
   /** Where the next page begins; `undefined` when there is none. */

@@ -2,12 +2,14 @@ import { inBackground } from '../../async-context/in-background.js';
 import type { LockStoreContext } from '../../port/lock-store.js';
 import type { Chance } from '../../time/chance.js';
 import type { Clock } from '../../time/clock.js';
+import type { NamePage, NameRequest } from '../core/register.js';
 import type {
   BackendListener,
   Messages,
   DocumentRow,
   Session,
   SessionBackend,
+  SessionIntroduction,
   SessionWriteReply,
   SessionSwap,
   SessionTake,
@@ -15,6 +17,7 @@ import type {
 import { sweepAgain } from '../session/sweep-again.js';
 import { EtcdClient } from './etcd.client.js';
 import type { EtcdGrpc } from './etcd.grpc.js';
+import { EtcdIntroductions } from './etcd.introductions.js';
 import { checkName, EtcdKeys } from './etcd.keys.js';
 import { EtcdMailbox } from './etcd.mailbox.js';
 import type { Compare, RequestOp, TxnReply, TxnRequest } from './etcd.messages.js';
@@ -39,6 +42,7 @@ export class EtcdBackend implements SessionBackend {
   private readonly outbox: EtcdOutbox;
   private readonly sessions: EtcdSessions;
   private readonly mailbox: EtcdMailbox;
+  private readonly introductions: EtcdIntroductions;
   private readonly sweeper: EtcdSweeper;
   private readonly clock: Clock;
   private readonly chance: Chance;
@@ -74,6 +78,7 @@ export class EtcdBackend implements SessionBackend {
       onRepaired: () => this.listener?.onGap(),
       onEnd: (session) => this.listener?.onSessionEnd(session),
     });
+    this.introductions = new EtcdIntroductions(client, keys);
     this.sweeper = new EtcdSweeper({ client, keys, sessionId: () => this.sessions.current?.id });
     this.outbox = new EtcdOutbox(client, keys);
     this.pipe = new EtcdPipe({
@@ -101,7 +106,7 @@ export class EtcdBackend implements SessionBackend {
     this.cancelSweep = sweepAgain(this.clock, this.chance, () => this.sweeper.sweep());
   }
 
-  session(name: string): Promise<Session> {
+  session(name: string | undefined): Promise<Session> {
     return this.sessions.open(name);
   }
 
@@ -170,6 +175,24 @@ export class EtcdBackend implements SessionBackend {
 
   tell(messages: Messages): void {
     this.outbox.tell(messages);
+  }
+
+  introduce(introduction: SessionIntroduction): Promise<void> {
+    return this.introductions.write(introduction);
+  }
+
+  readIntroductions(clientIds: readonly string[]): Promise<readonly (string | undefined)[]> {
+    return this.introductions.read(clientIds);
+  }
+
+  async list({ prefix, after, most: limit }: NameRequest): Promise<NamePage> {
+    const { client, keys } = this;
+    const behind = after === undefined ? undefined : keys.keyAt(after);
+    const requestRange = { ...keys.documents(prefix, behind), limit, keysOnly: true };
+    const { responses } = await client.call('Txn', { success: [{ requestRange }] }, { mayRepeat: true });
+    const found = responses[0]?.responseRange?.kvs.map(({ key }) => key) ?? [];
+    const last = found.length < limit ? undefined : found.at(-1);
+    return { names: found.map((key) => keys.nameOf(key)), after: last && keys.cursorOf(last) };
   }
 
   async close(keepSession: boolean): Promise<void> {

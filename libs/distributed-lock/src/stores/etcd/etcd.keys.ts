@@ -13,6 +13,7 @@ const LAST = Buffer.of(0xff);
  * - `q/<name>\0<id>`: the notes of one request, under the lease of its client
  * - `s/<session>`: exists while the session does; its value is the epoch of the session
  * - `m/<client>`: the last messages to a client, under the lease of the client
+ * - `i/<client>`: what a client tells people of itself, under its lease
  */
 export class EtcdKeys {
   constructor(private readonly root: string) {}
@@ -21,10 +22,20 @@ export class EtcdKeys {
     return Buffer.from(`${this.root}l/${name}`);
   }
 
-  /** All documents, or those behind the key of one. */
-  documents(behind?: Buffer): KeyRange {
-    const { key, rangeEnd } = this.below('l/');
-    return { key: behind ? Buffer.concat([behind, NUL]) : key, rangeEnd };
+  /** Documents whose names begin with the prefix: all, or those behind the key of one. */
+  documents(prefix: string, behind?: Buffer): KeyRange {
+    const { key, rangeEnd } = this.below(`l/${prefix}`);
+    const next = behind ? Buffer.concat([behind, NUL]) : key;
+    return { key: next.compare(key) > 0 ? next : key, rangeEnd };
+  }
+
+  /** The bytes of the name, which need not be a text if somebody else has written the key. */
+  cursorOf(key: Buffer): string {
+    return key.toString('base64url', Buffer.byteLength(`${this.root}l/`));
+  }
+
+  keyAt(cursor: string): Buffer {
+    return Buffer.concat([this.document(''), Buffer.from(cursor, 'base64url')]);
   }
 
   /** @param key that of a document */
@@ -60,6 +71,10 @@ export class EtcdKeys {
 
   mailbox(client: string): Buffer {
     return Buffer.from(`${this.root}m/${client}`);
+  }
+
+  introduction(client: string): Buffer {
+    return Buffer.from(`${this.root}i/${client}`);
   }
 
   private below(prefix: string): KeyRange {

@@ -24,7 +24,7 @@ export class EtcdSweeper {
   async sweep(): Promise<void> {
     if (!(await this.isFirst())) return;
     for (let pages = 0; pages < MOST_PAGES; pages++) {
-      const requestRange = { ...this.options.keys.documents(this.after), limit: PAGE };
+      const requestRange = { ...this.options.keys.documents('', this.after), limit: PAGE };
       const { responses, revision } = await this.txn([{ requestRange }]);
       const found = responses[0]?.responseRange?.kvs ?? [];
       await this.deleteOver(found, revision);

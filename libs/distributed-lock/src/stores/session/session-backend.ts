@@ -1,3 +1,5 @@
+import type { NamePage, NameRequest } from '../core/register.js';
+
 /**
  * What a coordination service must be able to do so that `SessionRegister` makes a register of it: texts that change in one
  * atomic write, under the session of their writer.
@@ -19,7 +21,7 @@ export interface SessionBackend {
    *
    * @throws LockStoreError `unready` when none can be opened in time
    */
-  session(name: string): Promise<Session>;
+  session(name: string | undefined): Promise<Session>;
   /**
    * Writes the text if the document does not exist, or has the version of the free one that was seen. Otherwise leaves the
    * notes beside it, and replies with the document, notes included.
@@ -36,6 +38,12 @@ export interface SessionBackend {
   endedAmong(sessions: readonly string[]): Promise<readonly string[]>;
   /** Sends a message to clients, as `swap` does. Nobody waits for it. */
   tell(messages: Messages): void;
+  /** As `Register.introduce`, but until the session ends. Nothing depends on the order of two such writes. */
+  introduce(introduction: SessionIntroduction): Promise<void>;
+  /** As `Register.readIntroductions`. */
+  readIntroductions(clientIds: readonly string[]): Promise<readonly (string | undefined)[]>;
+  /** As `Register.list`. */
+  list(request: NameRequest): Promise<NamePage>;
   /** This client waits for the name or holds it, so that it must hear of what changes; `false`: it does not any more. */
   watch?(name: string, isWatched: boolean): void;
   /** @param keepSession what this client has written must stay as long as it can */
@@ -88,6 +96,13 @@ export interface SessionSwap {
   /** Ids of notes to delete. */
   readonly takenIn: readonly string[];
   readonly messages: Messages;
+}
+
+export interface SessionIntroduction {
+  readonly clientId: string;
+  /** `undefined`: the client has none any more. */
+  readonly text: string | undefined;
+  readonly session: Session;
 }
 
 export interface Messages {

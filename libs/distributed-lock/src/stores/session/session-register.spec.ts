@@ -2,11 +2,13 @@ import { beforeEach, describe, expect, it } from '@jest/globals';
 import { LOCK } from '../../port/claim.js';
 import { ManualClock } from '../../testing/manual-clock.js';
 import type { Reading } from '../core/document.js';
+import type { NamePage } from '../core/register.js';
 import type {
   BackendListener,
   DocumentRow,
   Session,
   SessionBackend,
+  SessionIntroduction,
   SessionWriteReply,
   SessionSwap,
   SessionTake,
@@ -58,6 +60,20 @@ class Answers implements SessionBackend {
 
   tell(): void {}
 
+  readonly introduced: (string | undefined)[] = [];
+
+  async introduce({ text }: SessionIntroduction): Promise<void> {
+    this.introduced.push(text);
+  }
+
+  async readIntroductions(): Promise<readonly (string | undefined)[]> {
+    return this.introduced.slice(-1);
+  }
+
+  async list(): Promise<NamePage> {
+    return { names: ['k'], after: undefined };
+  }
+
   async close(): Promise<void> {}
 }
 
@@ -76,11 +92,13 @@ function rowOf(more: Partial<DocumentRow>): DocumentRow {
 
 describe('a register of sessions', () => {
   let answers: Answers;
+  let clock: ManualClock;
   let register: SessionRegister;
   let readings: Reading[];
   beforeEach(() => {
     answers = new Answers();
-    register = new SessionRegister(answers, new ManualClock());
+    clock = new ManualClock();
+    register = new SessionRegister(answers, clock);
     readings = [];
     register.listen({
       onReading: (_, reading) => readings.push(reading),
@@ -156,5 +174,19 @@ describe('a register of sessions', () => {
     expect(readings).toEqual([]);
     answers.listener?.onMessage(message, 7);
     expect(readings).toMatchObject([{ version: 7, order: 7, nextTicket: 8, mayLackNotes: true }]);
+  });
+
+  it('ends what its client tells of itself when its lease is over, unless it was told anew or the client has closed', async () => {
+    const tell = (text: string, leaseMs: number) => register.introduce({ clientId: 'a', text, leaseMs });
+    await tell('before', 100);
+    await tell('now', 200);
+    await clock.advance(199);
+    expect(answers.introduced).toEqual(['before', 'now']);
+    await clock.advance(1);
+    expect(answers.introduced).toEqual(['before', 'now', undefined]);
+    await tell('last', 100);
+    await register.close(true);
+    await clock.advance(100);
+    expect(answers.introduced.at(-1)).toBe('last');
   });
 });

@@ -3,8 +3,11 @@ import { inBackground } from '../../async-context/in-background.js';
 import type { Clock } from '../../time/clock.js';
 import { clientsOf, isFree, type Reading } from '../core/document.js';
 import type { LeaseClient, Leases } from '../core/leases.js';
+import type { Introduction } from '../../port/lock-store.js';
 import {
   type Interest,
+  type NamePage,
+  type NameRequest,
   type Register,
   type RegisterListener,
   sessionEnded,
@@ -38,6 +41,7 @@ export class SessionRegister implements Register {
   private revision = 0;
   private listener: RegisterListener | undefined;
   private sessionEnds = 0;
+  private cancelIntroduction = (): void => undefined;
 
   constructor(
     private readonly backend: SessionBackend,
@@ -121,11 +125,32 @@ export class SessionRegister implements Register {
     this.backend.watch?.(name, interest !== undefined);
   }
 
+  /** As each lease here: the client ends it, or else its session does. */
+  async introduce({ clientId, text, leaseMs }: Introduction): Promise<void> {
+    const session = await this.sessionFor(undefined);
+    this.cancelIntroduction();
+    this.cancelIntroduction = this.clock.after(leaseMs, () =>
+      inBackground(this.backend.introduce({ clientId, text: undefined, session }), () => undefined),
+    );
+    await this.backend.introduce({ clientId, text, session });
+  }
+
+  async readIntroductions(clientIds: readonly string[]): Promise<readonly (string | undefined)[]> {
+    await this.sessionFor(undefined);
+    return this.backend.readIntroductions(clientIds);
+  }
+
+  async list(request: NameRequest): Promise<NamePage> {
+    await this.sessionFor(undefined);
+    return this.backend.list(request);
+  }
+
   close(hasEntries: boolean): Promise<void> {
+    this.cancelIntroduction();
     return this.backend.close(hasEntries);
   }
 
-  private async sessionFor(name: string): Promise<Session> {
+  private async sessionFor(name: string | undefined): Promise<Session> {
     const session = await this.backend.session(name);
     this.knowledge.onAlive(session.id);
     return (this.session = session);

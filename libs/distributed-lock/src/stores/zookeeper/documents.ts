@@ -1,3 +1,4 @@
+import type { NamePage, NameRequest } from '../core/register.js';
 import type {
   Messages,
   DocumentRow,
@@ -21,6 +22,7 @@ import {
 } from './client/requests.js';
 import type { ZookeeperSession } from './client/session.js';
 import { noteName, type LockPaths } from './lock-path.js';
+import { documentNames, pageOf, tooManyNames } from './names.js';
 import { found, readNotes, readRow, type Notes } from './rows.js';
 import { readBehindWrite, repeated, valueOf, write, type Part, type WriteResult } from './writes.js';
 import { conditionOf, FIRST_VERSION, versionAfter, znodeVersionOf } from './znode-version.js';
@@ -84,6 +86,13 @@ export class Documents {
       ...sessions.map((id) => found(this.options.session, exists(this.options.paths.presenceOf(id)))),
     ]);
     return sessions.filter((_, i) => !presences[i]);
+  }
+
+  async list(request: NameRequest): Promise<NamePage> {
+    const { session, paths } = this.options;
+    const [, names] = await Promise.all([this.catchUp(), documentNames(session, paths)]);
+    if (names.count > names.encoded.length) throw tooManyNames(names.count, paths);
+    return pageOf(names.encoded, request);
   }
 
   /** A client that is gone has no mailbox, and need not hear of anything. */
@@ -251,7 +260,7 @@ export class Documents {
   }
 
   /** The server catches up with the leader, once for all readings of one turn. */
-  private catchUp(): Promise<unknown> {
+  catchUp(): Promise<unknown> {
     if (!this.syncing) {
       this.syncing = this.options.session.send(sync(this.options.paths.base));
       process.nextTick(() => (this.syncing = undefined));

@@ -16,7 +16,7 @@ export class LockPaths {
   get parents(): readonly string[] {
     const parts = this.base.split('/').slice(1);
     const above = parts.map((_, i) => `/${parts.slice(0, i + 1).join('/')}`);
-    return [...above, this.documents, `${this.base}/q`, this.presences, `${this.base}/m`];
+    return [...above, this.documents, `${this.base}/q`, this.presences, `${this.base}/m`, `${this.base}/i`];
   }
 
   get documents(): string {
@@ -43,6 +43,10 @@ export class LockPaths {
 
   mailboxOf(client: string): string {
     return `${this.base}/m/${encodeName(client)}`;
+  }
+
+  introductionOf(client: string): string {
+    return `${this.base}/i/${encodeName(client)}`;
   }
 }
 

@@ -13,12 +13,14 @@ import { Documents } from './documents.js';
 import type { LockPaths } from './lock-path.js';
 import { Mailbox } from './mailbox.js';
 import { neededLength, type NeededLength } from './session-length.js';
+import { ZookeeperIntroductions } from './zookeeper.introductions.js';
 import { ZookeeperSweeper } from './zookeeper.sweeper.js';
 import { repeated } from './writes.js';
 
 /** A session of this client from its opening to its end: present for the others, with a mailbox. */
 export class SessionLife implements Session {
   readonly documents: Documents;
+  readonly introductions: ZookeeperIntroductions;
   readonly connection: ZookeeperSession;
   isReady = false;
   private readonly acl: Acl;
@@ -31,7 +33,7 @@ export class SessionLife implements Session {
     private readonly listener: SessionLifeListener,
     private readonly start: SessionLifeStart,
   ) {
-    conceal(this, 'options', 'connection', 'documents', 'mailbox', 'sweeper');
+    conceal(this, 'options', 'connection', 'documents', 'introductions', 'mailbox', 'sweeper');
     const { clock, chance, paths, clientId, servers, connect, tls, auth } = options;
     const { sessionMs, commandTimeoutMs } = options;
     const { lastZxid, needed } = start;
@@ -58,6 +60,7 @@ export class SessionLife implements Session {
     );
     const { acl, connection: session } = this;
     this.documents = new Documents({ session, paths, acl });
+    this.introductions = new ZookeeperIntroductions({ session, paths, acl, documents: this.documents });
     this.sweeper = new ZookeeperSweeper({ session, paths, clock, documents: this.documents });
     this.mailbox = new Mailbox({
       clock,

@@ -6,18 +6,19 @@ import { giveUpAfter } from '../../time/turns.js';
 import { Outage } from '../common/connection/outage.js';
 import { reconnectDelay } from '../common/connection/keep-alive.js';
 import { storeError } from '../common/connection/connection-errors.js';
+import type { NamePage, NameRequest } from '../core/register.js';
 import type {
   BackendListener,
   Messages,
   DocumentRow,
   Session,
   SessionBackend,
+  SessionIntroduction,
   SessionWriteReply,
   SessionSwap,
   SessionTake,
 } from '../session/session-backend.js';
 import { sweepAgain } from '../session/sweep-again.js';
-import type { Documents } from './documents.js';
 import { checkZnodeName } from './lock-path.js';
 import { SessionLife, type SessionLifeOptions, type SessionLifeStart } from './session-life.js';
 import { ROUND_TRIPS_PER_SESSION, type NeededLength } from './session-length.js';
@@ -62,7 +63,7 @@ export class ZookeeperBackend implements SessionBackend {
     this.listener = listener;
   }
 
-  session(name: string): Promise<Session> {
+  session(name: string | undefined): Promise<Session> {
     const { own, isClosed, options } = this;
     if (isClosed) return Promise.reject(this.closed(name));
     if (own?.isReady) return Promise.resolve(own);
@@ -79,26 +80,38 @@ export class ZookeeperBackend implements SessionBackend {
   }
 
   take(take: SessionTake): Promise<SessionWriteReply> {
-    return this.run(take.name, (documents) => documents.take(take), take.session);
+    return this.run(take.name, ({ documents }) => documents.take(take), take.session);
   }
 
   swap(swap: SessionSwap): Promise<SessionWriteReply> {
-    return this.run(swap.name, (documents) => documents.swap(swap), swap.session);
+    return this.run(swap.name, ({ documents }) => documents.swap(swap), swap.session);
   }
 
   read(name: string): Promise<DocumentRow> {
-    return this.run(name, (documents) => documents.read(name));
+    return this.run(name, ({ documents }) => documents.read(name));
   }
 
   endedAmong(sessions: readonly string[]): Promise<readonly string[]> {
-    return this.run(undefined, (documents) => documents.endedAmong(sessions));
+    return this.run(undefined, ({ documents }) => documents.endedAmong(sessions));
   }
 
   tell(messages: Messages): void {
     inBackground(
-      this.run(messages.name, (documents) => documents.tell(messages)),
+      this.run(messages.name, ({ documents }) => documents.tell(messages)),
       () => undefined,
     );
+  }
+
+  introduce({ session, ...introduction }: SessionIntroduction): Promise<void> {
+    return this.run(undefined, ({ introductions }) => introductions.write(introduction), session);
+  }
+
+  readIntroductions(clientIds: readonly string[]): Promise<readonly (string | undefined)[]> {
+    return this.run(undefined, ({ introductions }) => introductions.read(clientIds));
+  }
+
+  list(request: NameRequest): Promise<NamePage> {
+    return this.run(undefined, ({ documents }) => documents.list(request));
   }
 
   async close(keepSession: boolean): Promise<void> {
@@ -114,7 +127,7 @@ export class ZookeeperBackend implements SessionBackend {
   /** @param session the session that the write names, if it writes */
   private async run<Reply>(
     name: string | undefined,
-    write: (documents: Documents) => Promise<Reply>,
+    request: (own: SessionLife) => Promise<Reply>,
     session?: Session,
   ): Promise<Reply> {
     if (name !== undefined) checkZnodeName(name);
@@ -122,7 +135,7 @@ export class ZookeeperBackend implements SessionBackend {
     if (this.isClosed) throw this.closed(name);
     if (!own?.isReady || (session && session !== own)) throw sessionOver(name);
     try {
-      return await write(own.documents);
+      return await request(own);
     } catch (error) {
       if (!(error instanceof PresenceMissing)) throw zookeeperError(error, name);
       this.abandon(own);

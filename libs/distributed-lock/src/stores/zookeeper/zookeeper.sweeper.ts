@@ -1,10 +1,11 @@
 import { leadOf, type Clock } from '../../time/clock.js';
 import { contentOf } from '../session/session-text.js';
 import { CODE, ZookeeperRefusal } from './client/codes.js';
-import { ANY_VERSION, exists, getChildren, getData, remove, type Node } from './client/requests.js';
+import { ANY_VERSION, getChildren, getData, remove, type Node } from './client/requests.js';
 import type { ZookeeperSession } from './client/session.js';
 import type { Documents } from './documents.js';
 import { decodeName, type LockPaths } from './lock-path.js';
+import { documentNames } from './names.js';
 import { found } from './rows.js';
 import { write } from './writes.js';
 import { BELIEVED_MS } from './znode-version.js';
@@ -14,8 +15,6 @@ const IDLE_MS = 2 * BELIEVED_MS;
 /** Documents that the sweeper remembers at a time, and documents that it reads or deletes in one go. */
 const MOST_IDLE = 50_000;
 const TOGETHER = 100;
-/** A longer list of names would hold up everything else, and may be longer than a message can be. */
-const MOST_NAMES = 200_000;
 /** A presence of another name was made by hand, and sweeps nothing. */
 const SESSION_ID = /^[0-9a-f]{16}$/;
 
@@ -44,10 +43,8 @@ export class ZookeeperSweeper {
 
   private async namesToSee(): Promise<readonly string[]> {
     const { session, paths } = this.options;
-    const { content: stat } = await session.send(exists(paths.documents));
-    if (stat.childCount > MOST_NAMES) return [];
-    const { content } = await session.send(getChildren(paths.documents));
-    const names = content.names.filter((name) => !this.idle.has(name)).sort();
+    const { encoded } = await documentNames(session, paths);
+    const names = encoded.filter((name) => !this.idle.has(name)).sort();
     const next = names.findIndex((name) => name > this.after);
     const inTurn = next < 0 ? names : [...names.slice(next), ...names.slice(0, next)];
     const seen = inTurn.slice(0, Math.max(0, MOST_IDLE - this.idle.size));
