@@ -38,6 +38,7 @@ const common = {
     '^nestjs-distributed-lock/otel$': `${src}/observe/otel/index.ts`,
     '^nestjs-distributed-lock/health$': `${src}/observe/health/index.ts`,
     '^nestjs-distributed-lock/leader$': `${src}/leader/index.ts`,
+    '^nestjs-distributed-lock/admin$': `${src}/admin/index.ts`,
     '^nestjs-distributed-lock/guard$': `${src}/fencing/index.ts`,
     '^nestjs-distributed-lock/testing$': `${src}/testing/index.ts`,
     '^(\\.{1,2}/.*)\\.js$': '$1',

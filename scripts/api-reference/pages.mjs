@@ -135,6 +135,7 @@ const USERS = [
       Metrics: ['LockMetricsModule', 'LockMetricsModuleOptions', 'measureLocks', 'LockMetricsOptions'],
       Traces: ['LockTracingModule', 'LockTracingModuleOptions', 'traceLocks', 'LockTracingOptions'],
       Health: ['LockHealthIndicator'],
+      'A page for operators': ['LockAdminModule', 'LockAdminOptions'],
     },
   },
   {

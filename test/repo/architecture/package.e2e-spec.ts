@@ -49,6 +49,7 @@ describe('the published package', () => {
       './otel',
       './health',
       './leader',
+      './admin',
       './guard',
       './testing',
       './package.json',

@@ -18,6 +18,7 @@ const ENTRY_POINTS = [
   'observe/otel/index.ts',
   'observe/health/index.ts',
   'leader/index.ts',
+  'admin/index.ts',
   'fencing/index.ts',
   'testing/index.ts',
 ];
@@ -236,6 +237,14 @@ describe('the public API', () => {
        "OnElected",
        "OnlyLeader",
        "getLeaderToken",
+     ]
+    `);
+  });
+  it('of /admin is this list', () => {
+    expect(exportsOf('admin/index.ts')).toMatchInlineSnapshot(`
+     [
+       "<LockAdminOptions>",
+       "LockAdminModule",
      ]
     `);
   });

@@ -1,0 +1,30 @@
+import { isLockError, type LockErrorCode } from '../port/lock.errors.js';
+
+/** What a route answers, as JSON. */
+export interface Answer {
+  readonly status: number;
+  readonly body: object;
+}
+
+const STATUS: Partial<Record<LockErrorCode, number>> = {
+  LOCK_CONFIGURATION: 400,
+  LOCK_KEY: 400,
+  LOCK_STORE: 503,
+  LOCK_SHUTDOWN: 503,
+};
+
+/** The answer to a request that is refused. Operators read the message as it is. */
+export function refusal(status: number, message: string, code?: LockErrorCode): Answer {
+  return { status, body: { error: { status, code, message } } };
+}
+
+/** The answer that `work` gives, or that tells of its lock error. 501: the store cannot do that. Rethrows other errors. */
+export async function answerOf(work: () => Answer | Promise<Answer>): Promise<Answer> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!isLockError(error)) throw error;
+    const { code, message, reason } = error as typeof error & { readonly reason?: string };
+    return refusal(reason === 'refused' ? 501 : (STATUS[code] ?? 500), message, code);
+  }
+}

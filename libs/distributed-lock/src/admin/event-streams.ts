@@ -1,0 +1,32 @@
+import { Injectable, type OnModuleDestroy } from '@nestjs/common';
+import type { LockService } from '../lock/lock.service.js';
+import { EventStream } from './event-stream.js';
+import { rawOf, type AdminReply, type AdminRequest } from './request.js';
+
+/** The open streams of events. They end with the application, which would wait for its open connections. */
+@Injectable()
+export class EventStreams implements OnModuleDestroy {
+  private readonly open = new Set<EventStream>();
+  private isClosing = false;
+
+  add({ method }: AdminRequest, reply: AdminReply, locks: LockService): void {
+    const response = rawOf(reply);
+    const isOver = method === 'HEAD' || this.isClosing;
+    response.writeHead(this.isClosing ? 503 : 200, {
+      'Content-Type': 'text/event-stream; charset=utf-8',
+      // A proxy that compresses or buffers would keep events back.
+      'Cache-Control': 'no-store, no-transform',
+      'X-Accel-Buffering': 'no',
+      'X-Content-Type-Options': 'nosniff',
+      // Otherwise the connection of a stream that has ended would keep the server of a closing application open.
+      ...(response.req.httpVersionMajor === 1 && { Connection: 'close' }),
+    });
+    if (isOver) response.end();
+    else this.open.add(new EventStream(response, locks, (stream) => this.open.delete(stream)));
+  }
+
+  onModuleDestroy(): void {
+    this.isClosing = true;
+    for (const stream of this.open) stream.end();
+  }
+}

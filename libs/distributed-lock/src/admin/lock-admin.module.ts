@@ -1,0 +1,48 @@
+import { Inject, Module, type DynamicModule, type OnModuleInit } from '@nestjs/common';
+import { ModulesContainer } from '@nestjs/core';
+import { LockConfigurationError } from '../port/lock.errors.js';
+import { EventStreams } from './event-streams.js';
+import { adminController } from './lock-admin.controller.js';
+import { ADMIN_OPTIONS, LockAdmin } from './lock-admin.js';
+import { checkAdmin, type LockAdminOptions } from './lock-admin.options.js';
+
+/**
+ * Serves a page and a JSON API, for operators who look for a lock that does not come free. Works on Express and on Fastify.
+ *
+ * Import it once for each registration of `DistributedLockModule`, each with a `path` of its own.
+ */
+@Module({})
+export class LockAdminModule implements OnModuleInit {
+  constructor(
+    @Inject(ADMIN_OPTIONS) private readonly options: LockAdminOptions,
+    @Inject(ModulesContainer) private readonly modules: ModulesContainer,
+  ) {}
+
+  /**
+   * @throws LockConfigurationError without a `guard` and for wrong options; at boot when the registration is missing, and when
+   * two of these modules have the same path
+   */
+  static forRoot(options: LockAdminOptions): DynamicModule {
+    checkAdmin(options);
+    return {
+      module: LockAdminModule,
+      imports: [...(options.imports ?? [])],
+      controllers: [adminController(options.path ?? 'locks', options.guard)],
+      providers: [{ provide: ADMIN_OPTIONS, useValue: options }, LockAdmin, EventStreams],
+    };
+  }
+
+  onModuleInit(): void {
+    const twins = [...this.modules.values()].filter((module) => module.metatype === LockAdminModule);
+    const paths = twins.map((it) => pathOf(it.getProviderByKey<LockAdminOptions>(ADMIN_OPTIONS).instance));
+    const path = pathOf(this.options);
+    if (paths.filter((it) => it === path).length < 2) return;
+    throw new LockConfigurationError(
+      `LockAdminModule.forRoot was called twice for the path "${path}". Give each registration a path of its own.`,
+    );
+  }
+}
+
+function pathOf({ path = 'locks' }: LockAdminOptions): string {
+  return path.replace(/^\/+|\/+$/g, '');
+}

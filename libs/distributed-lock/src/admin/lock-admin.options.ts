@@ -1,0 +1,58 @@
+import type { CanActivate, ModuleMetadata, Type } from '@nestjs/common';
+import { describeGiven } from '../options/describe-given.js';
+import { checkOptionNames, type OptionNames } from '../options/option-names.js';
+import { LockConfigurationError } from '../port/lock.errors.js';
+
+/** Options of `LockAdminModule.forRoot`. */
+export interface LockAdminOptions {
+  /**
+   * Decides who gets in: a guard of Nest, as a class or an object. It is asked at each request, for the page and for each route.
+   * There is no default.
+   */
+  readonly guard: Type<CanActivate> | CanActivate;
+  /** Modules that offer what a `guard` class injects, as far as it is not global. */
+  readonly imports?: NonNullable<ModuleMetadata['imports']>;
+  /** Where the page is, after the global prefix of the application; default `'locks'`. */
+  readonly path?: string;
+  /** Offers to take a lock from its holder; default `false`: operators only read. */
+  readonly canRelease?: boolean;
+  /** The registration of `DistributedLockModule` to show; default: the one without a name. */
+  readonly name?: string;
+}
+
+const OPTION_NAMES: OptionNames<LockAdminOptions> = {
+  guard: true,
+  imports: true,
+  path: true,
+  canRelease: true,
+  name: true,
+};
+
+/** @throws LockConfigurationError without a guard, and for options that are unknown or of another type */
+export function checkAdmin(options: LockAdminOptions): void {
+  checkOptionNames('LockAdminModule.forRoot', options, OPTION_NAMES);
+  const { guard, path, canRelease, name } = options;
+  if (!isGuard(guard)) {
+    refuse(
+      `needs a guard, because its page names keys, hosts and processes; it was given ${describeGiven(guard)}. Pass a class or an object with canActivate(): guard: OpsGuard`,
+    );
+  }
+  if (path !== undefined && (typeof path !== 'string' || !/[^/\s]/.test(path))) {
+    refuse(`: path must be a text such as 'locks'; it is ${describeGiven(path)}`);
+  }
+  if (canRelease !== undefined && typeof canRelease !== 'boolean') {
+    refuse(`: canRelease must be true or false; it is ${describeGiven(canRelease)}`);
+  }
+  if (name !== undefined && (typeof name !== 'string' || name === '')) {
+    refuse(`: name must be the name of a registration; it is ${describeGiven(name)}`);
+  }
+}
+
+function isGuard(guard: unknown): boolean {
+  const holder: unknown = typeof guard === 'function' ? guard.prototype : guard;
+  return typeof (holder as CanActivate | null | undefined)?.canActivate === 'function';
+}
+
+function refuse(what: string): never {
+  throw new LockConfigurationError(`LockAdminModule.forRoot${what.startsWith(':') ? '' : ' '}${what}.`);
+}
