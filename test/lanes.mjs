@@ -29,6 +29,8 @@ export const SLOW_LANE = [
   'fencing/held-until-commit',
   'fencing/sql',
   'fencing/transactions',
+  'admin/browser',
+  'admin/redis',
   'leader/redis',
   'observe/boot',
   'repo/bench/',

@@ -8,7 +8,7 @@ import { LockAdminModule, type LockAdminOptions } from 'nestjs-distributed-lock/
 import { ADAPTERS, OPERATOR, OperatorGuard, startAdminApp } from './support/admin-app.js';
 
 const SECRET = 'nobody may read this';
-const ROUTES = ['/api/about', '/api/locks', '/api/lock?key=goods:42', '/api/held', '/api/events'];
+const ROUTES = ['', '/api/about', '/api/locks', '/api/lock?key=goods:42', '/api/held', '/api/events'];
 const METHODS = ['GET', 'HEAD', 'OPTIONS', 'POST', 'PUT', 'DELETE', 'PATCH'];
 
 /** As it is written: `fetch` would tidy the path up. */

@@ -1,23 +1,16 @@
-import { Controller, Get, Param, Post, Query } from '@nestjs/common';
-import { LockService, type HoldSnapshot, type LockPage } from 'nestjs-distributed-lock';
+import { Injectable, Module, type CanActivate, type ExecutionContext } from '@nestjs/common';
+import { LockAdminModule } from 'nestjs-distributed-lock/admin';
 
-/** For operators only: put your own guard on it. */
-@Controller('ops/locks')
-export class LocksController {
-  constructor(private readonly locks: LockService) {}
-
-  @Get()
-  list(@Query('prefix') prefix = '', @Query('cursor') cursor?: string): Promise<LockPage> {
-    return this.locks.list({ prefix, cursor });
-  }
-
-  @Get('here')
-  here(): readonly HoldSnapshot[] {
-    return this.locks.held();
-  }
-
-  @Post(':key/free')
-  async free(@Param('key') key: string): Promise<{ answer: string }> {
-    return { answer: await this.locks.forceRelease(key) };
+/** Whoever gets in sees all keys. Your login has set the user before. */
+@Injectable()
+export class OpsGuard implements CanActivate {
+  canActivate(context: ExecutionContext): boolean {
+    const { user } = context.switchToHttp().getRequest<{ user?: { roles: string[] } }>();
+    return user?.roles.includes('operator') ?? false;
   }
 }
+
+@Module({
+  imports: [LockAdminModule.forRoot({ guard: OpsGuard, path: 'ops/locks', canRelease: true })],
+})
+export class OpsModule {}

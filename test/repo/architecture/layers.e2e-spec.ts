@@ -66,7 +66,7 @@ const ROOMS: readonly (readonly [room: string, mayImport: string])[] = [
   ['observe/health/', 'lock/.*|distributed-lock.tokens|@nestjs/.*'],
   ['observe/', 'lock/.*|(redaction|port)/.*|@nestjs/common'],
   ['leader/', `lock/.*|locked/nest/.*|${TOKENS}|${SHARED}|${TOOLS}|@nestjs/(common|core)`],
-  ['admin/', `admin/page/.*|lock/.*|${TOKENS}|${SHARED}|${TOOLS}|@nestjs/(common|core)`],
+  ['admin/', `lock/.*|${TOKENS}|${SHARED}|${TOOLS}|@nestjs/(common|core)`],
   ['locked/template/', '(options|port)/.*'],
   ['locked/nest/', '@nestjs/common'],
   ['locked/errors/', `locked/nest/.*|${TOKENS}|${SHARED}|${TOOLS}|@nestjs/.*`],

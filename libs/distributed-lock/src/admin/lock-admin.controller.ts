@@ -11,9 +11,10 @@ import {
   type Type,
 } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
-import { answerOf, type Answer } from './answer.js';
+import { answerOf, type AdminAnswer } from './admin-answer.js';
 import { EventStreams } from './event-streams.js';
 import { LockAdmin } from './lock-admin.js';
+import { ADMIN_PAGE, ADMIN_PAGE_HEADERS } from './page.js';
 import { queryOf, refuseRelease, type AdminReply, type AdminRequest } from './request.js';
 
 const HEADERS = {
@@ -32,6 +33,11 @@ class AdminRoutes {
     @Inject(EventStreams) private readonly streams: EventStreams,
     @Inject(HttpAdapterHost) private readonly host: HttpAdapterHost,
   ) {}
+
+  @Get()
+  page(@Res() reply: AdminReply): void {
+    this.send(reply, 200, 'text/html; charset=utf-8', ADMIN_PAGE, ADMIN_PAGE_HEADERS);
+  }
 
   @Get('api/about')
   about(@Res() reply: AdminReply): Promise<void> {
@@ -70,7 +76,7 @@ class AdminRoutes {
     );
   }
 
-  private async answer(reply: AdminReply, work: () => Answer | Promise<Answer>): Promise<void> {
+  private async answer(reply: AdminReply, work: () => AdminAnswer | Promise<AdminAnswer>): Promise<void> {
     const { status, body } = await answerOf(work);
     this.send(reply, status, 'application/json; charset=utf-8', JSON.stringify(body));
   }

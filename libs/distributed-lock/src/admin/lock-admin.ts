@@ -4,7 +4,7 @@ import { getLockServiceToken, importOf } from '../distributed-lock.tokens.js';
 import type { LockService } from '../lock/lock.service.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { timeOfDay } from '../time/clock.js';
-import { refusal, type Answer } from './answer.js';
+import { refusal, type AdminAnswer } from './admin-answer.js';
 import type { LockAdminOptions } from './lock-admin.options.js';
 import { lockView } from './lock-view.js';
 
@@ -42,14 +42,14 @@ export class LockAdmin implements OnModuleInit {
   }
 
   /** What the page shows above the list, and whether it offers to release. */
-  about(): Answer {
+  about(): AdminAnswer {
     const { name, client, options } = this.locks;
     const { keyPrefix } = options;
     return { status: 200, body: { registration: name, client, keyPrefix, canRelease: this.canRelease } };
   }
 
   /** A page of the keys that are held or waited for. */
-  async list(query: URLSearchParams): Promise<Answer> {
+  async list(query: URLSearchParams): Promise<AdminAnswer> {
     const [prefix, cursor, limit] = ['prefix', 'cursor', 'limit'].map((name) => query.get(name) || undefined);
     const page = await this.locks.list({
       prefix,
@@ -60,7 +60,7 @@ export class LockAdmin implements OnModuleInit {
     return { status: 200, body: { entries, cursor: page.cursor } };
   }
 
-  async inspect(key: string | null): Promise<Answer> {
+  async inspect(key: string | null): Promise<AdminAnswer> {
     if (!key) return refusal(400, 'Name the key: ?key=goods:42');
     const found = await this.locks.inspect(key);
     if (!found) return refusal(404, `Nobody holds "${key}" or waits for it.`);
@@ -68,11 +68,11 @@ export class LockAdmin implements OnModuleInit {
   }
 
   /** What this process holds, for stores that cannot list. */
-  held(): Answer {
+  held(): AdminAnswer {
     return { status: 200, body: { client: this.locks.client, holds: this.locks.held() } };
   }
 
-  async release(key: unknown): Promise<Answer> {
+  async release(key: unknown): Promise<AdminAnswer> {
     if (typeof key !== 'string' || key === '') {
       return refusal(400, 'Send the key as JSON: { "key": "goods:42" }');
     }

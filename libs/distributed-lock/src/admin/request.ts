@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
-import { refusal, type Answer } from './answer.js';
+import { refusal, type AdminAnswer } from './admin-answer.js';
 
 /** A request of Express or of Fastify. */
 export interface AdminRequest {
@@ -29,7 +29,7 @@ export function rawOf(reply: AdminReply): ServerResponse {
  * Refuses a release that this module does not offer, and one that another site may have sent with the cookies of an operator.
  * A browser asks before it sends JSON to another site, and says where a request comes from.
  */
-export function refuseRelease({ headers }: AdminRequest, canRelease: boolean): Answer | undefined {
+export function refuseRelease({ headers }: AdminRequest, canRelease: boolean): AdminAnswer | undefined {
   if (!canRelease)
     return refusal(
       403,

@@ -1,7 +1,7 @@
 import { isLockError, type LockErrorCode } from '../port/lock.errors.js';
 
 /** What a route answers, as JSON. */
-export interface Answer {
+export interface AdminAnswer {
   readonly status: number;
   readonly body: object;
 }
@@ -14,12 +14,12 @@ const STATUS: Partial<Record<LockErrorCode, number>> = {
 };
 
 /** The answer to a request that is refused. Operators read the message as it is. */
-export function refusal(status: number, message: string, code?: LockErrorCode): Answer {
+export function refusal(status: number, message: string, code?: LockErrorCode): AdminAnswer {
   return { status, body: { error: { status, code, message } } };
 }
 
 /** The answer that `work` gives, or that tells of its lock error. 501: the store cannot do that. Rethrows other errors. */
-export async function answerOf(work: () => Answer | Promise<Answer>): Promise<Answer> {
+export async function answerOf(work: () => AdminAnswer | Promise<AdminAnswer>): Promise<AdminAnswer> {
   try {
     return await work();
   } catch (error) {

@@ -1,0 +1,22 @@
+import { createHash } from 'node:crypto';
+import { pageBody, pageHead, pageScript, pageStyle, pageTail } from './page.generated.js';
+
+const hashOf = (text: string) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
+
+/** The page, with its style and its script in it. The same for all: what differs it asks the JSON API. */
+export const ADMIN_PAGE = `${pageHead}<style>${pageStyle}</style>${pageBody}<script type="module">${pageScript}</script>${pageTail}`;
+
+/** Nothing from elsewhere, and no script but the one of the page, even if somebody got another one in. */
+export const ADMIN_PAGE_HEADERS = {
+  'Content-Security-Policy': [
+    "default-src 'none'",
+    `script-src ${hashOf(pageScript)}`,
+    `style-src ${hashOf(pageStyle)}`,
+    'img-src data:',
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join('; '),
+  'X-Frame-Options': 'DENY',
+};

@@ -1,0 +1,28 @@
+/** Where the page is, under whatever prefix and behind whatever proxy. */
+const API = `${location.pathname.replace(/\/+$/, '')}/api/`;
+
+/** An answer that is no success, with its status. */
+export class Refused extends Error {
+  constructor(status, message) {
+    super(message);
+    this.status = status;
+  }
+}
+
+export function addressOf(route, query = {}) {
+  const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== '');
+  return `${API}${route}?${new URLSearchParams(given)}`;
+}
+
+export async function ask(route, query, init) {
+  const response = await fetch(addressOf(route, query), init);
+  const body = await response.json().catch(() => undefined);
+  if (response.ok) return body;
+  const { error, message } = body ?? {};
+  throw new Refused(response.status, error?.message ?? message ?? `The server answers ${response.status}.`);
+}
+
+export function release(key) {
+  const headers = { 'Content-Type': 'application/json' };
+  return ask('release', {}, { method: 'POST', headers, body: JSON.stringify({ key }) });
+}

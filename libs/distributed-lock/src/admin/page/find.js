@@ -1,0 +1,47 @@
+import { ask, Refused } from './api.js';
+
+const PAGE = 50;
+/** A page of the store may be empty although more follow. */
+const MOST_REQUESTS = 20;
+
+/** Reads about `wanted` keys. @returns the keys, whether there are more, and what to tell of a store that cannot list */
+export async function findLocks(prefix, wanted = PAGE) {
+  const found = new Map();
+  let cursor;
+  try {
+    for (let i = 0; i < MOST_REQUESTS; i++) {
+      const page = await ask('locks', { prefix, cursor, limit: 200 });
+      // On Redis a key may be in two pages.
+      for (const entry of page.entries) found.set(entry.key, entry);
+      cursor = page.cursor;
+      if (cursor === undefined || found.size >= wanted) break;
+    }
+  } catch (error) {
+    if (error instanceof Refused && error.status === 501) return findHere(prefix, error.message);
+    throw error;
+  }
+  return { locks: inOrder(found), isMore: cursor !== undefined, note: '' };
+}
+
+/** For a store that cannot list: what this process holds, and the one key that was asked for. */
+async function findHere(prefix, why) {
+  const { client, holds } = await ask('held');
+  const found = new Map();
+  for (const { key, mode, owner, site, heldMs, validForMs, fencingToken } of holds) {
+    if (!key.startsWith(prefix)) continue;
+    const { holders = [] } = found.get(key) ?? {};
+    const holder = { ...client, owner, site, heldMs };
+    found.set(key, { key, mode, holders: [...holders, holder], remainingMs: validForMs, fencingToken });
+  }
+  if (prefix !== '') {
+    const exact = await ask('lock', { key: prefix }).catch(() => undefined);
+    if (exact) found.set(exact.key, exact);
+  }
+  const note = `${why} Shown: what this process holds, and the key that is written above in full.`;
+  return { locks: inOrder(found), isMore: false, note };
+}
+
+/** By key, so that rows stay where they are. */
+function inOrder(found) {
+  return [...found.values()].sort((a, b) => (a.key < b.key ? -1 : 1));
+}

@@ -1,0 +1,42 @@
+export function duration(ms) {
+  const seconds = ms / 1000;
+  if (seconds < 10) return `${Math.max(0, seconds).toFixed(1)} s`;
+  if (seconds < 120) return `${Math.round(seconds)} s`;
+  return seconds < 7200 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3600)} h`;
+}
+
+/** As in `shop on pod-7, process 4711, GoodsController.purchase, for 41 s`. */
+export function holderText({ owner, application, host, process, site, heldMs }) {
+  const who = application === undefined ? `owner ${owner}` : `${application} on ${host}, process ${process}`;
+  const parts = [who, site, heldMs === undefined ? undefined : `for ${duration(heldMs)}`];
+  return parts.filter((it) => it !== undefined).join(', ');
+}
+
+export function factsOf({ mode, waiting, remainingMs, fencingToken }, contentions) {
+  return [
+    mode ?? 'free',
+    waiting && `${waiting.length} waiting`,
+    remainingMs === null ? 'the lease has no end' : `lease ends in ${duration(remainingMs)}`,
+    fencingToken !== undefined && `token ${fencingToken}`,
+    contentions > 0 && `contended ${contentions} times since this page is open`,
+  ]
+    .filter(Boolean)
+    .join(' · ');
+}
+
+const TELL = {
+  contended: () => 'others wait for a lock that this process holds',
+  abandoned: ({ message }) => message,
+  lost: ({ message }) => message,
+  suspended: ({ message, validForMs }) => `not renewed, valid for ${duration(validForMs)}: ${message}`,
+  resumed: () => 'renewed again',
+  store: ({ isUp, message }) => (isUp ? 'the store can be reached again' : message),
+  elected: ({ name }) => `this process leads ${name}`,
+  demoted: ({ name, reason }) => `this process leads ${name} no longer: ${reason}`,
+  candidate: ({ name }) => `this process stands for election as ${name}`,
+  missed: ({ count }) => `${count} more events, which came too fast`,
+};
+
+export function eventText(event) {
+  return TELL[event.type]?.(event) ?? event.message ?? '';
+}
