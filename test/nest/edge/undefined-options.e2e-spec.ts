@@ -21,6 +21,7 @@ import { follow, LockWorld } from '../../support/lock-world.js';
 /** A value of each option that is not its default. */
 const OTHER: Required<LockedOptions> & CallOptions = {
   waitMs: 77,
+  maxWaiting: 7,
   leaseMs: 5000,
   mode: 'shared',
   permits: 3,

@@ -13,7 +13,7 @@ import { checkNeedlessFailure } from './needless-failure.js';
 import { checkNeedlessLoss } from './needless-loss.js';
 import { checkLateness } from './lateness.js';
 import { checkOrder } from './order.js';
-import { checkRefusal, checkStaleRefusal } from './refusal.js';
+import { checkLimit, checkRefusal, checkStaleRefusal } from './refusal.js';
 import { checkStarvation } from './starvation.js';
 import { checkTokens } from './tokens.js';
 import { checkTurns } from './turns.js';
@@ -63,6 +63,7 @@ export function check(history: History, plan: Plan, backend: Backend): readonly 
       longestMs,
       guardMs,
     }),
+    ...checkLimit(history, { handOffMs: RELEASE_ROUND_TRIPS * roundTripMs, commandTimeoutMs, longestMs }),
     ...checkStaleRefusal(history),
     ...checkStarvation(history, { longestMs, commandTimeoutMs, roundTripMs }),
   ];

@@ -7,7 +7,10 @@ const SLACK_MS = 10;
 /** The library notices shorter sleeps late: with the next longer one. */
 const UNNOTICED_SLEEP_MS = 1000;
 
-/** A call that says it has waited for `waitMs` has done so: by the uptime of its machine, which counts sleep. */
+/**
+ * A call that says it has waited for `waitMs` has done so: by the uptime of its machine, which counts sleep. One that is behind
+ * `maxWaiting` others does not wait.
+ */
 export function checkEarliness(history: History): readonly Violation[] {
   return history.calls.flatMap((it) => {
     const { call, process, waitMs, error, askedAtUptime, settledAtUptime = Infinity } = it;
@@ -16,7 +19,12 @@ export function checkEarliness(history: History): readonly Violation[] {
     const sleptMs = own.reduce((sum, { kind, from, to }) => sum + (kind === 'suspend' ? to - from : 0), 0);
     const isHidden = isSleepHidden(history, process, it.settledAt ?? history.endedAt);
     const slackMs = SLACK_MS + (isHidden ? sleptMs : Math.min(sleptMs, UNNOTICED_SLEEP_MS));
-    if (!(error instanceof LockWaitTimeoutError) || waited * 1.01 + slackMs >= waitMs) return [];
+    if (
+      !(error instanceof LockWaitTimeoutError) ||
+      error.waiting !== undefined ||
+      waited * 1.01 + slackMs >= waitMs
+    )
+      return [];
     const text = `call ${call} of ${process} was refused after ${Math.round(waited)} ms of its waitMs of ${waitMs}`;
     return [{ rule: 'earliness', text }];
   });

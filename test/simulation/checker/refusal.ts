@@ -2,6 +2,9 @@ import { LockWaitTimeoutError } from '../../../libs/distributed-lock/src/port/lo
 import type { CallRecord, History, Violation } from '../history/history.js';
 import { busyTimes, type HandOffTimes } from './hand-off.js';
 
+/** Rechecks and repeated releases make good by then what was lost, held or paused. */
+const REPAIR_MS = 5000;
+
 /**
  * docs/guarantees.md, several keys: "not free" is true. A call that asks once is refused only if somebody had the key, waited
  * for it or asked for it meanwhile.
@@ -57,6 +60,37 @@ export function checkStaleRefusal(history: History): readonly Violation[] {
   });
 }
 
+/**
+ * docs/guarantees.md, liveness: a call is refused by `maxWaiting` only if so many waited for the key as it is told. Those that have
+ * left count until the store has heard of it, and those of a process that has paused or crashed until it drops them.
+ */
+export function checkLimit(
+  history: History,
+  { handOffMs, commandTimeoutMs }: HandOffTimes,
+): readonly Violation[] {
+  const { calls, pauses, disturbances, endedAt } = history;
+  return calls.flatMap((call) => {
+    const { keys, error, askedAt, settledAt = endedAt } = call;
+    if (!(error instanceof LockWaitTimeoutError) || error.waiting === undefined) return [];
+    const { waiting } = error;
+    const isDisturbed = [...pauses, ...disturbances.map(({ at: from, to }) => ({ from, to }))].some(
+      ({ from, to }) => from <= settledAt && to + REPAIR_MS + 4 * commandTimeoutMs >= askedAt,
+    );
+    if (isDisturbed) return [];
+    const others = calls.filter(
+      (it) =>
+        it !== call &&
+        it.keys.some((key) => keys.includes(key)) &&
+        it.askedAt <= settledAt &&
+        (it.settledAt ?? endedAt) + handOffMs >= askedAt,
+    );
+    if (others.length >= waiting) return [];
+    const text = `call ${call.call} of ${call.process} is told that ${waiting} wait for ${keys.join('+')}, and there are ${others.length}`;
+    return [{ rule: 'refusal', text }];
+  });
+}
+
 function isRefused({ waitMs, isRefused: isTold, error }: CallRecord): boolean {
-  return waitMs === 0 && (isTold === true || error instanceof LockWaitTimeoutError);
+  const isLimited = error instanceof LockWaitTimeoutError && error.waiting !== undefined;
+  return isLimited || (waitMs === 0 && (isTold === true || error instanceof LockWaitTimeoutError));
 }

@@ -16,6 +16,7 @@ import { crowdInCalm } from './crowd-in-calm.js';
 import { deadPermitInCalm } from './dead-permit-in-calm.js';
 import { forcedInCalm } from './forced-in-calm.js';
 import { goneInCalm } from './gone-in-calm.js';
+import { limitInCalm } from './limit-in-calm.js';
 import { newcomerInCalm } from './newcomer-in-calm.js';
 import { Faults } from './faults.js';
 import { History } from './history.js';
@@ -161,6 +162,7 @@ async function comeToRest(plan: Plan, stage: Stage): Promise<void> {
   if (!isLost && stage.parts.hasScenes) {
     await readersInCalm(stage);
     await crowdInCalm(stage);
+    await limitInCalm(stage);
     if (stage.parts.hasSessions) {
       await severalInCalm(stage);
       await askedOnceInCalm(stage);

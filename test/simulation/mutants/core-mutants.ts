@@ -42,6 +42,14 @@ export const CORE_MUTANTS: readonly Mutant[] = [
       'A release is repeated for as long as the request may be executed, so that only more releases are sent.',
     ],
   ]),
+  ...mutantsOf('documents', 'lock/queue/local-queue.js', [
+    [
+      'one caller more than maxWaiting waits in a process',
+      'if (isDue && ahead >= waiter.request.maxWaiting)',
+      'if (isDue && ahead > waiter.request.maxWaiting)',
+    ],
+    ['a process that holds counts none but its own callers', 'if (!granted?.doOthersWait)', 'if (true)'],
+  ]),
   ...mutantsOf('documents', 'lock/lease/lease.js', [
     [
       'extend(shorter) is believed only once it is answered',

@@ -5,6 +5,17 @@ export const DOCUMENT_MUTANTS: readonly Mutant[] = [
   ...mutantsOf('documents', 'stores/core/key-state.js', [
     ['leases end half a second early', '!isOver(until, now))', '!isOver(until, now + 500))'],
     ['an owner that asks again waits for itself', 'if (mine)', 'if (false)'],
+    ['maxWaiting is ignored', 'if (this.isOneTooMany(request))', 'if (false)'],
+    [
+      'one owner more than maxWaiting waits',
+      'this.countOthers(owner) >= maxWaiting',
+      'this.countOthers(owner) > maxWaiting',
+    ],
+    [
+      'an owner that may be one too many leaves a note',
+      'return waitMs > 0 && maxWaiting === Infinity;',
+      'return waitMs > 0;',
+    ],
     ['a downgrade is not written', 'if (isDowngraded) {', 'if (false) {'],
     ['the rest of a minimum hold is not written', 'if (held && holdMs > 0)', 'if (false)'],
     [
@@ -42,7 +53,11 @@ export const DOCUMENT_MUTANTS: readonly Mutant[] = [
     ],
     ['notes are not read', 'this.mergeNote(note);', ';'],
     ['waiters are granted in any order', 'other.ticket > ticket', 'other.ticket < ticket'],
-    ['a waiter that is gone is granted', 'const isGone = isOver(until, this.now) ||', 'const isGone ='],
+    [
+      'a waiter that is gone is granted',
+      'return isOver(until, this.now) || this.client',
+      'return this.client',
+    ],
   ]),
   ...mutantsOf('documents', 'stores/core/lane.js', [
     ['a write is tried again however long it takes', 'const LEAST_TRIES = 2', 'const LEAST_TRIES = 12'],

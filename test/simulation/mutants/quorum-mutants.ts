@@ -7,6 +7,11 @@ export const QUORUM_MUTANTS: readonly Mutant[] = [
   ]),
   ...mutantsOf('quorum', 'stores/quorum/acquire.js', [
     [
+      'maxWaiting is ignored, whatever the nodes say',
+      "const mayWait = request.waitMs > 0 && count(replies, 'busy') <= nodes.length - majority;",
+      'const mayWait = request.waitMs > 0;',
+    ],
+    [
       'leases that are over count for the majority',
       '({ lease }) => lease && lease.validUntil > now',
       '({ lease }) => lease',

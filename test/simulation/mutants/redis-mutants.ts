@@ -4,6 +4,13 @@ import { mutantsOf, type Mutant } from './mutant.js';
 export const REDIS_MUTANTS: readonly Mutant[] = [
   ...mutantsOf('redis', 'stores/redis/scripts/lua.generated.js', [
     ['acquires are executed however late they are', 'if now > tonumber(ARGV[3]) then', 'if false then'],
+    ['maxWaiting is ignored', 'if is_newcomer and others >= max_waiting then', 'if false then'],
+    ['one owner more than maxWaiting waits', 'others >= max_waiting then', 'others > max_waiting then'],
+    [
+      'an owner that is refused by maxWaiting stays in the queue',
+      'if is_newcomer and others >= max_waiting then\\nleave_queue(owner)',
+      'if is_newcomer and others >= max_waiting then\\njoin_queue()',
+    ],
     ['old renewals are executed', 'if now > tonumber(ARGV[5]) then', 'if false then'],
     [
       'a release deletes the lock of anybody',

@@ -28,6 +28,7 @@ import type {
 
 const OPTIONS = fields<CallOptionsPlan>({
   waitMs: optional(nameOr('Infinity', number(0))),
+  maxWaiting: optional(whole(0)),
   leaseMs: optional(number(1)),
   mode: optional(oneOf('exclusive', 'shared')),
   permits: optional(whole(1)),

@@ -134,6 +134,7 @@ function drawOptions(
   return {
     ...claim,
     ...(waitMs !== undefined && { waitMs }),
+    ...(dice.happens(0.2) && { maxWaiting: dice.int(0, 4) }),
     ...(leaseMs !== undefined && { leaseMs }),
     ...drawMinimumHold(dice, leaseMs ?? watchdogTimeoutMs),
     ...(dice.happens(0.1) && { onLost: 'ignore' as const }),

@@ -28,6 +28,7 @@ export interface ProcessPlan {
 /** As `CallOptions`; JSON has no `Infinity`. */
 export interface CallOptionsPlan {
   readonly waitMs?: number | 'Infinity';
+  readonly maxWaiting?: number;
   readonly leaseMs?: number;
   readonly mode?: 'exclusive' | 'shared';
   readonly permits?: number;

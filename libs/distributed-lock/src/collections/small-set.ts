@@ -30,6 +30,10 @@ export class SmallSet<T extends object> implements Iterable<T> {
     return true;
   }
 
+  has(item: T): boolean {
+    return this.several ? this.several.has(item) : this.one === item;
+  }
+
   find(isIt: (item: T) => boolean): T | undefined {
     if (this.one) return isIt(this.one) ? this.one : undefined;
     for (const item of this.several ?? NONE) if (isIt(item)) return item;

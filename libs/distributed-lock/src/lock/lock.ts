@@ -131,6 +131,12 @@ export interface CallOptions {
    * call always waits for the store's first answer.
    */
   readonly waitMs?: number;
+  /**
+   * Refuses the call at once with `LockWaitTimeoutError` if so many wait for the key already; default: no limit; 0: the call
+   * never waits. Counted are the callers of this process with the same claim and lease, one by one, and the owners of others in
+   * the store's queue: one for each other process that waits, or one for each of its `fair` callers that rechecks.
+   */
+  readonly maxWaiting?: number;
   /** A fixed lease in ms, 10 or more, that nothing renews. Without it (default) the watchdog renews until the release. */
   readonly leaseMs?: number;
   /**

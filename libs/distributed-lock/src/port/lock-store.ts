@@ -136,6 +136,12 @@ export interface AcquireRequest {
   readonly tokens: number;
   /** A holder reserves further tokens up to this one. Only a quorum sends it. */
   readonly minLastToken?: number;
+  /**
+   * The owner enters the queue only if fewer other owners wait there; otherwise the reply is `Busy`. An owner that is in the
+   * queue stays there. With this field `Queued` and `Busy` tell how many wait, and with `Infinity` nothing else is asked.
+   * Decided in the step that enters the queue. Absent: any number may wait.
+   */
+  readonly maxWaiting?: number;
 }
 
 /** A reply to a request that the store has sent more than once. */
@@ -173,15 +179,19 @@ export interface Queued {
   readonly remainingMs: number;
   /** The owner rechecks after this many ms at the latest, whatever notification comes meanwhile. */
   readonly recheckAfterMs: number;
+  /** Other owners in the queue, without those that stopped rechecking. Only for a request with `maxWaiting`. */
+  readonly waiting?: number;
 }
 
-/** The owner asked once, and others hold the lock or wait for it. It has not entered the queue. */
+/** The owner asked once, or `maxWaiting` others wait. Others hold the lock or wait for it. It has not entered the queue. */
 export interface Busy {
   readonly kind: 'busy';
   /** One of the holders; `undefined` when the lock is free but kept for others that have waited longer. */
   readonly holder: string | undefined;
   /** The remaining lease of that holder, in ms; `Infinity` for a lease without an end. */
   readonly remainingMs: number;
+  /** As in `Queued`. There if the owner would have waited. */
+  readonly waiting?: number;
 }
 
 /** One of the requested keys that is held or waited for. The entry of a crashed holder counts until it expires. */

@@ -27,7 +27,10 @@ export abstract class LockError extends Error {
   }
 }
 
-/** Another owner holds the lock or is ahead in the queue, and `waitMs` is over. The caller has left the queue. On HTTP 423. */
+/**
+ * Another owner holds the lock or is ahead in the queue, and `waitMs` is over or `maxWaiting` others wait already. The caller
+ * is not in the queue. On HTTP 423.
+ */
 export class LockWaitTimeoutError extends LockError {
   readonly code = 'LOCK_WAIT_TIMEOUT';
 
@@ -41,15 +44,19 @@ export class LockWaitTimeoutError extends LockError {
     readonly remainingMs?: number,
     /** Who that holder is, as far as it is known. Not for clients of the application. */
     readonly heldBy?: LockHolder,
+    /** How many waited for the key, for a call that was refused by `maxWaiting`; otherwise `undefined`. */
+    readonly waiting?: number,
   ) {
     const by =
       holder === undefined
         ? 'others are in line before it'
         : `held by ${holderText(heldBy) ?? holder}, ${remainingMs === Infinity ? 'without an end of its lease' : `whose lease runs for another ${Math.round(remainingMs ?? 0)} ms`}`;
     super(
-      waitMs === 0
-        ? `"${key}" is not free: ${by}. Give waitMs to wait for it.`
-        : `Could not acquire "${key}" within ${waitMs} ms: ${by}. Raise waitMs, or do less work under the lock.`,
+      waiting !== undefined
+        ? `"${key}" is not free: ${by}. ${waiting} wait for it already, and maxWaiting allows no more. Try again later, or raise maxWaiting.`
+        : waitMs === 0
+          ? `"${key}" is not free: ${by}. Give waitMs to wait for it.`
+          : `Could not acquire "${key}" within ${waitMs} ms: ${by}. Raise waitMs, or do less work under the lock.`,
       key,
     );
   }

@@ -5,7 +5,7 @@ import type { FairWaiter } from '../runtime/fair-queues.js';
 import type { LockRuntime } from '../runtime/lock-runtime.js';
 import { LockStoreError } from '../../port/lock.errors.js';
 import { kindName, type LockRequest } from '../request/lock-request.js';
-import type { AcquireReply, AcquireRequest, Repeated, Grant } from '../../port/lock-store.js';
+import type { AcquireReply, AcquireRequest, Busy, Grant, Queued, Repeated } from '../../port/lock-store.js';
 import { RECHECK_MS } from '../../port/recheck-interval.js';
 
 /** The longest `waitMs` sent to the store, which drops a waiter that is silent for three rechecks anyway. */
@@ -102,8 +102,9 @@ export class AcquireLoop implements FairWaiter {
     }
     this.dropRecheck();
     this.inFlight = true;
-    this.runtime.store.acquire(this.nextRequest(this.tokensWanted(), this.callers)).then(
-      (reply) => this.afterReply(() => this.onReply(reply)),
+    const request = this.nextRequest(this.tokensWanted(), this.callers);
+    this.runtime.store.acquire(request).then(
+      (reply) => this.afterReply(() => this.onReply(reply, request)),
       (error: unknown) => this.afterReply(() => this.onFailure(error)),
     );
   }
@@ -117,7 +118,9 @@ export class AcquireLoop implements FairWaiter {
     const { key, claim, leaseMs } = this.request;
     this.asked = readClocks(this.runtime.clock);
     const waitMs = callers?.longestWaitMs(LONGEST_WAIT_PER_REQUEST_MS, this.asked.now) ?? 0;
-    return { key, owner: this.owner.id, claim, leaseMs, waitMs, ticket: this.ticket, tokens };
+    const request = { key, owner: this.owner.id, claim, leaseMs, waitMs, ticket: this.ticket, tokens };
+    const maxWaiting = callers?.maxWaiting;
+    return maxWaiting === undefined ? request : { ...request, maxWaiting };
   }
 
   noteLateCopies({ mayComeLate }: Repeated): void {
@@ -144,7 +147,7 @@ export class AcquireLoop implements FairWaiter {
     if (isDue) this.recheck();
   }
 
-  private onReply(reply: AcquireReply): void {
+  private onReply(reply: AcquireReply, { maxWaiting }: AcquireRequest): void {
     this.noteLateCopies(reply);
     if (reply.kind === 'granted') return this.owner.onGrant(reply);
     // A grant may have overtaken this reply as a notification.
@@ -153,6 +156,7 @@ export class AcquireLoop implements FairWaiter {
     for (const { callers } of this.sharers())
       callers.onHolder(reply.holder, reply.remainingMs, this.asked.now);
     this.callers.refuseImpatient();
+    if (maxWaiting !== undefined) this.callers.onOthersCounted(reply, this.asked.now);
     if (this.callers.size === 0) this.owner.onQueueEmpty();
     else if (reply.kind === 'busy' || this.callers.mustAskAgain) this.recheckAfter(BUSY_RETRY_MS);
     else if (this.isFirst) this.recheckAfter(reply.recheckAfterMs);
@@ -197,7 +201,18 @@ export interface WaitingCallers {
   /** @param askedAt when the request was sent that the store has answered */
   onHolder(owner: string | undefined, remainingMs: number, askedAt: number): void;
   onStoreError(error: LockStoreError): void;
-  /** No caller that waits is left: each of them asks once, and has had no answer yet. */
+  /**
+   * So many other owners may wait if these callers are to wait, too; `Infinity`: any number, but a caller must know it.
+   * `undefined`: no caller depends on it.
+   */
+  readonly maxWaiting: number | undefined;
+  /**
+   * Refuses callers before which `maxWaiting` wait. The others may wait from now on if their owner is in the store's queue.
+   *
+   * @param askedAt when the request was sent that the store has answered
+   */
+  onOthersCounted(reply: Queued | Busy, askedAt: number): void;
+  /** A caller has come since the request was sent that the store has answered, and needs an answer of its own. */
   readonly mustAskAgain: boolean;
   /** Rejects callers whose wait is over, because another owner holds the key. */
   refuseImpatient(): void;

@@ -364,6 +364,11 @@ export class Owner {
     if (this.isHeld) runtime.emit({ type: 'contended', key, owner });
   }
 
+  /** Owners in the store's queue wait, as far as this process knows. */
+  get doOthersWait(): boolean {
+    return this.budget.isRunning;
+  }
+
   /** Others wait: callers in the local queue, or owners in the store's queue. */
   get isContended(): boolean {
     return this.callers.size > 0 || this.budget.isRunning;

@@ -7,8 +7,9 @@ import { onAbort } from '../../async-context/abort-listeners.js';
 import type { Hold } from '../context/hold.js';
 import type { LockRuntime } from '../runtime/lock-runtime.js';
 import { LockStoreError, LockWaitTimeoutError } from '../../port/lock.errors.js';
-import type { LockRequest } from '../request/lock-request.js';
+import { kindName, type LockRequest } from '../request/lock-request.js';
 import { Owner, type Callers } from '../owner/owner.js';
+import type { Busy, Queued } from '../../port/lock-store.js';
 
 const NONE: readonly never[] = [];
 
@@ -25,6 +26,9 @@ export class LocalQueue implements Callers {
   private readonly waiters = new LinkedQueue<LocalWaiter>();
   /** Callers whose wait is over. The next answer of the store settles them, and is asked for at once. */
   private readonly impatient = new SmallSet<LocalWaiter>();
+  /** Callers with `maxWaiting` that must still learn how many wait before them. They may be refused for that once. */
+  private readonly uncounted = new SmallSet<LocalWaiter>();
+  private isCounting = false;
   /** Absent while no caller waits. */
   private deadlines: WaitDeadlines | undefined;
   /** The owner that asks the store. */
@@ -59,6 +63,7 @@ export class LocalQueue implements Callers {
     const { clock, emit, nextCall } = this.runtime;
     const call = nextCall();
     emit({ type: 'asked', call, key: this.key });
+    const ahead = this.waitingBefore(request);
     return new Promise((resolve, reject) => {
       const waiter = new LocalWaiter(request, call, clock.now(), resolve, reject, holdsOfFlow);
       this.waiters.push(waiter);
@@ -66,11 +71,15 @@ export class LocalQueue implements Callers {
       if (request.waitMs > 0) this.watch(waiter);
       else this.impatient.add(waiter);
       if (request.waitMs <= 0 && this.isOutOfReach) return this.dismiss(waiter, this.waitTimeout(request));
+      if (ahead !== undefined && ahead >= request.maxWaiting)
+        return this.dismiss(waiter, this.tooMany(request, ahead));
+      if (request.waitMs > 0 && request.maxWaiting < Infinity) this.uncounted.add(waiter);
       if (request.claim.kind === 'shared' && !this.waitingOwner)
         for (const owner of this.holding) owner.admitReaders();
       this.startOwner();
       if (request.waitMs <= 0) this.waitingOwner?.askNow();
       else if (this.waiters.size === 1) for (const owner of this.holding) owner.onFirstWaiter();
+      this.countOthers();
     });
   }
 
@@ -94,6 +103,7 @@ export class LocalQueue implements Callers {
   private onLate(waiter: LocalWaiter): void {
     const isAnswered = waiter.waitingSince <= this.answeredFor || this.isInStoreQueue;
     if (!this.waitingOwner || isAnswered) return this.leaveLate(waiter, this.timeout(waiter.request));
+    this.uncounted.delete(waiter);
     this.impatient.add(waiter);
     this.waitingOwner.askNow();
   }
@@ -137,6 +147,7 @@ export class LocalQueue implements Callers {
   private onLeft(waiter: LocalWaiter): void {
     waiter.stopListening?.();
     this.impatient.delete(waiter);
+    this.uncounted.delete(waiter);
     if (this.waiters.size > 0) return;
     this.deadlines?.stop();
     this.deadlines = undefined;
@@ -199,6 +210,7 @@ export class LocalQueue implements Callers {
     }
     this.tellNoCallers();
     this.startOwner();
+    this.countOthers();
   }
 
   onOwnerEnded(owner: Owner): void {
@@ -222,6 +234,63 @@ export class LocalQueue implements Callers {
     for (const owner of this.holding) owner.onNoCallers();
   }
 
+  // --- how many wait ----------------------------------------------------------------------------------------------
+
+  get maxWaiting(): number | undefined {
+    const { uncounted, impatient, waiters } = this;
+    if (uncounted.size === 0) return undefined;
+    if (uncounted.size + impatient.size < waiters.size) return Infinity;
+    let most = 0;
+    for (const { request } of uncounted) most = Math.max(most, request.maxWaiting);
+    return most;
+  }
+
+  onOthersCounted({ kind, waiting = 0 }: Pick<Queued | Busy, 'kind' | 'waiting'>, askedAt: number): void {
+    if (this.uncounted.size === 0) return;
+    let ahead = waiting;
+    for (const waiter of this.waiters) {
+      if (this.impatient.has(waiter)) continue;
+      const isDue = this.uncounted.has(waiter) && waiter.waitingSince <= askedAt;
+      if (isDue && ahead >= waiter.request.maxWaiting) {
+        this.dismiss(waiter, this.tooMany(waiter.request, ahead));
+        continue;
+      }
+      if (isDue && kind === 'queued') this.uncounted.delete(waiter);
+      ahead += 1;
+    }
+  }
+
+  /** How many wait before the next caller at least; `undefined` while a free key may let them in. */
+  private waitingBefore({ fair, maxWaiting }: LockRequest): number | undefined {
+    if (maxWaiting === Infinity) return undefined;
+    if (fair) return this.runtime.fairQueues.sizeOf(kindName(this.sample)) || undefined;
+    return this.isOutOfReach ? this.waiters.size - this.impatient.size : undefined;
+  }
+
+  /**
+   * Learns how many others wait, for the callers that depend on it. An owner that asks the store learns it with the answer. While
+   * an owner of this process holds alone, none asks.
+   */
+  private countOthers(): void {
+    if (this.uncounted.size === 0 || this.isCounting) return;
+    const { granted, runtime } = this;
+    if (this.waitingOwner) {
+      if (this.waitingOwner !== granted) this.waitingOwner.askNow();
+      return;
+    }
+    const askedAt = runtime.clock.now();
+    if (!granted?.doOthersWait) return this.onOthersCounted({ kind: 'queued' }, askedAt);
+    this.isCounting = true;
+    const counted = runtime.store.inspect(this.key).then((snapshot) => {
+      this.isCounting = false;
+      const waiting = snapshot?.pending.length ?? 0;
+      if (this.granted === granted) this.onOthersCounted({ kind: 'queued', waiting }, askedAt);
+      this.tellNoCallers();
+      this.countOthers();
+    });
+    inBackground(counted, () => (this.isCounting = false));
+  }
+
   // --- answers --------------------------------------------------------------------------------------------------
 
   /**
@@ -233,14 +302,18 @@ export class LocalQueue implements Callers {
     return this.isWaitedFor && this.storeError === undefined;
   }
 
-  /** No caller that waits is left: each of them asks once, and has had no answer yet. */
   get mustAskAgain(): boolean {
+    return this.asksOnce || this.uncounted.size > 0;
+  }
+
+  /** No caller that waits is left: each of them asks once, and has had no answer yet. */
+  private get asksOnce(): boolean {
     return this.waiters.size === this.impatient.size;
   }
 
   /** The store has an owner of this queue before those that ask once: callers wait for it. */
   private get isWaitedFor(): boolean {
-    return this.isInStoreQueue && !this.mustAskAgain;
+    return this.isInStoreQueue && !this.asksOnce;
   }
 
   /** An owner that has the lock. An owner that asks together with other keys may not have it yet. */
@@ -259,6 +332,12 @@ export class LocalQueue implements Callers {
     const why = cause?.message ?? 'The store has not answered yet.';
     const message = `Could not acquire "${key}" within ${request.waitMs} ms. ${why}`;
     return new LockStoreError(message, key, cause?.reason ?? 'unknown', cause && { cause });
+  }
+
+  private tooMany({ waitMs }: LockRequest, waiting: number): LockWaitTimeoutError {
+    const holder = this.holderNow();
+    const { owner, remainingMs } = holder ?? {};
+    return new LockWaitTimeoutError(this.key, waitMs, owner, remainingMs, undefined, waiting);
   }
 
   private waitTimeout(request: LockRequest): LockWaitTimeoutError {

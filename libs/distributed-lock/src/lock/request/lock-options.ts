@@ -50,6 +50,7 @@ export const SERVICE_NAMES: OptionNames<LockServiceOptions> = {
 };
 export const CALL_NAMES: OptionNames<CallOptions> = {
   waitMs: true,
+  maxWaiting: true,
   leaseMs: true,
   mode: true,
   permits: true,
@@ -90,7 +91,7 @@ export function resolveLockOptions(options: LockServiceOptions): ResolvedLockOpt
 }
 
 export function checkCallOptions(options: CallOptions): void {
-  const { waitMs, leaseMs, holdAtLeastMs, fair, signal, site } = options;
+  const { waitMs, maxWaiting, leaseMs, holdAtLeastMs, fair, signal, site } = options;
   checkClaim(options);
   if (site !== undefined) checkText('site', site);
   if (fair !== undefined && typeof fair !== 'boolean') {
@@ -102,6 +103,7 @@ export function checkCallOptions(options: CallOptions): void {
     );
   }
   if (waitMs !== undefined) checkWait('waitMs', waitMs);
+  if (maxWaiting !== undefined) checkMaxWaiting(maxWaiting);
   if (leaseMs !== undefined) checkLease('leaseMs', leaseMs);
   if (holdAtLeastMs === undefined) return;
   if (holdAtLeastMs !== 0) checkLease('holdAtLeastMs', holdAtLeastMs);
@@ -149,6 +151,14 @@ function checkCount(name: string, count: number, most: number): void {
   if (!Number.isInteger(count) || count < 1 || count > most) {
     throw new LockConfigurationError(
       `${name} must be a whole number from 1 to ${most}; it is ${describeNumber(count)}.`,
+    );
+  }
+}
+
+function checkMaxWaiting(count: number): void {
+  if (count !== Infinity && (!Number.isInteger(count) || count < 0)) {
+    throw new LockConfigurationError(
+      `maxWaiting must be a whole number, 0 or more (Infinity allowed); it is ${describeNumber(count)}.`,
     );
   }
 }

@@ -9,6 +9,8 @@ export interface LockRequest {
   readonly key: string;
   readonly claim: Claim;
   readonly waitMs: number;
+  /** `Infinity` without a limit. */
+  readonly maxWaiting: number;
   readonly leaseMs: number;
   /** Renewed until release; otherwise the lease is fixed. */
   readonly watched: boolean;
@@ -31,12 +33,13 @@ export function lockRequest(key: string, call: CallOptions, options: ResolvedLoc
   const holdAtLeastMs = call.holdAtLeastMs ?? defaults.holdAtLeastMs ?? 0;
   const { mode, permits } = claims(call) ? call : defaults;
   const weight = call.weight ?? (claims(call) ? undefined : defaults.weight);
-  const { waitMs, fair, signal, site } = call;
-  checkCallOptions({ waitMs, mode, permits, weight, leaseMs, holdAtLeastMs, fair, signal, site });
+  const { waitMs, maxWaiting, fair, signal, site } = call;
+  checkCallOptions({ waitMs, maxWaiting, mode, permits, weight, leaseMs, holdAtLeastMs, fair, signal, site });
   return {
     key,
     claim: claimOf(mode, permits, weight),
     waitMs: call.waitMs ?? defaults.waitMs ?? options.waitMs,
+    maxWaiting: call.maxWaiting ?? defaults.maxWaiting ?? Infinity,
     leaseMs: leaseMs ?? options.watchdogTimeoutMs,
     watched: leaseMs === undefined,
     fair: call.fair ?? defaults.fair ?? false,

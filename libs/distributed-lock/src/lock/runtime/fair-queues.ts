@@ -10,6 +10,10 @@ import type { LockStoreError } from '../../port/lock.errors.js';
 export class FairQueues {
   private readonly byKind = new Map<string, FairWaiter[]>();
 
+  sizeOf(kind: string): number {
+    return this.byKind.get(kind)?.length ?? 0;
+  }
+
   enter(kind: string, waiter: FairWaiter): readonly FairWaiter[] {
     let queue = this.byKind.get(kind);
     if (!queue) this.byKind.set(kind, (queue = []));

@@ -96,12 +96,13 @@ export class KeyState {
     const mine = this.holderOf(owner);
     if (mine) return this.confirm(mine, leaseMs, Math.max(mine.lastToken, minLastToken));
     this.checkKind(request);
+    if (this.isOneTooMany(request)) return this.queuedOrBusy(request);
     if (waitMs > 0) this.join(noteOf(request, this.client));
     this.grantNext(owner);
     if (waitMs <= 0 && this.queue.length === 0 && this.mayEnter(claim)) this.enter(request);
     const held = this.holderOf(owner);
     if (held) return this.confirm(held, leaseMs);
-    return this.queuedOrBusy(owner);
+    return this.queuedOrBusy(request);
   }
 
   renew({ owner, claim, token, leaseMs }: Renewal): UntimedGrant | 'lost' {
@@ -196,7 +197,8 @@ export class KeyState {
   private join(note: Note): void {
     const isNew = !this.queue.some((waiter) => waiter.owner === note.owner);
     const last = this.queue.at(-1)?.ticket ?? 0;
-    const ticket = note.ticket || Math.max(this.reading.nextTicket, last + 1);
+    // Of two owners with the same ticket the first to enter is ahead. A larger ticket could be overtaken by a later note.
+    const ticket = note.ticket || Math.max(this.reading.nextTicket, last);
     this.put(note, ticket, { inMs: note.waitMs });
     if (!isNew) return;
     this.hasAddedOwner = this.isChangedNow = true;
@@ -221,9 +223,9 @@ export class KeyState {
   /** Grants to the first waiters that may enter. The owner whose change this is gets its whole lease at once. */
   private grantNext(asker?: string): void {
     for (let next = this.queue[0]; next; next = this.queue[0]) {
-      const { owner, claim, leaseMs, nonce, until, session } = next;
+      const { owner, claim, leaseMs, nonce, session } = next;
       const client = clientOf(owner);
-      const isGone = isOver(until, this.now) || this.client.isGone?.(client);
+      const isGone = this.isGone(next);
       if (!isGone && !this.mayEnter(claim)) return;
       this.queue.shift();
       if (isGone) continue;
@@ -277,17 +279,37 @@ export class KeyState {
     this.notifyClientsOf(this.queue.slice(0, 1));
   }
 
-  private queuedOrBusy(owner: string): AcquireOutcome {
+  /** So many others wait behind the holder that this owner must not enter the queue. */
+  private isOneTooMany({ owner, waitMs, claim, maxWaiting = Infinity }: AcquireRequest): boolean {
+    if (waitMs <= 0 || maxWaiting === Infinity || this.queue.some((waiter) => waiter.owner === owner))
+      return false;
+    this.grantNext();
+    const mayEnter = this.queue.length === 0 && this.mayEnter(claim);
+    return !mayEnter && this.countOthers(owner) >= maxWaiting;
+  }
+
+  /** Without those that are gone, which leave the queue when their turn comes. */
+  private countOthers(asker: string): number {
+    return this.queue.filter((waiter) => waiter.owner !== asker && !this.isGone(waiter)).length;
+  }
+
+  private isGone({ owner, until }: StoredWaiter): boolean {
+    return isOver(until, this.now) || this.client.isGone?.(clientOf(owner)) === true;
+  }
+
+  private queuedOrBusy({ owner, waitMs, maxWaiting }: AcquireRequest): AcquireOutcome {
+    const counted = waitMs > 0 && maxWaiting !== undefined && { waiting: this.countOthers(owner) };
     const holder = this.holders[0]?.owner;
     const remainingMs = this.remainingMs();
     const mine = this.queue.find((waiter) => waiter.owner === owner);
-    if (!mine) return { kind: 'busy', holder, remainingMs };
+    if (!mine) return { kind: 'busy', holder, remainingMs, ...counted };
     return {
       kind: 'queued',
       ticket: mine.ticket,
       holder,
       remainingMs,
       recheckAfterMs: recheckAfter(remainingMs),
+      ...counted,
     };
   }
 
@@ -350,6 +372,11 @@ interface ReleaseOptions {
   readonly holdMs?: number;
   /** An acquire of the owner was not answered, so its note may lie beside the document unread. */
   readonly mayHaveNote?: boolean;
+}
+
+/** Whether the request leaves a note where the lock is not free. A note waits, so an owner that may be one too many leaves none. */
+export function leavesNote({ waitMs, maxWaiting = Infinity }: AcquireRequest): boolean {
+  return waitMs > 0 && maxWaiting === Infinity;
 }
 
 /** The note of an owner that waits. */

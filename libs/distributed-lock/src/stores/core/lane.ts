@@ -6,7 +6,7 @@ import type { Clock } from '../../time/clock.js';
 import type { Delays } from '../../time/delays.js';
 import { nextTurn } from '../../time/turns.js';
 import type { TimedReading, StoredWaiter } from './document.js';
-import { KeyState, type ActingClient } from './key-state.js';
+import { KeyState, leavesNote, type ActingClient } from './key-state.js';
 import type { Leases } from './leases.js';
 import type { LaneOwners } from './lane-owners.js';
 import { nextAction, type Situation } from './next-action.js';
@@ -169,7 +169,7 @@ export class Lane {
       acquiring: acquires === 0 ? 'none' : acquires < left.length ? 'some' : 'all',
       document: !known ? 'not known' : known.reading.version === undefined ? 'absent' : 'present',
       isFresh: fresh !== undefined,
-      mustLeaveNotes: lostSwaps >= SWAPS_WITHOUT_NOTES && !this.hasNotes && left.some(isWaiting),
+      mustLeaveNotes: lostSwaps >= SWAPS_WITHOUT_NOTES && !this.hasNotes && left.some(willLeaveNote),
       isChanged,
     };
   }
@@ -178,7 +178,7 @@ export class Lane {
   private onTaken(round: Round, { isDone, timed }: TimedReply): void {
     round.fresh = this.onReply(timed);
     if (!isDone) {
-      this.hasNotes ||= round.left.some(isWaiting);
+      this.hasNotes ||= round.left.some(willLeaveNote);
       return;
     }
     const taker = round.left.find(({ request }) => request) as Task;
@@ -352,8 +352,8 @@ interface Applied {
   readonly settles: readonly Settle[];
 }
 
-function isWaiting({ request }: Task): boolean {
-  return request !== undefined && request.waitMs > 0;
+function willLeaveNote({ request }: Task): boolean {
+  return request !== undefined && leavesNote(request);
 }
 
 function requestsOf(tasks: readonly Task[]): Requests {

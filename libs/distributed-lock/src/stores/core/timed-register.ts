@@ -4,7 +4,7 @@ import { readClocks, type Clock } from '../../time/clock.js';
 import type { OwnerState, OwnerStates } from '../common/owner-states.js';
 import type { ServerClock } from '../common/server-clock.js';
 import { isFree, type Reading, type TimedReading } from './document.js';
-import { noteOf, type KeyState, type ActingClient } from './key-state.js';
+import { leavesNote, noteOf, type KeyState, type ActingClient } from './key-state.js';
 import type { Register, WriteReply } from './register.js';
 
 /** Gives each write of a register its not-after, and learns the store's time from each reply. */
@@ -19,12 +19,12 @@ export class TimedRegister {
     return this.context.register.isRemote;
   }
 
-  /** @param requests the first takes the lock if the document is free. Otherwise those that wait leave notes. */
+  /** @param requests the first takes the lock if the document is free. Otherwise those that may wait leave notes. */
   take(name: string, requests: Requests): Promise<TimedReply> {
     const { register, client } = this.context;
     const sending = new Sending(this.context, requests);
     const { minToken } = client;
-    const notes = requests.filter(({ waitMs }) => waitMs > 0).map((each) => noteOf(each, client));
+    const notes = requests.filter(leavesNote).map((each) => noteOf(each, client));
     const [request] = requests;
     const { notAfter } = sending;
     return sending.settle(register.take({ name, request, notes, minToken, notAfter }));

@@ -20,7 +20,7 @@ const FAILED_RECHECK_MS = 50;
  * 2. With node leases of a majority it holds. Each lease is valid from the moment of asking, less the clock drift.
  * 3. With fewer, a caller that waits stays in the nodes' queues. All queues have the same order, since the owner has one
  *    ticket, so a release grants the same owner at every node. The first node's notification starts the next attempt.
- * 4. With fewer, a caller that does not wait gives back its node leases. If owners have split the nodes it tries again after
+ * 4. With fewer, a caller that does not wait, or for which too many wait at too many nodes, gives back its node leases. If owners have split the nodes it tries again after
  *    a random pause.
  *
  * @throws LockStoreError when fewer than a majority answer; then the owner has left all nodes
@@ -41,7 +41,9 @@ export function attemptAgain(owner: QuorumOwner): void {
     const { request, deadline, leases } = owner;
     if (!request || owner.hasLeft || leases.isHeld()) return;
     const waitMs = Math.max(1, deadline - context.clock.now());
-    const reply = await attemptUntilClear(owner, { ...request, waitMs });
+    // The owner waits already, so a node that has refused it before lets it in now.
+    const { maxWaiting: _, ...unlimited } = request;
+    const reply = await attemptUntilClear(owner, { ...unlimited, waitMs });
     if (reply.kind === 'granted') context.notify({ ...reply, owner: name });
   });
   inBackground(attempted, () => context.notify({ kind: 'recheck', owner: name, afterMs: FAILED_RECHECK_MS }));
@@ -81,7 +83,8 @@ async function attemptUntilClear(owner: QuorumOwner, request: AcquireRequest): P
     }
     owner.leases.drop();
     const replies = answersOf(outcomes);
-    if (request.waitMs > 0 && replies.length >= majority) return queuedReply(replies, owner.ticket, majority);
+    const mayWait = request.waitMs > 0 && count(replies, 'busy') <= nodes.length - majority;
+    if (mayWait && replies.length >= majority) return queuedReply(replies, owner.ticket, majority);
     const released = releaseAll(owner, request);
     if (replies.length < majority) throw noMajority(nodes, outcomes, request.key);
     // Neither this owner nor another has a majority, or it does not wait and the grants came too late to be valid.

@@ -14,14 +14,22 @@ export function busyReply(replies: readonly AcquireReply[], majority: number): B
   const remaining = refusals.map((reply) => reply.remainingMs).toSorted((a, b) => a - b);
   const needed = majority - (replies.length - refusals.length);
   const holder = holderOf(replies, majority) ?? holdersIn(replies)[0];
-  return { kind: 'busy', holder, remainingMs: remaining[needed - 1] ?? 0 };
+  return { kind: 'busy', holder, remainingMs: remaining[needed - 1] ?? 0, ...waitingIn(refusals, majority) };
 }
 
 export function queuedReply(replies: readonly AcquireReply[], ticket: number, majority: number): Queued {
-  const { holder, remainingMs } = busyReply(replies, majority);
+  const { holder, remainingMs, waiting } = busyReply(replies, majority);
   const rechecks = replies.flatMap((reply) => (reply.kind === 'queued' ? [reply.recheckAfterMs] : []));
   const recheckAfterMs = Math.min(recheckAfter(remainingMs), ...rechecks);
-  return { kind: 'queued', ticket, holder, remainingMs, recheckAfterMs };
+  const counted = waiting !== undefined && { waiting };
+  return { kind: 'queued', ticket, holder, remainingMs, recheckAfterMs, ...counted };
+}
+
+/** At least so many others wait at each node of a majority. */
+function waitingIn(refusals: readonly (Busy | Queued)[], majority: number): Pick<Busy, 'waiting'> {
+  const counts = refusals.flatMap(({ waiting }) => (waiting === undefined ? [] : [waiting]));
+  if (counts.length === 0) return {};
+  return { waiting: counts.toSorted((a, b) => b - a)[majority - 1] ?? 0 };
 }
 
 function holdersIn(replies: readonly AcquireReply[]): string[] {

@@ -4,6 +4,7 @@ import { LockStoreError } from '../../port/lock.errors.js';
 import type {
   AcquireReply,
   AcquireRequest,
+  Busy,
   ReleaseReply,
   Grant,
   LockStore,
@@ -81,8 +82,10 @@ export class TestOwner {
     return reply as Queued;
   }
 
-  async expectBusy(options: AcquireOptions = {}): Promise<void> {
-    assert.equal((await this.tryAcquire(options)).kind, 'busy', `"${this.key}" should have been held`);
+  async expectBusy(options: AcquireOptions = {}): Promise<Busy> {
+    const reply = await this.tryAcquire(options);
+    assert.equal(reply.kind, 'busy', `"${this.key}" should have been held`);
+    return reply as Busy;
   }
 
   /** Rechecks until it is granted, with or without a notification. */

@@ -109,6 +109,55 @@ export const waiting = {
     assert.ok(grant.confirmed);
   },
 
+  'an owner behind maxWaiting others does not enter the queue, and is told how many wait': async (stage) => {
+    const [holder, first, second, third, last] = stage.owners(5);
+    await holder.acquire({ maxWaiting: 0 });
+    const { remainingMs: _, ...refused } = await first.expectBusy({ waitMs: Infinity, maxWaiting: 0 });
+    assert.deepEqual(refused, { kind: 'busy', holder: holder.owner, waiting: 0 });
+    assert.equal((await first.queue({ maxWaiting: 1 })).waiting, 0);
+    assert.equal((await second.queue({ maxWaiting: 2 })).waiting, 1);
+    assert.equal((await third.expectBusy({ waitMs: Infinity, maxWaiting: 2 })).waiting, 2);
+    assert.equal((await last.queue({ maxWaiting: Infinity })).waiting, 2);
+    const pending = [first.owner, second.owner, last.owner];
+    assert.deepEqual((await holder.store.inspect(stage.key))?.pending, pending);
+  },
+
+  'an owner that waits already is not refused by maxWaiting, and keeps its place': async (stage) => {
+    const [holder, first, second] = stage.owners(3);
+    await holder.acquire();
+    const { ticket } = await first.queue({ maxWaiting: 1 });
+    await second.queue();
+    const again = await first.queue({ maxWaiting: 0 });
+    assert.deepEqual([again.ticket, again.waiting], [ticket, 1]);
+    await holder.release();
+    await first.waitForGrant({ maxWaiting: 0 });
+  },
+
+  'of owners that ask at once, as many wait as maxWaiting allows': async (stage) => {
+    const [holder, ...askers] = stage.owners(7);
+    await holder.acquire();
+    const asked = askers.map((asker) => asker.tryAcquire({ waitMs: Infinity, maxWaiting: 2 }));
+    const kinds = (await Promise.all(asked)).map(({ kind }) => kind);
+    assert.deepEqual(kinds.toSorted(), ['busy', 'busy', 'busy', 'busy', 'queued', 'queued']);
+    assert.equal((await holder.store.inspect(stage.key))?.pending.length, 2);
+  },
+
+  'a waiter that does not recheck any more does not count for maxWaiting': async (stage) => {
+    const [holder, silent, next] = stage.owners(3);
+    await holder.acquire();
+    await silent.queue({ waitMs: stage.shortLeaseMs });
+    await stage.pass(2 * stage.shortLeaseMs);
+    assert.equal((await next.queue({ maxWaiting: 1 })).waiting, 0);
+  },
+
+  'an owner that is refused by maxWaiting leaves nothing': async (stage) => {
+    const [holder, refused] = stage.owners(2);
+    await holder.acquire();
+    await refused.expectBusy({ waitMs: Infinity, maxWaiting: 0 });
+    await holder.release();
+    assert.equal(await holder.store.inspect(stage.key), null);
+  },
+
   'a grant tells how many others wait': async (stage) => {
     const [holder, second, third] = stage.owners(3);
     assert.equal((await holder.acquire()).waiting, 0);

@@ -1,5 +1,5 @@
 import { LockStoreError } from '../../../port/lock.errors.js';
-import type { AcquireReply, AcquireRequest, Grant } from '../../../port/lock-store.js';
+import type { AcquireReply, AcquireRequest, Grant, Queued } from '../../../port/lock-store.js';
 import { leaseValidity } from '../../../port/lease-validity.js';
 import { SILENT_WAITER_MS, RECHECK_MS, recheckAfter } from '../../../port/recheck-interval.js';
 import type { OwnerState, OwnerStates } from '../../common/owner-states.js';
@@ -139,7 +139,7 @@ export class AcquireCommand extends AcquiringCommand<Reply, AcquireReply> {
   }
 
   protected args(): Arguments {
-    const { owner, claim, leaseMs, waitMs, ticket, tokens, minLastToken = 0 } = this.request;
+    const { owner, claim, leaseMs, waitMs, ticket, tokens, minLastToken = 0, maxWaiting } = this.request;
     const { context } = this;
     const { notifications, guard } = this.store;
     const notAfter = this.onWrite();
@@ -148,10 +148,12 @@ export class AcquireCommand extends AcquiringCommand<Reply, AcquireReply> {
       leaseMs,
       Math.max(LEAST_INITIAL_LEASE_MS, 4 * Math.ceil(context.connection.serverClock.roundTripMs)),
     );
+    const counted =
+      maxWaiting === undefined ? '' : `"max_waiting":${Math.min(maxWaiting, Number.MAX_SAFE_INTEGER)},`;
     const options =
       `{${claimFields(claim)},"tokens":${tokens},"wait":${wait},"ticket":"${ticket}","initial_lease":${initialLease},` +
       `"subscribed":${notifications.isSubscribed},"nonce":"${notifications.nonce}","min_last_token":"${minLastToken}",` +
-      `${context.serverFields}}`;
+      `${counted}${context.serverFields}}`;
     const isPlain =
       claim.kind === 'lock' && tokens === 1 && leaseMs <= LONGEST_PLAIN_MS && !context.sharesTokens;
     const args = [owner, leaseMs, notAfter, context.minToken, `${isPlain ? 1 : 0}${options}`];
@@ -163,14 +165,16 @@ export class AcquireCommand extends AcquiringCommand<Reply, AcquireReply> {
     return this.mayComeLate ? { ...result, mayComeLate: true } : result;
   }
 
-  private meaningOf([kind, , holderOrToken, number = 0, last = 0]: Reply): AcquireReply {
+  private meaningOf([kind, , holderOrToken, number = 0, last = 0, others]: Reply): AcquireReply {
     if (kind === 1) return this.granted(this.request, holderOrToken as number, number, last);
     const holder = (holderOrToken as string) || undefined;
     const remainingMs = asRemaining(number);
-    return kind === 3 ? { kind: 'busy', holder, remainingMs } : this.queued(holder, remainingMs, last);
+    const counted = others === undefined ? undefined : { waiting: others };
+    if (kind === 3) return { kind: 'busy', holder, remainingMs, ...counted };
+    return { ...this.queued(holder, remainingMs, last), ...counted };
   }
 
-  private queued(holder: string | undefined, remainingMs: number, ticket: number): AcquireReply {
+  private queued(holder: string | undefined, remainingMs: number, ticket: number): Queued {
     const { notifications, owners } = this.store;
     const { owner } = this.request;
     const isBehindForeignClient = holder !== undefined && !isOurs(holder);

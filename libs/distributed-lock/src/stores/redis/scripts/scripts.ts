@@ -21,8 +21,8 @@ export type ReplyOf<S> = S extends Script<infer Reply> ? Reply : never;
 export const acquireScript = script<
   | readonly [kind: 0, now: number]
   | readonly [kind: 1, now: number, token: number, lastToken: number, waiting: number]
-  | readonly [kind: 2, now: number, holder: string, remainingMs: number, ticket: number]
-  | readonly [kind: 3, now: number, holder: string, remainingMs: number]
+  | readonly [kind: 2, now: number, holder: string, remainingMs: number, ticket: number, others?: number]
+  | readonly [kind: 3, now: number, holder: string, remainingMs: number, noTicket?: 0, others?: number]
   | readonly [kind: 4, now: number, leftMs: number]
 >(lua.acquire, (token) => [1, Math.floor(token / 1000), token, token, 0]);
 export const acquireAllScript = script<

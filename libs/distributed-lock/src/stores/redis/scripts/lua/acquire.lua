@@ -2,20 +2,21 @@
 --
 -- KEYS  1 lock  2 queue  3 waiter_options  4 token  5 channel, with the restart guard 6 mark
 -- ARGV  1 owner  2 lease  3 notAfter  4 min_token  5 options, with the restart guard 6 longest
--- Options  kind, weight, permits, tokens, wait, ticket, initial_lease, subscribed, nonce, min_last_token, cluster, publish: JSON after one
---          digit, which is 1 where a free lock may be granted without reading them: kind "lock", one token, a lease of half a
+-- Options  kind, weight, permits, tokens, wait, ticket, initial_lease, subscribed, nonce, min_last_token, max_waiting, cluster, publish:
+--          JSON after one digit, which is 1 where a free lock may be granted without reading them: kind "lock", one token, a lease of half a
 --          day at most, and no tokens shared with foreign clients
 -- Reply  now * 1000 + n                              granted, with this token, and nobody waits: the common case
 --        {0, now}                                    expired: nothing was done
 --        {1, now, first token, last token, waiting}  granted
---        {2, now, holder, remaining, ticket}         queued
+--        {2, now, holder, remaining, ticket}         queued, with max_waiting a 6th: how many others wait
 --        {3, now, holder, remaining}                 busy, and the owner does not wait
+--        {3, now, holder, remaining, 0, waiting}     busy, as max_waiting others wait
 --        {4, now, left}                              unready: the restart guard grants nothing for so long
 --
 -- Times are in ms. weight and permits are there for permits alone. A ticket that is not asked for again within wait is
 -- dropped; wait 0 does not enter the queue; ticket 0 is a new one. initial_lease is the lease of a grant by notification, which
 -- repeats the nonce, so that nobody else can forge it. min_last_token is the last token that an owner that holds wants to
--- have. ticket and min_last_token are strings, as cjson writes 14 digits. remaining -1 is a lease without end.
+-- have. max_waiting is there if the owner enters the queue only behind fewer others. ticket and min_last_token are strings, as cjson writes 14 digits. remaining -1 is a lease without end.
 
 local owner, min_token = ARGV[1], tonumber(ARGV[4])
 
@@ -47,7 +48,8 @@ end
 local options, lease = cjson.decode(string.sub(ARGV[5], 2)), tonumber(ARGV[2])
 local kind, weight, permits, tokens = options.kind, options.weight, options.permits, options.tokens
 local min_last_token = tonumber(options.min_last_token)
-local cluster, publish = options.cluster, options.publish
+local cluster, publish, max_waiting = options.cluster, options.publish, options.max_waiting
+options.max_waiting = nil -- Waiter options are those of an owner that waits.
 
 --@include lib/tokens.lua
 --@include lib/holders.lua
@@ -91,10 +93,28 @@ local function join_queue()
   return tonumber(ticket)
 end
 
+local is_newcomer = max_waiting and not redis.call('ZSCORE', KEYS[2], owner)
+
+-- Those that do not recheck any more leave the queue: with a crashed client, nobody else would be let in.
+local function count_others()
+  local others = 0
+  for _, other in ipairs(redis.call('ZRANGE', KEYS[2], 0, -1)) do
+    local waiter = waiter_of(other)
+    if not waiter or waiter.live_until < now then leave_queue(other)
+    elseif other ~= owner then others = others + 1 end
+  end
+  return others
+end
+
 local function queued_or_busy()
   local inside, remaining = holders()
   if #inside == 0 then remaining = foreign_turn_left() end
   if options.wait == 0 then return { 3, now, inside[1] or '', remaining } end
+  local others = max_waiting and count_others()
+  if is_newcomer and others >= max_waiting then
+    leave_queue(owner)
+    return { 3, now, inside[1] or '', remaining, 0, others }
+  end
   local ticket = join_queue()
   local waiting = redis.call('ZCARD', KEYS[2])
   -- Holders beyond these learn from their next renewal that the key is contended.
@@ -102,7 +122,7 @@ local function queued_or_busy()
     local holder = inside[i]
     if is_ours(holder) then notify(holder, 'contended ' .. holder .. ' ' .. waiting) end
   end
-  return { 2, now, inside[1] or '', remaining, ticket }
+  return { 2, now, inside[1] or '', remaining, ticket, others or nil }
 end
 
 if not may_enter(kind, weight, permits) then
