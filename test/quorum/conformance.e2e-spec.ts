@@ -17,8 +17,6 @@ const deviations: ContractDeviations = {
     'a quorum asks this of its nodes, and is no node of another one',
   'a snapshot tells the holder, its lease and token, and who waits, in order':
     'the nodes reserve tokens beyond the one that was given: only its holder knows it',
-  'keys that are held or waited for are listed in pages, as inspect tells of them, and no others':
-    'a key may be on the one page of a node and on another of the next',
   ...all(permits, 'a majority of nodes would let in more than there are permits'),
 };
 

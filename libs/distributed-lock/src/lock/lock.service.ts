@@ -215,7 +215,8 @@ export class LockService {
 
   /**
    * Asks the store which keys are held or waited for, a page at a time: for an operator who looks for a lock that does not come
-   * free. A key that is acquired or released meanwhile may be missing, or be there still. On Redis a key may be in two pages.
+   * free. A key that is acquired or released meanwhile may be missing, or be there still. On Redis and in a quorum a key may be
+   * on several pages.
    *
    * @throws LockStoreError when the store cannot be reached, does not answer or refuses, as each store does that cannot list
    * @throws LockShutdownError when the application closes

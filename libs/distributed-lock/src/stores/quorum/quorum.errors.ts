@@ -6,7 +6,7 @@ import { answersOf, majorityOf, type Outcomes } from './majority.js';
 export function noMajority(
   nodes: readonly QuorumNode[],
   outcomes: Outcomes<unknown>,
-  key: string,
+  key: string | undefined,
 ): LockStoreError {
   const failures = outcomes.flatMap((outcome, i) =>
     outcome?.status === 'rejected'

@@ -18,6 +18,7 @@ import type {
 } from '../../port/lock-store.js';
 import { acquire } from './acquire.js';
 import { inspect } from './inspect.js';
+import { list } from './list.js';
 import { introduceTo, introductionsAt } from './introductions.js';
 import { gather, majorityOf } from './majority.js';
 import { onNotification } from './notifications.js';
@@ -66,6 +67,8 @@ class QuorumStore implements LockStore {
   private readonly owners = new Map<string, QuorumOwner>();
   private readonly background = new Set<Promise<unknown>>();
   private isClosed = false;
+  /** Absent where one of the nodes cannot list its keys. */
+  readonly list?: NonNullable<LockStore['list']>;
 
   constructor(
     factories: readonly LockStoreFactory[],
@@ -94,6 +97,8 @@ class QuorumStore implements LockStore {
       notify: (notification) => this.notifications$.next(notification),
       inBackground: (work) => this.inBackground(work),
     };
+    if (nodes.every(({ store }) => store.list !== undefined))
+      this.list = (request) => list(this.context, request);
     for (const node of nodes)
       node.store.notifications$.subscribe((notification) => this.onNotification(node, notification));
   }

@@ -1,0 +1,68 @@
+import { LockConfigurationError, LockStoreError } from '../../port/lock.errors.js';
+import type { KeyPage, ListRequest } from '../../port/lock-store.js';
+import { inspect } from './inspect.js';
+import { answersOf, gather } from './majority.js';
+import { haveAnswered, type QuorumContext } from './quorum.context.js';
+import { noMajority } from './quorum.errors.js';
+import type { QuorumNode } from './quorum.node.js';
+
+/** The next page of a node: its cursor, or the first one. `null`: there is none. `false`: the node is left out, as it did not answer. */
+type Place = string | undefined | null | false;
+
+/**
+ * One page of each node, together. A key may be on several pages, because each node has an order of its own.
+ *
+ * A majority of the nodes must be listed to the end, so that each key that a majority names is on a page of one of them.
+ *
+ * @throws LockStoreError when fewer nodes than a majority answer, also for pages before
+ */
+export async function list(context: QuorumContext, { prefix, limit, cursor }: ListRequest): Promise<KeyPage> {
+  const { nodes, majority } = context;
+  const places = placesIn(cursor, nodes.length);
+  const request = { prefix, limit: Math.ceil(limit / nodes.length) };
+  const asked = nodes.map((node, i) => pageAt(node, places[i], request));
+  const outcomes = await gather(asked, (so) => haveAnswered(context, so));
+  const pages = answersOf(outcomes);
+  if (pages.length < majority) throw noMajority(nodes, outcomes, undefined);
+  const keys = new Set(pages.flatMap(({ entries }) => entries.map(({ key }) => key)));
+  const snapshots = await Promise.all([...keys].sort().map((key) => inspect(context, key)));
+  const next = outcomes.map((outcome): Place =>
+    outcome?.status === 'fulfilled' ? (outcome.value.cursor ?? null) : false,
+  );
+  const hasNext = next.some((place) => typeof place === 'string');
+  return {
+    entries: snapshots.filter((snapshot) => snapshot !== null),
+    ...(hasNext && { cursor: JSON.stringify(next) }),
+  };
+}
+
+/** A node that is listed to its end has answered. One that is left out has not. */
+async function pageAt(
+  node: QuorumNode,
+  place: Place,
+  request: Omit<ListRequest, 'cursor'>,
+): Promise<KeyPage> {
+  if (place === null) return { entries: [] };
+  if (place === false)
+    throw new LockStoreError('it did not answer for a page before', undefined, 'unreachable');
+  const cursor = place === undefined ? {} : { cursor: place };
+  return node.watch(node.store.list?.({ ...request, ...cursor }) ?? Promise.resolve({ entries: [] }));
+}
+
+function placesIn(cursor: string | undefined, nodes: number): readonly Place[] {
+  if (cursor === undefined) return Array.from({ length: nodes }, () => undefined);
+  const places = parsed(cursor);
+  const isPlace = (it: unknown): boolean => typeof it === 'string' || it === null || it === false;
+  if (Array.isArray(places) && places.length === nodes && places.every(isPlace)) return places as Place[];
+  throw new LockConfigurationError(
+    `cursor must be the cursor of a page of this quorum of ${nodes} nodes. Begin again without one.`,
+  );
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
