@@ -198,7 +198,7 @@ export interface Mutant {
   /** That it breaks; `redis` by default. */
   readonly store?: StoreName;
   readonly says: string;
-  /** Of the built library, below dist/esm. */
+  /** Of the compiled library, below dist/library. */
   readonly file: string;
   readonly from: string;
   readonly to: string;

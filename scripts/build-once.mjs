@@ -22,10 +22,12 @@ const INPUTS = [
   'libs/distributed-lock',
   'apps/seckill',
   'package-lock.json',
+  'scripts/build-library.mjs',
+  'scripts/entry-points.mjs',
   'tsconfig.json',
   'nest-cli.json',
 ];
-const OUTPUTS = ['libs/distributed-lock/dist', 'dist/apps/seckill'];
+const OUTPUTS = ['libs/distributed-lock/dist', 'dist/library', 'dist/apps/seckill'];
 const CACHE = join(ROOT, 'node_modules/.cache');
 const BUILT = join(CACHE, 'built');
 const LOCK = join(CACHE, 'build.lock');

@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
+import { ENTRY_POINTS } from '../scripts/entry-points.mjs';
 import { SLOW_LANE } from './lanes.mjs';
 
 const swc = {
@@ -16,7 +17,6 @@ const swc = {
 
 // Absolute: a relative rootDir inside "projects" would be resolved against the outer rootDir once more.
 const rootDir = fileURLToPath(new URL('..', import.meta.url));
-const src = '<rootDir>/libs/distributed-lock/src';
 
 /** @type {import('jest').Config} */
 const common = {
@@ -27,20 +27,7 @@ const common = {
   moduleFileExtensions: ['ts', 'js', 'mjs', 'json', 'node'],
   transform: { '^.+\\.ts$': ['@swc/jest', swc] },
   moduleNameMapper: {
-    '^nestjs-distributed-lock$': `${src}/index.ts`,
-    '^nestjs-distributed-lock/redis$': `${src}/stores/redis/index.ts`,
-    '^nestjs-distributed-lock/postgres$': `${src}/stores/sql/postgres/index.ts`,
-    '^nestjs-distributed-lock/mysql$': `${src}/stores/sql/mysql/index.ts`,
-    '^nestjs-distributed-lock/sqlite$': `${src}/stores/sql/sqlite/index.ts`,
-    '^nestjs-distributed-lock/etcd$': `${src}/stores/etcd/index.ts`,
-    '^nestjs-distributed-lock/zookeeper$': `${src}/stores/zookeeper/index.ts`,
-    '^nestjs-distributed-lock/quorum$': `${src}/stores/quorum/index.ts`,
-    '^nestjs-distributed-lock/otel$': `${src}/observe/otel/index.ts`,
-    '^nestjs-distributed-lock/health$': `${src}/observe/health/index.ts`,
-    '^nestjs-distributed-lock/leader$': `${src}/leader/index.ts`,
-    '^nestjs-distributed-lock/admin$': `${src}/admin/index.ts`,
-    '^nestjs-distributed-lock/guard$': `${src}/fencing/index.ts`,
-    '^nestjs-distributed-lock/testing$': `${src}/testing/index.ts`,
+    ...Object.fromEntries(ENTRY_POINTS.map((it) => [`^${it.specifier}$`, `<rootDir>/${it.source}`])),
     '^(\\.{1,2}/.*)\\.js$': '$1',
   },
   // The slash after "dist" matters: without it the pattern also swallows "distributed-lock".

@@ -1,7 +1,7 @@
 // Every export of every entry point of the package, as the compiler declares it.
-import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
+import { ENTRY_POINTS } from '../entry-points.mjs';
 
 const path = (relative) => fileURLToPath(new URL(`../../${relative}`, import.meta.url));
 
@@ -39,7 +39,7 @@ export function readExports() {
 
 /** What the compiler emits, and which names the entry points export. */
 function compile() {
-  const entries = entryPoints();
+  const entries = ENTRY_POINTS.map(({ specifier, source }) => ({ path: specifier, file: path(source) }));
   const program = ts.createProgram(
     entries.map(({ file }) => file),
     { ...compilerOptions(), noEmit: false, declaration: true, emitDeclarationOnly: true, sourceMap: false },
@@ -59,19 +59,6 @@ function compile() {
     });
   });
   return { texts, symbols };
-}
-
-/** From `exports` of the package, so that a new entry point cannot be forgotten. */
-function entryPoints() {
-  const { name, exports } = JSON.parse(readFileSync(path('libs/distributed-lock/package.json'), 'utf8'));
-  return Object.entries(exports)
-    .filter(([, target]) => typeof target === 'object')
-    .map(([subPath, target]) => ({
-      path: name + subPath.slice(1),
-      file: path(
-        `libs/distributed-lock/${target.import.default.replace('dist/esm', 'src').replace(/\.js$/, '.ts')}`,
-      ),
-    }));
 }
 
 function compilerOptions() {

@@ -25,6 +25,9 @@ const CLIS = [
   { name: 'nest-add-11', cli: '^11.0.0' },
 ];
 const START_MS = 30_000;
+/** Each file and each kB is paid for at a cold start. */
+const MOST_FILES = 85;
+const MOST_BYTES = 2_200_000;
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), 'package-test-'));
@@ -40,11 +43,15 @@ try {
 
 async function pack() {
   const args = ['pack', '--json', '--pack-destination', folder, '-w', 'nestjs-distributed-lock'];
-  const [{ filename, files }] = JSON.parse((await run('npm', args, root)).replace(/^[^[]*/, ''));
+  const [{ filename, files, unpackedSize }] = JSON.parse(
+    (await run('npm', args, root)).replace(/^[^[]*/, ''),
+  );
   const strangers = files
     .map(({ path }) => path)
     .filter((path) => /\.spec\.|^src\/|\.tsbuildinfo$|\.map$/.test(path));
   if (strangers.length > 0) throw new Error(`The package ships ${strangers.join(', ')}.`);
+  if (files.length > MOST_FILES || unpackedSize > MOST_BYTES)
+    throw new Error(`The package has grown to ${files.length} files and ${unpackedSize} bytes.`);
   const library = join(root, 'libs/distributed-lock');
   const withLua = files
     .map(({ path }) => path)

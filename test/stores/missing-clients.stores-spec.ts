@@ -1,8 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
 import { expect, it } from '@jest/globals';
-
-const BUILT = fileURLToPath(new URL('../../libs/distributed-lock/dist/esm', import.meta.url));
 
 /** Runs before the program, in which no package of a client can be found then. */
 const WITHOUT_CLIENTS = `
@@ -15,8 +12,8 @@ const WITHOUT_CLIENTS = `
 
 function failureOf(store: string, path: string): string {
   const program = `
-    const { LockService } = await import('${BUILT}/index.js');
-    const stores = await import('${BUILT}/${path}');
+    const { LockService } = await import('nestjs-distributed-lock');
+    const stores = await import('nestjs-distributed-lock/${path}');
     const locks = new LockService({ store: stores.${store}, shutdownGraceMs: 0 });
     locks.open();
     await locks.acquire('key', { waitMs: 0 }).catch((error) => console.log(error.name, error.message));
@@ -28,9 +25,9 @@ function failureOf(store: string, path: string): string {
 }
 
 it.each([
-  ["mysqlStore('mysql://localhost/app')", 'stores/sql/mysql/index.js', 'npm install mysql2'],
-  ["postgresStore('postgres://localhost/app')", 'stores/sql/postgres/index.js', 'npm install pg'],
-  ["etcdStore('http://localhost:2379')", 'stores/etcd/index.js', 'npm install @grpc/grpc-js'],
+  ["mysqlStore('mysql://localhost/app')", 'mysql', 'npm install mysql2'],
+  ["postgresStore('postgres://localhost/app')", 'postgres', 'npm install pg'],
+  ["etcdStore('http://localhost:2379')", 'etcd', 'npm install @grpc/grpc-js'],
 ])('%s without the package of its client says which one to install', (store, path, says) => {
   expect(failureOf(store, path)).toMatch(`LockConfigurationError ${store.split('(')[0]} needs the package`);
   expect(failureOf(store, path)).toContain(says);

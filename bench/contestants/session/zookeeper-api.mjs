@@ -1,5 +1,5 @@
 // The client of the protocol that our store has. It is no part of the package's public API.
-const BUILT = '../../../libs/distributed-lock/dist/esm';
+const BUILT = '../../../dist/library';
 const CLIENT = `${BUILT}/stores/zookeeper/client`;
 
 const SESSION_MS = 30_000;

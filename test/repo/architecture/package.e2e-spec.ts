@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
 
 interface Manifest {
@@ -54,5 +54,19 @@ describe('the published package', () => {
       './testing',
       './package.json',
     ]);
+  });
+
+  // Each path loads what it shares with others, and no other path but the root, which every application has.
+  it.each(['js', 'cjs'])('loads no path that is not imported: %s', (extension) => {
+    const built = readdirSync(new URL('../../../libs/distributed-lock/dist', import.meta.url));
+    const files = built.filter((file) => file.endsWith(`.${extension}`) && !file.endsWith(`.d.${extension}`));
+    expect(files).toContain(`redis.${extension}`);
+    const loaded = files.flatMap((file) => {
+      const found = [...read(`dist/${file}`).matchAll(/(?:from |require\()"(\.[^"]+)"/g)].map(
+        ([, path]) => path!,
+      );
+      return found.filter((path) => !path.startsWith('./shared/')).map((path) => `${file} → ${path}`);
+    });
+    expect(loaded).toEqual([]);
   });
 });

@@ -50,12 +50,14 @@ function isValue(symbol: ts.Symbol): boolean {
 
 describe('the public API', () => {
   it('is listed here for each path that the package exports', () => {
-    const { exports } = JSON.parse(readFileSync(path('libs/distributed-lock/package.json'), 'utf8')) as {
-      exports: Record<string, { import?: { default: string } }>;
-    };
-    const exported = Object.values(exports).flatMap((target) => target.import?.default ?? []);
-    const sources = exported.map((file) => file.replace('./dist/esm/', '').replace(/\.js$/, '.ts'));
-    expect(ENTRY_POINTS.toSorted()).toEqual(sources.toSorted());
+    const { name, exports } = JSON.parse(
+      readFileSync(path('libs/distributed-lock/package.json'), 'utf8'),
+    ) as { name: string; exports: object };
+    const paths = Object.keys(exports).filter((it) => it !== './package.json');
+    const sources = paths.map((it) => readOptions().paths?.[name + it.slice(1)]?.[0] ?? it);
+    expect(ENTRY_POINTS.map((entry) => `./libs/distributed-lock/src/${entry}`).toSorted()).toEqual(
+      sources.toSorted(),
+    );
   });
   it('of the main entry point is this list', () => {
     expect(exportsOf('index.ts')).toMatchInlineSnapshot(`

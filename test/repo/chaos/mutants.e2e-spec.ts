@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from '@jest/globals';
 import { kindsOf, MUTANTS, mutate } from '../../../chaos/index.mjs';
 
-const BUILT = new URL('../../../libs/distributed-lock/dist/esm/', import.meta.url);
+const BUILT = new URL('../../../dist/library/', import.meta.url);
 
 describe('the mutants, which npm run chaos -- --mutants convicts', () => {
   it.each(MUTANTS)('$store $says: that is a change of the library as it is built', async (mutant) => {

@@ -1,6 +1,6 @@
 // One process that asks once for the key argv[3] in the file argv[2], says what it was told, and closes the database.
-import { LockService } from '../../../libs/distributed-lock/dist/esm/index.js';
-import { sqliteStore } from '../../../libs/distributed-lock/dist/esm/stores/sql/sqlite/index.js';
+import { LockService } from 'nestjs-distributed-lock';
+import { sqliteStore } from 'nestjs-distributed-lock/sqlite';
 
 const [, , file, key] = process.argv;
 const locks = new LockService({ store: sqliteStore(file), shutdownGraceMs: 0 });

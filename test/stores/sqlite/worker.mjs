@@ -1,7 +1,7 @@
 // One process on the file argv[2]: it takes the lock again and again, and reports whether another live process was inside.
 import { readlinkSync, rmSync, symlinkSync } from 'node:fs';
-import { LockService } from '../../../libs/distributed-lock/dist/esm/index.js';
-import { sqliteStore } from '../../../libs/distributed-lock/dist/esm/stores/sql/sqlite/index.js';
+import { LockService } from 'nestjs-distributed-lock';
+import { sqliteStore } from 'nestjs-distributed-lock/sqlite';
 
 const [, , file, inside] = process.argv;
 const locks = new LockService({ store: sqliteStore(file), watchdogTimeoutMs: 1500, shutdownGraceMs: 0 });
