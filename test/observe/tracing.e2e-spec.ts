@@ -8,8 +8,9 @@ import {
   type ReadableSpan,
 } from '@opentelemetry/sdk-trace-base';
 import { Controller, Get, Param } from '@nestjs/common';
-import { LockStoreError, Locked, lockKey } from 'nestjs-distributed-lock';
+import { LockService, LockStoreError, Locked, lockKey, memoryStore } from 'nestjs-distributed-lock';
 import { LockTracingModule, traceLocks, type LockTracingModuleOptions } from 'nestjs-distributed-lock/otel';
+import { ManualClock } from 'nestjs-distributed-lock/testing';
 import { startApp } from '../nest/integration/stage.js';
 import { until } from '#until';
 import { WatchedApp } from './watched-app.js';
@@ -156,6 +157,25 @@ describe('the spans of locks', () => {
       name: 'lock.wait',
       attributes: { ...key, ...outcome, 'error.type': 'aborted' },
       status: { code: SpanStatusCode.ERROR, message: messages[1] },
+    });
+  });
+
+  it('name the application, the host and the method that was in the way, where the error does', async () => {
+    const spans = new Spans();
+    const clock = new ManualClock();
+    const service = new LockService({ store: memoryStore(), clock, application: 'shop', shutdownGraceMs: 0 });
+    traceLocks(service, { tracerProvider: spans.tracerProvider, keyLabel: () => undefined });
+    const lock = await service.acquire('k', { site: 'import' });
+    const waiting = service.acquire('k', { waitMs: 50 }).catch(() => undefined);
+    await clock.advance(50);
+    await waiting;
+    await lock.release();
+    await service.close();
+    expect(spans.named('lock.wait')[1]?.attributes).toMatchObject({
+      [name('outcome')]: 'abandoned',
+      [name('holder_application')]: 'shop',
+      [name('holder_host')]: service.client.host,
+      [name('holder_site')]: 'import',
     });
   });
 

@@ -32,7 +32,8 @@ export const TRACING_NAMES: OptionNames<LockTracingOptions> = { keyLabel: true, 
  * are siblings of the spans of the work. Each has `distributed_lock.registration` and `distributed_lock.key`, and:
  *
  * - `lock.wait`, from the request to the grant or the end of the wait: `distributed_lock.outcome` (`acquired`,
- *   `abandoned`), `distributed_lock.by` (`store`, `local`); abandoned, `error.type` and `distributed_lock.holder`.
+ *   `abandoned`), `distributed_lock.by` (`store`, `local`); abandoned, `error.type`, `distributed_lock.holder`, and, where
+ *   the error names it, `distributed_lock.holder_application`, `…holder_host` and `…holder_site`.
  * - `lock.hold`, from the grant to the release or the loss: `distributed_lock.outcome` (`released`, `lost`),
  *   `distributed_lock.owner`, `distributed_lock.fencing_token`; lost, `error.type` and `distributed_lock.reason`. Its event
  *   `suspended` is a renewal without an answer, with `distributed_lock.valid_for` in seconds; its event `resumed` ends that. Its event
@@ -79,10 +80,9 @@ class Tracing {
       case 'acquired':
         return this.onAcquired(event);
       case 'abandoned': {
-        const { waitMs, holder } = timeoutOf(event.error);
-        const who = holder === undefined ? {} : { 'distributed_lock.holder': holder };
-        const error = waitMs === 0 ? undefined : event.error;
-        return this.end(event.call, { ...who, 'distributed_lock.outcome': 'abandoned' }, error);
+        const timeout = timeoutOf(event.error);
+        const error = timeout.waitMs === 0 ? undefined : event.error;
+        return this.end(event.call, { ...holderIn(timeout), 'distributed_lock.outcome': 'abandoned' }, error);
       }
       case 'released':
         this.forget(event);
@@ -166,6 +166,19 @@ class Tracing {
 
 function nameOf({ owner, key }: Lease): string {
   return `${owner} ${key}`;
+}
+
+/** Who was in the way, as far as the error says. */
+function holderIn({ holder, heldBy }: Partial<LockWaitTimeoutError>): Attributes {
+  const { client, site } = heldBy ?? {};
+  return {
+    ...(holder !== undefined && { 'distributed_lock.holder': holder }),
+    ...(client && {
+      'distributed_lock.holder_application': client.application,
+      'distributed_lock.holder_host': client.host,
+    }),
+    ...(site !== undefined && { 'distributed_lock.holder_site': site }),
+  };
 }
 
 /** Compares the code, because an application may load both builds of this package. */
