@@ -29,6 +29,17 @@ describe('a term', () => {
     expect(leaderEventsOf(next)).toEqual(['candidate', 'elected', 'demoted: shutdown']);
   });
 
+  it('waits for its election however few may wait by the defaults of the registration', async () => {
+    const options = { store: memoryStore(), defaults: { maxWaiting: 0 } };
+    const first = await startInstance(options);
+    await until(() => first.leader.isLeader);
+    const next = await startInstance(options);
+    await until(async () => (await next.locks.inspect('leader:poller'))?.pending.length === 1);
+    await first.app.close();
+    await until(() => next.leader.isLeader);
+    expect(errorsOf(next.events)).toEqual([]);
+  });
+
   it('has the name, the key, the token of its lock and the time of its election', async () => {
     const { leader, poller, locks, events } = await startInstance({});
     await until(() => poller.terms.length === 1);

@@ -10,6 +10,7 @@ export const QUORUM_MUTANTS: readonly Mutant[] = [
       'maxWaiting is ignored, whatever the nodes say',
       "const mayWait = request.waitMs > 0 && count(replies, 'busy') <= nodes.length - majority;",
       'const mayWait = request.waitMs > 0;',
+      'The reply tells how many wait, too, and the core refuses its callers by that.',
     ],
     [
       'leases that are over count for the majority',

@@ -111,7 +111,9 @@ export class Candidate implements Leader {
   private async standOnce(locks: LockService, handlers: TermHandlers): Promise<boolean> {
     const { signal } = this.standing;
     try {
-      const lock = await locks.acquire(this.key, { waitMs: Infinity, fair: false, holdAtLeastMs: 0, signal });
+      // No default of the registration may keep a candidate out.
+      const options = { waitMs: Infinity, maxWaiting: Infinity, fair: false, holdAtLeastMs: 0, signal };
+      const lock = await locks.acquire(this.key, options);
       if (!signal.aborted) return await this.lead(locks, lock, handlers);
       await lock.release();
     } catch (error) {

@@ -34,6 +34,7 @@ interface ScriptStep {
   readonly kind: Claim['kind'];
   readonly leaseMs: number;
   readonly waitMs: number;
+  readonly maxWaiting: number | undefined;
   readonly tokens: number;
   readonly weight: number;
   readonly subscribed: boolean;
@@ -71,6 +72,7 @@ export function scriptStep(clients: number): fc.Arbitrary<ScriptStep> {
     kind: fc.constantFrom('lock', 'lock', 'lock', ...KINDS),
     leaseMs: fc.constantFrom(...LEASES),
     waitMs: fc.constantFrom(0, 3000, 3000),
+    maxWaiting: fc.constantFrom(undefined, undefined, undefined, 0, 1),
     tokens: fc.constantFrom(1, 1, 5, 1000),
     weight: fc.constantFrom(1, 1, 2),
     subscribed: fc.boolean(),
@@ -120,6 +122,7 @@ export async function takeStep(servers: TwoServers, step: ScriptStep, i: number)
         subscribed: step.subscribed,
         nonce: 'abc',
         min_last_token: step.isOld ? String(now * 1000 + 50) : '0',
+        ...(step.maxWaiting !== undefined && { max_waiting: step.maxWaiting }),
         ...PUBLISH,
       });
       const args = [
