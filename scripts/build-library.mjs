@@ -14,6 +14,9 @@ const DIST = `${LIBRARY}/dist`;
 /** Each source as a module of its own, as the compiler makes it. Not published. */
 const MODULES = path('dist/library');
 
+/** The terminal command, which is no path to import: ES modules only, without types. */
+const COMMAND = { cli: `${MODULES}/admin/cli/main.js` };
+
 /** Rooms of which several paths have a part. Those above know nothing of those below, and the first that matches counts. */
 const SHARED = [
   ['core', /^(?!.*\/stores\/)/],
@@ -47,7 +50,8 @@ function inputs(extension) {
 
 /** Not minified: a stack trace shows the names and the lines of what runs. */
 async function bundleCode(format, extension) {
-  const bundle = await rolldown({ input: inputs('.js'), external, platform: 'node' });
+  const input = { ...inputs('.js'), ...(format === 'esm' && COMMAND) };
+  const bundle = await rolldown({ input, external, platform: 'node' });
   await bundle.write({
     dir: DIST,
     format,

@@ -30,6 +30,7 @@ export const SLOW_LANE = [
   'fencing/sql',
   'fencing/transactions',
   'admin/browser',
+  'admin/cli',
   'admin/redis',
   'leader/redis',
   'observe/boot',

@@ -66,6 +66,10 @@ const ROOMS: readonly (readonly [room: string, mayImport: string])[] = [
   ['observe/health/', 'lock/.*|distributed-lock.tokens|@nestjs/.*'],
   ['observe/', 'lock/.*|(redaction|port)/.*|@nestjs/common'],
   ['leader/', `lock/.*|locked/nest/.*|${TOKENS}|${SHARED}|${TOOLS}|@nestjs/(common|core)`],
+  [
+    'admin/cli/',
+    `admin/lock-view|lock/(lock|lock.service)|stores/(redis|etcd|zookeeper|sql/(postgres|mysql|sqlite))/index|${SHARED}|${TOOLS}`,
+  ],
   ['admin/', `lock/.*|${TOKENS}|${SHARED}|${TOOLS}|@nestjs/(common|core)`],
   ['locked/template/', '(options|port)/.*'],
   ['locked/nest/', '@nestjs/common'],

@@ -1,0 +1,121 @@
+import type { LockInspection } from '../../lock/lock.js';
+import type { LockService } from '../../lock/lock.service.js';
+import { printable } from '../../redaction/printable.js';
+import { systemClock, timeOfDay } from '../../time/clock.js';
+import { lockView } from '../lock-view.js';
+import { WrongUse, type Command, type CommandName } from './command-line.js';
+import { tableOf } from './table.js';
+import type { Terminal } from './terminal.js';
+import { durationText, holderText, tableRow, stateText, TABLE_HEAD } from './words.js';
+
+/** @returns the exit code */
+type Run = (locks: LockService, command: Command, terminal: Terminal) => Promise<number>;
+
+const [FOUND, NOTHING] = [0, 1];
+const PAGE = 1000;
+const WATCH_EVERY_MS = 1000;
+
+const ls: Run = async (locks, command, terminal) => {
+  const found = await findAll(locks, command, terminal);
+  if (command.json) terminal.write(found.map(jsonOf).join(''));
+  else if (found.length > 0) {
+    terminal.write(`${tableOf([TABLE_HEAD, ...found.map(tableRow)], terminal.width).join('\n')}\n`);
+  } else terminal.complain('No key is held or waited for.');
+  return found.length > 0 ? FOUND : NOTHING;
+};
+
+const inspect: Run = async (locks, command, terminal) => {
+  const found = await findOne(locks, command, terminal);
+  if (!found) return NOTHING;
+  const { key, mode = 'free', heldBy, pending, remainingMs, fencingToken } = found;
+  const lines = [
+    `${printable(key)}: ${mode}, token ${fencingToken ?? 'unknown'}, lease ${durationText(remainingMs)}`,
+    ...heldBy.map(
+      (holder) =>
+        `held by  ${holderText(holder)}${holder.heldMs === undefined ? '' : ` for ${durationText(holder.heldMs)}`}`,
+    ),
+    ...pending.map((owner) => `waiting  owner ${printable(owner)}`),
+  ];
+  terminal.write(command.json ? jsonOf(found) : `${lines.join('\n')}\n`);
+  return FOUND;
+};
+
+/** One line for each key whose holders or queue have changed. Ends by Ctrl-C only. */
+const watch: Run = async (locks, command, terminal) => {
+  const shown = new Map<string, string>();
+  for (;;) {
+    const found =
+      command.key === '' ? await findAll(locks, command, terminal) : await findKey(locks, command, terminal);
+    const now = new Map(found.map((it) => [it.key, it]));
+    for (const key of shown.keys()) {
+      if (now.has(key)) continue;
+      shown.delete(key);
+      terminal.write(changeText(command, key, undefined));
+    }
+    for (const [key, it] of now) {
+      const state = JSON.stringify([it.holders, it.pending.length, it.mode]);
+      if (shown.get(key) === state) continue;
+      shown.set(key, state);
+      terminal.write(changeText(command, key, it));
+    }
+    await terminal.pause(WATCH_EVERY_MS);
+  }
+};
+
+const release: Run = async (locks, command, terminal) => {
+  const { key, yes, json } = command;
+  const found = await findOne(locks, command, terminal);
+  if (!found) return NOTHING;
+  if (!yes) {
+    if (!terminal.canAsk) throw new WrongUse('release asks first, and nobody can answer here. Add --yes.');
+    terminal.complain(
+      `"${printable(key)}" is ${stateText(found)}.\nA holder that is alive is told, and its work goes on until it looks. Then two may write, unless the resource refuses the smaller fencing token.`,
+    );
+    if (!(await terminal.ask('Release it by force?'))) return NOTHING;
+  }
+  const answer = await terminal.unlessInterrupted(locks.forceRelease(key));
+  terminal.write(json ? `${JSON.stringify({ key, answer })}\n` : `"${printable(key)}": ${answer}\n`);
+  return answer === 'released' ? FOUND : NOTHING;
+};
+
+export const COMMANDS: Readonly<Record<CommandName, Run>> = { ls, inspect, watch, release };
+
+async function findAll(locks: LockService, command: Command, terminal: Terminal): Promise<LockInspection[]> {
+  const found = new Map<string, LockInspection>();
+  let cursor: string | undefined;
+  do {
+    const options = { prefix: command.key, cursor, limit: PAGE };
+    const page = await terminal.unlessInterrupted(locks.list(options));
+    // On Redis a key may be in two pages.
+    for (const entry of page.entries) found.set(entry.key, entry);
+    ({ cursor } = page);
+  } while (cursor !== undefined);
+  return [...found.values()].sort((a, b) => (a.key < b.key ? -1 : 1));
+}
+
+async function findKey(locks: LockService, command: Command, terminal: Terminal): Promise<LockInspection[]> {
+  const found = await terminal.unlessInterrupted(locks.inspect(command.key));
+  return found ? [found] : [];
+}
+
+/** Says so when nobody holds the key or waits for it. */
+async function findOne(
+  locks: LockService,
+  command: Command,
+  terminal: Terminal,
+): Promise<LockInspection | undefined> {
+  const [found] = await findKey(locks, command, terminal);
+  if (!found) terminal.complain(`Nobody holds "${printable(command.key)}" or waits for it.`);
+  return found;
+}
+
+function jsonOf(lock: LockInspection): string {
+  return `${JSON.stringify(lockView(lock, timeOfDay(systemClock)))}\n`;
+}
+
+function changeText({ json }: Command, key: string, lock: LockInspection | undefined): string {
+  const now = timeOfDay(systemClock);
+  if (json)
+    return `${JSON.stringify({ at: new Date(now), ...(lock ? lockView(lock, now) : { key, holders: [], waiting: [] }) })}\n`;
+  return `${new Date(now).toTimeString().slice(0, 8)}  ${printable(key)}  ${lock ? stateText(lock) : 'free'}\n`;
+}

@@ -1,0 +1,178 @@
+import { beforeAll, describe, expect, it } from '@jest/globals';
+import { until } from '#until';
+import { run } from '../../libs/distributed-lock/src/admin/cli/run.js';
+import type { Terminal } from '../../libs/distributed-lock/src/admin/cli/terminal.js';
+import { ownRedis } from '../support/own-redis.js';
+import { runCli, startCli } from './support/cli.js';
+
+const PASSWORD = 'hush%23hush';
+const redis = ownRedis('cli');
+
+describe('npx nestjs-distributed-lock, on a Redis with a password', () => {
+  let url: string;
+  beforeAll(async () => {
+    await redis.eyes.client.call('ACL', 'SETUSER', 'ops', 'on', '>hush#hush', '~*', '&*', '+@all');
+    url = redis.url.replace('//', `//ops:${PASSWORD}@`);
+  });
+  const cli = (...words: string[]) => runCli([...words, '--prefix', 'shop:'], { env: { LOCK_STORE: url } });
+  const open = () => redis.open({ keyPrefix: 'shop:', application: 'shop' });
+
+  it('lists the keys with their holders, as a table and as JSON', async () => {
+    const locks = open();
+    await using _ = await locks.acquire(['goods:1', 'goods:2', 'order:7'], { site: 'nightly import' });
+    await until(async () => (await cli('ls')).out.includes('(nightly import)'));
+    const { code, out } = await cli('ls', 'goods:');
+    expect(code).toBe(0);
+    const [head = '', first = '', second = '', ...rest] = out.trimEnd().split('\n');
+    expect(head).toMatch(/^KEY +MODE +HOLDER +HELD +WAITING +LEASE$/);
+    expect(first).toMatch(
+      /^goods:1 +exclusive +shop on \S+, process \d+ \(nightly import\) +[\d.]+ s +0 +\d+ s$/,
+    );
+    expect([second.split(' ')[0], rest]).toEqual(['goods:2', []]);
+    const lines = (await cli('ls', '--json')).out.trimEnd().split('\n');
+    expect(lines.map((line) => JSON.parse(line) as object)).toMatchObject(
+      ['goods:1', 'goods:2', 'order:7'].map((key) => ({ key, holders: [{ application: 'shop' }] })),
+    );
+  });
+
+  it('says by its exit code that nothing was found', async () => {
+    expect(await cli('ls', 'nothing:')).toEqual({
+      code: 1,
+      out: '',
+      complaints: 'No key is held or waited for.\n',
+    });
+    expect(await cli('inspect', 'goods:42')).toMatchObject({ code: 1, out: '' });
+    expect(await cli('release', 'goods:42', '--yes')).toMatchObject({ code: 1, out: '' });
+  });
+
+  it('inspects one key, whatever is in its name', async () => {
+    const key = 'a b/\u001b[31m\u202e💥';
+    await using _ = await open().acquire(key);
+    const { code, out } = await cli('inspect', key);
+    expect([code, out.split('\n')[0]]).toEqual([
+      0,
+      expect.stringMatching(/^a b\/\\u001b\[31m\\u202e💥: exclusive, token \d+, lease \d+ s$/),
+    ]);
+    expect(JSON.parse((await cli('inspect', key, '--json')).out)).toMatchObject({ key });
+  });
+
+  it('releases by force only with --yes where nobody can answer, and the holder is told', async () => {
+    const lock = await open().acquire('goods:42');
+    expect(await cli('release', 'goods:42')).toMatchObject({
+      code: 2,
+      complaints: expect.stringContaining('Add --yes'),
+    });
+    expect(lock.signal.aborted).toBe(false);
+    expect(await cli('release', 'goods:42', '--yes')).toMatchObject({
+      code: 0,
+      out: '"goods:42": released\n',
+    });
+    await until(() => lock.signal.aborted);
+    expect(await lock.release()).toBe('lost');
+  });
+
+  it.each([true, false])('asks at a terminal, and does as it is told: %s', async (answer) => {
+    const lock = await open().acquire('goods:42');
+    const asked: string[] = [];
+    const terminal: Terminal = {
+      width: 80,
+      canAsk: true,
+      write: () => undefined,
+      complain: (text) => void asked.push(text),
+      ask: async () => answer,
+      unlessInterrupted: async (work) => work,
+      pause: async () => undefined,
+    };
+    const code = await run(['release', 'goods:42', '--prefix', 'shop:', '--store', url], {}, terminal);
+    expect(asked).toEqual([expect.stringMatching(/^"goods:42" is held by .*its work goes on/s)]);
+    expect([code, await lock.release()]).toEqual(answer ? [0, 'lost'] : [1, 'released']);
+  });
+
+  it('watches until Ctrl-C, which ends it at once and leaves no connection', async () => {
+    const clients = async () =>
+      String(await redis.eyes.client.call('CLIENT', 'LIST')).split('user=ops').length - 1;
+    const locks = open();
+    const watching = startCli(['watch', '--prefix', 'shop:'], { env: { LOCK_STORE: url } });
+    const lock = await locks.acquire('goods:42');
+    await until(() => /goods:42 {2}held by .*, 0 waiting/.test(watching.out()));
+    expect(await clients()).toBe(2);
+    await lock.release();
+    await until(() => /goods:42 {2}free/.test(watching.out()));
+    watching.signal('SIGINT');
+    expect(await watching.code).toBe(130);
+    expect(watching.complaints()).toBe('');
+    await until(async () => (await clients()) === 0);
+  });
+
+  it('ends without a word when nobody reads any more, as of | head', async () => {
+    const locks = open();
+    const watching = startCli(['watch', '--json', '--prefix', 'shop:'], { env: { LOCK_STORE: url } });
+    let lock = await locks.acquire('goods:42');
+    await until(() => watching.out().includes('goods:42'));
+    watching.leave();
+    let isOver = false;
+    void watching.code.then(() => (isOver = true));
+    await until(async () => {
+      await lock.release();
+      lock = await locks.acquire('goods:42');
+      return isOver;
+    });
+    await lock.release();
+    expect(watching.complaints()).toBe('');
+  });
+
+  it('never prints a password, whatever goes wrong', async () => {
+    const wrong = url.replace(PASSWORD, 'other%23secret');
+    const nowhere = url.replace(/:\d+$/, ':1');
+    const stores = [
+      wrong,
+      nowhere,
+      url.replace('redis:', 'http:'),
+      url.replace(/@.*/, '@'),
+      `${nowhere}/x?password=hush`,
+    ];
+    for (const store of stores) {
+      const { code, out, complaints } = await runCli(['ls', '--store', store, '--timeout', '200']);
+      expect([2, 3]).toContain(code);
+      expect(complaints.trimEnd().split('\n')).toHaveLength(1);
+      expect(out + complaints).not.toMatch(/hush|secret/);
+    }
+  });
+
+  it('says in one line what it could not reach', async () => {
+    const { code, complaints } = await runCli(['ls', '--store', 'redis://127.0.0.1:1', '--timeout', '200']);
+    expect([code, complaints]).toEqual([
+      3,
+      expect.stringMatching(/^Redis could not be reached: .*ECONNREFUSED.*\n$/),
+    ]);
+  });
+});
+
+/** No package of a client can be found. */
+const WITHOUT_CLIENTS = `data:text/javascript,${encodeURIComponent(`
+  import { register } from 'node:module';
+  register('data:text/javascript,' + encodeURIComponent(\`
+    export async function resolve(name, context, next) {
+      if (!/^(ioredis|mysql2|pg$|@grpc)/.test(name)) return next(name, context);
+      throw Object.assign(new Error("Cannot find package '" + name + "'"), { code: 'ERR_MODULE_NOT_FOUND' });
+    }\`));`)}`;
+
+describe('without the package of a client', () => {
+  const runWithout = (store: string) =>
+    runCli(['ls', '--store', store, '--timeout', '200'], { node: ['--import', WITHOUT_CLIENTS] });
+
+  it.each([
+    ['redis://127.0.0.1', 'npm install ioredis'],
+    ['mysql://127.0.0.1/app', 'npm install mysql2'],
+    ['postgres://127.0.0.1/app', 'npm install pg'],
+    ['etcd://127.0.0.1:2379', 'npm install @grpc/grpc-js'],
+  ])('%s says in one line which one to install', async (store, says) => {
+    const { code, complaints } = await runWithout(store);
+    expect([code, complaints.trimEnd().split('\n')]).toEqual([2, [expect.stringContaining(says)]]);
+  });
+
+  it('a store that needs none is loaded all the same, because no other store is', async () => {
+    const { code, complaints } = await runWithout('zookeeper://127.0.0.1:1');
+    expect([code, complaints]).toEqual([3, expect.stringMatching(/ZooKeeper/)]);
+  });
+});
