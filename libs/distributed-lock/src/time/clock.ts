@@ -48,6 +48,7 @@ export function leadOf(clock: Clock): number {
 }
 
 export function readClocks(clock: Clock): ClockReading {
+  if (clock === systemClock) return machine.read();
   // Read first: a suspend between the two readings must not look like a part of the lead from before it.
   const timeOfDay = clock.timeOfDay?.();
   const now = clock.now();
@@ -75,7 +76,7 @@ const CHECK_MS = 1000;
  * The first reading after a suspend counts it. A moment that was read after a suspend and before it was counted would make
  * all that is measured from it too long, and a lease of another process look expired.
  */
-export function awakeClock(sources: TimeSources): Required<Pick<Clock, 'now' | 'timeOfDay'>> {
+export function awakeClock(sources: TimeSources): AwakeClock {
   const { monotonic, timeOfDay, uptime } = sources;
   const startedAt = uptime();
   const awakeUntilNow = startedAt - monotonic();
@@ -91,33 +92,45 @@ export function awakeClock(sources: TimeSources): Required<Pick<Clock, 'now' | '
     isCoarse &&= up % 1000 === 0;
     if (slept - sleptMs > (isCoarse ? LEAST_COARSE_SLEEP_MS : LEAST_SLEEP_MS)) sleptMs = slept;
   };
+  const countFrom = (time: number, at: number): number => {
+    const lead = time - at;
+    // A suspend moves the lead, unless somebody sets the clock back by as much. The uptime takes a system call.
+    if (Math.abs(lead - checkedLead) > LEAST_SLEEP_MS || at - checkedAt >= CHECK_MS) {
+      countSleep();
+      checkedAt = at;
+      checkedLead = lead;
+    }
+    return at + sleptMs;
+  };
   return {
     timeOfDay,
-    now() {
+    now: () => countFrom(timeOfDay(), monotonic()),
+    read() {
       const time = timeOfDay();
-      const at = monotonic();
-      const lead = time - at;
-      // A suspend moves the lead, unless somebody sets the clock back by as much. The uptime takes a system call.
-      if (Math.abs(lead - checkedLead) > LEAST_SLEEP_MS || at - checkedAt >= CHECK_MS) {
-        countSleep();
-        checkedAt = at;
-        checkedLead = lead;
-      }
-      return at + sleptMs;
+      const now = countFrom(time, monotonic());
+      return new ClockReading(now, time - now);
     },
   };
+}
+
+interface AwakeClock extends Required<Pick<Clock, 'now' | 'timeOfDay'>> {
+  /** As `readClocks`. A hand-off among the callers of a process takes hardly longer than to read the clocks twice. */
+  read(): ClockReading;
 }
 
 /** Node refuses longer delays and would fire at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
+const machine = awakeClock({
+  monotonic: () => performance.now(),
+  timeOfDay: () => Date.now(),
+  uptime: () => uptimeInSeconds() * 1000,
+});
+
 /** The clock of the machine, which services use by default. */
 export const systemClock: Clock = {
-  ...awakeClock({
-    monotonic: () => performance.now(),
-    timeOfDay: () => Date.now(),
-    uptime: () => uptimeInSeconds() * 1000,
-  }),
+  now: machine.now,
+  timeOfDay: machine.timeOfDay,
   after(ms, task) {
     const timer = setTimeout(task, Math.min(ms, LONGEST_TIMER_MS));
     return () => clearTimeout(timer);
