@@ -2,7 +2,7 @@ interface Release {
   readonly tag: string;
   /** Where the workflow runs: https://host/owner/name. */
   readonly repository: string;
-  readonly manifest: { readonly version: string; readonly repository: { readonly url: string } };
+  readonly manifest: { readonly version: string; readonly repository?: { readonly url: string } };
   readonly changelog: string;
 }
 

@@ -7,7 +7,7 @@ const read = (path) => readFileSync(new URL(`../${path}`, import.meta.url), 'utf
 /** @returns what is wrong, in words that say what to do; empty when the release may go out */
 export function releaseProblems({ tag, repository, manifest, changelog }) {
   const { version } = manifest;
-  const given = manifest.repository.url.replace(/^git\+/, '').replace(/\.git$/, '');
+  const given = manifest.repository?.url.replace(/^git\+/, '').replace(/\.git$/, '') ?? 'nothing';
   const problems = [];
   if (tag !== `v${version}`)
     problems.push(`The tag is ${tag}, the package says ${version}: tag v${version}, or set the version.`);
@@ -15,7 +15,7 @@ export function releaseProblems({ tag, repository, manifest, changelog }) {
     problems.push(`CHANGELOG.md has no "## ${version}": rename "## Unreleased" and add the date.`);
   if (given !== repository)
     problems.push(
-      `The package names ${given} as its repository, this is ${repository}: provenance needs the same.`,
+      `The package names ${given} as its repository, this is ${repository}: provenance needs the same. See docs/release.md.`,
     );
   return problems;
 }

@@ -5,7 +5,7 @@ import { fromRoot } from './places.mjs';
 /** Pages that have another place on the site than in docs/. */
 const MOVED = {
   'README.md': 'readme.md',
-  'README.zh-CN.md': 'zh/index.md',
+  'README.zh-CN.md': 'zh/readme.md',
   'SECURITY.md': 'security.md',
   'CHANGELOG.md': 'changelog.md',
   'CONTRIBUTING.md': 'contributing.md',
@@ -13,6 +13,7 @@ const MOVED = {
   'docs/README.md': 'pages.md',
   'docs/decisions/README.md': 'decisions/index.md',
   'site/home.md': 'index.md',
+  'site/home.zh.md': 'zh/index.md',
 };
 
 /** @param {string} file of the repository @returns {string | undefined} its page on the site */
@@ -20,10 +21,10 @@ export function addressOf(file) {
   return MOVED[file] ?? /^docs\/(.+\.md)$/.exec(file)?.[1];
 }
 
-/** Every file that becomes a page: those of the sidebar, the home page and the decisions. */
+/** Every file that becomes a page: those of the sidebar, the home pages and the decisions. */
 export function pageFiles() {
   const listed = Object.values(SIDEBAR).flatMap((groups) => Object.values(groups).flatMap(Object.keys));
-  return ['site/home.md', ...listed, ...decisionFiles()];
+  return ['site/home.md', 'site/home.zh.md', ...listed, ...decisionFiles()];
 }
 
 /** In their order: a decision needs no line in the sidebar's table. */

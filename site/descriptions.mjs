@@ -6,6 +6,8 @@ import { ABOUT, fromRoot } from './places.mjs';
 /** Descriptions of pages that no index and no first sentence describes well. */
 const SAID = {
   'site/home.md': ABOUT,
+  'site/home.zh.md':
+    'NestJS 的分布式锁：@Locked、LockService，以及 Redis、PostgreSQL、MySQL、SQLite、etcd、ZooKeeper',
   'docs/README.md': 'All pages, by the question that each answers',
   'CONTRIBUTING.md': 'Commands, folders, tests, and a store in five steps',
   'docs/recipes/tests.md': 'Unit tests and tests with Nest, without a server',

@@ -14,5 +14,5 @@ export function mapLinks(markdown: string, change: (link: string) => string): st
  */
 export function deadLinks(folder: string, site: URL): string[];
 
-/** A page with the parts of the README that it names. @throws Error for a part that the README does not have */
-export function withParts(markdown: string, readme: string): string;
+/** A page with the parts of a README that it names. @throws Error for a part that the README does not have */
+export function withParts(markdown: string, read: (file: string) => string): string;

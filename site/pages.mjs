@@ -64,6 +64,7 @@ export const SIDEBAR = {
     'How it is made': {
       'docs/decisions/README.md': 'Decisions',
       'CONTRIBUTING.md': 'Contributing',
+      'docs/release.md': 'Release',
       'docs/README.md': 'All pages',
     },
   },

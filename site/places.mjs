@@ -15,8 +15,9 @@ export const SITE = fromRoot('site/dist');
 /** Where the site will be, from SITE_URL: `https://owner.github.io/repository/`. Locally it is at the root of its server. */
 export const SITE_URL = new URL(`${process.env['SITE_URL'] || 'http://localhost'}/`.replace(/\/+$/, '/'));
 
-const { repository, description } = JSON.parse(
-  readFileSync(fromRoot('libs/distributed-lock/package.json'), 'utf8'),
-);
+const { description } = JSON.parse(readFileSync(fromRoot('libs/distributed-lock/package.json'), 'utf8'));
 export const ABOUT = description;
-export const REPOSITORY = repository.url.replace(/^git\+|\.git$/g, '');
+
+const { GITHUB_SERVER_URL = 'https://github.com', GITHUB_REPOSITORY } = process.env;
+/** The repository whose workflow publishes the site. No other build knows one, and its pages link to no code. */
+export const REPOSITORY = GITHUB_REPOSITORY ? `${GITHUB_SERVER_URL}/${GITHUB_REPOSITORY}` : undefined;

@@ -4,13 +4,15 @@ import { descriptions } from '../descriptions.mjs';
 import { REPOSITORY, SITE_URL } from '../places.mjs';
 import { mermaid } from './markdown/mermaid.mjs';
 import { slug } from './markdown/slug.mjs';
+import { sources } from './markdown/sources.mjs';
 import { tables } from './markdown/tables.mjs';
 import { search } from './search.mjs';
 import { linkTo, sidebar } from './sidebar.mjs';
 
 const fileOf = Object.fromEntries(pageFiles().map((file) => [addressOf(file), file]));
 const described = descriptions();
-const EDIT = `${REPOSITORY}/edit/main/:path`;
+/** @param {string} text */
+const editLink = (text) => REPOSITORY && { pattern: `${REPOSITORY}/edit/main/:path`, text };
 
 export default defineConfig({
   title: 'nestjs-distributed-lock',
@@ -26,7 +28,7 @@ export default defineConfig({
   markdown: {
     anchor: { slugify: slug },
     theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
-    config: (md) => md.use(tables).use(mermaid),
+    config: (md) => md.use(tables).use(mermaid).use(sources),
   },
   transformPageData: ({ relativePath }) => {
     const filePath = fileOf[relativePath];
@@ -46,7 +48,7 @@ export default defineConfig({
     // Not every page is there in both languages.
     i18nRouting: false,
     outline: [2, 3],
-    socialLinks: [{ icon: 'github', link: REPOSITORY, ariaLabel: 'GitHub' }],
+    socialLinks: REPOSITORY ? [{ icon: 'github', link: REPOSITORY, ariaLabel: 'GitHub' }] : [],
   },
   locales: {
     root: {
@@ -61,7 +63,7 @@ export default defineConfig({
           { text: 'Troubleshooting', link: linkTo('docs/troubleshooting.md') },
           { text: 'API', link: linkTo('docs/api.md') },
         ],
-        editLink: { pattern: EDIT, text: 'Edit this page' },
+        editLink: editLink('Edit this page'),
       },
     },
     zh: {
@@ -69,9 +71,15 @@ export default defineConfig({
       lang: 'zh-CN',
       themeConfig: {
         sidebar: sidebar('zh'),
+        nav: [
+          { text: '第一把锁', link: linkTo('docs/zh/first-lock.md') },
+          { text: '按任务', link: linkTo('docs/zh/recipes.md') },
+          { text: '秒杀', link: linkTo('docs/zh/flash-sale.md') },
+          { text: '卡住的锁', link: linkTo('docs/zh/recipes/stuck-lock.md') },
+        ],
         outline: { level: [2, 3], label: '本页目录' },
         docFooter: { prev: '上一页', next: '下一页' },
-        editLink: { pattern: EDIT, text: '编辑本页' },
+        editLink: editLink('编辑本页'),
         darkModeSwitchLabel: '外观',
         sidebarMenuLabel: '目录',
         returnToTopLabel: '回到顶部',

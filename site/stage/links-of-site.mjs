@@ -4,9 +4,12 @@ import { addressOf } from '../addresses.mjs';
 import { fromRoot, REPOSITORY } from '../places.mjs';
 import { mapLinks } from './map-links.mjs';
 
+/** Begins a link to a file of a repository whose address is not known. */
+export const SOURCE = 'source:';
+
 /**
- * Markdown for the site: a link to a page leads to that page, a link to any other file into the repository. Links stay
- * relative, so that they also work in the plain text of a page.
+ * Markdown for the site: a link to a page leads to that page, a link to any other file into the repository, if
+ * its address is known. Links stay relative, so that they also work in the plain text of a page.
  *
  * @param {string} markdown @param {string} from the file of the repository that it is from
  * @param {{ isPage: (file: string) => boolean, dead: (link: string) => void }} site
@@ -25,6 +28,7 @@ export function linksOfSite(markdown, from, { isPage, dead }) {
     const found = statSync(fromRoot(file), { throwIfNoEntry: false });
     if (!found) dead(`${from}: ${file}`);
     if (file.startsWith('docs/images/')) return relative(file.slice('docs/'.length));
+    if (REPOSITORY === undefined) return `${SOURCE}${file}`;
     return `${REPOSITORY}/${found?.isDirectory() ? 'tree' : 'blob'}/main/${file}`;
   }
 

@@ -15,8 +15,7 @@ export function writePages() {
   const dead = new Set();
   const site = { isPage: (file) => files.has(file), dead: (link) => void dead.add(link) };
   const read = (file) => linksOfSite(readFileSync(fromRoot(file), 'utf8'), file, site);
-  const readme = read('README.md');
-  for (const file of files) writeChanged(`${PAGES}/${addressOf(file)}`, withParts(read(file), readme));
+  for (const file of files) writeChanged(`${PAGES}/${addressOf(file)}`, withParts(read(file), read));
   cpSync(fromRoot('docs/images'), `${PAGES}/images`, { recursive: true });
   cpSync(fromRoot('site/logo.svg'), `${PAGES}/public/logo.svg`);
   if (dead.size > 0) throw new Error(`Links that lead nowhere:\n${[...dead].join('\n')}`);

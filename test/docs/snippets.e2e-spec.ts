@@ -63,7 +63,7 @@ declare function migrate(): Promise<void>;`;
 
 /** The second column of "I want to …": decorators, each on a method of its own, and statements, each in a block. */
 function tableOf(page: string): Snippet {
-  const codes = [...readPage(page).matchAll(/^\|[^|]+\| `([^`]+)` +\| \[/gm)].map(([, code]) => code!);
+  const codes = [...readPage(page).matchAll(/^\| \[[^|]+\| `([^`]+)` +\|$/gm)].map(([, code]) => code!);
   const decorators = codes.filter((code) => code.startsWith('@'));
   const statements = codes.filter((code) => !code.startsWith('@'));
   const methods = decorators.map(

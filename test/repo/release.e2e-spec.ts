@@ -17,6 +17,7 @@ describe('a release', () => {
     ['a tag of another version', { tag: 'v1.2.4' }, 'tag v1.2.3'],
     ['a version without its part of the changelog', { changelog: '## Unreleased\n' }, '## 1.2.3'],
     ['another repository', { repository: 'https://example.org/fork' }, 'provenance'],
+    ['a package that names no repository', { manifest: { version: '1.2.3' } }, 'docs/release.md'],
   ])('is stopped by %s', (_, change, advice) => {
     expect(releaseProblems({ ...right, ...change })).toEqual([expect.stringContaining(advice)]);
   });
