@@ -15,20 +15,22 @@ const [single = [], more = []] = [...page.matchAll(/^ACL SETUSER locks (.+)$/gm)
 );
 const cluster = [...single, ...more];
 const rights = single.filter((word) => /^[~&+]/.test(word));
-const WAIT_MS = 700;
+/** How long calls wait that a missing right keeps from their end: a busy machine needs longer to do the rest meanwhile. */
+const WAITS_MS = [700, 5000];
 
 /**
  * All that the store does, also beside a Java client; `eyes` do what strangers do. Whatever fails is of no interest: a
  * right that is missing shows in the server's own log of refusals.
  */
-async function useAll(target: RedisTarget, eyes: RedisEyes, id: string): Promise<void> {
+async function useAll(target: RedisTarget, eyes: RedisEyes, id: string, waitMs: number): Promise<void> {
   const keyPrefix = `lock:${id}:`;
   await eyes.client.script('FLUSH');
-  const [one, two] = [0, 1].map(() =>
-    openService(target, { keyPrefix, waitMs: WAIT_MS, application: 'shop' }),
-  ) as [LockService, LockService];
+  const [one, two] = [0, 1].map(() => openService(target, { keyPrefix, waitMs, application: 'shop' })) as [
+    LockService,
+    LockService,
+  ];
   const soon = async (condition: () => Promise<boolean>) => {
-    const deadline = performance.now() + WAIT_MS;
+    const deadline = performance.now() + waitMs;
     await until(async () => (await condition()) || performance.now() > deadline);
   };
   /** Whoever does not hear yet does less: it asks no connection whether it lives, and leaves no channel. */
@@ -122,7 +124,7 @@ describe('a Redis user with exactly the rights of SECURITY.md', () => {
 
   it('is refused nothing', async () => {
     await setUser(redis.eyes, 'all', single);
-    await useAll(as('all'), redis.eyes, 'all');
+    await useAll(as('all'), redis.eyes, 'all', WAITS_MS[1]!);
     expect(await refusalsOf(redis.eyes, 'all')).toEqual([]);
   }, 30_000);
 
@@ -142,22 +144,27 @@ describe('a Redis user with exactly the rights of SECURITY.md', () => {
 
   it('would miss each of them', async () => {
     const warned = jest.spyOn(console, 'warn').mockReturnValue(undefined); // ioredis, without INFO
-    const missing = async (right: string) => {
-      const user = `without-${right.replace(/\W/g, '-')}`;
+    const missing = async (right: string, waitMs: number) => {
+      const user = `without-${right.replace(/\W/g, '-')}-${waitMs}`;
       await setUser(
         redis.eyes,
         user,
         single.filter((word) => word !== right),
       );
-      await useAll(as(user), redis.eyes, user);
+      await useAll(as(user), redis.eyes, user, waitMs);
       return (await refusalsOf(redis.eyes, user)).length > 0 ? [] : [right];
     };
-    const needless: string[] = [];
+    let needless: string[] = [];
     // For scripts that the server does not know: alone, as all the others would teach it.
     const teaching = ['+eval', '+script|load'];
     const others = rights.filter((right) => !teaching.includes(right));
     for (const some of [...teaching.map((right) => [right]), others]) {
-      needless.push(...(await Promise.all(some.map(missing))).flat());
+      needless.push(...(await Promise.all(some.map((right) => missing(right, WAITS_MS[0]!)))).flat());
+    }
+    for (const waitMs of WAITS_MS.slice(1)) {
+      const again: string[] = [];
+      for (const right of needless) again.push(...(await missing(right, waitMs)));
+      needless = again;
     }
     warned.mockRestore();
     expect(needless).toEqual([]);
