@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import type { LockService } from 'nestjs-distributed-lock';
 import { until } from '#until';
+import { warn } from '../../libs/distributed-lock/src/lock/events/service-internals.js';
 import { ADAPTERS, OPERATOR, startAdminApp } from './support/admin-app.js';
 
 interface Told {
@@ -92,7 +93,7 @@ describe.each(ADAPTERS)('the events on %s', (adapter) => {
   it('are bounded for a client that reads slowly: the rest is counted', async () => {
     const { locks, url } = await startAdminApp({ adapter });
     const watcher = await Watcher.of(url);
-    for (let i = 0; i < 2000; i++) locks.warn(`warning ${i}`);
+    for (let i = 0; i < 2000; i++) warn(locks, `warning ${i}`);
     await until(() => watcher.told.some(({ type }) => type === 'missed'));
     expect(watcher.told.at(-1)).toEqual({ type: 'missed', count: 1500 });
     expect(watcher.told).toHaveLength(501);

@@ -60,12 +60,67 @@ const PLACES: Readonly<Record<string, readonly [code: string, names: readonly st
   ],
 };
 
+/** What a user writes wrongly, and the whole answer of the compiler to it. */
+const MISTAKES: readonly (readonly [code: string, answer: string])[] = [
+  [`class Some { @Locked('a', { waitMS: 1 }) async some() {} }`, unknown('waitMS', 'waitMs')],
+  [`class Some { @Locked('a', { leaseMs: 20, waitMS: 1 }) async some() {} }`, unknown('waitMS', 'waitMs')],
+  [
+    `class Some { @Locked((id: string) => id, { waitMS: 1 }) async some(_id: string) {} }`,
+    unknown('waitMS', 'waitMs'),
+  ],
+  [
+    `class Some { @Locked('a', { onBusy: () => undefined, waitMS: 1 }) async some() {} }`,
+    unknown('waitMS', 'waitMs'),
+  ],
+  [`class Some { @Locked('a', { http: { bsy: 409 } }) async some() {} }`, unknown('bsy', 'busy')],
+  [
+    `class Some { @Locked('a', { waitMs: '1' }) async some() {} }`,
+    `Type 'string' is not assignable to type 'number'.`,
+  ],
+  [`class Some { @Locked('a', { onBusy: 'skp' }) async some() {} }`, `Did you mean '"skip"'?`],
+  [
+    `class Some { @Locked(42) async some() {} }`,
+    `Argument of type 'number' is not assignable to parameter of type 'LockedKey'.`,
+  ],
+  [`@LockDefaults({ waitMS: 1 }) class Some {}`, unknown('waitMS', 'waitMs')],
+  [`void locks.withLock('a', { waitMS: 1 }, () => 1);`, unknown('waitMS', 'waitMs')],
+  [
+    `void locks.withLock('a', { waitMs: '1' }, () => 1);`,
+    `Type 'string' is not assignable to type 'number'.`,
+  ],
+  [`void locks.withLock('a');`, 'Expected 2-3 arguments, but got 1.'],
+  [
+    `void locks.withLock(42, () => 1);`,
+    `Argument of type 'number' is not assignable to parameter of type 'Keys'.`,
+  ],
+  [`void locks.acquire('a', { waitMS: 1 });`, unknown('waitMS', 'waitMs')],
+  [`void locks.tryAcquire('a', { waitMs: '1' });`, `Type 'string' is not assignable to type 'number'.`],
+  [`DistributedLockModule.forRoot({ keyPrefx: 'a:' });`, unknown('keyPrefx', 'keyPrefix')],
+  [
+    `DistributedLockModule.forRoot({ store: 'redis' });`,
+    `Type 'string' is not assignable to type 'LockStoreFactory'.`,
+  ],
+  [
+    `DistributedLockModule.forRoot({ store: memoryStore });`,
+    `Type '() => LockStoreFactory' is not assignable to type 'LockStoreFactory'.`,
+  ],
+  [`DistributedLockModule.forRoot({ defaults: { waitMS: 1 } });`, unknown('waitMS', 'waitMs')],
+  [`DistributedLockModule.forRootAsync({ useFactry: () => ({}) });`, unknown('useFactry', 'useFactory')],
+];
+
+function unknown(name: string, nearest: string): string {
+  return `'${name}' does not exist in its type. Did you mean to write '${nearest}'?`;
+}
+
 const HEAD = `import { Locked, LockDefaults, DistributedLockModule, LockService, memoryStore, systemClock } from 'nestjs-distributed-lock';
 declare const locks: LockService;
 `;
 const blocks = Object.entries(PLACES).map(([place, [code]]) => `{ // ${place}\n${code}\n}\n`);
+const MEMBERS = 'void locks.';
 /** One file with all places, because each file costs the compiler seconds. */
-const text = HEAD + blocks.join('');
+const correct = `${HEAD}${blocks.join('')}`;
+const wrong = MISTAKES.map(([code]) => `{\n${code}\n}\n`);
+const text = `${correct}${wrong.join('')}${MEMBERS}\n`;
 
 function languageService(): ts.LanguageService {
   const { config } = ts.readConfigFile(`${ROOT}/tsconfig.json`, (file) => ts.sys.readFile(file)) as {
@@ -103,10 +158,37 @@ describe('an editor', () => {
     );
   }
 
+  /** The messages about a part of the file. */
+  function saidOf(part: string): readonly string[] {
+    const start = text.indexOf(part);
+    return service
+      .getSemanticDiagnostics(FILE)
+      .filter((it) => it.start! >= start && it.start! < start + part.length)
+      .map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n'));
+  }
+
   it('has nothing to complain of in the examples', () => {
-    const found = [...service.getSyntacticDiagnostics(FILE), ...service.getSemanticDiagnostics(FILE)];
-    expect(found.map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, ' '))).toEqual([]);
+    expect(saidOf(correct)).toEqual([]);
   }, 60_000);
+
+  it.each(MISTAKES)('answers a mistake with one line that says what is wrong: %s', (code, answer) => {
+    const said = saidOf(wrong[MISTAKES.findIndex((it) => it[0] === code)]!);
+    expect(said.map((line) => line.replace(/in type '[^']*'/, 'in its type'))).toEqual([
+      expect.stringContaining(answer),
+    ]);
+    expect(said[0]).not.toContain('\n');
+  });
+
+  it('offers of a LockService what applications use, and nothing else', () => {
+    const at = text.indexOf(MEMBERS) + MEMBERS.length;
+    const names = service.getCompletionsAtPosition(FILE, at, undefined)?.entries.map(({ name }) => name);
+    expect(names?.toSorted()).toEqual(
+      [
+        ['acquire', 'assertHeld', 'client', 'close', 'current', 'drain', 'events$', 'forceRelease', 'held'],
+        ['inspect', 'list', 'name', 'open', 'options', 'tryAcquire', 'withLock'],
+      ].flat(),
+    );
+  });
 
   it.each(Object.keys(PLACES))('shows what each option means where it is written: %s', (place) => {
     const [, names] = PLACES[place]!;

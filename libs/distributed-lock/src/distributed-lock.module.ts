@@ -23,7 +23,8 @@ import { getLockHttpToken, getLockServiceToken } from './distributed-lock.tokens
 import { conceal } from './redaction/conceal.js';
 import { describeGiven } from './options/describe-given.js';
 import { LockConfigurationError } from './port/lock.errors.js';
-import { IS_BOOTING, LockService } from './lock/lock.service.js';
+import { internalsOf, warn } from './lock/events/service-internals.js';
+import { LockService } from './lock/lock.service.js';
 import { checkOptionNames } from './options/option-names.js';
 import { Registration } from './locked/run/live-services.js';
 import { LockErrorFilter } from './locked/errors/lock-error.filter.js';
@@ -102,7 +103,7 @@ export class DistributedLockModule
 
   onApplicationBootstrap(): void {
     this.registration.isRunning = true;
-    for (const warning of this.explorer.takeWarnings(this.service.name)) this.service.warn(warning);
+    for (const warning of this.explorer.takeWarnings(this.service.name)) warn(this.service, warning);
   }
 
   async beforeApplicationShutdown(): Promise<void> {
@@ -124,7 +125,7 @@ function openService(given: LockModuleOptions, name?: string): LockService {
     );
   }
   const service = new LockService({ store, ...options }, name);
-  service[IS_BOOTING] = true;
+  internalsOf(service).isBooting = true;
   LockLogger.listen(service, logger);
   return service;
 }

@@ -1,6 +1,7 @@
 import { Inject, Injectable, type OnModuleInit } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
 import { getLockServiceToken, importOf } from '../distributed-lock.tokens.js';
+import { warn } from '../lock/events/service-internals.js';
 import type { LockService } from '../lock/lock.service.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { timeOfDay } from '../time/clock.js';
@@ -77,7 +78,9 @@ export class LockAdmin implements OnModuleInit {
       return refusal(400, 'Send the key as JSON: { "key": "goods:42" }');
     }
     const answer = await this.locks.forceRelease(key);
-    if (answer === 'released') this.locks.warn(`"${key}" was released by force, by an operator over HTTP.`);
+    if (answer === 'released') {
+      warn(this.locks, `"${key}" was released by force, by an operator over HTTP.`);
+    }
     return { status: 200, body: { key, answer } };
   }
 

@@ -3,7 +3,8 @@ import { bindEvents } from '../async-context/bound-listeners.js';
 import { detached } from '../async-context/detached.js';
 import { inBackground } from '../async-context/in-background.js';
 import { GuardedEvents } from '../lock/events/guarded-events.js';
-import { EMIT_EVENT, type LockService } from '../lock/lock.service.js';
+import { internalsOf, warn } from '../lock/events/service-internals.js';
+import type { LockService } from '../lock/lock.service.js';
 import type { Lock } from '../lock/lock.js';
 import { LockNotHeldError, LockShutdownError, isLockError } from '../port/lock.errors.js';
 import { inspectByJson } from '../redaction/inspect-by-json.js';
@@ -74,7 +75,7 @@ export class Candidate implements Leader {
     if (this.standing.signal.aborted) return;
     this.locks = locks;
     const delays = (this.delays = new Delays(locks.options.clock));
-    locks[EMIT_EVENT]({ type: 'candidate', key: this.key, name: this.name });
+    internalsOf(locks).emit({ type: 'candidate', key: this.key, name: this.name });
     inBackground(
       detached(() => this.run(locks, delays, handlers)),
       (error) => this.report('election', error),
@@ -134,13 +135,13 @@ export class Candidate implements Leader {
     const { fencingToken, since } = term;
     let onGivenBack = (): void => undefined;
     this.stepDown = new Promise((resolve) => (onGivenBack = resolve));
-    locks[EMIT_EVENT]({ type: 'elected', key, name, fencingToken, since });
+    internalsOf(locks).emit({ type: 'elected', key, name, fencingToken, since });
     this.terms.next(term);
     for (const handler of handlers.elected) this.start(term, handler);
 
     const reason = await term.over;
     const ledMs = clock.now() - electedAt;
-    locks[EMIT_EVENT]({ type: 'demoted', key, name, fencingToken, reason, ledMs });
+    internalsOf(locks).emit({ type: 'demoted', key, name, fencingToken, reason, ledMs });
     this.terms.next(undefined);
     for (const handler of handlers.demoted) this.tell(term, handler);
 
@@ -180,7 +181,8 @@ export class Candidate implements Leader {
     cancel();
     if (!isLate) return;
     const after = reason === 'lost' ? '' : ' The next leader may begin now.';
-    locks.warn(
+    warn(
+      locks,
       `Work of the leader "${this.name}" still runs ${shutdownGraceMs} ms after its term has ended (${reason}).${after} This instance is not elected again before that work has ended. End it by term.signal.`,
     );
   }
@@ -191,7 +193,7 @@ export class Candidate implements Leader {
   }
 
   private report(during: string, error: unknown): void {
-    this.locks?.[EMIT_EVENT]({ type: 'error', key: this.key, during, error });
+    if (this.locks) internalsOf(this.locks).emit({ type: 'error', key: this.key, during, error });
   }
 }
 

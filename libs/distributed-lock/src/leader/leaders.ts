@@ -7,6 +7,7 @@ import {
 } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
 import { getLockServiceToken, importOf } from '../distributed-lock.tokens.js';
+import { warn } from '../lock/events/service-internals.js';
 import type { LockService } from '../lock/lock.service.js';
 import { nearestName } from '../options/nearest-name.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
@@ -134,9 +135,10 @@ export class Leaders implements OnModuleInit, OnApplicationBootstrap, OnModuleDe
     for (const { cls, marks } of this.explorer.findStrangers()) {
       const mark = marks.find(({ name }) => name !== undefined && this.entries.has(name));
       if (!mark) continue;
-      this.entries
-        .get(mark.name as string)
-        ?.locks?.warn(
+      const locks = this.entries.get(mark.name as string)?.locks;
+      if (locks)
+        warn(
+          locks,
           `${mark.decorator}('${mark.name}') in ${cls.name}: the class is no provider of this application, so nothing calls the method. Add it to the providers of a module.`,
         );
     }

@@ -16,7 +16,8 @@ import {
   LockStoreError,
   LockWaitTimeoutError,
 } from '../port/lock.errors.js';
-import { EVENTS_IN_PLACE, type LockEvent } from './events/lock.events.js';
+import type { LockEvent } from './events/lock.events.js';
+import { internalsOf, putInternals, type ServiceInternals } from './events/service-internals.js';
 import { describeGiven } from '../options/describe-given.js';
 import {
   CALL_NAMES,
@@ -51,12 +52,6 @@ import { RuntimeLifecycle } from './runtime/runtime-lifecycle.js';
 const NO_OPTIONS: WithLockOptions = {};
 const ONCE: CallOptions = { waitMs: 0 };
 
-/** Emits an event of a part of this package that is beside the service, such as the election of a leader. */
-export const EMIT_EVENT = Symbol.for('nestjs-distributed-lock/emit-event');
-
-/** Set by an application that boots, until `open()`. */
-export const IS_BOOTING = Symbol('LockService.isBooting');
-
 /**
  * Acquires and releases locks. Each registration of the module has one service, which is one client of its store.
  *
@@ -70,12 +65,10 @@ export class LockService {
    * lock nor the process. Its error becomes an `error` event. Completes when the service is closed.
    */
   readonly events$: Observable<LockEvent>;
-  readonly [EVENTS_IN_PLACE]: Observable<LockEvent>;
   /** The options in force, defaults included. */
   readonly options: Readonly<ResolvedLockOptions>;
   /** Which process this service is in, as it is told to the store unless `application` is `false`. */
   readonly client: LockClient;
-  [IS_BOOTING] = false;
   /** Identifies the holds of this service, also behind a Proxy that Nest has put around it. */
   private readonly scope = Symbol('LockService');
   private readonly events = new Subject<LockEvent>();
@@ -102,15 +95,17 @@ export class LockService {
     const { scope, events } = this;
     const onListenerFailed = (error: unknown) => this.onListenerFailed(error);
     this.events$ = new GuardedEvents(bindEvents(events), onListenerFailed);
-    this[EVENTS_IN_PLACE] = new GuardedEvents(events, onListenerFailed);
     const nextCall = () => ++this.calls;
     const emit = (event: LockEvent) => {
       if (events.observed) events.next(event);
     };
+    const eventsInPlace = new GuardedEvents(events, onListenerFailed);
+    const internals: ServiceInternals = { isBooting: false, eventsInPlace, emit };
+    putInternals(this, internals);
     const told = application === false ? undefined : client;
     this.lifecycle = new RuntimeLifecycle(
       () => new LockRuntime({ scope, options: resolved, client: told, nextCall, emit }),
-      () => this[IS_BOOTING],
+      () => internals.isBooting,
     );
     this.acquirer = new Acquirer(scope, resolved.clock, () => this.lifecycle.open());
   }
@@ -244,19 +239,10 @@ export class LockService {
     return this.send(key, (store) => store.forceRelease(key));
   }
 
-  /** Emits a `warning` event, which the logger writes: the configuration works, and is probably not meant. */
-  warn(message: string): void {
-    this.events.next({ type: 'warning', key: undefined, message });
-  }
-
-  [EMIT_EVENT](event: LockEvent): void {
-    if (this.events.observed) this.events.next(event);
-  }
-
   /** Opens the store unless it is open or closed, and emits one `opened` event. Does not wait for a connection. */
   open(): void {
     if (this.closing || this.isOpen) return;
-    this[IS_BOOTING] = false;
+    internalsOf(this).isBooting = false;
     this.lifecycle.stayOpen();
     const { store } = this.lifecycle.open();
     this.isOpen = true;
@@ -284,7 +270,7 @@ export class LockService {
   }
 
   /** For logs. Leaves out the options of the store and the keys that are held. */
-  toJSON(): object {
+  protected toJSON(): object {
     const { keyPrefix } = this.options;
     const store = this.lifecycle.runtime?.store;
     return { name: this.name, keyPrefix, store: store?.name, clientId: store?.clientId };

@@ -1,15 +1,14 @@
 import { injectLockService } from '../distributed-lock.tokens.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { refuseStandard } from '../options/standard-decorators.js';
-import type { Keys } from '../lock/lock.js';
 import { declaringClass, fillSlots } from './declaration/current-lock.decorator.js';
 import { HandlerCall } from './run/handler-call.js';
 import { callLocked } from './run/locked-call.js';
 import { LockedInterceptor } from './locked.interceptor.js';
 import { type AnyFunction, INTERCEPTORS, putInFront } from './nest/nest-metadata.js';
 import { keySource, putSite, siteOf, type LockedSite } from './declaration/locked-site.js';
-import { checkLockedOptions, type LockedOptions } from './declaration/locked.options.js';
-import type { FunctionDecorator, KeyFunction, TemplateDecorator } from './locked.types.js';
+import { checkLockedOptions, type LockedOptions, type LockPredicate } from './declaration/locked.options.js';
+import type { CheckedOptions, LockedDecorator, LockedKey, OnBusy } from './locked.types.js';
 import { parametersOf } from './nest/parameter-names.js';
 import { wrapMethod } from './nest/wrap-method.js';
 
@@ -38,17 +37,11 @@ import { wrapMethod } from './nest/wrap-method.js';
  * @throws LockConfigurationError for a mistake in a template or an option, when the class is loaded; for an option it names the method
  */
 export function Locked<
-  const S extends string | readonly string[],
-  const O extends LockedOptions = LockedOptions,
->(key: S, options?: O & LockedOptions): TemplateDecorator<S, O>;
-export function Locked<A extends unknown[], const O extends LockedOptions = LockedOptions>(
-  key: KeyFunction<A>,
-  options?: O & LockedOptions,
-): FunctionDecorator<A, O>;
-export function Locked(
-  key: string | readonly string[] | ((...args: never[]) => Keys),
-  options: LockedOptions = {},
-): MethodDecorator {
+  const K extends LockedKey,
+  B extends OnBusy = OnBusy,
+  W extends LockPredicate = LockPredicate,
+>(key: K, options?: LockedOptions & CheckedOptions<B, W>): LockedDecorator<K, B, W>;
+export function Locked(key: LockedKey, options: LockedOptions = {}): MethodDecorator {
   const source = keySource(key);
   return (target, method, descriptor: PropertyDescriptor | undefined) => {
     refuseStandard('@Locked', method);

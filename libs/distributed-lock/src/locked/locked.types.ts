@@ -1,34 +1,39 @@
 import type { Observable } from 'rxjs';
 import type { Keys } from '../lock/lock.js';
 import type { KeyValue } from './template/key-value.js';
-import type { LockedOptions } from './declaration/locked.options.js';
+import type { LockedOptions, LockPredicate } from './declaration/locked.options.js';
 
 /** A method that can wait for a lock before it runs: it returns a Promise or an Observable, or is an `async *`. */
 type LockableMethod = (
   ...args: never[]
 ) => Promise<unknown> | Observable<unknown> | AsyncGenerator<unknown, unknown, never>;
 
-/** The decorator `@Locked('goods:<0.sku>')`. The compiler checks positions against the decorated method. */
-export type TemplateDecorator<S extends string | readonly string[], O extends LockedOptions> = <
-  M extends LockableMethod,
-  C extends object,
->(
-  target: C,
-  name: string | symbol,
-  descriptor: TypedPropertyDescriptor<M> & CheckTemplates<S, M> & CheckResult<M> & CheckOptions<O, M, C>,
-) => void;
+/** The key of `@Locked`: a template, several of them, or a function of the arguments. */
+export type LockedKey = string | readonly string[] | KeyFunction;
 
-/** The decorator `@Locked((id: string) => …)`. The method's arguments must fit the function's. */
-export type FunctionDecorator<A extends unknown[], O extends LockedOptions> = <
+/** Written as a method, so that the compiler takes functions of any arguments. `LockedDecorator` compares these with the method's. */
+type KeyFunction = { call(...args: unknown[]): Keys }['call'];
+
+/** The options of `LockedOptions` that the compiler compares with the decorated method. */
+export interface CheckedOptions<B extends OnBusy, W extends LockPredicate> {
+  readonly onBusy?: B;
+  readonly when?: W;
+}
+export type OnBusy = NonNullable<LockedOptions['onBusy']>;
+
+/** What `@Locked` returns. The compiler checks the key and the options against the decorated method. */
+export type LockedDecorator<K extends LockedKey, B extends OnBusy, W extends LockPredicate> = <
   M extends LockableMethod,
   C extends object,
 >(
   target: C,
   name: string | symbol,
   descriptor: TypedPropertyDescriptor<M> &
-    CheckArguments<A, M, 'key function', 'takes other arguments than the method'> &
+    CheckKey<K, M> &
     CheckResult<M> &
-    CheckOptions<O, M, C>,
+    CheckSkip<B, M> &
+    CheckBusy<B, M, C> &
+    CheckWhen<W, M>,
 ) => void;
 
 type Fine = unknown;
@@ -41,6 +46,12 @@ type CheckArguments<
   Where extends string,
   What extends string,
 > = Parameters<M> extends readonly [...A, ...unknown[]] ? Fine : Mistake<Where, What>;
+
+type CheckKey<K extends LockedKey, M extends LockableMethod> = K extends string | readonly string[]
+  ? CheckTemplates<K, M>
+  : K extends (...args: infer A extends unknown[]) => Keys
+    ? CheckArguments<A, M, 'key function', 'takes other arguments than the method'>
+    : Fine;
 
 type CheckTemplates<S extends string | readonly string[], M extends LockableMethod> = [
   S extends string
@@ -134,17 +145,7 @@ type CheckResult<M extends LockableMethod> = 0 extends 1 & Awaited<ReturnType<M>
       ? Mistake<'result', 'a generator would go on after the release: make it an async generator'>
       : Fine;
 
-type CheckOptions<O extends LockedOptions, M extends LockableMethod, C extends object> = CheckKnown<O> &
-  CheckSkip<O, M> &
-  CheckBusy<O, M, C> &
-  CheckWhen<O, M>;
-
-/** Refuses unknown options, which a generic parameter lets through. */
-type CheckKnown<O> = [Exclude<keyof O, keyof LockedOptions>] extends [never]
-  ? Fine
-  : Mistake<'options', `there is no option "${Exclude<keyof O, keyof LockedOptions> & string}"`>;
-
-type CheckSkip<O extends LockedOptions, M extends LockableMethod> = O extends { readonly onBusy: 'skip' }
+type CheckSkip<B extends OnBusy, M extends LockableMethod> = [B] extends ['skip']
   ? undefined extends Awaited<ReturnType<M>>
     ? Fine
     : ReturnType<M> extends AsyncGenerator<unknown, unknown, never>
@@ -153,9 +154,9 @@ type CheckSkip<O extends LockedOptions, M extends LockableMethod> = O extends { 
   : Fine;
 
 /** Compares a function given as `onBusy` with the method in whose place it answers. */
-type CheckBusy<O extends LockedOptions, M extends LockableMethod, C extends object> = O extends {
-  readonly onBusy: (this: infer T, busy: never, ...args: infer A extends unknown[]) => infer R;
-}
+type CheckBusy<B extends OnBusy, M extends LockableMethod, C extends object> = [B] extends [
+  (this: infer T, busy: never, ...args: infer A extends unknown[]) => infer R,
+]
   ? CheckArguments<A, M, 'onBusy', 'takes other arguments after the error than the method'> &
       ([Awaited<R>] extends [AnswerFor<Awaited<ReturnType<M>>>]
         ? Fine
@@ -175,10 +176,8 @@ type AnswerFor<R> =
           ? R | void
           : R;
 
-type CheckWhen<O extends LockedOptions, M extends LockableMethod> = O extends {
-  readonly when: (...args: infer A extends unknown[]) => unknown;
-}
+type CheckWhen<W extends LockPredicate, M extends LockableMethod> = W extends (
+  ...args: infer A extends unknown[]
+) => unknown
   ? CheckArguments<A, M, 'when', 'takes other arguments than the method'>
   : Fine;
-
-export type KeyFunction<A extends unknown[]> = (...args: A) => Keys;

@@ -1,6 +1,6 @@
 import { injectedProperty } from '../distributed-lock.tokens.js';
 import { LockService } from '../lock/lock.service.js';
-import { EVENTS_IN_PLACE } from '../lock/events/lock.events.js';
+import { internalsOf } from '../lock/events/service-internals.js';
 import { MAX_LEASE_MS, type LockServiceOptions } from '../lock/request/lock-options.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { conceal } from '../redaction/conceal.js';
@@ -27,7 +27,7 @@ export class TestLocks extends LockService implements AsyncDisposable {
   constructor({ name, ...options }: TestLocksOptions = {}) {
     const { store = memoryStore(), clock = new RunnerClock(), waitMs = WAIT_MS } = options;
     super({ application: false, ...options, store, clock, waitMs, watchdogTimeoutMs: MAX_LEASE_MS }, name);
-    this[EVENTS_IN_PLACE].subscribe((event) => {
+    internalsOf(this).eventsInPlace.subscribe((event) => {
       if (event.type === 'acquired') this.keys.push(event.key);
     });
     conceal(this, 'targets', 'keys');

@@ -2,12 +2,6 @@ import type { LockLostError } from '../../port/lock.errors.js';
 import type { LockClient } from '../../port/lock-client.js';
 import type { StoreState } from '../../port/lock-store.js';
 
-/**
- * The events of a `LockService` in the async context that causes them: `asked` comes in the context of the call. For
- * tracing, which needs that context.
- */
-export const EVENTS_IN_PLACE = Symbol.for('nestjs-distributed-lock/events-in-place');
-
 /** An event of a lock of this process. Times are in ms. `call` is the same number in all events of one caller and key. */
 export type LockEvent =
   /** A call asks for a key that its flow does not hold. `acquired` or `abandoned` follows, `abandoned` maybe at once. */

@@ -9,7 +9,8 @@ import {
   type TracerProvider,
 } from '@opentelemetry/api';
 import { isLockError, type LockWaitTimeoutError } from '../../port/lock.errors.js';
-import { EVENTS_IN_PLACE, type LockEvent } from '../../lock/events/lock.events.js';
+import type { LockEvent } from '../../lock/events/lock.events.js';
+import { internalsOf } from '../../lock/events/service-internals.js';
 import type { LockService } from '../../lock/lock.service.js';
 import { checkOptionNames, type OptionNames } from '../../options/option-names.js';
 import { errorType } from './error-type.js';
@@ -46,7 +47,7 @@ export function traceLocks(service: LockService, options: LockTracingOptions = {
   checkOptionNames('traceLocks', options, TRACING_NAMES);
   const { tracerProvider = trace.getTracerProvider() } = options;
   const tracing = new Tracing(tracerProvider.getTracer('nestjs-distributed-lock'), service.name, options);
-  service[EVENTS_IN_PLACE].subscribe((event) => {
+  internalsOf(service).eventsInPlace.subscribe((event) => {
     if (event.type === 'asked') tracing.onAsked(event.call, event.key);
   });
   service.events$.subscribe((event) => tracing.onEvent(event));

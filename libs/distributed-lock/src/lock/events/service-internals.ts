@@ -1,0 +1,31 @@
+import type { Observable } from 'rxjs';
+import type { LockEvent } from './lock.events.js';
+
+/** What the rest of this package does with a `LockService`, and applications do not. */
+export interface ServiceInternals {
+  /** True in an application that boots, until `open()`. */
+  isBooting: boolean;
+  /**
+   * The events of the service in the async context that causes them: `asked` comes in the context of the call. For tracing,
+   * which needs that context.
+   */
+  readonly eventsInPlace: Observable<LockEvent>;
+  /** Emits an event of a part of this package that is beside the service, such as the election of a leader. */
+  readonly emit: (event: LockEvent) => void;
+}
+
+/** No member of the class, so that no editor offers it. A property, so that it is found behind a Proxy of Nest, too. */
+const INTERNALS = Symbol.for('nestjs-distributed-lock/service-internals');
+
+export function putInternals(service: object, internals: ServiceInternals): void {
+  Object.defineProperty(service, INTERNALS, { value: internals });
+}
+
+export function internalsOf(service: object): ServiceInternals {
+  return (service as { readonly [INTERNALS]: ServiceInternals })[INTERNALS];
+}
+
+/** Emits a `warning` event, which the logger writes: the configuration works, and is probably not meant. */
+export function warn(service: object, message: string): void {
+  internalsOf(service).emit({ type: 'warning', key: undefined, message });
+}
