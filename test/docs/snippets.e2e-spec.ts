@@ -11,7 +11,7 @@ const FOLDER = join(ROOT, `node_modules/.cache/doc-snippets-${process.pid}`);
 /** The names that a block marked "fragment" may use without an import. */
 const PRELUDE = [
   "import { Body, Controller, Get, Injectable, Module, Param, ParseIntPipe, Post } from '@nestjs/common';",
-  "import { CurrentLock, DistributedLockModule, LockService, LockSignal, Locked, lockKey, memoryStore } from 'nestjs-distributed-lock';",
+  "import { CurrentLock, DistributedLockModule, InjectLockService, LockService, LockSignal, Locked, lockKey, memoryStore } from 'nestjs-distributed-lock';",
   "import type { Lock } from 'nestjs-distributed-lock';",
   "import { redisStore } from 'nestjs-distributed-lock/redis';",
   "declare const app: import('@nestjs/common').INestApplication;",
@@ -28,6 +28,42 @@ const pages = ['README.md', 'README.zh-CN.md', 'CONTRIBUTING.md', 'libs/distribu
 );
 /** `translations.e2e-spec.ts` shows that the Chinese pages have the same blocks. */
 const pagesWithCode = pages.filter((page) => !page.startsWith('docs/zh/'));
+
+const SOURCES = 'libs/distributed-lock/src';
+const sources = readdirSync(join(ROOT, SOURCES), { recursive: true, encoding: 'utf8' })
+  .filter((file) => file.endsWith('.ts') && !file.endsWith('.spec.ts'))
+  .map((file) => `${SOURCES}/${file.replaceAll('\\', '/')}`);
+/** What people write most. An editor shows an example of each. */
+const WITH_EXAMPLE = [
+  [
+    '@Locked(',
+    '@CurrentLock(',
+    '@LockSignal(',
+    '@InjectLockService(',
+    'lockKey`',
+    '.forRoot(',
+    '.forRootAsync(',
+  ],
+  [
+    '.withLock(',
+    '.acquire(',
+    '.tryAcquire(',
+    '@OnElected(',
+    '@OnlyLeader(',
+    'new TestLocks(',
+    'LockAdminModule.forRoot(',
+  ],
+  [
+    'memoryStore(',
+    'redisStore(',
+    'postgresStore(',
+    'mysqlStore(',
+    'sqliteStore(',
+    'etcdStore(',
+    'zookeeperStore(',
+  ],
+  ['quorumStore('],
+].flat();
 
 /** Files that other tests compile, most of them with packages that are not installed here. A block may be a part of one. */
 const ORMS = join(ROOT, 'test/stores/orms/recipes');
@@ -74,6 +110,18 @@ function tableOf(page: string): Snippet {
   return { name: `${page}.table.ts`, code: code.join('\n') };
 }
 
+/** The examples in the comments of the sources. One that begins with an import is a whole file. */
+function examplesOf(source: string): Snippet[] {
+  const text = readFileSync(join(ROOT, source), 'utf8');
+  return [...text.matchAll(/^ *\* @example\n *\* ```ts\n([^]*?)^ *\* ```$/gm)].map(
+    ([, lines = ''], index) => {
+      const code = lines.replaceAll(/^ *\* ?/gm, '');
+      const head = code.startsWith('import ') ? '' : `${PRELUDE}\n`;
+      return { name: `${source.replaceAll('/', '_')}.${index}.ts`, code: `${head}${code}\nexport {};\n` };
+    },
+  );
+}
+
 function isCompiledElsewhere(code: string): boolean {
   const block = code.replace(/\nexport \{\};\n$/, '').trim();
   return compiledElsewhere.some((file) => file.includes(block));
@@ -103,13 +151,16 @@ function compile(snippets: readonly Snippet[]): string {
 
 describe('the documentation', () => {
   // In one compilation, as each reads the library and Nest anew.
-  it('shows only TypeScript that compiles, also in the tables of README, and would be caught if it did not', () => {
+  it('shows only TypeScript that compiles, also in the tables of README and in the comments of the sources, and would be caught if it did not', () => {
     const snippets = pagesWithCode.flatMap(snippetsOf).filter(({ code }) => !isCompiledElsewhere(code));
     expect(snippets.length).toBeGreaterThan(2);
     const tables = ['README.md', 'README.zh-CN.md'].map(tableOf);
     for (const table of tables) expect(table.code.match(/@Locked/g)?.length).toBeGreaterThan(5);
+    const examples = sources.flatMap(examplesOf);
+    const shown = examples.map(({ code }) => code.split('\n').slice(1).join('\n')).join('\n');
+    expect(WITH_EXAMPLE.filter((name) => !shown.includes(name))).toEqual([]);
     const wrong = { name: 'wrong.ts', code: "import { nosuch } from 'nestjs-distributed-lock';" };
-    const [caught, ...errors] = compile([...snippets, ...tables, wrong])
+    const [caught, ...errors] = compile([...snippets, ...tables, ...examples, wrong])
       .split(/\n(?=\S)/)
       .toSorted((a, b) => Number(b.includes('nosuch')) - Number(a.includes('nosuch')));
     expect(caught).toContain('nosuch');

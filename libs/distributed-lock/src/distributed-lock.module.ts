@@ -77,6 +77,10 @@ export class DistributedLockModule
    * enough for the whole application.
    *
    * @throws LockConfigurationError at boot when options are wrong or contradict each other
+   * @example
+   * ```ts
+   * DistributedLockModule.forRoot({ store: redisStore('redis://localhost:6379'), keyPrefix: 'shop:' });
+   * ```
    */
   static override forRoot(options: LockModuleOptions & LockRegistration = {}): DynamicModule {
     checkOptionNames('DistributedLockModule.forRoot', options, { ...MODULE_NAMES, ...REGISTRATION_NAMES });
@@ -88,6 +92,12 @@ export class DistributedLockModule
    * stand beside the factory, because Nest needs them before.
    *
    * @throws LockConfigurationError at boot when options are wrong or contradict each other
+   * @example
+   * ```ts
+   * DistributedLockModule.forRootAsync({
+   *   useFactory: () => ({ store: redisStore(process.env['REDIS_URL'] ?? 'redis://localhost:6379') }),
+   * });
+   * ```
    */
   static override forRootAsync(
     options: ConfigurableModuleAsyncOptions<LockModuleOptions, 'createLockOptions'> & LockRegistration,

@@ -22,6 +22,11 @@ export function importOf(name = 'default'): string {
 /**
  * Injects the `LockService` of a named registration; without a name, that of the registration without one. Nest stops the boot
  * if there is no such registration.
+ *
+ * @example
+ * ```ts
+ * class Jobs { constructor(@InjectLockService('jobs') private readonly locks: LockService) {} }
+ * ```
  */
 export function InjectLockService(name?: string): ParameterDecorator & PropertyDecorator {
   const inject = Inject(getLockServiceToken(name));

@@ -11,7 +11,9 @@ const files = readdirSync(SRC, { recursive: true, encoding: 'utf8' })
 
 /** What a file imports: paths from `src` without their ending, or the names of packages. */
 function importsOf(file: string, text = readFileSync(join(SRC, file), 'utf8')): string[] {
-  const specifiers = [...text.matchAll(/(?:\bfrom\s+|\bimport\s*\(?\s*|\brequire\s*\(\s*)'([^']+)'/g)];
+  const specifiers = [
+    ...withoutComments(text).matchAll(/(?:\bfrom\s+|\bimport\s*\(?\s*|\brequire\s*\(\s*)'([^']+)'/g),
+  ];
   return specifiers.map(([, name = '']) =>
     name.startsWith('.') ? posix.join(posix.dirname(file), name).replace(/\.js$/, '') : name,
   );

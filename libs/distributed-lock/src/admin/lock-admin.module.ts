@@ -10,6 +10,14 @@ import { checkAdmin, type LockAdminOptions } from './lock-admin.options.js';
  * Serves a page and a JSON API, for operators who look for a lock that does not come free. Works on Express and on Fastify.
  *
  * Import it once for each registration of `DistributedLockModule`, each with a `path` of its own.
+ *
+ * @example
+ * ```ts
+ * import { LockAdminModule } from 'nestjs-distributed-lock/admin';
+ *
+ * class OpsGuard { canActivate(): boolean { return process.env['NODE_ENV'] !== 'production'; } }
+ * LockAdminModule.forRoot({ guard: OpsGuard });
+ * ```
  */
 @Module({})
 export class LockAdminModule implements OnModuleInit {

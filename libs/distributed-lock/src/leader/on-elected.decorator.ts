@@ -38,6 +38,12 @@ const classes = (shared[CLASSES] ??= new Set<WeakRef<AnyClass>>());
  *
  * @param name the name of the leader; default: the only one of the application
  * @throws LockConfigurationError for a wrong name; at boot for a class that is request-scoped or transient
+ * @example
+ * ```ts
+ * import { OnElected, type Term } from 'nestjs-distributed-lock/leader';
+ *
+ * class Outbox { @OnElected() async lead(term: Term) { console.log(`leads with token ${term.fencingToken}`); } }
+ * ```
  */
 export function OnElected(name?: string): TermDecorator {
   return mark('@OnElected', name);

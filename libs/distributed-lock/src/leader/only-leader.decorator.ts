@@ -44,6 +44,13 @@ const SITE = Symbol.for('nestjs-distributed-lock/only-leader');
  *
  * @param name the name of the leader; default: the only one of the application
  * @throws LockConfigurationError for a wrong name and for what is no method, when the class is loaded
+ * @example
+ * ```ts
+ * import { Cron } from '@nestjs/schedule';
+ * import { OnlyLeader } from 'nestjs-distributed-lock/leader';
+ *
+ * class Reports { @OnlyLeader() @Cron('0 3 * * *') async nightly(): Promise<void> {} }
+ * ```
  */
 export function OnlyLeader(name?: string): OnlyLeaderDecorator {
   checkOptionalName('@OnlyLeader', name);

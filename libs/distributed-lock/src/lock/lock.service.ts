@@ -128,6 +128,10 @@ export class LockService {
    * @throws LockShutdownError when the application closes
    * @throws LockConfigurationError for wrong options, and for a result that cannot be held
    * @throws `signal.reason` when `signal` aborts before the lock is acquired
+   * @example
+   * ```ts
+   * const token = await locks.withLock('goods:42', async (lock) => lock.fencingToken);
+   * ```
    */
   withLock<T>(key: Keys, work: Work<T>): Promise<T>;
   withLock<T>(key: Keys, options: WithLockOptions, work: Work<T>): Promise<T>;
@@ -148,6 +152,11 @@ export class LockService {
    * @throws LockWaitTimeoutError when the key is not free within `waitMs`
    * @throws LockStoreError, LockKeyError, LockShutdownError, LockDeadlockError, LockConfigurationError or `signal.reason`, as
    * `withLock` does
+   * @example
+   * ```ts
+   * await using lock = await locks.acquire('goods:42', { waitMs: 2000 });
+   * console.log(lock.fencingToken); // released at the end of the block
+   * ```
    */
   acquire(key: Keys, options: CallOptions = NO_OPTIONS): Promise<Lock> {
     return this.holdsFor(key, options, 'acquire').then(asLock);
@@ -158,6 +167,11 @@ export class LockService {
    *
    * @throws LockStoreError, LockKeyError, LockShutdownError, LockDeadlockError, LockConfigurationError or `signal.reason`, as
    * `withLock` does
+   * @example
+   * ```ts
+   * await using lock = await locks.tryAcquire('report:nightly');
+   * if (lock) console.log(lock.fencingToken); // released at the end of the block
+   * ```
    */
   async tryAcquire(key: Keys, options: CallOptions = {}): Promise<Lock | null> {
     try {

@@ -35,6 +35,10 @@ import { wrapMethod } from './nest/wrap-method.js';
  * @param key a template, a list of templates, or a function of the method's arguments that returns one key or several
  * @param options those of `LockedOptions`; what is left out comes from `LockDefaults` of the class, then from the module
  * @throws LockConfigurationError for a mistake in a template or an option, when the class is loaded; for an option it names the method
+ * @example
+ * ```ts
+ * class Goods { @Locked('goods:<id>', { waitMs: 2000 }) async buy(id: string, count: number): Promise<void> {} }
+ * ```
  */
 export function Locked<
   const K extends LockedKey,

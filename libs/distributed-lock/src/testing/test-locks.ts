@@ -18,6 +18,17 @@ const WAIT_MS = 1000;
  * Locks without `leaseMs` last until their release, however far a test moves the time.
  *
  * Differs from the module's service in its defaults: `memoryStore()`, and a `waitMs` of 1000.
+ *
+ * @example
+ * ```ts
+ * import { Locked } from 'nestjs-distributed-lock';
+ * import { TestLocks } from 'nestjs-distributed-lock/testing';
+ *
+ * class Goods { @Locked('goods:<id>') async buy(id: string): Promise<void> {} }
+ * await using locks = new TestLocks();
+ * await locks.injectInto(new Goods()).buy('42');
+ * console.log(locks.acquired); // ['goods:42']
+ * ```
  */
 export class TestLocks extends LockService implements AsyncDisposable {
   private readonly targets = new Set<object>();

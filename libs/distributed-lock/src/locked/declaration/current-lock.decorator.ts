@@ -17,12 +17,24 @@ const SLOTS = Symbol.for('nestjs-distributed-lock/slots');
  *
  * Callers leave the argument out, so write `lock?: Lock` on methods that other code calls. It is `undefined` when `when`
  * has decided that no lock is needed. On a method without `@Locked` the application does not start.
+ *
+ * @example
+ * ```ts
+ * class Goods { @Locked('goods:<id>') async buy(id: string, @CurrentLock() lock?: Lock) { return lock?.fencingToken; } }
+ * ```
  */
 export function CurrentLock(): ParameterDecorator {
   return slot('@CurrentLock', (lock) => lock);
 }
 
-/** The signal of the lock that this call of a `@Locked` method holds. It aborts when the lock is lost. */
+/**
+ * The signal of the lock that this call of a `@Locked` method holds. It aborts when the lock is lost.
+ *
+ * @example
+ * ```ts
+ * class Rates { @Locked('rates') async load(url: string, @LockSignal() signal?: AbortSignal) { return fetch(url, { signal }); } }
+ * ```
+ */
 export function LockSignal(): ParameterDecorator {
   return slot('@LockSignal', (lock) => lock.signal);
 }

@@ -35,6 +35,10 @@ export function escapeKeyValue(value: unknown): string | undefined {
  * Builds a key by hand with the same escaping as the templates of `@Locked`: ``lockKey`goods:${id}` ``.
  *
  * @throws LockKeyError for a value that cannot be part of a key
+ * @example
+ * ```ts
+ * await locks.withLock(lockKey`goods:${'a/b'}`, (lock) => console.log(lock.key)); // goods:a%2Fb
+ * ```
  */
 export function lockKey(texts: TemplateStringsArray, ...values: readonly KeyValue[]): string {
   return texts.reduce((key, text, i) => {

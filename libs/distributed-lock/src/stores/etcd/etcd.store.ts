@@ -26,6 +26,13 @@ const OPTION_NAMES: OptionNames<EtcdStoreOptions> = {
  *
  * @param endpointsOrOptions the URL of a member, a list of them, or the options with `endpoints`
  * @throws LockConfigurationError for endpoints that name no server, and for options that would do nothing
+ * @example
+ * ```ts
+ * import { DistributedLockModule } from 'nestjs-distributed-lock';
+ * import { etcdStore } from 'nestjs-distributed-lock/etcd';
+ *
+ * DistributedLockModule.forRoot({ store: etcdStore('http://localhost:2379') });
+ * ```
  */
 export function etcdStore(
   endpointsOrOptions: string | readonly string[] | EtcdStoreOptions,

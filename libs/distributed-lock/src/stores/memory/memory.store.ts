@@ -11,6 +11,13 @@ import { MemoryDocuments, MemoryRegister } from './memory-register.js';
  *
  * Excludes callers of this process only. Registrations and applications that are given the result of the same call share
  * their locks. The results of two calls share nothing. Order, tokens and expiry are those of Redis.
+ *
+ * @example
+ * ```ts
+ * import { DistributedLockModule, memoryStore } from 'nestjs-distributed-lock';
+ *
+ * DistributedLockModule.forRoot({ store: memoryStore() });
+ * ```
  */
 export function memoryStore(): LockStoreFactory;
 export function memoryStore(given?: unknown): LockStoreFactory {

@@ -45,6 +45,15 @@ import { nextMicros } from '../../time/micros.js';
  * deadline per command, best far below that of a single store
  * @throws LockConfigurationError for fewer than three stores, for one given twice, and for wrong options
  * @see https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/ for the algorithm
+ * @example
+ * ```ts
+ * import { DistributedLockModule } from 'nestjs-distributed-lock';
+ * import { quorumStore } from 'nestjs-distributed-lock/quorum';
+ * import { redisStore } from 'nestjs-distributed-lock/redis';
+ *
+ * const nodes = ['redis://a:6379', 'redis://b:6379', 'redis://c:6379'].map((url) => redisStore(url));
+ * DistributedLockModule.forRoot({ store: quorumStore(nodes) });
+ * ```
  */
 export function quorumStore(
   nodes: readonly LockStoreFactory[],

@@ -61,6 +61,13 @@ import type { Clock } from '../../time/clock.js';
  * @param target a URL, ioredis options (Sentinel included), or an ioredis `Redis` or `Cluster`, which is duplicated and
  * stays yours
  * @throws LockConfigurationError for a target that ioredis would read as localhost, and for options that contradict each other
+ * @example
+ * ```ts
+ * import { DistributedLockModule } from 'nestjs-distributed-lock';
+ * import { redisStore } from 'nestjs-distributed-lock/redis';
+ *
+ * DistributedLockModule.forRoot({ store: redisStore('redis://localhost:6379') });
+ * ```
  */
 export function redisStore(target: RedisTarget, options: RedisStoreOptions = {}): LockStoreFactory {
   checkRedisTarget(target);

@@ -27,6 +27,13 @@ export const ZOOKEEPER_COMMAND_TIMEOUT_MS = 1000;
  *
  * @param target the servers of one ensemble
  * @throws LockConfigurationError for a target that names no server, and for options that would do nothing
+ * @example
+ * ```ts
+ * import { DistributedLockModule } from 'nestjs-distributed-lock';
+ * import { zookeeperStore } from 'nestjs-distributed-lock/zookeeper';
+ *
+ * DistributedLockModule.forRoot({ store: zookeeperStore('localhost:2181') });
+ * ```
  */
 export function zookeeperStore(
   target: ZookeeperTarget,

@@ -19,6 +19,13 @@ const OPTION_NAMES: OptionNames<MysqlStoreOptions> = { table: true, commandTimeo
  *
  * @param target a URL, mysql2 options, or a mysql2 pool, whose options are copied and that stays yours
  * @throws LockConfigurationError for a target that mysql2 would take for localhost, and for options out of range
+ * @example
+ * ```ts
+ * import { DistributedLockModule } from 'nestjs-distributed-lock';
+ * import { mysqlStore } from 'nestjs-distributed-lock/mysql';
+ *
+ * DistributedLockModule.forRoot({ store: mysqlStore('mysql://app:secret@localhost:3306/shop') });
+ * ```
  */
 export function mysqlStore(target: MysqlTarget, options: MysqlStoreOptions = {}): LockStoreFactory {
   const { table, commandTimeoutMs } = sqlOptionsOf('mysqlStore', options, OPTION_NAMES);

@@ -34,6 +34,13 @@ const OPTION_NAMES: OptionNames<PostgresStoreOptions> = {
  * @param target a URL, options of `pg`, or a `Pool`, whose options are copied: the store opens two connections of its own.
  * Or a PGlite instance, or a function `{ query }` that runs one statement
  * @throws LockConfigurationError for a target that names no PostgreSQL, and for options that would do nothing
+ * @example
+ * ```ts
+ * import { DistributedLockModule } from 'nestjs-distributed-lock';
+ * import { postgresStore } from 'nestjs-distributed-lock/postgres';
+ *
+ * DistributedLockModule.forRoot({ store: postgresStore('postgres://app:secret@localhost:5432/shop') });
+ * ```
  */
 export function postgresStore(target: PostgresTarget, options: PostgresStoreOptions = {}): LockStoreFactory {
   checkPostgresTarget(target);

@@ -26,6 +26,13 @@ const OPTION_NAMES: OptionNames<SqliteStoreOptions> = {
  *
  * @param file its path. The file is made if there is none
  * @throws LockConfigurationError on an older Node, for a database in memory, and for options out of range
+ * @example
+ * ```ts
+ * import { DistributedLockModule } from 'nestjs-distributed-lock';
+ * import { sqliteStore } from 'nestjs-distributed-lock/sqlite';
+ *
+ * DistributedLockModule.forRoot({ store: sqliteStore('/var/lib/shop/locks.db') });
+ * ```
  */
 export function sqliteStore(file: string, options: SqliteStoreOptions = {}): LockStoreFactory {
   checkFile(file);
