@@ -148,6 +148,20 @@ describe('@OnlyLeader', () => {
     expect(() => CurrentTerm()(Jobs, undefined, 0)).toThrow('@CurrentTerm belongs on a parameter');
   });
 
+  it('is needed on a method with @CurrentTerm, which stops the boot without it', async () => {
+    @Injectable()
+    class Forgotten {
+      async run(@CurrentTerm() term?: Term): Promise<string | undefined> {
+        return term?.name;
+      }
+    }
+    const start = startInstance({ imports: [LeaderModule.forFeature('poller')], providers: [Forgotten] });
+    await expect(start).rejects.toMatchObject({
+      code: 'LOCK_CONFIGURATION',
+      message: expect.stringContaining('@CurrentTerm on Forgotten.run: only @OnlyLeader passes the term.'),
+    });
+  });
+
   it('does not compile on methods that are not async, nor on those that always have a result', () => {
     class Wrong {
       // @ts-expect-error: a call may give a promise of undefined

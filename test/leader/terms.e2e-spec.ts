@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises';
 import { describe, expect, it } from '@jest/globals';
 import { Injectable } from '@nestjs/common';
-import { memoryStore, type LockEvent } from 'nestjs-distributed-lock';
+import { LockService, memoryStore, type LockEvent } from 'nestjs-distributed-lock';
 import type { Term } from 'nestjs-distributed-lock/leader';
 import { until } from '#until';
 import { leaderEventsOf, Poller, startInstance } from './support/instances.js';
@@ -144,12 +144,18 @@ describe('the work of a term', () => {
   });
 
   it('of a lost term ends before the next term of the same instance begins', async () => {
-    const { locks, poller, leader } = await startInstance({ poller: Working, shutdownGraceMs: 0 });
+    const store = memoryStore();
+    const { locks, poller, leader } = await startInstance({ store, poller: Working, shutdownGraceMs: 0 });
     const working = poller as Working;
     await until(() => working.log.length === 1);
     await locks.forceRelease('leader:poller');
     await until(() => working.log.length === 2);
-    expect(await locks.inspect('leader:poller')).toBeNull();
+    const another = new LockService({ store });
+    await another.withLock('leader:poller', async () => {
+      for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
+      expect((await another.inspect('leader:poller'))?.pending).toEqual([]);
+    });
+    await another.close();
     expect([leader.isLeader, working.log]).toEqual([false, ['begin', 'demoted']]);
     working.finish[0]!();
     await until(() => working.log.length === 4);

@@ -8,7 +8,8 @@ const SLOTS = Symbol.for('nestjs-distributed-lock/term-slots');
  * The `Term` in which this call of an `@OnlyLeader` method runs. Callers leave the argument out, so write `term?: Term` on
  * methods that other code calls.
  *
- * @throws LockConfigurationError on a parameter of a constructor, when the class is loaded
+ * @throws LockConfigurationError on a parameter of a constructor, when the class is loaded; at boot on a method without
+ * `@OnlyLeader`
  */
 export function CurrentTerm(): ParameterDecorator {
   return (target, method, index) => {
@@ -29,6 +30,11 @@ export function fillTerm(
   const filled = [...args];
   for (const index of slotsOf(target, method)) filled[index] ??= term;
   return filled;
+}
+
+/** @param prototype that has the method itself */
+export function takesTerm(prototype: object, method: string): boolean {
+  return slotsOf(prototype, method).length > 0;
 }
 
 function slotsOf(target: object, method: string | symbol): readonly number[] {

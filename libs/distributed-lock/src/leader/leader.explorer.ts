@@ -2,9 +2,10 @@ import { Inject, Injectable } from '@nestjs/common';
 import { DiscoveryService, MetadataScanner } from '@nestjs/core';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import type { AnyClass } from '../locked/nest/nest-metadata.js';
+import { takesTerm } from './current-term.decorator.js';
 import type { LeaderTerm } from './leader-term.js';
 import { markedClasses, marksOf, type TermMark } from './on-elected.decorator.js';
-import { onlyLeaderSiteOf, type OnlyLeaderSite } from './only-leader.decorator.js';
+import { isOnlyLeader, onlyLeaderSiteOf, type OnlyLeaderSite } from './only-leader.decorator.js';
 
 /** One method with `@OnElected` or `@OnDemoted` of one provider. */
 interface FoundHandler extends TermMark {
@@ -45,7 +46,9 @@ export class LeaderExplorer {
     });
   }
 
+  /** @throws LockConfigurationError for a method with `@CurrentTerm` that nothing gives a term */
   findOnlyLeader(): readonly OnlyLeaderSite[] {
+    for (const { cls } of this.wrappers()) for (const [method] of this.methods(cls)) checkTerm(cls, method);
     const sites = this.wrappers().flatMap(({ cls }) =>
       this.methods(cls).flatMap(([, fn]) => onlyLeaderSiteOf(fn) ?? []),
     );
@@ -75,6 +78,16 @@ export class LeaderExplorer {
     const prototype = cls.prototype as Readonly<Record<string, unknown>>;
     return this.scanner.getAllMethodNames(prototype).map((name) => [name, prototype[name]]);
   }
+}
+
+/** @throws LockConfigurationError if a parameter of the method waits for a term, and nothing passes one */
+function checkTerm(cls: PrototypedClass, method: string): void {
+  let owner = cls.prototype;
+  while (!Object.hasOwn(owner, method)) owner = Object.getPrototypeOf(owner) as object;
+  if (!takesTerm(owner, method) || isOnlyLeader(owner, method)) return;
+  throw new LockConfigurationError(
+    `@CurrentTerm on ${cls.name}.${method}: only @OnlyLeader passes the term. Put @OnlyLeader() on the method. A method with @OnElected gets the term as its first argument.`,
+  );
 }
 
 type PrototypedClass = AnyClass & { readonly prototype: object };

@@ -72,6 +72,7 @@ export function OnlyLeader(name?: string): OnlyLeaderDecorator {
         ),
     );
     Reflect.defineMetadata(SITE, { name, where } satisfies OnlyLeaderSite, wrapped);
+    Reflect.defineMetadata(SITE, true, target, method);
     descriptor!.value = wrapped;
     injectLeaders(target);
   };
@@ -81,6 +82,11 @@ export function onlyLeaderSiteOf(fn: unknown): OnlyLeaderSite | undefined {
   return typeof fn === 'function'
     ? (Reflect.getOwnMetadata(SITE, fn) as OnlyLeaderSite | undefined)
     : undefined;
+}
+
+/** @param prototype that has the method itself, whatever other decorators have made of it */
+export function isOnlyLeader(prototype: object, method: string): boolean {
+  return Reflect.hasOwnMetadata(SITE, prototype, method);
 }
 
 function leadersOf(self: unknown, where: string): AllLeaders {
