@@ -60,7 +60,7 @@ describe('a plan that somebody has written', () => {
     [withCall({ process: 1 }), 'plan.calls[0].process is a whole number from 0 to 0, and not 1. '],
     [withCall({ service: 1 }), 'plan.calls[0].service is a whole number from 0 to 0, and not 1. '],
     [withCall({ how: 'lock' }), 'plan.calls[0].how is one of withLock, acquire, '],
-    [withCall({ options: { ttl: 5 } }), 'plan.calls[0].options.ttl is unknown; known are waitMs, leaseMs, '],
+    [withCall({ options: { ttl: 5 } }), 'plan.calls[0].options.ttl is unknown; known are waitMs, '],
     [
       withCall({ work: [{ do: 'sleep' }] }),
       'plan.calls[0].work[0].ms is missing: it is a number from 0 on. ',
