@@ -1,8 +1,9 @@
 // Runs the specs beside the sources, without a build and without a server: npm run test:unit [-- names, then options of Jest].
-// A name is that of a file, or a part of a path. For a file without a spec of its own the specs of its folder are run.
+// A name is that of a file, or a part of a path. For a file without a spec of its own the specs that import it are run, or else
+// those of its folder.
 import { spawnSync } from 'node:child_process';
 import { readFileSync, readdirSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname, join, posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -16,7 +17,7 @@ const files = ['libs', 'apps']
   .map((file) => file.replaceAll('\\', '/'))
   .filter((file) => file.endsWith('.ts') && !/\/(dist|node_modules)\//.test(file));
 
-/** The specs for a name: those whose path has it, or else those of the nearest folder that has some. */
+/** The specs for a name: those whose path has it, or else those that import the file, or those of the nearest folder that has some. */
 function nearest(name) {
   const stem = name.replace(/(\.spec)?\.ts$/, '');
   const named = files.filter((file) => file.includes(stem));
@@ -27,6 +28,11 @@ function nearest(name) {
   if (wanted.length === 0) throw new Error(`No TypeScript file of libs and apps has "${name}" in its path.`);
   const own = wanted.filter((file) => file.endsWith('.spec.ts'));
   if (own.length > 0) return own;
+  const importing = files.filter((file) => file.endsWith('.spec.ts') && imports(file, wanted[0]));
+  if (importing.length > 0) {
+    console.log(`"${name}" has no spec of its own: these import it. ${suitesOf(wanted[0])}`);
+    return importing;
+  }
   for (let folder = dirname(wanted[0]); folder !== '.'; folder = dirname(folder)) {
     const specs = files.filter((file) => file.startsWith(`${folder}/`) && file.endsWith('.spec.ts'));
     if (specs.length === 0) continue;
@@ -34,6 +40,11 @@ function nearest(name) {
     return specs;
   }
   throw new Error(`No folder above ${wanted[0]} has specs. ${suitesOf(wanted[0])}`);
+}
+
+function imports(spec, file) {
+  const found = readFileSync(join(root, spec), 'utf8').matchAll(/ from '(\.[^']+)\.js'/g);
+  return [...found].some(([, path]) => `${posix.join(dirname(spec), path)}.ts` === file);
 }
 
 /** From the table in test/README.md. */

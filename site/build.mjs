@@ -11,3 +11,4 @@ await build(fromRoot('site'));
 writePlainText();
 const dead = deadLinks(SITE, SITE_URL);
 if (dead.length > 0) throw new Error(`Links that lead nowhere:\n${dead.join('\n')}`);
+console.log('The site is in site/dist. To look at it: npm run docs:preview');
