@@ -41,8 +41,11 @@ describe('a Redis store with restartGuardMs', () => {
   }, 30_000);
 
   it('grants to who asks once over a connection that the network has forgotten', async () => {
-    const service = openService(redis.proxy.url, { watchdogTimeoutMs: LEASE_MS, restartGuardMs: LEASE_MS });
-    await service.withLock('warm', { waitMs: 10_000 }, () => undefined);
+    // The new connection may take half of it.
+    const commandTimeoutMs = 3000;
+    const longest = { watchdogTimeoutMs: 3 * commandTimeoutMs, restartGuardMs: 3 * commandTimeoutMs };
+    const service = openService(redis.proxy.url, { commandTimeoutMs, ...longest });
+    await service.withLock('warm', { waitMs: 20_000 }, () => undefined);
     for (const link of redis.proxy.open) link.forgetsAfterMs = 700;
     await new Promise((resolve) => setTimeout(resolve, 1000));
     const lock = await service.acquire('k', { waitMs: 0 });
