@@ -128,7 +128,7 @@ export interface AcquireRequest {
   readonly claim: Claim;
   /** Length of the lease in ms. */
   readonly leaseMs: number;
-  /** How much longer the caller waits, in ms; may be `Infinity`. With 0 the owner asks once and does not enter the queue. */
+  /** How much longer the most patient of its callers waits, in ms; may be `Infinity`. With 0 the owner asks once and does not enter the queue. */
   readonly waitMs: number;
   /** The ticket of an earlier reply, so that it survives a lost queue. 0 the first time. */
   readonly ticket: number;

@@ -22,7 +22,7 @@ export class Lease {
   isConfirmed: boolean;
   /** When the store last answered for the lease. */
   answeredAt: number;
-  /** Why the last renewal got no answer. `undefined` after an answer. */
+  /** Why the last renewal got no answer, as the event `suspended` says; a suspended machine is another thing. `undefined` after an answer. */
   suspendedBy: Error | undefined;
   private validUntil: number;
   private renewAt: number;

@@ -94,6 +94,7 @@ export class AcquireLoop implements FairWaiter {
     if (!this.inFlight) this.recheck();
   }
 
+  /** Sends an acquire request, the first or a later one. While another is in flight, the next one follows its reply. */
   recheck(): void {
     if (!this.isRunning) return;
     if (this.inFlight) {

@@ -374,11 +374,12 @@ export class Owner {
     return this.callers.size > 0 || this.budget.isRunning;
   }
 
+  /** The last caller has left while a request is in flight, or before the grant is confirmed. */
   onNoCallers(): void {
     if (this.acquireLoop.isRunning || this.state === 'confirming') this.releaseInBackground();
   }
 
-  /** No caller waits any more. If the store has only ever answered "busy", there is nothing to release. */
+  /** A reply has come, and no caller is left. If the store has only ever answered "busy", there is nothing to release. */
   onQueueEmpty(): void {
     if (this.acquireLoop.mayBeQueued) return this.releaseInBackground();
     this.end();
@@ -426,7 +427,8 @@ export class Owner {
 
 /**
  * waiting:    asks the store, or waits in its queue.
- * confirming: granted, but no caller is admitted before the store has confirmed the grant.
+ * confirming: granted, but a renewal must be answered before a caller is admitted: the grant came by notification, or its
+ *             answer took longer than its lease.
  * held:       a caller holds the lock; several, if they are readers of one process.
  * ended:      for good; an owner id is never used again.
  */

@@ -31,7 +31,7 @@ export class LocalQueue implements Callers {
   private isCounting = false;
   /** Absent while no caller waits. */
   private deadlines: WaitDeadlines | undefined;
-  /** The owner that asks the store. */
+  /** The owner that has admitted no caller yet: it asks the store, waits there, or has its grant confirmed. */
   private waitingOwner: Owner | undefined;
   /** Owners that hold or are about to hold. Several may hold only under a claim that is not exclusive. */
   private readonly holding = new SmallSet<Owner>();
@@ -199,7 +199,10 @@ export class LocalQueue implements Callers {
     for (const waiter of this.waiters) this.dismiss(waiter, error);
   }
 
-  /** Starts another owner for the callers that still wait, if several owners may hold. */
+  /**
+   * An owner has admitted callers, and counts as holding from now on. If several owners may hold, another one starts for the
+   * callers that still wait.
+   */
   onServed(owner: Owner): void {
     if (this.waitingOwner === owner) {
       this.waitingOwner = undefined;
@@ -306,12 +309,12 @@ export class LocalQueue implements Callers {
     return this.asksOnce || this.uncounted.size > 0;
   }
 
-  /** No caller that waits is left: each of them asks once, and has had no answer yet. */
+  /** No caller has time to wait: each of them asks once, and has had no answer yet. */
   private get asksOnce(): boolean {
     return this.waiters.size === this.impatient.size;
   }
 
-  /** The store has an owner of this queue before those that ask once: callers wait for it. */
+  /** The store has an owner of this queue, and some of its callers have time to wait: it comes before those that ask once. */
   private get isWaitedFor(): boolean {
     return this.isInStoreQueue && !this.asksOnce;
   }

@@ -74,6 +74,6 @@ export class CertainReleases {
 /** The back end has executed one copy of a release. */
 export interface ExecutedRelease {
   readonly wasHolder: boolean;
-  /** The store's time, in ms. */
+  /** The store's time, in ms; 0 if its reply did not tell it, which it need not where no acquire is unanswered. */
   readonly executedAt: number;
 }

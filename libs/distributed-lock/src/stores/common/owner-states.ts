@@ -8,7 +8,7 @@ export class OwnerState {
   isReleasing = false;
   /** The last one under way: an earlier renewal that is sent again must not be executed after it. */
   latestRenewal: Renewal | undefined;
-  /** The latest not-after of the acquires that were sent and never answered, in server time. -1 without one. */
+  /** The latest not-after of the acquires that have no answer, given up or in flight, in server time. -1 without one. */
   lateNotAfter = -1;
   /** `lateNotAfter` without the acquire in flight. An owner has one acquire in flight at a time. */
   private earlierNotAfter = -1;

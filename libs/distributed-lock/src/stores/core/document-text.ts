@@ -59,8 +59,8 @@ export function documentText(document: LockDocument): string | null {
 }
 
 /**
- * The document of a lock that was free, for a back end that counts the token as it writes: first token 0 stands for the
- * first of those that end with the last token of the row.
+ * The document of a lock that was free, for a back end that counts the token as it writes: first token 0 and last
+ * token n are n tokens, of which the last one is that of the row.
  */
 export function takenText(request: AcquireRequest): string {
   return JSON.stringify([FORMAT, ...entriesText(takenBy(request))]);

@@ -258,6 +258,7 @@ export class KeyState {
     this.isChangedNow = true;
   }
 
+  /** Every renewal, and the grant to an owner that asks: its whole lease, from this write on. */
   private confirm(mine: Holder, leaseMs: number, lastToken = mine.lastToken): UntimedGrant {
     const { owner, claim, token } = mine;
     const isThere = mine.leaseMs === leaseMs && !mine.isUnconfirmed && lastToken === mine.lastToken;

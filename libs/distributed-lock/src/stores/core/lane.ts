@@ -17,7 +17,7 @@ import type { Requests, TimedRegister, TimedReply } from './timed-register.js';
 const TRIES_WITHOUT_PAUSE = 4;
 /** The lane sends this many requests however long they take, and a further one only within `commandTimeoutMs`. */
 const LEAST_TRIES = 2;
-/** After this many lost swaps the waiters leave notes, which the next writer of any client merges. */
+/** After this many lost swaps the waiters that asked together with other tasks leave notes, which the next writer of any client merges. */
 const SWAPS_WITHOUT_NOTES = 2;
 const LONGEST_PAUSE_MS = 8;
 

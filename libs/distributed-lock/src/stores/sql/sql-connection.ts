@@ -61,7 +61,7 @@ export class SqlConnection {
     this.kept.start();
   }
 
-  /** @throws LockStoreError: `unreachable` if it was never sent, otherwise by the reply or `unknown` */
+  /** @throws LockStoreError: `unreachable` if it was never sent, `unknown` if it was and no reply came, or as the reply says */
   run<Kind extends BatchedKind>(kind: Kind, item: SqlItem<Kind>, key: string): Promise<SqlReply<Kind>> {
     return this.add(kind, item, key);
   }

@@ -18,7 +18,7 @@ type Priority = keyof typeof RANK;
  */
 type Flush = 'now' | 'when idle';
 
-/** Returned by `read` when the server has refused a command after its not-after, because our estimate of its time was old. */
+/** Returned by `read` when a command reached the server after its not-after, and was not executed: our estimate of its time was old. */
 export const EXPIRED = Symbol('expired');
 
 const NOT_SENT: ClockReading = { now: 0, lead: 0 };

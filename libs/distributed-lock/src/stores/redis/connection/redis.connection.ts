@@ -76,7 +76,7 @@ export class RedisConnection {
     this.stopConnecting = keepConnecting(client, { clock, chance }, (error) => (this.lastError = error));
   }
 
-  /** @throws LockStoreError: `unreachable` if it was never written, otherwise by the reply or `unknown` */
+  /** @throws LockStoreError: `unreachable` if it was never written, `unknown` if it was and no reply came, or as the reply says */
   run<Result>(command: RedisCommand<Result>): Promise<Result> {
     return new Promise((resolve, reject) => {
       const at = readClocks(this.clock);

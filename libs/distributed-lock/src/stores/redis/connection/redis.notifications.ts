@@ -98,7 +98,7 @@ export class RedisNotifications {
     if (this.isSubscribed) inBackground(this.subscribeTo([channel], owner), this.onNotSubscribed);
   }
 
-  /** The owner waits behind no foreign client now. An open subscription looks to the scripts like a waiting Redisson client. */
+  /** The owner waits behind no foreign client now; its own notifications go on. An open subscription looks to the scripts like a waiting Redisson client. */
   stopListening(owner: string): void {
     const channel = this.channels.get(owner);
     if (channel === undefined) return;

@@ -28,7 +28,7 @@ export abstract class ScriptCommand<R extends ScriptReply, Result> extends Redis
   private lastArgs: Arguments = [];
 
   /**
-   * @param keys those of the lock, where they are not others
+   * @param keys default: those of the lock
    * @throws LockKeyError for a key that a cluster cannot take
    */
   constructor(

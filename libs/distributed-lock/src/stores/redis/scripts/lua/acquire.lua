@@ -6,7 +6,7 @@
 --          JSON after one digit, which is 1 where a free lock may be granted without reading them: kind "lock", one token, a lease of half a
 --          day at most, and no tokens shared with foreign clients
 -- Reply  now * 1000 + n                              granted, with this token, and nobody waits: the common case
---        {0, now}                                    expired: nothing was done
+--        {0, now}                                    too late: after its not-after, so nothing was done
 --        {1, now, first token, last token, waiting}  granted
 --        {2, now, holder, remaining, ticket}         queued, with max_waiting a 6th: how many others wait
 --        {3, now, holder, remaining}                 busy, and the owner does not wait

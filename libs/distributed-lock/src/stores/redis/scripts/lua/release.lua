@@ -4,7 +4,7 @@
 -- ARGV  1 owner  2 options
 -- Options  kind, weight, permits, used, reserved, hold, min_token, cluster, publish: JSON after one digit, which is 1 where an
 --          owner that nobody waits for may release without reading them: kind "lock", PUBLISH, and neither used nor hold
--- Reply  was holder (0 or 1)         after a 1, where nobody waits: the common case
+-- Reply  was holder (0 or 1)         only if the options begin with 1 and nobody waits: the common case
 --        {was holder (0 or 1), now}
 --
 -- Any number of executions is harmless. The tokens after used up to reserved go back; both are strings. hold is the rest of a

@@ -5,7 +5,7 @@
 -- Options  kind, weight, permits, min_token, cluster, publish: JSON
 -- Reply  {0, now}           lost: held by another, by nobody, or by this owner under another grant
 --        {1, now, waiting}  renewed; waiting counts our queue, and a foreign client that listens as one
---        {2, now}           expired: nothing was done, so that no old renewal shortens the lease of a newer one
+--        {2, now}           too late: after its not-after, so nothing was done, and no old renewal shortens the lease of a newer one
 --
 -- An owner that holds alone and renews as "shared" downgrades. Tokens that are gone (evicted) are written back: the owner
 -- in the lock is proof enough.

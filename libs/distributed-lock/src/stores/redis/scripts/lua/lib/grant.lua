@@ -67,12 +67,14 @@ local function grant(asker, lease, held_alone)
       if not reached then
         local waiting = redis.call('ZCARD', KEYS[2]) - 1
         local message = { 'granted', owner, text(first), text(last), text(now), waiter.initial_lease, waiting, waiter.nonce }
-        -- Without a subscriber the waiter's client reconnects or has crashed. It is skipped and keeps its ticket.
+        -- A waiter that has subscribed and has no subscription now reconnects or has crashed. It is skipped and keeps its ticket.
+        -- One that has not is granted all the same, and finds the grant by its recheck.
         local receivers = notify(owner, table.concat(message, ' '))
         reached = not waiter.subscribed or cluster or receivers > 0 and is_subscribed(owner)
       end
       if reached then
-        -- Marked before it leaves the queue: the hash of waiter options, whose last entry that may be, keeps its expiry so.
+        -- Marked before it leaves the queue: without its last entry the hash of waiter options would be gone with its expiry, and the
+        -- mark would stay for ever.
         if owner ~= asker and is_alone(waiter.kind) then redis.call('HSET', KEYS[3], 'granted', owner) end
         leave_queue(owner)
         local own_lease = owner == asker and lease or waiter.initial_lease
@@ -97,7 +99,7 @@ local function recheck_first(ms)
 end
 
 -- Hands a lock with room to the first waiters in the queue, or wakes foreign clients. `held_alone`: as for
--- grant, so that the grant of that holder needs no confirmation any more.
+-- grant. Only the holder that has left can be marked as granted, so its mark goes.
 local function hand_off(kind, held_alone)
   local foreign_clients = listeners(KEYS[5])
   if held_alone or foreign_clients == 0 then
