@@ -1,6 +1,6 @@
-// What it costs a process to import the library and its Redis store, beside other libraries of locks on Redis, in turns:
+// Measures the CPU time in which a process imports the library and its Redis store, and other libraries of locks on Redis, in turns:
 //   npm run build && npm ci --prefix bench/peers && node bench/import.mjs [rounds]
-// Each process has imported Nest, rxjs and ioredis before. Prints the CPU time in ms.
+// Each process has imported Nest, rxjs and ioredis before.
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 

@@ -1,7 +1,7 @@
 import { Injectable, Module, type CanActivate, type ExecutionContext } from '@nestjs/common';
 import { LockAdminModule } from 'nestjs-distributed-lock/admin';
 
-/** Whoever gets in sees all keys. Your login has set the user before. */
+/** Lets operators in, who then see all keys. Your login has set `user` on the request before. */
 @Injectable()
 export class OpsGuard implements CanActivate {
   canActivate(context: ExecutionContext): boolean {

@@ -1,6 +1,6 @@
 import { isLockError, type LockErrorCode } from '../port/lock.errors.js';
 
-/** What a route answers, as JSON. */
+/** A route sends this to its client, the body as JSON. */
 export interface AdminAnswer {
   readonly status: number;
   readonly body: object;

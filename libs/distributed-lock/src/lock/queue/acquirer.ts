@@ -92,7 +92,7 @@ export class Acquirer {
     try {
       for (const request of order) {
         held.push(await this.acquire({ ...request, waitMs: measureWait() }, held));
-        await assertHeld(held);
+        await throwIfLost(held);
       }
       return held;
     } catch (error) {
@@ -120,8 +120,12 @@ export class Acquirer {
 
 type Requests = readonly [LockRequest, ...LockRequest[]];
 
-/** A lease may have expired while its caller waited for the next key, also one whose renewal has not been answered yet. */
-async function assertHeld(holds: readonly Hold[]): Promise<void> {
+/**
+ * A lease may have expired while its caller waited for the next key, also one whose last renewal has not been answered yet.
+ *
+ * @throws LockLostError if one of the holds was lost
+ */
+async function throwIfLost(holds: readonly Hold[]): Promise<void> {
   for (const hold of holds) if (hold.isInDoubt()) await hold.owner.whenSure();
   const loss = holds.map((hold) => hold.noticeLoss()).find(Boolean);
   if (loss) throw loss;

@@ -277,10 +277,7 @@ export class LocalQueue implements Callers {
   private countOthers(): void {
     if (this.uncounted.size === 0 || this.isCounting) return;
     const { granted, runtime } = this;
-    if (this.waitingOwner) {
-      if (this.waitingOwner !== granted) this.waitingOwner.askNow();
-      return;
-    }
+    if (this.waitingOwner) return this.waitingOwner.askNow();
     const askedAt = runtime.clock.now();
     if (!granted?.doOthersWait) return this.onOthersCounted({ kind: 'queued' }, askedAt);
     this.isCounting = true;
