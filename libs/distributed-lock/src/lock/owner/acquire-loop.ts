@@ -34,7 +34,7 @@ export class AcquireLoop implements FairWaiter {
   /** When the last request was sent. */
   asked: ClockReading = NEVER;
   private inFlight = false;
-  private isRecheckDue = false;
+  private isNextDue = false;
   /** The fair callers of this process, once this owner is fair and has a ticket. */
   private fairQueue: readonly FairWaiter[] | undefined;
   private cancelRecheck: (() => void) | undefined;
@@ -56,7 +56,7 @@ export class AcquireLoop implements FairWaiter {
   start(): void {
     this.isRunning = true;
     this.callers.isInStoreQueue = this.ticket > 0;
-    this.recheck();
+    this.ask();
   }
 
   stop(): void {
@@ -79,26 +79,26 @@ export class AcquireLoop implements FairWaiter {
     const { clock } = this.runtime;
     const now = clock.now();
     const at = Math.min(this.recheckAt, now + ms);
-    if (at <= now) return this.recheck();
+    if (at <= now) return this.ask();
     if (at === this.recheckAt) return;
     this.cancelRecheck?.();
     this.recheckAt = at;
     this.cancelRecheck = clock.after(ms, () => {
       this.recheckAt = Infinity;
-      this.recheck();
+      this.ask();
     });
   }
 
   /** Sends the next request now, unless one is in flight. */
   askNow(): void {
-    if (!this.inFlight) this.recheck();
+    if (!this.inFlight) this.ask();
   }
 
   /** Sends an acquire request, the first or a later one. While another is in flight, the next one follows its reply. */
-  recheck(): void {
+  ask(): void {
     if (!this.isRunning) return;
     if (this.inFlight) {
-      this.isRecheckDue = true;
+      this.isNextDue = true;
       return;
     }
     this.dropRecheck();
@@ -142,10 +142,10 @@ export class AcquireLoop implements FairWaiter {
 
   private afterReply(act: () => void): void {
     this.inFlight = false;
-    const isDue = this.isRecheckDue;
-    this.isRecheckDue = false;
+    const isDue = this.isNextDue;
+    this.isNextDue = false;
     act();
-    if (isDue) this.recheck();
+    if (isDue) this.ask();
   }
 
   private onReply(reply: AcquireReply, { maxWaiting }: AcquireRequest): void {
@@ -158,7 +158,7 @@ export class AcquireLoop implements FairWaiter {
       callers.onHolder(reply.holder, reply.remainingMs, this.asked.now);
     this.callers.refuseImpatient();
     if (maxWaiting !== undefined) this.callers.onOthersCounted(reply, this.asked.now);
-    if (this.callers.size === 0) this.owner.onQueueEmpty();
+    if (this.callers.size === 0) this.owner.giveUpWaiting();
     else if (reply.kind === 'busy' || this.callers.mustAskAgain) this.recheckAfter(BUSY_RETRY_MS);
     else if (this.isFirst) this.recheckAfter(reply.recheckAfterMs);
   }
@@ -171,7 +171,7 @@ export class AcquireLoop implements FairWaiter {
       for (const { callers } of this.sharers()) callers.onStoreError(error);
       this.callers.dismissImpatient(error);
     }
-    if (this.callers.size === 0) this.owner.onQueueEmpty();
+    if (this.callers.size === 0) this.owner.giveUpWaiting();
     else if (this.isFirst) this.recheckAfter(randomMs(this.runtime.chance, RETRY_MS));
   }
 
@@ -227,5 +227,5 @@ interface AskingOwner {
   readonly id: string;
   onGrant(grant: Grant): void;
   /** No caller of the owner waits any more. */
-  onQueueEmpty(): void;
+  giveUpWaiting(): void;
 }

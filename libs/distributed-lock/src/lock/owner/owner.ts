@@ -230,7 +230,7 @@ export class Owner {
   /** @param mayHold the store may have granted the key */
   giveUp(mayHold: boolean): void {
     this.acquireLoop.noteLateCopies({ mayComeLate: mayHold });
-    this.onQueueEmpty();
+    this.giveUpWaiting();
   }
 
   // --- held -----------------------------------------------------------------------------------------------------
@@ -375,12 +375,12 @@ export class Owner {
   }
 
   /** The last caller has left while a request is in flight, or before the grant is confirmed. */
-  onNoCallers(): void {
+  onLastCallerLeft(): void {
     if (this.acquireLoop.isRunning || this.state === 'confirming') this.releaseInBackground();
   }
 
   /** A reply has come, and no caller is left. If the store has only ever answered "busy", there is nothing to release. */
-  onQueueEmpty(): void {
+  giveUpWaiting(): void {
     if (this.acquireLoop.mayBeQueued) return this.releaseInBackground();
     this.end();
     this.deregister();

@@ -1,4 +1,5 @@
 import { isExclusive } from '../../port/claim.js';
+import { LastAnswer } from './last-answer.js';
 import { WaitDeadlines, LocalWaiter } from './local-waiter.js';
 import { SmallSet } from '../../collections/small-set.js';
 import { LinkedQueue } from '../../collections/linked-queue.js';
@@ -6,7 +7,7 @@ import { inBackground } from '../../async-context/in-background.js';
 import { onAbort } from '../../async-context/abort-listeners.js';
 import type { Hold } from '../context/hold.js';
 import type { LockRuntime } from '../runtime/lock-runtime.js';
-import { LockStoreError, LockWaitTimeoutError } from '../../port/lock.errors.js';
+import { LockWaitTimeoutError, type LockStoreError } from '../../port/lock.errors.js';
 import { kindName, type LockRequest } from '../request/lock-request.js';
 import { Owner, type Callers } from '../owner/owner.js';
 import type { Busy, Queued } from '../../port/lock-store.js';
@@ -35,18 +36,16 @@ export class LocalQueue implements Callers {
   private waitingOwner: Owner | undefined;
   /** Owners that hold or are about to hold. Several may hold only under a claim that is not exclusive. */
   private readonly holding = new SmallSet<Owner>();
-  /** The holder that the store last named, also in a reply to an earlier owner of this queue. */
-  private holder: { readonly owner: string | undefined; readonly expiresAt: number } | undefined;
-  private storeError: LockStoreError | undefined;
-  /** The last answer of the store counts for callers that joined until then. */
-  private answeredFor = -Infinity;
+  private readonly lastAnswer: LastAnswer;
 
   constructor(
     private readonly runtime: LockRuntime,
     private readonly sample: LockRequest,
     /** No caller waits or holds any more. */
     private readonly onIdle: () => void,
-  ) {}
+  ) {
+    this.lastAnswer = new LastAnswer(sample.key, runtime.clock, () => this.granted);
+  }
 
   get key(): string {
     return this.sample.key;
@@ -70,9 +69,10 @@ export class LocalQueue implements Callers {
       if (request.signal) this.listen(waiter, request.signal);
       if (request.waitMs > 0) this.watch(waiter);
       else this.impatient.add(waiter);
-      if (request.waitMs <= 0 && this.isOutOfReach) return this.dismiss(waiter, this.waitTimeout(request));
+      if (request.waitMs <= 0 && this.isOutOfReach)
+        return this.dismiss(waiter, this.lastAnswer.busy(request));
       if (ahead !== undefined && ahead >= request.maxWaiting)
-        return this.dismiss(waiter, this.tooMany(request, ahead));
+        return this.dismiss(waiter, this.lastAnswer.busy(request, ahead));
       if (request.waitMs > 0 && request.maxWaiting < Infinity) this.uncounted.add(waiter);
       if (request.claim.kind === 'shared' && !this.waitingOwner)
         for (const owner of this.holding) owner.admitReaders();
@@ -86,7 +86,7 @@ export class LocalQueue implements Callers {
   /** Rejects the callers whose flow holds no lock. Owners that hold go on. */
   close(error: unknown): void {
     for (const waiter of this.waiters) if (!waiter.isAtWork) this.dismiss(waiter, error);
-    this.tellNoCallers();
+    this.tellLastCallerLeft();
   }
 
   private listen(waiter: LocalWaiter, signal: AbortSignal): void {
@@ -101,8 +101,9 @@ export class LocalQueue implements Callers {
 
   /** A caller whose wait is over still gets the first answer of the store, as a caller that asks once does. */
   private onLate(waiter: LocalWaiter): void {
-    const isAnswered = waiter.waitingSince <= this.answeredFor || this.isInStoreQueue;
-    if (!this.waitingOwner || isAnswered) return this.leaveLate(waiter, this.timeout(waiter.request));
+    const isAnswered = this.lastAnswer.covers(waiter.waitingSince) || this.isInStoreQueue;
+    if (!this.waitingOwner || isAnswered)
+      return this.leaveLate(waiter, this.lastAnswer.timeout(waiter.request));
     this.uncounted.delete(waiter);
     this.impatient.add(waiter);
     this.waitingOwner.askNow();
@@ -117,7 +118,7 @@ export class LocalQueue implements Callers {
     const { waitMs, remainingMs } = error as LockWaitTimeoutError;
     const waitedMs = this.runtime.clock.now() - waiter.waitingSince;
     this.remove(waiter);
-    this.tellNoCallers();
+    this.tellLastCallerLeft();
     const told = introductions.findSoon(holder).then((heldBy) => {
       this.reject(waiter, new LockWaitTimeoutError(key, waitMs, holder, remainingMs, heldBy), waitedMs);
     });
@@ -126,7 +127,7 @@ export class LocalQueue implements Callers {
 
   private leave(waiter: LocalWaiter, error: unknown): void {
     this.dismiss(waiter, error);
-    this.tellNoCallers();
+    this.tellLastCallerLeft();
   }
 
   private dismiss(waiter: LocalWaiter, error: unknown): void {
@@ -174,20 +175,17 @@ export class LocalQueue implements Callers {
   }
 
   onHolder(owner: string | undefined, remainingMs: number, askedAt: number): void {
-    this.holder = { owner, expiresAt: this.runtime.clock.now() + remainingMs };
-    this.answeredFor = askedAt;
-    this.storeError = undefined;
+    this.lastAnswer.onHolder(owner, remainingMs, askedAt);
   }
 
   onStoreError(error: LockStoreError): void {
-    this.answeredFor = this.runtime.clock.now();
-    this.storeError = error;
+    this.lastAnswer.onError(error);
   }
 
   refuseImpatient(): void {
     for (const waiter of this.impatientNow()) {
-      const isAnswered = waiter.waitingSince <= this.answeredFor;
-      if (isAnswered || this.isWaitedFor) this.dismiss(waiter, this.waitTimeout(waiter.request));
+      const isAnswered = this.lastAnswer.covers(waiter.waitingSince);
+      if (isAnswered || this.isWaitedFor) this.dismiss(waiter, this.lastAnswer.busy(waiter.request));
     }
   }
 
@@ -209,9 +207,9 @@ export class LocalQueue implements Callers {
       this.holding.add(owner);
     }
     if (isExclusive(this.sample.claim)) {
-      for (const waiter of this.impatientNow()) this.dismiss(waiter, this.waitTimeout(waiter.request));
+      for (const waiter of this.impatientNow()) this.dismiss(waiter, this.lastAnswer.busy(waiter.request));
     }
-    this.tellNoCallers();
+    this.tellLastCallerLeft();
     this.startOwner();
     this.countOthers();
   }
@@ -226,15 +224,15 @@ export class LocalQueue implements Callers {
   private startOwner(): void {
     const isTaken = this.waitingOwner || (isExclusive(this.sample.claim) && this.granted);
     if (this.waiters.size === 0 || isTaken) return;
-    this.storeError = undefined;
+    this.lastAnswer.error = undefined;
     this.waitingOwner = new Owner(this, this.sample, this.runtime);
     this.waitingOwner.start();
   }
 
-  private tellNoCallers(): void {
+  private tellLastCallerLeft(): void {
     if (this.waiters.size > 0) return;
-    this.waitingOwner?.onNoCallers();
-    for (const owner of this.holding) owner.onNoCallers();
+    this.waitingOwner?.onLastCallerLeft();
+    for (const owner of this.holding) owner.onLastCallerLeft();
   }
 
   // --- how many wait ----------------------------------------------------------------------------------------------
@@ -255,7 +253,7 @@ export class LocalQueue implements Callers {
       if (this.impatient.has(waiter)) continue;
       const isDue = this.uncounted.has(waiter) && waiter.waitingSince <= askedAt;
       if (isDue && ahead >= waiter.request.maxWaiting) {
-        this.dismiss(waiter, this.tooMany(waiter.request, ahead));
+        this.dismiss(waiter, this.lastAnswer.busy(waiter.request, ahead));
         continue;
       }
       if (isDue && kind === 'queued') this.uncounted.delete(waiter);
@@ -285,7 +283,7 @@ export class LocalQueue implements Callers {
       this.isCounting = false;
       const waiting = snapshot?.pending.length ?? 0;
       if (this.granted === granted) this.onOthersCounted({ kind: 'queued', waiting }, askedAt);
-      this.tellNoCallers();
+      this.tellLastCallerLeft();
       this.countOthers();
     });
     inBackground(counted, () => (this.isCounting = false));
@@ -299,21 +297,21 @@ export class LocalQueue implements Callers {
    */
   get isOutOfReach(): boolean {
     if (isExclusive(this.sample.claim) && this.granted) return true;
-    return this.isWaitedFor && this.storeError === undefined;
+    return this.isWaitedFor && this.lastAnswer.error === undefined;
   }
 
   get mustAskAgain(): boolean {
-    return this.asksOnce || this.uncounted.size > 0;
+    return this.areAllImpatient || this.uncounted.size > 0;
   }
 
   /** No caller has time to wait: each of them asks once, and has had no answer yet. */
-  private get asksOnce(): boolean {
+  private get areAllImpatient(): boolean {
     return this.waiters.size === this.impatient.size;
   }
 
   /** The store has an owner of this queue, and some of its callers have time to wait: it comes before those that ask once. */
   private get isWaitedFor(): boolean {
-    return this.isInStoreQueue && !this.asksOnce;
+    return this.isInStoreQueue && !this.areAllImpatient;
   }
 
   /** An owner that has the lock. An owner that asks together with other keys may not have it yet. */
@@ -324,34 +322,6 @@ export class LocalQueue implements Callers {
   /** A copy, because a listener of an `abandoned` event may start a new call. */
   private impatientNow(): readonly LocalWaiter[] {
     return this.impatient.size === 0 ? NONE : [...this.impatient];
-  }
-
-  private timeout(request: LockRequest): Error {
-    const { storeError: cause, key } = this;
-    if (!cause && this.holderNow()) return this.waitTimeout(request);
-    const why = cause?.message ?? 'The store has not answered yet.';
-    const message = `Could not acquire "${key}" within ${request.waitMs} ms. ${why}`;
-    return new LockStoreError(message, key, cause?.reason ?? 'unknown', cause && { cause });
-  }
-
-  private tooMany({ waitMs }: LockRequest, waiting: number): LockWaitTimeoutError {
-    const holder = this.holderNow();
-    const { owner, remainingMs } = holder ?? {};
-    return new LockWaitTimeoutError(this.key, waitMs, owner, remainingMs, undefined, waiting);
-  }
-
-  private waitTimeout(request: LockRequest): LockWaitTimeoutError {
-    const holder = this.holderNow();
-    return new LockWaitTimeoutError(this.key, request.waitMs, holder?.owner, holder?.remainingMs);
-  }
-
-  /** The holder in this process, or the one that the store has named. */
-  private holderNow(): { readonly owner: string | undefined; readonly remainingMs: number } | undefined {
-    const { granted, holder } = this;
-    if (granted) return { owner: granted.id, remainingMs: granted.validForMs };
-    return (
-      holder && { owner: holder.owner, remainingMs: Math.max(0, holder.expiresAt - this.runtime.clock.now()) }
-    );
   }
 }
 

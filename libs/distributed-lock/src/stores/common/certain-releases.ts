@@ -3,7 +3,7 @@ import { SILENT_WAITER_MS } from '../../port/recheck-interval.js';
 import { randomMs, type Chance } from '../../time/chance.js';
 import type { Clock } from '../../time/clock.js';
 import { Delays } from '../../time/delays.js';
-import type { OwnerState, OwnerStates } from './owner-states.js';
+import type { OwnerRequests, RequestsByOwner } from './owner-requests.js';
 
 export const RELEASE_RETRY_MS = { least: 100, spread: 400 };
 
@@ -19,7 +19,7 @@ export class CertainReleases {
   private isClosed = false;
 
   constructor(
-    private readonly owners: OwnerStates,
+    private readonly owners: RequestsByOwner,
     private readonly clock: Clock,
     private readonly chance: Chance,
     private readonly commandTimeoutMs: number,
@@ -33,22 +33,22 @@ export class CertainReleases {
    */
   async run(
     { owner, leaseMs }: ReleaseRequest,
-    copyFor: (state: OwnerState) => () => Promise<ExecutedRelease>,
+    copyFor: (requests: OwnerRequests) => () => Promise<ExecutedRelease>,
   ): Promise<ReleaseReply> {
     const longestMs = Math.max(leaseMs, SILENT_WAITER_MS);
     const giveUpAt = this.clock.now() + longestMs + this.commandTimeoutMs;
-    const state = this.owners.beginRequest(owner);
-    state.isReleasing = true;
+    const requests = this.owners.beginRequest(owner);
+    requests.isReleasing = true;
     let wasHolder = false;
     let isUnsure = false;
     try {
-      const send = copyFor(state);
+      const send = copyFor(requests);
       for (;;) {
         try {
           const reply = await send();
           wasHolder ||= reply.wasHolder;
           // Our own clock decides at the end: the back end's may have been set back meanwhile, by any time.
-          const isOver = reply.executedAt > state.lateNotAfter || this.clock.now() > giveUpAt;
+          const isOver = reply.executedAt > requests.lateNotAfter || this.clock.now() > giveUpAt;
           if (isOver) {
             if (wasHolder) return 'released';
             return isUnsure ? 'unknown' : 'not held';

@@ -24,7 +24,7 @@ import { SILENT_WAITER_MS } from '../../port/recheck-interval.js';
 import { systemChance } from '../../time/chance.js';
 import { Delays } from '../../time/delays.js';
 import { CertainReleases, type ExecutedRelease } from '../common/certain-releases.js';
-import { OwnerStates, type OwnerState } from '../common/owner-states.js';
+import { RequestsByOwner, type OwnerRequests } from '../common/owner-requests.js';
 import { ServerClock } from '../common/server-clock.js';
 import type { AcquireOutcome, ActingClient } from './key-state.js';
 import { LaneOwners } from './lane-owners.js';
@@ -39,7 +39,7 @@ export class DocumentStore implements LockStore {
   readonly commandTimeoutMs: number;
   readonly notifications$ = new Subject<Notification>();
   private readonly lanes = new RebuiltMap<string, Lane>();
-  private readonly owners = new OwnerStates();
+  private readonly owners = new RequestsByOwner();
   private readonly serverClock: ServerClock;
   private readonly releases: CertainReleases;
   private readonly delays: Delays;
@@ -197,7 +197,7 @@ export class DocumentStore implements LockStore {
 
   private releaseOnce(
     request: ReleaseRequest,
-    { hasUnanswered: mayHaveNote }: OwnerState,
+    { hasUnanswered: mayHaveNote }: OwnerRequests,
   ): Promise<ExecutedRelease> {
     const { key, holdUntil = 0, flush } = request;
     const { clock } = this.context;

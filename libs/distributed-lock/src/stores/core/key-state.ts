@@ -94,14 +94,14 @@ export class KeyState {
   acquire(request: AcquireRequest): AcquireOutcome {
     const { owner, leaseMs, waitMs, claim, minLastToken = 0 } = request;
     const mine = this.holderOf(owner);
-    if (mine) return this.confirm(mine, leaseMs, Math.max(mine.lastToken, minLastToken));
+    if (mine) return this.giveWholeLease(mine, leaseMs, Math.max(mine.lastToken, minLastToken));
     this.checkKind(request);
     if (this.isOneTooMany(request)) return this.queuedOrBusy(request);
     if (waitMs > 0) this.join(noteOf(request, this.client));
     this.grantNext(owner);
     if (waitMs <= 0 && this.queue.length === 0 && this.mayEnter(claim)) this.enter(request);
     const held = this.holderOf(owner);
-    if (held) return this.confirm(held, leaseMs);
+    if (held) return this.giveWholeLease(held, leaseMs);
     return this.queuedOrBusy(request);
   }
 
@@ -116,7 +116,7 @@ export class KeyState {
       this.isChangedNow = true;
     }
     this.grantNext();
-    return this.confirm(kept, leaseMs);
+    return this.giveWholeLease(kept, leaseMs);
   }
 
   /** @returns whether it held */
@@ -259,7 +259,7 @@ export class KeyState {
   }
 
   /** Every renewal, and the grant to an owner that asks: its whole lease, from this write on. */
-  private confirm(mine: Holder, leaseMs: number, lastToken = mine.lastToken): UntimedGrant {
+  private giveWholeLease(mine: Holder, leaseMs: number, lastToken = mine.lastToken): UntimedGrant {
     const { owner, claim, token } = mine;
     const isThere = mine.leaseMs === leaseMs && !mine.isUnconfirmed && lastToken === mine.lastToken;
     if (this.client.areRenewalsWritten || !isThere) {

@@ -1,7 +1,7 @@
 import { LockStoreError } from '../../port/lock.errors.js';
 import type { AcquireRequest } from '../../port/lock-store.js';
 import { readClocks, type Clock } from '../../time/clock.js';
-import type { OwnerState, OwnerStates } from '../common/owner-states.js';
+import type { OwnerRequests, RequestsByOwner } from '../common/owner-requests.js';
 import type { ServerClock } from '../common/server-clock.js';
 import { isFree, type Reading, type TimedReading } from './document.js';
 import { leavesNote, noteOf, type KeyState, type ActingClient } from './key-state.js';
@@ -73,7 +73,7 @@ export interface TimedReply {
 interface TimedContext {
   readonly register: Register;
   readonly client: ActingClient;
-  readonly owners: OwnerStates;
+  readonly owners: RequestsByOwner;
   readonly serverClock: ServerClock;
   readonly clock: Clock;
 }
@@ -82,7 +82,7 @@ interface TimedContext {
 class Sending {
   private readonly sentAt: number;
   private readonly sentLead: number;
-  private states: readonly OwnerState[] = [];
+  private requestsOf: readonly OwnerRequests[] = [];
   private sentNotAfter: number | undefined;
 
   constructor(
@@ -117,15 +117,15 @@ class Sending {
   private onSending(): number {
     const { clock, serverClock, owners, register } = this.context;
     const notAfter = serverClock.earliest(clock.now()) + Math.ceil(register.commandTimeoutMs);
-    this.states = this.requests.map(({ owner }) => owners.beginRequest(owner));
-    for (const state of this.states) state.onAcquireSent(notAfter);
+    this.requestsOf = this.requests.map(({ owner }) => owners.beginRequest(owner));
+    for (const its of this.requestsOf) its.onAcquireSent(notAfter);
     return notAfter;
   }
 
   private finish(mayComeLate: boolean): void {
-    if (!mayComeLate) for (const state of this.states) state.onAcquireAnswered();
-    for (const [i] of this.states.entries())
+    if (!mayComeLate) for (const its of this.requestsOf) its.onAcquireAnswered();
+    for (const [i] of this.requestsOf.entries())
       this.context.owners.endRequest((this.requests[i] as AcquireRequest).owner);
-    this.states = [];
+    this.requestsOf = [];
   }
 }

@@ -28,7 +28,7 @@ import { findNames } from './commands/list.js';
 import { PlainCommand } from './commands/plain.js';
 import { InspectCommand } from './commands/inspect.js';
 import { CertainReleases } from '../common/certain-releases.js';
-import { OwnerStates } from '../common/owner-states.js';
+import { RequestsByOwner } from '../common/owner-requests.js';
 import { releaseCopies } from './commands/release.js';
 import { Renewals } from './commands/renew.js';
 import { connectionName } from '../common/connection/connection-name.js';
@@ -138,7 +138,7 @@ class RedisStore implements LockStore {
       },
     );
     const { connection, scripts, subscriber } = this;
-    const owners = new OwnerStates();
+    const owners = new RequestsByOwner();
     this.renewals = new Renewals(scripts, owners, clock);
     this.releases = new CertainReleases(owners, clock, chance, commandTimeoutMs);
     const guard =

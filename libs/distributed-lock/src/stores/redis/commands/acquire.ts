@@ -2,8 +2,8 @@ import { LockStoreError } from '../../../port/lock.errors.js';
 import type { AcquireReply, AcquireRequest, Grant, Queued } from '../../../port/lock-store.js';
 import { leaseValidity } from '../../../port/lease-validity.js';
 import { SILENT_WAITER_MS, RECHECK_MS, recheckAfter } from '../../../port/recheck-interval.js';
-import type { OwnerState, OwnerStates } from '../../common/owner-states.js';
-import { EXPIRED } from '../connection/redis.command.js';
+import type { OwnerRequests, RequestsByOwner } from '../../common/owner-requests.js';
+import { TOO_LATE } from '../connection/redis.command.js';
 import { asUnsure, callerHasLeft, isDenied } from '../connection/redis.errors.js';
 import type { RedisNotifications } from '../connection/redis.notifications.js';
 import { isOurs, redissonChannel } from '../redis.keys.js';
@@ -26,7 +26,7 @@ const LONGEST_PLAIN_MS = 43_200_000;
 export interface AcquireContext {
   readonly scripts: ScriptContext;
   readonly notifications: RedisNotifications;
-  readonly owners: OwnerStates;
+  readonly owners: RequestsByOwner;
   readonly guard: RestartGuard | undefined;
   /** Releases in the background what may have been acquired. */
   readonly undo: (request: AcquireRequest) => void;
@@ -39,7 +39,7 @@ export abstract class AcquiringCommand<R extends ScriptReply, Result> extends Sc
   override readonly isRepeatable = true;
   /** An earlier copy that was never answered may be executed after the one that was. */
   protected mayComeLate = false;
-  private readonly owners: readonly OwnerState[];
+  private readonly owners: readonly OwnerRequests[];
   /** Written, and not answered yet. */
   private isOpen = false;
 
@@ -78,9 +78,9 @@ export abstract class AcquiringCommand<R extends ScriptReply, Result> extends Sc
     return notAfter;
   }
 
-  protected onReply(reply: R): Result | typeof EXPIRED {
+  protected onReply(reply: R): Result | typeof TOO_LATE {
     this.onAnswered();
-    if (reply[0] === 0) return EXPIRED;
+    if (reply[0] === 0) return TOO_LATE;
     this.mayComeLate = this.owners.some(({ hasUnanswered }) => hasUnanswered);
     if (reply[0] === 4) throw this.unready(reply[2] as number);
     this.finish();

@@ -1,7 +1,7 @@
 import type { ReleaseRequest } from '../../../port/lock-store.js';
 import type { Clock } from '../../../time/clock.js';
 import type { ExecutedRelease } from '../../common/certain-releases.js';
-import type { OwnerState } from '../../common/owner-states.js';
+import type { OwnerRequests } from '../../common/owner-requests.js';
 import type { Arguments } from '../scripts/evalsha.js';
 import { ScriptCommand, claimFields, type ScriptContext } from '../scripts/script-command.js';
 import { releaseScript, type ReplyOf } from '../scripts/scripts.js';
@@ -38,7 +38,7 @@ class ReleaseCommand extends ScriptCommand<Reply, ExecutedRelease> {
 export function releaseCopies(
   request: ReleaseRequest,
   context: ScriptContext,
-  owner: OwnerState,
+  owner: OwnerRequests,
   clock: Clock,
 ): () => Promise<ExecutedRelease> {
   const { claim, used, holdUntil } = request;

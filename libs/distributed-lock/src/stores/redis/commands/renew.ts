@@ -3,8 +3,8 @@ import { LockStoreError } from '../../../port/lock.errors.js';
 import type { Renewal, RenewalReply } from '../../../port/lock-store.js';
 import type { Clock } from '../../../time/clock.js';
 import { Delays } from '../../../time/delays.js';
-import type { LeaseRequest, OwnerStates } from '../../common/owner-states.js';
-import { EXPIRED } from '../connection/redis.command.js';
+import type { LeaseRequest, RequestsByOwner } from '../../common/owner-requests.js';
+import { TOO_LATE } from '../connection/redis.command.js';
 import { unknown } from '../connection/redis.errors.js';
 import { WireKeys, type Arguments } from '../scripts/evalsha.js';
 import {
@@ -33,7 +33,7 @@ abstract class RenewingCommand<R extends ScriptReply> extends ScriptCommand<R, R
     script: Script<R>,
     context: ScriptContext,
     protected readonly renewals: readonly Renewal[],
-    private readonly owners: OwnerStates,
+    private readonly owners: RequestsByOwner,
     keys?: WireKeys,
   ) {
     const [{ key, claim }] = renewals as readonly [Renewal];
@@ -47,7 +47,7 @@ abstract class RenewingCommand<R extends ScriptReply> extends ScriptCommand<R, R
    * @throws LockStoreError for a second copy after a newer renewal of one of its owners, which must be executed last
    */
   protected onWrite(): number {
-    const isAgain = this.wasExpired || this.isSecondCopy;
+    const isAgain = this.wasTooLate || this.isSecondCopy;
     if (isAgain && !this.renewals.every((renewal) => this.owners.isLatest(renewal)))
       throw unknown('it found a renewal too late that a newer one follows', this.key);
     this.settleCopies('given up');
@@ -98,7 +98,7 @@ class RenewCommand extends RenewingCommand<ReplyOf<typeof renewScript>> {
   override readonly flush = 'now';
   override readonly isRepeatable = true;
 
-  constructor(renewal: Renewal, context: ScriptContext, owners: OwnerStates) {
+  constructor(renewal: Renewal, context: ScriptContext, owners: RequestsByOwner) {
     super(renewScript, context, [renewal], owners);
   }
 
@@ -110,15 +110,15 @@ class RenewCommand extends RenewingCommand<ReplyOf<typeof renewScript>> {
     return [owner, leaseMs, token, lastToken, notAfter, options];
   }
 
-  protected onReply([kind, executedAt, count = 0]: ReplyOf<typeof renewScript>): Replies | typeof EXPIRED {
+  protected onReply([kind, executedAt, count = 0]: ReplyOf<typeof renewScript>): Replies | typeof TOO_LATE {
     this.onAnswered();
     const waiting = kind === 0 ? -1 : count;
-    return kind === 2 ? EXPIRED : this.renewals.map((it) => this.replyTo(it, { waiting, executedAt }));
+    return kind === 2 ? TOO_LATE : this.renewals.map((it) => this.replyTo(it, { waiting, executedAt }));
   }
 }
 
 class RenewAllCommand extends RenewingCommand<ReplyOf<typeof renewAllScript>> {
-  constructor(renewals: readonly Renewal[], context: ScriptContext, owners: OwnerStates) {
+  constructor(renewals: readonly Renewal[], context: ScriptContext, owners: RequestsByOwner) {
     const keys = new WireKeys(renewals.flatMap(({ key }) => context.namesOf(key, 'lock')));
     super(renewAllScript, context, renewals, owners, keys);
   }
@@ -129,9 +129,10 @@ class RenewAllCommand extends RenewingCommand<ReplyOf<typeof renewAllScript>> {
     return [this.context.connection.publish, notAfter, ...this.renewals.flatMap(one)];
   }
 
-  protected onReply([kind, executedAt, ...counts]: ReplyOf<typeof renewAllScript>): Replies | typeof EXPIRED {
+  protected onReply([kind, executedAt, ...counts]: ReplyOf<typeof renewAllScript>):
+    Replies | typeof TOO_LATE {
     this.onAnswered();
-    if (kind === 0) return EXPIRED;
+    if (kind === 0) return TOO_LATE;
     return this.renewals.map((it, i) => this.replyTo(it, { waiting: counts[i] ?? -1, executedAt }));
   }
 }
@@ -142,7 +143,7 @@ export class Renewals {
 
   constructor(
     private readonly context: ScriptContext,
-    private readonly owners: OwnerStates,
+    private readonly owners: RequestsByOwner,
     clock: Clock,
   ) {
     this.delays = new Delays(clock);

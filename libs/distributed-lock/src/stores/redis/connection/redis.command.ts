@@ -19,7 +19,7 @@ type Priority = keyof typeof RANK;
 type Flush = 'now' | 'when idle';
 
 /** Returned by `read` when a command reached the server after its not-after, and was not executed: our estimate of its time was old. */
-export const EXPIRED = Symbol('expired');
+export const TOO_LATE = Symbol('too late');
 
 const NOT_SENT: ClockReading = { now: 0, lead: 0 };
 
@@ -37,15 +37,15 @@ export abstract class RedisCommand<Result = unknown> extends Link {
   sent = NOT_SENT;
   /** Its first copy got no reply, and may still be executed. */
   isSecondCopy = false;
-  /** The server has refused it once as expired. */
-  wasExpired = false;
+  /** The server has refused it once, because it came after its not-after. */
+  wasTooLate = false;
   private resolve: ((result: Result) => void) | undefined;
   private reject: ((error: unknown) => void) | undefined;
 
   /** Writes it, maybe long after its caller asked. May refuse, by throwing. */
   abstract send(client: Client): Promise<unknown>;
-  /** @returns `EXPIRED` to be sent once more, now that the reply has told the server's time */
-  abstract read(value: unknown, receivedAt: number): Result | typeof EXPIRED;
+  /** @returns `TOO_LATE` to be sent once more, now that the reply has told the server's time */
+  abstract read(value: unknown, receivedAt: number): Result | typeof TOO_LATE;
 
   /** After an error: a reply to something else that it sends instead, or the `LockStoreError` for its caller. */
   recover(_client: Client, error: unknown): Promise<unknown> {

@@ -8,7 +8,7 @@ import { readClocks, type Clock } from '../../../time/clock.js';
 import { afterSilence } from './handshake.js';
 import { IdleProbe } from './idle-probe.js';
 import { closeClient, keepConnecting } from './redis.clients.js';
-import { EXPIRED, Ping, WaitingCommands, type Client, type RedisCommand } from './redis.command.js';
+import { TOO_LATE, Ping, WaitingCommands, type Client, type RedisCommand } from './redis.command.js';
 import {
   asStoreError,
   describe,
@@ -239,7 +239,7 @@ export class RedisConnection {
     if (this.inFlight.remove(command)) {
       try {
         const result = command.read(value, receivedAt);
-        if (result === EXPIRED) this.onExpired(command);
+        if (result === TOO_LATE) this.onTooLate(command);
         else command.succeed(result);
       } catch (error) {
         command.fail(asStoreError(error, command.key));
@@ -248,10 +248,10 @@ export class RedisConnection {
     this.writeWaiting();
   }
 
-  private onExpired(command: RedisCommand): void {
-    const { wasExpired, key } = command;
-    command.wasExpired = true;
-    if (!wasExpired) return this.waiting.push(command);
+  private onTooLate(command: RedisCommand): void {
+    const { wasTooLate, key } = command;
+    command.wasTooLate = true;
+    if (!wasTooLate) return this.waiting.push(command);
     command.fail(unknown('it found two requests in a row too late, by its own clock', key));
   }
 

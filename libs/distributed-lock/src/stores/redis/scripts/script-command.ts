@@ -3,7 +3,7 @@ import type { ClockReading } from '../../../time/clock.js';
 import type { RedisConnection } from '../connection/redis.connection.js';
 import { checkReserved, checkSlot, redisKeys, type RedisKeys } from '../redis.keys.js';
 import type { AccessRights } from './access-rights.js';
-import { RedisCommand, type Client, type EXPIRED } from '../connection/redis.command.js';
+import { RedisCommand, type Client, type TOO_LATE } from '../connection/redis.command.js';
 import { LockStoreError } from '../../../port/lock.errors.js';
 import { asStoreError, isDenied } from '../connection/redis.errors.js';
 import { evalSha, WireKeys, type Arguments } from './evalsha.js';
@@ -44,14 +44,14 @@ export abstract class ScriptCommand<R extends ScriptReply, Result> extends Redis
 
   /** Made when the command is written, maybe long after its caller asked. May refuse, by throwing. */
   protected abstract args(): Arguments;
-  protected abstract onReply(reply: R): Result | typeof EXPIRED;
+  protected abstract onReply(reply: R): Result | typeof TOO_LATE;
 
   send(client: Client): Promise<unknown> {
     this.lastArgs = this.args();
     return evalSha(client, this.script.sha, this.keys, this.lastArgs);
   }
 
-  read(value: unknown, receivedAt: number): Result | typeof EXPIRED {
+  read(value: unknown, receivedAt: number): Result | typeof TOO_LATE {
     const { inFull } = this.script;
     const reply = typeof value === 'number' && inFull ? inFull(value) : (value as R);
     this.context.onServerTime(reply[1], this.sent, receivedAt);

@@ -1,10 +1,10 @@
 import { RebuiltMap } from '../../collections/rebuilt-map.js';
 import type { Renewal } from '../../port/lock-store.js';
 
-/** The state of one owner that its later requests depend on. */
-export class OwnerState {
+/** The unanswered requests of one owner, which a later request of it must outlast or come after. */
+export class OwnerRequests {
   /** Requests that have begun and not ended. */
-  requests = 0;
+  count = 0;
   isReleasing = false;
   /** The last one under way: an earlier renewal that is sent again must not be executed after it. */
   latestRenewal: Renewal | undefined;
@@ -21,7 +21,7 @@ export class OwnerState {
     return this.lateNotAfter >= 0;
   }
 
-  /** Later requests depend on this state. */
+  /** Later requests depend on the ones that it remembers. */
   get isNeeded(): boolean {
     const mayRenewLate = this.lateRenewal !== undefined || Boolean(this.renewalsInFlight?.length);
     return (this.hasUnanswered || mayRenewLate) && !this.isReleasing;
@@ -73,10 +73,10 @@ function merged(late: LeaseRequest, other: LeaseRequest = late): LeaseRequest {
 }
 
 /** The owners that have a request under way, or one that may be executed late. */
-export class OwnerStates {
-  private readonly owners = new RebuiltMap<string, OwnerState>();
+export class RequestsByOwner {
+  private readonly owners = new RebuiltMap<string, OwnerRequests>();
 
-  get(owner: string): OwnerState | undefined {
+  get(owner: string): OwnerRequests | undefined {
     return this.owners.get(owner);
   }
 
@@ -85,18 +85,18 @@ export class OwnerStates {
   }
 
   /** A request of `owner` begins: its `endRequest` must follow. */
-  beginRequest(owner: string): OwnerState {
-    let state = this.owners.get(owner);
-    if (!state) this.owners.set(owner, (state = new OwnerState()));
-    state.requests += 1;
-    return state;
+  beginRequest(owner: string): OwnerRequests {
+    let its = this.owners.get(owner);
+    if (!its) this.owners.set(owner, (its = new OwnerRequests()));
+    its.count += 1;
+    return its;
   }
 
   endRequest(owner: string): void {
-    const state = this.owners.get(owner);
-    if (!state) return;
-    state.requests -= 1;
-    if (state.requests === 0 && !state.isNeeded) this.owners.delete(owner);
+    const its = this.owners.get(owner);
+    if (!its) return;
+    its.count -= 1;
+    if (its.count === 0 && !its.isNeeded) this.owners.delete(owner);
   }
 
   isLatest(renewal: Renewal): boolean {

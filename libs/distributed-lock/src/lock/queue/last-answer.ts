@@ -1,0 +1,65 @@
+import { LockStoreError, LockWaitTimeoutError } from '../../port/lock.errors.js';
+import type { Clock } from '../../time/clock.js';
+import type { LockRequest } from '../request/lock-request.js';
+
+/**
+ * What the store last said about one key: who holds it, or that it failed. Callers that stop waiting are told this.
+ * It stays from one owner of a local queue to the next.
+ */
+export class LastAnswer {
+  error: LockStoreError | undefined;
+  private holder: { readonly owner: string | undefined; readonly expiresAt: number } | undefined;
+  private coversUntil = -Infinity;
+
+  constructor(
+    private readonly key: string,
+    private readonly clock: Clock,
+    /** The owner of this process that holds, of which no answer of the store need tell. */
+    private readonly localHolder: () => LocalHolder | undefined,
+  ) {}
+
+  /** @param askedAt when the request was sent that the store has answered */
+  onHolder(owner: string | undefined, remainingMs: number, askedAt: number): void {
+    this.holder = { owner, expiresAt: this.clock.now() + remainingMs };
+    this.coversUntil = askedAt;
+    this.error = undefined;
+  }
+
+  onError(error: LockStoreError): void {
+    this.coversUntil = this.clock.now();
+    this.error = error;
+  }
+
+  /** It answers a caller that waits since then, too. */
+  covers(waitingSince: number): boolean {
+    return waitingSince <= this.coversUntil;
+  }
+
+  /** For a caller whose wait is over, whether or not the store has answered it. */
+  timeout(request: LockRequest): Error {
+    const { error: cause, key } = this;
+    if (!cause && this.holderNow()) return this.busy(request);
+    const why = cause?.message ?? 'The store has not answered yet.';
+    const message = `Could not acquire "${key}" within ${request.waitMs} ms. ${why}`;
+    return new LockStoreError(message, key, cause?.reason ?? 'unknown', cause && { cause });
+  }
+
+  /** @param waiting how many wait ahead of the caller, if it is refused for that */
+  busy({ waitMs }: LockRequest, waiting?: number): LockWaitTimeoutError {
+    const { owner, remainingMs } = this.holderNow() ?? {};
+    return new LockWaitTimeoutError(this.key, waitMs, owner, remainingMs, undefined, waiting);
+  }
+
+  private holderNow(): { readonly owner: string | undefined; readonly remainingMs: number } | undefined {
+    const { holder } = this;
+    const local = this.localHolder();
+    if (local) return { owner: local.id, remainingMs: local.validForMs };
+    return holder && { owner: holder.owner, remainingMs: Math.max(0, holder.expiresAt - this.clock.now()) };
+  }
+}
+
+/** Implemented by `Owner`. */
+interface LocalHolder {
+  readonly id: string;
+  readonly validForMs: number;
+}
