@@ -188,7 +188,7 @@ export const CORE_MUTANTS: readonly Mutant[] = [
     ],
     [
       'a release does not wait for late acquires',
-      'const isOver = reply.executedAt > state.lateNotAfter || this.clock.now() > giveUpAt;',
+      'const isOver = reply.executedAt > requests.lateNotAfter || this.clock.now() > giveUpAt;',
       'const isOver = true;',
     ],
   ]),
