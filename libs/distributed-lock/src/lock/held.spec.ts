@@ -26,7 +26,8 @@ describe('what a service holds', () => {
       validForMs: lock.validForMs,
       calls: 1,
     });
-    expect(b).toMatchObject({ key: 'b', mode: 'shared', site: undefined });
+    expect(b).toMatchObject({ key: 'b', mode: 'shared' });
+    expect(b?.site).toMatch(/^acquire\(\) in .+, lock-world\.ts:\d+$/);
     expect(others).toEqual([]);
     await lock.release();
     expect(locks.held().map(({ key }) => key)).toEqual(['b']);

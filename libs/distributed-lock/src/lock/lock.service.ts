@@ -27,6 +27,7 @@ import {
   type LockServiceOptions,
   type ResolvedLockOptions,
 } from './request/lock-options.js';
+import { callSite, type CallSite } from './request/call-site.js';
 import { listRequest } from './request/list-request.js';
 import { checkKeys, lockRequest, type LockRequest } from './request/lock-request.js';
 import { inBackground } from '../async-context/in-background.js';
@@ -159,7 +160,7 @@ export class LockService {
    * ```
    */
   acquire(key: Keys, options: CallOptions = NO_OPTIONS): Promise<Lock> {
-    return this.holdsFor(key, options, 'acquire').then(asLock);
+    return this.holdsFor(key, options, 'acquire', callSite()).then(asLock);
   }
 
   /**
@@ -174,9 +175,10 @@ export class LockService {
    * ```
    */
   async tryAcquire(key: Keys, options: CallOptions = {}): Promise<Lock | null> {
+    const line = callSite();
     try {
       checkOptionNames('tryAcquire', options, CALL_NAMES);
-      return asLock(await this.holdsFor(key, overlay(ONCE, options), 'acquire'));
+      return asLock(await this.holdsFor(key, overlay(ONCE, options), 'acquire', line));
     } catch (error) {
       if (error instanceof LockWaitTimeoutError) return null;
       throw error;
@@ -318,19 +320,24 @@ export class LockService {
     keys: Keys,
     options: CallOptions,
     call: 'withLock' | 'acquire',
+    line?: CallSite,
   ): Promise<Hold | readonly Hold[]> {
     try {
       if (options !== NO_OPTIONS) checkNames(call, options);
       const list = checkKeys(keys);
-      if (typeof list !== 'string') return this.acquireSeveral(list, options);
-      return this.acquirer.acquire(lockRequest(list, options, this.options));
+      if (typeof list !== 'string') return this.acquireSeveral(list, options, line);
+      return this.acquirer.acquire(lockRequest(list, options, this.options, line));
     } catch (error) {
       return Promise.reject(error as Error);
     }
   }
 
-  private async acquireSeveral(keys: readonly string[], options: CallOptions): Promise<readonly Hold[]> {
-    const requests = keys.toSorted().map((key) => lockRequest(key, options, this.options));
+  private async acquireSeveral(
+    keys: readonly string[],
+    options: CallOptions,
+    line?: CallSite,
+  ): Promise<readonly Hold[]> {
+    const requests = keys.toSorted().map((key) => lockRequest(key, options, this.options, line));
     const holds = await this.acquirer.acquireSeveral(requests as [LockRequest, ...LockRequest[]]);
     const byKey = new Map(holds.map((hold) => [hold.key, hold]));
     return keys.map((key) => byKey.get(key) as Hold);

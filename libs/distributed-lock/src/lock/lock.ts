@@ -109,7 +109,7 @@ export interface HoldSnapshot {
   readonly owner: string;
   /** The token of this hold. */
   readonly fencingToken: number;
-  /** The method, or the option `site` of the call that has acquired it. */
+  /** The method, or the option `site` of the call that has acquired it, or outside of production the line that has called `acquire`. */
   readonly site: string | undefined;
   /** When it was acquired, by the clock of the machine. */
   readonly since: Date;
@@ -161,7 +161,8 @@ export interface CallOptions {
   readonly holdAtLeastMs?: number;
   /**
    * Names the caller, for people who look for the holder of a lock: `'nightly report'`; at most 100 characters. Default: the class
-   * and the method of `@Locked`, and nothing for other calls. `locks.held()` shows it.
+   * and the method of `@Locked`, the line that has called `acquire` unless `NODE_ENV` is `production`, and nothing for other
+   * calls. `locks.held()` shows it.
    */
   readonly site?: string;
   /** When it aborts, the call leaves the queue and rejects with `signal.reason`. It does not end a lock that is held already. */

@@ -18,7 +18,7 @@ export interface LockHolder {
   /** Names the owner in the store. */
   readonly owner: string;
   readonly client?: LockClient;
-  /** The method that acquired the lock, or the option `site` of its call. */
+  /** The method that acquired the lock, the option `site` of its call, or outside of production the line that called `acquire`. */
   readonly site?: string;
   /** For how long the caller has had it, in ms, by the clocks of both machines. */
   readonly heldMs?: number;

@@ -56,10 +56,16 @@ export class LockWaitTimeoutError extends LockError {
         ? `"${key}" is not free: ${by}. ${waiting} wait for it already, and maxWaiting allows no more. Try again later, or raise maxWaiting.`
         : waitMs === 0
           ? `"${key}" is not free: ${by}. Give waitMs to wait for it.`
-          : `Could not acquire "${key}" within ${waitMs} ms: ${by}. Raise waitMs, or do less work under the lock.`,
+          : `Could not acquire "${key}" within ${waitMs} ms: ${by}. ${adviceFor(heldBy)}`,
       key,
     );
   }
+}
+
+function adviceFor({ site }: Partial<LockHolder> = {}): string {
+  return site?.startsWith('acquire()')
+    ? 'Was that lock never released? Use withLock or await using. Otherwise raise waitMs, or do less work under the lock.'
+    : 'Raise waitMs, or do less work under the lock.';
 }
 
 /** As in `shop on pod-7 (GoodsController.purchase) for 41 s`. */

@@ -15,7 +15,9 @@ import {
   LockStoreError,
   type LockShutdownError,
 } from '../../port/lock.errors.js';
+import { CallSite } from '../request/call-site.js';
 import type { LockRequest } from '../request/lock-request.js';
+import type { WaitedFor } from '../runtime/forgotten-releases.js';
 import type {
   AcquireRequest,
   Repeated,
@@ -251,6 +253,15 @@ export class Owner {
     return Array.from(this.holds, (hold) => hold.describe(now, timeOfDay));
   }
 
+  /** Holds of `acquire()` for which callers of this process wait. */
+  waitedFor(): readonly WaitedFor[] {
+    const { key, holds, callers, now } = this;
+    if (callers.size === 0) return [];
+    return Array.from(holds).flatMap(({ site, acquiredAt }) =>
+      site instanceof CallSite ? [{ key, site, heldMs: now - acquiredAt }] : [],
+    );
+  }
+
   tellShutdown(): void {
     for (const hold of this.holds) hold.tellShutdown();
   }
@@ -357,6 +368,7 @@ export class Owner {
   /** A caller of this process begins to wait, and none has waited before it. */
   onFirstWaiter(): void {
     if (!this.budget.isRunning) this.tellContended();
+    if (this.waitedFor().length > 0) this.runtime.forgottenReleases.onWaiter();
   }
 
   private tellContended(): void {

@@ -113,7 +113,7 @@ export class LocalQueue implements Callers {
   private leaveLate(waiter: LocalWaiter, error: Error): void {
     const { introductions } = this.runtime;
     const { holder } = error as Partial<LockWaitTimeoutError>;
-    if (holder === undefined || !introductions.areKept) return this.leave(waiter, error);
+    if (holder === undefined || !introductions.mayKnow(holder)) return this.leave(waiter, error);
     const { key } = this;
     const { waitMs, remainingMs } = error as LockWaitTimeoutError;
     const waitedMs = this.runtime.clock.now() - waiter.waitingSince;

@@ -1,6 +1,7 @@
 import { LOCK, type Claim } from '../../port/claim.js';
 import { describeGiven } from '../../options/describe-given.js';
 import { LockConfigurationError, LockKeyError } from '../../port/lock.errors.js';
+import type { CallSite } from './call-site.js';
 import { checkCallOptions, type ResolvedLockOptions } from './lock-options.js';
 import type { CallOptions, Keys } from '../lock.js';
 
@@ -16,8 +17,8 @@ export interface LockRequest {
   readonly watched: boolean;
   readonly fair: boolean;
   readonly holdAtLeastMs: number;
-  /** The method that asks, or the name that its caller gives, for people to read. */
-  readonly site: string | undefined;
+  /** The method that asks, the name that its caller gives, or the line that has called `acquire`, for people to read. */
+  readonly site: string | CallSite | undefined;
   readonly signal: AbortSignal | undefined;
 }
 
@@ -27,7 +28,12 @@ const HALF_A_PAIR = /\p{Surrogate}/u;
 /** Each key is a lock of its own. A client of the application may choose their number, and must not choose thousands. */
 const MAX_KEYS = 100;
 
-export function lockRequest(key: string, call: CallOptions, options: ResolvedLockOptions): LockRequest {
+export function lockRequest(
+  key: string,
+  call: CallOptions,
+  options: ResolvedLockOptions,
+  line?: CallSite,
+): LockRequest {
   const { defaults } = options;
   const leaseMs = call.leaseMs ?? defaults.leaseMs;
   const holdAtLeastMs = call.holdAtLeastMs ?? defaults.holdAtLeastMs ?? 0;
@@ -44,7 +50,7 @@ export function lockRequest(key: string, call: CallOptions, options: ResolvedLoc
     watched: leaseMs === undefined,
     fair: call.fair ?? defaults.fair ?? false,
     holdAtLeastMs,
-    site: site ?? defaults.site,
+    site: site ?? defaults.site ?? line,
     signal: call.signal ?? defaults.signal,
   };
 }

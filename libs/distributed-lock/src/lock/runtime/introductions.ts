@@ -29,8 +29,14 @@ export class Introductions {
 
   constructor(private readonly parts: Parts) {}
 
+  /** True if the name of this owner can be found: in the store, or because it is an owner of this process. */
+  mayKnow(owner: string): boolean {
+    const { client, store } = this.parts;
+    return this.areKept || (client !== undefined && clientOf(owner) === store.clientId);
+  }
+
   /** A client that says nothing about itself asks nothing about others. */
-  get areKept(): boolean {
+  private get areKept(): boolean {
     const { client, store } = this.parts;
     return client !== undefined && store.introduce !== undefined;
   }

@@ -4,6 +4,7 @@ import { DeadlineTimer } from '../../time/deadline-timer.js';
 import type { Chance } from '../../time/chance.js';
 import { timeOfDay, type Clock } from '../../time/clock.js';
 import { FairQueues } from './fair-queues.js';
+import { ForgottenReleases } from './forgotten-releases.js';
 import type { LockEvent } from '../events/lock.events.js';
 import { LockShutdownError } from '../../port/lock.errors.js';
 import type { LockClient } from '../../port/lock-client.js';
@@ -28,6 +29,7 @@ export class LockRuntime {
   readonly watchdog: Watchdog;
   readonly owners: OwnerRegistry;
   readonly introductions: Introductions;
+  readonly forgottenReleases: ForgottenReleases;
   readonly releases: ReleaseTracker;
   readonly fairQueues = new FairQueues();
   readonly nextCall: () => number;
@@ -36,6 +38,7 @@ export class LockRuntime {
   constructor({ scope, options, client, nextCall, emit }: Service) {
     const { keyPrefix, watchdogTimeoutMs, chance } = options;
     const clock = detachedClock(options.clock);
+    const warn = (message: string) => emit({ type: 'warning', key: undefined, message });
     const store = options.store.create({
       clock,
       chance,
@@ -43,7 +46,7 @@ export class LockRuntime {
       watchdogTimeoutMs,
       ...(client && { client }),
       onError: (during, error) => emit({ type: 'error', key: undefined, during, error }),
-      onWarning: (message) => emit({ type: 'warning', key: undefined, message }),
+      onWarning: warn,
       onState: (state) => emit({ type: 'store', key: undefined, store: this.store.name, state }),
     });
     this.scope = scope;
@@ -62,7 +65,12 @@ export class LockRuntime {
       client,
       held: () => this.owners.describeHolds(clock.now(), timeOfDay(clock)),
       owners: this.owners,
-      warn: (message) => emit({ type: 'warning', key: undefined, message }),
+      warn,
+    });
+    this.forgottenReleases = new ForgottenReleases({
+      clock,
+      waitedFor: () => this.owners.waitedFor(),
+      warn,
     });
     this.releases = new ReleaseTracker(clock, emit);
     this.store.notifications$.subscribe((notification) => this.owners.onNotification(notification));
@@ -105,6 +113,7 @@ export class LockRuntime {
   stopTimers(): void {
     this.watchdog.stop();
     this.introductions.stop();
+    this.forgottenReleases.stop();
     this.deadlines.stop();
   }
 

@@ -2,6 +2,7 @@ import { RebuiltMap } from '../../collections/rebuilt-map.js';
 import type { HoldSnapshot } from '../lock.js';
 import type { LockLostError, LockShutdownError } from '../../port/lock.errors.js';
 import type { Notification } from '../../port/lock-store.js';
+import type { WaitedFor } from './forgotten-releases.js';
 
 /**
  * The owners of one service by id, each from before its first request until its release is sent.
@@ -39,6 +40,11 @@ export class OwnerRegistry {
   /** @param timeOfDay in ms, of the same moment as `now` */
   describeHolds(now: number, timeOfDay: number): readonly HoldSnapshot[] {
     return [...this.byId.values()].flatMap((owner) => owner.describeHolds(now, timeOfDay));
+  }
+
+  /** Holds of `acquire()` for which callers of this process wait. */
+  waitedFor(): readonly WaitedFor[] {
+    return [...this.byId.values()].flatMap((owner) => owner.waitedFor());
   }
 
   /** @returns an owner id that was never used before */
@@ -87,5 +93,6 @@ interface RegisteredOwner {
   onNotification(notification: Notification): void;
   onLost(reason: LockLostError['reason'], detail: string): void;
   tellShutdown(): void;
+  waitedFor(): readonly WaitedFor[];
   describeHolds(now: number, timeOfDay: number): readonly HoldSnapshot[];
 }
