@@ -33,6 +33,7 @@ export const SIDEBAR = {
     },
     Stores: {
       'docs/stores.md': 'Which store?',
+      'docs/redis-servers.md': 'Which Redis server?',
       'docs/quorum.md': 'A quorum of servers (Redlock)',
       'docs/document-stores.md': 'How a store keeps a lock',
     },

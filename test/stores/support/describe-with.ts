@@ -10,6 +10,6 @@ import { whyMissing, type ServerName } from '#servers';
 export function describeWith(...needed: ServerName[]): typeof describe | typeof describe.skip {
   const missing = needed.map((name) => whyMissing(name)).find((why) => why !== undefined);
   if (missing === undefined || process.env['CI'] === 'true') return describe;
-  process.stderr.write(`Tests are skipped: ${missing.split('. ', 1)[0]}. See npm run servers.\n`);
+  process.stderr.write(`Tests are skipped: ${missing.split('. ', 1)[0]}. See npm run servers:fetch.\n`);
   return describe.skip;
 }
