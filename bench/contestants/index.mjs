@@ -36,6 +36,8 @@ function peer(id, name = id, file = `${id}.mjs`) {
 }
 
 export const FLOOR = own('floor', 'floor: two bare commands');
+/** Redis 8.4 and Valkey 9 have one command that does what the floor needs a script for. */
+export const NATIVE_FLOOR = own('floor-native', 'floor: SET NX PX, and DELEX or DELIFEQ');
 export const QUEUE = own('queue', 'floor: a queue of promises');
 export const OURS = own('ours', 'ours, withLock');
 export const OURS_AWAITED = own('ours-awaited', 'ours, acquire + release');

@@ -37,7 +37,9 @@ export class RedisObserver {
 
   /** @returns {Promise<string>} */
   async version() {
-    return /^redis_version:(\S+)/m.exec(await this.#client.info('server'))?.[1] ?? 'unknown';
+    const info = await this.#client.info('server');
+    const valkey = /^valkey_version:(\S+)/m.exec(info);
+    return valkey ? `(Valkey) ${valkey[1]}` : (/^redis_version:(\S+)/m.exec(info)?.[1] ?? 'unknown');
   }
 
   close() {

@@ -3,7 +3,8 @@ export const HOW = `
 ## How it is measured
 
 **Libraries.** Each library runs with the defaults that it documents, in fresh processes, on one Redis server of this
-machine. The floor is \`SET NX PX\` and a delete that checks the owner, with the same client as ours. All that use
+machine. The floor is \`SET NX PX\` and a delete that checks the owner, with the same client as ours. On Redis 8.4 and Valkey 9 a
+second floor deletes by the server's own command instead of a script. All that use
 ioredis use the same version. _withLock_ is what \`@Locked\` calls: it returns the result of the work while the release is under way. _acquire + release_ awaits both, as the other libraries do. It leaves Node's \`AsyncLocalStorage\` off, which \`withLock\` needs
 for nested calls and which costs each promise on Node 20. There are two exceptions to the defaults: murlock's log is off, as it
 writes a line for each lock, and in \`crowd\` our callers may wait for two minutes.

@@ -1,4 +1,4 @@
-import { FLOOR, OURS, OURS_AWAITED, peers } from '../../contestants/index.mjs';
+import { FLOOR, NATIVE_FLOOR, OURS, OURS_AWAITED, peers } from '../../contestants/index.mjs';
 import { takeTurns } from '../measure/take-turns.mjs';
 import { atLeast, atMost, best, least, most, noLimit } from '../report/targets.mjs';
 import { count, ms, ratio, whole } from '../report/format.mjs';
@@ -38,7 +38,7 @@ const thoseWhoWait = () => [OURS, ...peers()];
 export const serial = {
   id: 'serial',
   title: 'One caller, one key',
-  entrants: everybody,
+  entrants: () => [NATIVE_FLOOR, ...everybody()],
   columns: COLUMNS,
   plot: { title: 'Locks per second', of: ({ perSecond }) => perSecond, show: whole },
   measure: turns({ processes: 1, callers: 1, keys: 'each' }),

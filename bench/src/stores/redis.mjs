@@ -24,7 +24,7 @@ export const redis = {
       slowUrl: proxy.url,
       observer,
       sharesOf({ id, command }) {
-        if (!shares.has(id)) shares.set(id, census(observer, command, server.url, id !== 'floor'));
+        if (!shares.has(id)) shares.set(id, census(observer, command, server.url, !id.startsWith('floor')));
         return shares.get(id);
       },
       async close() {
