@@ -54,7 +54,13 @@ const ROOMS: readonly (readonly [room: string, mayImport: string])[] = [
   ['stores/zookeeper/client/', `stores/common/.*|${SHARED}|${TOOLS}`],
   ['stores/zookeeper/', `stores/(common|core|session|zookeeper)/.*|${SHARED}|${TOOLS}`],
   ['stores/session/', `stores/(common|core|session)/.*|${SHARED}|${TOOLS}`],
-  ['stores/redis/', `stores/(common|redis)/.*|${SHARED}|${TOOLS}|ioredis`],
+  // The public type of what `redisStore` is given.
+  ['stores/redis/redis.options', `stores/common/.*|${SHARED}|ioredis`],
+  [
+    'stores/redis/ioredis/',
+    `stores/common/.*|stores/redis/(redis.client|connection/redis.errors)|${SHARED}|${TOOLS}|ioredis`,
+  ],
+  ['stores/redis/', `stores/(common|redis)/.*|${SHARED}|${TOOLS}`],
   ['stores/quorum/', `${SHARED}|${TOOLS}`],
   [
     'testing/',

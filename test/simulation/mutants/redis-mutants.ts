@@ -255,13 +255,17 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
       'A release is repeated for as long as the request may be executed, so that only more releases are sent.',
     ],
   ]),
-  ...mutantsOf('redis', 'stores/redis/connection/redis.clients.js', [
-    ['a handshake that is never answered is waited for', 'if (!client.isCluster)', 'if (false)'],
+  ...mutantsOf('redis', 'stores/redis/ioredis/ioredis.client.js', [
+    [
+      'a handshake that is never answered is waited for',
+      'watchHandshake(client, settings.clock, settings.commandTimeoutMs)',
+      'undefined',
+    ],
   ]),
   ...mutantsOf('redis', 'stores/redis/connection/redis.connection.js', [
     [
       'the first commands of a connection that are never answered are waited for',
-      'afterSilence(this.clock, stream, this.commandTimeoutMs, () => this.drop())',
+      'this.client.afterSilence(this.commandTimeoutMs, () => this.drop())',
       '() => undefined',
     ],
   ]),

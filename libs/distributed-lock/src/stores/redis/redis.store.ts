@@ -33,11 +33,13 @@ import { releaseCopies } from './commands/release.js';
 import { Renewals } from './commands/renew.js';
 import { connectionName } from '../common/connection/connection-name.js';
 import { keepAlive } from '../common/connection/keep-alive.js';
-import { clientAddress, ownClient, userOf } from './connection/redis.clients.js';
-import type { Client, RedisCommand } from './connection/redis.command.js';
+import { ioredisClient } from './ioredis/ioredis.client.js';
+import { isCluster } from './ioredis/ioredis.target.js';
+import type { RedisClient } from './redis.client.js';
+import type { RedisCommand } from './connection/redis.command.js';
 import { RedisConnection } from './connection/redis.connection.js';
 import { RedisNotifications, type NotifiedGrant } from './connection/redis.notifications.js';
-import { checkKeyPrefix, checkRedisTarget, isCluster } from './connection/redis.target.js';
+import { checkKeyPrefix, checkRedisTarget } from './redis.target.js';
 import { watchOutage } from './connection/watch-outage.js';
 import { introductionKey, newClientId, restartMark } from './redis.keys.js';
 import {
@@ -115,18 +117,18 @@ class RedisStore implements LockStore {
     this.commandTimeoutMs = commandTimeoutMs;
     const name = context.client && connectionName(context.client);
     const settings = { clock, chance, commandTimeoutMs, connectionName: name };
-    const client = ownClient(target, settings);
+    const client = ioredisClient(target, settings);
     const { isCluster } = client;
-    this.address = clientAddress(client);
+    this.address = client.address;
     const rights = (this.rights = new AccessRights(
-      { user: userOf(client), keyPrefix, isCluster, countsReplicas: minReplicaAcks > 0 },
+      { user: client.user, keyPrefix, isCluster, countsReplicas: minReplicaAcks > 0 },
       (error) => context.onError?.('subscription', error),
     ));
     this.stopWatching = watchOutage(client, { clock, commandTimeoutMs, onState: context.onState });
-    this.connection = new RedisConnection(client, clock, chance, commandTimeoutMs, loadScripts);
+    this.connection = new RedisConnection(client, clock, commandTimeoutMs, loadScripts);
     this.scripts = new ScriptContext(this.connection, rights, { keyPrefix, isCluster, sharedTokens });
     this.subscriber = new RedisNotifications(
-      ownClient(target, settings),
+      ioredisClient(target, settings),
       this.clientId,
       clock,
       chance,
@@ -182,21 +184,23 @@ class RedisStore implements LockStore {
 
   async introduce({ clientId, text, leaseMs }: Introduction): Promise<void> {
     const key = introductionKey(this.keyPrefix, clientId);
-    await this.run(() => new PlainCommand(this.rights, (client) => client.set(key, text, 'PX', leaseMs)));
+    await this.run(
+      () => new PlainCommand(this.rights, (client) => client.call('set', [key, text, 'PX', leaseMs], key)),
+    );
   }
 
   readIntroductions(clientIds: readonly string[]): Promise<readonly (string | undefined)[]> {
     const keys = clientIds.map((id) => introductionKey(this.keyPrefix, id));
-    const read = async (client: Client) => {
-      const texts = await Promise.all(keys.map((key) => client.get(key)));
-      return texts.map((text) => text ?? undefined);
+    const read = async (client: RedisClient) => {
+      const texts = await Promise.all(keys.map((key) => client.call('get', [key], key)));
+      return texts.map((text) => (text ?? undefined) as string | undefined);
     };
     return this.run(() => new PlainCommand(this.rights, read));
   }
 
   async list(request: ListRequest): Promise<KeyPage> {
     const { keyPrefix } = this;
-    const find = (client: Client) => findNames(client, keyPrefix + request.prefix, request);
+    const find = (client: RedisClient) => findNames(client, keyPrefix + request.prefix, request);
     const { names, cursor } = await this.run(() => new PlainCommand(this.rights, find));
     const keys = names.map((name) => name.slice(keyPrefix.length)).filter((key) => key !== '');
     const snapshots = await Promise.all(keys.map((key) => this.inspect(key).catch(orRefused)));

@@ -1,7 +1,7 @@
 import { isExclusive } from '../../../port/claim.js';
 import type { AcquireRequest, Grant, InTheWay, Repeated } from '../../../port/lock-store.js';
 import { shareSlot } from '../redis.keys.js';
-import { WireKeys, type Arguments } from '../scripts/evalsha.js';
+import { WireKeys, type Arguments } from '../redis.client.js';
 import type { ScriptContext } from '../scripts/script-command.js';
 import { acquireAllScript, type ReplyOf } from '../scripts/scripts.js';
 import { AcquiringCommand, type AcquireContext } from './acquire.js';

@@ -7,7 +7,7 @@ import { TOO_LATE } from '../connection/redis.command.js';
 import { asUnsure, callerHasLeft, isDenied } from '../connection/redis.errors.js';
 import type { RedisNotifications } from '../connection/redis.notifications.js';
 import { isOurs, redissonChannel } from '../redis.keys.js';
-import { WireKeys, type Arguments } from '../scripts/evalsha.js';
+import { WireKeys, type Arguments } from '../redis.client.js';
 import {
   ScriptCommand,
   type ScriptReply,

@@ -1,4 +1,4 @@
-import type { Arguments } from '../scripts/evalsha.js';
+import type { Arguments } from '../redis.client.js';
 import { type ScriptContext, ScriptCommand } from '../scripts/script-command.js';
 import { forceScript, type ReplyOf } from '../scripts/scripts.js';
 

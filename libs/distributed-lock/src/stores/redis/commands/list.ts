@@ -1,6 +1,5 @@
-import type { Cluster, Redis } from 'ioredis';
 import type { ListRequest } from '../../../port/lock-store.js';
-import type { Client } from '../connection/redis.command.js';
+import type { RedisClient } from '../redis.client.js';
 import { lockNameIn } from '../redis.keys.js';
 
 /** One page looks through this many steps of SCAN at most, so that it ends soon in a server full of other keys. */
@@ -21,17 +20,18 @@ interface NamesFound {
  * @param prefix what the names begin with, prefix of the store included
  */
 export async function findNames(
-  client: Client,
+  client: RedisClient,
   prefix: string,
   { limit, cursor }: ListRequest,
 ): Promise<NamesFound> {
-  const nodes = nodesOf(client);
+  const nodes = [...client.masters()].sort((a, b) => (a.address < b.address ? -1 : 1));
   const match = `nest_lock_*${prefix.replace(/[*?[\]\\]/g, '\\$&')}*`;
   const names = new Set<string>();
   let [place, at = '0'] = (cursor ?? '0').split(':').reverse() as [string, string?];
   let node = Number(at);
   for (let step = 0; step < MOST_STEPS && names.size < limit && nodes[node]; step++) {
-    const [next, keys] = await nodes[node]!.scan(place, 'MATCH', match, 'COUNT', STEP_KEYS);
+    const scan = await nodes[node]!.call('scan', [place, 'MATCH', match, 'COUNT', STEP_KEYS]);
+    const [next, keys] = scan as [string, string[]];
     for (const key of keys) {
       const name = lockNameIn(key);
       if (name?.startsWith(prefix)) names.add(name);
@@ -40,10 +40,4 @@ export async function findNames(
     place = next;
   }
   return { names: [...names], cursor: nodes[node] ? `${node}:${place}` : undefined };
-}
-
-function nodesOf(client: Client): readonly Redis[] {
-  if (!client.isCluster) return [client as Redis];
-  const address = ({ options }: Redis) => `${options.host}:${options.port}`;
-  return (client as Cluster).nodes('master').sort((a, b) => (address(a) < address(b) ? -1 : 1));
 }

@@ -1,5 +1,6 @@
 import type { AccessRights } from '../scripts/access-rights.js';
-import { RedisCommand, type Client } from '../connection/redis.command.js';
+import type { RedisClient } from '../redis.client.js';
+import { RedisCommand } from '../connection/redis.command.js';
 import { asStoreError, isDenied } from '../connection/redis.errors.js';
 
 /** A command without a script, about no single lock. May be executed twice. */
@@ -10,12 +11,12 @@ export class PlainCommand<Reply> extends RedisCommand<Reply> {
 
   constructor(
     private readonly rights: AccessRights,
-    private readonly write: (client: Client) => Promise<Reply>,
+    private readonly write: (client: RedisClient) => Promise<Reply>,
   ) {
     super();
   }
 
-  send(client: Client): Promise<Reply> {
+  send(client: RedisClient): Promise<Reply> {
     return this.write(client);
   }
 
@@ -23,7 +24,7 @@ export class PlainCommand<Reply> extends RedisCommand<Reply> {
     return value as Reply;
   }
 
-  override recover(_client: Client, error: unknown): Promise<never> {
+  override recover(_client: RedisClient, error: unknown): Promise<never> {
     const refusal = isDenied(error) ? this.rights.refusal(error, undefined) : asStoreError(error, undefined);
     return Promise.reject(refusal);
   }

@@ -2,7 +2,7 @@ import type { ReleaseRequest } from '../../../port/lock-store.js';
 import type { Clock } from '../../../time/clock.js';
 import type { ExecutedRelease } from '../../common/certain-releases.js';
 import type { OwnerRequests } from '../../common/owner-requests.js';
-import type { Arguments } from '../scripts/evalsha.js';
+import type { Arguments } from '../redis.client.js';
 import { ScriptCommand, claimFields, type ScriptContext } from '../scripts/script-command.js';
 import { releaseScript, type ReplyOf } from '../scripts/scripts.js';
 

@@ -6,7 +6,7 @@ import { Delays } from '../../../time/delays.js';
 import type { LeaseRequest, RequestsByOwner } from '../../common/owner-requests.js';
 import { TOO_LATE } from '../connection/redis.command.js';
 import { unknown } from '../connection/redis.errors.js';
-import { WireKeys, type Arguments } from '../scripts/evalsha.js';
+import { WireKeys, type Arguments } from '../redis.client.js';
 import {
   ScriptCommand,
   type ScriptReply,

@@ -1,6 +1,5 @@
-import type { Redis } from 'ioredis';
+import type { RedisNode } from '../redis.client.js';
 import type { RedisCommand } from './redis.command.js';
-import { inBackground } from '../../../async-context/in-background.js';
 
 /** A connection that has been silent for this long may have been forgotten by the network. */
 export const IDLE_MS = 500;
@@ -41,8 +40,8 @@ export class IdleProbe {
   }
 
   /** @param onAnswer gets each node that answers on a second connection before any reply has come */
-  ask(nodes: readonly Redis[], onAnswer: (node: Redis) => void): void {
-    this.asking ??= nodes.map((node) => askBeside(node, () => onAnswer(node)));
+  ask(nodes: readonly RedisNode[], onAnswer: (node: RedisNode) => void): void {
+    this.asking ??= nodes.map((node) => node.askBeside(() => onAnswer(node)));
   }
 
   mayRepeat({ isRepeatable, isSecondCopy }: RedisCommand): boolean {
@@ -53,27 +52,4 @@ export class IdleProbe {
   timeoutOf(command: RedisCommand, ms: number): number {
     return this.mayRepeat(command) && !this.asking ? ms / 2 : ms;
   }
-}
-
-/**
- * Asks the server of a silent connection on a second one, which is closed again.
- *
- * @param onAnswer the server answers there
- * @returns closes the second connection
- */
-export function askBeside(silent: Redis, onAnswer: () => void): () => void {
-  const beside = silent.duplicate({ retryStrategy: null, enableReadyCheck: false, failoverDetector: false });
-  const close = (): void => {
-    beside.removeListener('ready', onReady);
-    beside.disconnect();
-    beside.stream?.destroy();
-  };
-  function onReady(): void {
-    close();
-    onAnswer();
-  }
-  beside.on('error', () => undefined);
-  beside.on('ready', onReady);
-  inBackground(beside.connect(), () => undefined);
-  return close;
 }

@@ -1,11 +1,9 @@
-import type { Cluster, Redis } from 'ioredis';
 import { Link } from '../../../collections/linked-queue.js';
 import type { ClockReading } from '../../../time/clock.js';
 import type { LockStoreError } from '../../../port/lock.errors.js';
+import type { RedisClient } from '../redis.client.js';
 import { WaitingRequests } from '../../common/connection/waiting-requests.js';
 import { asStoreError, asUnsure } from './redis.errors.js';
-
-export type Client = Redis | Cluster;
 
 /** The order in which a new connection sends the commands that have waited for it (docs/decisions/0003, P16). */
 const RANK = { release: 0, renew: 1, acquire: 2 };
@@ -43,12 +41,12 @@ export abstract class RedisCommand<Result = unknown> extends Link {
   private reject: ((error: unknown) => void) | undefined;
 
   /** Writes it, maybe long after its caller asked. May refuse, by throwing. */
-  abstract send(client: Client): Promise<unknown>;
+  abstract send(client: RedisClient): Promise<unknown>;
   /** @returns `TOO_LATE` to be sent once more, now that the reply has told the server's time */
   abstract read(value: unknown, receivedAt: number): Result | typeof TOO_LATE;
 
   /** After an error: a reply to something else that it sends instead, or the `LockStoreError` for its caller. */
-  recover(_client: Client, error: unknown): Promise<unknown> {
+  recover(_client: RedisClient, error: unknown): Promise<unknown> {
     return Promise.reject(asStoreError(error, this.key));
   }
 
@@ -72,15 +70,15 @@ export abstract class RedisCommand<Result = unknown> extends Link {
   }
 }
 
-/** Each node of a cluster has a connection of its own, which `socketTimeout` ends when it does not reply. */
+/** Each node of a cluster has a connection of its own, which the client ends when it does not reply. */
 export class Ping extends RedisCommand<undefined> {
   readonly key = undefined;
   readonly priority = 'renew';
 
-  send(client: Client): Promise<unknown> {
-    if (!client.isCluster) return client.ping();
-    const open = (client as Cluster).nodes('master').filter(({ status }) => status === 'ready');
-    return Promise.allSettled(open.map((node) => node.ping()));
+  send(client: RedisClient): Promise<unknown> {
+    if (!client.isCluster) return client.call('ping', []);
+    const open = client.masters().filter(({ isReady }) => isReady);
+    return Promise.allSettled(open.map((node) => node.call('ping', [])));
   }
 
   read(): undefined {

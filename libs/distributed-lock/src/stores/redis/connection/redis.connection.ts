@@ -1,14 +1,10 @@
-import type { Cluster, Redis } from 'ioredis';
-import type { Writable } from 'node:stream';
 import { inBackground } from '../../../async-context/in-background.js';
 import { LinkedQueue } from '../../../collections/linked-queue.js';
 import { LockStoreError } from '../../../port/lock.errors.js';
 import { conceal } from '../../../redaction/conceal.js';
 import { readClocks, type Clock } from '../../../time/clock.js';
-import { afterSilence } from './handshake.js';
 import { IdleProbe } from './idle-probe.js';
-import { closeClient, keepConnecting } from './redis.clients.js';
-import { TOO_LATE, Ping, WaitingCommands, type Client, type RedisCommand } from './redis.command.js';
+import { TOO_LATE, Ping, WaitingCommands, type RedisCommand } from './redis.command.js';
 import {
   asStoreError,
   describe,
@@ -20,8 +16,7 @@ import {
 } from './redis.errors.js';
 import { ReplyDeadline } from '../../common/connection/reply-deadline.js';
 import { ServerClock } from '../../common/server-clock.js';
-import { writeNow, writeTogether } from './write-together.js';
-import type { Chance } from '../../../time/chance.js';
+import type { RedisClient } from '../redis.client.js';
 
 /** With more commands in flight the last would be executed after their not-after. The others are written as replies come. */
 export const MOST_IN_FLIGHT = 2000;
@@ -49,15 +44,13 @@ export class RedisConnection {
   private lastError: Error | undefined;
   private readonly deadline: ReplyDeadline<RedisCommand>;
   private cancelPreparing: (() => void) | undefined;
-  private readonly stopConnecting: () => void;
 
   /** @param prepare sends the commands that each new connection needs before its first command */
   constructor(
-    private readonly client: Client,
+    private readonly client: RedisClient,
     private readonly clock: Clock,
-    chance: Chance,
     readonly commandTimeoutMs: number,
-    private readonly prepare: (client: Client) => Promise<unknown>,
+    private readonly prepare: (client: RedisClient) => Promise<unknown>,
   ) {
     conceal(this, 'client');
     this.serverClock = new ServerClock(clock);
@@ -68,12 +61,11 @@ export class RedisConnection {
       unanswered: () => [...this.waiting, ...this.inFlight],
       onDue: (isDue) => this.onDue(isDue),
     });
-    client.on('error', (error: Error) => (this.lastError = error));
+    client.on('error', (error) => (this.lastError = error));
     client.on('ready', () => inBackground(this.onReady(), (error) => this.onUnready(error)));
     client.on('close', () => this.onLost('the connection was closed'));
-    client.on('end', () => this.onLost('the connection was closed'));
-    if (client.isCluster) client.on('+node', (node: Redis) => node.on('close', () => (this.nodeCloses += 1)));
-    this.stopConnecting = keepConnecting(client, { clock, chance }, (error) => (this.lastError = error));
+    client.on('nodeClose', () => (this.nodeCloses += 1));
+    client.open((error) => (this.lastError = error));
   }
 
   /** @throws LockStoreError: `unreachable` if it was never written, `unknown` if it was and no reply came, or as the reply says */
@@ -100,27 +92,23 @@ export class RedisConnection {
   async close(): Promise<void> {
     if (this.isClosed) return;
     this.isClosed = true;
-    this.stopConnecting();
     this.deadline.stop();
     this.idleProbe.end();
     this.onLost('the store is closed');
     for (const command of this.waiting.take()) command.fail(unreachable('the store is closed', command.key));
-    await closeClient(this.client, this.clock, this.commandTimeoutMs);
+    await this.client.close(this.commandTimeoutMs);
   }
 
   // --- connected, lost ------------------------------------------------------------------------------------------
 
   private async onReady(): Promise<void> {
-    if (!this.client.isCluster) {
-      const { stream } = this.client as Redis;
-      this.cancelPreparing = afterSilence(this.clock, stream, this.commandTimeoutMs, () => this.drop());
-      writeTogether(stream);
-    }
-    const cancel = this.cancelPreparing;
+    const cancel = this.client.afterSilence(this.commandTimeoutMs, () => this.drop());
+    this.cancelPreparing = cancel;
+    this.client.writeTogether();
     try {
       await Promise.all([this.prepare(this.client), this.measureTime(), this.probeSharded()]);
     } finally {
-      cancel?.();
+      cancel();
     }
     if (this.isClosed) return;
     this.generation += 1;
@@ -133,7 +121,7 @@ export class RedisConnection {
   private onUnready(error: unknown): void {
     this.lastError = error as Error;
     // Otherwise nothing would prepare it again.
-    if (this.client.isCluster && this.client.status === 'ready') this.client.disconnect(true);
+    if (this.client.isCluster && this.client.isReady) this.client.drop();
     else this.drop();
   }
 
@@ -141,7 +129,7 @@ export class RedisConnection {
   private async measureTime(): Promise<void> {
     const sent = readClocks(this.clock);
     try {
-      const [seconds, micros] = await this.client.time();
+      const [seconds, micros] = (await this.client.call('time', [])) as [string, string];
       const receivedAt = this.clock.now();
       this.serverClock.learn(Number(seconds) * 1000 + Math.floor(Number(micros) / 1000), sent, receivedAt);
       this.serverClock.roundTripMs = receivedAt - sent.now;
@@ -154,7 +142,7 @@ export class RedisConnection {
   /** Asks as Redisson does whether the server has sharded channels. */
   private async probeSharded(): Promise<void> {
     if (!this.client.isCluster) return;
-    const hasSharded = await this.client.call('PUBSUB', 'SHARDNUMSUB').then(
+    const hasSharded = await this.client.call('pubsub', ['SHARDNUMSUB']).then(
       () => true,
       () => false,
     );
@@ -175,17 +163,17 @@ export class RedisConnection {
     this.idleProbe.end();
   }
 
-  /** A cluster client replaces a silent node by itself (`socketTimeout`), and repeats the commands that had no reply. */
+  /** A client of a cluster replaces a silent node by itself, and repeats the commands that had no reply. */
   private drop(): void {
     if (this.client.isCluster) return this.idleProbe.end();
     this.isReady = false;
-    (this.client as Redis).stream?.destroy();
+    this.client.drop();
   }
 
   // --- written, replied -----------------------------------------------------------------------------------------
 
   private get mayWrite(): boolean {
-    return this.isReady && this.client.status === 'ready' && this.inFlight.size < MOST_IN_FLIGHT;
+    return this.isReady && this.client.isReady && this.inFlight.size < MOST_IN_FLIGHT;
   }
 
   private writeWaiting(): void {
@@ -200,16 +188,10 @@ export class RedisConnection {
       this.deadline.fireIn(this.commandTimeoutMs / 2);
     }
     this.inFlight.push(command);
-    const shared = this.sharedStreamFor(command);
-    if (shared) writeTogether(shared);
+    const isShared = command.flush !== 'when idle' || this.inFlight.size > 1;
+    if (isShared) this.client.writeTogether();
     this.follow(command, this.send(command));
-    if (shared && command.flush === 'now') writeNow(shared);
-  }
-
-  /** `undefined` for a command that does not share a system call with others. */
-  private sharedStreamFor({ flush }: RedisCommand): Writable | undefined {
-    if (this.client.isCluster || (flush === 'when idle' && this.inFlight.size === 1)) return undefined;
-    return (this.client as Redis).stream;
+    if (isShared && command.flush === 'now') this.client.writeNow();
   }
 
   private send(command: RedisCommand): Promise<unknown> {
@@ -300,8 +282,8 @@ export class RedisConnection {
 
   private askBeside(): void {
     const { client } = this;
-    if (!client.isCluster) return this.idleProbe.ask([client as Redis], () => this.drop());
-    const open = (client as Cluster).nodes('master').filter(({ status }) => status === 'ready');
-    this.idleProbe.ask(open, (node) => node.stream?.destroy());
+    if (!client.isCluster) return this.idleProbe.ask([client], () => this.drop());
+    const open = client.masters().filter(({ isReady }) => isReady);
+    this.idleProbe.ask(open, (node) => node.drop());
   }
 }

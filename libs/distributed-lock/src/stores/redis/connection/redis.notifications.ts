@@ -1,12 +1,10 @@
-import type { Redis } from 'ioredis';
 import type { Clock } from '../../../time/clock.js';
 import { giveUpAfter } from '../../../time/turns.js';
 import { conceal } from '../../../redaction/conceal.js';
 import { inBackground } from '../../../async-context/in-background.js';
 import type { Notification } from '../../../port/lock-store.js';
 import { RECHECK_MS } from '../../../port/recheck-interval.js';
-import { closeClient, keepConnecting } from './redis.clients.js';
-import type { Client } from './redis.command.js';
+import type { RedisClient } from '../redis.client.js';
 import { notificationChannel } from '../redis.keys.js';
 import type { Chance } from '../../../time/chance.js';
 
@@ -52,7 +50,6 @@ export class RedisNotifications {
   private readonly recheck: RegExp;
   /** Whether grants can arrive. Waiters recheck more often while they cannot. */
   isSubscribed = false;
-  private readonly stopConnecting: () => void;
   private isClosed = false;
   private probedAt = -Infinity;
   /** Cancel the deadlines of the commands that have no reply yet. */
@@ -63,7 +60,7 @@ export class RedisNotifications {
   private readonly channels = new Map<string, string>();
 
   constructor(
-    private readonly client: Client,
+    private readonly client: RedisClient,
     private readonly clientId: string,
     private readonly clock: Clock,
     chance: Chance,
@@ -79,11 +76,10 @@ export class RedisNotifications {
     client.on('error', () => undefined);
     client.on('ready', () => inBackground(this.subscribe(), this.onNotSubscribed));
     client.on('close', () => this.onClosed());
-    client.on('message', (channel: string, message: string) => this.onMessage(channel, message));
-    client.on('smessage', (channel: string, message: string) => this.onMessage(channel, message));
+    client.on('message', (channel, message) => this.onMessage(channel, message));
     // A cluster client replaces its connections for sharded channels one by one, and subscribes on them unseen.
-    client.on('subscribersReady', () => this.subscribeSharded([...this.foreignChannels.keys()]));
-    this.stopConnecting = keepConnecting(client, { clock, chance }, () => undefined);
+    client.on('shardsReplaced', () => this.subscribeSharded([...this.foreignChannels.keys()]));
+    client.open(() => undefined);
   }
 
   /** From now on this owner rechecks when a foreign client releases the lock of this channel. */
@@ -109,28 +105,25 @@ export class RedisNotifications {
     this.foreignChannels.delete(channel);
     if (!this.isSubscribed) return;
     this.client.unsubscribe(channel).catch(this.onNotSubscribed);
-    if (this.client.isCluster) this.client.sunsubscribe(channel).catch(this.onNotSubscribed);
+    if (this.client.isCluster) this.client.unsubscribeSharded(channel).catch(this.onNotSubscribed);
   }
 
   /**
-   * Finds out whether the connection still exists, since nothing is written on it otherwise: at most once per recheck. On a
-   * cluster by a subscription that it has already, because a `PING` would go to another connection.
+   * Finds out whether the connection still exists, since nothing is written on it otherwise: at most once per recheck.
    */
   probe(): void {
     const now = this.clock.now();
     if (!this.isSubscribed || now - this.probedAt < RECHECK_MS) return;
     this.probedAt = now;
-    const { client } = this;
-    const reply = client.isCluster ? client.subscribe(notificationChannel(this.clientId)) : client.ping();
+    const reply = this.client.pingSubscriber(notificationChannel(this.clientId));
     inBackground(this.inTime(reply), () => undefined);
   }
 
   async close(): Promise<void> {
     if (this.isClosed) return;
     this.isClosed = true;
-    this.stopConnecting();
     this.cancelDeadlines();
-    await closeClient(this.client, this.clock, this.commandTimeoutMs);
+    await this.client.close(this.commandTimeoutMs);
   }
 
   private async subscribe(): Promise<void> {
@@ -145,7 +138,7 @@ export class RedisNotifications {
 
   private async subscribeTo(channels: readonly string[], owner?: string): Promise<void> {
     try {
-      await this.inTime(this.client.subscribe(...channels));
+      await this.inTime(this.client.subscribe(channels));
       this.isSubscribed = true;
       this.onSubscribed(owner);
     } catch (error) {
@@ -161,17 +154,15 @@ export class RedisNotifications {
     for (const channel of channels) {
       const onSubscribed = () =>
         this.foreignChannels.get(channel)?.forEach((owner) => this.onSubscribed(owner));
-      this.client.ssubscribe(channel).then(onSubscribed, this.onNotSubscribed);
+      this.client.subscribeSharded(channel).then(onSubscribed, this.onNotSubscribed);
     }
   }
 
   /** A connection that does not answer in time is replaced. */
   private inTime<T>(reply: Promise<T>): Promise<T> {
-    const { client } = this;
     const cancel = giveUpAfter(this.clock, this.commandTimeoutMs, () => {
       this.deadlines.delete(cancel);
-      if (client.isCluster) client.disconnect(true);
-      else (client as Redis).stream?.destroy();
+      this.client.drop();
     });
     this.deadlines.add(cancel);
     return reply.finally(() => {

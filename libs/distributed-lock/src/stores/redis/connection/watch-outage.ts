@@ -1,5 +1,5 @@
 import { Outage, type OutageOptions } from '../../common/connection/outage.js';
-import type { Client } from './redis.command.js';
+import type { RedisClient } from '../redis.client.js';
 import { describe, unreachable } from './redis.errors.js';
 
 /**
@@ -7,7 +7,7 @@ import { describe, unreachable } from './redis.errors.js';
  *
  * @returns stops that
  */
-export function watchOutage(client: Client, options: OutageOptions): () => void {
+export function watchOutage(client: RedisClient, options: OutageOptions): () => void {
   let lastError: Error | undefined;
   const outage = new Outage(options, () => {
     const last = lastError ? ` (last error: ${describe(lastError)})` : '';
@@ -19,7 +19,7 @@ export function watchOutage(client: Client, options: OutageOptions): () => void 
     lastError = undefined;
     outage.onUp();
   };
-  client.on('error', (error: Error) => (lastError = error));
+  client.on('error', (error) => (lastError = error));
   client.on('ready', onUp);
   client.on('close', onDown);
   onDown();

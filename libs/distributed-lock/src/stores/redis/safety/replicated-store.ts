@@ -17,7 +17,8 @@ import type {
   RenewalReply,
   Repeated,
 } from '../../../port/lock-store.js';
-import { RedisCommand, type Client } from '../connection/redis.command.js';
+import type { RedisClient } from '../redis.client.js';
+import { RedisCommand } from '../connection/redis.command.js';
 import type { RedisConnection } from '../connection/redis.connection.js';
 import { unknown } from '../connection/redis.errors.js';
 
@@ -41,9 +42,9 @@ class WaitCommand extends RedisCommand<Count> {
     super();
   }
 
-  send(client: Client): Promise<number> {
+  send(client: RedisClient): Promise<unknown> {
     this.generation = this.connection.generation;
-    return client.wait(this.atLeast, this.withinMs);
+    return client.call('wait', [this.atLeast, this.withinMs]);
   }
 
   read(replicas: unknown): Count {

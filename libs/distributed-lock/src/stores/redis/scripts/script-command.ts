@@ -3,10 +3,10 @@ import type { ClockReading } from '../../../time/clock.js';
 import type { RedisConnection } from '../connection/redis.connection.js';
 import { checkReserved, checkSlot, redisKeys, type RedisKeys } from '../redis.keys.js';
 import type { AccessRights } from './access-rights.js';
-import { RedisCommand, type Client, type TOO_LATE } from '../connection/redis.command.js';
+import { WireKeys, type Arguments, type RedisClient } from '../redis.client.js';
+import { RedisCommand, type TOO_LATE } from '../connection/redis.command.js';
 import { LockStoreError } from '../../../port/lock.errors.js';
 import { asStoreError, isDenied } from '../connection/redis.errors.js';
-import { evalSha, WireKeys, type Arguments } from './evalsha.js';
 import type { Script } from './scripts.js';
 import { explainWrongType } from './wrong-type.js';
 
@@ -46,9 +46,9 @@ export abstract class ScriptCommand<R extends ScriptReply, Result> extends Redis
   protected abstract args(): Arguments;
   protected abstract onReply(reply: R): Result | typeof TOO_LATE;
 
-  send(client: Client): Promise<unknown> {
+  send(client: RedisClient): Promise<unknown> {
     this.lastArgs = this.args();
-    return evalSha(client, this.script.sha, this.keys, this.lastArgs);
+    return client.evalSha(this.script.sha, this.keys, this.lastArgs);
   }
 
   read(value: unknown, receivedAt: number): Result | typeof TOO_LATE {
@@ -59,11 +59,11 @@ export abstract class ScriptCommand<R extends ScriptReply, Result> extends Redis
   }
 
   /** Sends the script itself to a server that does not know it. Explains what else the server has refused. */
-  override async recover(client: Client, error: unknown): Promise<unknown> {
+  override async recover(client: RedisClient, error: unknown): Promise<unknown> {
     const { context, key, kind } = this;
     if (error instanceof Error && error.message.startsWith('NOSCRIPT')) {
       const { names } = this.keys;
-      return client.eval(this.script.lua, names.length, ...names, ...this.lastArgs);
+      return client.call('eval', [this.script.lua, names.length, ...names, ...this.lastArgs], names[0]);
     }
     if (isDenied(error)) throw context.rights.refusal(error, key);
     if (isTooOld(error)) throw new LockStoreError(TOO_OLD, key, 'refused', { cause: error });

@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
-import type { Cluster, Redis } from 'ioredis';
 import type { LockMode } from '../../../port/claim.js';
 import { inBackground } from '../../../async-context/in-background.js';
-import type { Client } from '../connection/redis.command.js';
+import type { RedisClient, RedisNode } from '../redis.client.js';
 import * as lua from './lua.generated.js';
 
 /**
@@ -71,18 +70,18 @@ const ALL = [
  *
  * A server that does not allow it gets each script in full when it asks for it.
  */
-export async function loadScripts(client: Client): Promise<void> {
-  if (!client.isCluster) return loadInto(client as Redis);
+export async function loadScripts(client: RedisClient): Promise<void> {
+  if (!client.isCluster) return loadInto(client);
   // A silent node does not hold up the others.
-  for (const node of (client as Cluster).nodes('master')) inBackground(loadInto(node), () => undefined);
+  for (const node of client.masters()) inBackground(loadInto(node), () => undefined);
 }
 
-async function loadInto(server: Redis): Promise<void> {
+async function loadInto(server: RedisNode): Promise<void> {
   try {
-    const known = (await server.script('EXISTS', ...ALL.map(({ sha }) => sha))) as number[];
+    const known = (await server.call('script', ['EXISTS', ...ALL.map(({ sha }) => sha)])) as number[];
     const unknown = ALL.filter((_, i) => known[i] !== 1);
     // The replies are not awaited: commands that follow on this connection are executed after the loads.
-    for (const { lua } of unknown) server.script('LOAD', lua).catch(() => undefined);
+    for (const { lua } of unknown) server.call('script', ['LOAD', lua]).catch(() => undefined);
   } catch {
     // Not allowed, or the connection is lost: the next command finds out.
   }

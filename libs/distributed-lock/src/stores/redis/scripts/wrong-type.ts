@@ -1,6 +1,6 @@
 import { LockStoreError } from '../../../port/lock.errors.js';
 import type { Claim } from '../../../port/claim.js';
-import type { Client } from '../connection/redis.command.js';
+import type { RedisClient } from '../redis.client.js';
 import { type RedisKeys, permitsKey } from '../redis.keys.js';
 
 /** Errors of our own scripts, see holders.lua. */
@@ -23,7 +23,7 @@ interface Lock {
  * @returns `undefined` for any other error
  */
 export async function explainWrongType(
-  client: Client,
+  client: RedisClient,
   { key, kind, names }: Lock,
   cause: unknown,
 ): Promise<LockStoreError | undefined> {
@@ -31,12 +31,13 @@ export async function explainWrongType(
   if (!/\bWRONGTYPE\b/.test(text)) return undefined;
   const [lock, queue, waiterOptions, token] = names;
   const refused = (message: string) => new LockStoreError(message, key, 'refused', { cause });
-  const found = await client.type(lock);
+  const typeOf = (name: string) => client.call('type', [name], name) as Promise<string>;
+  const found = await typeOf(lock);
   if (found === 'none' || found === (kind === 'permits' ? 'string' : 'hash')) {
     const parts = { [queue]: 'zset', [waiterOptions]: 'hash', [token]: 'string' };
     if (kind === 'permits') parts[permitsKey(lock)] = 'zset';
     for (const [part, expected] of Object.entries(parts)) {
-      const type = await client.type(part);
+      const type = await typeOf(part);
       if (type !== 'none' && type !== expected)
         return refused(
           `"${part}" is a ${type} in Redis, where the lock "${lock}" keeps something else. Choose another key for the lock, or delete that one if nobody needs it.`,

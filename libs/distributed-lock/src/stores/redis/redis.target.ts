@@ -1,7 +1,7 @@
-import type { Cluster, Redis } from 'ioredis';
-import { describeGiven } from '../../../options/describe-given.js';
-import { LockConfigurationError } from '../../../port/lock.errors.js';
-import type { RedisTarget } from '../redis.options.js';
+import { describeGiven } from '../../options/describe-given.js';
+import { LockConfigurationError } from '../../port/lock.errors.js';
+import { isCluster, isRedis, keyPrefixOf } from './ioredis/ioredis.target.js';
+import type { RedisTarget } from './redis.options.js';
 
 /** The options that say which server is meant. */
 const PLACES = ['host', 'port', 'path', 'sentinels', 'Connector'] as const;
@@ -47,21 +47,6 @@ export function checkKeyPrefix(target: RedisTarget, keyPrefix: string): void {
   throw new LockConfigurationError(
     `redisStore was given the keyPrefix "${own}" of ioredis, which locks do not use. Give the same keyPrefix to DistributedLockModule, or leave it out.`,
   );
-}
-
-function keyPrefixOf(target: RedisTarget): string | undefined {
-  if (typeof target === 'string') return undefined;
-  if (isCluster(target)) return target.options.keyPrefix || target.options.redisOptions?.keyPrefix;
-  return isRedis(target) ? target.options.keyPrefix : target.keyPrefix;
-}
-
-// Not by instanceof: the application may have another copy of ioredis than this package sees.
-export function isCluster(target: object): target is Cluster {
-  return 'isCluster' in target && target.isCluster === true;
-}
-
-export function isRedis(target: object): target is Redis {
-  return 'isCluster' in target && 'duplicate' in target;
 }
 
 function checkUrl(url: string): void {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { Command } from 'ioredis';
-import { EvalSha, WireKeys } from './evalsha.js';
+import { WireKeys } from '../redis.client.js';
+import { EvalSha } from './evalsha.js';
 
 describe('EVALSHA with keys that are written once', () => {
   it.each([

@@ -1,24 +1,13 @@
 import { Cluster, Command, Redis } from 'ioredis';
-import type { Client } from '../connection/redis.command.js';
-
-export type Arguments = readonly (string | number)[];
-
-/**
- * The names of a lock's keys, and their text in RESP.
- *
- * ioredis copies and writes each argument of each command. The text of the keys is written once instead, which saves
- * some 7 % of the client's CPU (`npm run bench -- --only spread`).
- */
-export class WireKeys {
-  readonly text: string;
-
-  constructor(readonly names: readonly string[]) {
-    this.text = names.map(asBulk).join('');
-  }
-}
+import { asBulk, type Arguments, type WireKeys } from '../redis.client.js';
 
 /** Runs a script by its hash. */
-export function evalSha(client: Client, sha: string, keys: WireKeys, args: Arguments): Promise<unknown> {
+export function evalSha(
+  client: Redis | Cluster,
+  sha: string,
+  keys: WireKeys,
+  args: Arguments,
+): Promise<unknown> {
   // A client of another copy of ioredis has commands of its own.
   const isKnown = client instanceof Redis || client instanceof Cluster;
   if (!isKnown) return (client as Redis).evalsha(sha, keys.names.length, ...keys.names, ...args);
@@ -50,9 +39,4 @@ export class EvalSha extends Command {
     for (let i = 2 + wireKeys.names.length; i < args.length; i++) text += asBulk(args[i] as string);
     return text;
   }
-}
-
-/** A bulk string in RESP: the length in bytes, and the text. */
-function asBulk(text: string): string {
-  return `$${Buffer.byteLength(text)}\r\n${text}\r\n`;
 }

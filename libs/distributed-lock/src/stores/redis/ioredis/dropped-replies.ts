@@ -1,5 +1,4 @@
 import type { Cluster, Redis } from 'ioredis';
-import type { Client } from './redis.command.js';
 
 /** The connector of a client behind Sentinels: ioredis makes its connections to them. */
 interface SentinelConnector {
@@ -11,7 +10,7 @@ interface SentinelConnector {
  * of a Sentinel connection that it opens again. Node ends the process when one of them is an error, "Connection is
  * closed." for example. Connections to Sentinels print their errors as well, unless somebody listens.
  */
-export function handleDroppedReplies(client: Client): void {
+export function handleDroppedReplies(client: Redis | Cluster): void {
   if (client.isCluster) {
     (client as Cluster).on('+node', handleAllReplies);
     return;

@@ -1,0 +1,224 @@
+import type { Cluster, Redis } from 'ioredis';
+import { EventEmitter } from 'node:events';
+import { inBackground } from '../../../async-context/in-background.js';
+import { conceal } from '../../../redaction/conceal.js';
+import { randomMs } from '../../../time/chance.js';
+import { forgetArguments } from '../connection/redis.errors.js';
+import type {
+  Arguments,
+  ClientEvents,
+  ClientSettings,
+  RedisClient,
+  RedisNode,
+  WireKeys,
+} from '../redis.client.js';
+import { handleDroppedReplies } from './dropped-replies.js';
+import { evalSha } from './evalsha.js';
+import { afterSilence, watchHandshake } from './handshake.js';
+import { IoredisNode } from './ioredis.node.js';
+import { duplicateOf } from './ioredis.options.js';
+import type { IoredisTarget } from './ioredis.target.js';
+import { writeNow, writeTogether } from './write-together.js';
+
+/** How soon a client connects anew when ioredis has given up: at random, so that not all clients come at once. */
+const REVIVAL_MS = { least: 100, spread: 400 };
+
+/** A new, unconnected client of ioredis for `target`. */
+export function ioredisClient(target: IoredisTarget, settings: ClientSettings): RedisClient {
+  const client = duplicateOf(target, settings);
+  return client.isCluster
+    ? new IoredisCluster(client as Cluster, settings)
+    : new IoredisSingle(client as Redis, settings);
+}
+
+abstract class IoredisClient<Client extends Redis | Cluster = Redis | Cluster>
+  extends EventEmitter<ClientEvents>
+  implements RedisClient
+{
+  abstract readonly isCluster: boolean;
+  abstract readonly address: string;
+  abstract readonly user: string;
+  private isClosed = false;
+  private cancelRevival = (): void => undefined;
+
+  constructor(
+    protected readonly client: Client,
+    protected readonly settings: ClientSettings,
+  ) {
+    super();
+    conceal(this, 'client');
+    const events: EventEmitter = client;
+    events.on('error', (error: Error) => {
+      forgetArguments(error);
+      this.emit('error', error);
+    });
+    events.on('ready', () => this.emit('ready'));
+    for (const name of ['close', 'end']) events.on(name, () => this.emit('close'));
+    for (const name of ['message', 'smessage'])
+      events.on(name, (channel: string, text: string) => this.emit('message', channel, text));
+    handleDroppedReplies(client);
+  }
+
+  get isReady(): boolean {
+    return this.client.status === 'ready';
+  }
+
+  /**
+   * Connects again also when ioredis gives up for good: when a failover is announced while it looks for the master, and when
+   * no Sentinel answers and its own retries are off.
+   */
+  open(onFailure: (error: Error) => void): void {
+    const { clock, chance } = this.settings;
+    const events: EventEmitter = this.client;
+    const connect = () => inBackground(this.client.connect(), (error) => onFailure(error as Error));
+    events.on('end', () => {
+      this.cancelRevival();
+      if (!this.isClosed) this.cancelRevival = clock.after(randomMs(chance, REVIVAL_MS), connect);
+    });
+    connect();
+  }
+
+  async close(withinMs: number): Promise<void> {
+    this.isClosed = true;
+    this.cancelRevival();
+    if (this.isReady) await this.quit(withinMs);
+    if (this.client.status === 'end') return;
+    this.client.disconnect();
+    this.onDisconnect();
+  }
+
+  call(command: string, args: Arguments): Promise<unknown> {
+    return this.client.call(command, ...args);
+  }
+
+  evalSha(sha: string, keys: WireKeys, args: Arguments): Promise<unknown> {
+    return evalSha(this.client, sha, keys, args);
+  }
+
+  subscribe(channels: readonly string[]): Promise<unknown> {
+    return this.client.subscribe(...channels);
+  }
+
+  unsubscribe(channel: string): Promise<unknown> {
+    return this.client.unsubscribe(channel);
+  }
+
+  subscribeSharded(channel: string): Promise<unknown> {
+    return this.client.ssubscribe(channel);
+  }
+
+  unsubscribeSharded(channel: string): Promise<unknown> {
+    return this.client.sunsubscribe(channel);
+  }
+
+  abstract masters(): readonly RedisNode[];
+  abstract askBeside(onAnswer: () => void): () => void;
+  abstract drop(): void;
+  abstract writeTogether(): void;
+  abstract writeNow(): void;
+  abstract afterSilence(ms: number, task: () => void): () => void;
+  abstract pingSubscriber(channel: string): Promise<unknown>;
+
+  protected onDisconnect(): void {}
+
+  private quit(withinMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const settle = (): void => {
+        cancel();
+        resolve();
+      };
+      const cancel = this.settings.clock.after(withinMs, settle);
+      // A connection that closes now does not answer QUIT.
+      this.once('close', settle);
+      this.client.quit().then(settle, settle);
+    });
+  }
+}
+
+/** One server, or the master that Sentinels name. */
+class IoredisSingle extends IoredisClient<Redis> {
+  readonly isCluster = false;
+  readonly address: string;
+  readonly user: string;
+  private readonly node: IoredisNode;
+
+  constructor(client: Redis, settings: ClientSettings) {
+    super(client, settings);
+    const { sentinels, name, username } = client.options;
+    this.node = new IoredisNode(client);
+    this.address = sentinels ? `the master "${name}" of ${sentinels.length} Sentinels` : this.node.address;
+    this.user = username || 'default';
+    watchHandshake(client, settings.clock, settings.commandTimeoutMs);
+  }
+
+  masters(): readonly RedisNode[] {
+    return [this];
+  }
+
+  askBeside(onAnswer: () => void): () => void {
+    return this.node.askBeside(onAnswer);
+  }
+
+  drop(): void {
+    this.node.drop();
+  }
+
+  writeTogether(): void {
+    writeTogether(this.client.stream);
+  }
+
+  writeNow(): void {
+    writeNow(this.client.stream);
+  }
+
+  afterSilence(ms: number, task: () => void): () => void {
+    return afterSilence(this.settings.clock, this.client.stream, ms, task);
+  }
+
+  pingSubscriber(): Promise<unknown> {
+    return this.client.ping();
+  }
+
+  protected override onDisconnect(): void {
+    this.drop();
+  }
+}
+
+/** It watches its nodes by itself (`socketTimeout`), and each of them has a connection of its own. */
+class IoredisCluster extends IoredisClient<Cluster> {
+  readonly isCluster = true;
+  readonly address = 'a cluster';
+  readonly user: string;
+
+  constructor(client: Cluster, settings: ClientSettings) {
+    super(client, settings);
+    this.user = client.options.redisOptions?.username || 'default';
+    client.on('+node', (node: Redis) => node.on('close', () => this.emit('nodeClose')));
+    client.on('subscribersReady', () => this.emit('shardsReplaced'));
+  }
+
+  masters(): readonly RedisNode[] {
+    return this.client.nodes('master').map((node) => new IoredisNode(node));
+  }
+
+  askBeside(): () => void {
+    return () => undefined;
+  }
+
+  drop(): void {
+    this.client.disconnect(true);
+  }
+
+  writeTogether(): void {}
+
+  writeNow(): void {}
+
+  afterSilence(): () => void {
+    return () => undefined;
+  }
+
+  /** By a subscription that it has already, because a `PING` would go to another connection. */
+  pingSubscriber(channel: string): Promise<unknown> {
+    return this.client.subscribe(channel);
+  }
+}

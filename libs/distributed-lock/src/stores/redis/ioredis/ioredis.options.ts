@@ -1,0 +1,77 @@
+import { Redis, type Cluster, type ClusterOptions, type RedisOptions } from 'ioredis';
+import type { Chance } from '../../../time/chance.js';
+import { KEEP_ALIVE_MS, reconnectDelay } from '../../common/connection/keep-alive.js';
+import type { ClientSettings } from '../redis.client.js';
+import { isCluster, isRedis, type IoredisTarget } from './ioredis.target.js';
+
+/** A new, unconnected client for `target`, with settings of its own where locks depend on them. */
+export function duplicateOf(target: IoredisTarget, settings: ClientSettings): Redis | Cluster {
+  const { commandTimeoutMs, chance } = settings;
+  const own = ownConnection(commandTimeoutMs, chance);
+  const named = (given: RedisOptions | undefined): RedisOptions => {
+    const connectionName = given?.connectionName ?? settings.connectionName;
+    return connectionName === undefined ? {} : { connectionName };
+  };
+  if (typeof target === 'string') return new Redis(target, { ...own, ...named(undefined) });
+  if (isCluster(target)) {
+    const { redisOptions } = target.options;
+    const cluster = ownCluster(commandTimeoutMs, chance, { ...redisOptions, ...named(redisOptions) });
+    // For Redisson's channels; a connection to a node is opened with the first of them.
+    return target.duplicate([], { ...cluster, shardedSubscribers: true });
+  }
+  const given = isRedis(target) ? target.options : target;
+  const settled = { ...sentinelTimeout(given, commandTimeoutMs), ...own, ...named(given) };
+  return isRedis(target) ? target.duplicate(settled) : new Redis({ ...target, ...settled });
+}
+
+/**
+ * Settings that make a connection safe for locks. ioredis queues nothing while disconnected and sends nothing twice, so
+ * that no command is executed after its caller has given up (docs/decisions/0005).
+ */
+function ownConnection(commandTimeoutMs: number, chance: Chance): RedisOptions {
+  return {
+    lazyConnect: true,
+    enableOfflineQueue: false,
+    // Auto-pipelining delays commands until setImmediate. A caller that blocks the event loop would delay its renewal.
+    enableAutoPipelining: false,
+    autoResendUnfulfilledCommands: false,
+    autoResubscribe: false,
+    maxRetriesPerRequest: null,
+    stringNumbers: false,
+
+    keepAlive: KEEP_ALIVE_MS,
+    connectTimeout: Math.max(commandTimeoutMs, 100) * 2,
+    commandTimeout: undefined,
+    // A stream is destroyed at once where it matters; ioredis' own timer for it would outlive close().
+    disconnectTimeout: 0,
+    retryStrategy: (times) => reconnectDelay(chance, times),
+    // A demoted master answers READONLY: connect anew, to the present master.
+    reconnectOnError: (error) => error.message.startsWith('READONLY'),
+    failoverDetector: true,
+    keyPrefix: '',
+  };
+}
+
+function ownCluster(
+  commandTimeoutMs: number,
+  chance: Chance,
+  given: RedisOptions | undefined,
+): ClusterOptions {
+  const { lazyConnect: _lazy, retryStrategy: _retry, ...node } = ownConnection(commandTimeoutMs, chance);
+  return {
+    lazyConnect: true,
+    enableOfflineQueue: false,
+    enableAutoPipelining: false,
+    clusterRetryStrategy: (times) => reconnectDelay(chance, times),
+    keyPrefix: '',
+    redisOptions: { ...given, ...node, socketTimeout: commandTimeoutMs },
+  };
+}
+
+/**
+ * For one Sentinel, whose replies ioredis awaits without an end otherwise. It takes up to four round trips: to connect, for
+ * the handshake twice, and to ask.
+ */
+function sentinelTimeout({ sentinelCommandTimeout }: RedisOptions, commandTimeoutMs: number): RedisOptions {
+  return { sentinelCommandTimeout: sentinelCommandTimeout ?? 4 * commandTimeoutMs };
+}

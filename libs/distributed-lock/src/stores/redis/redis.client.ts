@@ -1,0 +1,111 @@
+// What the store needs of a Redis library. The rest of the store knows no library: docs/decisions/0005-own-connections.md
+import type { EventEmitter } from 'node:events';
+import type { Chance } from '../../time/chance.js';
+import type { Clock } from '../../time/clock.js';
+
+export type Arguments = readonly (string | number)[];
+
+/** What a client says, in the order of one connection: ready, messages, close. */
+export interface ClientEvents {
+  /** It is connected: commands are sent from now on. */
+  ready: [];
+  /** The connection is lost, or none could be opened. A reply that is missing never comes. */
+  close: [];
+  error: [error: Error];
+  /** A message of a channel that it is subscribed to. */
+  message: [channel: string, text: string];
+  /** A client of a cluster has lost the connection to a node. */
+  nodeClose: [];
+  /** A client of a cluster has replaced its connections for sharded channels. */
+  shardsReplaced: [];
+}
+
+/** One server that a client is connected to: the only one, or a master of a cluster. */
+export interface RedisNode {
+  /** Where it connects to, without user and password. */
+  readonly address: string;
+  /** Whether a command would be written now. */
+  readonly isReady: boolean;
+  /**
+   * Sends a command.
+   *
+   * @param command in lower case
+   * @param key finds the node of a cluster; `undefined` for any node
+   */
+  call(command: string, args: Arguments, key?: string): Promise<unknown>;
+  /**
+   * Asks the server of a silent connection on a second one, which is closed again.
+   *
+   * @param onAnswer the server answers there
+   * @returns closes the second connection
+   */
+  askBeside(onAnswer: () => void): () => void;
+  /** Ends the connection at once. The client replaces it. */
+  drop(): void;
+}
+
+/**
+ * A client of a Redis library with connections of its own: nothing is queued while it is disconnected, and nothing is sent
+ * twice. Implemented by `IoredisClient`.
+ */
+export interface RedisClient extends RedisNode, EventEmitter<ClientEvents> {
+  readonly isCluster: boolean;
+  /** The user of the connection. */
+  readonly user: string;
+  /**
+   * Connects, and connects again whenever the connection is lost, until it is closed.
+   *
+   * @param onFailure gets the error of an attempt that has failed
+   */
+  open(onFailure: (error: Error) => void): void;
+  /** Quits in order if the server replies within `withinMs`, and then disconnects in any case. */
+  close(withinMs: number): Promise<void>;
+  /** The masters of a cluster, connected or not; the client itself if there is no cluster. */
+  masters(): readonly RedisNode[];
+  /** Runs a script by its hash. */
+  evalSha(sha: string, keys: WireKeys, args: Arguments): Promise<unknown>;
+  /** The commands that follow may share a system call with others of this turn of the event loop, until `writeNow`. */
+  writeTogether(): void;
+  writeNow(): void;
+  /**
+   * Runs `task` once the connection has brought nothing for `ms`. Does nothing on a cluster, whose client watches its nodes.
+   *
+   * @returns cancels it
+   */
+  afterSilence(ms: number, task: () => void): () => void;
+  subscribe(channels: readonly string[]): Promise<unknown>;
+  unsubscribe(channel: string): Promise<unknown>;
+  /** To a sharded channel of a cluster. Servers before Redis 7 refuse it. */
+  subscribeSharded(channel: string): Promise<unknown>;
+  unsubscribeSharded(channel: string): Promise<unknown>;
+  /** A round trip on the connection that is subscribed to `channel`. */
+  pingSubscriber(channel: string): Promise<unknown>;
+}
+
+/** What each client is made with. */
+export interface ClientSettings {
+  readonly clock: Clock;
+  readonly chance: Chance;
+  readonly commandTimeoutMs: number;
+  /** What the server calls its connections, unless the target says so itself; `undefined` for no name. */
+  readonly connectionName: string | undefined;
+}
+
+/**
+ * The names of a lock's keys, and their text in RESP.
+ *
+ * ioredis copies and writes each argument of each command. The text of the keys is written once instead, which saves
+ * some 7 % of the client's CPU (`npm run bench -- --only spread`).
+ */
+export class WireKeys {
+  readonly text: string;
+
+  constructor(readonly names: readonly string[]) {
+    this.text = names.map(asBulk).join('');
+  }
+}
+
+/** A bulk string in RESP: the length in bytes, and the text. */
+export function asBulk(text: string): string {
+  return `$${Buffer.byteLength(text)}\r\n${text}\r\n`;
+}
