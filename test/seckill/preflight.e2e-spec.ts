@@ -29,7 +29,7 @@ describe('the check of the servers before the app starts', () => {
     client.disconnect();
     database = await startDatabaseServer();
     web = createHttpServer((_, response) => response.end('hello')).listen(0, '127.0.0.1');
-    silent = createServer(() => {}).listen(0, '127.0.0.1');
+    silent = createServer((socket) => socket.resume()).listen(0, '127.0.0.1');
     await Promise.all([once(web, 'listening'), once(silent, 'listening')]);
   }, 60_000);
   afterAll(async () => {

@@ -29,7 +29,7 @@ describe('a URL of Redis where another server answers', () => {
   it.each<[string, () => Server, string]>([
     [
       'MySQL',
-      () => createServer((socket) => socket.write(GREETING)),
+      () => createServer((socket) => socket.resume().write(GREETING)),
       'no Redis answers there, but MySQL or MariaDB (8.0.36)',
     ],
     ['HTTP', () => createHttpServer(), 'no Redis answers there, but an HTTP server'],

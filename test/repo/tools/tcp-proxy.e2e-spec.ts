@@ -62,7 +62,13 @@ describe('a proxy before an SQL server', () => {
 
   /** A server that answers each connection with its own name. */
   async function serverNamed(name: string): Promise<number> {
-    const server: Server = createServer((socket) => socket.on('error', () => undefined).write(name));
+    // Each is read, or it would not notice that its client has closed it.
+    const server: Server = createServer((it) =>
+      it
+        .resume()
+        .on('error', () => undefined)
+        .write(name),
+    );
     closing.unshift(() => server.close());
     await once(server.listen(0, '127.0.0.1'), 'listening');
     return (server.address() as AddressInfo).port;
