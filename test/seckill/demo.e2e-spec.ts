@@ -55,74 +55,37 @@ describe('the demo', () => {
     expect(status).toBe(0);
   });
 
-  it.each([
-    [['--instances', '1000'], 'a whole number from 1 to 8; it is "1000"'],
-    [['--instnces', '2'], 'Did you mean --instances?'],
-    [['--kill'], '--kill needs --instances 2 or more'],
-    [['--store', 'postgress'], 'it is "postgress". Did you mean postgres?'],
-    [['--store', 'memory', '--instances', '2'], 'The store memory holds locks within one process'],
-  ])(
-    'says what it can do when asked for %j, and fails',
-    async (args, problem) => {
-      const { status, stdout, stderr } = await play(...args);
-      expect(stderr).toContain(problem);
-      expect(stderr).toContain('--no-lock');
-      expect(stdout).toBe('');
-      expect(status).toBe(1);
-    },
-    60_000,
-  );
+  it('says what it can do when it is misspelt, and fails', async () => {
+    const { status, stdout, stderr } = await play('--instnces', '2');
+    expect(stderr).toContain('Did you mean --instances?');
+    expect(stderr).toContain('--no-lock');
+    expect(stdout).toBe('');
+    expect(status).toBe(1);
+  });
 
   it.each([
-    [
-      '1',
-      'redis',
-      'REDIS_URL',
-      'redis://me:swordfish@127.0.0.1:1',
-      'REDIS_URL names redis://127.0.0.1:1, but no Redis',
-    ],
-    [
-      '2',
-      'redis',
-      'REDIS_URL',
-      'redis://me:swordfish@127.0.0.1:1',
-      'REDIS_URL names redis://127.0.0.1:1, but no Redis',
-    ],
-    [
-      '1',
-      'postgres',
-      'DATABASE_URL',
-      'postgres://me:swordfish@127.0.0.1:1/shop',
-      'DATABASE_URL names postgres://127.0.0.1:1/shop, but no Postgres',
-    ],
-    [
-      '2',
-      'postgres',
-      'DATABASE_URL',
-      'postgres://me:swordfish@127.0.0.1:1/shop',
-      'DATABASE_URL names postgres://127.0.0.1:1/shop, but no Postgres',
-    ],
+    ['1', 'redis', 'REDIS_URL', 'redis://me:swordfish@127.0.0.1:1', 'redis://127.0.0.1:1, but no Redis'],
     [
       '2',
       'mysql',
       'MYSQL_URL',
       'mysql://me:swordfish@127.0.0.1:1/shop',
-      'MYSQL_URL names mysql://127.0.0.1:1/shop, but no MySQL',
+      'mysql://127.0.0.1:1/shop, but no MySQL',
     ],
   ])(
     'says within seconds to %s instances with --store %s that %s names no server',
     async (instances, store, variable, url, problem) => {
       const args = ['--instances', instances, '--store', store];
       const { status, stdout, stderr } = await runProgram('demo', args, { [variable]: url });
-      expect(stderr).toContain(`${problem} can be used there`);
+      expect(stderr).toContain(`${variable} names ${problem} can be used there`);
       expect(stdout + stderr).not.toContain('swordfish');
       expect(status).toBe(1);
     },
     LIMIT_MS,
   );
 
-  it('says no more when it is ended in mid-sale, and ends', async () => {
-    const demo = spawn(process.execPath, [programOf('demo'), '--stock', '1000'], {
+  it('says no more when it is ended in mid-sale, and leaves no process behind', async () => {
+    const demo = spawn(process.execPath, [programOf('demo'), '--instances', '2', '--stock', '1000'], {
       env: { ...process.env, ...OWN_SERVERS },
     });
     try {
@@ -131,30 +94,14 @@ describe('the demo', () => {
         stream.setEncoding('utf8').on('data', (text: string) => (printed += text));
       }
       await until(() => printed.includes('buyers answered'), LIMIT_MS);
+      const children = childrenOf(demo.pid!);
+      // A Redis and two instances, at least.
+      expect(children.length).toBeGreaterThanOrEqual(3);
       demo.kill('SIGINT');
       const [code] = await once(demo, 'close');
       // What a shell makes of an end by SIGINT.
       expect(code).toBe(130);
       expect(printed.trim().split('\n').at(-1)).toMatch(/^ +\d+\/1000 buyers answered, \d+ orders$/);
-    } finally {
-      demo.kill('SIGKILL');
-    }
-  }, 90_000);
-
-  it('leaves no process behind when it is ended in mid-sale', async () => {
-    const demo = spawn(process.execPath, [programOf('demo'), '--instances', '2', '--stock', '1000'], {
-      env: { ...process.env, ...OWN_SERVERS },
-      stdio: ['ignore', 'pipe', 'inherit'],
-    });
-    try {
-      let printed = '';
-      demo.stdout.setEncoding('utf8').on('data', (text: string) => (printed += text));
-      await until(() => printed.includes('buyers answered'), LIMIT_MS);
-      const children = childrenOf(demo.pid!);
-      // A Redis and two instances, at least.
-      expect(children.length).toBeGreaterThanOrEqual(3);
-      demo.kill('SIGINT');
-      await once(demo, 'exit');
       await until(() => !children.some(runs));
     } finally {
       demo.kill('SIGKILL');
@@ -182,8 +129,6 @@ describe('npm start', () => {
     const { status, stderr } = await runProgram('serve', ['--instances', '99']);
     expect(stderr).toContain('a whole number from 1 to 8; it is "99"');
     expect(status).toBe(1);
-    const misspelt = await runProgram('serve', ['--store', 'postgre']);
-    expect(misspelt).toMatchObject({ status: 1, stderr: expect.stringContaining('Did you mean postgres?') });
   }, 60_000);
 });
 

@@ -59,16 +59,6 @@ for (const { store, product, start, variable, check, addressOn } of STORES) {
       2 * LIMIT_MS,
     );
 
-    it(
-      `the demo uses the server of ${variable}`,
-      async () => {
-        const ended = await runProgram('demo', ['--store', store, ...SMALL], { [variable]: server.url });
-        expectAllSold(ended);
-        expect(ended.stdout).toContain(`locks in the ${product} of ${variable}`);
-      },
-      2 * LIMIT_MS,
-    );
-
     it('the check before the app starts finds nothing wrong with a server that can be used', async () => {
       await expect(check(server.url)).resolves.toBeUndefined();
     });
