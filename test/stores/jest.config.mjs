@@ -1,4 +1,3 @@
-import { availableParallelism } from 'node:os';
 import config from '../jest.config.mjs';
 
 const [, e2e] = config.projects;
@@ -11,7 +10,6 @@ export default {
   globalSetup: undefined,
   globalTeardown: undefined,
   testTimeout: 30_000,
-  // Suites wait for leases and servers for most of their time, but a server that comes up needs a core.
-  maxWorkers: availableParallelism() + 1,
+  maxWorkers: config.maxWorkers,
   testSequencer: config.testSequencer,
 };
