@@ -106,7 +106,7 @@ describe('a mistake of the first day', () => {
     ],
     'the class of the module without forRoot': [
       () => boot({ imports: [DistributedLockModule] }),
-      'argument Symbol(DistributedLockModule.forRoot()) at index [0]',
+      'write DistributedLockModule.forRoot(…)',
     ],
     'the service of a registration that is not there': [
       () => boot({ imports: [locks], providers: [Jobs] }),

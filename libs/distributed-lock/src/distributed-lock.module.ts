@@ -41,10 +41,7 @@ import { memoryStore } from './stores/memory/memory.store.js';
 })
 class LockedModule {}
 
-/**
- * The service that this registration has made, also when a test overrides `LockService`. Nest prints the text of the symbol
- * where the class is imported without `forRoot`.
- */
+/** The service that this registration has made, also when a test overrides `LockService`. */
 const OWN_SERVICE = Symbol('DistributedLockModule.forRoot()');
 
 /**
@@ -53,7 +50,10 @@ const OWN_SERVICE = Symbol('DistributedLockModule.forRoot()');
  * At shutdown it first refuses new locks, rejects waiting calls and gives holders `shutdownGraceMs` to finish, while the
  * servers still answer. Then it closes the store. Call `enableShutdownHooks()` or `app.close()`.
  */
-@Module({})
+@Module({
+  imports: [DiscoveryModule, LockedModule, LockOpenerModule],
+  providers: [{ provide: OWN_SERVICE, useFactory: refuseClassAlone }],
+})
 export class DistributedLockModule
   extends ConfigurableModuleClass
   implements OnApplicationBootstrap, BeforeApplicationShutdown, OnApplicationShutdown
@@ -83,6 +83,7 @@ export class DistributedLockModule
    * ```
    */
   static override forRoot(options: LockModuleOptions & LockRegistration = {}): DynamicModule {
+    refuseStoreAlone(options);
     checkOptionNames('DistributedLockModule.forRoot', options, { ...MODULE_NAMES, ...REGISTRATION_NAMES });
     return complete(super.forRoot(options), options.name);
   }
@@ -126,6 +127,20 @@ export class DistributedLockModule
   }
 }
 
+/** @throws LockConfigurationError where `imports` have the class without `forRoot`, whose provider would replace this one */
+function refuseClassAlone(): never {
+  throw new LockConfigurationError(
+    'imports have the class DistributedLockModule without options: write DistributedLockModule.forRoot(…).',
+  );
+}
+
+function refuseStoreAlone(options: object): void {
+  if (typeof options !== 'object' || options === null || !('create' in options)) return;
+  throw new LockConfigurationError(
+    'DistributedLockModule.forRoot takes options, and was given a store: write forRoot({ store: … }) around it.',
+  );
+}
+
 function openService(given: LockModuleOptions, name?: string): LockService {
   checkOptionNames('DistributedLockModule', given, MODULE_NAMES);
   const { store = memoryStore(), logger = true, http: _http, ...options } = given;
@@ -164,7 +179,6 @@ function complete(definition: DynamicModule, name: string | undefined): DynamicM
   ];
   return {
     ...definition,
-    imports: [...(definition.imports ?? []), DiscoveryModule, LockedModule, LockOpenerModule],
     providers: [...(definition.providers ?? []), ...providers],
     exports: [token, http, ...(isDefault ? [LockService] : [])],
   };

@@ -1,5 +1,6 @@
 import { Inject, Injectable, Module, type OnApplicationBootstrap } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
+import { warn } from './lock/events/service-internals.js';
 import type { LockService } from './lock/lock.service.js';
 
 /** Nest runs the hooks of modules in descending order of their distance. The distance of the root is 1. */
@@ -24,6 +25,20 @@ export class LockOpener implements OnApplicationBootstrap {
 
   onApplicationBootstrap(): void {
     for (const service of this.services) service.open();
+    this.warnOfTwins();
+  }
+
+  /** Each registration has a store of its own, so that two of one name exclude each other only on a common server. */
+  private warnOfTwins(): void {
+    for (const service of this.services) {
+      const { name } = service;
+      const twins = this.services.filter((it) => it.name === name);
+      if (twins.length === 1 || twins[0] !== service) continue;
+      warn(
+        service,
+        `${twins.length} DistributedLockModules have the name "${name}": each has a LockService and a store of its own. Import it once, in the root module, or give each a name of its own: forRoot({ name: 'jobs', … }).`,
+      );
+    }
   }
 }
 

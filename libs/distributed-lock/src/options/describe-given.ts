@@ -21,6 +21,17 @@ export function describeGiven(value: unknown): string {
   if (value === '') return 'an empty string';
   if (Array.isArray(value)) return 'a list';
   if (typeof value !== 'object') return `a ${typeof value}`;
+  if (isPromise(value)) return 'a promise, which must be awaited';
   const { name = '' } = (Object.getPrototypeOf(value) as object | null)?.constructor ?? {};
   return name === '' || name === 'Object' ? 'an object' : `an object of class ${name}`;
+}
+
+/** Describes what stands where the address of a server should, for the stores. */
+export function describeServer(value: unknown): string {
+  const isMissing = value === undefined || value === '';
+  return `${describeGiven(value)}${isMissing ? ': is its environment variable set?' : '.'}`;
+}
+
+export function isPromise(value: object): boolean {
+  return 'then' in value && typeof value.then === 'function';
 }

@@ -1,4 +1,4 @@
-import { describeGiven, describeMs, describeNumber } from '../../options/describe-given.js';
+import { describeGiven, describeMs, describeNumber, isPromise } from '../../options/describe-given.js';
 import { LockConfigurationError } from '../../port/lock.errors.js';
 import type { CallOptions, WithLockOptions } from '../lock.js';
 import type { LockStoreFactory } from '../../port/lock-store.js';
@@ -69,7 +69,12 @@ const MIN_LEASE_MS = 10;
 /** Stores keep leases as integers of ms. */
 export const MAX_LEASE_MS = 366 * 24 * 3_600_000;
 
-export function resolveLockOptions(options: LockServiceOptions): ResolvedLockOptions {
+export function resolveLockOptions(options: LockServiceOptions | undefined): ResolvedLockOptions {
+  if (options === undefined) {
+    throw new LockConfigurationError(
+      'A LockService was made without options. In a Nest application take it out of providers and imports, and import DistributedLockModule.forRoot(…), which provides it. Elsewhere write new LockService({ store: memoryStore() }).',
+    );
+  }
   checkOptionNames('LockService', options, SERVICE_NAMES);
   const { store, keyPrefix = '', waitMs = 10_000, watchdogTimeoutMs = 30_000 } = options;
   const { shutdownGraceMs = 10_000, defaults = {}, clock = systemClock } = options;
@@ -81,13 +86,20 @@ export function resolveLockOptions(options: LockServiceOptions): ResolvedLockOpt
   checkCallOptions(defaults);
   if (typeof store?.create !== 'function') {
     throw new LockConfigurationError(
-      `store must be what memoryStore(), redisStore(…) or another store function returns; it was given ${describeGiven(store)}. Write redisStore(…) around a URL or a client.`,
+      `store must be what memoryStore(), redisStore(…) or another store function returns; it was given ${describeGiven(store)}. ${howToGive(store)}`,
     );
   }
   if (typeof keyPrefix !== 'string') throw new LockConfigurationError('keyPrefix must be a string.');
   if (application !== false) checkText('application', application);
   const times = { waitMs, watchdogTimeoutMs, shutdownGraceMs };
   return { store, keyPrefix, ...times, defaults, clock, chance, application };
+}
+
+function howToGive(store: unknown): string {
+  if (typeof store === 'function') return 'Call the function: memoryStore().';
+  return typeof store === 'object' && store !== null && isPromise(store)
+    ? 'Make the store in an async useFactory of forRootAsync.'
+    : 'Write redisStore(…) around a URL or a client.';
 }
 
 export function checkCallOptions(options: CallOptions): void {

@@ -1,5 +1,5 @@
 import type { ChannelCredentials } from '@grpc/grpc-js';
-import { describeGiven } from '../../options/describe-given.js';
+import { describeGiven, describeServer } from '../../options/describe-given.js';
 import { checkOptionNames, type OptionNames } from '../../options/option-names.js';
 import { LockConfigurationError } from '../../port/lock.errors.js';
 import type { Grpc } from './etcd.grpc.js';
@@ -73,7 +73,7 @@ export function credentialsOf({ credentials }: Grpc, tls: EtcdTls | undefined): 
 
 function memberIn(endpoint: unknown): { readonly address: string; readonly isTls: boolean } {
   if (typeof endpoint !== 'string' || endpoint.trim() === '') {
-    throw new LockConfigurationError(`${NEEDED}; it was given ${describeGiven(endpoint)}.`);
+    throw new LockConfigurationError(`${NEEDED}; it was given ${describeServer(endpoint)}`);
   }
   const [, scheme, rest = endpoint] = /^([a-z][\w+.-]*):\/\/(.*)$/is.exec(endpoint) ?? [];
   if (scheme !== undefined && !/^https?$/i.test(scheme)) {

@@ -1,4 +1,4 @@
-import { describeGiven } from '../../options/describe-given.js';
+import { describeGiven, describeServer, isPromise } from '../../options/describe-given.js';
 import { LockConfigurationError } from '../../port/lock.errors.js';
 import { isCluster, isRedis, keyPrefixOf } from './ioredis/ioredis.target.js';
 import type { RedisTarget } from './redis.options.js';
@@ -20,6 +20,7 @@ type Given = Readonly<Record<string, unknown>>;
 export function checkRedisTarget(target: unknown): asserts target is RedisTarget {
   if (typeof target === 'string') return checkUrl(target);
   if (typeof target !== 'object' || target === null || Array.isArray(target)) throw refused(target);
+  if (isPromise(target)) throw refused(target);
   if (isCluster(target) || isRedis(target)) return;
   if (CLIENT_METHODS.some((name) => typeof (target as Given)[name] === 'function')) {
     throw new LockConfigurationError(
@@ -82,5 +83,5 @@ function isEmpty(value: unknown): boolean {
 }
 
 function refused(target: unknown): LockConfigurationError {
-  return new LockConfigurationError(`${NEEDED}; it was given ${describeGiven(target)}.`);
+  return new LockConfigurationError(`${NEEDED}; it was given ${describeServer(target)}`);
 }

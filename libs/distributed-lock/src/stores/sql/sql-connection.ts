@@ -89,7 +89,9 @@ export class SqlConnection {
     const withinMs = Math.max(this.options.commandTimeoutMs, 100) * 2;
     return {
       withinMs,
-      lateError: new Error(`the server did not take a connection within ${withinMs} ms`),
+      lateError: new Error(
+        `the server did not take a connection within ${withinMs} ms; is it ${this.database.server}, and not another server?`,
+      ),
       open: (signal, onLost) => this.database.open(signal, onLost),
     };
   }

@@ -1,4 +1,4 @@
-import { describeGiven } from '../../options/describe-given.js';
+import { describeGiven, describeServer } from '../../options/describe-given.js';
 import { LockConfigurationError } from '../../port/lock.errors.js';
 import { serverAddress, type Server } from './client/connection.js';
 
@@ -20,7 +20,7 @@ const SERVER = /^(?:\[([\da-f:.%]+)\]|([^\s:/@[\]]+))(?::(\d{1,5}))?$/i;
 export function ensembleOf(target: unknown): Ensemble {
   const texts = typeof target === 'string' ? [target] : target;
   if (!Array.isArray(texts) || texts.length === 0 || !texts.every((text) => typeof text === 'string')) {
-    throw new LockConfigurationError(`${NEEDED}; it was given ${describeGiven(target)}.`);
+    throw new LockConfigurationError(`${NEEDED}; it was given ${describeServer(target)}`);
   }
   const [, list = '', chroot = ''] = /^([^/]*)(\/.*)?$/s.exec(texts.join(',')) ?? [];
   const servers = list.split(',').map((text) => serverOf(text.trim()));

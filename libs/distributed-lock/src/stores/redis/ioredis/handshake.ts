@@ -6,6 +6,8 @@ import { giveUpAfter } from '../../../time/turns.js';
 const CLOSED =
   'the server took the connection and closed it without an answer; is it a Redis, and one without TLS?';
 
+const NO_PASSWORD = 'Redis asks for a password: give it in the URL, as redis://:password@host';
+
 /**
  * Ends a connection that the server has taken and does not answer, since ioredis waits without an end between `connect` and
  * `ready`. Says what answers, if that is no Redis.
@@ -22,6 +24,7 @@ export function watchHandshake(client: Redis, clock: Clock, silenceMs: number): 
     };
     const onFirst = (bytes: Buffer): void => {
       problem = undefined;
+      if (bytes.toString('latin1').startsWith('-NOAUTH')) fail(NO_PASSWORD);
       const other = whatAnswers(bytes);
       if (other) fail(`no Redis answers there, but ${other}`);
     };

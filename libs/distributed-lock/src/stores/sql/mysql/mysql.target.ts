@@ -1,5 +1,5 @@
 import type { ConnectionOptions, Pool } from 'mysql2';
-import { describeGiven } from '../../../options/describe-given.js';
+import { describeGiven, describeServer, isPromise } from '../../../options/describe-given.js';
 import { overlay } from '../../../options/option-names.js';
 import { LockConfigurationError } from '../../../port/lock.errors.js';
 
@@ -22,6 +22,7 @@ const NEEDED = 'mysqlStore takes a URL, mysql2 options or a mysql2 pool';
 export function connectionOptions(target: unknown): ConnectionOptions {
   if (typeof target === 'string') return optionsOfUrl(target);
   if (typeof target !== 'object' || target === null || Array.isArray(target)) throw refused(target);
+  if (isPromise(target)) throw refused(target);
   const { pool, config } = target as PoolOfMysql2;
   const ofPool = config?.connectionConfig ?? pool?.config?.connectionConfig;
   if (ofPool) return withoutComputed(ofPool);
@@ -93,5 +94,5 @@ function valueIn(text: string): unknown {
 }
 
 function refused(target: unknown): LockConfigurationError {
-  return new LockConfigurationError(`${NEEDED}; it was given ${describeGiven(target)}.`);
+  return new LockConfigurationError(`${NEEDED}; it was given ${describeServer(target)}`);
 }

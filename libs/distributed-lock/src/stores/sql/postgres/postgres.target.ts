@@ -1,4 +1,4 @@
-import { describeGiven } from '../../../options/describe-given.js';
+import { describeServer, isPromise } from '../../../options/describe-given.js';
 import { LockConfigurationError } from '../../../port/lock.errors.js';
 
 /** A URL, options of `pg`, a pool of `pg` whose options are copied, a PGlite instance, or a statement function of your own. */
@@ -57,6 +57,7 @@ const NEEDED = 'postgresStore takes a URL, pg options, a pg Pool, a PGlite insta
 export function checkPostgresTarget(target: unknown): asserts target is PostgresTarget {
   if (typeof target === 'string') return checkUrl(target);
   if (typeof target !== 'object' || target === null || Array.isArray(target)) throw refused(target);
+  if (isPromise(target)) throw refused(target);
   if (isPool(target) || isPGlite(target)) return;
   if (isClient(target)) {
     throw new LockConfigurationError(
@@ -131,5 +132,5 @@ function isEmpty(value: unknown): boolean {
 }
 
 function refused(target: unknown): LockConfigurationError {
-  return new LockConfigurationError(`${NEEDED}; it was given ${describeGiven(target)}.`);
+  return new LockConfigurationError(`${NEEDED}; it was given ${describeServer(target)}`);
 }

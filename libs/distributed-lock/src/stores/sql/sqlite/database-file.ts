@@ -1,6 +1,6 @@
 import { readFileSync, realpathSync, statfsSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { describeGiven } from '../../../options/describe-given.js';
+import { describeServer } from '../../../options/describe-given.js';
 import { LockConfigurationError } from '../../../port/lock.errors.js';
 
 /** Numbers by which Linux knows file systems of other machines. */
@@ -23,7 +23,7 @@ const NETWORK: Readonly<Record<number, string>> = {
 export function checkFile(file: unknown): asserts file is string {
   if (typeof file !== 'string' || file === '' || file.includes('\0')) {
     throw new LockConfigurationError(
-      `sqliteStore takes the path of a file; it was given ${describeGiven(file)}.`,
+      `sqliteStore takes the path of a file; it was given ${describeServer(file)}`,
     );
   }
   const isMemory = file === ':memory:' || /^file:.*[?&]mode=memory/.test(file);

@@ -1,0 +1,223 @@
+import { createServer as createHttpServer } from 'node:http';
+import type { AddressInfo, Server } from 'node:net';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import {
+  Injectable,
+  type INestApplication,
+  type LoggerService,
+  type ModuleMetadata,
+  type Type,
+} from '@nestjs/common';
+import { Test } from '@nestjs/testing';
+import { Redis } from 'ioredis';
+import {
+  DistributedLockModule,
+  Locked,
+  LockService,
+  memoryStore,
+  type LockStoreFactory,
+} from 'nestjs-distributed-lock';
+import { postgresStore } from 'nestjs-distributed-lock/postgres';
+import { redisStore } from 'nestjs-distributed-lock/redis';
+import { startRedisServer, type RedisServer } from '#redis-server';
+import { until } from '#until';
+
+@Injectable()
+class Till {
+  @Locked('till')
+  async open(): Promise<string> {
+    return 'open';
+  }
+}
+
+/** Compiles any value in the place of another, as a configuration without types lets it through. */
+const loosely = (value: unknown): never => value as never;
+const withStore = (store: unknown): ModuleMetadata => ({
+  imports: [DistributedLockModule.forRoot({ store: store as LockStoreFactory })],
+});
+/** Each answer takes some ms. A busy machine has half of the default `waitMs`, after which no answer came from a wait. */
+const AT_ONCE_MS = 5000;
+
+const open: INestApplication[] = [];
+afterEach(async () => {
+  await Promise.all(open.splice(0).map((app) => app.close()));
+});
+
+/** @returns the lines of our part of the log, while they grow */
+async function boot(metadata: ModuleMetadata): Promise<{ app: INestApplication; lines: string[] }> {
+  const lines: string[] = [];
+  const write = (message: unknown, context?: unknown): void => {
+    if (String(context).startsWith('DistributedLock')) lines.push(String(message));
+  };
+  const logger: LoggerService = { log: write, warn: write, error: write };
+  const module = await Test.createTestingModule(metadata).setLogger(logger).compile();
+  const app = module.createNestApplication({ logger });
+  open.push(app);
+  await app.init();
+  return { app, lines };
+}
+
+/** What it says of the mistake, and how long that takes. */
+async function answerTo(mistake: () => ModuleMetadata): Promise<{ message: string; tookMs: number }> {
+  const startedAt = performance.now();
+  let message = 'started';
+  try {
+    const { app } = await boot(mistake());
+    await app.get<Till>(Till).open();
+  } catch (error) {
+    message = String(error);
+  }
+  return { message, tookMs: performance.now() - startedAt };
+}
+
+const client = new Redis({ lazyConnect: true });
+afterAll(() => client.disconnect());
+
+const MISTAKES: readonly (readonly [what: string, mistake: () => ModuleMetadata, remedy: string])[] = [
+  ['@Locked without the module', () => ({ providers: [Till] }), 'Import DistributedLockModule.forRoot(…)'],
+  [
+    'the module without forRoot',
+    () => ({ imports: [DistributedLockModule] }),
+    'write DistributedLockModule.forRoot(…)',
+  ],
+  [
+    'the module twice',
+    () => ({
+      imports: [DistributedLockModule.forRoot(), DistributedLockModule.forRoot()],
+      providers: [Till],
+    }),
+    'Import it once, in the root module',
+  ],
+  [
+    'the service among the providers',
+    () => ({ providers: [LockService as Type] }),
+    'take it out of providers and imports, and import DistributedLockModule.forRoot(…)',
+  ],
+  [
+    'the service among the imports',
+    () => ({ imports: [LockService as Type] }),
+    'take it out of providers and imports, and import DistributedLockModule.forRoot(…)',
+  ],
+  [
+    'a store in place of the options',
+    () => ({ imports: [DistributedLockModule.forRoot(loosely(memoryStore()))] }),
+    'write forRoot({ store: … })',
+  ],
+  [
+    'a URL in place of the options',
+    () => ({ imports: [DistributedLockModule.forRoot(loosely('redis://localhost'))] }),
+    'must be an object; it was given a string',
+  ],
+  [
+    'a promise of a store',
+    () => withStore(Promise.resolve(memoryStore())),
+    'Make the store in an async useFactory of forRootAsync',
+  ],
+  ['a function of a store', () => withStore(memoryStore), 'Call the function: memoryStore()'],
+  ['a class of a store', () => withStore(class MyStore {}), 'it was given a function. Call the function'],
+  ['a client as the store', () => withStore(client), 'Write redisStore(…) around a URL or a client'],
+  [
+    'a URL as the store',
+    () => withStore('redis://localhost'),
+    'Write redisStore(…) around a URL or a client',
+  ],
+  [
+    'options of a client as the store',
+    () => withStore({ host: 'localhost' }),
+    'Write redisStore(…) around a URL',
+  ],
+  [
+    'a variable that is not set',
+    () => withStore(redisStore(loosely(process.env['NO_SUCH_URL']))),
+    'it was given undefined: is its environment variable set?',
+  ],
+  ['an empty variable', () => withStore(redisStore('')), 'an empty string: is its environment variable set?'],
+  [
+    'a promise of a client',
+    () => withStore(redisStore(loosely(Promise.resolve(client)))),
+    'it was given a promise, which must be awaited',
+  ],
+  [
+    'the URL of another server',
+    () => withStore(redisStore('postgres://localhost')),
+    'the scheme of the URL is postgres:, not redis: or rediss:',
+  ],
+  [
+    'the URL of a cache for a database',
+    () => withStore(postgresStore('redis://localhost')),
+    'the scheme of the URL is redis:, not postgres:',
+  ],
+];
+
+describe("a newcomer's mistake", () => {
+  it.each(MISTAKES)('is answered in one line with the remedy: %s', async (_what, mistake, remedy) => {
+    const { message, tookMs } = await answerTo(mistake);
+    expect(message).toContain(remedy);
+    expect(message).toMatch(/^LockConfigurationError: .+$/);
+    expect(message).not.toContain('\n');
+    expect(tookMs).toBeLessThan(AT_ONCE_MS);
+  });
+
+  it('is told of in the log where it may be meant so: the module is imported twice, and no method is locked', async () => {
+    const { lines } = await boot({
+      imports: [DistributedLockModule.forRoot(), DistributedLockModule.forRoot()],
+    });
+    expect(lines.filter((line) => line.includes('Import it once, in the root module'))).toEqual([
+      expect.stringMatching(/^2 DistributedLockModules have the name "default": each has/),
+    ]);
+    const named = await boot({
+      imports: [DistributedLockModule.forRoot(), DistributedLockModule.forRoot({ name: 'jobs' })],
+    });
+    expect(named.lines).toHaveLength(2);
+  });
+});
+
+describe('a server that is no use', () => {
+  let redis: RedisServer;
+  let web: Server;
+  beforeAll(async () => {
+    redis = await startRedisServer();
+    const operator = new Redis(redis.url);
+    await operator.config('SET', 'requirepass', 'sesame');
+    operator.disconnect();
+    web = createHttpServer((_, response) => response.end('hello'));
+    await new Promise<void>((resolve) => web.listen(0, '127.0.0.1', resolve));
+  });
+  afterAll(async () => {
+    await redis.stop();
+    web.close();
+  });
+  const at = (port: number) => `127.0.0.1:${port}`;
+  const webPort = () => (web.address() as AddressInfo).port;
+
+  it.each<[string, () => LockStoreFactory, string]>([
+    ['is down', () => redisStore(`redis://${at(1)}`), 'connect ECONNREFUSED 127.0.0.1:1'],
+    [
+      'asks for a password',
+      () => redisStore(`redis://${at(redis.port)}`),
+      'Redis asks for a password: give it in the URL, as redis://:password@host',
+    ],
+    [
+      'takes another password',
+      () => redisStore(`redis://:wrong@${at(redis.port)}`),
+      'WRONGPASS invalid username-password pair',
+    ],
+    [
+      'is a web server',
+      () => redisStore(`redis://${at(webPort())}`),
+      'no Redis answers there, but an HTTP server',
+    ],
+    ['is a database that is down', () => postgresStore(`postgres://u@${at(1)}/d`), 'ECONNREFUSED'],
+  ])(
+    'is told of in one line soon after the start, which it does not stop: it %s',
+    async (_what, store, why) => {
+      const { lines } = await boot(withStore(store()));
+      const isTold = () => lines.some((line) => line.startsWith('The store cannot be used: '));
+      await until(isTold);
+      const [line = '', ...more] = lines.filter((it) => it.startsWith('The store cannot be used: '));
+      expect(line).toContain(why);
+      expect(line).not.toContain('\n');
+      expect(more).toEqual([]);
+    },
+  );
+});
