@@ -1,9 +1,7 @@
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { until } from '#until';
-import { run } from '../../libs/distributed-lock/src/admin/cli/run.js';
-import type { Terminal } from '../../libs/distributed-lock/src/admin/cli/terminal.js';
 import { ownRedis } from '../support/own-redis.js';
-import { runCli, startCli } from './support/cli.js';
+import { runCli, runHere, startCli } from './support/cli.js';
 
 const PASSWORD = 'hush%23hush';
 const redis = ownRedis('cli');
@@ -14,7 +12,7 @@ describe('npx nestjs-distributed-lock, on a Redis with a password', () => {
     await redis.eyes.client.call('ACL', 'SETUSER', 'ops', 'on', '>hush#hush', '~*', '&*', '+@all');
     url = redis.url.replace('//', `//ops:${PASSWORD}@`);
   });
-  const cli = (...words: string[]) => runCli([...words, '--prefix', 'shop:'], { env: { LOCK_STORE: url } });
+  const cli = (...words: string[]) => runHere([...words, '--prefix', 'shop:'], { env: { LOCK_STORE: url } });
   const open = () => redis.open({ keyPrefix: 'shop:', application: 'shop' });
 
   it('lists the keys with their holders, as a table and as JSON', async () => {
@@ -36,7 +34,7 @@ describe('npx nestjs-distributed-lock, on a Redis with a password', () => {
   });
 
   it('says by its exit code that nothing was found', async () => {
-    expect(await cli('ls', 'nothing:')).toEqual({
+    expect(await runCli(['ls', 'nothing:', '--store', url])).toEqual({
       code: 1,
       out: '',
       complaints: 'No key is held or waited for.\n',
@@ -73,18 +71,9 @@ describe('npx nestjs-distributed-lock, on a Redis with a password', () => {
 
   it.each([true, false])('asks at a terminal, and does as it is told: %s', async (answer) => {
     const lock = await open().acquire('goods:42');
-    const asked: string[] = [];
-    const terminal: Terminal = {
-      width: 80,
-      canAsk: true,
-      write: () => undefined,
-      complain: (text) => void asked.push(text),
-      ask: async () => answer,
-      unlessInterrupted: async (work) => work,
-      pause: async () => undefined,
-    };
-    const code = await run(['release', 'goods:42', '--prefix', 'shop:', '--store', url], {}, terminal);
-    expect(asked).toEqual([expect.stringMatching(/^"goods:42" is held by .*its work goes on/s)]);
+    const words = ['release', 'goods:42', '--prefix', 'shop:', '--store', url];
+    const { code, complaints } = await runHere(words, { answer });
+    expect(complaints).toMatch(/^"goods:42" is held by .*its work goes on/s);
     expect([code, await lock.release()]).toEqual(answer ? [0, 'lost'] : [1, 'released']);
   });
 
@@ -140,7 +129,7 @@ describe('npx nestjs-distributed-lock, on a Redis with a password', () => {
   });
 
   it('says in one line what it could not reach', async () => {
-    const { code, complaints } = await runCli(['ls', '--store', 'redis://127.0.0.1:1', '--timeout', '200']);
+    const { code, complaints } = await runHere(['ls', '--store', 'redis://127.0.0.1:1', '--timeout', '200']);
     expect([code, complaints]).toEqual([
       3,
       expect.stringMatching(/^Redis could not be reached: .*ECONNREFUSED.*\n$/),

@@ -9,7 +9,7 @@ import { startMysqlServer } from '#mysql-server';
 import { startPostgresServer } from '#postgres-server';
 import { until } from '#until';
 import { startZookeeperServer } from '#zookeeper-server';
-import { runCli } from '../admin/support/cli.js';
+import { runCli, runHere } from '../admin/support/cli.js';
 import { describeWith } from './support/describe-with.js';
 
 interface Started {
@@ -53,8 +53,9 @@ describe.each(Object.keys(SERVERS) as (keyof typeof SERVERS)[])('the terminal co
       const { url: store } = started;
       locks = new LockService({ store: started.store, shutdownGraceMs: 0, keyPrefix: 'shop:' });
       const lock = await locks.acquire('goods:42');
-      const cli = (...words: string[]) => runCli([...words, '--store', store, '--prefix', 'shop:']);
-      expect(await cli('inspect', 'goods:42')).toMatchObject({
+      const asked = (words: string[]) => [...words, '--store', store, '--prefix', 'shop:'];
+      const cli = (...words: string[]) => runHere(asked(words));
+      expect(await runCli(asked(['inspect', 'goods:42']))).toMatchObject({
         code: 0,
         out: expect.stringMatching(/^goods:42: exclusive, token \d+/),
       });

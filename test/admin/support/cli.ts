@@ -1,5 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { spawnGuarded } from '#processes';
+import { run } from '../../../libs/distributed-lock/src/admin/cli/run.js';
+import type { Terminal } from '../../../libs/distributed-lock/src/admin/cli/terminal.js';
 
 /** As npm links it. */
 const PROGRAM = fileURLToPath(new URL('../../../libs/distributed-lock/dist/cli.js', import.meta.url));
@@ -37,12 +39,34 @@ export function startCli(words: readonly string[], { env = {}, node = [] }: CliO
   };
 }
 
+export interface CliOutcome {
+  readonly code: number | null;
+  readonly out: string;
+  readonly complaints: string;
+}
+
 /** Waits for the end of the program. */
-export async function runCli(
-  words: readonly string[],
-  options?: CliOptions,
-): Promise<{ readonly code: number | null; readonly out: string; readonly complaints: string }> {
+export async function runCli(words: readonly string[], options?: CliOptions): Promise<CliOutcome> {
   const run = startCli(words, options);
   const code = await run.code;
   return { code, out: run.out(), complaints: run.complaints() };
+}
+
+/** Runs a command in this process, which is sooner done. @param answer what a person says; without it nobody can answer */
+export async function runHere(
+  words: readonly string[],
+  { env = {}, answer }: { readonly env?: Record<string, string>; readonly answer?: boolean } = {},
+): Promise<CliOutcome> {
+  let [out, complaints] = ['', ''];
+  const terminal: Terminal = {
+    width: Infinity,
+    canAsk: answer !== undefined,
+    write: (text) => void (out += text),
+    complain: (message) => void (complaints += `${message}\n`),
+    ask: async () => answer === true,
+    unlessInterrupted: async (work) => work,
+    pause: async () => undefined,
+  };
+  const code = await run(words, env, terminal);
+  return { code, out, complaints };
 }
