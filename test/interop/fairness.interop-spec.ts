@@ -25,11 +25,13 @@ describeBesideJava('one lock that everybody wants', () => {
   });
 
   /** Two callers of one side and eight of the other, in three processes. */
-  async function twoAmongEight(few: Side, many: Side): Promise<Crowd> {
-    const crowd = new Crowd(stage, { names: [`crowd:${few}`], holdMs: 2 });
+  async function twoAmongEight(few: Side, many: Side, kind?: 'fair'): Promise<Crowd> {
+    const crowd = new Crowd(stage, { names: [`crowd:${few}:${kind}`], holdMs: 2 });
     const processes = await Promise.all([few, many, many].map((side) => stage.start(side)));
     const untilMs = Date.now() + FOR_MS;
-    const joined = processes.map((peer) => crowd.join(peer, { untilMs, threads: peer.side === few ? 2 : 4 }));
+    const joined = processes.map((peer) =>
+      crowd.join(peer, { untilMs, threads: peer.side === few ? 2 : 4, ...(kind && { kind }) }),
+    );
     await Promise.all(joined);
     await Promise.all(processes.map((peer) => peer.kill()));
     return crowd;
@@ -43,4 +45,16 @@ describeBesideJava('one lock that everybody wants', () => {
     expect(Math.max(...turns)).toBeLessThan(MOST_FOR_ONE * Math.min(...turns));
     expect(stage.complaints).toBe('');
   });
+
+  it.each(BOTH_WAYS)(
+    'two callers of %s and eight of %s all get their turns, also where Java’s lock is fair',
+    async (few, many) => {
+      const crowd = await twoAmongEight(few, many, 'fair');
+      expect(violations(await crowd.history())).toEqual([]);
+      expect(crowd.done).toHaveLength(10);
+      const turns = crowd.done.map((thread) => thread.turns);
+      expect(Math.max(...turns)).toBeLessThan(MOST_FOR_ONE * Math.min(...turns));
+      expect(stage.complaints).toBe('');
+    },
+  );
 });

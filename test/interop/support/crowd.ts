@@ -17,10 +17,10 @@ export class Crowd {
   ) {}
 
   /** Sends a process in, with so many threads or async flows; resolves when its time is over, or it was killed. */
-  async join(peer: Peer, { untilMs, threads }: { untilMs: number; threads: number }): Promise<void> {
+  async join(peer: Peer, how: { untilMs: number; threads: number; kind?: string }): Promise<void> {
     const who = this.idOf(peer);
     try {
-      const order = { ...this.options, history: this.key, who, untilMs, threads };
+      const order = { ...this.options, history: this.key, who, ...how };
       this.done.push(...((await peer.order('crowd', '', order)).threads ?? []));
     } catch (error) {
       if (!this.killed.has(who)) throw error;

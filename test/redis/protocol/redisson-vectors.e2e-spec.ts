@@ -319,3 +319,47 @@ describe('Java and we, side by side', () => {
     expect(waitedMs).toBeLessThan(3000);
   });
 });
+
+/** The first waiter of Redisson's fair lock, as its scripts leave it: a list, a time, and a channel of its own. */
+describe('a waiter for a fair lock of Java', () => {
+  let waiter: string;
+  let channel: string;
+  beforeEach(async () => {
+    waiter = `${randomUUID()}:7`;
+    channel = `${channelOf(name)}:${waiter}`;
+    await redis.rpush(`redisson_lock_queue:{${name}}`, waiter);
+    await redis.zadd(`redisson_lock_timeout:{${name}}`, Date.now() + 300_000, waiter);
+  });
+
+  it('is told on its own channel that a lock of ours is free', async () => {
+    const lock = await node().acquire(name);
+    await ears.subscribe(channel);
+    await lock.release();
+    await until(() => heard.length > 0);
+    expect(heard).toEqual(['0']);
+  });
+
+  it('is offered the lock alone, although callers of ours ask for it all the time', async () => {
+    const locks = node();
+    await ears.subscribe(channel);
+    const isOffered = async () => {
+      await locks.withLock(name, { waitMs: Infinity }, () => pause(1));
+      return (await redis.hget(`nest_lock_meta:{${name}}`, 'foreign_turn_until')) !== null;
+    };
+    const others = node();
+    const controller = new AbortController();
+    const crowd = (async () => {
+      while (!controller.signal.aborted) await others.withLock(name, { waitMs: Infinity }, () => pause(1));
+    })();
+    await until(isOffered);
+    controller.abort();
+    await crowd;
+    expect(heard).toContain('0');
+  });
+
+  it('that does not listen any more delays nobody', async () => {
+    const locks = node();
+    for (let i = 0; i < 5; i++) await locks.withLock(name, () => undefined);
+    expect(await redis.exists(`nest_lock_meta:{${name}}`)).toBe(0);
+  });
+});

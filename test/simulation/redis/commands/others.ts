@@ -1,9 +1,9 @@
-import { Status } from '../resp/reply.js';
+import { Status, wrongType } from '../resp/reply.js';
 import type { Commands } from './command.js';
 
 const PONG = new Status('PONG');
 
-/** Commands on no key, which scripts may call. */
+/** Commands on no key, which scripts may call, and the one that scripts ask of a list: no history has a list. */
 export const otherCommands: Commands = {
   time: {
     arity: 1,
@@ -19,6 +19,13 @@ export const otherCommands: Commands = {
   'pubsub|numsub': {
     arity: -2,
     run: (names, { channels }) => names.flatMap((name) => [name, channels.count(name)]),
+  },
+  lindex: {
+    arity: 3,
+    run: ([key = ''], { data }) => {
+      if (data.find(key)) throw wrongType();
+      return null;
+    },
   },
   ping: { arity: -1, run: ([text]) => text ?? PONG },
   echo: { arity: 2, run: ([text = '']) => text },

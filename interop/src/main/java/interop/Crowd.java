@@ -8,6 +8,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.ThreadLocalRandom;
 import org.redisson.api.RFencedLock;
+import org.redisson.api.RLock;
 import org.redisson.api.RedissonClient;
 import org.redisson.client.codec.StringCodec;
 
@@ -47,9 +48,10 @@ final class Crowd {
         while (Times.nowMs() < order.number("untilMs", 0)) {
             List<String> names = order.texts("names");
             String name = names.get(ThreadLocalRandom.current().nextInt(names.size()));
-            RFencedLock lock = redisson.getFencedLock(name);
+            RLock lock = Locks.of(redisson, order.text("kind", "fenced"), name);
             long askedAt = System.nanoTime();
-            long token = lock.lockAndGetToken();
+            lock.lock();
+            String token = lock instanceof RFencedLock fenced ? String.valueOf(fenced.getToken()) : "-";
             longestWaitMs = Math.max(longestWaitMs, Times.sinceMs(askedAt));
             write("enter", who, name, token);
             Thread.sleep(order.number("holdMs", 1));
@@ -60,8 +62,8 @@ final class Crowd {
         return Map.of("who", who, "turns", turns, "longestWaitMs", longestWaitMs);
     }
 
-    private void write(String what, String who, String name, long token) {
+    private void write(String what, String who, String name, String token) {
         redisson.getList(order.text("history", "history"), StringCodec.INSTANCE)
-                .add(String.join(" ", what, who, name, String.valueOf(token)));
+                .add(String.join(" ", what, who, name, token));
     }
 }

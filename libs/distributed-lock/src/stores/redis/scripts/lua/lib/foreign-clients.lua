@@ -2,7 +2,7 @@
 -- Redisson in Java, on the keys of our locks. Expects time.lua and the local publish.
 --
 -- A foreign client enters no queue of ours: it subscribes to key 5 and asks again when a message says that the lock is
--- free. Two marks in the hash of waiter options give it a turn. foreign_waiting_since says when a foreign client was first
+-- free. The fair lock of Redisson has a queue of its own, whose first waiter subscribes to a channel of its own. Two marks in the hash of waiter options give it a turn. foreign_waiting_since says when a foreign client was first
 -- seen listening, and foreign_turn_until says until when only foreign clients may take the free lock.
 
 local FOREIGN_WAIT_MS = 200 -- a foreign client that listens gets its chance at least this often
@@ -16,10 +16,19 @@ local function channel_of(kind)
   return CHANNELS[kind] .. string.sub(KEYS[5], #CHANNELS.lock + 1)
 end
 
--- How many foreign clients are subscribed. PUBLISH also counts pattern subscribers, who do not wait for the lock.
+-- The channel of the first waiter for Redisson's fair lock; nil for another kind, and where nobody waits. A key of that name
+-- that is no list is none of Redisson's.
+local function fair_channel(channel)
+  if string.sub(channel, 1, #CHANNELS.lock) ~= CHANNELS.lock then return nil end
+  local first = redis.pcall('LINDEX', 'redisson_lock_queue' .. string.sub(channel, #CHANNELS.lock + 1), 0)
+  return type(first) == 'string' and channel .. ':' .. first or nil
+end
+
+-- How many foreign clients are subscribed, of the fair ones the first alone. PUBLISH also counts pattern subscribers, who do not wait for the lock.
 local function listeners(channel)
-  local count = publish == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB'
-  return redis.call('PUBSUB', count, channel)[2]
+  local count, fair = publish == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB', fair_channel(channel)
+  local plain = redis.call('PUBSUB', count, channel)[2]
+  return fair and plain + redis.call('PUBSUB', count, fair)[2] or plain
 end
 
 -- For how long a foreign client has listened, from the first time that this is asked. A mark that is ahead is from before
@@ -61,4 +70,6 @@ local FREE = { lock = '0', exclusive = '1', shared = '0' }
 -- For permits the message is how many are left. Expects holders.lua.
 local function wake_foreign_clients(kind)
   redis.call(publish, KEYS[5], FREE[kind] or is_number(KEYS[1]) and redis.call('GET', KEYS[1]) or '1')
+  local fair = fair_channel(KEYS[5])
+  if fair then redis.call(publish, fair, '0') end
 end
