@@ -82,7 +82,7 @@ const USERS = [
     intro: '[Which store?](stores.md) compares them.',
     groups: {
       Memory: ['memoryStore'],
-      Redis: ['redisStore', 'RedisStoreOptions', 'RedisTarget'],
+      Redis: ['redisStore', 'RedisStoreOptions', 'RedisTarget', 'NodeRedisClient'],
       'Quorum of several servers': ['quorumStore', 'QuorumStoreOptions', 'QuorumNodeState'],
       PostgreSQL: ['postgresStore', 'PostgresStoreOptions', 'PostgresTarget', 'PostgresHandle'],
       'MySQL and MariaDB': ['mysqlStore', 'MysqlStoreOptions', 'MysqlTarget'],

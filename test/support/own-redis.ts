@@ -3,6 +3,8 @@ import type { LockService } from 'nestjs-distributed-lock';
 import { startRedisServer, type RedisServer, type RedisServerOptions } from '#redis-server';
 import { TcpProxy } from '#tcp-proxy';
 import { closeServices, openService, type ServiceOptions } from './lock-services.js';
+import type { RedisTarget } from 'nestjs-distributed-lock/redis';
+import { targetOf, type Library } from './redis-library.js';
 import { RedisEyes } from './redis-eyes.js';
 
 const START_MS = 60_000;
@@ -17,6 +19,8 @@ export interface OwnRedis {
   readonly proxy: TcpProxy;
   /** A key that no other test uses. */
   readonly key: string;
+  /** What `redisStore` is given for the server, or for a proxy before it. */
+  readonly targetOf: (url: string) => RedisTarget;
   /** A service of this test, as another process would have it. */
   readonly open: (options?: ServiceOptions) => LockService;
 }
@@ -24,6 +28,8 @@ export interface OwnRedis {
 export interface OwnRedisOptions extends RedisServerOptions {
   /** How long one server is kept: for all tests of the block by default. */
   readonly per?: 'block' | 'test';
+  /** By which its services connect; default ioredis. */
+  readonly library?: Library;
 }
 
 /**
@@ -33,6 +39,7 @@ export interface OwnRedisOptions extends RedisServerOptions {
  * @param name how the keys of these tests begin
  */
 export function ownRedis(name: string, options: OwnRedisOptions = {}): OwnRedis {
+  const { library = 'ioredis' } = options;
   let server: RedisServer | undefined;
   let eyes: RedisEyes | undefined;
   let proxy: TcpProxy | undefined;
@@ -75,7 +82,8 @@ export function ownRedis(name: string, options: OwnRedisOptions = {}): OwnRedis 
     get key() {
       return `${name}:${tests}`;
     },
-    open: (serviceOptions) => openService(started(server).url, serviceOptions),
+    targetOf: (url) => targetOf(library, url),
+    open: (serviceOptions) => openService(targetOf(library, started(server).url), serviceOptions),
   };
 }
 

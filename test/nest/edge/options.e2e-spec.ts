@@ -16,6 +16,7 @@ import {
 import { Fenced, fencedRedis, ProcessFences } from 'nestjs-distributed-lock/guard';
 import { LockMetricsModule, measureLocks, traceLocks } from 'nestjs-distributed-lock/otel';
 import { quorumStore } from 'nestjs-distributed-lock/quorum';
+import { createClient, createCluster, createSentinel } from 'redis';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 
 const SECRET = 'hunter2';
@@ -86,7 +87,17 @@ describe('redisStore', () => {
     [
       'options of another library',
       { url: URL_OF_SECRET },
-      'it was given an object with url. Write redisStore(url).',
+      'it was given an object with url. Write redisStore(url), or redisStore(createClient({ url })) for node-redis.',
+    ],
+    [
+      'a cluster of node-redis',
+      createCluster({ rootNodes: [{ url: URL_OF_SECRET }] }),
+      'of node-redis it takes what createClient makes',
+    ],
+    [
+      'Sentinels of node-redis',
+      createSentinel({ name: 'm', sentinelRootNodes: [{ host: 'h', port: 1 }] }),
+      'of node-redis it takes what createClient makes',
     ],
     ['a misspelt host', { hots: 'h' }, 'the options name no server'],
     ['options without a server', { password: SECRET }, 'the options name no server'],
@@ -119,6 +130,8 @@ describe('redisStore', () => {
     ['a client', new Redis('redis://h', { ...lazy, retryStrategy: () => 5 })],
     ['a cluster', new Cluster([{ host: 'h' }], lazy)],
     ['a client behind a Proxy', new Proxy(new Redis(lazy), {})],
+    ['a client of node-redis', createClient({ url: URL_OF_SECRET })],
+    ['a client of node-redis behind a Proxy', new Proxy(createClient(), {})],
   ])('takes %s', async (_what, target) => {
     expect(typeof redisStore(loosely(target)).create).toBe('function');
   });
@@ -126,6 +139,7 @@ describe('redisStore', () => {
   it.each([
     ['of one server', new Redis({ ...lazy, keyPrefix: 'app:' })],
     ['that is to be made', { host: 'h', keyPrefix: 'app:' }],
+    ['of node-redis', createClient({ keyPrefix: 'app:' })],
     ['of a cluster', new Cluster([{ host: 'h' }], { ...lazy, keyPrefix: 'app:' })],
     [
       'of the nodes of a cluster',
@@ -140,7 +154,7 @@ describe('redisStore', () => {
       });
     const error = await refusalOf(() => create(''));
     expect(error).toBeInstanceOf(LockConfigurationError);
-    expect(error.message).toContain('the keyPrefix "app:" of ioredis, which locks do not use');
+    expect(error.message).toContain('a client with the keyPrefix "app:", which locks do not use');
     await create('app:').close();
   });
 });

@@ -3,6 +3,7 @@ import type { LockService } from 'nestjs-distributed-lock';
 import { ownRedis } from '../../support/own-redis.js';
 import { eventsOf, typesOf } from '../../support/events.js';
 import { elapsed, failureOf, untilAborted } from '../../support/lock-services.js';
+import { LIBRARIES } from '../../support/redis-library.js';
 import { until } from '#until';
 
 const LEASE_MS = 1500;
@@ -11,8 +12,8 @@ const SLACK_MS = 500;
 /** A new connection is tried after a second at the latest. */
 const RECONNECT_MS = 1000;
 
-describe('a Redis that is away', () => {
-  const redis = ownRedis('away', { per: 'test' });
+describe.each(LIBRARIES)('a Redis that is away, by %s', (library) => {
+  const redis = ownRedis('away', { per: 'test', library });
 
   const open = () => redis.open({ commandTimeoutMs: COMMAND_MS, watchdogTimeoutMs: LEASE_MS });
   const openWarm = async () => {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { LockService } from 'nestjs-distributed-lock';
+import { LIBRARIES } from '../../support/redis-library.js';
 import { ownRedis } from '../../support/own-redis.js';
 import { openService } from '../../support/lock-services.js';
 import { until } from '#until';
@@ -12,15 +13,15 @@ function blockEventLoop(): number {
   return Date.now();
 }
 
-describe('commands on the wire', () => {
-  const redis = ownRedis('wire');
+describe.each(LIBRARIES)('commands on the wire, by %s', (library) => {
+  const redis = ownRedis('wire', { library });
 
   /** Everything that the service under test has written, on all its connections. */
   const written = () => redis.proxy.all.flatMap(({ commands }) => commands);
 
   /** Connected and subscribed, with the scripts known to the server; nothing more is written by itself. */
   const openBehindProxy = async (options: Parameters<typeof openService>[1] = {}) => {
-    const service = openService(redis.proxy.url, options);
+    const service = openService(redis.targetOf(redis.proxy.url), options);
     await service.withLock(`${redis.key}:warm`, () => undefined);
     await until(
       () =>
@@ -79,35 +80,6 @@ describe('commands on the wire', () => {
     expect(performance.now() - since).toBeGreaterThan(2000);
     expect(sets()[0]?.[1]).toMatch(/^nest_lock_client:[\w-]{36}$/);
     await lock.release();
-  });
-
-  it('an acquire leaves at once when nothing else is under way, whatever its process does next', async () => {
-    // Past the proxy, which lives in this process, too.
-    const service = redis.open();
-    await service.withLock(`${redis.key}:warm`, () => undefined);
-    await until(async () => (await service.inspect(`${redis.key}:warm`)) === null);
-    const asked = service.acquire(redis.key);
-    const free = blockEventLoop();
-    const lock = await asked;
-    // Its token is the server's time of the grant, in µs.
-    expect(lock.fencingToken / 1000).toBeLessThan(free);
-    await lock.release();
-  });
-
-  it('a release that is awaited leaves at once, too', async () => {
-    const service = redis.open();
-    const lock = await service.acquire(redis.key);
-    const endedAt: number[] = [];
-    const monitor = await redis.eyes.client.monitor();
-    monitor.on('monitor', (seconds: string, words: string[]) => {
-      if (wireName(words) === 'release' && words.includes(redis.key)) endedAt.push(Number(seconds) * 1000);
-    });
-    const released = lock.release();
-    const free = blockEventLoop();
-    expect(await released).toBe('released');
-    await until(() => endedAt.length > 0);
-    monitor.disconnect();
-    expect(endedAt[0]).toBeLessThan(free);
   });
 
   it('a call under the lock costs what acquire and release cost', async () => {
@@ -296,5 +268,39 @@ describe('commands on the wire', () => {
     const first = await during(service, turn);
     expect(first.map(wireName)).toEqual(['acquire', 'acquire in full', 'release', 'release in full']);
     expect((await during(service, turn)).map(wireName)).toEqual(['acquire', 'release']);
+  });
+});
+
+// node-redis writes commands at the end of the turn of the event loop.
+describe('a command by ioredis', () => {
+  const redis = ownRedis('at-once');
+
+  it('an acquire leaves at once when nothing else is under way, whatever its process does next', async () => {
+    // Past the proxy, which lives in this process, too.
+    const service = redis.open();
+    await service.withLock(`${redis.key}:warm`, () => undefined);
+    await until(async () => (await service.inspect(`${redis.key}:warm`)) === null);
+    const asked = service.acquire(redis.key);
+    const free = blockEventLoop();
+    const lock = await asked;
+    // Its token is the server's time of the grant, in µs.
+    expect(lock.fencingToken / 1000).toBeLessThan(free);
+    await lock.release();
+  });
+
+  it('a release that is awaited leaves at once, too', async () => {
+    const service = redis.open();
+    const lock = await service.acquire(redis.key);
+    const endedAt: number[] = [];
+    const monitor = await redis.eyes.client.monitor();
+    monitor.on('monitor', (seconds: string, words: string[]) => {
+      if (wireName(words) === 'release' && words.includes(redis.key)) endedAt.push(Number(seconds) * 1000);
+    });
+    const released = lock.release();
+    const free = blockEventLoop();
+    expect(await released).toBe('released');
+    await until(() => endedAt.length > 0);
+    monitor.disconnect();
+    expect(endedAt[0]).toBeLessThan(free);
   });
 });

@@ -55,11 +55,12 @@ const ROOMS: readonly (readonly [room: string, mayImport: string])[] = [
   ['stores/zookeeper/', `stores/(common|core|session|zookeeper)/.*|${SHARED}|${TOOLS}`],
   ['stores/session/', `stores/(common|core|session)/.*|${SHARED}|${TOOLS}`],
   // The public type of what `redisStore` is given.
-  ['stores/redis/redis.options', `stores/common/.*|${SHARED}|ioredis`],
+  ['stores/redis/redis.options', `stores/(common/.*|redis/node-redis/node-redis.target)|${SHARED}|ioredis`],
   [
     'stores/redis/ioredis/',
     `stores/common/.*|stores/redis/(redis.client|connection/redis.errors)|${SHARED}|${TOOLS}|ioredis`,
   ],
+  ['stores/redis/node-redis/', `stores/common/.*|stores/redis/redis.client|${SHARED}|${TOOLS}`],
   ['stores/redis/', `stores/(common|redis)/.*|${SHARED}|${TOOLS}`],
   ['stores/quorum/', `${SHARED}|${TOOLS}`],
   [

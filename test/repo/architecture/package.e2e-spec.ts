@@ -29,6 +29,7 @@ describe('the published package', () => {
       'ioredis',
       'pg',
       'mysql2',
+      'redis',
     ];
     expect(peers).toEqual(['@nestjs/common', '@nestjs/core', ...optional, 'reflect-metadata', 'rxjs'].sort());
     expect(manifest.peerDependenciesMeta).toEqual(
@@ -68,5 +69,10 @@ describe('the published package', () => {
       return found.filter((path) => !path.startsWith('./shared/')).map((path) => `${file} → ${path}`);
     });
     expect(loaded).toEqual([]);
+  });
+
+  it.each(['js', 'cjs'])('loads no client of Redis before it knows which one it needs: %s', (extension) => {
+    expect(read(`dist/redis.${extension}`)).toContain('("ioredis")');
+    expect(read(`dist/redis.${extension}`)).not.toMatch(/(?:from |require\()"(?:io)?redis"/);
   });
 });

@@ -138,6 +138,7 @@ describe('the public API', () => {
   it('of /redis is this list', () => {
     expect(exportsOf('stores/redis/index.ts')).toMatchInlineSnapshot(`
      [
+       "<NodeRedisClient>",
        "<RedisStoreOptions>",
        "<RedisTarget>",
        "redisStore",

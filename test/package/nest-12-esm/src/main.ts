@@ -3,8 +3,12 @@ import { NestFactory } from '@nestjs/core';
 import { setTimeout as pause } from 'node:timers/promises';
 import { CurrentLock, DistributedLockModule, Locked, type Lock } from 'nestjs-distributed-lock';
 import { fencingHeaders } from 'nestjs-distributed-lock/guard';
+import { redisStore } from 'nestjs-distributed-lock/redis';
+import { createClient } from 'redis';
 
-// No ioredis is installed here: neither the main entry point nor the guards need it.
+// No ioredis is installed here: with a client of node-redis nothing needs it.
+const store = redisStore(createClient({ url: process.env['REDIS_URL'] ?? 'redis://localhost:6379' }));
+
 @Controller('goods')
 class GoodsController {
   @Post(':id/purchase')
@@ -15,7 +19,7 @@ class GoodsController {
   }
 }
 
-@Module({ imports: [DistributedLockModule.forRoot()], controllers: [GoodsController] })
+@Module({ imports: [DistributedLockModule.forRoot({ store })], controllers: [GoodsController] })
 class AppModule {}
 
 const app = await NestFactory.create(AppModule, { logger: ['error', 'warn'] });

@@ -46,7 +46,7 @@ export interface RedisNode {
 
 /**
  * A client of a Redis library with connections of its own: nothing is queued while it is disconnected, and nothing is sent
- * twice. Implemented by `IoredisClient`.
+ * twice. Implemented by `IoredisClient` and `NodeRedisSingle`.
  */
 export interface RedisClient extends RedisNode, EventEmitter<ClientEvents> {
   readonly isCluster: boolean;

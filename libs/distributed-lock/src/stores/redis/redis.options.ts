@@ -3,10 +3,14 @@ import { describeMs, describeNumber } from '../../options/describe-given.js';
 import { checkOptionNames, overlay, type OptionNames } from '../../options/option-names.js';
 import { LockConfigurationError } from '../../port/lock.errors.js';
 import type { LockStoreContext } from '../../port/lock-store.js';
+import type { NodeRedisClient } from './node-redis/node-redis.target.js';
 import { checkCommandTimeout } from '../common/command-timeout.js';
 
-/** A URL, ioredis options (Sentinel included), or a client that stays yours: it is duplicated, never used or closed. */
-export type RedisTarget = string | RedisOptions | Redis | Cluster;
+/**
+ * A URL, ioredis options (Sentinel included), or a client of ioredis or of node-redis, which stays yours: it is duplicated,
+ * never used or closed.
+ */
+export type RedisTarget = string | RedisOptions | Redis | Cluster | NodeRedisClient;
 
 /** Options of `redisStore`. Times are in ms. */
 export interface RedisStoreOptions {

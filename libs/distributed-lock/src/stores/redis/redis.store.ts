@@ -33,13 +33,11 @@ import { releaseCopies } from './commands/release.js';
 import { Renewals } from './commands/renew.js';
 import { connectionName } from '../common/connection/connection-name.js';
 import { keepAlive } from '../common/connection/keep-alive.js';
-import { ioredisClient } from './ioredis/ioredis.client.js';
-import { isCluster } from './ioredis/ioredis.target.js';
 import type { RedisClient } from './redis.client.js';
 import type { RedisCommand } from './connection/redis.command.js';
 import { RedisConnection } from './connection/redis.connection.js';
 import { RedisNotifications, type NotifiedGrant } from './connection/redis.notifications.js';
-import { checkKeyPrefix, checkRedisTarget } from './redis.target.js';
+import { checkKeyPrefix, checkRedisTarget, newClient } from './redis.target.js';
 import { watchOutage } from './connection/watch-outage.js';
 import { introductionKey, newClientId, restartMark } from './redis.keys.js';
 import {
@@ -60,9 +58,10 @@ import type { Clock } from '../../time/clock.js';
 /**
  * Locks in Redis, 6.2 or later: one hash per lock, in Redisson's exact format, and a queue of our own.
  *
- * @param target a URL, ioredis options (Sentinel included), or an ioredis `Redis` or `Cluster`, which is duplicated and
- * stays yours
- * @throws LockConfigurationError for a target that ioredis would read as localhost, and for options that contradict each other
+ * @param target a URL, ioredis options (Sentinel included), a `Redis` or `Cluster` of ioredis, or a client that `createClient`
+ * of node-redis has made. A client is duplicated and stays yours; it need not be connected
+ * @throws LockConfigurationError for a target that ioredis would read as localhost, for options that contradict each other, and
+ * for a URL or options where ioredis is not installed
  * @example
  * ```ts
  * import { DistributedLockModule } from 'nestjs-distributed-lock';
@@ -79,7 +78,6 @@ export function redisStore(target: RedisTarget, options: RedisStoreOptions = {})
     create(context) {
       checkTimings(resolved, context);
       checkKeyPrefix(target, context.keyPrefix);
-      if (typeof target === 'object' && isCluster(target)) refuseOnCluster(resolved);
       const store = new RedisStore(target, context, resolved);
       if (minReplicaAcks === 0) return store;
       return new ReplicatedStore(store, store.connection, minReplicaAcks, replicaTimeoutMs);
@@ -105,11 +103,8 @@ class RedisStore implements LockStore {
   private readonly stopWatching: () => void;
   private readonly stopKeepingAlive: () => void;
 
-  constructor(
-    target: RedisTarget,
-    context: LockStoreContext,
-    { commandTimeoutMs, restartGuardMs, sharedTokens, minReplicaAcks }: ResolvedRedisOptions,
-  ) {
+  constructor(target: RedisTarget, context: LockStoreContext, options: ResolvedRedisOptions) {
+    const { commandTimeoutMs, restartGuardMs, sharedTokens, minReplicaAcks } = options;
     const { clock, chance = systemChance, keyPrefix } = context;
     this.clock = clock;
     this.keyPrefix = keyPrefix;
@@ -117,8 +112,9 @@ class RedisStore implements LockStore {
     this.commandTimeoutMs = commandTimeoutMs;
     const name = context.client && connectionName(context.client);
     const settings = { clock, chance, commandTimeoutMs, connectionName: name };
-    const client = ioredisClient(target, settings);
+    const client = newClient(target, settings);
     const { isCluster } = client;
+    if (isCluster) refuseOnCluster(options);
     this.address = client.address;
     const rights = (this.rights = new AccessRights(
       { user: client.user, keyPrefix, isCluster, countsReplicas: minReplicaAcks > 0 },
@@ -128,7 +124,7 @@ class RedisStore implements LockStore {
     this.connection = new RedisConnection(client, clock, commandTimeoutMs, loadScripts);
     this.scripts = new ScriptContext(this.connection, rights, { keyPrefix, isCluster, sharedTokens });
     this.subscriber = new RedisNotifications(
-      ioredisClient(target, settings),
+      newClient(target, settings),
       this.clientId,
       clock,
       chance,

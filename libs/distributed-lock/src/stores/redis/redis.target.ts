@@ -1,13 +1,22 @@
 import { describeGiven, describeServer, isPromise } from '../../options/describe-given.js';
 import { LockConfigurationError } from '../../port/lock.errors.js';
 import { isCluster, isRedis, keyPrefixOf } from './ioredis/ioredis.target.js';
+import { ioredisClient } from './ioredis/ioredis.client.js';
+import { nodeRedisClient } from './node-redis/node-redis.client.js';
+import {
+  isNodeRedis,
+  isOtherNodeRedis,
+  nodeRedisKeyPrefix,
+  type NodeRedisClient,
+} from './node-redis/node-redis.target.js';
+import type { ClientSettings, RedisClient } from './redis.client.js';
 import type { RedisTarget } from './redis.options.js';
 
 /** The options that say which server is meant. */
 const PLACES = ['host', 'port', 'path', 'sentinels', 'Connector'] as const;
 /** Methods that the clients of all Redis libraries have. */
 const CLIENT_METHODS = ['sendCommand', 'connect', 'duplicate', 'quit'] as const;
-const NEEDED = 'redisStore takes a URL, ioredis options or an ioredis client';
+const NEEDED = 'redisStore takes a URL, ioredis options, or a client of ioredis or node-redis';
 
 type Given = Readonly<Record<string, unknown>>;
 
@@ -21,14 +30,21 @@ export function checkRedisTarget(target: unknown): asserts target is RedisTarget
   if (typeof target === 'string') return checkUrl(target);
   if (typeof target !== 'object' || target === null || Array.isArray(target)) throw refused(target);
   if (isPromise(target)) throw refused(target);
-  if (isCluster(target) || isRedis(target)) return;
+  if (isCluster(target) || isRedis(target) || isNodeRedis(target)) return;
+  if (isOtherNodeRedis(target)) {
+    throw new LockConfigurationError(
+      `${NEEDED}; of node-redis it takes what createClient makes, and was given ${describeGiven(target)}. For a cluster or Sentinels give ioredis.`,
+    );
+  }
   if (CLIENT_METHODS.some((name) => typeof (target as Given)[name] === 'function')) {
     throw new LockConfigurationError(
-      `${NEEDED}; it was given a client of another library (${describeGiven(target)}). Give the URL that this one was made with.`,
+      `${NEEDED}; it was given a client of another library (${describeGiven(target)}). Give the URL that this one was made with. Of node-redis, versions 5 and later are taken.`,
     );
   }
   if ((target as Given)['url'] !== undefined) {
-    throw new LockConfigurationError(`${NEEDED}; it was given an object with url. Write redisStore(url).`);
+    throw new LockConfigurationError(
+      `${NEEDED}; it was given an object with url. Write redisStore(url), or redisStore(createClient({ url })) for node-redis.`,
+    );
   }
   if (PLACES.every((name) => isEmpty((target as Given)[name])) || hasEmptyHost(target as Given)) {
     throw new LockConfigurationError(
@@ -38,16 +54,25 @@ export function checkRedisTarget(target: unknown): asserts target is RedisTarget
 }
 
 /**
- * Refuses a `keyPrefix` of ioredis, which locks do not have: their names are `keyPrefix` of the module, and the key.
+ * Refuses a `keyPrefix` of the client, which locks do not have: their names are `keyPrefix` of the module, and the key.
  *
  * @throws LockConfigurationError unless the module says the same
  */
 export function checkKeyPrefix(target: RedisTarget, keyPrefix: string): void {
-  const own = keyPrefixOf(target);
+  const own = isNodeRedisClient(target) ? nodeRedisKeyPrefix(target) : keyPrefixOf(target);
   if (!own || own === keyPrefix) return;
   throw new LockConfigurationError(
-    `redisStore was given the keyPrefix "${own}" of ioredis, which locks do not use. Give the same keyPrefix to DistributedLockModule, or leave it out.`,
+    `redisStore was given a client with the keyPrefix "${own}", which locks do not use. Give the same keyPrefix to DistributedLockModule, or leave it out.`,
   );
+}
+
+/** A new, unconnected client for `target`, of the library that `target` belongs to. */
+export function newClient(target: RedisTarget, settings: ClientSettings): RedisClient {
+  return isNodeRedisClient(target) ? nodeRedisClient(target, settings) : ioredisClient(target, settings);
+}
+
+function isNodeRedisClient(target: RedisTarget): target is NodeRedisClient {
+  return typeof target === 'object' && !isRedis(target) && isNodeRedis(target);
 }
 
 function checkUrl(url: string): void {

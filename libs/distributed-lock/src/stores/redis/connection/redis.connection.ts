@@ -11,6 +11,7 @@ import {
   forgetArguments,
   isAnswer,
   isDenied,
+  isReadOnly,
   unknown,
   unreachable,
 } from './redis.errors.js';
@@ -240,6 +241,8 @@ export class RedisConnection {
   private onError(command: RedisCommand, error: unknown): void {
     forgetArguments(error);
     if (isAnswer(error)) this.onAnswer();
+    // The next connection goes to the present master.
+    if (isReadOnly(error)) this.drop();
     if (!this.inFlight.has(command)) return;
     if (!(error instanceof LockStoreError)) return this.follow(command, command.recover(this.client, error));
     this.inFlight.remove(command);

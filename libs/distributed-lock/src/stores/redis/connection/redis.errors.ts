@@ -3,8 +3,10 @@ import { LockStoreError } from '../../../port/lock.errors.js';
 /** Replies that mean "not now": the state of the server or of the network will change by itself. */
 const UNREADY =
   /\b(OOM|READONLY|LOADING|BUSY|MISCONF|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|NOREPLICAS|NOGOODSLAVE)\b/;
-/** ioredis found the connection going down and, having no queue, dropped the command. */
-const NEVER_WRITTEN = /Stream isn't writeable/;
+/** ioredis and node-redis found no connection and, having no queue, dropped the command. */
+const NEVER_WRITTEN = /Stream isn't writeable|^The client is (offline|closed)/;
+/** A demoted master. */
+const READ_ONLY = /^READONLY/;
 /** An error reply of the server starts with an upper-case word. What the client says about a connection does not. */
 const ANSWER = /^[A-Z]{3,}\b/;
 
@@ -21,9 +23,14 @@ export function isDenied(error: unknown): boolean {
   return DENIED.some((words) => words.test(text));
 }
 
-/** An error reply of the server. All other errors are what the client says about a connection. */
+/** The server is not the master any more. */
+export function isReadOnly(error: unknown): boolean {
+  return error instanceof Error && READ_ONLY.test(error.message);
+}
+
+/** An error reply of the server. All other errors are what the client says about a connection; those of the system have a code. */
 export function isAnswer(error: unknown): error is Error {
-  return error instanceof Error && error.name === 'ReplyError' && ANSWER.test(describe(error));
+  return error instanceof Error && !('code' in error) && ANSWER.test(error.message);
 }
 
 interface ClientError {

@@ -1,42 +1,45 @@
-import { Cluster, Command, Redis } from 'ioredis';
+import type { Cluster, Command, Redis } from 'ioredis';
+import { findIoredis } from './load-ioredis.js';
 import { asBulk, type Arguments, type WireKeys } from '../redis.client.js';
-
-/** Runs a script by its hash. */
-export function evalSha(
-  client: Redis | Cluster,
-  sha: string,
-  keys: WireKeys,
-  args: Arguments,
-): Promise<unknown> {
-  // A client of another copy of ioredis has commands of its own.
-  const isKnown = client instanceof Redis || client instanceof Cluster;
-  if (!isKnown) return (client as Redis).evalsha(sha, keys.names.length, ...keys.names, ...args);
-  return client.sendCommand(new EvalSha(sha, keys, args)) as Promise<unknown>;
-}
 
 /** `EvalSha` sets its arguments itself, because ioredis would copy and inspect each. */
 const NONE: string[] = [];
 const OPTIONS = { replyEncoding: 'utf8' } as const;
 
-/** The command that ioredis would make, with a text of our own. */
-export class EvalSha extends Command {
-  constructor(
-    sha: string,
-    private readonly wireKeys: WireKeys,
-    args: Arguments,
-  ) {
-    super('evalsha', NONE, OPTIONS);
-    const first = [sha, String(wireKeys.names.length)];
-    // Copied: V8 would allocate a literal that lives as long as a request in its old generation (docs/decisions/0012).
-    this.args = first.concat(wireKeys.names, args.map(String));
-  }
+type EvalShaClass = new (sha: string, keys: WireKeys, args: Arguments) => Command;
 
-  override toWritable(): string {
-    const { wireKeys } = this;
-    const args = this.args as string[];
-    const [sha = '', count = ''] = args;
-    let text = `*${args.length + 1}\r\n$7\r\nevalsha\r\n${asBulk(sha)}${asBulk(count)}${wireKeys.text}`;
-    for (let i = 2 + wireKeys.names.length; i < args.length; i++) text += asBulk(args[i] as string);
-    return text;
-  }
+/**
+ * How `client` runs a script by its hash.
+ *
+ * @returns `undefined` for a client of another copy of ioredis, which takes only commands of its own
+ */
+export function evalShaFor(client: Redis | Cluster): EvalShaClass | undefined {
+  const ioredis = findIoredis();
+  const isKnown = ioredis && (client instanceof ioredis.Redis || client instanceof ioredis.Cluster);
+  return isKnown ? evalShaOf(ioredis.Command) : undefined;
+}
+
+/** The command that ioredis would make, with a text of our own. */
+export function evalShaOf(Base: typeof Command): EvalShaClass {
+  return class EvalSha extends Base {
+    constructor(
+      sha: string,
+      private readonly wireKeys: WireKeys,
+      args: Arguments,
+    ) {
+      super('evalsha', NONE, OPTIONS);
+      const first = [sha, String(wireKeys.names.length)];
+      // Copied: V8 would allocate a literal that lives as long as a request in its old generation (docs/decisions/0012).
+      this.args = first.concat(wireKeys.names, args.map(String));
+    }
+
+    override toWritable(): string {
+      const { wireKeys } = this;
+      const args = this.args as string[];
+      const [sha = '', count = ''] = args;
+      let text = `*${args.length + 1}\r\n$7\r\nevalsha\r\n${asBulk(sha)}${asBulk(count)}${wireKeys.text}`;
+      for (let i = 2 + wireKeys.names.length; i < args.length; i++) text += asBulk(args[i] as string);
+      return text;
+    }
+  };
 }

@@ -13,7 +13,7 @@ import type {
   WireKeys,
 } from '../redis.client.js';
 import { handleDroppedReplies } from './dropped-replies.js';
-import { evalSha } from './evalsha.js';
+import { evalShaFor } from './evalsha.js';
 import { afterSilence, watchHandshake } from './handshake.js';
 import { IoredisNode } from './ioredis.node.js';
 import { duplicateOf } from './ioredis.options.js';
@@ -38,6 +38,7 @@ abstract class IoredisClient<Client extends Redis | Cluster = Redis | Cluster>
   abstract readonly isCluster: boolean;
   abstract readonly address: string;
   abstract readonly user: string;
+  private readonly EvalSha: ReturnType<typeof evalShaFor>;
   private isClosed = false;
   private cancelRevival = (): void => undefined;
 
@@ -47,6 +48,7 @@ abstract class IoredisClient<Client extends Redis | Cluster = Redis | Cluster>
   ) {
     super();
     conceal(this, 'client');
+    this.EvalSha = evalShaFor(client);
     const events: EventEmitter = client;
     events.on('error', (error: Error) => {
       forgetArguments(error);
@@ -92,7 +94,8 @@ abstract class IoredisClient<Client extends Redis | Cluster = Redis | Cluster>
   }
 
   evalSha(sha: string, keys: WireKeys, args: Arguments): Promise<unknown> {
-    return evalSha(this.client, sha, keys, args);
+    if (!this.EvalSha) return this.call('evalsha', [sha, keys.names.length, ...keys.names, ...args]);
+    return this.client.sendCommand(new this.EvalSha(sha, keys, args)) as Promise<unknown>;
   }
 
   subscribe(channels: readonly string[]): Promise<unknown> {

@@ -1,8 +1,9 @@
-import { Redis, type Cluster, type ClusterOptions, type RedisOptions } from 'ioredis';
+import type { Cluster, ClusterOptions, Redis, RedisOptions } from 'ioredis';
 import type { Chance } from '../../../time/chance.js';
 import { KEEP_ALIVE_MS, reconnectDelay } from '../../common/connection/keep-alive.js';
 import type { ClientSettings } from '../redis.client.js';
 import { isCluster, isRedis, type IoredisTarget } from './ioredis.target.js';
+import { loadIoredis } from './load-ioredis.js';
 
 /** A new, unconnected client for `target`, with settings of its own where locks depend on them. */
 export function duplicateOf(target: IoredisTarget, settings: ClientSettings): Redis | Cluster {
@@ -12,7 +13,7 @@ export function duplicateOf(target: IoredisTarget, settings: ClientSettings): Re
     const connectionName = given?.connectionName ?? settings.connectionName;
     return connectionName === undefined ? {} : { connectionName };
   };
-  if (typeof target === 'string') return new Redis(target, { ...own, ...named(undefined) });
+  if (typeof target === 'string') return new (loadIoredis().Redis)(target, { ...own, ...named(undefined) });
   if (isCluster(target)) {
     const { redisOptions } = target.options;
     const cluster = ownCluster(commandTimeoutMs, chance, { ...redisOptions, ...named(redisOptions) });
@@ -21,7 +22,7 @@ export function duplicateOf(target: IoredisTarget, settings: ClientSettings): Re
   }
   const given = isRedis(target) ? target.options : target;
   const settled = { ...sentinelTimeout(given, commandTimeoutMs), ...own, ...named(given) };
-  return isRedis(target) ? target.duplicate(settled) : new Redis({ ...target, ...settled });
+  return isRedis(target) ? target.duplicate(settled) : new (loadIoredis().Redis)({ ...target, ...settled });
 }
 
 /**
@@ -45,8 +46,7 @@ function ownConnection(commandTimeoutMs: number, chance: Chance): RedisOptions {
     // A stream is destroyed at once where it matters; ioredis' own timer for it would outlive close().
     disconnectTimeout: 0,
     retryStrategy: (times) => reconnectDelay(chance, times),
-    // A demoted master answers READONLY: connect anew, to the present master.
-    reconnectOnError: (error) => error.message.startsWith('READONLY'),
+    reconnectOnError: null,
     failoverDetector: true,
     keyPrefix: '',
   };

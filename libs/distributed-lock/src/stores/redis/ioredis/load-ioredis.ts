@@ -1,0 +1,25 @@
+import { createRequire } from 'node:module';
+import type * as Ioredis from 'ioredis';
+import { LockConfigurationError } from '../../../port/lock.errors.js';
+
+/**
+ * ioredis, for a connection to a URL or to options: an application that gives a client of node-redis need not have it.
+ *
+ * @throws LockConfigurationError if it is not installed
+ */
+export function loadIoredis(): typeof Ioredis {
+  const ioredis = findIoredis();
+  if (ioredis) return ioredis;
+  throw new LockConfigurationError(
+    'redisStore connects to a URL or to options by ioredis, which is not installed. Run npm install ioredis, or give redisStore a client: one of ioredis, or createClient(…) of node-redis.',
+  );
+}
+
+/** @returns `undefined` where it is not installed, or is part of a bundle */
+export function findIoredis(): typeof Ioredis | undefined {
+  try {
+    return createRequire(import.meta.url)('ioredis') as typeof Ioredis;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,164 @@
+import { EventEmitter } from 'node:events';
+import { inBackground } from '../../../async-context/in-background.js';
+import { conceal } from '../../../redaction/conceal.js';
+import { giveUpAfter } from '../../../time/turns.js';
+import { KeptConnection } from '../../common/connection/kept-connection.js';
+import type {
+  Arguments,
+  ClientEvents,
+  ClientSettings,
+  RedisClient,
+  RedisNode,
+  WireKeys,
+} from '../redis.client.js';
+import { NodeRedisLink, openWithinMs } from './node-redis.link.js';
+import type { NodeRedis, NodeRedisClient } from './node-redis.target.js';
+
+/** As node-redis says it of a command that was never written. */
+const OFFLINE = 'The client is offline';
+
+/** A new, unconnected client of node-redis for one server. */
+export function nodeRedisClient(target: NodeRedisClient, settings: ClientSettings): RedisClient {
+  return new NodeRedisSingle(target as unknown as NodeRedis, settings);
+}
+
+class NodeRedisSingle extends EventEmitter<ClientEvents> implements RedisClient {
+  readonly isCluster = false;
+  readonly address: string;
+  readonly user: string;
+  private readonly kept: KeptConnection<NodeRedisLink>;
+  private onFailure: (error: Error) => void = () => undefined;
+
+  constructor(
+    private readonly target: NodeRedis,
+    private readonly settings: ClientSettings,
+  ) {
+    super();
+    conceal(this, 'target', 'kept');
+    const { socket, database, username } = target.options ?? {};
+    this.address = socket?.path ?? `${socket?.host ?? 'localhost'}:${socket?.port ?? 6379}/${database ?? 0}`;
+    this.user = username || 'default';
+    const { commandTimeoutMs } = settings;
+    const withinMs = openWithinMs(commandTimeoutMs);
+    const lateError = new Error(`no connection with an answer to its first commands within ${withinMs} ms`);
+    this.kept = new KeptConnection<NodeRedisLink>({
+      ...settings,
+      attempt: () => ({ withinMs, lateError, open: (signal, onLost) => this.connect(signal, onLost) }),
+      onOpen: () => this.emit('ready'),
+      onDown: (error) => {
+        this.onFailure(error as Error);
+        this.emit('close');
+      },
+    });
+  }
+
+  get isReady(): boolean {
+    return this.kept.current?.client.isReady ?? false;
+  }
+
+  open(onFailure: (error: Error) => void): void {
+    this.onFailure = onFailure;
+    this.kept.start();
+  }
+
+  async close(withinMs: number): Promise<void> {
+    const { current } = this.kept;
+    if (current && this.isReady) await this.untilAnswered(current, withinMs);
+    this.kept.close();
+  }
+
+  call(command: string, args: Arguments): Promise<unknown> {
+    return this.send([command, ...args.map(String)]);
+  }
+
+  evalSha(sha: string, { names }: WireKeys, args: Arguments): Promise<unknown> {
+    return this.send(['evalsha', sha, String(names.length), ...names, ...args.map(String)]);
+  }
+
+  masters(): readonly RedisNode[] {
+    return [this];
+  }
+
+  askBeside(onAnswer: () => void): () => void {
+    const beside = new NodeRedisLink(this.target, this.settings, () => undefined);
+    let isAsking = true;
+    const close = (): void => {
+      isAsking = false;
+      beside.destroy();
+    };
+    const onOpen = (): void => {
+      if (!isAsking) return;
+      close();
+      onAnswer();
+    };
+    inBackground(beside.open().then(onOpen), () => undefined);
+    return close;
+  }
+
+  drop(): void {
+    this.kept.lose(this.kept.current, new Error('the connection was silent'));
+  }
+
+  /** node-redis writes the commands of a turn together by itself, at its end. */
+  writeTogether(): void {}
+
+  writeNow(): void {}
+
+  /** The bytes of a connection are not to be seen. Its replies to the first commands come together. */
+  afterSilence(ms: number, task: () => void): () => void {
+    return giveUpAfter(this.settings.clock, ms, task);
+  }
+
+  subscribe(channels: readonly string[]): Promise<unknown> {
+    return this.with((client) => client.subscribe([...channels], this.onMessage));
+  }
+
+  unsubscribe(channel: string): Promise<unknown> {
+    return this.with((client) => client.unsubscribe(channel));
+  }
+
+  async subscribeSharded(): Promise<void> {}
+
+  async unsubscribeSharded(): Promise<void> {}
+
+  pingSubscriber(): Promise<unknown> {
+    return this.send(['ping']);
+  }
+
+  private readonly onMessage = (text: string, channel: string): void => {
+    this.emit('message', channel, text);
+  };
+
+  private send(words: readonly string[]): Promise<unknown> {
+    return this.with((client) => client.sendCommand(words));
+  }
+
+  private with(task: (client: NodeRedis) => Promise<unknown>): Promise<unknown> {
+    const { current } = this.kept;
+    return current ? task(current.client) : Promise.reject(new Error(OFFLINE));
+  }
+
+  private async connect(signal: AbortSignal, onLost: (error: unknown) => void): Promise<NodeRedisLink> {
+    const link = new NodeRedisLink(this.target, this.settings, (error) => {
+      this.emit('error', error);
+      onLost(error);
+    });
+    signal.addEventListener('abort', () => link.destroy());
+    await link.open();
+    // It may have been lost before anybody waited for that.
+    if (!link.client.isReady) throw new Error('the connection was closed');
+    return link;
+  }
+
+  private untilAnswered({ client }: NodeRedisLink, withinMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const settle = (): void => {
+        cancel();
+        resolve();
+      };
+      const cancel = this.settings.clock.after(withinMs, settle);
+      this.once('close', settle);
+      client.close().then(settle, settle);
+    });
+  }
+}

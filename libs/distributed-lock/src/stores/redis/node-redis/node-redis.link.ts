@@ -1,0 +1,68 @@
+import { KEEP_ALIVE_MS } from '../../common/connection/keep-alive.js';
+import type { ClientSettings } from '../redis.client.js';
+import type { NodeRedis } from './node-redis.target.js';
+
+/** How long a connection may take until the server has answered its first commands. */
+export function openWithinMs(commandTimeoutMs: number): number {
+  return 4 * Math.max(commandTimeoutMs, 100);
+}
+
+/**
+ * One client of node-redis for one connection: it is not connected again. So no command waits for a next connection or is
+ * sent on it, and the replies that are missing are known to be lost (docs/decisions/0005).
+ */
+export class NodeRedisLink {
+  readonly client: NodeRedis;
+  private readonly end = new AbortController();
+
+  /** @param onError gets each error of the connection, the one that ends it last */
+  constructor(target: NodeRedis, settings: ClientSettings, onError: (error: Error) => void) {
+    this.client = target.duplicate(ownOptions(target, settings, this.end.signal));
+    this.client.on('error', onError);
+  }
+
+  async open(): Promise<this> {
+    await this.client.connect();
+    return this;
+  }
+
+  /** Leaves no socket, not even one that is about to connect. */
+  destroy(): void {
+    try {
+      this.client.destroy();
+    } catch {
+      // node-redis 5 throws if the connection is lost already.
+    }
+    this.end.abort();
+  }
+}
+
+/** Settings that make a connection safe for locks, whatever those of the application. */
+function ownOptions(target: NodeRedis, settings: ClientSettings, signal: AbortSignal): object {
+  const { commandTimeoutMs, connectionName } = settings;
+  const { socket, name = connectionName } = target.options ?? {};
+  return {
+    ...(name !== undefined && { name }),
+    // Replies of the same shape from 5 and 6.
+    RESP: 2,
+    disableOfflineQueue: true,
+    commandsQueueMaxLength: undefined,
+    // A timer for each command, and not for its reply: the store has deadlines of its own.
+    commandOptions: { timeout: undefined },
+    pingInterval: undefined,
+    readonly: false,
+    keyPrefix: undefined,
+    clientSideCache: undefined,
+    emitInvalidate: false,
+    maintNotifications: 'disabled',
+    socket: {
+      ...socket,
+      signal,
+      connectTimeout: openWithinMs(commandTimeoutMs) / 2,
+      socketTimeout: undefined,
+      keepAlive: true,
+      keepAliveInitialDelay: KEEP_ALIVE_MS,
+      reconnectStrategy: false,
+    },
+  };
+}
