@@ -58,7 +58,8 @@ export default {
   // Two more than there are cores, as many suites mostly wait.
   maxWorkers: availableParallelism() + 2,
   testSequencer: '<rootDir>/test/support/longest-first.mjs',
-  // A worker keeps something of each suite. To start another one costs as much CPU as a suite.
+  // A worker keeps something of each suite. To start another one costs as much CPU as a suite. Four of 600 MB need longer to
+  // end than the 500 ms that Jest gives them: "failed to exit gracefully" is true only of suites that say so when run alone.
   workerIdleMemoryLimit: '1GB',
   coverageProvider: 'v8',
   coverageDirectory: 'coverage',
