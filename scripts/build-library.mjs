@@ -1,12 +1,15 @@
-// Builds the package: one file for each path that applications import, in both module formats, with its types. Code that several
-// of them share is in dist/shared, so that a class is one, and a path that is not imported is not loaded.
+// Builds the package: one file for each path that applications import. What needs no Nest is in CommonJS alone, because Node, Jest and
+// bundlers import that from both formats; so a lock, a store or an error is one, however it is imported. What needs Nest is in both
+// formats, because Nest 12 is in ES modules, which Jest cannot require. Code that several paths share is in dist/shared.
 import { spawnSync } from 'node:child_process';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { basename, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { rolldown } from 'rolldown';
 import { rollup } from 'rollup';
 import { dts } from 'rollup-plugin-dts';
 import { ENTRY_POINTS } from './entry-points.mjs';
+import { modulesOf, typesWithNest } from './nest-modules.mjs';
 
 const path = (relative) => fileURLToPath(new URL(`../${relative}`, import.meta.url));
 const LIBRARY = path('libs/distributed-lock');
@@ -19,7 +22,7 @@ const COMMAND = { cli: `${MODULES}/admin/cli/main.js` };
 
 /** Rooms of which several paths have a part. Those above know nothing of those below, and the first that matches counts. */
 const SHARED = [
-  ['core', /^(?!.*\/stores\/)/],
+  ['base', /^(?!.*\/stores\/)/],
   ['stores', /\/stores\/(core|common|memory)\//],
   ['sessions', /\/stores\/session\//],
   ['sql', /\/stores\/sql\//],
@@ -31,49 +34,147 @@ for (const folder of [DIST, MODULES]) rmSync(folder, { recursive: true, force: t
 compile('tsconfig.lib.json');
 compile('tsconfig.schematics.json');
 writeFileSync(`${DIST}/schematics/package.json`, '{"type":"commonjs"}');
-for (const [format, extension] of [
-  ['esm', 'js'],
-  ['cjs', 'cjs'],
-]) {
-  await bundleCode(format, extension);
-  await bundleTypes(extension.replace('js', 'ts'));
-}
+const { withNest, rooms } = modulesOf(MODULES);
+const isPlain = ({ module }) => !withNest.has(`${path(module)}.js`);
+await bundlePlain();
+await bundleNest('cjs', 'cjs');
+await bundleNest('esm', 'js');
+await bundleTypes();
 
 function compile(project) {
   const { status } = spawnSync('npx', ['tsc', '-p', `${LIBRARY}/${project}`], { stdio: 'inherit' });
   if (status !== 0) process.exit(status ?? 1);
 }
 
-function inputs(extension) {
-  return Object.fromEntries(ENTRY_POINTS.map(({ name, module }) => [name, path(module + extension)]));
+function inputs(entryPoints, extension) {
+  return Object.fromEntries(entryPoints.map(({ name, module }) => [name, path(module + extension)]));
 }
 
 /** Not minified: a stack trace shows the names and the lines of what runs. */
-async function bundleCode(format, extension) {
-  const input = { ...inputs('.js'), ...(format === 'esm' && COMMAND) };
-  const bundle = await rolldown({ input, external, platform: 'node' });
-  await bundle.write({
+async function bundle(input, plugins, output) {
+  const made = await rolldown({ input, external, platform: 'node', plugins });
+  const { output: files } = await made.write({
     dir: DIST,
-    format,
     comments: false,
     // Jest has no import() for packages in CommonJS.
     dynamicImportInCjs: false,
+    codeSplitting: { groups: SHARED.map(([name, test]) => ({ name, test, minShareCount: 2 })) },
+    ...output,
+  });
+  return files;
+}
+
+/**
+ * What needs no Nest: the code of its paths, and the rooms that the rest imports, in dist/shared. Node reads all of a file for the
+ * names that it exports before an ES module may import it, so that a file with nothing but the names stands before each.
+ */
+async function bundlePlain() {
+  const room = (name) => `room ${name}`;
+  const sources = Object.fromEntries(
+    Object.entries(rooms).map(([name, modules]) => [
+      room(name),
+      modules.map((module) => `export * from ${JSON.stringify(module)};`).join('\n'),
+    ]),
+  );
+  const plugin = {
+    name: 'rooms',
+    resolveId: (id) => (id in sources ? id : undefined),
+    load: (id) => sources[id],
+  };
+  const paths = inputs(ENTRY_POINTS.filter(isPlain), '.js');
+  const input = { ...paths, ...Object.fromEntries(Object.keys(rooms).map((name) => [name, room(name)])) };
+  const files = await bundle(input, [plugin], {
+    format: 'cjs',
+    entryFileNames: 'shared/[name].cjs',
+    chunkFileNames: 'shared/[name].cjs',
+  });
+  for (const { isEntry, name, exports } of files) {
+    if (!isEntry) continue;
+    const isPath = name in paths;
+    const names = exports.map((it) => `exports.${it} = code.${it};\n`).join('');
+    const required = `const code = require('./${isPath ? 'shared/' : ''}${name}.cjs');\n`;
+    writeFileSync(`${DIST}/${isPath ? name : namesOf(name)}.cjs`, required + names);
+    if (isPath)
+      writeFileSync(`${DIST}/${name}.js`, `export { ${exports.join(', ')} } from './${name}.cjs';\n`);
+  }
+}
+
+function namesOf(room) {
+  return `shared/${room}.names`;
+}
+
+/** What needs Nest, and the terminal command. The rooms that need none are imported from the files that are there already. */
+async function bundleNest(format, extension) {
+  const isOwn = (id) => withNest.has(id) || id.includes('/admin/cli/');
+  const roomOf = new Map(
+    Object.entries(rooms).flatMap(([name, modules]) => modules.map((module) => [module, name])),
+  );
+  const plugin = {
+    name: 'plain',
+    async resolveId(source, importer, options) {
+      if (!importer) return undefined;
+      const resolved = await this.resolve(source, importer, { ...options, skipSelf: true });
+      if (!resolved || resolved.external || isOwn(resolved.id)) return resolved;
+      return { id: `plain:${plainFile(resolved.id, roomOf, format)}`, external: true };
+    },
+    renderChunk: (code, { fileName }) =>
+      code.replaceAll(/(["'])plain:([^"']+)\1/g, (_, quote, file) => {
+        const from = relative(fileName.includes('/') ? 'shared' : '.', file);
+        return quote + (from.startsWith('.') ? from : `./${from}`) + quote;
+      }),
+  };
+  const input = {
+    ...inputs(
+      ENTRY_POINTS.filter((it) => !isPlain(it)),
+      '.js',
+    ),
+    ...(format === 'esm' && COMMAND),
+  };
+  await bundle(input, [plugin], {
+    format,
     entryFileNames: `[name].${extension}`,
     chunkFileNames: `shared/[name].${extension}`,
-    codeSplitting: { groups: SHARED.map(([name, test]) => ({ name, test, minShareCount: 2 })) },
+    codeSplitting: { groups: [{ name: 'nest', test: /./, minShareCount: 2 }] },
   });
 }
 
-async function bundleTypes(extension) {
+function plainFile(id, roomOf, format) {
+  const entry = ENTRY_POINTS.find(({ module }) => `${path(module)}.js` === id);
+  if (entry) return `${entry.name}.cjs`;
+  const room = roomOf.get(id);
+  if (room === undefined) throw new Error(`${id} is in no room`);
+  return format === 'esm' ? `${namesOf(room)}.cjs` : `shared/${room}.cjs`;
+}
+
+/** Types that need no Nest are one for both formats, as the code is. */
+async function bundleTypes() {
   const onwarn = (warning, warn) => warning.message.includes('private shared type') || warn(warning);
-  const bundle = await rollup({ input: inputs('.d.ts'), external, plugins: [dts()], onwarn });
-  await bundle.write({
+  const nested = typesWithNest(MODULES);
+  const made = await rollup({ input: inputs(ENTRY_POINTS, '.d.ts'), external, plugins: [dts()], onwarn });
+  await made.write({
     dir: DIST,
-    manualChunks: (id, { getModuleInfo }) =>
-      entriesOf(id, getModuleInfo).size > 1 ? SHARED.find(([, test]) => test.test(id))[0] : undefined,
-    entryFileNames: `[name].d.${extension}`,
-    chunkFileNames: `shared/[name].d.${extension}`,
+    manualChunks: (id, { getModuleInfo }) => {
+      const [entry, ...others] = entriesOf(id, getModuleInfo);
+      if (others.length > 0) return SHARED.find(([, test]) => test.test(id))[0];
+      return nested.has(entry) && !nested.has(id) ? nameOf(entry) : undefined;
+    },
+    entryFileNames: '[name].d.cts',
+    chunkFileNames: 'shared/[name].d.cts',
+    minifyInternalExports: false,
   });
+  for (const { name, module } of ENTRY_POINTS) {
+    const file = `${DIST}/${name}.d.cts`;
+    // Rollup imports a shared type by way of the root, which needs Nest.
+    const types = readFileSync(file, 'utf8').replaceAll("from './index.cjs'", "from './shared/base.cjs'");
+    writeFileSync(file, types);
+    const isNested = nested.has(path(`${module}.d.ts`));
+    writeFileSync(`${DIST}/${name}.d.ts`, isNested ? types : `export * from './${name}.cjs';\n`);
+  }
+}
+
+/** The name of the path whose declarations are in this file. */
+function nameOf(file) {
+  return ENTRY_POINTS.find(({ module }) => path(`${module}.d.ts`) === file).name;
 }
 
 /** @returns {Set<string>} the entry points that have a part of this module */
