@@ -3,7 +3,7 @@
 // formats, because Nest 12 is in ES modules, which Jest cannot require. Code that several paths share is in dist/shared.
 import { spawnSync } from 'node:child_process';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { basename, relative } from 'node:path';
+import { relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { rolldown } from 'rolldown';
 import { rollup } from 'rollup';

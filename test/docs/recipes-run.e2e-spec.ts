@@ -9,11 +9,12 @@ import { createClient } from 'graphql-ws';
 import { DistributedLockModule, LockLostError, LockService } from 'nestjs-distributed-lock';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import { WebSocket } from 'ws';
-import { startGraphql } from '../nest/edge/transports/graphql.js';
+import { ask, startGraphql } from '../nest/edge/transports/graphql.js';
 import { startApp } from '../nest/integration/stage.js';
 import { openEmbeddedPostgres } from '#embedded-postgres';
 import { until } from '#until';
 import { Accounts, Database as AccountsDatabase } from './recipes/accounts.js';
+import { StockResolver } from './recipes/graphql-mutation.js';
 import { InvoiceWorker } from './recipes/invoice-worker.js';
 import { NightlyReport } from './recipes/nightly-report.js';
 import { Database as GoodsDatabase, GoodsController, type Goods as GoodsRow } from './recipes/stock.js';
@@ -159,6 +160,27 @@ describe('with a database', () => {
     };
     await expect(accounts.deposit(1, 5)).rejects.toBeInstanceOf(LockLostError);
     expect(await balance()).toEqual([{ balance: 5 }]);
+  });
+});
+
+describe('a GraphQL mutation', () => {
+  it('sells what there is to callers that come at once, and tells one whose wait is over by its code', async () => {
+    const { url: server, locks, close } = await startGraphql(StockResolver, 'Apollo on Express');
+    const run = async (mutation: string) =>
+      (await (await ask(server, `mutation { ${mutation} }`)).json()) as {
+        readonly data: Readonly<Record<string, number>> | null;
+        readonly errors?: readonly { readonly extensions: { readonly code: string } }[];
+      };
+    expect((await run('deliver(delivery: { id: "42", count: 2 })')).data).toEqual({ deliver: 2 });
+    const sold = await Promise.all([1, 2, 3, 4].map(() => run('buy(id: "42")')));
+    expect(sold.flatMap(({ data }) => data?.['buy'] ?? []).toSorted((a, b) => a - b)).toEqual([0, 1]);
+    const lock = await locks.acquire('goods:42');
+    const delivery = run('deliver(delivery: { id: "42", count: 1 })');
+    const { errors } = await run('buy(id: "42")');
+    expect(errors?.map(({ extensions }) => extensions.code)).toEqual(['LOCK_WAIT_TIMEOUT']);
+    await lock.release();
+    expect((await delivery).data).toEqual({ deliver: 1 });
+    await close();
   });
 });
 
