@@ -8,6 +8,7 @@ const HIGHEST = 44;
 const NARROW = 480;
 /** Bars that overlap within a lane share its height. */
 const MOST_LEVELS = 6;
+const SOON = 'Each purchase will be a bar here';
 /** A lock that is not passed on within this was free in between. */
 const HAND_OFF_MS = 100;
 
@@ -16,6 +17,8 @@ export class Lanes {
   #canvas;
   #tip;
   #name;
+  /** Until the first section shows what a bar is. */
+  #isUntouched = true;
   /** The shapes that were drawn, with their positions, for the mouse. */
   #bars = [];
 
@@ -60,6 +63,11 @@ export class Lanes {
     context.rect(left, 0, width - left, instances.length * height);
     context.clip();
     this.#bars = [];
+    this.#isUntouched &&= list.length === 0;
+    if (this.#isUntouched) {
+      context.fillStyle = colour('--soft');
+      context.fillText(isNarrow ? SOON : `${SOON}, in the lane of its instance`, left + 10, height / 2 + 1);
+    }
     this.#drawHandOffs(pen, list, { x, lanes, height });
     for (const [id, y] of lanes) {
       const mine = list.filter(({ instance }) => instance === id);
