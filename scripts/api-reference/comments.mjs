@@ -1,4 +1,4 @@
-// Doc comments as Markdown: names of exports become links, tags become sentences.
+// Doc comments as Markdown: names of exports become links, tags become sentences, and examples follow them.
 import ts from 'typescript';
 
 /**
@@ -11,7 +11,15 @@ export function commentOf(node, linkTo) {
   if (!doc) return { prose: '', tags: '' };
   const prose = linkNames(ts.getTextOfJSDocComment(doc.comment) ?? '', linkTo);
   const tags = (doc.tags ?? []).filter(({ tagName }) => tagName.text in WORDS);
-  return { prose, tags: tags.map((tag) => `- ${sentence(tag, linkTo)}`).join('\n') };
+  const sentences = tags.map((tag) => `- ${sentence(tag, linkTo)}`).join('\n');
+  return { prose, tags: [sentences, ...examplesIn(doc)].filter(Boolean).join('\n\n') };
+}
+
+/** The compiler takes a decorator in an example for a tag. An example that begins with an import is a whole file. */
+function examplesIn(doc) {
+  const text = doc.getText().replaceAll(/^\s*\*(?!\/) ?/gm, '');
+  const examples = [...text.matchAll(/^@example\n(```ts\n[^]*?^```)$/gm)].map(([, code]) => code);
+  return examples.map((code) => code.replace(/^```ts\n(?!import )/, '```ts fragment\n'));
 }
 
 const WORDS = { param: '', returns: '**Returns** ', throws: '**Throws** ', see: '**See** ' };
