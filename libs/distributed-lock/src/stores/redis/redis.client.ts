@@ -50,6 +50,8 @@ export interface RedisNode {
  */
 export interface RedisClient extends RedisNode, EventEmitter<ClientEvents> {
   readonly isCluster: boolean;
+  /** Whether a command leaves in the turn of the event loop in which it is sent, whatever that turn does next. */
+  readonly writesAtOnce: boolean;
   /** The user of the connection. */
   readonly user: string;
   /**

@@ -92,6 +92,7 @@ class RedisStore implements LockStore {
   readonly commandTimeoutMs: number;
   readonly notifications$ = new Subject<Notification>();
   readonly connection: RedisConnection;
+  private readonly writesAtOnce: boolean;
   private readonly clock: Clock;
   private readonly keyPrefix: string;
   private readonly rights: AccessRights;
@@ -116,6 +117,7 @@ class RedisStore implements LockStore {
     const { isCluster } = client;
     if (isCluster) refuseOnCluster(options);
     this.address = client.address;
+    this.writesAtOnce = client.writesAtOnce;
     const rights = (this.rights = new AccessRights(
       { user: client.user, keyPrefix, isCluster, countsReplicas: minReplicaAcks > 0 },
       (error) => context.onError?.('subscription', error),
@@ -223,7 +225,9 @@ class RedisStore implements LockStore {
   }
 
   private onGrant({ owner, token, lastToken, grantedAt, leaseMs, waiting }: NotifiedGrant): void {
-    const validUntil = this.connection.serverClock.validityOf(grantedAt, leaseMs);
+    const { serverClock } = this.connection;
+    // A caller that blocks the event loop would hold up the renewal that confirms the grant, so it is let in after its reply.
+    const validUntil = this.writesAtOnce ? serverClock.validityOf(grantedAt, leaseMs) : -Infinity;
     this.scripts.onToken(lastToken);
     this.subscriber.stopListening(owner);
     const kind = 'granted';

@@ -36,6 +36,7 @@ abstract class IoredisClient<Client extends Redis | Cluster = Redis | Cluster>
   implements RedisClient
 {
   abstract readonly isCluster: boolean;
+  readonly writesAtOnce = true;
   abstract readonly address: string;
   abstract readonly user: string;
   private readonly EvalSha: ReturnType<typeof evalShaFor>;

@@ -24,6 +24,8 @@ export function nodeRedisClient(target: NodeRedisClient, settings: ClientSetting
 
 class NodeRedisSingle extends EventEmitter<ClientEvents> implements RedisClient {
   readonly isCluster = false;
+  /** It writes in `setImmediate`. */
+  readonly writesAtOnce = false;
   readonly address: string;
   readonly user: string;
   private readonly kept: KeptConnection<NodeRedisLink>;
