@@ -4,7 +4,11 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from '@jest/globals';
 import { memoryStore } from 'nestjs-distributed-lock';
 import { RENEWALS_PER_LEASE } from '../../libs/distributed-lock/src/lock/lease/lease.js';
-import { CALL_NAMES, resolveLockOptions } from '../../libs/distributed-lock/src/lock/request/lock-options.js';
+import {
+  CALL_NAMES,
+  GRACE_MS,
+  resolveLockOptions,
+} from '../../libs/distributed-lock/src/lock/request/lock-options.js';
 import { REDIS_DEFAULTS } from '../../libs/distributed-lock/src/stores/redis/redis.options.js';
 import { ZOOKEEPER_COMMAND_TIMEOUT_MS } from '../../libs/distributed-lock/src/stores/zookeeper/zookeeper.store.js';
 import { SQL_COMMAND_TIMEOUT_MS } from '../../libs/distributed-lock/src/stores/sql/sql-options.js';
@@ -26,6 +30,7 @@ describe('the section on times', () => {
       watchdogTimeoutMs: thousands(defaults.watchdogTimeoutMs),
       leaseMs: 'none',
       holdAtLeastMs: '0',
+      graceMs: thousands(GRACE_MS),
       shutdownGraceMs: thousands(defaults.shutdownGraceMs),
       commandTimeoutMs: `${REDIS_DEFAULTS.commandTimeoutMs}, etcd and ZooKeeper ${thousands(ZOOKEEPER_COMMAND_TIMEOUT_MS)}`,
       replicaTimeoutMs: String(REDIS_DEFAULTS.replicaTimeoutMs),

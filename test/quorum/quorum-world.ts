@@ -130,7 +130,8 @@ class ReplaceableNode implements LockStoreFactory {
       renew: (renewals) => hear(() => inner.renew(renewals)),
       release: (end) => hear(() => inner.release(end)),
       inspect: (key) => inner.inspect(key),
-      forceRelease: (key) => inner.forceRelease(key),
+      forceRelease: (key, owner) => inner.forceRelease(key, owner),
+      announceTakeover: (takeover) => inner.announceTakeover(takeover),
       close: () => inner.close(),
     };
   }

@@ -19,8 +19,8 @@ import {
 import { follow, LockWorld } from '../../support/lock-world.js';
 
 /** A value of each option that is not its default. */
-const OTHER: Required<LockedOptions> & CallOptions = {
-  waitMs: 77,
+const OTHER: Required<LockedOptions & Pick<CallOptions, 'onBusy'>> = {
+  waitMs: 1777,
   maxWaiting: 7,
   leaseMs: 5000,
   mode: 'shared',
@@ -32,7 +32,8 @@ const OTHER: Required<LockedOptions> & CallOptions = {
   signal: new AbortController().signal,
   onLost: 'ignore',
   service: 'other',
-  onBusy: 'skip',
+  onBusy: 'takeover',
+  graceMs: 50,
   when: () => true,
   stream: true,
   http: { busy: 409 },
@@ -42,9 +43,12 @@ const OTHER: Required<LockedOptions> & CallOptions = {
 function some(names: object): fc.Arbitrary<{ given: object; left: object }> {
   const all = Object.keys(names) as (keyof typeof OTHER)[];
   return fc.record({ given: fc.subarray(all), left: fc.subarray(all) }).map(({ given, left }) => {
-    const fitting: (keyof typeof OTHER)[] = given.includes('permits')
-      ? given.filter((name) => name !== 'mode')
-      : given.filter((name) => name !== 'weight');
+    const isTakeover = given.includes('onBusy');
+    const misfits = [
+      given.includes('permits') ? 'mode' : 'weight',
+      ...(isTakeover ? ['mode', 'permits', 'weight', 'fair', 'maxWaiting'] : ['graceMs']),
+    ];
+    const fitting = given.filter((name) => !misfits.includes(name));
     const leftOut = left.filter((name) => !fitting.includes(name));
     return {
       given: Object.fromEntries(fitting.map((name) => [name, OTHER[name]])),

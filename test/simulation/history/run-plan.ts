@@ -17,6 +17,7 @@ import { deadPermitInCalm } from './dead-permit-in-calm.js';
 import { forcedInCalm } from './forced-in-calm.js';
 import { goneInCalm } from './gone-in-calm.js';
 import { limitInCalm } from './limit-in-calm.js';
+import { takeoverInCalm } from './takeover-in-calm.js';
 import { newcomerInCalm } from './newcomer-in-calm.js';
 import { Faults } from './faults.js';
 import { History } from './history.js';
@@ -163,6 +164,7 @@ async function comeToRest(plan: Plan, stage: Stage): Promise<void> {
     await readersInCalm(stage);
     await crowdInCalm(stage);
     await limitInCalm(stage);
+    await takeoverInCalm(stage);
     if (stage.parts.hasSessions) {
       await severalInCalm(stage);
       await askedOnceInCalm(stage);

@@ -50,6 +50,20 @@ export const CORE_MUTANTS: readonly Mutant[] = [
     ],
     ['a process that holds counts none but its own callers', 'if (!granted?.doOthersWait)', 'if (true)'],
   ]),
+  ...mutantsOf('documents', 'lock/owner/takeover.js', [
+    ['a takeover queues behind all that wait', '- Number.MAX_SAFE_INTEGER', '+ Number.MAX_SAFE_INTEGER / 2'],
+    ['a takeover leaves no grace', 'if (now < this.forcedAt)', 'if (false)'],
+    ['a takeover never comes to force', 'this.force(holder);', ''],
+    ['a holder is not told that its lock is taken over', 'this.announce(holder);', ''],
+  ]),
+  ...mutantsOf('documents', 'lock/owner/owner.js', [
+    [
+      'a holder that is told ends by force alone',
+      'clock.after(graceMs, () => this.onGraceOver(notice))',
+      'clock.after(graceMs, () => undefined)',
+      'Force comes a moment later, and the holder is told of that, too.',
+    ],
+  ]),
   ...mutantsOf('documents', 'lock/lease/lease.js', [
     [
       'extend(shorter) is believed only once it is answered',

@@ -142,11 +142,7 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
       'return count, true, asker_first, asker_last\\nelse',
       'index = index + 1\\nelse',
     ],
-    [
-      'a force release leaves the holder there',
-      "local was_held = redis.call('DEL', KEYS[1])",
-      'local was_held = 1',
-    ],
+    ['a force release leaves the holder there', "was_held = redis.call('DEL', KEYS[1])", 'was_held = 1'],
     ['those who lose a lock by force are not told', "notify(holder, 'lost ' .. holder)", 'local _ = 0'],
     ['several keys together get no end', "redis.call('PEXPIRE', KEYS[it.at], it.lease)", ''],
     [

@@ -137,6 +137,18 @@ export interface CallOptions {
    * the store's queue: one for each other process that waits, or one for each of its `fair` callers that rechecks.
    */
   readonly maxWaiting?: number;
+  /**
+   * What the call does when others hold the key. `'throw'` (default): it waits in the queue, and rejects with
+   * `LockWaitTimeoutError` after `waitMs`. `'takeover'`: it goes to the head of the queue and has the holder told, whose
+   * `lock.signal` aborts. A holder that has not released after `graceMs` loses the lock, and the call acquires it under a larger
+   * fencing token. Each holder that it meets has its own grace. Not with `fair`, `permits`, `maxWaiting` and `mode: 'shared'`.
+   */
+  readonly onBusy?: 'throw' | 'takeover';
+  /**
+   * For `onBusy: 'takeover'`: how long the work of the holder may take to end once it is told, in ms, shorter than `waitMs`;
+   * default 1000.
+   */
+  readonly graceMs?: number;
   /** A fixed lease in ms, 10 or more, that nothing renews. Without it (default) the watchdog renews until the release. */
   readonly leaseMs?: number;
   /**

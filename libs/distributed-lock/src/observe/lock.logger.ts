@@ -64,6 +64,12 @@ export class LockLogger {
         });
       case 'released':
         return this.write('debug', () => `Released "${event.key}" after ${round(event.heldMs)} ms`);
+      case 'takeover':
+        return this.write('warn', () => {
+          return `${event.by} takes over "${event.key}": the work under it has ${round(event.graceMs)} ms to end`;
+        });
+      case 'forced':
+        return this.write('warn', () => `Took "${event.key}" by force from ${event.holder}`);
       case 'contended':
         return this.write('debug', () => `Others wait for "${event.key}"`);
       case 'abandoned':

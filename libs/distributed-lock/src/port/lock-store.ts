@@ -61,8 +61,17 @@ export interface LockStore {
   release(request: ReleaseRequest): Promise<ReleaseReply>;
   /** The holders and the queue of a key, or `null` when it has neither. */
   inspect(key: string): Promise<LockSnapshot | null>;
-  /** Takes the lock from its holders and grants the next waiter. Holders of this library get a `lost` notification. */
-  forceRelease(key: string): Promise<'released' | 'not held'>;
+  /**
+   * Takes the lock from its holders and grants the next waiter. Holders of this library get a `lost` notification.
+   *
+   * @param owner only this holder loses the lock; default: all of them
+   */
+  forceRelease(key: string, owner?: string): Promise<'released' | 'not held'>;
+  /**
+   * Tells a holder of this library by a `takeover` notification that it will lose the lock. Changes nothing else. The
+   * notification may be lost, or come to an owner that holds no more.
+   */
+  announceTakeover(takeover: TakeoverNotice): Promise<void>;
   /**
    * Keeps a text in which a client tells people who it is, in place of its earlier one, until its lease is over. Locks do not
    * depend on it. Absent where a back end has no place for it.
@@ -130,7 +139,10 @@ export interface AcquireRequest {
   readonly leaseMs: number;
   /** How much longer the most patient of its callers waits, in ms; may be `Infinity`. With 0 the owner asks once and does not enter the queue. */
   readonly waitMs: number;
-  /** The ticket of an earlier reply, so that it survives a lost queue. 0 the first time. */
+  /**
+   * The ticket of an earlier reply, so that it survives a lost queue. 0 the first time. The queue is in order of tickets, and
+   * those that stores give out are positive. A takeover asks with a negative one, which is ahead of these.
+   */
   readonly ticket: number;
   /** How many fencing tokens to reserve for local hand-offs, at least 1. */
   readonly tokens: number;
@@ -255,8 +267,21 @@ export type Notification =
   | { readonly kind: 'contended'; readonly owner: string; readonly waiting: number }
   /** The lock was taken from this owner. */
   | { readonly kind: 'lost'; readonly owner: string }
+  /** Another owner takes the lock over from this holder, `graceMs` from now. May come more than once. */
+  | ({ readonly kind: 'takeover' } & Omit<TakeoverNotice, 'key'>)
   /** The owner rechecks after `afterMs`. Without an owner, all waiting owners do. */
   | { readonly kind: 'recheck'; readonly owner?: string; readonly afterMs: number };
+
+/** The holder of a key will lose it to an owner at the head of the queue. */
+export interface TakeoverNotice {
+  readonly key: string;
+  /** The holder. */
+  readonly owner: string;
+  /** How long the work of the holder may take to end, in ms. */
+  readonly graceMs: number;
+  /** Who takes the lock over, for people to read. */
+  readonly by: string;
+}
 
 /** A client tells people who it is. */
 export interface Introduction {

@@ -50,7 +50,7 @@ export class LockWaitTimeoutError extends LockError {
     const by =
       holder === undefined
         ? 'others are in line before it'
-        : `held by ${holderText(heldBy) ?? holder}, ${remainingMs === Infinity ? 'without an end of its lease' : `whose lease runs for another ${Math.round(remainingMs ?? 0)} ms`}`;
+        : `held by ${holderName(heldBy) ?? holder}, ${remainingMs === Infinity ? 'without an end of its lease' : `whose lease runs for another ${Math.round(remainingMs ?? 0)} ms`}`;
     super(
       waiting !== undefined
         ? `"${key}" is not free: ${by}. ${waiting} wait for it already, and maxWaiting allows no more. Try again later, or raise maxWaiting.`
@@ -69,7 +69,7 @@ function adviceFor({ site }: Partial<LockHolder> = {}): string {
 }
 
 /** As in `shop on pod-7 (GoodsController.purchase) for 41 s`. */
-function holderText({ client, site, heldMs }: Partial<LockHolder> = {}): string | undefined {
+export function holderName({ client, site, heldMs }: Partial<LockHolder> = {}): string | undefined {
   if (!client) return undefined;
   const what = site === undefined ? '' : ` (${site})`;
   const since = heldMs === undefined ? '' : ` for ${Math.round(heldMs / 1000)} s`;
@@ -87,8 +87,12 @@ export class LockLostError extends LockError {
     key: string,
     /** From the acquisition to the loss, in ms. */
     readonly heldMs: number,
-    /** `expired`: not renewed in time. `taken`: the store says that this owner does not hold it. `shutdown`: the grace period is over. */
-    readonly reason: 'expired' | 'taken' | 'shutdown',
+    /**
+     * `expired`: not renewed in time. `taken`: the store says that this owner does not hold it. `takeover`: another call takes the
+     * lock over (`onBusy: 'takeover'`); in the reason of `lock.signal` the lock is still held for the grace that the message names.
+     * `shutdown`: the grace period is over.
+     */
+    readonly reason: 'expired' | 'taken' | 'takeover' | 'shutdown',
     detail: string,
     options?: ErrorOptions,
   ) {

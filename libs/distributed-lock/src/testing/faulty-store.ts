@@ -14,6 +14,7 @@ import type {
   Notification,
   Renewal,
   RenewalReply,
+  TakeoverNotice,
 } from '../port/lock-store.js';
 
 /** A command without a reply for this long is rejected as `unknown`. */
@@ -131,8 +132,12 @@ class FaultyClient implements LockStore {
     return this.inner.inspect(key);
   }
 
-  forceRelease(key: string): Promise<'released' | 'not held'> {
-    return this.inner.forceRelease(key);
+  forceRelease(key: string, owner?: string): Promise<'released' | 'not held'> {
+    return this.inner.forceRelease(key, owner);
+  }
+
+  announceTakeover(takeover: TakeoverNotice): Promise<void> {
+    return this.inner.announceTakeover(takeover);
   }
 
   async close(): Promise<void> {

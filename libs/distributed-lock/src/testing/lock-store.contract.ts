@@ -12,6 +12,7 @@ import { renewal } from './contract/renewal.js';
 import { several } from './contract/several.js';
 import { sharing } from './contract/sharing.js';
 import { Stage, type ContractGroup, type StoreUnderTest } from './contract/stage.js';
+import { takeover } from './contract/takeover.js';
 import { waiting } from './contract/waiting.js';
 
 const groups = {
@@ -23,6 +24,7 @@ const groups = {
   waiting,
   notifications,
   'inspection and force': inspection,
+  takeover,
   'shared mode': sharing,
   permits,
   'several keys': several,

@@ -26,6 +26,8 @@ export function factsOf({ mode, waiting, remainingMs, fencingToken }, contention
 
 const TELL = {
   contended: () => 'others wait for a lock that this process holds',
+  takeover: ({ by, graceMs }) => `${by} takes it over: the work under it has ${duration(graceMs)} to end`,
+  forced: ({ holder }) => `taken by force from ${holder}`,
   abandoned: ({ message }) => message,
   lost: ({ message }) => message,
   suspended: ({ message, validForMs }) => `not renewed, valid for ${duration(validForMs)}: ${message}`,

@@ -1,4 +1,5 @@
 import type { ClockReading } from '../../time/clock.js';
+import { onAbort } from '../../async-context/abort-listeners.js';
 import { detached } from '../../async-context/detached.js';
 import { modeOf, type LockMode } from '../../port/claim.js';
 import type { Hold } from './hold.js';
@@ -67,17 +68,22 @@ export class HeldLock implements Lock {
 
   get signal(): AbortSignal {
     if (this.holds.length === 1) return this.first.openSignal();
-    const joined = (this.joined ??= this.joinLosses());
+    const joined = (this.joined ??= this.joinSignals());
     // Every use checks the holds, so that a loss that was not noticed before shows here.
-    const loss = this.noticeLoss();
-    if (loss) joined.abort(loss);
+    const aborted = this.holds.map((hold) => hold.openSignal()).find((signal) => signal.aborted);
+    if (aborted) joined.abort(aborted.reason as LockLostError);
     return joined.signal;
   }
 
   /** Not by `AbortSignal.any`: Node keeps such a signal, once it has a listener, in memory until it aborts. */
-  private joinLosses(): LossController {
+  private joinSignals(): LossController {
     const joined = new LossController();
-    if (this.released === undefined) this.stopJoining = this.onLoss((loss) => joined.abort(loss));
+    if (this.released !== undefined) return joined;
+    const stops = this.holds.map((hold) => {
+      const signal = hold.openSignal();
+      return onAbort(signal, () => joined.abort(signal.reason as LockLostError));
+    });
+    this.stopJoining = () => stops.forEach((stop) => stop());
     return joined;
   }
 

@@ -79,7 +79,17 @@ export class Hold {
     const loss = this.noticeLoss();
     this.controller ??= new LossController();
     if (loss) this.controller.abort(loss);
+    this.tellTakeover();
     return this.controller.signal;
+  }
+
+  /** Aborts `signal`, if it was asked for and another call takes the lock over. The lock is held for the grace that this leaves. */
+  tellTakeover(): void {
+    const { takeover, now } = this.owner;
+    if (!takeover || this.isOver) return;
+    const { by, graceMs } = takeover;
+    const detail = `${by} takes it over, and leaves ${graceMs} ms for the work to end`;
+    this.controller?.abort(new LockLostError(this.key, now - this.acquiredAt, 'takeover', detail));
   }
 
   openShutdownSignal(): AbortSignal {
@@ -168,6 +178,8 @@ interface HeldOwner {
   /** @returns why the lease must not be believed in before `whenSure` has resolved */
   whyInDoubt(at?: ClockReading): string | undefined;
   whenSure(): NeverRejects<void>;
+  /** Defined while another call takes the lock over, which is still held. */
+  readonly takeover: { readonly graceMs: number; readonly by: string } | undefined;
   /** Defined once the service has begun to close. */
   readonly shutdown: LockShutdownError | undefined;
   noticeExpiry(at?: ClockReading): void;

@@ -39,6 +39,26 @@ export type LockEvent =
    * tells by a notification or by its answer to the next renewal. None for a lock that others wait for when it is acquired.
    */
   | { readonly type: 'contended'; readonly key: string; readonly owner: string }
+  /**
+   * Another call takes over a lock that this process holds (`onBusy: 'takeover'`). `lock.signal` has aborted, and the lock is lost in
+   * `graceMs`, unless it is released before.
+   */
+  | {
+      readonly type: 'takeover';
+      readonly key: string;
+      readonly owner: string;
+      readonly graceMs: number;
+      /** Who takes it over, for people to read. */
+      readonly by: string;
+    }
+  /** A call of this process has taken the lock by force from a holder that had not released it within its grace. `acquired` follows. */
+  | {
+      readonly type: 'forced';
+      readonly key: string;
+      /** The owner that takes the lock over. */
+      readonly owner: string;
+      readonly holder: string;
+    }
   /** A renewal got no answer. The lease is still valid, and the watchdog tries again. */
   | {
       readonly type: 'suspended';

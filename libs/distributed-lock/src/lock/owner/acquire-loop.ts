@@ -2,6 +2,7 @@ import { isExclusive } from '../../port/claim.js';
 import { randomMs } from '../../time/chance.js';
 import { readClocks, type ClockReading } from '../../time/clock.js';
 import type { FairWaiter } from '../runtime/fair-queues.js';
+import type { Takeover } from './takeover.js';
 import type { LockRuntime } from '../runtime/lock-runtime.js';
 import { LockStoreError } from '../../port/lock.errors.js';
 import { kindName, type LockRequest } from '../request/lock-request.js';
@@ -28,6 +29,7 @@ const NEVER: ClockReading = { now: -Infinity, lead: 0 };
  */
 export class AcquireLoop implements FairWaiter {
   isRunning = false;
+  /** Of the last reply; 0 until the store has put this owner into its queue. */
   ticket = 0;
   /** A request was not answered: the store may execute it at any time until the owner is released. */
   private mayComeLate = false;
@@ -46,16 +48,18 @@ export class AcquireLoop implements FairWaiter {
     private readonly request: LockRequest,
     readonly callers: WaitingCallers,
     private readonly runtime: LockRuntime,
+    /** Absent for an owner that waits for its turn. */
+    private readonly takeover: Takeover | undefined,
   ) {}
 
   /** The store may know this owner: from a ticket, or by a request that was not answered. */
   get mayBeQueued(): boolean {
-    return this.mayComeLate || this.ticket > 0;
+    return this.mayComeLate || this.ticket !== 0;
   }
 
   start(): void {
     this.isRunning = true;
-    this.callers.isInStoreQueue = this.ticket > 0;
+    this.callers.isInStoreQueue = this.ticket !== 0;
     this.ask();
   }
 
@@ -104,6 +108,8 @@ export class AcquireLoop implements FairWaiter {
     this.dropRecheck();
     this.inFlight = true;
     const request = this.nextRequest(this.tokensWanted(), this.callers);
+    // A store takes an owner that presents a ticket for one that it knows, and that will be released.
+    if (this.takeover) this.mayComeLate = true;
     this.runtime.store.acquire(request).then(
       (reply) => this.afterReply(() => this.onReply(reply, request)),
       (error: unknown) => this.afterReply(() => this.onFailure(error)),
@@ -119,7 +125,8 @@ export class AcquireLoop implements FairWaiter {
     const { key, claim, leaseMs } = this.request;
     this.asked = readClocks(this.runtime.clock);
     const waitMs = callers?.longestWaitMs(LONGEST_WAIT_PER_REQUEST_MS, this.asked.now) ?? 0;
-    const request = { key, owner: this.owner.id, claim, leaseMs, waitMs, ticket: this.ticket, tokens };
+    const ticket = this.ticket || (this.takeover?.firstTicket() ?? 0);
+    const request = { key, owner: this.owner.id, claim, leaseMs, waitMs, ticket, tokens };
     const maxWaiting = callers?.maxWaiting;
     return maxWaiting === undefined ? request : { ...request, maxWaiting };
   }
@@ -160,7 +167,10 @@ export class AcquireLoop implements FairWaiter {
     if (maxWaiting !== undefined) this.callers.onOthersCounted(reply, this.asked.now);
     if (this.callers.size === 0) this.owner.giveUpWaiting();
     else if (reply.kind === 'busy' || this.callers.mustAskAgain) this.recheckAfter(BUSY_RETRY_MS);
-    else if (this.isFirst) this.recheckAfter(reply.recheckAfterMs);
+    else if (this.isFirst) {
+      this.recheckAfter(reply.recheckAfterMs);
+      if (this.takeover) this.recheckAfter(this.takeover.onHolder(reply.holder));
+    }
   }
 
   private onFailure(error: unknown): void {

@@ -25,8 +25,10 @@ import type {
   ReleaseReply,
   Grant,
   Notification,
+  TakeoverNotice,
 } from '../../port/lock-store.js';
 import { HandOffBudget } from './hand-off-budget.js';
+import { Takeover } from './takeover.js';
 
 /** So many answers in a row that took longer than the lease are enough: the next ones would, too. */
 const MOST_SLOW_ANSWERS = 3;
@@ -49,6 +51,9 @@ export class Owner {
   private slowAnswers = 0;
   /** The latest end of a minimum hold of its callers. */
   private holdUntil = 0;
+  /** Another call takes the lock over: the grace counts. */
+  takeover: Notice | undefined;
+  private cancelGrace: (() => void) | undefined;
 
   constructor(
     private readonly callers: Callers,
@@ -57,7 +62,9 @@ export class Owner {
   ) {
     this.key = request.key;
     this.id = runtime.owners.register(this);
-    this.acquireLoop = new AcquireLoop(this, request, callers, runtime);
+    const { graceMs } = request;
+    const takeover = graceMs === undefined ? undefined : new Takeover(this, graceMs, request, runtime);
+    this.acquireLoop = new AcquireLoop(this, request, callers, runtime, takeover);
   }
 
   get claim(): Claim {
@@ -105,7 +112,11 @@ export class Owner {
         this.onContended(notification.waiting);
         return;
       case 'lost':
-        return this.onLost('taken', 'it was released by force');
+        return this.takeover
+          ? this.onGraceOver(this.takeover)
+          : this.onLost('taken', 'it was released by force');
+      case 'takeover':
+        return this.onTakeover(notification);
       case 'recheck':
         return this.acquireLoop.recheckAfter(notification.afterMs);
     }
@@ -285,6 +296,27 @@ export class Owner {
     await stepsDown;
   }
 
+  // --- taken over -----------------------------------------------------------------------------------------------
+
+  /** The first takeover counts. The lease goes on until the work has ended, or the grace is over. */
+  private onTakeover({ graceMs, by }: Notice): void {
+    if (this.takeover || !this.isGranted) return;
+    const { key, id: owner, runtime } = this;
+    const notice = (this.takeover = { graceMs, by });
+    this.cancelGrace = runtime.clock.after(graceMs, () => this.onGraceOver(notice));
+    runtime.emit({ type: 'takeover', key, owner, graceMs, by });
+    for (const hold of this.holds) hold.tellTakeover();
+  }
+
+  private onGraceOver({ graceMs, by }: Notice): void {
+    this.onLost('takeover', `${by} has taken it over, and its grace of ${graceMs} ms is over`);
+  }
+
+  private dropTakeover(): void {
+    this.takeover = undefined;
+    this.cancelGrace?.();
+  }
+
   // --- lost -----------------------------------------------------------------------------------------------------
 
   /** An owner that has admitted no caller goes back to the store's queue with its ticket. */
@@ -313,6 +345,7 @@ export class Owner {
 
   private backToQueue(keeper: LeaseKeeper): void {
     keeper.stop();
+    this.dropTakeover();
     this.state = 'waiting';
     this.keeper = undefined;
     this.acquireLoop.start();
@@ -345,6 +378,7 @@ export class Owner {
   private mayHandOff({ lease, claim }: LeaseKeeper, at: ClockReading): boolean {
     const { watched, fair } = this.request;
     if (this.callers.size === 0 || !watched || fair || claim !== this.request.claim) return false;
+    if (this.takeover) return false;
     return !this.budget.isSpent(at.now) && lease.mayHandOff(at);
   }
 
@@ -429,6 +463,7 @@ export class Owner {
     this.state = 'ended';
     this.acquireLoop.stop();
     this.keeper?.stop();
+    this.dropTakeover();
   }
 
   private deregister(): void {
@@ -445,6 +480,8 @@ export class Owner {
  * ended:      for good; an owner id is never used again.
  */
 type State = 'waiting' | 'confirming' | 'held' | 'ended';
+
+type Notice = Pick<TakeoverNotice, 'graceMs' | 'by'>;
 
 /** A caller that an owner admits: a `LocalWaiter`, or one that has asked for several keys. */
 export interface Caller {

@@ -51,6 +51,8 @@ export const SERVICE_NAMES: OptionNames<LockServiceOptions> = {
 export const CALL_NAMES: OptionNames<CallOptions> = {
   waitMs: true,
   maxWaiting: true,
+  onBusy: true,
+  graceMs: true,
   leaseMs: true,
   mode: true,
   permits: true,
@@ -66,6 +68,8 @@ const MAX_PERMITS = 1_000_000;
 /** Each permit is an entry of its own in the store. */
 const MAX_WEIGHT = 1000;
 const MIN_LEASE_MS = 10;
+/** How long the work of a holder may take to end when its lock is taken over. */
+export const GRACE_MS = 1000;
 /** Stores keep leases as integers of ms. */
 export const MAX_LEASE_MS = 366 * 24 * 3_600_000;
 
@@ -116,6 +120,7 @@ export function checkCallOptions(options: CallOptions): void {
   }
   if (waitMs !== undefined) checkWait('waitMs', waitMs);
   if (maxWaiting !== undefined) checkMaxWaiting(maxWaiting);
+  checkTakeover(options);
   if (leaseMs !== undefined) checkLease('leaseMs', leaseMs);
   if (holdAtLeastMs === undefined) return;
   if (holdAtLeastMs !== 0) checkLease('holdAtLeastMs', holdAtLeastMs);
@@ -124,6 +129,39 @@ export function checkCallOptions(options: CallOptions): void {
       `holdAtLeastMs (${holdAtLeastMs}) must not be longer than leaseMs (${leaseMs}): the lease would end before.`,
     );
   }
+}
+
+function checkTakeover({ onBusy, graceMs, waitMs, ...others }: CallOptions): void {
+  if (onBusy !== undefined && onBusy !== 'throw' && onBusy !== 'takeover') {
+    throw new LockConfigurationError(`onBusy must be 'throw' or 'takeover'; it is ${String(onBusy)}.`);
+  }
+  if (onBusy !== 'takeover') {
+    if (graceMs === undefined) return;
+    throw new LockConfigurationError(
+      `graceMs is for calls that take a lock over: give onBusy: 'takeover' with it.`,
+    );
+  }
+  if (graceMs !== undefined) checkLease('graceMs', graceMs);
+  const refused = refusedBeside(others);
+  if (refused) {
+    throw new LockConfigurationError(
+      `onBusy: 'takeover' goes ahead of all that wait and takes the lock from its one holder, so it is not for ${refused}. Leave one of the two out.`,
+    );
+  }
+  const longest = graceMs ?? GRACE_MS;
+  if (waitMs !== undefined && waitMs <= longest) {
+    throw new LockConfigurationError(
+      `waitMs (${waitMs}) must be longer than graceMs (${longest}): the call would give up before the holder loses the lock.`,
+    );
+  }
+}
+
+/** A takeover goes ahead of all that wait, and takes the lock from one holder. */
+function refusedBeside({ fair, maxWaiting, permits, mode }: CallOptions): string | undefined {
+  if (fair) return 'fair';
+  if (maxWaiting !== undefined && maxWaiting !== Infinity) return `maxWaiting (${maxWaiting})`;
+  if (permits !== undefined) return `permits (${permits})`;
+  return mode === 'shared' ? `mode: 'shared'` : undefined;
 }
 
 export function checkOnLost(onLost: WithLockOptions['onLost']): void {

@@ -2,7 +2,7 @@ import { LOCK, type Claim } from '../../port/claim.js';
 import { describeGiven } from '../../options/describe-given.js';
 import { LockConfigurationError, LockKeyError } from '../../port/lock.errors.js';
 import type { CallSite } from './call-site.js';
-import { checkCallOptions, type ResolvedLockOptions } from './lock-options.js';
+import { checkCallOptions, GRACE_MS, type ResolvedLockOptions } from './lock-options.js';
 import type { CallOptions, Keys } from '../lock.js';
 
 /** One call for one key, with every default filled in. */
@@ -12,6 +12,8 @@ export interface LockRequest {
   readonly waitMs: number;
   /** `Infinity` without a limit. */
   readonly maxWaiting: number;
+  /** The grace of a call that takes the lock over; `undefined` for one that waits for its turn. */
+  readonly graceMs: number | undefined;
   readonly leaseMs: number;
   /** Renewed until release; otherwise the lease is fixed. */
   readonly watched: boolean;
@@ -39,16 +41,34 @@ export function lockRequest(
   const holdAtLeastMs = call.holdAtLeastMs ?? defaults.holdAtLeastMs ?? 0;
   const { mode, permits } = claims(call) ? call : defaults;
   const weight = call.weight ?? (claims(call) ? undefined : defaults.weight);
-  const { waitMs, maxWaiting, fair, signal, site } = call;
-  checkCallOptions({ waitMs, maxWaiting, mode, permits, weight, leaseMs, holdAtLeastMs, fair, signal, site });
+  const { maxWaiting, signal, site } = call;
+  const fair = call.fair ?? defaults.fair;
+  const waitMs = call.waitMs ?? defaults.waitMs ?? options.waitMs;
+  const onBusy = call.onBusy ?? defaults.onBusy;
+  const isTakeover = onBusy === 'takeover';
+  const graceMs = call.graceMs ?? (isTakeover ? defaults.graceMs : undefined);
+  const claim = { mode, permits, weight };
+  checkCallOptions({
+    waitMs,
+    maxWaiting,
+    onBusy,
+    graceMs,
+    ...claim,
+    leaseMs,
+    holdAtLeastMs,
+    fair,
+    signal,
+    site,
+  });
   return {
     key,
     claim: claimOf(mode, permits, weight),
-    waitMs: call.waitMs ?? defaults.waitMs ?? options.waitMs,
-    maxWaiting: call.maxWaiting ?? defaults.maxWaiting ?? Infinity,
+    waitMs,
+    maxWaiting: isTakeover ? Infinity : (maxWaiting ?? defaults.maxWaiting ?? Infinity),
+    graceMs: isTakeover ? (graceMs ?? GRACE_MS) : undefined,
     leaseMs: leaseMs ?? options.watchdogTimeoutMs,
     watched: leaseMs === undefined,
-    fair: call.fair ?? defaults.fair ?? false,
+    fair: fair ?? false,
     holdAtLeastMs,
     site: site ?? defaults.site ?? line,
     signal: call.signal ?? defaults.signal,
@@ -57,10 +77,10 @@ export function lockRequest(
 
 /**
  * Names the local queue of a call. Callers with the same claim and the same lease of the same key share a queue and an
- * owner. A fair caller has a queue of its own.
+ * owner. A fair caller has a queue of its own, and so has one that takes the lock over.
  */
 export function queueName(request: LockRequest): string | LockRequest {
-  return request.fair ? request : kindName(request);
+  return request.fair || request.graceMs !== undefined ? request : kindName(request);
 }
 
 /** The key with its claim and its lease. */

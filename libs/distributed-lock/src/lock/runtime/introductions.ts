@@ -1,6 +1,6 @@
 import { timeOfDay, type Clock } from '../../time/clock.js';
 import { inBackground } from '../../async-context/in-background.js';
-import { LockStoreError } from '../../port/lock.errors.js';
+import { holderName, LockStoreError } from '../../port/lock.errors.js';
 import type { LockClient, LockHolder } from '../../port/lock-client.js';
 import type { LockStore } from '../../port/lock-store.js';
 import type { HoldSnapshot } from '../lock.js';
@@ -49,6 +49,12 @@ export class Introductions {
   stop(): void {
     this.isStopped = true;
     this.cancel?.();
+  }
+
+  /** How an owner of this client is called in messages to other processes: by its id, if the store is told no names. */
+  nameOf(owner: string, site: string | undefined): string {
+    const { client } = this.parts;
+    return holderName({ ...(client && { client }), ...(site !== undefined && { site }) }) ?? owner;
   }
 
   /** Who the owners are. Never rejects: what is not known is left out. */

@@ -9,12 +9,18 @@ describe('the options of @Locked that the service gets', () => {
       callOptions({ ...call, onBusy: 'skip', onLost: 'ignore', service: 'other' }, 'Orders.pay'),
     ).toEqual({
       ...call,
+      onBusy: 'throw',
       site: 'Orders.pay',
     });
     expect(callOptions({ mode: 'shared', site: 'import' }, 'Orders.pay')).toEqual({
       mode: 'shared',
       site: 'import',
     });
+  });
+
+  it('have the takeover of a lock among them', () => {
+    const takeover = { onBusy: 'takeover', graceMs: 50 } as const;
+    expect(callOptions(takeover, 'Orders.pay')).toEqual({ ...takeover, site: 'Orders.pay' });
   });
 
   it('leave out what is not given, so that the defaults of the module apply', () => {

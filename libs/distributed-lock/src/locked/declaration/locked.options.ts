@@ -14,7 +14,7 @@ import { refuseStandard } from '../../options/standard-decorators.js';
 import { resolveLockHttp, type LockHttpOptions } from '../errors/lock-http.js';
 
 /** Options of `@Locked` and `@LockDefaults`. Options that are left out come from the module. */
-export interface LockedOptions extends WithLockOptions {
+export interface LockedOptions extends Omit<WithLockOptions, 'onBusy'> {
   /** The registration to use; default: the one without a name. */
   readonly service?: string;
   /**
@@ -23,9 +23,10 @@ export interface LockedOptions extends WithLockOptions {
    * `'throw'` (default): it rejects with `LockWaitTimeoutError`, on HTTP 423. `'skip'`: it returns `undefined` without running
    * the method; it asks once unless `waitMs` is given; not for HTTP handlers. A function: it returns the result of it; for an
    * async generator an iterable, for server-sent events an Observable or one event.
+   * `'takeover'`: it does not wait for its turn, and takes the lock from its holder after `graceMs`, as in `CallOptions`.
    * Does not apply to a lock error that the method itself throws.
    */
-  readonly onBusy?: 'throw' | 'skip' | BusyFallback;
+  readonly onBusy?: 'throw' | 'skip' | 'takeover' | BusyFallback;
   /** Called with the arguments of the method before anything is acquired. If it returns `false`, the method runs without the lock. */
   readonly when?: LockPredicate;
   /**
@@ -57,6 +58,7 @@ export const OPTION_NAMES: OptionNames<LockedOptions> = {
   stream: true,
   http: true,
 };
+const BUSY: readonly unknown[] = ['throw', 'skip', 'takeover'];
 const LOCK_DEFAULTS = Symbol.for('nestjs-distributed-lock/defaults');
 
 /** Options for all `@Locked` methods of a class, under those of `@Locked` itself. It does not lock anything. */
@@ -93,7 +95,12 @@ export function checkLockedOptions(where: string, options: LockedOptions): void 
 
 function checkValues(options: LockedOptions): void {
   const { onBusy = 'throw', when, http, service, stream } = options;
-  checkCallOptions(options);
+  if (typeof onBusy !== 'function' && !BUSY.includes(onBusy)) {
+    throw new LockConfigurationError(
+      `onBusy must be 'throw', 'skip', 'takeover' or a function; it is ${String(onBusy)}.`,
+    );
+  }
+  checkCallOptions({ ...options, onBusy: busyOfCall(onBusy) });
   checkOnLost(options.onLost);
   resolveLockHttp(http);
   if (service !== undefined && (typeof service !== 'string' || service === '')) {
@@ -103,11 +110,6 @@ function checkValues(options: LockedOptions): void {
   }
   if (stream !== undefined && typeof stream !== 'boolean') {
     throw new LockConfigurationError(`stream must be true or false; it is ${describeGiven(stream)}.`);
-  }
-  if (typeof onBusy !== 'function' && onBusy !== 'throw' && onBusy !== 'skip') {
-    throw new LockConfigurationError(
-      `onBusy must be 'throw', 'skip' or a function; it is ${String(onBusy)}.`,
-    );
   }
   if (when !== undefined && typeof when !== 'function') {
     throw new LockConfigurationError('when must be a function of the arguments of the method.');
@@ -131,5 +133,12 @@ export function callOptions(options: LockedOptions, where: string): CallOptions 
   const given = Object.entries(options).filter(
     ([name, value]) => Object.hasOwn(CALL_NAMES, name) && value !== undefined,
   );
-  return { site: where.slice(0, MAX_TEXT), ...Object.fromEntries(given) };
+  const call: CallOptions = { site: where.slice(0, MAX_TEXT), ...Object.fromEntries(given) };
+  const { onBusy } = options;
+  return onBusy === undefined ? call : { ...call, onBusy: busyOfCall(onBusy) };
+}
+
+/** What the service does for it. The rest is done with its error. */
+function busyOfCall(onBusy: NonNullable<LockedOptions['onBusy']>): CallOptions['onBusy'] {
+  return onBusy === 'takeover' ? onBusy : 'throw';
 }

@@ -80,7 +80,7 @@ export async function busyAnswer(
   fallBack: FallBack,
 ): Promise<unknown> {
   const isBusy = isLockError(error) && error.code === 'LOCK_WAIT_TIMEOUT';
-  if (onBusy === 'throw' || !isBusy) throw error;
+  if (onBusy === 'throw' || onBusy === 'takeover' || !isBusy) throw error;
   return onBusy === 'skip' ? undefined : fallBack(onBusy, error as LockWaitTimeoutError);
 }
 

@@ -31,7 +31,7 @@ export const METRICS_NAMES: OptionNames<LockMetricsOptions> = { keyLabel: true, 
  * | `distributed_lock.acquired`      | counter           | `distributed_lock.by`: `store`, `local`                            |
  * | `distributed_lock.released`      | counter           |                                                                    |
  * | `distributed_lock.abandoned`     | counter           | `error.type`: the code of the lock error, or `aborted`             |
- * | `distributed_lock.lost`          | counter           | `distributed_lock.reason`: `expired`, `taken`, `shutdown`          |
+ * | `distributed_lock.lost`          | counter           | `distributed_lock.reason`: `expired`, `taken`, `takeover`, `shutdown` |
  * | `distributed_lock.suspended`     | counter           | renewals without an answer while the lease was still valid         |
  * | `distributed_lock.errors`        | counter           | `distributed_lock.during`: `release`, `renewal`, …                 |
  * | `distributed_lock.waiting`       | up-down counter   |                                                                    |
@@ -123,6 +123,8 @@ function recorder(meter: Meter, attributesOf: (key: string | undefined) => Attri
         return errors.add(1, { ...common, 'distributed_lock.during': event.during });
       case 'resumed':
       case 'contended':
+      case 'takeover':
+      case 'forced':
         return;
     }
   };

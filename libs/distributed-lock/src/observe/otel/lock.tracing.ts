@@ -38,7 +38,8 @@ export const TRACING_NAMES: OptionNames<LockTracingOptions> = { keyLabel: true, 
  * - `lock.hold`, from the grant to the release or the loss: `distributed_lock.outcome` (`released`, `lost`),
  *   `distributed_lock.owner`, `distributed_lock.fencing_token`; lost, `error.type` and `distributed_lock.reason`. Its event
  *   `suspended` is a renewal without an answer, with `distributed_lock.valid_for` in seconds; its event `resumed` ends that. Its event
- *   `contended` tells that others begin to wait.
+ *   `contended` tells that others begin to wait, and `takeover` that another call takes the lock over, with
+ *   `distributed_lock.grace` in seconds.
  *
  * Spans of a loss and of an abandoned wait have the status of an error, except that a busy key is no error for a call with
  * `waitMs: 0`. Nested calls for a held key make no spans.
@@ -100,7 +101,10 @@ class Tracing {
       case 'resumed':
       case 'contended':
         return this.tell(event, event.type);
+      case 'takeover':
+        return this.tell(event, 'takeover', { 'distributed_lock.grace': event.graceMs / 1000 });
       case 'asked':
+      case 'forced':
       case 'error':
       case 'candidate':
       case 'elected':

@@ -1,3 +1,4 @@
+import { asciiText, textIn } from './ascii-text.js';
 import type { Claim } from '../../port/claim.js';
 import type { AcquireRequest } from '../../port/lock-store.js';
 import { LockStoreError } from '../../port/lock.errors.js';
@@ -27,7 +28,9 @@ export type HolderText = readonly [
   until: MomentText,
   nonce?: string | null,
   isUnconfirmed?: 0 | 1,
-  session?: string,
+  session?: string | null,
+  graceMs?: number,
+  by?: string,
 ];
 type RequestText = readonly [
   owner: string,
@@ -130,15 +133,19 @@ export function checkFormat(format: unknown, own: number, key: string): void {
 }
 
 function holderText(holder: Holder): HolderText {
-  const { owner, claim, token, lastToken, until, nonce, isUnconfirmed, session } = holder;
+  const { owner, claim, token, lastToken, until, nonce, isUnconfirmed, session, takeover } = holder;
   const text = [owner, claimText(claim), token, lastToken, momentText(until)] as const;
+  if (takeover) {
+    const told = [takeover.graceMs, asciiText(takeover.by)] as const;
+    return [...text, nonce ?? null, isUnconfirmed ? 1 : 0, session ?? null, ...told];
+  }
   if (session !== undefined) return [...text, nonce ?? null, isUnconfirmed ? 1 : 0, session];
   if (nonce === undefined) return text;
   return isUnconfirmed ? [...text, nonce, 1] : [...text, nonce];
 }
 
 function holderIn(
-  [owner, claim, token, last, until, nonce, isUnconfirmed, session]: HolderText,
+  [owner, claim, token, last, until, nonce, isUnconfirmed, session, graceMs, by]: HolderText,
   firstOf: (tokens: number) => number,
 ): Holder {
   const first = token === 0 ? firstOf(last) : token;
@@ -151,7 +158,8 @@ function holderIn(
   };
   if (typeof nonce === 'string') holder.nonce = nonce;
   if (isUnconfirmed) holder.isUnconfirmed = true;
-  if (session !== undefined) holder.session = session;
+  if (typeof session === 'string') holder.session = session;
+  if (typeof graceMs === 'number') holder.takeover = { graceMs, by: textIn(by ?? '') ?? 'another call' };
   return holder;
 }
 

@@ -17,6 +17,7 @@ import {
   type ReleaseRequest,
   type Renewal,
   type RenewalReply,
+  type TakeoverNotice,
 } from '../../port/lock-store.js';
 import { LockStoreError } from '../../port/lock.errors.js';
 import { leaseValidity } from '../../port/lease-validity.js';
@@ -151,10 +152,17 @@ export class DocumentStore implements LockStore {
     });
   }
 
-  forceRelease(key: string): Promise<'released' | 'not held'> {
+  forceRelease(key: string, owner?: string): Promise<'released' | 'not held'> {
     return this.laneOf(key).run((state) => {
-      const wasHeld = state.forceRelease();
+      const wasHeld = state.forceRelease(owner);
       return () => (wasHeld ? 'released' : 'not held');
+    });
+  }
+
+  announceTakeover(takeover: TakeoverNotice): Promise<void> {
+    return this.laneOf(takeover.key).run((state) => {
+      state.announceTakeover(takeover);
+      return () => undefined;
     });
   }
 

@@ -1,4 +1,5 @@
 import type { Claim } from '../../port/claim.js';
+import type { TakeoverNotice } from '../../port/lock-store.js';
 
 /** A moment of the store's time in ms, or a time after the write that stores it: then no estimate of the clock goes into a lease. */
 export type Moment = number | { readonly inMs: number };
@@ -17,6 +18,8 @@ export interface Holder {
   readonly nonce?: string;
   /** Length of the lease in ms, in a back end that ends no lease: `until` is infinite until the session is over. */
   readonly leaseMs?: number;
+  /** Another owner takes the lock over from this holder, whose client is told by it. */
+  readonly takeover?: Pick<TakeoverNotice, 'graceMs' | 'by'>;
   /** The session of the owner's client. A new entry has none: the register adds the session of the client that writes it. */
   readonly session?: string;
 }

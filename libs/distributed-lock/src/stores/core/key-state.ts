@@ -8,6 +8,7 @@ import {
   type LockSnapshot,
   type ReleaseRequest,
   type Renewal,
+  type TakeoverNotice,
 } from '../../port/lock-store.js';
 import { recheckAfter, SILENT_WAITER_MS } from '../../port/recheck-interval.js';
 import {
@@ -138,14 +139,23 @@ export class KeyState {
     return held !== undefined;
   }
 
-  /** @returns whether an owner held */
-  forceRelease(): boolean {
-    const wasHeld = this.holders.length > 0;
-    this.notifyClientsOf(this.holders);
-    this.holders = [];
-    if (wasHeld) this.isChangedNow = true;
+  /** @param owner the only holder to lose the lock, where it is not all @returns whether an owner held */
+  forceRelease(owner?: string): boolean {
+    const losing = this.holders.filter((holder) => owner === undefined || holder.owner === owner);
+    this.notifyClientsOf(losing);
+    this.holders = this.holders.filter((holder) => !losing.includes(holder));
+    if (losing.length > 0) this.isChangedNow = true;
     this.grantNext();
-    return wasHeld;
+    return losing.length > 0;
+  }
+
+  /** The first takeover of a holder counts. */
+  announceTakeover({ owner, graceMs, by }: TakeoverNotice): void {
+    const held = this.holderOf(owner);
+    if (!held || held.takeover) return;
+    this.replace(held, { ...held, takeover: { graceMs, by } });
+    this.isChangedNow = true;
+    this.notifyClientsOf([held]);
   }
 
   /** Grants the queue, and drops holders whose lease is over. */
@@ -260,10 +270,11 @@ export class KeyState {
 
   /** Every renewal, and the grant to an owner that asks: its whole lease, from this write on. */
   private giveWholeLease(mine: Holder, leaseMs: number, lastToken = mine.lastToken): UntimedGrant {
-    const { owner, claim, token } = mine;
+    const { owner, claim, token, takeover } = mine;
     const isThere = mine.leaseMs === leaseMs && !mine.isUnconfirmed && lastToken === mine.lastToken;
     if (this.client.areRenewalsWritten || !isThere) {
-      this.replace(mine, { owner, claim, token, lastToken, until: { inMs: leaseMs } });
+      const until = { inMs: leaseMs };
+      this.replace(mine, { owner, claim, token, lastToken, until, ...(takeover && { takeover }) });
       this.lastTokenNow = Math.max(this.lastTokenNow, lastToken);
       this.isChangedNow = true;
     }

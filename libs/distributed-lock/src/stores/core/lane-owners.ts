@@ -97,7 +97,10 @@ export class LaneOwners {
       } else if (holder?.token !== token) {
         this.onGone(owner);
         notifications.push({ kind: 'lost', owner });
-      } else if (queue.length > 0) notifications.push({ kind: 'contended', owner, waiting: queue.length });
+      } else {
+        if (holder.takeover) notifications.push({ kind: 'takeover', owner, ...holder.takeover });
+        if (queue.length > 0) notifications.push({ kind: 'contended', owner, waiting: queue.length });
+      }
     }
     return notifications;
   }

@@ -20,6 +20,7 @@ export function onNotification(
       else attemptAgain(owner);
       return;
     case 'contended':
+    case 'takeover':
       if (leases.isHeld()) context.notify({ ...notification, owner: name });
       return;
     case 'lost':

@@ -15,6 +15,7 @@ import type {
   Renewal,
   RenewalReply,
   StoreState,
+  TakeoverNotice,
 } from '../../port/lock-store.js';
 import { acquire } from './acquire.js';
 import { inspect } from './inspect.js';
@@ -33,7 +34,7 @@ import {
   type QuorumStoreOptions,
 } from './quorum.options.js';
 import { QuorumOwner } from './quorum.owner.js';
-import { forceRelease, releaseAtNodes } from './release.js';
+import { announceTakeover, forceRelease, releaseAtNodes } from './release.js';
 import { renew } from './renew.js';
 import { systemChance } from '../../time/chance.js';
 import { nextMicros } from '../../time/micros.js';
@@ -152,8 +153,12 @@ class QuorumStore implements LockStore {
     return introductionsAt(this.stores, clientIds);
   }
 
-  forceRelease(key: string): Promise<'released' | 'not held'> {
-    return forceRelease(this.context, key);
+  forceRelease(key: string, owner?: string): Promise<'released' | 'not held'> {
+    return forceRelease(this.context, key, owner);
+  }
+
+  announceTakeover(takeover: TakeoverNotice): Promise<void> {
+    return announceTakeover(this.context, takeover);
   }
 
   private get stores(): readonly LockStore[] {

@@ -1,7 +1,8 @@
 import { randomMs } from '../../time/chance.js';
-import type { ReleaseReply, ReleaseRequest } from '../../port/lock-store.js';
+import type { LockStore, ReleaseReply, ReleaseRequest, TakeoverNotice } from '../../port/lock-store.js';
 import { answersOf, gather, type Outcomes } from './majority.js';
 import type { NodeRelease, NodeOwner } from './node-owner.js';
+import { ownerOf } from './owner-ids.js';
 import { askNodes, haveAnswered, type QuorumContext } from './quorum.context.js';
 import { noMajority } from './quorum.errors.js';
 import type { QuorumOwner } from './quorum.owner.js';
@@ -26,11 +27,34 @@ export async function releaseAtNodes(owner: QuorumOwner, request: ReleaseRequest
   return told('not held') > nodes.length - majority ? 'not held' : 'unknown';
 }
 
-/** Takes the lock from its holders at all nodes. */
-export async function forceRelease(context: QuorumContext, key: string): Promise<'released' | 'not held'> {
-  const replies = await askNodes(context, key, (store) => store.forceRelease(key));
+/** Takes the lock at all nodes from its holders, or from this one. */
+export async function forceRelease(
+  context: QuorumContext,
+  key: string,
+  owner?: string,
+): Promise<'released' | 'not held'> {
+  const replies = await askNodes(context, key, async (store) => {
+    if (owner === undefined) return store.forceRelease(key);
+    const attempt = await attemptAt(store, key, owner);
+    return attempt === undefined ? 'not held' : store.forceRelease(key, attempt);
+  });
   const released = replies.filter((reply) => reply === 'released').length;
   return released >= context.majority ? 'released' : 'not held';
+}
+
+/** Has the holder told by each node that knows it. One notification is enough. */
+export async function announceTakeover(context: QuorumContext, takeover: TakeoverNotice): Promise<void> {
+  const { key, owner } = takeover;
+  await askNodes(context, key, async (store) => {
+    const attempt = await attemptAt(store, key, owner);
+    if (attempt !== undefined) await store.announceTakeover({ ...takeover, owner: attempt });
+  });
+}
+
+/** Under which id a node knows this holder. */
+async function attemptAt(store: LockStore, key: string, owner: string): Promise<string | undefined> {
+  const snapshot = await store.inspect(key);
+  return snapshot?.holders.find((attempt) => ownerOf(attempt) === owner);
 }
 
 /** @param needed how many nodes must have answered if others do not in time */

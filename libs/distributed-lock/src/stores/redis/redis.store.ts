@@ -19,6 +19,7 @@ import type {
   Renewal,
   RenewalReply,
   Repeated,
+  TakeoverNotice,
 } from '../../port/lock-store.js';
 import { LockStoreError } from '../../port/lock.errors.js';
 import { AcquireAllCommand, fitsOneScript } from './commands/acquire-all.js';
@@ -39,7 +40,7 @@ import { RedisConnection } from './connection/redis.connection.js';
 import { RedisNotifications, type NotifiedGrant } from './connection/redis.notifications.js';
 import { checkKeyPrefix, checkRedisTarget, newClient } from './redis.target.js';
 import { watchOutage } from './connection/watch-outage.js';
-import { introductionKey, newClientId, restartMark } from './redis.keys.js';
+import { introductionKey, newClientId, notificationChannel, restartMark } from './redis.keys.js';
 import {
   checkTimings,
   refuseOnCluster,
@@ -176,8 +177,17 @@ class RedisStore implements LockStore {
     return this.run(() => new InspectCommand(key, this.scripts));
   }
 
-  forceRelease(key: string): Promise<'released' | 'not held'> {
-    return this.run(() => new ForceCommand(key, this.scripts));
+  forceRelease(key: string, owner = ''): Promise<'released' | 'not held'> {
+    return this.run(() => new ForceCommand(key, owner, this.scripts));
+  }
+
+  /** A foreign client has no such channel, so nobody hears it. */
+  async announceTakeover({ owner, graceMs, by }: TakeoverNotice): Promise<void> {
+    const channel = notificationChannel(owner.slice(0, owner.lastIndexOf(':')));
+    const message = `takeover ${owner} ${graceMs} ${by}`;
+    await this.run(
+      () => new PlainCommand(this.rights, (client) => client.call('publish', [channel, message])),
+    );
   }
 
   async introduce({ clientId, text, leaseMs }: Introduction): Promise<void> {

@@ -1,5 +1,6 @@
 import { LOCK } from '../../port/claim.js';
 import type { Introduction } from '../../port/lock-store.js';
+import { asciiText, textIn } from '../core/ascii-text.js';
 import { isOver, type Reading } from '../core/document.js';
 import type { Take } from '../core/register.js';
 import { introductionRow } from './lock-name.js';
@@ -54,22 +55,6 @@ export class SqlIntroductions {
     const request = { key: name, owner, claim: LOCK, leaseMs, waitMs: 0, ticket: 0, tokens: 1 };
     const notAfter = () => Math.ceil(found.now + 2 * this.commandTimeoutMs);
     return (await this.documents.takeRow({ name, request, minToken: 0, notes: [], notAfter })).reading;
-  }
-}
-
-/** A JSON text without other characters than those of ASCII, as the column of MySQL takes no others. */
-function asciiText(text: string): string {
-  const escaped = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
-  return JSON.stringify(text).replace(/[^\x20-\x7e]/g, escaped);
-}
-
-/** Anybody may have written the row. */
-function textIn(nonce: string): string | undefined {
-  try {
-    const text: unknown = JSON.parse(nonce);
-    return typeof text === 'string' ? text : undefined;
-  } catch {
-    return undefined;
   }
 }
 

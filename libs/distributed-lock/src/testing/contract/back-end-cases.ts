@@ -23,6 +23,8 @@ export const BACK_END_CASES: ReadonlySet<string> = new Set([
   'what a client tells of itself is read by the others as it was written, until its lease is over',
   'keys that are held or waited for are listed in pages, as inspect tells of them, and no others',
   'a forced release grants the next in the queue',
+  'owners with negative tickets are granted before all others that wait, in order of their tickets',
+  'a holder is told who takes its lock over, and still holds',
   'a writer waits for the last reader, and no longer',
   'of many that ask at once exactly as many as there are permits are granted',
   'if one of several keys is held, none is taken',

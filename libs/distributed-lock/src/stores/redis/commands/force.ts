@@ -7,13 +7,18 @@ type Reply = ReplyOf<typeof forceScript>;
 export class ForceCommand extends ScriptCommand<Reply, 'released' | 'not held'> {
   readonly priority = 'release';
 
-  constructor(key: string, context: ScriptContext) {
+  /** @param owner the only holder to lose the lock; `''`: all of them */
+  constructor(
+    key: string,
+    private readonly owner: string,
+    context: ScriptContext,
+  ) {
     super(forceScript, context, { key, kind: 'lock' });
   }
 
   protected args(): Arguments {
     const { minToken, isCluster, connection } = this.context;
-    return [minToken, isCluster ? 1 : 0, connection.publish];
+    return [minToken, isCluster ? 1 : 0, connection.publish, this.owner];
   }
 
   protected onReply([wasHeld]: Reply): 'released' | 'not held' {

@@ -31,6 +31,7 @@ interface Listener {
 const OWNER = String.raw`([0-9a-f-]{36}:\d+)`;
 const CONTENDED = new RegExp(`^contended ${OWNER} ([1-9]\\d{0,8})$`);
 const LOST = new RegExp(`^lost ${OWNER}$`);
+const TAKEOVER = new RegExp(`^takeover ${OWNER} ([1-9]\\d{0,10}) (.+)$`, 's');
 
 /**
  * The store's connection for notifications: grants on a channel of this client, and Redisson's channel of each key that a
@@ -198,6 +199,9 @@ export class RedisNotifications {
   /** Any client may publish: a message that does not read exactly as our scripts write it is ignored. */
   private onOwnMessage(message: string): void {
     const { granted, recheck } = this;
+    const [, holder = '', graceMs, by = ''] = TAKEOVER.exec(message) ?? [];
+    if (holder.startsWith(this.clientId))
+      return this.listener.onNotification({ kind: 'takeover', owner: holder, graceMs: Number(graceMs), by });
     const [, owner = '', ...numbers] =
       granted.exec(message) ?? CONTENDED.exec(message) ?? LOST.exec(message) ?? recheck.exec(message) ?? [];
     if (!owner.startsWith(this.clientId)) return;

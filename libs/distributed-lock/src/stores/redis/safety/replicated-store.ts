@@ -16,6 +16,7 @@ import type {
   Renewal,
   RenewalReply,
   Repeated,
+  TakeoverNotice,
 } from '../../../port/lock-store.js';
 import type { RedisClient } from '../redis.client.js';
 import { RedisCommand } from '../connection/redis.command.js';
@@ -149,8 +150,12 @@ export class ReplicatedStore implements LockStore {
     return (await this.store.list?.(request)) ?? { entries: [] };
   }
 
-  forceRelease(key: string): Promise<'released' | 'not held'> {
-    return this.store.forceRelease(key);
+  forceRelease(key: string, owner?: string): Promise<'released' | 'not held'> {
+    return this.store.forceRelease(key, owner);
+  }
+
+  announceTakeover(takeover: TakeoverNotice): Promise<void> {
+    return this.store.announceTakeover(takeover);
   }
 
   close(): Promise<void> {

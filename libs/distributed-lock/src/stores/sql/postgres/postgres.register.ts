@@ -42,7 +42,7 @@ export class PostgresRegister extends SqlRegister {
 
   /** A waiter that rechecks has heard nothing for a while, perhaps because the connection for notifications is dead. */
   override take(take: Take): Promise<WriteReply> {
-    if (take.request.ticket > 0) this.listening?.check?.();
+    if (take.request.ticket !== 0) this.listening?.check?.();
     return super.take(take);
   }
 

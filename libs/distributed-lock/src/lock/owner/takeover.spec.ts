@@ -1,0 +1,267 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { eventsOf, typesOf } from '../../../../../test/support/events.js';
+import { follow, LockWorld, type Followed } from '../../../../../test/support/lock-world.js';
+import { LockLostError, LockWaitTimeoutError } from '../../port/lock.errors.js';
+import type { CallOptions, Lock } from '../lock.js';
+import type { LockService } from '../lock.service.js';
+import { FORCED_AFTER_MS } from './takeover.js';
+
+const GRACE_MS = 400;
+const TAKEOVER: CallOptions = { onBusy: 'takeover', graceMs: GRACE_MS };
+const OVER_MS = GRACE_MS + FORCED_AFTER_MS;
+
+let world: LockWorld;
+let locks: LockService;
+let second: LockService;
+let third: LockService;
+
+beforeEach(() => {
+  world = new LockWorld();
+  [locks, second, third] = [world.service({ application: 'shop' }), world.service(), world.service()];
+});
+afterEach(() => world.close());
+
+async function ask(service: LockService, options: CallOptions = {}): Promise<Followed<Lock>> {
+  const asked = follow(service.acquire('k', options));
+  await world.clock.advance(5);
+  return asked;
+}
+
+/** Work that ends with its lock's signal, after this many ms. */
+function politeWork(ms: number): (lock: Lock) => Promise<string> {
+  return (lock) =>
+    new Promise((resolve) => {
+      lock.signal.addEventListener('abort', () => world.clock.after(ms, () => resolve('ended')));
+    });
+}
+
+const reasonOf = (lock: Lock) => lock.signal.reason as LockLostError;
+
+describe("onBusy: 'takeover'", () => {
+  it('acquires a free key as any call does, in one request', async () => {
+    const lock = await world.take(locks, 'k', TAKEOVER);
+    expect(lock.signal.aborted).toBe(false);
+    expect(world.commands.map(({ kind }) => kind)).toEqual(['acquire']);
+    await lock.release();
+  });
+
+  it.each([
+    ['another process', () => second],
+    ['its own process', () => locks],
+  ])('aborts the signal of a holder in %s, which still holds and keeps its result', async (_, holderIn) => {
+    const held = follow(holderIn().withLock('k', politeWork(100)));
+    await world.clock.advance(5);
+    const waiting = await ask(third, {});
+    const taken = await ask(locks, { ...TAKEOVER, site: 'repair' });
+    expect(taken.state).toBe('pending');
+    await world.clock.advance(95);
+    expect(held.value).toBe('ended');
+    await world.clock.advance(20);
+    // Ahead of the one that has waited longer.
+    expect(taken.value.validForMs).toBeGreaterThan(0);
+    expect(waiting.state).toBe('pending');
+    await taken.value.release();
+    await world.clock.advance(50);
+    await waiting.value.release();
+  });
+
+  it('tells the holder who takes its lock over, and how long it may go on', async () => {
+    const lock = await world.take(second, 'k');
+    const listening = follow(new Promise((resolve) => lock.signal.addEventListener('abort', resolve)));
+    const taken = await ask(locks, { ...TAKEOVER, site: 'repair' });
+    expect(listening.state).toBe('resolved');
+    expect(reasonOf(lock)).toBeInstanceOf(LockLostError);
+    expect(reasonOf(lock)).toMatchObject({ reason: 'takeover', key: 'k' });
+    expect(reasonOf(lock).message).toMatch(/shop on .+ \(repair\) takes it over, and leaves 400 ms/);
+    lock.assertHeld();
+    expect(lock.validForMs).toBeGreaterThan(0);
+    expect(await lock.release()).toBe('released');
+    await world.clock.advance(5);
+    expect(taken.value.fencingToken).toBeGreaterThan(lock.fencingToken);
+    await taken.value.release();
+  });
+
+  it('aborts a signal that is asked for only after the holder was told', async () => {
+    const lock = await world.take(second, 'k');
+    const taken = await ask(locks, TAKEOVER);
+    expect(reasonOf(lock).reason).toBe('takeover');
+    await lock.release();
+    await world.clock.advance(5);
+    await taken.value.release();
+  });
+
+  it('takes the lock after the grace from a holder that works on, under a larger token', async () => {
+    const held = follow(second.withLock('k', politeWork(GRACE_MS + 100)));
+    await world.clock.advance(5);
+    const { fencingToken } = (await world.eye.inspect('k')) ?? {};
+    const taken = await ask(locks, TAKEOVER);
+    await world.clock.advance(GRACE_MS - 10);
+    expect(taken.state).toBe('pending');
+    await world.clock.advance(20);
+    expect(taken.value.fencingToken).toBeGreaterThan(fencingToken as number);
+    await world.clock.advance(200);
+    expect(held.error).toMatchObject({ reason: 'takeover' });
+    expect((held.error as Error).message).toContain('its grace of 400 ms is over');
+    await taken.value.release();
+  });
+
+  it('frees by force, after the grace, the lock of a holder that hears nothing and does nothing', async () => {
+    const faults = { notification: () => [] };
+    const deaf = world.service({}, faults);
+    const lock = await world.take(deaf, 'k');
+    const events = eventsOf(locks);
+    const taken = await ask(locks, TAKEOVER);
+    await world.clock.advance(OVER_MS - 10);
+    expect(taken.state).toBe('pending');
+    await world.clock.advance(20);
+    expect(taken.value.fencingToken).toBeGreaterThan(lock.fencingToken);
+    expect(typesOf(events)).toEqual(['forced', 'acquired']);
+    // Its next renewal tells it.
+    await world.clock.advance(11_000);
+    expect(reasonOf(lock)).toMatchObject({ reason: 'taken' });
+    await taken.value.release();
+  });
+
+  it('leaves each holder that it meets a grace of its own', async () => {
+    const first = await world.take(second, 'k', { holdAtLeastMs: 5000 });
+    const taken = await ask(locks, TAKEOVER);
+    await world.clock.advance(100);
+    // The rest of the minimum hold is held by another owner.
+    await first.release();
+    await world.clock.advance(OVER_MS - 50);
+    expect(taken.state).toBe('pending');
+    await world.clock.advance(1100);
+    expect(taken.value.validForMs).toBeGreaterThan(0);
+    await taken.value.release();
+  });
+
+  it('is served in the order of asking beside others, each of which takes over from the one before', async () => {
+    const lock = await world.take(second, 'k');
+    const [one, two] = [await ask(locks, TAKEOVER), await ask(third, { ...TAKEOVER, graceMs: 2000 })];
+    await lock.release();
+    await world.clock.advance(5);
+    expect([one.state, two.state]).toEqual(['resolved', 'pending']);
+    await world.clock.advance(1100);
+    expect(reasonOf(one.value).message).toContain('leaves 2000 ms');
+    await one.value.release();
+    await world.clock.advance(5);
+    await two.value.release();
+  });
+
+  it('makes no local hand-off to callers of the holder once it is told', async () => {
+    const lock = await world.take(second, 'k');
+    const behind = follow(second.acquire('k'));
+    const taken = await ask(locks, TAKEOVER);
+    await lock.release();
+    await world.clock.advance(5);
+    expect([taken.state, behind.state]).toEqual(['resolved', 'pending']);
+    await taken.value.release();
+    await world.clock.advance(5);
+    await behind.value.release();
+  });
+
+  it('shares the lock that its own flow holds', async () => {
+    await second.withLock('k', async (outer) => {
+      await second.withLock('k', TAKEOVER, (inner) => {
+        expect(inner.fencingToken).toBe(outer.fencingToken);
+      });
+      expect(outer.signal.aborted).toBe(false);
+    });
+  });
+
+  it('leaves the holder told when the call gives up: its grace counts', async () => {
+    const controller = new AbortController();
+    const lock = await world.take(second, 'k');
+    const taken = await ask(locks, { ...TAKEOVER, signal: controller.signal });
+    controller.abort(new Error('changed my mind'));
+    await world.clock.advance(GRACE_MS);
+    expect(taken.error).toMatchObject({ message: 'changed my mind' });
+    expect(() => lock.assertHeld()).toThrow(LockLostError);
+    expect(await world.eye.inspect('k')).toBeNull();
+  });
+
+  it('takes several keys over, one after the other', async () => {
+    const held = [await world.take(second, 'a'), await world.take(third, 'b')];
+    const taken = follow(locks.acquire(['a', 'b'], TAKEOVER));
+    await world.clock.advance(2 * OVER_MS + 50);
+    expect(taken.value.keys).toEqual(['a', 'b']);
+    expect(held.map((lock) => lock.validForMs)).toEqual([0, 0]);
+    await taken.value.release();
+  });
+
+  it('aborts the signal of a lock of several keys when one of them is taken over', async () => {
+    const lock = await world.take(second, ['a', 'k']);
+    const { signal } = lock;
+    const taken = await ask(locks, TAKEOVER);
+    expect(signal.reason).toMatchObject({ reason: 'takeover', key: 'k' });
+    lock.assertHeld();
+    await lock.release();
+    await world.clock.advance(5);
+    await taken.value.release();
+  });
+
+  it('is told as events, in the process of the holder and in its own', async () => {
+    const lock = await world.take(second, 'k');
+    const events = eventsOf(second);
+    const taken = await ask(locks, TAKEOVER);
+    await world.clock.advance(OVER_MS);
+    expect(events).toMatchObject([
+      { type: 'contended' },
+      { type: 'takeover', key: 'k', graceMs: GRACE_MS },
+      { type: 'lost', error: { reason: 'takeover' } },
+    ]);
+    expect(await lock.release()).toBe('lost');
+    await taken.value.release();
+  });
+
+  it('times out as any call does, if the store frees nothing', async () => {
+    const lock = await world.take(second, 'k');
+    world.lose(({ kind }) => kind === 'release');
+    const asked = follow(locks.acquire('k', { ...TAKEOVER, waitMs: GRACE_MS + 50 }));
+    await world.clock.advance(GRACE_MS + 200);
+    expect(asked.error).toBeInstanceOf(LockWaitTimeoutError);
+    world.mendNetwork();
+    await lock.release();
+  });
+});
+
+describe('the options of a takeover', () => {
+  it.each<[string, CallOptions, string]>([
+    ['fair', { fair: true }, 'it is not for fair'],
+    ['permits', { permits: 2 }, 'it is not for permits (2)'],
+    ['readers', { mode: 'shared' }, `it is not for mode: 'shared'`],
+    ['a limit', { maxWaiting: 3 }, 'it is not for maxWaiting (3)'],
+    ['a wait that is over before', { waitMs: 400 }, 'waitMs (400) must be longer than graceMs (400)'],
+    ['no time', { graceMs: 0 }, 'graceMs must be a whole number of ms from 10'],
+    ['another onBusy', { onBusy: 'throw' }, `give onBusy: 'takeover' with it`],
+    ['no onBusy', { onBusy: undefined as never }, `give onBusy: 'takeover' with it`],
+    ['an unknown onBusy', { onBusy: 'skip' as never }, `onBusy must be 'throw' or 'takeover'; it is skip`],
+  ])('are refused beside %s', async (_, options, message) => {
+    await expect(locks.acquire('k', { ...TAKEOVER, ...options })).rejects.toThrow(message);
+  });
+
+  it('leave a second to the holder by default', async () => {
+    const lock = await world.take(second, 'k');
+    const taken = await ask(locks, { onBusy: 'takeover' });
+    expect(reasonOf(lock).message).toContain('leaves 1000 ms');
+    await lock.release();
+    await world.clock.advance(5);
+    await taken.value.release();
+  });
+
+  it.each<[CallOptions, CallOptions]>([
+    [{ maxWaiting: 0 }, { ...TAKEOVER, graceMs: 300 }],
+    [TAKEOVER, { graceMs: 300 }],
+  ])(
+    'come from the defaults of a service, whose maxWaiting does not count: %j',
+    async (defaults, options) => {
+      const operators = world.service({ defaults });
+      const lock = await world.take(second, 'k');
+      const taken = await ask(operators, options);
+      expect(reasonOf(lock).message).toContain('leaves 300 ms');
+      await lock.release();
+      await world.clock.advance(5);
+      await taken.value.release();
+    },
+  );
+});

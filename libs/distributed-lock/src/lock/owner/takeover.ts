@@ -1,0 +1,76 @@
+import { inBackground } from '../../async-context/in-background.js';
+import { timeOfDay } from '../../time/clock.js';
+import type { LockRequest } from '../request/lock-request.js';
+import type { LockRuntime } from '../runtime/lock-runtime.js';
+
+/** A holder that is told ends by itself after the grace. The lock is freed by force only this much later, if it has not. */
+export const FORCED_AFTER_MS = 250;
+
+/**
+ * Takes the lock over for an owner that waits at the head of the queue: has each holder told that it meets, leaves it its
+ * grace, and frees the lock by force, if it is still held by that very holder then. The store grants it to the head of the queue.
+ */
+export class Takeover {
+  private holder: string | undefined;
+  private forcedAt = Infinity;
+
+  constructor(
+    private readonly owner: WaitingOwner,
+    private readonly graceMs: number,
+    private readonly request: Pick<LockRequest, 'key' | 'site'>,
+    private readonly runtime: LockRuntime,
+  ) {}
+
+  /**
+   * Ahead of the tickets that stores give out. Earlier takeovers are ahead of later ones, as far as the clocks of their
+   * processes agree.
+   */
+  firstTicket(): number {
+    return timeOfDay(this.runtime.clock) - Number.MAX_SAFE_INTEGER;
+  }
+
+  /** @returns in how many ms the owner must recheck, because this holder may be freed by force then */
+  onHolder(holder: string | undefined): number {
+    if (holder === undefined) return Infinity;
+    const { now } = this.owner;
+    if (holder !== this.holder) {
+      this.holder = holder;
+      this.forcedAt = now + this.graceMs + FORCED_AFTER_MS;
+      this.announce(holder);
+    }
+    if (now < this.forcedAt) return this.forcedAt - now;
+    this.force(holder);
+    return Infinity;
+  }
+
+  private announce(owner: string): void {
+    const { graceMs, request, runtime } = this;
+    const by = runtime.introductions.nameOf(this.owner.id, request.site?.toString());
+    const { key } = request;
+    inBackground(runtime.store.announceTakeover({ key, owner, graceMs, by }), (error) =>
+      this.onFailed(error),
+    );
+  }
+
+  /** After a failure the next recheck finds the same holder, and tries again. */
+  private force(holder: string): void {
+    const { owner, request, runtime } = this;
+    const { key } = request;
+    const forced = runtime.store.forceRelease(key, holder).then((reply) => {
+      if (reply === 'released') runtime.emit({ type: 'forced', key, owner: owner.id, holder });
+      else owner.askNow();
+    });
+    inBackground(forced, (error) => this.onFailed(error));
+  }
+
+  private onFailed(error: unknown): void {
+    this.runtime.emit({ type: 'error', key: this.request.key, during: 'takeover', error });
+  }
+}
+
+/** The owner that waits. Implemented by `Owner`. */
+interface WaitingOwner {
+  readonly id: string;
+  readonly now: number;
+  askNow(): void;
+}

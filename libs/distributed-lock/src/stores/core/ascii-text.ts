@@ -1,0 +1,15 @@
+/** A JSON text without other characters than those of ASCII, as the column of MySQL takes no others. */
+export function asciiText(text: string): string {
+  const escaped = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  return JSON.stringify(text).replace(/[^\x20-\x7e]/g, escaped);
+}
+
+/** What `asciiText` has made; `undefined` for any other text, because anybody may write a row. */
+export function textIn(ascii: string): string | undefined {
+  try {
+    const text: unknown = JSON.parse(ascii);
+    return typeof text === 'string' ? text : undefined;
+  } catch {
+    return undefined;
+  }
+}

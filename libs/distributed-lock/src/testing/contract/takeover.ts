@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict';
+import type { ContractGroup } from './stage.js';
+import type { TestOwner } from './test-owner.js';
+
+const GRACE_MS = 1500;
+const BY = 'the "shop" on pod-7 (修理: é\n[{]) ';
+
+export const takeover = {
+  'owners with negative tickets are granted before all others that wait, in order of their tickets': async (
+    stage,
+  ) => {
+    const [holder, waiter, later, earlier] = stage.owners(4);
+    await holder.acquire();
+    await waiter.queue();
+    await later.queue({ ticket: -5 });
+    const { ticket } = await earlier.queue({ ticket: 1 - Number.MAX_SAFE_INTEGER });
+    assert.equal(ticket, 1 - Number.MAX_SAFE_INTEGER);
+    await holder.release();
+    for (const owner of [earlier, later, waiter]) {
+      await owner.waitForGrant();
+      await owner.release();
+    }
+  },
+
+  'a holder is told who takes its lock over, and still holds': async (stage) => {
+    const [holder, waiter, taker] = [await stage.subscribedOwner(), stage.owner(), stage.owner()];
+    await holder.acquire();
+    await waiter.queue();
+    await announce(taker, holder);
+    const { graceMs, by } = await holder.notified('takeover');
+    assert.deepEqual({ graceMs, by }, { graceMs: GRACE_MS, by: BY });
+    await holder.expectRenewed();
+    assert.ok(await holder.isHolder());
+    assert.ok(!waiter.wasNotified('takeover'));
+  },
+
+  'a takeover of an owner that holds no more is told to nobody': async (stage) => {
+    const [former, holder, taker] = [stage.owner(), await stage.subscribedOwner(), stage.owner()];
+    await former.acquire();
+    await former.release();
+    await holder.acquire();
+    await announce(taker, former);
+    await taker.queue();
+    await holder.notified('contended');
+    assert.ok(!holder.wasNotified('takeover'));
+    await holder.expectRenewed();
+  },
+
+  'a forced release of one holder grants the next in the queue under a larger token': async (stage) => {
+    const [holder, next] = [await stage.subscribedOwner(), await stage.subscribedOwner()];
+    await holder.acquire({ tokens: 100 });
+    await next.queue();
+    await announce(next, holder);
+    assert.equal(await next.store.forceRelease(stage.key, holder.owner), 'released');
+    const { token } = await next.notified('granted');
+    assert.ok(token > holder.grant.lastToken);
+    await holder.notified('lost');
+    await holder.expectLost();
+    await next.expectRenewed();
+  },
+
+  'a forced release of an owner that holds no more takes the lock from nobody': async (stage) => {
+    const [former, holder, taker] = stage.owners(3);
+    await former.acquire();
+    await former.release();
+    assert.equal(await taker.store.forceRelease(stage.key, former.owner), 'not held');
+    await holder.acquire();
+    assert.equal(await taker.store.forceRelease(stage.key, former.owner), 'not held');
+    assert.ok(await holder.isHolder());
+    await holder.expectRenewed();
+  },
+
+  'a forced release of one reader leaves the others their lock': async (stage) => {
+    const [one, two, writer] = stage.owners(3);
+    const claim = { kind: 'shared' } as const;
+    await one.acquire({ claim });
+    await two.acquire({ claim });
+    await writer.queue({ claim: { kind: 'exclusive' } });
+    assert.equal(await writer.store.forceRelease(stage.key, one.owner), 'released');
+    await one.expectLost();
+    await two.expectRenewed();
+    assert.equal(await writer.store.forceRelease(stage.key, two.owner), 'released');
+    await writer.waitForGrant();
+  },
+} satisfies ContractGroup;
+
+function announce(taker: TestOwner, { key, owner }: TestOwner): Promise<void> {
+  return taker.store.announceTakeover({ key, owner, graceMs: GRACE_MS, by: BY });
+}
