@@ -2,7 +2,7 @@
 export const HOW = `
 ## How it is measured
 
-**Libraries.** Each library runs with the defaults that it documents, in fresh processes, on one Redis server of this
+**Libraries.** Each library runs with the defaults that it documents, in fresh processes with \`NODE_ENV=production\`, on one Redis server of this
 machine. The floor is \`SET NX PX\` and a delete that checks the owner, with the same client as ours. On Redis 8.4 and Valkey 9 a
 second floor deletes by the server's own command instead of a script. All that use
 ioredis use the same version. _withLock_ is what \`@Locked\` calls: it returns the result of the work while the release is under way. _acquire + release_ awaits both, as the other libraries do. It leaves Node's \`AsyncLocalStorage\` off, which \`withLock\` needs

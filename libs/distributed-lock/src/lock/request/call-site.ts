@@ -7,10 +7,9 @@ const NAMELESS = /^(Object\.|Module\.)?<anonymous>$/;
 
 /**
  * Notes the line of code that has called `acquire`, for people who look for a lock that is never released. To be called by
- * `acquire` itself. Takes some µs, so production does without.
+ * `acquire` itself.
  */
-export function callSite(): CallSite | undefined {
-  if (process.env['NODE_ENV'] === 'production') return undefined;
+export function callSite(): CallSite {
   const { stackTraceLimit } = Error;
   Reflect.set(Error, 'stackTraceLimit', FRAMES);
   const trace = new Error();
