@@ -160,7 +160,7 @@ describe('a mistake of the first day', () => {
       () => boot({ imports: [DistributedLockModule.forRoot({ store: loosely('redis://h') })] }),
       'it was given a string. Write redisStore(…)',
     ],
-    'options of node-redis': [() => redisStore(loosely({ url: 'redis://h' })), 'Write redisStore(url).'],
+    'options of node-redis': [() => redisStore(loosely({ url: 'redis://h' })), 'Write redisStore(url), or'],
     'an empty key': [async () => (await service()).withLock('', () => 1), 'A key must be a non-empty string'],
     'a value that is missing': [
       async () => (await boot({ imports: [locks], providers: [Orders] })).get(Orders).pay(loosely(undefined)),
