@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, it } from '@jest/globals';
+import { withoutPackages } from '../support/without-packages.js';
 import { until } from '#until';
 import { ownRedis } from '../support/own-redis.js';
 import { runCli, runHere, startCli } from './support/cli.js';
@@ -137,14 +138,7 @@ describe('npx nestjs-distributed-lock, on a Redis with a password', () => {
   });
 });
 
-/** No package of a client can be found. */
-const WITHOUT_CLIENTS = `data:text/javascript,${encodeURIComponent(`
-  import { register } from 'node:module';
-  register('data:text/javascript,' + encodeURIComponent(\`
-    export async function resolve(name, context, next) {
-      if (!/^(ioredis|mysql2|pg$|@grpc)/.test(name)) return next(name, context);
-      throw Object.assign(new Error("Cannot find package '" + name + "'"), { code: 'ERR_MODULE_NOT_FOUND' });
-    }\`));`)}`;
+const WITHOUT_CLIENTS = withoutPackages(/^(ioredis|mysql2|pg$|@grpc)/);
 
 describe('without the package of a client', () => {
   const runWithout = (store: string) =>

@@ -1,14 +1,8 @@
 import { spawnSync } from 'node:child_process';
 import { expect, it } from '@jest/globals';
+import { withoutPackages } from '../support/without-packages.js';
 
-/** Runs before the program, in which no package of a client can be found then. */
-const WITHOUT_CLIENTS = `
-  import { register } from 'node:module';
-  register('data:text/javascript,' + encodeURIComponent(\`
-    export async function resolve(name, context, next) {
-      if (!/^(mysql2|pg|@grpc\\\\/)/.test(name)) return next(name, context);
-      throw Object.assign(new Error('Cannot find package ' + name), { code: 'ERR_MODULE_NOT_FOUND' });
-    }\`));`;
+const WITHOUT_CLIENTS = withoutPackages(/^(mysql2|pg$|@grpc\/)/);
 
 function failureOf(store: string, path: string): string {
   const program = `
@@ -18,8 +12,7 @@ function failureOf(store: string, path: string): string {
     locks.open();
     await locks.acquire('key', { waitMs: 0 }).catch((error) => console.log(error.name, error.message));
     await locks.close();`;
-  const encoded = `data:text/javascript,${encodeURIComponent(WITHOUT_CLIENTS)}`;
-  const args = ['--import', encoded, '--input-type=module', '-e', program];
+  const args = ['--import', WITHOUT_CLIENTS, '--input-type=module', '-e', program];
   const { stdout, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8' });
   return stdout || stderr;
 }

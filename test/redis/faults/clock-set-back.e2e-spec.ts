@@ -7,7 +7,7 @@ import { until } from '#until';
 const HOUR_MS = 3_600_000;
 const LEASE_MS = 2000;
 const RECHECK_MS = 1000;
-const SLACK_MS = 500;
+const SLACK_MS = 900;
 
 const whereClocksShift = missingShift() ? describe.skip : describe;
 

@@ -36,7 +36,7 @@ class StallingClock implements Clock {
 }
 
 const RECHECK_MS = 1000;
-const SLACK_MS = 500;
+const SLACK_MS = 900;
 /** Longer than the initial lease of a grant. */
 const BLOCKED_MS = 1250;
 

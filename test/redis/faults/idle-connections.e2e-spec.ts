@@ -9,7 +9,7 @@ import { LIBRARIES } from '../../support/redis-library.js';
 import { ownRedis } from '../../support/own-redis.js';
 
 const RECHECK_MS = 1000;
-const SLACK_MS = 500;
+const SLACK_MS = 900;
 const COMMAND_MS = 1000;
 
 describe.each(LIBRARIES)(

@@ -8,7 +8,7 @@ const LEASE_MS = 1500;
 const COMMAND_MS = 300;
 const RECHECK_MS = 1000;
 const UNSUBSCRIBED_RECHECK_MS = 250;
-const SLACK_MS = 500;
+const SLACK_MS = 900;
 
 describe('a Redis that says no', () => {
   const redis = ownRedis('no');

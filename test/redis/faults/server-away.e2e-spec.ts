@@ -8,7 +8,7 @@ import { until } from '#until';
 
 const LEASE_MS = 1500;
 const COMMAND_MS = 300;
-const SLACK_MS = 500;
+const SLACK_MS = 900;
 /** A new connection is tried after a second at the latest. */
 const RECONNECT_MS = 1000;
 

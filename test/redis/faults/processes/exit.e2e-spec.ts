@@ -5,7 +5,7 @@ import { Worker } from './workers.js';
 
 /** Two commands to give back what is held, and one to say good-bye. */
 const CLOSE_MS = 2000;
-const SLACK_MS = 500;
+const SLACK_MS = 900;
 
 describe('a process that exits without closing', () => {
   const redis = ownRedis('exit');

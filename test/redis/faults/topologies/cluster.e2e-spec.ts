@@ -15,7 +15,7 @@ import { until } from '#until';
 
 const LEASE_MS = 1500;
 const RECHECK_MS = 1000;
-const SLACK_MS = 500;
+const SLACK_MS = 900;
 
 describe('a Redis cluster', () => {
   let cluster: RedisCluster;

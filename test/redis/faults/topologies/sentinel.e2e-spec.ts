@@ -9,7 +9,7 @@ import { until } from '#until';
 const LEASE_MS = 3000;
 /** After the promotion: a new connection, and one look. */
 const BACK_MS = 1500;
-const SLACK_MS = 500;
+const SLACK_MS = 900;
 
 describe('Redis behind a sentinel', () => {
   let set: SentinelSet;
