@@ -1,5 +1,5 @@
 // npm run servers: the Redis suites on each server that speaks Redis' protocol and can be had here. Writes what came out into the
-// table of docs/redis-servers.md. npm run servers -- "Redis 8.0" "Valkey 9.1": these alone, and nothing is written.
+// table of docs/redis-servers.md. npm run servers -- "Redis 8.0" "Valkey 9.1": these alone; the other rows stay.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -106,14 +106,19 @@ for (const command of commands) {
   for (const name of failed) console.log(`  failed: ${name}`);
   rows.push([server, ...cells]);
 }
+const page = readFileSync(PAGE, 'utf8');
+const [before] = page.split(MARKS.from);
+const [, after] = page.split(MARKS.to);
+const kept = page
+  .slice(before.length, -after.length)
+  .split('\n')
+  .map((line) => line.split('|').slice(1, -1))
+  .map((cells) => cells.map((cell) => cell.trim()))
+  .filter(([server]) => /\d/.test(server ?? '') && !rows.some(([name]) => name === server));
+rows.push(...kept);
 rows.sort(([a], [b]) => a.localeCompare(b, 'en', { numeric: true }));
 
-if (wanted.length === 0) {
-  const head = ['Server', ...Object.keys(COLUMNS), 'faults, mixed'];
-  const table = [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
-  const page = readFileSync(PAGE, 'utf8');
-  const [before] = page.split(MARKS.from);
-  const [, after] = page.split(MARKS.to);
-  writeFileSync(PAGE, `${before}${MARKS.from}\n\n${table}\n\n${MARKS.to}${after}`);
-  spawnSync('npx', ['prettier', '--write', fileURLToPath(PAGE)], { cwd: ROOT, stdio: 'ignore' });
-}
+const head = ['Server', ...Object.keys(COLUMNS), 'faults, mixed'];
+const table = [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
+writeFileSync(PAGE, `${before}${MARKS.from}\n\n${table}\n\n${MARKS.to}${after}`);
+spawnSync('npx', ['prettier', '--write', fileURLToPath(PAGE)], { cwd: ROOT, stdio: 'ignore' });

@@ -22,7 +22,7 @@ describe('a master that has to have its grants on a replica', () => {
 
   beforeAll(async () => {
     master = await startRedisServer();
-    const args = ['--replicaof', `127.0.0.1 ${master.port}`, '--repl-diskless-sync-delay', '0'];
+    const args = ['--replicaof', '127.0.0.1', `${master.port}`, '--repl-diskless-sync-delay', '0'];
     replica = await startRedisServer({ args });
     eyes = new Redis(replica.url);
     await until(async () => (await eyes.info('replication')).includes('master_link_status:up'));
