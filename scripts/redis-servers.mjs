@@ -61,9 +61,11 @@ function tryServer(command) {
     return `${all.filter(({ passed }) => passed).length} of ${all.length}`;
   });
   const chaos = ['run', '--silent', 'chaos', '--', '--kind', 'mixed'];
-  const isRight = spawnSync('npm', chaos, { cwd: ROOT, env, stdio: 'ignore' }).status === 0;
+  const isKept = () => spawnSync('npm', chaos, { cwd: ROOT, env, stdio: 'ignore' }).status === 0;
+  // The fault suite starts its servers with options that Redis 7 brought.
+  const faults = /^Redis 6/.test(versionOf(command)) ? '–' : isKept() ? 'kept' : 'broken';
   return {
-    cells: [...cells, isRight ? 'kept' : 'broken'],
+    cells: [...cells, faults],
     failed: tests.filter((it) => !it.passed).map((it) => it.name),
   };
 }
