@@ -52,8 +52,7 @@ async function takeOver({ actors, parts }: Stage, manner: Manner): Promise<boole
     return false;
   }
   const forcedMs = manner === 'is stopped' ? FORCED_AFTER_MS : 0;
-  // Not judged where locks live by sessions: one history of 200 on etcd ends the grace after half of it, and it is open why.
-  const isEarly = !parts.hasSessions && taken.lock !== undefined && manner !== 'ends';
+  const isEarly = taken.lock !== undefined && manner !== 'ends';
   await kernel.run(askedAt + GRACE_MS + forcedMs + mostMs, () => taken.lock !== undefined);
   const say = (rule: 'hand-off' | 'exclusion' | 'loss' | 'tokens', what: string): void =>
     history.violate(rule, `a takeover from a holder that ${manner}: ${what}`);

@@ -201,8 +201,9 @@ export class SimProcess implements Runner {
   }
 
   private fill(): { run: Task | undefined }[] {
-    if (this.phase === 'poll') return this.inbox.splice(0).map((run) => ({ run }));
+    // Node's loop reads the time also when it has waited for what arrives, before it runs the first callback.
     this.loopNow = Math.floor(this.monotonic);
+    if (this.phase === 'poll') return this.inbox.splice(0).map((run) => ({ run }));
     if (this.phase === 'check') return this.immediates.splice(0).map((run) => ({ run }));
     const due = [...this.timers].filter(({ dueAt }) => dueAt <= this.loopNow);
     for (const timer of due) this.timers.delete(timer);

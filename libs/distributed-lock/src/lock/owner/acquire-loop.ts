@@ -17,6 +17,8 @@ export const TOKENS_FOR_HAND_OFFS = 1000;
 export const TOKENS_FOR_READERS = 100;
 /** Delay before the request for a caller that came after the last one, or whose deadline has passed with its timer late. */
 const BUSY_RETRY_MS = 1;
+/** So long before the store drops an owner it is asked again, if a caller waits for longer. */
+const BEFORE_DROPPED_MS = 50;
 const RETRY_MS = { least: 50, spread: 50 };
 const NEVER: ClockReading = { now: -Infinity, lead: 0 };
 
@@ -35,6 +37,8 @@ export class AcquireLoop implements FairWaiter {
   private mayComeLate = false;
   /** When the last request was sent. */
   asked: ClockReading = NEVER;
+  /** Until then the store keeps the owner in its queue: the end of the wait that the last request has named. */
+  private waitsUntil = Infinity;
   private inFlight = false;
   private isNextDue = false;
   /** The fair callers of this process, once this owner is fair and has a ticket. */
@@ -93,6 +97,15 @@ export class AcquireLoop implements FairWaiter {
     });
   }
 
+  /** Asks again before the store drops the owner, if a caller waits for longer than the last request has said. */
+  stayInQueue(): void {
+    const { isRunning, inFlight, waitsUntil, callers } = this;
+    if (!isRunning || inFlight || !this.isFirst || waitsUntil >= this.recheckAt) return;
+    const now = this.runtime.clock.now();
+    const longest = now + callers.longestWaitMs(LONGEST_WAIT_PER_REQUEST_MS, now);
+    if (longest > waitsUntil + 1) this.recheckAfter(Math.max(0, waitsUntil - BEFORE_DROPPED_MS - now));
+  }
+
   /** Sends the next request now, unless one is in flight. */
   askNow(): void {
     if (!this.inFlight) this.ask();
@@ -125,6 +138,7 @@ export class AcquireLoop implements FairWaiter {
     const { key, claim, leaseMs } = this.request;
     this.asked = readClocks(this.runtime.clock);
     const waitMs = callers?.longestWaitMs(LONGEST_WAIT_PER_REQUEST_MS, this.asked.now) ?? 0;
+    this.waitsUntil = this.asked.now + waitMs;
     const ticket = this.ticket || (this.takeover?.firstTicket() ?? 0);
     const request = { key, owner: this.owner.id, claim, leaseMs, waitMs, ticket, tokens };
     const maxWaiting = callers?.maxWaiting;
@@ -170,6 +184,7 @@ export class AcquireLoop implements FairWaiter {
     else if (this.isFirst) {
       this.recheckAfter(reply.recheckAfterMs);
       if (this.takeover) this.recheckAfter(this.takeover.onHolder(reply.holder));
+      this.stayInQueue();
     }
   }
 

@@ -103,6 +103,11 @@ export class Owner {
     else this.acquireLoop.askNow();
   }
 
+  /** A caller has joined those that wait. */
+  onJoined(): void {
+    this.acquireLoop.stayInQueue();
+  }
+
   onNotification(notification: Notification): void {
     switch (notification.kind) {
       case 'granted':

@@ -64,6 +64,19 @@ describe('waiting', () => {
     await (await locks.acquire('k')).release();
   });
 
+  it('is not cut short by another caller of its process that waits for less: the hand-off is not missed', async () => {
+    const holder = await world.take(other, 'k');
+    const short = follow(locks.acquire('k', { waitMs: 300 }));
+    await world.clock.advance(100);
+    const long = follow(locks.acquire('k', { waitMs: 5000 }));
+    await world.clock.advance(500);
+    expect(short.error).toBeInstanceOf(LockWaitTimeoutError);
+    await holder.release();
+    await world.clock.advance(20);
+    expect(long.state).toBe('resolved');
+    await long.value.release();
+  });
+
   it('ends after its time and not earlier, and says who holds the lock', async () => {
     const lock = await world.take(other, 'k');
     const waiter = follow(locks.acquire('k', { waitMs: 2000 }));

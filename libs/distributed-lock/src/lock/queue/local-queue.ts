@@ -78,7 +78,8 @@ export class LocalQueue implements Callers {
         for (const owner of this.holding) owner.admitReaders();
       this.startOwner();
       if (request.waitMs <= 0) this.waitingOwner?.askNow();
-      else if (this.waiters.size === 1) for (const owner of this.holding) owner.onFirstWaiter();
+      else if (this.waiters.size > 1) this.waitingOwner?.onJoined();
+      else for (const owner of this.holding) owner.onFirstWaiter();
       this.countOthers();
     });
   }
