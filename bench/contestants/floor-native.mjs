@@ -1,7 +1,6 @@
 // The floor with the server's own command for a delete that checks the owner, which no script runs.
 import { Redis } from 'ioredis';
-
-const LEASE_MS = 30_000;
+import { bareRedisLock } from './floor.mjs';
 
 /** The command's arguments on a server that knows it. Valkey 9 has one and Redis 8.4 the other. */
 const DELETES = {
@@ -18,17 +17,8 @@ export async function open(url) {
     client.disconnect();
     throw new Error('this server has no such command: it takes Redis 8.4 or Valkey 9');
   }
-  let calls = 0;
-  return {
-    async run(key, work) {
-      const owner = `${process.pid}:${++calls}`;
-      if ((await client.set(key, owner, 'PX', LEASE_MS, 'NX')) === null) throw new Error(`${key} is taken`);
-      try {
-        return await work();
-      } finally {
-        const [command, ...args] = deleteOwn(key, owner);
-        await client.call(command, ...args);
-      }
-    },
-  };
+  return bareRedisLock(client, (key, owner) => {
+    const [command, ...args] = deleteOwn(key, owner);
+    return client.call(command, ...args);
+  });
 }

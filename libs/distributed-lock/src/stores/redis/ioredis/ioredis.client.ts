@@ -1,3 +1,4 @@
+import { quitWithin } from '../../common/connection/quit-within.js';
 import type { Cluster, Redis } from 'ioredis';
 import { EventEmitter } from 'node:events';
 import { inBackground } from '../../../async-context/in-background.js';
@@ -84,7 +85,7 @@ abstract class IoredisClient<Client extends Redis | Cluster = Redis | Cluster>
   async close(withinMs: number): Promise<void> {
     this.isClosed = true;
     this.cancelRevival();
-    if (this.isReady) await this.quit(withinMs);
+    if (this.isReady) await quitWithin(this, this.settings.clock, withinMs, () => this.client.quit());
     if (this.client.status === 'end') return;
     this.client.disconnect();
     this.onDisconnect();
@@ -124,19 +125,6 @@ abstract class IoredisClient<Client extends Redis | Cluster = Redis | Cluster>
   abstract pingSubscriber(channel: string): Promise<unknown>;
 
   protected onDisconnect(): void {}
-
-  private quit(withinMs: number): Promise<void> {
-    return new Promise((resolve) => {
-      const settle = (): void => {
-        cancel();
-        resolve();
-      };
-      const cancel = this.settings.clock.after(withinMs, settle);
-      // A connection that closes now does not answer QUIT.
-      this.once('close', settle);
-      this.client.quit().then(settle, settle);
-    });
-  }
 }
 
 /** One server, or the master that Sentinels name. */

@@ -1,3 +1,4 @@
+import { quitWithin } from '../../common/connection/quit-within.js';
 import { EventEmitter } from 'node:events';
 import { inBackground } from '../../../async-context/in-background.js';
 import { conceal } from '../../../redaction/conceal.js';
@@ -65,7 +66,8 @@ class NodeRedisSingle extends EventEmitter<ClientEvents> implements RedisClient 
 
   async close(withinMs: number): Promise<void> {
     const { current } = this.kept;
-    if (current && this.isReady) await this.untilAnswered(current, withinMs);
+    if (current && this.isReady)
+      await quitWithin(this, this.settings.clock, withinMs, () => current.client.close());
     this.kept.close();
   }
 
@@ -150,17 +152,5 @@ class NodeRedisSingle extends EventEmitter<ClientEvents> implements RedisClient 
     // It may have been lost before anybody waited for that.
     if (!link.client.isReady) throw new Error('the connection was closed');
     return link;
-  }
-
-  private untilAnswered({ client }: NodeRedisLink, withinMs: number): Promise<void> {
-    return new Promise((resolve) => {
-      const settle = (): void => {
-        cancel();
-        resolve();
-      };
-      const cancel = this.settings.clock.after(withinMs, settle);
-      this.once('close', settle);
-      client.close().then(settle, settle);
-    });
   }
 }
