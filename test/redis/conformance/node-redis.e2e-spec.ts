@@ -2,6 +2,8 @@ import { redisStore } from 'nestjs-distributed-lock/redis';
 import { createClient } from 'redis';
 import { describeBackEndCases } from '../../../libs/distributed-lock/src/testing/lock-store.contract.js';
 
-const store = redisStore(createClient({ url: process.env['REDIS_URL'] as string }));
+const store = redisStore(createClient({ url: process.env['REDIS_URL'] as string }), {
+  commandTimeoutMs: 5000,
+});
 
 describeBackEndCases('redis by node-redis', () => ({ store }));

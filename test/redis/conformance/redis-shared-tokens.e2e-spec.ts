@@ -1,6 +1,6 @@
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import { describeBackEndCases } from '../../../libs/distributed-lock/src/testing/lock-store.contract.js';
 
-const store = redisStore(process.env['REDIS_URL'] as string, { sharedTokens: true });
+const store = redisStore(process.env['REDIS_URL'] as string, { sharedTokens: true, commandTimeoutMs: 5000 });
 
 describeBackEndCases('redis, with tokens shared with Java', () => ({ store }));
