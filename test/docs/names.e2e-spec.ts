@@ -29,7 +29,6 @@ function isInSource(name: string): boolean {
 const PAGES = [
   'life-of-a-lock.md',
   'document-stores.md',
-  'decisions/0003-queue-and-hand-off.md',
   'decisions/0012-where-the-time-goes.md',
 ];
 
