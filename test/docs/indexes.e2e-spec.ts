@@ -21,13 +21,7 @@ describe('the index of', () => {
     for (const file of decisions) {
       const [, number, title] =
         /^# (\d{4}): (.+)\n/.exec(readFileSync(`${docs}/decisions/${file}`, 'utf8')) ?? [];
-      const row = index.split('\n').find((line) => line.includes(`[${number}](${file})`));
-      expect(row?.split('|').map((cell) => cell.trim())).toEqual([
-        '',
-        `[${number}](${file})`,
-        title,
-        '',
-      ]);
+      expect(index.split('\n')).toContain(`- [${number}](${file}): ${title}`);
     }
   });
 });
