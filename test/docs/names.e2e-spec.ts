@@ -26,11 +26,7 @@ function isInSource(name: string): boolean {
   return name.includes('.') ? isMember(name) : isWritten(name);
 }
 
-const PAGES = [
-  'life-of-a-lock.md',
-  'document-stores.md',
-  'decisions/0012-where-the-time-goes.md',
-];
+const PAGES = ['life-of-a-lock.md', 'document-stores.md', 'decisions/0012-where-the-time-goes.md'];
 
 describe('a page about the code', () => {
   it.each(PAGES)('names what exists: %s', (page) => {
