@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { setTimeout as pause } from 'node:timers/promises';
 import { startRedisServer, type RedisServer } from '#redis-server';
 import { Crowd } from './support/crowd.js';
-import { violations } from './support/history.js';
+import { turnsOf, violations } from './support/history.js';
 import type { Peer, Side } from './support/peer.js';
 import { describeBesideJava, Stage } from './support/stage.js';
 
@@ -12,7 +12,11 @@ const FOR_MS = 40_000;
 const CRASH_EVERY_MS = 5000;
 const AT_LEAST_MS = 5000;
 const WATCHDOG_MS = 3000;
-const NAMES = Array.from({ length: 10 }, (_, i) => `soak:${i}`);
+/** One side may be much quicker than the other. */
+const LEAST_SHARE = 20;
+/** Java's plain lock, its fair one, and its read-write lock; ours on the same names. */
+const KINDS = ['plain', 'plain', 'fair', 'rw'] as const;
+const NAMES = Array.from({ length: 12 }, (_, i) => `soak:${i}:${KINDS[i % 4]}`);
 const SIDES: readonly Side[] = ['java', 'nest', 'java', 'nest', 'java', 'nest', 'java', 'nest'];
 
 describe('the checker of histories', () => {
@@ -23,13 +27,16 @@ describe('the checker of histories', () => {
     [['enter java:9.1 a 1', 'enter nest:2.1 a 7'], 0],
     [['enter java:9.1 a 1', 'enter nest:2.1 a 7', 'leave java:9.1 a 1'], 1],
     [['enter nest:2.1 a 7', 'leave nest:2.1 a 7', 'enter nest:3.1 a 7'], 1],
+    [['enter java:1.1 a - read', 'enter nest:2.1 a 7 read', 'leave java:1.1 a - read'], 0],
+    [['enter java:1.1 a - read', 'enter nest:2.1 a 7 read', 'enter nest:3.1 a 8 write'], 2],
+    [['enter java:1.1 a - write', 'enter nest:2.1 a 7 read'], 1],
   ])('finds in %j so many violations: %d', (history, count) => {
     expect(violations(history, new Set(['java:9']))).toHaveLength(count);
   });
 });
 
 describeBesideJava(
-  'four services of Java and four of Nest on ten locks, of which one is killed every few seconds',
+  'four services of Java and four of Nest on twelve locks, of which one is killed every few seconds',
   () => {
     let server: RedisServer;
     let stage: Stage;
@@ -73,6 +80,14 @@ describeBesideJava(
       expect(new Set([...crowd.killed].map((id) => id.slice(0, 4)))).toEqual(new Set(['java', 'nest']));
       expect(crowd.killed.size).toBeGreaterThanOrEqual(4);
     });
+
+    it.each(['plain', 'fair', 'rw'])(
+      'both sides have had their turns where the lock of Java is %s',
+      (kind) => {
+        const { java = 0, nest = 0 } = turnsOf(history, `:${kind}`);
+        expect(Math.min(java, nest)).toBeGreaterThan((java + nest) / LEAST_SHARE);
+      },
+    );
 
     it('nobody has starved', () => {
       expect(crowd.done.length).toBeGreaterThanOrEqual(SIDES.length * 3);

@@ -51,6 +51,12 @@ async function unlock(order) {
   return { outcome: outcome ?? 'lost' };
 }
 
+/** As Java: a name that ends in `:rw` is a read-write lock, which is read or written at random. */
+function modeOf(name) {
+  if (!name.endsWith(':rw')) return undefined;
+  return Math.random() * 3 < 2 ? 'shared' : 'exclusive';
+}
+
 /** Flows that take locks at random, and write what they do into one list in Redis, as the Java service does. */
 async function crowd({ names, threads = 1, untilMs, holdMs = 1, who, history }) {
   const write = (...words) => redis.rpush(history, words.join(' '));
@@ -59,11 +65,13 @@ async function crowd({ names, threads = 1, untilMs, holdMs = 1, who, history }) 
     for (; nowMs() < untilMs; turns++) {
       const name = names[Math.floor(Math.random() * names.length)];
       const askedAt = performance.now();
-      await locks.withLock(name, { waitMs: Infinity }, async ({ fencingToken }) => {
+      const mode = modeOf(name);
+      await locks.withLock(name, { waitMs: Infinity, ...(mode && { mode }) }, async ({ fencingToken }) => {
         longestWaitMs = Math.max(longestWaitMs, performance.now() - askedAt);
-        await write('enter', me, name, fencingToken);
+        const step = [me, name, fencingToken, mode === 'shared' ? 'read' : 'write'];
+        await write('enter', ...step);
         await pause(holdMs);
-        await write('leave', me, name, fencingToken);
+        await write('leave', ...step);
       });
     }
     return { who: me, turns, longestWaitMs };

@@ -111,6 +111,8 @@ export class Peer {
   }
 
   private onLine(line: string): void {
+    // A warning of Nest, as of a renewal that took long on a busy machine.
+    if (!line.startsWith('{')) return this.onComplaint(line);
     const { id, ready, event, name, error, ...answer } = JSON.parse(line);
     if (event) return void this.told.push({ event, name });
     const waiting = this.waiting.get(ready ? 'ready' : id);

@@ -14,7 +14,8 @@ import org.redisson.client.codec.StringCodec;
 
 /**
  * Threads that take locks of given names at random until a point in time. They write each step into one list in Redis,
- * which so has the order of all steps: "enter" or "leave", who, name, token.
+ * which so has the order of all steps: "enter" or "leave", who, name, token, kind. The kind of a lock is that of the order, or the
+ * last part of its name: a "fair" one, or a "rw" one, which is read or written at random.
  */
 final class Crowd {
     private final RedissonClient redisson;
@@ -48,22 +49,29 @@ final class Crowd {
         while (Times.nowMs() < order.number("untilMs", 0)) {
             List<String> names = order.texts("names");
             String name = names.get(ThreadLocalRandom.current().nextInt(names.size()));
-            RLock lock = Locks.of(redisson, order.text("kind", "fenced"), name);
+            String kind = kindOf(name);
+            RLock lock = Locks.of(redisson, kind, name);
             long askedAt = System.nanoTime();
             lock.lock();
             String token = lock instanceof RFencedLock fenced ? String.valueOf(fenced.getToken()) : "-";
             longestWaitMs = Math.max(longestWaitMs, Times.sinceMs(askedAt));
-            write("enter", who, name, token);
+            write("enter", who, name, token, kind);
             Thread.sleep(order.number("holdMs", 1));
-            write("leave", who, name, token);
+            write("leave", who, name, token, kind);
             lock.unlock();
             turns++;
         }
         return Map.of("who", who, "turns", turns, "longestWaitMs", longestWaitMs);
     }
 
-    private void write(String what, String who, String name, String token) {
+    private String kindOf(String name) {
+        if (name.endsWith(":fair")) return "fair";
+        if (name.endsWith(":rw")) return ThreadLocalRandom.current().nextInt(3) > 0 ? "read" : "write";
+        return order.text("kind", "fenced");
+    }
+
+    private void write(String... words) {
         redisson.getList(order.text("history", "history"), StringCodec.INSTANCE)
-                .add(String.join(" ", what, who, name, token));
+                .add(String.join(" ", words));
     }
 }
