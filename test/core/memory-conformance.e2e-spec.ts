@@ -1,5 +1,5 @@
 import { describeLockStoreContract, FaultyStore, ManualClock } from 'nestjs-distributed-lock/testing';
-import { describeBackEndCases } from '../../libs/distributed-lock/src/testing/lock-store.contract.js';
+import { describeBackEndCases } from '../support/back-end-cases.js';
 import { memoryStore } from '../../libs/distributed-lock/src/stores/memory/memory.store.js';
 
 describeLockStoreContract('memory', () => {

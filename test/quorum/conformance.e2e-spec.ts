@@ -7,7 +7,7 @@ import {
   type ContractDeviations,
 } from 'nestjs-distributed-lock/testing';
 import { startRedisServer, type RedisServer } from '#redis-server';
-import { describeBackEndCases } from '../../libs/distributed-lock/src/testing/lock-store.contract.js';
+import { describeBackEndCases } from '../support/back-end-cases.js';
 import type { ContractGroup } from '../../libs/distributed-lock/src/testing/contract/stage.js';
 import { permits } from '../../libs/distributed-lock/src/testing/contract/permits.js';
 import { memoryStore } from '../../libs/distributed-lock/src/stores/memory/memory.store.js';

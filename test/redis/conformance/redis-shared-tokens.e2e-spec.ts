@@ -1,5 +1,5 @@
 import { redisStore } from 'nestjs-distributed-lock/redis';
-import { describeBackEndCases } from '../../../libs/distributed-lock/src/testing/lock-store.contract.js';
+import { describeBackEndCases } from '../../support/back-end-cases.js';
 
 const store = redisStore(process.env['REDIS_URL'] as string, { sharedTokens: true, commandTimeoutMs: 5000 });
 

@@ -2,7 +2,7 @@ import { afterAll, beforeAll } from '@jest/globals';
 import { etcdStore } from 'nestjs-distributed-lock/etcd';
 import { describeLockStoreContract } from 'nestjs-distributed-lock/testing';
 import { startEtcdCluster, startEtcdServer, type EtcdServer } from '#etcd-server';
-import { describeBackEndCases } from '../../../libs/distributed-lock/src/testing/lock-store.contract.js';
+import { describeBackEndCases } from '../../support/back-end-cases.js';
 import { describeWith } from '../support/describe-with.js';
 import { PATIENT } from '../support/patient.js';
 

@@ -3,7 +3,7 @@ import { describeLockStoreContract } from 'nestjs-distributed-lock/testing';
 import { mysqlStore } from 'nestjs-distributed-lock/mysql';
 import { startMariadbServer, type MariadbServer } from '#mariadb-server';
 import { startMysqlServer } from '#mysql-server';
-import { describeBackEndCases } from '../../../libs/distributed-lock/src/testing/lock-store.contract.js';
+import { describeBackEndCases } from '../../support/back-end-cases.js';
 import { describeWith } from '../support/describe-with.js';
 import { PATIENT } from '../support/patient.js';
 

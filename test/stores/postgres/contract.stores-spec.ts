@@ -4,7 +4,7 @@ import { postgresStore } from 'nestjs-distributed-lock/postgres';
 import { describeLockStoreContract } from 'nestjs-distributed-lock/testing';
 import { startPgbouncer, type Pgbouncer } from '#pgbouncer';
 import { startPostgresServer, type PostgresServer } from '#postgres-server';
-import { describeBackEndCases } from '../../../libs/distributed-lock/src/testing/lock-store.contract.js';
+import { describeBackEndCases } from '../../support/back-end-cases.js';
 import { describeWith } from '../support/describe-with.js';
 import { PATIENT } from '../support/patient.js';
 

@@ -1,7 +1,7 @@
 import { PGlite } from '@electric-sql/pglite';
 import { afterAll, beforeAll, describe } from '@jest/globals';
 import { postgresStore } from 'nestjs-distributed-lock/postgres';
-import { describeBackEndCases } from '../../../libs/distributed-lock/src/testing/lock-store.contract.js';
+import { describeBackEndCases } from '../../support/back-end-cases.js';
 
 describe('PGlite, in this process', () => {
   const database = new PGlite();

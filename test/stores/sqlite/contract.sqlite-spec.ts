@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from '@jest/globals';
 import { sqliteStore } from 'nestjs-distributed-lock/sqlite';
-import { describeBackEndCases } from '../../../libs/distributed-lock/src/testing/lock-store.contract.js';
+import { describeBackEndCases } from '../../support/back-end-cases.js';
 import { closeServices, failureOf, openServiceOn } from '../../support/lock-services.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'sqlite-locks-'));

@@ -3,7 +3,7 @@ import { describeLockStoreContract } from 'nestjs-distributed-lock/testing';
 import { zookeeperStore } from 'nestjs-distributed-lock/zookeeper';
 import { startZookeeperCluster, startZookeeperServer, type ZookeeperServer } from '#zookeeper-server';
 import type { OwnCluster } from '../../../tools/own-cluster/index.mjs';
-import { describeBackEndCases } from '../../../libs/distributed-lock/src/testing/lock-store.contract.js';
+import { describeBackEndCases } from '../../support/back-end-cases.js';
 import { describeWith } from '../support/describe-with.js';
 import { PATIENT } from '../support/patient.js';
 

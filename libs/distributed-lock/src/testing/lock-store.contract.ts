@@ -1,4 +1,3 @@
-import { BACK_END_CASES } from './contract/back-end-cases.js';
 import { closing } from './contract/closing.js';
 import { exclusion } from './contract/exclusion.js';
 import { expiry } from './contract/expiry.js';
@@ -65,23 +64,12 @@ export function describeLockStoreContract(
   describeCases(`the lock store contract: ${name}`, makeStore, deviations, () => true);
 }
 
-/** The cases of the contract that reach the back end: for one more set-up of a store that keeps the whole contract elsewhere. */
-export function describeBackEndCases(
-  name: string,
-  makeStore: () => StoreUnderTest | Promise<StoreUnderTest>,
-  deviations: ContractDeviations = {},
-): void {
-  checkClaims(Object.fromEntries([...BACK_END_CASES].map((claim) => [claim, ''])));
-  const wanted = (claim: string) => BACK_END_CASES.has(claim);
-  describeCases(
-    `the lock store contract, as far as the back end decides: ${name}`,
-    makeStore,
-    deviations,
-    wanted,
-  );
-}
-
-function describeCases(
+/**
+ * Describes only some cases of the contract.
+ *
+ * @param isWanted decides by the claim of a case
+ */
+export function describeCases(
   title: string,
   makeStore: () => StoreUnderTest | Promise<StoreUnderTest>,
   deviations: ContractDeviations,
@@ -116,7 +104,7 @@ async function withStage(backEnd: StoreUnderTest, check: (stage: Stage) => Promi
 }
 
 /** A deviation that names nothing would hide that the case runs, or is gone. */
-function checkClaims(deviations: ContractDeviations): void {
+export function checkClaims(deviations: ContractDeviations): void {
   const known = Object.values<ContractGroup>(groups).flatMap((cases) => Object.keys(cases));
   const unknown = Object.keys(deviations).filter((name) => !known.includes(name));
   if (unknown.length === 0) return;

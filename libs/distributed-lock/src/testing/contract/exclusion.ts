@@ -40,8 +40,7 @@ export const exclusion = {
   },
 
   'busy and queued tell who holds the lock, and for how long': async (stage) => {
-    const [holder, impatient, patient] = stage.owners(3);
-    await holder.acquire({ leaseMs: 20_000 });
+    const [holder, impatient, patient] = await stage.held(3, { leaseMs: 20_000 });
     for (const reply of [await impatient.tryAcquire(), await patient.queue()]) {
       assert.ok(reply.kind !== 'granted');
       assert.equal(reply.holder, holder.owner);

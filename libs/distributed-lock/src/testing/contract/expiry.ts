@@ -3,8 +3,7 @@ import type { ContractGroup } from './stage.js';
 
 export const expiry = {
   'a lease that nobody renews ends by itself': async (stage) => {
-    const [holder, successor] = stage.owners(2);
-    await holder.acquire({ leaseMs: stage.shortLeaseMs });
+    const [, successor] = await stage.held(2, { leaseMs: stage.shortLeaseMs });
     await stage.eventually('the key is free', async () => (await successor.tryAcquire()).kind === 'granted');
     assert.ok(await successor.isHolder());
   },
@@ -17,17 +16,16 @@ export const expiry = {
   },
 
   'the successor of an expired holder can release, and the expired holder cannot': async (stage) => {
-    const [expired, successor] = stage.owners(2);
-    await expired.acquire({ leaseMs: stage.shortLeaseMs });
+    const [expired, successor] = await stage.held(2, { leaseMs: stage.shortLeaseMs });
     await successor.waitForGrant();
+    await expired.expectLost();
     assert.equal(await expired.release(), 'not held');
     assert.ok(await successor.isHolder());
     assert.equal(await successor.release(), 'released');
   },
 
   'a waiter is granted when the lease of a holder that crashed is over': async (stage) => {
-    const [dead, waiter] = stage.owners(2);
-    await dead.acquire({ leaseMs: stage.shortLeaseMs });
+    const [dead, waiter] = await stage.held(2, { leaseMs: stage.shortLeaseMs });
     await waiter.queue();
     await dead.store.close();
     await waiter.waitForGrant();
@@ -35,8 +33,7 @@ export const expiry = {
   },
 
   'a waiter is told to recheck no later than shortly after the end of the lease': async (stage) => {
-    const [holder, waiter] = stage.owners(2);
-    await holder.acquire({ leaseMs: stage.shortLeaseMs });
+    const [, waiter] = await stage.held(2, { leaseMs: stage.shortLeaseMs });
     const { recheckAfterMs, remainingMs } = await waiter.queue();
     assert.ok(
       recheckAfterMs > 0 && recheckAfterMs <= remainingMs + 50,

@@ -12,8 +12,7 @@ export const inspection = {
   },
 
   'a snapshot tells the holder, its lease and token, and who waits, in order': async (stage) => {
-    const [holder, second, third] = stage.owners(3);
-    await holder.acquire({ leaseMs: 20_000 });
+    const [holder, second, third] = await stage.held(3, { leaseMs: 20_000 });
     await second.queue();
     await third.queue();
     const snapshot = await third.store.inspect(stage.key);
@@ -75,11 +74,11 @@ export const inspection = {
     assert.deepEqual([...(await listed('c')).keys()], []);
   },
 
-  'a forced release frees the key': async (stage) => {
-    const [holder, next] = stage.owners(2);
-    await holder.acquire();
+  'a forced release frees the key, and tokens go on to grow': async (stage) => {
+    const [holder, next] = await stage.held(2, { tokens: 100 });
     assert.equal(await next.store.forceRelease(stage.key), 'released');
     await next.acquire();
+    assert.ok(next.grant.token > holder.grant.lastToken);
     assert.equal(await holder.release(), 'not held');
     await holder.expectLost();
     assert.ok(await next.isHolder());
@@ -97,8 +96,7 @@ export const inspection = {
   },
 
   'a forced release grants the next in the queue': async (stage) => {
-    const [holder, next] = stage.owners(2);
-    await holder.acquire();
+    const [holder, next] = await stage.held(2);
     await next.queue();
     await holder.store.forceRelease(stage.key);
     await next.waitForGrant();

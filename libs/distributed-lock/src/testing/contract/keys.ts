@@ -22,23 +22,15 @@ export const keys = {
     assert.equal((await prefixed.store.inspect(stage.key))?.key, stage.key);
     assert.deepEqual((await spelled.store.inspect(spelled.key))?.holders, [prefixed.owner]);
     await prefixed.expectRenewed();
+    await spelled.queue();
     assert.equal(await prefixed.release(), 'released');
-    await spelled.acquire();
+    await spelled.waitForGrant();
     assert.equal(await prefixed.store.forceRelease(stage.key), 'released');
   },
 
   'the same key under two prefixes is two locks': async (stage) => {
     await stage.owner({ client: stage.client({ keyPrefix: 'contract:one:' }) }).acquire();
     await stage.owner({ client: stage.client({ keyPrefix: 'contract:two:' }) }).acquire();
-  },
-
-  'a prefix holds for the queue as well': async (stage) => {
-    const client = stage.client({ keyPrefix: 'contract:queue:' });
-    const [holder, waiter] = [stage.owner({ client }), stage.owner({ client })];
-    await holder.acquire();
-    await waiter.queue();
-    await holder.release();
-    await waiter.waitForGrant();
   },
 
   'a key may consist of any characters': async (stage) => {

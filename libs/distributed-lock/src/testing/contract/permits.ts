@@ -9,8 +9,7 @@ function of(permits: number, weight = 1): { readonly claim: Claim } {
 
 export const permits = {
   'at most as many hold as there are permits': async (stage) => {
-    const [one, two, three] = stage.owners(3);
-    await one.acquire(of(2));
+    const [one, two, three] = await stage.held(3, of(2));
     await two.acquire(of(2));
     await three.expectBusy(of(2));
     const snapshot = await stage.client().inspect(stage.key);
@@ -27,8 +26,7 @@ export const permits = {
   },
 
   'a weight counts as that many': async (stage) => {
-    const [heavy, light, other] = stage.owners(3);
-    await heavy.acquire(of(5, 3));
+    const [heavy, light, other] = await stage.held(3, of(5, 3));
     await light.acquire(of(5, 2));
     await other.expectBusy(of(5));
     await heavy.release();
@@ -37,8 +35,7 @@ export const permits = {
   },
 
   'nobody is overtaken by an owner that needs less': async (stage) => {
-    const [holder, heavy, light] = stage.owners(3);
-    await holder.acquire(of(3, 2));
+    const [holder, heavy, light] = await stage.held(3, of(3, 2));
     await heavy.queue(of(3, 3));
     await light.queue(of(3, 1));
     await stage.owner().expectBusy(of(3, 1));
@@ -50,8 +47,7 @@ export const permits = {
   },
 
   'a release lets in as many as it makes room for': async (stage) => {
-    const heavy = stage.owner();
-    await heavy.acquire(of(3, 3));
+    const [heavy] = await stage.held(1, of(3, 3));
     const waiting = stage.owners(4);
     for (const owner of waiting) await owner.queue(of(3));
     await heavy.release();
@@ -60,8 +56,7 @@ export const permits = {
   },
 
   'a permit that is not renewed comes free by itself, and the others stay': async (stage) => {
-    const [dead, alive, next] = stage.owners(3);
-    await dead.acquire({ ...of(2), leaseMs: stage.shortLeaseMs });
+    const [dead, alive, next] = await stage.held(3, { ...of(2), leaseMs: stage.shortLeaseMs });
     await alive.acquire(of(2));
     await next.waitForGrant(of(2));
     await dead.expectLost();
@@ -71,8 +66,7 @@ export const permits = {
   },
 
   'a renewal keeps all of a weight': async (stage) => {
-    const [holder, other] = stage.owners(2);
-    await holder.acquire({ ...of(3, 3), leaseMs: stage.shortLeaseMs });
+    const [holder, other] = await stage.held(2, { ...of(3, 3), leaseMs: stage.shortLeaseMs });
     await holder.renew({ leaseMs: 20_000 });
     await stage.pass(2 * stage.shortLeaseMs);
     await other.expectBusy(of(3));
@@ -81,8 +75,7 @@ export const permits = {
   },
 
   'each owner counts by its own number, which may grow or shrink in use': async (stage) => {
-    const [one, two, three, four] = stage.owners(4);
-    await one.acquire(of(2));
+    const [one, two, three, four] = await stage.held(4, of(2));
     await two.acquire(of(2));
     await three.acquire(of(3));
     await one.release();
@@ -104,9 +97,7 @@ export const permits = {
   },
 
   'nothing is told of a key whose permits are all back': async (stage) => {
-    const [one, two] = stage.owners(2);
-    await one.acquire(of(2));
-    await two.acquire(of(2));
+    const [one, two] = await stage.holders(2, of(2));
     await one.release();
     await two.release();
     assert.equal(await one.store.inspect(stage.key), null);
@@ -126,8 +117,7 @@ export const permits = {
   },
 
   'a forced release takes all permits': async (stage) => {
-    const [one, two] = stage.owners(2);
-    await one.acquire(of(5, 3));
+    const [one, two] = await stage.held(2, of(5, 3));
     await two.acquire(of(5));
     assert.equal(await one.store.forceRelease(stage.key), 'released');
     await one.expectLost();

@@ -3,15 +3,13 @@ import type { ContractGroup } from './stage.js';
 
 export const release = {
   'the release of the holder frees the key at once': async (stage) => {
-    const [holder, next] = stage.owners(2);
-    await holder.acquire();
+    const [holder, next] = await stage.held(2);
     assert.equal(await holder.release(), 'released');
     await next.acquire();
   },
 
   'a release may be repeated: the next holder keeps the lock': async (stage) => {
-    const [holder, next] = stage.owners(2);
-    await holder.acquire({ tokens: 10 });
+    const [holder, next] = await stage.held(2, { tokens: 10 });
     const used = holder.grant.token + 3;
     await holder.release(used);
     await next.acquire();
@@ -22,8 +20,7 @@ export const release = {
   'a release with a minimum hold keeps the key until that is over, whatever the owner sends after it': async (
     stage,
   ) => {
-    const [holder, successor] = stage.owners(2);
-    await holder.acquire();
+    const [holder, successor] = await stage.held(2);
     const until = stage.clock.now() + 2 * stage.shortLeaseMs;
     assert.equal(await holder.release(undefined, until), 'released');
     await holder.expectLost();
@@ -34,16 +31,14 @@ export const release = {
   },
 
   'a minimum hold outlives the lease': async (stage) => {
-    const holder = stage.owner();
-    await holder.acquire({ leaseMs: stage.shortLeaseMs });
+    const [holder] = await stage.held(1, { leaseMs: stage.shortLeaseMs });
     await holder.release(undefined, stage.clock.now() + 20_000);
     await stage.pass(2 * stage.shortLeaseMs);
     await stage.owner().expectBusy();
   },
 
   'a lock that was lost is not taken again for a minimum hold': async (stage) => {
-    const [lost, waiter] = stage.owners(2);
-    await lost.acquire({ leaseMs: stage.shortLeaseMs });
+    const [lost, waiter] = await stage.held(2, { leaseMs: stage.shortLeaseMs });
     await lost.expires();
     assert.equal(await lost.release(undefined, stage.clock.now() + 20_000), 'not held');
     await waiter.acquire();
@@ -52,8 +47,7 @@ export const release = {
   },
 
   'a minimum hold that is over passes the key on at once': async (stage) => {
-    const [holder, waiter] = stage.owners(2);
-    await holder.acquire();
+    const [holder, waiter] = await stage.held(2);
     await waiter.queue();
     await holder.release(undefined, stage.clock.now() - 1);
     await waiter.waitForGrant();
@@ -69,8 +63,7 @@ export const release = {
   },
 
   'a waiter that releases is not granted any more': async (stage) => {
-    const [holder, quitter, patient] = stage.owners(3);
-    await holder.acquire();
+    const [holder, quitter, patient] = await stage.held(3);
     await quitter.queue();
     await patient.queue();
     assert.equal(await quitter.release(), 'not held');
@@ -80,8 +73,7 @@ export const release = {
   },
 
   'a waiter that is aborted in the moment of hand-off passes the lock on': async (stage) => {
-    const [holder, aborted, next] = stage.owners(3);
-    await holder.acquire();
+    const [holder, aborted, next] = await stage.held(3);
     await aborted.queue();
     await next.queue();
     await Promise.all([holder.release(), aborted.release()]);
@@ -90,8 +82,7 @@ export const release = {
   },
 
   'the release of a grant that no caller wants any more grants the next in the queue': async (stage) => {
-    const [holder, granted, next] = stage.owners(3);
-    await holder.acquire();
+    const [holder, granted, next] = await stage.held(3);
     await granted.queue();
     await next.queue();
     await holder.release();
@@ -110,8 +101,7 @@ export const release = {
   },
 
   'the release of a waiter serves the queue behind it, if the key became free meanwhile': async (stage) => {
-    const [expired, quitter, next] = stage.owners(3);
-    await expired.acquire({ leaseMs: stage.shortLeaseMs });
+    const [, quitter, next] = await stage.held(3, { leaseMs: stage.shortLeaseMs });
     await quitter.queue();
     await next.queue();
     await stage.pass(2 * stage.shortLeaseMs);

@@ -1,21 +1,15 @@
 import assert from 'node:assert/strict';
 import type { Claim } from '../../port/claim.js';
-import type { ContractGroup, Owners, Stage } from './stage.js';
-import type { TestOwner } from './test-owner.js';
+import type { ContractGroup } from './stage.js';
 
 const shared: Claim = { kind: 'shared' };
+const READER = { claim: shared };
 const exclusive: Claim = { kind: 'exclusive' };
 const ALONE: readonly Claim[] = [exclusive, { kind: 'lock' }];
 
-async function readers<Count extends number>(stage: Stage, count: Count): Promise<Owners<Count>> {
-  const readers = stage.owners(count);
-  for (const reader of readers as readonly TestOwner[]) await reader.acquire({ claim: shared });
-  return readers;
-}
-
 export const sharing = {
   'readers hold together': async (stage) => {
-    const [one, two, three] = await readers(stage, 3);
+    const [one, two, three] = await stage.holders(3, READER);
     const snapshot = await stage.client().inspect(stage.key);
     assert.equal(snapshot?.mode, 'shared');
     assert.deepEqual(new Set(snapshot.holders), new Set([one.owner, two.owner, three.owner]));
@@ -23,8 +17,7 @@ export const sharing = {
 
   'an exclusive holder excludes readers, writers and plain locks': async (stage) => {
     for (const held of ALONE) {
-      const holder = stage.owner();
-      await holder.acquire({ claim: held });
+      const [holder] = await stage.held(1, { claim: held });
       for (const claim of [...ALONE, shared]) await stage.owner().expectBusy({ claim });
       await holder.release();
     }
@@ -32,7 +25,7 @@ export const sharing = {
 
   'a writer waits for the last reader, and no longer': async (stage) => {
     for (const claim of ALONE) {
-      const [one, two] = await readers(stage, 2);
+      const [one, two] = await stage.holders(2, READER);
       const writer = stage.owner();
       await writer.queue({ claim });
       await one.release();
@@ -44,11 +37,11 @@ export const sharing = {
   },
 
   'a writer in the queue is not overtaken by later readers': async (stage) => {
-    const [first] = await readers(stage, 1);
+    const [first] = await stage.holders(1, READER);
     const [writer, later, impatient] = stage.owners(3);
     await writer.queue({ claim: exclusive });
-    await later.queue({ claim: shared });
-    await impatient.expectBusy({ claim: shared });
+    await later.queue(READER);
+    await impatient.expectBusy(READER);
     await first.release();
     await writer.waitForGrant();
     await later.queue();
@@ -57,10 +50,9 @@ export const sharing = {
   },
 
   'readers that wait one after the other enter together': async (stage) => {
-    const writer = stage.owner();
-    await writer.acquire({ claim: exclusive });
+    const [writer] = await stage.held(1, { claim: exclusive });
     const waiting = stage.owners(3);
-    for (const reader of waiting) await reader.queue({ claim: shared });
+    for (const reader of waiting) await reader.queue(READER);
     const next = stage.owner();
     await next.queue({ claim: exclusive });
     await writer.release();
@@ -71,17 +63,17 @@ export const sharing = {
   },
 
   'readers behind a writer that leaves the queue enter beside the readers that hold': async (stage) => {
-    await readers(stage, 1);
+    await stage.holders(1, READER);
     const [writer, later] = stage.owners(2);
     await writer.queue({ claim: exclusive });
-    await later.queue({ claim: shared });
+    await later.queue(READER);
     await writer.release();
     await later.waitForGrant();
   },
 
   'a reader that died keeps a writer out for its own lease only': async (stage) => {
     const [dead, alive, writer] = stage.owners(3);
-    await alive.acquire({ claim: shared });
+    await alive.acquire(READER);
     await dead.acquire({ claim: shared, leaseMs: stage.shortLeaseMs });
     await writer.queue({ claim: exclusive });
     await dead.expires();
@@ -92,9 +84,8 @@ export const sharing = {
   },
 
   'a renewal of one reader does not keep another alive': async (stage) => {
-    const [dead, alive] = stage.owners(2);
-    await dead.acquire({ claim: shared, leaseMs: stage.shortLeaseMs });
-    await alive.acquire({ claim: shared });
+    const [dead, alive] = await stage.held(2, { claim: shared, leaseMs: stage.shortLeaseMs });
+    await alive.acquire(READER);
     await stage.eventually('its lease ends', async () => {
       await alive.renew();
       return !(await dead.isHolder());
@@ -119,7 +110,7 @@ export const sharing = {
     const before = stage.owner();
     const { lastToken } = await before.acquire({ claim: exclusive, tokens: 3 });
     await before.release();
-    const [one, two] = await readers(stage, 2);
+    const [one, two] = await stage.holders(2, READER);
     await one.release();
     await two.release();
     const after = await stage.owner().acquire({ claim: exclusive });
@@ -131,21 +122,20 @@ export const sharing = {
 
   'a reader that was granted anew is told that its first grant is lost': async (stage) => {
     const reader = stage.owner();
-    const first = await reader.acquire({ claim: shared });
+    const first = await reader.acquire(READER);
     await reader.release();
-    const second = await reader.acquire({ claim: shared });
+    const second = await reader.acquire(READER);
     await reader.expectLost({ grant: first });
     await reader.expectRenewed({ grant: second });
   },
 
   'an exclusive holder may step down, and readers in the queue enter at once': async (stage) => {
     for (const claim of ALONE) {
-      const [holder, reader, writer] = stage.owners(3);
-      await holder.acquire({ claim });
-      await reader.queue({ claim: shared });
+      const [holder, reader, writer] = await stage.held(3, { claim });
+      await reader.queue(READER);
       await writer.queue({ claim: exclusive });
-      await holder.expectRenewed({ claim: shared });
-      await holder.expectRenewed({ claim: shared });
+      await holder.expectRenewed(READER);
+      await holder.expectRenewed(READER);
       await reader.waitForGrant();
       assert.ok(await holder.isHolder());
       await writer.queue();
@@ -160,25 +150,23 @@ export const sharing = {
     stage,
   ) => {
     for (const claim of ALONE) {
-      const [holder, reader] = stage.owners(2);
-      await holder.acquire({ claim });
-      await holder.renew({ claim: shared });
-      await reader.acquire({ claim: shared });
+      const [holder, reader] = await stage.held(2, { claim });
+      await holder.renew(READER);
+      await reader.acquire(READER);
       await holder.expectRenewed({ claim });
       assert.equal((await stage.client().inspect(stage.key))?.mode, 'shared');
-      await holder.expectRenewed({ claim: shared });
+      await holder.expectRenewed(READER);
       await holder.release();
       await reader.release();
     }
   },
 
   'a holder that has lost its lock does not get it back by stepping down': async (stage) => {
-    const [holder, next] = stage.owners(2);
-    await holder.acquire({ claim: exclusive });
+    const [holder, next] = await stage.held(2, { claim: exclusive });
     await next.store.forceRelease(stage.key);
-    await holder.expectLost({ claim: shared });
+    await holder.expectLost(READER);
     await next.acquire({ claim: exclusive });
-    await holder.expectLost({ claim: shared });
+    await holder.expectLost(READER);
   },
 
   'a release as a reader also releases a lock that had not stepped down yet': async (stage) => {
@@ -190,7 +178,7 @@ export const sharing = {
   },
 
   'a forced release takes the lock from all readers': async (stage) => {
-    const [one, two] = await readers(stage, 2);
+    const [one, two] = await stage.holders(2, READER);
     assert.equal(await stage.client().forceRelease(stage.key), 'released');
     await one.expectLost();
     await two.expectLost();

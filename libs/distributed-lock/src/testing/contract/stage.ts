@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { systemClock, type Clock } from '../../time/clock.js';
 import type { LockStore, LockStoreFactory } from '../../port/lock-store.js';
-import { TestOwner } from './test-owner.js';
+import { TestOwner, type AcquireOptions } from './test-owner.js';
 
 const SHORT_LEASE_MS = 150;
 const STEP_MS = 10;
@@ -38,6 +38,20 @@ export class Stage {
   /** So many new owners, each at a client of its own. */
   owners<Count extends number>(count: Count): Owners<Count> {
     return Array.from({ length: count }, () => this.owner()) as Owners<Count>;
+  }
+
+  /** As `owners`. The first of them holds the key. */
+  async held<Count extends number>(count: Count, options?: AcquireOptions): Promise<Owners<Count>> {
+    const owners = this.owners(count);
+    await (owners as readonly TestOwner[])[0]?.acquire(options);
+    return owners;
+  }
+
+  /** As `owners`. All of them hold the key together. */
+  async holders<Count extends number>(count: Count, options: AcquireOptions): Promise<Owners<Count>> {
+    const owners = this.owners(count);
+    for (const owner of owners as readonly TestOwner[]) await owner.acquire(options);
+    return owners;
   }
 
   /** An owner with this number, which must be new to its client. */

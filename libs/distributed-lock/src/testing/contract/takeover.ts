@@ -9,8 +9,7 @@ export const takeover = {
   'owners with negative tickets are granted before all others that wait, in order of their tickets': async (
     stage,
   ) => {
-    const [holder, waiter, later, earlier] = stage.owners(4);
-    await holder.acquire();
+    const [holder, waiter, later, earlier] = await stage.held(4);
     await waiter.queue();
     await later.queue({ ticket: -5 });
     const { ticket } = await earlier.queue({ ticket: 1 - Number.MAX_SAFE_INTEGER });
@@ -60,8 +59,7 @@ export const takeover = {
   },
 
   'a forced release of an owner that holds no more takes the lock from nobody': async (stage) => {
-    const [former, holder, taker] = stage.owners(3);
-    await former.acquire();
+    const [former, holder, taker] = await stage.held(3);
     await former.release();
     assert.equal(await taker.store.forceRelease(stage.key, former.owner), 'not held');
     await holder.acquire();

@@ -153,7 +153,7 @@ interface Patience {
   eventually(what: string, isSo: () => boolean | Promise<boolean>): Promise<void>;
 }
 
-type AcquireOptions = Partial<Omit<AcquireRequest, 'key' | 'owner'>>;
+export type AcquireOptions = Partial<Omit<AcquireRequest, 'key' | 'owner'>>;
 
 interface RenewOptions {
   readonly claim?: Claim;

@@ -17,8 +17,7 @@ export const waiting = {
   },
 
   'a recheck changes no place in the queue': async (stage) => {
-    const [holder, first, second] = stage.owners(3);
-    await holder.acquire();
+    const [holder, first, second] = await stage.held(3);
     const { ticket } = await first.queue();
     await second.queue();
     assert.equal((await second.queue()).kind, 'queued');
@@ -28,8 +27,7 @@ export const waiting = {
   },
 
   'a ticket that is presented again is ahead of those who came later': async (stage) => {
-    const [holder, left, later] = stage.owners(3);
-    await holder.acquire();
+    const [holder, left, later] = await stage.held(3);
     const { ticket } = await left.queue();
     await later.queue();
     await left.release();
@@ -39,8 +37,7 @@ export const waiting = {
   },
 
   'a caller that does not wait does not enter the queue': async (stage) => {
-    const [holder, impatient] = stage.owners(2);
-    await holder.acquire();
+    const [holder, impatient] = await stage.held(2);
     await impatient.expectBusy({ waitMs: 0 });
     assert.deepEqual((await holder.store.inspect(stage.key))?.pending, []);
     await holder.release();
@@ -75,8 +72,7 @@ export const waiting = {
   },
 
   'a waiter whose time is over and that never rechecks is passed over': async (stage) => {
-    const [holder, silent, next] = stage.owners(3);
-    await holder.acquire();
+    const [holder, silent, next] = await stage.held(3);
     await silent.queue({ waitMs: stage.shortLeaseMs });
     await next.queue();
     await stage.pass(2 * stage.shortLeaseMs);
@@ -99,8 +95,7 @@ export const waiting = {
   'a lost notification costs nothing but time: the next recheck is answered with the grant': async (
     stage,
   ) => {
-    const [holder, waiter] = stage.owners(2);
-    await holder.acquire();
+    const [holder, waiter] = await stage.held(2);
     await waiter.queue({ tokens: 3 });
     await holder.release();
     const grant = await waiter.waitForGrant();
@@ -110,8 +105,7 @@ export const waiting = {
   },
 
   'an owner behind maxWaiting others does not enter the queue, and is told how many wait': async (stage) => {
-    const [holder, first, second, third, last] = stage.owners(5);
-    await holder.acquire({ maxWaiting: 0 });
+    const [holder, first, second, third, last] = await stage.held(5, { maxWaiting: 0 });
     const { remainingMs: _, ...refused } = await first.expectBusy({ waitMs: Infinity, maxWaiting: 0 });
     assert.deepEqual(refused, { kind: 'busy', holder: holder.owner, waiting: 0 });
     assert.equal((await first.queue({ maxWaiting: 1 })).waiting, 0);
@@ -123,8 +117,7 @@ export const waiting = {
   },
 
   'an owner that waits already is not refused by maxWaiting, and keeps its place': async (stage) => {
-    const [holder, first, second] = stage.owners(3);
-    await holder.acquire();
+    const [holder, first, second] = await stage.held(3);
     const { ticket } = await first.queue({ maxWaiting: 1 });
     await second.queue();
     const again = await first.queue({ maxWaiting: 0 });
@@ -143,16 +136,14 @@ export const waiting = {
   },
 
   'a waiter that does not recheck any more does not count for maxWaiting': async (stage) => {
-    const [holder, silent, next] = stage.owners(3);
-    await holder.acquire();
+    const [, silent, next] = await stage.held(3);
     await silent.queue({ waitMs: stage.shortLeaseMs });
     await stage.pass(2 * stage.shortLeaseMs);
     assert.equal((await next.queue({ maxWaiting: 1 })).waiting, 0);
   },
 
   'an owner that is refused by maxWaiting leaves nothing': async (stage) => {
-    const [holder, refused] = stage.owners(2);
-    await holder.acquire();
+    const [holder, refused] = await stage.held(2);
     await refused.expectBusy({ waitMs: Infinity, maxWaiting: 0 });
     await holder.release();
     assert.equal(await holder.store.inspect(stage.key), null);
