@@ -145,7 +145,9 @@ describe('@OnlyLeader', () => {
     expect(() => only(Jobs, 'run', { value: async () => 1 })).toThrow('@OnlyLeader on run: it belongs');
     expect(() => only({}, 'run', { value: function* () {} })).toThrow('that returns a promise');
     expect(() => only({}, 'run', { value: async function* () {} })).toThrow('that returns a promise');
-    expect(() => CurrentTerm()(Jobs, undefined, 0)).toThrow('@CurrentTerm belongs on a parameter');
+    expect(() => CurrentTerm()(Jobs, undefined, 0)).toThrow(
+      '@CurrentTerm on the constructor of Jobs: it belongs on a parameter of a method.',
+    );
   });
 
   it('is needed on a method with @CurrentTerm, which stops the boot without it', async () => {

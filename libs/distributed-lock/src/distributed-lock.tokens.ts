@@ -1,5 +1,8 @@
 import { Inject, Optional } from '@nestjs/common';
+import type { ModuleRef } from '@nestjs/core';
+import type { LockService } from './lock/lock.service.js';
 import { refuseStandard } from './options/standard-decorators.js';
+import { LockConfigurationError } from './port/lock.errors.js';
 
 /** By `Symbol.for`, so that both builds of this package have the same tokens. */
 const token = (kind: string, name: string): symbol => Symbol.for(`nestjs-distributed-lock/${kind}/${name}`);
@@ -34,6 +37,27 @@ export function InjectLockService(name?: string): ParameterDecorator & PropertyD
     refuseStandard('@InjectLockService', key);
     inject(target, key, index as number);
   };
+}
+
+/**
+ * The service of a registration, whichever module asks.
+ *
+ * @param where who asks, and `option` what names the registration, for the message
+ * @throws LockConfigurationError if no registration has the name
+ */
+export function findLockService(
+  moduleRef: ModuleRef,
+  name: string | undefined,
+  where: string,
+  option: string,
+): LockService {
+  try {
+    return moduleRef.get<LockService>(getLockServiceToken(name), { strict: false });
+  } catch {
+    throw new LockConfigurationError(
+      `${where}: no DistributedLockModule has the name "${name ?? 'default'}". Import ${importOf(name)}, or correct the option ${option}.`,
+    );
+  }
 }
 
 /** The token of a registration's `LockHttpStatus`. */

@@ -81,7 +81,7 @@ const ROOMS: readonly (readonly [room: string, mayImport: string])[] = [
   ],
   ['admin/', `lock/.*|${TOKENS}|${SHARED}|${TOOLS}|@nestjs/(common|core)`],
   ['locked/template/', '(options|port)/.*'],
-  ['locked/nest/', '@nestjs/common'],
+  ['locked/nest/', '(options|port)/.*|@nestjs/(common|core)'],
   ['locked/errors/', `locked/nest/.*|${TOKENS}|${SHARED}|${TOOLS}|@nestjs/.*`],
   ['locked/declaration/', `${TOKENS}|locked/(template|nest|errors)/.*|lock/(lock|request/.*)|${SHARED}`],
   ['locked/keys/', `locked/(template|nest|declaration)/.*|lock/lock|${SHARED}|@nestjs/.*`],

@@ -6,7 +6,7 @@ import { getLockHttpToken } from '../../../libs/distributed-lock/src/distributed
 import type { Lock } from '../../../libs/distributed-lock/src/lock/lock.js';
 import type { LockService } from '../../../libs/distributed-lock/src/lock/lock.service.js';
 import { Locked } from '../../../libs/distributed-lock/src/locked/locked.decorator.js';
-import { ClientLeftError } from '../../../libs/distributed-lock/src/locked/errors/client-left.error.js';
+import { ClientLeftError } from '../../../libs/distributed-lock/src/locked/errors/lock-http.js';
 import { resolveLockHttp } from '../../../libs/distributed-lock/src/locked/errors/lock-http.js';
 import { LockedInterceptor } from '../../../libs/distributed-lock/src/locked/locked.interceptor.js';
 import type { LockedOptions } from '../../../libs/distributed-lock/src/locked/declaration/locked.options.js';

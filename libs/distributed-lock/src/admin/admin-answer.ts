@@ -1,6 +1,5 @@
 import { isLockError, type LockErrorCode } from '../port/lock.errors.js';
 
-/** A route sends this to its client, the body as JSON. */
 export interface AdminAnswer {
   readonly status: number;
   readonly body: object;

@@ -1,6 +1,6 @@
 import { Inject, Injectable, type OnModuleInit } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
-import { getLockServiceToken, importOf } from '../distributed-lock.tokens.js';
+import { findLockService } from '../distributed-lock.tokens.js';
 import { warn } from '../lock/events/service-internals.js';
 import type { LockService } from '../lock/lock.service.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
@@ -26,14 +26,7 @@ export class LockAdmin implements OnModuleInit {
 
   /** @throws LockConfigurationError when there is no such registration */
   onModuleInit(): void {
-    const { name } = this.options;
-    try {
-      this.service = this.moduleRef.get<LockService>(getLockServiceToken(name), { strict: false });
-    } catch {
-      throw new LockConfigurationError(
-        `LockAdminModule.forRoot: no DistributedLockModule has the name "${name ?? 'default'}". Import ${importOf(name)}, or correct the option name.`,
-      );
-    }
+    this.service = findLockService(this.moduleRef, this.options.name, 'LockAdminModule.forRoot', 'name');
   }
 
   get locks(): LockService {
@@ -49,7 +42,6 @@ export class LockAdmin implements OnModuleInit {
     return { status: 200, body: { registration: name, client, keyPrefix, canRelease: this.canRelease } };
   }
 
-  /** A page of the keys that are held or waited for. */
   async list(query: URLSearchParams): Promise<AdminAnswer> {
     const [prefix, cursor, limit] = ['prefix', 'cursor', 'limit'].map((name) => query.get(name) || undefined);
     const page = await this.locks.list({

@@ -1,38 +1,32 @@
+import { SharedListener } from './shared-listener.js';
+
 /** Has only that member of an AbortSignal which `onAbort` uses. */
 interface Lean {
   onAbort(listener: () => void): () => void;
 }
 
-const bySignal = new WeakMap<AbortSignal, AbortListeners>();
+const bySignal = new WeakMap<AbortSignal, SharedListener>();
 
-/**
- * Calls `listener` when `signal` aborts. Puts a single listener on each signal, because Node warns of a leak from the
- * eleventh on, and takes longer for each.
- *
- * @returns stops listening
- */
+/** Calls `listener` when `signal` aborts. @returns stops listening */
 export function onAbort(signal: AbortSignal | Lean, listener: () => void): () => void {
   if ('onAbort' in signal) return signal.onAbort(listener);
-  let listeners = bySignal.get(signal);
-  if (!listeners) bySignal.set(signal, (listeners = new AbortListeners(signal)));
-  return listeners.add(listener);
+  let shared = bySignal.get(signal);
+  if (!shared) {
+    shared = new SharedListener({
+      on: (tell) => signal.addEventListener('abort', tell, { once: true }),
+      off: (tell) => signal.removeEventListener('abort', tell),
+    });
+    bySignal.set(signal, shared);
+  }
+  return shared.add(listener);
 }
 
-class AbortListeners {
-  private readonly listeners = new Set<() => void>();
-
-  constructor(private readonly signal: AbortSignal) {}
-
-  add(listener: () => void): () => void {
-    if (this.listeners.size === 0) this.signal.addEventListener('abort', this.tell, { once: true });
-    this.listeners.add(listener);
-    return () => {
-      this.listeners.delete(listener);
-      if (this.listeners.size === 0) this.signal.removeEventListener('abort', this.tell);
-    };
-  }
-
-  private readonly tell = (): void => {
-    for (const listener of this.listeners) listener();
-  };
+/** Settles as `work` does, or rejects with the signal's reason as soon as the signal aborts. */
+export async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
+  if (signal.aborted) throw signal.reason;
+  let stopListening = (): void => undefined;
+  const aborted = new Promise<never>((_, reject) => {
+    stopListening = onAbort(signal, () => reject(signal.reason as Error));
+  });
+  return Promise.race([work, aborted]).finally(() => stopListening());
 }

@@ -11,6 +11,7 @@ import { inspectByJson } from '../redaction/inspect-by-json.js';
 import { randomMs } from '../time/chance.js';
 import { timeOfDay } from '../time/clock.js';
 import { Delays } from '../time/delays.js';
+import { within } from '../time/within.js';
 import type { Leader } from './leader.js';
 import { LeaderTerm, type Demotion } from './leader-term.js';
 
@@ -20,11 +21,10 @@ export const LONGEST_PAUSE_MS = 30_000;
 
 /** The `@OnElected` and `@OnDemoted` methods of one name. */
 export interface TermHandlers {
-  readonly elected: readonly TermHandler[];
-  readonly demoted: readonly TermHandler[];
+  readonly elected: TermHandler[];
+  readonly demoted: TermHandler[];
 }
 
-/** A method of a provider, bound to it. */
 type TermHandler = (term: LeaderTerm) => unknown;
 
 /** Waits for the lock of a name, leads for as long as it has it, and waits again. */
@@ -93,7 +93,6 @@ export class Candidate implements Leader {
     this.terms.complete();
   }
 
-  /** For logs. */
   toJSON(): object {
     const { name, key, isLeader } = this;
     return { name, key, isLeader };
@@ -175,11 +174,7 @@ export class Candidate implements Leader {
   /** Waits for the work of a term that is over, and warns of work that goes on. */
   private async finishWithin(locks: LockService, term: LeaderTerm, reason: Demotion): Promise<void> {
     const { clock, shutdownGraceMs } = locks.options;
-    let cancel = (): void => undefined;
-    const late = new Promise<true>((resolve) => (cancel = clock.after(shutdownGraceMs, () => resolve(true))));
-    const isLate = await Promise.race([late, term.settled()]);
-    cancel();
-    if (!isLate) return;
+    if ((await within(clock, shutdownGraceMs, term.settled(), 'late')) !== 'late') return;
     const after = reason === 'lost' ? '' : ' The next leader may begin now.';
     warn(
       locks,

@@ -1,26 +1,20 @@
-import { AsyncResource } from 'node:async_hooks';
-import { bindListeners } from '../async-context/bound-listeners.js';
+import { LossController } from '../lock/context/loss-controller.js';
 import type { Lock } from '../lock/lock.js';
 import type { LockEvent } from '../lock/events/lock.events.js';
 import { inspectByJson } from '../redaction/inspect-by-json.js';
 import type { Term } from './leader.js';
 
-/** Why a term has ended. */
 export type Demotion = Extract<LockEvent, { readonly type: 'demoted' }>['reason'];
 
 /** The term of a candidate that has its lock, and the work that is done in it. */
 export class LeaderTerm implements Term {
   /** Resolves when the term is over. Its work may still run. */
   readonly over: Promise<Demotion>;
-  private readonly controller = new AbortController();
-  private readonly boundSignal = bindListeners(this.controller.signal);
-  /** Listeners of an `AbortSignal.any(…)` run in the context of the candidate, and not in that of a call of `resign()`. */
-  private readonly abort = AsyncResource.bind((cause: Error) => this.controller.abort(cause));
+  private readonly controller = new LossController();
   private isOver = false;
   private resolveOver: (reason: Demotion) => void = () => undefined;
-  /** The number of pieces of work that have begun and not settled. */
   private underWay = 0;
-  private onSettled: (() => void) | undefined;
+  private readonly waiting: (() => void)[] = [];
 
   constructor(
     readonly name: string,
@@ -43,7 +37,7 @@ export class LeaderTerm implements Term {
   get signal(): AbortSignal {
     // Reading the lock shows a loss that no timer has noticed, and that aborts the signal of this term.
     if (!this.isOver && this.lock.signal.aborted) this.end('lost', this.lock.signal.reason as Error);
-    return this.boundSignal;
+    return this.controller.signal;
   }
 
   /** True while the term is not over and its lease is valid. */
@@ -56,7 +50,7 @@ export class LeaderTerm implements Term {
     if (this.isOver) return false;
     this.isOver = true;
     this.resolveOver(reason);
-    this.abort(cause);
+    this.controller.abort(cause);
     return true;
   }
 
@@ -87,20 +81,13 @@ export class LeaderTerm implements Term {
       return await work();
     } finally {
       this.underWay -= 1;
-      if (this.underWay === 0) this.onSettled?.();
+      if (this.underWay === 0) for (const resolve of this.waiting.splice(0)) resolve();
     }
   }
 
   /** Resolves when no work of this term runs any more. */
-  settled(): Promise<void> {
-    if (this.underWay === 0) return Promise.resolve();
-    return new Promise((resolve) => {
-      const others = this.onSettled;
-      this.onSettled = () => {
-        others?.();
-        resolve();
-      };
-    });
+  async settled(): Promise<void> {
+    if (this.underWay > 0) await new Promise<void>((resolve) => this.waiting.push(resolve));
   }
 
   /** For logs. Leaves out the lock. */

@@ -1,7 +1,7 @@
 import { describeGiven } from '../options/describe-given.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { checkOptionNames, type OptionNames } from '../options/option-names.js';
-import { checkLeaderName } from './leader-name.js';
+import { checkLeaderName } from './leader.tokens.js';
 
 /** Options of `LeaderModule.forFeature`. */
 export interface LeaderOptions {

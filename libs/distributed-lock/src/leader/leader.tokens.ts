@@ -1,6 +1,7 @@
 import { Inject, Optional } from '@nestjs/common';
+import { describeGiven } from '../options/describe-given.js';
 import { refuseStandard } from '../options/standard-decorators.js';
-import { checkLeaderName } from './leader-name.js';
+import { LockConfigurationError } from '../port/lock.errors.js';
 
 /** The token of a `Leader`, for `inject` of a factory and for `app.get(…)`. @throws LockConfigurationError for a wrong name */
 export function getLeaderToken(name: string): symbol {
@@ -30,4 +31,12 @@ export const LEADERS = Symbol.for('nestjs-distributed-lock/leaders');
 export function injectLeaders(prototype: object): void {
   Inject(LEADERS)(prototype, LEADERS);
   Optional()(prototype, LEADERS);
+}
+
+/** @throws LockConfigurationError unless `name` is a text, and not an empty one */
+export function checkLeaderName(of: string, name: unknown): void {
+  if (typeof name === 'string' && name !== '') return;
+  throw new LockConfigurationError(
+    `${of} takes the name of a leader, as in ${of}('poller'); it was given ${describeGiven(name)}.`,
+  );
 }

@@ -6,7 +6,7 @@ import {
   type OnModuleInit,
 } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
-import { getLockServiceToken, importOf } from '../distributed-lock.tokens.js';
+import { findLockService } from '../distributed-lock.tokens.js';
 import { warn } from '../lock/events/service-internals.js';
 import type { LockService } from '../lock/lock.service.js';
 import { nearestName } from '../options/nearest-name.js';
@@ -19,8 +19,8 @@ import type { LeaderOptions } from './leader.options.js';
 interface Entry {
   readonly candidate: Candidate;
   readonly service: string | undefined;
+  readonly handlers: TermHandlers;
   locks?: LockService;
-  handlers?: TermHandlers;
 }
 
 /**
@@ -47,7 +47,7 @@ export class Leaders implements OnModuleInit, OnApplicationBootstrap, OnModuleDe
     }
     if (known) return known.candidate;
     const candidate = new Candidate(name, key);
-    this.entries.set(name, { candidate, service });
+    this.entries.set(name, { candidate, service, handlers: { elected: [], demoted: [] } });
     return candidate;
   }
 
@@ -59,28 +59,17 @@ export class Leaders implements OnModuleInit, OnApplicationBootstrap, OnModuleDe
   /** @throws LockConfigurationError for the first decorator or registration that cannot work */
   onModuleInit(): void {
     for (const { name, where } of this.explorer.findOnlyLeader()) this.entryOf(name, where);
-    const found = this.explorer
-      .findHandlers()
-      .map((handler) => ({ ...handler, entry: this.entryOf(handler.name, handler.where) }));
-    for (const [name, entry] of this.entries) {
-      entry.locks = this.serviceOf(name, entry.service);
-      const own = found.filter((it) => it.entry === entry);
-      const callsOf = (decorator: string) =>
-        own
-          .filter((it) => it.decorator === decorator)
-          .map(
-            (it): TermHandlers['elected'][number] =>
-              (term) =>
-                it.call(term),
-          );
-      entry.handlers = { elected: callsOf('@OnElected'), demoted: callsOf('@OnDemoted') };
+    for (const { name, where, decorator, call } of this.explorer.findHandlers()) {
+      const { elected, demoted } = this.entryOf(name, where).handlers;
+      (decorator === '@OnElected' ? elected : demoted).push(call);
     }
+    for (const [name, entry] of this.entries) entry.locks = this.serviceOf(name, entry.service);
   }
 
   onApplicationBootstrap(): void {
     this.warnOfStrangers();
     for (const { candidate, locks, handlers } of this.entries.values()) {
-      if (locks && handlers) candidate.stand(locks, handlers);
+      if (locks) candidate.stand(locks, handlers);
     }
   }
 
@@ -106,12 +95,7 @@ export class Leaders implements OnModuleInit, OnApplicationBootstrap, OnModuleDe
 
   private serviceOf(name: string, service: string | undefined): LockService {
     const where = `LeaderModule.forFeature('${name}')`;
-    const locks = this.findService(service);
-    if (!locks) {
-      throw new LockConfigurationError(
-        `${where}: no DistributedLockModule has the name "${service ?? 'default'}". Import ${importOf(service)}, or correct the option service.`,
-      );
-    }
+    const locks = findLockService(this.moduleRef, service, where, 'service');
     const { leaseMs, mode, permits } = locks.options.defaults;
     const wrong =
       (leaseMs !== undefined && 'leaseMs') ||
@@ -121,14 +105,6 @@ export class Leaders implements OnModuleInit, OnApplicationBootstrap, OnModuleDe
     throw new LockConfigurationError(
       `${where}: a leader holds its lock alone and renews it, but the defaults of the registration "${locks.name}" have ${wrong}. Use a registration without it: LeaderModule.forFeature('${name}', { service: 'leaders' }).`,
     );
-  }
-
-  private findService(service: string | undefined): LockService | undefined {
-    try {
-      return this.moduleRef.get<LockService>(getLockServiceToken(service), { strict: false });
-    } catch {
-      return undefined;
-    }
   }
 
   private warnOfStrangers(): void {

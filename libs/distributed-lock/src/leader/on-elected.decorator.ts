@@ -1,8 +1,8 @@
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { refuseStandard } from '../options/standard-decorators.js';
 import type { AnyClass } from '../locked/nest/nest-metadata.js';
-import { checkOptionalName } from './leader-name.js';
 import type { Term } from './leader.js';
+import { checkLeaderName } from './leader.tokens.js';
 
 /** One `@OnElected` or `@OnDemoted` of a method. */
 export interface TermMark {
@@ -11,7 +11,6 @@ export interface TermMark {
   readonly name: string | undefined;
 }
 
-/** A decorator for methods that take the term, or nothing. */
 type TermDecorator = <M extends (term: Term) => unknown>(
   target: object,
   method: string | symbol,
@@ -63,7 +62,7 @@ export function OnDemoted(name?: string): TermDecorator {
 }
 
 function mark(decorator: TermMark['decorator'], name: string | undefined): TermDecorator {
-  checkOptionalName(decorator, name);
+  if (name !== undefined) checkLeaderName(decorator, name);
   return (
     target: object,
     method: string | symbol | undefined,

@@ -3,11 +3,9 @@ import { refuseStandard } from '../options/standard-decorators.js';
 import type { AnyFunction } from '../locked/nest/nest-metadata.js';
 import { wrapMethod } from '../locked/nest/wrap-method.js';
 import type { Candidate } from './candidate.js';
-import { fillTerm } from './current-term.decorator.js';
-import { checkOptionalName } from './leader-name.js';
-import { LEADERS, injectLeaders } from './leader.tokens.js';
+import { TERM_SLOTS } from './current-term.decorator.js';
+import { LEADERS, checkLeaderName, injectLeaders } from './leader.tokens.js';
 
-/** One `@OnlyLeader` as it is written. */
 export interface OnlyLeaderSite {
   readonly name: string | undefined;
   readonly where: string;
@@ -53,7 +51,7 @@ const SITE = Symbol.for('nestjs-distributed-lock/only-leader');
  * ```
  */
 export function OnlyLeader(name?: string): OnlyLeaderDecorator {
-  checkOptionalName('@OnlyLeader', name);
+  if (name !== undefined) checkLeaderName('@OnlyLeader', name);
   return (target: object, method: string | symbol, descriptor: PropertyDescriptor | undefined) => {
     refuseStandard('@OnlyLeader', method);
     const original = descriptor?.value as AnyFunction | undefined;
@@ -68,7 +66,7 @@ export function OnlyLeader(name?: string): OnlyLeaderDecorator {
       leadersOf(self, where)
         .of(name, where)
         .runAsLeader(
-          (term) => Reflect.apply(original, self, fillTerm({ target, method }, args, term)) as unknown,
+          (term) => Reflect.apply(original, self, TERM_SLOTS.fill(target, method, args, term)) as unknown,
         ),
     );
     Reflect.defineMetadata(SITE, { name, where } satisfies OnlyLeaderSite, wrapped);

@@ -1,7 +1,7 @@
 import { injectLockService } from '../distributed-lock.tokens.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { refuseStandard } from '../options/standard-decorators.js';
-import { declaringClass, fillSlots } from './declaration/current-lock.decorator.js';
+import { fillSlots } from './declaration/current-lock.decorator.js';
 import { HandlerCall } from './run/handler-call.js';
 import { callLocked } from './run/locked-call.js';
 import { LockedInterceptor } from './locked.interceptor.js';
@@ -10,6 +10,7 @@ import { keySource, putSite, siteOf, type LockedSite } from './declaration/locke
 import { checkLockedOptions, type LockedOptions, type LockPredicate } from './declaration/locked.options.js';
 import type { CheckedOptions, LockedDecorator, LockedKey, OnBusy } from './locked.types.js';
 import { parametersOf } from './nest/parameter-names.js';
+import { declaringClass } from './nest/parameter-slots.js';
 import { wrapMethod } from './nest/wrap-method.js';
 
 /**

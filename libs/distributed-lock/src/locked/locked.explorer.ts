@@ -1,13 +1,14 @@
 import { Inject, Injectable, type OnModuleInit } from '@nestjs/common';
-import { ApplicationConfig, DiscoveryService, MetadataScanner } from '@nestjs/core';
+import { ApplicationConfig, DiscoveryService } from '@nestjs/core';
 import { getLockServiceToken, importOf } from '../distributed-lock.tokens.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { AppConfigGuard } from './nest/app-config.guard.js';
-import { slotsOf } from './declaration/current-lock.decorator.js';
+import { LOCK_SLOTS } from './declaration/current-lock.decorator.js';
 import { KeyPlan } from './keys/key-plan.js';
 import { lastInterceptor } from './run/handler-call.js';
 import { LockErrorGatewayFilter } from './errors/lock-error.gateway-filter.js';
 import { LockedInterceptor } from './locked.interceptor.js';
+import { discoveredClasses, methodsOf } from './nest/discovered-classes.js';
 import {
   type AnyClass,
   type AnyFunction,
@@ -34,13 +35,12 @@ export class LockedExplorer implements OnModuleInit {
 
   constructor(
     @Inject(DiscoveryService) private readonly discovery: DiscoveryService,
-    @Inject(MetadataScanner) private readonly scanner: MetadataScanner,
     @Inject(ApplicationConfig) config: ApplicationConfig,
   ) {
     let hasMessages = false;
     // Not in onModuleInit, because Nest registers routes before.
     for (const cls of this.classes()) {
-      const locked = this.methods(cls).filter(([, fn]) => siteOf(fn));
+      const locked = methodsOf(cls).filter(([, fn]) => siteOf(fn));
       hasMessages ||= locked.some(([name, fn]) => handlerKind(cls, name, fn as AnyFunction) === 'rpc');
       const hasOwn = Reflect.hasMetadata(INTERCEPTORS, cls);
       if (locked.length > 0 && hasOwn) putInFront(INTERCEPTORS, LockedInterceptor, cls);
@@ -60,7 +60,7 @@ export class LockedExplorer implements OnModuleInit {
     this.warnings.clear();
     const tokens = this.discovery.getProviders().map(({ token }) => token as unknown);
     for (const cls of this.classes()) {
-      for (const [name, fn] of this.methods(cls)) this.check(cls, name, fn, tokens, cls.prototype as object);
+      for (const [name, fn] of methodsOf(cls)) this.check(cls, name, fn, tokens, cls.prototype as object);
       for (const [name, fn] of staticMethods(cls)) this.check(cls, name, fn, tokens, cls);
     }
   }
@@ -75,7 +75,7 @@ export class LockedExplorer implements OnModuleInit {
   private check(cls: AnyClass, name: string, fn: unknown, tokens: readonly unknown[], target: object): void {
     const site = siteOf(fn);
     if (!site) {
-      if (slotsOf(target, name).length === 0) return;
+      if (!LOCK_SLOTS.has(target, name)) return;
       throw new LockConfigurationError(
         `@CurrentLock or @LockSignal on ${cls.name}.${name}: the method has no @Locked. Put one on it, or take the parameter away.`,
       );
@@ -100,28 +100,12 @@ export class LockedExplorer implements OnModuleInit {
   }
 
   private classes(): ReadonlySet<AnyClass> {
-    const wrappers = [...this.discovery.getControllers(), ...this.discovery.getProviders()];
-    return new Set(wrappers.flatMap((wrapper) => classOf(wrapper) ?? []));
-  }
-
-  private methods(cls: AnyClass): readonly (readonly [name: string, fn: unknown])[] {
-    const prototype = cls.prototype as Readonly<Record<string, unknown>>;
-    return this.scanner.getAllMethodNames(prototype).map((name) => [name, prototype[name]]);
+    return new Set(discoveredClasses(this.discovery).map(({ cls }) => cls));
   }
 }
-
-type Wrapper = ReturnType<DiscoveryService['getProviders']>[number];
 
 /** Only methods of this very class. Calls no getter. */
 function staticMethods(cls: AnyClass): readonly (readonly [name: string, fn: unknown])[] {
   const own = Object.entries(Object.getOwnPropertyDescriptors(cls));
   return own.filter(([, { value }]) => typeof value === 'function').map(([name, { value }]) => [name, value]);
-}
-
-/** Not by the instance of a class, because the instances of request-scoped classes are empty shells. */
-function classOf({ metatype, isNotMetatype, instance }: Wrapper): AnyClass | undefined {
-  const cls = isNotMetatype ? (instance as object | null | undefined)?.constructor : metatype;
-  return typeof cls === 'function' && typeof cls.prototype === 'object'
-    ? (cls as unknown as AnyClass)
-    : undefined;
 }

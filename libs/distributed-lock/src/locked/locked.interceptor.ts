@@ -29,15 +29,15 @@ import type { LockService } from '../lock/lock.service.js';
 import { hasAppConfig } from './nest/app-config.guard.js';
 import { Activation, type LockedCall } from './run/activation.js';
 import { admit, whenAdmitted, type Admission } from './run/admission.js';
-import type { Answer } from './run/answer.js';
 import { answerTo } from './run/answer-to.js';
 import { toHandler, lastInterceptor } from './run/handler-call.js';
 import { Departure } from './run/departure.js';
 import { keepAdmission, takeAdmission } from './run/early-admissions.js';
+import type { Answer } from './run/http-answer.js';
 import { HandlerValues } from './keys/handler-values.js';
 import { KeyPlan } from './keys/key-plan.js';
-import { ClientLeftError } from './errors/client-left.error.js';
 import {
+  ClientLeftError,
   resolveLockHttp,
   retryAfterSeconds,
   toHttpException,

@@ -22,12 +22,10 @@ Exit codes: 0 done, 1 nothing found, 2 wrong use, 3 the store was not reached or
 
 export type CommandName = 'ls' | 'inspect' | 'watch' | 'release';
 
-/** What the words of the command line ask for. */
 export interface Command {
   readonly name: CommandName;
   /** A key; of `ls` the text that keys begin with. */
   readonly key: string;
-  /** The URL of the store. */
   readonly store: string;
   readonly prefix: string;
   readonly table: string | undefined;

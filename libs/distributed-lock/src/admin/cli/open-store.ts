@@ -2,93 +2,63 @@ import { existsSync } from 'node:fs';
 import type { LockStoreFactory } from '../../port/lock-store.js';
 import { WrongUse, type Command } from './command-line.js';
 
-interface Place {
-  /** The URL as it was given. */
-  readonly url: string;
-  /** The URL without its scheme, slashes, user and password. */
-  readonly hosts: string;
-  readonly user: string | undefined;
-  readonly password: string | undefined;
-  readonly table: { readonly table?: string };
-  readonly root: { readonly root?: string };
-  readonly timeout: { readonly commandTimeoutMs: number };
-}
-
-type Open = (place: Place) => Promise<LockStoreFactory>;
-
-const openRedis: Open = async ({ url, timeout }) =>
-  (await import('../../stores/redis/index.js')).redisStore(url, timeout);
-
-const openPostgres: Open = async ({ url, table, timeout }) =>
-  (await import('../../stores/sql/postgres/index.js')).postgresStore(url, { ...table, ...timeout });
-
-const openMysql: Open = async ({ url, table, timeout }) =>
-  (await import('../../stores/sql/mysql/index.js')).mysqlStore(url, { ...table, ...timeout });
-
-const openSqlite: Open = async ({ url, table, timeout }) => {
-  const file = url.replace(/^(sqlite|file):(\/\/)?/i, '');
-  // The store would make one.
-  if (!existsSync(file)) throw new WrongUse(`There is no file "${file}".`);
-  return (await import('../../stores/sql/sqlite/index.js')).sqliteStore(file, { ...table, ...timeout });
-};
-
-const openEtcd =
-  (scheme: 'http' | 'https'): Open =>
-  async ({ hosts, user, password, root, timeout }) => {
-    const { etcdStore } = await import('../../stores/etcd/index.js');
-    const auth = user !== undefined && password !== undefined && { auth: { user, password } };
-    const endpoints = hosts
-      .replace(/\/$/, '')
-      .split(',')
-      .map((host) => `${scheme}://${host}`);
-    return etcdStore(endpoints, { ...root, ...timeout, ...auth });
-  };
-
-const openZookeeper: Open = async ({ hosts, user, password, root, timeout }) => {
-  const { zookeeperStore } = await import('../../stores/zookeeper/index.js');
-  const auth = user !== undefined && { auth: `${user}:${password ?? ''}` };
-  return zookeeperStore(hosts, { ...root, ...timeout, ...auth });
-};
-
-const STORES: Readonly<Record<string, Open>> = {
-  redis: openRedis,
-  rediss: openRedis,
-  postgres: openPostgres,
-  postgresql: openPostgres,
-  mysql: openMysql,
-  sqlite: openSqlite,
-  file: openSqlite,
-  etcd: openEtcd('http'),
-  etcds: openEtcd('https'),
-  zookeeper: openZookeeper,
-};
+const SCHEMES = 'redis, rediss, postgres, postgresql, mysql, sqlite, file, etcd, etcds, zookeeper';
 
 /**
  * Loads the store that a URL names, and no other.
  *
  * @throws WrongUse for a URL of no store, and when the package of its client is not installed
  */
-export async function openStore({ store: url, table, root, timeoutMs }: Command): Promise<LockStoreFactory> {
-  const [, scheme = ''] = /^([a-z]+):/i.exec(url) ?? [];
-  const open = STORES[scheme.toLowerCase()];
-  if (!open) {
-    throw new WrongUse(
-      `--store is a URL that begins with one of ${Object.keys(STORES).join(', ')} and a colon.`,
-    );
-  }
-  const [, user, password, hosts = ''] = /^[a-z]+:\/\/(?:([^:@/]*)(?::(.*))?@)?(.*)$/is.exec(url) ?? [];
+export async function openStore(command: Command): Promise<LockStoreFactory> {
   try {
-    return await open({
-      url,
-      hosts,
-      user: user && decodeURIComponent(user),
-      password: password && decodeURIComponent(password),
-      table: table === undefined ? {} : { table },
-      root: root === undefined ? {} : { root },
-      timeout: { commandTimeoutMs: timeoutMs },
-    });
+    return await storeOf(command);
   } catch (error) {
     throw missingPackage(error) ?? error;
+  }
+}
+
+async function storeOf({ store: url, table, root, timeoutMs }: Command): Promise<LockStoreFactory> {
+  const [, scheme = ''] = /^([a-z]+):/i.exec(url) ?? [];
+  const [, givenUser, givenPassword, hosts = ''] =
+    /^[a-z]+:\/\/(?:([^:@/]*)(?::(.*))?@)?(.*)$/is.exec(url) ?? [];
+  const user = givenUser && decodeURIComponent(givenUser);
+  const password = givenPassword && decodeURIComponent(givenPassword);
+  const timeout = { commandTimeoutMs: timeoutMs };
+  const ofTable = { ...timeout, ...(table !== undefined && { table }) };
+  const ofRoot = { ...timeout, ...(root !== undefined && { root }) };
+  switch (scheme.toLowerCase()) {
+    case 'redis':
+    case 'rediss':
+      return (await import('../../stores/redis/index.js')).redisStore(url, timeout);
+    case 'postgres':
+    case 'postgresql':
+      return (await import('../../stores/sql/postgres/index.js')).postgresStore(url, ofTable);
+    case 'mysql':
+      return (await import('../../stores/sql/mysql/index.js')).mysqlStore(url, ofTable);
+    case 'sqlite':
+    case 'file': {
+      const file = url.replace(/^(sqlite|file):(\/\/)?/i, '');
+      // The store would make one.
+      if (!existsSync(file)) throw new WrongUse(`There is no file "${file}".`);
+      return (await import('../../stores/sql/sqlite/index.js')).sqliteStore(file, ofTable);
+    }
+    case 'etcd':
+    case 'etcds': {
+      const protocol = scheme.toLowerCase() === 'etcd' ? 'http' : 'https';
+      const endpoints = hosts.replace(/\/$/, '').split(',');
+      const auth = user !== undefined && password !== undefined && { auth: { user, password } };
+      const { etcdStore } = await import('../../stores/etcd/index.js');
+      return etcdStore(
+        endpoints.map((host) => `${protocol}://${host}`),
+        { ...ofRoot, ...auth },
+      );
+    }
+    case 'zookeeper': {
+      const auth = user !== undefined && { auth: `${user}:${password ?? ''}` };
+      return (await import('../../stores/zookeeper/index.js')).zookeeperStore(hosts, { ...ofRoot, ...auth });
+    }
+    default:
+      throw new WrongUse(`--store is a URL that begins with one of ${SCHEMES} and a colon.`);
   }
 }
 

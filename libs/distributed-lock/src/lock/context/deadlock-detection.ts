@@ -61,7 +61,6 @@ export class Deadlocks {
   }
 }
 
-/** An async flow that holds keys and waits for another key. */
 interface Blocked {
   readonly request: LockRequest;
   readonly holds: readonly Hold[];

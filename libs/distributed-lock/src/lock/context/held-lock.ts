@@ -148,7 +148,6 @@ export class HeldLock implements Lock {
     return (this.outcome ??= this.releaseOnce(true).then((reply) => (reply === 'not held' ? 'lost' : reply)));
   }
 
-  /** As `release`, for callers that do not wait for the outcome. */
   releaseInBackground(at?: ClockReading): void {
     inBackground(this.releaseOnce(false, at));
   }

@@ -92,7 +92,6 @@ export class LeaseKeeper extends Renewable {
     else this.owner.onLost('taken', 'the store says that it is not held by us any more');
   }
 
-  /** The store has granted the lock again under the same token. */
   onGrantedAgain(validUntil: number): void {
     if (this.owner.isHeld && this.lease.isConfirmed) return this.lease.onProlonged(validUntil);
     this.lease.onGrantedAgain(validUntil);

@@ -20,7 +20,6 @@ const RENEWAL_RETRY_MS = { least: 100, spread: 200 };
 export class Lease {
   /** The store has answered for the lease. Until then it is the initial lease of a notification. */
   isConfirmed: boolean;
-  /** When the store last answered for the lease. */
   answeredAt: number;
   /** Why the last renewal got no answer, as the event `suspended` says; a suspended machine is another thing. `undefined` after an answer. */
   suspendedBy: Error | undefined;

@@ -85,7 +85,6 @@ export abstract class Renewable extends Link {
   abstract startRenewal(): StartedRenewal;
 }
 
-/** A renewal that is about to be sent, and what gets the reply to it. */
 export interface StartedRenewal {
   readonly renewal: Renewal;
   readonly onReply: (reply: RenewalReply) => void;

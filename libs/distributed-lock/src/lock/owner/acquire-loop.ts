@@ -106,7 +106,6 @@ export class AcquireLoop implements FairWaiter {
     if (longest > waitsUntil + 1) this.recheckAfter(Math.max(0, waitsUntil - BEFORE_DROPPED_MS - now));
   }
 
-  /** Sends the next request now, unless one is in flight. */
   askNow(): void {
     if (!this.inFlight) this.ask();
   }
@@ -242,7 +241,6 @@ export interface WaitingCallers {
   readonly mustAskAgain: boolean;
   /** Rejects callers whose wait is over, because another owner holds the key. */
   refuseImpatient(): void;
-  /** Rejects callers whose wait is over with this error. */
   dismissImpatient(error: unknown): void;
   dismissAll(error: unknown): void;
 }
@@ -251,6 +249,5 @@ export interface WaitingCallers {
 interface AskingOwner {
   readonly id: string;
   onGrant(grant: Grant): void;
-  /** No caller of the owner waits any more. */
   giveUpWaiting(): void;
 }

@@ -47,7 +47,6 @@ export class Owner {
   private readonly holds = new SmallSet<Hold>();
   private readonly acquireLoop: AcquireLoop;
   private readonly budget = new HandOffBudget();
-  /** Answers in a row that took longer than the lease. */
   private slowAnswers = 0;
   /** The latest end of a minimum hold of its callers. */
   private holdUntil = 0;
@@ -103,7 +102,6 @@ export class Owner {
     else this.acquireLoop.askNow();
   }
 
-  /** A caller has joined those that wait. */
   onJoined(): void {
     this.acquireLoop.stayInQueue();
   }
@@ -269,7 +267,6 @@ export class Owner {
     return Array.from(this.holds, (hold) => hold.describe(now, timeOfDay));
   }
 
-  /** Holds of `acquire()` for which callers of this process wait. */
   waitedFor(): readonly WaitedFor[] {
     const { key, holds, callers, now } = this;
     if (callers.size === 0) return [];
@@ -497,9 +494,7 @@ export interface Caller {
 
 /** The callers of one key, as its owners use them. Implemented by `LocalQueue`. */
 export interface Callers extends WaitingCallers {
-  /** Removes and returns the next caller. */
   shift(): (Caller & { resolve(hold: Hold): void }) | undefined;
-  /** The owner has admitted callers. */
   onServed(owner: Owner): void;
   /** The owner has ended, or no longer holds with the claim of these callers. */
   onOwnerEnded(owner: Owner): void;

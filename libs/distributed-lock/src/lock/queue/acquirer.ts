@@ -20,7 +20,6 @@ export class Acquirer {
   constructor(
     private readonly scope: symbol,
     private readonly clock: Clock,
-    /** Opens the store, if it is not open. */
     private readonly open: () => LockRuntime,
   ) {}
 

@@ -18,7 +18,6 @@ export class LastAnswer {
     private readonly localHolder: () => LocalHolder | undefined,
   ) {}
 
-  /** @param askedAt when the request was sent that the store has answered */
   onHolder(owner: string | undefined, remainingMs: number, askedAt: number): void {
     this.holder = { owner, expiresAt: this.clock.now() + remainingMs };
     this.coversUntil = askedAt;

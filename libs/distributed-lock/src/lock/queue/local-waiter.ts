@@ -5,7 +5,6 @@ import type { LockRequest } from '../request/lock-request.js';
 
 /** One caller in the local queue, until it is admitted or leaves. There may be very many, so it is kept small. */
 export class LocalWaiter extends Link {
-  /** Stops listening to the request's signal. */
   stopListening: (() => void) | undefined;
 
   constructor(
@@ -56,7 +55,6 @@ export class WaitDeadlines extends HasDeadlines {
     this.timer.arm(this, deadline);
   }
 
-  /** No caller waits any more. */
   stop(): void {
     this.timer.disarm(this);
   }

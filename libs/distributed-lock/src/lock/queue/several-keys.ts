@@ -1,4 +1,4 @@
-import { onAbort } from '../../async-context/abort-listeners.js';
+import { unlessAborted } from '../../async-context/abort-listeners.js';
 import type { Hold } from '../context/hold.js';
 import type { LocalQueue } from './local-queue.js';
 import type { LockRuntime } from '../runtime/lock-runtime.js';
@@ -35,7 +35,7 @@ export async function acquireFreeKeys(
     return call;
   };
   try {
-    const refused = await unlessAborted(signal, asking);
+    const refused = await (signal ? unlessAborted(signal, asking) : asking);
     if (refused) return refused;
     return owners.map((owner, i) => {
       const request = requests[i] as LockRequest;
@@ -79,18 +79,4 @@ async function takeTogether(
 
 function giveUp(owners: readonly Owner[], mayHold: boolean): void {
   for (const owner of owners) owner.giveUp(mayHold);
-}
-
-/** Settles as `work` does, or rejects with the signal's reason as soon as the signal aborts. */
-async function unlessAborted<T>(signal: AbortSignal | undefined, work: Promise<T>): Promise<T> {
-  if (!signal) return work;
-  let stopListening = (): void => undefined;
-  const aborted = new Promise<never>((_, reject) => {
-    stopListening = onAbort(signal, () => reject(signal.reason as Error));
-  });
-  try {
-    return await Promise.race([work, aborted]);
-  } finally {
-    stopListening();
-  }
 }

@@ -83,7 +83,6 @@ export function queueName(request: LockRequest): string | LockRequest {
   return request.fair || request.graceMs !== undefined ? request : kindName(request);
 }
 
-/** The key with its claim and its lease. */
 export function kindName({ key, claim, watched, leaseMs }: LockRequest): string {
   const kind = claim.kind === 'permits' ? `permits ${claim.permits} ${claim.weight}` : claim.kind;
   return `${kind} ${watched ? '' : leaseMs} ${key}`;

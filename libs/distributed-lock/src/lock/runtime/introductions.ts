@@ -1,4 +1,5 @@
 import { timeOfDay, type Clock } from '../../time/clock.js';
+import { within } from '../../time/within.js';
 import { inBackground } from '../../async-context/in-background.js';
 import { holderName, LockStoreError } from '../../port/lock.errors.js';
 import type { LockClient, LockHolder } from '../../port/lock-client.js';
@@ -66,15 +67,8 @@ export class Introductions {
 
   /** The same for one owner, within `NAME_WITHIN_MS`. */
   findSoon(owner: string): Promise<LockHolder> {
-    const { clock } = this.parts;
-    return new Promise((resolve) => {
-      const cancel = clock.after(NAME_WITHIN_MS, () => resolve({ owner }));
-      const found = this.find([owner]).then(([holder]) => {
-        cancel();
-        resolve(holder as LockHolder);
-      });
-      inBackground(found, () => undefined);
-    });
+    const found = this.find([owner]).then(([holder]) => holder as LockHolder);
+    return within(this.parts.clock, NAME_WITHIN_MS, found, { owner });
   }
 
   /** Callers whose waits end together, and the keys of a page, share one reading of a client. */
@@ -143,7 +137,6 @@ interface Parts {
   readonly watchdogTimeoutMs: number;
   /** `undefined` if the store is to be told nothing. */
   readonly client: LockClient | undefined;
-  /** What this client holds. */
   readonly held: () => readonly HoldSnapshot[];
   readonly owners: Pick<OwnerRegistry, 'count' | 'isEmpty' | 'hasOneOf'>;
   readonly warn: (message: string) => void;

@@ -3,6 +3,7 @@ import { detached } from '../../async-context/detached.js';
 import { DeadlineTimer } from '../../time/deadline-timer.js';
 import type { Chance } from '../../time/chance.js';
 import { timeOfDay, type Clock } from '../../time/clock.js';
+import { within } from '../../time/within.js';
 import { FairQueues } from './fair-queues.js';
 import { ForgottenReleases } from './forgotten-releases.js';
 import type { LockEvent } from '../events/lock.events.js';
@@ -76,7 +77,6 @@ export class LockRuntime {
     this.store.notifications$.subscribe((notification) => this.owners.onNotification(notification));
   }
 
-  /** No caller waits or holds, and no release is under way. */
   get isAtRest(): boolean {
     return this.owners.isEmpty && this.releases.areAllDone;
   }
@@ -98,7 +98,7 @@ export class LockRuntime {
     cancelGrace();
     cancelWarning();
     this.stopTimers();
-    await this.within(2 * store.commandTimeoutMs, this.releases.finish());
+    await within(clock, 2 * store.commandTimeoutMs, this.releases.finish(), undefined);
   }
 
   private warnOfHolders(graceMs: number): void {
@@ -116,16 +116,8 @@ export class LockRuntime {
     this.forgottenReleases.stop();
     this.deadlines.stop();
   }
-
-  private async within(ms: number, done: Promise<void>): Promise<void> {
-    let cancel = (): void => undefined;
-    const timeout = new Promise<void>((resolve) => (cancel = this.clock.after(ms, resolve)));
-    await Promise.race([done, timeout]);
-    cancel();
-  }
 }
 
-/** The service whose runtime it is. */
 interface Service {
   /** Tells its holds from those of another service in the same async flow. */
   readonly scope: symbol;

@@ -42,7 +42,6 @@ export class OwnerRegistry {
     return [...this.byId.values()].flatMap((owner) => owner.describeHolds(now, timeOfDay));
   }
 
-  /** Holds of `acquire()` for which callers of this process wait. */
   waitedFor(): readonly WaitedFor[] {
     return [...this.byId.values()].flatMap((owner) => owner.waitedFor());
   }
@@ -70,7 +69,6 @@ export class OwnerRegistry {
     for (const owner of this.holders()) owner.tellShutdown();
   }
 
-  /** Takes the lock from each holder. */
   loseAll(detail: string): void {
     for (const owner of this.holders()) owner.onLost('shutdown', detail);
   }

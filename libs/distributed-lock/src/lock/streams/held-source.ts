@@ -109,7 +109,6 @@ export class HeldSource {
 
 type Step = IteratorResult<unknown, unknown>;
 
-/** The steps in which a stream is read. */
 export interface StepSource {
   next(...args: readonly unknown[]): PromiseLike<Step>;
   return?(value?: unknown): PromiseLike<Step>;

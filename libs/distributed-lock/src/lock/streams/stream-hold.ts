@@ -59,7 +59,6 @@ export interface StreamHoldOptions {
   readonly onEnd: () => void;
 }
 
-/** A stream that holds a lock until it has ended. */
 export interface HeldStream<T = unknown> {
   /** To be read in place of the stream; the same object where that is possible. */
   readonly value: T;

@@ -116,14 +116,6 @@ function checkValues(options: LockedOptions): void {
   }
 }
 
-/** @throws LockConfigurationError for options of a method and of its class that contradict each other */
-export function checkTogether(where: string, { leaseMs, holdAtLeastMs = 0 }: LockedOptions): void {
-  if (leaseMs === undefined || holdAtLeastMs <= leaseMs) return;
-  throw new LockConfigurationError(
-    `@Locked on ${where}: holdAtLeastMs (${holdAtLeastMs}) must not be longer than leaseMs (${leaseMs}): the lease would end before.`,
-  );
-}
-
 /**
  * Only the options of the service that are given, so that its defaults apply to the others.
  *

@@ -13,7 +13,6 @@ const STATUS: Partial<Record<LockErrorCode, number>> = {
   LOCK_LOST: GRPC.unknown,
 };
 
-/** What a client of gRPC gets for a lock error. */
 export interface GrpcStatus {
   readonly status: 'error';
   readonly code: number;

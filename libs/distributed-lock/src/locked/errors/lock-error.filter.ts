@@ -5,7 +5,7 @@ import { getLockHttpToken } from '../../distributed-lock.tokens.js';
 import { LockError } from '../../port/lock.errors.js';
 import { LockErrorGatewayFilter } from './lock-error.gateway-filter.js';
 import { retryAfterSeconds, toHttpException, type LockHttpStatus } from './lock-http.js';
-import { LockGraphqlError, rpcPayload, transportPayload } from './transport-error.js';
+import { LockGraphqlError, payloadOf } from './transport-error.js';
 
 /**
  * Answers clients for lock errors that a handler lets through, as from `LockService` or a locked provider.
@@ -31,13 +31,11 @@ export class LockErrorFilter
       case 'http':
         return this.answerHttp(error as LockError, host);
       case 'rpc':
-        return throwError(() => rpcPayload(error as LockError, host.getArgs()));
+        return throwError(() => payloadOf(error as LockError, host.getArgs()));
       case 'ws':
         return LockErrorGatewayFilter.tell(error as LockError, host);
       case 'graphql':
-        throw error instanceof LockGraphqlError
-          ? error
-          : new LockGraphqlError(transportPayload(error), error);
+        throw error instanceof LockGraphqlError ? error : new LockGraphqlError(error);
       default:
         // Thrown, because a caller would take a returned error for a result.
         throw error;

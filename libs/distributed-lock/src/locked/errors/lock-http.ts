@@ -95,3 +95,10 @@ export function retryAfterSeconds(error: unknown, leaseMs?: number): number | un
   if (leaseMs === undefined || remainingMs === undefined) return 1;
   return Math.max(1, Math.ceil(Math.min(remainingMs, leaseMs) / 1000));
 }
+
+/** The reason for which a call leaves the queue when its client has gone. No client sees it. */
+export class ClientLeftError extends HttpException {
+  constructor() {
+    super('Client Closed Request', 499);
+  }
+}

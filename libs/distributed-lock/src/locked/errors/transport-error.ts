@@ -1,10 +1,9 @@
 import { Logger, type Type } from '@nestjs/common';
 import { isLockError, type LockError } from '../../port/lock.errors.js';
 import { detached } from '../../async-context/detached.js';
-import { grpcCallOf, type GrpcCall } from '../nest/grpc-call.js';
-import { ClientLeftError } from './client-left.error.js';
+import { breakOffCall, grpcCallOf, type GrpcCall } from '../nest/grpc-call.js';
 import { CANCELLED, grpcStatus, type GrpcStatus } from './grpc-status.js';
-import { publicMessage } from './lock-http.js';
+import { ClientLeftError, publicMessage } from './lock-http.js';
 
 /** Nest's packages of transports are optional. A call over a transport proves that its package is installed. */
 const PACKAGES: Readonly<Record<string, () => Promise<Type<Error>>>> = {
@@ -20,7 +19,8 @@ const logger = new Logger('DistributedLock');
 export class LockGraphqlError extends Error {
   readonly extensions: { readonly code: string };
 
-  constructor({ code = 'INTERNAL_SERVER_ERROR', message }: TransportPayload, cause: unknown) {
+  constructor(cause: LockError) {
+    const { code = 'INTERNAL_SERVER_ERROR', message } = transportPayload(cause);
     super(message, { cause });
     this.name = 'LockGraphqlError';
     this.extensions = { code };
@@ -50,15 +50,11 @@ export async function prepareTransport(type: string): Promise<void> {
  */
 export function toTransportError(error: unknown, type: string, args: readonly unknown[]): unknown {
   const Exception = exceptions.get(type);
-  const call = grpcCallOf(args);
-  const message = publicMessage(error);
-  if (Exception && call && error instanceof ClientLeftError)
+  if (Exception && error instanceof ClientLeftError && grpcCallOf(args))
     return translate(error, new Exception(CANCELLED));
-  if (!message) return error;
-  const payload: TransportPayload = { status: 'error', ...message };
-  if (type === 'graphql') return new LockGraphqlError(payload, error);
-  if (!Exception) return error;
-  return translate(error, new Exception(call ? grpcStatus(message, call) : payload));
+  if (!publicMessage(error)) return error;
+  if (type === 'graphql') return new LockGraphqlError(error as LockError);
+  return Exception ? translate(error, new Exception(payloadOf(error as LockError, args))) : error;
 }
 
 function translate(cause: unknown, exception: Error): Error {
@@ -75,17 +71,17 @@ export class TranslatedLockError {
   }
 }
 
-/** The message for a client. Logs a mistake of the program, which the client does not learn. */
-export function transportPayload(error: LockError): TransportPayload {
-  return { status: 'error', message: 'Internal server error', ...messageOrLog(error) };
-}
-
-/** As `transportPayload`, with the status of gRPC for a call of it. */
-export function rpcPayload(error: LockError, args: readonly unknown[]): TransportPayload | GrpcStatus {
+/** What a client of a message or of a gateway gets; for a call of gRPC among `args`, a status of gRPC. */
+export function payloadOf(error: LockError, args: readonly unknown[]): TransportPayload | GrpcStatus {
   const call = grpcCallOf(args);
   return call ? grpcStatus(messageOrLog(error), call) : transportPayload(error);
 }
 
+export function transportPayload(error: LockError): TransportPayload {
+  return { status: 'error', message: 'Internal server error', ...messageOrLog(error) };
+}
+
+/** Logs a mistake of the program, which the client does not learn. */
 function messageOrLog(error: LockError): ReturnType<typeof publicMessage> {
   const message = publicMessage(error);
   if (!message) logger.error(error);
@@ -99,12 +95,7 @@ function messageOrLog(error: LockError): ReturnType<typeof publicMessage> {
  * @throws another error as it is
  */
 export function answerCall(call: GrpcCall, error: unknown): void {
-  if (error instanceof TranslatedLockError) call.emit('error', statusOf(error));
-  else if (isLockError(error)) call.emit('error', grpcStatus(messageOrLog(error), call));
+  if (error instanceof TranslatedLockError) breakOffCall(call, error);
+  else if (isLockError(error)) call.emit('error', payloadOf(error, [call]));
   else throw error;
-}
-
-/** The payload of an `RpcException`. */
-function statusOf(error: object): unknown {
-  return (error as { getError?(): unknown }).getError?.() ?? error;
 }

@@ -1,7 +1,7 @@
 import type { ArgumentMetadata, ExecutionContext, PipeTransform, Type } from '@nestjs/common';
 import { ContextIdFactory, type ApplicationConfig, type ContextId, type ModuleRef } from '@nestjs/core';
 import { hasAppConfig } from '../nest/app-config.guard.js';
-import { PIPES, type HandlerKind, type HandlerParameter } from '../nest/nest-metadata.js';
+import { boundTo, PIPES, type HandlerKind, type HandlerParameter } from '../nest/nest-metadata.js';
 
 /** By Nest's number of the source. The missing sources are filled by interceptors inside the lock. */
 const HTTP_SOURCES: Readonly<Record<number, Reader>> = {
@@ -96,9 +96,7 @@ export class HandlerValues {
   private boundTo(parameter: HandlerParameter, context: ExecutionContext): readonly BoundPipe[] {
     let bound = this.bound.get(parameter);
     if (!bound) {
-      const around = [context.getClass(), context.getHandler()].flatMap(
-        (target) => (Reflect.getMetadata(PIPES, target) ?? []) as readonly unknown[],
-      );
+      const around = [context.getClass(), context.getHandler()].flatMap((it) => boundTo(PIPES, it));
       bound = [...around, ...parameter.pipes].filter((it) => it !== undefined && it !== null) as BoundPipe[];
       this.bound.set(parameter, bound);
     }

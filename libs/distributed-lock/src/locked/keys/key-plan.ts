@@ -7,7 +7,7 @@ import { originOf, partNameOf, type Origin } from './key-origin.js';
 import { follow, type Placeholder } from '../template/key-template.js';
 import { type AnyClass, ROUTE_PARAMETER } from '../nest/nest-metadata.js';
 import { optionsOf, type LockedSite } from '../declaration/locked-site.js';
-import { callOptions, checkTogether, type LockedOptions } from '../declaration/locked.options.js';
+import { callOptions, checkLockedOptions, type LockedOptions } from '../declaration/locked.options.js';
 import { shapeOf, type MethodShape } from './method-shape.js';
 
 const NO_PARTS: RequestParts = new Map();
@@ -31,7 +31,8 @@ export class KeyPlan {
     this.options = optionsOf(cls, site);
     this.shape = shapeOf(cls, site);
     this.call = callOptions(this.options, this.shape.where);
-    checkTogether(this.shape.where, this.options);
+    // Those of the method and those of its class may contradict each other.
+    checkLockedOptions(`@Locked on ${this.shape.where}`, this.options);
     for (const template of typeof site.key === 'function' ? [] : site.key) {
       for (const p of template.placeholders) this.origins.set(p, originOf(p, template, this.shape));
     }
@@ -47,12 +48,10 @@ export class KeyPlan {
     return plan;
   }
 
-  /** `GoodsController.purchase`, for messages. */
   get where(): string {
     return this.shape.where;
   }
 
-  /** True for a handler that sends its answer itself, perhaps after it has returned. */
   get answersItself(): boolean {
     return this.shape.answersItself;
   }

@@ -18,3 +18,8 @@ function isGrpcCall(arg: unknown): arg is GrpcCall {
   const { cancelled, getPeer, on } = Object(arg) as Partial<GrpcCall>;
   return typeof cancelled === 'boolean' && typeof getPeer === 'function' && typeof on === 'function';
 }
+
+/** Ends a call with an error. The payload of an `RpcException` has the status. */
+export function breakOffCall(call: GrpcCall, error: unknown): void {
+  call.emit('error', (error as { getError?(): unknown }).getError?.() ?? error);
+}

@@ -67,7 +67,6 @@ export function handlerKind(
   return isOther || handlerParameters(cls, method).length > 0 ? 'other' : undefined;
 }
 
-/** True if pipes are bound to the class or to the method. */
 export function isPiped(cls: AnyClass, fn: AnyFunction): boolean {
   return [cls, fn].some((target) => Reflect.hasMetadata(PIPES, target));
 }
@@ -83,7 +82,6 @@ export function isSubscription(fn: object): boolean {
   return Reflect.getMetadata(RESOLVER_TYPE, fn) === 'Subscription';
 }
 
-/** True for a handler of server-sent events. */
 export function isSse(fn: object): boolean {
   return Reflect.hasMetadata('__sse__', fn);
 }
@@ -105,13 +103,11 @@ export function boundTo(list: string, target: object): readonly unknown[] {
   return (Reflect.getMetadata(list, target) ?? []) as readonly unknown[];
 }
 
-/** Makes `enhancer` the last one that is bound to a class or a method. */
 export function putLast(list: string, enhancer: unknown, target: object): void {
   const others = boundTo(list, target).filter((it) => it !== enhancer);
   Reflect.defineMetadata(list, [...others, enhancer], target);
 }
 
-/** Makes `enhancer` the first one that is bound to a class or a method. */
 export function putInFront(list: string, enhancer: unknown, target: object): void {
   const others = boundTo(list, target).filter((it) => it !== enhancer);
   Reflect.defineMetadata(list, [enhancer, ...others], target);

@@ -1,8 +1,7 @@
 import type { ExecutionContext } from '@nestjs/common';
-import { grpcCallOf, type GrpcCall } from '../nest/grpc-call.js';
-import type { Answer } from './answer.js';
-import { HttpAnswer, type PlatformResponse } from './http-answer.js';
-import { onEndOf } from './shared-listener.js';
+import { breakOffCall, grpcCallOf, type GrpcCall } from '../nest/grpc-call.js';
+import { onEndOf } from '../../async-context/shared-listener.js';
+import { HttpAnswer, type Answer, type PlatformResponse } from './http-answer.js';
 
 /** `undefined` where no answer is open: for subscriptions, gateways and messages without a call. */
 export function answerTo(context: ExecutionContext): Answer | undefined {
@@ -48,7 +47,6 @@ class GrpcAnswer implements Answer {
   }
 
   breakOff(error: unknown): void {
-    // The payload of an `RpcException`, whose code is the status.
-    this.call.emit('error', (error as { getError?(): unknown }).getError?.() ?? error);
+    breakOffCall(this.call, error);
   }
 }

@@ -40,7 +40,6 @@ export class Departure {
     for (const undo of this.undos.splice(0)) undo();
   }
 
-  /** @returns stops listening */
   onAbort(listener: () => void): () => void {
     this.listeners.add(listener);
     return () => {

@@ -1,8 +1,23 @@
 import { constants } from 'node:http2';
-import type { Answer } from './answer.js';
-import { onEndOf, type Emitter } from './shared-listener.js';
+import { onEndOf, type Emitter } from '../../async-context/shared-listener.js';
 
 const ENDS = ['finish', 'close'];
+
+/** The open answer to a request: a response of HTTP, or a call of gRPC. */
+export interface Answer {
+  /** True once something of it was sent, or its handler has announced that it sends it. */
+  readonly isBegun: boolean;
+  /** True if the client has gone before the answer was complete. Says nothing before the answer is over. */
+  readonly wasLeft: boolean;
+  /**
+   * Calls `listener` once: when the answer was sent or the client has gone, at once if that is so already.
+   *
+   * @returns stops listening
+   */
+  whenOver(listener: () => void): () => void;
+  /** Ends the answer so that the client sees that it is not complete. */
+  breakOff(error: unknown): void;
+}
 
 /** A response of Node, of HTTP/1 or of the compatibility API of HTTP/2. */
 export class HttpAnswer implements Answer {

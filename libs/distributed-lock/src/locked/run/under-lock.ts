@@ -1,7 +1,7 @@
 import { Subscription, type Observer, type Subscriber } from 'rxjs';
 import type { HeldLock } from '../../lock/context/held-lock.js';
 import { inBackground } from '../../async-context/in-background.js';
-import type { Answer } from './answer.js';
+import type { Answer } from './http-answer.js';
 import type { LockLostError } from '../../port/lock.errors.js';
 import { holdStream, type StreamOrigin } from '../../lock/streams/held-stream.js';
 
@@ -48,7 +48,6 @@ export class UnderLock<T> implements Observer<T> {
     if (this.hasLeft) this.stop();
   }
 
-  /** The subscriber has left. */
   leave(): void {
     this.hasLeft = true;
     if (this.isStream) this.stop();

@@ -1,7 +1,6 @@
 import { Inject, Module, type DynamicModule, type OnModuleInit } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
-import { getLockServiceToken } from '../../distributed-lock.tokens.js';
-import type { LockService } from '../../lock/lock.service.js';
+import { findLockService } from '../../distributed-lock.tokens.js';
 import { checkOptionNames } from '../../options/option-names.js';
 import { METRICS_NAMES, measureLocks, type LockMetricsOptions } from './lock.metrics.js';
 
@@ -24,8 +23,7 @@ export class LockMetricsModule implements OnModuleInit {
   /** Not earlier, so that the program can set its global meter provider before. */
   onModuleInit(): void {
     const { name, ...options } = this.options;
-    const token = getLockServiceToken(name);
-    measureLocks(this.moduleRef.get<LockService>(token, { strict: false }), options);
+    measureLocks(findLockService(this.moduleRef, name, 'LockMetricsModule.forRoot', 'name'), options);
   }
 }
 

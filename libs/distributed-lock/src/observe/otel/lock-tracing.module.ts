@@ -1,7 +1,6 @@
 import { Inject, Module, type DynamicModule, type OnModuleInit } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
-import { getLockServiceToken } from '../../distributed-lock.tokens.js';
-import type { LockService } from '../../lock/lock.service.js';
+import { findLockService } from '../../distributed-lock.tokens.js';
 import { checkOptionNames } from '../../options/option-names.js';
 import { TRACING_NAMES, traceLocks, type LockTracingOptions } from './lock.tracing.js';
 
@@ -23,8 +22,7 @@ export class LockTracingModule implements OnModuleInit {
 
   onModuleInit(): void {
     const { name, ...options } = this.options;
-    const token = getLockServiceToken(name);
-    traceLocks(this.moduleRef.get<LockService>(token, { strict: false }), options);
+    traceLocks(findLockService(this.moduleRef, name, 'LockTracingModule.forRoot', 'name'), options);
   }
 }
 

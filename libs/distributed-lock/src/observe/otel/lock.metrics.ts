@@ -1,8 +1,8 @@
 import { metrics, type Attributes, type Meter, type MeterProvider } from '@opentelemetry/api';
+import { isLockError } from '../../port/lock.errors.js';
 import type { LockEvent } from '../../lock/events/lock.events.js';
 import type { LockService } from '../../lock/lock.service.js';
 import { checkOptionNames, type OptionNames } from '../../options/option-names.js';
-import { errorType } from './error-type.js';
 
 /** Options of `measureLocks` and of `LockMetricsModule`. */
 export interface LockMetricsOptions {
@@ -128,4 +128,9 @@ function recorder(meter: Meter, attributesOf: (key: string | undefined) => Attri
         return;
     }
   };
+}
+
+/** The value of `error.type` for an abandoned wait: the code of the lock error, or `aborted` by the caller's signal. */
+export function errorType(error: unknown): string {
+  return isLockError(error) ? error.code : 'aborted';
 }

@@ -13,7 +13,7 @@ import type { LockEvent } from '../../lock/events/lock.events.js';
 import { internalsOf } from '../../lock/events/service-internals.js';
 import type { LockService } from '../../lock/lock.service.js';
 import { checkOptionNames, type OptionNames } from '../../options/option-names.js';
-import { errorType } from './error-type.js';
+import { errorType } from './lock.metrics.js';
 
 /** Options of `traceLocks` and of `LockTracingModule`. */
 export interface LockTracingOptions {
