@@ -1,6 +1,7 @@
 // Builds the package: one file for each path that applications import. What needs no Nest is in CommonJS alone, because Node, Jest and
 // bundlers import that from both formats; so a lock, a store or an error is one, however it is imported. What needs Nest is in both
-// formats, because Nest 12 is in ES modules, which Jest cannot require. Code that several paths share is in dist/shared.
+// formats, because Nest 12 is in ES modules, which Jest cannot require. Code that several paths share is in dist/shared. The schematic
+// of `nest add` is one file beside them.
 import { spawnSync } from 'node:child_process';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { relative } from 'node:path';
@@ -31,18 +32,20 @@ const { peerDependencies } = JSON.parse(readFileSync(`${LIBRARY}/package.json`, 
 const external = new RegExp(`^(node:|(${Object.keys(peerDependencies).join('|')})(/|$))`);
 
 for (const folder of [DIST, MODULES]) rmSync(folder, { recursive: true, force: true });
-compile('tsconfig.lib.json');
-compile('tsconfig.schematics.json');
-writeFileSync(`${DIST}/schematics/package.json`, '{"type":"commonjs"}');
+compile();
 const { withNest, rooms } = modulesOf(MODULES);
 const isPlain = ({ module }) => !withNest.has(`${path(module)}.js`);
 await bundlePlain();
 await bundleNest('cjs', 'cjs');
 await bundleNest('esm', 'js');
 await bundleTypes();
+await bundle({ 'nest-add': `${LIBRARY}/schematics/nest-add.ts` }, [], {
+  format: 'cjs',
+  entryFileNames: '[name].cjs',
+});
 
-function compile(project) {
-  const { status } = spawnSync('npx', ['tsc', '-p', `${LIBRARY}/${project}`], { stdio: 'inherit' });
+function compile() {
+  const { status } = spawnSync('npx', ['tsc', '-p', `${LIBRARY}/tsconfig.lib.json`], { stdio: 'inherit' });
   if (status !== 0) process.exit(status ?? 1);
 }
 
@@ -94,8 +97,6 @@ async function bundlePlain() {
     const names = exports.map((it) => `exports.${it} = code.${it};\n`).join('');
     const required = `const code = require('./${isPath ? 'shared/' : ''}${name}.cjs');\n`;
     writeFileSync(`${DIST}/${isPath ? name : namesOf(name)}.cjs`, required + names);
-    if (isPath)
-      writeFileSync(`${DIST}/${name}.js`, `export { ${exports.join(', ')} } from './${name}.cjs';\n`);
   }
 }
 
@@ -162,11 +163,13 @@ async function bundleTypes() {
     chunkFileNames: 'shared/[name].d.cts',
     minifyInternalExports: false,
   });
-  for (const { name, module } of ENTRY_POINTS) {
+  for (const entry of ENTRY_POINTS) {
+    const { name, module } = entry;
     const file = `${DIST}/${name}.d.cts`;
     // Rollup imports a shared type by way of the root, which needs Nest.
     const types = readFileSync(file, 'utf8').replaceAll("from './index.cjs'", "from './shared/base.cjs'");
     writeFileSync(file, types);
+    if (isPlain(entry)) continue;
     const isNested = nested.has(path(`${module}.d.ts`));
     writeFileSync(`${DIST}/${name}.d.ts`, isNested ? types : `export * from './${name}.cjs';\n`);
   }

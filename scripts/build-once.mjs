@@ -24,6 +24,7 @@ const INPUTS = [
   'package-lock.json',
   'scripts/build-library.mjs',
   'scripts/entry-points.mjs',
+  'scripts/nest-modules.mjs',
   'tsconfig.json',
   'nest-cli.json',
 ];
