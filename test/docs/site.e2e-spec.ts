@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join, posix } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { deadLinks, decisionFiles, mapLinks, SIDEBAR, withParts } from '../../site/index.mjs';
-import { anchorOf, headingsOf, pagesBelow, readPage } from '../support/pages.js';
+import { anchorOf, headingsOf, pagesBelow, readPage, withoutCode } from '../support/pages.js';
 
 const listed = (locale: 'root' | 'zh'): string[] => Object.values(SIDEBAR[locale]).flatMap(Object.keys);
 const isChinese = (page: string): boolean => page.startsWith('docs/zh/') || page === 'README.zh-CN.md';
@@ -73,6 +73,16 @@ describe('the links of a page', () => {
     expect(mapLinks(text, (link) => `x/${link}`)).toBe(
       "[a](x/a.md) `[b](b.md)`\n\n```md\n[c](c.md)\n```\n\n[`d`](x/d.md#e) [f]\n\n[f]: x/f.md 't'\n",
     );
+  });
+});
+
+describe('the tables of a page', () => {
+  // A blank line in a table makes text of the rows behind it.
+  it.each(pages)('begin with a head: %s', (page) => {
+    const lines = withoutCode(readPage(page)).split('\n');
+    const isHeadless = (line: string, i: number): boolean =>
+      line.startsWith('|') && !lines[i - 1]?.startsWith('|') && !/^\|[ :|-]+\|$/.test(lines[i + 1] ?? '');
+    expect(lines.filter(isHeadless)).toEqual([]);
   });
 });
 
