@@ -58,7 +58,6 @@ export const SIDEBAR = {
     Trust: {
       'docs/faults.md': 'Under faults',
       'docs/simulation.md': 'Deterministic simulation',
-      'docs/model.md': 'The protocol, explored',
       'docs/benchmarks.md': 'Benchmarks',
       'TRACK-RECORD.md': 'Bugs that tests found',
     },

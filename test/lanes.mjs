@@ -59,7 +59,6 @@ export const LONGEST = [
   'seckill/page',
   'docs/api',
   'repo/bench/bench',
-  'core/model/model',
   'redis/conformance/',
   'seckill/one-database',
   'stores/mysql/faults',

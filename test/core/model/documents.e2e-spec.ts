@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
-import { DocumentProtocol, type DocumentWorld } from './documents/document-protocol.js';
-import type { DocumentRule } from './documents/document-state.js';
-import { explore } from './explorer.js';
+import { DocumentProtocol, type DocumentWorld } from './document-protocol.js';
+import type { DocumentRule } from './document-state.js';
+import { explore, type Model } from './explorer.js';
 
 const MOST_STATES = 50_000;
 const TIMEOUT_MS = 120_000;
@@ -38,4 +38,23 @@ describe('one document and its clients, in all ways that a small world can go', 
     },
     TIMEOUT_MS,
   );
+});
+
+describe('the explorer', () => {
+  const counter = (worst: number): Model<number> => ({
+    start: 0,
+    keyOf: String,
+    violation: (n) => (n === worst ? `it is ${n}` : undefined),
+    *steps(n) {
+      if (n < 5) yield { name: 'one', to: n + 1 };
+      if (n < 4) yield { name: 'two', to: n + 2 };
+      if (n > 0) yield { name: 'back', to: 0 };
+    },
+  });
+
+  it('finds the shortest way to what must not be, and says whether it has seen all', () => {
+    expect(explore(counter(4), 100).violation).toEqual({ what: 'it is 4', trace: ['two', 'two'] });
+    expect(explore(counter(-1), 100)).toEqual({ states: 6, isComplete: true });
+    expect(explore(counter(-1), 3).isComplete).toBe(false);
+  });
 });

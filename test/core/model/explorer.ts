@@ -1,25 +1,17 @@
 /** A system whose states can all be visited: small enough, and each step written down. */
 export interface Model<State> {
   readonly start: State;
-  /** The steps that may happen next. `isFault` marks a step that no process may rely on to make progress. */
+  /** The steps that may happen next. */
   steps(state: State): Iterable<Step<State>>;
   /** A text that two states share only if they are one. */
   keyOf(state: State): string;
   /** Why this state must not be reached, or `undefined`. */
   violation(state: State): string | undefined;
-  /** A goal that must stay reachable: from each state in which `isWanted`, without faults, one in which it is not. */
-  readonly wishes: readonly Wish<State>[];
 }
 
 export interface Step<State> {
   readonly name: string;
-  readonly isFault?: boolean;
   readonly to: State;
-}
-
-export interface Wish<State> {
-  readonly name: string;
-  isWanted(state: State): boolean;
 }
 
 export interface Exploration {
@@ -40,13 +32,11 @@ interface Way {
  * Visits all states breadth first, so that the first violation found has the shortest trace.
  *
  * States are told apart by 53 bits of a hash: with a million of them, two that are taken for one are expected in fewer
- * than one run of ten thousand. Wishes are checked backwards over all steps that are no faults, once all is visited.
+ * than one run of ten thousand.
  */
 export function explore<State>(model: Model<State>, mostStates: number): Exploration {
-  const seen = new Map<number, number>([[hash(model.keyOf(model.start)), 0]]);
+  const seen = new Set([hash(model.keyOf(model.start))]);
   const ways: Way[] = [{ from: -1, step: 0 }];
-  const wanted = model.wishes.map((wish) => [wish.isWanted(model.start)]);
-  const back: number[][] = [[]];
   let frontier: [index: number, state: State][] = [[0, model.start]];
 
   const found = (index: number, what: string): Exploration => {
@@ -60,45 +50,22 @@ export function explore<State>(model: Model<State>, mostStates: number): Explora
     const next: typeof frontier = [];
     for (const [from, state] of frontier) {
       let step = -1;
-      for (const { to, isFault } of model.steps(state)) {
+      for (const { to } of model.steps(state)) {
         step += 1;
         const key = hash(model.keyOf(to));
-        let index = seen.get(key);
-        if (index === undefined) {
-          index = ways.length;
-          seen.set(key, index);
-          ways.push({ from, step });
-          back.push([]);
-          model.wishes.forEach((wish, i) => wanted[i]?.push(wish.isWanted(to)));
-          const what = model.violation(to);
-          if (what) return found(index, what);
-          next.push([index, to]);
-        }
-        if (!isFault && index !== from) back[index]?.push(from);
+        if (seen.has(key)) continue;
+        const index = ways.length;
+        seen.add(key);
+        ways.push({ from, step });
+        const what = model.violation(to);
+        if (what) return found(index, what);
+        next.push([index, to]);
       }
     }
     frontier = next;
     if (ways.length > mostStates) return { states: ways.length, isComplete: false };
   }
-  for (const [i, wish] of model.wishes.entries()) {
-    const hopeless = firstHopeless(wanted[i] as boolean[], back);
-    if (hopeless >= 0) return found(hopeless, `${wish.name} for ever`);
-  }
   return { states: ways.length, isComplete: true };
-}
-
-/** @returns the first state in which it is wanted, and from which no way leads to one in which it is not; or -1 */
-function firstHopeless(wanted: readonly boolean[], back: readonly number[][]): number {
-  const hasHope = wanted.map((isWanted) => !isWanted);
-  const open = hasHope.flatMap((has, index) => (has ? [index] : []));
-  for (let index = open.pop(); index !== undefined; index = open.pop()) {
-    for (const before of back[index] as number[]) {
-      if (hasHope[before]) continue;
-      hasHope[before] = true;
-      open.push(before);
-    }
-  }
-  return hasHope.indexOf(false);
 }
 
 /** Takes the steps again: visited states are not kept. */

@@ -2,7 +2,7 @@ import type {
   LockDocument,
   Reading,
   StoredNote,
-} from '../../../../libs/distributed-lock/src/stores/core/document.js';
+} from '../../../libs/distributed-lock/src/stores/core/document.js';
 
 /** The rules of ENGINES.md that a world of one document can show. Each can be switched off. */
 const DOCUMENT_RULES = [

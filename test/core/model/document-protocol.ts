@@ -1,5 +1,5 @@
-import { LOCK } from '../../../../libs/distributed-lock/src/port/claim.js';
-import type { AcquireRequest } from '../../../../libs/distributed-lock/src/port/lock-store.js';
+import { LOCK } from '../../../libs/distributed-lock/src/port/claim.js';
+import type { AcquireRequest } from '../../../libs/distributed-lock/src/port/lock-store.js';
 import {
   clientOf,
   clientsOf,
@@ -8,9 +8,9 @@ import {
   isOver,
   type Reading,
   resolveAll,
-} from '../../../../libs/distributed-lock/src/stores/core/document.js';
-import { KeyState, noteOf } from '../../../../libs/distributed-lock/src/stores/core/key-state.js';
-import type { Model, Step } from '../explorer.js';
+} from '../../../libs/distributed-lock/src/stores/core/document.js';
+import { KeyState, noteOf } from '../../../libs/distributed-lock/src/stores/core/key-state.js';
+import type { Model, Step } from './explorer.js';
 import {
   INITIAL_LEASE_MS,
   LEASE_MS,
@@ -53,7 +53,6 @@ const ownerOf = (client: number, { owners }: Client): string => `c${client}:${ow
  * message, or one tick. A client takes its due steps before the next tick.
  */
 export class DocumentProtocol implements Model<State> {
-  readonly wishes = [];
   readonly start: State;
 
   constructor(private readonly world: DocumentWorld) {
