@@ -720,4 +720,22 @@ describe.each(ADAPTERS)('@Locked under global interceptors of %s', (adapter) => 
     expect(keysMade).toBe(1);
     await app.close();
   });
+
+  it.each([
+    [
+      'inside of a lock that is registered',
+      'locked',
+      [{ provide: APP_INTERCEPTOR, useClass: LockedInterceptor }],
+    ],
+    ['outside of a lock that the method alone has', 'unlocked', []],
+  ])('a transaction bound by useGlobalInterceptors is %s', async (_where, where, providers) => {
+    const { app, stage, fetch } = await startApp(
+      adapter,
+      { controllers: [GoodsController], providers },
+      (it) => void it.useGlobalInterceptors(new Transaction(it.get(Stage), it.get(LockService))),
+    );
+    expect((await fetch('/held/1')).status).toBe(200);
+    expect(stage.log).toEqual([`begin ${where}`, `commit ${where}`]);
+    await app.close();
+  });
 });

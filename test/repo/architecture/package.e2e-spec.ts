@@ -4,7 +4,6 @@ import { promisify } from 'node:util';
 import { describe, expect, it } from '@jest/globals';
 
 interface Manifest {
-  readonly exports: Readonly<Record<string, unknown>>;
   readonly peerDependencies: Readonly<Record<string, string>>;
   readonly peerDependenciesMeta: Readonly<Record<string, { readonly optional?: boolean }>>;
 }
@@ -37,26 +36,6 @@ describe('the published package', () => {
     expect(manifest.peerDependenciesMeta).toEqual(
       Object.fromEntries(optional.map((name) => [name, { optional: true }])),
     );
-  });
-
-  it('opens one path for each concern', () => {
-    expect(Object.keys(manifest.exports)).toEqual([
-      '.',
-      './redis',
-      './postgres',
-      './mysql',
-      './sqlite',
-      './etcd',
-      './zookeeper',
-      './quorum',
-      './otel',
-      './health',
-      './leader',
-      './admin',
-      './guard',
-      './testing',
-      './package.json',
-    ]);
   });
 
   it('has one LockService, one store and one of each error, whichever format asks for it', async () => {
