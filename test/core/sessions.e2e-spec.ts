@@ -468,17 +468,7 @@ describe('a forced release', () => {
 describe('a message', () => {
   it.each([
     ['that is no JSON', 'hello'],
-    ['that is no list', '{"name":"goods"}'],
-    ['that is null', 'null'],
-    [
-      'of another format',
-      '[2,"goods",{"version":7,"writtenAt":7,"notesRead":7,"text":"[1,0,[],[]]","notes":[]}]',
-    ],
     ['without notes', '[1,"goods",{"version":7,"writtenAt":7,"notesRead":7,"text":"[1,0,[],[]]"}]'],
-    [
-      'with a text of another format',
-      '[1,"goods",{"version":7,"writtenAt":7,"notesRead":7,"text":"[2,0,[],[]]","notes":[]}]',
-    ],
     [
       'with a text that is none',
       '[1,"goods",{"version":7,"writtenAt":7,"notesRead":7,"text":"[1,0,7,null]","notes":[]}]',
@@ -487,7 +477,6 @@ describe('a message', () => {
       'with notes that are none',
       '[1,"goods",{"version":7,"writtenAt":7,"notesRead":7,"text":"[1,0,[],[]]","notes":[null,{"id":7}]}]',
     ],
-    ['without a name', '[1,null,{"text":null,"notes":[]}]'],
     [
       'whose holder is no text',
       '[1,"goods",{"version":700,"writtenAt":700,"notesRead":700,"text":"[1,0,[[7,\\"l\\",1,1,null,null,0,\\"s\\"]],[]]","notes":[]}]',

@@ -7,10 +7,12 @@ import { STORES, inRequest, requestNow } from './support/requests.js';
 
 let count = 0;
 
-/** A synchronous loop, as an unlucky piece of code would be. */
+/** A busy machine lets a holder listen before a lease of this length runs out. */
+const LEASE_MS = 1000;
+
+/** The event loop stands still, as in a long piece of code. */
 function block(ms: number): void {
-  const endsAt = performance.now() + ms;
-  while (performance.now() < endsAt);
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 }
 
 describe.each(STORES)('async contexts on %s', (name, makeStore) => {
@@ -65,8 +67,7 @@ describe.each(STORES)('async contexts on %s', (name, makeStore) => {
     const seen: unknown[] = [];
     const note = () => seen.push(requestNow());
     const listen = async (request: string, keys: string | string[]) => {
-      const { signal } = await inRequest(request, () => service.acquire(keys, { leaseMs: 100 }));
-      // At once, before a busy machine lets the lease run out.
+      const { signal } = await inRequest(request, () => service.acquire(keys, { leaseMs: LEASE_MS }));
       inRequest(request, () => signal.addEventListener('abort', note));
     };
     await listen('second', key);
@@ -76,20 +77,20 @@ describe.each(STORES)('async contexts on %s', (name, makeStore) => {
   });
 
   it('a listener of a loss that another request finds out does not share the lock of that request', async () => {
-    const lock = await inRequest('second', () => service.acquire(key, { leaseMs: 100 }));
+    const lock = await inRequest('second', () => service.acquire(key, { leaseMs: LEASE_MS }));
     const told = inRequest(
       'second',
       () =>
         new Promise<unknown>((resolve) => {
           lock.signal.addEventListener('abort', () => {
-            const taking = service.withLock(`${key}:first`, { waitMs: 50 }, () => 'shared');
+            const taking = service.withLock(`${key}:first`, { waitMs: 500 }, () => 'shared');
             resolve(failureOf(taking).then((failure) => ({ failure, request: requestNow() })));
           });
         }),
     );
     await inRequest('first', () =>
       first.run(() => {
-        block(150);
+        block(LEASE_MS + 50);
         return lock.validForMs;
       }),
     );
@@ -101,7 +102,7 @@ describe.each(STORES)('async contexts on %s', (name, makeStore) => {
     inRequest('watcher', () => service.events$.subscribe(() => seen.add(requestNow())));
     await losing(() => undefined);
     await inRequest('third', () => service.withLock(key, () => undefined));
-    const lock = await inRequest('fourth', () => service.acquire(key, { leaseMs: 100 }));
+    const lock = await inRequest('fourth', () => service.acquire(key, { leaseMs: LEASE_MS }));
     await failureOf(inRequest('fifth', () => service.acquire(key, { waitMs: 10 })));
     await until(() => !lock.validForMs);
     expect([...seen]).toEqual(['watcher']);

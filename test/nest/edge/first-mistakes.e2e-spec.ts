@@ -1,18 +1,11 @@
 import { createServer as createHttpServer } from 'node:http';
 import type { AddressInfo, Server } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import {
-  Injectable,
-  type INestApplication,
-  type LoggerService,
-  type ModuleMetadata,
-  type Type,
-} from '@nestjs/common';
+import { type INestApplication, type LoggerService, type ModuleMetadata, type Type } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { Redis } from 'ioredis';
 import {
   DistributedLockModule,
-  Locked,
   LockService,
   memoryStore,
   type LockStoreFactory,
@@ -22,21 +15,11 @@ import { redisStore } from 'nestjs-distributed-lock/redis';
 import { startRedisServer, type RedisServer } from '#redis-server';
 import { until } from '#until';
 
-@Injectable()
-class Till {
-  @Locked('till')
-  async open(): Promise<string> {
-    return 'open';
-  }
-}
-
 /** Compiles any value in the place of another, as a configuration without types lets it through. */
 const loosely = (value: unknown): never => value as never;
 const withStore = (store: unknown): ModuleMetadata => ({
   imports: [DistributedLockModule.forRoot({ store: store as LockStoreFactory })],
 });
-/** Each answer takes some ms. A busy machine has half of the default `waitMs`, after which no answer came from a wait. */
-const AT_ONCE_MS = 5000;
 
 const open: INestApplication[] = [];
 afterEach(async () => {
@@ -57,37 +40,15 @@ async function boot(metadata: ModuleMetadata): Promise<{ app: INestApplication; 
   return { app, lines };
 }
 
-/** What it says of the mistake, and how long that takes. */
-async function answerTo(mistake: () => ModuleMetadata): Promise<{ message: string; tookMs: number }> {
-  const startedAt = performance.now();
-  let message = 'started';
-  try {
-    const { app } = await boot(mistake());
-    await app.get<Till>(Till).open();
-  } catch (error) {
-    message = String(error);
-  }
-  return { message, tookMs: performance.now() - startedAt };
+/** What the boot says of the mistake. */
+async function answerTo(mistake: () => ModuleMetadata): Promise<string> {
+  return boot(mistake()).then(() => 'started', String);
 }
 
 const client = new Redis({ lazyConnect: true });
 afterAll(() => client.disconnect());
 
 const MISTAKES: readonly (readonly [what: string, mistake: () => ModuleMetadata, remedy: string])[] = [
-  ['@Locked without the module', () => ({ providers: [Till] }), 'Import DistributedLockModule.forRoot(…)'],
-  [
-    'the module without forRoot',
-    () => ({ imports: [DistributedLockModule] }),
-    'write DistributedLockModule.forRoot(…)',
-  ],
-  [
-    'the module twice',
-    () => ({
-      imports: [DistributedLockModule.forRoot(), DistributedLockModule.forRoot()],
-      providers: [Till],
-    }),
-    'Import it once, in the root module',
-  ],
   [
     'the service among the providers',
     () => ({ providers: [LockService as Type] }),
@@ -116,11 +77,6 @@ const MISTAKES: readonly (readonly [what: string, mistake: () => ModuleMetadata,
   ['a function of a store', () => withStore(memoryStore), 'Call the function: memoryStore()'],
   ['a class of a store', () => withStore(class MyStore {}), 'it was given a function. Call the function'],
   ['a client as the store', () => withStore(client), 'Write redisStore(…) around a URL or a client'],
-  [
-    'a URL as the store',
-    () => withStore('redis://localhost'),
-    'Write redisStore(…) around a URL or a client',
-  ],
   [
     'options of a client as the store',
     () => withStore({ host: 'localhost' }),
@@ -151,11 +107,10 @@ const MISTAKES: readonly (readonly [what: string, mistake: () => ModuleMetadata,
 
 describe("a newcomer's mistake", () => {
   it.each(MISTAKES)('is answered in one line with the remedy: %s', async (_what, mistake, remedy) => {
-    const { message, tookMs } = await answerTo(mistake);
+    const message = await answerTo(mistake);
     expect(message).toContain(remedy);
     expect(message).toMatch(/^LockConfigurationError: .+$/);
     expect(message).not.toContain('\n');
-    expect(tookMs).toBeLessThan(AT_ONCE_MS);
   });
 
   it('is told of in the log where it may be meant so: the module is imported twice, and no method is locked', async () => {

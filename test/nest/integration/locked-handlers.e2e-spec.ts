@@ -233,6 +233,13 @@ class GoodsController {
     return { key: lock?.key ?? 'none' };
   }
 
+  @Get('shared')
+  @Locked('shared', { mode: 'shared' })
+  async shared(@CurrentLock() { mode }: Lock): Promise<string> {
+    await this.stage.reach('handler');
+    return mode;
+  }
+
   @Get('lost')
   @Locked('lost', { leaseMs: 50 })
   async lost(@LockSignal() signal: AbortSignal): Promise<string> {
@@ -554,6 +561,14 @@ describe.each(ADAPTERS)('@Locked on handlers of %s', (adapter) => {
     expect(await json('/fallback/8')).toEqual({ busy: 'LOCK_WAIT_TIMEOUT', id: '8' });
     await mine.release();
     expect(await json('/fallback/8')).toEqual({ busy: 'no', id: '8' });
+  });
+
+  it('with mode shared lets readers in together, and keeps writers out', async () => {
+    const answer = started.fetch('/shared');
+    await until(() => stage.isAt('handler'));
+    expect(await locks.tryAcquire('shared')).toBeNull();
+    await locks.withLock('shared', { mode: 'shared', waitMs: 0 }, () => stage.go('handler'));
+    expect(await (await answer).text()).toBe('shared');
   });
 
   it('a call for which `when` says no runs without the lock', async () => {

@@ -1,4 +1,4 @@
-import { describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import {
   Controller,
   Get,
@@ -27,6 +27,7 @@ import {
 import { catchError, concatMap, defer, forkJoin, from, map, retry, type Observable } from 'rxjs';
 import { until } from '#until';
 import { once } from '../support.js';
+import { startApp, type StartedApp } from '../../integration/stage.js';
 import { fresh } from './fresh.js';
 
 /** How an interceptor calls the method of its own handler. */
@@ -65,6 +66,15 @@ let handlers: Handlers;
 let moment: Moment;
 const enter = (it: Handlers): void => void (handlers = it);
 
+/** A controller that enters itself. */
+abstract class Entering implements Handlers {
+  constructor(@Inject(LockService) protected readonly locks: LockService) {
+    enter(this);
+  }
+
+  abstract read(id: string, lock?: Lock): Promise<unknown>;
+}
+
 const OTHERS_ONLY: LockedOptions = { when: (id: string) => id === 'other' };
 
 @Injectable()
@@ -85,11 +95,7 @@ function seen(locks: LockService, id: string, lock: Lock | undefined): unknown {
 const own = (id: string): unknown => ({ id, lock: `goods:${id}`, holds: `goods:${id}` });
 
 @Controller()
-class OfMethod implements Handlers {
-  constructor(@Inject(LockService) private readonly locks: LockService) {
-    enter(this);
-  }
-
+class OfMethod extends Entering {
   @Get(':id')
   @UseInterceptors(Caller)
   @Locked('goods:<id>')
@@ -102,11 +108,7 @@ class OfMethod implements Handlers {
 class OfRequest extends OfMethod {}
 
 @Controller()
-class Plain implements Handlers {
-  constructor(@Inject(LockService) private readonly locks: LockService) {
-    enter(this);
-  }
-
+class Plain extends Entering {
   @Get(':id')
   @Locked('goods:<id>')
   async read(@Param('id') id: string, @CurrentLock() lock?: Lock): Promise<unknown> {
@@ -135,12 +137,19 @@ const PLACES: readonly (readonly [where: string, controller: Type, providers: ty
 ];
 
 describe.each(PLACES)('an interceptor inside the lock, %s', (_where, controller, providers) => {
+  let started: StartedApp;
+  const isFree = async (key: string): Promise<boolean> => (await started.locks.inspect(key)) === null;
+
+  beforeAll(async () => {
+    started = await startApp('express', { controllers: [controller], providers });
+  });
+  afterAll(() => started.app.close());
+
   it.each(MOMENTS)(
     'that calls the locked method for another key, %s, has it locked under that key',
     async (_when, how) => {
       moment = how;
-      const { fetch, isFree } = await fresh({ controllers: [controller], providers });
-      const answer = await fetch('/mine');
+      const answer = await started.fetch('/mine');
       expect(await answer.json()).toEqual([own('other'), own('mine')]);
       await until(async () => (await isFree('goods:mine')) && (await isFree('goods:other')));
     },
@@ -148,7 +157,7 @@ describe.each(PLACES)('an interceptor inside the lock, %s', (_where, controller,
 
   it('that calls it for another key waits for that key', async () => {
     moment = (handle, again) => forkJoin([defer(again), handle()]);
-    const { fetch, locks } = await fresh({ controllers: [controller], providers });
+    const { fetch, locks } = started;
     const theirs = await locks.acquire('goods:other');
     let isAnswered = false;
     const answer = fetch('/mine').finally(() => (isAnswered = true));
@@ -163,11 +172,7 @@ describe.each(PLACES)('an interceptor inside the lock, %s', (_where, controller,
 describe('calls of a locked handler from within its request', () => {
   it('that recover from an error of it lock for themselves', async () => {
     @Controller()
-    class Failing implements Handlers {
-      constructor(@Inject(LockService) private readonly locks: LockService) {
-        enter(this);
-      }
-
+    class Failing extends Entering {
       @Get(':id')
       @UseInterceptors(Caller)
       @Locked('goods:<id>')
@@ -183,11 +188,7 @@ describe('calls of a locked handler from within its request', () => {
 
   it('are decided on by `when` for their own arguments', async () => {
     @Controller()
-    class Sometimes implements Handlers {
-      constructor(@Inject(LockService) private readonly locks: LockService) {
-        enter(this);
-      }
-
+    class Sometimes extends Entering {
       @Get(':id')
       @UseInterceptors(Caller)
       @Locked('goods:<id>', { when: (id: string) => id === 'other' })
@@ -203,11 +204,7 @@ describe('calls of a locked handler from within its request', () => {
 
   it('are refused where the key is a part of the request, and the request itself is not', async () => {
     @Controller()
-    class BySource implements Handlers {
-      constructor() {
-        enter(this as unknown as Handlers);
-      }
-
+    class BySource extends Entering {
       @Get(':id')
       @UseInterceptors(Caller)
       @Locked('goods:<params.id>')
@@ -225,11 +222,7 @@ describe('calls of a locked handler from within its request', () => {
 
   it('from the producer of its Observable lock for themselves', async () => {
     @Controller()
-    class Streaming implements Handlers {
-      constructor(@Inject(LockService) private readonly locks: LockService) {
-        enter(this);
-      }
-
+    class Streaming extends Entering {
       @Get(':id')
       @Locked('goods:<id>')
       async read(@Param('id') id: string, @CurrentLock() lock?: Lock): Promise<unknown> {
@@ -298,11 +291,7 @@ describe('calls of a locked handler from within its request', () => {
       }
     }
     @Controller()
-    class Piped implements Handlers {
-      constructor(@Inject(LockService) private readonly locks: LockService) {
-        enter(this);
-      }
-
+    class Piped extends Entering {
       @Get(':id')
       @UseInterceptors(Caller)
       @Locked('goods:<id>')
@@ -340,11 +329,7 @@ describe('calls of a locked handler from within its request', () => {
       }
     }
     @Controller()
-    class Piped implements Handlers {
-      constructor(@Inject(LockService) private readonly locks: LockService) {
-        enter(this);
-      }
-
+    class Piped extends Entering {
       @Get(':id')
       @(Locked(key as string, options) as MethodDecorator)
       async read(@Param('id', Second) id: string, @CurrentLock() lock?: Lock): Promise<unknown> {

@@ -28,7 +28,7 @@ describe('a message', () => {
     expect(read).toMatchObject({ version: ORDER, writtenAt: ORDER });
   });
 
-  it.each(['', 'hello', '7', 'null', '{}', '[]', '[2,"goods",{"text":null}]'])(
+  it.each(['', 'hello', '7', 'null', '{}', '[]', '[2,"goods",{"text":null}]', '[1,null,{"text":null}]'])(
     'that this release has not written says nothing: %s',
     (text) => {
       expect(messageIn(text, ORDER)).toBeUndefined();
