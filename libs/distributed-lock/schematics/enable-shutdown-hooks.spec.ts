@@ -13,65 +13,38 @@ const CREATE = 'const app = await NestFactory.create(AppModule)';
 const CALL = 'app.enableShutdownHooks()';
 
 describe('shutdown hooks are enabled', () => {
+  /** What is inserted stands in «». */
   it.each([
     [
       'in a function',
-      `async function bootstrap() {\n  ${CREATE};\n  await app.listen(3000);\n}\n`,
-      `async function bootstrap() {\n  ${CREATE};\n  ${CALL};\n  await app.listen(3000);\n}\n`,
+      `async function bootstrap() {\n  ${CREATE};\n«  ${CALL};\n»  await app.listen(3000);\n}\n`,
     ],
     [
       'in an arrow function with tabs',
-      `const bootstrap = async () => {\n\t${CREATE};\n\tawait app.listen(3000);\n};\n`,
-      `const bootstrap = async () => {\n\t${CREATE};\n\t${CALL};\n\tawait app.listen(3000);\n};\n`,
+      `const bootstrap = async () => {\n\t${CREATE};\n«\t${CALL};\n»\tawait app.listen(3000);\n};\n`,
     ],
-    [
-      'at the top level',
-      `${CREATE};\nawait app.listen(3000);\n`,
-      `${CREATE};\n${CALL};\nawait app.listen(3000);\n`,
-    ],
-    [
-      'without semicolons',
-      `${CREATE}\nawait app.listen(3000)\n`,
-      `${CREATE}\n${CALL}\nawait app.listen(3000)\n`,
-    ],
-    [
-      'with CRLF',
-      `${CREATE};\r\nawait app.listen(1);\r\n`,
-      `${CREATE};\r\n${CALL};\r\nawait app.listen(1);\r\n`,
-    ],
-    [
-      'behind a comment on the line',
-      `  ${CREATE}; // the app\n  await app.listen(3000);\n`,
-      `  ${CREATE}; // the app\n  ${CALL};\n  await app.listen(3000);\n`,
-    ],
-    [
-      'on one line',
-      `async function run() { ${CREATE}; await app.listen(3000); }\n`,
-      `async function run() { ${CREATE}; ${CALL}; await app.listen(3000); }\n`,
-    ],
-    ['at the end of a file without a line end', `${CREATE};`, `${CREATE};\n${CALL};`],
+    ['at the top level', `${CREATE};\n«${CALL};\n»await app.listen(3000);\n`],
+    ['without semicolons', `${CREATE}\n«${CALL}\n»await app.listen(3000)\n`],
+    ['with CRLF', `${CREATE};\r\n«${CALL};\r\n»await app.listen(1);\r\n`],
+    ['behind a comment on the line', `  ${CREATE}; // the app\n«  ${CALL};\n»  await app.listen(3000);\n`],
+    ['on one line', `async function run() { ${CREATE}; «${CALL}; »await app.listen(3000); }\n`],
+    ['at the end of a file without a line end', `${CREATE};«\n${CALL};»`],
     [
       'behind a call of several lines',
-      '  const app = await NestFactory.create<NestExpressApplication>(AppModule, {\n    cors: true,\n  });\n  await app.listen(1);\n',
-      `  const app = await NestFactory.create<NestExpressApplication>(AppModule, {\n    cors: true,\n  });\n  ${CALL};\n  await app.listen(1);\n`,
+      `  const app = await NestFactory.create<NestExpressApplication>(AppModule, {\n    cors: true,\n  });\n«  ${CALL};\n»  await app.listen(1);\n`,
     ],
     [
       'for a variable of another name, with a type',
-      'const server = (await NestFactory.create(AppModule)) as Server;\n',
-      'const server = (await NestFactory.create(AppModule)) as Server;\nserver.enableShutdownHooks();\n',
+      'const server = (await NestFactory.create(AppModule)) as Server;\n«server.enableShutdownHooks();\n»',
     ],
     [
       'for a variable that is declared before',
-      'let app: INestApplication;\nif (x) {\n  app = await NestFactory.create(A);\n}\n',
-      `let app: INestApplication;\nif (x) {\n  app = await NestFactory.create(A);\n  ${CALL};\n}\n`,
+      `let app: INestApplication;\nif (x) {\n  app = await NestFactory.create(A);\n«  ${CALL};\n»}\n`,
     ],
-    [
-      'for a microservice',
-      'const app = await NestFactory.createMicroservice(AppModule, {});\n',
-      `const app = await NestFactory.createMicroservice(AppModule, {});\n${CALL};\n`,
-    ],
-  ])('%s', (_, before, after) => {
-    expect(enabled(before)).toBe(after);
+    ['for a microservice', `const app = await NestFactory.createMicroservice(AppModule, {});\n«${CALL};\n»`],
+  ])('%s', (_, marked) => {
+    const after = marked.replaceAll(/[«»]/g, '');
+    expect(enabled(marked.replaceAll(/«[^»]*»/g, ''))).toBe(after);
     expect(enabled(after)).toBe('present');
   });
 

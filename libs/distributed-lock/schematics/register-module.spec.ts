@@ -22,69 +22,44 @@ const metadata = (text: string) => registered(`${HEAD}\n@Module(${text})\nexport
 const withMetadata = (text: string) => `${HEAD}${IMPORT}\n@Module(${text})\nexport class AppModule {}\n`;
 
 describe('the module is registered', () => {
+  /** What is inserted stands in «», with LOCKS for the registration. */
   it.each([
-    ['an empty list', '{ imports: [] }', '{ imports: [DistributedLockModule.forRoot()] }'],
-    [
-      'an empty list on two lines',
-      '{\n  imports: [\n  ],\n}',
-      '{\n  imports: [DistributedLockModule.forRoot()],\n}',
-    ],
-    ['a list on one line', '{ imports: [A, B] }', '{ imports: [A, B, DistributedLockModule.forRoot()] }'],
-    [
-      'a trailing comma on one line',
-      '{ imports: [A, B,] }',
-      '{ imports: [A, B, DistributedLockModule.forRoot()] }',
-    ],
-    [
-      'one entry per line, without a trailing comma',
-      '{\n  imports: [\n    A,\n    B\n  ],\n}',
-      '{\n  imports: [\n    A,\n    B,\n    DistributedLockModule.forRoot()\n  ],\n}',
-    ],
+    ['an empty list', '{ imports: [«LOCKS»] }'],
+    ['a list on one line', '{ imports: [A, B«, LOCKS»] }'],
+    ['a trailing comma on one line', '{ imports: [A, B,« LOCKS»] }'],
+    ['one entry per line, without a trailing comma', '{\n  imports: [\n    A,\n    B«,\n    LOCKS»\n  ],\n}'],
     [
       'one entry per line, with comments',
-      '{\n  imports: [\n    A, // first\n    B.forRoot({\n      x: 1,\n    }), // last, so far\n    // C,\n  ],\n}',
-      '{\n  imports: [\n    A, // first\n    B.forRoot({\n      x: 1,\n    }), // last, so far\n    DistributedLockModule.forRoot(),\n    // C,\n  ],\n}',
+      '{\n  imports: [\n    A, // first\n    B.forRoot({\n      x: 1,\n    }), // last, so far\n    «LOCKS,\n    »// C,\n  ],\n}',
     ],
     [
       'a comment behind the last entry without a comma',
-      '{\n  imports: [\n    A // only\n  ],\n}',
-      '{\n  imports: [\n    A, // only\n    DistributedLockModule.forRoot()\n  ],\n}',
+      '{\n  imports: [\n    A«,» // only\n  «  LOCKS\n  »],\n}',
     ],
-    [
-      'nothing but a comment',
-      '{ imports: [/* none */] }',
-      '{ imports: [DistributedLockModule.forRoot() /* none */] }',
-    ],
-    [
-      'nothing but a comment on a line',
-      '{\n  imports: [\n    // none yet\n  ],\n}',
-      '{\n  imports: [DistributedLockModule.forRoot() \n    // none yet\n  ],\n}',
-    ],
+    ['nothing but a comment', '{ imports: [«LOCKS »/* none */] }'],
+    ['nothing but a comment on a line', '{\n  imports: [«LOCKS »\n    // none yet\n  ],\n}'],
     [
       'an entry that spans lines on the line of the bracket',
-      '{\n  imports: [A.forRoot({\n    x: 1,\n  })],\n}',
-      '{\n  imports: [A.forRoot({\n    x: 1,\n  }), DistributedLockModule.forRoot()],\n}',
+      '{\n  imports: [A.forRoot({\n    x: 1,\n  })«, LOCKS»],\n}',
     ],
-    ['a spread', '{ imports: [...others] }', '{ imports: [...others, DistributedLockModule.forRoot()] }'],
-    ['a quoted name', "{ 'imports': [A] }", "{ 'imports': [A, DistributedLockModule.forRoot()] }"],
-    ['no metadata', '{}', '{\n  imports: [DistributedLockModule.forRoot()],\n}'],
-    [
-      'no imports, on one line',
-      '{ providers: [P] }',
-      '{ imports: [DistributedLockModule.forRoot()], providers: [P] }',
-    ],
+    ['a spread', '{ imports: [...others«, LOCKS»] }'],
+    ['a quoted name', "{ 'imports': [A«, LOCKS»] }"],
+    ['no metadata', '{«\n  imports: [LOCKS],\n»}'],
+    ['no imports, on one line', '{« imports: [LOCKS],» providers: [P] }'],
     [
       'no imports, and a comment before the first property',
-      '{ // the root\n  // services\n  providers: [P],\n}',
-      '{ // the root\n  imports: [DistributedLockModule.forRoot()],\n  // services\n  providers: [P],\n}',
+      '{ // the root«\n  imports: [LOCKS],»\n  // services\n  providers: [P],\n}',
     ],
-    [
-      'tabs',
-      '{\n\timports: [\n\t\tA,\n\t],\n}',
-      '{\n\timports: [\n\t\tA,\n\t\tDistributedLockModule.forRoot(),\n\t],\n}',
-    ],
-  ])('beside %s', (_, before, after) => {
-    expect(metadata(before)).toBe(withMetadata(after));
+    ['tabs', '{\n\timports: [\n\t\tA,\n\t«\tLOCKS,\n\t»],\n}'],
+  ])('beside %s', (_, marked) => {
+    const after = marked.replaceAll(/[«»]/g, '').replace('LOCKS', 'DistributedLockModule.forRoot()');
+    expect(metadata(marked.replaceAll(/«[^»]*»/g, ''))).toBe(withMetadata(after));
+  });
+
+  it('in place of an empty list on two lines', () => {
+    expect(metadata('{\n  imports: [\n  ],\n}')).toBe(
+      withMetadata('{\n  imports: [DistributedLockModule.forRoot()],\n}'),
+    );
   });
 
   it('on lines of their own where a line would be too long', () => {

@@ -71,8 +71,11 @@ const WAYS: Readonly<Record<string, Way>> = {
   'as a stream, by reply.send': (reply, parts) => void reply.send(read(parts)),
 };
 
-const waysOn = (server: string): string[] =>
-  Object.keys(WAYS).filter((way) => server.startsWith('Fastify') || !way.includes('reply.send'));
+/** Over TLS the response is of the same class as without, so that two ways stand for all. */
+const waysOn = (server: string): string[] => {
+  if (HTTP_SERVERS[server]?.isSecure) return ['by hand, as events', 'later, all at once'];
+  return Object.keys(WAYS).filter((way) => server.startsWith('Fastify') || !way.includes('reply.send'));
+};
 
 /** How the handler gets at the response. A reply that was taken over sends no body by itself. */
 const routesOn = (server: string, way: string): string[] => {
