@@ -83,20 +83,9 @@ const MISTAKES: readonly (readonly [what: string, mistake: () => ModuleMetadata,
     'Write redisStore(…) around a URL',
   ],
   [
-    'a variable that is not set',
-    () => withStore(redisStore(loosely(process.env['NO_SUCH_URL']))),
-    'it was given undefined: is its environment variable set?',
-  ],
-  ['an empty variable', () => withStore(redisStore('')), 'an empty string: is its environment variable set?'],
-  [
     'a promise of a client',
     () => withStore(redisStore(loosely(Promise.resolve(client)))),
     'it was given a promise, which must be awaited',
-  ],
-  [
-    'the URL of another server',
-    () => withStore(redisStore('postgres://localhost')),
-    'the scheme of the URL is postgres:, not redis: or rediss:',
   ],
   [
     'the URL of a cache for a database',
