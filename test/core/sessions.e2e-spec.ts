@@ -1,4 +1,4 @@
-import { describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it } from '@jest/globals';
 import { ManualClock } from 'nestjs-distributed-lock/testing';
 import { LOCK, SHARED, type Claim } from '../../libs/distributed-lock/src/port/claim.js';
 import type { Grant, Queued } from '../../libs/distributed-lock/src/port/lock-store.js';
@@ -60,10 +60,17 @@ class Stage {
   }
 }
 
+let stage: Stage;
+let one: StoreClient;
+let two: StoreClient;
+let three: StoreClient;
+beforeEach(() => {
+  stage = new Stage();
+  ({ one, two, three } = stage);
+});
+
 describe('a session that ends', () => {
   it('is a loss told at once, and its owners in the queue enter it again with their tickets', async () => {
-    const stage = new Stage();
-    const { one, two, three } = stage;
     two.acquire(9, { key: OTHER_KEY, leaseMs: SESSION_MS });
     await stage.pass(KEEP_ALIVE_MS - 500);
     await stage.queueUp();
@@ -88,8 +95,6 @@ describe('a session that ends', () => {
   });
 
   it('grants nothing by a reply that arrives after its end', async () => {
-    const stage = new Stage();
-    const { one } = stage;
     await stage.after(one.acquire(9, { key: OTHER_KEY }));
     await stage.pass(KEEP_ALIVE_MS - 10);
     one.fates = [{ repliedAfterMs: 50 }, { repliedAfterMs: 50 }];
@@ -106,8 +111,6 @@ describe('a session that ends', () => {
   });
 
   it('is not brought back by the renewal of what was held under it', async () => {
-    const stage = new Stage();
-    const { one } = stage;
     const grant = (await stage.after(one.acquire(1))) as Grant;
     stage.endSession(one);
     await stage.pass(KEEP_ALIVE_MS);
@@ -117,8 +120,6 @@ describe('a session that ends', () => {
   });
 
   it('while a client closes does not keep it from closing', async () => {
-    const stage = new Stage();
-    const { one, two } = stage;
     await stage.queueUp(two);
     two.fates = [{ repliedAfterMs: 50 }];
     const closed = two.store.close();
@@ -130,8 +131,6 @@ describe('a session that ends', () => {
   });
 
   it('takes the rest of a minimum hold with it', async () => {
-    const stage = new Stage();
-    const { one, two } = stage;
     await stage.queueUp(two);
     await stage.after(one.release(1, { holdUntil: 20_000 }));
     stage.endSession(one);
@@ -142,8 +141,6 @@ describe('a session that ends', () => {
 
 describe('a grant by another client', () => {
   it('is believed only after its renewal was answered', async () => {
-    const stage = new Stage();
-    const { one, two } = stage;
     await stage.queueUp(two);
     one.release(1);
     await stage.settle();
@@ -154,8 +151,6 @@ describe('a grant by another client', () => {
   });
 
   it('that its own client has heard of and does not confirm is passed on by it after a second', async () => {
-    const stage = new Stage();
-    const { one, two, three } = stage;
     await stage.queueUp(two, three);
     one.release(1);
     await stage.pass(990);
@@ -165,8 +160,6 @@ describe('a grant by another client', () => {
   });
 
   it('that is never confirmed is taken back after about a second, and its client leaves the queue', async () => {
-    const stage = new Stage();
-    const { one, two, three } = stage;
     await stage.queueUp(two);
     two.wait(2);
     await stage.after(three.wait(1));
@@ -186,8 +179,6 @@ describe('a grant by another client', () => {
   });
 
   it('whose client has given up meanwhile is released also after its second', async () => {
-    const stage = new Stage();
-    const { one, two } = stage;
     await stage.queueUp(two);
     one.release(1);
     await stage.settle();
@@ -201,8 +192,6 @@ describe('a grant by another client', () => {
   });
 
   it('that overtakes the reply to its acquire is told right after the reply', async () => {
-    const stage = new Stage();
-    const { one, two } = stage;
     await stage.queueUp();
     await stage.after(two.acquire(9, { key: OTHER_KEY }));
     two.fates = [{ repliedAfterMs: 50 }];
@@ -218,8 +207,6 @@ describe('a grant by another client', () => {
 
 describe('a lease under a session', () => {
   it('that is longer than the session stays while its client lives, and ends with the session', async () => {
-    const stage = new Stage();
-    const { one, two } = stage;
     await stage.after(one.acquire(1, { leaseMs: 10 * SESSION_MS }));
     await stage.pass(3 * SESSION_MS);
     expect(await stage.owners()).toEqual({ holders: [one.owner(1)], pending: [] });
@@ -229,16 +216,12 @@ describe('a lease under a session', () => {
   });
 
   it('shows the whole of itself as what is left of it', async () => {
-    const stage = new Stage();
-    const { one, two } = stage;
     await stage.after(one.acquire(1, { leaseMs: 20_000 }));
     await stage.pass(5000);
     expect(await two.store.inspect(KEY)).toMatchObject({ remainingMs: 20_000 });
   });
 
   it('does not end while a renewal that was not answered may have succeeded', async () => {
-    const stage = new Stage();
-    const { one } = stage;
     const grant = (await stage.after(one.acquire(1, { leaseMs: 1000 }))) as Grant;
     await stage.pass(700);
     one.fates = [{ repliedAfterMs: 'never' }];
@@ -251,8 +234,6 @@ describe('a lease under a session', () => {
 
   it('a minimum hold ends at its time, though the reply to its release was lost', async () => {
     for (const fate of [{}, { repliedAfterMs: 'never' as const }]) {
-      const stage = new Stage();
-      const { one, two } = stage;
       await stage.queueUp(two);
       one.fates = [fate];
       const holdUntil = 2000;
@@ -265,8 +246,6 @@ describe('a lease under a session', () => {
   });
 
   it('is renewed without a write, once it is confirmed', async () => {
-    const stage = new Stage();
-    const { one, two } = stage;
     const grant = (await stage.after(one.acquire(1))) as Grant;
     await stage.after(two.wait(1));
     const before = stage.server.newestRevision;
@@ -278,8 +257,6 @@ describe('a lease under a session', () => {
   });
 
   it('is in doubt, and neither renewed nor lost, while no keep-alive of the session was answered in its time', async () => {
-    const stage = new Stage();
-    const { one } = stage;
     const grant = (await stage.after(one.acquire(1, { leaseMs: SESSION_MS }))) as Grant;
     // The server prolongs all sessions, as after an election. The client does not hear of it.
     one.cut();
@@ -297,8 +274,6 @@ describe('a lease under a session', () => {
 
 describe('late steps', () => {
   it('a take that is executed after its release was answered is refused', async () => {
-    const stage = new Stage();
-    const { one } = stage;
     await stage.after(one.acquire(9, { key: OTHER_KEY }));
     one.fates = [{ executedAfterMs: [4000], repliedAfterMs: 'never' }];
     one.acquire(1);
@@ -311,8 +286,6 @@ describe('late steps', () => {
   });
 
   it('a swap without an answer is not executed after a later step', async () => {
-    const stage = new Stage();
-    const { one, two } = stage;
     await stage.queueUp(two);
     one.fates = [{ executedAfterMs: [300], repliedAfterMs: 'never' }];
     const released = one.release(1);
@@ -325,8 +298,6 @@ describe('late steps', () => {
 
 describe('a client that closes', () => {
   it('with a minimum hold keeps its session', async () => {
-    const stage = new Stage();
-    const { one, two } = stage;
     await stage.queueUp(two);
     await stage.after(one.release(1, { holdUntil: 10_000 }));
     const closed = one.store.close();
@@ -338,8 +309,6 @@ describe('a client that closes', () => {
   });
 
   it('ends its session although a late message names an owner of it that has released', async () => {
-    const stage = new Stage();
-    const { one, two } = stage;
     await stage.queueUp();
     one.pushesAfterMs = 100;
     await stage.after(two.wait(1));
@@ -355,7 +324,6 @@ describe('a client that closes', () => {
 
 describe('fencing tokens grow', () => {
   it('over session ends, emptied and deleted documents, reserved tokens, and clients that start anew', async () => {
-    const stage = new Stage();
     const tokens: number[] = [];
     const acquire = async (client: StoreClient, number: number, reserved: number): Promise<Grant> => {
       const grant = (await stage.after(client.acquire(number, { tokens: reserved }))) as Grant;
@@ -386,8 +354,6 @@ describe('fencing tokens grow', () => {
   });
 
   it('at a client that has read the document which somebody deletes by hand', async () => {
-    const stage = new Stage();
-    const { one, two } = stage;
     const { lastToken } = (await stage.after(one.acquire(1, { tokens: 1000 }))) as Grant;
     await two.store.inspect(KEY);
     stage.server.deleteByHand(KEY);
@@ -398,8 +364,6 @@ describe('fencing tokens grow', () => {
   it.each(['takes', 'is handed'])(
     'at a client that %s the lock after one that knew nothing of the deleted document',
     async (how) => {
-      const stage = new Stage();
-      const { one, two, three } = stage;
       const { lastToken } = (await stage.after(one.acquire(1, { tokens: 1000 }))) as Grant;
       await two.store.inspect(KEY);
       stage.server.deleteByHand(KEY);
@@ -421,8 +385,7 @@ describe('fencing tokens grow', () => {
 });
 
 it('a hundred readers of a hundred clients enter together, by messages that do not grow with their square', async () => {
-  const stage = new Stage();
-  const { one, server } = stage;
+  const { server } = stage;
   one.acquire(1, { claim: EXCLUSIVE });
   await stage.settle();
   const readers = Array.from({ length: 100 }, () => stage.client());
@@ -451,7 +414,6 @@ describe('a forced release', () => {
   it.each(steps.map((_, i) => i))(
     'after %s of the steps leaves one holder at most, and nothing at the end',
     async (at) => {
-      const stage = new Stage();
       for (const [i, step] of steps.entries()) {
         if (i === at) await stage.client().store.forceRelease(KEY);
         step(stage);
@@ -482,8 +444,6 @@ describe('a message', () => {
       '[1,"goods",{"version":700,"writtenAt":700,"notesRead":700,"text":"[1,0,[[7,\\"l\\",1,1,null,null,0,\\"s\\"]],[]]","notes":[]}]',
     ],
   ])('%s is ignored', async (_, text) => {
-    const stage = new Stage();
-    const { one, two } = stage;
     await stage.queueUp(two);
     const before = two.notifications.length;
     stage.server.tell({ name: KEY, clients: [two.store.clientId], text: () => text });
@@ -495,8 +455,6 @@ describe('a message', () => {
   });
 
   it('that grants without the secret of its client is not believed', async () => {
-    const stage = new Stage();
-    const { two } = stage;
     await stage.queueUp(two);
     const [owner, claim] = [two.owner(1), LOCK];
     const forged = { owner, claim, token: 900, lastToken: 900, until: Infinity, nonce: '0011223344556677' };
@@ -519,8 +477,6 @@ describe('a message', () => {
 
 describe('notes', () => {
   it('more notes than a document may have beside it are written into it by who reads them', async () => {
-    const stage = new Stage();
-    const { one, two, three } = stage;
     await stage.queueUp();
     for (let number = 1; number <= 40; number++) {
       two.wait(number);

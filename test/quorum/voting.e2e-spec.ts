@@ -20,7 +20,11 @@ const NODE_TIMEOUT_MS = 100;
 
 let world: QuorumWorld;
 let owners = 0;
-beforeEach(() => void (world = new QuorumWorld()));
+let client: LockStore;
+beforeEach(() => {
+  world = new QuorumWorld();
+  client = world.client();
+});
 afterEach(() => world.close());
 
 /** What every command of the tests says, apart from what matters to one. */
@@ -43,7 +47,6 @@ async function holders(): Promise<number> {
 
 describe('a quorum', () => {
   it('believes in a grant from the moment of asking, for as long as a majority of its leases lasts', async () => {
-    const client = world.client();
     world.faults[1]!.command = () => ({ repliedAfterMs: 60 });
     world.faults[2]!.command = () => ({ repliedAfterMs: 90 });
     const askedAt = world.clock.now();
@@ -61,7 +64,6 @@ describe('a quorum', () => {
   });
 
   it('keeps a lock through ten million owners of its client', async () => {
-    const client = world.client();
     const first = asker(client, 'first', { owner: `${client.clientId}:7` });
     const later = asker(client, 'later', { owner: `${client.clientId}:10000007` });
     const { token, lastToken } = await granted(client.acquire(first));
@@ -73,7 +75,6 @@ describe('a quorum', () => {
   });
 
   it('is answered by a majority, and does not wait for the others', async () => {
-    const client = world.client();
     world.cut(2);
     const reply = follow(client.acquire(asker(client)));
     await world.clock.settle();
@@ -81,7 +82,6 @@ describe('a quorum', () => {
   });
 
   it('renews by a majority: what the others were renewed to before does not count', async () => {
-    const client = world.client();
     const ask = asker(client);
     const { token, lastToken } = await granted(client.acquire(ask));
     await world.clock.advance(1000);
@@ -92,7 +92,6 @@ describe('a quorum', () => {
   });
 
   it('does not know whether a lock was renewed when a majority is silent, and names the silent ones', async () => {
-    const client = world.client();
     const ask = asker(client);
     const { token, lastToken } = await granted(client.acquire(ask));
     world.cut(0);
@@ -106,7 +105,6 @@ describe('a quorum', () => {
   });
 
   it('has lost a lock when a majority has forgotten it', async () => {
-    const client = world.client();
     const ask = asker(client);
     const { token, lastToken } = await granted(client.acquire(ask));
     world.forget(0);
@@ -117,7 +115,6 @@ describe('a quorum', () => {
   });
 
   it('is seen as a reader by all once a majority knows that it has stepped down', async () => {
-    const client = world.client();
     const ask = { ...asker(client), claim: { kind: 'exclusive' } as const };
     const { token, lastToken } = await granted(client.acquire(ask));
     world.cut(0);
@@ -129,7 +126,6 @@ describe('a quorum', () => {
   });
 
   it('takes a node that forgot back in with the next renewal, so that others may forget later', async () => {
-    const client = world.client();
     const ask = asker(client);
     const { token, lastToken } = await granted(client.acquire(ask));
     for (const node of [0, 1, 2, 0]) {
@@ -141,7 +137,6 @@ describe('a quorum', () => {
   });
 
   it('gives back what a failed round took, also by answers that come late', async () => {
-    const client = world.client();
     world.faults[0]!.command = ({ kind }) => (kind === 'acquire' ? { repliedAfterMs: 80 } : undefined);
     world.faults[1]!.command = ({ kind }) =>
       kind === 'acquire' ? { executedAfterMs: [70], repliedAfterMs: 'never' } : undefined;
@@ -155,7 +150,6 @@ describe('a quorum', () => {
   });
 
   it('is released as soon as a majority has let go, a node that hangs or not', async () => {
-    const client = world.client();
     const ask = asker(client);
     await granted(client.acquire(ask));
     await world.clock.settle();
@@ -176,7 +170,6 @@ describe('a quorum', () => {
   });
 
   it('tries again when the leases of a majority are over as their grants arrive', async () => {
-    const client = world.client();
     for (const faults of world.faults) faults.command = () => ({ repliedAfterMs: 95 });
     const reply = granted(client.acquire(asker(client, 'k', { leaseMs: 100 })));
     await world.clock.advance(96);
@@ -211,7 +204,6 @@ describe('a quorum', () => {
   });
 
   it('sends a node the next acquire of an owner when it has answered the last one', async () => {
-    const client = world.client();
     let sent = 0;
     world.faults[2]!.command = ({ kind }) => {
       if (kind === 'acquire') sent += 1;
@@ -229,7 +221,6 @@ describe('a quorum', () => {
   it.each([[[0]], [[1]], [[2]], [[0, 1]], [[0, 2]], [[1, 2]], [[0, 1, 2]]])(
     'keeps a lock whose owner asks once more while nodes %j are silent, however far their counters are apart',
     async (silent) => {
-      const client = world.client();
       await world.eye(1).acquire(asker(world.eye(1), 'ahead', { tokens: 5_000_000 }));
       const ask = asker(client, 'k', { waitMs: 60_000 });
       const { token, lastToken } = await granted(client.acquire(ask));
@@ -296,13 +287,11 @@ describe('a quorum', () => {
   });
 
   it('refuses to count permits: a majority would let in more than there are', async () => {
-    const client = world.client();
     const ask = asker(client, 'k', { claim: { kind: 'permits', permits: 2, weight: 1 } });
     expect(await failureOf(client.acquire(ask))).toMatchObject({ code: 'LOCK_STORE', reason: 'refused' });
   });
 
   it('tells when a node stops answering, and when it answers again, once each', async () => {
-    const client = world.client();
     world.cut(1);
     for (let i = 0; i < 3; i++) {
       const ask = asker(client, `k${i}`);
@@ -347,7 +336,6 @@ describe('the recipe of a quorum', () => {
 
 describe('the fencing tokens of a quorum', () => {
   it('grow though each grant is by another majority and the nodes count differently', async () => {
-    const client = world.client();
     // Node 2 is far ahead of the others, as after a clock that was wrong for a while.
     await world.eye(1).acquire(asker(world.eye(1), 'ahead', { tokens: 5_000_000 }));
     let last = 0;
@@ -366,7 +354,6 @@ describe('the fencing tokens of a quorum', () => {
   });
 
   it('do not run away: what was reserved and not used goes back with the end', async () => {
-    const client = world.client();
     const firstAsk = asker(client);
     const first = await granted(client.acquire(firstAsk));
     await client.release(firstAsk);

@@ -1,18 +1,8 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { eventsOf, typesOf } from '../../../../test/support/events.js';
-import { follow, LockWorld } from '../../../../test/support/lock-world.js';
+import { follow } from '../../../../test/support/lock-world.js';
+import { locks, other, world } from '../../../../test/support/world-per-test.js';
 import type { LockService } from './lock.service.js';
-
-let world: LockWorld;
-let locks: LockService;
-let other: LockService;
-
-beforeEach(() => {
-  world = new LockWorld();
-  locks = world.service();
-  other = world.service();
-});
-afterEach(() => world.close());
 
 const count = (events: readonly { type: string }[]) =>
   events.filter(({ type }) => type === 'contended').length;

@@ -1,16 +1,9 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { LockWorld } from '../../../../test/support/lock-world.js';
+import { describe, expect, it } from '@jest/globals';
+import { locks, world } from '../../../../test/support/world-per-test.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 
 describe('what a service holds', () => {
-  let world: LockWorld;
-  beforeEach(() => {
-    world = new LockWorld();
-  });
-  afterEach(() => world.close());
-
   it('is listed with its token, its time and what has asked for it, and no longer once it is released', async () => {
-    const locks = world.service();
     const lock = await world.take(locks, 'a', { site: 'nightly import' });
     const reader = await world.take(locks, 'b', { mode: 'shared' });
     await world.clock.advance(4000);
@@ -36,7 +29,6 @@ describe('what a service holds', () => {
   });
 
   it('counts the nested calls that share a lock, and lists each caller that has a part of its own', async () => {
-    const locks = world.service();
     await locks.withLock('k', () =>
       locks.withLock('k', () => expect(locks.held()).toMatchObject([{ key: 'k', calls: 2 }])),
     );
@@ -49,7 +41,6 @@ describe('what a service holds', () => {
   });
 
   it('is nothing before the first call, and costs no command', async () => {
-    const locks = world.service();
     expect(locks.held()).toEqual([]);
     await world.take(locks, 'k');
     const before = world.commands.length;
@@ -58,7 +49,6 @@ describe('what a service holds', () => {
   });
 
   it('does not include a lock that was lost', async () => {
-    const locks = world.service();
     await world.take(locks, 'k');
     await world.eye.forceRelease('k');
     await world.clock.settle();
@@ -68,7 +58,6 @@ describe('what a service holds', () => {
   it.each([[''], [7], ['x'.repeat(101)]])(
     'is not given a site that no line of a log has room for: %j',
     async (site) => {
-      const locks = world.service();
       await expect(locks.acquire('k', { site: site as string })).rejects.toThrow(LockConfigurationError);
       await expect(locks.acquire('k', { site: site as string })).rejects.toThrow(
         'site must be a text of 1 to 100',
@@ -81,12 +70,6 @@ describe('what a service holds', () => {
 });
 
 describe('the client of a service', () => {
-  let world: LockWorld;
-  beforeEach(() => {
-    world = new LockWorld();
-  });
-  afterEach(() => world.close());
-
   it('is this process, under the name of its application', () => {
     const { client } = world.service({ application: 'shop' });
     expect(client).toEqual({

@@ -1,8 +1,9 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { eventsOf, typesOf } from '../../../../test/support/events.js';
-import { follow, LockWorld } from '../../../../test/support/lock-world.js';
+import { follow } from '../../../../test/support/lock-world.js';
+import { locks, other, world } from '../../../../test/support/world-per-test.js';
 import {
   LockConfigurationError,
   LockKeyError,
@@ -18,17 +19,8 @@ import type { LockStoreContext } from '../port/lock-store.js';
 import type { Lock } from './lock.js';
 import { holdsOfFlow } from './context/async-context.js';
 
-let world: LockWorld;
-
-beforeEach(() => {
-  world = new LockWorld();
-});
-
-afterEach(() => world.close());
-
 describe('withLock', () => {
   it('runs the work under the lock and settles as the work does', async () => {
-    const locks = world.service();
     const result = await locks.withLock('k', async (lock) => {
       lock.assertHeld();
       expect((await world.eye.inspect('k'))?.fencingToken).toBe(lock.fencingToken);
@@ -40,13 +32,11 @@ describe('withLock', () => {
   });
 
   it('costs two commands: one acquire, one end', async () => {
-    const locks = world.service();
     await locks.withLock('k', () => undefined);
     expect(world.commands.map(({ kind }) => kind)).toEqual(['acquire', 'release']);
   });
 
   it('gives the lock back when the work throws, now or later', async () => {
-    const locks = world.service();
     await expect(
       locks.withLock('k', () => {
         throw new Error('at once');
@@ -58,7 +48,6 @@ describe('withLock', () => {
   });
 
   it('rejects with the loss when the work succeeds without the lock, unless that is to be ignored', async () => {
-    const locks = world.service();
     const outlive = async (lock: Lock) => {
       await new Promise<void>((resolve) => world.clock.after(200, resolve));
       return lock.signal.aborted;
@@ -71,7 +60,6 @@ describe('withLock', () => {
   });
 
   it('rejects with the error of the work even if the lock was lost too', async () => {
-    const locks = world.service();
     const work = follow(
       locks.withLock('k', { leaseMs: 100 }, async (lock) => {
         await new Promise((resolve) => lock.signal.addEventListener('abort', resolve));
@@ -99,7 +87,6 @@ describe('withLock', () => {
 
 describe('a flow that starts its next run from within its lock', () => {
   it('keeps nothing of the runs before', async () => {
-    const locks = world.service();
     const kept: number[] = [];
     const run = async (left: number): Promise<void> => {
       const lock = await locks.acquire('job');
@@ -116,7 +103,6 @@ describe('a flow that starts its next run from within its lock', () => {
   it('leaves them to the garbage collector while the flow goes on', async () => {
     setFlagsFromString('--expose-gc');
     const collect = runInNewContext('gc') as () => void;
-    const locks = world.service();
     const before: WeakRef<object>[] = [];
     let end = (): void => undefined;
     const run = (left: number, onLast: () => void): Promise<unknown> =>
@@ -142,7 +128,6 @@ describe('a flow that starts its next run from within its lock', () => {
 
 describe('a nested call for a key that the flow holds', () => {
   it('makes no store call and has the same token', async () => {
-    const locks = world.service();
     await locks.withLock('k', async (outer) => {
       const before = world.commands.length;
       await locks.withLock('k', async (inner) => {
@@ -155,7 +140,6 @@ describe('a nested call for a key that the flow holds', () => {
   });
 
   it('ends only its own share: the lock goes back with the last one', async () => {
-    const locks = world.service();
     const lock = await locks.acquire('k');
     const inner = await lock.run(() => locks.acquire('k'));
     expect(await lock.release()).toBe('released');
@@ -167,7 +151,6 @@ describe('a nested call for a key that the flow holds', () => {
   });
 
   it('is found only inside run() when the lock was acquired by hand', async () => {
-    const locks = world.service();
     const lock = await locks.acquire('k');
     expect(locks.current('k')).toBeUndefined();
     expect(await locks.tryAcquire('k')).toBeNull();
@@ -177,8 +160,6 @@ describe('a nested call for a key that the flow holds', () => {
   });
 
   it('finds nothing once the lock is released, in whatever the flow has left running', async () => {
-    const locks = world.service();
-    const other = world.service();
     let proceed = (): void => undefined;
     const released = new Promise<void>((resolve) => (proceed = resolve));
     let leftRunning: Promise<string> | undefined;
@@ -196,7 +177,6 @@ describe('a nested call for a key that the flow holds', () => {
   });
 
   it('finds nothing once the lock is lost: it asks for the key anew', async () => {
-    const locks = world.service();
     const lock = await locks.acquire('k', { leaseMs: 100 });
     const again = await lock.run(async () => {
       await world.clock.advance(150);
@@ -207,7 +187,6 @@ describe('a nested call for a key that the flow holds', () => {
   });
 
   it('is shared by the branches of a Promise.all, which cannot release it under each other', async () => {
-    const locks = world.service();
     const pause = (ms: number) => new Promise<void>((resolve) => world.clock.after(ms, resolve));
     const branch = (ms: number) =>
       locks.withLock('k', async (lock) => {
@@ -223,7 +202,6 @@ describe('a nested call for a key that the flow holds', () => {
   });
 
   it('keeps the lock for a branch that outlives the outer call', async () => {
-    const locks = world.service();
     let branch: Promise<unknown> | undefined;
     await locks.withLock('k', () => {
       branch = locks.withLock('k', () => new Promise<void>((resolve) => world.clock.after(100, resolve)));
@@ -247,7 +225,6 @@ describe('a nested call for a key that the flow holds', () => {
   });
 
   it('tells whether the flow holds a key', async () => {
-    const locks = world.service();
     expect(() => locks.assertHeld('k')).toThrow(LockNotHeldError);
     await locks.withLock('k', (lock) => {
       expect(locks.assertHeld('k')).toBe(lock);
@@ -259,7 +236,6 @@ describe('a nested call for a key that the flow holds', () => {
 
 describe('two flows', () => {
   it('of one service exclude each other', async () => {
-    const locks = world.service();
     let inside = 0;
     let most = 0;
     const flow = () =>
@@ -275,7 +251,6 @@ describe('two flows', () => {
   });
 
   it('started inside a lock share it, and exclude flows from outside', async () => {
-    const locks = world.service();
     const lock = await locks.acquire('k');
     const outside = follow(locks.acquire('k', { waitMs: 50 }));
     await lock.run(() => locks.withLock('k', () => undefined));
@@ -287,7 +262,6 @@ describe('two flows', () => {
 
 describe('a lock', () => {
   it('is released once, however often it is asked to be', async () => {
-    const locks = world.service();
     const lock = await locks.acquire('k');
     const outcomes = await Promise.all([lock.release(), lock.release(), lock[Symbol.asyncDispose]()]);
     expect(outcomes).toEqual(['released', 'released', undefined]);
@@ -311,14 +285,12 @@ describe('a lock', () => {
   });
 
   it('tells that it was lost before its release', async () => {
-    const locks = world.service();
     const lock = await locks.acquire('k', { leaseMs: 100 });
     await world.clock.advance(500);
     expect(await lock.release()).toBe('lost');
   });
 
   it('tells that it was lost when the store finds another holder at the release', async () => {
-    const locks = world.service();
     const lock = await locks.acquire('k');
     world.faults.notification = () => [];
     await world.eye.forceRelease('k');
@@ -336,7 +308,6 @@ describe('a lock', () => {
   });
 
   it('goes back at the end of its block by "await using"', async () => {
-    const locks = world.service();
     let seen: Lock | undefined;
     {
       await using lock = await locks.acquire('k');
@@ -366,7 +337,6 @@ describe('several keys', () => {
   });
 
   it('are rolled back when one of them is not to be had', async () => {
-    const [locks, other] = [world.service(), world.service()];
     const lock = await world.take(other, 'b');
     expect(await locks.tryAcquire(['a', 'b', 'c'])).toBeNull();
     await world.clock.settle();
@@ -376,7 +346,6 @@ describe('several keys', () => {
   });
 
   it('have one deadline for all', async () => {
-    const [locks, other] = [world.service(), world.service()];
     const [a, b] = [await world.take(other, 'a'), await world.take(other, 'b')];
     const started = world.clock.now();
     const both = follow(locks.acquire(['a', 'b'], { waitMs: 1000 }));
@@ -391,7 +360,6 @@ describe('several keys', () => {
   });
 
   it('have a token each, and no common one', async () => {
-    const locks = world.service();
     const lock = await locks.acquire(['x', 'y', 'x']);
     expect(lock.keys).toEqual(['x', 'y']);
     expect(lock.tokenOf('x')).not.toBe(lock.tokenOf('y'));
@@ -401,7 +369,6 @@ describe('several keys', () => {
   });
 
   it('are lost as soon as one of them is', async () => {
-    const locks = world.service();
     const lock = await locks.acquire(['x', 'y']);
     const { signal } = lock;
     await world.eye.forceRelease('y');
@@ -414,7 +381,6 @@ describe('several keys', () => {
   });
 
   it('that the flow holds in part are asked for only where they are missing', async () => {
-    const locks = world.service();
     await locks.withLock('b', async () => {
       await locks.withLock(['a', 'b', 'c'], (lock) => lock.assertHeld());
     });
@@ -429,7 +395,6 @@ describe('what the caller gives', () => {
   it.each([[''], [[]], [[['a', '']]], [42], [null], [['a', undefined]], ['x'.repeat(1025)]])(
     'is refused when it is no key: %j',
     async (key) => {
-      const locks = world.service();
       const failed = follow(locks.acquire(key as unknown as string));
       await world.clock.settle();
       const isRefused =
@@ -440,7 +405,6 @@ describe('what the caller gives', () => {
   );
 
   it('is refused with a sentence when it is a bigint, an object that refers to itself, or half of a character', async () => {
-    const locks = world.service();
     const circular: { self?: unknown } = {};
     circular.self = circular;
     for (const key of [1n, circular, Symbol('k'), 'a\ud800', '\udc00']) {
@@ -462,7 +426,6 @@ describe('what the caller gives', () => {
   });
 
   it('may be a hundred keys in one call, and not one more', async () => {
-    const locks = world.service();
     const keys = Array.from({ length: 101 }, (_, i) => `k${i}`);
     await expect(locks.acquire(keys)).rejects.toThrow('101 keys were given in one call; at most 100');
     const lock = await locks.acquire(keys.slice(1));
@@ -478,7 +441,6 @@ describe('what the caller gives', () => {
     [{ leaseMs: Infinity }],
     [{ waitMs: '10' as unknown as number }],
   ])('is refused when it is no time: %j', async (options) => {
-    const locks = world.service();
     await expect(locks.acquire('k', options)).rejects.toBeInstanceOf(LockConfigurationError);
     expect(() => world.service({ defaults: options })).toThrow(LockConfigurationError);
   });
@@ -500,7 +462,6 @@ describe('what the caller gives', () => {
 
 describe('a store that does not answer', () => {
   it('is an error of the store for the caller, within the caller’s time', async () => {
-    const locks = world.service();
     world.cutNetwork();
     const patient = follow(locks.acquire('k', { waitMs: 250 }));
     const impatient = follow(locks.tryAcquire('other'));
@@ -513,7 +474,6 @@ describe('a store that does not answer', () => {
   });
 
   it('is no error when it answers again in time', async () => {
-    const locks = world.service();
     world.cutNetwork();
     const patient = follow(locks.acquire('k', { waitMs: 5000 }));
     await world.clock.advance(1000);
@@ -523,7 +483,6 @@ describe('a store that does not answer', () => {
   });
 
   it('leaves no lock behind when the answer to one who asks once is lost', async () => {
-    const locks = world.service();
     world.faults.command = ({ kind }) =>
       kind === 'acquire' ? { executedAfterMs: [50], repliedAfterMs: 'never' } : undefined;
     const asked = follow(locks.tryAcquire('k'));
@@ -534,7 +493,6 @@ describe('a store that does not answer', () => {
   });
 
   it('leaves no lock behind when an acquire that was given up is executed late', async () => {
-    const locks = world.service();
     world.faults.command = ({ kind }) =>
       kind === 'acquire' ? { executedAfterMs: [99], repliedAfterMs: 'never' } : undefined;
     const caller = new AbortController();

@@ -1,20 +1,18 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { eventsOf, typesOf } from '../../../../test/support/events.js';
-import { follow, LockWorld } from '../../../../test/support/lock-world.js';
+import { follow } from '../../../../test/support/lock-world.js';
+import { world } from '../../../../test/support/world-per-test.js';
 import { LockLostError, LockShutdownError } from '../port/lock.errors.js';
 import type { LockService } from './lock.service.js';
 import type { Lock } from './lock.js';
 
 const GRACE_MS = 5000;
 
-let world: LockWorld;
 let locks: LockService;
 beforeEach(() => {
-  world = new LockWorld();
   locks = world.service({ shutdownGraceMs: GRACE_MS });
 });
-afterEach(() => world.close());
 
 /** A job that runs until somebody tells it to stop. */
 async function loop(signal: AbortSignal): Promise<number> {

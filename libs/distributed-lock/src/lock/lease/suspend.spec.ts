@@ -1,7 +1,8 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { eventsOf, typesOf } from '../../../../../test/support/events.js';
-import { follow, LockWorld } from '../../../../../test/support/lock-world.js';
+import { follow } from '../../../../../test/support/lock-world.js';
+import { locks, world } from '../../../../../test/support/world-per-test.js';
 import { memoryStore } from '../../stores/memory/memory.store.js';
 import { ManualClock } from '../../testing/manual-clock.js';
 import { awakeClock, type Clock } from '../../time/clock.js';
@@ -11,20 +12,12 @@ import { LockService } from '../lock.service.js';
 const LEASE_MS = 30_000;
 
 describe('a holder whose machine was suspended', () => {
-  let world: LockWorld;
-
-  beforeEach(() => {
-    world = new LockWorld();
-  });
-  afterEach(() => world.close());
-
   const settle = () => world.clock.settle();
   /** Its monotonic clock has stood still. The others, and the store, have lived on. */
   const suspend = (ms: number) => world.clock.suspend(ms);
 
   it('does not believe in its lock before the store has answered', async () => {
-    const service = world.service();
-    const lock = await world.take(service, 'key');
+    const lock = await world.take(locks, 'key');
     expect(lock.validForMs).toBeGreaterThan(0);
     suspend(LEASE_MS);
     expect(lock.validForMs).toBe(0);
@@ -33,12 +26,11 @@ describe('a holder whose machine was suspended', () => {
   });
 
   it('is not called one by what relies on being called under the lock', async () => {
-    const service = world.service();
     const work = follow(
-      service.withLock('key', () => {
-        service.assertHeld('key');
+      locks.withLock('key', () => {
+        locks.assertHeld('key');
         suspend(LEASE_MS);
-        service.assertHeld('key');
+        locks.assertHeld('key');
       }),
     );
     await settle();
@@ -46,9 +38,8 @@ describe('a holder whose machine was suspended', () => {
   });
 
   it('believes in it again when the store says that it still holds: somebody has only set the clock', async () => {
-    const service = world.service();
-    const events = eventsOf(service);
-    const lock = await world.take(service, 'key');
+    const events = eventsOf(locks);
+    const lock = await world.take(locks, 'key');
     suspend(3_600_000);
     expect(lock.validForMs).toBe(0);
     await settle();
@@ -59,8 +50,7 @@ describe('a holder whose machine was suspended', () => {
   });
 
   it('asks the store before it extends its lease or runs more work', async () => {
-    const service = world.service();
-    const lock = await world.take(service, 'key', { leaseMs: LEASE_MS });
+    const lock = await world.take(locks, 'key', { leaseMs: LEASE_MS });
     suspend(3_600_000);
     await follow(lock.extend(LEASE_MS)).promise;
     suspend(3_600_000);
@@ -69,8 +59,7 @@ describe('a holder whose machine was suspended', () => {
   });
 
   it('learns at once that another has it', async () => {
-    const service = world.service();
-    const lock = await world.take(service, 'key');
+    const lock = await world.take(locks, 'key');
     await world.eye.forceRelease('key');
     suspend(LEASE_MS);
     expect(lock.validForMs).toBe(0);
@@ -83,8 +72,7 @@ describe('a holder whose machine was suspended', () => {
     ['renewed', {}],
     ['fixed', { leaseMs: LEASE_MS }],
   ])('asks the store within a second by itself; its lease is %s', async (_, options) => {
-    const service = world.service();
-    const lock = await world.take(service, 'key', options);
+    const lock = await world.take(locks, 'key', options);
     await world.clock.advance(1500);
     const before = world.sent('renew');
     suspend(LEASE_MS);
@@ -95,8 +83,7 @@ describe('a holder whose machine was suspended', () => {
   });
 
   it('has its fixed lease for as long as before, and not for longer', async () => {
-    const service = world.service();
-    const lock = await world.take(service, 'key', { leaseMs: LEASE_MS });
+    const lock = await world.take(locks, 'key', { leaseMs: LEASE_MS });
     await world.clock.advance(10_000);
     const left = lock.validForMs;
     suspend(LEASE_MS);
@@ -110,10 +97,9 @@ describe('a holder whose machine was suspended', () => {
   });
 
   it('whose work has ended is told by the store whether it held until then', async () => {
-    const service = world.service();
     const [kept, lost] = [
-      follow(service.withLock('kept', () => suspend(LEASE_MS))),
-      follow(service.withLock('lost', () => world.eye.forceRelease('lost'))),
+      follow(locks.withLock('kept', () => suspend(LEASE_MS))),
+      follow(locks.withLock('lost', () => world.eye.forceRelease('lost'))),
     ];
     await settle();
     await settle();
@@ -123,9 +109,8 @@ describe('a holder whose machine was suspended', () => {
   });
 
   it('and whose store does not answer has lost it by the end of its work', async () => {
-    const service = world.service();
     const work = follow(
-      service.withLock('key', () => {
+      locks.withLock('key', () => {
         world.cutNetwork();
         suspend(LEASE_MS);
       }),
@@ -138,8 +123,7 @@ describe('a holder whose machine was suspended', () => {
   });
 
   it('does not believe longer, nor shorter, when its clock is set back', async () => {
-    const service = world.service();
-    const lock = await world.take(service, 'key', { leaseMs: LEASE_MS });
+    const lock = await world.take(locks, 'key', { leaseMs: LEASE_MS });
     const left = lock.validForMs;
     suspend(-3_600_000);
     expect(lock.validForMs).toBe(left);
@@ -148,10 +132,9 @@ describe('a holder whose machine was suspended', () => {
   });
 
   it('while the answer to its request was under way lets nobody in before the store has confirmed it', async () => {
-    const service = world.service();
     world.faults.command = ({ kind }) =>
       kind === 'acquire' ? { executedAfterMs: [0], repliedAfterMs: 100 } : undefined;
-    const asked = follow(service.acquire('key'));
+    const asked = follow(locks.acquire('key'));
     await world.clock.advance(50);
     suspend(2 * LEASE_MS);
     delete world.faults.command;

@@ -1,6 +1,7 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { eventsOf, typesOf } from '../../../../../test/support/events.js';
-import { follow, LockWorld } from '../../../../../test/support/lock-world.js';
+import { follow } from '../../../../../test/support/lock-world.js';
+import { locks, other, world } from '../../../../../test/support/world-per-test.js';
 import {
   LockConfigurationError,
   LockLostError,
@@ -11,18 +12,6 @@ import type { LockStore, LockStoreContext, Renewal } from '../../port/lock-store
 import { memoryStore } from '../../stores/memory/memory.store.js';
 import { ManualClock } from '../../testing/manual-clock.js';
 import { LockService } from '../lock.service.js';
-
-let world: LockWorld;
-let locks: LockService;
-let other: LockService;
-
-beforeEach(() => {
-  world = new LockWorld();
-  locks = world.service();
-  other = world.service();
-});
-
-afterEach(() => world.close());
 
 describe('the watchdog', () => {
   it('keeps a lock over many leases, and lets go of it with the release', async () => {

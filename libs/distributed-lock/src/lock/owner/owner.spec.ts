@@ -1,20 +1,8 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { eventsOf, typesOf } from '../../../../../test/support/events.js';
-import { follow, LockWorld } from '../../../../../test/support/lock-world.js';
+import { follow } from '../../../../../test/support/lock-world.js';
+import { locks, other, world } from '../../../../../test/support/world-per-test.js';
 import { LockLostError, LockShutdownError } from '../../port/lock.errors.js';
-import type { LockService } from '../lock.service.js';
-
-let world: LockWorld;
-let locks: LockService;
-let other: LockService;
-
-beforeEach(() => {
-  world = new LockWorld();
-  locks = world.service();
-  other = world.service();
-});
-
-afterEach(() => world.close());
 
 describe('a grant', () => {
   it('whose notification is lost is found by the next recheck', async () => {

@@ -1,6 +1,7 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it } from '@jest/globals';
 import { eventsOf, typesOf } from '../../../../../test/support/events.js';
-import { follow, LockWorld, type Followed } from '../../../../../test/support/lock-world.js';
+import { follow, type Followed } from '../../../../../test/support/lock-world.js';
+import { world } from '../../../../../test/support/world-per-test.js';
 import { LockLostError, LockWaitTimeoutError } from '../../port/lock.errors.js';
 import type { CallOptions, Lock } from '../lock.js';
 import type { LockService } from '../lock.service.js';
@@ -10,16 +11,13 @@ const GRACE_MS = 400;
 const TAKEOVER: CallOptions = { onBusy: 'takeover', graceMs: GRACE_MS };
 const OVER_MS = GRACE_MS + FORCED_AFTER_MS;
 
-let world: LockWorld;
 let locks: LockService;
 let second: LockService;
 let third: LockService;
 
 beforeEach(() => {
-  world = new LockWorld();
   [locks, second, third] = [world.service({ application: 'shop' }), world.service(), world.service()];
 });
-afterEach(() => world.close());
 
 async function ask(service: LockService, options: CallOptions = {}): Promise<Followed<Lock>> {
   const asked = follow(service.acquire('k', options));

@@ -1,23 +1,12 @@
 import { getEventListeners } from 'node:events';
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { eventsOf, typesOf } from '../../../../../test/support/events.js';
-import { follow, LockWorld } from '../../../../../test/support/lock-world.js';
+import { follow } from '../../../../../test/support/lock-world.js';
+import { locks, other, world } from '../../../../../test/support/world-per-test.js';
 import { LockStoreError, LockWaitTimeoutError } from '../../port/lock.errors.js';
 import type { Lock } from '../lock.js';
 import type { LockService } from '../lock.service.js';
 import type { CallOptions } from '../lock.js';
-
-let world: LockWorld;
-let locks: LockService;
-let other: LockService;
-
-beforeEach(() => {
-  world = new LockWorld();
-  locks = world.service();
-  other = world.service();
-});
-
-afterEach(() => world.close());
 
 const pending = async () => (await world.eye.inspect('k'))?.pending ?? [];
 

@@ -1,20 +1,15 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it } from '@jest/globals';
 import { eventsOf, typesOf } from '../../../../../test/support/events.js';
-import { follow, LockWorld, type Followed } from '../../../../../test/support/lock-world.js';
+import { follow, type Followed } from '../../../../../test/support/lock-world.js';
+import { locks, other, world } from '../../../../../test/support/world-per-test.js';
 import { LockStoreError, LockWaitTimeoutError } from '../../port/lock.errors.js';
 import type { CallOptions, Lock } from '../lock.js';
 import type { LockService } from '../lock.service.js';
 
-let world: LockWorld;
-let locks: LockService;
-let second: LockService;
 let third: LockService;
-
 beforeEach(() => {
-  world = new LockWorld();
-  [locks, second, third] = [world.service(), world.service(), world.service()];
+  third = world.service();
 });
-afterEach(() => world.close());
 
 /** Calls in the same moment, each with this option. */
 function burst(service: LockService, calls: number, options: CallOptions): Followed<Lock>[] {
@@ -61,8 +56,8 @@ describe('maxWaiting', () => {
     await world.clock.advance(5);
     expect(calls.map(fate)).toEqual(Array(5).fill('holds'));
     const writers = [
-      await call(second, { mode: 'exclusive', maxWaiting: 1 }),
-      await call(second, { mode: 'exclusive', maxWaiting: 1 }),
+      await call(other, { mode: 'exclusive', maxWaiting: 1 }),
+      await call(other, { mode: 'exclusive', maxWaiting: 1 }),
       await call(locks, { mode: 'shared', maxWaiting: 1 }),
     ];
     expect(writers.map(fate)).toEqual(['waits', 1, 1]);
@@ -72,10 +67,10 @@ describe('maxWaiting', () => {
 
   it('says how many wait, which key and what to do, and is not busy for longer', async () => {
     const lock = await world.take(locks, 'k');
-    const waiter = follow(second.acquire('k'));
+    const waiter = follow(other.acquire('k'));
     await world.clock.settle();
-    const events = eventsOf(second);
-    const { error } = await call(second, { maxWaiting: 1, waitMs: 60_000 });
+    const events = eventsOf(other);
+    const { error } = await call(other, { maxWaiting: 1, waitMs: 60_000 });
     expect(error).toBeInstanceOf(LockWaitTimeoutError);
     expect(error).toMatchObject({ code: 'LOCK_WAIT_TIMEOUT', key: 'k', waiting: 1, waitMs: 60_000 });
     expect(String(error)).toMatch(
@@ -97,13 +92,13 @@ describe('maxWaiting', () => {
   it('with 0 gives a free key, and never waits', async () => {
     const lock = await world.take(locks, 'k', { maxWaiting: 0 });
     expect(fate(await call(locks, { maxWaiting: 0 }))).toBe(0);
-    expect(fate(await call(second, { maxWaiting: 0 }))).toBe(0);
+    expect(fate(await call(other, { maxWaiting: 0 }))).toBe(0);
     await lock.release();
   });
 
   it('counts the owners of other processes, also for calls of the process that holds', async () => {
     const lock = await world.take(locks, 'k');
-    const waiter = await call(second, {});
+    const waiter = await call(other, {});
     expect(fate(await call(third, { maxWaiting: 1 }))).toBe(1);
     expect(fate(await call(locks, { maxWaiting: 1 }))).toBe(1);
     const more = [await call(locks, { maxWaiting: 2 }), await call(third, { maxWaiting: 2 })];
@@ -116,9 +111,9 @@ describe('maxWaiting', () => {
 
   it('counts them for a call whose process waits already', async () => {
     const lock = await world.take(locks, 'k');
-    const waiting = [await call(second, { maxWaiting: 1 }), await call(third, { maxWaiting: 2 })];
-    expect(fate(await call(second, { maxWaiting: 2 }))).toBe(2);
-    waiting.push(await call(second, { maxWaiting: 3 }));
+    const waiting = [await call(other, { maxWaiting: 1 }), await call(third, { maxWaiting: 2 })];
+    expect(fate(await call(other, { maxWaiting: 2 }))).toBe(2);
+    waiting.push(await call(other, { maxWaiting: 3 }));
     expect(waiting.map(fate)).toEqual(['waits', 'waits', 'waits']);
     await lock.release();
     await releaseAll(...waiting);
@@ -126,7 +121,7 @@ describe('maxWaiting', () => {
 
   it('does not count those that have given up, although the holder has not heard of it', async () => {
     const lock = await world.take(locks, 'k');
-    await call(second, { waitMs: 100 });
+    await call(other, { waitMs: 100 });
     await world.clock.advance(200);
     expect(lock.contended).toBe(true);
     const waiter = await call(locks, { maxWaiting: 1 });
@@ -137,7 +132,7 @@ describe('maxWaiting', () => {
 
   it('lets one of two processes wait that ask in the same moment', async () => {
     const lock = await world.take(locks, 'k');
-    const calls = [second, third].map((service) => follow(service.acquire('k', { maxWaiting: 1 })));
+    const calls = [other, third].map((service) => follow(service.acquire('k', { maxWaiting: 1 })));
     await world.clock.advance(2);
     expect(calls.map(fate)).toEqual(['waits', 1]);
     await lock.release();
@@ -146,8 +141,8 @@ describe('maxWaiting', () => {
 
   it('refuses nobody who waits already, whoever comes', async () => {
     const lock = await world.take(locks, 'k');
-    const early = await call(second, { maxWaiting: 1 });
-    const later = [await call(third, {}), await call(locks, {}), await call(second, {})];
+    const early = await call(other, { maxWaiting: 1 });
+    const later = [await call(third, {}), await call(locks, {}), await call(other, {})];
     await world.clock.advance(5000);
     expect(fate(early)).toBe('waits');
     await lock.release();

@@ -1,5 +1,6 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { follow, LockWorld } from '../../../../../test/support/lock-world.js';
+import { describe, expect, it } from '@jest/globals';
+import { follow } from '../../../../../test/support/lock-world.js';
+import { locks, other, world } from '../../../../../test/support/world-per-test.js';
 import {
   LockConfigurationError,
   LockDeadlockError,
@@ -12,21 +13,12 @@ import type { CallOptions, Lock } from '../lock.js';
 const SHARED: CallOptions = { mode: 'shared' };
 const EXCLUSIVE: CallOptions = { mode: 'exclusive' };
 
-let world: LockWorld;
-
-beforeEach(() => {
-  world = new LockWorld();
-});
-
-afterEach(() => world.close());
-
 function queued(count: number, ask: () => Promise<Lock>) {
   return Array.from({ length: count }, () => follow(ask()));
 }
 
 describe('readers', () => {
   it('of one process hold together on one lease, with one command each way', async () => {
-    const locks = world.service();
     const readers = await Promise.all([1, 2, 3].map(() => world.take(locks, 'k', SHARED)));
     expect(world.sent('acquire')).toBe(1);
     expect(new Set(readers.map((lock) => lock.fencingToken)).size).toBe(3);
@@ -39,7 +31,6 @@ describe('readers', () => {
   });
 
   it('that come while others of their process are inside enter beside them', async () => {
-    const locks = world.service();
     const first = await world.take(locks, 'k', SHARED);
     const second = await world.take(locks, 'k', SHARED);
     expect(world.sent('acquire')).toBe(1);
@@ -48,7 +39,6 @@ describe('readers', () => {
   });
 
   it('do not join those inside once a writer waits, and enter after it', async () => {
-    const [locks, other] = [world.service(), world.service()];
     const first = await world.take(locks, 'k', SHARED);
     const writer = follow(other.acquire('k', EXCLUSIVE));
     await world.clock.advance(10);
@@ -64,7 +54,6 @@ describe('readers', () => {
   });
 
   it('of the process of a writer that waits do not overtake it', async () => {
-    const locks = world.service();
     const first = await world.take(locks, 'k', SHARED);
     const writer = follow(locks.acquire('k', EXCLUSIVE));
     await world.clock.advance(10);
@@ -79,7 +68,6 @@ describe('readers', () => {
   });
 
   it('that wait together enter together', async () => {
-    const [locks, other] = [world.service(), world.service()];
     const writer = await world.take(other, 'k');
     const waiting = queued(5, () => locks.acquire('k', SHARED));
     await world.clock.advance(10);
@@ -90,7 +78,6 @@ describe('readers', () => {
   });
 
   it('with fixed leases have leases of their own', async () => {
-    const locks = world.service();
     const short = await world.take(locks, 'k', { ...SHARED, leaseMs: 100 });
     await world.clock.advance(50);
     const second = await world.take(locks, 'k', { ...SHARED, leaseMs: 100 });
@@ -100,7 +87,6 @@ describe('readers', () => {
   });
 
   it('are all told when the lock is taken from them', async () => {
-    const locks = world.service();
     const readers = await Promise.all([1, 2].map(() => world.take(locks, 'k', SHARED)));
     await world.eye.forceRelease('k');
     await world.clock.settle();
@@ -122,7 +108,6 @@ describe('readers', () => {
   });
 
   it('keep the key for the longest time that one of them has promised it', async () => {
-    const [locks, other] = [world.service(), world.service()];
     const [patient, quick] = [
       await world.take(locks, 'k', { ...SHARED, holdAtLeastMs: 500 }),
       await world.take(locks, 'k', SHARED),
@@ -138,7 +123,6 @@ describe('readers', () => {
 
 describe('downgrade', () => {
   it('lets readers in at once and keeps the token', async () => {
-    const [locks, other] = [world.service(), world.service()];
     const lock = await world.take(locks, 'k', EXCLUSIVE);
     const { fencingToken } = lock;
     const readers = [follow(other.acquire('k', SHARED)), follow(locks.acquire('k', SHARED))];
@@ -153,7 +137,6 @@ describe('downgrade', () => {
   });
 
   it('does not let a writer of its own process in', async () => {
-    const locks = world.service();
     const lock = await world.take(locks, 'k', EXCLUSIVE);
     const writer = follow(locks.acquire('k', EXCLUSIVE));
     await lock.downgrade();
@@ -165,7 +148,6 @@ describe('downgrade', () => {
   });
 
   it('leaves a fixed lease as long as it was', async () => {
-    const locks = world.service();
     const lock = await world.take(locks, 'k', { leaseMs: 1000 });
     await world.clock.advance(400);
     await lock.downgrade();
@@ -175,7 +157,6 @@ describe('downgrade', () => {
   });
 
   it('that was not answered may be tried again', async () => {
-    const locks = world.service();
     const lock = await world.take(locks, 'k', { mode: 'exclusive', leaseMs: 20_000 });
     world.lose(({ kind }) => kind === 'renew');
     const failed = follow(lock.downgrade());
@@ -188,7 +169,6 @@ describe('downgrade', () => {
   });
 
   it('is refused for permits', async () => {
-    const locks = world.service();
     const lock = await world.take(locks, 'k', { permits: 2 });
     await expect(lock.downgrade()).rejects.toThrow(LockConfigurationError);
     await lock.release();
@@ -197,7 +177,6 @@ describe('downgrade', () => {
 
 describe('permits', () => {
   it('let in as many as there are, of one process and of several', async () => {
-    const [locks, other] = [world.service(), world.service()];
     const inside = [
       await world.take(locks, 'k', { permits: 3 }),
       await world.take(locks, 'k', { permits: 3 }),
@@ -218,7 +197,6 @@ describe('permits', () => {
   it.each([{ permits: 10 }, SHARED])(
     'of many that ask at once without waiting, as many are let in as there is room: %j',
     async (options) => {
-      const locks = world.service();
       const asked = Array.from({ length: 12 }, () => follow(locks.tryAcquire('k', options)));
       await world.clock.settle();
       const got = asked.flatMap(({ value }) => value ?? []);
@@ -228,7 +206,6 @@ describe('permits', () => {
   );
 
   it('pass from one caller of a process to the next without a command', async () => {
-    const locks = world.service();
     const first = await world.take(locks, 'k', { permits: 1 });
     const waiting = queued(3, () => locks.acquire('k', { permits: 1 }));
     await world.clock.settle();
@@ -245,7 +222,6 @@ describe('permits', () => {
   });
 
   it('of a process in the queue come free for it, though its own callers make local hand-offs', async () => {
-    const locks = world.service();
     const heavy = await world.take(locks, 'k', { permits: 4, weight: 3 });
     const tooMuch = follow(locks.acquire('k', { permits: 4, weight: 2 }));
     await world.clock.advance(10);
@@ -256,7 +232,6 @@ describe('permits', () => {
   });
 
   it('are renewed until release', async () => {
-    const [locks, other] = [world.service(), world.service()];
     const lock = await world.take(locks, 'k', { permits: 1 });
     await world.clock.advance(100_000);
     lock.assertHeld();
@@ -272,7 +247,6 @@ describe('permits', () => {
     [{ permits: 2, mode: 'shared' }, "permits (2) and mode ('shared') exclude each other"],
     [{ mode: 'write' }, "mode must be 'exclusive' or 'shared'"],
   ])('and modes that make no sense are refused: %j', async (options, message) => {
-    const locks = world.service();
     await expect(locks.acquire('k', options as CallOptions)).rejects.toThrow(message);
   });
 
@@ -293,7 +267,6 @@ describe('nested calls', () => {
     [SHARED, SHARED],
     [{ permits: 3, weight: 2 }, { permits: 3 }],
   ])('share what their flow holds when it is enough: %j holds %j', async (outer, inner) => {
-    const locks = world.service();
     await locks.withLock('k', outer as CallOptions, () =>
       locks.withLock('k', inner as CallOptions, (lock) => lock.assertHeld()),
     );
@@ -306,7 +279,6 @@ describe('nested calls', () => {
     [{}, { permits: 2 }, 'held by this flow as exclusive: asking for 1 of 2 permits'],
     [{ permits: 2 }, { permits: 2, weight: 2 }, 'held by this flow as 1 of 2 permits'],
   ])('that would wait for their own flow are told at once: %j holds %j', async (outer, inner, message) => {
-    const locks = world.service();
     const work = locks.withLock('k', outer as CallOptions, () =>
       locks.withLock('k', inner as CallOptions, () => undefined),
     );
@@ -315,7 +287,6 @@ describe('nested calls', () => {
   });
 
   it('find the lock as it is after a downgrade', async () => {
-    const locks = world.service();
     await locks.withLock('k', EXCLUSIVE, async (lock) => {
       await lock.downgrade();
       await locks.withLock('k', SHARED, (inner) => expect(inner.mode).toBe('shared'));
@@ -327,7 +298,6 @@ describe('nested calls', () => {
 describe('a cycle of waits', () => {
   /** Two flows that each hold one key; each then asks for the other's. */
   async function cross(first: CallOptions, second: CallOptions) {
-    const locks = world.service();
     let enter = (): void => undefined;
     const bothInside = new Promise<void>((resolve) => (enter = resolve));
     const one = follow(
@@ -372,7 +342,6 @@ describe('a cycle of waits', () => {
   });
 
   it('is found over more than two flows', async () => {
-    const locks = world.service();
     const keys = ['a', 'b', 'c', 'd'];
     const inside: string[] = [];
     const flows = keys.map((key, i) =>
@@ -392,7 +361,6 @@ describe('a cycle of waits', () => {
   });
 
   it('is none when a flow waits for one that only waits for something else', async () => {
-    const locks = world.service();
     const other = await world.take(world.service(), 'far');
     const holder = follow(locks.withLock('a', () => locks.withLock('far', () => 'a')));
     await world.clock.settle();

@@ -1,20 +1,11 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { eventsOf } from '../../../../../test/support/events.js';
-import { follow, LockWorld } from '../../../../../test/support/lock-world.js';
+import { follow } from '../../../../../test/support/lock-world.js';
+import { locks, other, world } from '../../../../../test/support/world-per-test.js';
 import type { Faults } from '../../testing/index.js';
 import { LockStoreError, LockWaitTimeoutError } from '../../port/lock.errors.js';
-import type { LockService } from '../lock.service.js';
 
 const ROUND_TRIP_MS = 10;
-
-let world: LockWorld;
-let locks: LockService;
-let other: LockService;
-beforeEach(() => {
-  world = new LockWorld();
-  [locks, other] = [world.service(), world.service()];
-});
-afterEach(() => world.close());
 
 /** From now on each answer is under way that long. */
 function slow(ms = ROUND_TRIP_MS): void {

@@ -1,19 +1,11 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { eventsOf } from '../../../../../test/support/events.js';
-import { follow, LockWorld } from '../../../../../test/support/lock-world.js';
+import { follow } from '../../../../../test/support/lock-world.js';
+import { locks, other, world } from '../../../../../test/support/world-per-test.js';
 import { LockShutdownError, LockStoreError, LockWaitTimeoutError } from '../../port/lock.errors.js';
-
-let world: LockWorld;
-
-beforeEach(() => {
-  world = new LockWorld();
-});
-
-afterEach(() => world.close());
 
 describe('several keys that are free', () => {
   it('are taken with one command', async () => {
-    const locks = world.service();
     const events = eventsOf(locks);
     const lock = await world.take(locks, ['b', 'a', 'c']);
     expect(world.commands.map(({ kind }) => kind)).toEqual(['acquireAll']);
@@ -31,7 +23,6 @@ describe('several keys that are free', () => {
   });
 
   it('are renewed until release', async () => {
-    const locks = world.service();
     const lock = await world.take(locks, ['a', 'b']);
     await world.clock.advance(100_000);
     lock.assertHeld();
@@ -40,7 +31,6 @@ describe('several keys that are free', () => {
   });
 
   it('are passed on to callers of the same process that came meanwhile', async () => {
-    const locks = world.service();
     const both = follow(locks.acquire(['a', 'b']));
     const one = follow(locks.acquire('a'));
     await world.clock.settle();
@@ -53,7 +43,6 @@ describe('several keys that are free', () => {
 
 describe('several keys of which one is not free', () => {
   it('are taken one by one, and leave the free ones alone until then', async () => {
-    const [locks, other] = [world.service(), world.service()];
     const b = await world.take(other, 'b');
     const both = follow(locks.acquire(['a', 'b']));
     await world.clock.advance(10);
@@ -65,7 +54,6 @@ describe('several keys of which one is not free', () => {
   });
 
   it('are not asked for together while this process itself holds one of them', async () => {
-    const locks = world.service();
     const a = await world.take(locks, 'a');
     const both = follow(locks.acquire(['a', 'b']));
     await world.clock.settle();
@@ -76,7 +64,6 @@ describe('several keys of which one is not free', () => {
   });
 
   it('are not given to whose first lease ran out while it waited for the next, and nothing is kept', async () => {
-    const [locks, other] = [world.service(), world.service()];
     const busy = await world.take(other, 'b');
     const call = follow(locks.withLock(['a', 'b'], { leaseMs: 500, waitMs: 3000 }, () => 'let in'));
     await world.clock.advance(1000);
@@ -89,7 +76,6 @@ describe('several keys of which one is not free', () => {
 
 describe('several keys and a store that fails', () => {
   it('are given back when the answer was lost, and then taken one by one', async () => {
-    const locks = world.service();
     world.faults.command = ({ kind }) => (kind === 'acquireAll' ? { repliedAfterMs: 'never' } : undefined);
     const both = follow(locks.acquire(['a', 'b']));
     await world.clock.advance(1000);
@@ -101,7 +87,6 @@ describe('several keys and a store that fails', () => {
   });
 
   it('are granted by the first answer, however short waitMs is', async () => {
-    const locks = world.service();
     world.faults.command = ({ kind }) => (kind === 'acquireAll' ? { repliedAfterMs: 90 } : undefined);
     const both = follow(locks.acquire(['a', 'b'], { waitMs: 1 }));
     await world.clock.advance(100);
@@ -109,7 +94,6 @@ describe('several keys and a store that fails', () => {
   });
 
   it('reject when the store fails and waitMs is over, and what was granted is given back', async () => {
-    const locks = world.service();
     world.faults.command = ({ kind }) => (kind === 'acquireAll' ? { repliedAfterMs: 'never' } : undefined);
     const both = follow(locks.acquire(['a', 'b'], { waitMs: 50 }));
     await world.clock.advance(100);
@@ -120,7 +104,6 @@ describe('several keys and a store that fails', () => {
   });
 
   it('reject with the reason of a signal, at once', async () => {
-    const locks = world.service();
     const controller = new AbortController();
     world.faults.command = ({ kind }) => (kind === 'acquireAll' ? { repliedAfterMs: 90 } : undefined);
     const both = follow(locks.acquire(['a', 'b'], { signal: controller.signal }));
@@ -133,7 +116,6 @@ describe('several keys and a store that fails', () => {
   });
 
   it('are not taken by an answer that took longer than their lease', async () => {
-    const locks = world.service();
     world.faults.command = ({ kind }) => (kind === 'acquireAll' ? { repliedAfterMs: 90 } : undefined);
     const both = follow(locks.acquire(['a', 'b'], { leaseMs: 60 }));
     await world.clock.advance(89);
@@ -145,7 +127,6 @@ describe('several keys and a store that fails', () => {
   });
 
   it('are given back when the application closes meanwhile', async () => {
-    const locks = world.service();
     world.faults.command = ({ kind }) => (kind === 'acquireAll' ? { repliedAfterMs: 50 } : undefined);
     const both = follow(locks.acquire(['a', 'b']));
     await world.clock.advance(10);
@@ -157,7 +138,6 @@ describe('several keys and a store that fails', () => {
   });
 
   it('tell who is in the way when they do not wait', async () => {
-    const [locks, other] = [world.service(), world.service()];
     const b = await world.take(other, 'b');
     const both = follow(locks.acquire(['a', 'b'], { waitMs: 0 }));
     await world.clock.settle();
