@@ -20,7 +20,6 @@ const CORE = [
   'libs/distributed-lock/src/lock/',
   'libs/distributed-lock/src/locked/',
   'libs/distributed-lock/src/async-context/',
-  'test/nest/context/interceptors',
   'test/nest/context/strangers',
   'test/nest/edge/streams/methods',
   'test/nest/integration/',

@@ -13,7 +13,6 @@ export const SLOW_LANE = [
   'redis/forged-notifications',
   'redis/keys/names',
   'redis/wire/',
-  'nest/context/memory',
   'nest/context/storms',
   // The contract of stores on its other set-ups: on real Redis it waits for the machine's clock, and `npm test` has it on the
   // simulated Redis, with the real scripts and client.
