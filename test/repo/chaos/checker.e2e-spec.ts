@@ -16,27 +16,27 @@ describe('the checker of histories', () => {
 
   it('finds two that believe in one lock at once', () => {
     const story = goodHistory();
-    story.hold('a.1', { app: 'a', from: 1000, to: 1100, token: 11 });
-    story.hold('b.1', { app: 'b', from: 1090, to: 1200, token: 12 });
+    story.hold('a.1', { from: 1000, to: 1100, token: 11 });
+    story.hold('b.1', { from: 1090, to: 1200, token: 12 });
     expect(rulesBroken(story)).toEqual(['exclusion']);
   });
 
   it('lets readers share, and no writer with them', () => {
     const shared = goodHistory();
-    shared.hold('a.1', { app: 'a', from: 1000, to: 1100, token: 11, mode: 'shared' });
-    shared.hold('b.1', { app: 'b', from: 1050, to: 1200, token: 12, mode: 'shared' });
+    shared.hold('a.1', { from: 1000, to: 1100, token: 11, mode: 'shared' });
+    shared.hold('b.1', { from: 1050, to: 1200, token: 12, mode: 'shared' });
     expect(rulesBroken(shared)).toEqual([]);
-    shared.hold('b.2', { app: 'b', from: 1150, to: 1250, token: 13 });
+    shared.hold('b.2', { from: 1150, to: 1250, token: 13 });
     expect(rulesBroken(shared)).toContain('exclusion');
   });
 
   it('lets as many share as there are permits, and not one more', () => {
     const story = goodHistory();
     const permits = { mode: 'permits', permits: 2 };
-    story.hold('a.1', { app: 'a', from: 1000, to: 1100, token: 11, ...permits });
-    story.hold('b.1', { app: 'b', from: 1050, to: 1200, token: 12, ...permits });
+    story.hold('a.1', { from: 1000, to: 1100, token: 11, ...permits });
+    story.hold('b.1', { from: 1050, to: 1200, token: 12, ...permits });
     expect(rulesBroken(story)).toEqual([]);
-    story.hold('b.2', { app: 'b', from: 1090, to: 1110, token: 13, ...permits });
+    story.hold('b.2', { from: 1090, to: 1110, token: 13, ...permits });
     expect(rulesBroken(story)).toContain('exclusion');
   });
 
@@ -44,8 +44,8 @@ describe('the checker of histories', () => {
     const overlapping = (to: number): Story => {
       const story = goodHistory();
       story.fault({ kind: 'flushall', losesData: true, from: 1050, to: 1060, recoverMs: 1500 });
-      story.hold('a.1', { app: 'a', from: 1000, to, token: 11 });
-      story.hold('b.1', { app: 'b', from: 1070, to: to + 100, token: 12 });
+      story.hold('a.1', { from: 1000, to, token: 11 });
+      story.hold('b.1', { from: 1070, to: to + 100, token: 12 });
       return story;
     };
 
@@ -63,19 +63,19 @@ describe('the checker of histories', () => {
       const story = goodHistory();
       const permits = { mode: 'permits', permits: 2 };
       story.fault({ kind: 'flushall', losesData: true, from: 1050, to: 1060, recoverMs: 1500 });
-      story.hold('a.1', { app: 'a', from: 1000, to: 1500, token: 11, ...permits });
-      story.hold('b.1', { app: 'b', askedAt: 1070, from: 1080, to: 1400, token: 12, ...permits });
-      story.hold('b.2', { app: 'b', askedAt: 1070, from: 1090, to: 1400, token: 13, ...permits });
+      story.hold('a.1', { from: 1000, to: 1500, token: 11, ...permits });
+      story.hold('b.1', { askedAt: 1070, from: 1080, to: 1400, token: 12, ...permits });
+      story.hold('b.2', { askedAt: 1070, from: 1090, to: 1400, token: 13, ...permits });
       expect(rulesBroken(story)).toEqual([]);
-      story.hold('b.3', { app: 'b', askedAt: 1070, from: 1100, to: 1400, token: 14, ...permits });
+      story.hold('b.3', { askedAt: 1070, from: 1100, to: 1400, token: 14, ...permits });
       expect(rulesBroken(story)).toEqual(['exclusion']);
     });
 
     it('allows nothing to who asked after the loss', () => {
       const story = goodHistory();
       story.fault({ kind: 'flushall', losesData: true, from: 500, to: 510, recoverMs: 1500 });
-      story.hold('a.1', { app: 'a', from: 1000, to: 1100, token: 11 });
-      story.hold('b.1', { app: 'b', from: 1050, to: 1150, token: 12 });
+      story.hold('a.1', { from: 1000, to: 1100, token: 11 });
+      story.hold('b.1', { from: 1050, to: 1150, token: 12 });
       expect(rulesBroken(story)).toContain('exclusion');
     });
   });
@@ -84,7 +84,7 @@ describe('the checker of histories', () => {
     const served = (times: number, more?: object): Story => {
       const story = goodHistory(more);
       for (let i = 0; i < times; i++) {
-        story.hold(`a.${i + 1}`, { app: 'a', from: 500 + 10 * i, to: 505 + 10 * i, token: 11 + i });
+        story.hold(`a.${i + 1}`, { from: 500 + 10 * i, to: 505 + 10 * i, token: 11 + i });
       }
       return story;
     };
@@ -96,24 +96,24 @@ describe('the checker of histories', () => {
 
   it('finds a token that does not grow', () => {
     const story = goodHistory();
-    story.hold('a.1', { app: 'a', from: 1000, to: 1100, token: 11 });
-    story.hold('b.1', { app: 'b', askedAt: 1150, from: 1200, to: 1300, token: 10 });
+    story.hold('a.1', { from: 1000, to: 1100, token: 11 });
+    story.hold('b.1', { askedAt: 1150, from: 1200, to: 1300, token: 10 });
     expect(rulesBroken(story)).toContain('tokens');
   });
 
   it('finds a token that is given twice', () => {
     const story = goodHistory();
-    story.hold('a.1', { app: 'a', from: 1000, to: 1100, token: 11 });
-    story.hold('b.1', { app: 'b', from: 1200, to: 1300, token: 11 });
+    story.hold('a.1', { from: 1000, to: 1100, token: 11 });
+    story.hold('b.1', { from: 1200, to: 1300, token: 11 });
     expect(rulesBroken(story)).toContain('tokens');
   });
 
   it('finds tokens that run ahead of the clock, from which a server that forgets starts again', () => {
     const secondsAhead = (seconds: number, more?: object): Story => {
       const story = goodHistory({ wallAt: 0, ...more });
-      story.hold('a.1', { app: 'a', from: 5000, to: 5100, token: (5 + seconds) * 1e6 });
-      story.hold('a.8', { app: 'a', from: 9000, to: 9100, token: 9e6 });
-      story.hold('b.8', { app: 'b', from: 9200, to: 9300, token: 9.1e6 });
+      story.hold('a.1', { from: 5000, to: 5100, token: (5 + seconds) * 1e6 });
+      story.hold('a.8', { from: 9000, to: 9100, token: 9e6 });
+      story.hold('b.8', { from: 9200, to: 9300, token: 9.1e6 });
       return story;
     };
     expect(rulesBroken(secondsAhead(1.4))).toEqual([]);
@@ -134,15 +134,15 @@ describe('the checker of histories', () => {
 
   it('finds a key that is wanted and lies idle', () => {
     const story = goodHistory();
-    story.hold('a.1', { app: 'a', from: 1000, to: 1100, token: 11 });
-    story.hold('b.1', { app: 'b', askedAt: 1050, from: 3000, to: 3100, token: 12 });
+    story.hold('a.1', { from: 1000, to: 1100, token: 11 });
+    story.hold('b.1', { askedAt: 1050, from: 3000, to: 3100, token: 12 });
     expect(rulesBroken(story)).toEqual(['liveness']);
   });
 
   it('finds a key that lies idle for longer than its trial allows', () => {
     const story = (more?: object): Story => {
       const told = goodHistory(more);
-      told.hold('a.1', { app: 'a', askedAt: 1000, from: 1600, to: 1700, token: 11 });
+      told.hold('a.1', { askedAt: 1000, from: 1600, to: 1700, token: 11 });
       return told;
     };
     expect(rulesBroken(story())).toEqual([]);
@@ -153,7 +153,7 @@ describe('the checker of histories', () => {
     const idleUntil = (from: number): Story => {
       const story = goodHistory();
       story.fault({ kind: 'server-down', stopsStore: true, from: 1100, to: 4000, recoverMs: 1500 });
-      story.hold('b.1', { app: 'b', askedAt: 1050, from, to: from + 100, token: 12 });
+      story.hold('b.1', { askedAt: 1050, from, to: from + 100, token: 12 });
       return story;
     };
     expect(rulesBroken(idleUntil(5400))).toEqual([]);
@@ -162,19 +162,19 @@ describe('the checker of histories', () => {
 
   it('finds a caller that is never answered, and one that is answered too late', () => {
     const story = goodHistory();
-    story.asked('a.1', { app: 'a', at: 8000, waitMs: 100 });
+    story.asked('a.1', { at: 8000, waitMs: 100 });
     expect(rulesBroken(story)).toContain('answers');
     const late = goodHistory();
-    late.asked('a.1', { app: 'a', at: 1000, waitMs: 100 });
-    late.settled('a.1', { app: 'a', at: 3000, outcome: 'LOCK_WAIT_TIMEOUT' });
+    late.asked('a.1', { at: 1000, waitMs: 100 });
+    late.settled('a.1', { at: 3000, outcome: 'LOCK_WAIT_TIMEOUT' });
     expect(rulesBroken(late)).toContain('answers');
   });
 
   it('forgives a caller whose process was frozen', () => {
     const story = goodHistory();
     story.fault({ kind: 'freeze', app: 'a', freezes: true, from: 1010, to: 4000, recoverMs: 2000 });
-    story.asked('a.1', { app: 'a', at: 1000, waitMs: 100 });
-    story.settled('a.1', { app: 'a', at: 4100, outcome: 'LOCK_WAIT_TIMEOUT' });
+    story.asked('a.1', { at: 1000, waitMs: 100 });
+    story.settled('a.1', { at: 4100, outcome: 'LOCK_WAIT_TIMEOUT' });
     expect(rulesBroken(story)).toEqual([]);
   });
 
@@ -182,40 +182,40 @@ describe('the checker of histories', () => {
     const busy = (from: number): Story => {
       const story = goodHistory();
       story.record({ type: 'paused', who: 'runner', at: from + 600, from, ms: 600 });
-      story.asked('a.1', { app: 'a', at: 1000, waitMs: 100 });
-      story.settled('a.1', { app: 'a', at: 1600, outcome: 'LOCK_STORE' });
+      story.asked('a.1', { at: 1000, waitMs: 100 });
+      story.settled('a.1', { at: 1600, outcome: 'LOCK_STORE' });
       return story;
     };
     expect(rulesBroken(busy(1000))).toEqual([]);
     expect(rulesBroken(busy(2000))).toEqual(['errors']);
     const crime = busy(1000);
-    crime.hold('a.2', { app: 'a', from: 1100, to: 1300, token: 11 });
-    crime.hold('b.2', { app: 'b', from: 1200, to: 1400, token: 12 });
+    crime.hold('a.2', { from: 1100, to: 1300, token: 11 });
+    crime.hold('b.2', { from: 1200, to: 1400, token: 12 });
     expect(rulesBroken(crime)).toEqual(['exclusion']);
   });
 
   it('finds a holder that is not told of its loss within a lease', () => {
     const story = goodHistory();
     story.fault({ kind: 'flushall', losesData: true, from: 1050, to: 1060, recoverMs: 1500 });
-    story.hold('a.1', { app: 'a', from: 1000, believedTo: 1100, to: 4000, token: 11 });
-    story.hold('b.1', { app: 'b', from: 1110, to: 1200, token: 12 });
+    story.hold('a.1', { from: 1000, believedTo: 1100, to: 4000, token: 11 });
+    story.hold('b.1', { from: 1110, to: 1200, token: 12 });
     expect(rulesBroken(story)).toEqual(['losses']);
   });
 
   it('finds a call that succeeded although it was told of its loss', () => {
     const story = goodHistory();
-    story.hold('a.1', { app: 'a', from: 1000, to: 1100, token: 11 });
+    story.hold('a.1', { from: 1000, to: 1100, token: 11 });
     story.record({ type: 'told', who: 'a', at: 1050, call: 'a.1', key: 'goods', reason: 'taken' });
     expect(rulesBroken(story)).toEqual(['losses']);
   });
 
   it('finds a call that is let in with a lock that was lost before, unless its process was frozen', () => {
     const story = goodHistory();
-    story.asked('a.1', { app: 'a', at: 1000, waitMs: 1000 });
+    story.asked('a.1', { at: 1000, waitMs: 1000 });
     const entered = { type: 'entered', who: 'a', at: 1500, call: 'a.1', key: 'goods', token: 11 };
     story.record({ ...entered, mode: 'exclusive', believedAt: null });
     story.record({ type: 'left', who: 'a', at: 1510, call: 'a.1', key: 'goods', believedAt: null });
-    story.settled('a.1', { app: 'a', at: 1520, outcome: 'LOCK_LOST' });
+    story.settled('a.1', { at: 1520, outcome: 'LOCK_LOST' });
     story.fault({ kind: 'taken', from: 1000, to: 1100, recoverMs: 1000 });
     expect(rulesBroken(story)).toEqual(['losses']);
     story.fault({ kind: 'freeze', app: 'a', freezes: true, from: 1100, to: 1490, recoverMs: 1000 });
@@ -224,8 +224,8 @@ describe('the checker of histories', () => {
 
   it('finds an error without a fault', () => {
     const story = goodHistory();
-    story.asked('a.1', { app: 'a', at: 1000, waitMs: 100 });
-    story.settled('a.1', { app: 'a', at: 1100, outcome: 'LOCK_STORE' });
+    story.asked('a.1', { at: 1000, waitMs: 100 });
+    story.settled('a.1', { at: 1100, outcome: 'LOCK_STORE' });
     expect(rulesBroken(story)).toEqual(['errors']);
   });
 
@@ -282,8 +282,8 @@ describe('the checker of histories', () => {
       for (const outcome of ['LOCK_STORE', 'LOCK_LOST']) {
         const story = (more: object): Story => {
           const told = disturbed(more);
-          told.asked('a.1', { app: 'a', at: 1100, waitMs: 1000 });
-          told.settled('a.1', { app: 'a', at: 1500, outcome });
+          told.asked('a.1', { at: 1100, waitMs: 1000 });
+          told.settled('a.1', { at: 1500, outcome });
           return told;
         };
         expect(rulesBroken(story({ sparesMajority: true }))).toEqual(['errors']);
@@ -293,21 +293,21 @@ describe('the checker of histories', () => {
 
     it('finds a key that lies idle while a majority of the nodes is left', () => {
       const story = disturbed({ sparesMajority: true });
-      story.hold('b.1', { app: 'b', askedAt: 1100, from: 2700, to: 2800, token: 12 });
+      story.hold('b.1', { askedAt: 1100, from: 2700, to: 2800, token: 12 });
       expect(rulesBroken(story)).toEqual(['liveness']);
     });
 
     it('excuses no two that believe in one lock when a node forgets', () => {
       const story = disturbed({ sparesMajority: true });
-      story.hold('a.1', { app: 'a', from: 1000, to: 1200, token: 11 });
-      story.hold('b.1', { app: 'b', from: 1100, to: 1300, token: 12 });
+      story.hold('a.1', { from: 1000, to: 1200, token: 11 });
+      story.hold('b.1', { from: 1100, to: 1300, token: 12 });
       expect(rulesBroken(story)).toEqual(['exclusion']);
     });
 
     it('finds a token that is smaller by another majority', () => {
       const story = disturbed({ sparesMajority: true });
-      story.hold('a.1', { app: 'a', from: 1000, to: 1100, token: 100 });
-      story.hold('b.1', { app: 'b', askedAt: 1150, from: 1200, to: 1300, token: 50 });
+      story.hold('a.1', { from: 1000, to: 1100, token: 100 });
+      story.hold('b.1', { askedAt: 1150, from: 1200, to: 1300, token: 50 });
       expect(rulesBroken(story)).toEqual(['tokens']);
     });
 
@@ -346,7 +346,6 @@ describe('the checker of histories', () => {
         const from = 1000 + 2000 * i;
         story.fault({ kind: 'reset', from, to: from, recoverMs: 1000, goalMs: 500 });
         story.hold(`a.${i + 1}`, {
-          app: 'a',
           askedAt: from,
           from: from + ms,
           to: from + ms + 10,

@@ -1,7 +1,9 @@
 import type { HistoryRecord } from '../../../chaos/index.mjs';
 
+/** `a` of the call `a.1`. */
+const appOf = (call: string): string => call.split('.')[0]!;
+
 interface Hold {
-  readonly app: string;
   readonly askedAt?: number;
   readonly from: number;
   readonly to: number;
@@ -24,32 +26,24 @@ export class Story {
     this.told.push(record);
   }
 
-  asked(call: string, { app, at, ...more }: { app: string; at: number; waitMs: number }): void {
-    this.record({
-      type: 'asked',
-      who: app,
-      at,
-      call,
-      key: 'goods',
-      mode: 'exclusive',
-      via: 'withLock',
-      ...more,
-    });
+  asked(call: string, { at, waitMs }: { at: number; waitMs: number }): void {
+    const how = { key: 'goods', mode: 'exclusive', via: 'withLock', waitMs };
+    this.record({ type: 'asked', who: appOf(call), at, call, ...how });
   }
 
-  settled(call: string, { app, at, outcome }: { app: string; at: number; outcome: string }): void {
-    this.record({ type: 'settled', who: app, at, call, outcome });
+  settled(call: string, { at, outcome }: { at: number; outcome: string }): void {
+    this.record({ type: 'settled', who: appOf(call), at, call, outcome });
   }
 
   /** A call from its asking to its end, without a word to the register. */
-  hold(call: string, { app, from, to, token, mode = 'exclusive', permits, ...more }: Hold): void {
+  hold(call: string, { from, to, token, mode = 'exclusive', permits, ...more }: Hold): void {
     const { askedAt = from - 10, believedTo = to } = more;
-    const key = 'goods';
+    const [app, key] = [appOf(call), 'goods'];
     const asked = { type: 'asked', at: askedAt, mode, permits, via: 'withLock', waitMs: 10_000 };
     this.record({ who: app, call, key, ...asked });
     this.record({ type: 'entered', who: app, at: from, call, key, token, mode, believedAt: from });
     this.record({ type: 'left', who: app, at: to, call, key, believedAt: believedTo });
-    this.settled(call, { app, at: to, outcome: 'done' });
+    this.settled(call, { at: to, outcome: 'done' });
   }
 
   write(call: string, { at, ...request }: { at: number; token: number; value: number }): void {
@@ -90,11 +84,11 @@ export function goodHistory(more: object = {}): Story {
   };
   story.record({ type: 'trial', who: 'runner', at: 0, ...settings });
   for (const app of ['a', 'b']) story.exit(app, { errors: '', code: 0, expected: true });
-  story.hold('a.0', { app: 'a', from: 100, to: 200, token: 1 });
+  story.hold('a.0', { from: 100, to: 200, token: 1 });
   story.write('a.0', { at: 150, token: 1, value: 1 });
   story.record({ type: 'calm', who: 'runner', at: 8000 });
-  story.hold('a.8', { app: 'a', from: 9000, to: 9100, token: 101 });
-  story.hold('b.8', { app: 'b', from: 9200, to: 9300, token: 102 });
+  story.hold('a.8', { from: 9000, to: 9100, token: 101 });
+  story.hold('b.8', { from: 9200, to: 9300, token: 102 });
   story.record({ type: 'closing-all', who: 'runner', at: 9500 });
   story.record({ type: 'remains', who: 'runner', at: 9990, keys: [] });
   return story;

@@ -11,6 +11,7 @@ import {
 import type { LockStore, LockStoreContext, Renewal } from '../../port/lock-store.js';
 import { memoryStore } from '../../stores/memory/memory.store.js';
 import { ManualClock } from '../../testing/manual-clock.js';
+import type { Lock } from '../lock.js';
 import { LockService } from '../lock.service.js';
 
 describe('the watchdog', () => {
@@ -294,20 +295,13 @@ describe('a stall of the event loop', () => {
     return held;
   };
 
-  it('is found out by the first that asks: validForMs', async () => {
-    for (const lock of await stuck()) expect(lock.validForMs).toBe(0);
-  });
-
-  it('is found out by the first that asks: assertHeld()', async () => {
-    for (const lock of await stuck()) expect(() => lock.assertHeld()).toThrow(LockLostError);
-  });
-
-  it('is found out by the first that asks: signal', async () => {
-    for (const lock of await stuck()) expect(lock.signal.reason).toBeInstanceOf(LockLostError);
-  });
-
-  it('is found out by the release', async () => {
-    for (const lock of await stuck()) expect(await lock.release()).toBe('lost');
+  it.each<[first: string, ask: (lock: Lock) => unknown]>([
+    ['validForMs', (lock) => expect(lock.validForMs).toBe(0)],
+    ['assertHeld()', (lock) => expect(() => lock.assertHeld()).toThrow(LockLostError)],
+    ['signal', (lock) => expect(lock.signal.reason).toBeInstanceOf(LockLostError)],
+    ['release()', async (lock) => expect(await lock.release()).toBe('lost')],
+  ])('is found out by the first that asks: %s', async (_, ask) => {
+    for (const lock of await stuck()) await ask(lock);
   });
 
   it('aborts a signal that was taken before it, as soon as anybody asks', async () => {
