@@ -18,7 +18,6 @@ import {
   DistributedLockModule,
   InjectLockService,
   LockDefaults,
-  LockConfigurationError,
   LockKeyError,
   LockLostError,
   LockService,
