@@ -6,6 +6,7 @@ const { globalSetup: _setup, globalTeardown: _teardown, ...unit } = config.proje
 /** @type {import('jest').Config} */
 export default {
   ...unit,
+  testTimeout: config.testTimeout,
   maxWorkers: config.maxWorkers,
   workerIdleMemoryLimit: config.workerIdleMemoryLimit,
 };
