@@ -251,7 +251,7 @@ describe.each(KINDS)('decorators of a handler %s @Locked, on %s', (place, adapte
     const answer = await started.fetch(path, init);
     expect(answer.status).toBe(status);
     expect(Object.fromEntries(answer.headers)).toMatchObject(headers);
-    if (body !== undefined) expect(await answer.json()).toEqual(body);
+    expect(await answer.text()).toContain(body === undefined ? '' : JSON.stringify(body));
     await until(() => events.length > 1);
     expect(events).toEqual(once(`g:${path.split('/').at(-1)}`.replace('abc', 'ABC')));
   });

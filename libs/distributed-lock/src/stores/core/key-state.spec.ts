@@ -130,42 +130,12 @@ describe('acquiring', () => {
     expect(key.isChanged).toBe(false);
   });
 
-  it('a free key goes to the first in the queue and not to the one that asks', () => {
-    const key = state({ document: { queue: [waiter(OTHER)] } });
-    expect(key.acquire(request(ME))).toMatchObject({ kind: 'busy', holder: OTHER });
-    expect(key).toMatchObject({ notified: ['other'], isChanged: true });
-  });
-
   it('an owner that holds is granted the same tokens again, for a whole lease from now', () => {
     const key = state(held(holder(ME, { token: 8, lastToken: 10, isUnconfirmed: true })));
     expect(key.acquire(request(ME))).toMatchObject({ kind: 'granted', token: 8, lastToken: 10 });
     expect(key.document.holders).toEqual([
       { owner: ME, claim: LOCK, token: 8, lastToken: 10, until: { inMs: LEASE } },
     ]);
-  });
-
-  it.each([
-    ['a lock', LOCK, permits(1)],
-    ['permits', permits(1), LOCK],
-  ])('a key in use as %s is refused to the other kind', (_, used, asked) => {
-    const key = state(held(holder(OTHER, { claim: used })));
-    expect(() => key.acquire(request(ME, { claim: asked }))).toThrow(/in use as/);
-  });
-
-  it('permits are granted until the weights together are as many as there are', () => {
-    const key = state(held(holder(OTHER, { claim: permits(2) })));
-    expect(key.acquire(request(ME, { claim: permits(2) })).kind).toBe('busy');
-    expect(key.acquire(request(ME, { claim: permits(1) })).kind).toBe('granted');
-    expect(key.acquire(request('me:2', { claim: permits(1) })).kind).toBe('busy');
-  });
-
-  it('a reader joins readers, but not behind a writer that waits', () => {
-    const readers = [holder(OTHER, { claim: SHARED })];
-    expect(state({ document: { holders: readers } }).acquire(request(ME, { claim: SHARED })).kind).toBe(
-      'granted',
-    );
-    const key = state({ document: { holders: readers, queue: [waiter(THIRD)] } });
-    expect(key.acquire(request(ME, { claim: SHARED })).kind).toBe('busy');
   });
 });
 
@@ -184,23 +154,6 @@ describe('fencing tokens', () => {
     const key = state({ document: { queue: [waiter(OTHER, { minToken: 9900 })] } });
     key.settle();
     expect(key.document.holders).toMatchObject([{ owner: OTHER, token: 9901 }]);
-  });
-
-  it('that a holder has not used are given back, unless others were given out after them', () => {
-    const used = { token: 11, lastToken: 20 };
-    const mine = holder(ME, { token: 11, lastToken: 20 });
-    const last = state({ ...held(mine), lastToken: 20 });
-    last.release({ owner: ME, used });
-    expect(last.lastToken).toBe(11);
-    const later = state({ ...held(mine), lastToken: 25 });
-    later.release({ owner: ME, used });
-    expect(later.lastToken).toBe(25);
-  });
-
-  it('a holder reserves further ones up to the one that it names', () => {
-    const key = state(held(holder(ME, { token: 8, lastToken: 10 })));
-    expect(key.acquire(request(ME, { minLastToken: 15 }))).toMatchObject({ token: 8, lastToken: 15 });
-    expect(key.lastToken).toBe(15);
   });
 });
 
@@ -269,29 +222,6 @@ describe('releasing', () => {
     expect(key.document.holders[0]).not.toHaveProperty('isUnconfirmed');
   });
 
-  it('grants readers together, up to the first writer', () => {
-    const [a, b, c] = ['a:1', 'b:1', 'c:1'] as const;
-    const queue = [
-      waiter(a, { claim: SHARED }),
-      waiter(b, { claim: SHARED }),
-      waiter(OTHER),
-      waiter(c, { claim: SHARED }),
-    ];
-    const key = state({ document: { holders: [holder(ME)], queue } });
-    key.release({ owner: ME });
-    expect([owners(key.document.holders), owners(key.document.queue)]).toEqual([
-      [a, b],
-      [OTHER, c],
-    ]);
-  });
-
-  it('skips waiters that have stopped to recheck', () => {
-    const queue = [waiter(OTHER, { until: NOW }), waiter(THIRD)];
-    const key = state({ document: { holders: [holder(ME)], queue } });
-    key.release({ owner: ME });
-    expect([owners(key.document.holders), owners(key.document.queue)]).toEqual([[THIRD], []]);
-  });
-
   it('takes an owner out of the queue, and its note', () => {
     const queue = [waiter(ME)];
     expect(state({ document: { holders: [holder(OTHER)], queue } }).release({ owner: ME })).toBe(false);
@@ -323,28 +253,12 @@ describe('renewing', () => {
     expect(key).toMatchObject({ isChanged: true, isExact: false });
   });
 
-  it.each([
-    ['its lease is over', held(holder(ME, { until: NOW }))],
-    ['it holds under another token', held(holder(ME, { token: 11 }))],
-    ['another owner holds', held(holder(OTHER))],
-  ])('replies "lost" if %s, and brings nothing back', (_, given) => {
-    const key = state(given);
-    expect(key.renew({ ...request(ME), token: 10, lastToken: 10 })).toBe('lost');
-    expect(key.isChanged).toBe(false);
-  });
-
   it('with a shared claim downgrades, and lets the readers in that wait', () => {
     const queue = [waiter(OTHER, { claim: SHARED })];
     const key = state({ document: { holders: [holder(ME, { claim: { kind: 'exclusive' } })], queue } });
     const reply = key.renew({ ...request(ME, { claim: SHARED }), token: 10, lastToken: 10 });
     expect(reply).toMatchObject({ kind: 'granted' });
     expect(owners(key.document.holders)).toEqual([ME, OTHER]);
-  });
-
-  it('that was sent before its owner downgraded does not undo that', () => {
-    const key = state(held(holder(ME, { claim: SHARED })));
-    key.renew({ ...request(ME), token: 10, lastToken: 10 });
-    expect(key.document.holders).toMatchObject([{ claim: SHARED }]);
   });
 });
 
