@@ -34,7 +34,7 @@ export function checkAdmin(options: LockAdminOptions): void {
   const { guard, path, canRelease, name } = options;
   if (!isGuard(guard)) {
     refuse(
-      `needs a guard, because its page names keys, hosts and processes; it was given ${describeGiven(guard)}. Pass a class or an object with canActivate(): guard: OpsGuard`,
+      ` needs a guard, because its page names keys, hosts and processes; it was given ${describeGiven(guard)}. Pass a class or an object with canActivate(): guard: OpsGuard`,
     );
   }
   if (path !== undefined && (typeof path !== 'string' || !/[^/\s]/.test(path))) {
@@ -54,5 +54,5 @@ function isGuard(guard: unknown): boolean {
 }
 
 function refuse(what: string): never {
-  throw new LockConfigurationError(`LockAdminModule.forRoot${what.startsWith(':') ? '' : ' '}${what}.`);
+  throw new LockConfigurationError(`LockAdminModule.forRoot${what}.`);
 }

@@ -1,5 +1,4 @@
-import { Inject, Injectable } from '@nestjs/common';
-import { DiscoveryService } from '@nestjs/core';
+import type { DiscoveryService } from '@nestjs/core';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { discoveredClasses, methodsOf } from '../locked/nest/discovered-classes.js';
 import type { AnyClass } from '../locked/nest/nest-metadata.js';
@@ -14,53 +13,49 @@ interface FoundHandler extends TermMark {
   readonly call: (term: LeaderTerm) => unknown;
 }
 
-/** Finds the methods of an application that are for leaders. */
-@Injectable()
-export class LeaderExplorer {
-  constructor(@Inject(DiscoveryService) private readonly discovery: DiscoveryService) {}
-
-  /** @throws LockConfigurationError for a class of which there is no single object */
-  findHandlers(): readonly FoundHandler[] {
-    /** An alias has the object of another provider. */
-    const seen = new Set<unknown>();
-    return discoveredClasses(this.discovery).flatMap(({ cls, wrapper }) => {
-      const instance = wrapper.instance as Record<string, (term: LeaderTerm) => unknown>;
-      const found = methodsOf(cls).flatMap(([method, fn]) =>
-        marksOf(fn).map((mark): FoundHandler => {
-          const where = `${mark.decorator} on ${cls.name}.${method}`;
-          return { ...mark, where, call: (term) => instance[method]?.(term) };
-        }),
-      );
-      const [first] = found;
-      if (!first || seen.has(instance)) return [];
-      if (wrapper.isTransient || !wrapper.isDependencyTreeStatic()) {
-        throw new LockConfigurationError(
-          `${first.where}: the class is request-scoped or transient, so there is no single object to call. Move the method to a provider with the default scope.`,
-        );
-      }
-      seen.add(instance);
-      return found;
-    });
-  }
-
-  /** @throws LockConfigurationError for a method with `@CurrentTerm` that nothing gives a term */
-  findOnlyLeader(): readonly OnlyLeaderSite[] {
-    const sites = discoveredClasses(this.discovery).flatMap(({ cls }) =>
-      methodsOf(cls).flatMap(([method, fn]) => {
-        checkTerm(cls, method);
-        return onlyLeaderSiteOf(fn) ?? [];
+/** @throws LockConfigurationError for a class of which there is no single object */
+export function findHandlers(discovery: DiscoveryService): readonly FoundHandler[] {
+  /** An alias has the object of another provider. */
+  const seen = new Set<unknown>();
+  return discoveredClasses(discovery).flatMap(({ cls, wrapper }) => {
+    const instance = wrapper.instance as Record<string, (term: LeaderTerm) => unknown>;
+    const found = methodsOf(cls).flatMap(([method, fn]) =>
+      marksOf(fn).map((mark): FoundHandler => {
+        const where = `${mark.decorator} on ${cls.name}.${method}`;
+        return { ...mark, where, call: (term) => instance[method]?.(term) };
       }),
     );
-    return [...new Set(sites)];
-  }
+    const [first] = found;
+    if (!first || seen.has(instance)) return [];
+    if (wrapper.isTransient || !wrapper.isDependencyTreeStatic()) {
+      throw new LockConfigurationError(
+        `${first.where}: the class is request-scoped or transient, so there is no single object to call. Move the method to a provider with the default scope.`,
+      );
+    }
+    seen.add(instance);
+    return found;
+  });
+}
 
-  /** Classes with `@OnElected` or `@OnDemoted` that this application has not, with the marks of their methods. */
-  findStrangers(): readonly { readonly cls: AnyClass; readonly marks: readonly TermMark[] }[] {
-    const known = discoveredClasses(this.discovery).map(({ cls }) => cls);
-    return markedClasses()
-      .filter((cls) => !known.some((it) => it === cls || cls.prototype.isPrototypeOf(it.prototype)))
-      .map((cls) => ({ cls, marks: methodsOf(cls).flatMap(([, fn]) => marksOf(fn)) }));
-  }
+/** @throws LockConfigurationError for a method with `@CurrentTerm` that nothing gives a term */
+export function findOnlyLeader(discovery: DiscoveryService): readonly OnlyLeaderSite[] {
+  const sites = discoveredClasses(discovery).flatMap(({ cls }) =>
+    methodsOf(cls).flatMap(([method, fn]) => {
+      checkTerm(cls, method);
+      return onlyLeaderSiteOf(fn) ?? [];
+    }),
+  );
+  return [...new Set(sites)];
+}
+
+/** Classes with `@OnElected` or `@OnDemoted` that this application has not, with the marks of their methods. */
+export function findStrangers(
+  discovery: DiscoveryService,
+): readonly { readonly cls: AnyClass; readonly marks: readonly TermMark[] }[] {
+  const known = discoveredClasses(discovery).map(({ cls }) => cls);
+  return markedClasses()
+    .filter((cls) => !known.some((it) => it === cls || cls.prototype.isPrototypeOf(it.prototype)))
+    .map((cls) => ({ cls, marks: methodsOf(cls).flatMap(([, fn]) => marksOf(fn)) }));
 }
 
 /** @throws LockConfigurationError if a parameter of the method waits for a term, and nothing passes one */

@@ -1,6 +1,5 @@
 import { Global, Inject, Module, type DynamicModule } from '@nestjs/common';
 import { DiscoveryModule, ModulesContainer } from '@nestjs/core';
-import { LeaderExplorer } from './leader.explorer.js';
 import { checkLeader, type LeaderOptions } from './leader.options.js';
 import { LEADERS, getLeaderToken } from './leader.tokens.js';
 import { Leaders } from './leaders.js';
@@ -15,7 +14,7 @@ const LAST_TO_BOOT = -2;
 @Global()
 @Module({
   imports: [DiscoveryModule],
-  providers: [LeaderExplorer, Leaders, { provide: LEADERS, useExisting: Leaders }],
+  providers: [Leaders, { provide: LEADERS, useExisting: Leaders }],
   exports: [Leaders, LEADERS],
 })
 class LeadersModule {

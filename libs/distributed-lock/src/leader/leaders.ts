@@ -5,14 +5,14 @@ import {
   type OnModuleDestroy,
   type OnModuleInit,
 } from '@nestjs/common';
-import { ModuleRef } from '@nestjs/core';
+import { DiscoveryService, ModuleRef } from '@nestjs/core';
 import { findLockService } from '../distributed-lock.tokens.js';
 import { warn } from '../lock/events/service-internals.js';
 import type { LockService } from '../lock/lock.service.js';
 import { nearestName } from '../options/nearest-name.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { Candidate, type TermHandlers } from './candidate.js';
-import { LeaderExplorer } from './leader.explorer.js';
+import { findHandlers, findOnlyLeader, findStrangers } from './leader.explorer.js';
 import type { LeaderOptions } from './leader.options.js';
 
 /** What `LeaderModule.forFeature` has registered under one name. */
@@ -33,7 +33,7 @@ export class Leaders implements OnModuleInit, OnApplicationBootstrap, OnModuleDe
 
   constructor(
     @Inject(ModuleRef) private readonly moduleRef: ModuleRef,
-    @Inject(LeaderExplorer) private readonly explorer: LeaderExplorer,
+    @Inject(DiscoveryService) private readonly discovery: DiscoveryService,
   ) {}
 
   /** Several modules may register one name, with the same options. */
@@ -58,8 +58,8 @@ export class Leaders implements OnModuleInit, OnApplicationBootstrap, OnModuleDe
 
   /** @throws LockConfigurationError for the first decorator or registration that cannot work */
   onModuleInit(): void {
-    for (const { name, where } of this.explorer.findOnlyLeader()) this.entryOf(name, where);
-    for (const { name, where, decorator, call } of this.explorer.findHandlers()) {
+    for (const { name, where } of findOnlyLeader(this.discovery)) this.entryOf(name, where);
+    for (const { name, where, decorator, call } of findHandlers(this.discovery)) {
       const { elected, demoted } = this.entryOf(name, where).handlers;
       (decorator === '@OnElected' ? elected : demoted).push(call);
     }
@@ -108,7 +108,7 @@ export class Leaders implements OnModuleInit, OnApplicationBootstrap, OnModuleDe
   }
 
   private warnOfStrangers(): void {
-    for (const { cls, marks } of this.explorer.findStrangers()) {
+    for (const { cls, marks } of findStrangers(this.discovery)) {
       const mark = marks.find(({ name }) => name !== undefined && this.entries.has(name));
       if (!mark) continue;
       const locks = this.entries.get(mark.name as string)?.locks;

@@ -207,10 +207,9 @@ class FaultyClient implements LockStore {
       for (const [i, ms] of executedAfterMs.entries()) {
         this.after(ms, () => {
           if (hasReply) return;
-          const first = i === 0 ? reply : ignore;
           execute().then(
-            (value) => first(() => resolve(value)),
-            (error: unknown) => first(() => reject(error as Error)),
+            (value) => i === 0 && reply(() => resolve(value)),
+            (error: unknown) => i === 0 && reply(() => reject(error as Error)),
           );
         });
       }
@@ -246,19 +245,9 @@ class FaultyClient implements LockStore {
   }
 }
 
-function ignore(): void {}
-
 function keyOf(command: StoreCommand): string {
-  switch (command.kind) {
-    case 'acquire':
-      return command.request.key;
-    case 'acquireAll':
-      return command.requests[0]?.key ?? '';
-    case 'renew':
-      return command.renewal.key;
-    case 'release':
-      return command.request.key;
-  }
+  if (command.kind === 'acquireAll') return command.requests[0]?.key ?? '';
+  return command.kind === 'renew' ? command.renewal.key : command.request.key;
 }
 
 function withoutReply(key: string): LockStoreError {

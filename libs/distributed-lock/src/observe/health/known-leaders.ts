@@ -1,10 +1,8 @@
 import type { LockEvent } from '../../lock/events/lock.events.js';
 import type { LockService } from '../../lock/lock.service.js';
 
-/** One leader for which this instance stands, as a health check tells of it. */
 interface LeaderState {
   readonly isLeader: boolean;
-  /** When this instance was elected. */
   readonly since?: Date;
   /** The owner that leads, on another instance; left out if there is none, or the store does not answer. */
   readonly holder?: string;
