@@ -211,8 +211,7 @@ export class LockService {
    * by it what a process is at. Asks no store.
    */
   held(): readonly HoldSnapshot[] {
-    const { clock } = this.options;
-    return this.lifecycle.runtime?.owners.describeHolds(clock.now(), timeOfDay(clock)) ?? [];
+    return this.lifecycle.runtime?.owners.describeHolds() ?? [];
   }
 
   /**

@@ -4,7 +4,6 @@ import { inBackground } from '../../async-context/in-background.js';
 import { holderName, LockStoreError } from '../../port/lock.errors.js';
 import type { LockClient, LockHolder } from '../../port/lock-client.js';
 import type { LockStore } from '../../port/lock-store.js';
-import type { HoldSnapshot } from '../lock.js';
 import { holderIn, introductionText } from './introduction.js';
 import type { OwnerRegistry } from './owner-registry.js';
 
@@ -99,13 +98,13 @@ export class Introductions {
 
   private onTime(): void {
     this.cancel = undefined;
-    const { store, watchdogTimeoutMs, held, owners } = this.parts;
+    const { store, watchdogTimeoutMs, owners } = this.parts;
     if (owners.isEmpty || this.isStopped) return;
     // Locks that are all short need no name, however many there are.
     if (this.ownersBefore !== undefined && !owners.hasOneOf(this.ownersBefore)) return this.scheduleFirst();
     this.ownersBefore = undefined;
     const text = this.text();
-    const longest = Math.max(0, ...held().map(({ validForMs }) => validForMs));
+    const longest = Math.max(0, ...owners.describeHolds().map(({ validForMs }) => validForMs));
     const leaseMs = Math.ceil(Math.max(watchdogTimeoutMs, longest));
     this.schedule(watchdogTimeoutMs / 3);
     if (text === undefined || !store.introduce) return;
@@ -126,8 +125,8 @@ export class Introductions {
   }
 
   private text(): string | undefined {
-    const { client, held } = this.parts;
-    return client && introductionText(client, held());
+    const { client, owners } = this.parts;
+    return client && introductionText(client, owners.describeHolds());
   }
 }
 
@@ -137,8 +136,7 @@ interface Parts {
   readonly watchdogTimeoutMs: number;
   /** `undefined` if the store is to be told nothing. */
   readonly client: LockClient | undefined;
-  readonly held: () => readonly HoldSnapshot[];
-  readonly owners: Pick<OwnerRegistry, 'count' | 'isEmpty' | 'hasOneOf'>;
+  readonly owners: OwnerRegistry;
   readonly warn: (message: string) => void;
 }
 

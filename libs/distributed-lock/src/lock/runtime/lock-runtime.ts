@@ -2,7 +2,7 @@ import { Observable } from 'rxjs';
 import { detached } from '../../async-context/detached.js';
 import { DeadlineTimer } from '../../time/deadline-timer.js';
 import type { Chance } from '../../time/chance.js';
-import { timeOfDay, type Clock } from '../../time/clock.js';
+import type { Clock } from '../../time/clock.js';
 import { within } from '../../time/within.js';
 import { FairQueues } from './fair-queues.js';
 import { ForgottenReleases } from './forgotten-releases.js';
@@ -58,13 +58,12 @@ export class LockRuntime {
     this.store = detachedStore(store);
     this.deadlines = new DeadlineTimer(clock);
     this.watchdog = new Watchdog(this.store, clock, watchdogTimeoutMs, emit);
-    this.owners = new OwnerRegistry(store.clientId, () => this.introductions.onOwner());
+    this.owners = new OwnerRegistry(store.clientId, clock, () => this.introductions.onOwner());
     this.introductions = new Introductions({
       store: this.store,
       clock,
       watchdogTimeoutMs,
       client,
-      held: () => this.owners.describeHolds(clock.now(), timeOfDay(clock)),
       owners: this.owners,
       warn,
     });

@@ -2,6 +2,7 @@ import { RebuiltMap } from '../../collections/rebuilt-map.js';
 import type { HoldSnapshot } from '../lock.js';
 import type { LockLostError, LockShutdownError } from '../../port/lock.errors.js';
 import type { Notification } from '../../port/lock-store.js';
+import { timeOfDay, type Clock } from '../../time/clock.js';
 import type { WaitedFor } from './forgotten-releases.js';
 
 /**
@@ -20,6 +21,7 @@ export class OwnerRegistry {
 
   constructor(
     private readonly clientId: string,
+    private readonly clock: Clock,
     private readonly onOwner: () => void,
   ) {}
 
@@ -37,9 +39,9 @@ export class OwnerRegistry {
     return this.holders().map(({ key }) => key);
   }
 
-  /** @param timeOfDay in ms, of the same moment as `now` */
-  describeHolds(now: number, timeOfDay: number): readonly HoldSnapshot[] {
-    return [...this.byId.values()].flatMap((owner) => owner.describeHolds(now, timeOfDay));
+  describeHolds(): readonly HoldSnapshot[] {
+    const [now, time] = [this.clock.now(), timeOfDay(this.clock)];
+    return [...this.byId.values()].flatMap((owner) => owner.describeHolds(now, time));
   }
 
   waitedFor(): readonly WaitedFor[] {
