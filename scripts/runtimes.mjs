@@ -1,4 +1,4 @@
-// npm run test:runtimes: the core suites on newer versions of Node, and a sample of the package on Bun, each fetched from the
+// npm run test:runtimes: suites of the core on newer versions of Node, and a sample of the package on Bun, each fetched from the
 // package registry. npm run test:runtimes -- "Node 24": that one alone.
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -15,17 +15,19 @@ const JEST = [
   'node_modules/jest/bin/jest.js',
 ];
 
-/** What a runtime decides: promises and async contexts, timers, streams, decorators, sockets. */
+/** What a runtime decides: promises and async contexts, timers, streams, decorators, sockets. One suite that notices each. */
 const CORE = [
-  'libs/distributed-lock/src/lock/',
-  'libs/distributed-lock/src/locked/',
   'libs/distributed-lock/src/async-context/',
+  'libs/distributed-lock/src/lock/lock.service.spec',
+  'libs/distributed-lock/src/lock/lease/',
   'test/nest/context/strangers',
   'test/nest/edge/streams/methods',
-  'test/nest/integration/',
-  'test/redis/conformance/redis.e2e',
+  'test/nest/integration/locked-providers',
+  'test/redis/conformance/redis-shared-tokens',
+  'test/redis/conformance/node-redis',
 ];
-const onNode = ['-c', 'test/jest.config.mjs', '--silent', ...CORE];
+// Each further process of Jest loads Nest once more.
+const onNode = ['-c', 'test/jest.config.mjs', '--silent', '--maxWorkers', '2', ...CORE];
 
 const RUNTIMES = {
   'Node 22': { package: `node-${MACHINE}@22`, file: 'bin/node', args: [...JEST, ...onNode] },
