@@ -8,7 +8,14 @@ import { withWorkers } from './worker-process.mjs';
  * Processes are warmed up until the just-in-time compiler of each has seen so many locks, for a limited time. Where all
  * ask for one key they get few locks, so they are warmed up by keys of their own before.
  */
-const WARM = { locks: 120_000, sliceMs: 250, graceMs: 1500, longestMs: 5000, commonMs: 500 };
+const WARM = {
+  locks: 120_000,
+  sliceMs: 250,
+  graceMs: 1500,
+  longestMs: 5000,
+  longestInRuns: 5,
+  commonMs: 500,
+};
 
 /** How long callers may finish their last lock after the time is up. */
 const GRACE_MS = 500;
@@ -39,7 +46,7 @@ export async function takeTurns(context, entrant, load, url = context.url) {
       return Promise.all(workers.map((worker, p) => worker.ask('turns', task(p))));
     };
     const wanted = keys === 'one' ? () => ['key'] : own;
-    await warmUp(entrant, workers, (ms, graceMs) => run(own, ms, graceMs));
+    await warmUp({ entrant, workers, ms }, (sliceMs, graceMs) => run(own, sliceMs, graceMs));
     if (keys === 'one') await run(wanted, WARM.commonMs, WARM.graceMs);
     const before = await observer.readWhenQuiet();
     const answers = await run(wanted, ms, GRACE_MS);
@@ -49,11 +56,15 @@ export async function takeTurns(context, entrant, load, url = context.url) {
 }
 
 /**
- * @param {import('../../contestants/index.mjs').Entrant} entrant @param {readonly unknown[]} workers its processes
+ * Runs of less than a second, which measure nothing that counts, are warmed up for a shorter time.
+ *
+ * @param {{ entrant: import('../../contestants/index.mjs').Entrant, workers: readonly unknown[], ms: number }} measured
+ *   the processes of a contestant, and how long their run will take
  * @param {(ms: number, graceMs: number) => Promise<{ acquired: number }[]>} run
  */
-export function warmUp(entrant, workers, run) {
-  const enough = { locks: WARM.locks * workers.length, longestMs: WARM.longestMs, ...entrant.warmUp };
+export function warmUp({ entrant, workers, ms }, run) {
+  const longestMs = Math.min(WARM.longestMs, WARM.longestInRuns * ms);
+  const enough = { locks: WARM.locks * workers.length, longestMs, ...entrant.warmUp };
   return runUntil(() => run(WARM.sliceMs, WARM.graceMs), enough);
 }
 

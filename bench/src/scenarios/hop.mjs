@@ -52,7 +52,7 @@ export async function bareRequests({ observer, url, ms }, entrant) {
   return withWorkers({ command: entrant.command, count: 1, url }, async ([worker]) => {
     const turns = (ms, workMs) =>
       worker.ask('turns', { callers: 1, keys: ['bare'], ms, workMs, graceMs: 1000 });
-    await warmUp(entrant, [worker], async (ms) => [await turns(ms, 0)]);
+    await warmUp({ entrant, workers: [worker], ms }, async (sliceMs) => [await turns(sliceMs, 0)]);
     const { waits, failures } = await turns(ms, HOLD_MS);
     const took = new Histogram().merge(waits);
     return {
@@ -75,8 +75,8 @@ export async function handOffs({ observer, url, ms }, entrant) {
       return Promise.all(asked);
     };
     // Hand-offs are few in a second, so the compilers are warmed up by uncontended locks.
-    await warmUp(entrant, workers, (ms, graceMs) => {
-      const task = (p) => ({ callers: 1, keys: [`warm:${p}`], ms, workMs: 0, graceMs });
+    await warmUp({ entrant, workers, ms }, (sliceMs, graceMs) => {
+      const task = (p) => ({ callers: 1, keys: [`warm:${p}`], ms: sliceMs, workMs: 0, graceMs });
       return Promise.all(workers.map((worker, p) => worker.ask('turns', task(p))));
     });
     await run(longer?.longestMs ?? ms);
