@@ -2,8 +2,9 @@ import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
-import { startRedisServer, type RedisServer } from '#redis-server';
+import { startRedisServer } from '#redis-server';
 import type { JavaService } from '../../interop/index.mjs';
+import { ownServer } from '../support/own-server.js';
 
 const BENCH = new URL('../../bench/src/', import.meta.url);
 const MAIN = fileURLToPath(new URL('main.mjs', BENCH));
@@ -22,14 +23,13 @@ const java = given ? (JSON.parse(given) as JavaService) : undefined;
 const describeWithJava = java ? describe : describe.skip;
 
 describeWithJava('Redisson in the benchmark', () => {
-  let server: RedisServer;
+  const server = ownServer(startRedisServer);
   let workers: readonly Worker[];
   let worker: Worker;
   let other: Worker;
 
   /** The fair lock, as both processes then have their turns; the plain one takes part below. */
   beforeAll(async () => {
-    server = await startRedisServer();
     const { WorkerProcess } = await import(new URL('measure/worker-process.mjs', BENCH).href);
     const { command, jar } = java as JavaService;
     const start = (): Worker => new WorkerProcess([command, '-cp', jar, 'interop.Contestant', 'fair']);
@@ -38,7 +38,6 @@ describeWithJava('Redisson in the benchmark', () => {
   });
   afterAll(async () => {
     for (const one of workers ?? []) one.kill();
-    await server?.stop();
   });
 
   it('is a line of the table, beside which ours is told without a limit', async () => {

@@ -1,21 +1,21 @@
 import { afterAll, beforeAll, beforeEach, expect, it, jest } from '@jest/globals';
-import { startRedisCluster, type RedisCluster } from '#redis-topologies';
+import { startRedisCluster } from '#redis-topologies';
 import type { Peer, Side } from './support/peer.js';
 import { BOTH_WAYS, describeBesideJava, Stage } from './support/stage.js';
+import { ownServer } from '../support/own-server.js';
 
 jest.setTimeout(60_000);
 
 const RECHECK_MS = 1000;
 
 describeBesideJava('a lock beside Java on a cluster', () => {
-  let cluster: RedisCluster;
+  const cluster = ownServer(() => startRedisCluster(3));
   let stage: Stage;
   let peers: Record<Side, Peer>;
   let names: string[];
   let count = 0;
 
   beforeAll(async () => {
-    cluster = await startRedisCluster(3);
     stage = new Stage({ nodes: cluster.servers.map(({ url }) => url) });
     const [java, nest] = await Promise.all([stage.start('java'), stage.start('nest')]);
     peers = { java, nest };
@@ -24,10 +24,7 @@ describeBesideJava('a lock beside Java on a cluster', () => {
     // Enough to have some on each node.
     names = Array.from({ length: 6 }, () => `cluster:${++count}`);
   });
-  afterAll(async () => {
-    await stage?.close();
-    await cluster?.stop();
-  });
+  afterAll(() => stage?.close());
 
   it.each(BOTH_WAYS)('that %s holds is refused to %s until it is given back', async (one, other) => {
     for (const name of names) {

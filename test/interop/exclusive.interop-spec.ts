@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, beforeEach, expect, it, jest } from '@jest/globals';
-import { startRedisServer, type RedisServer } from '#redis-server';
+import { startRedisServer } from '#redis-server';
 import { until } from '#until';
 import type { Peer, Side } from './support/peer.js';
 import { BOTH_WAYS, describeBesideJava, Stage } from './support/stage.js';
+import { ownServer } from '../support/own-server.js';
 
 jest.setTimeout(60_000);
 
@@ -10,14 +11,13 @@ const WATCHDOG_MS = 1500;
 const RECHECK_MS = 1000;
 
 describeBesideJava('a lock beside Java', () => {
-  let server: RedisServer;
+  const server = ownServer(startRedisServer);
   let stage: Stage;
   let peers: Record<Side, Peer>;
   let name: string;
   let count = 0;
 
   beforeAll(async () => {
-    server = await startRedisServer();
     stage = new Stage({ url: server.url, watchdogTimeoutMs: WATCHDOG_MS });
     const [java, nest] = await Promise.all([stage.start('java'), stage.start('nest')]);
     peers = { java, nest };
@@ -25,10 +25,7 @@ describeBesideJava('a lock beside Java', () => {
   beforeEach(() => {
     name = `interop:${++count}`;
   });
-  afterAll(async () => {
-    await stage?.close();
-    await server?.stop();
-  });
+  afterAll(() => stage?.close());
 
   it.each(BOTH_WAYS)('that %s holds is refused to %s until it is given back', async (one, other) => {
     const [holder, asker] = [peers[one], peers[other]];

@@ -1,28 +1,25 @@
 import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
-import { startRedisServer, type RedisServer } from '#redis-server';
+import { startRedisServer } from '#redis-server';
 import { Crowd } from './support/crowd.js';
 import { violations } from './support/history.js';
 import type { Side } from './support/peer.js';
 import { BOTH_WAYS, describeBesideJava, Stage } from './support/stage.js';
+import { ownServer } from '../support/own-server.js';
 
 jest.setTimeout(60_000);
 
-const FOR_MS = 10_000;
+const FOR_MS = 6000;
 /** How many turns one caller may have for each of another's: the sides are not equally quick, and Java has no order. */
 const MOST_FOR_ONE = 50;
 
 describeBesideJava('one lock that everybody wants', () => {
-  let server: RedisServer;
+  const server = ownServer(startRedisServer);
   let stage: Stage;
 
   beforeAll(async () => {
-    server = await startRedisServer();
     stage = new Stage({ url: server.url });
   });
-  afterAll(async () => {
-    await stage?.close();
-    await server?.stop();
-  });
+  afterAll(() => stage?.close());
 
   /** Two callers of one side and eight of the other, in three processes. */
   async function twoAmongEight(few: Side, many: Side, kind?: 'fair'): Promise<Crowd> {

@@ -206,6 +206,21 @@ describeBesideJava('permits beside Java’s PermitExpirableSemaphore', () => {
     expect(await peers.java.order('countLeasedPermits', name)).toMatchObject({ permits });
   });
 
+  it('that Nest takes over and over again, and leaves none unused, are had by Java all the same', async () => {
+    await peers.java.order('setLeasedPermits', name, { permits });
+    let isDone = false;
+    const taking = Array.from({ length: 8 }, async (_, thread) => {
+      while (!isDone) await peers.nest.order('hold', name, { permits, thread, holdMs: 20 });
+    });
+    const served = await take('java', 9, { waitMs: 30_000 });
+    isDone = true;
+    expect(served.held).toBe(true);
+    expect(served.waitedMs).toBeLessThan(4 * RECHECK_MS);
+    await give('java', 9, served);
+    await Promise.all(taking);
+    expect(await peers.java.order('countLeasedPermits', name)).toMatchObject({ permits });
+  });
+
   it.each(BOTH_WAYS)('of %s that run out are had by %s', async (one, other) => {
     await peers.java.order('setLeasedPermits', name, { permits });
     for (const thread of [1, 2, 3])

@@ -1,15 +1,16 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { setTimeout as pause } from 'node:timers/promises';
-import { startRedisServer, type RedisServer } from '#redis-server';
+import { startRedisServer } from '#redis-server';
 import { Crowd } from './support/crowd.js';
 import { turnsOf, violations } from './support/history.js';
 import type { Peer, Side } from './support/peer.js';
 import { describeBesideJava, Stage } from './support/stage.js';
+import { ownServer } from '../support/own-server.js';
 
 jest.setTimeout(150_000);
 
-const FOR_MS = 40_000;
-const CRASH_EVERY_MS = 5000;
+const FOR_MS = 24_000;
+const CRASH_EVERY_MS = 3500;
 const AT_LEAST_MS = 5000;
 const WATCHDOG_MS = 3000;
 /** One side may be much quicker than the other. */
@@ -38,13 +39,12 @@ describe('the checker of histories', () => {
 describeBesideJava(
   'four services of Java and four of Nest on twelve locks, of which one is killed every few seconds',
   () => {
-    let server: RedisServer;
+    const server = ownServer(startRedisServer);
     let stage: Stage;
     let crowd: Crowd;
     let history: string[];
 
     beforeAll(async () => {
-      server = await startRedisServer();
       stage = new Stage({ url: server.url, watchdogTimeoutMs: WATCHDOG_MS });
       crowd = new Crowd(stage, { names: NAMES, holdMs: 1 });
       const running = await Promise.all(SIDES.map((side) => stage.start(side)));
@@ -66,10 +66,7 @@ describeBesideJava(
       await Promise.all(joined);
       history = await crowd.history();
     });
-    afterAll(async () => {
-      await stage?.close();
-      await server?.stop();
-    });
+    afterAll(() => stage?.close());
 
     it('never were two inside one lock, and tokens of each side have grown', () => {
       expect(history.length).toBeGreaterThan(1000);

@@ -1,7 +1,6 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import type { LockService } from 'nestjs-distributed-lock';
-import { redisKeys, permitsKey } from '../../../libs/distributed-lock/src/stores/redis/redis.keys.js';
+import { permitsKey } from '../../../libs/distributed-lock/src/stores/redis/redis.keys.js';
 import { ownRedis } from '../../support/own-redis.js';
 import { failureOf } from '../../support/lock-services.js';
 import { until } from '#until';
@@ -18,59 +17,9 @@ beforeEach(() => {
 });
 const { open } = redis;
 
-async function isWaiting(key: string, count: number): Promise<void> {
-  await until(async () => (await redis.eyes.client.zcard(redisKeys(key, 'lock')[1])) === count);
-}
-
+// That their keys are apart: names.e2e-spec.ts. Which script uses which keys: protocol/lua-heads.e2e-spec.ts. That their
+// waiters are, who hear of each other's releases: test/interop.
 describe('a name, and the same name in braces', () => {
-  it('have waiters of their own: a release of one lets nobody in beside the holder of the other', async () => {
-    const [one, two, three] = [open(), open(), open()];
-    const holder = await one.acquire(x);
-    const other = await two.acquire(braced);
-    let isIn = false;
-    const waiter = three.acquire(x).then((lock) => {
-      isIn = true;
-      return lock;
-    });
-    await isWaiting(x, 1);
-    await other.release();
-    await pause(100);
-    expect(isIn).toBe(false);
-    holder.assertHeld();
-    await holder.release();
-    await (await waiter).release();
-  });
-
-  it('have tokens of their own: a holder of one keeps its lock while the other is used', async () => {
-    const [one, two] = [open({ watchdogTimeoutMs: 1500 }), open()];
-    const holders = [await one.acquire(x), await one.acquire(`${x}:r`, { mode: 'shared' })];
-    for (const key of [braced, `{${x}:r}`]) await two.withLock(key, () => undefined);
-    await redis.eyes.untilRenewed(x);
-    await two.withLock(`{${x}:r}`, { mode: 'shared' }, () => undefined);
-    await pause(1000);
-    for (const holder of holders) {
-      holder.assertHeld();
-      expect(await holder.release()).toBe('released');
-    }
-  });
-
-  it('are told apart also where one of them comes from a prefix', async () => {
-    const [prefixed, bare, waiting] = [open({ keyPrefix: `${x}:` }), open(), open({ keyPrefix: `${x}:` })];
-    const holder = await prefixed.acquire('z');
-    const other = await bare.acquire(`{${x}:z}`);
-    let isIn = false;
-    const waiter = waiting.acquire('z').then((lock) => {
-      isIn = true;
-      return lock;
-    });
-    await isWaiting(`${x}:z`, 1);
-    await other.release();
-    await pause(100);
-    expect(isIn).toBe(false);
-    await holder.release();
-    await (await waiter).release();
-  });
-
   it.each([
     ['readers of one do not count for the other', { mode: 'shared' as const }],
     ['permits of one, and a lock of the other', { permits: 2 }],
