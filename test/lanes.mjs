@@ -62,6 +62,7 @@ export const LONGEST = [
   'seckill/one-database',
   'stores/mysql/faults',
   'stores/bench',
+  'stores/sqlite/sqlite',
   'seckill/session-stores',
   'stores/held-until-commit',
   'stores/cli',

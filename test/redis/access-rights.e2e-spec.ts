@@ -5,9 +5,10 @@ import type { LockService } from 'nestjs-distributed-lock';
 import type { RedisTarget } from 'nestjs-distributed-lock/redis';
 import { ownRedis } from '../support/own-redis.js';
 import { closeServices, failureOf, openService } from '../support/lock-services.js';
-import { startRedisCluster, type RedisCluster } from '#redis-topologies';
+import { startRedisCluster } from '#redis-topologies';
 import { RedisEyes } from '../support/redis-eyes.js';
 import { until } from '#until';
+import { ownServer } from '../support/own-server.js';
 
 const page = readFileSync(new URL('../../SECURITY.md', import.meta.url), 'utf8');
 const [single = [], more = []] = [...page.matchAll(/^ACL SETUSER locks (.+)$/gm)].map(([, words = '']) =>
@@ -172,16 +173,14 @@ describe('a Redis user with exactly the rights of SECURITY.md', () => {
 });
 
 describe('a user of a cluster with exactly the rights of SECURITY.md', () => {
-  let servers: RedisCluster;
+  const servers = ownServer(startRedisCluster);
   const eyes: RedisEyes[] = [];
 
-  beforeAll(async () => {
-    servers = await startRedisCluster();
+  beforeAll(() => {
     eyes.push(...servers.servers.map(({ url }) => new RedisEyes(url)));
-  }, 60_000);
-  afterAll(async () => {
+  });
+  afterAll(() => {
     for (const it of eyes) it.close();
-    await servers?.stop();
   });
 
   it('is refused nothing', async () => {

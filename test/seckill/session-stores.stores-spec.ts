@@ -50,7 +50,7 @@ for (const { store, product, start, variable, check, addressOn } of STORES) {
     it(
       'the demo kills the process that holds the lock, and another goes on when its session is over, not before',
       async () => {
-        const ended = await runProgram('demo', ['--store', store, '--instances', '4', '--kill', ...SMALL]);
+        const ended = await runProgram('demo', ['--store', store, '--instances', '2', '--kill', ...SMALL]);
         expectAllSold(ended);
         expectKept(ended, LEAST_OF_SESSION);
         expect(ended.stdout).toMatch(/its session of 3000 ms has\s+at most \d+ ms left/);

@@ -1,5 +1,5 @@
 import 'reflect-metadata';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import type { Lock, LockError, LockService, LockStoreFactory } from 'nestjs-distributed-lock';
 import {
   CommitRefusedError,
@@ -18,8 +18,10 @@ import type { OwnServer } from '../../tools/own-server/index.mjs';
 import { closeServices, failureOf, openServiceOn } from '../support/lock-services.js';
 import { describeWith } from './support/describe-with.js';
 import { openConnection, type OwnConnection } from './support/own-transactions.js';
+import { ownServer } from '../support/own-server.js';
 
 interface Engine {
+  readonly name: ServerName;
   readonly dialect: SqlDialect;
   readonly start: () => Promise<OwnServer>;
   readonly store: (url: string) => LockStoreFactory;
@@ -29,30 +31,12 @@ interface Engine {
   readonly sharesDialect?: true;
 }
 
-const ENGINES: readonly (readonly [name: ServerName, engine: Engine])[] = [
-  [
-    'postgres',
-    {
-      dialect: 'postgres',
-      start: startPostgresServer,
-      store: (url) => postgresStore(url),
-      tellsTransactions: true,
-    },
-  ],
-  [
-    'mariadb',
-    { dialect: 'mysql', start: startMariadbServer, store: (url) => mysqlStore(url), tellsTransactions: true },
-  ],
-  [
-    'mysql',
-    {
-      dialect: 'mysql',
-      start: startMysqlServer,
-      store: (url) => mysqlStore(url),
-      tellsTransactions: false,
-      sharesDialect: true,
-    },
-  ],
+const POSTGRES = { dialect: 'postgres', store: (url: string) => postgresStore(url) } as const;
+const MYSQL = { dialect: 'mysql', store: (url: string) => mysqlStore(url) } as const;
+const ENGINES: readonly Engine[] = [
+  { name: 'postgres', ...POSTGRES, start: startPostgresServer, tellsTransactions: true },
+  { name: 'mariadb', ...MYSQL, start: startMariadbServer, tellsTransactions: true },
+  { name: 'mysql', ...MYSQL, start: startMysqlServer, tellsTransactions: false, sharesDialect: true },
 ];
 
 const LEASE_MS = 700;
@@ -79,9 +63,9 @@ function watch(promise: Promise<unknown>): { isSettled: boolean } {
   return watched;
 }
 
-for (const [name, { dialect, start, store, tellsTransactions, sharesDialect }] of ENGINES) {
+for (const { name, dialect, start, store, tellsTransactions, sharesDialect } of ENGINES) {
   describeWith(name)(`heldUntilCommit on ${name}`, () => {
-    let server: OwnServer;
+    const server = ownServer(start);
     const opened: OwnConnection[] = [];
     let reader: OwnConnection;
     /** Opened before the lease begins, which is short. */
@@ -110,10 +94,6 @@ for (const [name, { dialect, start, store, tellsTransactions, sharesDialect }] o
     };
     const sold = async () => (await reader.run(`SELECT id FROM sales WHERE id = '${key}'`)).length;
 
-    beforeAll(async () => {
-      server = await start();
-    }, 60_000);
-    afterAll(() => server?.stop());
     beforeEach(async () => {
       key = `goods:${++tests}`;
       [reader, ...sellers] = await Promise.all([open(), open(), open()]);

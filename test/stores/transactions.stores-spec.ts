@@ -1,21 +1,17 @@
 import 'reflect-metadata';
-import { afterAll, beforeAll } from '@jest/globals';
-import { startPostgresServer, type PostgresServer } from '#postgres-server';
+import { startPostgresServer } from '#postgres-server';
 import { describeFencedTransactions } from '../fencing/support/fenced-transactions.contract.js';
 import { describeHeldUntilCommit } from '../fencing/support/held-until-commit.contract.js';
 import { openTransactions as openOwn } from '../fencing/support/open-transactions.js';
 import { openTransactions } from './orms/open-transactions.js';
 import { describeWith } from './support/describe-with.js';
+import { ownServer } from '../support/own-server.js';
 
 /** A transaction that waits for itself is ended, so that the tests after it can run. */
 const settings = { lock_timeout: '3s', idle_in_transaction_session_timeout: '3s' };
 
 describeWith('postgres')('on a real Postgres,', () => {
-  let server: PostgresServer;
-  beforeAll(async () => {
-    server = await startPostgresServer({ settings });
-  }, 60_000);
-  afterAll(() => server?.stop());
+  const server = ownServer(() => startPostgresServer({ settings }));
 
   for (const [name, open] of Object.entries({ ...openOwn, ...openTransactions })) {
     describeFencedTransactions(name, () => ({ url: server.url, interleaves: true }), open);

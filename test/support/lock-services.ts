@@ -1,24 +1,36 @@
-import { LockService, type LockServiceOptions, type LockStoreFactory } from 'nestjs-distributed-lock';
+import {
+  LockService,
+  type Lock,
+  type LockServiceOptions,
+  type LockStoreFactory,
+} from 'nestjs-distributed-lock';
 import { redisStore, type RedisStoreOptions, type RedisTarget } from 'nestjs-distributed-lock/redis';
+import { until } from '#until';
+import { PATIENT } from './patient.js';
 
 export type ServiceOptions = Omit<Partial<LockServiceOptions>, 'store'> & RedisStoreOptions;
 
 const opened: LockService[] = [];
 
+/** As long as a command may take at most under this watchdog, where a claim is not about that: a busy machine is slow. */
+function patient(watchdogTimeoutMs = 30_000): number {
+  return Math.min(PATIENT.commandTimeoutMs, Math.floor(watchdogTimeoutMs / 3));
+}
+
 /** A service of its own on Redis, as another process would have it; without a grace, so that it closes at once. */
 export function openService(
   target: RedisTarget,
   {
-    commandTimeoutMs = 500,
     minReplicaAcks,
     replicaTimeoutMs,
     restartGuardMs,
     sharedTokens,
+    commandTimeoutMs,
     ...options
   }: ServiceOptions = {},
 ): LockService {
   const store = redisStore(target, {
-    commandTimeoutMs,
+    commandTimeoutMs: commandTimeoutMs ?? patient(options.watchdogTimeoutMs),
     minReplicaAcks,
     replicaTimeoutMs,
     restartGuardMs,
@@ -36,6 +48,18 @@ export function openServiceOn(
   service.open();
   opened.push(service);
   return service;
+}
+
+/** `holder` has the lock of the key, and `other` waits for it in the store. */
+export async function holdAndWait(
+  holder: LockService,
+  other: LockService,
+  key: string,
+): Promise<{ readonly lock: Lock; readonly waiting: Promise<Lock> }> {
+  const lock = await holder.acquire(key, { waitMs: 10_000 });
+  const waiting = other.acquire(key, { waitMs: 10_000 });
+  await until(async () => (await holder.inspect(key))?.pending.length === 1);
+  return { lock, waiting };
 }
 
 /** Closes all that were opened since the last time. */

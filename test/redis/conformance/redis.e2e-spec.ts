@@ -1,7 +1,7 @@
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import { describeLockStoreContract } from 'nestjs-distributed-lock/testing';
+import { PATIENT } from '../../support/patient.js';
 
-// Whether a reply comes soon is not what the contract asks.
-const store = redisStore(process.env['REDIS_URL'] as string, { commandTimeoutMs: 5000 });
+const store = redisStore(process.env['REDIS_URL'] as string, PATIENT);
 
 describeLockStoreContract('redis', () => ({ store }));

@@ -1,9 +1,8 @@
 import { spawnSync } from 'node:child_process';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
-import { startRedisServer, type RedisServer } from '#redis-server';
-import { closeServices, openService } from '../../support/lock-services.js';
-import { RedisEyes } from '../../support/redis-eyes.js';
+import { openService } from '../../support/lock-services.js';
+import { ownRedis } from '../../support/own-redis.js';
 
 const BLOCKED_MS = 1500;
 
@@ -18,26 +17,16 @@ function leaseLeftAfterBlocking(url: string, key: string): number {
 }
 
 describe('a client of the application with enableAutoPipelining', () => {
-  let server: RedisServer;
-  let eyes: RedisEyes;
-  beforeAll(async () => {
-    server = await startRedisServer();
-    eyes = new RedisEyes(server.url);
-  }, 20_000);
-  afterEach(closeServices);
-  afterAll(async () => {
-    eyes.close();
-    await server.stop();
-  });
+  const redis = ownRedis('pipelined');
 
   it('does not hold back the renewal that confirms a grant, when the caller blocks the event loop at once', async () => {
-    const client = new Redis(server.url, { enableAutoPipelining: true, lazyConnect: true });
+    const client = new Redis(redis.url, { enableAutoPipelining: true, lazyConnect: true });
     const waiter = openService(client);
     await waiter.withLock('warm', () => undefined);
-    await eyes.untilListening(1);
-    const lock = await openService(server.url).acquire('k');
-    const left = waiter.withLock('k', () => leaseLeftAfterBlocking(server.url, 'k'));
-    await eyes.untilQueued('k', 1);
+    await redis.eyes.untilListening(1);
+    const lock = await openService(redis.url).acquire('k');
+    const left = waiter.withLock('k', () => leaseLeftAfterBlocking(redis.url, 'k'));
+    await redis.eyes.untilQueued('k', 1);
     await lock.release();
     expect(await left).toBeGreaterThan(10_000);
     client.disconnect();

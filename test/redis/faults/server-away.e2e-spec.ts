@@ -146,7 +146,7 @@ describe.each(LIBRARIES)('a Redis that is away, by %s', (library) => {
   it.each([...away, ['is there', () => Promise.resolve()] as const])(
     'close settles within 2 s with holders and waiters when the server %s',
     async (_name, leave) => {
-      const service = redis.open();
+      const service = redis.open({ commandTimeoutMs: 500 });
       const { held, waiting } = await occupy(service);
       await leave();
       expect(await elapsed(service.close())).toBeLessThan(2000);
@@ -158,7 +158,7 @@ describe.each(LIBRARIES)('a Redis that is away, by %s', (library) => {
   );
 
   it('close leaves no connection and the key free for the next owner', async () => {
-    const service = redis.open();
+    const service = redis.open({ commandTimeoutMs: 500 });
     await occupy(service);
     const before = ((await redis.eyes.client.client('LIST')) as string).trim().split('\n').length;
     await service.close();

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { Redis } from 'ioredis';
 import { LockKeyError } from 'nestjs-distributed-lock';
-import { startRedisServer, type RedisServer } from '#redis-server';
+import { startRedisServer } from '#redis-server';
 import {
   checkReserved,
   checkSlot,
@@ -10,10 +10,11 @@ import {
   permitsKey,
 } from '../../../libs/distributed-lock/src/stores/redis/redis.keys.js';
 import { oddName } from '../../support/odd-names.js';
+import { ownServer } from '../../support/own-server.js';
 
-const NUM_RUNS = 3000;
+const NUM_RUNS = 1500;
 /** Each asks the server for a dozen slots. */
-const SERVER_RUNS = 1000;
+const SERVER_RUNS = 400;
 const KINDS = ['lock', 'exclusive', 'shared', 'permits'] as const;
 
 /** What belongs to a lock alone: everything but Redisson's channel. */
@@ -95,17 +96,13 @@ describe('the keys of a lock', () => {
   });
 
   describe('as a cluster counts', () => {
-    let server: RedisServer;
+    const server = ownServer(() => startRedisServer({ args: ['--cluster-enabled', 'yes'] }));
     let redis: Redis;
 
-    beforeAll(async () => {
-      server = await startRedisServer({ args: ['--cluster-enabled', 'yes'] });
+    beforeAll(() => {
       redis = new Redis(server.url);
     });
-    afterAll(async () => {
-      redis.disconnect();
-      await server.stop();
-    });
+    afterAll(() => redis.disconnect());
 
     const slotsOf = async (keys: readonly string[]) => {
       const slots = await Promise.all(keys.map((key) => redis.cluster('KEYSLOT', key)));

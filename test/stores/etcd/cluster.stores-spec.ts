@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import type { LockService } from 'nestjs-distributed-lock';
 import { etcdStore, type EtcdStoreOptions } from 'nestjs-distributed-lock/etcd';
 import { startEtcdCluster } from '#etcd-server';
@@ -12,19 +12,16 @@ import {
   untilAborted,
 } from '../../support/lock-services.js';
 import { describeWith } from '../support/describe-with.js';
+import { ownServer } from '../../support/own-server.js';
 
 const COMMAND_MS = 1000;
 const SLACK_MS = 500;
 
-type Cluster = Awaited<ReturnType<typeof startEtcdCluster>>;
 type ServiceOptions = Parameters<typeof openServiceOn>[1];
 
 describeWith('etcd')('a service on a cluster of three etcd', () => {
-  let cluster: Cluster;
+  const cluster = ownServer(startEtcdCluster);
   let key: string;
-  beforeAll(async () => {
-    cluster = await startEtcdCluster();
-  });
   beforeEach(async () => {
     key = randomUUID();
     await cluster.untilHealthy();
@@ -34,7 +31,6 @@ describeWith('etcd')('a service on a cluster of three etcd', () => {
     cluster.links.mend();
     for (const member of cluster.members) await member.resume();
   });
-  afterAll(() => cluster.stop());
 
   const open = (
     urls: readonly string[] = cluster.members.map(({ url }) => url),

@@ -3,12 +3,13 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { LockConfigurationError, LockKeyError, type LockServiceOptions } from 'nestjs-distributed-lock';
 import { etcdStore, type EtcdStoreOptions } from 'nestjs-distributed-lock/etcd';
 import { makeCertificates } from '#certificates';
-import { startEtcdServer, type EtcdServer } from '#etcd-server';
+import { startEtcdServer } from '#etcd-server';
 import { until } from '#until';
 import { eventsOf } from '../../support/events.js';
 import { closeServices, failureOf, openServiceOn } from '../../support/lock-services.js';
 import { describeWith } from '../support/describe-with.js';
 import { ownEtcd } from './support/own-etcd.js';
+import { ownServer } from '../../support/own-server.js';
 
 const SECRET = 'correct-horse';
 
@@ -134,31 +135,9 @@ describeWith('etcd')('a service on an etcd with users', () => {
   const etcd = ownEtcd({ settings: { 'auth-token-ttl': 2 } });
   const auth = { user: 'app', password: SECRET };
   beforeAll(async () => {
-    const { gateway } = etcd;
-    const base64 = (text: string) => Buffer.from(text).toString('base64');
-    await gateway.call('auth/user/add', { name: 'root', password: SECRET });
-    await gateway.call('auth/user/grant', { user: 'root', role: 'root' });
-    for (const [name, prefix] of [
-      ['app', ''],
-      ['other', 'elsewhere/'],
-    ] as const) {
-      await gateway.call('auth/role/add', { name });
-      const end = prefix === '' ? '\0' : `${prefix.slice(0, -1)}0`;
-      const perm = {
-        permType: 'READWRITE',
-        key: base64(prefix === '' ? '\0' : prefix),
-        range_end: base64(end),
-      };
-      await gateway.call('auth/role/grant', { name, perm });
-      await gateway.call('auth/user/add', { name, password: SECRET });
-      await gateway.call('auth/user/grant', { user: name, role: name });
-    }
-    await gateway.call('auth/enable');
-    const { token } = await gateway.call<{ token: string }>('auth/authenticate', {
-      name: 'root',
-      password: SECRET,
-    });
-    gateway.token = token;
+    await etcd.gateway.addUser('app', SECRET, ['']);
+    await etcd.gateway.addUser('other', SECRET, ['elsewhere/']);
+    await etcd.gateway.enableUsers(SECRET);
   });
 
   it('asks again for a token when its own is not valid any more', async () => {
@@ -192,11 +171,7 @@ describeWith('etcd')('a service on an etcd with users', () => {
 
 describeWith('etcd')('a service on an etcd with TLS', () => {
   const { ca, server: identity, client } = makeCertificates();
-  let server: EtcdServer;
-  beforeAll(async () => {
-    server = await startEtcdServer({ tls: { ...identity, clientCa: ca } });
-  });
-  afterAll(() => server.stop());
+  const server = ownServer(() => startEtcdServer({ tls: { ...identity, clientCa: ca } }));
   afterAll(closeServices);
 
   it('shows its own certificate, and checks that of the server', async () => {

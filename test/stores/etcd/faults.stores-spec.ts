@@ -2,8 +2,10 @@ import { expect, it } from '@jest/globals';
 import { LockLostError, type LockService } from 'nestjs-distributed-lock';
 import { etcdStore } from 'nestjs-distributed-lock/etcd';
 import { until } from '#until';
-import { elapsed, failureOf, untilAborted } from '../../support/lock-services.js';
+import { elapsed, failureOf, holdAndWait, untilAborted } from '../../support/lock-services.js';
 import { describeWith } from '../support/describe-with.js';
+import { PATIENT } from '../../support/patient.js';
+import { describeCrowd } from '../support/crowd.contract.js';
 import { describeFaults } from '../support/faults.contract.js';
 import { ownEtcd } from './support/own-etcd.js';
 
@@ -14,8 +16,6 @@ describeWith('etcd')('a service on etcd, when something fails', () => {
   const etcd = ownEtcd();
 
   const works = (service: LockService) => service.withLock(etcd.key, { waitMs: 5000 }, () => undefined);
-  const waits = (service: LockService) =>
-    until(async () => (await service.inspect(etcd.key))?.pending.length === 1);
 
   describeFaults({
     product: 'etcd',
@@ -56,9 +56,7 @@ describeWith('etcd')('a service on etcd, when something fails', () => {
 
   it('gets messages again when its mailbox was deleted', async () => {
     const [holder, service] = [await etcd.openReady(), await etcd.openReady()];
-    const lock = await holder.acquire(etcd.key);
-    const waiting = service.acquire(etcd.key, { waitMs: 10_000 });
-    await waits(holder);
+    const { lock, waiting } = await holdAndWait(holder, service, etcd.key);
     const before = await etcd.list('m/');
     await etcd.gateway.remove(`${etcd.root}m/`);
     await until(async () => (await etcd.list('m/')).length === before.length);
@@ -104,9 +102,7 @@ describeWith('etcd')('a service on etcd, when something fails', () => {
   it('misses nothing when what it has not seen yet was compacted', async () => {
     const holder = await etcd.openReady();
     const service = await etcd.openReady(etcd.proxied);
-    const lock = await holder.acquire(etcd.key);
-    const waiting = service.acquire(etcd.key, { waitMs: 10_000 });
-    await waits(holder);
+    const { lock, waiting } = await holdAndWait(holder, service, etcd.key);
     for (const link of etcd.proxy.open) link.replies.hold();
     await lock.release();
     await works(holder).catch(() => undefined);
@@ -115,9 +111,7 @@ describeWith('etcd')('a service on etcd, when something fails', () => {
     expect(await elapsed(waiting)).toBeLessThan(1000 + 2 * COMMAND_MS + SLACK_MS);
     await (await waiting).release();
     // Messages come again.
-    const again = await holder.acquire(etcd.key, { waitMs: 5000 });
-    const next = service.acquire(etcd.key, { waitMs: 10_000 });
-    await waits(holder);
+    const { lock: again, waiting: next } = await holdAndWait(holder, service, etcd.key);
     await again.release();
     expect(await elapsed(next)).toBeLessThan(500);
     await (await next).release();
@@ -143,6 +137,15 @@ describeWith('etcd')('a service on etcd, when something fails', () => {
     expect(ms).toBeGreaterThan(1000);
     expect(ms).toBeLessThan(3000 + 2000 + SLACK_MS);
   });
+});
+
+describeWith('etcd')('clients that all want one key in etcd', () => {
+  const etcd = ownEtcd();
+  describeCrowd(
+    () => etcd.open(etcd.url, PATIENT),
+    () => etcd.key,
+    { fair: true },
+  );
 });
 
 describeWith('etcd')('a service on an etcd whose database is full', () => {

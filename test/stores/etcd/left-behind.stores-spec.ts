@@ -1,14 +1,8 @@
 import { cp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
-import { EtcdClient } from '../../../libs/distributed-lock/src/stores/etcd/etcd.client.js';
-import { EtcdKeys } from '../../../libs/distributed-lock/src/stores/etcd/etcd.keys.js';
-import { EtcdSweeper } from '../../../libs/distributed-lock/src/stores/etcd/etcd.sweeper.js';
-import { targetOf } from '../../../libs/distributed-lock/src/stores/etcd/etcd.target.js';
-import { systemChance } from '../../../libs/distributed-lock/src/time/chance.js';
-import { systemClock } from '../../../libs/distributed-lock/src/time/clock.js';
 import { until } from '#until';
-import { elapsed } from '../../support/lock-services.js';
+import { elapsed, holdAndWait } from '../../support/lock-services.js';
 import { describeWith } from '../support/describe-with.js';
 import { ownEtcd } from './support/own-etcd.js';
 
@@ -16,39 +10,27 @@ describeWith('etcd')('what etcd has, and no living process', () => {
   const etcd = ownEtcd();
 
   it('is swept by the first of all sessions, unless somebody waits for it', async () => {
-    const client = new EtcdClient(targetOf(etcd.url, { tls: undefined, auth: undefined }), {
-      clock: systemClock,
-      chance: systemChance,
-      commandTimeoutMs: 1000,
-    });
-    client.start();
-    const sweeperOf = (id: string | undefined) =>
-      new EtcdSweeper({ client, keys: new EtcdKeys(etcd.root), sessionId: () => id });
     const documents = async () =>
       (await etcd.list('l/')).map(({ key }) => key.slice(`${etcd.root}l/`.length));
-    try {
-      const gone = JSON.stringify([1, 0, [['a:1', 'l', 1, 1, '+30000', null, 0, 'dead']], []]);
-      const keys = Array.from({ length: 250 }, (_, i) => `${etcd.key}:${String(i).padStart(3, '0')}`);
-      for (const key of keys) await etcd.gateway.put(`${etcd.root}l/${key}`, gone);
-      const ahead = `${etcd.key}:ahead`;
-      await etcd.gateway.put(`${etcd.root}l/${ahead}`, '[1,9000000000,[],[]]');
-      const foreign = `${etcd.key}:foreign`;
-      await etcd.gateway.put(`${etcd.root}l/${foreign}`, '[7]');
-      const waited = keys[7] as string;
-      await etcd.gateway.put(`${etcd.root}q/${waited}\0n`, '');
-      const service = await etcd.openReady();
-      const held = `${etcd.key}:held`;
-      const lock = await service.acquire(held);
-      const all = await documents();
-      await sweeperOf(undefined).sweep();
-      await sweeperOf('f'.repeat(20)).sweep();
-      expect(await documents()).toEqual(all);
-      await sweeperOf('0').sweep();
-      expect(await documents()).toEqual([waited, ahead, foreign, held].sort());
-      expect(await lock.release()).toBe('released');
-    } finally {
-      client.close();
-    }
+    const gone = JSON.stringify([1, 0, [['a:1', 'l', 1, 1, '+30000', null, 0, 'dead']], []]);
+    const keys = Array.from({ length: 250 }, (_, i) => `${etcd.key}:${String(i).padStart(3, '0')}`);
+    for (const key of keys) await etcd.gateway.put(`${etcd.root}l/${key}`, gone);
+    const ahead = `${etcd.key}:ahead`;
+    await etcd.gateway.put(`${etcd.root}l/${ahead}`, '[1,9000000000,[],[]]');
+    const foreign = `${etcd.key}:foreign`;
+    await etcd.gateway.put(`${etcd.root}l/${foreign}`, '[7]');
+    const waited = keys[7] as string;
+    await etcd.gateway.put(`${etcd.root}q/${waited}\0n`, '');
+    const service = await etcd.openReady();
+    const held = `${etcd.key}:held`;
+    const lock = await service.acquire(held);
+    const all = await documents();
+    await etcd.sweep(undefined);
+    await etcd.sweep('f'.repeat(20));
+    expect(await documents()).toEqual(all);
+    await etcd.sweep('0');
+    expect(await documents()).toEqual([waited, ahead, foreign, held].sort());
+    expect(await lock.release()).toBe('released');
   });
 
   it('is told to the processes that live on, from the first message after a restore', async () => {
@@ -60,9 +42,7 @@ describeWith('etcd')('what etcd has, and no living process', () => {
     await cp(data, earlier, { recursive: true });
     await etcd.server.restart();
     const handOff = async () => {
-      const lock = await holder.acquire(etcd.key, { waitMs: 10_000 });
-      const next = service.acquire(etcd.key, { waitMs: 10_000 });
-      await until(async () => (await holder.inspect(etcd.key))?.pending.length === 1);
+      const { lock, waiting: next } = await holdAndWait(holder, service, etcd.key);
       await lock.release();
       const ms = await elapsed(next);
       await (await next).release();

@@ -1,10 +1,4 @@
 import { beforeAll, describe, expect, it } from '@jest/globals';
-import { EtcdSweeper } from '../../../libs/distributed-lock/src/stores/etcd/etcd.sweeper.js';
-import { EtcdClient } from '../../../libs/distributed-lock/src/stores/etcd/etcd.client.js';
-import { EtcdKeys } from '../../../libs/distributed-lock/src/stores/etcd/etcd.keys.js';
-import { targetOf } from '../../../libs/distributed-lock/src/stores/etcd/etcd.target.js';
-import { systemChance } from '../../../libs/distributed-lock/src/time/chance.js';
-import { systemClock } from '../../../libs/distributed-lock/src/time/clock.js';
 import { until } from '#until';
 import { eventsOf } from '../../support/events.js';
 import { closeServices, failureOf } from '../../support/lock-services.js';
@@ -44,19 +38,9 @@ describeWith('etcd')('the names of holders in etcd', () => {
     await etcd.gateway.put(`${etcd.root}l/free`, '[1,9000000000,[],[]]');
     await etcd.gateway.call('kv/put', { key: base64(`${etcd.root}l/h\xff`, 'latin1'), value: '' });
     expect(keysIn(await pagesOf(etcd.open(), '', 1))).toEqual(['held']);
-    const client = new EtcdClient(targetOf(etcd.url, { tls: undefined, auth: undefined }), {
-      clock: systemClock,
-      chance: systemChance,
-      commandTimeoutMs: 1000,
-    });
-    client.start();
-    try {
-      const before = await etcd.list('i/');
-      await new EtcdSweeper({ client, keys: new EtcdKeys(etcd.root), sessionId: () => '0' }).sweep();
-      expect(await etcd.list('i/')).toEqual(before);
-    } finally {
-      client.close();
-    }
+    const before = await etcd.list('i/');
+    await etcd.sweep('0');
+    expect(await etcd.list('i/')).toEqual(before);
   });
 });
 
@@ -89,21 +73,11 @@ describe('a user of etcd who may do what locks need', () => {
     const etcd = ownEtcd();
     const auth = { user: 'app', password: 'correct-horse' };
     const root = 'narrow/';
+    const under = (...prefixes: string[]) => prefixes.map((prefix) => root + prefix);
     beforeAll(async () => {
-      const { gateway } = etcd;
-      await gateway.call('auth/user/add', { name: 'root', password: auth.password });
-      await gateway.call('auth/user/grant', { user: 'root', role: 'root' });
-      await gateway.call('auth/role/add', { name: 'app' });
-      for (const prefix of ['l/', 'q/', 's/', 'm/']) {
-        const [key, end] = [root + prefix, root + prefix.replace('/', '0')];
-        const perm = { permType: 'READWRITE', key: base64(key), range_end: base64(end) };
-        await gateway.call('auth/role/grant', { name: 'app', perm });
-      }
-      await gateway.call('auth/user/add', { name: auth.user, password: auth.password });
-      await gateway.call('auth/user/grant', { user: auth.user, role: 'app' });
-      await gateway.call('auth/enable');
-      const token = { name: 'root', password: auth.password };
-      gateway.token = (await gateway.call<{ token: string }>('auth/authenticate', token)).token;
+      await etcd.gateway.addUser('app', auth.password, under('l/', 'q/', 's/', 'm/'));
+      await etcd.gateway.addUser('one', auth.password, under('l/one', 'q/', 's/', 'm/'));
+      await etcd.gateway.enableUsers(auth.password);
     });
 
     it('is told once which right names need, and keeps its locks', async () => {
@@ -122,16 +96,6 @@ describe('a user of etcd who may do what locks need', () => {
     });
 
     it('is told which right a list needs that begins outside of its keys', async () => {
-      await etcd.gateway.call('auth/role/add', { name: 'one' });
-      const key = base64(`${root}l/one`);
-      await etcd.gateway.call('auth/role/grant', { name: 'one', perm: { permType: 'READWRITE', key } });
-      for (const prefix of ['q/', 's/', 'm/']) {
-        const [from, end] = [root + prefix, root + prefix.replace('/', '0')];
-        const perm = { permType: 'READWRITE', key: base64(from), range_end: base64(end) };
-        await etcd.gateway.call('auth/role/grant', { name: 'one', perm });
-      }
-      await etcd.gateway.call('auth/user/add', { name: 'one', password: auth.password });
-      await etcd.gateway.call('auth/user/grant', { user: 'one', role: 'one' });
       const service = etcd.open(etcd.url, { root, auth: { ...auth, user: 'one' } });
       const lock = await service.acquire('one', { waitMs: 10_000 });
       expect(await failureOf(service.list())).toMatchObject({

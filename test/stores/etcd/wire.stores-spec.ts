@@ -1,8 +1,8 @@
 import { expect, it } from '@jest/globals';
 import type { LockService } from 'nestjs-distributed-lock';
-import { until } from '#until';
 import { describeWith } from '../support/describe-with.js';
 import { ownEtcd } from './support/own-etcd.js';
+import { holdAndWait } from '../../support/lock-services.js';
 
 /** `Range` is that of the gateway. A keep-alive is followed by a transaction that reads. */
 const countsOf = ({
@@ -44,21 +44,9 @@ describeWith('etcd')('the requests that a service sends to etcd', () => {
     expect(await etcd.list('l/')).toEqual(before);
   });
 
-  it('are few for many locks at once, because those that wait for a transaction go together in the next', async () => {
-    const service = await etcd.openReady();
-    const keys = Array.from({ length: 100 }, (_, i) => `${etcd.key}:${i}`);
-    const counts = await etcd.countsDuring(async () => {
-      await Promise.all(keys.map((key) => service.withLock(key, () => undefined)));
-      await etcd.untilFree(etcd.key);
-    });
-    expect(countsOf(counts).Txn).toBeLessThan(10);
-  });
-
   it('tell a hand-off by the watch: two transactions, and one of the next owner', async () => {
     const [holder, next] = [await etcd.openReady(), await etcd.openReady()];
-    const lock = await holder.acquire(etcd.key);
-    const waiting = next.acquire(etcd.key, { waitMs: 10_000 });
-    await until(async () => (await holder.inspect(etcd.key))?.pending.length === 1);
+    const { lock, waiting } = await holdAndWait(holder, next, etcd.key);
     const counts = await etcd.countsDuring(async () => {
       await lock.release();
       await waiting;
@@ -70,9 +58,7 @@ describeWith('etcd')('the requests that a service sends to etcd', () => {
 
   it('are three a second and waited key at most', async () => {
     const [holder, next] = [await etcd.openReady(), await etcd.openReady()];
-    await holder.acquire(etcd.key);
-    const waiting = next.acquire(etcd.key, { waitMs: 10_000 });
-    await until(async () => (await holder.inspect(etcd.key))?.pending.length === 1);
+    const { waiting } = await holdAndWait(holder, next, etcd.key);
     const seconds = 3;
     const counts = await etcd.countsDuring(
       () => new Promise((resolve) => setTimeout(resolve, seconds * 1000)),
@@ -85,7 +71,7 @@ describeWith('etcd')('the requests that a service sends to etcd', () => {
 
   it('are ten at most for a thousand renewals', async () => {
     const options = { watchdogTimeoutMs: 6000 };
-    const service: LockService = await etcd.openReady(etcd.url, {}, options);
+    const service: LockService = await etcd.openReady(etcd.url, { commandTimeoutMs: 2000 }, options);
     const keys = Array.from({ length: 1000 }, (_, i) => `${etcd.key}:${i}`);
     const locks = await Promise.all(keys.map((key) => service.acquire(key)));
     const beats = 3;

@@ -8,7 +8,7 @@ import { until } from '#until';
 import { failureOf } from '../../support/lock-services.js';
 import { describeCrowd } from '../support/crowd.contract.js';
 import { describeFaults } from '../support/faults.contract.js';
-import { PATIENT } from '../support/patient.js';
+import { PATIENT } from '../../support/patient.js';
 import { describeOnBothServers, type Stage } from './support/on-both-servers.js';
 
 /** Connections of services: all but that of the tests. */

@@ -6,36 +6,22 @@ import { describeOnBothServers } from './support/on-both-servers.js';
 
 const COLUMNS = `name VARBINARY(2048) NOT NULL PRIMARY KEY, writer BIGINT NOT NULL, version BIGINT NOT NULL,
   state MEDIUMTEXT, last BIGINT NOT NULL, at BIGINT NOT NULL, notes MEDIUMTEXT NOT NULL`;
-const madeWith = (from: string, to: string) => `CREATE TABLE odd (${COLUMNS.replace(from, to)})`;
+const made = 'CREATE TABLE odd';
+const madeWith = (from: string, to: string) => `${made} (${COLUMNS.replace(from, to)})`;
+const plain = madeWith('', '');
 const likeIt = lockTableSql('mysql', 'likeness');
 
 describeOnBothServers('mysqlStore', (stage) => {
   it.each([
-    [
-      'a copy without its key',
-      `${likeIt}; CREATE TABLE odd AS SELECT * FROM likeness`,
-      'name is not its primary',
-    ],
+    ['a copy without its key', `${likeIt}; ${made} AS SELECT * FROM likeness`, 'name is not its primary'],
     [
       'a table with another key',
       madeWith('PRIMARY KEY', ', id INT AUTO_INCREMENT PRIMARY KEY'),
       'name is not its',
     ],
-    [
-      'a key of some bytes',
-      madeWith(' PRIMARY KEY', ', UNIQUE (name(8))'),
-      'name is not its primary or unique key',
-    ],
-    [
-      'one more unique key',
-      `${madeWith('', '')}; CREATE UNIQUE INDEX few ON odd (state(9))`,
-      'unique key few',
-    ],
-    [
-      'a name without case',
-      madeWith('VARBINARY(2048)', 'VARCHAR(500)'),
-      'name is varchar(500) and not varbinary',
-    ],
+    ['a key of some bytes', madeWith(' PRIMARY KEY', ', UNIQUE (name(8))'), 'not its primary or unique key'],
+    ['one more unique key', `${plain}; CREATE UNIQUE INDEX few ON odd (state(9))`, 'unique key few'],
+    ['a name without case', madeWith('VARBINARY(2048)', 'VARCHAR(500)'), 'varchar(500) and not varbinary'],
     ['a name that is too short', madeWith('(2048)', '(255)'), 'name is varbinary(255)'],
     ['a name of fixed length', madeWith('VARBINARY(2048)', 'BINARY(200)'), 'name is binary(200)'],
     [
@@ -43,17 +29,13 @@ describeOnBothServers('mysqlStore', (stage) => {
       madeWith('state MEDIUMTEXT', 'state VARCHAR(500)'),
       'state is varchar(500)',
     ],
-    [
-      'a state that is never NULL',
-      madeWith('state MEDIUMTEXT', 'state MEDIUMTEXT NOT NULL'),
-      'state must be NULL',
-    ],
+    ['a state that is never NULL', madeWith('MEDIUMTEXT', 'MEDIUMTEXT NOT NULL'), 'state must be NULL'],
     ['small numbers', madeWith('version BIGINT', 'version INT'), /version is int(\(11\))? and not bigint/],
     ['inexact numbers', madeWith('last BIGINT', 'last DOUBLE'), 'last is double and not bigint'],
     ['a column less', madeWith('writer BIGINT NOT NULL, ', ''), 'it lacks writer bigint'],
     [
       'a column that must be given',
-      madeWith('NOT NULL PRIMARY KEY', 'NOT NULL PRIMARY KEY, shop INT NOT NULL'),
+      madeWith('KEY', 'KEY, shop INT NOT NULL'),
       'its column shop has no default',
     ],
     [
@@ -61,11 +43,7 @@ describeOnBothServers('mysqlStore', (stage) => {
       `${madeWith('(2048)', '(900)')} ENGINE = MyISAM`,
       'myisam and not InnoDB',
     ],
-    [
-      'a table of partitions',
-      `${madeWith('', '')} PARTITION BY KEY (name) PARTITIONS 2`,
-      'it is partitioned',
-    ],
+    ['a table of partitions', `${plain} PARTITION BY KEY (name) PARTITIONS 2`, 'it is partitioned'],
     ['a view', `${likeIt}; CREATE VIEW odd AS SELECT * FROM likeness`, 'it is a view'],
   ])(
     'refuses %s at the start, with the reason and the statement that makes a lock table',
@@ -84,10 +62,9 @@ describeOnBothServers('mysqlStore', (stage) => {
   );
 
   it('takes a table with columns of its owner, if they may stay empty, and with the key on another index', async () => {
+    const own = 'id BIGINT AUTO_INCREMENT PRIMARY KEY, shop INT, made TIMESTAMP NOT NULL DEFAULT NOW()';
     await stage.admin.query('DROP TABLE IF EXISTS odd');
-    await stage.admin.query(
-      `CREATE TABLE odd (${COLUMNS.replace(' PRIMARY KEY', '')}, id BIGINT AUTO_INCREMENT PRIMARY KEY, shop INT, made TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP, UNIQUE (name))`,
-    );
+    await stage.admin.query(madeWith(' PRIMARY KEY', `, ${own}, UNIQUE (name)`));
     const service = stage.service({}, { table: 'odd' });
     const lock = await service.acquire(stage.key);
     await lock.release();
@@ -97,10 +74,7 @@ describeOnBothServers('mysqlStore', (stage) => {
   });
 
   it.each([
-    [
-      'is made again without its key',
-      ['DROP TABLE odd', `CREATE TABLE odd (${COLUMNS.replace(' PRIMARY KEY', '')})`],
-    ],
+    ['is made again without its key', ['DROP TABLE odd', madeWith(' PRIMARY KEY', '')]],
     ['loses its key', ['ALTER TABLE odd DROP PRIMARY KEY']],
   ])(
     'lets one hold at a time when its table %s while processes are connected',

@@ -1,11 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { mysqlStore, type MysqlTarget } from 'nestjs-distributed-lock/mysql';
 import mysql from 'mysql2/promise';
-import { startMysqlServer, type MysqlServer } from '#mysql-server';
+import { startMysqlServer } from '#mysql-server';
 import { until } from '#until';
 import { closeServices, failureOf, openServiceOn } from '../../support/lock-services.js';
 import { describeWith } from '../support/describe-with.js';
 import { describeOnBothServers } from './support/on-both-servers.js';
+import { ownServer } from '../../support/own-server.js';
 
 const url = 'mysql://user:geheim@localhost:3306/app';
 
@@ -76,17 +77,15 @@ describeOnBothServers('a server of mysqlStore', (stage) => {
 });
 
 describeWith('mysql')('a MySQL server with users', () => {
-  let server: MysqlServer;
+  const server = ownServer(() => startMysqlServer({ settings: { max_connections: 8 } }));
   let admin: mysql.Connection;
   beforeAll(async () => {
-    server = await startMysqlServer({ settings: { max_connections: 8 } });
     admin = await mysql.createConnection(server.url);
     await admin.query("CREATE USER poor@'%' IDENTIFIED BY 'geheim'");
   }, 60_000);
   afterAll(async () => {
     await closeServices();
     await admin?.end();
-    await server?.stop();
   });
 
   const poor = (password = 'geheim') => server.url.replace('root@', `poor:${password}@`);

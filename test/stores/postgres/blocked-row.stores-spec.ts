@@ -1,21 +1,16 @@
-import { afterAll, afterEach, beforeAll, expect, it } from '@jest/globals';
+import { afterEach, expect, it } from '@jest/globals';
 import type { LockService } from 'nestjs-distributed-lock';
 import { postgresStore } from 'nestjs-distributed-lock/postgres';
-import { startPgbouncer, type Pgbouncer } from '#pgbouncer';
-import { startPostgresServer, type PostgresServer } from '#postgres-server';
+import { startPgbouncer } from '#pgbouncer';
+import { startPostgresServer } from '#postgres-server';
 import pg from 'pg';
 import { closeServices, openServiceOn } from '../../support/lock-services.js';
 import { describeWith } from '../support/describe-with.js';
+import { ownServer } from '../../support/own-server.js';
 
 describeWith('postgres')('while a transaction keeps the row of one key locked', () => {
-  let server: PostgresServer;
-  beforeAll(async () => {
-    server = await startPostgresServer();
-  });
-  afterAll(async () => {
-    await closeServices();
-    await server.stop();
-  });
+  const server = ownServer(startPostgresServer);
+  afterEach(closeServices);
 
   it('a process that waits for this key goes on with its other keys, and is granted after the commit', async () => {
     const [holder, other] = [1, 2].map(() => openServiceOn(postgresStore(server.url)));
@@ -43,16 +38,8 @@ describeWith('postgres')('while a transaction keeps the row of one key locked', 
 });
 
 describeWith('postgres', 'pgbouncer')('behind a pooler, while a frozen transaction keeps', () => {
-  let server: PostgresServer;
-  let pooler: Pgbouncer;
-  beforeAll(async () => {
-    server = await startPostgresServer();
-    pooler = await startPgbouncer(server, { settings: { default_pool_size: 50 } });
-  });
-  afterAll(async () => {
-    await pooler.stop();
-    await server.stop();
-  });
+  const server = ownServer(startPostgresServer);
+  const pooler = ownServer(() => startPgbouncer(server, { settings: { default_pool_size: 50 } }));
   afterEach(closeServices);
 
   const viaPooler = () => postgresStore(pooler.url);

@@ -2,7 +2,7 @@ import { expect, it } from '@jest/globals';
 import type { LockService } from 'nestjs-distributed-lock';
 import { postgresStore } from 'nestjs-distributed-lock/postgres';
 import { until } from '#until';
-import { elapsed, failureOf } from '../../support/lock-services.js';
+import { elapsed, failureOf, holdAndWait } from '../../support/lock-services.js';
 import { describeWith } from '../support/describe-with.js';
 import { describeFaults } from '../support/faults.contract.js';
 import { ownPostgres } from './support/own-postgres.js';
@@ -50,9 +50,7 @@ describeWith('postgres')('a service on PostgreSQL, when something fails', () => 
   it('gets its grants by polling when the connection for notifications broke, until it listens again', async () => {
     const holder = postgres.open();
     const service = await postgres.openProxied();
-    const lock = await holder.acquire(postgres.key);
-    const waiting = service.acquire(postgres.key, { waitMs: 10_000 });
-    await until(async () => (await holder.inspect(postgres.key))?.pending.length === 1);
+    const { lock, waiting } = await holdAndWait(holder, service, postgres.key);
     postgres.proxy.pushes.reset();
     expect(await lock.release()).toBe('released');
     await (await waiting).release();
@@ -61,9 +59,7 @@ describeWith('postgres')('a service on PostgreSQL, when something fails', () => 
   it('gets a grant by its next recheck when the connection for notifications is silent', async () => {
     const holder = postgres.open();
     const service = await postgres.openProxied();
-    const lock = await holder.acquire(postgres.key);
-    const waiting = service.acquire(postgres.key, { waitMs: 10_000 });
-    await until(async () => (await holder.inspect(postgres.key))?.pending.length === 1);
+    const { lock, waiting } = await holdAndWait(holder, service, postgres.key);
     postgres.proxy.pushes.vanish();
     await lock.release();
     expect(await elapsed(waiting)).toBeLessThan(1000 + COMMAND_MS + SLACK_MS);
@@ -115,9 +111,7 @@ describeWith('postgres')('a service on PostgreSQL, when something fails', () => 
     const counts = new StatementCounts(postgres.proxy);
     const holder = postgres.open();
     const service = await postgres.openProxied();
-    const lock = await holder.acquire(postgres.key);
-    const waiting = service.acquire(postgres.key, { waitMs: 10_000 });
-    await until(async () => (await holder.inspect(postgres.key))?.pending.length === 1);
+    const { lock, waiting } = await holdAndWait(holder, service, postgres.key);
     const channel = await channelOf(postgres.key);
     const before = counts.statements;
     const payload = JSON.stringify([postgres.key]);
@@ -131,9 +125,7 @@ describeWith('postgres')('a service on PostgreSQL, when something fails', () => 
   it('believes no notification that no statement of the library has written', async () => {
     const holder = postgres.open();
     const service = await postgres.openProxied();
-    const lock = await holder.acquire(postgres.key);
-    const waiting = service.acquire(postgres.key, { waitMs: 10_000 });
-    await until(async () => (await holder.inspect(postgres.key))?.pending.length === 1);
+    const { lock, waiting } = await holdAndWait(holder, service, postgres.key);
     const channel = await channelOf(postgres.key);
     for (const payload of [
       'x',

@@ -6,7 +6,12 @@ import { ownPostgres } from './support/own-postgres.js';
 
 const COLUMNS = `name text COLLATE "C" PRIMARY KEY, version bigint NOT NULL, state text, last bigint NOT NULL,
   at bigint NOT NULL, clients text NOT NULL, notes text NOT NULL`;
-const madeWith = (from: string, to: string) => `CREATE TABLE odd (${COLUMNS.replace(from, to)})`;
+const made = 'CREATE TABLE odd';
+const madeWith = (from: string, to: string) => `${made} (${COLUMNS.replace(from, to)})`;
+const plain = madeWith('', '');
+const unique = 'CREATE UNIQUE INDEX few ON odd';
+const madeByServer = 'bigint GENERATED ALWAYS AS IDENTITY';
+const nocase = `CREATE COLLATION IF NOT EXISTS nocase (provider = icu, locale = 'und-u-ks-level2', deterministic = false)`;
 const likeIt = lockTableSql('postgres', 'likeness');
 
 describeWith('postgres')('the table of postgresStore', () => {
@@ -22,64 +27,36 @@ describeWith('postgres')('the table of postgresStore', () => {
   });
 
   it.each([
-    [
-      'a copy without its key',
-      `${likeIt}; CREATE TABLE odd AS SELECT * FROM likeness`,
-      'name is not its primary',
-    ],
+    ['a copy without its key', `${likeIt}; ${made} AS SELECT * FROM likeness`, 'name is not its primary'],
     [
       'another key',
       madeWith('PRIMARY KEY', ', id serial PRIMARY KEY'),
       'name is not its primary or unique key',
     ],
-    [
-      'a key of some rows',
-      `${madeWith('PRIMARY KEY', '')}; CREATE UNIQUE INDEX ON odd (name) WHERE state IS NULL`,
-      'name is not its',
-    ],
-    [
-      'a key that is checked late',
-      madeWith('PRIMARY KEY', ', UNIQUE (name) DEFERRABLE'),
-      'name is not its primary',
-    ],
-    [
-      'one more unique key',
-      `${madeWith('', '')}; CREATE UNIQUE INDEX few ON odd (lower(name))`,
-      'its unique key few',
-    ],
-    [
-      'a name without case',
-      `CREATE COLLATION IF NOT EXISTS nocase (provider = icu, locale = 'und-u-ks-level2', deterministic = false); ${madeWith('"C"', 'nocase')}`,
-      'name is text COLLATE nocase and not text COLLATE C',
-    ],
+    ['a key of some rows', `${madeWith('PRIMARY KEY', '')}; ${unique} (name) WHERE state IS NULL`, 'not its'],
+    ['a key that is checked late', madeWith('PRIMARY KEY', ', UNIQUE (name) DEFERRABLE'), 'name is not its'],
+    ['one more unique key', `${plain}; ${unique} (lower(name))`, 'its unique key few'],
+    ['a name without case', `${nocase}; ${madeWith('"C"', 'nocase')}`, 'nocase and not text COLLATE C'],
     ['a name in the collation of the database', madeWith(' COLLATE "C"', ''), 'name is text COLLATE default'],
-    [
-      'a name that is too short',
-      madeWith('name text', 'name varchar(9)'),
-      'name is character varying(9) COLLATE C',
-    ],
+    ['a name that is too short', madeWith('name text', 'name varchar(9)'), 'name is character varying(9)'],
     ['small numbers', madeWith('version bigint', 'version int'), 'version is integer and not bigint'],
     ['a state that is rewritten', madeWith('state text', 'state jsonb'), 'state is jsonb and not text'],
     ['a state that is never NULL', madeWith('state text', 'state text NOT NULL'), 'state must be NULL'],
     [
       'a number that the server makes',
-      madeWith('version bigint NOT NULL', 'version bigint GENERATED ALWAYS AS IDENTITY'),
+      madeWith('bigint NOT NULL', madeByServer),
       'version is bigint GENERATED',
     ],
     ['a column less', madeWith(', clients text NOT NULL', ''), 'it lacks clients text'],
     [
       'a column that must be given',
-      madeWith('PRIMARY KEY', 'PRIMARY KEY, shop int NOT NULL'),
+      madeWith('KEY', 'KEY, shop int NOT NULL'),
       'its column shop has no default',
     ],
     ['a view', `${likeIt}; CREATE VIEW odd AS SELECT * FROM likeness`, 'it is a view'],
-    ['a table of partitions', `${madeWith('', '')} PARTITION BY HASH (name)`, 'it is partitioned'],
-    [
-      'a table that others inherit',
-      `${madeWith('', '')}; CREATE TABLE child () INHERITS (odd)`,
-      'others inherit it',
-    ],
-    ['an unlogged table', madeWith('', '').replace('TABLE', 'UNLOGGED TABLE'), 'a crash empties it'],
+    ['a table of partitions', `${plain} PARTITION BY HASH (name)`, 'it is partitioned'],
+    ['a table that others inherit', `${plain}; CREATE TABLE child () INHERITS (odd)`, 'others inherit it'],
+    ['an unlogged table', plain.replace('TABLE', 'UNLOGGED TABLE'), 'a crash empties it'],
   ])(
     'is refused at the start if it is %s, with the reason and the statement that makes a lock table',
     async (_title, sql, says) => {
@@ -91,7 +68,7 @@ describeWith('postgres')('the table of postgresStore', () => {
   );
 
   it('is refused if a policy hides rows from the user of the store', async () => {
-    await own.run(madeWith('', ''));
+    await own.run(plain);
     await own.run('CREATE ROLE poor LOGIN');
     await own.run('GRANT ALL ON odd TO poor');
     await own.run('ALTER TABLE odd ENABLE ROW LEVEL SECURITY');

@@ -1,18 +1,15 @@
-import { afterAll, afterEach, beforeAll, expect, it } from '@jest/globals';
+import { afterEach, expect, it } from '@jest/globals';
 import { postgresStore } from 'nestjs-distributed-lock/postgres';
-import { startPostgresServer, type PostgresServer } from '#postgres-server';
+import { startPostgresServer } from '#postgres-server';
 import { until } from '#until';
 import { closeServices, failureOf, openServiceOn } from '../../support/lock-services.js';
 import { describeWith } from '../support/describe-with.js';
 import { openHandles } from '../orms/lock-handles.js';
+import { ownServer } from '../../support/own-server.js';
 
 describeWith('postgres')('locks over a query function of', () => {
-  let server: PostgresServer;
-  beforeAll(async () => {
-    server = await startPostgresServer();
-  });
+  const server = ownServer(startPostgresServer);
   afterEach(closeServices);
-  afterAll(() => server.stop());
 
   it.each(Object.entries(openHandles))('%s', async (name, openHandle) => {
     const opened = await openHandle(server.url);

@@ -4,7 +4,7 @@ import pg from 'pg';
 import { startPgbouncer, type Pgbouncer } from '#pgbouncer';
 import { TcpProxy } from '#tcp-proxy';
 import { until } from '#until';
-import { elapsed } from '../../support/lock-services.js';
+import { elapsed, holdAndWait } from '../../support/lock-services.js';
 import { describeWith } from '../support/describe-with.js';
 import { ownPostgres } from './support/own-postgres.js';
 import { StatementCounts } from './support/statement-counts.js';
@@ -87,9 +87,7 @@ describeWith('postgres', 'pgbouncer')('behind a pooler', () => {
 });
 
 async function isGrantedSoon(holder: LockService, service: LockService, key: string): Promise<void> {
-  const lock = await holder.acquire(key, { waitMs: 5000 });
-  const waiting = service.acquire(key, { waitMs: 10_000 });
-  await until(async () => (await holder.inspect(key))?.pending.length === 1);
+  const { lock, waiting } = await holdAndWait(holder, service, key);
   await lock.release();
   expect(await elapsed(waiting)).toBeLessThan(SOONER_THAN_A_RECHECK_MS);
   await (await waiting).release();

@@ -1,6 +1,9 @@
 import { beforeEach, expect, it } from '@jest/globals';
 import type { LockService } from 'nestjs-distributed-lock';
+import { postgresStore } from 'nestjs-distributed-lock/postgres';
+import pg from 'pg';
 import { until } from '#until';
+import { closeServices, openServiceOn } from '../../support/lock-services.js';
 import { describeWith } from '../support/describe-with.js';
 import { ownPostgres } from './support/own-postgres.js';
 import { StatementCounts } from './support/statement-counts.js';
@@ -41,6 +44,28 @@ describeWith('postgres')('the statements that a service on PostgreSQL sends', ()
     expect(await counts.during(async () => expect(await lock.release()).toBe('released'))).toBe(3);
   });
 
+  it('are one for the locks of one turn, and one for their releases', async () => {
+    const client = new pg.Client(postgres.url);
+    await client.connect();
+    let statements = 0;
+    const query = (sql: string, parameters: unknown[]) => {
+      statements++;
+      return client.query<object>(sql, parameters);
+    };
+    // Without notifications the store would poll: a statement for locks that are held for a quarter of a second.
+    const listen = () => Promise.resolve(() => undefined);
+    const own = openServiceOn(postgresStore({ query, listen }));
+    await (await own.acquire(postgres.key)).release();
+    statements = 0;
+    const keys = Array.from({ length: 64 }, (_, i) => `${postgres.key}:${i}`);
+    const locks = await Promise.all(keys.map((key) => own.acquire(key)));
+    expect(statements).toBe(1);
+    await Promise.all(locks.map((lock) => lock.release()));
+    expect(statements).toBe(2);
+    await closeServices();
+    await client.end();
+  });
+
   it('are few for many locks at once, because those that wait for the connection go together', async () => {
     const keys = Array.from({ length: 100 }, (_, i) => `${postgres.key}:${i}`);
     const all = await counts.during(() =>
@@ -76,28 +101,4 @@ describeWith('postgres')('the statements that a service on PostgreSQL sends', ()
     expect(sent).toBeLessThanOrEqual(9);
     expect(locks.every(({ signal }) => !signal.aborted)).toBe(true);
   }, 30_000);
-});
-
-describeWith('postgres')('the commits of a service on PostgreSQL', () => {
-  // Nothing writes the log to the disk but commits that wait for it.
-  const postgres = ownPostgres({ settings: { wal_writer_delay: 10_000, autovacuum: 'off' } });
-  const isOnDisk = async () => {
-    const lag = 'SELECT pg_current_wal_insert_lsn() - pg_current_wal_flush_lsn() AS lag';
-    return Number((await postgres.run<{ lag: string }>(lag))[0]?.lag) === 0;
-  };
-
-  it('wait for the disk when they grant, prolong, or hand a lock on, and do not when they free it', async () => {
-    const service = await postgres.openProxied({ notifications: 'poll' }, { watchdogTimeoutMs: 2000 });
-    const lock = await service.acquire(postgres.key);
-    expect(await isOnDisk()).toBe(true);
-    const versionOf = () => postgres.run('SELECT version FROM nest_lock WHERE name = $1', [postgres.key]);
-    const before = await versionOf();
-    await until(async () => JSON.stringify(await versionOf()) !== JSON.stringify(before));
-    expect(await isOnDisk()).toBe(true);
-    await lock.release();
-    await postgres.untilFree(postgres.key);
-    expect(await isOnDisk()).toBe(false);
-    await service.acquire(postgres.key);
-    expect(await isOnDisk()).toBe(true);
-  });
 });

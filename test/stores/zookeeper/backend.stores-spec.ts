@@ -123,17 +123,6 @@ describeWith('zookeeper')('the documents of one client of ZooKeeper', () => {
     expect(await swap(1, HELD)).toMatchObject({ isDone: false, row: { version: 2, text: FREE } });
   });
 
-  it('have notes in order, numbered so that later notes have larger numbers', async () => {
-    await take(HELD);
-    const { row } = await take(HELD, ['one', 'two/.%']);
-    const again = await take(HELD, ['three']);
-    expect(again.row.notes.map(({ text }) => text)).toEqual(['one', 'two/.%', 'three']);
-    const numbers = again.row.notes.map(({ at }) => at);
-    expect([...numbers].sort((a, b) => a - b)).toEqual(numbers);
-    expect(row.nextTicket).toBe(numbers[2]);
-    expect(again.row.nextTicket).toBe((numbers[2] as number) + 1);
-  });
-
   it('are not swapped exactly when there are notes that were not read, and keep them otherwise', async () => {
     await take(HELD);
     const first = await take(HELD, ['one']);
@@ -169,15 +158,6 @@ describeWith('zookeeper')('the documents of one client of ZooKeeper', () => {
     await other.close(false);
     const swapped = await swap(1, FREE, { isExact: true, notesRead, takenIn: notes.map(({ id }) => id) });
     expect(swapped).toMatchObject({ isDone: false, row: { version: 1, notes: [] } });
-  });
-
-  it('are told to the clients that are there, whoever is gone', async () => {
-    await take(HELD);
-    const swapped = await swap(1, HELD, { clients: ['gone 1', 'me', 'gone 2'] });
-    expect(swapped.isDone).toBe(true);
-    await until(() => messages.length === 1);
-    expect(messages).toEqual([`${zookeeper.key} 2`]);
-    expect(gaps).toBe(0);
   });
 
   it('are told with a gap when messages were overwritten before they were read', async () => {

@@ -1,25 +1,23 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { zookeeperStore } from 'nestjs-distributed-lock/zookeeper';
 import { until } from '#until';
 import { startZookeeperCluster } from '#zookeeper-server';
-import type { Member, OwnCluster } from '../../../tools/own-cluster/index.mjs';
+import type { Member } from '../../../tools/own-cluster/index.mjs';
 import { closeServices, openServiceOn, untilAborted } from '../../support/lock-services.js';
 import { describeWith } from '../support/describe-with.js';
+import { ownServer } from '../../support/own-server.js';
 
 /** Some elections of ZooKeeper fail, and are held again after several seconds. */
 const ELECTION_MS = 40_000;
 const SESSION_MS = 6000;
 
 describeWith('zookeeper')('a service on three ZooKeeper servers', () => {
-  let cluster: OwnCluster;
+  const cluster = ownServer(startZookeeperCluster);
   let key: string;
   const open = (members: readonly Member[], watchdogTimeoutMs = SESSION_MS) =>
     openServiceOn(zookeeperStore(members.map(({ url }) => url)), { watchdogTimeoutMs });
   const others = (member: Member) => cluster.members.filter((each) => each !== member);
-  beforeAll(async () => {
-    cluster = await startZookeeperCluster();
-  }, 90_000);
   beforeEach(() => {
     key = `k:${randomUUID()}`;
   });
@@ -29,7 +27,6 @@ describeWith('zookeeper')('a service on three ZooKeeper servers', () => {
     await closeServices();
     await cluster.untilHealthy();
   }, ELECTION_MS);
-  afterAll(() => cluster.stop());
 
   it(
     'goes on with its locks when the leader is killed',

@@ -1,14 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { inspect } from 'node:util';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterEach, describe, expect, it } from '@jest/globals';
 import { LockConfigurationError, LockKeyError } from 'nestjs-distributed-lock';
 import { zookeeperStore, type ZookeeperStoreOptions } from 'nestjs-distributed-lock/zookeeper';
 import { makeCertificates } from '#certificates';
 import { until } from '#until';
-import { startZookeeperServer, type ZookeeperServer } from '#zookeeper-server';
+import { startZookeeperServer } from '#zookeeper-server';
 import { closeServices, failureOf, openServiceOn } from '../../support/lock-services.js';
 import { describeWith } from '../support/describe-with.js';
 import { ownZookeeper } from './support/own-zookeeper.js';
+import { ownServer } from '../../support/own-server.js';
 
 describe('the options of zookeeperStore', () => {
   it('are refused where they would do nothing, without values that may be secret', () => {
@@ -151,13 +152,9 @@ describeWith('zookeeper')('a service on ZooKeeper with a user', () => {
 
 describeWith('zookeeper')('a service on a secure port of ZooKeeper', () => {
   const certificates = makeCertificates();
-  let server: ZookeeperServer;
-  beforeAll(async () => {
-    const { key, cert } = certificates.server;
-    server = await startZookeeperServer({ tls: { key, cert, clientCa: certificates.ca } });
-  });
-  afterEach(() => closeServices());
-  afterAll(() => server.stop());
+  const { key, cert } = certificates.server;
+  const server = ownServer(() => startZookeeperServer({ tls: { key, cert, clientCa: certificates.ca } }));
+  afterEach(closeServices);
 
   it('locks with a certificate that the server trusts', async () => {
     const { ca, client } = certificates;

@@ -1,28 +1,19 @@
-import { afterAll, beforeAll } from '@jest/globals';
 import { describeLockStoreContract } from 'nestjs-distributed-lock/testing';
 import { zookeeperStore } from 'nestjs-distributed-lock/zookeeper';
-import { startZookeeperCluster, startZookeeperServer, type ZookeeperServer } from '#zookeeper-server';
-import type { OwnCluster } from '../../../tools/own-cluster/index.mjs';
+import { startZookeeperCluster, startZookeeperServer } from '#zookeeper-server';
 import { describeBackEndCases } from '../../support/back-end-cases.js';
 import { describeWith } from '../support/describe-with.js';
-import { PATIENT } from '../support/patient.js';
+import { PATIENT } from '../../support/patient.js';
+import { ownServer } from '../../support/own-server.js';
 
 describeWith('zookeeper')('a ZooKeeper server', () => {
-  let server: ZookeeperServer;
-  beforeAll(async () => {
-    server = await startZookeeperServer();
-  });
-  afterAll(() => server.stop());
+  const server = ownServer(startZookeeperServer);
 
   describeLockStoreContract('zookeeper', () => ({ store: zookeeperStore(server.url, PATIENT) }));
 });
 
 describeWith('zookeeper')('three ZooKeeper servers', () => {
-  let cluster: OwnCluster;
-  beforeAll(async () => {
-    cluster = await startZookeeperCluster();
-  });
-  afterAll(() => cluster.stop());
+  const cluster = ownServer(startZookeeperCluster);
 
   describeBackEndCases('three ZooKeeper servers', () => ({
     store: zookeeperStore(

@@ -5,6 +5,8 @@ import { until } from '#until';
 import { eventsOf } from '../../support/events.js';
 import { failureOf, untilAborted } from '../../support/lock-services.js';
 import { describeWith } from '../support/describe-with.js';
+import { PATIENT } from '../../support/patient.js';
+import { describeCrowd } from '../support/crowd.contract.js';
 import { describeFaults } from '../support/faults.contract.js';
 import { ownZookeeper } from './support/own-zookeeper.js';
 
@@ -176,4 +178,13 @@ describeWith('zookeeper')('a service on ZooKeeper, when something fails', () => 
     expect(await zookeeper.hand.children('/nest-lock/s')).toEqual([]);
     expect(await zookeeper.hand.children('/nest-lock/m')).toEqual([]);
   });
+});
+
+describeWith('zookeeper')('clients that all want one key in ZooKeeper', () => {
+  const zookeeper = ownZookeeper();
+  describeCrowd(
+    () => zookeeper.open(zookeeper.server.url, PATIENT),
+    () => zookeeper.key,
+    { fair: true },
+  );
 });

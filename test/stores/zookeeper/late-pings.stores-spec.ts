@@ -1,34 +1,31 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, expect, it } from '@jest/globals';
+import { afterEach, expect, it } from '@jest/globals';
 import { zookeeperStore } from 'nestjs-distributed-lock/zookeeper';
 import { TcpProxy, type Link } from '#tcp-proxy';
 import { until } from '#until';
 import { startZookeeperCluster } from '#zookeeper-server';
-import type { Member, OwnCluster } from '../../../tools/own-cluster/index.mjs';
+import type { Member } from '../../../tools/own-cluster/index.mjs';
 import { closeServices, openServiceOn, untilAborted } from '../../support/lock-services.js';
 import { describeWith } from '../support/describe-with.js';
 import { ZookeeperHand } from './support/zookeeper-hand.js';
+import { ownServer } from '../../support/own-server.js';
 
 const SESSION_MS = 12_000;
 const TEST_MS = 90_000;
 
 describeWith('zookeeper')('a service whose server hears the leader late', () => {
-  let cluster: OwnCluster;
+  // Sessions end at whole ticks, and a follower waits for its leader for longer than anything is held here.
+  const cluster = ownServer(() =>
+    startZookeeperCluster(3, { settings: { tickTime: 200, initLimit: 30, syncLimit: 60 } }),
+  );
   let proxy: TcpProxy;
   let hand: ZookeeperHand;
-  beforeAll(async () => {
-    // Sessions end at whole ticks, and a follower waits for its leader for longer than anything is held here.
-    cluster = await startZookeeperCluster(3, {
-      settings: { tickTime: 200, initLimit: 30, syncLimit: 60 },
-    });
-  }, TEST_MS);
   afterEach(async () => {
     cluster.links.mend();
     await closeServices();
     await hand.close();
     await proxy.close();
   }, TEST_MS);
-  afterAll(() => cluster.stop());
 
   it(
     'stops believing in its lock before its session ends, when its server was told late what the leader says, and cut off then',

@@ -1,6 +1,6 @@
-import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { startZookeeperServer, type ZookeeperServer } from '#zookeeper-server';
+import { startZookeeperServer } from '#zookeeper-server';
 import {
   check,
   closeSession,
@@ -17,6 +17,7 @@ import {
 } from '../../../libs/distributed-lock/src/stores/zookeeper/client/requests.js';
 import { describeWith } from '../support/describe-with.js';
 import { TwoZookeepers } from './support/two-zookeepers.js';
+import { ownServer } from '../../support/own-server.js';
 
 const CLIENTS = 2;
 const REQUESTS_PER_SESSION = 60;
@@ -49,11 +50,7 @@ const request: fc.Arbitrary<Request<unknown>> = fc.oneof(
 const step = fc.record({ client: fc.nat({ max: CLIENTS - 1 }), request });
 
 describeWith('zookeeper')('the simulated ZooKeeper beside a real server', () => {
-  let server: ZookeeperServer;
-  beforeAll(async () => {
-    server = await startZookeeperServer();
-  }, TEST_MS);
-  afterAll(() => server.stop());
+  const server = ownServer(startZookeeperServer);
 
   it(
     'answers every request with the same results, codes, transactions and events',

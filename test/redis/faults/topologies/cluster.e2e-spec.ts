@@ -9,23 +9,23 @@ import {
   openService,
   untilAborted,
 } from '../../../support/lock-services.js';
-import { startRedisCluster, type RedisCluster } from '#redis-topologies';
+import { startRedisCluster } from '#redis-topologies';
 import { TcpProxy, type Link } from '#tcp-proxy';
 import { until } from '#until';
+import { ownServer } from '../../../support/own-server.js';
 
 const LEASE_MS = 1500;
 const RECHECK_MS = 1000;
 const SLACK_MS = 900;
 
 describe('a Redis cluster', () => {
-  let cluster: RedisCluster;
+  const cluster = ownServer(() => startRedisCluster(3));
   let client: Cluster;
   let eyes: Cluster;
   let key: string;
   let count = 0;
 
   beforeAll(async () => {
-    cluster = await startRedisCluster(3);
     client = new Cluster([...cluster.nodes], { lazyConnect: true });
     eyes = new Cluster([...cluster.nodes]);
     await eyes.ping();
@@ -34,13 +34,19 @@ describe('a Redis cluster', () => {
     key = `cluster:${++count}`;
   });
   afterEach(closeServices);
-  afterAll(async () => {
+  afterAll(() => {
     client.disconnect();
     eyes.disconnect();
-    await cluster.stop();
   });
 
   const open = (target = client) => openService(target, { watchdogTimeoutMs: LEASE_MS });
+  /** A client that reaches each node through a proxy. */
+  const proxied = async () => {
+    const proxies = await Promise.all(cluster.nodes.map(({ port }) => TcpProxy.before(port)));
+    const places = proxies.map(({ port }) => ({ host: '127.0.0.1', port }));
+    const natMap = Object.fromEntries(cluster.nodes.map(({ port }, i) => [`127.0.0.1:${port}`, places[i]!]));
+    return { proxies, behind: new Cluster(places, { natMap, lazyConnect: true }) };
+  };
   const linesOf = (name: string) => eyes.zcard(`nest_lock_queue:{${name}}`);
 
   it('keys on all nodes can be locked, passed on between two services, and released', async () => {
@@ -77,19 +83,8 @@ describe('a Redis cluster', () => {
   });
 
   it('connections that were idle and are forgotten cost a call that asks once no more than the time of one command', async () => {
-    const proxies = await Promise.all(cluster.nodes.map(({ port }) => TcpProxy.before(port)));
-    const ports = proxies.map(({ port }) => port);
+    const { proxies, behind } = await proxied();
     for (const proxy of proxies) proxy.onLink = (link) => (link.forgetsAfterMs = 900);
-    const natMap = Object.fromEntries(
-      cluster.nodes.map(({ port }, i) => [
-        `127.0.0.1:${port}`,
-        { host: '127.0.0.1', port: ports[i] as number },
-      ]),
-    );
-    const behind = new Cluster(
-      ports.map((port) => ({ host: '127.0.0.1', port })),
-      { natMap, lazyConnect: true },
-    );
     const commandTimeoutMs = 1000;
     const service = openService(behind, { commandTimeoutMs });
     await service.withLock(key, () => undefined);
@@ -211,14 +206,7 @@ describe('a Redis cluster', () => {
   }, 30_000);
 
   it('connections to a node that swallow everything are replaced within one command', async () => {
-    const proxies = await Promise.all(cluster.servers.map(({ port }) => TcpProxy.before(port)));
-    const natMap = Object.fromEntries(
-      cluster.nodes.map(({ host, port }, i) => [
-        `${host}:${port}`,
-        { host, port: Number(new URL(proxies[i]?.url as string).port) },
-      ]),
-    );
-    const behind = new Cluster([...cluster.nodes], { natMap, lazyConnect: true });
+    const { proxies, behind } = await proxied();
     const service = open(behind);
     const names = Array.from({ length: 12 }, (_, i) => `${key}:${i}`);
     const lockAll = () => Promise.all(names.map((name) => service.withLock(name, () => undefined)));
@@ -231,14 +219,8 @@ describe('a Redis cluster', () => {
   }, 15_000);
 
   it('connections that break while a slot migrates end neither the call nor the process', async () => {
-    const proxies = await Promise.all(cluster.nodes.map(({ port }) => TcpProxy.before(port)));
-    const natMap = Object.fromEntries(
-      cluster.nodes.map(({ host, port }, i) => [
-        `${host}:${port}`,
-        { host, port: proxies[i]?.port as number },
-      ]),
-    );
-    const service = open(new Cluster([...cluster.nodes], { natMap, lazyConnect: true }));
+    const { proxies, behind } = await proxied();
+    const service = open(behind);
     await service.withLock(`${key}:other`, () => undefined);
     const admins = cluster.servers.map(({ url }) => new Redis(url));
     const ids = await Promise.all(admins.map((admin) => admin.cluster('MYID')));

@@ -12,18 +12,19 @@ import { redisStore } from 'nestjs-distributed-lock/redis';
 import { closeServices, openService } from '../../../support/lock-services.js';
 import { filter, firstValueFrom } from 'rxjs';
 import { until } from '#until';
+import { ownServer } from '../../../support/own-server.js';
 
 describe('a master that has to have its grants on a replica', () => {
-  let master: RedisServer;
-  let replica: RedisServer;
+  const master = ownServer(startRedisServer);
+  const replica = ownServer(() => {
+    const args = ['--replicaof', '127.0.0.1', `${master.port}`, '--repl-diskless-sync-delay', '0'];
+    return startRedisServer({ args });
+  });
   let eyes: Redis;
   let key: string;
   let count = 0;
 
   beforeAll(async () => {
-    master = await startRedisServer();
-    const args = ['--replicaof', '127.0.0.1', `${master.port}`, '--repl-diskless-sync-delay', '0'];
-    replica = await startRedisServer({ args });
     eyes = new Redis(replica.url);
     await until(async () => (await eyes.info('replication')).includes('master_link_status:up'));
   }, 60_000);
@@ -34,10 +35,7 @@ describe('a master that has to have its grants on a replica', () => {
     await replica.resume();
     await closeServices();
   });
-  afterAll(async () => {
-    eyes?.disconnect();
-    await Promise.all([replica?.stop(), master?.stop()]);
-  });
+  afterAll(() => eyes?.disconnect());
 
   const open = (minReplicaAcks: number) => openService(master.url, { minReplicaAcks });
 

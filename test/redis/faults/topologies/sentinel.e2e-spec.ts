@@ -1,10 +1,11 @@
 import { once } from 'node:events';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Redis, type RedisOptions } from 'ioredis';
 import { closeServices, elapsed, openService } from '../../../support/lock-services.js';
-import { startSentinelSet, type SentinelSet } from '#redis-topologies';
+import { startSentinelSet } from '#redis-topologies';
 import { TcpProxy } from '#tcp-proxy';
 import { until } from '#until';
+import { ownServer } from '../../../support/own-server.js';
 
 const LEASE_MS = 3000;
 /** After the promotion: a new connection, and one look. */
@@ -12,20 +13,15 @@ const BACK_MS = 1500;
 const SLACK_MS = 900;
 
 describe('Redis behind a sentinel', () => {
-  let set: SentinelSet;
+  const set = ownServer(startSentinelSet);
   let key: string;
   let count = 0;
-
-  beforeAll(async () => {
-    set = await startSentinelSet();
-  }, 60_000);
   beforeEach(() => {
     key = `sentinel:${++count}`;
   });
   afterEach(closeServices);
-  afterAll(() => set?.stop());
 
-  const open = () => openService({ ...set.options }, { watchdogTimeoutMs: LEASE_MS });
+  const open = () => openService({ ...set.options }, { commandTimeoutMs: 500, watchdogTimeoutMs: LEASE_MS });
 
   it('the options of a sentinel are enough: locks are passed on between two services on the master', async () => {
     const [first, second] = [open(), open()];
@@ -74,7 +70,10 @@ describe('Redis behind a sentinel', () => {
     });
     const openBehind = (more: RedisOptions = {}) => {
       const sentinels = [{ host: '127.0.0.1', port: proxy.port }];
-      return openService({ ...set.options, ...more, sentinels }, { watchdogTimeoutMs: LEASE_MS });
+      return openService(
+        { ...set.options, ...more, sentinels },
+        { commandTimeoutMs: 500, watchdogTimeoutMs: LEASE_MS },
+      );
     };
 
     it('where no sentinel answered and it may not ask again by itself', async () => {

@@ -1,12 +1,13 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterEach, describe, expect, it } from '@jest/globals';
 import { Cluster, Redis } from 'ioredis';
 import type { LockService } from 'nestjs-distributed-lock';
 import type { RedisTarget } from 'nestjs-distributed-lock/redis';
-import { startRedisCluster, startSentinelSet, type RedisCluster, type SentinelSet } from '#redis-topologies';
-import { startRedisServer, type RedisServer } from '#redis-server';
+import { startRedisCluster, startSentinelSet } from '#redis-topologies';
+import { startRedisServer } from '#redis-server';
 import { TcpProxy, type Link } from '#tcp-proxy';
 import { until } from '#until';
 import { closeServices, elapsed, openService } from '../../../support/lock-services.js';
+import { ownServer } from '../../../support/own-server.js';
 
 const COMMAND_MS = 400;
 /** Some handshakes that fail one after the other, with pauses between them. */
@@ -106,12 +107,9 @@ describe('a Redis that takes connections and goes silent in the middle of their 
   };
 
   describe('alone', () => {
-    let server: RedisServer;
-
-    beforeAll(async () => {
-      server = await startRedisServer({ args: ['--user', 'locks', 'on', '>secret', '~*', '&*', '+@all'] });
-    }, 60_000);
-    afterAll(() => server.stop());
+    const server = ownServer(() =>
+      startRedisServer({ args: ['--user', 'locks', 'on', '>secret', '~*', '&*', '+@all'] }),
+    );
 
     it('heals wherever it did', async () => {
       const found = await ailments(async () => {
@@ -133,12 +131,7 @@ describe('a Redis that takes connections and goes silent in the middle of their 
   });
 
   describe('behind a Sentinel', () => {
-    let set: SentinelSet;
-
-    beforeAll(async () => {
-      set = await startSentinelSet();
-    }, 60_000);
-    afterAll(() => set.stop());
+    const set = ownServer(startSentinelSet);
 
     it('heals wherever it or the Sentinel did', async () => {
       const masterPort = await set.masterPort();
@@ -157,12 +150,7 @@ describe('a Redis that takes connections and goes silent in the middle of their 
   });
 
   describe('as a cluster', () => {
-    let cluster: RedisCluster;
-
-    beforeAll(async () => {
-      cluster = await startRedisCluster(3);
-    }, 60_000);
-    afterAll(() => cluster.stop());
+    const cluster = ownServer(() => startRedisCluster(3));
 
     it('heals wherever its nodes did', async () => {
       // A client opens many connections at once here, which a busy machine must serve in the time of a command.

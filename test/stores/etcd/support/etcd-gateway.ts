@@ -79,6 +79,26 @@ export class EtcdGateway {
     await this.call('maintenance/alarm', { action: 'DEACTIVATE', ...alarm });
   }
 
+  /** Adds a user who may read and write all keys that begin so, with a role of the same name. '' are all. */
+  async addUser(name: string, password: string, prefixes: readonly string[]): Promise<void> {
+    await this.call('auth/role/add', { name });
+    for (const prefix of prefixes) {
+      const range = prefix === '' ? { key: bytesOf('\0'), range_end: bytesOf('\0') } : rangeOf(prefix);
+      await this.call('auth/role/grant', { name, perm: { permType: 'READWRITE', ...range } });
+    }
+    await this.call('auth/user/add', { name, password });
+    await this.call('auth/user/grant', { user: name, role: name });
+  }
+
+  /** From now on the server asks everybody for a user. This gateway is root. */
+  async enableUsers(password: string): Promise<void> {
+    await this.call('auth/user/add', { name: 'root', password });
+    await this.call('auth/user/grant', { user: 'root', role: 'root' });
+    await this.call('auth/enable');
+    const root = await this.call<{ token: string }>('auth/authenticate', { name: 'root', password });
+    this.token = root.token;
+  }
+
   /** How many requests of each kind the server was sent by gRPC. */
   async counts(): Promise<Readonly<Record<string, number>>> {
     const text = await (await fetch(`${this.url}/metrics`)).text();

@@ -2,6 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach } from '@jest/globals';
 import type { LockService } from 'nestjs-distributed-lock';
 import { etcdStore, type EtcdStoreOptions } from 'nestjs-distributed-lock/etcd';
+import { EtcdClient } from '../../../../libs/distributed-lock/src/stores/etcd/etcd.client.js';
+import { EtcdKeys } from '../../../../libs/distributed-lock/src/stores/etcd/etcd.keys.js';
+import { EtcdSweeper } from '../../../../libs/distributed-lock/src/stores/etcd/etcd.sweeper.js';
+import { targetOf } from '../../../../libs/distributed-lock/src/stores/etcd/etcd.target.js';
+import { systemChance } from '../../../../libs/distributed-lock/src/time/chance.js';
+import { systemClock } from '../../../../libs/distributed-lock/src/time/clock.js';
 import { startEtcdServer, type EtcdServer, type EtcdServerOptions } from '#etcd-server';
 import { TcpProxy } from '#tcp-proxy';
 import { until } from '#until';
@@ -64,6 +70,23 @@ export class OwnEtcd {
   /** A call may end before its release is executed. */
   async untilFree(key: string): Promise<void> {
     await until(async () => (await this.document(key)) === undefined);
+  }
+
+  /** Sweeps the root as a process with this session does. */
+  async sweep(sessionId: string | undefined): Promise<void> {
+    const target = targetOf(this.url, { tls: undefined, auth: undefined });
+    const client = new EtcdClient(target, {
+      clock: systemClock,
+      chance: systemChance,
+      commandTimeoutMs: 1000,
+    });
+    client.start();
+    try {
+      const keys = new EtcdKeys(this.root);
+      await new EtcdSweeper({ client, keys, sessionId: () => sessionId }).sweep();
+    } finally {
+      client.close();
+    }
   }
 
   /** Requests by name that the server is sent during `work`. */
