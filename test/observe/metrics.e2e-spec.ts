@@ -25,12 +25,6 @@ class Reader extends MetricReader {
   async sum(name: string): Promise<number> {
     return (await this.points(name)).reduce((sum, [, value]) => sum + Number(value), 0);
   }
-
-  async units(): Promise<Record<string, string>> {
-    const { resourceMetrics } = await this.collect();
-    const all = resourceMetrics.scopeMetrics.flatMap((scope) => scope.metrics);
-    return Object.fromEntries(all.map(({ descriptor: { name, unit } }) => [name, unit]));
-  }
 }
 
 /** Seconds, to the millisecond: sums of fractions are not exact. */
@@ -157,20 +151,6 @@ describe('the metrics of locks', () => {
     const { read, locks } = await measured();
     await locks.withLock('k', () => locks.withLock('k', () => undefined));
     expect(await read.sum('acquired')).toBe(1);
-  });
-
-  it('carry units, and names in one name space', async () => {
-    const { read, locks } = await measured();
-    await locks.withLock('k', () => undefined);
-    expect(await read.units()).toEqual({
-      'distributed_lock.wait.duration': 's',
-      'distributed_lock.hold.duration': 's',
-      'distributed_lock.acquired': '{lock}',
-      'distributed_lock.released': '{lock}',
-      'distributed_lock.waiting': '{call}',
-      'distributed_lock.held': '{lock}',
-      'distributed_lock.store.down': '{server}',
-    });
   });
 
   it('go to the meter provider of the program, which may be set until the application starts', async () => {

@@ -51,40 +51,40 @@ describe('the check of the servers before the app starts', () => {
     expect(await complaint(checkPort('127.0.0.1', 0))).toBeUndefined();
   });
 
-  it.each([
-    ['where nobody listens', () => '127.0.0.1:1', 'ECONNREFUSED'],
-    ['where nothing answers', () => addressOf(silent), 'no answer within 1000 ms'],
-    ['where a web server answers', () => addressOf(web), 'another program listens there'],
-    ['with a wrong password', () => `127.0.0.1:${redis.port}`, 'WRONGPASS'],
-  ])('says within seconds why a Redis %s cannot be used, and what to do', async (_, address, reason) => {
-    const message = await complaint(checkRedis(`redis://:swordfish@${address()}`, WITHIN_MS));
-    expect(message).toContain(`REDIS_URL names redis://${address()}, but no Redis can be used there`);
-    expect(message).toContain(reason);
-    expect(message).toContain('Start a Redis there, correct REDIS_URL, or leave it out');
-    expect(message).not.toContain('swordfish');
-  });
+  const SERVERS = {
+    Redis: {
+      check: (address: string) => checkRedis(`redis://:swordfish@${address}`, WITHIN_MS),
+      named: (address: string) => `REDIS_URL names redis://${address}, but no Redis can be used there`,
+      todo: 'Start a Redis there, correct REDIS_URL, or leave it out',
+    },
+    Postgres: {
+      check: (address: string) => checkDatabase(`postgres://me:swordfish@${address}/shop`, WITHIN_MS),
+      named: (address: string) =>
+        `DATABASE_URL names postgres://${address}/shop, but no Postgres can be used`,
+      todo: 'Start a Postgres there, correct DATABASE_URL, or leave it out',
+    },
+    MySQL: {
+      check: (address: string) => checkMysql(`mysql://me:swordfish@${address}/shop`, WITHIN_MS),
+      named: (address: string) => `MYSQL_URL names mysql://${address}/shop, but no MySQL can be used there`,
+      todo: 'Start a MySQL or MariaDB there, correct MYSQL_URL, or leave it out',
+    },
+  };
 
-  it.each([
-    ['where nobody listens', () => '127.0.0.1:1', 'ECONNREFUSED'],
-    ['where nothing answers', () => addressOf(silent), 'no answer within 1000 ms'],
-    ['where a web server answers', () => addressOf(web), 'terminated'],
-  ])('says within seconds why a Postgres %s cannot be used, and what to do', async (_, address, reason) => {
-    const message = await complaint(checkDatabase(`postgres://me:swordfish@${address()}/shop`, WITHIN_MS));
-    expect(message).toContain(`DATABASE_URL names postgres://${address()}/shop, but no Postgres can be used`);
-    expect(message).toContain(reason);
-    expect(message).toContain('Start a Postgres there, correct DATABASE_URL, or leave it out');
-    expect(message).not.toContain('swordfish');
-  });
-
-  it.each([
-    ['where nobody listens', () => '127.0.0.1:1', 'ECONNREFUSED'],
-    ['where nothing answers', () => addressOf(silent), 'no answer within 1000 ms'],
-    ['where a web server answers', () => addressOf(web), 'no answer within 1000 ms'],
-  ])('says within seconds why a MySQL %s cannot be used, and what to do', async (_, address, reason) => {
-    const message = await complaint(checkMysql(`mysql://me:swordfish@${address()}/shop`, WITHIN_MS));
-    expect(message).toContain(`MYSQL_URL names mysql://${address()}/shop, but no MySQL can be used there`);
-    expect(message).toContain(reason);
-    expect(message).toContain('Start a MySQL or MariaDB there, correct MYSQL_URL, or leave it out');
+  it.each<[kind: keyof typeof SERVERS, where: string, address: () => string, reason: string]>([
+    ['Redis', 'where nobody listens', () => '127.0.0.1:1', 'ECONNREFUSED'],
+    ['Redis', 'where nothing answers', () => addressOf(silent), 'no answer within 1000 ms'],
+    ['Redis', 'where a web server answers', () => addressOf(web), 'another program listens there'],
+    ['Redis', 'with a wrong password', () => `127.0.0.1:${redis.port}`, 'WRONGPASS'],
+    ['Postgres', 'where nobody listens', () => '127.0.0.1:1', 'ECONNREFUSED'],
+    ['Postgres', 'where nothing answers', () => addressOf(silent), 'no answer within 1000 ms'],
+    ['Postgres', 'where a web server answers', () => addressOf(web), 'terminated'],
+    ['MySQL', 'where nobody listens', () => '127.0.0.1:1', 'ECONNREFUSED'],
+    ['MySQL', 'where nothing answers', () => addressOf(silent), 'no answer within 1000 ms'],
+    ['MySQL', 'where a web server answers', () => addressOf(web), 'no answer within 1000 ms'],
+  ])('says within seconds why a %s %s cannot be used, and what to do', async (kind, _, address, reason) => {
+    const { check, named, todo } = SERVERS[kind];
+    const message = await complaint(check(address()));
+    for (const part of [named(address()), reason, todo]) expect(message).toContain(part);
     expect(message).not.toContain('swordfish');
   });
 

@@ -1,5 +1,5 @@
 import { AsyncResource } from 'node:async_hooks';
-import { afterEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import {
   Body,
   Controller,
@@ -147,6 +147,11 @@ class RequestOrders extends Base {}
 class TransientOrders extends Base {}
 
 describe('@Locked on methods of providers', () => {
+  let orders: Orders;
+  beforeEach(async () => {
+    orders = (await start({ providers: [Orders] })).get(Orders);
+  });
+
   it.each([
     ['a singleton', (module: TestingModule) => module.get(Orders)],
     ['a request-scoped provider', (module: TestingModule) => module.resolve(RequestOrders)],
@@ -161,18 +166,17 @@ describe('@Locked on methods of providers', () => {
         { provide: 'factory', useFactory: () => new (class Made extends Base {})() },
       ],
     });
-    const orders = await get(module);
+    const made = await get(module);
     const locks = module.get(LockService);
     const mine = await locks.acquire('order:1');
-    const call = orders.placed('1');
+    const call = made.placed('1');
     await new Promise((resolve) => setTimeout(resolve, 20));
     await mine.release();
-    expect(await call).toEqual({ self: orders.constructor.name, id: '1', key: 'order:1', aborted: false });
+    expect(await call).toEqual({ self: made.constructor.name, id: '1', key: 'order:1', aborted: false });
     expect(await locks.inspect('order:1')).toBeNull();
   });
 
   it('an argument that the caller gives is not replaced, and one without decorator stays out', async () => {
-    const orders = (await start({ providers: [Orders] })).get(Orders);
     expect(await orders.place('1')).toBeUndefined();
     expect(await orders.placed('1', { key: 'given' } as Lock)).toMatchObject({ key: 'given' });
   });
@@ -183,7 +187,6 @@ describe('@Locked on methods of providers', () => {
   });
 
   it('several keys are held together, with lists and properties', async () => {
-    const orders = (await start({ providers: [Orders] })).get(Orders);
     const order = { id: '7', lines: [{ sku: 'b' }, { sku: 'a' }] };
     expect(await orders.many(order)).toEqual(['order:7', 'line:b', 'line:a', '7']);
     const mine = await orders.locks.acquire('line:a');
@@ -193,12 +196,10 @@ describe('@Locked on methods of providers', () => {
   });
 
   it('a nested call with the same key shares the lock', async () => {
-    const orders = (await start({ providers: [Orders] })).get(Orders);
     expect(await orders.outer('1')).toMatchObject({ key: 'order:1' });
   });
 
   it('a value that makes no key rejects the call', async () => {
-    const orders = (await start({ providers: [Orders] })).get(Orders);
     await expect(orders.placed('')).rejects.toBeInstanceOf(LockKeyError);
     await expect(orders.placed({} as string)).rejects.toThrow(
       'the value of <id> at position 6 is of type object',
@@ -206,12 +207,10 @@ describe('@Locked on methods of providers', () => {
   });
 
   it('a key function gets the arguments as they are', async () => {
-    const orders = (await start({ providers: [Orders] })).get(Orders);
     expect(await orders.byFunction('a')).toBe('fn:a:1');
   });
 
   it("onBusy: 'skip' gives undefined without running, and does not hide a busy lock inside the method", async () => {
-    const orders = (await start({ providers: [Orders] })).get(Orders);
     expect(await orders.job()).toBe('ran');
     const other = await orders.locks.acquire('other');
     await expect(orders.jobThatFails()).rejects.toBeInstanceOf(LockWaitTimeoutError);
@@ -225,7 +224,6 @@ describe('@Locked on methods of providers', () => {
   });
 
   it('a call for which `when` says no runs without the lock', async () => {
-    const orders = (await start({ providers: [Orders] })).get(Orders);
     expect(await orders.maybe(0)).toBeUndefined();
     expect(await orders.maybe(1)).toBe('job');
   });
@@ -248,12 +246,10 @@ describe('@Locked on methods of providers', () => {
   });
 
   it('a call whose lock was lost rejects although the method succeeded', async () => {
-    const orders = (await start({ providers: [Orders] })).get(Orders);
     await expect(orders.loses()).rejects.toBeInstanceOf(LockLostError);
   });
 
   it('under stream: true each subscription acquires, and releases on its end', async () => {
-    const orders = (await start({ providers: [Orders] })).get(Orders);
     const stream = orders.stream();
     expect(await orders.locks.inspect('stream')).toBeNull();
     const both = await Promise.all([
@@ -265,7 +261,6 @@ describe('@Locked on methods of providers', () => {
   });
 
   it('under stream: true unsubscribing releases, and leaves the queue', async () => {
-    const orders = (await start({ providers: [Orders] })).get(Orders);
     await firstValueFrom(orders.stream());
     expect(await orders.locks.inspect('stream')).toBeNull();
     const events: string[] = [];
@@ -279,7 +274,6 @@ describe('@Locked on methods of providers', () => {
   });
 
   it('an Observable that would outlive its lock is refused', async () => {
-    const orders = (await start({ providers: [Orders] })).get(Orders);
     await expect(Promise.resolve(orders.noStream())).rejects.toThrow(
       'Orders.noStream returned an Observable, which would outlive its lock: use @Locked(…, { stream: true }), or await lastValueFrom(…).',
     );

@@ -235,21 +235,6 @@ describe('a nested call for a key that the flow holds', () => {
 });
 
 describe('two flows', () => {
-  it('of one service exclude each other', async () => {
-    let inside = 0;
-    let most = 0;
-    const flow = () =>
-      locks.withLock('k', async () => {
-        most = Math.max(most, ++inside);
-        await new Promise<void>((resolve) => world.clock.after(10, resolve));
-        inside -= 1;
-      });
-    const all = follow(Promise.all(Array.from({ length: 10 }, flow)));
-    await world.clock.advance(200);
-    expect(all.state).toBe('resolved');
-    expect(most).toBe(1);
-  });
-
   it('started inside a lock share it, and exclude flows from outside', async () => {
     const lock = await locks.acquire('k');
     const outside = follow(locks.acquire('k', { waitMs: 50 }));
