@@ -1,5 +1,5 @@
 import type { CallHandler, NestInterceptor } from '@nestjs/common';
-import { Observable, tap } from 'rxjs';
+import { Observable } from 'rxjs';
 import type { HeldLock } from '../../lock/context/held-lock.js';
 import { activationOfFlow } from '../../lock/context/async-context.js';
 import { Activation } from './activation.js';
@@ -30,23 +30,31 @@ export class HandlerCall {
   /** Stays open after a failure, because a decorator around `@Locked` may call again. */
   run(handler: (lock: HeldLock | undefined) => unknown, args: readonly unknown[]): unknown {
     const result = this.activation.run(handler, args);
-    if (result instanceof Promise) result.then(this.close, () => undefined);
-    else this.close();
+    const close = (): void => {
+      this.isOpen = false;
+    };
+    if (result instanceof Promise) result.then(close, () => undefined);
+    else close();
     return result;
   }
 
-  readonly close = (): void => {
+  /** Closes before the rest of the flow goes on with the result. */
+  endWith(goOn: () => void): void {
     this.isOpen = false;
-  };
+    goOn();
+  }
 }
 
 /** The step behind the last interceptor: only pipes and Nest's own call of the handler follow. */
 export function toHandler(activation: Activation, next: CallHandler): Observable<unknown> {
   return new Observable((out) => {
     const call = new HandlerCall(activation);
-    // Closed before the rest of the flow goes on with the result.
-    const closing = tap<unknown>({ next: call.close, error: call.close, complete: call.close });
-    return activation.enter(() => next.handle().pipe(closing).subscribe(out), call);
+    const observer = {
+      next: (value: unknown) => call.endWith(() => out.next(value)),
+      error: (error: unknown) => call.endWith(() => out.error(error)),
+      complete: () => call.endWith(() => out.complete()),
+    };
+    return activation.enter(() => next.handle().subscribe(observer), call);
   });
 }
 
