@@ -23,7 +23,7 @@ const COMMAND = { cli: `${MODULES}/admin/cli/main.js` };
 
 /** Rooms of which several paths have a part. Those above know nothing of those below, and the first that matches counts. */
 const SHARED = [
-  ['base', /^(?!.*\/stores\/)/],
+  ['base', /^(?!.*\/library\/stores\/)/],
   ['stores', /\/stores\/(core|common|memory)\//],
   ['sessions', /\/stores\/session\//],
   ['sql', /\/stores\/sql\//],
