@@ -46,5 +46,5 @@ it('is released also when its own client alone tries to acquire', async () => {
 function forget(store: LockStore): void {
   const { lanes, leases } = store as unknown as { lanes: { delete(name: string): void }; leases: Leases };
   lanes.delete('app:k');
-  leases.of('k').end(`${store.clientId}:1`);
+  leases.end(`${store.clientId}:1`);
 }

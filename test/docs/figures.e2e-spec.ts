@@ -23,6 +23,7 @@ import { MOST_NAME_BYTES } from '../../libs/distributed-lock/src/stores/etcd/etc
 import { KEEP_ALIVES } from '../../libs/distributed-lock/src/stores/etcd/etcd.sessions.js';
 import * as etcd from '../../libs/distributed-lock/src/stores/etcd/etcd.store.js';
 import { ALIVE_MS } from '../../libs/distributed-lock/src/stores/session/session-knowledge.js';
+import { IDLE_MS as SWEPT_AFTER_MS } from '../../libs/distributed-lock/src/stores/session/session-sweeper.js';
 import { KEEP_ALIVES_PER_SESSION } from '../../libs/distributed-lock/src/stores/zookeeper/client/session.js';
 import { BELIEVED_MS } from '../../libs/distributed-lock/src/stores/zookeeper/znode-version.js';
 import { MOST_BYTES } from '../../libs/distributed-lock/src/stores/zookeeper/lock-path.js';
@@ -207,9 +208,9 @@ const FIGURES: Record<string, readonly (readonly [page: string, ...sentences: st
     [
       'docs/decisions/0018-zookeeper-client.md',
       `${minutes(BELIEVED_MS)} ago`,
-      `empty for ${minutes(2 * BELIEVED_MS)}`,
+      `empty for ${minutes(SWEPT_AFTER_MS)}`,
     ],
-    [DOCUMENTS, `empty for ${minutes(2 * BELIEVED_MS)}`],
+    [DOCUMENTS, `empty for ${minutes(SWEPT_AFTER_MS)}`],
   ],
   'the turn of foreign clients': [
     [RULES, `listened for ${foreignWaitMs} ms gets ${openMs} ms`],

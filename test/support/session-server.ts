@@ -73,7 +73,7 @@ export class SessionServer {
   create(context: LockStoreContext, faults: ServerFaults): DocumentStore {
     const client = `client${++this.clients}`;
     const backend = new FaultySessionBackend(client, this, context, faults);
-    return new DocumentStore('sessions', client, new SessionRegister(backend, context.clock), context);
+    return new DocumentStore('sessions', client, new SessionRegister(backend, context), context);
   }
 
   /** It grows with each write. */
@@ -125,6 +125,15 @@ export class SessionServer {
 
   endedAmong(ids: readonly string[]): readonly string[] {
     return ids.filter((id) => !this.alive(id));
+  }
+
+  firstSession(): string | undefined {
+    this.endSessions();
+    return [...this.sessions.keys()].sort()[0];
+  }
+
+  remove({ name, version, notes }: DocumentRow): void {
+    if (this.documents.get(name)?.revision === version && notes.length === 0) this.deleteByHand(name);
   }
 
   /** @returns whether a write of this session and epoch is executed; a larger epoch ends the earlier ones */
@@ -293,6 +302,14 @@ class FaultySessionBackend implements SessionBackend {
 
   endedAmong(sessions: readonly string[]): Promise<readonly string[]> {
     return this.send([], () => this.server.endedAmong(sessions));
+  }
+
+  firstSession(): Promise<string | undefined> {
+    return this.send([], () => this.server.firstSession());
+  }
+
+  remove(row: DocumentRow): Promise<void> {
+    return this.send([row.name], () => this.server.remove(row));
   }
 
   tell(messages: Messages): void {

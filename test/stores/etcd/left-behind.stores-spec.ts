@@ -28,7 +28,7 @@ describeWith('etcd')('what etcd has, and no living process', () => {
     await etcd.sweep(undefined);
     await etcd.sweep('f'.repeat(20));
     expect(await documents()).toEqual(all);
-    await etcd.sweep('0');
+    await etcd.sweep('first');
     expect(await documents()).toEqual([waited, ahead, foreign, held].sort());
     expect(await lock.release()).toBe('released');
   });

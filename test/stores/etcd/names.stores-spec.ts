@@ -39,7 +39,7 @@ describeWith('etcd')('the names of holders in etcd', () => {
     await etcd.gateway.call('kv/put', { key: base64(`${etcd.root}l/h\xff`, 'latin1'), value: '' });
     expect(keysIn(await pagesOf(etcd.open(), '', 1))).toEqual(['held']);
     const before = await etcd.list('i/');
-    await etcd.sweep('0');
+    await etcd.sweep('first');
     expect(await etcd.list('i/')).toEqual(before);
   });
 });

@@ -3,10 +3,9 @@ import type {
   BackendListener,
   Session,
 } from '../../../libs/distributed-lock/src/stores/session/session-backend.js';
+import { SessionSweeper } from '../../../libs/distributed-lock/src/stores/session/session-sweeper.js';
 import { create, multi } from '../../../libs/distributed-lock/src/stores/zookeeper/client/requests.js';
-import { Documents } from '../../../libs/distributed-lock/src/stores/zookeeper/documents.js';
 import { LockPaths } from '../../../libs/distributed-lock/src/stores/zookeeper/lock-path.js';
-import { ZookeeperSweeper } from '../../../libs/distributed-lock/src/stores/zookeeper/zookeeper.sweeper.js';
 import { ZookeeperBackend } from '../../../libs/distributed-lock/src/stores/zookeeper/zookeeper.backend.js';
 import { systemChance } from '../../../libs/distributed-lock/src/time/chance.js';
 import { systemClock, type Clock } from '../../../libs/distributed-lock/src/time/clock.js';
@@ -185,19 +184,14 @@ describeWith('zookeeper')('the documents of one client of ZooKeeper', () => {
   it('are deleted when they are free, or their sessions are over, and have not changed for ten minutes', async () => {
     let ahead = 0;
     const clock: Clock = { ...systemClock, now: () => systemClock.now() + ahead };
-    const own = zookeeper.hand.session;
-    const { paths } = zookeeper.hand;
-    const documents = new Documents({ session: own, paths, acl: 'open' });
-    const sweeper = new ZookeeperSweeper({ session: own, paths, clock, documents });
-    await backend.close(false);
-    await zookeeper.hand.create(`/nest-lock/s/${own.id}`);
+    const sweeper = new SessionSweeper(backend, clock, () => session.id);
     const names = ['free', 'used', 'left', 'held', 'other', 'noted', 'ahead'];
     for (const name of names) await zookeeper.hand.create(`/nest-lock/l/${name}`, FREE);
     await zookeeper.hand.create('/nest-lock/q/free');
     await zookeeper.hand.create('/nest-lock/q/noted');
     await zookeeper.hand.create('/nest-lock/q/noted/x!0000000000');
     await zookeeper.hand.set('/nest-lock/l/left', HELD);
-    await zookeeper.hand.set('/nest-lock/l/held', HELD.replace('"s"', `"${own.id}"`));
+    await zookeeper.hand.set('/nest-lock/l/held', HELD.replace('"s"', `"${session.id}"`));
     await zookeeper.hand.set('/nest-lock/l/other', 'of another program');
     await zookeeper.hand.set('/nest-lock/l/ahead', `[1,${Number.MAX_SAFE_INTEGER},[],[]]`);
     await sweeper.sweep();
@@ -215,16 +209,10 @@ describeWith('zookeeper')('the documents of one client of ZooKeeper', () => {
   it('are deleted also when others beside them cannot be read, or have names that no client made', async () => {
     let ahead = 0;
     const clock: Clock = { ...systemClock, now: () => systemClock.now() + ahead };
-    const own = zookeeper.hand.session;
-    const { paths } = zookeeper.hand;
-    const documents = new Documents({ session: own, paths, acl: 'open' });
-    const sweeper = new ZookeeperSweeper({ session: own, paths, clock, documents });
-    await backend.close(false);
-    const presence = `/nest-lock/s/${own.id}`;
-    if (!(await zookeeper.hand.statOf(presence))) await zookeeper.hand.create(presence);
+    const sweeper = new SessionSweeper(backend, clock, () => session.id);
     const stranger = new ZookeeperHand(zookeeper.server.port, 'other:secret');
     const secret = create('/nest-lock/l/a secret', { acl: 'own', data: FREE });
-    expect(await stranger.session.send(multi([secret]))).toMatchObject({ content: { isDone: true } });
+    expect(await stranger.send(multi([secret]))).toMatchObject({ content: { isDone: true } });
     await zookeeper.hand.create('/nest-lock/s/0');
     await zookeeper.hand.create('/nest-lock/l/%zz', FREE);
     await zookeeper.hand.create('/nest-lock/l/plain', FREE);

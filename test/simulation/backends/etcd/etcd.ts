@@ -66,7 +66,7 @@ interface Place {
 function storeOn(server: EtcdServer, { network, process, commandTimeoutMs }: Place): LockStoreFactory {
   return {
     create(context) {
-      const { clock, chance = systemChance } = context;
+      const { chance = systemChance } = context;
       const clientId = chance.uuid();
       const grpc = simulatedGrpc(network, process, server);
       const backend = new EtcdBackend(
@@ -80,7 +80,7 @@ function storeOn(server: EtcdServer, { network, process, commandTimeoutMs }: Pla
           loadGrpc: () => Promise.resolve(grpc),
         },
       );
-      return new DocumentStore('etcd', clientId, new SessionRegister(backend, clock), context);
+      return new DocumentStore('etcd', clientId, new SessionRegister(backend, context), context);
     },
   };
 }

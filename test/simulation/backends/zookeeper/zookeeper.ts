@@ -1,8 +1,8 @@
 import type { LockStoreFactory } from '../../../../libs/distributed-lock/src/port/lock-store.js';
 import { DocumentStore } from '../../../../libs/distributed-lock/src/stores/core/document.store.js';
 import { SessionRegister } from '../../../../libs/distributed-lock/src/stores/session/session-register.js';
-import { shuffled } from '../../../../libs/distributed-lock/src/stores/zookeeper/client/server-ring.js';
 import { ZookeeperBackend } from '../../../../libs/distributed-lock/src/stores/zookeeper/zookeeper.backend.js';
+import { shuffled } from '../../../../libs/distributed-lock/src/stores/zookeeper/zookeeper.target.js';
 import { systemChance } from '../../../../libs/distributed-lock/src/time/chance.js';
 import type { SimProcess } from '../../kernel/process.js';
 import type { SimServer } from '../../kernel/server.js';
@@ -110,7 +110,12 @@ function storeOn(
         context,
         servers.map(({ name }) => `${name}:${PORT}`).join(','),
       );
-      return new DocumentStore('zookeeper', clientId, new SessionRegister(backend, clock), context);
+      return new DocumentStore(
+        'zookeeper',
+        clientId,
+        new SessionRegister(backend, { clock, chance }),
+        context,
+      );
     },
   };
 }

@@ -2,10 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach } from '@jest/globals';
 import type { LockService } from 'nestjs-distributed-lock';
 import { etcdStore, type EtcdStoreOptions } from 'nestjs-distributed-lock/etcd';
-import { EtcdClient } from '../../../../libs/distributed-lock/src/stores/etcd/etcd.client.js';
-import { EtcdKeys } from '../../../../libs/distributed-lock/src/stores/etcd/etcd.keys.js';
-import { EtcdSweeper } from '../../../../libs/distributed-lock/src/stores/etcd/etcd.sweeper.js';
+import { EtcdBackend } from '../../../../libs/distributed-lock/src/stores/etcd/etcd.backend.js';
 import { targetOf } from '../../../../libs/distributed-lock/src/stores/etcd/etcd.target.js';
+import { SessionSweeper } from '../../../../libs/distributed-lock/src/stores/session/session-sweeper.js';
 import { systemChance } from '../../../../libs/distributed-lock/src/time/chance.js';
 import { systemClock } from '../../../../libs/distributed-lock/src/time/clock.js';
 import { startEtcdServer, type EtcdServer, type EtcdServerOptions } from '#etcd-server';
@@ -72,20 +71,28 @@ export class OwnEtcd {
     await until(async () => (await this.document(key)) === undefined);
   }
 
-  /** Sweeps the root as a process with this session does. */
+  /** Sweeps the root, and again when its documents are old, as a process with this session does, or with the first of all. */
   async sweep(sessionId: string | undefined): Promise<void> {
-    const target = targetOf(this.url, { tls: undefined, auth: undefined });
-    const client = new EtcdClient(target, {
+    const backend = new EtcdBackend(targetOf(this.url, {}), {
       clock: systemClock,
       chance: systemChance,
+      clientId: 'one more',
+      root: this.root,
+      keyPrefix: '',
       commandTimeoutMs: 1000,
+      watchdogTimeoutMs: 30_000,
     });
-    client.start();
+    backend.listen({ onMessage: () => undefined, onGap: () => undefined, onSessionEnd: () => undefined });
     try {
-      const keys = new EtcdKeys(this.root);
-      await new EtcdSweeper({ client, keys, sessionId: () => sessionId }).sweep();
+      const own = sessionId === 'first' ? await backend.firstSession() : sessionId;
+      let aheadMs = 0;
+      const clock = { ...systemClock, now: () => systemClock.now() + aheadMs };
+      const sweeper = new SessionSweeper(backend, clock, () => own);
+      await sweeper.sweep();
+      aheadMs += 10 * 60_000;
+      await sweeper.sweep();
     } finally {
-      client.close();
+      await backend.close(false);
     }
   }
 

@@ -1,4 +1,8 @@
-import { Connection } from '../../../../libs/distributed-lock/src/stores/zookeeper/client/connection.js';
+import { until } from '#until';
+import {
+  Connection,
+  type Reply,
+} from '../../../../libs/distributed-lock/src/stores/zookeeper/client/connection.js';
 import { CODE } from '../../../../libs/distributed-lock/src/stores/zookeeper/client/codes.js';
 import {
   ANY_VERSION,
@@ -14,6 +18,7 @@ import {
   type Acl,
   type Node,
   type Operation,
+  type Request,
   type Stat,
 } from '../../../../libs/distributed-lock/src/stores/zookeeper/client/requests.js';
 import { ZookeeperSession } from '../../../../libs/distributed-lock/src/stores/zookeeper/client/session.js';
@@ -47,21 +52,21 @@ export class ZookeeperHand {
   }
 
   async get(path: string): Promise<Node | undefined> {
-    return this.session.send(getData(path)).then(
+    return this.send(getData(path)).then(
       ({ content }) => content,
       () => undefined,
     );
   }
 
   async statOf(path: string): Promise<Stat | undefined> {
-    return this.session.send(exists(path)).then(
+    return this.send(exists(path)).then(
       ({ content }) => content,
       () => undefined,
     );
   }
 
   async children(path: string): Promise<readonly string[]> {
-    return (await this.session.send(getChildren(path))).content.names;
+    return (await this.send(getChildren(path))).content.names;
   }
 
   /** The document of a lock. */
@@ -80,7 +85,7 @@ export class ZookeeperHand {
   /** With all that is below it, also what clients write there meanwhile. */
   async delete(path: string): Promise<void> {
     for (const child of await this.children(path)) await this.delete(`${path}/${child}`);
-    const { content } = await this.session.send(multi([remove(path, ANY_VERSION)]));
+    const { content } = await this.send(multi([remove(path, ANY_VERSION)]));
     if (content.isDone || content.code === CODE.noNode) return;
     if (content.code !== CODE.notEmpty) throw refused(content.code);
     await this.delete(path);
@@ -112,8 +117,14 @@ export class ZookeeperHand {
     return this.session.close(false);
   }
 
+  /** Once there is a connection. */
+  async send<Content>(request: Request<Content>): Promise<Reply<Content>> {
+    await until(() => this.session.isConnected);
+    return this.session.send(request);
+  }
+
   private async change(operation: Operation): Promise<void> {
-    const { content } = await this.session.send(multi([operation]));
+    const { content } = await this.send(multi([operation]));
     if (!content.isDone) throw refused(content.code);
   }
 }

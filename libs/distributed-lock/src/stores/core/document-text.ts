@@ -169,17 +169,8 @@ export function waiterText(waiter: StoredWaiter): WaiterText {
 }
 
 export function waiterIn(text: WaiterText): StoredWaiter {
-  const [owner, claim, leaseMs, tokens, minToken, ticket, nonce, until, session] = text;
-  const waiter = {
-    owner,
-    claim: claimIn(claim),
-    leaseMs: leaseMs ?? Infinity,
-    tokens,
-    minToken,
-    ticket,
-    nonce,
-    until: momentIn(until),
-  };
+  const [, , , , , , , until, session] = text;
+  const waiter = Object.assign(requestIn(text), { until: momentIn(until) });
   return session === undefined ? waiter : Object.assign(waiter, { session });
 }
 

@@ -303,7 +303,7 @@ export class DocumentStore implements LockStore {
     const name = this.nameOf(key);
     let lane = this.lanes.get(name);
     if (!lane) {
-      const owners = new LaneOwners(this.client, this.leases.of(key));
+      const owners = new LaneOwners(key, this.client, this.leases);
       this.lanes.set(name, (lane = new Lane(name, key, owners, this.laneContext)));
     }
     return lane;

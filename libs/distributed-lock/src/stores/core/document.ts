@@ -47,16 +47,11 @@ export interface LockDocument {
   readonly queue: readonly StoredWaiter[];
 }
 
-/** The note of an owner that wants to wait: left beside the document, which the next writer takes it into. */
-export interface Note {
-  readonly owner: string;
-  readonly claim: Claim;
-  readonly leaseMs: number;
-  readonly tokens: number;
-  readonly minToken: number;
-  /** 0: the moment of the note, in microseconds of the store's time, is its ticket. */
-  readonly ticket: number;
-  readonly nonce: string;
+/**
+ * The note of an owner that wants to wait: left beside the document, which the next writer takes it into. Without a ticket of
+ * its own (0) the moment of the note is its ticket, in microseconds of the store's time.
+ */
+export interface Note extends Omit<StoredWaiter, 'until' | 'session'> {
   readonly waitMs: number;
 }
 
@@ -80,7 +75,6 @@ export interface Reading {
   readonly notesRead: number;
   /** Another client has sent the document with a message: notes that were left since that client read them may be missing. */
   readonly mayLackNotes?: boolean;
-  /** The last fencing token of this name. */
   readonly lastToken: number;
   /** The store's time of this reading, in ms. */
   readonly now: number;

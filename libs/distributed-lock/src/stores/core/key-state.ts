@@ -391,7 +391,6 @@ export function leavesNote({ waitMs, maxWaiting = Infinity }: AcquireRequest): b
   return waitMs > 0 && maxWaiting === Infinity;
 }
 
-/** The note of an owner that waits. */
 export function noteOf(
   request: AcquireRequest,
   { minToken, nonce }: Pick<ActingClient, 'minToken' | 'nonce'>,

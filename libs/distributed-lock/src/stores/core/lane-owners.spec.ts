@@ -1,11 +1,10 @@
 import { describe, expect, it } from '@jest/globals';
 import type { Holder } from './document.js';
 import { LaneOwners } from './lane-owners.js';
-import type { KeyLeases } from './leases.js';
 
 const NOW = 1000;
 
-const LEASES: KeyLeases = {
+const LEASES = {
   start: () => undefined,
   end: () => undefined,
   onGranted: () => Infinity,
@@ -18,7 +17,7 @@ function holder(other: Partial<Holder>): Holder {
 
 /** What an owner that waits is told of a document with this holder. */
 function toldOf(holding: Holder): readonly string[] {
-  const owners = new LaneOwners({ nonce: 'mine' }, LEASES);
+  const owners = new LaneOwners('k', { nonce: 'mine' }, LEASES);
   owners.onQueued('me:1', 500, 5000);
   const reading = {
     version: 1,

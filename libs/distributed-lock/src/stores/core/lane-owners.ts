@@ -2,7 +2,7 @@ import type { Notification } from '../../port/lock-store.js';
 import { recheckAfter, SILENT_WAITER_MS } from '../../port/recheck-interval.js';
 import { type Holder, isOver, remainingOf, type TimedReading, type StoredWaiter } from './document.js';
 import type { ActingClient } from './key-state.js';
-import type { KeyLeases } from './leases.js';
+import type { Leases } from './leases.js';
 import type { Interest } from './register.js';
 
 /** The owners of one client on one key, as this client knows them. A newer document tells what others did to them. */
@@ -10,8 +10,9 @@ export class LaneOwners {
   private readonly owners = new Map<string, OwnerOnLane>();
 
   constructor(
+    private readonly key: string,
     private readonly client: Pick<ActingClient, 'nonce'>,
-    private readonly leases: KeyLeases,
+    private readonly leases: Pick<Leases, 'start' | 'end' | 'onGranted'>,
   ) {}
 
   get isEmpty(): boolean {
@@ -28,16 +29,16 @@ export class LaneOwners {
 
   onQueued(owner: string, leaseMs: number, waitMs: number): void {
     this.owners.set(owner, { leaseMs });
-    this.leases.start(owner, Math.min(waitMs, SILENT_WAITER_MS));
+    this.leases.start(this.key, owner, Math.min(waitMs, SILENT_WAITER_MS));
   }
 
   onGranted(owner: string, leaseMs: number, token: number): void {
     this.owners.set(owner, { leaseMs, token });
-    this.leases.start(owner, leaseMs);
+    this.leases.start(this.key, owner, leaseMs);
   }
 
   onRenewed(owner: string, leaseMs: number): void {
-    if (this.owners.has(owner)) this.leases.start(owner, leaseMs);
+    if (this.owners.has(owner)) this.leases.start(this.key, owner, leaseMs);
   }
 
   /** Under another token the owner holds or waits again. */
@@ -83,7 +84,7 @@ export class LaneOwners {
       if (token === undefined) {
         if (holder && holder.nonce === this.client.nonce && !isOver(holder.until, now())) {
           this.onGranted(owner, leaseMs, holder.token);
-          const validUntil = this.leases.onGranted(holder, leaseMs, timed);
+          const validUntil = this.leases.onGranted(holder, { key: this.key, leaseMs, timed });
           notifications.push(grantTo(holder, validUntil, queue.length));
         } else if (queue[0]?.owner === owner) {
           const placeholder = holders.find((each) => isPlaceholder(each.owner));

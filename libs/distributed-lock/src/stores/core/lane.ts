@@ -291,7 +291,6 @@ export class Lane {
   }
 }
 
-/** The lanes of one store share it. */
 export interface LaneContext {
   readonly register: TimedRegister;
   readonly clock: Clock;
@@ -301,7 +300,6 @@ export interface LaneContext {
   notify(notification: Notification): void;
   watch(name: string, interest: Interest | undefined): void;
   readonly leases: Pick<Leases, 'onHolders'>;
-  /** A lane has no task and no owner. */
   onIdle(name: string): void;
 }
 
@@ -332,7 +330,6 @@ interface Task {
   readonly reject: (error: unknown) => void;
 }
 
-/** Settles a task once its outcome is known to be true. */
 type Settle = (executed: Executed) => void;
 
 /** Tasks that are executed together, with what has been tried for them. */
@@ -346,7 +343,6 @@ interface Round {
   fresh?: TimedReading;
 }
 
-/** The document after the tasks of a round, and what settles them. */
 interface Applied {
   readonly state: KeyState;
   readonly settles: readonly Settle[];

@@ -10,10 +10,12 @@ import type { Holder, TimedReading } from './document.js';
 export interface Leases {
   /** A renewal writes the new end of the lease. Otherwise it reads that its owner holds, as the document has no end. */
   readonly areRenewalsWritten: boolean;
-  of(key: string): KeyLeases;
   start(key: string, owner: string, ms: number): void;
+  end(owner: string): void;
   /** A request that prolongs the lease is about to be sent, so that it must not end meanwhile. */
   extend(owner: string, ms: number): void;
+  /** A change by any client has granted the lock to an owner of this one that waited. @returns until when it may believe in that */
+  onGranted(holder: Holder, told: { key: string; leaseMs: number; timed: TimedReading }): number;
   /** The owner was granted the lock, or its renewal was answered. */
   onHeld(lease: LeaseStart): void;
   /** The newest document of a key. */
@@ -28,14 +30,6 @@ export interface LeaseStart extends Pick<Grant, 'token' | 'lastToken'> {
   readonly owner: string;
   readonly leaseMs: number;
   readonly sentAt: number;
-}
-
-/** The leases and tickets of the owners on one key. */
-export interface KeyLeases {
-  start(owner: string, ms: number): void;
-  end(owner: string): void;
-  /** A change by any client has granted the lock to an owner of this one that waited. @returns until when it may believe in that */
-  onGranted(holder: Holder, leaseMs: number, timed: TimedReading): number;
 }
 
 /** What a client does for its leases. Implemented by `DocumentStore`. */
@@ -53,26 +47,22 @@ export interface LeaseClient {
 /** The server ends each lease by its own clock, and nothing is to be done. */
 export class ServerSideExpiry implements Leases {
   readonly areRenewalsWritten = true;
-  private readonly ofEachKey: KeyLeases;
 
   /** @param initialLeaseMs of a grant that its owner has not confirmed yet */
-  constructor(serverClock: ServerClock, initialLeaseMs: number) {
-    this.ofEachKey = {
-      start: () => undefined,
-      end: () => undefined,
-      onGranted({ until, isUnconfirmed }, leaseMs) {
-        if (until === Infinity) return Infinity;
-        const grantedFor = isUnconfirmed ? Math.min(leaseMs, initialLeaseMs) : leaseMs;
-        return serverClock.validityOf((until as number) - grantedFor, grantedFor);
-      },
-    };
-  }
+  constructor(
+    private readonly serverClock: ServerClock,
+    private readonly initialLeaseMs: number,
+  ) {}
 
-  of(): KeyLeases {
-    return this.ofEachKey;
+  onGranted({ until, isUnconfirmed }: Holder, { leaseMs }: { readonly leaseMs: number }): number {
+    if (until === Infinity) return Infinity;
+    const grantedFor = isUnconfirmed ? Math.min(leaseMs, this.initialLeaseMs) : leaseMs;
+    return this.serverClock.validityOf((until as number) - grantedFor, grantedFor);
   }
 
   start(): void {}
+
+  end(): void {}
 
   extend(): void {}
 

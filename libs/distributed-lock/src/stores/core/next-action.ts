@@ -1,4 +1,3 @@
-/** The next of the four actions of a lane. */
 export function nextAction(situation: Situation): Action {
   const { acquiring, document, isFresh, mustLeaveNotes } = situation;
   const mayBeAbsent = document === 'absent' || (acquiring === 'all' && !isFresh);

@@ -73,9 +73,7 @@ export interface RegisterListener {
 /** How a client depends on a name: its owner holds, or has this place in the queue, 0 for the first. */
 export type Interest = 'held' | number;
 
-/** Which names to list. */
 export interface NameRequest {
-  /** What the names begin with. */
   readonly prefix: string;
   /** `NamePage.after` of the page before; `undefined`: from the first that has the prefix, and that is the prefix itself, on. */
   readonly after: string | undefined;
@@ -119,7 +117,6 @@ export interface Swap extends Late {
   readonly mayBeForgotten: boolean;
 }
 
-/** The document as it is now. */
 export interface WriteReply {
   /** The write was executed: a request that takes is the only holder. Otherwise the document is another one than it was for. */
   readonly isDone: boolean;

@@ -1,7 +1,6 @@
 import { inBackground } from '../../async-context/in-background.js';
 import type { LockStoreContext } from '../../port/lock-store.js';
 import type { Chance } from '../../time/chance.js';
-import type { Clock } from '../../time/clock.js';
 import type { NamePage, NameRequest } from '../core/register.js';
 import type {
   BackendListener,
@@ -14,23 +13,30 @@ import type {
   SessionSwap,
   SessionTake,
 } from '../session/session-backend.js';
-import { sweepAgain } from '../session/sweep-again.js';
 import { EtcdClient } from './etcd.client.js';
 import type { EtcdGrpc } from './etcd.grpc.js';
-import { EtcdIntroductions } from './etcd.introductions.js';
 import { checkName, EtcdKeys } from './etcd.keys.js';
 import { EtcdMailbox } from './etcd.mailbox.js';
-import type { Compare, RequestOp, TxnReply, TxnRequest } from './etcd.messages.js';
+import type {
+  Compare,
+  EtcdKeyValue,
+  RangeRequest,
+  RequestOp,
+  TxnReply,
+  TxnRequest,
+} from './etcd.messages.js';
 import { EtcdOutbox } from './etcd.outbox.js';
 import { EtcdPipe } from './etcd.pipe.js';
 import { rowIn, rowOps } from './etcd.rows.js';
 import type { EtcdSession } from './etcd.session.js';
 import { EtcdSessions } from './etcd.sessions.js';
-import { EtcdSweeper } from './etcd.sweeper.js';
 import type { EtcdTarget } from './etcd.target.js';
 
 /** Up to this number, a transaction deletes notes one by one. */
 const MOST_DELETIONS = 64;
+/** Presences that are looked at for the least id of a session. One that was made by hand may have another name. */
+const MOST_PRESENCES = 100;
+const SESSION_ID = /^[0-9a-f]+$/;
 
 /** Documents, notes and mailboxes in etcd. Each write is one transaction. */
 export class EtcdBackend implements SessionBackend {
@@ -42,19 +48,12 @@ export class EtcdBackend implements SessionBackend {
   private readonly outbox: EtcdOutbox;
   private readonly sessions: EtcdSessions;
   private readonly mailbox: EtcdMailbox;
-  private readonly introductions: EtcdIntroductions;
-  private readonly sweeper: EtcdSweeper;
-  private readonly clock: Clock;
-  private readonly chance: Chance;
   private listener: BackendListener | undefined;
   private notes = 0;
-  private cancelSweep = (): void => undefined;
 
   constructor(target: EtcdTarget, options: BackendOptions) {
     const { clientId, root, clock, chance, commandTimeoutMs, watchdogTimeoutMs } = options;
     this.address = target.endpoints.join(',');
-    this.clock = clock;
-    this.chance = chance;
     this.commandTimeoutMs = commandTimeoutMs;
     const keys = (this.keys = new EtcdKeys(root));
     const client = (this.client = new EtcdClient(target, options));
@@ -78,8 +77,6 @@ export class EtcdBackend implements SessionBackend {
       onRepaired: () => this.listener?.onGap(),
       onEnd: (session) => this.listener?.onSessionEnd(session),
     });
-    this.introductions = new EtcdIntroductions(client, keys);
-    this.sweeper = new EtcdSweeper({ client, keys, sessionId: () => this.sessions.current?.id });
     this.outbox = new EtcdOutbox(client, keys);
     this.pipe = new EtcdPipe({
       client,
@@ -103,7 +100,6 @@ export class EtcdBackend implements SessionBackend {
   listen(listener: BackendListener): void {
     this.listener = listener;
     this.client.start();
-    this.cancelSweep = sweepAgain(this.clock, this.chance, () => this.sweeper.sweep());
   }
 
   session(name: string | undefined): Promise<Session> {
@@ -173,30 +169,48 @@ export class EtcdBackend implements SessionBackend {
     return sessions.filter((_, i) => counts[i] === 0);
   }
 
+  async firstSession(): Promise<string | undefined> {
+    const found = await this.find({ ...this.keys.sessions(), limit: MOST_PRESENCES, keysOnly: true });
+    return found.map(({ key }) => this.keys.sessionId(key)).find((id) => SESSION_ID.test(id));
+  }
+
+  async remove({ name, version }: DocumentRow): Promise<void> {
+    const key = this.keys.document(name);
+    const compare: Compare[] = [
+      { key, target: 'MOD', result: 'EQUAL', modRevision: version },
+      { ...this.keys.notes(name), target: 'CREATE', result: 'EQUAL', createRevision: 0 },
+    ];
+    await this.client.call('Txn', { compare, success: [deleted({ key })] }, { key: name });
+  }
+
   tell(messages: Messages): void {
     this.outbox.tell(messages);
   }
 
-  introduce(introduction: SessionIntroduction): Promise<void> {
-    return this.introductions.write(introduction);
+  async introduce({ clientId, text, session }: SessionIntroduction): Promise<void> {
+    const key = this.keys.introduction(clientId);
+    const { leaseId: lease } = session as EtcdSession;
+    await this.send(text === undefined ? deleted({ key }) : put(key, text, lease));
   }
 
   readIntroductions(clientIds: readonly string[]): Promise<readonly (string | undefined)[]> {
-    return this.introductions.read(clientIds);
+    return Promise.all(
+      clientIds.map(async (clientId) => {
+        const [found] = await this.find({ key: this.keys.introduction(clientId) });
+        return found?.value.toString();
+      }),
+    );
   }
 
   async list({ prefix, after, most: limit }: NameRequest): Promise<NamePage> {
-    const { client, keys } = this;
+    const { keys } = this;
     const behind = after === undefined ? undefined : keys.keyAt(after);
-    const requestRange = { ...keys.documents(prefix, behind), limit, keysOnly: true };
-    const { responses } = await client.call('Txn', { success: [{ requestRange }] }, { mayRepeat: true });
-    const found = responses[0]?.responseRange?.kvs.map(({ key }) => key) ?? [];
+    const found = await this.find({ ...keys.documents(prefix, behind), limit, keysOnly: true });
     const last = found.length < limit ? undefined : found.at(-1);
-    return { names: found.map((key) => keys.nameOf(key)), after: last && keys.cursorOf(last) };
+    return { names: found.map(({ key }) => keys.nameOf(key)), after: last && keys.cursorOf(last.key) };
   }
 
   async close(keepSession: boolean): Promise<void> {
-    this.cancelSweep();
     this.pipe.close();
     this.outbox.close();
     this.mailbox.close();
@@ -228,6 +242,16 @@ export class EtcdBackend implements SessionBackend {
     });
   }
 
+  /** A request that goes by itself, so that no lock is refused with one for which the user of etcd lacks the right. */
+  private send(operation: RequestOp): Promise<TxnReply> {
+    return this.client.call('Txn', { success: [operation] }, { mayRepeat: true });
+  }
+
+  private async find(requestRange: RangeRequest): Promise<readonly EtcdKeyValue[]> {
+    const { responses } = await this.send({ requestRange });
+    return responses[0]?.responseRange?.kvs ?? [];
+  }
+
   private newNoteId(lease: number): string {
     return `${lease.toString(16)}.${(this.notes++).toString(16).padStart(12, '0')}`;
   }
@@ -241,8 +265,8 @@ interface BackendOptions extends LockStoreContext {
   readonly loadGrpc?: () => Promise<EtcdGrpc>;
 }
 
-function put(key: Buffer, text: string): RequestOp {
-  return { requestPut: { key, value: Buffer.from(text) } };
+function put(key: Buffer, text: string, lease?: number): RequestOp {
+  return { requestPut: { key, value: Buffer.from(text), ...(lease !== undefined && { lease }) } };
 }
 
 function deleted(requestDeleteRange: NonNullable<RequestOp['requestDeleteRange']>): RequestOp {

@@ -1,3 +1,4 @@
+import type { PipedRequest } from '../common/connection/request-pipe.js';
 import type { Messages } from '../session/session-backend.js';
 import type { EtcdKeys } from './etcd.keys.js';
 import type { Compare, RequestOp, ResponseOp, TxnReply, TxnRequest } from './etcd.messages.js';
@@ -100,7 +101,7 @@ export class Batch {
 }
 
 /** A request that waits for its transaction. */
-export interface EtcdRequest<Reply = unknown> {
+export interface EtcdRequest<Reply = unknown> extends PipedRequest {
   /** The lock whose document the request reads or writes, also for errors. A transaction has one request for each lock. */
   readonly key: string | undefined;
   /** Absent for a request that writes nothing. */
@@ -115,19 +116,14 @@ export interface EtcdRequest<Reply = unknown> {
   readonly isAlone?: boolean;
   /** @param revision that of the batch */
   readonly toReply: (reply: TxnReply, revision: number) => Reply;
-  /** Our time when it came, in ms. */
-  readonly since: number;
   resolve(reply: Reply): void;
-  reject(error: unknown): void;
 }
 
-/** The reply to one request, and the clients that were told. */
 interface Answer {
   readonly reply: TxnReply;
   readonly told: readonly string[];
 }
 
-/** The transaction of a batch, and what finds the answers to its requests. */
 interface BatchTxn {
   readonly operations: readonly RequestOp[];
   readonly answersIn: (responses: readonly ResponseOp[]) => readonly Answer[];

@@ -21,7 +21,6 @@ const OLDEST = [3, 4] as const;
 /** Knows the members of the cluster and is connected to one of them. One that fails is replaced by the next. */
 export class EtcdClient {
   readonly errors = new ConnectionErrors('etcd');
-  /** Called with each member that is open. */
   onOpen: (member: EtcdMember) => void = () => undefined;
   /** Called when each member was tried and the last one has refused this client. */
   onRefused: () => void = () => undefined;
@@ -208,13 +207,11 @@ interface ClientOptions {
   readonly clock: Clock;
   readonly chance: Chance;
   readonly commandTimeoutMs: number;
-  /** Default: the packages of gRPC. */
   readonly loadGrpc?: (() => Promise<EtcdGrpc>) | undefined;
   readonly onState?: ((state: StoreState) => void) | undefined;
 }
 
 interface CallOptions {
-  /** The key for errors. */
   readonly key?: string | undefined;
   /** The request may be executed twice, so the client sends it again when no reply comes. */
   readonly mayRepeat?: boolean;

@@ -1,5 +1,5 @@
 import { LockConfigurationError } from '../../port/lock.errors.js';
-import type { StoreFailure } from '../common/connection/connection-errors.js';
+import { textOf, type StoreFailure } from '../common/connection/connection-errors.js';
 
 /** What an error of etcd or of gRPC means for the request that failed. */
 export interface EtcdFailure extends StoreFailure {
@@ -7,9 +7,7 @@ export interface EtcdFailure extends StoreFailure {
   readonly isOfMember?: boolean;
   /** Its requests go one by one. */
   readonly isTooLarge?: boolean;
-  /** The token of the user is not valid any more. */
   readonly needsToken?: boolean;
-  /** The lease of this client does not exist. */
   readonly isLeaseGone?: boolean;
 }
 
@@ -102,11 +100,7 @@ export function etcdFailure(error: unknown): EtcdFailure {
   if (error instanceof LockConfigurationError) return { reason: 'refused', detail: error.message };
   const { code, details } = error as { readonly code?: unknown; readonly details?: unknown };
   if (typeof code !== 'number' || typeof details !== 'string') {
-    return {
-      reason: 'unknown',
-      detail: error instanceof Error ? error.message : String(error),
-      isOfMember: true,
-    };
+    return { reason: 'unknown', detail: textOf(error), isOfMember: true };
   }
   if (OWN.test(details)) return failureIn(details, code);
   if (NOT_SENT.test(details)) return { reason: 'unreachable', detail: shortened(details), isOfMember: true };

@@ -114,6 +114,5 @@ interface MailboxOptions {
   readonly key: Buffer;
   readonly onMessage: (text: string, revision: number) => void;
   readonly onGap: () => void;
-  /** The mailbox is not there any more. */
   readonly onDeleted: () => void;
 }

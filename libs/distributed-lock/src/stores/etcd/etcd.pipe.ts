@@ -20,7 +20,6 @@ import { Batch, type EtcdRequest } from './etcd.batch.js';
 export class EtcdPipe {
   private readonly waiting = new WaitingRequests<EtcdRequest>();
   private readonly pipe: RequestPipe<EtcdRequest>;
-  /** Gives the batch in flight up. */
   private onSilence: (error: Error) => void = () => undefined;
   /** The revision of the last reply. */
   private revision = 0;
@@ -56,7 +55,6 @@ export class EtcdPipe {
     for (const request of this.waiting.take()) request.reject(errors.unsent('no connection', request.key));
   }
 
-  /** Rejects all requests. */
   close(): void {
     this.pipe.close();
   }
@@ -178,25 +176,21 @@ interface PipeOptions {
   readonly commandTimeoutMs: number;
   /** For the messages that could not go with their write. */
   readonly outbox: EtcdOutbox;
-  /** The session of the next writes. */
   readonly session: () => EtcdSession | undefined;
   /** The newest revision of etcd that this client knows of otherwise. */
   readonly newestRevision: () => number;
   /** etcd is behind what it has said before, so it was restored from a snapshot. */
   readonly onRestored: (revision: number) => void;
-  /** A transaction has found no trace of the session. */
   readonly onSessionGone: (session: EtcdSession) => void;
 }
 
 type NewRequest<Reply> = Omit<EtcdRequest<Reply>, 'since' | 'resolve' | 'reject'>;
 
-/** A batch on its way. */
 interface Sent {
   readonly batch: Batch;
   readonly member: EtcdMember;
   readonly session: EtcdSession | undefined;
   readonly isWrite: boolean;
-  /** Finds the replies to its requests. */
   readonly answersIn: ReturnType<Batch['toTxn']>['answersIn'];
   /** The newest revision when it was sent. Its reply tells a newer one, or the same. */
   readonly newest: number;

@@ -46,10 +46,10 @@ export function etcdStore(
   return {
     create(context) {
       checkCommandTimeout(commandTimeoutMs, context);
-      const { clock, chance = systemChance } = context;
+      const { chance = systemChance } = context;
       const clientId = chance.uuid();
       const backend = new EtcdBackend(target, { ...context, chance, clientId, root, commandTimeoutMs });
-      return new DocumentStore('etcd', clientId, new SessionRegister(backend, clock), context);
+      return new DocumentStore('etcd', clientId, new SessionRegister(backend, context), context);
     },
   };
 }

@@ -23,7 +23,6 @@ export class ClientSideExpiry {
     private readonly release: (key: string, owner: string) => void,
   ) {}
 
-  /** The lease, or the ticket, begins again. */
   start(key: string, owner: string, ms: number): void {
     const endsAt = this.clock.now() + ms;
     this.leases.set(owner, { key, endsAt });

@@ -24,7 +24,6 @@ export class RememberedDocuments {
     return this.isOld(name) ? undefined : this.documents.get(name);
   }
 
-  /** The last token that this client knows of. */
   lastTokenOf(name: string): number {
     const { lastToken = 0, earlierToken = 0 } = this.documents.get(name) ?? {};
     return Math.max(lastToken, earlierToken);

@@ -34,8 +34,11 @@ export interface SessionBackend {
   swap(write: SessionSwap): Promise<SessionWriteReply>;
   /** Reads the newest document: a reading of a server that lags behind does not do. */
   read(name: string): Promise<DocumentRow>;
-  /** Which of the sessions are over. */
   endedAmong(sessions: readonly string[]): Promise<readonly string[]>;
+  /** The least id of all sessions. */
+  firstSession(): Promise<string | undefined>;
+  /** Deletes the document if it still has this version, and no notes beside it. */
+  remove(row: DocumentRow): Promise<void>;
   /** Sends a message to clients, as `swap` does. Nobody waits for it. */
   tell(messages: Messages): void;
   /** As `Register.introduce`, but until the session ends. Nothing depends on the order of two such writes. */
@@ -136,7 +139,6 @@ export interface DocumentRow {
   readonly nextTicket?: number;
 }
 
-/** A document that was read before. */
 export interface SeenDocument {
   readonly version: number | undefined;
   /** Nobody held the lock, waited for it, or had left a note. */

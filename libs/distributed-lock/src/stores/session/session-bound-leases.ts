@@ -16,7 +16,6 @@ export class SessionBoundLeases {
 
   constructor(private readonly context: Context) {}
 
-  /** The lease begins, or begins again, maybe with another length. */
   start({ key, owner, token, lastToken, leaseMs, sentAt }: LeaseStart): void {
     this.leases.delete(owner);
     const endsAt = leaseValidity(sentAt, leaseMs);

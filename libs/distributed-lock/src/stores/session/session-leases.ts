@@ -1,7 +1,7 @@
 import { leaseValidity } from '../../port/lease-validity.js';
 import { Delays } from '../../time/delays.js';
-import { clientOf, UNCONFIRMED_MS, type Holder } from '../core/document.js';
-import type { KeyLeases, LeaseClient, Leases, LeaseStart } from '../core/leases.js';
+import { clientOf, UNCONFIRMED_MS, type Holder, type TimedReading } from '../core/document.js';
+import type { LeaseClient, Leases, LeaseStart } from '../core/leases.js';
 import { ClientSideExpiry } from './client-side-expiry.js';
 import { SessionBoundLeases } from './session-bound-leases.js';
 
@@ -25,7 +25,7 @@ export class SessionLeases implements Leases {
   ) {
     const { clock, commandTimeoutMs, watchdogTimeoutMs } = client;
     this.delays = new Delays(clock);
-    this.expiry = new ClientSideExpiry(clock, commandTimeoutMs, (key, owner) => this.end(key, owner));
+    this.expiry = new ClientSideExpiry(clock, commandTimeoutMs, (key, owner) => this.release(key, owner));
     this.bound = new SessionBoundLeases({
       clock,
       sessionMs: watchdogTimeoutMs,
@@ -35,27 +35,26 @@ export class SessionLeases implements Leases {
     });
   }
 
-  of(key: string): KeyLeases {
-    const { expiry, bound } = this;
-    return {
-      start: (owner, ms) => expiry.start(key, owner, ms),
-      end(owner) {
-        expiry.end(owner);
-        bound.end(owner);
-      },
-      onGranted(holder, leaseMs, { sentAt, reading }) {
-        if (holder.isUnconfirmed) {
-          expiry.start(key, holder.owner, Math.min(leaseMs, UNCONFIRMED_MS));
-          return -Infinity;
-        }
-        bound.start({ ...holder, key, leaseMs, sentAt });
-        return Math.min(leaseValidity(sentAt, leaseMs), reading.validUntil ?? Infinity);
-      },
-    };
-  }
-
   start(key: string, owner: string, ms: number): void {
     this.expiry.start(key, owner, ms);
+  }
+
+  end(owner: string): void {
+    this.expiry.end(owner);
+    this.bound.end(owner);
+  }
+
+  onGranted(
+    holder: Holder,
+    { key, leaseMs, timed }: { key: string; leaseMs: number; timed: TimedReading },
+  ): number {
+    const { sentAt, reading } = timed;
+    if (holder.isUnconfirmed) {
+      this.expiry.start(key, holder.owner, Math.min(leaseMs, UNCONFIRMED_MS));
+      return -Infinity;
+    }
+    this.bound.start({ ...holder, key, leaseMs, sentAt });
+    return Math.min(leaseValidity(sentAt, leaseMs), reading.validUntil ?? Infinity);
   }
 
   extend(owner: string, ms: number): void {
@@ -81,7 +80,7 @@ export class SessionLeases implements Leases {
   }
 
   /** A renewal may have come first. */
-  private end(key: string, owner: string): void {
+  private release(key: string, owner: string): void {
     const { expiry } = this;
     this.client.end(
       key,

@@ -58,6 +58,12 @@ class Answers implements SessionBackend {
     throw new Error('nobody answers');
   }
 
+  async firstSession(): Promise<string | undefined> {
+    return undefined;
+  }
+
+  async remove(): Promise<void> {}
+
   tell(): void {}
 
   readonly introduced: (string | undefined)[] = [];
@@ -98,7 +104,7 @@ describe('a register of sessions', () => {
   beforeEach(() => {
     answers = new Answers();
     clock = new ManualClock();
-    register = new SessionRegister(answers, clock);
+    register = new SessionRegister(answers, { clock });
     readings = [];
     register.listen({
       onReading: (_, reading) => readings.push(reading),

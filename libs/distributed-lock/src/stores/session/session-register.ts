@@ -1,9 +1,10 @@
 // Documents on etcd and ZooKeeper, where a lock lasts as long as the session of its client: docs/document-stores.md#sessions-etcd-and-zookeeper
 import { inBackground } from '../../async-context/in-background.js';
+import { systemChance } from '../../time/chance.js';
 import type { Clock } from '../../time/clock.js';
 import { clientsOf, isFree, type Reading } from '../core/document.js';
 import type { LeaseClient, Leases } from '../core/leases.js';
-import type { Introduction } from '../../port/lock-store.js';
+import type { Introduction, LockStoreContext } from '../../port/lock-store.js';
 import {
   type Interest,
   type NamePage,
@@ -19,6 +20,7 @@ import { messageIn, messageText, shortMessageText } from './message-text.js';
 import { SessionLeases } from './session-leases.js';
 import type { Messages, DocumentRow, Session, SessionBackend, SessionTake } from './session-backend.js';
 import { SessionKnowledge } from './session-knowledge.js';
+import { SessionSweeper } from './session-sweeper.js';
 import { RememberedDocuments } from './remembered-documents.js';
 import { contentOf, documentTextUnder, noteIn, noteTextUnder, takenTextUnder } from './session-text.js';
 
@@ -36,6 +38,8 @@ export class SessionRegister implements Register {
   readonly commandTimeoutMs: number;
   private readonly knowledge: SessionKnowledge;
   private readonly remembered: RememberedDocuments;
+  private readonly sweeper: SessionSweeper;
+  private readonly clock: Clock;
   private session: Session | undefined;
   /** The newest revision that this client has seen: the next write has a larger one, unless an older state was restored. */
   private revision = 0;
@@ -45,13 +49,16 @@ export class SessionRegister implements Register {
 
   constructor(
     private readonly backend: SessionBackend,
-    private readonly clock: Clock,
+    { clock, chance = systemChance }: Pick<LockStoreContext, 'clock' | 'chance'>,
   ) {
     const { address, commandTimeoutMs, believedMs } = backend;
     if (address !== undefined) this.address = address;
     this.commandTimeoutMs = commandTimeoutMs;
+    this.clock = clock;
     this.knowledge = new SessionKnowledge(clock);
     this.remembered = new RememberedDocuments(clock, believedMs);
+    this.sweeper = new SessionSweeper(backend, clock, () => this.session?.id);
+    this.sweeper.start(chance);
   }
 
   listen(listener: RegisterListener): void {
@@ -63,6 +70,7 @@ export class SessionRegister implements Register {
         this.sessionEnds += 1;
         this.knowledge.onEnd(id);
         this.remembered.onSessionEnd();
+        this.sweeper.forget();
         listener.onSessionEnd?.();
       },
     });
@@ -147,6 +155,7 @@ export class SessionRegister implements Register {
 
   close(hasEntries: boolean): Promise<void> {
     this.cancelIntroduction();
+    this.sweeper.stop();
     return this.backend.close(hasEntries);
   }
 

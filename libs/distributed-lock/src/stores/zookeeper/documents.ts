@@ -2,6 +2,7 @@ import type { NamePage, NameRequest } from '../core/register.js';
 import type {
   Messages,
   DocumentRow,
+  SessionIntroduction,
   SessionWriteReply,
   SessionSwap,
   SessionTake,
@@ -13,25 +14,28 @@ import {
   check,
   create,
   exists,
+  getChildren,
+  getData,
   isCreation,
   multi,
   remove,
   setData,
   sync,
-  type Acl,
 } from './client/requests.js';
-import type { ZookeeperSession } from './client/session.js';
-import { noteName, type LockPaths } from './lock-path.js';
-import { documentNames, pageOf, tooManyNames } from './names.js';
-import { found, readNotes, readRow, type Notes } from './rows.js';
+import { noteName } from './lock-path.js';
+import { documentNames, pageOf } from './names.js';
+import { found, readNotes, readRow, type Notes, type Znodes } from './rows.js';
 import { readBehindWrite, repeated, valueOf, write, type Part, type WriteResult } from './writes.js';
 import { conditionOf, FIRST_VERSION, versionAfter, znodeVersionOf } from './znode-version.js';
+
+/** A presence of another name was made by hand, and sweeps nothing. */
+const SESSION_ID = /^[0-9a-f]{16}$/;
 
 /** The documents and their notes as znodes, written under one session. */
 export class Documents {
   private syncing: Promise<unknown> | undefined;
 
-  constructor(private readonly options: DocumentsOptions) {}
+  constructor(private readonly options: Znodes) {}
 
   async take(take: SessionTake): Promise<SessionWriteReply> {
     const { name, seen, notes } = take;
@@ -89,10 +93,52 @@ export class Documents {
   }
 
   async list(request: NameRequest): Promise<NamePage> {
+    const [, names] = await Promise.all([this.catchUp(), documentNames(this.options)]);
+    return pageOf(names, request);
+  }
+
+  async firstSession(): Promise<string | undefined> {
     const { session, paths } = this.options;
-    const [, names] = await Promise.all([this.catchUp(), documentNames(session, paths)]);
-    if (names.count > names.encoded.length) throw tooManyNames(names.count, paths);
-    return pageOf(names.encoded, request);
+    const { content: presences } = await session.send(getChildren(paths.presences));
+    return presences.names.filter((id) => SESSION_ID.test(id)).sort()[0];
+  }
+
+  async remove({ name, version }: DocumentRow): Promise<void> {
+    const { session, paths } = this.options;
+    const path = paths.documentOf(name);
+    const document: Part = {
+      name: 'document',
+      operation: remove(path, conditionOf(path, version as number)),
+    };
+    const queue: Part = { name: 'queue', operation: remove(paths.queueOf(name), ANY_VERSION) };
+    const presence = paths.presenceOf(session.id);
+    const written = await write(session, presence, [document, queue]);
+    // Without a parent of notes there are none.
+    const hasNoQueue = !written.isDone && written.failed === queue && written.code === CODE.noNode;
+    if (hasNoQueue) await write(session, presence, [document]);
+  }
+
+  async introduce({ clientId, text }: Omit<SessionIntroduction, 'session'>): Promise<void> {
+    const { session, paths, acl } = this.options;
+    const path = paths.introductionOf(clientId);
+    // One that is there may be that of an earlier session, with which it would end.
+    const removed = session.send(multi([remove(path, ANY_VERSION)]));
+    if (text === undefined) return void (await removed);
+    const creation = multi([create(path, { acl, data: text, isEphemeral: true })]);
+    const [{ content }] = await Promise.all([session.send(creation), removed]);
+    if (content.isDone) return;
+    if (content.code !== CODE.noNode) throw new ZookeeperRefusal(content.code);
+    await this.makeParents();
+    await session.send(creation);
+  }
+
+  async readIntroductions(clientIds: readonly string[]): Promise<readonly (string | undefined)[]> {
+    const { session, paths } = this.options;
+    const [, ...nodes] = await Promise.all([
+      this.catchUp(),
+      ...clientIds.map((clientId) => found(session, getData(paths.introductionOf(clientId)))),
+    ]);
+    return nodes.map((node) => node?.data);
   }
 
   /** A client that is gone has no mailbox, and need not hear of anything. */
@@ -123,7 +169,7 @@ export class Documents {
     const operation = isNew
       ? create(path, { acl, data: text })
       : setData(path, text, conditionOf(path, seen.version));
-    const document: Part<PartName> = { name: 'document', operation };
+    const document: Part = { name: 'document', operation };
     /** The parent of the notes was left over from a document that was deleted by hand, and may have notes. */
     let hasQueue = false;
     const written = await this.writeRepaired({
@@ -150,10 +196,7 @@ export class Documents {
   private async leaveNotes({ name, notes }: SessionTake): Promise<DocumentRow> {
     const { paths, acl } = this.options;
     const queue = paths.queueOf(name);
-    const document: Part<PartName> = {
-      name: 'document',
-      operation: check(paths.documentOf(name), ANY_VERSION),
-    };
+    const document: Part = { name: 'document', operation: check(paths.documentOf(name), ANY_VERSION) };
     const parts: Parts = [
       ...notes.map((text) => ({
         name: 'note' as const,
@@ -179,7 +222,7 @@ export class Documents {
     throw new ZookeeperRefusal(code);
   }
 
-  private queuePart(name: string): Part<PartName> {
+  private queuePart(name: string): Part {
     const { paths, acl } = this.options;
     return { name: 'queue', operation: create(paths.queueOf(name), { acl }) };
   }
@@ -194,7 +237,7 @@ export class Documents {
       version === undefined
         ? create(path, { acl, data: text })
         : setData(path, text, conditionOf(path, version));
-    const noMore: Part<PartName> =
+    const noMore: Part =
       notesRead === 0
         ? this.queuePart(name)
         : { name: 'queue', operation: check(queue, znodeVersionOf(notesRead)) };
@@ -252,15 +295,15 @@ export class Documents {
 
   /** A reading that sees what this session has written before. */
   private readBehind(name: string): Promise<DocumentRow> {
-    return readRow(this.options.session, this.options.paths, name);
+    return readRow(this.options, name);
   }
 
   private readNotes(name: string): Promise<Notes> {
-    return readNotes(this.options.session, this.options.paths, name);
+    return readNotes(this.options, name);
   }
 
   /** The server catches up with the leader, once for all readings of one turn. */
-  catchUp(): Promise<unknown> {
+  private catchUp(): Promise<unknown> {
     if (!this.syncing) {
       this.syncing = this.options.session.send(sync(this.options.paths.base));
       process.nextTick(() => (this.syncing = undefined));
@@ -269,21 +312,14 @@ export class Documents {
   }
 }
 
-type PartName = 'document' | 'queue' | 'note' | 'mailbox';
-type Parts = readonly Part<PartName>[];
-type NotWritten = Extract<WriteResult<PartName>, { readonly isDone: false }>;
-type Behind<Reading> = WriteResult<PartName> & { readonly reading: PromiseSettledResult<Reading> };
+type Parts = readonly Part[];
+type NotWritten = Extract<WriteResult, { readonly isDone: false }>;
+type Behind<Reading> = WriteResult & { readonly reading: PromiseSettledResult<Reading> };
 
 interface Repaired<Reading> {
   readonly parts: () => Parts;
   readonly read: () => Promise<Reading> | Reading;
   readonly repair: (failure: NotWritten) => boolean;
-}
-
-interface DocumentsOptions {
-  readonly session: ZookeeperSession;
-  readonly paths: LockPaths;
-  readonly acl: Acl;
 }
 
 function rowAfter(

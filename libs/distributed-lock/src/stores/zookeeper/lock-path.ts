@@ -62,8 +62,13 @@ export function encodeName(text: string): string {
   );
 }
 
-export function decodeName(name: string): string {
-  return decodeURIComponent(name);
+/** @returns `undefined` for what no client encodes so */
+export function decodeName(name: string): string | undefined {
+  try {
+    return decodeURIComponent(name);
+  } catch {
+    return undefined;
+  }
 }
 
 /** The name of a note before the server adds its number. */
@@ -74,10 +79,6 @@ export function noteName(text: string): string {
 /** @returns `undefined` for a znode that is no note */
 export function noteNamed(name: string): { readonly text: string; readonly number: number } | undefined {
   const [, encoded, digits] = NOTE.exec(name) ?? [];
-  if (encoded === undefined) return undefined;
-  try {
-    return { text: decodeName(encoded), number: Number(digits) };
-  } catch {
-    return undefined;
-  }
+  const text = encoded === undefined ? undefined : decodeName(encoded);
+  return text === undefined ? undefined : { text, number: Number(digits) };
 }

@@ -15,7 +15,6 @@ export const READ_AGAIN_MS = 200;
  * with a new watch each time. Each message overwrites the one before: the version tells whether one was missed.
  */
 export class Mailbox {
-  /** The version of the message that was read last. */
   private version = EMPTY;
   /** The connection has changed since the reading under way was sent. */
   private readings = 0;

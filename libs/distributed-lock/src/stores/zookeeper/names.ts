@@ -2,26 +2,19 @@ import type { LockStoreError } from '../../port/lock.errors.js';
 import { storeError } from '../common/connection/connection-errors.js';
 import type { NamePage, NameRequest } from '../core/register.js';
 import { exists, getChildren } from './client/requests.js';
-import type { ZookeeperSession } from './client/session.js';
 import { decodeName, encodeName, type LockPaths } from './lock-path.js';
-import { found } from './rows.js';
+import { found, type Znodes } from './rows.js';
 
 /** One reply has all names. A longer one would hold up everything else, and may be longer than a message can be. */
 const MOST_NAMES = 200_000;
 
-/** The names of all znodes of documents. None, beside their number, if there are too many. */
-export async function documentNames(session: ZookeeperSession, paths: LockPaths): Promise<EncodedNames> {
+/** The names of all znodes of documents. @throws LockStoreError for too many */
+export async function documentNames({ session, paths }: Znodes): Promise<readonly string[]> {
   const stat = await found(session, exists(paths.documents));
   const count = stat?.childCount ?? 0;
-  if (count === 0 || count > MOST_NAMES) return { count, encoded: [] };
-  const children = await found(session, getChildren(paths.documents));
-  const encoded = children?.names ?? [];
-  return { count: encoded.length, encoded };
-}
-
-interface EncodedNames {
-  readonly count: number;
-  readonly encoded: readonly string[];
+  if (count > MOST_NAMES) throw tooManyNames(count, paths);
+  const children = count > 0 ? await found(session, getChildren(paths.documents)) : undefined;
+  return children?.names ?? [];
 }
 
 /** The next names in their order. */
@@ -32,17 +25,13 @@ export function pageOf(encoded: readonly string[], { prefix, after, most }: Name
   return { names, after: names.length < rest.length ? names.at(-1) : undefined };
 }
 
-export function tooManyNames(count: number, paths: LockPaths): LockStoreError {
+function tooManyNames(count: number, paths: LockPaths): LockStoreError {
   const detail = `${paths.documents} has ${count} znodes, and its one reply with all their names would hold up the locks from ${MOST_NAMES} on. Those of free locks are deleted after ten minutes. Ask for one key by locks.inspect(key), or each process for locks.held()`;
   return storeError('ZooKeeper', { reason: 'refused', detail }, undefined);
 }
 
 /** None for a znode that was made by hand under a name that no client encodes so. */
 function nameIn(encoded: string): readonly string[] {
-  try {
-    const name = decodeName(encoded);
-    return encodeName(name) === encoded ? [name] : [];
-  } catch {
-    return [];
-  }
+  const name = decodeName(encoded);
+  return name !== undefined && encodeName(name) === encoded ? [name] : [];
 }

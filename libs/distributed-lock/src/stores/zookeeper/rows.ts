@@ -1,10 +1,17 @@
 import type { NoteRow, DocumentRow } from '../session/session-backend.js';
 import { CODE } from './client/codes.js';
-import { getChildren, getData, type Children, type Node, type Request } from './client/requests.js';
+import { getChildren, getData, type Acl, type Children, type Node, type Request } from './client/requests.js';
 import type { ZookeeperSession } from './client/session.js';
 import { noteNamed, type LockPaths } from './lock-path.js';
 import { FIRST_VERSION } from './znode-version.js';
 import { isCode } from './zookeeper.errors.js';
+
+/** Where a client reads and writes its znodes. */
+export interface Znodes {
+  readonly session: ZookeeperSession;
+  readonly paths: LockPaths;
+  readonly acl: Acl;
+}
 
 export type Notes = Pick<DocumentRow, 'notes' | 'notesRead' | 'nextTicket'>;
 
@@ -12,11 +19,7 @@ export type Notes = Pick<DocumentRow, 'notes' | 'notesRead' | 'nextTicket'>;
 const MOST_READINGS = 10;
 
 /** Reads a document and its notes, as the server that this session is connected to has them. */
-export async function readRow(
-  session: ZookeeperSession,
-  paths: LockPaths,
-  name: string,
-): Promise<DocumentRow> {
+export async function readRow({ session, paths }: Znodes, name: string): Promise<DocumentRow> {
   let before: Node | undefined;
   for (let readings = 1; ; readings++) {
     const [children, node] = await Promise.all([
@@ -42,7 +45,7 @@ export async function readRow(
   }
 }
 
-export async function readNotes(session: ZookeeperSession, paths: LockPaths, name: string): Promise<Notes> {
+export async function readNotes({ session, paths }: Znodes, name: string): Promise<Notes> {
   const children = await found(session, getChildren(paths.queueOf(name)));
   return notesIn(children, session.lastZxid);
 }

@@ -13,19 +13,15 @@ import { Documents } from './documents.js';
 import type { LockPaths } from './lock-path.js';
 import { Mailbox } from './mailbox.js';
 import { neededLength, type NeededLength } from './session-length.js';
-import { ZookeeperIntroductions } from './zookeeper.introductions.js';
-import { ZookeeperSweeper } from './zookeeper.sweeper.js';
 import { repeated } from './writes.js';
 
 /** A session of this client from its opening to its end: present for the others, with a mailbox. */
 export class SessionLife implements Session {
   readonly documents: Documents;
-  readonly introductions: ZookeeperIntroductions;
   readonly connection: ZookeeperSession;
   isReady = false;
   private readonly acl: Acl;
   private readonly mailbox: Mailbox;
-  private readonly sweeper: ZookeeperSweeper;
   private isOver = false;
 
   constructor(
@@ -33,7 +29,7 @@ export class SessionLife implements Session {
     private readonly listener: SessionLifeListener,
     private readonly start: SessionLifeStart,
   ) {
-    conceal(this, 'options', 'connection', 'documents', 'introductions', 'mailbox', 'sweeper');
+    conceal(this, 'options', 'connection', 'documents', 'mailbox');
     const { clock, chance, paths, clientId, servers, connect, tls, auth } = options;
     const { sessionMs, commandTimeoutMs } = options;
     const { lastZxid, needed } = start;
@@ -60,8 +56,6 @@ export class SessionLife implements Session {
     );
     const { acl, connection: session } = this;
     this.documents = new Documents({ session, paths, acl });
-    this.introductions = new ZookeeperIntroductions({ session, paths, acl, documents: this.documents });
-    this.sweeper = new ZookeeperSweeper({ session, paths, clock, documents: this.documents });
     this.mailbox = new Mailbox({
       clock,
       session,
@@ -80,9 +74,9 @@ export class SessionLife implements Session {
     return this.isOver ? -Infinity : this.connection.validUntil;
   }
 
-  /** Deletes documents that nobody has needed for long, if this client is the one that does. */
-  async sweep(): Promise<void> {
-    if (this.isReady) await this.sweeper.sweep();
+  /** Requests can be sent now. */
+  get canWrite(): boolean {
+    return this.isReady && this.connection.isConnected;
   }
 
   close(keepSession: boolean): Promise<void> {
@@ -170,7 +164,6 @@ export interface SessionLifeOptions {
   readonly clientId: string;
   readonly paths: LockPaths;
   readonly servers: readonly Server[];
-  /** The way in for tests without a network. */
   readonly connect?: Connect;
   readonly tls: TlsOptions | undefined;
   readonly auth: string | undefined;
@@ -188,9 +181,7 @@ interface SessionLifeListener {
   onGap(): void;
   /** Its presence was deleted by hand, so that others take what it holds, or its length is less than the servers' distance needs. */
   onUseless(needed?: NeededLength): void;
-  /** The session cannot be made present. */
   onFailed(error: Error): void;
-  /** The session is over on the servers. */
   onEnd(error: Error): void;
 }
 

@@ -1,40 +1,32 @@
 import { CODE, ZookeeperRefusal } from './client/codes.js';
+import { ConnectionLost } from './client/connection.js';
 import { ANY_VERSION, check, multi, type Operation } from './client/requests.js';
 import type { ZookeeperSession } from './client/session.js';
 
 /** The presence of the own session was deleted by hand, so that other clients take what it holds. */
 export class PresenceMissing extends Error {}
 
-/** A write was executed, and the reading sent behind it failed. The write has no row to reply with. */
-class ReadingFailed extends Error {
-  constructor(override readonly cause: unknown) {
-    super(
-      `the write was executed, and the reading behind it failed: ${cause instanceof Error ? cause.message : String(cause)}`,
-    );
-  }
-}
-
 /** One operation of a write, and a name for its failure. */
-export interface Part<Name extends string> {
-  readonly name: Name;
+export interface Part {
+  readonly name: 'document' | 'queue' | 'note' | 'mailbox';
   readonly operation: Operation;
 }
 
-export type WriteResult<Name extends string> =
+export type WriteResult =
   | { readonly isDone: true; readonly zxid: number }
   /** Nothing was executed, because the operation of this name failed. */
-  | { readonly isDone: false; readonly failed: Part<Name>; readonly index: number; readonly code: number };
+  | { readonly isDone: false; readonly failed: Part; readonly index: number; readonly code: number };
 
 /**
  * Executes all operations or none, if the session is still present.
  *
  * @throws PresenceMissing, and what `ZookeeperSession.send` throws
  */
-export async function write<Name extends string>(
+export async function write(
   session: ZookeeperSession,
   presence: string,
-  parts: readonly Part<Name>[],
-): Promise<WriteResult<Name>> {
+  parts: readonly Part[],
+): Promise<WriteResult> {
   const operations = [check(presence, ANY_VERSION), ...parts.map(({ operation }) => operation)];
   const { content, zxid } = await session.send(multi(operations));
   if (content.isDone) return { isDone: true, zxid };
@@ -75,9 +67,9 @@ export function valueOf<Value>(settled: PromiseSettledResult<Value>): Value {
 /**
  * The reading that was sent behind an executed write.
  *
- * @throws ReadingFailed: a refused reading is certainly not executed, which must not be said of the write
+ * @throws ConnectionLost also for a reading that was refused, because that must not be said of the write
  */
 export function readBehindWrite<Value>(reading: PromiseSettledResult<Value>): Value {
-  if (reading.status === 'rejected') throw new ReadingFailed(reading.reason);
+  if (reading.status === 'rejected') throw new ConnectionLost(reading.reason as Error);
   return reading.value;
 }

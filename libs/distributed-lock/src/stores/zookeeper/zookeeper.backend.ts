@@ -18,7 +18,6 @@ import type {
   SessionSwap,
   SessionTake,
 } from '../session/session-backend.js';
-import { sweepAgain } from '../session/sweep-again.js';
 import { checkZnodeName } from './lock-path.js';
 import { SessionLife, type SessionLifeOptions, type SessionLifeStart } from './session-life.js';
 import { ROUND_TRIPS_PER_SESSION, type NeededLength } from './session-length.js';
@@ -41,7 +40,6 @@ export class ZookeeperBackend implements SessionBackend {
   private isClosed = false;
   private hasWarned = false;
   private cancelReopen = (): void => undefined;
-  private readonly cancelSweep: () => void;
 
   constructor(
     private readonly options: SessionLifeOptions,
@@ -56,7 +54,6 @@ export class ZookeeperBackend implements SessionBackend {
       this.notReady(`no session for ${commandTimeoutMs} ms`, undefined),
     );
     this.open({ lastZxid: 0, needed: undefined });
-    this.cancelSweep = sweepAgain(clock, options.chance, async () => this.own?.sweep());
   }
 
   listen(listener: BackendListener): void {
@@ -66,7 +63,7 @@ export class ZookeeperBackend implements SessionBackend {
   session(name: string | undefined): Promise<Session> {
     const { own, isClosed, options } = this;
     if (isClosed) return Promise.reject(this.closed(name));
-    if (own?.isReady) return Promise.resolve(own);
+    if (own?.canWrite) return Promise.resolve(own);
     const { clock, commandTimeoutMs } = options;
     return new Promise((resolve, reject) => {
       if (this.isRefused) return reject(this.notReady('', name));
@@ -95,6 +92,14 @@ export class ZookeeperBackend implements SessionBackend {
     return this.run(undefined, ({ documents }) => documents.endedAmong(sessions));
   }
 
+  firstSession(): Promise<string | undefined> {
+    return this.run(undefined, ({ documents }) => documents.firstSession());
+  }
+
+  remove(row: DocumentRow): Promise<void> {
+    return this.run(row.name, ({ documents }) => documents.remove(row));
+  }
+
   tell(messages: Messages): void {
     inBackground(
       this.run(messages.name, ({ documents }) => documents.tell(messages)),
@@ -103,11 +108,11 @@ export class ZookeeperBackend implements SessionBackend {
   }
 
   introduce({ session, ...introduction }: SessionIntroduction): Promise<void> {
-    return this.run(undefined, ({ introductions }) => introductions.write(introduction), session);
+    return this.run(undefined, ({ documents }) => documents.introduce(introduction), session);
   }
 
   readIntroductions(clientIds: readonly string[]): Promise<readonly (string | undefined)[]> {
-    return this.run(undefined, ({ introductions }) => introductions.read(clientIds));
+    return this.run(undefined, ({ documents }) => documents.readIntroductions(clientIds));
   }
 
   list(request: NameRequest): Promise<NamePage> {
@@ -119,7 +124,6 @@ export class ZookeeperBackend implements SessionBackend {
     this.isClosed = true;
     this.outage.stop();
     this.cancelReopen();
-    this.cancelSweep();
     for (const opening of this.takeOpenings()) opening.reject(this.closed(undefined));
     await this.own?.close(keepSession);
   }
@@ -169,12 +173,13 @@ export class ZookeeperBackend implements SessionBackend {
     if (needed) this.warnOfDistance(needed, own.connection.timeoutMs);
     this.failures = 0;
     this.lastError = NO_ERROR;
-    this.outage.onUp();
-    for (const opening of this.takeOpenings()) opening.resolve(own);
+    this.onConnected(own);
   }
 
   private onConnected(own: SessionLife): void {
-    if (own.isReady) this.outage.onUp();
+    if (!own.canWrite) return;
+    this.outage.onUp();
+    for (const opening of this.takeOpenings()) opening.resolve(own);
   }
 
   private onDisconnected(own: SessionLife, error: Error): void {

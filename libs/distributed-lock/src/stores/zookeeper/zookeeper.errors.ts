@@ -1,5 +1,5 @@
 import { LockStoreError } from '../../port/lock.errors.js';
-import { storeError } from '../common/connection/connection-errors.js';
+import { storeError, textOf } from '../common/connection/connection-errors.js';
 import { CODE, ZookeeperRefusal } from './client/codes.js';
 import { ConnectionLost, RequestTooLong } from './client/connection.js';
 import { NotConnected, SessionEnded } from './client/session.js';
@@ -19,8 +19,7 @@ const REFUSED: readonly number[] = [
 /** What an error of the client means for the write that sent the request. */
 export function zookeeperError(error: unknown, key: string | undefined): LockStoreError {
   if (error instanceof LockStoreError) return error;
-  const detail = error instanceof Error ? error.message : String(error);
-  return storeError('ZooKeeper', { reason: reasonOf(error), detail }, key, error);
+  return storeError('ZooKeeper', { reason: reasonOf(error), detail: textOf(error) }, key, error);
 }
 
 export function sessionOver(key: string | undefined, cause?: unknown): LockStoreError {

@@ -7,10 +7,9 @@ import { systemChance } from '../../time/chance.js';
 import { checkCommandTimeout } from '../common/command-timeout.js';
 import { DocumentStore } from '../core/document.store.js';
 import { SessionRegister } from '../session/session-register.js';
-import { shuffled } from './client/server-ring.js';
 import { LockPaths } from './lock-path.js';
 import { ZookeeperBackend } from './zookeeper.backend.js';
-import { addressesOf, checkPath, ensembleOf, type ZookeeperTarget } from './zookeeper.target.js';
+import { addressesOf, checkPath, ensembleOf, shuffled, type ZookeeperTarget } from './zookeeper.target.js';
 
 const OPTION_NAMES: OptionNames<ZookeeperStoreOptions> = {
   root: true,
@@ -67,7 +66,7 @@ export function zookeeperStore(
         context,
         addressesOf(ensemble),
       );
-      return new DocumentStore('zookeeper', clientId, new SessionRegister(backend, clock), context);
+      return new DocumentStore('zookeeper', clientId, new SessionRegister(backend, context), context);
     },
   };
 }

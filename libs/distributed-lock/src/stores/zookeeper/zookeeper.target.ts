@@ -1,5 +1,6 @@
 import { describeGiven, describeServer } from '../../options/describe-given.js';
 import { LockConfigurationError } from '../../port/lock.errors.js';
+import type { Chance } from '../../time/chance.js';
 import { serverAddress, type Server } from './client/connection.js';
 
 /** Servers as `host:port`, with commas between them and a path behind the last, or as a list. */
@@ -31,6 +32,16 @@ export function ensembleOf(target: unknown): Ensemble {
 /** Hosts and ports for messages. */
 export function addressesOf({ servers, chroot }: Ensemble): string {
   return `${servers.map(serverAddress).join(',')}${chroot}`;
+}
+
+/** The servers in a random order, so that the clients of an ensemble spread over them. */
+export function shuffled<It>(servers: readonly It[], chance: Chance): readonly It[] {
+  const all = [...servers];
+  for (let i = all.length - 1; i > 0; i--) {
+    const j = Math.floor(chance.random() * (i + 1));
+    [all[i], all[j]] = [all[j] as It, all[i] as It];
+  }
+  return all;
 }
 
 /** @throws LockConfigurationError unless it is a path of znodes */

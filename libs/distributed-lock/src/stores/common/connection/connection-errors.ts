@@ -15,7 +15,6 @@ export class ConnectionErrors {
   /** @param server the name of the back end for messages: `PostgreSQL` */
   constructor(private readonly server: string) {}
 
-  /** The error of a request that has failed. */
   of(failure: StoreFailure, key: string | undefined, cause?: unknown): Error {
     if (cause instanceof LockConfigurationError) return cause;
     return storeError(this.server, failure, key, cause);
@@ -52,6 +51,12 @@ export function storeError(
   const { reason, detail, isAnswered = false } = failure;
   const outcome = OUTCOME[isAnswered ? 'unready' : reason];
   return new LockStoreError(`${server} ${outcome}: ${detail}`, key, reason, { cause });
+}
+
+/** Some errors of sockets say nothing but their code. */
+export function textOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.message || ('code' in error ? String(error.code) : error.name);
 }
 
 /** What an error of a server or of its client means for the request that failed. */

@@ -96,9 +96,7 @@ export class KeptConnection<Connection extends { destroy(): void }> {
   }
 }
 
-/** One attempt to open a connection. */
 export interface Attempt<Connection> {
-  /** Within this time it must be open. */
   readonly withinMs: number;
   readonly lateError: Error;
   /** @param signal the connection is not wanted any more @param onLost for a connection that is open and can send no more */

@@ -70,7 +70,6 @@ export class RequestPipe<Request extends PipedRequest> {
     this.inFlight = [];
   }
 
-  /** @returns the batch that was in flight */
   takeInFlight(): readonly Request[] {
     const { inFlight } = this;
     this.inFlight = [];

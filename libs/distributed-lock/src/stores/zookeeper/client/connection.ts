@@ -201,7 +201,6 @@ export interface Server {
   readonly address?: string;
 }
 
-/** Opens a socket to a server. */
 export type Connect = (server: Server, tls: TlsOptions | undefined) => Socket;
 
 interface ConnectionOptions {

@@ -27,9 +27,8 @@ describe('the encoding of ZooKeeper', () => {
     const frame = written((writer) => writer.long(long).text('').text(text).int(7).bool(false));
     const reader = new JuteReader(contentOf(frame));
     expect([reader.long(), reader.text(), reader.text(), reader.int()]).toEqual([long, '', text, 7]);
-    expect(reader.isAtEnd).toBe(false);
     expect(reader.bool()).toBe(false);
-    expect(reader.isAtEnd).toBe(true);
+    expect(() => reader.bool()).toThrow(ProtocolError);
   });
 
   it('reads a missing text and missing bytes, whose length is -1, as empty', () => {

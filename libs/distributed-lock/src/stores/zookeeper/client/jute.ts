@@ -71,10 +71,6 @@ export class JuteReader {
 
   constructor(private readonly bytes: Buffer) {}
 
-  get isAtEnd(): boolean {
-    return this.at === this.bytes.length;
-  }
-
   int(): number {
     return this.bytes.readInt32BE(this.skip(4));
   }

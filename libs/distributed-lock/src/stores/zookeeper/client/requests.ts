@@ -50,7 +50,6 @@ export interface Children {
   readonly stat: Stat;
 }
 
-/** One request, and how to read the reply to it. */
 export interface Request<Reply> {
   readonly op: number;
   readonly xid?: number;
@@ -102,7 +101,6 @@ export const closeSession: Request<void> = {
 
 // --- one or several operations that change something ----------------------------------------------------------------
 
-/** One operation of a multi. */
 export interface Operation {
   readonly op: number;
   readonly write: (writer: JuteWriter) => unknown;
@@ -230,7 +228,6 @@ export function readHead(reader: JuteReader): ReplyHead {
   return { xid, zxid: zxid < 0n ? 0 : safeNumber(zxid), code: reader.int() };
 }
 
-/** A watch has fired. */
 export interface WatchEvent {
   readonly path: string;
 }
@@ -256,7 +253,6 @@ export interface HandshakeReply {
   readonly timeoutMs: number;
   readonly sessionId: bigint;
   readonly password: Buffer;
-  readonly isReadOnly: boolean;
 }
 
 export function handshakeFrame({ sessionId, password, timeoutMs, lastZxid }: Handshake): Buffer {
@@ -276,5 +272,5 @@ export function readHandshake(reader: JuteReader): HandshakeReply {
   const timeoutMs = reader.int();
   const sessionId = reader.long();
   const password = reader.buffer();
-  return { timeoutMs, sessionId, password, isReadOnly: !reader.isAtEnd && reader.bool() };
+  return { timeoutMs, sessionId, password };
 }

@@ -1,3 +1,5 @@
+import { lookup } from 'node:dns/promises';
+import { isIP } from 'node:net';
 import type { ConnectionOptions as TlsOptions } from 'node:tls';
 import { inBackground } from '../../../async-context/in-background.js';
 import { leaseValidity } from '../../../port/lease-validity.js';
@@ -5,12 +7,9 @@ import { conceal } from '../../../redaction/conceal.js';
 import type { Chance } from '../../../time/chance.js';
 import type { Clock } from '../../../time/clock.js';
 import { KeptConnection, type Attempt } from '../../common/connection/kept-connection.js';
-import { ReplyDeadline } from '../../common/connection/reply-deadline.js';
-import { WaitingRequests } from '../../common/connection/waiting-requests.js';
 import { CODE, ZookeeperRefusal } from './codes.js';
 import { serverAddress, Connection, type Connect, type Reply, type Server } from './connection.js';
 import { LeaderKnowledge } from './leader-knowledge.js';
-import { ServerRing, type Resolve } from './server-ring.js';
 import { addAuth, closeSession, sessionIdText, sync, type Request, type WatchEvent } from './requests.js';
 
 interface SessionOptions {
@@ -18,16 +17,15 @@ interface SessionOptions {
   readonly chance: Chance;
   /** Tried one after the other, in this order, at each of their addresses. */
   readonly servers: readonly Server[];
-  /** By default as the machine resolves names. */
-  readonly resolve?: Resolve;
-  /** The way in for tests without a network. */
+  /** All addresses of a host; by default as the machine resolves names. */
+  readonly resolve?: (host: string) => Promise<readonly string[]>;
   readonly connect?: Connect | undefined;
   readonly tls: TlsOptions | undefined;
   /** `user:password` */
   readonly credentials: string | undefined;
   /** The length to ask for. */
   readonly timeoutMs: number;
-  /** Within this time a server must answer, and a connection must be found for a request. */
+  /** Within this time a server must answer. */
   readonly commandTimeoutMs: number;
   /** The newest transaction that this client has seen in its sessions before. */
   readonly lastZxid: number;
@@ -44,17 +42,11 @@ interface SessionListener {
   onEnd(error: Error): void;
 }
 
-/** No connection was found in time. The request was not sent. */
+/** There is no connection now. The request was not sent. */
 export class NotConnected extends Error {}
 
 /** The session is over, so the request was not executed. */
 export class SessionEnded extends Error {}
-
-interface Waiting {
-  readonly since: number;
-  send(connection: Connection): void;
-  reject(error: Error): void;
-}
 
 export const KEEP_ALIVES_PER_SESSION = 10;
 /** A session that could not be resumed for so many times its length is over, whatever happened to the servers. */
@@ -78,11 +70,9 @@ export class ZookeeperSession {
   private password: Buffer = Buffer.alloc(16);
   private grantedMs = 0;
   private zxid: number;
-  private readonly ring: ServerRing;
   private isOver = false;
-  /** Requests without a connection. */
-  private readonly waiting = new WaitingRequests<Waiting>();
-  private readonly deadline: ReplyDeadline<Waiting>;
+  private attempts = 0;
+  private firstAddress: number | undefined;
   private cancelKeepAlive = (): void => undefined;
   /** The requests on the connection that is open. `undefined` without a connection. */
   private knowledge: LeaderKnowledge | undefined;
@@ -96,15 +86,7 @@ export class ZookeeperSession {
   ) {
     conceal(this, 'options', 'kept', 'password');
     this.zxid = options.lastZxid;
-    const { clock, chance, servers, resolve, commandTimeoutMs } = options;
-    const { waiting } = this;
-    this.deadline = new ReplyDeadline({
-      clock,
-      commandTimeoutMs,
-      unanswered: () => waiting,
-      onDue: (isDue) => this.onLate(waiting.take(isDue)),
-    });
-    this.ring = new ServerRing({ clock, chance, servers, resolve, resolveMs: this.openMs / 2 });
+    const { clock, chance, servers, commandTimeoutMs } = options;
     this.kept = new KeptConnection({
       clock,
       chance,
@@ -122,11 +104,6 @@ export class ZookeeperSession {
     this.kept.start();
   }
 
-  /** Within this time a server must be found by its name, and must have answered the handshake. */
-  private get openMs(): number {
-    return 2 * Math.max(this.options.commandTimeoutMs, 100);
-  }
-
   /** In hexadecimal digits. */
   get id(): string {
     return sessionIdText(this.sessionId);
@@ -137,7 +114,6 @@ export class ZookeeperSession {
     return this.grantedMs;
   }
 
-  /** The newest transaction that this client has seen. */
   get lastZxid(): number {
     return this.zxid;
   }
@@ -156,28 +132,13 @@ export class ZookeeperSession {
     return this.lastError;
   }
 
-  /**
-   * Sends a request, on the next connection if there is none.
-   *
-   * @throws NotConnected or SessionEnded: it was not sent; ConnectionLost: nobody knows; ZookeeperRefusal
-   */
+  /** @throws NotConnected or SessionEnded: it was not sent; ConnectionLost: nobody knows; ZookeeperRefusal */
   send<Content>(request: Request<Content>): Promise<Reply<Content>> {
-    if (this.isOver) return Promise.reject(new SessionEnded(this.lastError.message));
+    const { message } = this.lastError;
+    if (this.isOver) return Promise.reject(new SessionEnded(message));
     const { current } = this.kept;
-    if (current) return current.send(request).catch((error: unknown) => this.onRefused(error));
-    return new Promise((resolve, reject) => {
-      this.waiting.push({
-        since: this.options.clock.now(),
-        send: (connection) => {
-          connection
-            .send(request)
-            .catch((error: unknown) => this.onRefused(error))
-            .then(resolve, reject);
-        },
-        reject,
-      });
-      this.deadline.start();
-    });
+    if (!current) return Promise.reject(new NotConnected(`no connection (last error: ${message})`));
+    return current.send(request).catch((error: unknown) => this.onRefused(error));
   }
 
   /** Ends the session on the servers, too, unless its ephemeral znodes are to stay for the rest of its time. */
@@ -191,18 +152,32 @@ export class ZookeeperSession {
   // --- connected, lost ------------------------------------------------------------------------------------------
 
   private attempt(): Attempt<Connection> {
-    const { openMs } = this;
+    const withinMs = 2 * Math.max(this.options.commandTimeoutMs, 100);
     const lateError = new Error('no address of a server was found in time');
     return {
-      withinMs: openMs,
+      withinMs,
       lateError,
       open: async (signal, onLost) => {
-        const server = await this.ring.next();
+        const server = await this.nextServer();
         signal.throwIfAborted();
-        lateError.message = `${serverAddress(server)} answered no handshake within ${openMs} ms`;
+        lateError.message = `${serverAddress(server)} answered no handshake within ${withinMs} ms`;
         return this.connectTo(server, signal, onLost);
       },
     };
+  }
+
+  /** One server after the other, each time at another of its addresses: one of several may be silent. */
+  private async nextServer(): Promise<Server> {
+    const { servers, chance, resolve = addressesOf } = this.options;
+    const attempt = this.attempts++;
+    const server = servers[attempt % servers.length] as Server;
+    if (isIP(server.host) > 0) return server;
+    const addresses = await resolve(server.host).catch(() => []);
+    // At random, so that the clients of one name spread over its servers.
+    this.firstAddress ??= Math.floor(chance.random() * addresses.length);
+    const round = Math.floor(attempt / servers.length);
+    const address = addresses[(this.firstAddress + round) % addresses.length];
+    return address === undefined ? server : { ...server, address };
   }
 
   private connectTo(
@@ -237,10 +212,6 @@ export class ZookeeperSession {
     if (reply.timeoutMs <= 0) {
       return this.expire(new Error('the servers have ended the session, as nothing was heard of it in time'));
     }
-    if (reply.isReadOnly) {
-      const error = new Error(`${connection.address} only reads: it is cut off from the others`);
-      return this.kept.lose(connection, error);
-    }
     const isNew = this.sessionId === 0n;
     this.sessionId = reply.sessionId;
     this.password = reply.password;
@@ -250,9 +221,7 @@ export class ZookeeperSession {
     this.knowledge = new LeaderKnowledge(reply.timeoutMs);
     this.authenticate(connection);
     if (!isNew) this.confirmResumed(connection, sentAt);
-    this.deadline.stop();
     this.listener.onConnected();
-    for (const waiting of this.waiting.take()) waiting.send(connection);
     this.keepAliveAlways(connection);
   }
 
@@ -276,13 +245,12 @@ export class ZookeeperSession {
       this.sessionId !== 0n
     ) {
       this.zxid = 0;
-      return this.expire(
+      this.expire(
         new Error(
           `no server has resumed the session for ${RESUMED_WITHIN} times its length: ${error.message}`,
         ),
       );
     }
-    if (error instanceof ZookeeperRefusal && error.code === CODE.authFailed) this.refuseWaiting(error);
   }
 
   private onRefused(error: unknown): never {
@@ -303,7 +271,6 @@ export class ZookeeperSession {
     this.isOver = true;
     this.lastError = error;
     this.cancelKeepAlive();
-    this.refuseWaiting(new SessionEnded(error.message));
   }
 
   // --- kept alive -----------------------------------------------------------------------------------------------
@@ -346,16 +313,8 @@ export class ZookeeperSession {
   private countFrom(connection: Connection, at: number): void {
     if (this.kept.current === connection) this.countedFrom = Math.max(this.countedFrom, at);
   }
+}
 
-  // --- waiting for a connection ---------------------------------------------------------------------------------
-
-  private onLate(late: readonly Waiting[]): void {
-    const why = `no connection within ${this.options.commandTimeoutMs} ms (last error: ${this.lastError.message})`;
-    for (const each of late) each.reject(new NotConnected(why));
-  }
-
-  private refuseWaiting(error: Error): void {
-    this.deadline.stop();
-    for (const each of this.waiting.take()) each.reject(error);
-  }
+async function addressesOf(host: string): Promise<readonly string[]> {
+  return (await lookup(host, { all: true })).map(({ address }) => address);
 }

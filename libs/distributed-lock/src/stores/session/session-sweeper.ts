@@ -1,0 +1,110 @@
+import { inBackground } from '../../async-context/in-background.js';
+import { LockKeyError, LockStoreError } from '../../port/lock.errors.js';
+import { randomMs, type Chance } from '../../time/chance.js';
+import { leadOf, type Clock } from '../../time/clock.js';
+import type { DocumentRow, SessionBackend } from './session-backend.js';
+import { contentOf } from './session-text.js';
+
+/** Each process sweeps at its own random times, in ms. */
+const SWEEP_MS = { least: 5 * 60_000, spread: 5 * 60_000 };
+/** No client believes any more in the version of a document that was not written for so long (`SessionBackend.believedMs`). */
+export const IDLE_MS = 10 * 60_000;
+/** Documents that the sweeper remembers, and documents that it reads or deletes in one go. */
+const MOST_IDLE = 50_000;
+const TOGETHER = 100;
+
+/**
+ * Deletes documents that nobody holds or waits for: those that are free, and those of which all sessions are over. A document
+ * is deleted when it has not changed for ten minutes by the clock of this process, in which it saw it twice.
+ *
+ * Only the client sweeps whose session has the least id. The others ask for that id and do nothing else.
+ */
+export class SessionSweeper {
+  private readonly idle = new Map<string, Idle>();
+  /** Where the next sweep goes on. */
+  private after: string | undefined;
+  private cancel = (): void => undefined;
+
+  /** @param ownSession its id, while there is one */
+  constructor(
+    private readonly backend: SweptBackend,
+    private readonly clock: Clock,
+    private readonly ownSession: () => string | undefined,
+  ) {}
+
+  /** The next sweep does what one that fails could not. */
+  start(chance: Chance): void {
+    this.cancel = this.clock.after(randomMs(chance, SWEEP_MS), () => {
+      this.start(chance);
+      inBackground(this.sweep(), () => undefined);
+    });
+  }
+
+  stop(): void {
+    this.cancel();
+  }
+
+  /** After a restore of the back end an earlier write may be there again. */
+  forget(): void {
+    this.idle.clear();
+  }
+
+  async sweep(): Promise<void> {
+    const own = this.ownSession();
+    if (own === undefined || (await this.backend.firstSession()) !== own) return this.forget();
+    const due = [...this.idle].filter(([, { since }]) => since <= this.now() - IDLE_MS);
+    await inParts(due, ([name, idle]) => this.deleteIdle(name, idle));
+    const { names, after } = await this.backend.list({ prefix: '', after: this.after, most: MOST_IDLE });
+    this.after = after;
+    const fresh = names.filter((name) => !this.idle.has(name));
+    await inParts(fresh.slice(0, MOST_IDLE - this.idle.size), (name) => this.see(name));
+  }
+
+  private async see(name: string): Promise<void> {
+    const row = await this.backend.read(name);
+    if (await this.isIdle(row)) this.idle.set(name, { writtenAt: row.writtenAt, since: this.now() });
+  }
+
+  private async deleteIdle(name: string, { writtenAt }: Idle): Promise<void> {
+    this.idle.delete(name);
+    const row = await this.backend.read(name);
+    if (row.writtenAt === writtenAt && (await this.isIdle(row))) await this.backend.remove(row);
+  }
+
+  /** A token of the document may be larger than the next revision, which the token of a new document would be. */
+  private async isIdle({ name, text, writtenAt, revision, notes }: DocumentRow): Promise<boolean> {
+    if (text === null || notes.length > 0) return false;
+    const { document, lastToken } = contentOf(text, writtenAt, name);
+    if (lastToken > revision) return false;
+    const entries = [...document.holders, ...document.queue];
+    const sessions = [...new Set(entries.flatMap(({ session }) => session ?? []))];
+    return sessions.length === 0 || (await this.backend.endedAmong(sessions)).length === sessions.length;
+  }
+
+  /** Counts a suspend of the machine, which `leadOf` finds out about. */
+  private now(): number {
+    leadOf(this.clock);
+    return this.clock.now();
+  }
+}
+
+type SweptBackend = Pick<SessionBackend, 'firstSession' | 'list' | 'read' | 'endedAmong' | 'remove'>;
+
+interface Idle {
+  /** The revision that wrote the document. */
+  readonly writtenAt: number;
+  /** Our time when it was seen first. */
+  readonly since: number;
+}
+
+async function inParts<Item>(items: readonly Item[], work: (item: Item) => Promise<void>): Promise<void> {
+  for (let at = 0; at < items.length; at += TOGETHER)
+    await Promise.all(items.slice(at, at + TOGETHER).map((item) => work(item).catch(passOver)));
+}
+
+/** The sweep goes on behind a document that this client must not read, or that it has not written. */
+function passOver(error: unknown): void {
+  const isOfDocument =
+    error instanceof LockStoreError ? error.reason === 'refused' : error instanceof LockKeyError;
+  if (!isOfDocument) throw error;
+}
