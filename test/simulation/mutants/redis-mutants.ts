@@ -196,9 +196,8 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
       "for i = 1, 1 do redis.call('ZADD'",
     ],
   ]),
-  ...mutantsOf('redis', 'stores/redis/safety/replicated-store.js', [
+  ...mutantsOf('redis', 'stores/redis/safety/replicated-locks.js', [
     ['a grant counts that too few replicas have', 'if (count.replicas < atLeast)', 'if (false)'],
-    ['a grant by notification counts before the replicas have it', '{ ...it, validUntil: -Infinity }', 'it'],
     [
       'the renewal that confirms a grant is not on the replicas',
       '!this.uncounted.has(renewal.owner)',
@@ -210,7 +209,14 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
       'if (false)',
     ],
   ]),
-  ...mutantsOf('redis', 'stores/redis/safety/replicated-store.js', [
+  ...mutantsOf('redis', 'stores/redis/redis.locks.js', [
+    [
+      'a grant by notification counts before the replicas have it',
+      'client.writesAtOnce && minReplicaAcks === 0',
+      'client.writesAtOnce',
+    ],
+  ]),
+  ...mutantsOf('redis', 'stores/redis/safety/replicated-locks.js', [
     ['several keys count before the replicas have them', 'if (Array.isArray(reply))', 'if (false)'],
   ]),
   ...mutantsOf('redis', 'stores/redis/commands/renew.js', [

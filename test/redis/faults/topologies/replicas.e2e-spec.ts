@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { startRedisServer, type RedisServer } from '#redis-server';
 import { Redis } from 'ioredis';
 import {
@@ -100,12 +100,13 @@ describe('a master that has to have its grants on a replica', () => {
     try {
       expect((await holder.acquire({ ...owned(holder), waitMs: 0 })).kind).toBe('granted');
       const granted = firstValueFrom(waiter.notifications$.pipe(filter(({ kind }) => kind === 'granted')));
-      const { store } = waiter as unknown as { readonly store: LockStore };
-      const acquire = store.acquire.bind(store);
-      store.acquire = async (request) => {
+      // The store below the one that counts replicas.
+      const below = Object.getPrototypeOf(Object.getPrototypeOf(waiter)) as LockStore;
+      const acquire = below.acquire.bind(waiter);
+      jest.spyOn(below, 'acquire').mockImplementationOnce(async (request) => {
         expect((await acquire(request)).kind).toBe('queued');
         throw new LockStoreError('the reply was lost', key, 'unknown');
-      };
+      });
       await expect(waiter.acquire({ ...owned(waiter), waitMs: 5000 })).rejects.toThrow('the reply was lost');
       await holder.release(owned(holder));
       const { token, lastToken } = (await granted) as Grant;

@@ -52,7 +52,6 @@ export interface RedisClient extends RedisNode, EventEmitter<ClientEvents> {
   readonly isCluster: boolean;
   /** Whether a command leaves in the turn of the event loop in which it is sent, whatever that turn does next. */
   readonly writesAtOnce: boolean;
-  /** The user of the connection. */
   readonly user: string;
   /**
    * Connects, and connects again whenever the connection is lost, until it is closed.
@@ -64,11 +63,13 @@ export interface RedisClient extends RedisNode, EventEmitter<ClientEvents> {
   close(withinMs: number): Promise<void>;
   /** The masters of a cluster, connected or not; the client itself if there is no cluster. */
   masters(): readonly RedisNode[];
-  /** Runs a script by its hash. */
   evalSha(sha: string, keys: WireKeys, args: Arguments): Promise<unknown>;
-  /** The commands that follow may share a system call with others of this turn of the event loop, until `writeNow`. */
-  writeTogether(): void;
-  writeNow(): void;
+  /**
+   * The commands that follow may share a system call with others of this turn of the event loop, until `writeNow`. Absent where
+   * the library decides that.
+   */
+  writeTogether?(): void;
+  writeNow?(): void;
   /**
    * Runs `task` once the connection has brought nothing for `ms`. Does nothing on a cluster, whose client watches its nodes.
    *
@@ -84,7 +85,6 @@ export interface RedisClient extends RedisNode, EventEmitter<ClientEvents> {
   pingSubscriber(channel: string): Promise<unknown>;
 }
 
-/** What each client is made with. */
 export interface ClientSettings {
   readonly clock: Clock;
   readonly chance: Chance;

@@ -1,60 +1,13 @@
-// Locks on Redis: a hash that atomic Lua scripts change. Their way: docs/life-of-a-lock.md; the wire format: docs/redisson.md
-import { Subject } from 'rxjs';
-import { inBackground } from '../../async-context/in-background.js';
-import type {
-  AcquireReply,
-  AcquireRequest,
-  Grant,
-  InTheWay,
-  Introduction,
-  KeyPage,
-  ListRequest,
-  LockSnapshot,
-  LockStore,
-  LockStoreContext,
-  LockStoreFactory,
-  Notification,
-  ReleaseReply,
-  ReleaseRequest,
-  Renewal,
-  RenewalReply,
-  Repeated,
-  TakeoverNotice,
-} from '../../port/lock-store.js';
-import { LockStoreError } from '../../port/lock.errors.js';
-import { AcquireAllCommand, fitsOneScript } from './commands/acquire-all.js';
-import { AcquireCommand, type AcquireContext } from './commands/acquire.js';
-import { ForceCommand } from './commands/force.js';
-import { findNames } from './commands/list.js';
-import { PlainCommand } from './commands/plain.js';
-import { InspectCommand } from './commands/inspect.js';
-import { CertainReleases } from '../common/certain-releases.js';
-import { RequestsByOwner } from '../common/owner-requests.js';
-import { releaseCopies } from './commands/release.js';
-import { Renewals } from './commands/renew.js';
-import { connectionName } from '../common/connection/connection-name.js';
-import { keepAlive } from '../common/connection/keep-alive.js';
-import type { RedisClient } from './redis.client.js';
-import type { RedisCommand } from './connection/redis.command.js';
-import { RedisConnection } from './connection/redis.connection.js';
-import { RedisNotifications, type NotifiedGrant } from './connection/redis.notifications.js';
-import { checkKeyPrefix, checkRedisTarget, newClient } from './redis.target.js';
-import { watchOutage } from './connection/watch-outage.js';
-import { introductionKey, newClientId, notificationChannel, restartMark } from './redis.keys.js';
+import type { LockStoreFactory } from '../../port/lock-store.js';
+import { RedisLocks } from './redis.locks.js';
 import {
   checkTimings,
-  refuseOnCluster,
   resolveRedisOptions,
   type RedisStoreOptions,
   type RedisTarget,
-  type ResolvedRedisOptions,
 } from './redis.options.js';
-import { ReplicatedStore } from './safety/replicated-store.js';
-import { AccessRights } from './scripts/access-rights.js';
-import { ScriptContext } from './scripts/script-command.js';
-import { loadScripts } from './scripts/scripts.js';
-import { systemChance } from '../../time/chance.js';
-import type { Clock } from '../../time/clock.js';
+import { checkKeyPrefix, checkRedisTarget } from './redis.target.js';
+import { ReplicatedLocks } from './safety/replicated-locks.js';
 
 /**
  * Locks in Redis, 6.2 or later: one hash per lock, in Redisson's exact format, and a queue of our own.
@@ -74,179 +27,12 @@ import type { Clock } from '../../time/clock.js';
 export function redisStore(target: RedisTarget, options: RedisStoreOptions = {}): LockStoreFactory {
   checkRedisTarget(target);
   const resolved = resolveRedisOptions(options);
-  const { minReplicaAcks, replicaTimeoutMs } = resolved;
+  const Locks = resolved.minReplicaAcks > 0 ? ReplicatedLocks : RedisLocks;
   return {
     create(context) {
       checkTimings(resolved, context);
       checkKeyPrefix(target, context.keyPrefix);
-      const store = new RedisStore(target, context, resolved);
-      if (minReplicaAcks === 0) return store;
-      return new ReplicatedStore(store, store.connection, minReplicaAcks, replicaTimeoutMs);
+      return new Locks(target, context, resolved);
     },
   };
-}
-
-class RedisStore implements LockStore {
-  readonly name = 'redis';
-  readonly address: string;
-  readonly clientId: string;
-  readonly commandTimeoutMs: number;
-  readonly notifications$ = new Subject<Notification>();
-  readonly connection: RedisConnection;
-  private readonly writesAtOnce: boolean;
-  private readonly clock: Clock;
-  private readonly keyPrefix: string;
-  private readonly rights: AccessRights;
-  private readonly scripts: ScriptContext;
-  private readonly subscriber: RedisNotifications;
-  private readonly acquiring: AcquireContext;
-  private readonly renewals: Renewals;
-  private readonly releases: CertainReleases;
-  private readonly stopWatching: () => void;
-  private readonly stopKeepingAlive: () => void;
-
-  constructor(target: RedisTarget, context: LockStoreContext, options: ResolvedRedisOptions) {
-    const { commandTimeoutMs, restartGuardMs, sharedTokens, minReplicaAcks } = options;
-    const { clock, chance = systemChance, keyPrefix } = context;
-    this.clock = clock;
-    this.keyPrefix = keyPrefix;
-    this.clientId = newClientId(chance);
-    this.commandTimeoutMs = commandTimeoutMs;
-    const name = context.client && connectionName(context.client);
-    const settings = { clock, chance, commandTimeoutMs, connectionName: name };
-    const client = newClient(target, settings);
-    const { isCluster } = client;
-    if (isCluster) refuseOnCluster(options);
-    this.address = client.address;
-    this.writesAtOnce = client.writesAtOnce;
-    const rights = (this.rights = new AccessRights(
-      { user: client.user, keyPrefix, isCluster, countsReplicas: minReplicaAcks > 0 },
-      (error) => context.onError?.('subscription', error),
-    ));
-    this.stopWatching = watchOutage(client, { clock, commandTimeoutMs, onState: context.onState });
-    this.connection = new RedisConnection(client, clock, commandTimeoutMs, loadScripts);
-    this.scripts = new ScriptContext(this.connection, rights, { keyPrefix, isCluster, sharedTokens });
-    this.subscriber = new RedisNotifications(
-      newClient(target, settings),
-      this.clientId,
-      clock,
-      chance,
-      commandTimeoutMs,
-      {
-        onGrant: (grant) => this.onGrant(grant),
-        onNotification: (notification) => this.notifications$.next(notification),
-        onNotSubscribed: (error) => rights.onNotSubscribed(error),
-      },
-    );
-    const { connection, scripts, subscriber } = this;
-    const owners = new RequestsByOwner();
-    this.renewals = new Renewals(scripts, owners, clock);
-    this.releases = new CertainReleases(owners, clock, chance, commandTimeoutMs);
-    const guard =
-      restartGuardMs > 0 ? { mark: restartMark(keyPrefix), longestLeaseMs: restartGuardMs } : undefined;
-    const undo = (request: AcquireRequest) => inBackground(this.release(request), () => undefined);
-    this.acquiring = { scripts, notifications: subscriber, owners, guard, undo };
-    this.stopKeepingAlive = keepAlive(clock, () => {
-      connection.probe();
-      subscriber.probe();
-    });
-  }
-
-  acquire(request: AcquireRequest): Promise<AcquireReply> {
-    return this.run(() => new AcquireCommand(request, this.acquiring));
-  }
-
-  async acquireAll(
-    requests: readonly AcquireRequest[],
-  ): Promise<readonly (Grant & Repeated)[] | InTheWay | null> {
-    if (!fitsOneScript(requests, this.scripts)) return null;
-    return this.run(() => new AcquireAllCommand(requests, this.acquiring));
-  }
-
-  renew(renewals: readonly Renewal[]): Promise<readonly RenewalReply[]> {
-    return this.renewals.run(renewals);
-  }
-
-  release(request: ReleaseRequest): Promise<ReleaseReply> {
-    this.subscriber.stopListening(request.owner);
-    const { releases, scripts, clock } = this;
-    return releases.run(request, (owner) => releaseCopies(request, scripts, owner, clock));
-  }
-
-  inspect(key: string): Promise<LockSnapshot | null> {
-    return this.run(() => new InspectCommand(key, this.scripts));
-  }
-
-  forceRelease(key: string, owner = ''): Promise<'released' | 'not held'> {
-    return this.run(() => new ForceCommand(key, owner, this.scripts));
-  }
-
-  /** A foreign client has no such channel, so nobody hears it. */
-  async announceTakeover({ owner, graceMs, by }: TakeoverNotice): Promise<void> {
-    const channel = notificationChannel(owner.slice(0, owner.lastIndexOf(':')));
-    const message = `takeover ${owner} ${graceMs} ${by}`;
-    await this.run(
-      () => new PlainCommand(this.rights, (client) => client.call('publish', [channel, message])),
-    );
-  }
-
-  async introduce({ clientId, text, leaseMs }: Introduction): Promise<void> {
-    const key = introductionKey(this.keyPrefix, clientId);
-    await this.run(
-      () => new PlainCommand(this.rights, (client) => client.call('set', [key, text, 'PX', leaseMs], key)),
-    );
-  }
-
-  readIntroductions(clientIds: readonly string[]): Promise<readonly (string | undefined)[]> {
-    const keys = clientIds.map((id) => introductionKey(this.keyPrefix, id));
-    const read = async (client: RedisClient) => {
-      const texts = await Promise.all(keys.map((key) => client.call('get', [key], key)));
-      return texts.map((text) => (text ?? undefined) as string | undefined);
-    };
-    return this.run(() => new PlainCommand(this.rights, read));
-  }
-
-  async list(request: ListRequest): Promise<KeyPage> {
-    const { keyPrefix } = this;
-    const find = (client: RedisClient) => findNames(client, keyPrefix + request.prefix, request);
-    const { names, cursor } = await this.run(() => new PlainCommand(this.rights, find));
-    const keys = names.map((name) => name.slice(keyPrefix.length)).filter((key) => key !== '');
-    const snapshots = await Promise.all(keys.map((key) => this.inspect(key).catch(orRefused)));
-    const entries = snapshots.filter((snapshot) => snapshot !== null);
-    return { entries, ...(cursor !== undefined && { cursor }) };
-  }
-
-  async close(): Promise<void> {
-    this.stopWatching();
-    this.stopKeepingAlive();
-    this.releases.close();
-    this.renewals.close();
-    await Promise.all([this.connection.close(), this.subscriber.close()]);
-    this.notifications$.complete();
-  }
-
-  /** Not async, which would take two promises more. Rejects for a key that cannot be locked. */
-  private run<Result>(makeCommand: () => RedisCommand<Result>): Promise<Result> {
-    try {
-      return this.connection.run(makeCommand());
-    } catch (error) {
-      return Promise.reject(error as Error);
-    }
-  }
-
-  private onGrant({ owner, token, lastToken, grantedAt, leaseMs, waiting }: NotifiedGrant): void {
-    const { serverClock } = this.connection;
-    // A caller that blocks the event loop would hold up the renewal that confirms the grant, so it is let in after its reply.
-    const validUntil = this.writesAtOnce ? serverClock.validityOf(grantedAt, leaseMs) : -Infinity;
-    this.scripts.onToken(lastToken);
-    this.subscriber.stopListening(owner);
-    const kind = 'granted';
-    this.notifications$.next({ kind, owner, token, lastToken, waiting, validUntil, confirmed: false });
-  }
-}
-
-/** What the application keeps under the name of a lock is none. */
-function orRefused(error: unknown): null {
-  if (error instanceof LockStoreError && error.reason === 'refused') return null;
-  throw error;
 }

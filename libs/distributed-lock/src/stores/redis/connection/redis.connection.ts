@@ -3,6 +3,7 @@ import { LinkedQueue } from '../../../collections/linked-queue.js';
 import { LockStoreError } from '../../../port/lock.errors.js';
 import { conceal } from '../../../redaction/conceal.js';
 import { readClocks, type Clock } from '../../../time/clock.js';
+import { Outage, type OutageOptions } from '../../common/connection/outage.js';
 import { IdleProbe } from './idle-probe.js';
 import { TOO_LATE, Ping, WaitingCommands, type RedisCommand } from './redis.command.js';
 import {
@@ -43,17 +44,24 @@ export class RedisConnection {
   private isReady = false;
   private isClosed = false;
   private lastError: Error | undefined;
+  private readonly clock: Clock;
+  readonly commandTimeoutMs: number;
+  private readonly outage: Outage;
   private readonly deadline: ReplyDeadline<RedisCommand>;
   private cancelPreparing: (() => void) | undefined;
 
   /** @param prepare sends the commands that each new connection needs before its first command */
   constructor(
     private readonly client: RedisClient,
-    private readonly clock: Clock,
-    readonly commandTimeoutMs: number,
+    options: OutageOptions,
     private readonly prepare: (client: RedisClient) => Promise<unknown>,
   ) {
     conceal(this, 'client');
+    const { clock, commandTimeoutMs } = options;
+    this.clock = clock;
+    this.commandTimeoutMs = commandTimeoutMs;
+    this.outage = new Outage(options, () => this.noConnection(`no connection for ${commandTimeoutMs} ms`));
+    this.outage.onDown();
     this.serverClock = new ServerClock(clock);
     this.deadline = new ReplyDeadline({
       clock,
@@ -93,6 +101,7 @@ export class RedisConnection {
   async close(): Promise<void> {
     if (this.isClosed) return;
     this.isClosed = true;
+    this.outage.stop();
     this.deadline.stop();
     this.idleProbe.end();
     this.onLost('the store is closed');
@@ -105,7 +114,7 @@ export class RedisConnection {
   private async onReady(): Promise<void> {
     const cancel = this.client.afterSilence(this.commandTimeoutMs, () => this.drop());
     this.cancelPreparing = cancel;
-    this.client.writeTogether();
+    this.client.writeTogether?.();
     try {
       await Promise.all([this.prepare(this.client), this.measureTime(), this.probeSharded()]);
     } finally {
@@ -116,6 +125,7 @@ export class RedisConnection {
     this.isReady = true;
     this.onAnswer();
     this.lastError = undefined;
+    this.outage.onUp();
     this.writeWaiting();
   }
 
@@ -152,6 +162,7 @@ export class RedisConnection {
 
   private onLost(why: string): void {
     this.isReady = false;
+    if (!this.isClosed) this.outage.onDown();
     // A reply that is lost with its connection never comes: its deadline must not end the next connection.
     this.cancelPreparing?.();
     for (const command of this.inFlight) {
@@ -190,9 +201,9 @@ export class RedisConnection {
     }
     this.inFlight.push(command);
     const isShared = command.flush !== 'when idle' || this.inFlight.size > 1;
-    if (isShared) this.client.writeTogether();
+    if (isShared) this.client.writeTogether?.();
     this.follow(command, this.send(command));
-    if (isShared && command.flush === 'now') this.client.writeNow();
+    if (isShared && command.flush === 'now') this.client.writeNow?.();
   }
 
   private send(command: RedisCommand): Promise<unknown> {
@@ -270,9 +281,12 @@ export class RedisConnection {
   }
 
   private onNoConnection(command: RedisCommand): void {
+    command.fail(this.noConnection(`no connection within ${this.commandTimeoutMs} ms`, command.key));
+  }
+
+  private noConnection(what: string, key?: string): LockStoreError {
     const last = this.lastError ? ` (last error: ${describe(this.lastError)})` : '';
-    const why = `no connection within ${this.commandTimeoutMs} ms${last}`;
-    command.fail(unreachable(why, command.key, this.lastError));
+    return unreachable(what + last, key, this.lastError);
   }
 
   private onNoReply(command: RedisCommand): void {

@@ -1,4 +1,5 @@
 import { LockStoreError } from '../../../port/lock.errors.js';
+import { storeError, textOf } from '../../common/connection/connection-errors.js';
 
 /** Replies that mean "not now": the state of the server or of the network will change by itself. */
 const UNREADY =
@@ -17,10 +18,8 @@ const DENIED = [
   /(can't|permissions to) publish to .*\bchannels?\b/,
 ];
 
-/** The user lacks a right. */
 export function isDenied(error: unknown): boolean {
-  const text = error instanceof Error ? error.message : String(error);
-  return DENIED.some((words) => words.test(text));
+  return DENIED.some((words) => words.test(textOf(error)));
 }
 
 /** The server is not the master any more. */
@@ -53,18 +52,15 @@ export function forgetArguments(error: unknown): void {
 /** Tells apart what the caller must do: wait, give up, or fix something. */
 export function asStoreError(cause: unknown, key: string | undefined): LockStoreError {
   if (cause instanceof LockStoreError) return cause;
-  const text = cause instanceof Error ? describe(cause) : String(cause);
-  if (isAnswer(cause)) {
-    if (UNREADY.test(text)) {
-      return new LockStoreError(`Redis is not ready: ${text}`, key, 'unready', { cause });
-    }
-    return new LockStoreError(`Redis refused: ${text}`, key, 'refused', { cause });
-  }
-  return NEVER_WRITTEN.test(text) ? unreachable(text, key, cause) : unknown(text, key, cause);
+  const detail = describe(cause);
+  if (!isAnswer(cause))
+    return NEVER_WRITTEN.test(detail) ? unreachable(detail, key, cause) : unknown(detail, key, cause);
+  const reason = UNREADY.test(detail) ? 'unready' : 'refused';
+  return storeError('Redis', { reason, detail }, key, cause);
 }
 
 export function unknown(detail: string, key: string | undefined, cause?: unknown): LockStoreError {
-  return new LockStoreError(`Redis did not answer: ${detail}`, key, 'unknown', { cause });
+  return storeError('Redis', { reason: 'unknown', detail }, key, cause);
 }
 
 /** For a second copy that failed: the first copy was never answered and may still be executed. */
@@ -74,7 +70,7 @@ export function asUnsure(error: LockStoreError): LockStoreError {
 }
 
 export function unreachable(detail: string, key: string | undefined, cause?: unknown): LockStoreError {
-  return new LockStoreError(`Redis could not be reached: ${detail}`, key, 'unreachable', { cause });
+  return storeError('Redis', { reason: 'unreachable', detail }, key, cause);
 }
 
 /** The request was never written. */
@@ -85,8 +81,7 @@ export function callerHasLeft(key: string): LockStoreError {
 /** What OpenSSL says where the other side speaks no TLS. */
 const NO_TLS = /SSL routines:.*(wrong version number|packet length too long)/;
 
-/** Some errors of sockets say nothing but their code. */
-export function describe(error: Error): string {
-  if (NO_TLS.test(error.message)) return `${error.message.trim()}: what answers there speaks no TLS`;
-  return error.message || ('code' in error ? String(error.code) : error.name);
+export function describe(error: unknown): string {
+  const text = textOf(error);
+  return NO_TLS.test(text) ? `${text.trim()}: what answers there speaks no TLS` : text;
 }

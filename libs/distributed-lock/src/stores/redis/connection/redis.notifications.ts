@@ -20,7 +20,7 @@ export interface NotifiedGrant {
   readonly waiting: number;
 }
 
-/** Implemented by `RedisStore`. */
+/** Implemented by `RedisLocks`. */
 interface Listener {
   onGrant(grant: NotifiedGrant): void;
   onNotification(notification: Notification): void;

@@ -24,7 +24,6 @@ import { writeNow, writeTogether } from './write-together.js';
 /** How soon a client connects anew when ioredis has given up: at random, so that not all clients come at once. */
 const REVIVAL_MS = { least: 100, spread: 400 };
 
-/** A new, unconnected client of ioredis for `target`. */
 export function ioredisClient(target: IoredisTarget, settings: ClientSettings): RedisClient {
   const client = duplicateOf(target, settings);
   return client.isCluster
@@ -119,8 +118,6 @@ abstract class IoredisClient<Client extends Redis | Cluster = Redis | Cluster>
   abstract masters(): readonly RedisNode[];
   abstract askBeside(onAnswer: () => void): () => void;
   abstract drop(): void;
-  abstract writeTogether(): void;
-  abstract writeNow(): void;
   abstract afterSilence(ms: number, task: () => void): () => void;
   abstract pingSubscriber(channel: string): Promise<unknown>;
 
@@ -200,10 +197,6 @@ class IoredisCluster extends IoredisClient<Cluster> {
   drop(): void {
     this.client.disconnect(true);
   }
-
-  writeTogether(): void {}
-
-  writeNow(): void {}
 
   afterSilence(): () => void {
     return () => undefined;

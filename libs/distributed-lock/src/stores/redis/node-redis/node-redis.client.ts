@@ -18,7 +18,6 @@ import type { NodeRedis, NodeRedisClient } from './node-redis.target.js';
 /** As node-redis says it of a command that was never written. */
 const OFFLINE = 'The client is offline';
 
-/** A new, unconnected client of node-redis for one server. */
 export function nodeRedisClient(target: NodeRedisClient, settings: ClientSettings): RedisClient {
   return new NodeRedisSingle(target as unknown as NodeRedis, settings);
 }
@@ -102,11 +101,6 @@ class NodeRedisSingle extends EventEmitter<ClientEvents> implements RedisClient 
   drop(): void {
     this.kept.lose(this.kept.current, new Error('the connection was silent'));
   }
-
-  /** node-redis writes the commands of a turn together by itself, at its end. */
-  writeTogether(): void {}
-
-  writeNow(): void {}
 
   /** The bytes of a connection are not to be seen. Its replies to the first commands come together. */
   afterSilence(ms: number, task: () => void): () => void {

@@ -1,4 +1,5 @@
 import { LockStoreError } from '../../../port/lock.errors.js';
+import { textOf } from '../../common/connection/connection-errors.js';
 
 /** The commands that our connections and scripts send. SECURITY.md lists the same ones, and a test compares them. */
 const COMMANDS =
@@ -47,8 +48,4 @@ function rightsOf({ keyPrefix, isCluster, countsReplicas }: LockUser): string {
   const names = `~${locks} ~{${locks} ~nest_lock_*${locks} ~redisson_*${locks} &nest_lock_notify:* &redisson_*${locks}`;
   const more = `${isCluster ? ` ${ON_A_CLUSTER}` : ''}${countsReplicas ? ' +wait' : ''}`;
   return `${names.replaceAll('**', '*')} ${COMMANDS}${more}`;
-}
-
-function textOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

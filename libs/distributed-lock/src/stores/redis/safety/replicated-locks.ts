@@ -1,27 +1,22 @@
-import { map, type Observable } from 'rxjs';
 import { LockStoreError } from '../../../port/lock.errors.js';
 import type {
   AcquireReply,
   AcquireRequest,
   Grant,
   InTheWay,
-  Introduction,
-  KeyPage,
-  ListRequest,
-  LockSnapshot,
-  LockStore,
-  Notification,
+  LockStoreContext,
   ReleaseReply,
   ReleaseRequest,
   Renewal,
   RenewalReply,
   Repeated,
-  TakeoverNotice,
 } from '../../../port/lock-store.js';
 import type { RedisClient } from '../redis.client.js';
 import { RedisCommand } from '../connection/redis.command.js';
 import type { RedisConnection } from '../connection/redis.connection.js';
 import { unknown } from '../connection/redis.errors.js';
+import { RedisLocks } from '../redis.locks.js';
+import type { RedisTarget, ResolvedRedisOptions } from '../redis.options.js';
 
 interface Count {
   readonly replicas: number;
@@ -54,43 +49,30 @@ class WaitCommand extends RedisCommand<Count> {
 }
 
 /**
- * A Redis store whose grants count only once enough replicas have them: for `minReplicaAcks`.
+ * Locks on Redis whose grants count only once enough replicas have them: for `minReplicaAcks`.
  *
  * `WAIT` goes over the connection of the commands, since it counts from the last write of its own connection. A
  * connection that has replaced that one, perhaps to another master, knows nothing of the grant. Callers who come together
- * share one `WAIT`.
+ * share one `WAIT`. A grant by notification counts once its first renewal is on the replicas.
  */
-export class ReplicatedStore implements LockStore {
-  readonly name: string;
-  readonly address?: string;
-  readonly clientId: string;
-  readonly commandTimeoutMs: number;
-  /** A grant by notification counts once its first renewal is on the replicas, so it starts without any validity. */
-  readonly notifications$: Observable<Notification>;
+export class ReplicatedLocks extends RedisLocks {
+  private readonly atLeast: number;
+  private readonly withinMs: number;
   /** Owners that may hold by a grant that has not been counted, also one whose reply was lost. */
   private readonly uncounted = new Set<string>();
   private counting: Promise<unknown> = Promise.resolve();
   private next: Promise<Count> | undefined;
 
-  constructor(
-    private readonly store: LockStore,
-    private readonly connection: RedisConnection,
-    private readonly atLeast: number,
-    private readonly withinMs: number,
-  ) {
-    this.name = store.name;
-    if (store.address !== undefined) this.address = store.address;
-    this.clientId = store.clientId;
-    this.commandTimeoutMs = store.commandTimeoutMs;
-    this.notifications$ = store.notifications$.pipe(
-      map((it) => (it.kind === 'granted' ? { ...it, validUntil: -Infinity } : it)),
-    );
+  constructor(target: RedisTarget, context: LockStoreContext, options: ResolvedRedisOptions) {
+    super(target, context, options);
+    this.atLeast = options.minReplicaAcks;
+    this.withinMs = options.replicaTimeoutMs;
   }
 
-  async acquire(request: AcquireRequest): Promise<AcquireReply> {
+  override async acquire(request: AcquireRequest): Promise<AcquireReply> {
     // Before the reply, which may be lost while the grant arrives as a notification.
     this.uncounted.add(request.owner);
-    const reply = await this.store.acquire(request).catch((error: unknown) => {
+    const reply = await super.acquire(request).catch((error: unknown) => {
       const isUnknown = error instanceof LockStoreError && error.reason === 'unknown';
       if (!isUnknown) this.onNotQueued(request);
       throw error;
@@ -105,16 +87,16 @@ export class ReplicatedStore implements LockStore {
     if (ticket === 0) this.uncounted.delete(owner);
   }
 
-  async acquireAll(
+  override async acquireAll(
     requests: readonly AcquireRequest[],
   ): Promise<readonly (Grant & Repeated)[] | InTheWay | null> {
-    const reply = (await this.store.acquireAll?.(requests)) ?? null;
+    const reply = await super.acquireAll(requests);
     if (Array.isArray(reply)) await this.secure(requests[0] as AcquireRequest);
     return reply;
   }
 
-  async renew(renewals: readonly Renewal[]): Promise<readonly RenewalReply[]> {
-    const replies = await this.store.renew(renewals);
+  override async renew(renewals: readonly Renewal[]): Promise<readonly RenewalReply[]> {
+    const replies = await super.renew(renewals);
     const confirm = async (reply: RenewalReply, i: number): Promise<RenewalReply> => {
       const renewal = renewals[i] as Renewal;
       if (reply.kind !== 'renewed' || !this.uncounted.has(renewal.owner)) return reply;
@@ -126,40 +108,12 @@ export class ReplicatedStore implements LockStore {
     return Promise.all(replies.map(confirm));
   }
 
-  async release(request: ReleaseRequest): Promise<ReleaseReply> {
+  override async release(request: ReleaseRequest): Promise<ReleaseReply> {
     try {
-      return await this.store.release(request);
+      return await super.release(request);
     } finally {
       this.uncounted.delete(request.owner);
     }
-  }
-
-  inspect(key: string): Promise<LockSnapshot | null> {
-    return this.store.inspect(key);
-  }
-
-  async introduce(introduction: Introduction): Promise<void> {
-    await this.store.introduce?.(introduction);
-  }
-
-  async readIntroductions(clientIds: readonly string[]): Promise<readonly (string | undefined)[]> {
-    return (await this.store.readIntroductions?.(clientIds)) ?? [];
-  }
-
-  async list(request: ListRequest): Promise<KeyPage> {
-    return (await this.store.list?.(request)) ?? { entries: [] };
-  }
-
-  forceRelease(key: string, owner?: string): Promise<'released' | 'not held'> {
-    return this.store.forceRelease(key, owner);
-  }
-
-  announceTakeover(takeover: TakeoverNotice): Promise<void> {
-    return this.store.announceTakeover(takeover);
-  }
-
-  close(): Promise<void> {
-    return this.store.close();
   }
 
   /**
