@@ -38,12 +38,10 @@ export function lockTableSql(dialect: 'postgres' | 'mysql', table = DEFAULT_TABL
   return statement(table);
 }
 
-/** For messages. */
 export interface NamedTable {
   /** The function of the store, as `mysqlStore`. */
   readonly store: string;
   readonly table: string;
-  /** The statement that makes a lock table. */
   readonly sql: string;
 }
 

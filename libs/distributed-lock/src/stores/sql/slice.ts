@@ -10,7 +10,6 @@ export interface Slice {
   readonly unwritten: readonly string[];
 }
 
-/** How many rows to read, and after which name. */
 export interface Scan {
   readonly after: string;
   readonly most: number;

@@ -66,7 +66,6 @@ export class SqlConnection {
     return this.add(kind, item, key);
   }
 
-  /** @param send sends one statement */
   runAlone<Reply>(send: (link: SqlLink) => Promise<Reply>): Promise<Reply> {
     return this.add(send, { name: '' });
   }

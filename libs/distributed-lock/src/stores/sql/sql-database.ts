@@ -41,7 +41,6 @@ export interface Named {
   readonly name: string;
 }
 
-/** The row after a write, and whether the write was done. */
 export interface SqlWriteReply {
   readonly isDone: boolean;
   readonly row: LockRow;

@@ -2,7 +2,6 @@ import { LOCK } from '../../port/claim.js';
 import type { Introduction } from '../../port/lock-store.js';
 import { asciiText, textIn } from '../core/ascii-text.js';
 import { isOver, type Reading } from '../core/document.js';
-import type { Take } from '../core/register.js';
 import { introductionRow } from './lock-name.js';
 import type { SqlDocuments } from './sql-documents.js';
 
@@ -12,7 +11,7 @@ import type { SqlDocuments } from './sql-documents.js';
  */
 export class SqlIntroductions {
   constructor(
-    private readonly documents: Rows,
+    private readonly documents: SqlDocuments,
     private readonly commandTimeoutMs: number,
   ) {}
 
@@ -56,8 +55,4 @@ export class SqlIntroductions {
     const notAfter = () => Math.ceil(found.now + 2 * this.commandTimeoutMs);
     return (await this.documents.takeRow({ name, request, minToken: 0, notes: [], notAfter })).reading;
   }
-}
-
-interface Rows extends Pick<SqlDocuments, 'read' | 'swap'> {
-  takeRow(take: Take): ReturnType<SqlDocuments['take']>;
 }

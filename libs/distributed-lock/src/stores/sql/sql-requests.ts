@@ -1,3 +1,4 @@
+import type { PipedRequest } from '../common/connection/request-pipe.js';
 import { WaitingRequests } from '../common/connection/waiting-requests.js';
 import type { BatchedStatements, Named, SqlLink } from './sql-database.js';
 
@@ -34,21 +35,15 @@ export type BatchedKind = keyof BatchedStatements;
 export type SqlItem<Kind extends BatchedKind> = Parameters<BatchedStatements[Kind]>[0][number];
 export type SqlReply<Kind extends BatchedKind> = Awaited<ReturnType<BatchedStatements[Kind]>>[number];
 
-/** One request that waits for its statement. */
-export interface SqlRequest {
+export interface SqlRequest extends PipedRequest {
   /** The statement that executes it together with others of its kind, or a function that sends a statement for it alone. */
   readonly kind: BatchedKind | ((link: SqlLink) => Promise<unknown>);
   readonly item: Named;
-  /** The key for errors. */
-  readonly key: string | undefined;
-  /** Our time when it came, in ms. */
-  readonly since: number;
   /** It goes alone, because a statement with others has failed. */
   isAlone?: boolean;
   /** How often it has found its row locked by another transaction, and our time before which it does not ask again. */
   blocked?: { readonly times: number; readonly until: number };
   resolve(reply: never): void;
-  reject(error: unknown): void;
 }
 
 function pausesUntil({ blocked }: SqlRequest): number {

@@ -123,7 +123,10 @@ export class Documents {
     const path = paths.introductionOf(clientId);
     // One that is there may be that of an earlier session, with which it would end.
     const removed = session.send(multi([remove(path, ANY_VERSION)]));
-    if (text === undefined) return void (await removed);
+    if (text === undefined) {
+      await removed;
+      return;
+    }
     const creation = multi([create(path, { acl, data: text, isEphemeral: true })]);
     const [{ content }] = await Promise.all([session.send(creation), removed]);
     if (content.isDone) return;

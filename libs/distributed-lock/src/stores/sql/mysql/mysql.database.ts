@@ -1,4 +1,4 @@
-import type { Connection, ConnectionOptions } from 'mysql2';
+import type { ConnectionOptions } from 'mysql2';
 import { LockConfigurationError } from '../../../port/lock.errors.js';
 import { conceal } from '../../../redaction/conceal.js';
 import type { Chance } from '../../../time/chance.js';
@@ -58,10 +58,13 @@ export class MysqlDatabase implements SqlDatabase {
 
   async open(signal: AbortSignal, onLost: (error: unknown) => void): Promise<SqlLink> {
     const { createConnection } = await importMysql2();
+    signal.throwIfAborted();
     const connection = createConnection({ ...this.options, ...OWN_OPTIONS });
+    signal.addEventListener('abort', () => connection.destroy());
+    const failed = new Promise<never>((_, reject) => connection.on('error', reject));
     try {
       const pipe = new MysqlPipe(connection);
-      const { opened, statements } = await Promise.race([this.setUp(pipe), endOf(connection, signal)]);
+      const { opened, statements } = await Promise.race([this.setUp(pipe), failed]);
       connection.on('error', onLost);
       return new MysqlLink(pipe, statements, opened, this.chance);
     } catch (error) {
@@ -78,14 +81,6 @@ export class MysqlDatabase implements SqlDatabase {
     }
     return prepare(pipe, this.table, this.clock);
   }
-}
-
-/** Rejects when the connection fails, or is not wanted any more. A destroyed connection of mysql2 tells nobody. */
-function endOf(connection: Connection, signal: AbortSignal): Promise<never> {
-  return new Promise((_resolve, reject) => {
-    connection.on('error', reject);
-    signal.addEventListener('abort', () => reject(new Error('it took too long to connect')), { once: true });
-  });
 }
 
 type Mysql2 = typeof import('mysql2');

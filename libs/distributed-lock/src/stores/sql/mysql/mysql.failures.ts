@@ -1,4 +1,5 @@
 import { LockConfigurationError } from '../../../port/lock.errors.js';
+import { textOf } from '../../common/connection/connection-errors.js';
 import type { SqlFailure } from '../sql-database.js';
 
 const NOT_NOW = { reason: 'unready' } as const;
@@ -96,7 +97,6 @@ export class TwoRowsError extends Error {
 
 /** An error of mysql2. A server's error has a positive number, an error of the system a negative one. */
 interface MysqlError extends Error {
-  readonly code?: string;
   readonly errno?: number;
   readonly driverError?: unknown;
 }
@@ -109,14 +109,12 @@ export function errorNumberOf(error: unknown): number {
   return errno ?? ((driverError ?? cause) ? errorNumberOf(driverError ?? cause) : 0);
 }
 
-/** Tells what an error of mysql2 means. */
 export function mysqlFailure(error: unknown): SqlFailure {
   if (error instanceof LockConfigurationError) return { ...NEVER, detail: error.message };
   // The next session refuses the table.
   if (error instanceof TwoRowsError) return { ...NOT_NOW, isFatal: true, detail: error.message };
   const number = errorNumberOf(error);
-  const { message, code } = error as MysqlError;
-  const text = message || code || String(error);
+  const text = textOf(error);
   // A connection that was lost or never made has an error of the system, or one of mysql2 itself.
   if (number <= 0) return { ...LOST, detail: text };
   const { advice, ...failure } = FAILURES[number] ?? { ...NEVER, mayBeOne: true };

@@ -16,7 +16,7 @@ export function withConnectionName(target: OwnTarget, connectionName: string): P
  * Connects a new client of pg, with settings of its own where locks depend on them. Nothing is set by the start of the
  * connection, because poolers refuse it.
  *
- * @param signal ends the socket, whatever the server does
+ * @param signal ends the socket, whatever the server does; the promise may never settle then
  * @param setUp the first statements, after which the connection is open
  */
 export async function connectOwn<Opened>(
@@ -26,32 +26,18 @@ export async function connectOwn<Opened>(
   setUp: (client: Client) => Promise<Opened>,
 ): Promise<Opened> {
   const pg = await importPg();
+  signal.throwIfAborted();
   const client = new pg.Client(configOf(target));
   // Without a listener an error would end the process.
   client.on('error', onLost);
   client.on('end', () => onLost(new Error('the connection was closed')));
+  signal.addEventListener('abort', () => destroy(client));
   try {
-    // A client that is ended while it connects settles nothing.
-    return await orAborted(
-      client.connect().then(() => setUp(client)),
-      signal,
-    );
+    await client.connect();
+    return await setUp(client);
   } catch (error) {
     destroy(client);
     throw error;
-  }
-}
-
-/** @throws the reason of `signal`, if it is aborted first */
-async function orAborted<Result>(settled: Promise<Result>, signal: AbortSignal): Promise<Result> {
-  let abort = (): void => undefined;
-  const aborted = new Promise<never>((_, reject) => (abort = () => reject(signal.reason as Error)));
-  signal.addEventListener('abort', abort);
-  if (signal.aborted) abort();
-  try {
-    return await Promise.race([settled, aborted]);
-  } finally {
-    signal.removeEventListener('abort', abort);
   }
 }
 

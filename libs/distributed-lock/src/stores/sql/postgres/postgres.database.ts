@@ -3,8 +3,7 @@ import type { Clock } from '../../../time/clock.js';
 import { quoted } from '../lock-table.js';
 import type { SqlDatabase, SqlFailure, SqlLink } from '../sql-database.js';
 import { checkPostgresTable, createTable } from './ensure-table.js';
-import { postgresFailure, sqlStateOf } from './postgres.errors.js';
-import type { Send } from './postgres.session.js';
+import { postgresFailure } from './postgres.errors.js';
 import { statementsFor, type PostgresStatements } from './statements/statements.js';
 
 /** The parameter stands here once, because some tools number parameters anew. */
@@ -81,16 +80,6 @@ export abstract class PostgresDatabase implements SqlDatabase {
     await query(this.givenUpSoon(lock), []);
   }
 
-  /** A table that was dropped is made again. */
-  protected sendWith(query: Query, send: Send): Send {
-    return (statement, parameters) =>
-      send(statement, parameters).catch(async (error) => {
-        if (sqlStateOf(error) !== '42P01') throw error;
-        await createTable((sql) => query(this.givenUpSoon(sql), []), this.options.table);
-        return send(statement, parameters);
-      });
-  }
-
   private async ask(query: Query): Promise<Hello> {
     const [hello] = (await query(HELLO, [quoted(this.options.table, '"')])) as readonly Hello[];
     if (!hello) throw new LockConfigurationError('The query function of postgresStore returned no row.');
@@ -136,7 +125,6 @@ export interface DatabaseOptions {
   readonly table: string;
 }
 
-/** Sends a statement text and returns its rows. */
 export type Query = (sql: string, parameters: unknown[]) => Promise<readonly object[]>;
 
 export interface Hello {

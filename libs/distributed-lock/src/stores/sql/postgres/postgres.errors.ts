@@ -1,4 +1,5 @@
 import { LockConfigurationError } from '../../../port/lock.errors.js';
+import { textOf } from '../../common/connection/connection-errors.js';
 import { nestedErrors } from '../nested-errors.js';
 import type { SqlFailure } from '../sql-database.js';
 
@@ -31,6 +32,13 @@ const OWN_WORDS: Readonly<Record<string, SqlFailure>> = {
     mayRepeat: true,
     isBlocked: true,
   },
+  // The next connection makes it again.
+  '42P01': {
+    reason: 'unready',
+    detail: 'the lock table was dropped (42P01)',
+    mayRepeat: true,
+    isFatal: true,
+  },
   '28P01': { reason: 'refused', detail: 'user or password is wrong (28P01)', isFatal: true },
   '42501': {
     reason: 'refused',
@@ -58,7 +66,7 @@ const NOT_NOW = /^(53|57|72)/;
 export function postgresFailure(error: unknown): SqlFailure {
   if (error instanceof LockConfigurationError) return { reason: 'refused', detail: error.message };
   const state = sqlStateOf(error);
-  const message = error instanceof Error ? describe(error) : String(error);
+  const message = textOf(error);
   if (state === undefined) return { reason: 'unknown', detail: message, isFatal: true };
   const known = OWN_WORDS[state];
   if (known) return known;
@@ -67,9 +75,4 @@ export function postgresFailure(error: unknown): SqlFailure {
   if (NOT_NOW.test(state)) return { reason: 'unready', detail, isFatal: true };
   if (NOT_LET_IN.test(state)) return { reason: 'refused', detail, isFatal: true };
   return { reason: 'refused', detail, mayBeOne: true };
-}
-
-/** Some errors of sockets say nothing but their code. */
-function describe(error: Error): string {
-  return error.message || ('code' in error ? String(error.code) : error.name);
 }

@@ -23,7 +23,7 @@ export class PostgresFunction extends PostgresDatabase {
     if (!isPGlite(this.handle)) await this.checkUnlocked(query);
     const send: Send = async ({ text }, values) => (await query(text, values)) as PostgresRow[];
     return {
-      ...executeBy(this.sendWith(query, send), this.statements, { mayRepeat: isPGlite(this.handle) }),
+      ...executeBy(send, this.statements, { mayRepeat: isPGlite(this.handle) }),
       opened: { now: Number(hello.now) / 1000, sentAt: hello.sentAt },
       destroy: () => undefined,
     };

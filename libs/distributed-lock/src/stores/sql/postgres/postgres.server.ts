@@ -40,7 +40,7 @@ export class PostgresServer extends PostgresDatabase {
       });
     };
     return {
-      ...executeBy(this.sendWith(query, send), this.statements),
+      ...executeBy(send, this.statements),
       opened: { now: Number(hello.now) / 1000, sentAt: hello.sentAt },
       destroy: () => destroy(client),
     };

@@ -5,7 +5,6 @@ import { namedRowIn } from './statements/notifications.js';
 import { swapParameters, takeParameters } from './statements/parameters.js';
 import type { PostgresStatement, PostgresStatements } from './statements/statements.js';
 
-/** Sends one statement and returns its rows. */
 export type Send = (statement: PostgresStatement, parameters: unknown[]) => Promise<readonly PostgresRow[]>;
 
 export interface PostgresRow {

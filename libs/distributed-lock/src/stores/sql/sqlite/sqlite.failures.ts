@@ -1,4 +1,5 @@
 import { LockConfigurationError } from '../../../port/lock.errors.js';
+import { textOf } from '../../common/connection/connection-errors.js';
 import type { SqlFailure } from '../sql-database.js';
 import { ReplacedError } from './database-files.js';
 
@@ -35,7 +36,7 @@ export function isBusy(error: unknown): boolean {
 
 /** A statement that fails has changed nothing: SQLite has rolled back its transaction, or the session does. */
 export function sqliteFailure(error: unknown): SqlFailure {
-  const detail = error instanceof Error ? error.message : String(error);
+  const detail = textOf(error);
   if (error instanceof LockConfigurationError) return { reason: 'refused', detail };
   if (error instanceof ReplacedError) {
     return error.wasExecuted
