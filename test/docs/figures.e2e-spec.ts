@@ -23,7 +23,7 @@ import { MOST_NAME_BYTES } from '../../libs/distributed-lock/src/stores/etcd/etc
 import { KEEP_ALIVES } from '../../libs/distributed-lock/src/stores/etcd/etcd.sessions.js';
 import * as etcd from '../../libs/distributed-lock/src/stores/etcd/etcd.store.js';
 import { ALIVE_MS } from '../../libs/distributed-lock/src/stores/session/session-knowledge.js';
-import { IDLE_MS as SWEPT_AFTER_MS } from '../../libs/distributed-lock/src/stores/session/session-sweeper.js';
+import { SWEPT_AFTER_MS } from '../../libs/distributed-lock/src/stores/session/session-sweeper.js';
 import { KEEP_ALIVES_PER_SESSION } from '../../libs/distributed-lock/src/stores/zookeeper/client/session.js';
 import { BELIEVED_MS } from '../../libs/distributed-lock/src/stores/zookeeper/znode-version.js';
 import { MOST_BYTES } from '../../libs/distributed-lock/src/stores/zookeeper/lock-path.js';

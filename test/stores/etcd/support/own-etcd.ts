@@ -4,7 +4,10 @@ import type { LockService } from 'nestjs-distributed-lock';
 import { etcdStore, type EtcdStoreOptions } from 'nestjs-distributed-lock/etcd';
 import { EtcdBackend } from '../../../../libs/distributed-lock/src/stores/etcd/etcd.backend.js';
 import { targetOf } from '../../../../libs/distributed-lock/src/stores/etcd/etcd.target.js';
-import { SessionSweeper } from '../../../../libs/distributed-lock/src/stores/session/session-sweeper.js';
+import {
+  SessionSweeper,
+  SWEPT_AFTER_MS,
+} from '../../../../libs/distributed-lock/src/stores/session/session-sweeper.js';
 import { systemChance } from '../../../../libs/distributed-lock/src/time/chance.js';
 import { systemClock } from '../../../../libs/distributed-lock/src/time/clock.js';
 import { startEtcdServer, type EtcdServer, type EtcdServerOptions } from '#etcd-server';
@@ -89,7 +92,7 @@ export class OwnEtcd {
       const clock = { ...systemClock, now: () => systemClock.now() + aheadMs };
       const sweeper = new SessionSweeper(backend, clock, () => own);
       await sweeper.sweep();
-      aheadMs += 10 * 60_000;
+      aheadMs += SWEPT_AFTER_MS;
       await sweeper.sweep();
     } finally {
       await backend.close(false);

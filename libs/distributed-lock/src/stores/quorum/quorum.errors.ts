@@ -1,5 +1,4 @@
 import { LockStoreError } from '../../port/lock.errors.js';
-import { textOf } from '../common/connection/connection-errors.js';
 import type { QuorumNode } from './quorum.node.js';
 import { answersOf, majorityOf, type Outcomes } from './majority.js';
 
@@ -15,7 +14,7 @@ export function noMajority(
       : [],
   );
   const answered = `${answersOf(outcomes).length} of ${nodes.length} nodes answered, ${majorityOf(nodes.length)} are needed`;
-  const why = failures.map(({ node, error }) => `node ${node.number} (${node.store.name}): ${textOf(error)}`);
+  const why = failures.map(({ node, error }) => `node ${node.number} (${node.store.name}): ${text(error)}`);
   const errors = failures.map(({ error }) => error);
   const cause = new AggregateError(errors, answered);
   return new LockStoreError([answered, why.join('; ')].filter(Boolean).join('. '), key, reasonOf(errors), {
@@ -43,4 +42,8 @@ function reasonOf(errors: readonly unknown[]): LockStoreError['reason'] {
   const reasons = errors.map((error) => (error instanceof LockStoreError ? error.reason : 'refused'));
   if (reasons.every((reason) => reason === 'refused')) return 'refused';
   return (['unknown', 'unready'] as const).find((reason) => reasons.includes(reason)) ?? 'unreachable';
+}
+
+function text(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }

@@ -8,7 +8,7 @@ import { contentOf } from './session-text.js';
 /** Each process sweeps at its own random times, in ms. */
 const SWEEP_MS = { least: 5 * 60_000, spread: 5 * 60_000 };
 /** No client believes any more in the version of a document that was not written for so long (`SessionBackend.believedMs`). */
-export const IDLE_MS = 10 * 60_000;
+export const SWEPT_AFTER_MS = 10 * 60_000;
 /** Documents that the sweeper remembers, and documents that it reads or deletes in one go. */
 const MOST_IDLE = 50_000;
 const TOGETHER = 100;
@@ -52,7 +52,7 @@ export class SessionSweeper {
   async sweep(): Promise<void> {
     const own = this.ownSession();
     if (own === undefined || (await this.backend.firstSession()) !== own) return this.forget();
-    const due = [...this.idle].filter(([, { since }]) => since <= this.now() - IDLE_MS);
+    const due = [...this.idle].filter(([, { since }]) => since <= this.now() - SWEPT_AFTER_MS);
     await inParts(due, ([name, idle]) => this.deleteIdle(name, idle));
     const { names, after } = await this.backend.list({ prefix: '', after: this.after, most: MOST_IDLE });
     this.after = after;
