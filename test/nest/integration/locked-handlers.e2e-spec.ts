@@ -241,7 +241,7 @@ class GoodsController {
   }
 
   @Get('lost')
-  @Locked('lost', { leaseMs: 50 })
+  @Locked('lost')
   async lost(@LockSignal() signal: AbortSignal): Promise<string> {
     await this.stage.reach('handler');
     this.stage.note(`aborted ${signal.aborted}`);
@@ -249,9 +249,9 @@ class GoodsController {
   }
 
   @Get('lost/ignored')
-  @Locked('lost', { leaseMs: 50, onLost: 'ignore' })
+  @Locked('lost', { onLost: 'ignore' })
   async lostIgnored(): Promise<string> {
-    await new Promise((resolve) => setTimeout(resolve, 100));
+    await this.stage.reach('handler');
     return 'finished';
   }
 
@@ -579,7 +579,10 @@ describe.each(ADAPTERS)('@Locked on handlers of %s', (adapter) => {
   });
 
   it('a loss answers 503 without Retry-After at once, and the handler sees its signal abort', async () => {
-    const answer = await started.fetch('/lost');
+    const asked = started.fetch('/lost');
+    await until(() => stage.isAt('handler'));
+    await locks.forceRelease('lost');
+    const answer = await asked;
     expect(answer.status).toBe(503);
     expect(answer.headers.get('retry-after')).toBeNull();
     expect(await answer.json()).toMatchObject({ code: 'LOCK_LOST' });
@@ -588,7 +591,11 @@ describe.each(ADAPTERS)('@Locked on handlers of %s', (adapter) => {
   });
 
   it('a loss under onLost: ignore keeps the result', async () => {
-    expect(await (await started.fetch('/lost/ignored')).text()).toBe('finished');
+    const answer = started.fetch('/lost/ignored');
+    await until(() => stage.isAt('handler'));
+    await locks.forceRelease('lost');
+    stage.go('handler');
+    expect(await (await answer).text()).toBe('finished');
   });
 
   it('a lock error of code inside the handler gets its status from the filter', async () => {
