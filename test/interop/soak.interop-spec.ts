@@ -45,7 +45,7 @@ describeBesideJava(
     let history: string[];
 
     beforeAll(async () => {
-      stage = new Stage({ url: server.url, watchdogTimeoutMs: WATCHDOG_MS });
+      stage = new Stage({ url: server.url, watchdogTimeoutMs: WATCHDOG_MS, fairWaitMs: WATCHDOG_MS });
       crowd = new Crowd(stage, { names: NAMES, holdMs: 1 });
       const running = await Promise.all(SIDES.map((side) => stage.start(side)));
       const untilMs = Date.now() + FOR_MS;

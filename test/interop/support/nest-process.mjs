@@ -8,7 +8,14 @@ import { Cluster, Redis } from 'ioredis';
 import { DistributedLockModule, LockService } from 'nestjs-distributed-lock';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 
-const { url, nodes, sharded: _sharded, sharedTokens, ...options } = JSON.parse(process.argv[2]);
+const {
+  url,
+  nodes,
+  sharded: _sharded,
+  fairWaitMs: _fairWaitMs,
+  sharedTokens,
+  ...options
+} = JSON.parse(process.argv[2]);
 const redis = nodes ? new Cluster(nodes) : new Redis(url);
 const store = redisStore(redis, { sharedTokens });
 

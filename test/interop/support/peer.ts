@@ -15,6 +15,8 @@ export interface PeerOptions {
   readonly url?: string;
   readonly nodes?: readonly string[];
   readonly watchdogTimeoutMs?: number;
+  /** For how long a waiter of Java's fair lock that was killed keeps its place; default 5 minutes. */
+  readonly fairWaitMs?: number;
   readonly sharedTokens?: boolean;
   readonly sharded?: 'AUTO' | 'ON' | 'OFF';
 }

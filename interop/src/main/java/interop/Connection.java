@@ -12,6 +12,7 @@ final class Connection {
     static Config config(Order how) {
         Config config = new Config().setThreads(THREADS).setNettyThreads(THREADS);
         config.setLockWatchdogTimeout(how.number("watchdogTimeoutMs", 30_000));
+        config.setFairLockWaitTimeout(how.number("fairWaitMs", 300_000));
         if (how.has("nodes")) {
             config.useClusterServers()
                     .addNodeAddress(how.texts("nodes").toArray(String[]::new))
