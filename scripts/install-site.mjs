@@ -10,7 +10,8 @@ const installed = `${SITE}/node_modules/.installed.json`;
 
 const isInstalled = existsSync(installed) && readFileSync(installed).equals(readFileSync(wanted));
 if (!isInstalled) {
-  const args = ['ci', '--prefix', SITE, '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel', 'error'];
+  const quiet = ['--no-audit', '--no-fund', '--loglevel', 'error'];
+  const args = ['ci', '--prefix', SITE, '--prefer-offline', '--ignore-scripts', ...quiet];
   const shell = process.platform === 'win32';
   const { status } = spawnSync('npm', args, { stdio: 'inherit', shell });
   if (status === 0) copyFileSync(wanted, installed);
