@@ -82,7 +82,7 @@ const USERS = [
     intro: '[Which store?](stores.md) compares them.',
     groups: {
       Memory: ['memoryStore'],
-      Redis: ['redisStore', 'RedisStoreOptions', 'RedisTarget', 'NodeRedisClient'],
+      Redis: ['redisStore', 'RedisStoreOptions', 'RedisTarget', 'NodeRedisClient', 'NodeRedisSentinel'],
       'Quorum of several servers': ['quorumStore', 'QuorumStoreOptions', 'QuorumNodeState'],
       PostgreSQL: ['postgresStore', 'PostgresStoreOptions', 'PostgresTarget', 'PostgresHandle'],
       'MySQL and MariaDB': ['mysqlStore', 'MysqlStoreOptions', 'MysqlTarget'],
@@ -113,6 +113,7 @@ const USERS = [
         'FencedRedisOptions',
         'RedisWord',
         'ScriptingClient',
+        'NodeRedisScriptingClient',
       ],
       'Guard a service over HTTP': [
         'fencingHeaders',

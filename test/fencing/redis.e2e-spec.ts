@@ -3,24 +3,30 @@ import { Cluster, Redis } from 'ioredis';
 import { LockKeyError } from 'nestjs-distributed-lock';
 import { fencedRedis, StaleTokenError, type FencedRedis, type Fence } from 'nestjs-distributed-lock/guard';
 import { startRedisServer, type RedisServer } from '#redis-server';
+import { createClient, createCluster, createSentinel, RESP_TYPES } from 'redis';
 import { closeServices, failureOf, openService } from '../support/lock-services.js';
-import { startRedisCluster, type RedisCluster } from '#redis-topologies';
+import { LIBRARIES } from '../support/redis-library.js';
+import { startRedisCluster, startSentinelSet, type RedisCluster } from '#redis-topologies';
 
 const at = (token: number): Fence => ({ key: 'goods:7', fencingToken: 1_795_237_040_328_412 + token });
 
-describe('fenced writes to Redis', () => {
+describe.each(LIBRARIES)('fenced writes to Redis, by %s', (library) => {
   let server: RedisServer;
   let redis: Redis;
+  let nodeRedis: ReturnType<typeof createClient>;
   let fenced: FencedRedis;
 
   beforeAll(async () => {
     server = await startRedisServer();
     redis = new Redis(server.url);
-    fenced = fencedRedis(redis);
+    nodeRedis = createClient({ url: server.url });
+    await nodeRedis.connect();
+    fenced = library === 'ioredis' ? fencedRedis(redis) : fencedRedis(nodeRedis);
   }, 60_000);
   afterAll(async () => {
     await closeServices();
     redis?.disconnect();
+    nodeRedis?.destroy();
     await server?.stop();
   });
 
@@ -59,7 +65,7 @@ describe('fenced writes to Redis', () => {
     expect(await redis.exists('goods:4')).toBe(0);
   });
 
-  it.each([3499, 3500, 3501, 5000, 25_000])('are of as many as %d fields at once', async (count) => {
+  it.each([3499, 3500, 3501, 5000, 10_000])('are of as many as %d fields at once', async (count) => {
     const fields = Object.fromEntries(Array.from({ length: count }, (_, i) => [`f${i}`, i]));
     const key = `goods:many:${count}`;
     expect(await fenced.hset(key, fields, at(1))).toBe(count);
@@ -75,8 +81,20 @@ describe('fenced writes to Redis', () => {
       message: expect.stringContaining('7001 words'),
     });
     expect(await fenced.call('SADD', 'set:1', words.slice(1), at(1))).toBe(7000);
-    const fields = Object.fromEntries(Array.from({ length: 25_001 }, (_, i) => [i, i]));
-    await expect(fenced.hset('set:2', fields, at(2))).rejects.toThrow('50002 words');
+    const fields = Object.fromEntries(Array.from({ length: 10_001 }, (_, i) => [i, i]));
+    await expect(fenced.hset('set:2', fields, at(2))).rejects.toThrow('20002 words');
+  });
+
+  it('refuse a smaller token, too, if the client gives numbers as text', async () => {
+    const texting =
+      library === 'ioredis'
+        ? new Redis(server.url, { stringNumbers: true })
+        : nodeRedis.withTypeMapping({ [RESP_TYPES.NUMBER]: String });
+    const own = fencedRedis(texting);
+    await own.set('stock:text', 'new', at(2));
+    await expect(own.set('stock:text', 'old', at(1))).rejects.toThrow(StaleTokenError);
+    await expect(own.check('stock:text', at(1))).rejects.toThrow(StaleTokenError);
+    if (texting instanceof Redis) texting.disconnect();
   });
 
   it('tell what the server says against the command itself', async () => {
@@ -145,6 +163,22 @@ describe('fenced writes to a cluster', () => {
     },
   );
 
+  it.each(['', 'app:', '{app}:'])(
+    'keep the fence in the slot of its key by node-redis, too, with the keyPrefix "%s"',
+    async (keyPrefix) => {
+      const rootNodes = servers.nodes.map((socket) => ({ socket }));
+      const client = createCluster({ rootNodes, ...(keyPrefix && { keyPrefix }) });
+      await client.connect();
+      const fenced = fencedRedis(client);
+      for (const key of KEYS) {
+        await fenced.set(key, 'new', at(3));
+        await expect(fenced.set(key, 'old', at(2))).rejects.toThrow(StaleTokenError);
+        expect(await cluster.get(`${keyPrefix}${key}`)).toBe('new');
+      }
+      client.destroy();
+    },
+  );
+
   it('go on from the fence that was raised without a cluster under the same keyPrefix', async () => {
     const client = {
       eval: (...[, , , fence]: unknown[]) => Promise.resolve([1, fence]),
@@ -157,3 +191,16 @@ describe('fenced writes to a cluster', () => {
     await expect(fencedRedis(cluster).set(key, 'x', at(1))).rejects.toThrow(LockKeyError);
   });
 });
+
+it('fenced writes by node-redis reach the master that Sentinels name', async () => {
+  const set = await startSentinelSet();
+  const { name, sentinels } = set.options;
+  const client = createSentinel({ name, sentinelRootNodes: sentinels });
+  client.on('error', () => undefined);
+  await client.connect();
+  const fenced = fencedRedis(client);
+  await fenced.set('stock:1', 'new', at(2));
+  await expect(fenced.set('stock:1', 'old', at(1))).rejects.toThrow(StaleTokenError);
+  await client.destroy();
+  await set.stop();
+}, 60_000);

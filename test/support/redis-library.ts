@@ -1,4 +1,5 @@
-import { createClient } from 'redis';
+import type { RedisOptions } from 'ioredis';
+import { createClient, createSentinel } from 'redis';
 import type { RedisTarget } from 'nestjs-distributed-lock/redis';
 
 /** The libraries by which `redisStore` connects. */
@@ -8,4 +9,32 @@ export type Library = (typeof LIBRARIES)[number];
 /** What `redisStore` is given for a server: its URL, or a client of node-redis, which is never connected. */
 export function targetOf(library: Library, url: string): RedisTarget {
   return library === 'ioredis' ? url : createClient({ url });
+}
+
+type Place = { readonly host: string; readonly port: number };
+
+/** What it is given for the master that Sentinels name. */
+export interface SentinelTarget {
+  readonly name: string;
+  readonly sentinels: Place[];
+  readonly username?: string;
+  readonly password?: string;
+  /** Where the service finds a server that the Sentinels name so. */
+  readonly natMap?: Record<string, Place>;
+}
+
+/** The options of ioredis, or a client of node-redis. @param more options that ioredis alone has */
+export function sentinelTargetOf(
+  library: Library,
+  target: SentinelTarget,
+  more: RedisOptions = {},
+): RedisTarget {
+  if (library === 'ioredis') return { ...target, ...more };
+  const { name, sentinels, natMap, username, password } = target;
+  return createSentinel({
+    name,
+    sentinelRootNodes: sentinels,
+    nodeClientOptions: { ...(username && { username }), ...(password && { password }) },
+    ...(natMap && { nodeAddressMap: natMap }),
+  });
 }

@@ -1,8 +1,9 @@
-import type { RedisOptions } from 'ioredis';
 import type { RedisServer } from '../redis-server/index.d.mts';
 
 export interface SentinelSet {
-  readonly options: RedisOptions;
+  /** As ioredis takes them. */
+  readonly options: { readonly name: string; readonly sentinels: { host: string; port: number }[] };
+  readonly sentinelPort: number;
   readonly servers: readonly RedisServer[];
   /** The server that is master now, by the sentinel's word. */
   masterPort(): Promise<number>;

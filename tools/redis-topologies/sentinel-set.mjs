@@ -34,6 +34,7 @@ export async function startSentinelSet() {
     );
   return {
     options: { sentinels: [{ host: '127.0.0.1', port }], name: NAME },
+    sentinelPort: port,
     servers,
     masterPort,
     async failover() {

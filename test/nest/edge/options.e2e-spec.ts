@@ -16,7 +16,7 @@ import {
 import { Fenced, fencedRedis, ProcessFences } from 'nestjs-distributed-lock/guard';
 import { LockMetricsModule, measureLocks, traceLocks } from 'nestjs-distributed-lock/otel';
 import { quorumStore } from 'nestjs-distributed-lock/quorum';
-import { createClient, createCluster, createSentinel } from 'redis';
+import { createClient, createClientPool, createCluster, createSentinel } from 'redis';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 
 const SECRET = 'hunter2';
@@ -34,6 +34,8 @@ async function refusalOf(make: () => unknown): Promise<Error> {
 
 const loosely = (value: unknown) => value as never;
 const lazy = { lazyConnect: true };
+const sentinel = (more: { keyPrefix?: string } = {}) =>
+  createSentinel({ name: 'm', sentinelRootNodes: [{ host: 'h', port: 1 }], ...more });
 
 /** As node-redis makes them. */
 class RedisClient {
@@ -92,12 +94,17 @@ describe('redisStore', () => {
     [
       'a cluster of node-redis',
       createCluster({ rootNodes: [{ url: URL_OF_SECRET }] }),
-      'of node-redis it takes what createClient makes',
+      'of node-redis it takes what createClient and createSentinel make',
     ],
     [
-      'Sentinels of node-redis',
-      createSentinel({ name: 'm', sentinelRootNodes: [{ host: 'h', port: 1 }] }),
-      'of node-redis it takes what createClient makes',
+      'a pool of node-redis',
+      createClientPool({ url: URL_OF_SECRET }),
+      'of node-redis it takes what createClient and createSentinel make',
+    ],
+    [
+      'Sentinels of a node-redis that keeps its options',
+      { isOpen: false, getMasterNode: () => undefined, duplicate: () => undefined, options: URL_OF_SECRET },
+      'redisStore cannot read the options of this client for Sentinels',
     ],
     ['a misspelt host', { hots: 'h' }, 'the options name no server'],
     ['options without a server', { password: SECRET }, 'the options name no server'],
@@ -132,6 +139,8 @@ describe('redisStore', () => {
     ['a client behind a Proxy', new Proxy(new Redis(lazy), {})],
     ['a client of node-redis', createClient({ url: URL_OF_SECRET })],
     ['a client of node-redis behind a Proxy', new Proxy(createClient(), {})],
+    ['Sentinels of node-redis', sentinel()],
+    ['Sentinels of node-redis behind a Proxy', new Proxy(sentinel(), {})],
   ])('takes %s', async (_what, target) => {
     expect(typeof redisStore(loosely(target)).create).toBe('function');
   });
@@ -140,6 +149,7 @@ describe('redisStore', () => {
     ['of one server', new Redis({ ...lazy, keyPrefix: 'app:' })],
     ['that is to be made', { host: 'h', keyPrefix: 'app:' }],
     ['of node-redis', createClient({ keyPrefix: 'app:' })],
+    ['of node-redis for Sentinels', sentinel({ keyPrefix: 'app:' })],
     ['of a cluster', new Cluster([{ host: 'h' }], { ...lazy, keyPrefix: 'app:' })],
     [
       'of the nodes of a cluster',
@@ -280,7 +290,7 @@ describe('a name that is no option', () => {
       () => fencedRedis(new Redis(lazy), loosely({ keep: 5 })),
     ],
     [
-      'fencedRedis takes a client of ioredis, which stays yours; it was given a string.',
+      'fencedRedis takes a client of ioredis or node-redis, which stays yours; it was given a string.',
       () => fencedRedis(loosely('redis://h')),
     ],
     [

@@ -21,7 +21,8 @@ const EXPORTS: Readonly<Record<string, string>> = {
     LockWaitTimeoutError Locked LockedInterceptor getLockServiceToken isLockError lockKey memoryStore
     systemClock toHttpException
   `,
-  'stores/redis/index.ts': '<NodeRedisClient> <RedisStoreOptions> <RedisTarget> redisStore',
+  'stores/redis/index.ts':
+    '<NodeRedisClient> <NodeRedisSentinel> <RedisStoreOptions> <RedisTarget> redisStore',
   'stores/sql/postgres/index.ts': `
     <Listen> <PGliteDatabase> <PostgresConfig> <PostgresHandle> <PostgresPool> <PostgresStoreOptions>
     <PostgresTarget> lockTableSql postgresStore
@@ -42,7 +43,7 @@ const EXPORTS: Readonly<Record<string, string>> = {
   `,
   'admin/index.ts': '<LockAdminOptions> LockAdminModule',
   'fencing/index.ts': `
-    <Fence> <FencedKeys> <FencedRedisOptions> <FencedRequest> <HeldUntilCommitOptions> <RedisWord>
+    <Fence> <FencedKeys> <FencedRedisOptions> <FencedRequest> <HeldUntilCommitOptions> <NodeRedisScriptingClient> <RedisWord>
     <ScriptingClient> <SqlAnswer> <SqlDialect> <SqlQuery> <SqlRow> CommitRefusedError CurrentFence
     FenceMemory Fenced FencedGuard FencedRedis ProcessFences StaleTokenError fencedRedis fencingHeaders
     heldUntilCommit

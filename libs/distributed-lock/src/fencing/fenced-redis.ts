@@ -1,15 +1,9 @@
-import { conceal } from '../redaction/conceal.js';
 import { describeGiven } from '../options/describe-given.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { checkOptionNames, type OptionNames } from '../options/option-names.js';
 import { assertFresh, assertToken, FenceMemory, type Fence } from './fence.js';
 import { clusterPrefixOf, redisFenceKey } from './redis-fence-key.js';
-
-/** The part of a client that is used: a `Redis` or a `Cluster` of ioredis. You close it. */
-export interface ScriptingClient {
-  /** Runs a Lua script. */
-  eval(script: string, numberOfKeys: number, ...args: (string | number | Buffer)[]): Promise<unknown>;
-}
+import { evaluateBy, type NodeRedisScriptingClient, type ScriptingClient } from './scripting-client.js';
 
 /** Options of `fencedRedis`. */
 export interface FencedRedisOptions {
@@ -25,8 +19,8 @@ const WEEK_MS = 7 * 24 * 3600 * 1000;
 
 /** Lua passes no more than about 8000 words to a command, so a longer `HSET` is sent in parts. An even number. */
 const MOST_WORDS = 7000;
-/** JavaScript passes no more than about 100 000 words to a function. */
-const MOST_WORDS_IN_PARTS = 50_000;
+/** JavaScript passes no more than about 100 000 words to a function, and node-redis passes them on through several. */
+const MOST_WORDS_IN_PARTS = 20_000;
 
 /** Raises the fence of a key, then runs the command on the key, if one is given. */
 const FENCED = `
@@ -51,20 +45,18 @@ return { 1, added }`;
 export class FencedRedis extends FenceMemory {
   private readonly keep: string;
   private readonly prefix: string;
+  private readonly evaluate: ReturnType<typeof evaluateBy>;
 
   /** The same as `fencedRedis`. */
-  constructor(
-    private readonly client: ScriptingClient,
-    options: FencedRedisOptions = {},
-  ) {
+  constructor(client: ScriptingClient | NodeRedisScriptingClient, options: FencedRedisOptions = {}) {
     super();
-    conceal(this, 'client');
     checkOptionNames('fencedRedis', options, OPTION_NAMES);
     if (typeof client?.eval !== 'function') {
       throw new LockConfigurationError(
-        `fencedRedis takes a client of ioredis, which stays yours; it was given ${describeGiven(client)}.`,
+        `fencedRedis takes a client of ioredis or node-redis, which stays yours; it was given ${describeGiven(client)}.`,
       );
     }
+    this.evaluate = evaluateBy(client);
     this.prefix = clusterPrefixOf(client);
     const { keepMs = WEEK_MS } = options;
     if (!(keepMs >= 1)) throw new LockConfigurationError(`keepMs must be 1 ms or more; it is ${keepMs}.`);
@@ -105,7 +97,7 @@ export class FencedRedis extends FenceMemory {
       );
     }
     const [isFresh, reply] = await this.run(key, fence.fencingToken, command, ...words);
-    if (isFresh === 0) assertFresh(fence, Number(reply));
+    if (!isFresh) assertFresh(fence, Number(reply));
     return reply;
   }
 
@@ -117,27 +109,31 @@ export class FencedRedis extends FenceMemory {
   /** Remembers `token` as `FenceMemory` does, in Redis. */
   async raise(key: string, token: number): Promise<number> {
     const [isFresh, seen] = await this.run(key, token);
-    return isFresh === 0 ? Number(seen) : token;
+    return isFresh ? token : Number(seen);
   }
 
-  private run(
+  private async run(
     key: string,
     token: number,
     ...command: RedisWord[]
-  ): Promise<[isFresh: 0 | 1, reply?: unknown]> {
+  ): Promise<[isFresh: boolean, reply?: unknown]> {
     assertToken(token);
-    const args = [token, this.keep, ...command];
-    return this.client.eval(FENCED, 2, key, redisFenceKey(key, this.prefix), ...args) as Promise<
-      [0 | 1, unknown?]
-    >;
+    const keys = [key, redisFenceKey(key, this.prefix)];
+    const reply = await this.evaluate(FENCED, keys, [token, this.keep, ...command]);
+    const [isFresh, answer] = reply as unknown[];
+    // A client may give numbers as text.
+    return [Number(isFresh) === 1, answer];
   }
 }
 
 /**
  * Makes a `FencedRedis`, whose writes refuse a smaller fencing token than their key has seen.
  *
- * @throws LockConfigurationError for a client that is not one of ioredis, and for wrong options
+ * @throws LockConfigurationError for a client that is neither of ioredis nor of node-redis, and for wrong options
  */
-export function fencedRedis(client: ScriptingClient, options: FencedRedisOptions = {}): FencedRedis {
+export function fencedRedis(
+  client: ScriptingClient | NodeRedisScriptingClient,
+  options: FencedRedisOptions = {},
+): FencedRedis {
   return new FencedRedis(client, options);
 }

@@ -2,13 +2,8 @@ export { FenceMemory, type Fence } from './fence.js';
 export { CommitRefusedError } from './commit-refused.error.js';
 export { StaleTokenError } from './stale-token.error.js';
 export type { SqlAnswer, SqlDialect, SqlQuery, SqlRow } from './sql-query.js';
-export {
-  fencedRedis,
-  type FencedRedis,
-  type FencedRedisOptions,
-  type RedisWord,
-  type ScriptingClient,
-} from './fenced-redis.js';
+export { fencedRedis, type FencedRedis, type FencedRedisOptions, type RedisWord } from './fenced-redis.js';
+export type { NodeRedisScriptingClient, ScriptingClient } from './scripting-client.js';
 export { heldUntilCommit, type HeldUntilCommitOptions } from './held-until-commit.js';
 export { fencingHeaders } from './fencing-headers.js';
 export { ProcessFences } from './process-fences.js';

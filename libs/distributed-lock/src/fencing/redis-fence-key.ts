@@ -1,14 +1,19 @@
 import { LockKeyError } from '../port/lock.errors.js';
 
-/** The part of a client of ioredis that says what it puts before the keys of a command. */
+/** The part of a client that says what it puts before the keys of a command. */
 interface PrefixingClient {
+  /** Of ioredis. */
   readonly isCluster?: boolean;
   readonly options?: { readonly keyPrefix?: string | Buffer };
+  /** Of a cluster of node-redis. */
+  readonly nodeByAddress?: unknown;
+  readonly _keyPrefix?: string | Buffer;
 }
 
 /** The text that a client of a cluster puts before each key. It is part of what the cluster hashes. '' for any other client. */
 export function clusterPrefixOf(client: object): string {
-  const { isCluster, options } = client as PrefixingClient;
+  const { isCluster, options, nodeByAddress, _keyPrefix } = client as PrefixingClient;
+  if (nodeByAddress) return String(_keyPrefix ?? '');
   return isCluster ? String(options?.keyPrefix ?? '') : '';
 }
 

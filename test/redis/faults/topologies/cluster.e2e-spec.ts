@@ -17,6 +17,7 @@ import { ownServer } from '../../../support/own-server.js';
 const LEASE_MS = 1500;
 const RECHECK_MS = 1000;
 const SLACK_MS = 900;
+const SLOWEST_RECONNECT_MS = 1020;
 
 describe('a Redis cluster', () => {
   const cluster = ownServer(() => startRedisCluster(3));
@@ -217,6 +218,34 @@ describe('a Redis cluster', () => {
     await closeServices();
     await Promise.all(proxies.map((proxy) => proxy.close()));
   }, 15_000);
+
+  it('a service that is closed while its cluster connects leaves no connection, and opens none later', async () => {
+    const openAfter = async (replies: number) => {
+      const proxies = await Promise.all(cluster.nodes.map(({ port }) => TcpProxy.before(port)));
+      const places = proxies.map(({ port }) => ({ host: '127.0.0.1', port }));
+      const natMap = Object.fromEntries(
+        cluster.nodes.map(({ port }, i) => [`127.0.0.1:${port}`, places[i] as (typeof places)[number]]),
+      );
+      let seen = 0;
+      const service = open(new Cluster(places, { natMap, lazyConnect: true }));
+      await new Promise<void>((resolve) => {
+        const count = (chunk: Buffer) => {
+          if (++seen === replies) resolve();
+          return chunk;
+        };
+        for (const proxy of proxies) proxy.onLink = (link) => (link.replies.edit = count);
+      });
+      await service.close();
+      const links = () => proxies.flatMap((proxy) => proxy.open);
+      await until(() => links().length === 0);
+      await new Promise((resolve) => setTimeout(resolve, SLOWEST_RECONNECT_MS));
+      const left = links().length;
+      await Promise.all(proxies.map((proxy) => proxy.close()));
+      return left;
+    };
+    const moments = Array.from({ length: 10 }, (_, i) => i + 1);
+    expect(await Promise.all(moments.map(openAfter))).toEqual(moments.map(() => 0));
+  }, 30_000);
 
   it('connections that break while a slot migrates end neither the call nor the process', async () => {
     const { proxies, behind } = await proxied();

@@ -8,6 +8,7 @@ import { TcpProxy, type Link } from '#tcp-proxy';
 import { until } from '#until';
 import { closeServices, elapsed, openService } from '../../../support/lock-services.js';
 import { ownServer } from '../../../support/own-server.js';
+import { LIBRARIES, sentinelTargetOf } from '../../../support/redis-library.js';
 
 const COMMAND_MS = 400;
 /** Some handshakes that fail one after the other, with pauses between them. */
@@ -130,19 +131,17 @@ describe('a Redis that takes connections and goes silent in the middle of their 
     }, 60_000);
   });
 
-  describe('behind a Sentinel', () => {
+  describe.each(LIBRARIES)('behind a Sentinel, by %s', (library) => {
     const set = ownServer(startSentinelSet);
 
     it('heals wherever it or the Sentinel did', async () => {
       const masterPort = await set.masterPort();
       const found = await ailments(async () => {
-        const [sentinel, master] = [
-          await before(Number(set.options.sentinels?.[0]?.port)),
-          await before(masterPort),
-        ];
+        const [sentinel, master] = [await before(set.sentinelPort), await before(masterPort)];
         const natMap = { [`127.0.0.1:${masterPort}`]: { host: '127.0.0.1', port: master.port } };
         const sentinels = [{ host: '127.0.0.1', port: sentinel.port }];
-        const target = { ...set.options, updateSentinels: false, sentinels, natMap };
+        const options = { ...set.options, sentinels, natMap };
+        const target = sentinelTargetOf(library, options, { updateSentinels: false });
         return { proxies: [sentinel, master], target };
       });
       expect(found).toEqual([]);

@@ -2,12 +2,12 @@ import { describeGiven, describeServer, isPromise } from '../../options/describe
 import { LockConfigurationError } from '../../port/lock.errors.js';
 import { isCluster, isRedis, keyPrefixOf } from './ioredis/ioredis.target.js';
 import { ioredisClient } from './ioredis/ioredis.client.js';
-import { nodeRedisClient } from './node-redis/node-redis.client.js';
+import { checkNodeRedis, nodeRedisClient, nodeRedisKeyPrefix } from './node-redis/node-redis.client.js';
 import {
   isNodeRedis,
   isOtherNodeRedis,
-  nodeRedisKeyPrefix,
   type NodeRedisClient,
+  type NodeRedisSentinel,
 } from './node-redis/node-redis.target.js';
 import type { ClientSettings, RedisClient } from './redis.client.js';
 import type { RedisTarget } from './redis.options.js';
@@ -30,10 +30,11 @@ export function checkRedisTarget(target: unknown): asserts target is RedisTarget
   if (typeof target === 'string') return checkUrl(target);
   if (typeof target !== 'object' || target === null || Array.isArray(target)) throw refused(target);
   if (isPromise(target)) throw refused(target);
-  if (isCluster(target) || isRedis(target) || isNodeRedis(target)) return;
+  if (isCluster(target) || isRedis(target)) return;
+  if (isNodeRedis(target)) return checkNodeRedis(target);
   if (isOtherNodeRedis(target)) {
     throw new LockConfigurationError(
-      `${NEEDED}; of node-redis it takes what createClient makes, and was given ${describeGiven(target)}. For a cluster or Sentinels give ioredis.`,
+      `${NEEDED}; of node-redis it takes what createClient and createSentinel make, and was given ${describeGiven(target)}. For a cluster give ioredis.`,
     );
   }
   if (CLIENT_METHODS.some((name) => typeof (target as Given)[name] === 'function')) {
@@ -71,7 +72,7 @@ export function newClient(target: RedisTarget, settings: ClientSettings): RedisC
   return isNodeRedisClient(target) ? nodeRedisClient(target, settings) : ioredisClient(target, settings);
 }
 
-function isNodeRedisClient(target: RedisTarget): target is NodeRedisClient {
+function isNodeRedisClient(target: RedisTarget): target is NodeRedisClient | NodeRedisSentinel {
   return typeof target === 'object' && !isRedis(target) && isNodeRedis(target);
 }
 

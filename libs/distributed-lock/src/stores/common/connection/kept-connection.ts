@@ -40,6 +40,12 @@ export class KeptConnection<Connection extends { destroy(): void }> {
     this.onDown(error);
   }
 
+  /** Loses the connection, or ends the attempt to open one: another one is wanted. */
+  giveUp(error: unknown): void {
+    if (this.current) this.lose(this.current, error);
+    else this.opening?.abort(error);
+  }
+
   /** Leaves no socket and no timer, whatever the server does. */
   close(): void {
     this.isClosed = true;

@@ -12,14 +12,42 @@ import type {
   RedisNode,
   WireKeys,
 } from '../redis.client.js';
+import { OneServer, type Master } from './master.js';
 import { NodeRedisLink, openWithinMs } from './node-redis.link.js';
-import type { NodeRedis, NodeRedisClient } from './node-redis.target.js';
+import {
+  isNodeRedisSentinel,
+  type NodeRedis,
+  type NodeRedisClient,
+  type NodeRedisSentinel,
+} from './node-redis.target.js';
+import { SentinelMaster } from './sentinel-master.js';
+import { sentinelOptions } from './sentinel-options.js';
 
 /** As node-redis says it of a command that was never written. */
 const OFFLINE = 'The client is offline';
 
-export function nodeRedisClient(target: NodeRedisClient, settings: ClientSettings): RedisClient {
-  return new NodeRedisSingle(target as unknown as NodeRedis, settings);
+/** A new, unconnected client of node-redis for one server, or for the master that Sentinels name. */
+export function nodeRedisClient(
+  target: NodeRedisClient | NodeRedisSentinel,
+  settings: ClientSettings,
+): RedisClient {
+  const master = isNodeRedisSentinel(target)
+    ? new SentinelMaster(target, settings)
+    : new OneServer(target as unknown as NodeRedis);
+  return new NodeRedisSingle(master, settings);
+}
+
+/** @throws LockConfigurationError for a client whose options cannot be read */
+export function checkNodeRedis(target: NodeRedisClient | NodeRedisSentinel): void {
+  if (isNodeRedisSentinel(target)) sentinelOptions(target);
+}
+
+/** What a client of node-redis would put before each key. */
+export function nodeRedisKeyPrefix(target: NodeRedisClient | NodeRedisSentinel): string | undefined {
+  const options = isNodeRedisSentinel(target)
+    ? sentinelOptions(target)
+    : (target as unknown as NodeRedis).options;
+  return options?.keyPrefix?.toString();
 }
 
 class NodeRedisSingle extends EventEmitter<ClientEvents> implements RedisClient {
@@ -32,17 +60,16 @@ class NodeRedisSingle extends EventEmitter<ClientEvents> implements RedisClient 
   private onFailure: (error: Error) => void = () => undefined;
 
   constructor(
-    private readonly target: NodeRedis,
+    private readonly master: Master,
     private readonly settings: ClientSettings,
   ) {
     super();
-    conceal(this, 'target', 'kept');
-    const { socket, database, username } = target.options ?? {};
-    this.address = socket?.path ?? `${socket?.host ?? 'localhost'}:${socket?.port ?? 6379}/${database ?? 0}`;
-    this.user = username || 'default';
-    const { commandTimeoutMs } = settings;
-    const withinMs = openWithinMs(commandTimeoutMs);
-    const lateError = new Error(`no connection with an answer to its first commands within ${withinMs} ms`);
+    conceal(this, 'master', 'kept');
+    this.address = master.address;
+    this.user = master.user;
+    const openMs = openWithinMs(settings.commandTimeoutMs);
+    const withinMs = master.findWithinMs + openMs;
+    const lateError = new Error(`no connection with an answer to its first commands within ${openMs} ms`);
     this.kept = new KeptConnection<NodeRedisLink>({
       ...settings,
       attempt: () => ({ withinMs, lateError, open: (signal, onLost) => this.connect(signal, onLost) }),
@@ -60,6 +87,10 @@ class NodeRedisSingle extends EventEmitter<ClientEvents> implements RedisClient 
 
   open(onFailure: (error: Error) => void): void {
     this.onFailure = onFailure;
+    this.master.open({
+      onMoved: () => this.kept.giveUp(new Error('the Sentinels name another master')),
+      onError: (error) => this.emit('error', error),
+    });
     this.kept.start();
   }
 
@@ -68,6 +99,7 @@ class NodeRedisSingle extends EventEmitter<ClientEvents> implements RedisClient 
     if (current && this.isReady)
       await quitWithin(this, this.settings.clock, withinMs, () => current.client.close());
     this.kept.close();
+    this.master.close();
   }
 
   call(command: string, args: Arguments): Promise<unknown> {
@@ -83,7 +115,9 @@ class NodeRedisSingle extends EventEmitter<ClientEvents> implements RedisClient 
   }
 
   askBeside(onAnswer: () => void): () => void {
-    const beside = new NodeRedisLink(this.target, this.settings, () => undefined);
+    const { current } = this.kept;
+    if (!current) return () => undefined;
+    const beside = new NodeRedisLink(current.pattern, this.settings, () => undefined);
     let isAsking = true;
     const close = (): void => {
       isAsking = false;
@@ -137,14 +171,11 @@ class NodeRedisSingle extends EventEmitter<ClientEvents> implements RedisClient 
   }
 
   private async connect(signal: AbortSignal, onLost: (error: unknown) => void): Promise<NodeRedisLink> {
-    const link = new NodeRedisLink(this.target, this.settings, (error) => {
+    const pattern = await this.master.find(signal);
+    const link = new NodeRedisLink(pattern, this.settings, (error) => {
       this.emit('error', error);
       onLost(error);
     });
-    signal.addEventListener('abort', () => link.destroy());
-    await link.open();
-    // It may have been lost before anybody waited for that.
-    if (!link.client.isReady) throw new Error('the connection was closed');
-    return link;
+    return link.open(signal);
   }
 }

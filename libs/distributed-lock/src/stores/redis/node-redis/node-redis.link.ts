@@ -1,6 +1,6 @@
 import { KEEP_ALIVE_MS } from '../../common/connection/keep-alive.js';
 import type { ClientSettings } from '../redis.client.js';
-import type { NodeRedis } from './node-redis.target.js';
+import type { NodeRedis, NodeRedisOptions, NodeRedisPattern } from './node-redis.target.js';
 
 /** How long a connection may take until the server has answered its first commands. */
 export function openWithinMs(commandTimeoutMs: number): number {
@@ -15,14 +15,30 @@ export class NodeRedisLink {
   readonly client: NodeRedis;
   private readonly end = new AbortController();
 
-  /** @param onError gets each error of the connection, the one that ends it last */
-  constructor(target: NodeRedis, settings: ClientSettings, onError: (error: Error) => void) {
-    this.client = target.duplicate(ownOptions(target, settings, this.end.signal));
+  /**
+   * @param onError gets each error of the connection, the one that ends it last
+   * @param protocol of RESP; by 3 a connection that is subscribed takes other commands, too
+   */
+  constructor(
+    readonly pattern: NodeRedisPattern,
+    settings: ClientSettings,
+    onError: (error: Error) => void,
+    protocol: 2 | 3 = 2,
+  ) {
+    this.client = pattern.duplicate({
+      ...ownOptions(pattern.options ?? {}, settings, this.end.signal),
+      RESP: protocol,
+    });
     this.client.on('error', onError);
   }
 
-  async open(): Promise<this> {
+  /** @param signal ends it, also while it is opened */
+  async open(signal?: AbortSignal): Promise<this> {
+    signal?.throwIfAborted();
+    signal?.addEventListener('abort', () => this.destroy());
     await this.client.connect();
+    // It may have been lost before anybody waited for that.
+    if (!this.client.isReady) throw new Error('the connection was closed');
     return this;
   }
 
@@ -38,13 +54,11 @@ export class NodeRedisLink {
 }
 
 /** Settings that make a connection safe for locks, whatever those of the application. */
-function ownOptions(target: NodeRedis, settings: ClientSettings, signal: AbortSignal): object {
+function ownOptions(given: NodeRedisOptions, settings: ClientSettings, signal: AbortSignal): object {
   const { commandTimeoutMs, connectionName } = settings;
-  const { socket, name = connectionName } = target.options ?? {};
+  const { socket, name = connectionName } = given;
   return {
     ...(name !== undefined && { name }),
-    // Replies of the same shape from 5 and 6.
-    RESP: 2,
     disableOfflineQueue: true,
     commandsQueueMaxLength: undefined,
     // A timer for each command, and not for its reply: the store has deadlines of its own.

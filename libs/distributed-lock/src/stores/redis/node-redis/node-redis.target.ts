@@ -8,22 +8,36 @@ export interface NodeRedisClient {
   destroy(): void;
 }
 
+/** A client of node-redis 6 or later for the master that Sentinels name, from `createSentinel`. It need not be connected. */
+export interface NodeRedisSentinel {
+  /** The master that it is connected to. Of all clients of node-redis one for Sentinels has this. */
+  getMasterNode(): unknown;
+  /** Tells the store the options that it was made with. */
+  duplicate(): unknown;
+}
+
 type Given = Readonly<Record<string, unknown>>;
 
 // Not by instanceof, which would load the library.
-export function isNodeRedis(target: object): target is NodeRedisClient {
+export function isNodeRedis(target: object): target is NodeRedisClient | NodeRedisSentinel {
+  return isOfOneServer(target) || isNodeRedisSentinel(target);
+}
+
+export function isNodeRedisSentinel(target: object): target is NodeRedisSentinel {
+  return typeof (target as Given)['getMasterNode'] === 'function';
+}
+
+/** Whether it is made by `createCluster` or `createClientPool` of node-redis. */
+export function isOtherNodeRedis(target: object): boolean {
+  return 'isOpen' in target && !isNodeRedis(target) && typeof (target as Given)['destroy'] === 'function';
+}
+
+function isOfOneServer(target: object): target is NodeRedisClient {
   return 'isPubSubActive' in target && typeof (target as Given)['destroy'] === 'function';
 }
 
-/** Whether it is made by `createCluster`, `createSentinel` or `createClientPool` of node-redis. */
-export function isOtherNodeRedis(target: object): boolean {
-  return (
-    'isOpen' in target && !('isPubSubActive' in target) && typeof (target as Given)['destroy'] === 'function'
-  );
-}
-
 /** What the store reads of the options of a client, and sets for its own. */
-interface NodeRedisOptions {
+export interface NodeRedisOptions {
   readonly name?: string;
   readonly username?: string;
   readonly database?: number;
@@ -31,22 +45,21 @@ interface NodeRedisOptions {
   readonly socket?: { readonly host?: string; readonly port?: number; readonly path?: string };
 }
 
-/** What the store uses of a client. */
-export interface NodeRedis {
-  readonly isReady: boolean;
+/** What the store's clients are made of: a client of the application, or options. */
+export interface NodeRedisPattern {
   readonly options?: NodeRedisOptions;
+  /** A new client with `options` in the place of its own. */
+  duplicate(options: object): NodeRedis;
+}
+
+/** What the store uses of a client. */
+export interface NodeRedis extends NodeRedisPattern {
+  readonly isReady: boolean;
   on(event: 'error', listener: (error: Error) => void): unknown;
   connect(): Promise<unknown>;
   close(): Promise<unknown>;
   destroy(): void;
-  duplicate(options: object): NodeRedis;
   sendCommand(args: readonly string[]): Promise<unknown>;
   subscribe(channels: string[], listener: (text: string, channel: string) => void): Promise<unknown>;
   unsubscribe(channel: string): Promise<unknown>;
-}
-
-/** What a client of node-redis would put before each key. */
-export function nodeRedisKeyPrefix(target: NodeRedisClient): string | undefined {
-  const { options } = target as unknown as NodeRedis;
-  return options?.keyPrefix?.toString();
 }

@@ -1,0 +1,27 @@
+import { createRequire } from 'node:module';
+import { LockConfigurationError } from '../../../port/lock.errors.js';
+import type { NodeRedis, NodeRedisOptions, NodeRedisPattern } from './node-redis.target.js';
+
+/** One client, since node-redis makes a class for each, and a duplicate has that of its pattern. */
+let blank: NodeRedis | undefined;
+
+/**
+ * A pattern for clients with these options, made by node-redis itself: a client for Sentinels makes none of one server.
+ *
+ * @throws LockConfigurationError if node-redis is not installed, or is part of a bundle
+ */
+export function patternOf(options: NodeRedisOptions): NodeRedisPattern {
+  const client = (blank ??= loadNodeRedis().createClient());
+  return { options, duplicate: (own) => client.duplicate({ ...options, ...own }) };
+}
+
+function loadNodeRedis(): { createClient(): NodeRedis } {
+  try {
+    return createRequire(import.meta.url)('redis') as { createClient(): NodeRedis };
+  } catch (cause) {
+    throw new LockConfigurationError(
+      'redisStore connects to Sentinels by node-redis, and the package redis is not to be found. Run npm install redis; in a bundle leave it outside.',
+      { cause },
+    );
+  }
+}

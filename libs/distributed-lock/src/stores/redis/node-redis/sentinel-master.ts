@@ -1,0 +1,125 @@
+import { inBackground } from '../../../async-context/in-background.js';
+import { giveUpAfter } from '../../../time/turns.js';
+import { KeptConnection } from '../../common/connection/kept-connection.js';
+import type { ClientSettings } from '../redis.client.js';
+import { patternOf } from './load-node-redis.js';
+import type { Master, MasterListener } from './master.js';
+import { NodeRedisLink, openWithinMs } from './node-redis.link.js';
+import type { NodeRedisPattern, NodeRedisSentinel } from './node-redis.target.js';
+import { optionsAt, sentinelOptions, type Place, type SentinelOptions } from './sentinel-options.js';
+
+/**
+ * The master that Sentinels name. A connection to each of them stays open, so that a failover ends the connection to the old
+ * master also while that goes on answering. Sentinels hear of a failover one after the other, so the latest epoch counts.
+ */
+export class SentinelMaster implements Master {
+  readonly address: string;
+  readonly user: string;
+  readonly findWithinMs: number;
+  private readonly options: SentinelOptions;
+  private readonly sentinels: readonly KeptConnection<NodeRedisLink>[];
+  private listener: MasterListener | undefined;
+  private onFound: (place: Place) => void = () => undefined;
+  /** Answers of an earlier epoch are ignored. */
+  private epoch = 0;
+  /** The master that was found last, in the words of the Sentinels. */
+  private found: string | undefined;
+
+  constructor(
+    target: NodeRedisSentinel,
+    private readonly settings: ClientSettings,
+  ) {
+    this.options = sentinelOptions(target);
+    const { name, sentinelRootNodes, nodeClientOptions } = this.options;
+    this.address = `the master "${name}" of ${sentinelRootNodes.length} Sentinels`;
+    this.user = nodeClientOptions?.username || 'default';
+    this.findWithinMs = openWithinMs(settings.commandTimeoutMs);
+    this.sentinels = sentinelRootNodes.map((place) => this.watch(place));
+  }
+
+  open(listener: MasterListener): void {
+    this.listener = listener;
+    for (const sentinel of this.sentinels) sentinel.start();
+  }
+
+  /** By the first answer of the latest epoch. Sentinels that are not connected yet are asked when they are. */
+  find(signal: AbortSignal): Promise<NodeRedisPattern> {
+    const { findWithinMs, options } = this;
+    return new Promise((resolve, reject) => {
+      const cancel = giveUpAfter(this.settings.clock, findWithinMs, () => {
+        // Sentinels that were set up anew count from 0.
+        this.epoch = 0;
+        reject(new Error(`no Sentinel has named the master "${options.name}" within ${findWithinMs} ms`));
+      });
+      signal.addEventListener('abort', cancel);
+      this.onFound = (place) => {
+        cancel();
+        this.found = textOf(place);
+        resolve(patternOf(optionsAt(options.nodeClientOptions, this.mapped(place))));
+      };
+      for (const sentinel of this.sentinels) this.ask(sentinel);
+    });
+  }
+
+  close(): void {
+    for (const sentinel of this.sentinels) sentinel.close();
+  }
+
+  private watch(place: Place): KeptConnection<NodeRedisLink> {
+    const { settings } = this;
+    const pattern = patternOf(optionsAt(this.options.sentinelClientOptions, place));
+    const withinMs = openWithinMs(settings.commandTimeoutMs);
+    const lateError = new Error(`no answer from the Sentinel ${textOf(place)} within ${withinMs} ms`);
+    const sentinel: KeptConnection<NodeRedisLink> = new KeptConnection<NodeRedisLink>({
+      ...settings,
+      attempt: () => ({
+        withinMs,
+        lateError,
+        open: (signal, onLost) => new NodeRedisLink(pattern, settings, onLost, 3).open(signal),
+      }),
+      onOpen: (link) => {
+        const listening = link.client.subscribe(['+switch-master'], () => this.ask(sentinel));
+        inBackground(listening, (error) => sentinel.lose(link, error));
+        this.ask(sentinel);
+      },
+      onDown: (error) => this.listener?.onError(error as Error),
+    });
+    return sentinel;
+  }
+
+  private ask(sentinel: KeptConnection<NodeRedisLink>): void {
+    const { current } = sentinel;
+    if (!current) return;
+    const { name } = this.options;
+    const { clock, commandTimeoutMs } = this.settings;
+    const lose = (error: unknown): void => sentinel.lose(current, error);
+    const cancel = giveUpAfter(clock, commandTimeoutMs, () =>
+      lose(new Error(`a Sentinel sent nothing for ${commandTimeoutMs} ms`)),
+    );
+    const reply = current.client.sendCommand(['SENTINEL', 'MASTER', name]).finally(cancel);
+    inBackground(
+      reply.then((master) => this.onAnswer(master as Record<string, string>)),
+      (error) => (current.client.isReady ? this.listener?.onError(error as Error) : lose(error)),
+    );
+  }
+
+  private onAnswer({ ip = '', port, 'config-epoch': epoch }: Readonly<Record<string, string>>): void {
+    if (Number(epoch) < this.epoch) return;
+    const isLater = Number(epoch) > this.epoch;
+    this.epoch = Number(epoch);
+    const place = { host: ip, port: Number(port) };
+    this.onFound(place);
+    this.onFound = () => undefined;
+    if (isLater && this.found !== textOf(place)) this.listener?.onMoved();
+  }
+
+  private mapped(place: Place): Place {
+    const { nodeAddressMap: map } = this.options;
+    const address = textOf(place);
+    return (typeof map === 'function' ? map(address) : map?.[address]) ?? place;
+  }
+}
+
+function textOf({ host, port }: Place): string {
+  return `${host}:${port}`;
+}
