@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, it, jest } from '@jest/globals';
 import { startRedisServer, type RedisServer } from '#redis-server';
+import { until } from '#until';
 import type { Answer, Peer, Side } from './support/peer.js';
 import { BOTH_WAYS, describeBesideJava, Stage } from './support/stage.js';
 
@@ -208,10 +209,12 @@ describeBesideJava('permits beside Java’s PermitExpirableSemaphore', () => {
 
   it('that Nest takes over and over again, and leaves none unused, are had by Java all the same', async () => {
     await peers.java.order('setLeasedPermits', name, { permits });
+    const nests = [peers.nest, await stage.start('nest')];
     let isDone = false;
     const taking = Array.from({ length: 8 }, async (_, thread) => {
-      while (!isDone) await peers.nest.order('hold', name, { permits, thread, holdMs: 20 });
+      while (!isDone) await nests[thread % 2]!.order('hold', name, { permits, thread, holdMs: 20 });
     });
+    await until(async () => (await stage.redis.zcard(`nest_lock_queue:{${name}}`)) >= 2);
     const served = await take('java', 9, { waitMs: 30_000 });
     isDone = true;
     expect(served.held).toBe(true);
