@@ -1,4 +1,4 @@
-import { spawnSync } from 'node:child_process';
+import { execFile, spawnSync } from 'node:child_process';
 import {
   closeSync,
   copyFileSync,
@@ -14,6 +14,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import type { LockService } from 'nestjs-distributed-lock';
 import { sqliteStore } from 'nestjs-distributed-lock/sqlite';
@@ -64,6 +65,25 @@ it('the log is deleted because the process has opened and closed the file by its
   await before.release();
   await after.release();
   expect(askedElsewhere('after')).toBe('granted');
+});
+
+it('the log is deleted while another service of the process is idle: a lock is had before that one asks again', async () => {
+  const [holder, idle] = [service(), service()];
+  await idle.withLock('warm', () => undefined);
+  const before = await holder.acquire('before');
+  const logBirth = () => statSync(`${file}-wal`, { throwIfNoEntry: false })?.birthtimeMs;
+  const birth = logBirth();
+  openAndClose(file);
+  openAndClose(`${file}-shm`);
+  const openAndDelete = `const file = new (require('node:sqlite').DatabaseSync)(process.argv[1]);
+    file.prepare('SELECT * FROM sqlite_schema').all();
+    file.close();`;
+  // The event loop goes on, so that no timer of the idle service is due when it ends.
+  await promisify(execFile)(process.execPath, ['-e', openAndDelete, file]);
+  expect(logBirth()).not.toBe(birth);
+  const after = await holder.acquire('after', { waitMs: 10_000 });
+  expect([before, after].map(({ signal }) => signal.aborted)).toEqual([false, false]);
+  expect(await idle.tryAcquire('before')).toBeNull();
 });
 
 it('the log is deleted again and again while several services of a process work: they go on, one at a time', async () => {

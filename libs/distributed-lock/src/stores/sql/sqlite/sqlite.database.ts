@@ -5,7 +5,7 @@ import { checkPlace } from './database-file.js';
 import { DatabaseFiles } from './database-files.js';
 import type { Database, NodeSqlite } from './node-sqlite.js';
 import { sqliteFailure } from './sqlite.failures.js';
-import { SqliteLink } from './sqlite.link.js';
+import { closeReplacedLinks, SqliteLink } from './sqlite.link.js';
 import { ensureTable } from './sqlite.table.js';
 
 /** How long SQLite waits for the file by itself. The event loop stands still meanwhile. */
@@ -24,6 +24,7 @@ export class SqliteDatabase implements SqlDatabase {
   async open(): Promise<SqlLink> {
     const { file, table, synchronous, clock, chance } = this.options;
     checkPlace(file);
+    closeReplacedLinks();
     const database = new this.sqlite.DatabaseSync(file);
     try {
       database.exec(

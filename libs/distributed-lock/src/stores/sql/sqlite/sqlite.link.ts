@@ -21,7 +21,7 @@ export class SqliteLink implements SqlLink {
   private readonly schemaVersion: () => unknown;
   private readonly openedSchema: unknown;
 
-  constructor(private readonly parts: Parts) {
+  constructor(readonly parts: Parts) {
     const { database, table, clock } = parts;
     const micros = microsOf(clock);
     this.rows = new SqliteRows(database, quoted(table, '"'), micros);
@@ -29,6 +29,7 @@ export class SqliteLink implements SqlLink {
     this.schemaVersion = () => Object.values(version.get() ?? {})[0];
     this.openedSchema = this.schemaVersion();
     this.opened = { now: micros() / 1000, sentAt: clock.now() };
+    openLinks.add(this);
   }
 
   take(takes: readonly Take[]): Promise<readonly SqlWriteReply[]> {
@@ -60,6 +61,7 @@ export class SqliteLink implements SqlLink {
    * to other processes, and an open reader keeps SQLite from deleting it.
    */
   destroy(): void {
+    if (!openLinks.delete(this)) return;
     const { database, files, openReader } = this.parts;
     const reader = files.areReplaced ? orNone(openReader) : undefined;
     database.close();
@@ -77,6 +79,7 @@ export class SqliteLink implements SqlLink {
 
   private async run<Result>(work: () => Result): Promise<Result> {
     try {
+      if (!openLinks.has(this)) throw new ReplacedError('its log was replaced while it was open', false);
       return work();
     } catch (error) {
       if (isBusy(error)) await this.pause();
@@ -95,6 +98,17 @@ export class SqliteLink implements SqlLink {
     const { clock, chance } = this.parts;
     return new Promise((resolve) => clock.after(randomMs(chance, BUSY_PAUSE_MS), resolve));
   }
+}
+
+/** Those of all services of the process. */
+const openLinks = new Set<SqliteLink>();
+
+/**
+ * SQLite shares the memory of a deleted log with every new connection of the process, as long as an earlier one has it open. One
+ * that is idle finds out by its keep-alive, half a minute later, and until then no connection could be opened.
+ */
+export function closeReplacedLinks(): void {
+  for (const link of openLinks) if (link.parts.files.areReplaced) link.destroy();
 }
 
 interface Parts {
