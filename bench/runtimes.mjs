@@ -30,10 +30,12 @@ const child = `
   console.log(JSON.stringify({ version: process.version, found }));`;
 
 const [own] = process.versions.node.split('.');
+/** @returns {[command: string, args: readonly string[]]} */
 const fetched = (major) => [
   'npm',
   ['exec', '-y', '--package', `node-${process.platform}-${process.arch}@${major}`, '--', 'node'],
 ];
+/** @type {readonly [command: string, args: readonly string[]][]} */
 const runtimes = [20, 22, 24].map((major) =>
   Number(own) === major ? [process.execPath, []] : fetched(major),
 );

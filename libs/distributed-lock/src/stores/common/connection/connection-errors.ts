@@ -53,10 +53,11 @@ export function storeError(
   return new LockStoreError(`${server} ${outcome}: ${detail}`, key, reason, { cause });
 }
 
-/** Some errors of sockets say nothing but their code. */
+/** Some errors of sockets say nothing but their code. Those of another realm, as under Jest, are no `Error` of this one. */
 export function textOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  return error.message || ('code' in error ? String(error.code) : error.name);
+  if (typeof error !== 'object' || error === null || !('message' in error)) return String(error);
+  const { message, code, name } = error as NodeJS.ErrnoException;
+  return message || (code ?? name);
 }
 
 /** What an error of a server or of its client means for the request that failed. */

@@ -54,7 +54,7 @@ export class SentinelMaster implements Master {
       signal.addEventListener('abort', cancel);
       this.onFound = (place) => {
         cancel();
-        this.found = textOf(place);
+        this.found = addressOf(place);
         resolve(patternOf(optionsAt(options.nodeClientOptions, this.mapped(place))));
       };
       for (const sentinel of this.sentinels) this.ask(sentinel);
@@ -69,7 +69,7 @@ export class SentinelMaster implements Master {
     const { settings } = this;
     const pattern = patternOf(optionsAt(this.options.sentinelClientOptions, place));
     const withinMs = openWithinMs(settings.commandTimeoutMs);
-    const lateError = new Error(`no answer from the Sentinel ${textOf(place)} within ${withinMs} ms`);
+    const lateError = new Error(`no answer from the Sentinel ${addressOf(place)} within ${withinMs} ms`);
     const sentinel: KeptConnection<NodeRedisLink> = new KeptConnection<NodeRedisLink>({
       ...settings,
       attempt: () => ({
@@ -110,16 +110,16 @@ export class SentinelMaster implements Master {
     const place = { host: ip, port: Number(port) };
     this.onFound(place);
     this.onFound = () => undefined;
-    if (isLater && this.found !== textOf(place)) this.listener?.onMoved();
+    if (isLater && this.found !== addressOf(place)) this.listener?.onMoved();
   }
 
   private mapped(place: Place): Place {
     const { nodeAddressMap: map } = this.options;
-    const address = textOf(place);
+    const address = addressOf(place);
     return (typeof map === 'function' ? map(address) : map?.[address]) ?? place;
   }
 }
 
-function textOf({ host, port }: Place): string {
+function addressOf({ host, port }: Place): string {
   return `${host}:${port}`;
 }
