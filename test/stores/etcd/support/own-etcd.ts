@@ -87,6 +87,8 @@ export class OwnEtcd {
     });
     backend.listen({ onMessage: () => undefined, onGap: () => undefined, onSessionEnd: () => undefined });
     try {
+      // Its own one may be the first, and must not come between.
+      await backend.session(undefined);
       const own = sessionId === 'first' ? await backend.firstSession() : sessionId;
       let aheadMs = 0;
       const clock = { ...systemClock, now: () => systemClock.now() + aheadMs };
