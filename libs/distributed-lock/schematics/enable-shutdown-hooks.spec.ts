@@ -13,7 +13,7 @@ const CREATE = 'const app = await NestFactory.create(AppModule)';
 const CALL = 'app.enableShutdownHooks()';
 
 describe('shutdown hooks are enabled', () => {
-  /** What is inserted stands in «». */
+  /** The text of the edit, with each insertion in «». */
   it.each([
     [
       'in a function',

@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events';
 import { describe, expect, it } from '@jest/globals';
-import { onAbort } from './abort-listeners.js';
+import { onAbort, unlessAborted } from './abort-listeners.js';
 
 describe('a signal that many wait by', () => {
   it('has one listener, and tells all of them but those who have stopped listening', () => {
@@ -20,5 +20,25 @@ describe('a signal that many wait by', () => {
     expect(getEventListeners(signal, 'abort')).toEqual([]);
     onAbort(signal, () => undefined);
     expect(getEventListeners(signal, 'abort')).toHaveLength(1);
+  });
+});
+
+describe('work that an abort ends', () => {
+  it.each(['before', 'after'])('may reject later, when the signal has aborted %s the call', async (when) => {
+    const unhandled: unknown[] = [];
+    const onUnhandled = (reason: unknown): void => void unhandled.push(reason);
+    process.on('unhandledRejection', onUnhandled);
+    const caller = new AbortController();
+    const reason = new Error('the caller has left');
+    let fail = (_error: Error): void => undefined;
+    const work = new Promise<never>((_, reject) => (fail = reject));
+    if (when === 'before') caller.abort(reason);
+    const call = unlessAborted(caller.signal, work);
+    if (when === 'after') caller.abort(reason);
+    await expect(call).rejects.toBe(reason);
+    fail(new Error('late'));
+    await new Promise((resolve) => setImmediate(resolve));
+    process.off('unhandledRejection', onUnhandled);
+    expect(unhandled).toEqual([]);
   });
 });

@@ -21,12 +21,13 @@ export function onAbort(signal: AbortSignal | Lean, listener: () => void): () =>
   return shared.add(listener);
 }
 
-/** Settles as `work` does, or rejects with the signal's reason as soon as the signal aborts. */
+/** Settles as `work` does, or rejects with the signal's reason as soon as the signal aborts. `work` may reject after that. */
 export async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
-  if (signal.aborted) throw signal.reason;
   let stopListening = (): void => undefined;
   const aborted = new Promise<never>((_, reject) => {
-    stopListening = onAbort(signal, () => reject(signal.reason as Error));
+    const onAborted = (): void => reject(signal.reason as Error);
+    if (signal.aborted) onAborted();
+    else stopListening = onAbort(signal, onAborted);
   });
   return Promise.race([work, aborted]).finally(() => stopListening());
 }
