@@ -1,8 +1,7 @@
 // Makes docs/images/flash-sale.png: the page in the middle of a sale over four processes.
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { chromium } from 'playwright-core';
-import { findChromium, NO_CHROMIUM, startChromium } from '#chromium';
+import { findChromium, NO_CHROMIUM, openChromium } from '#chromium';
 import { readConfig } from '../dist/apps/seckill/config.js';
 import { openBranches } from '../dist/apps/seckill/demo/branches.js';
 
@@ -13,9 +12,8 @@ const has = (flag) => flags.includes(flag);
 const command = findChromium();
 if (!command) throw new Error(NO_CHROMIUM);
 const branches = await openBranches({ count: 4, config: readConfig({ STORE: 'redis' }) });
-const running = await startChromium(command);
+const browser = await openChromium(command);
 try {
-  const browser = await chromium.connectOverCDP(running.endpoint);
   const page = await browser.newPage({
     viewport: has('--phone') ? { width: 390, height: 844 } : { width: 1280, height: 800 },
     colorScheme: has('--dark') ? 'dark' : 'light',
@@ -29,8 +27,7 @@ try {
   const sold = has('--no-lock') ? 200 : 170;
   await page.waitForFunction((count) => Number(document.querySelector('#orders').textContent) >= count, sold);
   writeFileSync(file, await page.screenshot({ fullPage: true }));
-  await browser.close();
 } finally {
-  await running.stop();
+  await browser.close();
   await branches.close();
 }

@@ -1,6 +1,5 @@
 // Looks at the built site in a browser: axe on some pages in each look, all pages on a phone, and the search.
-import { chromium } from 'playwright-core';
-import { axeFindings, findChromium, NO_CHROMIUM, startChromium } from '../tools/chromium/index.mjs';
+import { axeFindings, findChromium, NO_CHROMIUM, openChromium } from '../tools/chromium/index.mjs';
 import { addressOf, pageFiles } from './addresses.mjs';
 import { answerFrom, ORIGIN } from './checks/answer.mjs';
 import { SITE } from './places.mjs';
@@ -17,14 +16,15 @@ const FOR_AXE = [
 ];
 const SEARCHES = { '': 'double submit', 'zh/': '重复提交' };
 const DESKTOP = { width: 1280, height: 800 };
+/** A page is there in a second, unless the machine has much else to do. */
+const PATIENCE_MS = 120_000;
 const PHONE = { width: 360, height: 740 };
 
 const command = findChromium();
 if (!command) throw new Error(NO_CHROMIUM);
-const running = await startChromium(command);
+const browser = await openChromium(command);
 const findings = [];
 try {
-  const browser = await chromium.connectOverCDP(running.endpoint);
   for (const viewport of [DESKTOP, PHONE]) {
     for (const colorScheme of /** @type {const} */ (['light', 'dark'])) {
       const page = await openPage(browser, { viewport, colorScheme });
@@ -50,15 +50,15 @@ try {
     const first = desktop.locator('.VPLocalSearchBox .result').first();
     await first.waitFor().catch(() => findings.push(`/${path}: the search does not find ${SEARCHES[path]}`));
   });
-  await browser.close();
 } finally {
-  await running.stop();
+  await browser.close();
 }
 if (findings.length > 0) throw new Error(`The site has ${findings.length} findings:\n${findings.join('\n')}`);
 
 /** @param {import('playwright-core').Browser} browser @param {import('playwright-core').BrowserContextOptions} options */
 async function openPage(browser, options) {
   const context = await browser.newContext(options);
+  context.setDefaultTimeout(PATIENCE_MS);
   await answerFrom(context, SITE);
   const page = await context.newPage();
   page.on('pageerror', ({ message }) => findings.push(`${page.url()}: ${message}`));

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { chromium, type Browser, type Page } from 'playwright-core';
-import { axeFindings, findChromium, NO_CHROMIUM, startChromium, type Chromium } from '#chromium';
+import type { Browser, Page } from 'playwright-core';
+import { axeFindings, findChromium, NO_CHROMIUM, openChromium } from '#chromium';
 import { until } from '#until';
 import { OPERATOR, startAdminApp, type AdminApp, type AdminAppOptions } from './support/admin-app.js';
 import { withoutList } from './support/without-list.js';
@@ -14,19 +14,16 @@ const PHONE = { width: 390, height: 844 };
 const ATTACK = '"><img src=x onerror=alert(1)><script>alert(2)</script>';
 
 describeInBrowser(`the page for operators in a browser${where}`, () => {
-  let running: Chromium;
   let browser: Browser;
   let page: Page;
   let problems: string[];
 
   beforeAll(async () => {
     if (command === undefined) throw new Error(NO_CHROMIUM);
-    running = await startChromium(command);
-    browser = await chromium.connectOverCDP(running.endpoint, { timeout: 2 * PATIENCE_MS });
+    browser = await openChromium(command);
   }, 4 * PATIENCE_MS);
   afterAll(async () => {
     await browser?.close();
-    await running?.stop();
   });
   beforeEach(() => {
     problems = [];

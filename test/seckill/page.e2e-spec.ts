@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
-import { chromium, type Browser, type Page } from 'playwright-core';
-import { axeFindings, findChromium, NO_CHROMIUM, startChromium, type Chromium } from '#chromium';
+import type { Browser, Page } from 'playwright-core';
+import { axeFindings, findChromium, NO_CHROMIUM, openChromium } from '#chromium';
 import { until } from '#until';
 import { faintTexts } from './support/faint-texts.js';
 import { openTestBranches, purchase, type TestBranches } from './support/test-branches.js';
@@ -14,7 +14,6 @@ const PATIENCE_MS = 60_000;
 
 describeInBrowser(`the page in a browser${where}`, () => {
   let branches: TestBranches;
-  let running: Chromium;
   let browser: Browser;
   let page: Page;
   const problems: string[] = [];
@@ -22,8 +21,7 @@ describeInBrowser(`the page in a browser${where}`, () => {
   beforeAll(async () => {
     if (command === undefined) throw new Error(NO_CHROMIUM);
     branches = await openTestBranches(2, {});
-    running = await startChromium(command);
-    browser = await chromium.connectOverCDP(running.endpoint, { timeout: 2 * PATIENCE_MS });
+    browser = await openChromium(command);
     page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
     page.setDefaultTimeout(PATIENCE_MS);
     page.on('pageerror', ({ message }) => problems.push(message));
@@ -35,7 +33,6 @@ describeInBrowser(`the page in a browser${where}`, () => {
   }, 4 * PATIENCE_MS);
   afterAll(async () => {
     await browser?.close();
-    await running?.stop();
     await branches?.close();
   });
 

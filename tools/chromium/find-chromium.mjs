@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process';
+import { delimiter, join } from 'node:path';
 
 export const NO_CHROMIUM =
   'no Chromium: install one (apt-get install chromium), or set CHROMIUM_BIN to a Chromium or Chrome';
@@ -12,8 +13,13 @@ export function findChromium() {
     if (!runs(chosen)) throw new Error(`CHROMIUM_BIN (${chosen}) is not a browser that runs here.`);
     return chosen;
   }
-  const find = () => NAMES.find((name) => runs(name));
+  const find = () => candidates().find(runs);
   return find() ?? (mayInstall() && install() ? find() : undefined);
+}
+
+function candidates() {
+  const folders = (process.env.PATH ?? '').split(delimiter).filter(Boolean);
+  return NAMES.flatMap((name) => folders.map((folder) => join(folder, name)));
 }
 
 /** Only where nobody's machine is changed by it. */

@@ -1,5 +1,7 @@
+import type { Browser } from 'playwright-core';
+
 /**
- * The command of a Chromium or Chrome on this machine: CHROMIUM_BIN, or one on the PATH; `undefined` when there is none.
+ * The path of a Chromium or Chrome on this machine: CHROMIUM_BIN, or one on the PATH; `undefined` when there is none.
  * With CI=true and as root it installs Debian's, where it is missing.
  */
 export function findChromium(): string | undefined;
@@ -7,15 +9,8 @@ export function findChromium(): string | undefined;
 /** Why there is none, and what to do. */
 export const NO_CHROMIUM: string;
 
-export interface Chromium {
-  /** For clients of the DevTools protocol. */
-  readonly endpoint: string;
-  /** Resolves when it has ended and its profile is gone. */
-  stop(): Promise<void>;
-}
-
 /** Headless, with a new and empty profile; ends with this process, however it ends. */
-export function startChromium(command: string): Promise<Chromium>;
+export function openChromium(command: string): Promise<Browser>;
 
 /**
  * What axe-core finds on a page as it is now: a line for each element that someone with a disability could not use.

@@ -1,3 +1,3 @@
 export { axeFindings } from './axe-findings.mjs';
 export { findChromium, NO_CHROMIUM } from './find-chromium.mjs';
-export { startChromium } from './start-chromium.mjs';
+export { openChromium } from './open-chromium.mjs';
