@@ -1,4 +1,4 @@
-// Looks at the built site in a browser: axe on some pages in each look, all pages on a phone, and the search.
+// Looks at the built site in a browser: axe on some pages in two looks, all pages on a phone, and the search.
 import { axeFindings, findChromium, NO_CHROMIUM, openChromium } from '../tools/chromium/index.mjs';
 import { addressOf, pageFiles } from './addresses.mjs';
 import { answerFrom, ORIGIN } from './checks/answer.mjs';
@@ -19,22 +19,24 @@ const DESKTOP = { width: 1280, height: 800 };
 /** A page is there in a second, unless the machine has much else to do. */
 const PATIENCE_MS = 120_000;
 const PHONE = { width: 360, height: 740 };
+const LOOKS = /** @type {const} */ ([
+  [DESKTOP, 'light'],
+  [PHONE, 'dark'],
+]);
 
 const command = findChromium();
 if (!command) throw new Error(NO_CHROMIUM);
 const browser = await openChromium(command);
 const findings = [];
 try {
-  for (const viewport of [DESKTOP, PHONE]) {
-    for (const colorScheme of /** @type {const} */ (['light', 'dark'])) {
-      const page = await openPage(browser, { viewport, colorScheme });
-      const look = `${viewport.width} wide, ${colorScheme}`;
-      await forEach(page, FOR_AXE, async (path) => {
-        await page.waitForLoadState('networkidle');
-        for (const finding of await axeFindings(page)) findings.push(`/${path} (${look}): ${finding}`);
-      });
-      await page.context().close();
-    }
+  for (const [viewport, colorScheme] of LOOKS) {
+    const page = await openPage(browser, { viewport, colorScheme });
+    const look = `${viewport.width} wide, ${colorScheme}`;
+    await forEach(page, FOR_AXE, async (path) => {
+      await page.waitForLoadState('networkidle');
+      for (const finding of await axeFindings(page)) findings.push(`/${path} (${look}): ${finding}`);
+    });
+    await page.context().close();
   }
   const phone = await openPage(browser, { viewport: PHONE });
   const all = pageFiles().map((file) => addressOf(file).replace(/(^|\/)index\.md$|\.md$/, '$1'));

@@ -1,7 +1,8 @@
-import { constants } from 'node:http2';
 import { onEndOf, type Emitter } from '../../async-context/shared-listener.js';
 
 const ENDS = ['finish', 'close'];
+/** INTERNAL_ERROR of RFC 9113, section 7. Importing `node:http2` for it would cost each process that imports the library some ms. */
+const INTERNAL_ERROR = 2;
 
 /** The open answer to a request: a response of HTTP, or a call of gRPC. */
 export interface Answer {
@@ -70,7 +71,7 @@ export class HttpAnswer implements Answer {
   breakOff(): void {
     const { stream } = this.raw;
     // Destroyed without a code, it would pass for complete.
-    if (stream) stream.close(constants.NGHTTP2_INTERNAL_ERROR);
+    if (stream) stream.close(INTERNAL_ERROR);
     else this.raw.destroy();
   }
 
