@@ -9,10 +9,6 @@ import { loadTypeScript } from './load-typescript.js';
 const CLI = fileURLToPath(import.meta.url);
 
 let folder: string;
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'load-typescript-'));
-});
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 function install(name: string, code: string): void {
   const place = join(folder, 'node_modules', name);
@@ -22,6 +18,11 @@ function install(name: string, code: string): void {
 }
 
 describe('the compiler that reads the sources', () => {
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'load-typescript-'));
+  });
+  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
   it('is the one of the application', () => {
     install('typescript', "exports.createSourceFile = () => {}; exports.version = 'of the app';");
     expect(loadTypeScript(folder, CLI)?.version).toBe('of the app');

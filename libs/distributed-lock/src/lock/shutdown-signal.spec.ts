@@ -10,9 +10,9 @@ import type { Lock } from './lock.js';
 const GRACE_MS = 5000;
 
 let locks: LockService;
-beforeEach(() => {
+const startService = (): void => {
   locks = world.service({ shutdownGraceMs: GRACE_MS });
-});
+};
 
 /** A job that runs until somebody tells it to stop. */
 async function loop(signal: AbortSignal): Promise<number> {
@@ -25,6 +25,8 @@ async function loop(signal: AbortSignal): Promise<number> {
 }
 
 describe('lock.shutdownSignal', () => {
+  beforeEach(startService);
+
   it('ends a loop when the shutdown begins, long before its grace is over, and nothing is lost', async () => {
     const events = eventsOf(locks);
     const job = follow(locks.withLock('k', (lock) => loop(lock.shutdownSignal)));
@@ -126,6 +128,8 @@ describe('lock.shutdownSignal', () => {
 });
 
 describe('a listener of lock.shutdownSignal', () => {
+  beforeEach(startService);
+
   it('that asks for a lock is refused at once, however long it would wait', async () => {
     await world.take(world.service(), 'busy');
     const lock = await world.take(locks, 'k');

@@ -14,19 +14,6 @@ const framework = globalThis as { describe?: unknown; it?: unknown };
 const real = { describe: framework.describe, it: framework.it };
 let cases: Case[];
 
-/** Collects the cases instead of having them run. */
-beforeEach(() => {
-  cases = [];
-  const add = (isSkipped: boolean) => (name: string, run: () => Promise<void>) =>
-    void cases.push({ name, isSkipped, run });
-  framework.describe = (_name: string, run: () => void) => run();
-  framework.it = Object.assign(add(false), { skip: add(true) });
-});
-
-afterEach(() => {
-  Object.assign(framework, real);
-});
-
 function define(store = memoryStore(), deviations: ContractDeviations = {}): void {
   const clock = new ManualClock();
   describeLockStoreContract(
@@ -55,6 +42,18 @@ function broken(change: (client: LockStore) => Partial<LockStore>): LockStoreFac
 }
 
 describe('the contract suite', () => {
+  /** Collects the cases instead of having them run. */
+  beforeEach(() => {
+    cases = [];
+    const add = (isSkipped: boolean) => (name: string, run: () => Promise<void>) =>
+      void cases.push({ name, isSkipped, run });
+    framework.describe = (_name: string, run: () => void) => run();
+    framework.it = Object.assign(add(false), { skip: add(true) });
+  });
+  afterEach(() => {
+    Object.assign(framework, real);
+  });
+
   it('shows a deviation as skipped, with its reason, and leaves out nothing else', () => {
     define(memoryStore(), { 'a forced release tells the holder': 'this store notifies nobody' });
     const skipped = cases.filter(({ isSkipped }) => isSkipped).map(({ name }) => name);

@@ -53,10 +53,6 @@ class SlowLedger implements Ledger {
   }
 }
 
-afterEach(() => {
-  jest.useRealTimers();
-});
-
 describe('an object with locked methods that a test has made by new', () => {
   it('can be made without locks, and a call of such a method says what to import', async () => {
     const orders = new Orders();
@@ -204,6 +200,10 @@ describe.each([
   ['all of them', {}],
   ['all but performance', { doNotFake: ['performance' as const] }],
 ])('with fake timers, %s,', (_which, config) => {
+  afterEach(() => {
+    jest.useRealTimers();
+  });
+
   it('a call for a free key needs none of them', async () => {
     jest.useFakeTimers(config);
     const locks = new TestLocks();

@@ -8,7 +8,6 @@ import { withoutSecrets } from './without-secrets.js';
 import { systemClock } from '../../time/clock.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'open-store-'));
-afterAll(() => rmSync(folder, { recursive: true }));
 writeFileSync(join(folder, 'locks.db'), '');
 
 const open = (store: string, ...words: string[]) => {
@@ -19,6 +18,8 @@ const open = (store: string, ...words: string[]) => {
 const CONTEXT = { clock: systemClock, keyPrefix: '', watchdogTimeoutMs: 30_000 };
 
 describe('a URL', () => {
+  afterAll(() => rmSync(folder, { recursive: true }));
+
   it.each([
     ['redis://ops:p%40ss@db:6390', 'redis', 'db:6390/0'],
     ['rediss://db', 'redis', 'db:6379/0'],

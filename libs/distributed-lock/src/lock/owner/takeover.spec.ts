@@ -15,9 +15,9 @@ let locks: LockService;
 let second: LockService;
 let third: LockService;
 
-beforeEach(() => {
+const startServices = (): void => {
   [locks, second, third] = [world.service({ application: 'shop' }), world.service(), world.service()];
-});
+};
 
 async function ask(service: LockService, options: CallOptions = {}): Promise<Followed<Lock>> {
   const asked = follow(service.acquire('k', options));
@@ -36,6 +36,8 @@ function politeWork(ms: number): (lock: Lock) => Promise<string> {
 const reasonOf = (lock: Lock) => lock.signal.reason as LockLostError;
 
 describe("onBusy: 'takeover'", () => {
+  beforeEach(startServices);
+
   it('acquires a free key as any call does, in one request', async () => {
     const lock = await world.take(locks, 'k', TAKEOVER);
     expect(lock.signal.aborted).toBe(false);
@@ -224,6 +226,8 @@ describe("onBusy: 'takeover'", () => {
 });
 
 describe('the options of a takeover', () => {
+  beforeEach(startServices);
+
   it.each<[string, CallOptions, string]>([
     ['fair', { fair: true }, 'it is not for fair'],
     ['permits', { permits: 2 }, 'it is not for permits (2)'],

@@ -7,9 +7,6 @@ import type { CallOptions, Lock } from '../lock.js';
 import type { LockService } from '../lock.service.js';
 
 let third: LockService;
-beforeEach(() => {
-  third = world.service();
-});
 
 /** Calls in the same moment, each with this option. */
 function burst(service: LockService, calls: number, options: CallOptions): Followed<Lock>[] {
@@ -39,6 +36,10 @@ async function releaseAll(...asked: Followed<Lock>[]): Promise<void> {
 }
 
 describe('maxWaiting', () => {
+  beforeEach(() => {
+    third = world.service();
+  });
+
   it.each<CallOptions>([{}, { leaseMs: 5000 }, { fair: true }, { mode: 'exclusive' }, { permits: 1 }])(
     'of ten calls at once one holds, five wait and four are refused: %j',
     async (options) => {
