@@ -72,7 +72,10 @@ export class KeptConnection<Connection extends { destroy(): void }> {
       this.onDown(error);
     };
     // The promise of an aborted attempt may never settle.
-    signal.addEventListener('abort', () => onNotOpen(signal.reason));
+    signal.addEventListener('abort', () => {
+      cancel();
+      onNotOpen(signal.reason);
+    });
     inBackground(
       open(signal, onLost)
         .finally(cancel)
