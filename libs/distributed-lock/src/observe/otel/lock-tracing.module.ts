@@ -1,28 +1,16 @@
-import { Inject, Module, type DynamicModule, type OnModuleInit } from '@nestjs/common';
-import { ModuleRef } from '@nestjs/core';
-import { findLockService } from '../../distributed-lock.tokens.js';
+import { Module, type DynamicModule } from '@nestjs/common';
 import { checkOptionNames } from '../../options/option-names.js';
 import { TRACING_NAMES, traceLocks, type LockTracingOptions } from './lock.tracing.js';
-
-const OPTIONS = Symbol('LockTracingModule.options');
+import { observingModule } from './observing-module.js';
 
 /** Makes spans of the locks of a registration of `DistributedLockModule`, from the start of the application. */
 @Module({})
-export class LockTracingModule implements OnModuleInit {
-  constructor(
-    @Inject(OPTIONS) private readonly options: LockTracingModuleOptions,
-    @Inject(ModuleRef) private readonly moduleRef: ModuleRef,
-  ) {}
-
+export class LockTracingModule {
   /** Makes spans of the locks of one registration. Import it beside `DistributedLockModule`, once for each registration. */
   static forRoot(options: LockTracingModuleOptions = {}): DynamicModule {
     checkOptionNames('LockTracingModule', options, { ...TRACING_NAMES, name: true });
-    return { module: LockTracingModule, providers: [{ provide: OPTIONS, useValue: options }] };
-  }
-
-  onModuleInit(): void {
-    const { name, ...options } = this.options;
-    traceLocks(findLockService(this.moduleRef, name, 'LockTracingModule.forRoot', 'name'), options);
+    const { name, ...others } = options;
+    return observingModule(LockTracingModule, name, (service) => traceLocks(service, others));
   }
 }
 
