@@ -42,11 +42,6 @@ export class ClockReading {
   ) {}
 }
 
-/** Counts a suspend of the machine. @returns the lead of `readClocks` */
-export function leadOf(clock: Clock): number {
-  return readClocks(clock).lead;
-}
-
 export function readClocks(clock: Clock): ClockReading {
   if (clock === systemClock) return machine.read();
   // Read first: a suspend between the two readings must not look like a part of the lead from before it.

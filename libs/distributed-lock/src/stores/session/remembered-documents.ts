@@ -1,4 +1,4 @@
-import { leadOf, type Clock } from '../../time/clock.js';
+import type { Clock } from '../../time/clock.js';
 import { forgetOldest } from './session-knowledge.js';
 import type { DocumentRow, SeenDocument } from './session-backend.js';
 
@@ -6,9 +6,11 @@ import type { DocumentRow, SeenDocument } from './session-backend.js';
 const MOST_REMEMBERED = 10_000;
 
 /**
- * What this client remembers of documents for its next take and swap: the version of a free one, so that it is replaced
- * without being read first, and the last token, so that tokens grow also when somebody deletes the document by hand, and a
- * client that does not know it makes it anew.
+ * What this client remembers of documents for its next take and swap.
+ *
+ * - The version of a free document. A take replaces the document without reading it first.
+ * - The last token. Tokens grow even if somebody deletes the document by hand and another client, which does not know its last
+ *   token, makes it anew.
  */
 export class RememberedDocuments {
   private readonly documents = new Map<string, RememberedDocument>();
@@ -39,7 +41,7 @@ export class RememberedDocuments {
   see({ row, isFree, lastToken, isMessage = false }: Reading): number {
     const { name, version, notesRead, nextTicket, writtenAt, createdAt = 0 } = row;
     const known = this.documents.get(name);
-    // Its version may have been used again since.
+    // A document that was written since may have the same version.
     if (isMessage && writtenAt < (known?.writtenAt ?? 0)) return this.lastTokenOf(name);
     const isSame = lastToken !== undefined && createdAt <= (known?.writtenAt ?? Infinity);
     const { earlierToken = 0 } = known ?? {};
@@ -73,11 +75,9 @@ export class RememberedDocuments {
       this.documents.set(name, { ...document, since: -Infinity });
   }
 
-  /** Counts a suspend of the machine, which `leadOf` finds out about. */
+  /** Our time, if it matters: a version that is never used again is believed for ever. */
   private now(): number {
-    if (this.believedMs === Infinity) return 0;
-    leadOf(this.clock);
-    return this.clock.now();
+    return this.believedMs === Infinity ? 0 : this.clock.now();
   }
 }
 

@@ -1,7 +1,7 @@
 import { inBackground } from '../../async-context/in-background.js';
 import { LockKeyError, LockStoreError } from '../../port/lock.errors.js';
 import { randomMs, type Chance } from '../../time/chance.js';
-import { leadOf, type Clock } from '../../time/clock.js';
+import type { Clock } from '../../time/clock.js';
 import type { DocumentRow, SessionBackend } from './session-backend.js';
 import { contentOf } from './session-text.js';
 
@@ -52,7 +52,7 @@ export class SessionSweeper {
   async sweep(): Promise<void> {
     const own = this.ownSession();
     if (own === undefined || (await this.backend.firstSession()) !== own) return this.forget();
-    const due = [...this.idle].filter(([, { since }]) => since <= this.now() - SWEPT_AFTER_MS);
+    const due = [...this.idle].filter(([, { since }]) => since <= this.clock.now() - SWEPT_AFTER_MS);
     await inParts(due, ([name, idle]) => this.deleteIdle(name, idle));
     const { names, after } = await this.backend.list({ prefix: '', after: this.after, most: MOST_IDLE });
     this.after = after;
@@ -62,7 +62,7 @@ export class SessionSweeper {
 
   private async see(name: string): Promise<void> {
     const row = await this.backend.read(name);
-    if (await this.isIdle(row)) this.idle.set(name, { writtenAt: row.writtenAt, since: this.now() });
+    if (await this.isIdle(row)) this.idle.set(name, { writtenAt: row.writtenAt, since: this.clock.now() });
   }
 
   private async deleteIdle(name: string, { writtenAt }: Idle): Promise<void> {
@@ -79,12 +79,6 @@ export class SessionSweeper {
     const entries = [...document.holders, ...document.queue];
     const sessions = [...new Set(entries.flatMap(({ session }) => session ?? []))];
     return sessions.length === 0 || (await this.backend.endedAmong(sessions)).length === sessions.length;
-  }
-
-  /** Counts a suspend of the machine, which `leadOf` finds out about. */
-  private now(): number {
-    leadOf(this.clock);
-    return this.clock.now();
   }
 }
 
