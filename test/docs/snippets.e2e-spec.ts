@@ -91,11 +91,8 @@ function snippetsOf(page: string): Snippet[] {
 const TABLE_PRELUDE = `${PRELUDE}
 import { heldUntilCommit, type SqlQuery } from 'nestjs-distributed-lock/guard';
 import { OnlyLeader } from 'nestjs-distributed-lock/leader';
-import { LockAdminModule } from 'nestjs-distributed-lock/admin';
 import { TestLocks } from 'nestjs-distributed-lock/testing';
-declare const lock: Lock, query: SqlQuery, lastQuote: string;
-declare class OpsGuard { canActivate(): boolean }
-declare function migrate(): Promise<void>;`;
+declare const lock: Lock, query: SqlQuery;`;
 
 /** The second column of "I want to …": decorators, each on a method of its own, and statements, each in a block. */
 function tableOf(page: string): Snippet {
