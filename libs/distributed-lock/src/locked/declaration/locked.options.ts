@@ -20,11 +20,14 @@ export interface LockedOptions extends Omit<WithLockOptions, 'onBusy'> {
   /**
    * What a call does when the key is not free within `waitMs`.
    *
-   * `'throw'` (default): it rejects with `LockWaitTimeoutError`, on HTTP 423. `'skip'`: it returns `undefined` without running
-   * the method; it asks once unless `waitMs` is given; not for HTTP handlers. A function: it returns the result of it; for an
-   * async generator an iterable, for server-sent events an Observable or one event.
-   * `'takeover'`: it does not wait for its turn, and takes the lock from its holder after `graceMs`, as in `CallOptions`.
-   * Does not apply to a lock error that the method itself throws.
+   * - `'throw'` (default): the call rejects with `LockWaitTimeoutError`, on HTTP with the status 423.
+   * - `'skip'`: the call asks once, unless `waitMs` is given, and returns `undefined` without running the method. HTTP handlers
+   *   refuse this option at boot.
+   * - A function: the call returns what the function returns. In place of an async generator this is an iterable, and in place of
+   *   server-sent events an Observable or one event.
+   * - `'takeover'`: the call does not wait for its turn. It takes the lock from its holder after `graceMs`, as in `CallOptions`.
+   *
+   * A lock error that the method itself throws passes through unchanged.
    */
   readonly onBusy?: 'throw' | 'skip' | 'takeover' | BusyFallback;
   /** Called with the arguments of the method before anything is acquired. If it returns `false`, the method runs without the lock. */
@@ -130,7 +133,7 @@ export function callOptions(options: LockedOptions, where: string): CallOptions 
   return onBusy === undefined ? call : { ...call, onBusy: busyOfCall(onBusy) };
 }
 
-/** What the service does for it. The rest is done with its error. */
+/** What `LockService` does when the key is busy. `@Locked` turns its `LockWaitTimeoutError` into the answer of the other options. */
 function busyOfCall(onBusy: NonNullable<LockedOptions['onBusy']>): CallOptions['onBusy'] {
   return onBusy === 'takeover' ? onBusy : 'throw';
 }

@@ -12,7 +12,7 @@ export const RELEASE_RETRY_MS = { least: 100, spread: 400 };
  *
  * An acquire that was never answered may lie in a socket and be executed after the release that follows it. The back end
  * refuses an acquire after its not-after, so its release is repeated until one was executed later than that
- * (docs/decisions/0003, P1).
+ * (docs/decisions/0003).
  */
 export class CertainReleases {
   private readonly delays: Delays;
