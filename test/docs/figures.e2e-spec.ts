@@ -32,6 +32,7 @@ import { RELEASE_RETRY_MS } from '../../libs/distributed-lock/src/stores/common/
 import { KEEP_ALIVE_MS } from '../../libs/distributed-lock/src/stores/common/connection/keep-alive.js';
 import { IDLE_MS } from '../../libs/distributed-lock/src/stores/redis/connection/idle-probe.js';
 import { MOST_IN_FLIGHT } from '../../libs/distributed-lock/src/stores/redis/connection/redis.connection.js';
+import { redisKeys } from '../../libs/distributed-lock/src/stores/redis/redis.keys.js';
 import { REDIS_DEFAULTS } from '../../libs/distributed-lock/src/stores/redis/redis.options.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -82,6 +83,7 @@ const openMs = luaNumber('foreign-clients.lua', 'FOREIGN_TURN_MS');
 
 /** For each figure of the code the sentences that repeat it, by page. */
 const FIGURES: Record<string, readonly (readonly [page: string, ...sentences: string[]])[]> = {
+  redisKeys: [[LIFE, `KEYS = ${redisKeys('goods:42', 'lock', false).join(' ')}`]],
   watchdogTimeoutMs: [
     ['README.md', `\`watchdogTimeoutMs\`, ${watchdog} by default`],
     ['README.zh-CN.md', `\`watchdogTimeoutMs\`（默认 ${defaults.watchdogTimeoutMs / 1000} 秒）`],
