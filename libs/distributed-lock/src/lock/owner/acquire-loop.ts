@@ -17,7 +17,7 @@ export const TOKENS_FOR_HAND_OFFS = 1000;
 export const TOKENS_FOR_READERS = 100;
 /** Delay before the request for a caller that came after the last one, or whose deadline has passed with its timer late. */
 const BUSY_RETRY_MS = 1;
-/** So long before the store drops an owner it is asked again, if a caller waits for longer. */
+/** The loop rechecks this many ms before the store drops the owner, if a caller waits for longer. */
 const BEFORE_DROPPED_MS = 50;
 const RETRY_MS = { least: 50, spread: 50 };
 const NEVER: ClockReading = { now: -Infinity, lead: 0 };
@@ -76,7 +76,7 @@ export class AcquireLoop implements FairWaiter {
     this.runtime.fairQueues.leave(kindName(this.request), this);
   }
 
-  /** Rechecks, because the store may have dropped this owner from its queue since the last request. */
+  /** This owner is now the first of the fair ones. It rechecks, because the store may have dropped it from its queue meanwhile. */
   onFirst(): void {
     this.recheckAfter(Math.max(0, this.asked.now + RECHECK_MS - this.runtime.clock.now()));
   }
@@ -120,7 +120,7 @@ export class AcquireLoop implements FairWaiter {
     this.dropRecheck();
     this.inFlight = true;
     const request = this.nextRequest(this.tokensWanted(), this.callers);
-    // A store takes an owner that presents a ticket for one that it knows, and that will be released.
+    // A takeover presents a ticket at once, so the store may keep the owner in its queue whatever it replies. It must be released.
     if (this.takeover) this.mayComeLate = true;
     this.runtime.store.acquire(request).then(
       (reply) => this.afterReply(() => this.onReply(reply, request)),
@@ -227,8 +227,8 @@ export interface WaitingCallers {
   onHolder(owner: string | undefined, remainingMs: number, askedAt: number): void;
   onStoreError(error: LockStoreError): void;
   /**
-   * So many other owners may wait if these callers are to wait, too; `Infinity`: any number, but a caller must know it.
-   * `undefined`: no caller depends on it.
+   * The callers wait only if fewer other owners wait. `Infinity`: any number may wait, but a caller must learn the number.
+   * `undefined`: no caller depends on the number.
    */
   readonly maxWaiting: number | undefined;
   /**

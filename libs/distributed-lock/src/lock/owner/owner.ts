@@ -30,7 +30,7 @@ import type {
 import { HandOffBudget } from './hand-off-budget.js';
 import { Takeover } from './takeover.js';
 
-/** So many answers in a row that took longer than the lease are enough: the next ones would, too. */
+/** After this many answers in a row that took longer than the lease, the callers are rejected: the next answers would, too. */
 const MOST_SLOW_ANSWERS = 3;
 
 /**

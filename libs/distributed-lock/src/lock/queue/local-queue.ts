@@ -110,7 +110,7 @@ export class LocalQueue implements Callers {
     this.waitingOwner.askNow();
   }
 
-  /** One who waits no more is told who holds the lock, if that is found soon. */
+  /** Rejects a caller whose wait is over. Its error names the application that holds the lock, if the store tells that soon. */
   private leaveLate(waiter: LocalWaiter, error: Error): void {
     const { introductions } = this.runtime;
     const { holder } = error as Partial<LockWaitTimeoutError>;

@@ -21,7 +21,7 @@ export class OwnerRequests {
     return this.lateNotAfter >= 0;
   }
 
-  /** Later requests depend on the ones that it remembers. */
+  /** A late copy of a remembered request may change what later requests find. */
   get isNeeded(): boolean {
     const mayRenewLate = this.lateRenewal !== undefined || Boolean(this.renewalsInFlight?.length);
     return (this.hasUnanswered || mayRenewLate) && !this.isReleasing;
@@ -54,7 +54,7 @@ export class OwnerRequests {
     this.lateRenewal = merged(copy, this.lateRenewal);
   }
 
-  /** @returns what may follow a request that was executed at that server time, and leave less of its lease */
+  /** @returns the earlier requests that the store may still execute after `executedAt`, and that would then shorten the lease */
   shorterThan(leaseMs: number, executedAt: number): LeaseRequest | undefined {
     if (this.lateRenewal && this.lateRenewal.notAfter < executedAt) this.lateRenewal = undefined;
     const acquire = { leaseMs: this.acquireMs, notAfter: this.lateNotAfter };

@@ -44,7 +44,7 @@ type RequestText = readonly [
 export type WaiterText = readonly [...RequestText, until: MomentText, session?: string];
 type NoteText = readonly [...RequestText, waitMs: number, at: number];
 
-/** One row, as a back end keeps it that cannot read a document itself. */
+/** One row of a back end that cannot read documents itself. */
 interface StoredRow {
   /** `null` for a free document. */
   readonly state: string | null;
@@ -110,9 +110,9 @@ export function entriesText({ holders, queue }: LockDocument): readonly [HolderT
 }
 
 /**
- * What `entriesText` has written. Ends are as they were written.
+ * Reads back the text of `entriesText`. The ends of leases are left as that text has them.
  *
- * @param firstOf the first of so many tokens, where token 0 stands for it
+ * @param firstOf the first token of a grant of this many tokens, for an entry whose token is 0
  */
 export function entriesIn(
   holders: readonly HolderText[],
@@ -204,8 +204,8 @@ function claimIn(text: ClaimText): Claim {
 }
 
 /**
- * @param read may throw anything on data of others
- * @throws LockStoreError
+ * @param read may throw any error when another program wrote the data
+ * @throws LockStoreError in place of that error
  */
 export function readStored<Content>(key: string, read: () => Content): Content {
   try {

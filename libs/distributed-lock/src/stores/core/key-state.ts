@@ -120,7 +120,7 @@ export class KeyState {
     return this.giveWholeLease(kept, leaseMs);
   }
 
-  /** @returns whether it held */
+  /** @returns whether the owner held */
   release(
     { owner, used }: Pick<ReleaseRequest, 'owner' | 'used'>,
     { holdMs = 0, mayHaveNote = false }: ReleaseOptions = {},
@@ -139,7 +139,7 @@ export class KeyState {
     return held !== undefined;
   }
 
-  /** @param owner the only holder to lose the lock, where it is not all @returns whether an owner held */
+  /** @param owner the one holder that loses the lock; default: all holders @returns whether a holder lost it */
   forceRelease(owner?: string): boolean {
     const losing = this.holders.filter((holder) => owner === undefined || holder.owner === owner);
     this.notifyClientsOf(losing);
@@ -285,13 +285,13 @@ export class KeyState {
     this.holders = this.holders.map((each) => (each === holder ? next : each));
   }
 
-  /** For a minimum hold. The first waiter asks again when it is over. */
+  /** Keeps the key for the rest of a minimum hold. The first waiter rechecks when the minimum hold is over. */
   private leavePlaceholder(held: Holder, holdMs: number): void {
     this.holders.push({ ...held, owner: placeholderOf(held.owner), until: { inMs: holdMs } });
     this.notifyClientsOf(this.queue.slice(0, 1));
   }
 
-  /** So many others wait behind the holder that this owner must not enter the queue. */
+  /** The owner must not enter the queue, because `maxWaiting` others or more wait there. */
   private isOneTooMany({ owner, waitMs, claim, maxWaiting = Infinity }: AcquireRequest): boolean {
     if (waitMs <= 0 || maxWaiting === Infinity || this.queue.some((waiter) => waiter.owner === owner))
       return false;
@@ -300,7 +300,7 @@ export class KeyState {
     return !mayEnter && this.countOthers(owner) >= maxWaiting;
   }
 
-  /** Without those that are gone, which leave the queue when their turn comes. */
+  /** Counts the other waiters that are alive. A waiter whose client is gone leaves the queue when its turn comes. */
   private countOthers(asker: string): number {
     return this.queue.filter((waiter) => waiter.owner !== asker && !this.isGone(waiter)).length;
   }

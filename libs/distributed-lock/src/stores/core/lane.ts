@@ -218,7 +218,7 @@ export class Lane {
     return { sentAt, executedAt, validUntil, waiting: this.queueIn(timed).length };
   }
 
-  /** With those who have left notes. */
+  /** The owners that wait: in the queue of the document, or by a note beside it. */
   private queueIn(timed: TimedReading): readonly StoredWaiter[] {
     const { document, notes } = timed.reading;
     return notes.length > 0 ? this.stateIn(timed).document.queue : document.queue;
@@ -233,7 +233,7 @@ export class Lane {
     return this.keepNewest(timed);
   }
 
-  /** @throws LockStoreError when the session ended since the tasks began, so that what they were applied to is not true any more */
+  /** @throws LockStoreError when the session ended since the tasks began, because the document that they were applied to has changed */
   private checkSession(): void {
     if (this.hasSessionEnded) throw sessionEnded(this.key, 'unknown');
   }
@@ -277,7 +277,7 @@ export class Lane {
     return delays.wait(chance.random() * LONGEST_PAUSE_MS);
   }
 
-  /** @throws LockStoreError when the tries have taken as long as one command may */
+  /** @throws LockStoreError when the tries have taken longer than `commandTimeoutMs` */
   private checkTime({ tries, firstReplyAt }: Round): void {
     const { register, clock } = this.context;
     if (tries < LEAST_TRIES || !register.isRemote) return;
@@ -323,7 +323,7 @@ interface TaskOptions {
 }
 
 interface Task {
-  /** @returns makes the reply, once what the state has become is true */
+  /** @returns a function that makes the reply, to be called when the changed state is written */
   readonly apply: (state: KeyState) => (executed: Executed) => unknown;
   readonly request: AcquireRequest | undefined;
   readonly resolve: (reply: never) => void;
@@ -337,7 +337,7 @@ interface Round {
   left: readonly Task[];
   tries: number;
   lostSwaps: number;
-  /** Before the first reply the register may have had to connect. */
+  /** When the first reply came. The time for the tries counts from here, because the register may have had to connect before. */
   firstReplyAt: number;
   /** A document that was read or written for them. */
   fresh?: TimedReading;
@@ -365,7 +365,7 @@ function isNewer(one: TimedReading, other: TimedReading): boolean {
   return a.order > b.order || (a.order === b.order && a.notesRead >= b.notesRead);
 }
 
-/** The core releases an owner whose acquire has this outcome. */
+/** The same error with the reason `unknown`, for which the core releases the owner that asked. */
 function asUnsure(error: unknown): unknown {
   if (!(error instanceof LockStoreError) || error.reason === 'unknown') return error;
   return new LockStoreError(error.message, error.key, 'unknown', { cause: error });

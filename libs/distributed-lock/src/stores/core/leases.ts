@@ -48,7 +48,7 @@ export interface LeaseClient {
 export class ServerSideExpiry implements Leases {
   readonly areRenewalsWritten = true;
 
-  /** @param initialLeaseMs of a grant that its owner has not confirmed yet */
+  /** @param initialLeaseMs the length of the lease of a grant that its owner has not confirmed yet */
   constructor(
     private readonly serverClock: ServerClock,
     private readonly initialLeaseMs: number,

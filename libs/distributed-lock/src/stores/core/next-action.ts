@@ -13,11 +13,11 @@ export interface Situation {
   readonly acquiring: 'none' | 'some' | 'all';
   /** The newest document that is known: nothing is, there was none, or there was one. */
   readonly document: 'not known' | 'absent' | 'present';
-  /** It was read or written for these tasks. An older one may not be true any more. */
+  /** The document was read or written for these tasks. Another client may have changed an older one. */
   readonly isFresh: boolean;
   /** Writes were lost to other clients, and owners that wait have left no notes yet, as a take that fails does for them. */
   readonly mustLeaveNotes: boolean;
-  /** With the tasks executed, the document is another one. Asked only where it matters. */
+  /** Whether the tasks change the document. Called only if the action depends on it, because it applies the tasks. */
   isChanged(): boolean;
 }
 

@@ -50,7 +50,7 @@ export interface Register {
   list(request: NameRequest): Promise<NamePage>;
   /** Who ends the leases of the client's owners. Absent where the back end does, when their time is over. */
   leasesOf?(client: LeaseClient): Leases;
-  /** True for a client of which the back end knows that it is gone. */
+  /** True if the back end knows that this client is gone. */
   isGone?(clientId: string): boolean;
   /** @param hasEntries documents name owners of this client that must stay there until their time is over */
   close(hasEntries: boolean): Promise<void>;
@@ -75,7 +75,7 @@ export type Interest = 'held' | number;
 
 export interface NameRequest {
   readonly prefix: string;
-  /** `NamePage.after` of the page before; `undefined`: from the first that has the prefix, and that is the prefix itself, on. */
+  /** `NamePage.after` of the page before; `undefined` for the first page, which may begin with the prefix itself. */
   readonly after: string | undefined;
   /** How many names to look at. */
   readonly most: number;
@@ -90,8 +90,8 @@ export interface NamePage {
 
 interface Late {
   /**
-   * To be called just before the request is sent. The first call works the moment out, and each further one returns the same.
-   * The back end refuses the request when its own time, in ms, is later than that.
+   * The store's time, in ms, after which the back end refuses the request. The register calls it just before it sends the
+   * request. The first call computes the moment, and later calls return the same one.
    */
   readonly notAfter: () => number;
 }
@@ -101,7 +101,7 @@ export interface Take extends Late {
   readonly request: AcquireRequest;
   /** The fencing tokens of the grant are larger than this. */
   readonly minToken: number;
-  /** Of the requests that wait: left beside a document that is not free. */
+  /** The notes of the requests that wait, which the register leaves beside a document that is not free. */
   readonly notes: readonly Note[];
 }
 
@@ -118,7 +118,7 @@ export interface Swap extends Late {
 }
 
 export interface WriteReply {
-  /** The write was executed: a request that takes is the only holder. Otherwise the document is another one than it was for. */
+  /** The write was executed: after a take its owner is the only holder. `false`: the document had another version. */
   readonly isDone: boolean;
   readonly reading: Reading;
 }

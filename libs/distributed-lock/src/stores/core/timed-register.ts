@@ -19,7 +19,7 @@ export class TimedRegister {
     return this.context.register.isRemote;
   }
 
-  /** @param requests the first takes the lock if the document is free. Otherwise those that may wait leave notes. */
+  /** @param requests the first one takes the lock if the document is free. Otherwise the ones that may wait leave notes. */
   take(name: string, requests: Requests): Promise<TimedReply> {
     const { register, client } = this.context;
     const sending = new Sending(this.context, requests);
@@ -30,7 +30,7 @@ export class TimedRegister {
     return sending.settle(register.take({ name, request, notes, minToken, notAfter }));
   }
 
-  /** @param requests those that the new state may grant */
+  /** @param requests the acquire requests that the new state may grant */
   swap(
     name: string,
     { reading: expected }: TimedReading,

@@ -17,7 +17,7 @@ export class Batch {
   private depth = 0;
   private bytes = 0;
 
-  /** @returns whether it has got in */
+  /** @returns whether the batch had room for the request */
   add(request: EtcdRequest): boolean {
     const depth = depthOf(request.txn);
     if (this.requests.length > 0 && !this.hasRoomFor(request, depth)) {
@@ -84,7 +84,7 @@ export class Batch {
     return [...mails.values()];
   }
 
-  /** Also a request that has to wait: a later one on the same key must not overtake it. */
+  /** Closes the batch to a key, because a later request on the key must not overtake the one that waits. */
   private block({ key }: EtcdRequest): void {
     if (key !== undefined) this.keys.add(key);
   }
@@ -106,15 +106,15 @@ export interface EtcdRequest<Reply = unknown> extends PipedRequest {
   readonly key: string | undefined;
   /** Absent for a request that writes nothing. */
   readonly session?: EtcdSession | undefined;
-  /** Its transaction, which goes inside the one of the batch. */
+  /** The transaction of the request, which the transaction of the batch contains. */
   readonly txn: TxnRequest;
-  /** They go with the transaction where that is possible, and otherwise right after it. */
+  /** Messages to other clients. The transaction puts them into mailboxes if it has room, and the outbox sends the others after it. */
   readonly messages?: Messages;
-  /** About how many bytes it has. */
+  /** About how many bytes the request has. */
   readonly bytes: number;
-  /** A batch with it was too large. */
+  /** etcd found a batch with this request too large, so the request goes alone. */
   readonly isAlone?: boolean;
-  /** @param revision that of the batch */
+  /** @param revision the revision of the batch */
   readonly toReply: (reply: TxnReply, revision: number) => Reply;
   resolve(reply: Reply): void;
 }

@@ -13,7 +13,7 @@ import { EtcdMember } from './etcd.member.js';
 import type { CallName, Calls } from './etcd.messages.js';
 import { credentialsOf, type EtcdTarget } from './etcd.target.js';
 
-/** A timer of Node may fire so much early. */
+/** A timer of Node may fire this many ms early. */
 const TIMER_EARLY_MS = 1;
 /** The oldest release whose transactions contain others, and compare ranges. */
 const OLDEST = [3, 4] as const;
@@ -50,7 +50,7 @@ export class EtcdClient {
     return this.kept.current;
   }
 
-  /** To load gRPC takes some hundred ms, for which no member is to blame. */
+  /** Loads gRPC first, which takes some hundred ms. The deadline of the first member starts after that. */
   start(): void {
     const start = (): void => this.kept.start();
     inBackground(this.grpc().then(start), start);
@@ -142,7 +142,7 @@ export class EtcdClient {
     const { commandTimeoutMs } = this.options;
     const { endpoints, auth } = this.target;
     const endpoint = endpoints[this.attempts++ % endpoints.length] as string;
-    // To check a password takes etcd long, on purpose.
+    // etcd checks a password slowly on purpose.
     const needsToken = auth !== undefined && this.token === undefined;
     // A request that waits for a connection has time for a second member.
     const withinMs = endpoints.length > 1 && !needsToken ? commandTimeoutMs / 2 : commandTimeoutMs;

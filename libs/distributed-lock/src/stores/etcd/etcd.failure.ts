@@ -5,7 +5,7 @@ import { textOf, type StoreFailure } from '../common/connection/connection-error
 export interface EtcdFailure extends StoreFailure {
   /** This member is of no use now: requests go to the next one. */
   readonly isOfMember?: boolean;
-  /** Its requests go one by one. */
+  /** The batch was too large: its requests are sent again one by one. */
   readonly isTooLarge?: boolean;
   readonly needsToken?: boolean;
   readonly isLeaseGone?: boolean;
@@ -19,7 +19,7 @@ const FAILED_PRECONDITION = 9;
 const UNIMPLEMENTED = 12;
 const UNAVAILABLE = 14;
 
-/** With any other code etcd may have begun with the request. */
+/** Codes with which etcd has executed nothing. With any other code it may have begun with the request. */
 const REFUSALS: readonly number[] = [
   3,
   5,
@@ -137,7 +137,7 @@ function failureIn(details: string, code: number): EtcdFailure {
   return known.detail === '' ? { ...known, detail: said } : known;
 }
 
-/** Without the notes of gRPC on how it has resolved the name. */
+/** The text of an error of gRPC without its notes on how it resolved the name. */
 function shortened(details: string): string {
   const last = /Last error: (?:null|(.*?))\. Resolution note:/.exec(details)?.[1];
   return last ? last.replace(/^Error: /, '') : details.replace(/\. Resolution note:.*$/, '');

@@ -35,7 +35,7 @@ async function load(): Promise<EtcdGrpc> {
 type Descriptor = Parameters<Loader['fromJSON']>[0];
 type Loader = typeof import('@grpc/proto-loader');
 
-/** They are CommonJS modules: an import has them as `default`, the `require` of the CommonJS build has them themselves. */
+/** Both packages are CommonJS modules. An import gives them as `default`, and the `require` of the CommonJS build gives them directly. */
 async function importBoth(): Promise<readonly [Grpc, Loader]> {
   try {
     const [grpc, loader] = (await Promise.all([import('@grpc/grpc-js'), import('@grpc/proto-loader')])) as [

@@ -17,7 +17,7 @@ export class EtcdMailbox {
 
   constructor(private readonly options: MailboxOptions) {}
 
-  /** @param revision that of the write that made the mailbox */
+  /** @param revision the revision of the write that made the mailbox */
   startAfter(revision: number): void {
     if (this.from === 0) this.from = revision + 1;
     this.goBackTo(revision);

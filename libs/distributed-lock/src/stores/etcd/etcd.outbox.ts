@@ -16,7 +16,7 @@ const MOST_LENGTH = 256 * 1024;
  * They need no fence: the document in one that is executed late is older than what its receiver knows.
  */
 export class EtcdOutbox {
-  /** By client and name: a later document of a name takes the place of an earlier one. */
+  /** The messages to send, by client and name. A later document of a name replaces an earlier one. */
   private readonly waiting = new Map<string, Map<string, string>>();
   private isSending = false;
 
@@ -25,7 +25,7 @@ export class EtcdOutbox {
     private readonly keys: EtcdKeys,
   ) {}
 
-  /** @param told the clients that need no message any more @param revision that of the write, if there was one */
+  /** @param told the clients that have the message already @param revision the revision of the write, if there was one */
   tell({ name, clients, text }: Messages, told: readonly string[] = [], revision = 0): void {
     const others = clients.filter((client) => !told.includes(client));
     if (others.length === 0) return;

@@ -37,7 +37,7 @@ export class EtcdPipe {
     });
   }
 
-  /** @throws LockStoreError: `unknown` if it may have been executed */
+  /** @throws LockStoreError, with the reason `unknown` if etcd may have executed the request */
   run<Reply>(request: NewRequest<Reply>): Promise<Reply> {
     return new Promise((resolve, reject) => {
       this.pipe.add({ ...request, since: this.options.clock.now(), resolve, reject } as EtcdRequest);
@@ -111,7 +111,7 @@ export class EtcdPipe {
     if (header && header.revision < sent.newest) this.options.onRestored(header.revision);
     const { batch, session, epoch } = sent;
     if (!succeeded && session) {
-      // Nothing of it was executed. A value that no fence can raise was not written by this client.
+      // etcd executed nothing of the transaction. If even the fence found another epoch, somebody else has written the presence.
       const isGone = responses[0]?.responseRange?.count === 0 || epoch !== undefined;
       if (isGone) this.options.onSessionGone(session);
       else session.needsFence = true;
@@ -174,7 +174,7 @@ interface PipeOptions {
   readonly keys: EtcdKeys;
   readonly clock: Clock;
   readonly commandTimeoutMs: number;
-  /** For the messages that could not go with their write. */
+  /** Sends the messages that the transaction of their write had no room for. */
   readonly outbox: EtcdOutbox;
   readonly session: () => EtcdSession | undefined;
   /** The newest revision of etcd that this client knows of otherwise. */

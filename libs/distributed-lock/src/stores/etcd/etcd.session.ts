@@ -10,7 +10,7 @@ export class EtcdSession implements Session {
   /** A write may still be executed: the next one raises the epoch. */
   needsFence = false;
 
-  /** @param sentAt when its lease was asked for, on our clock */
+  /** @param sentAt when the client asked for the lease, on our clock */
   constructor(
     readonly leaseId: number,
     readonly lengthMs: number,

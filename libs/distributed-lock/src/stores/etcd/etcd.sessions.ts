@@ -8,9 +8,9 @@ import type { EtcdKeys } from './etcd.keys.js';
 import type { Compare, RequestOp } from './etcd.messages.js';
 import { EtcdSession, epochText } from './etcd.session.js';
 
-/** A lease is kept alive so many times in its length. */
+/** How many keep-alives the client sends in the length of a lease. */
 export const KEEP_ALIVES = 6;
-/** After a failed keep-alive, which has taken its time already. */
+/** The pause after a failed keep-alive or a failed opening. */
 const RETRY_MS = 100;
 /** Ids of leases are numbers up to 2 ** 63. A number of JavaScript is exact up to this one. */
 const LARGEST_ID = Number.MAX_SAFE_INTEGER;
@@ -36,7 +36,7 @@ export class EtcdSessions {
     });
   }
 
-  /** Asks for the lease at once: something of it is missing. */
+  /** Checks at once whether the session still exists, because one of its keys is missing. Writes the mailbox again if it does. */
   check(): void {
     const session = this.current;
     if (!session || this.isChecking) return;
@@ -54,7 +54,7 @@ export class EtcdSessions {
     if (session.isOver) return;
     session.validUntil = -Infinity;
     if (this.current === session) this.current = undefined;
-    // Its notes must not outlive it, where only its presence was deleted.
+    // If somebody has deleted only the presence, etcd must delete the notes of the session, too.
     inBackground(this.quietly('LeaseRevoke', session), () => undefined);
     this.options.onEnd(session);
     if (!this.isClosed) inBackground(this.open(), () => undefined);

@@ -4,7 +4,7 @@ import { checkOptionNames, type OptionNames } from '../../options/option-names.j
 import { LockConfigurationError } from '../../port/lock.errors.js';
 import type { Grpc } from './etcd.grpc.js';
 
-/** Where the cluster is, and how to get in. */
+/** The endpoints of the cluster, and the certificates and the user for it. */
 export interface EtcdTarget {
   /** `host:port` of each member. */
   readonly endpoints: readonly string[];

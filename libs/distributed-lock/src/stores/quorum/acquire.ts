@@ -72,7 +72,7 @@ async function attemptUntilClear(owner: QuorumOwner, request: AcquireRequest): P
     const sentAt = clock.now();
     const outcomes = await attempt(owner, request);
     const now = clock.now();
-    // Also by a lease of an attempt before: a lock that is held stays held while some nodes are silent.
+    // A lease of an earlier attempt counts, too, so that a holder keeps its lock while some nodes do not answer.
     const valid = owner.nodes.filter(({ lease }) => lease && lease.validUntil > now);
     const mayRetry = request.waitMs === 0 && now - startedAt < nodeTimeoutMs;
     // Grants of a majority that came after their leases are told, too: the caller learns that its lease is too short.

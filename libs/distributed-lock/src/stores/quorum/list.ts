@@ -6,9 +6,6 @@ import { haveAnswered, type QuorumContext } from './quorum.context.js';
 import { noMajority } from './quorum.errors.js';
 import type { QuorumNode } from './quorum.node.js';
 
-/** The next page of a node: its cursor, or the first one. `null`: there is none. `false`: the node is left out, as it did not answer. */
-type Place = string | undefined | null | false;
-
 /**
  * One page of each node, together. A key may be on several pages, because each node has an order of its own.
  *
@@ -35,6 +32,9 @@ export async function list(context: QuorumContext, { prefix, limit, cursor }: Li
     ...(hasNext && { cursor: JSON.stringify(next) }),
   };
 }
+
+/** The next page of a node: its cursor, or the first one. `null`: there is none. `false`: the node is left out, as it did not answer. */
+type Place = string | undefined | null | false;
 
 /** A node that is listed to its end has answered. One that is left out has not. */
 async function pageAt(

@@ -9,13 +9,6 @@ import type { QuorumContext } from './quorum.context.js';
  */
 export const SPARE_TOKENS = 10_000;
 
-interface Held {
-  readonly token: number;
-  readonly lastToken: number;
-  /** The nodes whose leases count, with the token that each gave: under another token it is another grant. */
-  readonly nodes: Map<NodeOwner, number>;
-}
-
 /** The node leases of one owner, and whether a majority of them makes it the holder. */
 export class NodeLeases {
   /** The last fencing token that may have been used. */
@@ -107,6 +100,13 @@ export class NodeLeases {
   private reachedBy(leases: readonly Grant[], valueOf: (lease: Grant) => number): number {
     return reachedBy(this.context.majority, leases.map(valueOf));
   }
+}
+
+interface Held {
+  readonly token: number;
+  readonly lastToken: number;
+  /** The nodes whose leases count, with the token that each gave: under another token it is another grant. */
+  readonly nodes: Map<NodeOwner, number>;
 }
 
 function leasesOf(nodes: readonly NodeOwner[]): Grant[] {

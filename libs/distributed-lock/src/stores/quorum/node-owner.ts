@@ -13,9 +13,6 @@ import { OneAtATime } from './one-at-a-time.js';
 import { ownerHasLeft } from './quorum.errors.js';
 import type { QuorumNode } from './quorum.node.js';
 
-/** The part of a request of the core, release or acquire, that the release of a node lease takes over. */
-export type NodeRelease = Pick<ReleaseRequest, 'key' | 'claim' | 'leaseMs' | 'holdUntil'>;
-
 /**
  * One owner at one node: in its queue, or with a node lease.
  *
@@ -43,7 +40,7 @@ export class NodeOwner {
     return this.isOpen && this.id === id;
   }
 
-  /** One at a time: of two acquires of an id under way the Redis store takes the first for late until its deadline. */
+  /** Sends one acquire at a time. With two of one id in flight, the Redis store would count the first as late until its deadline. */
   acquire(request: AcquireRequest): Promise<AcquireReply> {
     const { id } = this;
     this.isOpen = true;
@@ -87,6 +84,9 @@ export class NodeOwner {
     return this.node.watch(this.node.store.release(request));
   }
 }
+
+/** The fields that the release of a node lease copies from the request of the core, be it a release or an acquire. */
+export type NodeRelease = Pick<ReleaseRequest, 'key' | 'claim' | 'leaseMs' | 'holdUntil'>;
 
 /**
  * A renewal that was not answered may have been executed or not, and the latest one may have been executed after the one that is

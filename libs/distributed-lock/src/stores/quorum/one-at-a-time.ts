@@ -3,7 +3,7 @@ export class OneAtATime {
   private last: Promise<unknown> = Promise.resolve();
   private count = 0;
 
-  /** Nothing runs, and nothing is about to. */
+  /** No step runs or waits. */
   get isIdle(): boolean {
     return this.count === 0;
   }

@@ -16,10 +16,10 @@ export interface QuorumContext {
   /** The largest fencing token that this process knows to be used. */
   minToken: number;
   nextAttempt(): number;
-  /** One ticket for all nodes, so that their queues have the same order. Clocks of processes that differ cost fairness, nothing else. */
+  /** One ticket for all nodes, so that their queues have the same order. If the clocks of processes differ, the order is less fair. */
   nextTicket(): number;
   notify(notification: Notification): void;
-  /** Only `close` waits for it. */
+  /** Runs work whose outcome no caller awaits. `close` waits for its end. */
   inBackground(work: Promise<unknown>): void;
 }
 

@@ -15,9 +15,9 @@ export class QuorumOwner {
   readonly pauses: Delays;
   /** The last request of the core. */
   request: AcquireRequest | undefined;
-  /** Until when its caller waits. */
+  /** Until when the most patient caller waits. */
   deadline = 0;
-  /** One for all nodes, so that their queues have the same order. */
+  /** One ticket for all nodes, so that their queues have the same order. */
   ticket = 0;
   hasLeft = false;
   /** A notification has asked for an attempt that has not begun. */

@@ -73,7 +73,7 @@ class QuorumStore implements LockStore {
   readonly commandTimeoutMs: number;
   readonly notifications$ = new Subject<Notification>();
   private readonly context: QuorumContext;
-  /** By the number that their attempts have in common. */
+  /** Owners by the number that the ids of their attempts have in common. */
   private readonly owners = new Map<string, QuorumOwner>();
   private readonly background = new Set<Promise<unknown>>();
   private isClosed = false;

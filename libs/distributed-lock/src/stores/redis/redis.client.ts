@@ -3,47 +3,6 @@ import type { EventEmitter } from 'node:events';
 import type { Chance } from '../../time/chance.js';
 import type { Clock } from '../../time/clock.js';
 
-export type Arguments = readonly (string | number)[];
-
-/** What a client says, in the order of one connection: ready, messages, close. */
-export interface ClientEvents {
-  /** It is connected: commands are sent from now on. */
-  ready: [];
-  /** The connection is lost, or none could be opened. A reply that is missing never comes. */
-  close: [];
-  error: [error: Error];
-  /** A message of a channel that it is subscribed to. */
-  message: [channel: string, text: string];
-  /** A client of a cluster has lost the connection to a node. */
-  nodeClose: [];
-  /** A client of a cluster has replaced its connections for sharded channels. */
-  shardsReplaced: [];
-}
-
-/** One server that a client is connected to: the only one, or a master of a cluster. */
-export interface RedisNode {
-  /** Where it connects to, without user and password. */
-  readonly address: string;
-  /** Whether a command would be written now. */
-  readonly isReady: boolean;
-  /**
-   * Sends a command.
-   *
-   * @param command in lower case
-   * @param key finds the node of a cluster; `undefined` for any node
-   */
-  call(command: string, args: Arguments, key?: string): Promise<unknown>;
-  /**
-   * Asks the server of a silent connection on a second one, which is closed again.
-   *
-   * @param onAnswer the server answers there
-   * @returns closes the second connection
-   */
-  askBeside(onAnswer: () => void): () => void;
-  /** Ends the connection at once. The client replaces it. */
-  drop(): void;
-}
-
 /**
  * A client of a Redis library with connections of its own: nothing is queued while it is disconnected, and nothing is sent
  * twice. Implemented by `IoredisClient` and `NodeRedisSingle`.
@@ -85,11 +44,52 @@ export interface RedisClient extends RedisNode, EventEmitter<ClientEvents> {
   pingSubscriber(channel: string): Promise<unknown>;
 }
 
+export type Arguments = readonly (string | number)[];
+
+/** The events of a client, for each connection in this order: ready, messages, close. */
+export interface ClientEvents {
+  /** The client is connected: commands are sent from now on. */
+  ready: [];
+  /** The connection is lost, or none could be opened. A reply that is missing never comes. */
+  close: [];
+  error: [error: Error];
+  /** A message of a channel that it is subscribed to. */
+  message: [channel: string, text: string];
+  /** A client of a cluster has lost the connection to a node. */
+  nodeClose: [];
+  /** A client of a cluster has replaced its connections for sharded channels. */
+  shardsReplaced: [];
+}
+
+/** One server that a client is connected to: the only one, or a master of a cluster. */
+export interface RedisNode {
+  /** Host and port of the server, without user and password. */
+  readonly address: string;
+  /** Whether a command would be written now. */
+  readonly isReady: boolean;
+  /**
+   * Sends a command.
+   *
+   * @param command in lower case
+   * @param key finds the node of a cluster; `undefined` for any node
+   */
+  call(command: string, args: Arguments, key?: string): Promise<unknown>;
+  /**
+   * Asks the server of a silent connection on a second one, which is closed again.
+   *
+   * @param onAnswer the server answers there
+   * @returns closes the second connection
+   */
+  askBeside(onAnswer: () => void): () => void;
+  /** Ends the connection at once. The client replaces it. */
+  drop(): void;
+}
+
 export interface ClientSettings {
   readonly clock: Clock;
   readonly chance: Chance;
   readonly commandTimeoutMs: number;
-  /** What the server calls its connections, unless the target says so itself; `undefined` for no name. */
+  /** The name of the connections on the server, unless the target names them itself; `undefined` for no name. */
   readonly connectionName: string | undefined;
 }
 

@@ -143,7 +143,7 @@ export class RedisLocks implements LockStore {
     return this.run(() => new ForceCommand(key, owner, this.scripts));
   }
 
-  /** A foreign client has no such channel, so nobody hears it. */
+  /** A foreign client does not subscribe to such a channel, so it is not told of a takeover. */
   async announceTakeover({ owner, graceMs, by }: TakeoverNotice): Promise<void> {
     const channel = notificationChannel(owner.slice(0, owner.lastIndexOf(':')));
     const message = `takeover ${owner} ${graceMs} ${by}`;
@@ -186,7 +186,7 @@ export class RedisLocks implements LockStore {
     this.notifications$.complete();
   }
 
-  /** Not async, which would take two promises more. Rejects for a key that cannot be locked. */
+  /** Rejects for a key that cannot be locked. It is no async function, because these make two more promises for each request. */
   private run<Result>(makeCommand: () => RedisCommand<Result>): Promise<Result> {
     try {
       return this.connection.run(makeCommand());
@@ -205,7 +205,7 @@ export class RedisLocks implements LockStore {
   }
 }
 
-/** What the application keeps under the name of a lock is none. */
+/** `null` for a key under which the application keeps data of its own. */
 function orRefused(error: unknown): null {
   if (error instanceof LockStoreError && error.reason === 'refused') return null;
   throw error;

@@ -11,7 +11,7 @@ import type { NamePage, NameRequest } from '../core/register.js';
 export interface SessionBackend {
   readonly address?: string;
   readonly commandTimeoutMs: number;
-  /** For this time, in ms, a version that was read is not used again for another document. By default it never is. */
+  /** How long, in ms, the back end gives a version that was read to no other document. Default: for ever. */
   readonly believedMs?: number;
 
   /** Called once, before everything else. */

@@ -16,7 +16,7 @@ const MOST_REMEMBERED = 10_000;
 export class SessionKnowledge {
   private readonly ended = new Set<string>();
   private readonly aliveAt = new Map<string, number>();
-  /** By owner. */
+  /** The grants that their owners have not confirmed yet, by owner. */
   private readonly unconfirmed = new Map<string, SeenGrant>();
 
   constructor(private readonly clock: Clock) {}

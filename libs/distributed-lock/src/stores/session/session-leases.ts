@@ -65,7 +65,7 @@ export class SessionLeases implements Leases {
     this.bound.start(lease);
   }
 
-  /** Only this client can end a lease that a document names as its own, while its session lives. */
+  /** While its session lives, only this client can end the leases of its owners. So it adopts those that it finds in a document. */
   onHolders(key: string, holders: readonly Holder[]): void {
     const { clientId } = this.client;
     for (const { owner } of holders) if (clientOf(owner) === clientId) this.expiry.adopt(key, owner);

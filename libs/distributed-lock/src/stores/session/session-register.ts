@@ -98,7 +98,7 @@ export class SessionRegister implements Register {
     swap.notAfter();
     const text = documentTextUnder(next, lastToken, session.id);
     const { notesRead, notes, nextTicket } = expected;
-    // Without the document the next token is the revision of a write, which is larger than that of this one.
+    // A document that is made anew takes its token from the revision of that write. The revision must be larger than `lastToken`.
     const mayDelete = isFree(next) && lastToken <= expected.ticks;
     const message = { name, text, notesRead, notes: [], nextTicket };
     const { isDone, row } = await this.backend.swap({
@@ -133,7 +133,7 @@ export class SessionRegister implements Register {
     this.backend.watch?.(name, interest !== undefined);
   }
 
-  /** As each lease here: the client ends it, or else its session does. */
+  /** The client ends an introduction by a timer, as it ends leases. If it crashes, its session ends it. */
   async introduce({ clientId, text, leaseMs }: Introduction): Promise<void> {
     const session = await this.sessionFor(undefined);
     this.cancelIntroduction();
@@ -180,7 +180,7 @@ export class SessionRegister implements Register {
     this.listener?.onReading(name, await this.read(name));
   }
 
-  /** They must hear that others wait. */
+  /** The clients of the holders, which must be notified that others wait. */
   private tellHolders(row: DocumentRow, { document }: Reading): void {
     const clients = clientsOf(document.holders);
     if (clients.length === 0) return;
@@ -195,7 +195,7 @@ export class SessionRegister implements Register {
     // The end of its own session is told to this client, also while a reply takes longer than what is known of others holds.
     const unknown = this.knowledge.unknownIn(document, notes).filter((id) => id !== session.id);
     if (unknown.length > 0) {
-      // Without an answer they count as alive: the next recheck asks again.
+      // Without an answer the sessions count as alive, and the next recheck asks again.
       const ended = new Set(await this.backend.endedAmong(unknown).catch(() => []));
       for (const each of unknown) this.knowledge[ended.has(each) ? 'onEnd' : 'onAlive'](each);
     }

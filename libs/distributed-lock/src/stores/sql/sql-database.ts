@@ -54,7 +54,7 @@ export interface SqlFailure extends StoreFailure {
   readonly mayRepeat?: boolean;
   /** Another transaction holds a row: a request on it is sent again after all others, so that they do not wait for that row. */
   readonly isBlocked?: boolean;
-  /** Of several requests in one statement one may be to blame: each is sent again alone. */
+  /** One of several requests in the statement may have caused the error, so each is sent again alone. */
   readonly mayBeOne?: boolean;
   /** The connection is of no more use. */
   readonly isFatal?: boolean;

@@ -6,8 +6,8 @@ import { introductionRow } from './lock-name.js';
 import type { SqlDocuments } from './sql-documents.js';
 
 /**
- * What the clients of a lock table tell of themselves: a row for each client, as a document whose only holder is the client. The
- * text stands in place of its nonce. A release that knows nothing of it sees a lock, and sweeps it when it is over.
+ * The introductions of the clients of a lock table. Each is a row with a document whose only holder is the client, and the text
+ * stands in place of the nonce. An older version of this library takes the row for a lock, and sweeps it when its lease is over.
  */
 export class SqlIntroductions {
   constructor(

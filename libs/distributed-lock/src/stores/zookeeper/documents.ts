@@ -113,7 +113,7 @@ export class Documents {
     const queue: Part = { name: 'queue', operation: remove(paths.queueOf(name), ANY_VERSION) };
     const presence = paths.presenceOf(session.id);
     const written = await write(session, presence, [document, queue]);
-    // Without a parent of notes there are none.
+    // If the parent of the notes does not exist, there are no notes to delete.
     const hasNoQueue = !written.isDone && written.failed === queue && written.code === CODE.noNode;
     if (hasNoQueue) await write(session, presence, [document]);
   }
@@ -121,7 +121,7 @@ export class Documents {
   async introduce({ clientId, text }: Omit<SessionIntroduction, 'session'>): Promise<void> {
     const { session, paths, acl } = this.options;
     const path = paths.introductionOf(clientId);
-    // One that is there may be that of an earlier session, with which it would end.
+    // A znode that exists may belong to an earlier session of this client, and would end with that.
     const removed = session.send(multi([remove(path, ANY_VERSION)]));
     if (text === undefined) {
       await removed;

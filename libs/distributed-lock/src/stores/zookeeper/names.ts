@@ -30,7 +30,7 @@ function tooManyNames(count: number, paths: LockPaths): LockStoreError {
   return storeError('ZooKeeper', { reason: 'refused', detail }, undefined);
 }
 
-/** None for a znode that was made by hand under a name that no client encodes so. */
+/** The name of a document; none for a znode that somebody made by hand, under a path that no name is encoded to. */
 function nameIn(encoded: string): readonly string[] {
   const name = decodeName(encoded);
   return name !== undefined && encodeName(name) === encoded ? [name] : [];

@@ -141,7 +141,7 @@ export class SessionLife implements Session {
     this.listener.onReady();
   }
 
-  /** Servers that grant less than was asked for grant no more the next time. */
+  /** Servers that grant less than was asked for would grant no more the next time. So the length that was asked for counts. */
   private neededLength(roundTripMs: number): Promise<NeededLength | undefined> {
     const { connection, start, options } = this;
     const sessionMs = Math.max(connection.timeoutMs, start.needed?.askedMs ?? 0);
@@ -179,7 +179,7 @@ interface SessionLifeListener {
   onDisconnected(error: Error): void;
   onMessage(text: string, order: number): void;
   onGap(): void;
-  /** Its presence was deleted by hand, so that others take what it holds, or its length is less than the servers' distance needs. */
+  /** The session has to be replaced. Somebody deleted its presence, so that others take its locks, or it is too short for the round trips. */
   onUseless(needed?: NeededLength): void;
   onFailed(error: Error): void;
   onEnd(error: Error): void;

@@ -9,7 +9,7 @@ const OUTCOME = {
 
 /** The errors of requests on a connection to one kind of server, and why there is no connection. */
 export class ConnectionErrors {
-  /** Of the last connection. Absent while one is open. */
+  /** Why the last connection ended, or could not be opened. Absent while a connection is open. */
   last: { readonly failure: StoreFailure; readonly error: unknown } | undefined;
 
   /** @param server the name of the back end for messages: `PostgreSQL` */

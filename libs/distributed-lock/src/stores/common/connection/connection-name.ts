@@ -6,8 +6,9 @@ const NAMELESS = 'nestjs-distributed-lock';
 const MOST = { application: 18, host: 30 } as const;
 
 /**
- * What a server shows of a connection, as `locks/shop/pod-7/4711`: application, host and process. Redis takes no spaces,
- * and a server may show the name to people who must not be led astray by it.
+ * The name of a connection as the server shows it, such as `locks/shop/pod-7/4711`: application, host and process.
+ *
+ * Characters that Redis refuses, such as spaces, or that would harm the terminal of an operator become `-`.
  */
 export function connectionName(client: LockClient | undefined): string {
   if (!client) return NAMELESS;

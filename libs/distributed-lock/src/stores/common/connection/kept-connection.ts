@@ -35,7 +35,7 @@ export class KeptConnection<Connection extends { destroy(): void }> {
     if (!connection || this.current !== connection) return;
     this.current = undefined;
     connection.destroy();
-    // One that fails as soon as it is open is given time, as one that does not open.
+    // A connection that fails right after it was opened counts as a failed attempt, so that the next attempt is delayed.
     if (this.options.clock.now() - this.openedAt > STABLE_MS) this.failures = 0;
     this.onDown(error);
   }
@@ -108,7 +108,7 @@ export class KeptConnection<Connection extends { destroy(): void }> {
 export interface Attempt<Connection> {
   readonly withinMs: number;
   readonly lateError: Error;
-  /** @param signal the connection is not wanted any more @param onLost for a connection that is open and can send no more */
+  /** @param signal aborts when the connection is no longer wanted @param onLost is called when an open connection can send no more */
   readonly open: (signal: AbortSignal, onLost: (error: unknown) => void) => Promise<Connection>;
 }
 
@@ -121,6 +121,6 @@ interface KeptOptions<Connection> extends OutageOptions {
   readonly onOpen: (connection: Connection) => void;
   /** A connection was lost, or could not be opened. The next attempt is under way. */
   readonly onDown: (error: unknown, failures: number) => void;
-  /** Without it no outage is reported. */
+  /** The error that `onState` gets with an outage. Absent: no outage is reported. */
   readonly outageError?: () => LockStoreError;
 }

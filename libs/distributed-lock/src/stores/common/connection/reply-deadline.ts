@@ -31,7 +31,7 @@ export class ReplyDeadline<Request extends { readonly since: number }> {
     this.cancel = undefined;
   }
 
-  /** @param overAt when the timer was due: a request that was sent since then in a long turn had no chance of a reply */
+  /** @param overAt when the timer was due. A request that was sent since then, in a long turn of the event loop, had no time for a reply */
   private onOver(overAt: number): void {
     const { unanswered, onDue, clock } = this.options;
     this.cancel = undefined;

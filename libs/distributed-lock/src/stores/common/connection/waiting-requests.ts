@@ -10,12 +10,12 @@ export class WaitingRequests<Request> {
     this.requests.push(...requests);
   }
 
-  /** They are sent before all others. */
+  /** Puts requests at the head of the queue, to be sent before all others. */
   putBack(requests: readonly Request[]): void {
     this.requests.unshift(...requests);
   }
 
-  /** Removes and returns those that are wanted. */
+  /** Removes and returns the requests that are wanted. */
   take(isWanted: (request: Request) => boolean = () => true): readonly Request[] {
     const taken: Request[] = [];
     const left: Request[] = [];

@@ -40,7 +40,7 @@ export abstract class AcquiringCommand<R extends ScriptReply, Result> extends Sc
   /** An earlier copy that was never answered may be executed after the one that was. */
   protected mayComeLate = false;
   private readonly owners: readonly OwnerRequests[];
-  /** Written, and not answered yet. */
+  /** The latest copy is written, and not answered yet. */
   private isOpen = false;
 
   constructor(
@@ -196,7 +196,7 @@ export class AcquireCommand extends AcquiringCommand<Reply, AcquireReply> {
   }
 }
 
-/** From the reply of `PTTL`. */
+/** Turns a reply of `PTTL` into a remaining lease in ms. */
 export function asRemaining(pttl: number): number {
   return pttl < 0 ? Infinity : pttl;
 }

@@ -25,7 +25,7 @@ abstract class RenewingCommand<R extends ScriptReply> extends ScriptCommand<R, R
   readonly priority = 'renew';
   /** For how long an earlier request may still be executed, and shorten one of the leases. */
   unsureForMs = 0;
-  /** The last copy, while it has no answer: what it asks for each owner. */
+  /** What the last copy asks for each owner, while it has no answer. */
   private written: readonly LeaseRequest[] | undefined;
   private closesBefore = 0;
 

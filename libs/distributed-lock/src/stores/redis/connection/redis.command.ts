@@ -5,16 +5,8 @@ import type { RedisClient } from '../redis.client.js';
 import { WaitingRequests } from '../../common/connection/waiting-requests.js';
 import { asStoreError, asUnsure } from './redis.errors.js';
 
-/** The order in which a new connection sends the commands that have waited for it (docs/decisions/0003, P16). */
+/** The order in which a new connection sends the commands that have waited for it (docs/decisions/0003). */
 const RANK = { release: 0, renew: 1, acquire: 2 };
-type Priority = keyof typeof RANK;
-
-/**
- * When a command leaves. `now`: ahead of what follows in this turn of the event loop. `when idle`: at once if no other
- * command is in flight, since a caller awaits the reply. Otherwise it shares a system call with the other commands of this
- * turn.
- */
-type Flush = 'now' | 'when idle';
 
 /** Returned by `read` when a command reached the server after its not-after, and was not executed: our estimate of its time was old. */
 export const TOO_LATE = Symbol('too late');
@@ -40,17 +32,20 @@ export abstract class RedisCommand<Result = unknown> extends Link {
   private resolve: ((result: Result) => void) | undefined;
   private reject: ((error: unknown) => void) | undefined;
 
-  /** Writes it, maybe long after its caller asked. May refuse, by throwing. */
+  /** Writes the command, maybe long after its caller asked. Throws if it must not be written now. */
   abstract send(client: RedisClient): Promise<unknown>;
   /** @returns `TOO_LATE` to be sent once more, now that the reply has told the server's time */
   abstract read(value: unknown, receivedAt: number): Result | typeof TOO_LATE;
 
-  /** After an error: a reply to something else that it sends instead, or the `LockStoreError` for its caller. */
+  /**
+   * The server replied with an error. Resolves with the reply to another request that the command sends instead, or rejects with
+   * the `LockStoreError` for its caller.
+   */
   recover(_client: RedisClient, error: unknown): Promise<unknown> {
     return Promise.reject(asStoreError(error, this.key));
   }
 
-  /** For subclasses: it has failed. */
+  /** Called when the command has failed. For subclasses. */
   protected onFailed(_error: LockStoreError): void {}
 
   start(since: number, resolve: (result: Result) => void, reject: (error: unknown) => void): void {
@@ -69,6 +64,15 @@ export abstract class RedisCommand<Result = unknown> extends Link {
     this.reject?.(failure);
   }
 }
+
+type Priority = keyof typeof RANK;
+
+/**
+ * When a command leaves. `now`: ahead of what follows in this turn of the event loop. `when idle`: at once if no other
+ * command is in flight, since a caller awaits the reply. Otherwise it shares a system call with the other commands of this
+ * turn.
+ */
+type Flush = 'now' | 'when idle';
 
 /** Each node of a cluster has a connection of its own, which the client ends when it does not reply. */
 export class Ping extends RedisCommand<undefined> {

@@ -131,7 +131,7 @@ export class RedisConnection {
 
   private onUnready(error: unknown): void {
     this.lastError = error as Error;
-    // Otherwise nothing would prepare it again.
+    // A cluster client stays connected. Only the next connection is prepared, so this one has to go.
     if (this.client.isCluster && this.client.isReady) this.client.drop();
     else this.drop();
   }

@@ -11,7 +11,7 @@ const READ_ONLY = /^READONLY/;
 /** An error reply of the server starts with an upper-case word. What the client says about a connection does not. */
 const ANSWER = /^[A-Z]{3,}\b/;
 
-/** As Redis says it of a command, a key or a channel, to a client or to its script: 6.2, 7.0 and 7.2, each in other words. */
+/** The texts with which Redis 6.2, 7.0 and 7.2 deny a command, a key or a channel to a client or to its script. */
 const DENIED = [
   /can't run this command|permissions to run/,
   /(can't|permissions to) access .*\b(keys?|channels?)\b/,
@@ -78,7 +78,7 @@ export function callerHasLeft(key: string): LockStoreError {
   return new LockStoreError('Its caller has left before the request was sent', key, 'refused');
 }
 
-/** What OpenSSL says where the other side speaks no TLS. */
+/** The text of OpenSSL when the server does not speak TLS. */
 const NO_TLS = /SSL routines:.*(wrong version number|packet length too long)/;
 
 export function describe(error: unknown): string {

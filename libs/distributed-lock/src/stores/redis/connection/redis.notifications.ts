@@ -8,26 +8,6 @@ import type { RedisClient } from '../redis.client.js';
 import { notificationChannel } from '../redis.keys.js';
 import type { Chance } from '../../../time/chance.js';
 
-/** A grant as the script wrote it. The store decides how long it is valid now. */
-export interface NotifiedGrant {
-  readonly owner: string;
-  readonly token: number;
-  readonly lastToken: number;
-  /** Server time of the grant, in ms. */
-  readonly grantedAt: number;
-  /** Length of its initial lease, in ms. */
-  readonly leaseMs: number;
-  readonly waiting: number;
-}
-
-/** Implemented by `RedisLocks`. */
-interface Listener {
-  onGrant(grant: NotifiedGrant): void;
-  onNotification(notification: Notification): void;
-  /** The server refused to subscribe or to unsubscribe. */
-  onNotSubscribed(error: unknown): void;
-}
-
 const OWNER = String.raw`([0-9a-f-]{36}:\d+)`;
 const CONTENDED = new RegExp(`^contended ${OWNER} ([1-9]\\d{0,8})$`);
 const LOST = new RegExp(`^lost ${OWNER}$`);
@@ -217,4 +197,24 @@ export class RedisNotifications {
         return this.listener.onNotification({ kind: 'lost', owner });
     }
   }
+}
+
+/** A grant as the script wrote it. The store decides how long it is valid now. */
+export interface NotifiedGrant {
+  readonly owner: string;
+  readonly token: number;
+  readonly lastToken: number;
+  /** Server time of the grant, in ms. */
+  readonly grantedAt: number;
+  /** Length of its initial lease, in ms. */
+  readonly leaseMs: number;
+  readonly waiting: number;
+}
+
+/** Implemented by `RedisLocks`. */
+interface Listener {
+  onGrant(grant: NotifiedGrant): void;
+  onNotification(notification: Notification): void;
+  /** The server refused to subscribe or to unsubscribe. */
+  onNotSubscribed(error: unknown): void;
 }

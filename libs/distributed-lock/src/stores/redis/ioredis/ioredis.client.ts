@@ -173,7 +173,7 @@ class IoredisSingle extends IoredisClient<Redis> {
   }
 }
 
-/** It watches its nodes by itself (`socketTimeout`), and each of them has a connection of its own. */
+/** A client of a cluster. ioredis watches the connection to each node by itself (`socketTimeout`). */
 class IoredisCluster extends IoredisClient<Cluster> {
   readonly isCluster = true;
   readonly address = 'a cluster';
@@ -202,7 +202,7 @@ class IoredisCluster extends IoredisClient<Cluster> {
     return () => undefined;
   }
 
-  /** By a subscription that it has already, because a `PING` would go to another connection. */
+  /** Subscribes again to a channel that it is subscribed to, because a `PING` would go to another connection. */
   pingSubscriber(channel: string): Promise<unknown> {
     return this.client.subscribe(channel);
   }

@@ -17,7 +17,7 @@ export function duplicateOf(target: IoredisTarget, settings: ClientSettings): Re
   if (isCluster(target)) {
     const { redisOptions } = target.options;
     const cluster = ownCluster(commandTimeoutMs, chance, { ...redisOptions, ...named(redisOptions) });
-    // For Redisson's channels; a connection to a node is opened with the first of them.
+    // Sharded subscriptions are for Redisson's channels. ioredis connects to a node at the first subscription there.
     return target.duplicate([], { ...cluster, shardedSubscribers: true });
   }
   const given = isRedis(target) ? target.options : target;

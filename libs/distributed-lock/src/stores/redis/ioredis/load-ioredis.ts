@@ -3,7 +3,7 @@ import type * as Ioredis from 'ioredis';
 import { LockConfigurationError } from '../../../port/lock.errors.js';
 
 /**
- * ioredis, for a connection to a URL or to options: an application that gives a client of node-redis need not have it.
+ * Loads ioredis, for a target that is a URL or options. An application that gives a client of node-redis need not install it.
  *
  * @throws LockConfigurationError if it is not installed
  */

@@ -1,13 +1,7 @@
 import type { Writable } from 'node:stream';
 
-/** Few enough that the server answers the first while the next are still made, many enough to share a system call. */
+/** How many commands share a system call. With more, the server would wait for the last one before it could answer the first. */
 const MOST_TOGETHER = 16;
-
-/** A stream, and how many commands lie in it while it is corked. */
-interface Corked {
-  readonly stream: Writable;
-  commands: number;
-}
 
 const known = new WeakMap<Writable, Corked>();
 let corked: Corked[] = [];
@@ -24,6 +18,12 @@ export function writeTogether(stream: Writable): void {
   if (its.commands === MOST_TOGETHER) uncork(its);
   if (its.commands === 0) cork(its);
   its.commands += 1;
+}
+
+/** A stream, and how many commands lie in it while it is corked. */
+interface Corked {
+  readonly stream: Writable;
+  commands: number;
 }
 
 /** Sends the commands that were written to `stream` in this turn so far. */

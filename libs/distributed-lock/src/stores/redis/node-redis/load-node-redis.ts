@@ -2,7 +2,7 @@ import { createRequire } from 'node:module';
 import { LockConfigurationError } from '../../../port/lock.errors.js';
 import type { NodeRedis, NodeRedisOptions, NodeRedisPattern } from './node-redis.target.js';
 
-/** One client, since node-redis makes a class for each, and a duplicate has that of its pattern. */
+/** The one client of which all others are duplicates. node-redis makes a new class for each client that is not a duplicate. */
 let blank: NodeRedis | undefined;
 
 /**

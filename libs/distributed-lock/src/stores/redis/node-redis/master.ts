@@ -2,7 +2,7 @@ import type { NodeRedisPattern } from './node-redis.target.js';
 
 /** Where the server of a client is. Implemented by `OneServer` and `SentinelMaster`. */
 export interface Master {
-  /** For people, without user and password. */
+  /** Host and port for messages, without user and password. */
   readonly address: string;
   readonly user: string;
   open(listener: MasterListener): void;

@@ -23,7 +23,7 @@ import {
 import { SentinelMaster } from './sentinel-master.js';
 import { sentinelOptions } from './sentinel-options.js';
 
-/** As node-redis says it of a command that was never written. */
+/** The message of node-redis for a command that was never written. */
 const OFFLINE = 'The client is offline';
 
 /** A new, unconnected client of node-redis for one server, or for the master that Sentinels name. */
@@ -52,7 +52,7 @@ export function nodeRedisKeyPrefix(target: NodeRedisClient | NodeRedisSentinel):
 
 class NodeRedisSingle extends EventEmitter<ClientEvents> implements RedisClient {
   readonly isCluster = false;
-  /** It writes in `setImmediate`. */
+  /** node-redis writes commands later, in `setImmediate`. */
   readonly writesAtOnce = false;
   readonly address: string;
   readonly user: string;

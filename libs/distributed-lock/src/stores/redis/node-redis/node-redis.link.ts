@@ -37,7 +37,7 @@ export class NodeRedisLink {
     signal?.throwIfAborted();
     signal?.addEventListener('abort', () => this.destroy());
     await this.client.connect();
-    // It may have been lost before anybody waited for that.
+    // The connection may have been lost before anybody listened to its end.
     if (!this.client.isReady) throw new Error('the connection was closed');
     return this;
   }
@@ -61,7 +61,7 @@ function ownOptions(given: NodeRedisOptions, settings: ClientSettings, signal: A
     ...(name !== undefined && { name }),
     disableOfflineQueue: true,
     commandsQueueMaxLength: undefined,
-    // A timer for each command, and not for its reply: the store has deadlines of its own.
+    // node-redis would start a timer for each command until it is written. The store has deadlines of its own, for replies.
     commandOptions: { timeout: undefined },
     pingInterval: undefined,
     readonly: false,

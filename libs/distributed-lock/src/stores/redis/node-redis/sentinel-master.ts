@@ -42,7 +42,7 @@ export class SentinelMaster implements Master {
     for (const sentinel of this.sentinels) sentinel.start();
   }
 
-  /** By the first answer of the latest epoch. Sentinels that are not connected yet are asked when they are. */
+  /** Takes the first answer with the latest epoch. A Sentinel that is not connected yet is asked when it is. */
   find(signal: AbortSignal): Promise<NodeRedisPattern> {
     const { findWithinMs, options } = this;
     return new Promise((resolve, reject) => {

@@ -1,12 +1,6 @@
 import { LockConfigurationError } from '../../../port/lock.errors.js';
 import type { NodeRedisOptions, NodeRedisSentinel } from './node-redis.target.js';
 
-/** Where a server is. */
-export interface Place {
-  readonly host: string;
-  readonly port: number;
-}
-
 /** What the store reads of the options of `createSentinel`. */
 export interface SentinelOptions {
   readonly name: string;
@@ -16,6 +10,12 @@ export interface SentinelOptions {
   readonly keyPrefix?: string | Buffer;
   /** Where clients find the server that the Sentinels name so. */
   readonly nodeAddressMap?: Readonly<Record<string, Place>> | ((address: string) => Place | undefined);
+}
+
+/** Where a server is. */
+export interface Place {
+  readonly host: string;
+  readonly port: number;
 }
 
 /**

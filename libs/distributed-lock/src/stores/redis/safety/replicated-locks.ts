@@ -70,7 +70,7 @@ export class ReplicatedLocks extends RedisLocks {
   }
 
   override async acquire(request: AcquireRequest): Promise<AcquireReply> {
-    // Before the reply, which may be lost while the grant arrives as a notification.
+    // Added before the reply, because the reply may be lost while the grant arrives as a notification.
     this.uncounted.add(request.owner);
     const reply = await super.acquire(request).catch((error: unknown) => {
       const isUnknown = error instanceof LockStoreError && error.reason === 'unknown';

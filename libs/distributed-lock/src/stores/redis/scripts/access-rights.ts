@@ -1,18 +1,6 @@
 import { LockStoreError } from '../../../port/lock.errors.js';
 import { textOf } from '../../common/connection/connection-errors.js';
 
-/** The commands that our connections and scripts send. SECURITY.md lists the same ones, and a test compares them. */
-const COMMANDS =
-  '+client|setname +info +time +ping +type +subscribe +unsubscribe +script|exists +script|load +evalsha +eval +scan +exists +del +pexpire +pttl +get +getex +set +incrby +hset +hget +hmget +hgetall +hdel +hkeys +hlen +hexists +strlen +lindex +zadd +zrem +zremrangebyscore +zscore +zcard +zrange +zrangebyscore +publish +pubsub|numsub';
-const ON_A_CLUSTER = '+ssubscribe +sunsubscribe +spublish +pubsub|shardnumsub +cluster|slots +cluster|info';
-
-interface LockUser {
-  readonly user: string;
-  readonly keyPrefix: string;
-  readonly isCluster: boolean;
-  readonly countsReplicas: boolean;
-}
-
 /** Explains the refusals of a server whose user lacks a right: in the server's words, with the command that adds what is missing. */
 export class AccessRights {
   private readonly told = new Set<string>();
@@ -40,6 +28,18 @@ export class AccessRights {
   private rule(rights: string): string {
     return `Add what is missing: ACL SETUSER ${this.lockUser.user} ${rights}`;
   }
+}
+
+/** The commands that our connections and scripts send. SECURITY.md lists the same ones, and a test compares them. */
+const COMMANDS =
+  '+client|setname +info +time +ping +type +subscribe +unsubscribe +script|exists +script|load +evalsha +eval +scan +exists +del +pexpire +pttl +get +getex +set +incrby +hset +hget +hmget +hgetall +hdel +hkeys +hlen +hexists +strlen +lindex +zadd +zrem +zremrangebyscore +zscore +zcard +zrange +zrangebyscore +publish +pubsub|numsub';
+const ON_A_CLUSTER = '+ssubscribe +sunsubscribe +spublish +pubsub|shardnumsub +cluster|slots +cluster|info';
+
+interface LockUser {
+  readonly user: string;
+  readonly keyPrefix: string;
+  readonly isCluster: boolean;
+  readonly countsReplicas: boolean;
 }
 
 /** All that a lock needs, in the words of an ACL rule. */

@@ -12,15 +12,6 @@ import { explainWrongType } from './wrong-type.js';
 
 const TOO_OLD = 'Redis refused: it does not know SET … GET. Locks need Redis 6.2 or later.';
 
-export type ScriptReply = readonly [kind: unknown, now: number, ...unknown[]];
-
-/** The lock that a script is run for, in messages. */
-interface Lock {
-  readonly key: string;
-  /** The kind of claim, which also decides the channel on which foreign clients learn of a release. */
-  readonly kind: Claim['kind'];
-}
-
 /** A command that runs a script for a lock. */
 export abstract class ScriptCommand<R extends ScriptReply, Result> extends RedisCommand<Result> {
   readonly key: string;
@@ -71,6 +62,15 @@ export abstract class ScriptCommand<R extends ScriptReply, Result> extends Redis
     const explained = await explainWrongType(client, { key, kind, names }, error).catch(() => undefined);
     throw explained ?? asStoreError(error, key);
   }
+}
+
+export type ScriptReply = readonly [kind: unknown, now: number, ...unknown[]];
+
+/** The lock that a script is run for, in messages. */
+interface Lock {
+  readonly key: string;
+  /** The kind of claim, which also decides the channel on which foreign clients learn of a release. */
+  readonly kind: Claim['kind'];
 }
 
 /** Redis learned `SET … GET` in 6.2. An older one does not understand its last word. */

@@ -8,7 +8,7 @@ import { Delays } from '../../../time/delays.js';
 import { KeptConnection } from '../../common/connection/kept-connection.js';
 import { connectOwn, destroy, type OwnTarget } from './own-client.js';
 
-/** For a session on which notifications arrive, and which therefore is nobody else's: it is idle for long. */
+/** Switches off the idle timeout of a session on which notifications have arrived. A pooler would not have delivered them, so no other client shares the session. */
 const STAY = `
 SELECT set_config('idle_session_timeout', '0', false) WHERE current_setting('server_version_num')::int >= 140000`;
 
@@ -83,7 +83,7 @@ export class PostgresListener {
     const silent = this.delays.wait(options.commandTimeoutMs).then(() => false);
     const arrives = await Promise.race([arrived, silent]);
     if (arrives) await connection.client.query(STAY);
-    // Only a connection that still replies is silent.
+    // A connection that does not reply is dead, and its error replaces it. One that replies brings no notifications.
     else await this.ask(connection);
     if (this.kept.current !== connection) return;
     if (!arrives) return this.close();

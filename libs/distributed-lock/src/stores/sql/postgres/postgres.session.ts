@@ -9,7 +9,7 @@ export type Send = (statement: PostgresStatement, parameters: unknown[]) => Prom
 
 export interface PostgresRow {
   readonly done: number | string | bigint | null;
-  /** As `namedRowIn` reads it. */
+  /** The row as a text, which `namedRowIn` reads. */
   readonly row: string;
 }
 

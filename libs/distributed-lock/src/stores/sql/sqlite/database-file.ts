@@ -36,7 +36,7 @@ export function checkFile(file: unknown): asserts file is string {
   );
 }
 
-/** The path without links, as SQLite opens it. A file that does not exist is its own. */
+/** The path without symbolic links, as SQLite opens it. The path of a file that does not exist stays as it is. */
 export function realPath(file: string): string {
   try {
     return realpathSync(file);

@@ -100,12 +100,12 @@ export class SqliteLink implements SqlLink {
   }
 }
 
-/** Those of all services of the process. */
+/** The open connections of all services of the process. */
 const openLinks = new Set<SqliteLink>();
 
 /**
- * SQLite shares the memory of a deleted log with every new connection of the process, as long as an earlier one has it open. One
- * that is idle finds out by its keep-alive, half a minute later, and until then no connection could be opened.
+ * Closes the connections whose file was replaced. As long as one of them is open, SQLite shares the memory of the deleted log
+ * with every new connection of the process. An idle connection would notice by its keep-alive only after half a minute.
  */
 export function closeReplacedLinks(): void {
   for (const link of openLinks) if (link.parts.files.areReplaced) link.destroy();
@@ -121,7 +121,7 @@ interface Parts {
   readonly openReader: () => Database;
 }
 
-/** There is none if the file is gone. Then SQLite deletes nothing. */
+/** Opens nothing if the file is gone. SQLite deletes nothing then. */
 function orNone(open: () => Database): Database | undefined {
   try {
     return open();

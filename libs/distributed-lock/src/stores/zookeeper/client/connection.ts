@@ -163,7 +163,7 @@ export class Connection {
     this.deadline.stop();
     this.flush();
     this.socket.destroy();
-    // Whatever it still says is of no interest, and must not end the process.
+    // Without a listener a late error of the socket would end the process.
     this.socket.on('error', () => undefined);
     this.listener.onLost(error);
     for (const pending of this.pending) pending.reject(new ConnectionLost(error));

@@ -1,6 +1,6 @@
 /**
- * Within this part of a session the leader sends a ping: it does twice in each tick, and a session has two ticks at least.
- * An eighth is for a ping that is late.
+ * The leader sends a ping within this part of a session. It sends two in each tick, and a session has two ticks at least. An
+ * eighth is added for a ping that is late.
  */
 export const PINGED_WITHIN = (1 / 4) * (9 / 8);
 
@@ -21,7 +21,7 @@ export const PINGED_WITHIN = (1 / 4) * (9 / 8);
  * Any later leader counts the session from its own election, which is later than the write.
  */
 export class LeaderKnowledge {
-  /** In the order of their answers. */
+  /** Requests in the order of their answers. */
   private readonly answered: Answered[] = [];
 
   constructor(private readonly sessionMs: number) {}

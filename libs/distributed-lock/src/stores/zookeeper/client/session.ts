@@ -166,14 +166,14 @@ export class ZookeeperSession {
     };
   }
 
-  /** One server after the other, each time at another of its addresses: one of several may be silent. */
+  /** The next server in turn, each time at another of its addresses, because one of them may not answer. */
   private async nextServer(): Promise<Server> {
     const { servers, chance, resolve = addressesOf } = this.options;
     const attempt = this.attempts++;
     const server = servers[attempt % servers.length] as Server;
     if (isIP(server.host) > 0) return server;
     const addresses = await resolve(server.host).catch(() => []);
-    // At random, so that the clients of one name spread over its servers.
+    // The first address is random, so that clients spread over all addresses of a host name.
     this.firstAddress ??= Math.floor(chance.random() * addresses.length);
     const round = Math.floor(attempt / servers.length);
     const address = addresses[(this.firstAddress + round) % addresses.length];

@@ -95,7 +95,7 @@ end
 
 local is_newcomer = max_waiting and not redis.call('ZSCORE', KEYS[2], owner)
 
--- Those that do not recheck any more leave the queue: with a crashed client, nobody else would be let in.
+-- Counts the other waiters. A waiter that does not recheck any more leaves the queue, because a crashed client must not keep others out.
 local function count_others()
   local others = 0
   for _, other in ipairs(redis.call('ZRANGE', KEYS[2], 0, -1)) do

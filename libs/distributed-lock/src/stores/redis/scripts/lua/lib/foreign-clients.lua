@@ -11,7 +11,7 @@ local FOREIGN_TURN_MS = 50 -- for how long only foreign clients may take the loc
 local CHANNELS =
   { lock = 'redisson_lock__channel', exclusive = 'redisson_rwlock', shared = 'redisson_rwlock', permits = 'redisson_sc' }
 
--- From key 5 as it is for the kind "lock".
+-- The channel for a kind of claim. Key 5 has the name of the channel for the kind "lock".
 local function channel_of(kind)
   return CHANNELS[kind] .. string.sub(KEYS[5], #CHANNELS.lock + 1)
 end
@@ -31,8 +31,8 @@ local function listeners(channel)
   return fair and plain + redis.call('PUBSUB', count, fair)[2] or plain
 end
 
--- For how long a foreign client has listened, from the first time that this is asked. A mark that is ahead is from before
--- the clock was set back.
+-- How many ms ago a script first found a foreign client subscribed. A mark in the future was written before the clock was
+-- set back, and starts anew.
 local function foreign_clients_waited()
   local waiting_since = tonumber(redis.call('HGET', KEYS[3], 'foreign_waiting_since') or now + 1)
   if waiting_since <= now then return now - waiting_since end
@@ -46,8 +46,8 @@ local function foreign_clients_are_next()
   return listeners(KEYS[5]) > 0 and foreign_clients_waited() >= FOREIGN_WAIT_MS
 end
 
--- For how much longer only foreign clients may take the lock. A mark that is further ahead is from before the clock was
--- set back.
+-- For how many more ms only foreign clients may take the lock. A mark that is too far ahead was written before the clock was
+-- set back, and is deleted.
 local function foreign_turn_left()
   local turn_until = redis.call('HGET', KEYS[3], 'foreign_turn_until')
   if not turn_until then return 0 end
@@ -67,7 +67,7 @@ end
 
 local FREE = { lock = '0', exclusive = '1', shared = '0' }
 
--- For permits the message is how many are left. Expects holders.lua.
+-- Publishes a release to foreign clients. For permits the message says how many are left. Expects holders.lua.
 local function wake_foreign_clients(kind)
   redis.call(publish, KEYS[5], FREE[kind] or is_number(KEYS[1]) and redis.call('GET', KEYS[1]) or '1')
   local fair = fair_channel(KEYS[5])

@@ -68,7 +68,7 @@ end
 
 local verdict
 
--- For a hash. A script looks once: its own writes leave a lock a lock.
+-- Whether the hash at key 1 is a lock. A script checks once, because its own writes do not change the answer.
 local function is_lock()
   if verdict == nil then verdict = has_fields_of_a_lock() end
   return verdict
@@ -111,7 +111,7 @@ local function refusal(kind)
 end
 
 local function holds(owner, kind)
-  -- With a mode the field is a reader's, which has downgraded. This is an old copy of its acquire.
+  -- In a hash with a mode the owner is a reader that has downgraded, and this request is an old copy of its acquire.
   if kind == 'lock' then
     local fields = redis.call('HMGET', KEYS[1], owner, 'mode')
     return fields[1] and not fields[2]
@@ -184,7 +184,8 @@ local function at_least(key, ms)
   redis.call('PEXPIRE', key, text(math.max(redis.call('PTTL', key), ms)))
 end
 
--- For foreign clients. A counter without an expiry is theirs, and so is its limit while no owner of ours holds permits.
+-- Writes how many permits are left, for foreign clients. They own a counter without an expiry, and its limit while no owner of
+-- ours holds permits.
 local function count_permits(left)
   if redis.call('PTTL', KEYS[1]) == -1 then
     redis.call('SET', KEYS[1], text(left))

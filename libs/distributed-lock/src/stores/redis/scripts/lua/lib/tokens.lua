@@ -16,7 +16,7 @@ end
 
 local raised_to
 
--- Never lowers what another lock with the same counter may have counted.
+-- Raises the counter of foreign clients to the last token. Another lock may share the counter, so it is never lowered.
 local function raise_foreign_count(lock, last)
   if not are_shared then return end
   local counted = foreign_count(lock)
