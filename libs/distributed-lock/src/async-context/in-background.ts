@@ -1,8 +1,5 @@
 declare const OWNED: unique symbol;
 
-/** A promise that never rejects. Failures are values or events. */
-export type NeverRejects<T> = Promise<T> & { readonly [OWNED]: true };
-
 /**
  * Goes on without waiting for `work`. This is the only way to do so in this library, because Node ends the process when a
  * promise without a handler rejects.
@@ -12,3 +9,6 @@ export function inBackground(work: Promise<unknown>, onFailed: (error: unknown) 
 export function inBackground(work: Promise<unknown>, onFailed?: (error: unknown) => void): void {
   if (onFailed) work.then(undefined, onFailed);
 }
+
+/** A promise that never rejects. Failures are values or events. */
+export type NeverRejects<T> = Promise<T> & { readonly [OWNED]: true };

@@ -1,9 +1,3 @@
-/** Starts to listen, and stops. */
-interface Source {
-  on(tell: () => void): void;
-  off(tell: () => void): void;
-}
-
 /** A single listener on a source, which serves all callers. Node warns of a leak from the eleventh on, and takes longer for each. */
 export class SharedListener {
   private readonly listeners = new Set<() => void>();
@@ -25,6 +19,12 @@ export class SharedListener {
     this.source.off(this.tell);
     for (const listener of this.listeners) listener();
   };
+}
+
+/** Starts to listen, and stops. */
+interface Source {
+  on(tell: () => void): void;
+  off(tell: () => void): void;
 }
 
 export interface Emitter {

@@ -17,22 +17,8 @@ import { FenceMemory, type Fence } from './fence.js';
 import { readFences } from './fencing-headers.js';
 import { ProcessFences } from './process-fences.js';
 
-/** The keys that a request must hold. The resource that the handler writes to decides, not the caller. */
-export type FencedKeys = (request: FencedRequest) => string | readonly string[];
-
-/** `keysOf` of `@Fenced` gets these parts of the request, which name a resource. */
-export interface FencedRequest {
-  readonly params: Readonly<Record<string, string>>;
-  readonly body: unknown;
-}
-
 const KEYS = Symbol('Fenced.keys');
 const FENCES = Symbol('Fenced.fences');
-
-interface CheckedRequest extends FencedRequest {
-  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-  [FENCES]?: readonly Fence[];
-}
 
 const REFUSALS = {
   400: ['LOCK_FENCE_UNREADABLE', 'Fencing-Key and Fencing-Token cannot be read.'],
@@ -76,6 +62,20 @@ export class FencedGuard implements CanActivate {
     request[FENCES] = fences as readonly Fence[];
     return true;
   }
+}
+
+/** The keys that a request must hold. The resource that the handler writes to decides, not the caller. */
+export type FencedKeys = (request: FencedRequest) => string | readonly string[];
+
+/** `keysOf` of `@Fenced` gets these parts of the request, which name a resource. */
+export interface FencedRequest {
+  readonly params: Readonly<Record<string, string>>;
+  readonly body: unknown;
+}
+
+interface CheckedRequest extends FencedRequest {
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  [FENCES]?: readonly Fence[];
 }
 
 /**

@@ -11,16 +11,6 @@ import type { Fence } from './fence.js';
 import { INSIDE_POSTGRES, lockedRow, type SqlStatement } from './held-row-sql.js';
 import { rowsOf, unusable, type SqlDialect, type SqlQuery, type SqlRow } from './sql-query.js';
 
-/** Options of `heldUntilCommit`: where the store has its locks. */
-export interface HeldUntilCommitOptions {
-  /** Default `postgres`. */
-  readonly dialect?: SqlDialect;
-  /** The `table` of the store; default `nest_lock`. */
-  readonly table?: string;
-  /** The `keyPrefix` of the module; default none. */
-  readonly keyPrefix?: string;
-}
-
 const OPTION_NAMES: OptionNames<HeldUntilCommitOptions> = { dialect: true, table: true, keyPrefix: true };
 
 /**
@@ -50,6 +40,16 @@ export async function heldUntilCommit(
   const rows = new HeldRows(query, { dialect, table, keyPrefix });
   // A statement of a store locks several rows in this order, too.
   for (const key of lock.keys.toSorted(byBytes)) await rows.hold({ key, fencingToken: lock.tokenOf(key) });
+}
+
+/** Options of `heldUntilCommit`: where the store has its locks. */
+export interface HeldUntilCommitOptions {
+  /** Default `postgres`. */
+  readonly dialect?: SqlDialect;
+  /** The `table` of the store; default `nest_lock`. */
+  readonly table?: string;
+  /** The `keyPrefix` of the module; default none. */
+  readonly keyPrefix?: string;
 }
 
 /** The rows of locks, seen on the connection of one transaction. */

@@ -1,5 +1,13 @@
 import { LockConfigurationError } from '../port/lock.errors.js';
 
+/**
+ * Runs one statement on the connection of a transaction, and returns its rows. docs/recipes/sql.md#held-until-the-commit has
+ * it for pg and mysql2, docs/recipes/orms.md for each ORM.
+ *
+ * @param sql with `$1`, `$2`, … in the order of `parameters`, each once; `?` for MySQL
+ */
+export type SqlQuery = (sql: string, parameters: unknown[]) => Promise<SqlAnswer>;
+
 /** The database of the transaction: PostgreSQL, or MySQL and MariaDB. */
 export type SqlDialect = 'postgres' | 'mysql';
 
@@ -8,14 +16,6 @@ export type SqlRow = Readonly<Record<string, unknown>>;
 
 /** The result of a query function: the rows as objects, alone or under `rows`, as most drivers give them. */
 export type SqlAnswer = readonly SqlRow[] | { readonly rows: readonly SqlRow[] };
-
-/**
- * Runs one statement on the connection of a transaction, and returns its rows. docs/recipes/sql.md#held-until-the-commit has
- * it for pg and mysql2, docs/recipes/orms.md for each ORM.
- *
- * @param sql with `$1`, `$2`, … in the order of `parameters`, each once; `?` for MySQL
- */
-export type SqlQuery = (sql: string, parameters: unknown[]) => Promise<SqlAnswer>;
 
 /** @throws LockConfigurationError for a result that is no list of rows */
 export function rowsOf(answer: unknown, table: string): readonly SqlRow[] {

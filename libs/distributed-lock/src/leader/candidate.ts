@@ -19,14 +19,6 @@ import { LeaderTerm, type Demotion } from './leader-term.js';
 export const FIRST_PAUSE_MS = 1000;
 export const LONGEST_PAUSE_MS = 30_000;
 
-/** The `@OnElected` and `@OnDemoted` methods of one name. */
-export interface TermHandlers {
-  readonly elected: TermHandler[];
-  readonly demoted: TermHandler[];
-}
-
-type TermHandler = (term: LeaderTerm) => unknown;
-
 /** Waits for the lock of a name, leads for as long as it has it, and waits again. */
 export class Candidate implements Leader {
   readonly leader$: Observable<LeaderTerm | undefined>;
@@ -191,6 +183,14 @@ export class Candidate implements Leader {
     if (this.locks) internalsOf(this.locks).emit({ type: 'error', key: this.key, during, error });
   }
 }
+
+/** The `@OnElected` and `@OnDemoted` methods of one name. */
+export interface TermHandlers {
+  readonly elected: TermHandler[];
+  readonly demoted: TermHandler[];
+}
+
+type TermHandler = (term: LeaderTerm) => unknown;
 
 inspectByJson(Candidate, 'Leader');
 

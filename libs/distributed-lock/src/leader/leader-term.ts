@@ -4,8 +4,6 @@ import type { LockEvent } from '../lock/events/lock.events.js';
 import { inspectByJson } from '../redaction/inspect-by-json.js';
 import type { Term } from './leader.js';
 
-export type Demotion = Extract<LockEvent, { readonly type: 'demoted' }>['reason'];
-
 /** The term of a candidate that has its lock, and the work that is done in it. */
 export class LeaderTerm implements Term {
   /** Resolves when the term is over. Its work may still run. */
@@ -102,5 +100,7 @@ export class LeaderTerm implements Term {
     else signal.addEventListener('abort', end, { once: true });
   }
 }
+
+export type Demotion = Extract<LockEvent, { readonly type: 'demoted' }>['reason'];
 
 inspectByJson(LeaderTerm, 'Term');

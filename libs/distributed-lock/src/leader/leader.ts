@@ -1,29 +1,5 @@
 import type { Observable } from 'rxjs';
 
-/**
- * One stay of this instance in the lead, from its election to its demotion. It has a key and a fencing token, so it is a
- * `Fence` for `fencedRedis`.
- */
-export interface Term {
-  /** The name given to `LeaderModule.forFeature`. */
-  readonly name: string;
-  /** The key of the lock: the prefix and the name. */
-  readonly key: string;
-  /**
-   * Larger than the token of each earlier term of this name, on any instance. Pass it to the resource that you write to,
-   * and let that refuse smaller ones.
-   */
-  readonly fencingToken: number;
-  /** When this instance was elected, by the time of day of its machine. */
-  readonly since: Date;
-  /**
-   * Aborts when the term is over, no later than the lease of its lock, unless the event loop is blocked. Then it aborts
-   * at the first use. Its reason is a `LockLostError`, a `LockShutdownError`, or a `LockNotHeldError` after `resign()` and
-   * after an error of an `@OnElected` method. Each listener runs in the async context in which it was added.
-   */
-  readonly signal: AbortSignal;
-}
-
 /** This instance's part in an election. Inject it by `@InjectLeader('poller')`. */
 export interface Leader {
   /** The name given to `LeaderModule.forFeature`. */
@@ -49,4 +25,28 @@ export interface Leader {
    * not lead.
    */
   resign(): Promise<void>;
+}
+
+/**
+ * One stay of this instance in the lead, from its election to its demotion. It has a key and a fencing token, so it is a
+ * `Fence` for `fencedRedis`.
+ */
+export interface Term {
+  /** The name given to `LeaderModule.forFeature`. */
+  readonly name: string;
+  /** The key of the lock: the prefix and the name. */
+  readonly key: string;
+  /**
+   * Larger than the token of each earlier term of this name, on any instance. Pass it to the resource that you write to,
+   * and let that refuse smaller ones.
+   */
+  readonly fencingToken: number;
+  /** When this instance was elected, by the time of day of its machine. */
+  readonly since: Date;
+  /**
+   * Aborts when the term is over, no later than the lease of its lock, unless the event loop is blocked. Then it aborts
+   * at the first use. Its reason is a `LockLostError`, a `LockShutdownError`, or a `LockNotHeldError` after `resign()` and
+   * after an error of an `@OnElected` method. Each listener runs in the async context in which it was added.
+   */
+  readonly signal: AbortSignal;
 }

@@ -15,14 +15,6 @@ import { Candidate, type TermHandlers } from './candidate.js';
 import { findHandlers, findOnlyLeader, findStrangers } from './leader.explorer.js';
 import type { LeaderOptions } from './leader.options.js';
 
-/** What `LeaderModule.forFeature` has registered under one name. */
-interface Entry {
-  readonly candidate: Candidate;
-  readonly service: string | undefined;
-  readonly handlers: TermHandlers;
-  locks?: LockService;
-}
-
 /**
  * The leaders of one application: its candidates stand after all other hooks of the boot, and step down before all other
  * hooks of the shutdown.
@@ -119,4 +111,12 @@ export class Leaders implements OnModuleInit, OnApplicationBootstrap, OnModuleDe
         );
     }
   }
+}
+
+/** What `LeaderModule.forFeature` has registered under one name. */
+interface Entry {
+  readonly candidate: Candidate;
+  readonly service: string | undefined;
+  readonly handlers: TermHandlers;
+  locks?: LockService;
 }

@@ -6,11 +6,6 @@ import type { Candidate } from './candidate.js';
 import { TERM_SLOTS } from './current-term.decorator.js';
 import { LEADERS, checkLeaderName, injectLeaders } from './leader.tokens.js';
 
-export interface OnlyLeaderSite {
-  readonly name: string | undefined;
-  readonly where: string;
-}
-
 /** The decorator of a method whose call on another instance gives `undefined`. */
 type OnlyLeaderDecorator = <M extends (...args: never[]) => Promise<unknown>>(
   target: object,
@@ -22,6 +17,11 @@ type OnlyLeaderDecorator = <M extends (...args: never[]) => Promise<unknown>>(
           readonly "'result'": 'a call on an instance that does not lead gives undefined, which the method does not';
         }),
 ) => void;
+
+export interface OnlyLeaderSite {
+  readonly name: string | undefined;
+  readonly where: string;
+}
 
 /** What is injected into objects with such methods. Implemented by `Leaders`. */
 interface AllLeaders {

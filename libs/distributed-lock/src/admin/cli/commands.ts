@@ -8,9 +8,6 @@ import { tableOf } from './table.js';
 import type { Terminal } from './terminal.js';
 import { durationText, holderText, tableRow, stateText, TABLE_HEAD } from './words.js';
 
-/** @returns the exit code */
-type Run = (locks: LockService, command: Command, terminal: Terminal) => Promise<number>;
-
 const [FOUND, NOTHING] = [0, 1];
 const PAGE = 1000;
 const WATCH_EVERY_MS = 1000;
@@ -79,6 +76,9 @@ const release: Run = async (locks, command, terminal) => {
 };
 
 export const COMMANDS: Readonly<Record<CommandName, Run>> = { ls, inspect, watch, release };
+
+/** @returns the exit code */
+type Run = (locks: LockService, command: Command, terminal: Terminal) => Promise<number>;
 
 async function findAll(locks: LockService, command: Command, terminal: Terminal): Promise<LockInspection[]> {
   const found = new Map<string, LockInspection>();

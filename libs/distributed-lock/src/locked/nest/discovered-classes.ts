@@ -1,14 +1,6 @@
 import { MetadataScanner, type DiscoveryService } from '@nestjs/core';
 import type { AnyClass } from './nest-metadata.js';
 
-type PrototypedClass = AnyClass & { readonly prototype: object };
-
-/** A controller or a provider of the application. */
-interface DiscoveredClass {
-  readonly cls: PrototypedClass;
-  readonly wrapper: ReturnType<DiscoveryService['getProviders']>[number];
-}
-
 const scanner = new MetadataScanner();
 
 export function discoveredClasses(discovery: DiscoveryService): readonly DiscoveredClass[] {
@@ -20,6 +12,14 @@ export function discoveredClasses(discovery: DiscoveryService): readonly Discove
     if (typeof cls !== 'function' || typeof cls.prototype !== 'object') return [];
     return { cls: cls as unknown as PrototypedClass, wrapper };
   });
+}
+
+type PrototypedClass = AnyClass & { readonly prototype: object };
+
+/** A controller or a provider of the application. */
+interface DiscoveredClass {
+  readonly cls: PrototypedClass;
+  readonly wrapper: ReturnType<DiscoveryService['getProviders']>[number];
 }
 
 /** The methods of the objects of a class, inherited ones included. Calls no getter. */

@@ -2,11 +2,6 @@ import { refuseStandard } from '../../options/standard-decorators.js';
 import { LockConfigurationError } from '../../port/lock.errors.js';
 import type { AnyClass } from './nest-metadata.js';
 
-interface Slot<T> {
-  readonly index: number;
-  readonly of: (value: T) => unknown;
-}
-
 /** Parameters of a method that the decorator of the method fills in where the caller has left the argument out. */
 export class ParameterSlots<T> {
   /** @param key made by `Symbol.for`, so that both builds of this package find the slots */
@@ -43,6 +38,11 @@ export class ParameterSlots<T> {
   private slotsOf(target: object, method: string | symbol): readonly Slot<T>[] {
     return (Reflect.getOwnMetadata(this.key, target, method) as readonly Slot<T>[] | undefined) ?? [];
   }
+}
+
+interface Slot<T> {
+  readonly index: number;
+  readonly of: (value: T) => unknown;
 }
 
 /** The class of a decorated method or parameter. */

@@ -4,22 +4,6 @@ const ENDS = ['finish', 'close'];
 /** INTERNAL_ERROR of RFC 9113, section 7. Importing `node:http2` for it would cost each process that imports the library some ms. */
 const INTERNAL_ERROR = 2;
 
-/** The open answer to a request: a response of HTTP, or a call of gRPC. */
-export interface Answer {
-  /** True once something of it was sent, or its handler has announced that it sends it. */
-  readonly isBegun: boolean;
-  /** True if the client has gone before the answer was complete. Says nothing before the answer is over. */
-  readonly wasLeft: boolean;
-  /**
-   * Calls `listener` once: when the answer was sent or the client has gone, at once if that is so already.
-   *
-   * @returns stops listening
-   */
-  whenOver(listener: () => void): () => void;
-  /** Ends the answer so that the client sees that it is not complete. */
-  breakOff(error: unknown): void;
-}
-
 /** A response of Node, of HTTP/1 or of the compatibility API of HTTP/2. */
 export class HttpAnswer implements Answer {
   /** On HTTP/2 the stream, because the response there says neither that it is closed nor that its client has gone. */
@@ -80,6 +64,22 @@ export class HttpAnswer implements Answer {
     if (closed || destroyed || this.socket?.destroyed) return true;
     return !this.raw.stream && this.raw.writableFinished;
   }
+}
+
+/** The open answer to a request: a response of HTTP, or a call of gRPC. */
+export interface Answer {
+  /** True once something of it was sent, or its handler has announced that it sends it. */
+  readonly isBegun: boolean;
+  /** True if the client has gone before the answer was complete. Says nothing before the answer is over. */
+  readonly wasLeft: boolean;
+  /**
+   * Calls `listener` once: when the answer was sent or the client has gone, at once if that is so already.
+   *
+   * @returns stops listening
+   */
+  whenOver(listener: () => void): () => void;
+  /** Ends the answer so that the client sees that it is not complete. */
+  breakOff(error: unknown): void;
 }
 
 interface Http2Stream extends Emitter {

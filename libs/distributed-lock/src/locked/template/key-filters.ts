@@ -1,6 +1,3 @@
-/** Brings a value to one written form; `undefined` when the value has none. */
-export type KeyFilter = (value: unknown) => unknown;
-
 const INTEGER = /^([+-]?)(\d+)$/;
 
 /** For values that no pipe has changed: `<query.id|int>`. Several are applied from left to right. */
@@ -15,3 +12,6 @@ export const KEY_FILTERS: Readonly<Record<string, KeyFilter>> = {
   lower: (value) => (typeof value === 'string' ? value.toLowerCase() : value),
   trim: (value) => (typeof value === 'string' ? value.trim() : value),
 };
+
+/** Brings a value to one written form; `undefined` when the value has none. */
+export type KeyFilter = (value: unknown) => unknown;

@@ -1,13 +1,6 @@
 import type { LockEvent } from '../../lock/events/lock.events.js';
 import type { LockService } from '../../lock/lock.service.js';
 
-interface LeaderState {
-  readonly isLeader: boolean;
-  readonly since?: Date;
-  /** The owner that leads, on another instance; left out if there is none, or the store does not answer. */
-  readonly holder?: string;
-}
-
 /** The leaders for which this instance stands, by name. */
 export class KnownLeaders {
   private readonly byName = new Map<string, { readonly key: string; readonly since: Date | undefined }>();
@@ -32,4 +25,11 @@ export class KnownLeaders {
     });
     return Object.fromEntries(await Promise.all(states));
   }
+}
+
+interface LeaderState {
+  readonly isLeader: boolean;
+  readonly since?: Date;
+  /** The owner that leads, on another instance; left out if there is none, or the store does not answer. */
+  readonly holder?: string;
 }
