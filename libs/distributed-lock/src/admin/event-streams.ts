@@ -18,7 +18,7 @@ export class EventStreams implements OnModuleDestroy {
       'Cache-Control': 'no-store, no-transform',
       'X-Accel-Buffering': 'no',
       'X-Content-Type-Options': 'nosniff',
-      // Otherwise the connection of a stream that has ended would keep the server of a closing application open.
+      // A kept-alive connection of a stream that has ended would keep the server of a closing application open.
       ...(response.req.httpVersionMajor === 1 && { Connection: 'close' }),
     });
     if (isOver) response.end();

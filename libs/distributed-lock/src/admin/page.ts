@@ -6,7 +6,7 @@ const hashOf = (text: string) => `'sha256-${createHash('sha256').update(text).di
 /** The page, with its style and its script in it. The same for all: what differs it asks the JSON API. */
 export const ADMIN_PAGE = `${pageHead}<style>${pageStyle}</style>${pageBody}<script type="module">${pageScript}</script>${pageTail}`;
 
-/** Nothing from elsewhere, and no script but the one of the page, even if somebody got another one in. */
+/** The browser loads nothing from other servers, and runs no script but the one of the page, even if an attacker injects one. */
 export const ADMIN_PAGE_HEADERS = {
   'Content-Security-Policy': [
     "default-src 'none'",

@@ -10,7 +10,7 @@ type Change = (type: string, listener: Listener, options?: object | boolean) => 
  * context of the dispatch.
  */
 export function bindListeners(signal: AbortSignal): AbortSignal {
-  /** By listener, then by type and phase, as an EventTarget tells registrations apart. */
+  /** The bound listeners by listener, then by type and phase, because an EventTarget tells registrations apart by these. */
   const bound = new WeakMap<object, Map<string, Bound>>();
   const add = signal.addEventListener.bind(signal) as Change;
   const remove = signal.removeEventListener.bind(signal) as Change;
@@ -26,7 +26,7 @@ export function bindListeners(signal: AbortSignal): AbortSignal {
     const registrations = listener && bound.get(listener);
     const name = registration(type, options);
     remove(type, registrations?.get(name) ?? listener, options);
-    // It may be added again in another context.
+    // The caller may add the listener again in another context.
     registrations?.delete(name);
   };
   return Object.defineProperties(signal, {
@@ -46,7 +46,7 @@ function bind(listener: NonNullable<Listener>, signal: AbortSignal): Bound {
   );
 }
 
-/** The same events. Each subscriber gets them in the async context in which it has subscribed. */
+/** The events of a source. Each subscriber gets them in the async context in which it has subscribed. */
 export function bindEvents<T>(source: Observable<T>): Observable<T> {
   return new Observable((out) => {
     const context = new AsyncResource('nestjs-distributed-lock.events');

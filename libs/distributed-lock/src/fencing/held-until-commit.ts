@@ -140,7 +140,7 @@ function checkGiven(query: unknown, lock: unknown): void {
   );
 }
 
-/** As the databases order names. */
+/** Compares names by their bytes, as the databases do. */
 function byBytes(one: string, other: string): number {
   return Buffer.compare(Buffer.from(one), Buffer.from(other));
 }

@@ -2,10 +2,10 @@ import { LockKeyError } from '../port/lock.errors.js';
 
 /** The part of a client that says what it puts before the keys of a command. */
 interface PrefixingClient {
-  /** Of ioredis. */
+  /** Only clients of ioredis have it. */
   readonly isCluster?: boolean;
   readonly options?: { readonly keyPrefix?: string | Buffer };
-  /** Of a cluster of node-redis. */
+  /** Only cluster clients of node-redis have it. */
   readonly nodeByAddress?: unknown;
   readonly _keyPrefix?: string | Buffer;
 }

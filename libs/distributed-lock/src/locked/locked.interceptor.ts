@@ -61,7 +61,7 @@ import { UnderLock } from './run/under-lock.js';
 @Injectable()
 export class LockedInterceptor implements NestInterceptor, CanActivate {
   private readonly values: HandlerValues;
-  /** By registration, because Nest walks over all modules to find one. */
+  /** The services by registration. They are kept, because Nest walks over all modules to find one. */
   private readonly services = new Map<string | undefined, LockService>();
 
   constructor(

@@ -92,7 +92,7 @@ type ForeignPart<S extends string> = string extends S
           : never
         : never;
 
-/** Without the second brace of `{{id}}`. */
+/** The name in a placeholder, without the second brace of `{{id}}`. */
 type NameIn<T extends string> = T extends `{${infer Name}` ? NameIn<Name> : T;
 
 type IsName<T extends string> = NameIn<T> extends `${NameStart | Digit}${infer Rest}` ? IsRest<Rest> : false;

@@ -37,7 +37,7 @@ export class LockLogger {
   private onEvent(event: LockEvent): void {
     switch (event.type) {
       case 'lost':
-        // At shutdown the application releases it by itself, after the grace that it has chosen.
+        // At shutdown the application takes the lock from its holder, after the grace that it has chosen.
         return this.write(event.error.reason === 'shutdown' ? 'warn' : 'error', () => event.error.message);
       case 'error':
         return this.write('warn', () => {

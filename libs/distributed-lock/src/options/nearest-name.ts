@@ -1,4 +1,4 @@
-/** What other libraries call our options; the first that exists is meant. */
+/** The names of our options in other libraries. If a name stands for several, the first one that exists is suggested. */
 const ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
   leaseMs: ['ttl', 'duration', 'expire', 'expires', 'expiry', 'expiration', 'leaseTime'],
   watchdogTimeoutMs: ['ttl', 'lockTtl', 'leaseMs', 'leaseTime'],

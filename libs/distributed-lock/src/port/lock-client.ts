@@ -20,6 +20,6 @@ export interface LockHolder {
   readonly client?: LockClient;
   /** The method that acquired the lock, the option `site` of its call, or outside of production the line that called `acquire`. */
   readonly site?: string;
-  /** For how long the caller has had it, in ms, by the clocks of both machines. */
+  /** How long the caller has held the lock, in ms. The clocks of two machines are compared, so it is not exact. */
   readonly heldMs?: number;
 }

@@ -6,7 +6,7 @@ export interface Chance {
   random(): number;
   /** A UUID of version 4. */
   uuid(): string;
-  /** So many random bytes as hexadecimal digits. */
+  /** This many random bytes as hexadecimal digits. */
   hex(bytes: number): string;
 }
 

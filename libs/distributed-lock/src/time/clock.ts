@@ -58,9 +58,9 @@ interface TimeSources {
   readonly uptime: () => number;
 }
 
-/** Shorter differences come from clocks that are adjusted, and from an uptime that counts in 10 ms, as that of Linux does. */
+/** A shorter difference is no suspend. It comes from a clock that is adjusted, or from an uptime in steps of 10 ms, as on Linux. */
 const LEAST_SLEEP_MS = 100;
-/** The same where the uptime counts in seconds, as on Linux without `/proc`. */
+/** The least length of a suspend if the uptime counts in seconds, as on Linux without `/proc`. */
 const LEAST_COARSE_SLEEP_MS = 1000;
 /** How often the uptime is read, in case the clock was set back by as much as the machine has slept. */
 const CHECK_MS = 1000;

@@ -16,11 +16,11 @@ function end(code: number): void {
 }
 
 process.on('SIGINT', () => {
-  // Whoever presses it twice does not want to wait.
+  // The second Ctrl-C does not wait for the locks to be closed.
   if (stopping.signal.aborted) process.exit(INTERRUPTED);
   stopping.abort(new Interrupted());
 });
-// As of `| head`, which has read enough.
+// A reader such as `head` has closed the pipe.
 process.stdout.on('error', () => stopping.abort(new Interrupted()));
 
 run(process.argv.slice(2), process.env, processTerminal(stopping.signal)).then(end, (error: unknown) => {

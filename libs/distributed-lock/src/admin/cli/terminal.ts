@@ -28,7 +28,7 @@ export function processTerminal(signal: AbortSignal) {
     /** @returns whether the answer is yes */
     async ask(question: string): Promise<boolean> {
       const lines = createInterface({ input: stdin, output: stderr });
-      // It would keep Ctrl-C to itself.
+      // The interface catches Ctrl-C, and the process would not get the signal.
       lines.on('SIGINT', () => process.kill(process.pid, 'SIGINT'));
       try {
         const answer = await unlessInterrupted(lines.question(`${question} [y/N] `));

@@ -9,7 +9,7 @@ import type { LockRequest } from '../request/lock-request.js';
  * A cycle across processes is not found. There `waitMs` ends the wait.
  */
 export class Deadlocks {
-  /** By key: the flows that hold it while they wait. */
+  /** The flows that hold a key while they wait for another one, by the key that they hold. */
   private readonly blocked = new Map<string, Set<Blocked>>();
 
   /** Runs the wait of a flow that has `holds`. @throws LockDeadlockError, before it waits, with the path of keys */
@@ -66,7 +66,7 @@ interface Blocked {
   readonly holds: readonly Hold[];
 }
 
-/** For a nested call that asks for more than its flow holds: it would wait for its own end. */
+/** The error of a nested call that asks for more than its flow holds. The call would wait for its own flow to release. */
 export function heldInAnotherWay({ key, claim }: Hold, wanted: Claim): LockDeadlockError {
   const advice =
     wanted.kind === 'permits' || claim.kind === 'permits'

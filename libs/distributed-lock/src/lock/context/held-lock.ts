@@ -75,7 +75,7 @@ export class HeldLock implements Lock {
     return joined.signal;
   }
 
-  /** Not by `AbortSignal.any`: Node keeps such a signal, once it has a listener, in memory until it aborts. */
+  /** Does not use `AbortSignal.any`, because Node keeps such a signal in memory until it aborts, once it has a listener. */
   private joinSignals(): LossController {
     const joined = new LossController();
     if (this.released !== undefined) return joined;

@@ -136,7 +136,7 @@ export class Hold {
     return this;
   }
 
-  /** From the acquisition, or from now for a nested call that asks for more. */
+  /** Starts the minimum hold now: at the acquisition, or when a nested call asks for a longer one. */
   holdAtLeast(ms: number): void {
     if (ms > 0) this.holdUntil = Math.max(this.holdUntil, this.owner.now + ms);
   }

@@ -183,7 +183,7 @@ export class Lease {
   }
 }
 
-/** What this process knew when it sent a renewal. */
+/** A renewal that was sent, with what its reply is compared with. */
 export interface AskedRenewal {
   readonly sentAt: number;
   readonly lead: number;

@@ -29,12 +29,12 @@ export class LastAnswer {
     this.error = error;
   }
 
-  /** It answers a caller that waits since then, too. */
+  /** Whether the answer is new enough for a caller that has waited since then. */
   covers(waitingSince: number): boolean {
     return waitingSince <= this.coversUntil;
   }
 
-  /** For a caller whose wait is over, whether or not the store has answered it. */
+  /** The error of a caller whose wait is over, even if the store has not answered since it began to wait. */
   timeout(request: LockRequest): Error {
     const { error: cause, key } = this;
     if (!cause && this.holderNow()) return this.busy(request);

@@ -18,7 +18,7 @@ export class LocalWaiter extends Link {
     super();
   }
 
-  /** Its async flow holds a lock, so that it works and may go on while the service closes. */
+  /** The async flow of the caller holds a lock. Its work may go on while the service closes. */
   get isAtWork(): boolean {
     return this.holdsOfFlow.some((hold) => hold.isLive());
   }

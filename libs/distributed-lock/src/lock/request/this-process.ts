@@ -8,7 +8,7 @@ export const MAX_TEXT = 100;
 const DEPENDENCIES = /[\\/]node_modules[\\/]/;
 let defaultName: string | undefined;
 
-/** What an application is called that does not say so itself. Read once. */
+/** The name of an application whose options name none: that of the nearest package.json, or of the process. Read once. */
 export function defaultApplication(): string {
   return (defaultName ??= (nearestPackage(startFolder()) ?? process.title).slice(0, MAX_TEXT) || 'node');
 }

@@ -36,7 +36,7 @@ export interface FairWaiter {
   readonly ticket: number;
   /** This waiter has become the first of its process. */
   onFirst(): void;
-  /** They learn what the store has told the first waiter. */
+  /** The callers of this waiter, which also get the answers that the store gives to the first one. */
   readonly callers: {
     onHolder(owner: string | undefined, remainingMs: number, askedAt: number): void;
     onStoreError(error: LockStoreError): void;

@@ -1,7 +1,7 @@
 import type { Clock } from '../../time/clock.js';
 import type { CallSite } from '../request/call-site.js';
 
-/** So long a lock of `acquire()` has been held while another caller of the process waits for it, before its line is named. */
+/** The line of an `acquire()` is named when its lock has been held for this long while another caller of the process waits. */
 export const FORGOTTEN_AFTER_MS = 1000;
 
 /**

@@ -22,7 +22,7 @@ export class Introductions {
   private cancel: (() => void) | undefined;
   /** How many owners there had been when the first introduction was scheduled; absent once it is written. */
   private ownersBefore: number | undefined;
-  /** By client, while they are under way. */
+  /** The readings under way, by client. */
   private readonly readings = new Map<string, Promise<string | undefined>>();
   private isRefused = false;
   private isStopped = false;
@@ -64,7 +64,7 @@ export class Introductions {
     return owners.map((owner, i) => holderIn(texts[i], owner, now));
   }
 
-  /** The same for one owner, within `NAME_WITHIN_MS`. */
+  /** Who one owner is. Resolves within `NAME_WITHIN_MS`, then with the owner id alone. */
   findSoon(owner: string): Promise<LockHolder> {
     const found = this.find([owner]).then(([holder]) => holder as LockHolder);
     return within(this.parts.clock, NAME_WITHIN_MS, found, { owner });

@@ -1,7 +1,7 @@
 import { inBackground } from '../../async-context/in-background.js';
 import type { StreamHold } from './stream-hold.js';
 
-/** For an error of closing a stream that has no reader any more. */
+/** Drops an error of closing a stream, which has no reader that could be told. */
 const ignore = (): void => undefined;
 
 /**

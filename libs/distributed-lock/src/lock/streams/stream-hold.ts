@@ -60,7 +60,7 @@ export interface StreamHoldOptions {
 }
 
 export interface HeldStream<T = unknown> {
-  /** To be read in place of the stream; the same object where that is possible. */
+  /** The caller reads it in place of the stream. It is the same object where that is possible. */
   readonly value: T;
   /** Ends the stream for a reader that does not read on. */
   stop(): void;

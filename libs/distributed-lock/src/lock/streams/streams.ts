@@ -8,7 +8,7 @@ export interface Streams {
   readonly file: { getStream(): Readable };
   readonly 'web stream': ReadableStream<unknown>;
   readonly response: Response;
-  /** Its `Symbol.asyncIterator` returns itself, so it can be read by its own methods only. */
+  /** An iterator whose `Symbol.asyncIterator` returns itself, so that it can be read by its own methods only. */
   readonly iterator: AsyncIterator<unknown>;
   readonly iterable: AsyncIterable<unknown>;
   readonly generator: Iterator<unknown>;

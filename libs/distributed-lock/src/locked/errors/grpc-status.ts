@@ -9,7 +9,7 @@ const STATUS: Partial<Record<LockErrorCode, number>> = {
   LOCK_STORE: GRPC.unavailable,
   LOCK_SHUTDOWN: GRPC.unavailable,
   LOCK_KEY: GRPC.invalidArgument,
-  // Not one that clients repeat by themselves: the work may have been done.
+  // Clients repeat a call with `aborted` or `unavailable` by themselves. The work of this call may have been done.
   LOCK_LOST: GRPC.unknown,
 };
 
@@ -28,7 +28,7 @@ export function grpcStatus(
 ): GrpcStatus {
   if (!message) return { status: 'error', code: GRPC.internal, message: 'Internal server error' };
   const { code } = message;
-  // Of the copy of the package that the server uses.
+  // The class comes from the call, because the server may use another copy of the package.
   const Metadata = call.metadata.constructor as new () => { set(name: string, value: string): void };
   const metadata = new Metadata();
   metadata.set('lock-code', code);

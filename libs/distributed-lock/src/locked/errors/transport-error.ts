@@ -38,7 +38,7 @@ interface TransportPayload {
 /** Loads the exception of a transport for `toTransportError`. */
 export async function prepareTransport(type: string): Promise<void> {
   const load = exceptions.has(type) ? undefined : PACKAGES[type];
-  // Without the package the error is thrown as it is, which the filters know too.
+  // Without the package the lock error is thrown as it is. The filters handle that, too.
   if (load) exceptions.set(type, await detached(load).catch(() => undefined));
 }
 

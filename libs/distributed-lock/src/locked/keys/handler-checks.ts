@@ -32,7 +32,7 @@ function bothKeys(site: LockedSite): string {
   return keys.includes(undefined) ? 'a key function that returns a list' : `@Locked([${keys.join(', ')}])`;
 }
 
-/** Only the arguments that `fn` declares are read for it, so it must declare all that it uses. */
+/** Checks that `fn` declares all arguments that it uses, because the library reads no other ones for it. */
 function checkArguments(
   { where, kind, decorated }: HandlerShape,
   what: string,

@@ -3,7 +3,7 @@ import { ContextIdFactory, type ApplicationConfig, type ContextId, type ModuleRe
 import { hasAppConfig } from '../nest/app-config.guard.js';
 import { boundTo, PIPES, type HandlerKind, type HandlerParameter } from '../nest/nest-metadata.js';
 
-/** By Nest's number of the source. The missing sources are filled by interceptors inside the lock. */
+/** Readers of the sources of HTTP handlers, by Nest's number of the source. Interceptors inside the lock fill the missing ones. */
 const HTTP_SOURCES: Readonly<Record<number, Reader>> = {
   0: ({ req }) => req,
   1: ({ res }) => res,

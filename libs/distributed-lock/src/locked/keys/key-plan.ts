@@ -31,7 +31,7 @@ export class KeyPlan {
     this.options = optionsOf(cls, site);
     this.shape = shapeOf(cls, site);
     this.call = callOptions(this.options, this.shape.where);
-    // Those of the method and those of its class may contradict each other.
+    // Options of the method and of its class may contradict each other.
     checkLockedOptions(`@Locked on ${this.shape.where}`, this.options);
     for (const template of typeof site.key === 'function' ? [] : site.key) {
       for (const p of template.placeholders) this.origins.set(p, originOf(p, template, this.shape));

@@ -34,7 +34,7 @@ export class ParameterSlots<T> {
     return filled;
   }
 
-  /** Only those of this very class, because a method that overrides another one has its own. */
+  /** The slots that this very class declares, because a method that overrides another one has slots of its own. */
   private slotsOf(target: object, method: string | symbol): readonly Slot<T>[] {
     return (Reflect.getOwnMetadata(this.key, target, method) as readonly Slot<T>[] | undefined) ?? [];
   }

@@ -98,7 +98,7 @@ interface RawResponse extends Emitter {
   readonly closed: boolean;
   readonly destroyed: boolean;
   readonly headersSent: boolean;
-  /** Not on HTTP/2: there Node ends the stream of a client that has gone, and it is true after that too. */
+  /** Says nothing on HTTP/2, where it is also true after Node has ended the stream of a client that has gone. */
   readonly writableFinished: boolean;
   readonly stream?: Http2Stream;
   readonly req?: { readonly httpVersionMajor?: number; readonly socket?: Http1Socket };
@@ -108,6 +108,6 @@ interface RawResponse extends Emitter {
 /** The response of Express, or the reply of Fastify with the response inside. */
 export type PlatformResponse = RawResponse & {
   readonly raw?: RawResponse;
-  /** Of Fastify: true also for a handler that has taken the response over by `hijack()`. */
+  /** A field of Fastify. It is also true for a handler that has taken the response over by `hijack()`. */
   readonly sent?: boolean;
 };

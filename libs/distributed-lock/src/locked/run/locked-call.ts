@@ -100,7 +100,7 @@ function generated(callOf: () => Call): AsyncGenerator<unknown, unknown> {
   const end = steps.return.bind(steps);
   return Object.assign(steps, {
     return(value: unknown) {
-      // Otherwise the generator would have to wait for the lock before it could end.
+      // A generator that waits for the lock could otherwise not end before the grant.
       departure.leave(RETURNED);
       return end(value);
     },

@@ -103,7 +103,7 @@ export class KeyTemplate {
 
 /** One `<…>` of a template. */
 export interface Placeholder {
-  /** With its brackets. */
+  /** The placeholder with its brackets. */
   readonly text: string;
   /** The index of its `<` in the template. */
   readonly position: number;

@@ -73,7 +73,7 @@ export class EtcdPipe {
     const { reply, cancel } = member.call('Txn', request);
     const newest = Math.max(this.revision, this.options.newestRevision());
     const sent: Sent = { batch, member, session, isWrite, newest, epoch, answersIn };
-    // Counted before the reply: one that is not answered may have set it.
+    // Noted before the reply, because a transaction without a reply may have raised the epoch.
     if (session && epoch !== undefined) session.epoch = epoch;
     const onFailure = (error: unknown): void => this.onFailure(sent, error);
     this.onSilence = (error) => {

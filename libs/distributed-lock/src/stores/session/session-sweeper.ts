@@ -21,7 +21,7 @@ const TOGETHER = 100;
  */
 export class SessionSweeper {
   private readonly idle = new Map<string, Idle>();
-  /** Where the next sweep goes on. */
+  /** The name after which the next sweep begins. */
   private after: string | undefined;
   private cancel = (): void => undefined;
 

@@ -20,7 +20,7 @@ export const FREE_FOR_MS = 10 * 60_000;
 /** A document that was not written for this long may belong to crashed processes. */
 export const UNWRITTEN_FOR_MS = 60 * 60_000;
 
-/** What a statement tells of a row: `held`, `free` and `unwritten` are 1 where it is so. */
+/** The state of a row in the reply of a statement: `held`, `free` and `unwritten` are 1 if they are true. */
 export interface SweptRow {
   readonly name: string;
   readonly held: number | string | bigint;

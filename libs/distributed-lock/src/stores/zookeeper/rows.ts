@@ -6,7 +6,7 @@ import { noteNamed, type LockPaths } from './lock-path.js';
 import { FIRST_VERSION } from './znode-version.js';
 import { isCode } from './zookeeper.errors.js';
 
-/** Where a client reads and writes its znodes. */
+/** The session by which a client reads and writes its znodes, and their paths. */
 export interface Znodes {
   readonly session: ZookeeperSession;
   readonly paths: LockPaths;

@@ -6,7 +6,7 @@ const UNREADY =
   /\b(OOM|READONLY|LOADING|BUSY|MISCONF|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|NOREPLICAS|NOGOODSLAVE)\b/;
 /** ioredis and node-redis found no connection and, having no queue, dropped the command. */
 const NEVER_WRITTEN = /Stream isn't writeable|^The client is (offline|closed)/;
-/** A demoted master. */
+/** The error of a master that was demoted to a replica. */
 const READ_ONLY = /^READONLY/;
 /** An error reply of the server starts with an upper-case word. What the client says about a connection does not. */
 const ANSWER = /^[A-Z]{3,}\b/;

@@ -69,8 +69,8 @@ function ownCluster(
 }
 
 /**
- * For one Sentinel, whose replies ioredis awaits without an end otherwise. It takes up to four round trips: to connect, for
- * the handshake twice, and to ask.
+ * The timeout for one Sentinel. Without it ioredis would wait for a reply for ever. A Sentinel takes up to four round trips: one
+ * to connect, two for the handshake, and one to ask.
  */
 function sentinelTimeout({ sentinelCommandTimeout }: RedisOptions, commandTimeoutMs: number): RedisOptions {
   return { sentinelCommandTimeout: sentinelCommandTimeout ?? 4 * commandTimeoutMs };

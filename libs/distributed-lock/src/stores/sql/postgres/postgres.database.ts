@@ -103,7 +103,7 @@ export abstract class PostgresDatabase implements SqlDatabase {
     );
   }
 
-  /** A server that takes no writes is a mistake in the program, unless it or another one took them: then it may again. */
+  /** Refuses a server that takes no writes as wrong configuration. If a server has taken writes before, this one may soon, too. */
   private checkServer({ replica, readonly, server }: Hello): void {
     if (Number(server) < LEAST_SERVER) {
       throw new LockConfigurationError(

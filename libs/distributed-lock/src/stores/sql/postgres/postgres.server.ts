@@ -46,7 +46,7 @@ export class PostgresServer extends PostgresDatabase {
     };
   }
 
-  /** Not behind a pooler, which gives the same session to others. */
+  /** Sets the session up for locks. A pooler would give a session with these settings to other clients, so it is not called there. */
   private async setUp(query: Query, server: number): Promise<void> {
     const settings = {
       statement_timeout: this.options.commandTimeoutMs,

@@ -25,7 +25,7 @@ interface SessionOptions {
   readonly credentials: string | undefined;
   /** The length to ask for. */
   readonly timeoutMs: number;
-  /** Within this time a server must answer. */
+  /** How long, in ms, a server may take to answer. */
   readonly commandTimeoutMs: number;
   /** The newest transaction that this client has seen in its sessions before. */
   readonly lastZxid: number;

@@ -3,7 +3,7 @@ import { documentText, noteText, takenText } from '../../../core/document-text.j
 import type { Swap, Take } from '../../../core/register.js';
 import { channelId } from './notifications.js';
 
-/** What a statement needs to know of a take, in the order of its parameters. */
+/** The parameters of the statement for a take, in their order. */
 export function takeParameters({ name, request, minToken, notes, notAfter }: Take) {
   return {
     name,
@@ -17,7 +17,7 @@ export function takeParameters({ name, request, minToken, notes, notAfter }: Tak
   };
 }
 
-/** The same of a swap. */
+/** The parameters of the statement for a swap, in their order. */
 export function swapParameters({ name, expected, next, lastToken, isExact, notified, notAfter }: Swap) {
   return {
     name,
