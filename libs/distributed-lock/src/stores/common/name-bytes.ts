@@ -6,7 +6,7 @@ const LONE_SURROGATE = /\p{Surrogate}/u;
 /**
  * @param name `keyPrefix` and the key
  * @param mostBytes of the name in UTF-8
- * @param limit the end of the message: which limit that is
+ * @param limit the end of the message, which says where the limit comes from
  * @throws LockKeyError for a name that a back end cannot keep as it is
  */
 export function checkNameBytes(name: string, mostBytes: number, limit: string): void {

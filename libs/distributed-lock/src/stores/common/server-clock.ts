@@ -5,7 +5,7 @@ import { readClocks, type Clock, type ClockReading } from '../../time/clock.js';
  * Converts between the server's time and ours, by the last reply that told the server's time.
  *
  * A reply was made after its request was sent and before it was received. Each use takes the end of that span that is
- * the safe one.
+ * safe for it.
  */
 export class ServerClock {
   /** Time from request to reply at the last `TIME`, in ms. */

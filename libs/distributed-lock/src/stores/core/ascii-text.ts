@@ -1,4 +1,4 @@
-/** A JSON text without other characters than those of ASCII, as the column of MySQL takes no others. */
+/** A JSON text with ASCII characters only, because the column of MySQL takes no others. */
 export function asciiText(text: string): string {
   const escaped = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
   return JSON.stringify(text).replace(/[^\x20-\x7e]/g, escaped);

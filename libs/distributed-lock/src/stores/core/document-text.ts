@@ -122,7 +122,7 @@ export function entriesIn(
   return { holders: holders.map((holder) => holderIn(holder, firstOf)), queue: queue.map(waiterIn) };
 }
 
-/** @throws LockStoreError for another format than that of this release */
+/** @throws LockStoreError for a format that this release cannot read */
 export function checkFormat(format: unknown, own: number, key: string): void {
   if (format === own) return;
   throw new LockStoreError(

@@ -183,7 +183,7 @@ export class DocumentStore implements LockStore {
     return { entries, ...(after !== undefined && { cursor: after }) };
   }
 
-  /** Owners that wait leave the queue first, because a closed client does not hear of grants. */
+  /** Owners that wait leave the queue first, because a closed client gets no notifications of grants. */
   async close(): Promise<void> {
     if (this.isClosed) return;
     this.isClosed = true;
@@ -214,7 +214,7 @@ export class DocumentStore implements LockStore {
       (state) => {
         const holdMs = holdUntil > 0 ? holdUntil - clock.now() : 0;
         const wasHolder = state.release(request, { holdMs, mayHaveNote });
-        // Before the reply, which may get lost: a repeated release does not find the owner any more.
+        // Started before the reply, because the reply may be lost, and a repeated release does not find the owner any more.
         if (wasHolder && holdMs > 0) this.leases.start(key, placeholderOf(request.owner), holdMs);
         return ({ executedAt }) => {
           this.onReleased(lane, request);

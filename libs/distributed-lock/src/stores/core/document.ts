@@ -30,7 +30,7 @@ export interface StoredWaiter {
   readonly leaseMs: number;
   /** How many fencing tokens to reserve. */
   readonly tokens: number;
-  /** The largest fencing token that its client has seen: those of its grant are larger. */
+  /** The largest fencing token that its client has seen. The tokens of its grant are larger. */
   readonly minToken: number;
   readonly ticket: number;
   /** A secret of its client. Only who may read documents can forge a grant, as each grant of a waiter repeats it. */

@@ -80,8 +80,8 @@ export class KeyState {
 
   /**
    * The write must fail if there are notes that the reading did not have: it would overtake their owners, leave them
-   * asleep beside a free key, or leave the note of an owner that is released. A hand-off to the first waiter overtakes
-   * nobody.
+   * waiting beside a free key, or leave the note of an owner that is released. A hand-off to the first waiter overtakes no
+   * owner.
    */
   get isExact(): boolean {
     return (
@@ -368,7 +368,7 @@ export interface ActingClient {
   readonly minToken: number;
   /** A secret of the client, which each note of its waiters carries, and each grant to them repeats. */
   readonly nonce: string;
-  /** Longest lease, in ms, of a grant whose owner another client must hear of. */
+  /** The longest lease, in ms, of a grant to an owner of another client, which must be notified of it. */
   readonly initialLeaseMs: number;
   /** As in `Leases`. */
   readonly areRenewalsWritten: boolean;

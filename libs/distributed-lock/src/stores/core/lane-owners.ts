@@ -41,7 +41,7 @@ export class LaneOwners {
     if (this.owners.has(owner)) this.leases.start(this.key, owner, leaseMs);
   }
 
-  /** Under another token the owner holds or waits again. */
+  /** Forgets the owner, unless it holds under another token or waits again by now. */
   onLost(owner: string, token: number): void {
     if (this.owners.get(owner)?.token === token) this.onGone(owner);
   }
@@ -60,7 +60,7 @@ export class LaneOwners {
     });
   }
 
-  /** A hint for registers that poll. */
+  /** How this client depends on the document. Registers that poll read it more often if it may grant one of these owners. */
   interestIn(queue: readonly StoredWaiter[]): Interest | undefined {
     if (this.isEmpty) return undefined;
     const { waiting } = this;
@@ -71,8 +71,8 @@ export class LaneOwners {
 
   /**
    * Compares what this client knows with a newer document, and brings it up to date. A grant without the nonce of this client
-   * may be forged: the next recheck asks the back end. A grant that is over lets nobody in, as others may have the lock by now:
-   * it may have been written under an earlier session of this client.
+   * may be forged: the next recheck asks the back end. A grant that is over admits no caller, because other owners may have the
+   * lock by now: an earlier session of this client may have written it.
    *
    * @returns the notifications for the core
    */

@@ -50,7 +50,7 @@ export class TimedRegister {
     return sending.onReply(await this.context.register.read(name));
   }
 
-  /** A new connection has told the store's time. The lead of the clock when it asked is unknown, so no grant is dated by this reply. */
+  /** A new connection has told the store's time. The lead of the clock at its request is unknown, so no validity of a grant is computed from it. */
   onTime(now: number, sentAt: number): void {
     const { serverClock, clock } = this.context;
     serverClock.learn(now, { now: sentAt, lead: -Infinity }, clock.now());

@@ -18,7 +18,7 @@ const TIMER_EARLY_MS = 1;
 /** The oldest release whose transactions contain others, and compare ranges. */
 const OLDEST = [3, 4] as const;
 
-/** Knows the members of the cluster and is connected to one of them. One that fails is replaced by the next. */
+/** Knows the members of the cluster and is connected to one of them. A member that fails is replaced by the next one. */
 export class EtcdClient {
   readonly errors = new ConnectionErrors('etcd');
   onOpen: (member: EtcdMember) => void = () => undefined;

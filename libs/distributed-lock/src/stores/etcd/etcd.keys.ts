@@ -38,7 +38,7 @@ export class EtcdKeys {
     return Buffer.concat([this.document(''), Buffer.from(cursor, 'base64url')]);
   }
 
-  /** @param key that of a document */
+  /** @param key the key of a document */
   nameOf(key: Buffer): string {
     return key.toString('utf8', Buffer.byteLength(`${this.root}l/`));
   }
@@ -60,7 +60,7 @@ export class EtcdKeys {
     return this.below('s/');
   }
 
-  /** @param key that of a session */
+  /** @param key the key of a session */
   sessionId(key: Buffer): string {
     return key.toString('utf8', Buffer.byteLength(`${this.root}s/`));
   }

@@ -72,7 +72,7 @@ export class EtcdMember {
     return { reply, cancel };
   }
 
-  /** A stream of watches. Its errors are those of gRPC. */
+  /** A stream of watches. It fails with errors of gRPC. */
   watch(): WatchStream {
     const stream = this.stream(this.etcd.methods.Watch) as WatchStream;
     const cancel = (): void => stream.cancel();

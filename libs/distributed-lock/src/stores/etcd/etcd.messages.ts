@@ -36,7 +36,7 @@ export interface Compare {
   readonly createRevision?: number;
   readonly modRevision?: number;
   readonly value?: Buffer;
-  /** All keys from `key` to this one must compare so. */
+  /** The end of a range: the comparison must hold for all keys from `key` to this one. */
   readonly rangeEnd?: Buffer;
 }
 

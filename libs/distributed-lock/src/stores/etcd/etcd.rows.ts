@@ -7,7 +7,7 @@ export function rowOps(keys: EtcdKeys, name: string): readonly [RequestOp, Reque
   return [{ requestRange: { key: keys.document(name) } }, { requestRange: keys.notes(name) }];
 }
 
-/** @param responses to `rowOps`, at the end of those of a transaction */
+/** @param responses the responses of a transaction, whose last ones belong to `rowOps` */
 export function rowIn(
   keys: EtcdKeys,
   name: string,

@@ -66,7 +66,7 @@ export class EtcdSessions {
     const session = this.current;
     this.current = undefined;
     if (!session || !this.options.client.member) return;
-    // A session that stays begins its whole length anew.
+    // The last keep-alive starts the whole length of a session that stays.
     await this.quietly(keepSession ? 'LeaseKeepAlive' : 'LeaseRevoke', session);
   }
 
@@ -193,7 +193,7 @@ interface SessionsOptions {
   readonly clientId: string;
   readonly commandTimeoutMs: number;
   readonly watchdogTimeoutMs: number;
-  /** @param revision that of its first write */
+  /** @param revision the revision of the first write of the session */
   readonly onOpen: (revision: number) => void;
   /** Messages could not arrive for a while. */
   readonly onRepaired: () => void;

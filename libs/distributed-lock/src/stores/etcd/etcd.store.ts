@@ -56,7 +56,7 @@ export function etcdStore(
 
 /** Options of `etcdStore`. Times are in ms. */
 export interface EtcdStoreOptions {
-  /** The members of the cluster, as URLs or `host:port`; those of one cluster. Needed unless they are given before. */
+  /** The members of one cluster, as URLs or `host:port`. Needed unless they are the first argument. */
   readonly endpoints?: string | readonly string[];
   /** All keys of this store begin with this text; default `nest-lock/`. */
   readonly root?: string;

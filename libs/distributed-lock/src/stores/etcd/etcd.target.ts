@@ -15,7 +15,7 @@ export interface EtcdTarget {
 
 /** Certificates and keys are texts or buffers in PEM. */
 export interface EtcdTls {
-  /** The authorities that may sign the servers' certificates; by default those of Node. */
+  /** The authorities that may sign the servers' certificates; default: the ones that Node trusts. */
   readonly ca?: string | Buffer;
   /** The certificate of this client, with `key`, where the servers ask for one. */
   readonly cert?: string | Buffer;

@@ -113,7 +113,7 @@ export class MemoryDocuments {
     this.nextSweep = 2 * this.entries.size + LEAST_SWEEP;
   }
 
-  /** Microseconds, each once. */
+  /** The time in µs. Each call returns a larger number than the one before. */
   private noteAt(now: number): number {
     return (this.lastNoteAt = Math.max(this.lastNoteAt + 1, Math.floor(now * 1000)));
   }

@@ -136,8 +136,8 @@ export async function askNode(
 }
 
 /**
- * Holds on if the leases of a majority are those of the present grant; otherwise holds under a token that a majority has
- * reserved. A node that was silent has taken back nothing: a grant that its caller knows of must not make way for another.
+ * Keeps the present grant if a majority has leases of it. Otherwise the owner holds under a token that a majority has
+ * reserved. A node that did not answer may still have the lease of the present grant, so a grant that the core knows of stays.
  */
 async function hold(
   owner: QuorumOwner,

@@ -7,7 +7,7 @@ import { noMajority } from './quorum.errors.js';
 import type { QuorumNode } from './quorum.node.js';
 
 /**
- * One page of each node, together. A key may be on several pages, because each node has an order of its own.
+ * Joins one page of each node. A key may be on several pages, because each node has an order of its own.
  *
  * A majority of the nodes must be listed to the end, so that each key that a majority names is on a page of one of them.
  *

@@ -40,7 +40,7 @@ import { systemChance } from '../../time/chance.js';
 import { nextMicros } from '../../time/micros.js';
 
 /**
- * One store made of several independent ones (Redlock): the owner that a majority of them has granted a lock holds it.
+ * One store made of several independent ones (Redlock). An owner holds a lock if a majority of the stores has granted it.
  *
  * @param nodes three or five stores that fail independently of each other, none a replica of another; each keeps its own
  * deadline per command, best far below that of a single store

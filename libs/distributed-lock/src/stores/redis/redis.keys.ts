@@ -83,7 +83,7 @@ const RESERVED = [
   /:rwlock_timeout:\d+$/,
 ];
 
-/** A lock may have any name but one that a script takes for a part of another lock. */
+/** Refuses a name that the scripts would take for a part of another lock. */
 export function checkReserved(name: string): void {
   if (!RESERVED.some((reserved) => reserved.test(name))) return;
   throw new LockKeyError(
@@ -126,7 +126,7 @@ function tagged(name: string): string {
   return name.includes('{') ? name : `{${name}}`;
 }
 
-/** Redisson's client ids are UUIDs of version 4: scripts and clients tell our ids from those of foreign clients by it. */
+/** A UUID of version 8. Redisson's client ids have version 4, so scripts and clients can tell our ids from foreign ones. */
 export function newClientId(chance: Chance): string {
   const uuid = chance.uuid();
   return `${uuid.slice(0, 14)}8${uuid.slice(15)}`;

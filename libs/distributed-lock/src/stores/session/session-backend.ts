@@ -39,7 +39,7 @@ export interface SessionBackend {
   firstSession(): Promise<string | undefined>;
   /** Deletes the document if it still has this version, and no notes beside it. */
   remove(row: DocumentRow): Promise<void>;
-  /** Sends a message to clients, as `swap` does. Nobody waits for it. */
+  /** Sends a message to clients, as `swap` does, in the background. */
   tell(messages: Messages): void;
   /** As `Register.introduce`, but until the session ends. Nothing depends on the order of two such writes. */
   introduce(introduction: SessionIntroduction): Promise<void>;
@@ -47,14 +47,14 @@ export interface SessionBackend {
   readIntroductions(clientIds: readonly string[]): Promise<readonly (string | undefined)[]>;
   /** As `Register.list`. */
   list(request: NameRequest): Promise<NamePage>;
-  /** This client waits for the name or holds it, so that it must hear of what changes; `false`: it does not any more. */
+  /** @param isWatched this client waits for the name or holds it, so that it must be notified of changes */
   watch?(name: string, isWatched: boolean): void;
   /** @param keepSession what this client has written must stay as long as it can */
   close(keepSession: boolean): Promise<void>;
 }
 
 export interface BackendListener {
-  /** A message for this client has arrived. `order` is that of the write that sent it. */
+  /** A message for this client has arrived. `order` is the order of the write that sent it. */
   onMessage(text: string, order: number): void;
   /** Messages may have been lost. */
   onGap(): void;
@@ -89,7 +89,7 @@ export interface SessionSwap {
   /** The version of the row that was read. `undefined`: the document did not exist, and must not exist yet. */
   readonly version: number | undefined;
   readonly text: string;
-  /** The text is that of a free lock, and later fencing tokens are larger without it. */
+  /** The write leaves the lock free, and later fencing tokens are larger even without the document. */
   readonly mayDelete: boolean;
   readonly session: Session;
   readonly isExact: boolean;
@@ -135,7 +135,7 @@ export interface DocumentRow {
   /** In order of their revisions. */
   readonly notes: readonly NoteRow[];
   readonly notesRead: number;
-  /** Larger than `at` of each note that was read, and not than that of a later one; `revision + 1` if left out. */
+  /** A ticket between the notes that were read and the later ones; default: `revision + 1`. */
   readonly nextTicket?: number;
 }
 

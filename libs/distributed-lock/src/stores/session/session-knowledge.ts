@@ -7,7 +7,7 @@ import {
   type StoredWaiter,
 } from '../core/document.js';
 
-/** A session that was alive counts as alive for so long without being asked for again, in ms. */
+/** How long, in ms, a session that was alive counts as alive before the client asks again. */
 export const ALIVE_MS = 1000;
 /** The number of sessions, and of grants, that are remembered. Those that are forgotten are asked for again. */
 const MOST_REMEMBERED = 10_000;
@@ -82,7 +82,7 @@ interface SeenGrant {
   readonly since: number;
 }
 
-/** Keeps at most so many entries: those that were set last. */
+/** Keeps at most `most` entries, the ones that were set last. */
 export function forgetOldest(entries: Map<string, unknown> | Set<string>, most = MOST_REMEMBERED): void {
   if (entries.size <= most) return;
   const [oldest] = entries.keys();

@@ -7,7 +7,7 @@ import { contentOf } from './session-text.js';
 
 /** Each process sweeps at its own random times, in ms. */
 const SWEEP_MS = { least: 5 * 60_000, spread: 5 * 60_000 };
-/** No client believes any more in the version of a document that was not written for so long (`SessionBackend.believedMs`). */
+/** A document is deleted when it was not written for this long, in ms. By then no client relies on its version (`SessionBackend.believedMs`). */
 export const SWEPT_AFTER_MS = 10 * 60_000;
 /** Documents that the sweeper remembers, and documents that it reads or deletes in one go. */
 const MOST_IDLE = 50_000;
@@ -17,7 +17,7 @@ const TOGETHER = 100;
  * Deletes documents that nobody holds or waits for: those that are free, and those of which all sessions are over. A document
  * is deleted when it has not changed for ten minutes by the clock of this process, in which it saw it twice.
  *
- * Only the client sweeps whose session has the least id. The others ask for that id and do nothing else.
+ * Only the client whose session has the least id sweeps. The other clients read that id and do nothing else.
  */
 export class SessionSweeper {
   private readonly idle = new Map<string, Idle>();

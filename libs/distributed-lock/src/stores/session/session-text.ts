@@ -24,7 +24,7 @@ interface TextContent {
   readonly lastToken: number;
 }
 
-/** @param session that of the writer, for the entries that are new */
+/** @param session the session of the writer, which new entries get */
 export function documentTextUnder(
   { holders, queue }: LockDocument,
   lastToken: number,

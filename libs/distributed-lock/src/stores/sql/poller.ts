@@ -12,8 +12,8 @@ const HELD_MS = 250;
 const TOGETHER = 0.25;
 
 /**
- * Reads the documents that this client depends on, where the database tells nobody of a change: all that are due in one
- * statement, one statement at a time.
+ * Reads the documents that this client depends on, if no notifications come from the database. One statement reads all
+ * documents that are due, and one statement is under way at a time.
  */
 export class Poller {
   private readonly names = new Map<string, Watched>();
@@ -89,7 +89,7 @@ export class Poller {
       watched.seen = seen;
       if (hasChanged && this.names.get(name) === watched) this.onReading(name, reading);
     } catch {
-      // The next poll tries again. Callers hear of an outage from their own requests.
+      // The next poll tries again. Callers learn of an outage by their own requests.
     }
     const { interest, everyMs } = watched;
     watched.everyMs = hasChanged ? quickest(interest) : slower(interest, everyMs);

@@ -24,7 +24,7 @@ export interface SqlLink extends SqlStatements {
 export interface SqlStatements extends BatchedStatements {
   /** Reads some rows in order of their names, as the sweeper needs them. */
   scan(scan: Scan): Promise<Slice>;
-  /** Deletes those of these rows that are free for long and not locked. */
+  /** Deletes the rows among these that are free for long and not locked. */
   deleteFree(names: readonly string[]): Promise<void>;
   /** Finds out whether the connection still exists. @param channel PostgreSQL notifies it */
   ping(channel?: string): Promise<void>;

@@ -58,7 +58,7 @@ export class Documents {
       parts: () => [...this.swapParts(swap), ...mailboxes],
       read: () => (isExact ? undefined : this.readNotes(name)),
       repair: ({ failed, code }) => {
-        // A client without a mailbox is gone, and one may have another `auth`. The other clients must hear of the write.
+        // A client without a mailbox is gone, and a mailbox of another `auth` refuses the message. The other clients must be notified.
         const isOfClient = failed.name === 'mailbox' && (code === CODE.noNode || code === CODE.noAuth);
         if (isOfClient) mailboxes = mailboxes.filter((mailbox) => mailbox !== failed);
         return isOfClient;
@@ -144,7 +144,7 @@ export class Documents {
     return nodes.map((node) => node?.data);
   }
 
-  /** A client that is gone has no mailbox, and need not hear of anything. */
+  /** A client that is gone has no mailbox, and need not be notified. */
   async tell(messages: Messages): Promise<void> {
     const { session } = this.options;
     await Promise.all(this.mailParts(messages, 0).map(({ operation }) => session.send(multi([operation]))));

@@ -3,11 +3,11 @@ import type { ZookeeperSession } from './client/session.js';
 import type { Clock } from '../../time/clock.js';
 
 /**
- * A session has at least so many round trips. Of its length a holder may count on less than three round trips and half of
- * the session (see `LeaderKnowledge`), so that two are left here.
+ * The least length of a session in round trips. A holder cannot count on half of the session and on three
+ * round trips more (see `LeaderKnowledge`), so that two round trips are left for it.
  */
 export const ROUND_TRIPS_PER_SESSION = 10;
-/** A longer session is asked for with so much more, as the way is not always as long. */
+/** The client asks for a longer session with this factor, because round trips vary. */
 const HEADROOM = 1.2;
 const MOST_ASKED = 2;
 

@@ -53,7 +53,7 @@ export function storeError(
   return new LockStoreError(`${server} ${outcome}: ${detail}`, key, reason, { cause });
 }
 
-/** Some errors of sockets say nothing but their code. Those of another realm, as under Jest, are no `Error` of this one. */
+/** The text of an error. Some errors of sockets have only a code. An error of another realm, as under Jest, is no `Error` of this one. */
 export function textOf(error: unknown): string {
   if (typeof error !== 'object' || error === null || !('message' in error)) return String(error);
   const { message, code, name } = error as NodeJS.ErrnoException;

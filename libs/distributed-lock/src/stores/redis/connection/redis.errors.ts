@@ -27,7 +27,7 @@ export function isReadOnly(error: unknown): boolean {
   return error instanceof Error && READ_ONLY.test(error.message);
 }
 
-/** An error reply of the server. All other errors are what the client says about a connection; those of the system have a code. */
+/** An error reply of the server. The client makes all other errors itself, about a connection. Errors of the system have a code. */
 export function isAnswer(error: unknown): error is Error {
   return error instanceof Error && !('code' in error) && ANSWER.test(error.message);
 }

@@ -37,7 +37,7 @@ export class RedisNotifications {
   private readonly deadlines = new Set<() => void>();
   /** Redisson's channel -> our owners that wait behind a foreign client. */
   private readonly foreignChannels = new Map<string, Set<string>>();
-  /** The same by owner. */
+  /** Our owner that waits behind a foreign client -> its channel of Redisson. */
   private readonly channels = new Map<string, string>();
 
   constructor(

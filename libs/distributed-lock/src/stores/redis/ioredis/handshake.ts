@@ -30,7 +30,7 @@ export function watchHandshake(client: Redis, clock: Clock, silenceMs: number): 
     };
     const onClosed = (): void => {
       end();
-      // Now, because ioredis says itself that it could not read the answer, in words that help nobody.
+      // Emitted before ioredis emits its own error, which does not say what answered.
       if (problem) client.emit('error', new Error(problem, { cause: stream.errored ?? undefined }));
     };
     const cancel = afterSilence(clock, stream, silenceMs, () =>

@@ -10,7 +10,7 @@ import { optionsAt, sentinelOptions, type Place, type SentinelOptions } from './
 
 /**
  * The master that Sentinels name. A connection to each of them stays open, so that a failover ends the connection to the old
- * master also while that goes on answering. Sentinels hear of a failover one after the other, so the latest epoch counts.
+ * master even if the old master still answers. Sentinels learn of a failover one after the other, so the latest epoch counts.
  */
 export class SentinelMaster implements Master {
   readonly address: string;

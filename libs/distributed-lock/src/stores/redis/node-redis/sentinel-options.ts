@@ -19,8 +19,8 @@ export interface Place {
 }
 
 /**
- * The options of a client for Sentinels, which shows them to nobody. `duplicate` gives all of them to the constructor of the
- * object that it is called on, so it is called on one whose constructor keeps them and does nothing else.
+ * The options of a client for Sentinels, which no method of node-redis returns. `duplicate` passes them to the constructor of
+ * the object that it is called on. So this calls `duplicate` on an object whose constructor only keeps them.
  *
  * @throws LockConfigurationError for node-redis 5, which has no `duplicate` of Sentinels, and for a later one that duplicates otherwise
  */

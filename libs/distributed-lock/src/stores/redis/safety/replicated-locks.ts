@@ -126,7 +126,7 @@ export class ReplicatedLocks extends RedisLocks {
     const { atLeast, withinMs } = this;
     const { generation } = this.connection;
     const count = await this.count(key).catch((error: Error) => {
-      // However certainly the count was not sent: the grant was, and nobody else gives it back.
+      // Unknown even if the count was never sent: the grant exists, and the caller must release it.
       throw unknown(`its replicas were not counted: ${error.message}`, key, error);
     });
     if (count.generation !== generation)

@@ -19,7 +19,7 @@ export abstract class ScriptCommand<R extends ScriptReply, Result> extends Redis
   private lastArgs: Arguments = [];
 
   /**
-   * @param keys default: those of the lock
+   * @param keys the Redis keys of the script; default: the five keys of this lock
    * @throws LockKeyError for a key that a cluster cannot take
    */
   constructor(

@@ -86,7 +86,7 @@ export class MysqlDatabase implements SqlDatabase {
 type Mysql2 = typeof import('mysql2');
 
 /**
- * A CommonJS module: an import has it as `default`, the `require` of the CommonJS build has it itself.
+ * Loads mysql2, a CommonJS module. An import gives it as `default`, and the `require` of the CommonJS build gives it directly.
  *
  * @throws LockConfigurationError without the package
  */

@@ -44,7 +44,7 @@ const TOO_LONG = {
 };
 const NO_SPACE = { ...NOT_NOW, advice: 'The server has no room for the lock table' };
 
-/** Numbers that MySQL and MariaDB share, but for those of clusters. */
+/** The numbers of errors. MySQL and MariaDB share all of them except the ones of clusters. */
 const FAILURES: Readonly<Record<number, ServerFailure>> = {
   1205: BLOCKED, // MariaDB, and MySQL after a second
   3572: BLOCKED, // MySQL, at once

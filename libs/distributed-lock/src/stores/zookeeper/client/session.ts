@@ -49,7 +49,7 @@ export class NotConnected extends Error {}
 export class SessionEnded extends Error {}
 
 export const KEEP_ALIVES_PER_SESSION = 10;
-/** A session that could not be resumed for so many times its length is over, whatever happened to the servers. */
+/** A session that could not be resumed for this many times its length is over, whatever happened to the servers. */
 const RESUMED_WITHIN = 2;
 
 /**
@@ -132,7 +132,7 @@ export class ZookeeperSession {
     return this.lastError;
   }
 
-  /** @throws NotConnected or SessionEnded: it was not sent; ConnectionLost: nobody knows; ZookeeperRefusal */
+  /** @throws NotConnected or SessionEnded if the request was not sent, ConnectionLost if it may have been executed, ZookeeperRefusal */
   send<Content>(request: Request<Content>): Promise<Reply<Content>> {
     const { message } = this.lastError;
     if (this.isOver) return Promise.reject(new SessionEnded(message));

@@ -33,7 +33,7 @@ if kind == 'lock' then
     was_holder = redis.call('TYPE', KEYS[1]).ok == 'hash' and redis.call('HDEL', KEYS[1], owner) or 0
   end
   if was_holder == 1 then give_back_tokens() end
-  -- The name of the queue of Redisson's fair lock follows from that of the channel.
+  -- The name of the queue of Redisson's fair lock follows from the name of the channel.
   local fair_queue = 'redisson_lock_queue' .. string.sub(KEYS[5], #'redisson_lock__channel' + 1)
   if (is_plain or not options.hold) and redis.call('EXISTS', KEYS[2], KEYS[3], fair_queue) == 0 then
     receivers = was_holder == 1 and redis.call(publish, KEYS[5], '0') or 0

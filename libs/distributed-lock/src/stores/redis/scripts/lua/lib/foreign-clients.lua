@@ -17,7 +17,7 @@ local function channel_of(kind)
 end
 
 -- The channel of the first waiter for Redisson's fair lock; nil for another kind, and where nobody waits. A key of that name
--- that is no list is none of Redisson's.
+-- that is no list does not belong to Redisson.
 local function fair_channel(channel)
   if string.sub(channel, 1, #CHANNELS.lock) ~= CHANNELS.lock then return nil end
   local first = redis.pcall('LINDEX', 'redisson_lock_queue' .. string.sub(channel, #CHANNELS.lock + 1), 0)

@@ -15,7 +15,7 @@
 local braced = string.find(KEYS[1], '{', 1, true) and KEYS[1] or '{' .. KEYS[1] .. '}'
 local permits_key = braced .. ':timeout'
 local holders_key = 'nest_lock_holders' .. string.sub(KEYS[3], #'nest_lock_meta' + 1)
--- Redisson keeps the permits of x and those of {x} in one sorted set.
+-- Redisson keeps the permits of x and the permits of {x} in one sorted set.
 local twin = string.match(KEYS[1], '^{([^{]+)}$') or braced ~= KEYS[1] and braced
 
 local MOST_FIELDS = 10000 -- of a hash that is read as a whole, and leases of readers that one script looks at
