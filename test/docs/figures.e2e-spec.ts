@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from '@jest/globals';
@@ -10,7 +11,11 @@ import {
   TOKENS_FOR_READERS,
 } from '../../libs/distributed-lock/src/lock/owner/acquire-loop.js';
 import { HAND_OFF_BUDGET } from '../../libs/distributed-lock/src/lock/owner/hand-off-budget.js';
-import { resolveLockOptions } from '../../libs/distributed-lock/src/lock/request/lock-options.js';
+import {
+  CALL_NAMES,
+  GRACE_MS,
+  resolveLockOptions,
+} from '../../libs/distributed-lock/src/lock/request/lock-options.js';
 import { leaseMargin } from '../../libs/distributed-lock/src/port/lease-validity.js';
 import { RECHECK_MS, SILENT_WAITER_MS } from '../../libs/distributed-lock/src/port/recheck-interval.js';
 import {
@@ -33,6 +38,7 @@ import { KEEP_ALIVE_MS } from '../../libs/distributed-lock/src/stores/common/con
 import { IDLE_MS } from '../../libs/distributed-lock/src/stores/redis/connection/idle-probe.js';
 import { MOST_IN_FLIGHT } from '../../libs/distributed-lock/src/stores/redis/connection/redis.connection.js';
 import { redisKeys } from '../../libs/distributed-lock/src/stores/redis/redis.keys.js';
+import { SQL_COMMAND_TIMEOUT_MS } from '../../libs/distributed-lock/src/stores/sql/sql-options.js';
 import { REDIS_DEFAULTS } from '../../libs/distributed-lock/src/stores/redis/redis.options.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -239,5 +245,51 @@ describe('the figures of the benchmark in the README', () => {
     expect(hot).toHaveLength(3);
     const text = textOf(page);
     expect(hot.flat().filter((figure) => !text.includes(figure as string))).toEqual([]);
+  });
+});
+
+describe('the section on times', () => {
+  const page = readFileSync(`${root}/docs/production.md`, 'utf8');
+  const [, section = ''] = /^(## Times$[^]*?)^## /m.exec(page) ?? [];
+  const rows = new Map(
+    [...section.matchAll(/^\| `(\w+)` +\| (.+?) +\|/gm)].map(([, name = '', value = '']) => [name, value]),
+  );
+
+  it('has the defaults of the code', () => {
+    expect(SQL_COMMAND_TIMEOUT_MS).toBe(REDIS_DEFAULTS.commandTimeoutMs);
+    expect(Object.fromEntries(rows)).toEqual({
+      waitMs: thousands(defaults.waitMs),
+      watchdogTimeoutMs: thousands(defaults.watchdogTimeoutMs),
+      leaseMs: 'none',
+      holdAtLeastMs: '0',
+      graceMs: thousands(GRACE_MS),
+      shutdownGraceMs: thousands(defaults.shutdownGraceMs),
+      commandTimeoutMs: `${REDIS_DEFAULTS.commandTimeoutMs}, etcd and ZooKeeper ${thousands(zookeeper.ZOOKEEPER_COMMAND_TIMEOUT_MS)}`,
+      replicaTimeoutMs: String(REDIS_DEFAULTS.replicaTimeoutMs),
+      restartGuardMs: '0',
+    });
+  });
+
+  it('has every time of the module and of a call', () => {
+    const times = [...Object.keys(defaults), ...Object.keys(CALL_NAMES)].filter((name) =>
+      name.endsWith('Ms'),
+    );
+    expect(times.filter((name) => !rows.has(name))).toEqual([]);
+  });
+
+  it('says how often a lease is renewed', () => {
+    expect(section.replaceAll(/\s+/g, ' ')).toContain(`more renewals, one every ${part} of it`);
+  });
+
+  it('has a picture of the same defaults; if not: npm run docs:pictures', () => {
+    const program =
+      "import('./scripts/pictures/times.mjs').then(({ drawTimes }) => process.stdout.write(drawTimes(JSON.parse(process.argv[1]))))";
+    const times = { ...defaults, commandTimeoutMs: REDIS_DEFAULTS.commandTimeoutMs };
+    const drawn = spawnSync(process.execPath, ['-e', program, JSON.stringify(times)], {
+      cwd: root,
+      encoding: 'utf8',
+    });
+    expect(drawn.stderr).toBe('');
+    expect(readFileSync(`${root}/docs/images/times.svg`, 'utf8')).toBe(drawn.stdout);
   });
 });
