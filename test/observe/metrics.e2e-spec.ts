@@ -1,7 +1,13 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
+import { Test } from '@nestjs/testing';
 import { metrics, type Attributes } from '@opentelemetry/api';
 import { MeterProvider, MetricReader } from '@opentelemetry/sdk-metrics';
-import type { LockService } from 'nestjs-distributed-lock';
+import {
+  DistributedLockModule,
+  getLockServiceToken,
+  memoryStore,
+  type LockService,
+} from 'nestjs-distributed-lock';
 import { LockMetricsModule, measureLocks, type LockMetricsModuleOptions } from 'nestjs-distributed-lock/otel';
 import { WatchedApp } from './watched-app.js';
 
@@ -165,6 +171,30 @@ describe('the metrics of locks', () => {
       metrics.disable();
     }
   });
+
+  it.each(['reference', 'deep-hash'] as const)(
+    'are of each registration, where Nest compares modules by %s',
+    async (moduleIdGeneratorAlgorithm) => {
+      const { reader: read, meterProvider } = reader();
+      const names = ['orders', 'goods'];
+      const imports = names.flatMap((name) => [
+        DistributedLockModule.forRoot({ name, store: memoryStore() }),
+        LockMetricsModule.forRoot({ name, meterProvider }),
+      ]);
+      const module = await Test.createTestingModule({ imports }, { moduleIdGeneratorAlgorithm }).compile();
+      const twoServices = module.createNestApplication({ logger: false });
+      try {
+        await twoServices.init();
+        for (const name of names) {
+          const locks = twoServices.get<LockService>(getLockServiceToken(name), { strict: false });
+          await locks.withLock('k', () => undefined);
+        }
+        expect(await read.sum('acquired')).toBe(2);
+      } finally {
+        await twoServices.close();
+      }
+    },
+  );
 
   it('can be had without a module, for any LockService', async () => {
     app = await WatchedApp.start();

@@ -9,8 +9,7 @@ export class LockMetricsModule {
   /** Measures the locks of one registration. Import it beside `DistributedLockModule`, once for each registration. */
   static forRoot(options: LockMetricsModuleOptions = {}): DynamicModule {
     checkOptionNames('LockMetricsModule', options, { ...METRICS_NAMES, name: true });
-    const { name, ...others } = options;
-    return observingModule(LockMetricsModule, name, (service) => measureLocks(service, others));
+    return observingModule(LockMetricsModule, options, measureLocks);
   }
 }
 

@@ -9,8 +9,7 @@ export class LockTracingModule {
   /** Makes spans of the locks of one registration. Import it beside `DistributedLockModule`, once for each registration. */
   static forRoot(options: LockTracingModuleOptions = {}): DynamicModule {
     checkOptionNames('LockTracingModule', options, { ...TRACING_NAMES, name: true });
-    const { name, ...others } = options;
-    return observingModule(LockTracingModule, name, (service) => traceLocks(service, others));
+    return observingModule(LockTracingModule, options, traceLocks);
   }
 }
 

@@ -3,19 +3,25 @@ import { ModuleRef } from '@nestjs/core';
 import { findLockService } from '../../distributed-lock.tokens.js';
 import type { LockService } from '../../lock/lock.service.js';
 
+const OPTIONS = Symbol('observingModule.options');
 const OBSERVER = Symbol('observingModule.observer');
 
 /**
  * The dynamic module that hands the service of a registration to `observe` when the modules of the application start. It does
  * not do so earlier, so that the program can set its global providers of OpenTelemetry before.
  */
-export function observingModule(
+export function observingModule<Options extends { readonly name?: string }>(
   module: Type,
-  name: string | undefined,
-  observe: (service: LockService) => void,
+  options: Options,
+  observe: (service: LockService, options: Omit<Options, 'name'>) => void,
 ): DynamicModule {
-  const useFactory = (moduleRef: ModuleRef): OnModuleInit => ({
-    onModuleInit: () => observe(findLockService(moduleRef, name, `${module.name}.forRoot`, 'name')),
+  const useFactory = (moduleRef: ModuleRef, { name, ...others }: Options): OnModuleInit => ({
+    onModuleInit: () => observe(findLockService(moduleRef, name, `${module.name}.forRoot`, 'name'), others),
   });
-  return { module, providers: [{ provide: OBSERVER, useFactory, inject: [ModuleRef] }] };
+  // An application may make Nest take imports for one whose providers look the same: the options are seen as a value.
+  const providers = [
+    { provide: OPTIONS, useValue: options },
+    { provide: OBSERVER, useFactory, inject: [ModuleRef, OPTIONS] },
+  ];
+  return { module, providers };
 }
