@@ -25,6 +25,7 @@ export const SLOW_LANE = [
   'docs/compare',
   'docs/first-lock',
   'docs/recipes-',
+  'docs/when-not-to-lock',
   'fencing/held-until-commit',
   'fencing/sql',
   'fencing/transactions',

@@ -1,5 +1,6 @@
+import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from '@jest/globals';
-import { checkHistory, growth, type HistoryRecord } from '../../../chaos/index.mjs';
+import { checkHistory, growth, kindsOf, MUTANTS, mutate, type HistoryRecord } from '../../../chaos/index.mjs';
 import { goodHistory, type Story } from './stories.js';
 
 const LEASE_MS = 1500;
@@ -404,5 +405,21 @@ describe('the verdict of a soak', () => {
   it('does not judge a process that was started on the way', () => {
     const young = samples((second) => second * MB, 'app5').slice(50);
     expect(growth([...samples(() => 20 * MB), ...young]).findings).toEqual([]);
+  });
+});
+
+const BUILT = new URL('../../../dist/library/', import.meta.url);
+
+describe('the mutants, which npm run chaos -- --mutants convicts', () => {
+  it.each(MUTANTS)('$store $says: that is a change of the library as it is built', async (mutant) => {
+    const source = await readFile(new URL(mutant.file, BUILT), 'utf8');
+    expect(mutate(source, mutant)).not.toBe(source);
+    expect(kindsOf(mutant.store ?? 'redis').map(({ name }) => name)).toContain(mutant.kind);
+  });
+
+  it('a mutant that changes nothing any more says so', () => {
+    const [mutant] = MUTANTS;
+    if (!mutant) throw new Error('There are no mutants.');
+    expect(() => mutate('another text', mutant)).toThrow(`any more`);
   });
 });
