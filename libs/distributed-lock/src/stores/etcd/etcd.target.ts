@@ -1,7 +1,8 @@
 import type { ChannelCredentials } from '@grpc/grpc-js';
-import { describeGiven, describeServer } from '../../options/describe-given.js';
+import { describeGiven } from '../../options/describe-given.js';
 import { checkOptionNames, type OptionNames } from '../../options/option-names.js';
 import { LockConfigurationError } from '../../port/lock.errors.js';
+import { refusedTarget } from '../common/connection/target-checks.js';
 import type { Grpc } from './etcd.grpc.js';
 
 /** The endpoints of the cluster, and the certificates and the user for it. */
@@ -73,7 +74,7 @@ export function credentialsOf({ credentials }: Grpc, tls: EtcdTls | undefined): 
 
 function memberIn(endpoint: unknown): { readonly address: string; readonly isTls: boolean } {
   if (typeof endpoint !== 'string' || endpoint.trim() === '') {
-    throw new LockConfigurationError(`${NEEDED}; it was given ${describeServer(endpoint)}`);
+    throw refusedTarget(NEEDED, endpoint);
   }
   const [, scheme, rest = endpoint] = /^([a-z][\w+.-]*):\/\/(.*)$/is.exec(endpoint) ?? [];
   if (scheme !== undefined && !/^https?$/i.test(scheme)) {

@@ -1,5 +1,6 @@
-import { describeGiven, describeServer, isPromise } from '../../options/describe-given.js';
+import { describeGiven } from '../../options/describe-given.js';
 import { LockConfigurationError } from '../../port/lock.errors.js';
+import { assertObject, isEmpty, refusedTarget } from '../common/connection/target-checks.js';
 import { isCluster, isRedis, keyPrefixOf } from './ioredis/ioredis.target.js';
 import { ioredisClient } from './ioredis/ioredis.client.js';
 import { checkNodeRedis, nodeRedisClient, nodeRedisKeyPrefix } from './node-redis/node-redis.client.js';
@@ -28,8 +29,7 @@ type Given = Readonly<Record<string, unknown>>;
  */
 export function checkRedisTarget(target: unknown): asserts target is RedisTarget {
   if (typeof target === 'string') return checkUrl(target);
-  if (typeof target !== 'object' || target === null || Array.isArray(target)) throw refused(target);
-  if (isPromise(target)) throw refused(target);
+  assertObject(NEEDED, target);
   if (isCluster(target) || isRedis(target)) return;
   if (isNodeRedis(target)) return checkNodeRedis(target);
   if (isOtherNodeRedis(target)) {
@@ -77,7 +77,7 @@ function isNodeRedisClient(target: RedisTarget): target is NodeRedisClient | Nod
 }
 
 function checkUrl(url: string): void {
-  if (url.trim() === '') throw refused(url);
+  if (url.trim() === '') throw refusedTarget(NEEDED, url);
   const [, scheme] = /^([a-z][\w+.-]*):\/\//i.exec(url) ?? [];
   if (scheme !== undefined && !/^rediss?$/.test(scheme)) {
     throw new LockConfigurationError(
@@ -102,12 +102,4 @@ function hasHost(url: string, hasScheme: boolean): boolean {
 function hasEmptyHost(options: Given): boolean {
   const others = PLACES.filter((name) => name !== 'host' && name !== 'port');
   return 'host' in options && isEmpty(options['host']) && others.every((name) => isEmpty(options[name]));
-}
-
-function isEmpty(value: unknown): boolean {
-  return value === undefined || value === null || value === '';
-}
-
-function refused(target: unknown): LockConfigurationError {
-  return new LockConfigurationError(`${NEEDED}; it was given ${describeServer(target)}`);
 }

@@ -1,5 +1,6 @@
-import { describeGiven, describeServer } from '../../options/describe-given.js';
+import { describeGiven } from '../../options/describe-given.js';
 import { LockConfigurationError } from '../../port/lock.errors.js';
+import { refusedTarget } from '../common/connection/target-checks.js';
 import type { Chance } from '../../time/chance.js';
 import { serverAddress, type Server } from './client/connection.js';
 
@@ -21,7 +22,7 @@ const SERVER = /^(?:\[([\da-f:.%]+)\]|([^\s:/@[\]]+))(?::(\d{1,5}))?$/i;
 export function ensembleOf(target: unknown): Ensemble {
   const texts = typeof target === 'string' ? [target] : target;
   if (!Array.isArray(texts) || texts.length === 0 || !texts.every((text) => typeof text === 'string')) {
-    throw new LockConfigurationError(`${NEEDED}; it was given ${describeServer(target)}`);
+    throw refusedTarget(NEEDED, target);
   }
   const [, list = '', chroot = ''] = /^([^/]*)(\/.*)?$/s.exec(texts.join(',')) ?? [];
   const servers = list.split(',').map((text) => serverOf(text.trim()));

@@ -1,7 +1,8 @@
 import type { ConnectionOptions, Pool } from 'mysql2';
-import { describeGiven, describeServer, isPromise } from '../../../options/describe-given.js';
+import { describeGiven } from '../../../options/describe-given.js';
 import { overlay } from '../../../options/option-names.js';
 import { LockConfigurationError } from '../../../port/lock.errors.js';
+import { assertObject } from '../../common/connection/target-checks.js';
 
 /** A URL, mysql2 options, or a mysql2 pool, whose options are copied and that stays yours. */
 export type MysqlTarget = string | ConnectionOptions | Pool | PoolOfMysql2;
@@ -21,8 +22,7 @@ const NEEDED = 'mysqlStore takes a URL, mysql2 options or a mysql2 pool';
  */
 export function connectionOptions(target: unknown): ConnectionOptions {
   if (typeof target === 'string') return optionsOfUrl(target);
-  if (typeof target !== 'object' || target === null || Array.isArray(target)) throw refused(target);
-  if (isPromise(target)) throw refused(target);
+  assertObject(NEEDED, target);
   const { pool, config } = target as PoolOfMysql2;
   const ofPool = config?.connectionConfig ?? pool?.config?.connectionConfig;
   if (ofPool) return withoutComputed(ofPool);
@@ -91,8 +91,4 @@ function valueIn(text: string): unknown {
   } catch {
     return text;
   }
-}
-
-function refused(target: unknown): LockConfigurationError {
-  return new LockConfigurationError(`${NEEDED}; it was given ${describeServer(target)}`);
 }

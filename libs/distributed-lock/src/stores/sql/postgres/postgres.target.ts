@@ -1,5 +1,5 @@
-import { describeServer, isPromise } from '../../../options/describe-given.js';
 import { LockConfigurationError } from '../../../port/lock.errors.js';
+import { assertObject, isEmpty, refusedTarget } from '../../common/connection/target-checks.js';
 
 /** A URL, options of `pg`, a pool of `pg` whose options are copied, a PGlite instance, or a statement function of your own. */
 export type PostgresTarget = string | PostgresConfig | PostgresPool | PGliteDatabase | PostgresHandle;
@@ -56,8 +56,7 @@ const NEEDED = 'postgresStore takes a URL, pg options, a pg Pool, a PGlite insta
  */
 export function checkPostgresTarget(target: unknown): asserts target is PostgresTarget {
   if (typeof target === 'string') return checkUrl(target);
-  if (typeof target !== 'object' || target === null || Array.isArray(target)) throw refused(target);
-  if (isPromise(target)) throw refused(target);
+  assertObject(NEEDED, target);
   if (isPool(target) || isPGlite(target)) return;
   if (isClient(target)) {
     throw new LockConfigurationError(
@@ -113,7 +112,7 @@ function isClient(target: object): boolean {
 }
 
 function checkUrl(url: string): void {
-  if (url.trim() === '') throw refused(url);
+  if (url.trim() === '') throw refusedTarget(NEEDED, url);
   const [, scheme] = /^([a-z][\w+.-]*):\/\//i.exec(url) ?? [];
   if (scheme === undefined || !URL.canParse(url)) {
     throw new LockConfigurationError(
@@ -125,12 +124,4 @@ function checkUrl(url: string): void {
   throw new LockConfigurationError(
     `${NEEDED}; the scheme of the URL is ${scheme}:, not postgres: or postgresql:.${instead}`,
   );
-}
-
-function isEmpty(value: unknown): boolean {
-  return value === undefined || value === null || value === '';
-}
-
-function refused(target: unknown): LockConfigurationError {
-  return new LockConfigurationError(`${NEEDED}; it was given ${describeServer(target)}`);
 }
