@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
@@ -93,6 +93,29 @@ it('makes its table again when it was dropped, and goes on when other tables cha
   run('DROP TABLE nest_lock');
   await until(() => lock.signal.aborted);
   await (await each.acquire('key')).release();
+});
+
+it.each(['read', 'write'] as const)(
+  'with access %s refuses a file without its table, and leaves the file as it is',
+  async (access) => {
+    run('CREATE TABLE goods (id INTEGER)');
+    const before = readFileSync(file);
+    const failure = await failureOf(openServiceOn(sqliteStore(file, { access })).list());
+    expect(failure).toMatchObject({
+      code: 'LOCK_CONFIGURATION',
+      message: expect.stringContaining('no lock table'),
+    });
+    await closeServices();
+    expect([readdirSync(folder), readFileSync(file).equals(before)]).toEqual([['locks'], true]);
+  },
+);
+
+it('with access read lists what others hold, and refuses to acquire', async () => {
+  await using _ = await service().acquire('goods:42');
+  const reader = openServiceOn(sqliteStore(file, { access: 'read' }));
+  expect((await reader.list()).entries).toMatchObject([{ key: 'goods:42' }]);
+  expect(await failureOf(reader.acquire('goods:7'))).toMatchObject({ code: 'LOCK_CONFIGURATION' });
+  expect(await failureOf(reader.forceRelease('goods:42'))).toMatchObject({ code: 'LOCK_CONFIGURATION' });
 });
 
 it.each(['file:locks?nolock=1', 'file:locks', 'FILE:locks'])(

@@ -24,6 +24,7 @@ interface Waiting {
 
 /** The driver of one process: what a client library of SQL is to the stores. One request is in flight at a time. */
 export class SimDatabase implements SqlDatabase {
+  readonly access = 'create' as const;
   readonly server = 'SQL';
   readonly location = 'nest_lock';
 

@@ -17,14 +17,15 @@ export async function openStore(command: Command): Promise<LockStoreFactory> {
   }
 }
 
-async function storeOf({ store: url, table, root, timeoutMs }: Command): Promise<LockStoreFactory> {
+async function storeOf({ name, store: url, table, root, timeoutMs }: Command): Promise<LockStoreFactory> {
   const [, scheme = ''] = /^([a-z]+):/i.exec(url) ?? [];
   const [, givenUser, givenPassword, hosts = ''] =
     /^[a-z]+:\/\/(?:([^:@/]*)(?::(.*))?@)?(.*)$/is.exec(url) ?? [];
   const user = givenUser && decodeURIComponent(givenUser);
   const password = givenPassword && decodeURIComponent(givenPassword);
   const timeout = { commandTimeoutMs: timeoutMs };
-  const ofTable = { ...timeout, ...(table !== undefined && { table }) };
+  const access = name === 'release' ? ('write' as const) : ('read' as const);
+  const ofTable = { ...timeout, access, ...(table !== undefined && { table }) };
   const ofRoot = { ...timeout, ...(root !== undefined && { root }) };
   switch (scheme.toLowerCase()) {
     case 'redis':

@@ -58,6 +58,13 @@ export function noLockTable(
   );
 }
 
+/** For a store that was told to make no table. */
+export function noTable({ store, table }: Omit<NamedTable, 'sql'>): LockConfigurationError {
+  return new LockConfigurationError(
+    `There is no lock table ${table} in this database, and ${store} makes none with access 'write' or 'read'. Either no process has locked here yet, or the application has another database, schema or table.`,
+  );
+}
+
 /** Messages are lines of a log. */
 export function inOneLine(sql: string): string {
   return `${sql.replaceAll(/\s+/g, ' ')};`;

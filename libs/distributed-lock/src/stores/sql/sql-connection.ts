@@ -5,6 +5,7 @@ import type { Clock } from '../../time/clock.js';
 import { ConnectionErrors } from '../common/connection/connection-errors.js';
 import { KeptConnection, type Attempt } from '../common/connection/kept-connection.js';
 import { RequestPipe } from '../common/connection/request-pipe.js';
+import { readOnlyLink } from './read-only-link.js';
 import type { SqlDatabase, SqlFailure, SqlLink } from './sql-database.js';
 import {
   WaitingSqlRequests,
@@ -91,7 +92,10 @@ export class SqlConnection {
       lateError: new Error(
         `the server did not take a connection within ${withinMs} ms; is it ${this.database.server}, and not another server?`,
       ),
-      open: (signal, onLost) => this.database.open(signal, onLost),
+      open: async (signal, onLost) => {
+        const link = await this.database.open(signal, onLost);
+        return this.database.access === 'read' ? readOnlyLink(link) : link;
+      },
     };
   }
 

@@ -1,12 +1,14 @@
 import type { StoreFailure } from '../common/connection/connection-errors.js';
 import type { Swap, Take } from '../core/register.js';
 import type { Scan, Slice } from './slice.js';
+import type { SqlAccess } from './sql-options.js';
 import type { LockRow } from './sql-row.js';
 
 /** What `SqlConnection` needs of PostgreSQL, MySQL or SQLite. */
 export interface SqlDatabase {
   /** Its name for messages: `PostgreSQL`. */
   readonly server: string;
+  readonly access: SqlAccess;
   /** @param signal the connection is not wanted any more @param onLost called when the connection can send no more */
   open(signal: AbortSignal, onLost: (error: unknown) => void): Promise<SqlLink>;
   failureOf(error: unknown): SqlFailure;

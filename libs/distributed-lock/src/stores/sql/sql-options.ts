@@ -1,3 +1,4 @@
+import { describeGiven } from '../../options/describe-given.js';
 import { checkOptionNames, type OptionNames } from '../../options/option-names.js';
 import { LockConfigurationError } from '../../port/lock.errors.js';
 
@@ -6,11 +7,21 @@ export interface SqlStoreOptions {
   /** The table of the locks, with its schema if need be: `app.nest_lock`; default `nest_lock`. Made on first use. */
   readonly table?: string;
   /**
+   * What the store may do in the database. `create` (default): it makes its table on first use. `write`: it makes none, and
+   * refuses every request while there is none. `read`: the same, and it lists and inspects locks only, for which its user needs
+   * no right but SELECT.
+   */
+  readonly access?: 'create' | 'write' | 'read';
+  /**
    * How long one statement may take, in ms, before its connection is given up and replaced; default 500. Bounds how long a
    * failure can hide, and how late a call settles after its `waitMs`. At most a third of the watchdog's timeout.
    */
   readonly commandTimeoutMs?: number;
 }
+
+export type SqlAccess = Required<SqlStoreOptions>['access'];
+
+const ACCESS: readonly SqlAccess[] = ['create', 'write', 'read'];
 
 /** @throws LockConfigurationError for an option that the store does not have, and for a name that no table can have */
 export function sqlOptionsOf<Options extends SqlStoreOptions>(
@@ -19,9 +30,14 @@ export function sqlOptionsOf<Options extends SqlStoreOptions>(
   names: OptionNames<Options>,
 ): Required<SqlStoreOptions> {
   checkOptionNames(store, options, names);
-  const { table = DEFAULT_TABLE, commandTimeoutMs = SQL_COMMAND_TIMEOUT_MS } = options;
+  const { table = DEFAULT_TABLE, access = 'create', commandTimeoutMs = SQL_COMMAND_TIMEOUT_MS } = options;
   checkTableName(table);
-  return { table, commandTimeoutMs };
+  if (!ACCESS.includes(access)) {
+    throw new LockConfigurationError(
+      `access must be 'create', 'write' or 'read'; it is ${describeGiven(access)}.`,
+    );
+  }
+  return { table, access, commandTimeoutMs };
 }
 
 export const DEFAULT_TABLE = 'nest_lock';

@@ -3,6 +3,7 @@ import { LockConfigurationError } from '../../../port/lock.errors.js';
 import { conceal } from '../../../redaction/conceal.js';
 import type { Chance } from '../../../time/chance.js';
 import type { Clock } from '../../../time/clock.js';
+import type { SqlAccess } from '../sql-options.js';
 import type { SqlDatabase, SqlLink } from '../sql-database.js';
 import { mysqlFailure } from './mysql.failures.js';
 import { MysqlLink } from './mysql.link.js';
@@ -45,28 +46,28 @@ const OF_CLUSTERS: Readonly<Record<string, string>> = {
 /** Connections of our own to MySQL or MariaDB. */
 export class MysqlDatabase implements SqlDatabase {
   readonly server = 'MySQL';
+  readonly access: SqlAccess;
   readonly failureOf = mysqlFailure;
 
   constructor(
-    private readonly options: ConnectionOptions,
-    private readonly table: string,
-    private readonly clock: Clock,
-    private readonly chance: Chance,
+    private readonly target: ConnectionOptions,
+    private readonly options: MysqlDatabaseOptions,
   ) {
-    conceal(this, 'options');
+    conceal(this, 'target');
+    this.access = options.access;
   }
 
   async open(signal: AbortSignal, onLost: (error: unknown) => void): Promise<SqlLink> {
     const { createConnection } = await importMysql2();
     signal.throwIfAborted();
-    const connection = createConnection({ ...this.options, ...OWN_OPTIONS });
+    const connection = createConnection({ ...this.target, ...OWN_OPTIONS });
     signal.addEventListener('abort', () => connection.destroy());
     const failed = new Promise<never>((_, reject) => connection.on('error', reject));
     try {
       const pipe = new MysqlPipe(connection);
       const { opened, statements } = await Promise.race([this.setUp(pipe), failed]);
       connection.on('error', onLost);
-      return new MysqlLink(pipe, statements, opened, this.chance);
+      return new MysqlLink(pipe, statements, opened, this.options.chance);
     } catch (error) {
       connection.destroy();
       throw error;
@@ -79,8 +80,15 @@ export class MysqlDatabase implements SqlDatabase {
       const setting = value === 'OFF' ? undefined : OF_CLUSTERS[String(name)];
       if (setting !== undefined) await pipe.run([plain(setting)]);
     }
-    return prepare(pipe, this.table, this.clock);
+    return prepare(pipe, this.options);
   }
+}
+
+interface MysqlDatabaseOptions {
+  readonly table: string;
+  readonly access: SqlAccess;
+  readonly clock: Clock;
+  readonly chance: Chance;
 }
 
 type Mysql2 = typeof import('mysql2');

@@ -1,6 +1,7 @@
 import { LockConfigurationError } from '../../../port/lock.errors.js';
 import type { Clock } from '../../../time/clock.js';
-import { inOneLine, lockTableSql, quoted } from '../lock-table.js';
+import { inOneLine, lockTableSql, noTable, quoted } from '../lock-table.js';
+import type { SqlAccess } from '../sql-options.js';
 import type { SqlLink } from '../sql-database.js';
 import { mysqlFailure, NO_SUCH_COLUMN, NO_SUCH_TABLE, errorNumberOf } from './mysql.failures.js';
 import type { MysqlPipe } from './mysql.pipe.js';
@@ -14,8 +15,7 @@ import { checkTableShape } from './mysql.table.js';
  */
 export async function prepare(
   pipe: MysqlPipe,
-  table: string,
-  clock: Clock,
+  { table, access, clock }: { readonly table: string; readonly access: SqlAccess; readonly clock: Clock },
 ): Promise<{ readonly opened: SqlLink['opened']; readonly statements: MysqlStatements }> {
   const [reply] = await pipe.run([plain('SELECT VERSION() AS version')]);
   const noWait =
@@ -24,13 +24,16 @@ export async function prepare(
   try {
     await pipe.run([statements.read([''])]);
   } catch (error) {
-    if (errorNumberOf(error) === NO_SUCH_TABLE) await createTable(pipe, table);
+    if (errorNumberOf(error) === NO_SUCH_TABLE) {
+      if (access !== 'create') throw noTable({ store: 'mysqlStore', table });
+      await createTable(pipe, table);
+    }
     // The shape of the table says more.
     else if (errorNumberOf(error) !== NO_SUCH_COLUMN) throw error;
   }
   await checkTableShape(pipe, table);
   const sentAt = clock.now();
-  const [time] = await pipe.run([statements.time(), ...statements.probes()]);
+  const [time] = await pipe.run([statements.time(), ...(access === 'read' ? [] : statements.probes())]);
   return { opened: { now: Number(time?.rows[0]?.['now']) / 1000, sentAt }, statements };
 }
 

@@ -9,7 +9,7 @@ import { sqlOptionsOf, type SqlStoreOptions } from '../sql-options.js';
 import { MysqlDatabase } from './mysql.database.js';
 import { connectionOptions, mysqlAddressOf, withProgramName, type MysqlTarget } from './mysql.target.js';
 
-const OPTION_NAMES: OptionNames<MysqlStoreOptions> = { table: true, commandTimeoutMs: true };
+const OPTION_NAMES: OptionNames<MysqlStoreOptions> = { table: true, access: true, commandTimeoutMs: true };
 
 /**
  * Locks in one table of MySQL 8 or later, or of MariaDB 10.5 or later. Each process has one connection for its locks.
@@ -28,14 +28,14 @@ const OPTION_NAMES: OptionNames<MysqlStoreOptions> = { table: true, commandTimeo
  * ```
  */
 export function mysqlStore(target: MysqlTarget, options: MysqlStoreOptions = {}): LockStoreFactory {
-  const { table, commandTimeoutMs } = sqlOptionsOf('mysqlStore', options, OPTION_NAMES);
+  const { table, access, commandTimeoutMs } = sqlOptionsOf('mysqlStore', options, OPTION_NAMES);
   const own = connectionOptions(target);
   return {
     create(context) {
       checkCommandTimeout(commandTimeoutMs, context);
       const { clock, chance = systemChance } = context;
       const server = withProgramName(own, connectionName(context.client));
-      const database = new MysqlDatabase(server, table, clock, chance);
+      const database = new MysqlDatabase(server, { table, access, clock, chance });
       const register = new SqlRegister(database, commandTimeoutMs, context, mysqlAddressOf(own));
       return new DocumentStore('mysql', chance.uuid(), register, context);
     },

@@ -1,6 +1,7 @@
 import { LockConfigurationError } from '../../../port/lock.errors.js';
 import type { Clock } from '../../../time/clock.js';
-import { quoted } from '../lock-table.js';
+import { noTable, quoted } from '../lock-table.js';
+import type { SqlAccess } from '../sql-options.js';
 import type { SqlDatabase, SqlFailure, SqlLink } from '../sql-database.js';
 import { checkPostgresTable, createTable } from './ensure-table.js';
 import { postgresFailure } from './postgres.errors.js';
@@ -32,6 +33,7 @@ const READ_ONLY =
 
 export abstract class PostgresDatabase implements SqlDatabase {
   readonly server = 'PostgreSQL';
+  readonly access: SqlAccess;
   protected readonly statements: PostgresStatements;
   /** Requests on other keys wait behind a statement that waits for a row. */
   protected readonly lockTimeoutMs: number;
@@ -39,6 +41,7 @@ export abstract class PostgresDatabase implements SqlDatabase {
   private schema: string | undefined;
 
   constructor(protected readonly options: DatabaseOptions) {
+    this.access = options.access;
     this.lockTimeoutMs = Math.ceil(options.commandTimeoutMs / 10);
     this.statements = statementsFor(quoted(options.table, '"'), this.lockTimeoutMs);
   }
@@ -55,13 +58,18 @@ export abstract class PostgresDatabase implements SqlDatabase {
     return postgresFailure(error);
   }
 
-  /** Learns what this server is, and makes the table if it is missing. */
+  /**
+   * Learns what this server is, and makes the table if it is missing.
+   *
+   * @throws LockConfigurationError for a server or a table that can keep no locks, and for none that the store may make
+   */
   protected async greet(query: Query): Promise<Hello & { readonly sentAt: number }> {
     const { clock, table } = this.options;
     const sentAt = clock.now();
     const hello = await this.ask(query);
     this.checkServer(hello);
     if (hello.columns === null) {
+      if (this.access !== 'create') throw noTable({ store: 'postgresStore', table });
       await createTable((sql) => query(this.givenUpSoon(sql), []), table);
       this.onTable(await this.ask(query));
     } else {
@@ -76,7 +84,8 @@ export abstract class PostgresDatabase implements SqlDatabase {
    * server that the store has left goes on waiting, with one connection for each attempt.
    */
   protected async checkUnlocked(query: Query): Promise<void> {
-    const lock = `LOCK TABLE ${quoted(this.options.table, '"')} IN ROW EXCLUSIVE MODE`;
+    const mode = this.access === 'read' ? 'ACCESS SHARE' : 'ROW EXCLUSIVE';
+    const lock = `LOCK TABLE ${quoted(this.options.table, '"')} IN ${mode} MODE`;
     await query(this.givenUpSoon(lock), []);
   }
 
@@ -110,6 +119,7 @@ export abstract class PostgresDatabase implements SqlDatabase {
         `postgresStore needs PostgreSQL 13 or later; this server is of version ${Math.floor(Number(server) / 10000)}.`,
       );
     }
+    if (this.access === 'read') return;
     const isReplica = Number(replica) === 1;
     const takesWrites = !isReplica && readonly !== 'on';
     if (takesWrites) this.tookWrites = true;
@@ -123,6 +133,7 @@ export interface DatabaseOptions {
   readonly clock: Clock;
   readonly commandTimeoutMs: number;
   readonly table: string;
+  readonly access: SqlAccess;
 }
 
 export type Query = (sql: string, parameters: unknown[]) => Promise<readonly object[]>;

@@ -24,6 +24,7 @@ import {
 
 const OPTION_NAMES: OptionNames<PostgresStoreOptions> = {
   table: true,
+  access: true,
   commandTimeoutMs: true,
   notifications: true,
 };
@@ -44,7 +45,7 @@ const OPTION_NAMES: OptionNames<PostgresStoreOptions> = {
  */
 export function postgresStore(target: PostgresTarget, options: PostgresStoreOptions = {}): LockStoreFactory {
   checkPostgresTarget(target);
-  const { table, commandTimeoutMs } = sqlOptionsOf('postgresStore', options, OPTION_NAMES);
+  const { table, access, commandTimeoutMs } = sqlOptionsOf('postgresStore', options, OPTION_NAMES);
   const { notifications } = options;
   if (notifications !== undefined && notifications !== 'poll') {
     throw new LockConfigurationError(
@@ -57,7 +58,7 @@ export function postgresStore(target: PostgresTarget, options: PostgresStoreOpti
       const { clock, chance = systemChance, onWarning } = context;
       const clientId = chance.uuid();
       const own = isFunction(target) ? target : withConnectionName(target, connectionName(context.client));
-      const database = databaseOf(own, { clock, commandTimeoutMs, table, onWarning });
+      const database = databaseOf(own, { clock, commandTimeoutMs, table, access, onWarning });
       const source = notifications === 'poll' ? undefined : sourceOf(own);
       const address = postgresAddressOf(target);
       const parts = {

@@ -14,6 +14,7 @@ import { SqliteDatabase } from './sqlite.database.js';
 
 const OPTION_NAMES: OptionNames<SqliteStoreOptions> = {
   table: true,
+  access: true,
   commandTimeoutMs: true,
   synchronous: true,
 };
@@ -36,7 +37,7 @@ const OPTION_NAMES: OptionNames<SqliteStoreOptions> = {
  */
 export function sqliteStore(file: string, options: SqliteStoreOptions = {}): LockStoreFactory {
   checkFile(file);
-  const { table, commandTimeoutMs } = sqlOptionsOf('sqliteStore', options, OPTION_NAMES);
+  const { table, access, commandTimeoutMs } = sqlOptionsOf('sqliteStore', options, OPTION_NAMES);
   const { synchronous = 'normal' } = options;
   if (synchronous !== 'normal' && synchronous !== 'full') {
     throw new LockConfigurationError(
@@ -50,7 +51,8 @@ export function sqliteStore(file: string, options: SqliteStoreOptions = {}): Loc
     create(context) {
       checkCommandTimeout(commandTimeoutMs, context);
       const { clock, chance = systemChance } = context;
-      const database = new SqliteDatabase(sqlite, { file: path, table, synchronous, clock, chance });
+      const options = { file: path, table, access, synchronous, clock, chance };
+      const database = new SqliteDatabase(sqlite, options);
       const register = new SqlRegister(database, commandTimeoutMs, context, file);
       return new DocumentStore('sqlite', chance.uuid(), register, context);
     },

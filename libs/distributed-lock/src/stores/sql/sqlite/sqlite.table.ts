@@ -1,4 +1,4 @@
-import { noLockTable, quoted } from '../lock-table.js';
+import { noLockTable, noTable, quoted } from '../lock-table.js';
 import type { Database } from './node-sqlite.js';
 
 const COLUMNS = `(
@@ -22,10 +22,20 @@ interface SchemaObject {
  * @throws LockConfigurationError for a table that another program has made or changed
  */
 export function ensureTable(database: Database, table: string): void {
-  const sql = `CREATE TABLE IF NOT EXISTS ${quoted(table, '"')} ${COLUMNS}`;
-  database.exec(sql);
-  const faults = objectsOf(database, table).flatMap(faultsOf);
-  if (faults.length > 0) throw noLockTable(faults, { store: 'sqliteStore', table, sql });
+  database.exec(sqlOf(table));
+  checkTable(database, table);
+}
+
+/** @throws LockConfigurationError if there is no such table, or another program has made or changed it */
+export function checkTable(database: Database, table: string): void {
+  const objects = objectsOf(database, table);
+  if (objects.length === 0) throw noTable({ store: 'sqliteStore', table });
+  const faults = objects.flatMap(faultsOf);
+  if (faults.length > 0) throw noLockTable(faults, { store: 'sqliteStore', table, sql: sqlOf(table) });
+}
+
+function sqlOf(table: string): string {
+  return `CREATE TABLE IF NOT EXISTS ${quoted(table, '"')} ${COLUMNS}`;
 }
 
 /** The table, and what was made for it. */
