@@ -52,6 +52,7 @@ const USERS = [
       'Watch locks': [
         'LockEvent',
         'StoreState',
+        'UnreadableKey',
         'LockSnapshot',
         'LockInspection',
         'LockHolder',

@@ -15,9 +15,10 @@ import { memoryStore } from '../../libs/distributed-lock/src/stores/memory/memor
 const context = { clock: new ManualClock(), keyPrefix: '', watchdogTimeoutMs: 30_000 };
 const keys = Array.from({ length: 20 }, (_, i) => `k${String(i).padStart(2, '0')}`);
 
-/** A node in memory that a test makes silent, and whose pages begin at the end of the alphabet if it is told so. */
+/** A node in memory that a test makes silent, or unable to read a key, and whose pages begin at the end of the alphabet if it is told so. */
 class Node implements LockStoreFactory {
   isSilent = false;
+  unreadable: string | undefined;
   private readonly memory = memoryStore();
 
   constructor(private readonly isReversed = false) {}
@@ -27,13 +28,17 @@ class Node implements LockStoreFactory {
     const heard = <T>(command: () => Promise<T>): Promise<T> =>
       this.isSilent ? Promise.reject(new LockStoreError('silent', undefined, 'unreachable')) : command();
     return Object.assign(Object.create(inner) as LockStore, {
-      inspect: (key: string) => heard(() => inner.inspect(key)),
+      inspect: (key: string) => heard(() => (key === this.unreadable ? refuse(key) : inner.inspect(key))),
       list: (request: Parameters<NonNullable<LockStore['list']>>[0]) =>
         heard(() =>
           this.isReversed ? reversed(inner, request) : (inner.list?.(request) as Promise<KeyPage>),
         ),
     });
   }
+}
+
+function refuse(key: string): Promise<never> {
+  return Promise.reject(new LockStoreError('of another format', key, 'refused'));
 }
 
 async function reversed(
@@ -44,7 +49,7 @@ async function reversed(
   const from = Number(cursor);
   const entries = page.entries.toReversed().slice(from, from + limit);
   const hasNext = from + limit < page.entries.length;
-  return { entries, ...(hasNext && { cursor: String(from + limit) }) };
+  return { entries, unreadable: [], ...(hasNext && { cursor: String(from + limit) }) };
 }
 
 describe('a list of locks in a quorum', () => {
@@ -123,6 +128,16 @@ describe('a list of locks in a quorum', () => {
     await expect(failed).rejects.toThrow(
       /1 of 3 nodes answered, 2 are needed\. node 1 \(memory\): it did not answer for a page before; node 2 \(memory\): silent/,
     );
+  });
+
+  it('tells of a key that no majority can read, which does not hide the others', async () => {
+    const nodes = [new Node(), new Node(), new Node()] as const;
+    const store = open(quorumStore(nodes));
+    for (const key of ['k1', 'k2']) await hold(store, key);
+    for (const node of nodes) node.unreadable = 'k1';
+    const { entries, unreadable } = await pageOf(store);
+    expect(entries).toMatchObject([{ key: 'k2' }]);
+    expect(unreadable).toEqual([{ key: 'k1', message: expect.stringContaining('of another format') }]);
   });
 
   it('refuses the cursor of another quorum', async () => {

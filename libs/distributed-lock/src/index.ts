@@ -69,6 +69,7 @@ export type {
   RenewalReply,
   Repeated,
   StoreState,
+  UnreadableKey,
 } from './port/lock-store.js';
 export type { Chance } from './time/chance.js';
 export { systemClock, type Clock } from './time/clock.js';

@@ -201,6 +201,16 @@ describe('other data with the name of a lock', () => {
     expect(await redis.eyes.client.pttl(key)).toBe(-1);
   });
 
+  it('hide no other lock from a list, which says what it could not read', async () => {
+    const others = redis.open({ keyPrefix: `${key}:` });
+    const [replaced, held] = [await others.acquire('1'), await others.acquire('2')];
+    await redis.eyes.client.set(`${key}:1`, 'chair');
+    const { entries, unreadable } = await others.list();
+    expect(entries).toMatchObject([{ key: '2' }]);
+    expect(unreadable).toEqual([{ key: '1', message: expect.stringContaining('is a string in Redis') }]);
+    await Promise.all([replaced.release(), held.release()]);
+  });
+
   it.each(['string', 'list'])(
     'that replace a lock end it, and its release at once: a %s',
     async (type) => {

@@ -15,7 +15,7 @@ const EXPORTS: Readonly<Record<string, string>> = {
     <LockLoggerOption> <LockModuleOptions> <LockOptionsFactory> <LockPage> <LockPredicate>
     <LockRegistration> <LockServiceOptions> <LockSnapshot> <LockStore> <LockStoreContext> <LockStoreFactory>
     <LockedOptions> <Notification> <Queued> <ReleaseReply> <ReleaseRequest> <Renewal> <RenewalReply>
-    <Repeated> <StoreState> <WithLockOptions> <Work> CurrentLock DistributedLockModule InjectLockService
+    <Repeated> <StoreState> <UnreadableKey> <WithLockOptions> <Work> CurrentLock DistributedLockModule InjectLockService
     LockConfigurationError LockDeadlockError LockDefaults LockError LockErrorFilter LockKeyError
     LockLostError LockNotHeldError LockService LockShutdownError LockSignal LockStoreError
     LockWaitTimeoutError Locked LockedInterceptor getLockServiceToken isLockError lockKey memoryStore

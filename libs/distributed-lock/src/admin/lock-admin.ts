@@ -50,7 +50,7 @@ export class LockAdmin implements OnModuleInit {
       limit: limit === undefined ? undefined : Number(limit),
     });
     const entries = page.entries.map((entry) => lockView(entry, this.now));
-    return { status: 200, body: { entries, cursor: page.cursor } };
+    return { status: 200, body: { entries, unreadable: page.unreadable, cursor: page.cursor } };
   }
 
   async inspect(key: string | null): Promise<AdminAnswer> {

@@ -228,7 +228,7 @@ export class LockService {
   /**
    * Asks the store which keys are held or waited for, a page at a time: for an operator who looks for a lock that does not come
    * free. A key that is acquired or released meanwhile may be missing, or be there still. On Redis and in a quorum a key may be
-   * on several pages.
+   * on several pages. A key that cannot be read is in `unreadable`, and does not fail the page.
    *
    * @throws LockStoreError when the store cannot be reached, does not answer or refuses, as each store does that cannot list
    * @throws LockShutdownError when the application closes
@@ -242,7 +242,7 @@ export class LockService {
       throw new LockStoreError(message, undefined, 'refused');
     });
     const entries = await Promise.all(page.entries.map((entry) => this.nameHolders(entry)));
-    return { entries, cursor: page.cursor };
+    return { entries, unreadable: page.unreadable, cursor: page.cursor };
   }
 
   /**

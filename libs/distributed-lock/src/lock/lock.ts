@@ -1,6 +1,6 @@
 import type { LockMode } from '../port/claim.js';
 import type { LockHolder } from '../port/lock-client.js';
-import type { LockSnapshot } from '../port/lock-store.js';
+import type { LockSnapshot, UnreadableKey } from '../port/lock-store.js';
 
 /**
  * A lock that you hold. Only this object can release it: by `release()`, or by `await using lock = …` at the end of the block.
@@ -95,6 +95,8 @@ export interface ListOptions {
 export interface LockPage {
   /** About `limit` of them or fewer, also none. */
   readonly entries: readonly LockInspection[];
+  /** Keys whose state this release cannot read, with the reason: another release, or another program, has written it. */
+  readonly unreadable: readonly UnreadableKey[];
   /** For the next page; `undefined` on the last one. */
   readonly cursor: string | undefined;
 }

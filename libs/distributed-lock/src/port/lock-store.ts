@@ -307,8 +307,18 @@ export interface ListRequest {
 export interface KeyPage {
   /** About as many as were asked for, or fewer, also none. */
   readonly entries: readonly LockSnapshot[];
+  /** Keys of the page that the store has something for which this release cannot read. */
+  readonly unreadable: readonly UnreadableKey[];
   /** To be given for the next page; absent on the last one. */
   readonly cursor?: string;
+}
+
+/** A key that may be held or waited for: nobody can tell from what the store has for it. */
+export interface UnreadableKey {
+  /** The key, without the prefix of the store. */
+  readonly key: string;
+  /** Why it cannot be read, and what to do. */
+  readonly message: string;
 }
 
 /** The state of a key in the store. */
@@ -321,7 +331,10 @@ export interface LockSnapshot {
   readonly holders: readonly string[];
   /** The remaining time of the lease that ends first, in ms; `Infinity` when none ends, 0 while the key is free. */
   readonly remainingMs: number;
-  /** Owners in the queue, in order. */
+  /**
+   * Owners in the queue of the store, in order: one for each other process that waits, or one for each of its `fair` callers
+   * that rechecks. Callers that wait inside the process of the holder are not among them, as no store knows of them.
+   */
   readonly pending: readonly string[];
   /** The last token given out for this key; `undefined` when the store remembers none. */
   readonly fencingToken: number | undefined;

@@ -8,16 +8,18 @@ import { tableOf } from './table.js';
 import type { Terminal } from './terminal.js';
 import { durationText, holderText, tableRow, stateText, TABLE_HEAD } from './words.js';
 
-const [FOUND, NOTHING] = [0, 1];
+const [FOUND, NOTHING, REFUSED] = [0, 1, 3];
 const PAGE = 1000;
 const WATCH_EVERY_MS = 1000;
 
 const ls: Run = async (locks, command, terminal) => {
-  const found = await findAll(locks, command, terminal);
+  const { found, unreadable } = await findAll(locks, command, terminal);
   if (command.json) terminal.write(found.map(jsonOf).join(''));
   else if (found.length > 0) {
     terminal.write(`${tableOf([TABLE_HEAD, ...found.map(tableRow)], terminal.width).join('\n')}\n`);
-  } else terminal.complain('No key is held or waited for.');
+  } else if (unreadable.size === 0) terminal.complain('No key is held or waited for.');
+  for (const [key, message] of unreadable) terminal.complain(unreadableText(key, message));
+  if (unreadable.size > 0) return REFUSED;
   return found.length > 0 ? FOUND : NOTHING;
 };
 
@@ -40,9 +42,17 @@ const inspect: Run = async (locks, command, terminal) => {
 /** One line for each key whose holders or queue have changed. Ends by Ctrl-C only. */
 const watch: Run = async (locks, command, terminal) => {
   const shown = new Map<string, string>();
+  const complained = new Set<string>();
   for (;;) {
-    const found =
-      command.key === '' ? await findAll(locks, command, terminal) : await findKey(locks, command, terminal);
+    const { found, unreadable } =
+      command.key === ''
+        ? await findAll(locks, command, terminal)
+        : { found: await findKey(locks, command, terminal), unreadable: NONE };
+    for (const [key, message] of unreadable) {
+      if (complained.has(key)) continue;
+      complained.add(key);
+      terminal.complain(unreadableText(key, message));
+    }
     const now = new Map(found.map((it) => [it.key, it]));
     for (const key of shown.keys()) {
       if (now.has(key)) continue;
@@ -80,17 +90,27 @@ export const COMMANDS: Readonly<Record<CommandName, Run>> = { ls, inspect, watch
 /** @returns the exit code */
 type Run = (locks: LockService, command: Command, terminal: Terminal) => Promise<number>;
 
-async function findAll(locks: LockService, command: Command, terminal: Terminal): Promise<LockInspection[]> {
+interface Found {
+  readonly found: readonly LockInspection[];
+  /** Why each of these keys cannot be read. */
+  readonly unreadable: ReadonlyMap<string, string>;
+}
+
+const NONE: Found['unreadable'] = new Map();
+
+async function findAll(locks: LockService, command: Command, terminal: Terminal): Promise<Found> {
   const found = new Map<string, LockInspection>();
+  const unreadable = new Map<string, string>();
   let cursor: string | undefined;
   do {
     const options = { prefix: command.key, cursor, limit: PAGE };
     const page = await terminal.unlessInterrupted(locks.list(options));
     // On Redis a key may be in two pages.
     for (const entry of page.entries) found.set(entry.key, entry);
+    for (const { key, message } of page.unreadable) unreadable.set(key, message);
     ({ cursor } = page);
   } while (cursor !== undefined);
-  return [...found.values()].sort((a, b) => (a.key < b.key ? -1 : 1));
+  return { found: [...found.values()].sort((a, b) => (a.key < b.key ? -1 : 1)), unreadable };
 }
 
 async function findKey(locks: LockService, command: Command, terminal: Terminal): Promise<LockInspection[]> {
@@ -107,6 +127,10 @@ async function findOne(
   const [found] = await findKey(locks, command, terminal);
   if (!found) terminal.complain(`Nobody holds "${printable(command.key)}" or waits for it.`);
   return found;
+}
+
+function unreadableText(key: string, message: string): string {
+  return `"${printable(key)}" cannot be read: ${printable(message)}`;
 }
 
 function jsonOf(lock: LockInspection): string {

@@ -27,6 +27,7 @@ import { Delays } from '../../time/delays.js';
 import { CertainReleases, type ExecutedRelease } from '../common/certain-releases.js';
 import { RequestsByOwner, type OwnerRequests } from '../common/owner-requests.js';
 import { ServerClock } from '../common/server-clock.js';
+import { snapshotsOf } from '../../port/snapshots-of.js';
 import type { AcquireOutcome, ActingClient } from './key-state.js';
 import { LaneOwners } from './lane-owners.js';
 import { ServerSideExpiry, type LeaseClient, type Leases } from './leases.js';
@@ -147,7 +148,7 @@ export class DocumentStore implements LockStore {
 
   inspect(key: string): Promise<LockSnapshot | null> {
     return this.laneOf(key).run((state) => {
-      const snapshot = state.settle().snapshot(key);
+      const snapshot = state.snapshot(key);
       return () => snapshot;
     });
   }
@@ -178,9 +179,9 @@ export class DocumentStore implements LockStore {
     const request = { prefix: this.nameOf(prefix), after: cursor, most: limit };
     const { names, after } = await this.register.list(request);
     const { length } = this.context.keyPrefix;
-    const snapshots = await Promise.all(names.map((name) => this.inspect(name.slice(length))));
-    const entries = snapshots.filter((snapshot) => snapshot !== null);
-    return { entries, ...(after !== undefined && { cursor: after }) };
+    const keys = names.map((name) => name.slice(length));
+    const found = await snapshotsOf(keys, (key) => this.inspect(key));
+    return { ...found, ...(after !== undefined && { cursor: after }) };
   }
 
   /** Owners that wait leave the queue first, because a closed client gets no notifications of grants. */

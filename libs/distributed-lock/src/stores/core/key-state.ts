@@ -158,22 +158,17 @@ export class KeyState {
     this.notifyClientsOf([held]);
   }
 
-  /** Grants the queue, and drops holders whose lease is over. */
-  settle(): this {
-    if (this.holders.length < this.reading.document.holders.length) this.isChangedNow = true;
-    this.grantNext();
-    return this;
-  }
-
+  /** Without holders and waiters whose time is over. Changes nothing: a waiter that may enter is granted by its own recheck. */
   snapshot(key: string): LockSnapshot | null {
     const [first] = this.holders;
-    if (!first && this.queue.length === 0) return null;
+    const waiting = this.queue.filter((waiter) => !this.isGone(waiter));
+    if (!first && waiting.length === 0) return null;
     return {
       key,
       mode: first && modeOf(first.claim),
       holders: this.holders.map(({ owner }) => owner),
       remainingMs: this.remainingMs(),
-      pending: this.queue.map(({ owner }) => owner),
+      pending: waiting.map(({ owner }) => owner),
       fencingToken: first && Math.max(...this.holders.map(({ token }) => token)),
     };
   }

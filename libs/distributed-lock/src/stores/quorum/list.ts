@@ -1,10 +1,13 @@
 import { LockConfigurationError, LockStoreError } from '../../port/lock.errors.js';
 import type { KeyPage, ListRequest } from '../../port/lock-store.js';
+import { snapshotsOf } from '../../port/snapshots-of.js';
 import { inspect } from './inspect.js';
 import { answersOf, gather } from './majority.js';
 import { haveAnswered, type QuorumContext } from './quorum.context.js';
 import { noMajority } from './quorum.errors.js';
 import type { QuorumNode } from './quorum.node.js';
+
+const NO_KEYS: KeyPage = { entries: [], unreadable: [] };
 
 /**
  * Joins one page of each node. A key may be on several pages, because each node has an order of its own.
@@ -21,14 +24,16 @@ export async function list(context: QuorumContext, { prefix, limit, cursor }: Li
   const outcomes = await gather(asked, (so) => haveAnswered(context, so));
   const pages = answersOf(outcomes);
   if (pages.length < majority) throw noMajority(nodes, outcomes, undefined);
-  const keys = new Set(pages.flatMap(({ entries }) => entries.map(({ key }) => key)));
-  const snapshots = await Promise.all([...keys].sort().map((key) => inspect(context, key)));
+  const keys = new Set(
+    pages.flatMap(({ entries, unreadable }) => [...entries, ...unreadable].map(({ key }) => key)),
+  );
+  const found = await snapshotsOf([...keys].sort(), (key) => inspect(context, key));
   const next = outcomes.map((outcome): Place =>
     outcome?.status === 'fulfilled' ? (outcome.value.cursor ?? null) : false,
   );
   const hasNext = next.some((place) => typeof place === 'string');
   return {
-    entries: snapshots.filter((snapshot) => snapshot !== null),
+    ...found,
     ...(hasNext && { cursor: JSON.stringify(next) }),
   };
 }
@@ -42,11 +47,11 @@ async function pageAt(
   place: Place,
   request: Omit<ListRequest, 'cursor'>,
 ): Promise<KeyPage> {
-  if (place === null) return { entries: [] };
+  if (place === null) return NO_KEYS;
   if (place === false)
     throw new LockStoreError('it did not answer for a page before', undefined, 'unreachable');
   const cursor = place === undefined ? {} : { cursor: place };
-  return node.watch(node.store.list?.({ ...request, ...cursor }) ?? Promise.resolve({ entries: [] }));
+  return node.watch(node.store.list?.({ ...request, ...cursor }) ?? Promise.resolve(NO_KEYS));
 }
 
 function placesIn(cursor: string | undefined, nodes: number): readonly Place[] {

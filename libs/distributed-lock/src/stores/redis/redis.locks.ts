@@ -20,7 +20,6 @@ import type {
   Repeated,
   TakeoverNotice,
 } from '../../port/lock-store.js';
-import { LockStoreError } from '../../port/lock.errors.js';
 import { AcquireAllCommand, fitsOneScript } from './commands/acquire-all.js';
 import { AcquireCommand, type AcquireContext } from './commands/acquire.js';
 import { ForceCommand } from './commands/force.js';
@@ -29,6 +28,7 @@ import { PlainCommand } from './commands/plain.js';
 import { InspectCommand } from './commands/inspect.js';
 import { CertainReleases } from '../common/certain-releases.js';
 import { RequestsByOwner } from '../common/owner-requests.js';
+import { snapshotsOf } from '../../port/snapshots-of.js';
 import { releaseCopies } from './commands/release.js';
 import { Renewals } from './commands/renew.js';
 import { connectionName } from '../common/connection/connection-name.js';
@@ -173,9 +173,8 @@ export class RedisLocks implements LockStore {
     const find = (client: RedisClient) => findNames(client, keyPrefix + request.prefix, request);
     const { names, cursor } = await this.run(() => new PlainCommand(this.rights, find));
     const keys = names.map((name) => name.slice(keyPrefix.length)).filter((key) => key !== '');
-    const snapshots = await Promise.all(keys.map((key) => this.inspect(key).catch(orRefused)));
-    const entries = snapshots.filter((snapshot) => snapshot !== null);
-    return { entries, ...(cursor !== undefined && { cursor }) };
+    const found = await snapshotsOf(keys, (key) => this.inspect(key));
+    return { ...found, ...(cursor !== undefined && { cursor }) };
   }
 
   async close(): Promise<void> {
@@ -203,10 +202,4 @@ export class RedisLocks implements LockStore {
     const kind = 'granted';
     this.notifications$.next({ kind, owner, token, lastToken, waiting, validUntil, confirmed: false });
   }
-}
-
-/** `null` for a key under which the application keeps data of its own. */
-function orRefused(error: unknown): null {
-  if (error instanceof LockStoreError && error.reason === 'refused') return null;
-  throw error;
 }

@@ -1,0 +1,25 @@
+import type { KeyPage, LockSnapshot, UnreadableKey } from './lock-store.js';
+import { LockStoreError } from './lock.errors.js';
+
+/**
+ * What a page of `list` tells of these keys. A key that the store refuses to read, as one in the format of another release,
+ * does not hide the others.
+ *
+ * @throws whatever else `inspect` rejects with
+ */
+export async function snapshotsOf(
+  keys: readonly string[],
+  inspect: (key: string) => Promise<LockSnapshot | null>,
+): Promise<Pick<KeyPage, 'entries' | 'unreadable'>> {
+  const unreadable: UnreadableKey[] = [];
+  const snapshots = await Promise.all(
+    keys.map((key) =>
+      inspect(key).catch((error: unknown) => {
+        if (!(error instanceof LockStoreError) || error.reason !== 'refused') throw error;
+        unreadable.push({ key, message: error.message });
+        return null;
+      }),
+    ),
+  );
+  return { entries: snapshots.filter((snapshot) => snapshot !== null), unreadable };
+}
