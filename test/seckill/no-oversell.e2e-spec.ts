@@ -22,7 +22,7 @@ describe('a flash sale over four processes', () => {
     branches = await openTestBranches(4, { WATCHDOG_MS: String(WATCHDOG_MS), WAIT_MS: '30000' });
     running = [...branches.instances];
     locks = new LockService({ store: lockStoreOf(branches.config) });
-  }, 60_000);
+  }, 180_000);
   afterAll(async () => {
     await locks?.close();
     await branches?.close();

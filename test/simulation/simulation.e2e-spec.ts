@@ -51,7 +51,7 @@ const hashOf = async (store: string, seed: number) => {
 
 describe('the simulation', () => {
   const plans = readdirSync(FOUND).filter((file) => file.endsWith('.json'));
-  /** Of each store, all at once, while the other tests run. */
+  /** Of one store after the other, while the other tests run. */
   const histories = new Map<string, Promise<Run>>();
 
   beforeAll(async () => {
@@ -61,8 +61,13 @@ describe('the simulation', () => {
       'test/simulation/tsconfig.json',
     );
     if (status !== 0) throw new Error(output);
-    for (const store of IS_CI ? [] : STORES)
-      histories.set(store, simulate('--store', store, '--from', 'tree', '--count', String(HISTORIES[store])));
+    let last: Promise<unknown> = Promise.resolve();
+    for (const store of IS_CI ? [] : STORES) {
+      const count = String(HISTORIES[store]);
+      const next = last.then(() => simulate('--store', store, '--from', 'tree', '--count', count));
+      histories.set(store, next);
+      last = next;
+    }
   }, TIMEOUT_MS);
 
   it(
