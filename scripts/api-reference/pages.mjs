@@ -83,7 +83,14 @@ const USERS = [
     intro: '[Which store?](stores.md) compares them.',
     groups: {
       Memory: ['memoryStore'],
-      Redis: ['redisStore', 'RedisStoreOptions', 'RedisTarget', 'NodeRedisClient', 'NodeRedisSentinel'],
+      Redis: [
+        'redisStore',
+        'RedisStoreOptions',
+        'RedisTarget',
+        'NodeRedisClient',
+        'NodeRedisCluster',
+        'NodeRedisSentinel',
+      ],
       'Quorum of several servers': ['quorumStore', 'QuorumStoreOptions', 'QuorumNodeState'],
       PostgreSQL: ['postgresStore', 'PostgresStoreOptions', 'PostgresTarget', 'PostgresHandle'],
       'MySQL and MariaDB': ['mysqlStore', 'MysqlStoreOptions', 'MysqlTarget'],

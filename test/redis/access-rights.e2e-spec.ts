@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
-import { Cluster } from 'ioredis';
 import type { LockService } from 'nestjs-distributed-lock';
 import type { RedisTarget } from 'nestjs-distributed-lock/redis';
 import { ownRedis } from '../support/own-redis.js';
@@ -9,6 +8,7 @@ import { startRedisCluster } from '#redis-topologies';
 import { RedisEyes } from '../support/redis-eyes.js';
 import { until } from '#until';
 import { ownServer } from '../support/own-server.js';
+import { clusterTargetOf, LIBRARIES } from '../support/redis-library.js';
 
 const page = readFileSync(new URL('../../SECURITY.md', import.meta.url), 'utf8');
 const [single = [], more = []] = [...page.matchAll(/^ACL SETUSER locks (.+)$/gm)].map(([, words = '']) =>
@@ -172,7 +172,7 @@ describe('a Redis user with exactly the rights of SECURITY.md', () => {
   }, 120_000);
 });
 
-describe('a user of a cluster with exactly the rights of SECURITY.md', () => {
+describe.each(LIBRARIES)('a user of a cluster by %s with exactly the rights of SECURITY.md', (library) => {
   const servers = ownServer(startRedisCluster);
   const eyes: RedisEyes[] = [];
 
@@ -185,8 +185,7 @@ describe('a user of a cluster with exactly the rights of SECURITY.md', () => {
 
   it('is refused nothing', async () => {
     for (const it of eyes) await setUser(it, 'all', cluster);
-    const redisOptions = { username: 'all', password: 'secret' };
-    const target = new Cluster([...servers.nodes], { redisOptions, lazyConnect: true });
+    const target = clusterTargetOf(library, { nodes: servers.nodes, username: 'all', password: 'secret' });
     const keyPrefix = 'lock:';
     const [one, two] = [openService(target, { keyPrefix }), openService(target, { keyPrefix })];
     await one.withLock('handed', async () => {
@@ -200,7 +199,6 @@ describe('a user of a cluster with exactly the rights of SECURITY.md', () => {
       .catch(() => undefined);
     const refused = await Promise.all(eyes.map((it) => refusalsOf(it, 'all')));
     expect(refused.flat()).toEqual([]);
-    target.disconnect();
   }, 60_000);
 
   it.each(['+hset', '~nest_lock_*lock:*', '+evalsha'])(
@@ -208,8 +206,8 @@ describe('a user of a cluster with exactly the rights of SECURITY.md', () => {
     async (word) => {
       const words = cluster.filter((it) => it !== word);
       for (const it of eyes) await setUser(it, 'short', words);
-      const redisOptions = { username: 'short', password: 'secret' };
-      const target = new Cluster([...servers.nodes], { redisOptions, lazyConnect: true });
+      const login = { username: 'short', password: 'secret' };
+      const target = clusterTargetOf(library, { nodes: servers.nodes, ...login });
       const service = openService(target, { keyPrefix: 'lock:' });
       let failure: unknown;
       await until(async () => {
@@ -219,7 +217,6 @@ describe('a user of a cluster with exactly the rights of SECURITY.md', () => {
       const needed = cluster.filter((it) => /^[~&+]/.test(it)).toSorted();
       const [user, ...told] = String(failure).split('ACL SETUSER ')[1]?.split(' ') ?? [];
       expect([user, told.toSorted()]).toEqual(['short', needed]);
-      target.disconnect();
     },
     60_000,
   );

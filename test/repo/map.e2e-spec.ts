@@ -91,6 +91,7 @@ describe('the page on tests', () => {
       'core/memory-conformance.e2e-spec.ts',
       'quorum/conformance.e2e-spec.ts',
       'redis/conformance/redis.e2e-spec.ts',
+      'redis/faults/topologies/cluster-contract.e2e-spec.ts',
       'simulation/redis/store.e2e-spec.ts',
       'stores/etcd/contract.stores-spec.ts',
       'stores/mysql/contract.stores-spec.ts',

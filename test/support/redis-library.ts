@@ -1,5 +1,5 @@
-import type { RedisOptions } from 'ioredis';
-import { createClient, createSentinel } from 'redis';
+import { Cluster, type RedisOptions } from 'ioredis';
+import { createClient, createCluster, createSentinel } from 'redis';
 import type { RedisTarget } from 'nestjs-distributed-lock/redis';
 
 /** The libraries by which `redisStore` connects. */
@@ -35,6 +35,26 @@ export function sentinelTargetOf(
     name,
     sentinelRootNodes: sentinels,
     nodeClientOptions: { ...(username && { username }), ...(password && { password }) },
+    ...(natMap && { nodeAddressMap: natMap }),
+  });
+}
+
+/** What it is given for a cluster: a client, which is never connected. */
+export interface ClusterTarget {
+  readonly nodes: readonly Place[];
+  readonly username?: string;
+  readonly password?: string;
+  /** Where the service finds a node that the cluster names so. */
+  readonly natMap?: Record<string, Place>;
+}
+
+export function clusterTargetOf(library: Library, { nodes, natMap, ...user }: ClusterTarget): RedisTarget {
+  if (library === 'ioredis') {
+    return new Cluster([...nodes], { lazyConnect: true, redisOptions: user, ...(natMap && { natMap }) });
+  }
+  return createCluster({
+    rootNodes: nodes.map((socket) => ({ socket })),
+    defaults: user,
     ...(natMap && { nodeAddressMap: natMap }),
   });
 }

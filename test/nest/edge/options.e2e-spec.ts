@@ -92,14 +92,19 @@ describe('redisStore', () => {
       'it was given an object with url. Write redisStore(url), or redisStore(createClient({ url })) for node-redis.',
     ],
     [
-      'a cluster of node-redis',
-      createCluster({ rootNodes: [{ url: URL_OF_SECRET }] }),
-      'of node-redis it takes what createClient and createSentinel make',
+      'a cluster of node-redis without a node',
+      createCluster({ rootNodes: [], defaults: { password: SECRET } }),
+      'redisStore finds no rootNodes in the options of this client for a cluster',
+    ],
+    [
+      'a cluster of a node-redis that keeps its options',
+      { isOpen: false, getRandomNode: () => undefined, duplicate: () => undefined, options: URL_OF_SECRET },
+      'redisStore finds no rootNodes in the options of this client for a cluster',
     ],
     [
       'a pool of node-redis',
       createClientPool({ url: URL_OF_SECRET }),
-      'of node-redis it takes what createClient and createSentinel make',
+      'of node-redis it takes what createClient, createSentinel and createCluster make',
     ],
     [
       'Sentinels of a node-redis that keeps its options',
@@ -140,6 +145,8 @@ describe('redisStore', () => {
     ['a client of node-redis', createClient({ url: URL_OF_SECRET })],
     ['a client of node-redis behind a Proxy', new Proxy(createClient(), {})],
     ['Sentinels of node-redis', sentinel()],
+    ['a cluster of node-redis', createCluster({ rootNodes: [{ url: URL_OF_SECRET }] })],
+    ['a cluster of node-redis behind a Proxy', new Proxy(createCluster({ rootNodes: [{}] }), {})],
     ['Sentinels of node-redis behind a Proxy', new Proxy(sentinel(), {})],
   ])('takes %s', async (_what, target) => {
     expect(typeof redisStore(loosely(target)).create).toBe('function');
@@ -150,6 +157,7 @@ describe('redisStore', () => {
     ['that is to be made', { host: 'h', keyPrefix: 'app:' }],
     ['of node-redis', createClient({ keyPrefix: 'app:' })],
     ['of node-redis for Sentinels', sentinel({ keyPrefix: 'app:' })],
+    ['of node-redis for a cluster', createCluster({ rootNodes: [{}], keyPrefix: 'app:' })],
     ['of a cluster', new Cluster([{ host: 'h' }], { ...lazy, keyPrefix: 'app:' })],
     [
       'of the nodes of a cluster',

@@ -60,7 +60,10 @@ const ROOMS: readonly (readonly [room: string, mayImport: string])[] = [
     'stores/redis/ioredis/',
     `stores/common/.*|stores/redis/(redis.client|connection/redis.errors)|${SHARED}|${TOOLS}|ioredis`,
   ],
-  ['stores/redis/node-redis/', `stores/common/.*|stores/redis/redis.client|${SHARED}|${TOOLS}`],
+  [
+    'stores/redis/node-redis/',
+    `stores/common/.*|stores/redis/(redis.client|redis.keys|connection/redis.errors)|${SHARED}|${TOOLS}`,
+  ],
   ['stores/redis/', `stores/(common|redis)/.*|${SHARED}|${TOOLS}`],
   ['stores/quorum/', `${SHARED}|${TOOLS}`],
   [

@@ -22,7 +22,7 @@ const EXPORTS: Readonly<Record<string, string>> = {
     systemClock toHttpException
   `,
   'stores/redis/index.ts':
-    '<NodeRedisClient> <NodeRedisSentinel> <RedisStoreOptions> <RedisTarget> redisStore',
+    '<NodeRedisClient> <NodeRedisCluster> <NodeRedisSentinel> <RedisStoreOptions> <RedisTarget> redisStore',
   'stores/sql/postgres/index.ts': `
     <Listen> <PGliteDatabase> <PostgresConfig> <PostgresHandle> <PostgresPool> <PostgresStoreOptions>
     <PostgresTarget> lockTableSql postgresStore

@@ -1,11 +1,14 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { Cluster, Redis } from 'ioredis';
-import { isLockError } from 'nestjs-distributed-lock';
+import type { RedisClusterType } from 'redis';
+import { isLockError, type LockService } from 'nestjs-distributed-lock';
+import type { RedisTarget } from 'nestjs-distributed-lock/redis';
 import { eventsOf, typesOf } from '../../../support/events.js';
 import {
   closeServices,
   elapsed,
   failureOf,
+  holdAndWait,
   openService,
   untilAborted,
 } from '../../../support/lock-services.js';
@@ -13,21 +16,22 @@ import { startRedisCluster } from '#redis-topologies';
 import { TcpProxy, type Link } from '#tcp-proxy';
 import { until } from '#until';
 import { ownServer } from '../../../support/own-server.js';
+import { clusterTargetOf, LIBRARIES } from '../../../support/redis-library.js';
 
 const LEASE_MS = 1500;
 const RECHECK_MS = 1000;
 const SLACK_MS = 900;
 const SLOWEST_RECONNECT_MS = 1020;
 
-describe('a Redis cluster', () => {
+describe.each(LIBRARIES)('a Redis cluster, by %s', (library) => {
   const cluster = ownServer(() => startRedisCluster(3));
-  let client: Cluster;
+  let client: RedisTarget;
   let eyes: Cluster;
   let key: string;
   let count = 0;
 
   beforeAll(async () => {
-    client = new Cluster([...cluster.nodes], { lazyConnect: true });
+    client = clusterTargetOf(library, cluster);
     eyes = new Cluster([...cluster.nodes]);
     await eyes.ping();
   }, 60_000);
@@ -35,10 +39,7 @@ describe('a Redis cluster', () => {
     key = `cluster:${++count}`;
   });
   afterEach(closeServices);
-  afterAll(() => {
-    client.disconnect();
-    eyes.disconnect();
-  });
+  afterAll(() => eyes.disconnect());
 
   const open = (target = client) => openService(target, { watchdogTimeoutMs: LEASE_MS });
   /** A client that reaches each node through a proxy. */
@@ -46,7 +47,7 @@ describe('a Redis cluster', () => {
     const proxies = await Promise.all(cluster.nodes.map(({ port }) => TcpProxy.before(port)));
     const places = proxies.map(({ port }) => ({ host: '127.0.0.1', port }));
     const natMap = Object.fromEntries(cluster.nodes.map(({ port }, i) => [`127.0.0.1:${port}`, places[i]!]));
-    return { proxies, behind: new Cluster(places, { natMap, lazyConnect: true }) };
+    return { proxies, behind: clusterTargetOf(library, { nodes: places, natMap }) };
   };
   const linesOf = (name: string) => eyes.zcard(`nest_lock_queue:{${name}}`);
 
@@ -113,6 +114,42 @@ describe('a Redis cluster', () => {
     expect(Math.min(...waits)).toBeLessThan(100);
   });
 
+  it.each([
+    ['', async () => undefined],
+    [
+      ', also after all connections for messages were cut',
+      () => Promise.all(eyes.nodes('master').map((node) => node.call('CLIENT', 'KILL', 'TYPE', 'pubsub'))),
+    ],
+  ])('a release that Redisson announces on a sharded channel wakes a waiter%s', async (_when, cut) => {
+    // Redis 6.2 has none, and Redisson publishes to plain ones there.
+    const hasSharded = await eyes.call('PUBSUB', 'SHARDNUMSUB').then(
+      () => true,
+      () => false,
+    );
+    const [counting, publish] = hasSharded ? ['SHARDNUMSUB', 'SPUBLISH'] : ['NUMSUB', 'PUBLISH'];
+    const waits: number[] = [];
+    for (let turn = 0; turn < 3; turn++) {
+      const name = `${key}:${turn}`;
+      const channel = `redisson_lock__channel:{${name}}`;
+      const isHeard = async () => {
+        const counts = eyes.nodes('master').map((node) => node.call('PUBSUB', counting!, channel));
+        return ((await Promise.all(counts)) as [string, number][]).some(([, count]) => count > 0);
+      };
+      await eyes.hset(name, '0f4a17c6-7d0a-4a6e-9b0c-0d6cf8a2a001:1', 1);
+      await eyes.pexpire(name, 30_000);
+      const acquired = open().acquire(name);
+      await until(isHeard);
+      await cut();
+      await until(isHeard);
+      await eyes.del(name);
+      await eyes.call(publish!, channel, '0');
+      waits.push(await elapsed(acquired));
+      await (await acquired).release();
+      await until(async () => !(await isHeard()));
+    }
+    expect(Math.min(...waits)).toBeLessThan(100);
+  });
+
   it('all keys of a lock lie in one slot', async () => {
     const [first, second] = [open(), open()];
     const before = await keysOfAllNodes();
@@ -164,17 +201,19 @@ describe('a Redis cluster', () => {
   });
 
   it('the client of the application is neither used nor closed', async () => {
+    const isUnused = () =>
+      client instanceof Cluster ? client.status === 'wait' : !(client as RedisClusterType).isOpen;
     const service = open(client);
     await service.withLock(key, () => undefined);
-    expect(client.status).toBe('wait');
-    const connected = new Cluster([...cluster.nodes]);
-    await connected.ping();
+    expect(isUnused()).toBe(true);
+    const connected = clusterTargetOf(library, cluster) as Cluster | RedisClusterType;
+    await connected.connect();
     const other = open(connected);
     await other.withLock(key, () => undefined);
     await Promise.all([service.close(), other.close()]);
     expect(await connected.set('mine', 'still works')).toBe('OK');
-    connected.disconnect();
-    expect(client.status).toBe('wait');
+    await connected.disconnect();
+    expect(isUnused()).toBe(true);
   });
 
   it('a node that is frozen for good fails the calls for its keys in time, and no others', async () => {
@@ -227,7 +266,7 @@ describe('a Redis cluster', () => {
         cluster.nodes.map(({ port }, i) => [`127.0.0.1:${port}`, places[i] as (typeof places)[number]]),
       );
       let seen = 0;
-      const service = open(new Cluster(places, { natMap, lazyConnect: true }));
+      const service = open(clusterTargetOf(library, { nodes: places, natMap }));
       await new Promise<void>((resolve) => {
         const count = (chunk: Buffer) => {
           if (++seen === replies) resolve();
@@ -247,17 +286,36 @@ describe('a Redis cluster', () => {
     expect(await Promise.all(moments.map(openAfter))).toEqual(moments.map(() => 0));
   }, 30_000);
 
+  it('a slot that has moved to another node is followed, and tokens grow across the move', async () => {
+    const service = open();
+    const token = await service.withLock(key, (lock) => lock.fencingToken);
+    const { admins, ids, slot, from, to, assign } = await slotOf(key);
+    await until(async () => (await eyes.exists(key)) === 0);
+    const port = cluster.nodes[to]?.port as number;
+    const names = (await admins[from]?.cluster('GETKEYSINSLOT', slot, 10)) as string[];
+    try {
+      await admins[to]?.cluster('SETSLOT', slot, 'IMPORTING', ids[from] as string);
+      await admins[from]?.cluster('SETSLOT', slot, 'MIGRATING', ids[to] as string);
+      if (names.length > 0) await admins[from]?.migrate('127.0.0.1', port, '', 0, 5000, 'KEYS', ...names);
+      await assign(to);
+      expect(await service.withLock(key, (lock) => lock.fencingToken)).toBeGreaterThan(token);
+      expect(await admins[to]?.cluster('COUNTKEYSINSLOT', slot)).toBeGreaterThan(0);
+      // A second call goes there at once: the move was learned.
+      expect((await service.tryAcquire(key)) !== null).toBe(true);
+      await closeServices();
+    } finally {
+      const left = (await admins[to]?.cluster('GETKEYSINSLOT', slot, 10)) as string[];
+      if (left.length > 0) await admins[to]?.del(left);
+      await assign(from);
+      for (const admin of admins) admin.disconnect();
+    }
+  }, 30_000);
+
   it('connections that break while a slot migrates end neither the call nor the process', async () => {
     const { proxies, behind } = await proxied();
     const service = open(behind);
     await service.withLock(`${key}:other`, () => undefined);
-    const admins = cluster.servers.map(({ url }) => new Redis(url));
-    const ids = await Promise.all(admins.map((admin) => admin.cluster('MYID')));
-    const slot = Number(await eyes.cluster('KEYSLOT', key));
-    const from = Math.floor((slot * 3) / 16_384);
-    const to = (from + 1) % 3;
-    const assign = (owner: number) =>
-      Promise.all(admins.map((admin) => admin.cluster('SETSLOT', slot, 'NODE', ids[owner] as string)));
+    const { admins, ids, slot, from, to, assign } = await slotOf(key);
     let broken = 0;
     const breakAtAsking = (link: Link) => {
       link.requests.edit = (chunk) => {
@@ -285,7 +343,54 @@ describe('a Redis cluster', () => {
     }
   }, 30_000);
 
+  /** A key's slot, the node that has it, and how it is given to another one. */
+  async function slotOf(name: string) {
+    const admins = cluster.servers.map(({ url }) => new Redis(url));
+    const ids = await Promise.all(admins.map((admin) => admin.cluster('MYID')));
+    const slot = Number(await eyes.cluster('KEYSLOT', name));
+    const from = Math.floor((slot * 3) / 16_384);
+    const assign = (owner: number) =>
+      Promise.all(admins.map((admin) => admin.cluster('SETSLOT', slot, 'NODE', ids[owner] as string)));
+    return { admins, ids, slot, from, to: (from + 1) % 3, assign };
+  }
+
   async function keysOfAllNodes(): Promise<string[]> {
     return (await Promise.all(eyes.nodes('master').map((node) => node.keys('*')))).flat();
   }
+});
+
+describe.each(LIBRARIES)('a Redis cluster whose masters fail, by %s', (library) => {
+  const cluster = ownServer(() => startRedisCluster(3, { replicas: 1 }));
+  afterEach(closeServices);
+
+  const open = () => openService(clusterTargetOf(library, cluster), { watchdogTimeoutMs: LEASE_MS });
+  const names = Array.from({ length: 12 }, (_, i) => `failover:${i}`);
+  const tokensOf = (service: LockService) =>
+    Promise.all(
+      names.map((name) => service.withLock(name, { waitMs: 20_000 }, ({ fencingToken }) => fencingToken)),
+    );
+  const expectGrown = (before: readonly number[], after: readonly number[]) =>
+    expect(after.every((token, i) => token > (before[i] as number))).toBe(true);
+
+  it('all keys can be locked soon after a replica was made the master, and after a master has died, and waiters are notified', async () => {
+    const [service, other] = [open(), open()];
+    const first = await tokensOf(service);
+    const replica = new Redis(cluster.servers[3]!.url);
+    await replica.cluster('FAILOVER', 'TAKEOVER');
+    await until(async () => (await replica.info('replication')).includes('role:master'));
+    replica.disconnect();
+    const second = await tokensOf(service);
+    expectGrown(first, second);
+
+    await cluster.servers[1]?.kill();
+    expectGrown(second, await tokensOf(service));
+    const waits: number[] = [];
+    for (const name of names) {
+      const { lock, waiting } = await holdAndWait(service, other, name);
+      await lock.release();
+      waits.push(await elapsed(waiting));
+      await (await waiting).release();
+    }
+    expect(Math.min(...waits)).toBeLessThan(100);
+  }, 60_000);
 });

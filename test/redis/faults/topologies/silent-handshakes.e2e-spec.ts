@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { Cluster, Redis } from 'ioredis';
+import { Redis } from 'ioredis';
 import type { LockService } from 'nestjs-distributed-lock';
 import type { RedisTarget } from 'nestjs-distributed-lock/redis';
 import { startRedisCluster, startSentinelSet } from '#redis-topologies';
@@ -8,7 +8,7 @@ import { TcpProxy, type Link } from '#tcp-proxy';
 import { until } from '#until';
 import { closeServices, elapsed, openService } from '../../../support/lock-services.js';
 import { ownServer } from '../../../support/own-server.js';
-import { LIBRARIES, sentinelTargetOf } from '../../../support/redis-library.js';
+import { clusterTargetOf, LIBRARIES, sentinelTargetOf } from '../../../support/redis-library.js';
 
 const COMMAND_MS = 400;
 /** Some handshakes that fail one after the other, with pauses between them. */
@@ -148,7 +148,7 @@ describe('a Redis that takes connections and goes silent in the middle of their 
     }, 60_000);
   });
 
-  describe('as a cluster', () => {
+  describe.each(LIBRARIES)('as a cluster, by %s', (library) => {
     const cluster = ownServer(() => startRedisCluster(3));
 
     it('heals wherever its nodes did', async () => {
@@ -160,7 +160,7 @@ describe('a Redis that takes connections and goes silent in the middle of their 
         const natMap = Object.fromEntries(
           cluster.nodes.map(({ port }, i) => [`127.0.0.1:${port}`, places[i] as (typeof places)[number]]),
         );
-        return { proxies: nodes, target: new Cluster(places, { natMap, lazyConnect: true }) };
+        return { proxies: nodes, target: clusterTargetOf(library, { nodes: places, natMap }) };
       }, few);
       expect(found).toEqual([]);
     }, 90_000);

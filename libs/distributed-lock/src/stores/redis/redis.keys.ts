@@ -56,7 +56,7 @@ export function redisKeys(name: string, kind: Claim['kind'], sharesTokens = fals
 }
 
 /** The part of `name` that decides its cluster slot, by the server's rule. `undefined` if the whole name does. */
-function hashTag(name: string): string | undefined {
+export function hashTag(name: string): string | undefined {
   const start = name.indexOf('{');
   const end = name.indexOf('}', start + 1);
   return start < 0 || end <= start + 1 ? undefined : name.slice(start + 1, end);

@@ -3,14 +3,15 @@ import { describeMs, describeNumber } from '../../options/describe-given.js';
 import { checkOptionNames, overlay, type OptionNames } from '../../options/option-names.js';
 import { LockConfigurationError } from '../../port/lock.errors.js';
 import type { LockStoreContext } from '../../port/lock-store.js';
-import type { NodeRedisClient, NodeRedisSentinel } from './node-redis/node-redis.target.js';
+import type { NodeRedisClient, NodeRedisCluster, NodeRedisSentinel } from './node-redis/node-redis.target.js';
 import { checkCommandTimeout } from '../common/command-timeout.js';
 
 /**
  * A URL, ioredis options (Sentinel included), or a client of ioredis or of node-redis, which stays yours: it is duplicated,
  * never used or closed.
  */
-export type RedisTarget = string | RedisOptions | Redis | Cluster | NodeRedisClient | NodeRedisSentinel;
+export type RedisTarget =
+  string | RedisOptions | Redis | Cluster | NodeRedisClient | NodeRedisSentinel | NodeRedisCluster;
 
 /** Options of `redisStore`. Times are in ms. */
 export interface RedisStoreOptions {

@@ -4,12 +4,7 @@ import { assertObject, isEmpty, refusedTarget } from '../common/connection/targe
 import { isCluster, isRedis, keyPrefixOf } from './ioredis/ioredis.target.js';
 import { ioredisClient } from './ioredis/ioredis.client.js';
 import { checkNodeRedis, nodeRedisClient, nodeRedisKeyPrefix } from './node-redis/node-redis.client.js';
-import {
-  isNodeRedis,
-  isOtherNodeRedis,
-  type NodeRedisClient,
-  type NodeRedisSentinel,
-} from './node-redis/node-redis.target.js';
+import { isNodeRedis, isOtherNodeRedis, type NodeRedisTarget } from './node-redis/node-redis.target.js';
 import type { ClientSettings, RedisClient } from './redis.client.js';
 import type { RedisTarget } from './redis.options.js';
 
@@ -34,7 +29,7 @@ export function checkRedisTarget(target: unknown): asserts target is RedisTarget
   if (isNodeRedis(target)) return checkNodeRedis(target);
   if (isOtherNodeRedis(target)) {
     throw new LockConfigurationError(
-      `${NEEDED}; of node-redis it takes what createClient and createSentinel make, and was given ${describeGiven(target)}. For a cluster give ioredis.`,
+      `${NEEDED}; of node-redis it takes what createClient, createSentinel and createCluster make, and was given ${describeGiven(target)}.`,
     );
   }
   if (CLIENT_METHODS.some((name) => typeof (target as Given)[name] === 'function')) {
@@ -72,7 +67,7 @@ export function newClient(target: RedisTarget, settings: ClientSettings): RedisC
   return isNodeRedisClient(target) ? nodeRedisClient(target, settings) : ioredisClient(target, settings);
 }
 
-function isNodeRedisClient(target: RedisTarget): target is NodeRedisClient | NodeRedisSentinel {
+function isNodeRedisClient(target: RedisTarget): target is NodeRedisTarget {
   return typeof target === 'object' && !isRedis(target) && isNodeRedis(target);
 }
 

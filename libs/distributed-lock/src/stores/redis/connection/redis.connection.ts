@@ -166,16 +166,22 @@ export class RedisConnection {
     // A reply that is lost with its connection never comes: its deadline must not end the next connection.
     this.cancelPreparing?.();
     for (const command of this.inFlight) {
-      this.inFlight.remove(command);
-      if (this.idleProbe.mayRepeat(command)) {
-        command.isSecondCopy = true;
-        this.waiting.push(command);
-      } else command.fail(unknown(why, command.key, this.lastError));
+      if (this.idleProbe.mayRepeat(command)) this.repeat(command);
+      else {
+        this.inFlight.remove(command);
+        command.fail(unknown(why, command.key, this.lastError));
+      }
     }
     this.idleProbe.end();
   }
 
-  /** A client of a cluster replaces a silent node by itself, and repeats the commands that had no reply. */
+  private repeat(command: RedisCommand): void {
+    this.inFlight.remove(command);
+    command.isSecondCopy = true;
+    this.waiting.push(command);
+  }
+
+  /** A client of a cluster replaces a silent node by itself. */
   private drop(): void {
     if (this.client.isCluster) return this.idleProbe.end();
     this.isReady = false;
@@ -255,7 +261,13 @@ export class RedisConnection {
     // The next connection goes to the present master.
     if (isReadOnly(error)) this.drop();
     if (!this.inFlight.has(command)) return;
-    if (!(error instanceof LockStoreError)) return this.follow(command, command.recover(this.client, error));
+    if (!(error instanceof LockStoreError)) {
+      const hasLostNode = this.client.isCluster && !isAnswer(error);
+      if (!hasLostNode || !this.idleProbe.mayRepeat(command))
+        return this.follow(command, command.recover(this.client, error));
+      this.repeat(command);
+      return this.writeWaiting();
+    }
     this.inFlight.remove(command);
     command.fail(error);
     this.writeWaiting();

@@ -6,7 +6,7 @@ import type { NodeRedis, NodeRedisOptions, NodeRedisPattern } from './node-redis
 let blank: NodeRedis | undefined;
 
 /**
- * A pattern for clients with these options, made by node-redis itself: a client for Sentinels makes none of one server.
+ * A pattern for clients with these options, made by node-redis itself: a client for Sentinels or for a cluster makes none of one server.
  *
  * @throws LockConfigurationError if node-redis is not installed, or is part of a bundle
  */
@@ -20,7 +20,7 @@ function loadNodeRedis(): { createClient(): NodeRedis } {
     return createRequire(import.meta.url)('redis') as { createClient(): NodeRedis };
   } catch (cause) {
     throw new LockConfigurationError(
-      'redisStore connects to Sentinels by node-redis, and the package redis is not to be found. Run npm install redis; in a bundle leave it outside.',
+      'redisStore connects to Sentinels and to clusters by node-redis, and the package redis is not to be found. Run npm install redis; in a bundle leave it outside.',
       { cause },
     );
   }

@@ -1,36 +1,20 @@
-import { quitWithin } from '../../common/connection/quit-within.js';
-import { EventEmitter } from 'node:events';
-import { inBackground } from '../../../async-context/in-background.js';
-import { conceal } from '../../../redaction/conceal.js';
-import { giveUpAfter } from '../../../time/turns.js';
-import { KeptConnection } from '../../common/connection/kept-connection.js';
-import type {
-  Arguments,
-  ClientEvents,
-  ClientSettings,
-  RedisClient,
-  RedisNode,
-  WireKeys,
-} from '../redis.client.js';
-import { OneServer, type Master } from './master.js';
-import { NodeRedisLink, openWithinMs } from './node-redis.link.js';
+import type { ClientSettings, RedisClient } from '../redis.client.js';
+import { clusterOptions } from './cluster-options.js';
+import { OneServer } from './master.js';
+import { NodeRedisClusterClient } from './node-redis.cluster.js';
+import { NodeRedisSingle } from './node-redis.single.js';
 import {
+  isNodeRedisCluster,
   isNodeRedisSentinel,
   type NodeRedis,
-  type NodeRedisClient,
-  type NodeRedisSentinel,
+  type NodeRedisTarget,
 } from './node-redis.target.js';
 import { SentinelMaster } from './sentinel-master.js';
 import { sentinelOptions } from './sentinel-options.js';
 
-/** The message of node-redis for a command that was never written. */
-const OFFLINE = 'The client is offline';
-
-/** A new, unconnected client of node-redis for one server, or for the master that Sentinels name. */
-export function nodeRedisClient(
-  target: NodeRedisClient | NodeRedisSentinel,
-  settings: ClientSettings,
-): RedisClient {
+/** A new, unconnected client of node-redis for one server, for the master that Sentinels name, or for a cluster. */
+export function nodeRedisClient(target: NodeRedisTarget, settings: ClientSettings): RedisClient {
+  if (isNodeRedisCluster(target)) return new NodeRedisClusterClient(clusterOptions(target), settings);
   const master = isNodeRedisSentinel(target)
     ? new SentinelMaster(target, settings)
     : new OneServer(target as unknown as NodeRedis);
@@ -38,144 +22,16 @@ export function nodeRedisClient(
 }
 
 /** @throws LockConfigurationError for a client whose options cannot be read */
-export function checkNodeRedis(target: NodeRedisClient | NodeRedisSentinel): void {
-  if (isNodeRedisSentinel(target)) sentinelOptions(target);
+export function checkNodeRedis(target: NodeRedisTarget): void {
+  optionsOf(target);
 }
 
 /** What a client of node-redis would put before each key. */
-export function nodeRedisKeyPrefix(target: NodeRedisClient | NodeRedisSentinel): string | undefined {
-  const options = isNodeRedisSentinel(target)
-    ? sentinelOptions(target)
-    : (target as unknown as NodeRedis).options;
-  return options?.keyPrefix?.toString();
+export function nodeRedisKeyPrefix(target: NodeRedisTarget): string | undefined {
+  return optionsOf(target)?.keyPrefix?.toString();
 }
 
-class NodeRedisSingle extends EventEmitter<ClientEvents> implements RedisClient {
-  readonly isCluster = false;
-  /** node-redis writes commands later, in `setImmediate`. */
-  readonly writesAtOnce = false;
-  readonly address: string;
-  readonly user: string;
-  private readonly kept: KeptConnection<NodeRedisLink>;
-  private onFailure: (error: Error) => void = () => undefined;
-
-  constructor(
-    private readonly master: Master,
-    private readonly settings: ClientSettings,
-  ) {
-    super();
-    conceal(this, 'master', 'kept');
-    this.address = master.address;
-    this.user = master.user;
-    const openMs = openWithinMs(settings.commandTimeoutMs);
-    const withinMs = master.findWithinMs + openMs;
-    const lateError = new Error(`no connection with an answer to its first commands within ${openMs} ms`);
-    this.kept = new KeptConnection<NodeRedisLink>({
-      ...settings,
-      attempt: () => ({ withinMs, lateError, open: (signal, onLost) => this.connect(signal, onLost) }),
-      onOpen: () => this.emit('ready'),
-      onDown: (error) => {
-        this.onFailure(error as Error);
-        this.emit('close');
-      },
-    });
-  }
-
-  get isReady(): boolean {
-    return this.kept.current?.client.isReady ?? false;
-  }
-
-  open(onFailure: (error: Error) => void): void {
-    this.onFailure = onFailure;
-    this.master.open({
-      onMoved: () => this.kept.giveUp(new Error('the Sentinels name another master')),
-      onError: (error) => this.emit('error', error),
-    });
-    this.kept.start();
-  }
-
-  async close(withinMs: number): Promise<void> {
-    const { current } = this.kept;
-    if (current && this.isReady)
-      await quitWithin(this, this.settings.clock, withinMs, () => current.client.close());
-    this.kept.close();
-    this.master.close();
-  }
-
-  call(command: string, args: Arguments): Promise<unknown> {
-    return this.send([command, ...args.map(String)]);
-  }
-
-  evalSha(sha: string, { names }: WireKeys, args: Arguments): Promise<unknown> {
-    return this.send(['evalsha', sha, String(names.length), ...names, ...args.map(String)]);
-  }
-
-  masters(): readonly RedisNode[] {
-    return [this];
-  }
-
-  askBeside(onAnswer: () => void): () => void {
-    const { current } = this.kept;
-    if (!current) return () => undefined;
-    const beside = new NodeRedisLink(current.pattern, this.settings, () => undefined);
-    let isAsking = true;
-    const close = (): void => {
-      isAsking = false;
-      beside.destroy();
-    };
-    const onOpen = (): void => {
-      if (!isAsking) return;
-      close();
-      onAnswer();
-    };
-    inBackground(beside.open().then(onOpen), () => undefined);
-    return close;
-  }
-
-  drop(): void {
-    this.kept.lose(this.kept.current, new Error('the connection was silent'));
-  }
-
-  /** The bytes of a connection are not to be seen. Its replies to the first commands come together. */
-  afterSilence(ms: number, task: () => void): () => void {
-    return giveUpAfter(this.settings.clock, ms, task);
-  }
-
-  subscribe(channels: readonly string[]): Promise<unknown> {
-    return this.with((client) => client.subscribe([...channels], this.onMessage));
-  }
-
-  unsubscribe(channel: string): Promise<unknown> {
-    return this.with((client) => client.unsubscribe(channel));
-  }
-
-  async subscribeSharded(): Promise<void> {}
-
-  async unsubscribeSharded(): Promise<void> {}
-
-  pingSubscriber(): Promise<unknown> {
-    return this.send(['ping']);
-  }
-
-  private readonly onMessage = (text: string, channel: string): void => {
-    this.emit('message', channel, text);
-  };
-
-  private send(words: readonly string[]): Promise<unknown> {
-    return this.with((client) => client.sendCommand(words));
-  }
-
-  private with(task: (client: NodeRedis) => Promise<unknown>): Promise<unknown> {
-    const { current } = this.kept;
-    return current ? task(current.client) : Promise.reject(new Error(OFFLINE));
-  }
-
-  private async connect(signal: AbortSignal, onLost: (error: unknown) => void): Promise<NodeRedisLink> {
-    const pattern = await this.master.find(signal);
-    const link = new NodeRedisLink(pattern, this.settings, (error) => {
-      this.emit('error', error);
-      onLost(error);
-    });
-    return link.open(signal);
-  }
+function optionsOf(target: NodeRedisTarget): { readonly keyPrefix?: string | Buffer } | undefined {
+  if (isNodeRedisCluster(target)) return clusterOptions(target);
+  return isNodeRedisSentinel(target) ? sentinelOptions(target) : (target as unknown as NodeRedis).options;
 }

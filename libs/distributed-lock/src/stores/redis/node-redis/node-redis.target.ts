@@ -16,18 +16,33 @@ export interface NodeRedisSentinel {
   duplicate(): unknown;
 }
 
+/** A client of node-redis 5 or later for a cluster, from `createCluster`. It need not be connected. */
+export interface NodeRedisCluster {
+  /** One of its nodes. Of all clients of node-redis one for a cluster has this. */
+  getRandomNode(): unknown;
+  /** Tells the store the options that it was made with. */
+  duplicate(): unknown;
+}
+
+/** A client of node-redis that the store takes. */
+export type NodeRedisTarget = NodeRedisClient | NodeRedisSentinel | NodeRedisCluster;
+
 type Given = Readonly<Record<string, unknown>>;
 
 // Not by instanceof, which would load the library.
-export function isNodeRedis(target: object): target is NodeRedisClient | NodeRedisSentinel {
-  return isOfOneServer(target) || isNodeRedisSentinel(target);
+export function isNodeRedis(target: object): target is NodeRedisTarget {
+  return isOfOneServer(target) || isNodeRedisSentinel(target) || isNodeRedisCluster(target);
 }
 
 export function isNodeRedisSentinel(target: object): target is NodeRedisSentinel {
   return typeof (target as Given)['getMasterNode'] === 'function';
 }
 
-/** Whether it is made by `createCluster` or `createClientPool` of node-redis. */
+export function isNodeRedisCluster(target: object): target is NodeRedisCluster {
+  return typeof (target as Given)['getRandomNode'] === 'function';
+}
+
+/** Whether it is made by `createClientPool` of node-redis. */
 export function isOtherNodeRedis(target: object): boolean {
   return 'isOpen' in target && !isNodeRedis(target) && typeof (target as Given)['destroy'] === 'function';
 }
@@ -56,10 +71,13 @@ export interface NodeRedisPattern {
 export interface NodeRedis extends NodeRedisPattern {
   readonly isReady: boolean;
   on(event: 'error', listener: (error: Error) => void): unknown;
+  on(event: 'sharded-channel-moved', listener: () => void): unknown;
   connect(): Promise<unknown>;
   close(): Promise<unknown>;
   destroy(): void;
   sendCommand(args: readonly string[]): Promise<unknown>;
   subscribe(channels: string[], listener: (text: string, channel: string) => void): Promise<unknown>;
   unsubscribe(channel: string): Promise<unknown>;
+  sSubscribe(channel: string, listener: (text: string, channel: string) => void): Promise<unknown>;
+  sUnsubscribe(channel: string): Promise<unknown>;
 }

@@ -2,11 +2,12 @@ import { inBackground } from '../../../async-context/in-background.js';
 import { giveUpAfter } from '../../../time/turns.js';
 import { KeptConnection } from '../../common/connection/kept-connection.js';
 import type { ClientSettings } from '../redis.client.js';
+import { addressOf, mappedPlace, optionsAt, type Place } from './given-options.js';
 import { patternOf } from './load-node-redis.js';
 import type { Master, MasterListener } from './master.js';
 import { NodeRedisLink, openWithinMs } from './node-redis.link.js';
 import type { NodeRedisPattern, NodeRedisSentinel } from './node-redis.target.js';
-import { optionsAt, sentinelOptions, type Place, type SentinelOptions } from './sentinel-options.js';
+import { sentinelOptions, type SentinelOptions } from './sentinel-options.js';
 
 /**
  * The master that Sentinels name. A connection to each of them stays open, so that a failover ends the connection to the old
@@ -55,7 +56,8 @@ export class SentinelMaster implements Master {
       this.onFound = (place) => {
         cancel();
         this.found = addressOf(place);
-        resolve(patternOf(optionsAt(options.nodeClientOptions, this.mapped(place))));
+        const found = mappedPlace(options.nodeAddressMap, place);
+        resolve(patternOf(optionsAt(options.nodeClientOptions, found)));
       };
       for (const sentinel of this.sentinels) this.ask(sentinel);
     });
@@ -112,14 +114,4 @@ export class SentinelMaster implements Master {
     this.onFound = () => undefined;
     if (isLater && this.found !== addressOf(place)) this.listener?.onMoved();
   }
-
-  private mapped(place: Place): Place {
-    const { nodeAddressMap: map } = this.options;
-    const address = addressOf(place);
-    return (typeof map === 'function' ? map(address) : map?.[address]) ?? place;
-  }
-}
-
-function addressOf({ host, port }: Place): string {
-  return `${host}:${port}`;
 }

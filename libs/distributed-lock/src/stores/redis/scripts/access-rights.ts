@@ -33,7 +33,8 @@ export class AccessRights {
 /** The commands that our connections and scripts send. SECURITY.md lists the same ones, and a test compares them. */
 const COMMANDS =
   '+client|setname +info +time +ping +type +subscribe +unsubscribe +script|exists +script|load +evalsha +eval +scan +exists +del +pexpire +pttl +get +getex +set +incrby +hset +hget +hmget +hgetall +hdel +hkeys +hlen +hexists +strlen +lindex +zadd +zrem +zremrangebyscore +zscore +zcard +zrange +zrangebyscore +publish +pubsub|numsub';
-const ON_A_CLUSTER = '+ssubscribe +sunsubscribe +spublish +pubsub|shardnumsub +cluster|slots +cluster|info';
+const ON_A_CLUSTER =
+  '+asking +ssubscribe +sunsubscribe +spublish +pubsub|shardnumsub +cluster|slots +cluster|info';
 
 interface LockUser {
   readonly user: string;

@@ -1,0 +1,34 @@
+import { LockConfigurationError } from '../../../port/lock.errors.js';
+import { givenOptions, mappedPlace, optionsAt, type AddressMap, type Place } from './given-options.js';
+import { patternOf } from './load-node-redis.js';
+import type { NodeRedisCluster, NodeRedisOptions, NodeRedisPattern } from './node-redis.target.js';
+
+/** What the store reads of the options of `createCluster`. */
+export interface ClusterOptions {
+  readonly rootNodes: readonly NodeRedisOptions[];
+  /** Options of the connections to all nodes. */
+  readonly defaults?: NodeRedisOptions;
+  readonly keyPrefix?: string | Buffer;
+  readonly nodeAddressMap?: AddressMap;
+}
+
+/** @throws LockConfigurationError without `rootNodes`, and for a later node-redis that duplicates otherwise */
+export function clusterOptions(target: NodeRedisCluster): ClusterOptions {
+  const found = givenOptions(target) as ClusterOptions | undefined;
+  if (Array.isArray(found?.rootNodes) && found.rootNodes.length > 0) return found;
+  throw new LockConfigurationError(
+    'redisStore finds no rootNodes in the options of this client for a cluster: name one node or more, as createCluster({ rootNodes: [{ url }] }) of node-redis 5 or later does.',
+  );
+}
+
+/** Clients for the node that the cluster calls `place`. */
+export function patternAt({ defaults, nodeAddressMap }: ClusterOptions, place: Place): NodeRedisPattern {
+  return patternOf(optionsAt(defaults, mappedPlace(nodeAddressMap, place)));
+}
+
+/** Clients for the nodes that the application has named. */
+export function rootPatterns({ defaults, rootNodes }: ClusterOptions): readonly NodeRedisPattern[] {
+  return rootNodes.map((root) =>
+    patternOf({ ...defaults, ...root, socket: { ...defaults?.socket, ...root.socket } }),
+  );
+}

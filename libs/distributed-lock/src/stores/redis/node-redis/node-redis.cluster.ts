@@ -1,0 +1,166 @@
+import { EventEmitter } from 'node:events';
+import { inBackground } from '../../../async-context/in-background.js';
+import { conceal } from '../../../redaction/conceal.js';
+import { isAnswer } from '../connection/redis.errors.js';
+import type {
+  Arguments,
+  ClientEvents,
+  ClientSettings,
+  RedisClient,
+  RedisNode,
+  WireKeys,
+} from '../redis.client.js';
+import type { ClusterNode, NodeTask } from './cluster-node.js';
+import { ClusterNodes } from './cluster-nodes.js';
+import type { ClusterOptions } from './cluster-options.js';
+import { offline } from './node-redis.single.js';
+import { slotOf } from './slot-of.js';
+
+/** How a node refuses a command that another one executes. Without a host it means the own one. */
+const REDIRECTION = /^(MOVED|ASK) \d+ (.*):(\d+)$/;
+/** Two nodes that have not agreed yet send a command to and fro. */
+const MOST_REDIRECTIONS = 5;
+
+/**
+ * A cluster: a command goes to the master of its slot, and to another node only when it was refused there.
+ *
+ * Channels are subscribed on any one node, since each message reaches all nodes; sharded ones on the master of their slot.
+ */
+export class NodeRedisClusterClient extends EventEmitter<ClientEvents> implements RedisClient {
+  readonly isCluster = true;
+  readonly writesAtOnce = false;
+  readonly address = 'a cluster';
+  readonly user: string;
+  private readonly nodes: ClusterNodes;
+  /** Has the subscriptions to channels that are not sharded. */
+  private subscriber: ClusterNode | undefined;
+  private isUp = false;
+  private onFailure: (error: Error) => void = () => undefined;
+
+  constructor(options: ClusterOptions, settings: ClientSettings) {
+    super();
+    conceal(this, 'nodes', 'subscriber');
+    this.user = options.defaults?.username || 'default';
+    this.nodes = new ClusterNodes(options, settings, {
+      onReady: () => this.onNodeReady(),
+      onClose: (node) => this.onNodeClose(node),
+      onMessage: (channel, text) => this.emit('message', channel, text),
+      onShardsMoved: () => this.emit('shardsReplaced'),
+      onError: (error) => {
+        this.onFailure(error);
+        this.emit('error', error);
+      },
+    });
+  }
+
+  get isReady(): boolean {
+    return this.nodes.anyReady() !== undefined;
+  }
+
+  open(onFailure: (error: Error) => void): void {
+    this.onFailure = onFailure;
+    this.nodes.start();
+  }
+
+  close(withinMs: number): Promise<void> {
+    return this.nodes.close(withinMs);
+  }
+
+  call(command: string, args: Arguments, key?: string): Promise<unknown> {
+    const task: NodeTask<unknown> = (client) => client.call(command, args);
+    return key === undefined ? runOn(this.nodes.anyReady(), task) : this.runAt(key, task);
+  }
+
+  evalSha(sha: string, keys: WireKeys, args: Arguments): Promise<unknown> {
+    return this.runAt(keys.names[0] as string, (client) => client.evalSha(sha, keys, args));
+  }
+
+  masters(): readonly RedisNode[] {
+    return this.nodes.masters();
+  }
+
+  /** Each of its nodes is asked by itself. */
+  askBeside(): () => void {
+    return () => undefined;
+  }
+
+  drop(): void {
+    for (const node of this.nodes.all()) node.drop();
+  }
+
+  /** Each of its nodes watches its own connection. */
+  afterSilence(): () => void {
+    return () => undefined;
+  }
+
+  subscribe(channels: readonly string[]): Promise<unknown> {
+    this.subscriber ??= this.nodes.anyReady();
+    return runOn(this.subscriber, (client) => client.subscribe(channels));
+  }
+
+  unsubscribe(channel: string): Promise<unknown> {
+    return runOn(this.subscriber, (client) => client.unsubscribe(channel));
+  }
+
+  subscribeSharded(channel: string): Promise<unknown> {
+    return this.runAt(channel, (client) => client.subscribeSharded(channel));
+  }
+
+  unsubscribeSharded(channel: string): Promise<unknown> {
+    return this.runAt(channel, (client) => client.unsubscribeSharded(channel));
+  }
+
+  pingSubscriber(): Promise<unknown> {
+    return runOn(this.subscriber, (client) => client.pingSubscriber());
+  }
+
+  private async runAt<T>(name: string, task: NodeTask<T>): Promise<T> {
+    const slot = slotOf(name);
+    let node = this.nodes.ownerOf(slot) ?? this.nodes.anyReady();
+    let attempt = task;
+    for (let redirections = 0; ; redirections++) {
+      try {
+        return await runOn(node, attempt);
+      } catch (error) {
+        const [text, kind, host, port] = (isAnswer(error) && REDIRECTION.exec(error.message)) || [];
+        if (!node || text === undefined) throw error;
+        if (redirections === MOST_REDIRECTIONS)
+          throw new Error(`after ${redirections} redirections: ${text}`, { cause: error });
+        const place = { host: host || node.place.host, port: Number(port) };
+        if (kind === 'MOVED') this.nodes.onMoved(slot, place);
+        node = this.nodes.at(place);
+        attempt = kind === 'ASK' ? asking(task) : task;
+      }
+    }
+  }
+
+  private onNodeReady(): void {
+    const event = this.isUp ? 'shardsReplaced' : 'ready';
+    this.isUp = true;
+    this.emit(event);
+  }
+
+  private onNodeClose(node: ClusterNode): void {
+    this.emit('nodeClose');
+    const wasSubscriber = node === this.subscriber;
+    if (wasSubscriber) this.subscriber = undefined;
+    const { isReady } = this;
+    if (isReady && !wasSubscriber) return;
+    this.isUp = isReady;
+    this.emit('close');
+    // All is subscribed again, on another node.
+    if (isReady) this.emit('ready');
+  }
+}
+
+function runOn<T>(node: ClusterNode | undefined, task: NodeTask<T>): Promise<T> {
+  return node ? node.run(task) : Promise.reject(offline());
+}
+
+/** The node takes a command for a slot that it is about to get right after `ASKING`. */
+function asking<T>(task: NodeTask<T>): NodeTask<T> {
+  return (client) => {
+    inBackground(client.call('asking', []), () => undefined);
+    return task(client);
+  };
+}

@@ -1,0 +1,36 @@
+import { spawnSync } from 'node:child_process';
+import { beforeAll, expect, it } from '@jest/globals';
+import { withoutPackages } from '../support/without-packages.js';
+
+const TARGETS = [
+  ['Sentinels', "createSentinel({ name: 'm', sentinelRootNodes: [{ host: 'h', port: 1 }] })"],
+  ['a cluster', "createCluster({ rootNodes: [{ url: 'redis://h' }] })"],
+] as const;
+
+let said: string;
+beforeAll(() => {
+  const opens = TARGETS.map(
+    ([, target]) => `
+    try {
+      new LockService({ store: redisStore(${target}) }).open();
+    } catch (error) {
+      console.log(error.name, error.message);
+    }`,
+  );
+  // The application has made its client, and this package finds none: it is part of a bundle, for example.
+  const program = `
+    const { createCluster, createSentinel } = await import('redis');
+    await import(${JSON.stringify(withoutPackages(/^redis$/))});
+    const { LockService } = await import('nestjs-distributed-lock');
+    const { redisStore } = await import('nestjs-distributed-lock/redis');${opens.join('')}`;
+  const args = ['--input-type=module', '-e', program];
+  const { stdout, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8' });
+  said = stdout || stderr;
+}, 60_000);
+
+it.each(TARGETS)('%s of node-redis where redis is not found says what to install', (what, _target) => {
+  const line = said.split('\n')[TARGETS.findIndex(([name]) => name === what)];
+  expect(line).toBe(
+    'LockConfigurationError redisStore connects to Sentinels and to clusters by node-redis, and the package redis is not to be found. Run npm install redis; in a bundle leave it outside.',
+  );
+});
