@@ -14,7 +14,11 @@ const FOR_AXE = [
   'zh/',
   'zh/recipes/once',
 ];
-const SEARCHES = { '': 'double submit', 'zh/': '重复提交' };
+const SEARCHES = [
+  ['', 'double submit'],
+  ['', 'GraphQL'],
+  ['zh/', '重复提交'],
+];
 const DESKTOP = { width: 1280, height: 800 };
 /** A page is there in a second, unless the machine has much else to do. */
 const PATIENCE_MS = 120_000;
@@ -46,12 +50,13 @@ try {
       findings.push(`/${path} is ${width} wide on a phone that is ${PHONE.width} wide`);
   });
   const desktop = await openPage(browser, { viewport: DESKTOP });
-  await forEach(desktop, Object.keys(SEARCHES), async (path) => {
+  for (const [path, words] of SEARCHES) {
+    await desktop.goto(`${ORIGIN}/${path}`);
     await desktop.locator('.DocSearch-Button').click();
-    await desktop.locator('.search-input').fill(SEARCHES[path]);
+    await desktop.locator('.search-input').fill(words);
     const first = desktop.locator('.VPLocalSearchBox .result').first();
-    await first.waitFor().catch(() => findings.push(`/${path}: the search does not find ${SEARCHES[path]}`));
-  });
+    await first.waitFor().catch(() => findings.push(`/${path}: the search does not find ${words}`));
+  }
 } finally {
   await browser.close();
 }

@@ -3,7 +3,7 @@ import type { Browser, Page } from 'playwright-core';
 import { axeFindings, findChromium, NO_CHROMIUM, openChromium } from '#chromium';
 import { until } from '#until';
 import { OPERATOR, startAdminApp, type AdminApp, type AdminAppOptions } from './support/admin-app.js';
-import { withoutList } from './support/without-list.js';
+import { withoutList, withUnreadable } from './support/odd-lists.js';
 
 const command = findChromium();
 /** CI installs a browser: there it is a failure when none is found. */
@@ -169,6 +169,20 @@ describeInBrowser(`the page for operators in a browser${where}`, () => {
       await page.getByText('cannot list its keys').waitFor();
       await until(async () => (await rows()).length > 0);
       expect(await rows()).toEqual(['goods:42']);
+    },
+    PATIENCE_MS,
+  );
+
+  it(
+    'shows the other keys beside one that the store cannot read, and says why, as text',
+    async () => {
+      const store = withUnreadable({ key: ATTACK, message: ATTACK });
+      const { locks } = await open({ locks: { store } });
+      await using _ = await locks.acquire('goods:42');
+      await page.getByText(`Cannot be read: ${ATTACK}. ${ATTACK}`).waitFor();
+      await until(async () => (await rows()).length > 0);
+      expect(await rows()).toEqual(['goods:42']);
+      expect(problems).toEqual([]);
     },
     PATIENCE_MS,
   );

@@ -10,7 +10,7 @@ import {
 import { map } from 'rxjs';
 import { DistributedLockModule, getLockServiceToken, type LockService } from 'nestjs-distributed-lock';
 import { LockAdminModule } from 'nestjs-distributed-lock/admin';
-import { withoutList } from './support/without-list.js';
+import { withoutList, withUnreadable } from './support/odd-lists.js';
 import { ADAPTERS, OperatorGuard, releaseOf, startAdminApp } from './support/admin-app.js';
 
 interface Holder {
@@ -178,6 +178,16 @@ describe.each(ADAPTERS)('the JSON API on %s', (adapter) => {
     expect(error).toMatchObject({ status: 501, code: 'LOCK_STORE' });
     expect(error.message).toMatch(/cannot list its keys/);
     expect(await askJson('/locks/api/held')).toMatchObject({ holds: [{ key: 'goods:42' }] });
+  });
+
+  it('lists the other keys beside one that the store cannot read, and says why', async () => {
+    const newer = { key: 'newer', message: 'written in format 9' };
+    const { locks, askJson } = await startAdminApp({ adapter, locks: { store: withUnreadable(newer) } });
+    await using _ = await locks.acquire('goods:42');
+    expect(await askJson('/locks/api/locks')).toMatchObject({
+      entries: [{ key: 'goods:42' }],
+      unreadable: [newer],
+    });
   });
 
   it('may be cached by nobody', async () => {

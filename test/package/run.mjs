@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { Redis } from 'ioredis';
 import { WebSocket } from 'ws';
 import { spawnGuarded } from '#processes';
 import { startRedisServer } from '#redis-server';
@@ -82,6 +83,7 @@ async function tryApps(tarball) {
       await run('npm', ['run', '--silent', 'build'], app);
       await run('npm', ['test', '--silent'], app);
       await checkAnswers(app, hasPeers);
+      await checkCommand(app);
     });
   }
 }
@@ -147,6 +149,22 @@ async function checkMessages(address) {
   const answers = await Promise.all([ask(), ask()]);
   const told = answers.map(({ event, data }) => String(data.code ?? event)).sort();
   if (told.join() !== 'LOCK_WAIT_TIMEOUT,purchased') throw new Error(`messages: ${JSON.stringify(answers)}`);
+}
+
+/** The command of the package shows a lock, here one as Redisson writes it. */
+async function checkCommand(app) {
+  const [key, owner] = ['goods:77', '6b0f2a54-3c1f-4a55-9e0c-3d2a6a0f8d11:1'];
+  const client = new Redis(redis.url);
+  try {
+    await client.multi().hset(key, owner, 1).pexpire(key, 60_000).exec();
+    const words = ['nestjs-distributed-lock', 'inspect', key, '--json', '--store', redis.url];
+    const { holders } = JSON.parse(await run('npx', ['--no-install', ...words], app));
+    if (holders.length !== 1 || holders[0].owner !== owner)
+      throw new Error(`inspect: ${JSON.stringify(holders)}`);
+  } finally {
+    await client.del(key);
+    client.disconnect();
+  }
 }
 
 function addressOf(child) {

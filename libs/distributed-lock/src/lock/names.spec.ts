@@ -101,7 +101,7 @@ describe('the name of a holder', () => {
     const named = { owner: seen?.holders[0], client: locks.client, site: 'Goods.buy', heldMs: 5000 };
     expect(seen?.heldBy).toEqual([named]);
     const page = await settled(other.list({ prefix: 'goods:' }));
-    expect(page).toEqual({ entries: [seen], cursor: undefined });
+    expect(page).toEqual({ entries: [seen], unreadable: [], cursor: undefined });
     expect((await settled(other.list({ prefix: 'orders:' }))).entries).toEqual([]);
   });
 

@@ -18,7 +18,8 @@ export const USAGE = `nestjs-distributed-lock: finds and frees locks in the stor
   --timeout <ms>    how long the store may take to answer; default 2000
 
 WAITING counts one for each other process that waits. No store knows of callers in the holder's own process.
-Exit codes: 0 done, 1 nothing found, 2 wrong use, 3 the store was not reached or refuses, or a key is unreadable.
+Exit codes: 0 done, 1 nothing found, 2 wrong use,
+3 the store was not reached or refuses, or a key is unreadable.
 `;
 
 export type CommandName = 'ls' | 'inspect' | 'watch' | 'release';
