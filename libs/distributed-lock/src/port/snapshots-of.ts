@@ -2,8 +2,8 @@ import type { KeyPage, LockSnapshot, UnreadableKey } from './lock-store.js';
 import { LockStoreError } from './lock.errors.js';
 
 /**
- * What a page of `list` tells of these keys. A key that the store refuses to read, as one in the format of another release,
- * does not hide the others.
+ * Inspects the keys of a page of `list`. A key that the store refuses to read, as one in the format of another release, does not
+ * hide the others: the page names it in `unreadable`.
  *
  * @throws whatever else `inspect` rejects with
  */

@@ -7,9 +7,9 @@ export interface SqlStoreOptions {
   /** The table of the locks, with its schema if need be: `app.nest_lock`; default `nest_lock`. Made on first use. */
   readonly table?: string;
   /**
-   * What the store may do in the database. `create` (default): it makes its table on first use. `write`: it makes none, and
-   * refuses every request while there is none. `read`: the same, and it lists and inspects locks only, for which its user needs
-   * no right but SELECT.
+   * With `create`, the default, the store makes its table on first use. With `write` it makes no table, and refuses every request
+   * while the table is missing. With `read` it makes no table either, and writes nothing: it lists and inspects locks, for which
+   * its user needs no right but SELECT, and refuses all other requests.
    */
   readonly access?: 'create' | 'write' | 'read';
   /**

@@ -3,7 +3,7 @@ import { givenOptions, mappedPlace, optionsAt, type AddressMap, type Place } fro
 import { patternOf } from './load-node-redis.js';
 import type { NodeRedisCluster, NodeRedisOptions, NodeRedisPattern } from './node-redis.target.js';
 
-/** What the store reads of the options of `createCluster`. */
+/** The options of `createCluster` that the store reads. */
 export interface ClusterOptions {
   readonly rootNodes: readonly NodeRedisOptions[];
   /** Options of the connections to all nodes. */
