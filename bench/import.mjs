@@ -1,6 +1,6 @@
 // Measures the CPU time in which a process imports the library and its Redis store, and other libraries of locks on Redis, in turns:
 //   npm run build && npm ci --prefix bench/peers && node bench/import.mjs [rounds]
-// Each process has imported Nest, rxjs and ioredis before.
+// Each process has imported Nest, rxjs and ioredis before, and has collected what these left as garbage.
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
@@ -11,6 +11,8 @@ const rounds = Number(process.argv[2] ?? 11);
 
 const child = (specifiers) => `
   for (const it of ['reflect-metadata', '@nestjs/common', '@nestjs/core', 'rxjs', 'ioredis']) await import(it);
+  gc();
+  await new Promise((resolve) => setTimeout(resolve, 20));
   const before = process.cpuUsage();
   for (const it of ${JSON.stringify(specifiers)}) await import(it);
   const { user, system } = process.cpuUsage(before);
@@ -19,7 +21,7 @@ const child = (specifiers) => `
 function measure(name) {
   const ours = LIBRARIES[name] === OURS;
   const cwd = fileURLToPath(ours ? new URL('..', import.meta.url) : PEERS);
-  const args = ['--input-type=module', '-e', child(LIBRARIES[name])];
+  const args = ['--expose-gc', '--input-type=module', '-e', child(LIBRARIES[name])];
   return Number(execFileSync(process.execPath, args, { cwd, encoding: 'utf8' }));
 }
 

@@ -131,7 +131,8 @@ export function checkCallOptions(options: CallOptions): void {
   }
 }
 
-function checkTakeover({ onBusy, graceMs, waitMs, ...others }: CallOptions): void {
+function checkTakeover(options: CallOptions): void {
+  const { onBusy, graceMs, waitMs } = options;
   if (onBusy !== undefined && onBusy !== 'throw' && onBusy !== 'takeover') {
     throw new LockConfigurationError(`onBusy must be 'throw' or 'takeover'; it is ${String(onBusy)}.`);
   }
@@ -142,7 +143,7 @@ function checkTakeover({ onBusy, graceMs, waitMs, ...others }: CallOptions): voi
     );
   }
   if (graceMs !== undefined) checkLease('graceMs', graceMs);
-  const refused = refusedBeside(others);
+  const refused = refusedBeside(options);
   if (refused) {
     throw new LockConfigurationError(
       `onBusy: 'takeover' goes ahead of all that wait and takes the lock from its one holder, so it is not for ${refused}. Leave one of the two out.`,

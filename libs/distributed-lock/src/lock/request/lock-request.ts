@@ -47,13 +47,14 @@ export function lockRequest(
   const onBusy = call.onBusy ?? defaults.onBusy;
   const isTakeover = onBusy === 'takeover';
   const graceMs = call.graceMs ?? (isTakeover ? defaults.graceMs : undefined);
-  const claim = { mode, permits, weight };
   checkCallOptions({
     waitMs,
     maxWaiting,
     onBusy,
     graceMs,
-    ...claim,
+    mode,
+    permits,
+    weight,
     leaseMs,
     holdAtLeastMs,
     fair,
