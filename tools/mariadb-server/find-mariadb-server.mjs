@@ -18,12 +18,15 @@ export function findMariadbServer() {
 function onThisMachine(user) {
   const { env } = process;
   const chosen = env.MARIADB_BIN;
-  if (chosen && !runs(chosen, env, user)) {
+  if (chosen && !versionOf(chosen, env, user)) {
     throw new Error(`MARIADB_BIN (${chosen}) is not a MariaDB server that runs here.`);
   }
   const candidates = chosen ? [chosen] : ['mariadbd', '/usr/sbin/mariadbd'];
-  const command = candidates.find((candidate) => runs(candidate, env, user));
-  return command && { command, args: [], env };
+  for (const command of candidates) {
+    const version = versionOf(command, env, user);
+    if (version) return { command, args: [], env, version };
+  }
+  return undefined;
 }
 
 function fetched(user) {
@@ -32,11 +35,17 @@ function fetched(user) {
   const { folder, env } = unpacked;
   const command = join(folder, 'usr/sbin/mariadbd');
   const args = [`--lc-messages-dir=${join(folder, 'usr/share/mysql')}`];
-  return runs(command, env, user) ? { command, args, env } : undefined;
+  const version = versionOf(command, env, user);
+  return version && { command, args, env, version };
 }
 
-/** Whether whom the server will run as can run it: root's own folders are closed to others. */
-function runs(command, env, user) {
-  const options = { env, ...user, cwd: '/', stdio: 'ignore', timeout: 10_000 };
-  return spawnSync(command, ['--no-defaults', '--version'], options).status === 0;
+/**
+ * The user that the server will run as must be able to run it: root's own folders are closed to others.
+ *
+ * @returns {string | undefined} what MariaDB says of itself
+ */
+function versionOf(command, env, user) {
+  const options = { env, ...user, cwd: '/', encoding: 'utf8', timeout: 10_000 };
+  const { status, stdout } = spawnSync(command, ['--no-defaults', '--version'], options);
+  return status === 0 ? stdout.trim() : undefined;
 }

@@ -19,6 +19,8 @@ export interface MariadbCommand {
   /** Where its messages are, when it is not installed. */
   readonly args: readonly string[];
   readonly env: NodeJS.ProcessEnv;
+  /** What `mariadbd --version` says. */
+  readonly version: string;
   /** MariaDB refuses to run as root: whom to run it as instead. Empty for everybody else. */
   readonly user: { readonly uid?: number; readonly gid?: number };
 }

@@ -1,8 +1,7 @@
 import { execFile } from 'node:child_process';
-import { chown, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { runUntilReady, startOwnServer } from '../own-server/index.mjs';
+import { firstData, runUntilReady, startOwnServer } from '../own-server/index.mjs';
 import { findMariadbServer } from './find-mariadb-server.mjs';
 
 const execFileAsync = promisify(execFile);
@@ -28,17 +27,14 @@ export async function startMariadbServer({ settings = {}, env = {} } = {}) {
 }
 
 /** As initdb does for Postgres. A server that is killed before its first files are whole would not start again. */
-async function initialise({ command, args, env, user }, folder) {
-  const data = join(folder, 'data');
-  await mkdir(data);
-  if (user.uid !== undefined) for (const place of [folder, data]) await chown(place, user.uid, user.gid);
-  const bootstrap = execFileAsync(command, [...SETTINGS, `--datadir=${data}`, '--bootstrap', ...args], {
-    ...user,
-    env,
-    cwd: folder,
-  });
-  bootstrap.child.stdin?.end('CREATE DATABASE test;\n');
-  await bootstrap;
+async function initialise({ command, args, env, version, user }, folder) {
+  const make = async (data) => {
+    const words = [...SETTINGS, `--datadir=${data}`, '--bootstrap', ...args];
+    const bootstrap = execFileAsync(command, words, { ...user, env, cwd: folder });
+    bootstrap.child.stdin?.end('CREATE DATABASE test;\n');
+    await bootstrap;
+  };
+  await firstData(folder, { version, user, make });
 }
 
 function run({ command, args, env, user }, port, folder, settings) {

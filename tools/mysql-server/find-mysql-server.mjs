@@ -20,12 +20,15 @@ export function findMysqlServer({ large = process.env.CI === 'true' } = {}) {
 function onThisMachine(user) {
   const { env } = process;
   const chosen = env.MYSQL_BIN;
-  if (chosen && !isMysql(chosen, env, user)) {
+  if (chosen && !versionOf(chosen, env, user)) {
     throw new Error(`MYSQL_BIN (${chosen}) is not a MySQL server that runs here.`);
   }
   const candidates = chosen ? [chosen] : ['mysqld', '/usr/sbin/mysqld'];
-  const command = candidates.find((candidate) => isMysql(candidate, env, user));
-  return command && { command, args: [], env };
+  for (const command of candidates) {
+    const version = versionOf(command, env, user);
+    if (version) return { command, args: [], env, version };
+  }
+  return undefined;
 }
 
 function fetched(large, user) {
@@ -33,8 +36,12 @@ function fetched(large, user) {
   const command = folder && join(folder, 'bin/mysqld');
   if (!command) return undefined;
   const args = [`--basedir=${folder}`, `--lc-messages-dir=${join(folder, 'share')}`];
-  const { env } = isMysql(command, process.env, user) ? process : { env: withAsyncIo() };
-  return isMysql(command, env, user) ? { command, args, env } : undefined;
+  for (const envOf of [() => process.env, withAsyncIo]) {
+    const env = envOf();
+    const version = versionOf(command, env, user);
+    if (version) return { command, args, env, version };
+  }
+  return undefined;
 }
 
 /** The archive lacks one library that MySQL needs. */
@@ -45,9 +52,12 @@ function withAsyncIo() {
 /**
  * MariaDB's server may be called mysqld, too. The user that the server will run as must be able to run it, because root's own
  * folders are closed to others.
+ *
+ * @returns {string | undefined} what MySQL says of its version
  */
-function isMysql(command, env, user) {
+function versionOf(command, env, user) {
   const options = { env, ...user, cwd: '/', encoding: 'utf8', timeout: 10_000 };
   const { stdout } = spawnSync(command, ['--no-defaults', '--version'], options);
-  return /\bVer \d/.test(stdout ?? '') && !stdout.includes('MariaDB');
+  const [version] = /\bVer \d.*/.exec(stdout ?? '') ?? [];
+  return version && !version.includes('MariaDB') ? `MySQL ${version}` : undefined;
 }

@@ -16,6 +16,8 @@ export interface MysqlCommand {
   /** Where its files are, when it is not installed. */
   readonly args: readonly string[];
   readonly env: NodeJS.ProcessEnv;
+  /** What `mysqld --version` says, without its path. */
+  readonly version: string;
   /** MySQL refuses to run as root: whom to run it as instead. Empty for everybody else. */
   readonly user: { readonly uid?: number; readonly gid?: number };
 }

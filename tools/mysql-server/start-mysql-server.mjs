@@ -1,8 +1,8 @@
 import { execFile } from 'node:child_process';
-import { chown, mkdir, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { runUntilReady, startOwnServer } from '../own-server/index.mjs';
+import { firstData, runUntilReady, startOwnServer } from '../own-server/index.mjs';
 import { findMysqlServer } from './find-mysql-server.mjs';
 
 /** The log is written before each commit is answered, but nobody waits for the disk: only processes are killed here. */
@@ -34,14 +34,19 @@ export async function startMysqlServer({ settings = {}, env = {} } = {}) {
 }
 
 /** @param {import('./index.d.mts').MysqlCommand} how @param {string} folder */
-async function initialise({ command, args, env, user }, folder) {
-  const data = join(folder, 'data');
+async function initialise({ command, args, env, version, user }, folder) {
   const statements = join(folder, 'first.sql');
-  await mkdir(data);
   await writeFile(statements, FIRST_STATEMENTS);
-  if (user.uid !== undefined) for (const place of [folder, data]) await chown(place, user.uid, user.gid);
-  const words = ['--no-defaults', '--initialize-insecure', `--datadir=${data}`, `--init-file=${statements}`];
-  await promisify(execFile)(command, [...words, ...args], { ...user, env, cwd: folder });
+  const make = (data) => {
+    const words = [
+      '--no-defaults',
+      '--initialize-insecure',
+      `--datadir=${data}`,
+      `--init-file=${statements}`,
+    ];
+    return promisify(execFile)(command, [...words, ...args], { ...user, env, cwd: folder });
+  };
+  await firstData(folder, { version, user, make });
 }
 
 /** @param {import('./index.d.mts').MysqlCommand} how @param {number} port @param {string} folder */

@@ -70,6 +70,21 @@ export function runUntilReady(
   options: RunOptions,
 ): Promise<RunningServer>;
 
+export interface FirstDataOptions {
+  /** What the server's program says of itself. */
+  readonly version: string;
+  /** Whom the server runs as. */
+  readonly user: { readonly uid?: number; readonly gid?: number };
+  /** Makes the data of a server that has never run, in an empty folder of its user. */
+  readonly make: (data: string) => Promise<unknown>;
+}
+
+/**
+ * Fills `data` in the folder of a new server, and makes `folder` its user's own. A server of one version is made once and then
+ * copied from node_modules/.cache, because some servers take seconds of a core for their first data.
+ */
+export function firstData(folder: string, options: FirstDataOptions): Promise<void>;
+
 /** A port that nobody listened on a moment ago. */
 export function freePort(): Promise<number>;
 

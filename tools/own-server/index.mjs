@@ -1,3 +1,4 @@
+export { firstData } from './first-data.mjs';
 export { freePort } from './free-port.mjs';
 export { isListening } from './is-listening.mjs';
 export { ownServerOn } from './own-server-on.mjs';

@@ -20,18 +20,17 @@ export function findPostgresServer() {
 function onThisMachine(user) {
   const { env } = process;
   const chosen = env.POSTGRES_BIN;
-  if (chosen && !runs(chosen, env, user)) {
+  if (chosen && !command([chosen], env, user)) {
     throw new Error(`POSTGRES_BIN (${chosen}) has no postgres and initdb that run here.`);
   }
   const candidates = chosen ? [chosen] : [...onThePath(), ...versionsBelow('/usr/lib/postgresql')];
-  const bin = candidates.find((folder) => runs(folder, env, user));
-  return bin && { bin, env };
+  return command(candidates, env, user);
 }
 
 function fetched(user) {
   const { env } = process;
   const bin = embeddedPostgres();
-  return bin && runs(bin, env, user) ? { bin, env } : undefined;
+  return command(bin ? [bin] : [], env, user);
 }
 
 /** Behind a link there is the folder that has initdb as well. */
@@ -51,11 +50,18 @@ function versionsBelow(folder) {
     .map((version) => join(folder, version, 'bin'));
 }
 
-/** Whether whom the server will run as can run it: root's own folders are closed to others. */
-function runs(bin, env, user) {
-  return ['postgres', 'initdb'].every(
-    (name) =>
-      spawnSync(join(bin, name), ['--version'], { env, ...user, cwd: '/', stdio: 'ignore', timeout: 10_000 })
-        .status === 0,
-  );
+/**
+ * The first that whom the server will run as can run: root's own folders are closed to others.
+ *
+ * @param {readonly string[]} folders
+ */
+function command(folders, env, user) {
+  const options = { env, ...user, cwd: '/', encoding: 'utf8', timeout: 10_000 };
+  for (const bin of folders) {
+    const [postgres, initdb] = ['postgres', 'initdb'].map((name) =>
+      spawnSync(join(bin, name), ['--version'], options),
+    );
+    if (postgres.status === 0 && initdb.status === 0) return { bin, env, version: postgres.stdout.trim() };
+  }
+  return undefined;
 }

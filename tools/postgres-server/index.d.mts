@@ -33,6 +33,8 @@ export interface PostgresCommand {
   /** The folder of `postgres` and `initdb`. */
   readonly bin: string;
   readonly env: NodeJS.ProcessEnv;
+  /** What `postgres --version` says. */
+  readonly version: string;
   /** Postgres refuses to run as root: whom to run it as instead. Empty for everybody else. */
   readonly user: { readonly uid?: number; readonly gid?: number };
 }

@@ -1,8 +1,8 @@
 import { execFile } from 'node:child_process';
-import { appendFile, chmod, chown } from 'node:fs/promises';
+import { appendFile, chmod } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { startOwnServer } from '../own-server/index.mjs';
+import { firstData, startOwnServer } from '../own-server/index.mjs';
 import { findPostgresServer } from './find-postgres-server.mjs';
 import { runPostgres, urlOn } from './run-postgres.mjs';
 
@@ -30,15 +30,14 @@ export async function startPostgresServer({ settings = {}, env = {} } = {}) {
 }
 
 /** @param {import('./index.d.mts').PostgresCommand} how @param {string} folder */
-async function initialise({ bin, env, user }, folder, settings) {
-  if (user.uid !== undefined) await chown(folder, user.uid, user.gid);
-  await chmod(folder, 0o700);
+async function initialise({ bin, env, version, user }, folder, settings) {
   const options = ['--username=postgres', '--auth=trust', '--encoding=UTF8', '--no-locale', '--no-sync'];
-  const data = join(folder, 'data');
-  const initdb = join(bin, 'initdb');
-  await promisify(execFile)(initdb, [...options, '-D', data], { env, cwd: folder, ...user });
+  const run = { env, cwd: folder, ...user };
+  const make = (data) => promisify(execFile)(join(bin, 'initdb'), [...options, '-D', data], run);
+  await firstData(folder, { version, user, make });
+  await chmod(folder, 0o700);
   const lines = Object.entries(settings).map(([name, value]) => `${name} = ${quoted(value)}\n`);
-  await appendFile(join(data, 'postgresql.conf'), lines.join(''));
+  await appendFile(join(folder, 'data/postgresql.conf'), lines.join(''));
 }
 
 const quoted = (value) => `'${`${value}`.replaceAll("'", "''")}'`;
