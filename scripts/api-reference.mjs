@@ -1,5 +1,6 @@
 // Writes the pages of the API reference, docs/api*.md; with --print, prints them as JSON.
 import { writeFileSync } from 'node:fs';
+import './build-once.mjs';
 import { apiReference } from './api-reference/reference.mjs';
 
 const pages = await apiReference();
