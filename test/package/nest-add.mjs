@@ -1,6 +1,6 @@
-// `nest add nestjs-distributed-lock` in an app that `nest new` has just made, as a newcomer runs it.
+// The lock in an app that `nest new` has just made, by `nest add` or by the README's commands, as a newcomer runs them.
 import { execFile } from 'node:child_process';
-import { cpSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { spawnGuarded } from '#processes';
@@ -13,13 +13,13 @@ const FIRST_LOCK = new URL('../../docs/first-lock.md', import.meta.url);
 const execFileAsync = promisify(execFile);
 
 /**
- * Adds the lock to a fresh app of the CLI of this version, tests, builds and runs it. Where `fromSource` is set, a copy of the
- * app does so once more by the commands of the README, and then with the code of docs/first-lock.md.
+ * Adds the lock to a fresh app of this CLI, tests, builds and runs it. Where `fromSource` is set, by the commands of the README,
+ * and once more with the code of docs/first-lock.md; otherwise by `nest add` alone.
  */
-export async function tryNestAdd({ cli, name, folder, registry, redis, fromSource }) {
+export async function tryNestAdd({ newApp, name, folder, registry, redis, fromSource }) {
   const app = join(folder, name);
   const env = { ...process.env, REDIS_URL: redis.url };
-  const run = async (command, args, { cwd = app, more = {} } = {}) => {
+  const run = async ([command, ...args], { cwd = app, more = {} } = {}) => {
     // Not execFileSync: the registry answers from this process.
     const { stdout, stderr } = await execFileAsync(command, args, {
       cwd,
@@ -28,21 +28,29 @@ export async function tryNestAdd({ cli, name, folder, registry, redis, fromSourc
     });
     return stdout + stderr;
   };
-  const cliOfApp = join(app, 'node_modules/@nestjs/cli/bin/nest.js');
-  const nest = (args, more) => run(process.execPath, [cliOfApp, ...args], { more });
-  const add = (...args) =>
-    nest(['add', 'nestjs-distributed-lock', '--store', 'redis', ...args], {
-      npm_config_registry: registry.url,
-    });
-
   const flags = ['--skip-git', '--skip-install', '--package-manager', 'npm', '--language', 'ts'];
-  await run('npx', ['--yes', '--prefer-offline', `@nestjs/cli@${cli}`, 'new', name, ...flags], {
-    cwd: folder,
-  });
-  await run('npm', ['install', '--no-audit', '--no-fund', '--prefer-offline']);
-  const copy = join(folder, 'your-app');
-  if (fromSource) cpSync(app, copy, { recursive: true, verbatimSymlinks: true });
+  await run([...newApp, 'new', name, ...flags], { cwd: folder });
+  await run(['npm', 'install', '--no-audit', '--no-fund', '--prefer-offline']);
 
+  if (fromSource) await installFromSource(app);
+  else await addTwice(app, (words) => run(words, { more: { npm_config_registry: registry.url } }));
+
+  await run(['npm', 'run', 'test:e2e']);
+  lockRoute(join(app, 'src/app.controller.ts'));
+  await run(['npm', 'run', 'build']);
+  await checkHello(app, env);
+
+  if (!fromSource) return;
+  const [, module] = /^```ts\n([^]*?)^```$/m.exec(readFileSync(FIRST_LOCK, 'utf8'));
+  writeFileSync(join(app, 'src/app.module.ts'), module);
+  await run(['npm', 'run', 'build']);
+  await checkFirstLock(app, env);
+}
+
+/** By the CLI of the app; the second time there is nothing left to do. */
+async function addTwice(app, run) {
+  const nest = [process.execPath, join(app, 'node_modules/@nestjs/cli/bin/nest.js')];
+  const add = (...args) => run([...nest, 'add', 'nestjs-distributed-lock', '--store', 'redis', ...args]);
   expectText(await add(), 'what it said', [
     'src/app.module.ts: AppModule imports DistributedLockModule with redisStore.',
     'src/main.ts calls enableShutdownHooks()',
@@ -54,23 +62,6 @@ export async function tryNestAdd({ cli, name, folder, registry, redis, fromSourc
     'Nothing to be done.',
   ]);
   if (sourcesOf(app) !== changed) throw new Error(`A second run changed the app:\n${sourcesOf(app)}`);
-
-  await run('npm', ['test']);
-  await run('npm', ['run', 'test:e2e']);
-  lockRoute(join(app, 'src/app.controller.ts'));
-  await nest(['build']);
-  await checkHello(app, env);
-
-  if (!fromSource) return;
-  await installFromSource(copy);
-  lockRoute(join(copy, 'src/app.controller.ts'));
-  await run('npm', ['run', 'build'], { cwd: copy });
-  await checkHello(copy, env);
-
-  const [, module] = /^```ts\n([^]*?)^```$/m.exec(readFileSync(FIRST_LOCK, 'utf8'));
-  writeFileSync(join(copy, 'src/app.module.ts'), module);
-  await run('npm', ['run', 'build'], { cwd: copy });
-  await checkFirstLock(copy, env);
 }
 
 const sourcesOf = (app) =>

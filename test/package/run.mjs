@@ -1,5 +1,5 @@
 // Packs the library as npm would publish it, installs it into fresh apps, builds them, runs their unit tests and them. Then
-// once more with `nest add`, in apps that `nest new` makes, and by the commands that the README names.
+// once more in apps that `nest new` makes, by `nest add` and by the commands that the README names.
 // Prints one line per app; exits with 1 when one of them fails.
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
@@ -15,22 +15,26 @@ import { startRedisServer } from '#redis-server';
 import { tryNestAdd } from './nest-add.mjs';
 import { startRegistry } from './own-registry.mjs';
 
+const root = fileURLToPath(new URL('../..', import.meta.url));
 /** The optional peers are in the second one only: the first must not need them. */
 const APPS = [
   { name: 'nest-12-esm', hasPeers: false },
   { name: 'nest-11-commonjs', hasPeers: true },
 ];
-/** Of these versions `nest new` makes the apps: ESM with Vitest, CommonJS with Jest. */
+/** Whose `nest new` makes the apps: ESM with Vitest, CommonJS with Jest. The command line of Nest 11 is installed here. */
 const CLIS = [
-  { name: 'nest-add-12', cli: '^12.0.0', fromSource: true },
-  { name: 'nest-add-11', cli: '^11.0.0' },
+  { name: 'nest-add-12', newApp: ['npx', '--yes', '--prefer-offline', '@nestjs/cli@^12.0.0'] },
+  {
+    name: 'your-app',
+    newApp: [process.execPath, join(root, 'node_modules/@nestjs/cli/bin/nest.js')],
+    fromSource: true,
+  },
 ];
 const START_MS = 30_000;
 /** Each file and each kB is downloaded, unpacked and deployed. */
 const MOST_FILES = 90;
 const MOST_BYTES = 1_300_000;
 
-const root = fileURLToPath(new URL('../..', import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), 'package-test-'));
 const redis = await startRedisServer();
 try {
