@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
 import { startRedisServer } from '#redis-server';
 import { Crowd } from './support/crowd.js';
 import { turnsOf, violations } from './support/history.js';
-import type { Side } from './support/peer.js';
+import type { Peer, Side } from './support/peer.js';
 import { BOTH_WAYS, describeBesideJava, Stage } from './support/stage.js';
 import { ownServer } from '../support/own-server.js';
 
@@ -15,22 +15,25 @@ const MOST_FOR_ONE = 50;
 describeBesideJava('one lock that everybody wants', () => {
   const server = ownServer(startRedisServer);
   let stage: Stage;
+  let peers: Record<Side, readonly [Peer, Peer]>;
 
   beforeAll(async () => {
     stage = new Stage({ url: server.url });
+    const two = (side: Side) => Promise.all([stage.start(side), stage.start(side)]);
+    const [java, nest] = await Promise.all([two('java'), two('nest')]);
+    peers = { java, nest };
   });
   afterAll(() => stage?.close());
 
   /** Two callers of one side and eight of the other, in three processes. */
   async function twoAmongEight(few: Side, many: Side, kind?: 'fair'): Promise<Crowd> {
     const crowd = new Crowd(stage, { names: [`crowd:${few}:${kind}`], holdMs: 2 });
-    const processes = await Promise.all([few, many, many].map((side) => stage.start(side)));
+    const processes = [peers[few][0], ...peers[many]];
     const untilMs = Date.now() + FOR_MS;
     const joined = processes.map((peer) =>
       crowd.join(peer, { untilMs, threads: peer.side === few ? 2 : 4, ...(kind && { kind }) }),
     );
     await Promise.all(joined);
-    await Promise.all(processes.map((peer) => peer.kill()));
     return crowd;
   }
 

@@ -63,8 +63,13 @@ export async function takeTurns(context, entrant, load, url = context.url) {
  * @param {(ms: number, graceMs: number) => Promise<{ acquired: number }[]>} run
  */
 export function warmUp({ entrant, workers, ms }, run) {
-  const longestMs = Math.min(WARM.longestMs, WARM.longestInRuns * ms);
-  const enough = { locks: WARM.locks * workers.length, longestMs, ...entrant.warmUp };
+  const { leastMs = 0, longestMs } = { longestMs: WARM.longestMs, ...entrant.warmUp };
+  const limitMs = ms < 1000 ? WARM.longestInRuns * ms : Infinity;
+  const enough = {
+    locks: WARM.locks * workers.length,
+    leastMs: Math.min(leastMs, limitMs),
+    longestMs: Math.min(longestMs, limitMs),
+  };
   return runUntil(() => run(WARM.sliceMs, WARM.graceMs), enough);
 }
 

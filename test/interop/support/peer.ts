@@ -6,6 +6,8 @@ import type { JavaService } from '../../../interop/index.mjs';
 
 const NEST_PROCESS = fileURLToPath(new URL('nest-process.mjs', import.meta.url));
 const ANSWER_MS = 120_000;
+/** A process lives for some seconds, in which the JVM's best compiler takes more time than it saves. */
+const SHORT_LIVED = '-XX:TieredStopAtLevel=1';
 
 /** Which side a process is of: Redisson's, or ours. */
 export type Side = 'java' | 'nest';
@@ -134,5 +136,6 @@ export class Peer {
 }
 
 function javaService(): JavaService {
-  return JSON.parse(process.env['INTEROP_JAVA'] as string) as JavaService;
+  const service = JSON.parse(process.env['INTEROP_JAVA'] as string) as JavaService;
+  return { ...service, args: [SHORT_LIVED, ...service.args] };
 }
