@@ -16,7 +16,7 @@ const SCRIPT = fileURLToPath(new URL('held-until-commit.worker.mjs', import.meta
 const PROCESSES = 4;
 /** Each has a lock, so that the others go on while one waits for a frozen transaction. */
 const SHOPS = 3;
-const ROUNDS = 20;
+const ROUNDS = 12;
 const LEASE_MS = 600;
 /** What the processes tell, and nothing else. */
 const TOLD = ['LOCK_LOST', 'SIGKILL', 'SIGSTOP'];

@@ -22,7 +22,7 @@ describe('the benchmark', () => {
       '--peers',
       'floor',
       '--seconds',
-      '0.2',
+      '0.1',
       '--rounds',
       '1',
       '--out',
@@ -106,7 +106,7 @@ describe('the benchmark, asked for what it does not have,', () => {
 describe('the benchmark without Java', () => {
   it('says what is needed, measures ours and says nothing about Redisson', async () => {
     const nowhere = mkdtempSync(join(tmpdir(), 'bench-no-java-'));
-    const args = ['--only', 'hot1', '--peers', 'redisson', '--seconds', '0.2', '--rounds', '1'];
+    const args = ['--only', 'hot1', '--peers', 'redisson', '--seconds', '0.1', '--rounds', '1'];
     const options = { env: { ...process.env, JAVA_HOME: nowhere } };
     const { stdout, stderr } = await promisify(execFile)(process.execPath, [MAIN, ...args], options).finally(
       () => rmSync(nowhere, { recursive: true }),
