@@ -27,9 +27,12 @@ function mayInstall() {
   return process.env.CI === 'true' && process.getuid?.() === 0 && succeeds('apt-get', ['--version']);
 }
 
+/** Another process may be installing it, too. */
+const WAITS = ['-o', 'DPkg::Lock::Timeout=300'];
+
 function install() {
-  const packages = () =>
-    succeeds('apt-get', ['install', '-qq', '-y', '--no-install-recommends', 'chromium', 'fonts-dejavu-core']);
+  const words = ['install', '-qq', '-y', '--no-install-recommends', 'chromium', 'fonts-dejavu-core'];
+  const packages = () => succeeds('apt-get', [...WAITS, ...words]);
   return packages() || (succeeds('apt-get', ['update', '-qq']) && packages());
 }
 
