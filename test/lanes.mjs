@@ -3,9 +3,8 @@
  * what a busy machine can make fail. Each is a part of a path below `test/`. A name on the command line runs in either lane.
  */
 export const SLOW_LANE = [
-  // What visits many states, makes much garbage, or asks a real server the same.
+  // What makes much garbage, or asks a real server the same.
   'core/leaks',
-  'core/model/',
   'simulation/redis/compare',
   // Faults of real servers, connections and processes, and many processes at once.
   'redis/access-rights',

@@ -2,47 +2,37 @@ import { LOCK } from '../../libs/distributed-lock/src/port/claim.js';
 import type {
   AcquireRequest,
   Grant,
-  LockStore,
-  LockStoreContext,
   Notification,
   ReleaseRequest,
   Renewal,
 } from '../../libs/distributed-lock/src/port/lock-store.js';
-import type { Clock } from '../../libs/distributed-lock/src/time/clock.js';
-import type { Fate } from '../../libs/distributed-lock/src/testing/index.js';
-import type { ServerFaults } from './session-server.js';
-import { follow } from './lock-world.js';
+import { DocumentStore } from '../../libs/distributed-lock/src/stores/core/document.store.js';
+import { SessionRegister } from '../../libs/distributed-lock/src/stores/session/session-register.js';
+import { follow } from '../support/lock-world.js';
+import { NetworkedBackend, SESSION_MS, type Fate, type SessionServer } from './session-server.js';
 
 export const KEY = 'goods';
+let clients = 0;
 
-interface Stage {
-  readonly server: { create(context: LockStoreContext, faults: ServerFaults): LockStore };
-  readonly clock: Clock;
-}
-
-/** A client of a remote server. The test decides over its next calls, and sees them and its notifications. */
-export class StoreClient {
-  readonly store: LockStore;
+/** A client of the server. The test decides over its next calls, and sees them and its notifications. */
+export class SessionClient {
+  readonly store: DocumentStore;
   readonly notifications: Notification[] = [];
-  /** Of the calls to come, in order. All others pass at once. */
-  fates: Fate[] = [];
-  always: Fate | undefined;
-  /** How late each notification comes; `undefined` loses it. */
+  /** Of the calls to come, in order. All others pass. */
+  fates: (Fate | undefined)[] = [];
+  private isCut = false;
   pushesAfterMs: number | undefined = 0;
-  calls = 0;
 
-  constructor({ server, clock }: Stage) {
-    this.store = server.create(
-      { clock, keyPrefix: '', watchdogTimeoutMs: 30_000 },
-      {
-        command: () => {
-          this.calls += 1;
-          return this.fates.shift() ?? this.always;
-        },
-        notification: () => (this.pushesAfterMs === undefined ? [] : [this.pushesAfterMs]),
-      },
-    );
+  constructor(server: SessionServer) {
+    const id = `client${++clients}`;
+    const context = { clock: server.clock, keyPrefix: '', watchdogTimeoutMs: SESSION_MS };
+    const register = new SessionRegister(new NetworkedBackend(id, server, this), context);
+    this.store = new DocumentStore('sessions', id, register, context);
     this.store.notifications$.subscribe((notification) => this.notifications.push(notification));
+  }
+
+  nextFate(): Fate | undefined {
+    return this.isCut ? 'lost' : this.fates.shift();
   }
 
   owner(number: number): string {
@@ -72,12 +62,12 @@ export class StoreClient {
 
   /** No command is executed or answered any more, and no notification arrives. */
   cut(): void {
-    this.always = { executedAfterMs: [], repliedAfterMs: 'never' };
+    this.isCut = true;
     this.pushesAfterMs = undefined;
   }
 
   mend(): void {
-    this.always = undefined;
+    this.isCut = false;
     this.pushesAfterMs = 0;
   }
 
