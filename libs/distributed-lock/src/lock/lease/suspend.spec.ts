@@ -3,11 +3,8 @@ import fc from 'fast-check';
 import { eventsOf, typesOf } from '../../../../../test/support/events.js';
 import { follow } from '../../../../../test/support/lock-world.js';
 import { locks, world } from '../../../../../test/support/world-per-test.js';
-import { memoryStore } from '../../stores/memory/memory.store.js';
-import { ManualClock } from '../../testing/manual-clock.js';
-import { awakeClock, type Clock } from '../../time/clock.js';
+import { awakeClock } from '../../time/clock.js';
 import { LockLostError } from '../../port/lock.errors.js';
-import { LockService } from '../lock.service.js';
 
 const LEASE_MS = 30_000;
 
@@ -259,32 +256,5 @@ describe('the clock of a machine', () => {
     at.timeOfDay += 60_000;
     at.uptime = 0;
     expect(clock.now()).toBe(after);
-  });
-});
-
-describe('a holder whose clock counts the sleep of the machine', () => {
-  it.each([
-    ['renewed', {}],
-    ['fixed', { leaseMs: LEASE_MS }],
-  ])('does not believe in its lock the first time that it is asked; its lease is %s', async (_, options) => {
-    for (const setByMs of [0, -17_000, -3_600_000]) {
-      const manual = new ManualClock();
-      let sleptMs = 0;
-      let setBy = 0;
-      const clock: Clock = {
-        after: (ms, task) => manual.after(ms, task),
-        interval: (ms) => manual.interval(ms),
-        ...awakeClock({
-          monotonic: () => manual.now(),
-          timeOfDay: () => manual.now() + sleptMs + setBy,
-          uptime: () => manual.now() + sleptMs,
-        }),
-      };
-      const service = new LockService({ store: memoryStore(), clock, shutdownGraceMs: 0 });
-      const lock = await service.acquire('key', options);
-      [sleptMs, setBy] = [LEASE_MS + 1000, setByMs];
-      expect(() => lock.assertHeld()).toThrow(LockLostError);
-      await service.close();
-    }
   });
 });

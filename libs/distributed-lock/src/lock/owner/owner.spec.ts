@@ -5,40 +5,6 @@ import { locks, other, world } from '../../../../../test/support/world-per-test.
 import { LockLostError, LockShutdownError } from '../../port/lock.errors.js';
 
 describe('a grant', () => {
-  it('whose notification is lost is found by the next recheck', async () => {
-    const lock = await world.take(other, 'k');
-    const waiter = follow(locks.acquire('k', { waitMs: Infinity }));
-    await world.clock.settle();
-    world.faults.notification = () => [];
-    await lock.release();
-    await world.clock.advance(1000);
-    expect(await waiter.value.release()).toBe('released');
-  });
-
-  it('that comes as a notification is confirmed by a renewal', async () => {
-    const lock = await world.take(other, 'k');
-    const waiter = follow(locks.acquire('k'));
-    await world.clock.settle();
-    await lock.release();
-    await world.clock.settle();
-    waiter.value.assertHeld();
-    expect(world.sent('renew')).toBe(1);
-    await waiter.value.release();
-  });
-
-  it('whose notification comes late lets no caller in before it is confirmed', async () => {
-    const lock = await world.take(other, 'k');
-    const waiter = follow(locks.acquire('k', { waitMs: Infinity }));
-    await world.clock.settle();
-    world.faults.notification = () => [200];
-    world.faults.command = ({ kind }) => (kind === 'renew' ? { repliedAfterMs: 50 } : undefined);
-    await lock.release();
-    await world.clock.advance(249);
-    expect(waiter.state).toBe('pending');
-    await world.clock.advance(1);
-    await waiter.value.release();
-  });
-
   it('whose notification comes twice is one grant', async () => {
     const lock = await world.take(other, 'k');
     const waiter = follow(locks.acquire('k'));
@@ -51,20 +17,6 @@ describe('a grant', () => {
     expect(await waiter.value.release()).toBe('released');
     await world.clock.advance(100);
     expect(typesOf(events)).toEqual(['acquired', 'released']);
-  });
-
-  it('that comes when its lease is over lets nobody in', async () => {
-    world.faults.command = ({ kind }) => (kind === 'acquire' ? { repliedAfterMs: 90 } : undefined);
-    const asked = follow(locks.acquire('k', { leaseMs: 50, waitMs: 500 }));
-    const wereValid: boolean[] = [];
-    void asked.promise.then(
-      (lock) => wereValid.push(lock.validForMs > 0),
-      () => undefined,
-    );
-    await world.clock.advance(200);
-    expect(wereValid).not.toContain(false);
-    world.mendNetwork();
-    await world.clock.advance(1000);
   });
 
   it.each([35, 50])(
@@ -100,23 +52,6 @@ describe('a grant', () => {
     await waiter.value.release();
   });
 
-  it('told anew under another token means that the first one was lost', async () => {
-    const lock = await world.take(other, 'k');
-    const waiter = follow(locks.acquire('k', { waitMs: Infinity }));
-    await world.clock.settle();
-    // The look of the waiter is long under way: it is overtaken by the push, and by the loss of what that granted.
-    world.faults.command = ({ kind }) => (kind === 'acquire' ? { executedAfterMs: [60] } : undefined);
-    await world.clock.advance(1010);
-    await lock.release();
-    await world.clock.settle();
-    waiter.value.assertHeld();
-    world.faults.notification = () => [];
-    await world.eye.forceRelease('k');
-    await world.clock.advance(60);
-    expect(() => waiter.value.assertHeld()).toThrow('it was lost and granted anew');
-    expect(await world.eye.inspect('k')).toBeNull();
-  });
-
   it('under another token than the one that is held means that the lock was lost', async () => {
     const events = eventsOf(locks);
     const lock = await locks.acquire('k');
@@ -148,20 +83,6 @@ describe('a forced release', () => {
     next.value.assertHeld();
     expect(await next.value.release()).toBe('released');
   });
-
-  it('of a waiter’s key does not end its wait', async () => {
-    const lock = await locks.acquire('k');
-    const [second, third] = [follow(locks.acquire('k')), follow(other.acquire('k'))];
-    await world.clock.settle();
-    await other.forceRelease('k');
-    await world.clock.advance(10);
-    expect(await lock.release()).toBe('lost');
-    const served = [second, third].find(({ state }) => state === 'resolved');
-    await served?.value.release();
-    await world.clock.advance(2000);
-    const last = served === second ? third : second;
-    await last.value.release();
-  });
 });
 
 describe('draining', () => {
@@ -179,28 +100,6 @@ describe('draining', () => {
     expect(drained.state).toBe('resolved');
     expect((await world.eye.inspect('k'))?.pending).toEqual([]);
     await lock.release();
-  });
-
-  it('waits for holders, whose nested calls still work', async () => {
-    const patient = world.service({ shutdownGraceMs: 5000 });
-    let isDone = false;
-    const work = follow(
-      patient.withLock('k', async (lock) => {
-        await new Promise<void>((resolve) => world.clock.after(3000, resolve));
-        await patient.withLock('k', (inner) => inner.assertHeld());
-        lock.assertHeld();
-        isDone = true;
-      }),
-    );
-    await world.clock.settle();
-    const closed = follow(patient.close());
-    await world.clock.advance(2999);
-    expect(closed.state).toBe('pending');
-    await world.clock.advance(10);
-    expect(work.state).toBe('resolved');
-    expect(isDone).toBe(true);
-    await world.clock.advance(1000);
-    expect(closed.state).toBe('resolved');
   });
 
   it('lets a flow that holds a lock acquire others and wait for them, until the grace is over', async () => {
@@ -246,32 +145,6 @@ describe('draining', () => {
     await forgotten.release();
     await world.clock.settle();
     expect(closed.state).toBe('resolved');
-  });
-
-  it('takes the locks of those that do not finish within the grace', async () => {
-    const patient = world.service({ shutdownGraceMs: 500 });
-    const lock = await world.take(patient, 'k');
-    const next = follow(other.acquire('k', { waitMs: Infinity }));
-    await world.clock.settle();
-    const closed = follow(patient.close());
-    await world.clock.advance(499);
-    lock.assertHeld();
-    await world.clock.advance(1);
-    expect(lock.signal.reason).toMatchObject({ reason: 'shutdown', code: 'LOCK_LOST' });
-    await world.clock.advance(10);
-    expect(closed.state).toBe('resolved');
-    await next.value.release();
-    expect(await lock.release()).toBe('lost');
-  });
-
-  it('is bounded when the store does not answer', async () => {
-    const lock = await world.take(locks, 'k');
-    world.cutNetwork();
-    const closed = follow(locks.close());
-    await world.clock.advance(200);
-    expect(closed.state).toBe('resolved');
-    world.mendNetwork();
-    expect(await lock.release()).toBe('lost');
   });
 
   it('may be asked for twice, and before anything was locked', async () => {

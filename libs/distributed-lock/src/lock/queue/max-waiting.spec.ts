@@ -110,36 +110,6 @@ describe('maxWaiting', () => {
     expect([waiter, ...more].map(fate)).toEqual(Array(3).fill('holds'));
   });
 
-  it('counts them for a call whose process waits already', async () => {
-    const lock = await world.take(locks, 'k');
-    const waiting = [await call(other, { maxWaiting: 1 }), await call(third, { maxWaiting: 2 })];
-    expect(fate(await call(other, { maxWaiting: 2 }))).toBe(2);
-    waiting.push(await call(other, { maxWaiting: 3 }));
-    expect(waiting.map(fate)).toEqual(['waits', 'waits', 'waits']);
-    await lock.release();
-    await releaseAll(...waiting);
-  });
-
-  it('does not count those that have given up, although the holder has not heard of it', async () => {
-    const lock = await world.take(locks, 'k');
-    await call(other, { waitMs: 100 });
-    await world.clock.advance(200);
-    expect(lock.contended).toBe(true);
-    const waiter = await call(locks, { maxWaiting: 1 });
-    expect(fate(waiter)).toBe('waits');
-    await lock.release();
-    await releaseAll(waiter);
-  });
-
-  it('lets one of two processes wait that ask in the same moment', async () => {
-    const lock = await world.take(locks, 'k');
-    const calls = [other, third].map((service) => follow(service.acquire('k', { maxWaiting: 1 })));
-    await world.clock.advance(2);
-    expect(calls.map(fate)).toEqual(['waits', 1]);
-    await lock.release();
-    await releaseAll(...calls);
-  });
-
   it('refuses nobody who waits already, whoever comes', async () => {
     const lock = await world.take(locks, 'k');
     const early = await call(other, { maxWaiting: 1 });

@@ -30,14 +30,6 @@ describe('readers', () => {
     expect(world.sent('release')).toBe(1);
   });
 
-  it('that come while others of their process are inside enter beside them', async () => {
-    const first = await world.take(locks, 'k', SHARED);
-    const second = await world.take(locks, 'k', SHARED);
-    expect(world.sent('acquire')).toBe(1);
-    expect(second.fencingToken).toBeGreaterThan(first.fencingToken);
-    await Promise.all([first.release(), second.release()]);
-  });
-
   it('do not join those inside once a writer waits, and enter after it', async () => {
     const first = await world.take(locks, 'k', SHARED);
     const writer = follow(other.acquire('k', EXCLUSIVE));
@@ -51,30 +43,6 @@ describe('readers', () => {
     await writer.value.release();
     await world.clock.advance(10);
     await later.value.release();
-  });
-
-  it('of the process of a writer that waits do not overtake it', async () => {
-    const first = await world.take(locks, 'k', SHARED);
-    const writer = follow(locks.acquire('k', EXCLUSIVE));
-    await world.clock.advance(10);
-    const later = follow(locks.acquire('k', SHARED));
-    await world.clock.advance(10);
-    await first.release();
-    await world.clock.advance(10);
-    expect([writer.state, later.state]).toEqual(['resolved', 'pending']);
-    await writer.value.release();
-    await world.clock.advance(10);
-    await later.value.release();
-  });
-
-  it('that wait together enter together', async () => {
-    const writer = await world.take(other, 'k');
-    const waiting = queued(5, () => locks.acquire('k', SHARED));
-    await world.clock.advance(10);
-    await writer.release();
-    await world.clock.advance(10);
-    expect(waiting.map(({ state }) => state)).toEqual(Array(5).fill('resolved'));
-    await Promise.all(waiting.map(({ value }) => value.release()));
   });
 
   it('with fixed leases have leases of their own', async () => {
@@ -106,19 +74,6 @@ describe('readers', () => {
     world.mendNetwork();
     await Promise.all([one.release(), two.release()]);
   });
-
-  it('keep the key for the longest time that one of them has promised it', async () => {
-    const [patient, quick] = [
-      await world.take(locks, 'k', { ...SHARED, holdAtLeastMs: 500 }),
-      await world.take(locks, 'k', SHARED),
-    ];
-    await patient.release();
-    await quick.release();
-    await world.clock.advance(300);
-    expect(await other.tryAcquire('k')).toBeNull();
-    await world.clock.advance(300);
-    await (await world.take(other, 'k')).release();
-  });
 });
 
 describe('downgrade', () => {
@@ -134,17 +89,6 @@ describe('downgrade', () => {
     lock.assertHeld();
     await lock.release();
     await Promise.all(readers.map(({ value }) => value.release()));
-  });
-
-  it('does not let a writer of its own process in', async () => {
-    const lock = await world.take(locks, 'k', EXCLUSIVE);
-    const writer = follow(locks.acquire('k', EXCLUSIVE));
-    await lock.downgrade();
-    await world.clock.advance(3000);
-    expect(writer.state).toBe('pending');
-    expect(await lock.release()).toBe('released');
-    await world.clock.advance(10);
-    await writer.value.release();
   });
 
   it('leaves a fixed lease as long as it was', async () => {
@@ -176,24 +120,6 @@ describe('downgrade', () => {
 });
 
 describe('permits', () => {
-  it('let in as many as there are, of one process and of several', async () => {
-    const inside = [
-      await world.take(locks, 'k', { permits: 3 }),
-      await world.take(locks, 'k', { permits: 3 }),
-      await world.take(other, 'k', { permits: 3 }),
-    ];
-    const waiting = [follow(locks.acquire('k', { permits: 3 })), follow(other.acquire('k', { permits: 3 }))];
-    await world.clock.advance(100);
-    expect(waiting.map(({ state }) => state)).toEqual(['pending', 'pending']);
-    await inside[0]?.release();
-    await world.clock.advance(10);
-    expect(waiting.map(({ state }) => state)).toEqual(['resolved', 'pending']);
-    await inside[1]?.release();
-    await inside[2]?.release();
-    await world.clock.advance(10);
-    await Promise.all(waiting.map(({ value }) => value.release()));
-  });
-
   it.each([{ permits: 10 }, SHARED])(
     'of many that ask at once without waiting, as many are let in as there is room: %j',
     async (options) => {
@@ -219,24 +145,6 @@ describe('permits', () => {
     await waiting[1]?.value.release();
     await world.clock.settle();
     await waiting[2]?.value.release();
-  });
-
-  it('of a process in the queue come free for it, though its own callers make local hand-offs', async () => {
-    const heavy = await world.take(locks, 'k', { permits: 4, weight: 3 });
-    const tooMuch = follow(locks.acquire('k', { permits: 4, weight: 2 }));
-    await world.clock.advance(10);
-    expect(tooMuch.state).toBe('pending');
-    await heavy.release();
-    await world.clock.advance(10);
-    await tooMuch.value.release();
-  });
-
-  it('are renewed until release', async () => {
-    const lock = await world.take(locks, 'k', { permits: 1 });
-    await world.clock.advance(100_000);
-    lock.assertHeld();
-    expect(await other.tryAcquire('k', { permits: 1 })).toBeNull();
-    await lock.release();
   });
 
   it.each([

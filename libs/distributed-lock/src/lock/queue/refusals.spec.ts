@@ -19,19 +19,6 @@ async function fast(): Promise<void> {
 }
 
 describe('a caller that does not wait', () => {
-  it('gets a key that is free, although a sibling asks for it together with one that is not', async () => {
-    const b = await world.take(other, 'b');
-    slow();
-    const both = follow(locks.acquire(['a', 'b']));
-    const a = follow(locks.tryAcquire('a'));
-    await world.clock.advance(2 * ROUND_TRIP_MS);
-    expect(a.value?.key).toBe('a');
-    await fast();
-    await Promise.all([a.value?.release(), b.release()]);
-    await fast();
-    await both.value.release();
-  });
-
   it.each([[['a', 'b']], ['a']])(
     'is told of a store that is away, also while a sibling asks for %j',
     async (keys) => {

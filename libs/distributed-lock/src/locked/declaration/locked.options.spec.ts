@@ -7,11 +7,7 @@ describe('the options of @Locked that the service gets', () => {
     const call = { waitMs: 1, leaseMs: 20, permits: 3, weight: 2, fair: true, holdAtLeastMs: 10, signal };
     expect(
       callOptions({ ...call, onBusy: 'skip', onLost: 'ignore', service: 'other' }, 'Orders.pay'),
-    ).toEqual({
-      ...call,
-      onBusy: 'throw',
-      site: 'Orders.pay',
-    });
+    ).toEqual({ ...call, onBusy: 'throw', site: 'Orders.pay' });
     expect(callOptions({ mode: 'shared', site: 'import' }, 'Orders.pay')).toEqual({
       mode: 'shared',
       site: 'import',

@@ -63,13 +63,6 @@ describe('work under a lock', () => {
     expect(log).toEqual(['closed', 'released', 'value', 'complete']);
   });
 
-  it('that emits and goes on does not hold its values back', async () => {
-    const { inner, log } = new Scene();
-    inner.next('value');
-    await nextTurn();
-    expect(log).toEqual(['value']);
-  });
-
   it('that has ended while something of it still runs answers at once and releases when that is over', () => {
     const scene = new Scene();
     scene.isRunning = true;
@@ -78,24 +71,6 @@ describe('work under a lock', () => {
     scene.isRunning = false;
     scene.underLock.releaseIfDone();
     expect(scene.log.at(-1)).toBe('released');
-  });
-
-  it('is not stopped by a subscriber that leaves', () => {
-    const { inner, log, subscription } = new Scene();
-    subscription.unsubscribe();
-    expect(inner.observed).toBe(true);
-    expect(log).toEqual([]);
-    inner.complete();
-    expect(log).toEqual(['closed', 'released']);
-  });
-
-  it('is stopped by a subscriber that leaves if it is a stream', () => {
-    const { inner, log, subscription, underLock } = new Scene();
-    underLock.streams();
-    inner.next('value');
-    subscription.unsubscribe();
-    expect(inner.observed).toBe(false);
-    expect(log).toEqual(['value', 'closed', 'released']);
   });
 
   it('is stopped if it turns out to be a stream after its subscriber has left', () => {
@@ -121,15 +96,6 @@ describe('work under a lock', () => {
     });
     gone.subscribe();
     expect([stopped.by, ...log]).toEqual(['its subscriber', 'closed', 'released']);
-  });
-
-  it('passes a loss on at once, and is still followed to its end', () => {
-    const scene = new Scene();
-    const { inner, log } = scene;
-    scene.lose();
-    expect(log).toEqual(['closed', 'LockLostError']);
-    inner.complete();
-    expect(log).toEqual(['closed', 'LockLostError', 'closed', 'released']);
   });
 
   it('is not told of a loss after its end, although something of it still runs', () => {
@@ -167,15 +133,6 @@ describe('work under a lock', () => {
     scene.inner.error(new TypeError());
     expect(scene.log).toEqual(['closed', 'released', 'TypeError']);
   });
-
-  it('keeps its result after a loss under onLost: ignore', () => {
-    const scene = new Scene('ignore');
-    scene.isLost = true;
-    scene.lose();
-    scene.inner.next('value');
-    scene.inner.complete();
-    expect(scene.log).toEqual(['closed', 'released', 'value', 'complete']);
-  });
 });
 
 describe('asking for admission', () => {
@@ -199,18 +156,6 @@ describe('asking for admission', () => {
     whenAdmitted(async () => ({}), run).subscribe({ error: (error) => seen.push(error) });
     await nextTurn();
     expect(seen).toEqual([cannot]);
-  });
-
-  it('happens on subscription, for each subscription, and ends when its subscriber leaves', () => {
-    const departures: Departure[] = [];
-    const admitted = whenAdmitted(
-      (departure) => new Promise(() => void departures.push(departure)),
-      () => undefined,
-    );
-    expect(departures).toEqual([]);
-    const subscriptions = [admitted.subscribe(), admitted.subscribe()];
-    subscriptions[0]?.unsubscribe();
-    expect(departures.map(({ aborted }) => aborted)).toEqual([true, false]);
   });
 
   it('ends with the wait: who leaves later aborts nothing', async () => {

@@ -1,15 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
 import { LOCK, SHARED, type Claim } from '../../port/claim.js';
-import { placeholderOf, type AcquireRequest } from '../../port/lock-store.js';
-import {
-  FREE,
-  type Holder,
-  type LockDocument,
-  type Reading,
-  resolveAll,
-  type StoredNote,
-  type StoredWaiter,
-} from './document.js';
+import type { AcquireRequest } from '../../port/lock-store.js';
+import { FREE, type Holder, type LockDocument, type Reading } from './document.js';
+import type { StoredNote, StoredWaiter } from './document.js';
 import { KeyState } from './key-state.js';
 
 const NOW = 1000;
@@ -89,19 +82,6 @@ const held = (...holders: Holder[]): Given => ({ document: { holders } });
 const owners = (entries: readonly { readonly owner: string }[]) => entries.map(({ owner }) => owner);
 
 describe('acquiring', () => {
-  it('grants a free key for the whole lease, and the write is exact', () => {
-    const key = state();
-    expect(key.acquire(request(ME))).toMatchObject({ kind: 'granted', confirmed: true, waiting: 0 });
-    expect(key.document.holders).toMatchObject([{ owner: ME, until: { inMs: LEASE } }]);
-    expect(key).toMatchObject({ isChanged: true, isExact: true, notified: [] });
-  });
-
-  it('a caller that does not wait is told who holds, and changes nothing', () => {
-    const key = state(held(holder(OTHER)));
-    expect(key.acquire(request(ME))).toEqual({ kind: 'busy', holder: OTHER, remainingMs: LEASE });
-    expect(key.isChanged).toBe(false);
-  });
-
   it('a caller that waits enters the queue, and the holders are told', () => {
     const key = state(held(holder(OTHER)));
     const reply = key.acquire(request(ME, { waitMs: 500 }));
@@ -128,33 +108,6 @@ describe('acquiring', () => {
     const key = state({ ...held(holder(OTHER)), notes: [note(ME)] });
     expect(key.acquire(request(ME, { waitMs: 500 }))).toMatchObject({ kind: 'queued', ticket: NOW * 1000 });
     expect(key.isChanged).toBe(false);
-  });
-
-  it('an owner that holds is granted the same tokens again, for a whole lease from now', () => {
-    const key = state(held(holder(ME, { token: 8, lastToken: 10, isUnconfirmed: true })));
-    expect(key.acquire(request(ME))).toMatchObject({ kind: 'granted', token: 8, lastToken: 10 });
-    expect(key.document.holders).toEqual([
-      { owner: ME, claim: LOCK, token: 8, lastToken: 10, until: { inMs: LEASE } },
-    ]);
-  });
-});
-
-describe('fencing tokens', () => {
-  it.each([
-    ['the last one of the key', { lastToken: 9000 }, 9001],
-    ['the ticks of the store', {}, TICKS + 1],
-    ['the largest one that the client has seen', { minToken: 9500 }, 9501],
-  ])('are larger than %s', (_, given, token) => {
-    const key = state(given);
-    expect(key.acquire(request(ME, { tokens: 4 }))).toMatchObject({ token, lastToken: token + 3 });
-    expect(key.lastToken).toBe(token + 3);
-  });
-
-  it('of a waiter are larger than the largest one that its client had seen', () => {
-    const queue = [waiter(OTHER, { minToken: 9900 })];
-    const key = state({ document: { holders: [holder(ME)], queue } });
-    key.release({ owner: ME });
-    expect(key.document.holders).toMatchObject([{ owner: OTHER, token: 9901 }]);
   });
 });
 
@@ -222,45 +175,6 @@ describe('releasing', () => {
     expect(key.document.holders).toMatchObject([{ owner: 'me:2', until: { inMs: LEASE } }]);
     expect(key.document.holders[0]).not.toHaveProperty('isUnconfirmed');
   });
-
-  it('takes an owner out of the queue, and its note', () => {
-    const queue = [waiter(ME)];
-    expect(state({ document: { holders: [holder(OTHER)], queue } }).release({ owner: ME })).toBe(false);
-    const noted = state({ ...held(holder(OTHER)), notes: [note(ME)] });
-    noted.release({ owner: ME });
-    expect([noted.document.queue, noted.isChanged]).toEqual([[], true]);
-  });
-
-  it('for a minimum hold gives the lease to an id without requests, and tells the first waiter', () => {
-    const key = state({ document: { holders: [holder(ME)], queue: [waiter(OTHER)] } });
-    expect(key.release({ owner: ME }, { holdMs: 400 })).toBe(true);
-    const { holders, queue } = key.document;
-    expect(holders).toMatchObject([{ owner: placeholderOf(ME), until: { inMs: 400 } }]);
-    expect([owners(queue), key.notified]).toEqual([[OTHER], ['other']]);
-  });
-
-  it('keeps nothing for an owner that has lost the lock', () => {
-    const key = state();
-    expect(key.release({ owner: ME }, { holdMs: 400 })).toBe(false);
-    expect(key.document).toEqual(FREE);
-  });
-});
-
-describe('renewing', () => {
-  it('restarts the lease, and the write does not mind unread notes', () => {
-    const key = state(held(holder(ME)));
-    expect(key.renew({ ...request(ME), token: 10, lastToken: 10 })).toMatchObject({ kind: 'granted' });
-    expect(key.document.holders).toMatchObject([{ until: { inMs: LEASE } }]);
-    expect(key).toMatchObject({ isChanged: true, isExact: false });
-  });
-
-  it('with a shared claim downgrades, and lets the readers in that wait', () => {
-    const queue = [waiter(OTHER, { claim: SHARED })];
-    const key = state({ document: { holders: [holder(ME, { claim: { kind: 'exclusive' } })], queue } });
-    const reply = key.renew({ ...request(ME, { claim: SHARED }), token: 10, lastToken: 10 });
-    expect(reply).toMatchObject({ kind: 'granted' });
-    expect(owners(key.document.holders)).toEqual([ME, OTHER]);
-  });
 });
 
 describe('leases and tickets that are over', () => {
@@ -268,12 +182,6 @@ describe('leases and tickets that are over', () => {
     key.release({ owner: 'nobody:1' });
     return key;
   };
-
-  it('a holder whose lease is over is dropped by the next change, which grants the queue', () => {
-    const key = state({ document: { holders: [holder(ME, { until: NOW })], queue: [waiter(OTHER)] } });
-    expect(owners(granted(key).document.holders)).toEqual([OTHER]);
-    expect(key.isChanged).toBe(true);
-  });
 
   it('a client that did not confirm its grant in time leaves the queue with all its owners', () => {
     const dead = holder(OTHER, { until: NOW, isUnconfirmed: true });
@@ -292,30 +200,6 @@ describe('leases and tickets that are over', () => {
     const slow = holder(OTHER, { until: NOW });
     const key = state({ document: { holders: [slow], queue: [waiter('other:2'), waiter(THIRD)] } });
     expect(owners(granted(key).document.holders)).toEqual(['other:2']);
-  });
-});
-
-describe('a snapshot', () => {
-  it('leaves out holders and waiters whose time is over, and changes nothing', () => {
-    const queue = [waiter(OTHER, { until: NOW }), waiter(THIRD)];
-    const key = state({ document: { holders: [holder(ME, { until: NOW })], queue } });
-    expect(key.snapshot('k')).toMatchObject({ holders: [], mode: undefined, pending: [THIRD] });
-    expect([key.isChanged, key.notified]).toEqual([false, []]);
-  });
-});
-
-describe('a forced release', () => {
-  it('takes the lock from all holders, tells their clients, and grants the next', () => {
-    const holders = [holder(OTHER, { claim: SHARED }), holder(THIRD, { claim: SHARED })];
-    const key = state({ document: { holders, queue: [waiter('fourth:1')] } });
-    expect(key.forceRelease()).toBe(true);
-    expect(owners(key.document.holders)).toEqual(['fourth:1']);
-    expect(key.notified).toEqual(['other', 'third', 'fourth']);
-  });
-
-  it('of a free key changes nothing', () => {
-    const key = state();
-    expect([key.forceRelease(), key.isChanged]).toEqual([false, false]);
   });
 });
 
@@ -358,32 +242,5 @@ describe('a write is exact', () => {
   it('but not if it hands the key to the first waiter, so that notes do not hold up a release', () => {
     const given = { document: { holders: [holder(ME)], queue: [waiter(OTHER)] } };
     expect(isExact(given, release(ME))).toBe(false);
-  });
-});
-
-describe('a snapshot', () => {
-  it('has the holders, the queue with notes, the shortest lease and the largest token', () => {
-    const holders = [
-      holder(ME, { claim: SHARED, until: NOW + 70 }),
-      holder(OTHER, { claim: SHARED, token: 12 }),
-    ];
-    const given = { document: { holders, queue: [waiter(THIRD)] }, notes: [note('fourth:1')] };
-    expect(state(given).snapshot('k')).toEqual({
-      key: 'k',
-      mode: 'shared',
-      holders: [ME, OTHER],
-      remainingMs: 70,
-      pending: [THIRD, 'fourth:1'],
-      fencingToken: 12,
-    });
-    expect(state().snapshot('k')).toBeNull();
-  });
-});
-
-describe('a document', () => {
-  it('has moments after its write, which the register resolves with its own time', () => {
-    const key = state();
-    key.acquire(request(ME));
-    expect(resolveAll(key.document, 5000).holders).toMatchObject([{ until: 5000 + LEASE }]);
   });
 });

@@ -9,13 +9,7 @@ const row = {
   notesRead: 690,
   nextTicket: 701,
   text: '[1,0,[],[]]',
-  notes: [
-    {
-      id: 'x',
-      text: 'n',
-      at: 695,
-    },
-  ],
+  notes: [{ id: 'x', text: 'n', at: 695 }],
 };
 
 describe('a message', () => {

@@ -84,33 +84,3 @@ describe('the version of a document', () => {
     expect(documents.seen('a')).toBeDefined();
   });
 });
-
-describe('the last token of a document that somebody has deleted by hand', () => {
-  it('is remembered', () => {
-    const documents = new RememberedDocuments(new ManualClock());
-    documents.see(seen(REVISION + 9));
-    expect(documents.see(seen(undefined, { revision: REVISION + 1 }))).toBe(REVISION + 9);
-    expect(documents.lastTokenOf('a')).toBe(REVISION + 9);
-  });
-
-  it('is what the document says that was written after it', () => {
-    const documents = new RememberedDocuments(new ManualClock());
-    documents.see(seen(REVISION + 9));
-    expect(documents.see(seen(REVISION + 5))).toBe(REVISION + 5);
-    documents.onDeleted('a');
-    expect(documents.lastTokenOf('a')).toBe(0);
-  });
-
-  it('is remembered while a client that did not know it writes a new one', () => {
-    const documents = new RememberedDocuments(new ManualClock());
-    documents.see(seen(REVISION + 9));
-    const made = { writtenAt: REVISION + 1, createdAt: REVISION + 1, revision: REVISION + 1 };
-    expect(documents.see(seen(REVISION + 1, made))).toBe(REVISION + 9);
-    const written = { writtenAt: REVISION + 2, createdAt: REVISION + 1, revision: REVISION + 2 };
-    expect(documents.see(seen(REVISION + 2, written))).toBe(REVISION + 9);
-    // A message does not say when the document was made.
-    const { createdAt: _, ...message } = written;
-    expect(documents.see({ ...seen(REVISION + 2, message), isMessage: true })).toBe(REVISION + 9);
-    expect(documents.lastTokenOf('a')).toBe(REVISION + 9);
-  });
-});

@@ -80,29 +80,4 @@ describe('what a client knows about the sessions of others', () => {
     const unknown = knowledge.unknownIn(document(sessions.map((session) => holder('a:1', { session }))), []);
     expect(unknown).toEqual(['alive 0', 'ended 0']);
   });
-
-  describe('a grant that its owner must confirm', () => {
-    const grant = (token = 5) => document([holder('a:1', { token, isUnconfirmed: true, leaseMs: 0 })]);
-    const judge = (given: LockDocument) => knowledge.judge(given).holders[0];
-
-    it('is over a second after it was seen first', async () => {
-      expect(judge(grant())).toMatchObject({ until: Infinity, leaseMs: 1000 });
-      await clock.advance(999);
-      expect(judge(grant())).toMatchObject({ until: Infinity, leaseMs: 1 });
-      await clock.advance(1);
-      expect(judge(grant())).toMatchObject({ until: -Infinity });
-    });
-
-    it('with another token has a second of its own', async () => {
-      judge(grant());
-      await clock.advance(1000);
-      expect(judge(grant(6))).toMatchObject({ until: Infinity, leaseMs: 1000 });
-    });
-
-    it('that was confirmed is not over', async () => {
-      judge(grant());
-      await clock.advance(1000);
-      expect(judge(document([holder('a:1')]))).toEqual(holder('a:1'));
-    });
-  });
 });

@@ -17,17 +17,10 @@ function documentsOf(codes: readonly { readonly index: number; readonly code: nu
     if (op === OP.getChildren) return Promise.reject(new ZookeeperRefusal(CODE.throttled));
     if (op !== OP.multi) return Promise.reject(new ZookeeperRefusal(CODE.noNode));
     const failure = failures.shift();
-    return Promise.resolve({
-      zxid: 7,
-      content: failure ? { isDone: false, ...failure } : { isDone: true },
-    });
+    return Promise.resolve({ zxid: 7, content: failure ? { isDone: false, ...failure } : { isDone: true } });
   };
   const session = { id: '0a', lastZxid: 7, send } as unknown as ZookeeperSession;
-  return new Documents({
-    session,
-    paths: new LockPaths('/nest-lock'),
-    acl: 'open',
-  });
+  return new Documents({ session, paths: new LockPaths('/nest-lock'), acl: 'open' });
 }
 
 const session = { id: '0a', validUntil: Infinity };

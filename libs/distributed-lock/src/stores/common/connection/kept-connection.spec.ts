@@ -136,12 +136,6 @@ describe('a connection that is kept open', () => {
     expect(events).toEqual(['outage', 'up after 700', 'open']);
   });
 
-  it('leaves no timer when it closes, although an attempt never ends', () => {
-    keep();
-    kept.close();
-    expect([attempts.length, clock.pendingTimers]).toEqual([1, 0]);
-  });
-
   it('leaves nothing open and no timer when it closes', async () => {
     keep();
     kept.close();
