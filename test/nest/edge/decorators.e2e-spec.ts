@@ -64,10 +64,8 @@ import {
   LockDefaults,
   LockService,
   Locked,
-  memoryStore,
   type Lock,
 } from 'nestjs-distributed-lock';
-import { ManualClock } from 'nestjs-distributed-lock/testing';
 import { map, type Observable } from 'rxjs';
 import { ADAPTERS, Stage, startApp, type StartedApp } from '../integration/stage.js';
 import { until } from '#until';
@@ -595,46 +593,13 @@ describe('what other decorators leave on a method', () => {
   });
 });
 
-describe('a short job that several instances start a moment apart', () => {
-  @Injectable()
-  class Report {
-    constructor(@Inject(Stage) private readonly stage: Stage) {}
-
-    @Cron('0 0 1 1 *', { name: 'report', waitForCompletion: true })
-    @Locked('report', { onBusy: 'skip', holdAtLeastMs: 1_000 })
-    async run(): Promise<void> {
-      this.stage.note('ran');
-    }
+it('a minimum hold is refused at boot when the lease of its class is shorter', async () => {
+  @LockDefaults({ leaseMs: 1_000 })
+  class Job {
+    @Locked('job', { holdAtLeastMs: 2_000 })
+    async run(): Promise<void> {}
   }
-
-  it('runs once, and again when its time has come again', async () => {
-    const [store, clock] = [memoryStore(), new ManualClock()];
-    const imports = [DistributedLockModule.forRoot({ store, clock }), ScheduleModule.forRoot()];
-    const start = () => startApp('express', { imports, providers: [Report] });
-    const [one, two] = [await start(), await start()];
-    const tick = async ({ app }: StartedApp): Promise<void> => {
-      await app.get(SchedulerRegistry).getCronJob('report').fireOnTick();
-    };
-    const runs = (): number[] => [one, two].map(({ stage }) => stage.log.length);
-    await tick(one);
-    expect(runs()).toEqual([1, 0]);
-    await tick(two);
-    await tick(one);
-    expect(runs()).toEqual([1, 0]);
-    await clock.advance(1_000);
-    await tick(two);
-    expect(runs()).toEqual([1, 1]);
-    await Promise.all([one, two].map(({ app }) => app.close()));
-  });
-
-  it('is refused at boot when the lease of its class is shorter', async () => {
-    @LockDefaults({ leaseMs: 1_000 })
-    class Job {
-      @Locked('job', { holdAtLeastMs: 2_000 })
-      async run(): Promise<void> {}
-    }
-    await expect(startApp('express', { providers: [Job] })).rejects.toThrow(
-      '@Locked on Job.run: holdAtLeastMs (2000) must not be longer than leaseMs (1000): the lease would end before.',
-    );
-  });
+  await expect(startApp('express', { providers: [Job] })).rejects.toThrow(
+    '@Locked on Job.run: holdAtLeastMs (2000) must not be longer than leaseMs (1000): the lease would end before.',
+  );
 });

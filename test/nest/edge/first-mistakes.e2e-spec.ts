@@ -1,6 +1,4 @@
-import { createServer as createHttpServer } from 'node:http';
-import type { AddressInfo, Server } from 'node:net';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, afterEach, describe, expect, it } from '@jest/globals';
 import { type INestApplication, type LoggerService, type ModuleMetadata, type Type } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { Redis } from 'ioredis';
@@ -12,8 +10,6 @@ import {
 } from 'nestjs-distributed-lock';
 import { postgresStore } from 'nestjs-distributed-lock/postgres';
 import { redisStore } from 'nestjs-distributed-lock/redis';
-import { startRedisServer, type RedisServer } from '#redis-server';
-import { until } from '#until';
 
 /** Compiles any value in the place of another, as a configuration without types lets it through. */
 const loosely = (value: unknown): never => value as never;
@@ -116,58 +112,4 @@ describe("a newcomer's mistake", () => {
     });
     expect(named.lines).toHaveLength(2);
   });
-});
-
-describe('a server that is no use', () => {
-  let redis: RedisServer;
-  let web: Server;
-  beforeAll(async () => {
-    redis = await startRedisServer();
-    const operator = new Redis(redis.url);
-    await operator.config('SET', 'requirepass', 'sesame');
-    operator.disconnect();
-    web = createHttpServer((_, response) => response.end('hello'));
-    await new Promise<void>((resolve) => web.listen(0, '127.0.0.1', resolve));
-  });
-  afterAll(async () => {
-    await redis.stop();
-    web.close();
-  });
-  const at = (port: number) => `127.0.0.1:${port}`;
-  const webPort = () => (web.address() as AddressInfo).port;
-
-  it.each<[string, () => LockStoreFactory, string]>([
-    ['is down', () => redisStore(`redis://${at(1)}`), 'connect ECONNREFUSED 127.0.0.1:1'],
-    [
-      'asks for a password',
-      () => redisStore(`redis://${at(redis.port)}`),
-      'Redis asks for a password: give it in the URL, as redis://:password@host',
-    ],
-    [
-      'takes another password',
-      () => redisStore(`redis://:wrong@${at(redis.port)}`),
-      'WRONGPASS invalid username-password pair',
-    ],
-    [
-      'is a web server',
-      () => redisStore(`redis://${at(webPort())}`),
-      'no Redis answers there, but an HTTP server',
-    ],
-    [
-      'is a database that is down',
-      () => postgresStore(`postgres://u@${at(1)}/d`),
-      'PostgreSQL could not be reached',
-    ],
-  ])(
-    'is told of in one line soon after the start, which it does not stop: it %s',
-    async (_what, store, why) => {
-      const { lines } = await boot(withStore(store()));
-      const isTold = () => lines.some((line) => line.startsWith('The store cannot be used: '));
-      await until(isTold);
-      const [line = '', ...more] = lines.filter((it) => it.startsWith('The store cannot be used: '));
-      expect(line).toContain(why);
-      expect(line).not.toContain('\n');
-      expect(more).toEqual([]);
-    },
-  );
 });

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import {
-  Body,
   ConflictException,
   Controller,
   Get,
@@ -24,7 +23,7 @@ import {
   type NestInterceptor,
   type PipeTransform,
 } from '@nestjs/common';
-import { APP_INTERCEPTOR, ExternalContextCreator, REQUEST } from '@nestjs/core';
+import { APP_INTERCEPTOR, REQUEST } from '@nestjs/core';
 import {
   CurrentLock,
   LockDefaults,
@@ -138,12 +137,6 @@ class GoodsController {
     @Tenant() _tenant: string,
     @Headers('accept') _accept: string,
   ): Promise<readonly string[]> {
-    return lock.keys;
-  }
-
-  @Post('cart')
-  @Locked('sku:<body.items[].sku>')
-  async cart(@Body() _cart: unknown, @CurrentLock() lock: Lock): Promise<readonly string[]> {
     return lock.keys;
   }
 
@@ -432,17 +425,6 @@ describe.each(ADAPTERS)('@Locked on handlers of %s', (adapter) => {
     ]);
   });
 
-  it('a list in the body is one key for each element, and an empty list is refused', async () => {
-    const post = (items: unknown): RequestInit => ({
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ items }),
-    });
-    expect(await json('/cart', post([{ sku: 'b' }, { sku: 'a' }, { sku: 'b' }]))).toEqual(['sku:b', 'sku:a']);
-    expect((await started.fetch('/cart', post([]))).status).toBe(400);
-    expect((await started.fetch('/cart', post('x'))).status).toBe(400);
-  });
-
   it('a key function gets arguments that have been over their pipes', async () => {
     const answer = await started.fetch('/function/041', { headers: { 'x-tenant': 'acme' } });
     expect(await answer.text()).toBe('f:41:acme');
@@ -648,48 +630,6 @@ describe('a @Locked handler that other code calls', () => {
     await expect((await app.resolve(PipesController)).user()).rejects.toThrow(
       'No key for PipesController.user: <user.id> is a part of a request, and this is a plain call of the method.',
     );
-    await app.close();
-  });
-});
-
-describe('handlers of other transports', () => {
-  const Arg = createParamDecorator(
-    (name: string, context: ExecutionContext) => context.getArgByIndex<Record<string, unknown>>(1)[name],
-  );
-
-  @Injectable()
-  class Resolver {
-    @Locked(['a:<id>', 'b:<args.id>'], { waitMs: 0 })
-    async resolve(
-      @Arg('id') _id: string,
-      @CurrentLock() lock?: Lock,
-    ): Promise<readonly string[] | undefined> {
-      return lock?.keys;
-    }
-  }
-
-  it('are locked around, and their clients get the code of a lock error but not its message', async () => {
-    const { app, locks } = await startApp('express', { providers: [Resolver] });
-    const resolver = app.get(Resolver);
-    const resolve = app
-      .get(ExternalContextCreator)
-      .create(
-        resolver,
-        Reflect.get(resolver, 'resolve') as () => unknown,
-        'resolve',
-        '__routeArguments__',
-        { exchangeKeyForValue: () => undefined },
-        undefined,
-        undefined,
-        { interceptors: true, guards: true, filters: true },
-        'graphql',
-      );
-    expect(await resolve({}, { id: '1' }, {}, {})).toEqual(['a:1', 'b:1']);
-    const mine = await locks.acquire('b:1');
-    const error: unknown = await resolve({}, { id: '1' }, {}, {}).catch((thrown: unknown) => thrown);
-    expect(error).toMatchObject({ extensions: { code: 'LOCK_WAIT_TIMEOUT' } });
-    expect((error as Error).message).not.toContain('b:1');
-    await mine.release();
     await app.close();
   });
 });

@@ -358,10 +358,7 @@ describe('registration', () => {
     ];
     // A second application, so that a service which was not injected could not be found by chance.
     await start({ imports: registrations() });
-    const module = await start({
-      imports: registrations(),
-      providers: [Audit, AuditByDefault],
-    });
+    const module = await start({ imports: registrations(), providers: [Audit, AuditByDefault] });
     const audit = module.get(Audit);
     expect(audit.locks).not.toBe(module.get(LockService));
     expect(audit.locks.options.waitMs).toBe(7);

@@ -1,9 +1,7 @@
 import { describe, expect, it, jest } from '@jest/globals';
 import { Inject } from '@nestjs/common';
 import { Args, Context, Query, Resolver, Subscription } from '@nestjs/graphql';
-import { createClient } from 'graphql-ws';
 import { LockService, Locked } from 'nestjs-distributed-lock';
-import { WebSocket } from 'ws';
 import { until } from '#until';
 import { warningsDuring } from '../../../support/warnings.js';
 import { SERVERS, ask, startGraphql } from './graphql.js';
@@ -101,48 +99,5 @@ describe.each(Object.keys(SERVERS) as (keyof typeof SERVERS)[])('GraphQL of %s',
     await expect(startGraphql(Ticks, server)).rejects.toThrow(
       '@Locked on Ticks.ticks: a subscription goes on when its resolver has returned and its lock is released',
     );
-  });
-
-  it('a subscription that acquires in its generator holds the lock until its listener leaves', async () => {
-    @Resolver()
-    class Ticks {
-      constructor(@Inject(LockService) private readonly locks: LockService) {}
-
-      @Query(() => String)
-      nothing(): string {
-        return '';
-      }
-
-      @Subscription(() => Number)
-      async *ticks(): AsyncGenerator<{ ticks: number }> {
-        const lock = await this.locks.acquire('ticks', { waitMs: 0 });
-        try {
-          for (let ticks = 0; !lock.signal.aborted; ticks++) {
-            yield { ticks };
-            await new Promise((resolve) => setTimeout(resolve, 5));
-          }
-        } finally {
-          await lock.release();
-        }
-      }
-    }
-    const { url, locks, close } = await startGraphql(Ticks, server);
-    const client = createClient({
-      url: url.replace('http', 'ws'),
-      webSocketImpl: WebSocket,
-      retryAttempts: 0,
-    });
-    const seen: unknown[] = [];
-    const leave = client.subscribe(
-      { query: 'subscription { ticks }' },
-      { next: ({ data }) => seen.push(data), error: () => undefined, complete: () => undefined },
-    );
-    await until(() => seen.length > 2);
-    expect(seen[0]).toEqual({ ticks: 0 });
-    expect(await locks.tryAcquire('ticks')).toBeNull();
-    leave();
-    await until(async () => (await locks.inspect('ticks')) === null);
-    await client.dispose();
-    await close();
   });
 });

@@ -15,18 +15,9 @@ import {
   NotFoundException,
   type OnModuleDestroy,
   type OnModuleInit,
-  Scope,
   UseInterceptors,
 } from '@nestjs/common';
-import {
-  CurrentLock,
-  type Lock,
-  Locked,
-  LockService,
-  LockSignal,
-  memoryStore,
-} from 'nestjs-distributed-lock';
-import { type Faults, FaultyStore } from 'nestjs-distributed-lock/testing';
+import { CurrentLock, type Lock, Locked, LockService, LockSignal } from 'nestjs-distributed-lock';
 import { HttpAdapterHost, LazyModuleLoader, ModuleRef } from '@nestjs/core';
 import { EMPTY, type Observable, of } from 'rxjs';
 import { until } from '#until';
@@ -35,36 +26,6 @@ import { Stage } from '../../integration/stage.js';
 import { once } from '../support.js';
 
 describe('what a method gives, and what its callers get', () => {
-  it('an error keeps its class and status through two locked methods and a locked handler', async () => {
-    @Injectable()
-    class Shop {
-      @Locked('outer')
-      async outer(): Promise<never> {
-        return this.inner();
-      }
-
-      @Locked('inner')
-      async inner(): Promise<never> {
-        throw new NotFoundException('no such item');
-      }
-    }
-    @Controller()
-    class Goods {
-      constructor(private readonly shop: Shop) {}
-
-      @Get()
-      @Locked('handler')
-      async read(): Promise<never> {
-        return this.shop.outer();
-      }
-    }
-    const { app, fetch } = await fresh({ controllers: [Goods], providers: [Shop] });
-    await expect(app.get(Shop).outer()).rejects.toBeInstanceOf(NotFoundException);
-    const answer = await fetch('/');
-    expect(answer.status).toBe(404);
-    expect(await answer.json()).toMatchObject({ message: 'no such item' });
-  });
-
   it('an error of the method is not replaced by the loss of its lock', async () => {
     @Injectable()
     class Shop {
@@ -97,47 +58,6 @@ describe('what a method gives, and what its callers get', () => {
       .catch((thrown: Error) => thrown);
     expect((error as Error).message.match(/is not free/g)).toHaveLength(1);
     await mine.release();
-  });
-
-  it('a method that throws at once rejects, and gives the lock back', async () => {
-    @Injectable()
-    class Shop {
-      @Locked('sync')
-      sell(): Promise<never> {
-        throw new NotFoundException('at once');
-      }
-    }
-    const { app, isFree } = await fresh({ providers: [Shop] });
-    await expect(app.get(Shop).sell()).rejects.toThrow('at once');
-    expect(await isFree('sync')).toBe(true);
-  });
-
-  it.each([
-    ['a result', (): Promise<string> => Promise.resolve('sold'), 'sold'],
-    [
-      'an error',
-      (): Promise<string> => Promise.reject(new NotFoundException('no such item')),
-      'no such item',
-    ],
-  ] as const)('%s is not replaced by a release that fails', async (_what, work, expected) => {
-    const faults: Faults = {};
-    @Injectable()
-    class Shop {
-      @Locked('broken')
-      async sell(): Promise<string> {
-        faults.command = ({ kind }) =>
-          kind === 'release' ? { executedAfterMs: [], repliedAfterMs: 'never' } : undefined;
-        return work();
-      }
-    }
-    const store = new FaultyStore(memoryStore(), faults);
-    const { app } = await fresh({ providers: [Shop], options: { store } });
-    const outcome = await app
-      .get(Shop)
-      .sell()
-      .catch((error: Error) => error.message);
-    expect(outcome).toBe(expected);
-    delete faults.command;
   });
 });
 
@@ -245,11 +165,6 @@ class Shop {
   async [METHOD](@CurrentLock() lock?: Lock): Promise<string | undefined> {
     return lock?.key;
   }
-
-  @Locked('static:<id>')
-  static async shared(id: string, @CurrentLock() lock?: Lock): Promise<string | undefined> {
-    return id && lock?.key;
-  }
 }
 
 describe('objects and their methods', () => {
@@ -277,11 +192,6 @@ describe('objects and their methods', () => {
     expect(await app.get(Shop)[METHOD]()).toBe('symbol');
   });
 
-  it('are locked when they are static', async () => {
-    await fresh({});
-    expect(await Shop.shared('1')).toBe('static:1');
-  });
-
   it('are locked when a method is taken off its object', async () => {
     const { app } = await fresh({ providers: [Shop] });
     const held = Reflect.get(app.get(Shop), 'held') as (id: string) => Promise<string | undefined>;
@@ -296,16 +206,6 @@ describe('objects and their methods', () => {
     expect(spy).toHaveBeenCalledWith('spied');
   });
 
-  it('are locked when each request, or each that injects them, has one of its own', async () => {
-    @Injectable({ scope: Scope.REQUEST })
-    class OfRequest extends Shop {}
-    @Injectable({ scope: Scope.TRANSIENT })
-    class Transient extends Shop {}
-    const { app } = await fresh({ providers: [OfRequest, Transient] });
-    expect(await (await app.resolve(OfRequest)).held('1')).toBe('held:1');
-    expect(await (await app.resolve(Transient)).held('2')).toBe('held:2');
-  });
-
   it('are locked when Nest builds them later: by ModuleRef.create, and in lazy modules', async () => {
     @Module({ providers: [Shop] })
     class LateModule {}
@@ -314,11 +214,6 @@ describe('objects and their methods', () => {
     expect(await created.held('1')).toBe('held:1');
     const module = await app.get(LazyModuleLoader).load(() => LateModule);
     expect(await module.get(Shop).held('2')).toBe('held:2');
-  });
-
-  it('keep name and length of the method, and what other decorators have left on it', async () => {
-    const method = Reflect.get(Shop.prototype, 'held') as (...args: unknown[]) => unknown;
-    expect([method.name, method.length]).toEqual(['held', 2]);
   });
 
   it('are refused when the class is loaded where the decorator stands on no method', () => {
