@@ -5,14 +5,7 @@ import { quorumStore } from 'nestjs-distributed-lock/quorum';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import { startRedisServer } from '#redis-server';
 import { ownRedis } from '../../support/own-redis.js';
-import { eventsOf, typesOf } from '../../support/events.js';
-import {
-  closeServices,
-  failureOf,
-  openService,
-  openServiceOn,
-  untilAborted,
-} from '../../support/lock-services.js';
+import { closeServices, failureOf, openService, openServiceOn } from '../../support/lock-services.js';
 import { RedisEyes } from '../../support/redis-eyes.js';
 
 const LEASE_MS = 1500;
@@ -59,12 +52,6 @@ describe('a Redis store with restartGuardMs', () => {
     expect((error as Error).message).toMatch(
       /came back without its data.* for another \d+ ms \(restartGuardMs is 1500\)/,
     );
-  });
-
-  it('holds up several keys at once as well', async () => {
-    const error = await failureOf(open().tryAcquire(['a', 'b']));
-    expect(error).toMatchObject({ reason: 'unready' });
-    expect(await redis.eyes.client.exists('a', 'b')).toBe(0);
   });
 
   it('grants from the end of the longest lease on, and from then on at once', async () => {
@@ -141,15 +128,6 @@ describe('a Redis store with restartGuardMs', () => {
     await new Promise((resolve) => setTimeout(resolve, LEASE_MS));
     lock.assertHeld();
     expect(await lock.release()).toBe('released');
-  }, 30_000);
-
-  it('lets a holder know that its lock is gone', async () => {
-    const service = await openWarm();
-    const events = eventsOf(service);
-    const lock = await service.acquire('k');
-    await redis.server.restart();
-    await untilAborted(lock.signal);
-    expect(typesOf(events)).toContain('lost');
   }, 30_000);
 
   it('is not longer than the longest lease when the clock of the server is set back', async () => {

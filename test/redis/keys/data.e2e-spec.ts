@@ -15,17 +15,8 @@ type Fields = Readonly<Record<string, string | number>>;
 /** What an application may keep in a hash. Some of it looks like a part of a lock. */
 const DATA: readonly (readonly [string, Fields])[] = [
   ['goods', { name: 'chair', stock: 3 }],
-  ['a mode and a number', { mode: 'read', stock: 3 }],
-  ['a mode and a large number', { mode: 'read', visits: 2_000_000 }],
   ['a mode and a time', { mode: 'read', changedAt: 1_760_000_000_000 }],
-  ['a mode to write and a number', { mode: 'write', stock: 3 }],
-  ['a mode of its own', { mode: 'dark' }],
-  ['a mode alone', { mode: 'read' }],
   ['an owner among other fields', { [JAVA]: 1, stock: 3 }],
-  ['an owner that reads among other fields', { mode: 'read', [JAVA]: 1, stock: 3 }],
-  ['an owner with a text', { [JAVA]: 'chair' }],
-  ['owners that no lock has together', { [JAVA]: 1, [`${JAVA}1`]: 1 }],
-  ['an owner that writes while others read', { mode: 'read', [`${JAVA}:write`]: 1 }],
   ['something like an owner', { 'user:1': 1 }],
   ['an empty name', { '': 1 }],
 ];

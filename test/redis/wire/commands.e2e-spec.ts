@@ -82,15 +82,6 @@ describe.each(LIBRARIES)('commands on the wire, by %s', (library) => {
     await lock.release();
   });
 
-  it('a call under the lock costs what acquire and release cost', async () => {
-    const service = await openBehindProxy();
-    const commands = await during(service, async () => {
-      await service.withLock(redis.key, () => undefined);
-      await until(async () => (await redis.eyes.client.exists(redis.key)) === 0);
-    });
-    expect(commands.map(wireName)).toEqual(['acquire', 'release']);
-  });
-
   it('nested calls for the same key cost nothing', async () => {
     const service = await openBehindProxy();
     await service.withLock(redis.key, async () => {
@@ -127,21 +118,6 @@ describe.each(LIBRARIES)('commands on the wire, by %s', (library) => {
     expect(commands.map(wireName)).toEqual(['acquire', 'release', 'acquire', 'release']);
   });
 
-  it('100 callers of one process are one contender in the queue', async () => {
-    const service = await openBehindProxy();
-    const lock = await redis.open().acquire(redis.key);
-    let longest = 0;
-    const commands = await during(service, async () => {
-      const calls = Array.from({ length: 100 }, () => service.withLock(redis.key, () => undefined));
-      await redis.eyes.untilQueued(redis.key, 1);
-      for (let i = 0; i < 20; i++) longest = Math.max(longest, (await redis.eyes.queue(redis.key)).length);
-      await lock.release();
-      await Promise.all(calls);
-    });
-    expect(longest).toBe(1);
-    expect(commands.length).toBeLessThanOrEqual(10);
-  });
-
   it('a waiter behind another process is served with three commands: it asks, confirms the pushed grant, and ends', async () => {
     const service = await openBehindProxy();
     const lock = await redis.open().acquire(redis.key);
@@ -175,59 +151,6 @@ describe.each(LIBRARIES)('commands on the wire, by %s', (library) => {
     expect(pings() - pingsBefore).toBeLessThanOrEqual(atMost);
     expect(await redis.eyes.queue(redis.key)).toHaveLength(1);
     await lock.release();
-    expect(new Set(await Promise.all(calls))).toEqual(new Set(['released']));
-  }, 15_000);
-
-  it('while 200 fair callers wait, their process looks once a second at most, and they are served in order', async () => {
-    const service = await openBehindProxy();
-    const lock = await redis.open().acquire(redis.key);
-    const served: number[] = [];
-    const calls = Array.from({ length: 200 }, (_, i) =>
-      service.withLock(redis.key, { fair: true, waitMs: 20_000 }, () => void served.push(i)),
-    );
-    await redis.eyes.untilQueued(redis.key, 200);
-    const startedAt = performance.now();
-    const commands = await during(service, () => pause(4100));
-    const atMost = Math.ceil((performance.now() - startedAt) / 1000);
-    expect(new Set(commands.map(wireName))).toEqual(new Set(['acquire']));
-    expect(commands.length).toBeGreaterThanOrEqual(3);
-    expect(commands.length).toBeLessThanOrEqual(atMost);
-    await lock.release();
-    await Promise.all(calls);
-    expect(served).toEqual(calls.map((_, i) => i));
-  }, 15_000);
-
-  it('whoever asks once for forty keys, the last of them busy, sends two commands', async () => {
-    const service = await openBehindProxy();
-    const keys = Array.from({ length: 40 }, (_, i) => `${redis.key}:${String(i).padStart(2, '0')}`);
-    const busy = await redis.open().acquire(keys[39] as string);
-    await (await service.acquire(`${redis.key}:other`)).release();
-    const commands = await during(service, async () => expect(await service.tryAcquire(keys)).toBeNull());
-    const names = commands.map((command) => wireName(command).replace(' in full', ''));
-    expect([...new Set(names)]).toEqual(['acquire-all', 'acquire']);
-    await busy.release();
-  });
-
-  it('rechecks are per key: 200 callers that wait for 4 keys cost 4 rechecks a second at most', async () => {
-    const service = await openBehindProxy();
-    const holder = redis.open();
-    const keys = [0, 1, 2, 3].map((i) => `${redis.key}:${i}`);
-    const locks = await Promise.all(keys.map((name) => holder.acquire(name)));
-    const calls = Array.from({ length: 200 }, (_, i) =>
-      service.acquire(keys[i % 4] as string, { waitMs: 20_000 }).then(
-        (l) => l.release(),
-        () => 'failed',
-      ),
-    );
-    for (const name of keys) await redis.eyes.untilQueued(name, 1);
-    const startedAt = performance.now();
-    const commands = await during(service, () => pause(1600));
-    const seconds = (performance.now() - startedAt) / 1000;
-    for (const name of keys) {
-      expect(commands.filter((c) => c[3] === name).length).toBeLessThanOrEqual(Math.ceil(seconds));
-    }
-    expect(commands.every((c) => keys.includes(c[3] as string))).toBe(true);
-    await Promise.all(locks.map((lock) => lock.release()));
     expect(new Set(await Promise.all(calls))).toEqual(new Set(['released']));
   }, 15_000);
 
