@@ -80,20 +80,6 @@ describe.each(svgs)('the picture %s', (file) => {
     const sizes = [...svg.matchAll(/font(?:-size)?: (\d+)px/g)].map(([, size]) => Number(size));
     expect(Math.min(...sizes)).toBeGreaterThanOrEqual(13);
   });
-
-  it.each(['light', 'dark'])('has texts that stand out from a %s page', (scheme) => {
-    const fills = fillsIn(svg, scheme === 'dark');
-    const backs: Record<string, string[]> = { on: ['own'] };
-    const classes = [...svg.matchAll(/<text [^>]*class="([^"]*)"/g)].map(
-      ([, names = '']) => names.split(' ').at(-1) as string,
-    );
-    for (const name of new Set(['text', ...classes])) {
-      for (const back of backs[name] ?? ['ground', 'box']) {
-        const [text, ground] = [fills.get(name) ?? fills.get('text'), fills.get(back) ?? fills.get('ground')];
-        expect([name, back, contrast(text as string, ground as string) >= 4.5]).toEqual([name, back, true]);
-      }
-    }
-  });
 });
 
 /** Tags that are not closed in order, and texts with a bare < or &. */
@@ -108,31 +94,4 @@ function unclosed(xml: string): string[] {
     },
   );
   return [...open, ...(rest.match(/<|&(?!amp;|lt;)/g) ?? [])];
-}
-
-/** The colour of each class, later rules over earlier ones. */
-function fillsIn(svg: string, isDark: boolean): Map<string, string> {
-  const style = /<style>([\s\S]*?)<\/style>/.exec(svg)?.[1] ?? '';
-  const rules = isDark
-    ? style.replaceAll(/@media[^{]*\{/g, '')
-    : style.replaceAll(/@media[^{]*\{(?:[^{}]*\{[^{}]*\})*\s*\}/g, '');
-  const all = rules.matchAll(/([^{}]+)\{[^{}]*?fill: (#\w{6})/g);
-  return new Map(
-    [...all].flatMap(([, names = '', fill = '']) =>
-      names.split(',').map((name) => [name.trim().replace(/^\./, ''), fill]),
-    ),
-  );
-}
-
-function contrast(a: string, b: string): number {
-  const [darker, lighter] = [a, b].map(luminance).sort((x, y) => x - y) as [number, number];
-  return (lighter + 0.05) / (darker + 0.05);
-}
-
-function luminance(colour: string): number {
-  const [red, green, blue] = [1, 3, 5].map((at) => {
-    const share = Number.parseInt(colour.slice(at, at + 2), 16) / 255;
-    return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
-  }) as [number, number, number];
-  return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
 }

@@ -1,9 +1,9 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from '@jest/globals';
-import { anchorOf, headingsOf, pagesBelow, readPage, withoutCode } from '../support/pages.js';
+import { pagesBelow, readPage } from '../support/pages.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const FOLDER = join(ROOT, `node_modules/.cache/doc-snippets-${process.pid}`);
@@ -163,25 +163,4 @@ describe('the documentation', () => {
     expect(caught).toContain('nosuch');
     expect(errors.filter((error) => error.trim() !== '')).toEqual([]);
   }, 120_000);
-
-  it('links only to files that exist', () => {
-    const broken = pages.flatMap((page) =>
-      [...withoutCode(readPage(page)).matchAll(/\]\((?!https?:|#)([^)#\s]+)/g)]
-        .filter(([, target]) => !existsSync(join(ROOT, page, '..', target!)))
-        .map(([, target]) => `${page} → ${target}`),
-    );
-    expect(broken).toEqual([]);
-  });
-
-  it('links only to headings that exist', () => {
-    const broken = pages.flatMap((page) =>
-      [...readPage(page).matchAll(/\]\((?!https?:)([^)#\s]*)#([^)\s]+)\)/g)]
-        .filter(([, target = '', anchor = '']) => {
-          const file = target === '' ? page : join(page, '..', target);
-          return !headingsOf(readPage(file)).map(anchorOf).includes(anchor);
-        })
-        .map(([, target, anchor]) => `${page} → ${target}#${anchor}`),
-    );
-    expect(broken).toEqual([]);
-  });
 });

@@ -3,7 +3,6 @@ import { Redis } from 'ioredis';
 import type { Browser, Page } from 'playwright-core';
 import { axeFindings, findChromium, NO_CHROMIUM, openChromium } from '#chromium';
 import { until } from '#until';
-import { faintTexts } from './support/faint-texts.js';
 import { openTestBranches, purchase, type TestBranches } from './support/test-branches.js';
 
 const command = findChromium();
@@ -88,14 +87,6 @@ describeInBrowser(`the page in a browser${where}`, () => {
       /\d+ orders took the stock from 100 to \d+ only/,
     );
   }, 120_000);
-
-  it('has text that can be read in light and in dark, as WCAG AA asks', async () => {
-    for (const colorScheme of ['light', 'dark'] as const) {
-      await page.emulateMedia({ colorScheme });
-      expect(await page.evaluate(faintTexts)).toEqual([]);
-    }
-    await page.emulateMedia({ colorScheme: 'light' });
-  });
 
   it('has no findings of axe, in light and in dark, on a desktop and on a phone', async () => {
     const findings: string[] = [];
