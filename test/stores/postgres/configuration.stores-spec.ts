@@ -112,6 +112,18 @@ describeWith('postgres')('a service on PostgreSQL', () => {
     expect(String(failure)).toMatch(/a read replica .* Give the address of the primary/);
   });
 
+  it("lists and inspects on a read replica, with access 'read'", async () => {
+    const here = postgres.open(postgres.url);
+    const there = postgres.open(standby.url, { access: 'read' });
+    await here.withLock(postgres.key, async (lock) => {
+      await until(async () => (await there.inspect(postgres.key)) !== null);
+      expect(await there.list()).toMatchObject({
+        entries: [{ key: postgres.key, fencingToken: lock.fencingToken, heldBy: [{ client: here.client }] }],
+        unreadable: [],
+      });
+    });
+  });
+
   it('tells a read-only user from a replica, and takes its locks once it may write', async () => {
     await postgres.run('CREATE ROLE reader LOGIN; GRANT ALL ON SCHEMA public TO reader');
     await postgres.run('ALTER ROLE reader SET default_transaction_read_only = on');
