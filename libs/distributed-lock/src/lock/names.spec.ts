@@ -233,8 +233,10 @@ describe('the name of a holder', () => {
 
   it('is asked for key by key in a store that cannot list, which says so', async () => {
     const locks = open();
-    const store = { create: (context: LockStoreContext) => ({ ...memory.create(context), list: undefined }) };
-    const other = new LockService({ store: store as unknown as LockStoreFactory, clock });
+    const create = (context: LockStoreContext): LockStore =>
+      Object.create(memory.create(context), { list: { value: undefined } }) as LockStore;
+    const store: LockStoreFactory = { create };
+    const other = new LockService({ store, clock });
     services.push(locks);
     await expect(other.list()).rejects.toMatchObject({ code: 'LOCK_STORE', reason: 'refused' });
     await expect(other.list()).rejects.toThrow('locks.inspect(key)');

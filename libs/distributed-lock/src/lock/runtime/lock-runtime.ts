@@ -4,6 +4,7 @@ import { DeadlineTimer } from '../../time/deadline-timer.js';
 import type { Chance } from '../../time/chance.js';
 import type { Clock } from '../../time/clock.js';
 import { within } from '../../time/within.js';
+import { guardedStore } from './guarded-store.js';
 import { FairQueues } from './fair-queues.js';
 import { ForgottenReleases } from './forgotten-releases.js';
 import type { LockEvent } from '../events/lock.events.js';
@@ -40,13 +41,15 @@ export class LockRuntime {
     const { keyPrefix, watchdogTimeoutMs, chance } = options;
     const clock = detachedClock(options.clock);
     const warn = (message: string) => emit({ type: 'warning', key: undefined, message });
+    const onError = (during: string, error: unknown) =>
+      emit({ type: 'error', key: undefined, during, error });
     const store = options.store.create({
       clock,
       chance,
       keyPrefix,
       watchdogTimeoutMs,
       ...(client && { client }),
-      onError: (during, error) => emit({ type: 'error', key: undefined, during, error }),
+      onError,
       onWarning: warn,
       onState: (state) => emit({ type: 'store', key: undefined, store: this.store.name, state }),
     });
@@ -55,10 +58,10 @@ export class LockRuntime {
     this.chance = chance;
     this.nextCall = nextCall;
     this.emit = emit;
-    this.store = detachedStore(store);
+    this.store = guardedStore(store, onError);
     this.deadlines = new DeadlineTimer(clock);
     this.watchdog = new Watchdog(this.store, clock, watchdogTimeoutMs, emit);
-    this.owners = new OwnerRegistry(store.clientId, clock, () => this.introductions.onOwner());
+    this.owners = new OwnerRegistry(this.store.clientId, clock, () => this.introductions.onOwner());
     this.introductions = new Introductions({
       store: this.store,
       clock,
@@ -131,36 +134,6 @@ interface Service {
 function closing(key: string, graceMs: number): LockShutdownError {
   const message = `The application is closing: end the work under "${key}" within ${graceMs} ms, or the lock is taken from it.`;
   return new LockShutdownError(message, key);
-}
-
-/** The same store. Its commands run outside of every async context, because it may repeat them and open connections. */
-function detachedStore(store: LockStore): LockStore {
-  const { name, clientId, commandTimeoutMs, notifications$ } = store;
-  const acquireAll = store.acquireAll?.bind(store);
-  const introduce = store.introduce?.bind(store);
-  const readIntroductions = store.readIntroductions?.bind(store);
-  const list = store.list?.bind(store);
-  return {
-    name,
-    get address() {
-      return store.address;
-    },
-    attempted: store.attempted,
-    clientId,
-    commandTimeoutMs,
-    notifications$,
-    acquire: (request) => detached(() => store.acquire(request)),
-    ...(acquireAll && { acquireAll: (requests) => detached(() => acquireAll(requests)) }),
-    renew: (renewals) => detached(() => store.renew(renewals)),
-    release: (request) => detached(() => store.release(request)),
-    inspect: (key) => detached(() => store.inspect(key)),
-    forceRelease: (key, owner) => detached(() => store.forceRelease(key, owner)),
-    announceTakeover: (takeover) => detached(() => store.announceTakeover(takeover)),
-    ...(introduce && { introduce: (introduction) => detached(() => introduce(introduction)) }),
-    ...(readIntroductions && { readIntroductions: (ids) => detached(() => readIntroductions(ids)) }),
-    ...(list && { list: (request) => detached(() => list(request)) }),
-    close: () => detached(() => store.close()),
-  };
 }
 
 /** The same clock. Its timers run outside of every async context. */
