@@ -133,7 +133,7 @@ describe('npx nestjs-distributed-lock, on a Redis with a password', () => {
     const { code, complaints } = await runHere(['ls', '--store', 'redis://127.0.0.1:1', '--timeout', '200']);
     expect([code, complaints]).toEqual([
       3,
-      expect.stringMatching(/^Redis could not be reached: .*ECONNREFUSED.*\n$/),
+      expect.stringMatching(/^Redis at 127\.0\.0\.1:1\/0 could not be reached: .*ECONNREFUSED.*\n$/),
     ]);
   });
 });

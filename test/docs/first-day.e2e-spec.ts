@@ -176,7 +176,7 @@ describe('a mistake of the first day', () => {
         const imports = [DistributedLockModule.forRoot({ store, waitMs: 0, logger: false })];
         await (await boot({ imports })).get(LockService).withLock('a', () => 1);
       },
-      'Redis could not be reached: ',
+      'Redis at 127.0.0.1:1/0 could not be reached: ',
     ],
     'work that takes longer than leaseMs': [
       async () => {

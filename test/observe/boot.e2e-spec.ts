@@ -15,7 +15,7 @@ import { until } from '#until';
 const SECRET = 'correct-horse';
 const NOWHERE = `redis://:${SECRET}@127.0.0.1:1/3`;
 const DOWN =
-  'warn: The store cannot be used: Redis could not be reached: no connection for 100 ms (last error: connect ECONNREFUSED 127.0.0.1:1). Trying again until it can be.';
+  'warn: The store cannot be used: Redis at 127.0.0.1:1/3 could not be reached: no connection for 100 ms (last error: connect ECONNREFUSED 127.0.0.1:1). Trying again until it can be.';
 
 const closers: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
@@ -107,7 +107,7 @@ describe('the log of a start', () => {
     await redis.kill();
     await until(() => lines.length === 2);
     expect(lines[1]).toMatch(
-      /^warn: The store cannot be used: Redis could not be reached: no connection for 2000 ms/,
+      /^warn: The store cannot be used: Redis at \S+ could not be reached: no connection for 2000 ms/,
     );
     await redis.restart();
     await until(() => lines.length === 3);

@@ -41,7 +41,7 @@ describe('a URL of Redis where another server answers', () => {
     [
       'TLS that closes',
       () => createTlsServer(makeCertificates().server),
-      'is it a Redis, and one without TLS?',
+      'closed it without an answer; is it Redis? With TLS: the URL of a Redis with TLS starts with rediss:',
     ],
     [
       'PostgreSQL, which does not understand what it is sent, and closes',

@@ -49,7 +49,9 @@ export function describeFaults(stage: FaultStage): void {
     await stage.server.kill();
     const failure = await failureOf(other.tryAcquire(stage.key));
     expect(failure).toBeInstanceOf(LockStoreError);
-    expect(String(failure)).toMatch(new RegExp(`${stage.product} (could not be reached|did not answer)`));
+    expect(String(failure)).toMatch(
+      new RegExp(`${stage.product} (at \\S+ could not be reached|did not answer)`),
+    );
     await until(() => isUp().includes(false));
     await stage.server.restart();
     await stage.reconnect?.();
@@ -80,7 +82,9 @@ export function describeFaults(stage: FaultStage): void {
   it('says what happened to a request: not sent without a server', async () => {
     expect(await failureOf(openServiceOn(stage.nowhere).tryAcquire(stage.key))).toMatchObject({
       reason: 'unreachable',
-      message: expect.stringMatching(new RegExp(`^${stage.product} could not be reached: .*ECONNREFUSED`)),
+      message: expect.stringMatching(
+        new RegExp(`^${stage.product} at \\S+ could not be reached: .*ECONNREFUSED`),
+      ),
     });
   });
 }

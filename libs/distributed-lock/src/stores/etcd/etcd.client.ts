@@ -20,7 +20,7 @@ const OLDEST = [3, 4] as const;
 
 /** Knows the members of the cluster and is connected to one of them. A member that fails is replaced by the next one. */
 export class EtcdClient {
-  readonly errors = new ConnectionErrors('etcd');
+  readonly errors: ConnectionErrors;
   onOpen: (member: EtcdMember) => void = () => undefined;
   /** Called when each member was tried and the last one has refused this client. */
   onRefused: () => void = () => undefined;
@@ -36,6 +36,7 @@ export class EtcdClient {
     private readonly options: ClientOptions,
   ) {
     conceal(this, 'target', 'token', 'kept');
+    this.errors = new ConnectionErrors('etcd', target.endpoints.join(','));
     this.kept = new KeptConnection({
       ...options,
       attempt: () => this.attempt(),

@@ -139,6 +139,16 @@ function failureIn(details: string, code: number): EtcdFailure {
 
 /** The text of an error of gRPC without its notes on how it resolved the name. */
 function shortened(details: string): string {
-  const last = /Last error: (?:null|(.*?))\. Resolution note:/.exec(details)?.[1];
-  return last ? last.replace(/^Error: /, '') : details.replace(/\. Resolution note:.*$/, '');
+  const last = /Last error: (?:null|(.*?))\. Resolution note:/s.exec(details)?.[1];
+  const said = last ? last.replace(/^Error: /, '') : details.replace(/\. Resolution note:.*$/, '');
+  return explained(said);
+}
+
+/** gRPC hides what has answered. */
+function explained(said: string): string {
+  const [noHttp2] = /^(Protocol error|Parse Error|Failed to connect)/.exec(said) ?? [];
+  if (noHttp2 !== undefined) {
+    return `${noHttp2}: no etcd answers there, or it speaks TLS and the endpoint does not begin with https:`;
+  }
+  return textOf({ message: said });
 }

@@ -39,7 +39,7 @@ export class SqlConnection {
     conceal(this, 'database', 'kept');
     const { commandTimeoutMs: ms } = options;
     this.attempted = new Promise((resolve) => (this.onAttempted = resolve));
-    const errors = (this.errors = new ConnectionErrors(database.server));
+    const errors = (this.errors = new ConnectionErrors(database.server, options.address));
     this.pipe = new RequestPipe({
       ...options,
       waiting: this.waiting,
@@ -90,7 +90,7 @@ export class SqlConnection {
     return {
       withinMs,
       lateError: new Error(
-        `the server did not take a connection within ${withinMs} ms; is it ${this.database.server}, and not another server?`,
+        `nothing that ${this.database.server} would send came back within ${withinMs} ms; is it ${this.database.server}, and not another server?`,
       ),
       open: async (signal, onLost) => {
         const link = await this.database.open(signal, onLost);
@@ -113,7 +113,9 @@ export class SqlConnection {
     this.errors.last = { failure, error };
     this.reject(this.pipe.takeInFlight(), { ...failure, reason: 'unknown' }, error);
     // A database that refuses this client will refuse it again: its callers need not wait for their deadlines.
-    if (failure.reason === 'refused') this.reject(this.waiting.take(), failure, error);
+    if (failure.reason !== 'refused') return;
+    for (const request of this.waiting.take())
+      request.reject(this.errors.unsent('no connection', request.key));
   }
 
   private sendBatch(): void {
@@ -171,6 +173,8 @@ interface ConnectionOptions {
   readonly clock: Clock;
   readonly chance: Chance;
   readonly commandTimeoutMs: number;
+  /** Where the database is, for messages. */
+  readonly address?: string | undefined;
   readonly onState?: ((state: StoreState) => void) | undefined;
   /** Each new session has told the server's time, before anything else is sent on it. */
   onTime(now: number, sentAt: number): void;

@@ -29,7 +29,16 @@ export class SqlRegister extends SqlDocuments implements Register {
     private readonly givenAddress?: string,
   ) {
     const onTime = (now: number, sentAt: number) => this.listener?.onTime(now, sentAt);
-    super(new SqlConnection(database, { clock, chance, commandTimeoutMs, onState, onTime }));
+    super(
+      new SqlConnection(database, {
+        clock,
+        chance,
+        commandTimeoutMs,
+        address: givenAddress,
+        onState,
+        onTime,
+      }),
+    );
     this.introductions = new SqlIntroductions(this, commandTimeoutMs);
     this.poller = new Poller(
       clock,

@@ -1,11 +1,11 @@
 import { inBackground } from '../../async-context/in-background.js';
 import type { LockStoreContext } from '../../port/lock-store.js';
-import { LockConfigurationError, type LockStoreError } from '../../port/lock.errors.js';
+import { LockConfigurationError, LockStoreError } from '../../port/lock.errors.js';
 import { conceal } from '../../redaction/conceal.js';
 import { giveUpAfter } from '../../time/turns.js';
 import { Outage } from '../common/connection/outage.js';
 import { reconnectDelay } from '../common/connection/keep-alive.js';
-import { storeError } from '../common/connection/connection-errors.js';
+import { placeOf, storeError, textOf, withLastError } from '../common/connection/connection-errors.js';
 import type { NamePage, NameRequest } from '../core/register.js';
 import type {
   BackendListener,
@@ -25,8 +25,6 @@ import { PresenceMissing } from './writes.js';
 import { BELIEVED_MS } from './znode-version.js';
 import { sessionOver, zookeeperError } from './zookeeper.errors.js';
 
-const NO_ERROR = new Error('no server has answered');
-
 /** One client of ZooKeeper: one session after the other, each on one connection at a time. */
 export class ZookeeperBackend implements SessionBackend {
   readonly commandTimeoutMs: number;
@@ -35,7 +33,7 @@ export class ZookeeperBackend implements SessionBackend {
   private listener: BackendListener | undefined;
   private own: SessionLife | undefined;
   private readonly openings = new Set<Opening>();
-  private lastError = NO_ERROR;
+  private lastError: Error | undefined;
   private failures = 0;
   private isClosed = false;
   private hasWarned = false;
@@ -172,7 +170,7 @@ export class ZookeeperBackend implements SessionBackend {
     if (this.own !== own || this.isClosed) return;
     if (needed) this.warnOfDistance(needed, own.connection.timeoutMs);
     this.failures = 0;
-    this.lastError = NO_ERROR;
+    this.lastError = undefined;
     this.onConnected(own);
   }
 
@@ -244,7 +242,8 @@ export class ZookeeperBackend implements SessionBackend {
   private get isRefused(): boolean {
     const { lastError } = this;
     return (
-      lastError instanceof LockConfigurationError || ('reason' in lastError && lastError.reason === 'refused')
+      lastError instanceof LockConfigurationError ||
+      (lastError instanceof LockStoreError && lastError.reason === 'refused')
     );
   }
 
@@ -252,12 +251,8 @@ export class ZookeeperBackend implements SessionBackend {
     const { lastError, own } = this;
     if (this.isRefused) return lastError as LockStoreError;
     const last = own && !own.connection.isConnected ? own.connection.error : lastError;
-    return storeError(
-      'ZooKeeper',
-      { reason: 'unreachable', detail: `${what} (last error: ${last.message})` },
-      name,
-      last,
-    );
+    const detail = withLastError(what, 'ZooKeeper', last && textOf(last));
+    return storeError(placeOf('ZooKeeper', this.address), { reason: 'unreachable', detail }, name, last);
   }
 
   private closed(name: string | undefined): LockStoreError {

@@ -12,8 +12,14 @@ export class ConnectionErrors {
   /** Why the last connection ended, or could not be opened. Absent while a connection is open. */
   last: { readonly failure: StoreFailure; readonly error: unknown } | undefined;
 
-  /** @param server the name of the back end for messages: `PostgreSQL` */
-  constructor(private readonly server: string) {}
+  /**
+   * @param server the name of the back end for messages: `PostgreSQL`
+   * @param address host and port of it, without user and password
+   */
+  constructor(
+    private readonly server: string,
+    private readonly address?: string,
+  ) {}
 
   of(failure: StoreFailure, key: string | undefined, cause?: unknown): Error {
     if (cause instanceof LockConfigurationError) return cause;
@@ -27,12 +33,13 @@ export class ConnectionErrors {
   }
 
   noConnection(what: string, key?: string): LockStoreError {
-    const { last } = this;
+    const { last, server } = this;
+    const where = placeOf(server, this.address);
     if (last?.failure.reason === 'refused' || last?.failure.reason === 'unready') {
-      return storeError(this.server, last.failure, key, last.error);
+      return storeError(where, last.failure, key, last.error);
     }
-    const detail = last ? `${what} (last error: ${last.failure.detail})` : what;
-    return storeError(this.server, { reason: 'unreachable', detail }, key, last?.error);
+    const detail = withLastError(what, server, last?.failure.detail);
+    return storeError(where, { reason: 'unreachable', detail }, key, last?.error);
   }
 
   /** @param reason `unknown` for a request that may have been executed */
@@ -53,11 +60,34 @@ export function storeError(
   return new LockStoreError(`${server} ${outcome}: ${detail}`, key, reason, { cause });
 }
 
+/** As in `Redis at localhost:6379`. */
+export function placeOf(server: string, address: string | undefined): string {
+  return address === undefined ? server : `${server} at ${address}`;
+}
+
+/** @param last the text of the error with which the last attempt to connect has ended; `undefined` if none has ended yet */
+export function withLastError(what: string, server: string, last: string | undefined): string {
+  return last === undefined
+    ? `${what}, and no answer that says why. Is it ${server} that listens there, and does it speak TLS exactly if the target does? Other servers and firewalls may be silent`
+    : `${what} (last error: ${last})`;
+}
+
+/** Of a server that does not speak TLS: what OpenSSL says, and Node. */
+const NO_TLS =
+  /SSL routines:.*(wrong version number|packet length too long)|before secure TLS connection was established/;
+/** What Node says of a certificate of a server that it does not trust. */
+const UNTRUSTED = /self[- ]signed certificate|unable to (verify the first|get local issuer) certificate/;
+
 /** The text of an error. Some errors of sockets have only a code. An error of another realm, as under Jest, is no `Error` of this one. */
 export function textOf(error: unknown): string {
   if (typeof error !== 'object' || error === null || !('message' in error)) return String(error);
   const { message, code, name } = error as NodeJS.ErrnoException;
-  return message || (code ?? name);
+  const text = message || (code ?? name);
+  const [withoutTls, detail = 'it closed the connection'] = NO_TLS.exec(text) ?? [];
+  if (withoutTls !== undefined) return `what answers there speaks no TLS (${detail})`;
+  if (UNTRUSTED.test(text))
+    return `${text}: give the certificate of its authority as ca in the options for TLS`;
+  return text;
 }
 
 /** What an error of a server or of its client means for the request that failed. */

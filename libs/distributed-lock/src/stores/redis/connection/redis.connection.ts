@@ -3,6 +3,7 @@ import { LinkedQueue } from '../../../collections/linked-queue.js';
 import { LockStoreError } from '../../../port/lock.errors.js';
 import { conceal } from '../../../redaction/conceal.js';
 import { readClocks, type Clock } from '../../../time/clock.js';
+import { placeOf, storeError, withLastError } from '../../common/connection/connection-errors.js';
 import { Outage, type OutageOptions } from '../../common/connection/outage.js';
 import { IdleProbe } from './idle-probe.js';
 import { TOO_LATE, Ping, WaitingCommands, type RedisCommand } from './redis.command.js';
@@ -130,10 +131,11 @@ export class RedisConnection {
   }
 
   private onUnready(error: unknown): void {
-    this.lastError = error as Error;
     // A cluster client stays connected. Only the next connection is prepared, so this one has to go.
     if (this.client.isCluster && this.client.isReady) this.client.drop();
     else this.drop();
+    // Set last, because a client may tell the end of its connection as an error, too.
+    this.lastError = error as Error;
   }
 
   /** Before the first command: each command says in server time until when it may be executed. */
@@ -258,8 +260,7 @@ export class RedisConnection {
   private onError(command: RedisCommand, error: unknown): void {
     forgetArguments(error);
     if (isAnswer(error)) this.onAnswer();
-    // The next connection goes to the present master.
-    if (isReadOnly(error)) this.drop();
+    if (isReadOnly(error)) return this.onReadOnly(command, error);
     if (!this.inFlight.has(command)) return;
     if (!(error instanceof LockStoreError)) {
       const hasLostNode = this.client.isCluster && !isAnswer(error);
@@ -271,6 +272,12 @@ export class RedisConnection {
     this.inFlight.remove(command);
     command.fail(error);
     this.writeWaiting();
+  }
+
+  /** The next connection goes to the present master. This command fails by its own error, and not by the end of this connection. */
+  private onReadOnly(command: RedisCommand, error: unknown): void {
+    if (this.inFlight.remove(command)) command.fail(asStoreError(error, command.key));
+    this.drop();
   }
 
   // --- deadlines ------------------------------------------------------------------------------------------------
@@ -297,8 +304,9 @@ export class RedisConnection {
   }
 
   private noConnection(what: string, key?: string): LockStoreError {
-    const last = this.lastError ? ` (last error: ${describe(this.lastError)})` : '';
-    return unreachable(what + last, key, this.lastError);
+    const { lastError, client } = this;
+    const detail = withLastError(what, 'Redis', lastError && describe(lastError));
+    return storeError(placeOf('Redis', client.address), { reason: 'unreachable', detail }, key, lastError);
   }
 
   private onNoReply(command: RedisCommand): void {

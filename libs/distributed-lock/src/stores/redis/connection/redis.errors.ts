@@ -70,7 +70,7 @@ export function asUnsure(error: LockStoreError): LockStoreError {
 }
 
 export function unreachable(detail: string, key: string | undefined, cause?: unknown): LockStoreError {
-  return new LockStoreError(`Redis could not be reached: ${detail}`, key, 'unreachable', { cause });
+  return storeError('Redis', { reason: 'unreachable', detail }, key, cause);
 }
 
 /** The request was never written. */
@@ -78,10 +78,27 @@ export function callerHasLeft(key: string): LockStoreError {
   return new LockStoreError('Its caller has left before the request was sent', key, 'refused');
 }
 
-/** The text of OpenSSL when the server does not speak TLS. */
-const NO_TLS = /SSL routines:.*(wrong version number|packet length too long)/;
+/** What errors of Redis and of its clients mean that do not say what to do. */
+const ADVICE: readonly (readonly [said: RegExp, advice: string])[] = [
+  [
+    /^MOVED /,
+    'It is one server of a cluster: give redisStore a Cluster of ioredis, or what createCluster of node-redis makes',
+  ],
+  [/^READONLY /, 'Give the address of the master, or Sentinels, which name it'],
+  [/^WRONGPASS /, 'Check user and password of the target of redisStore'],
+  [
+    /^ERR unknown command .(time|evalsha)\b/i,
+    'Is it a Sentinel? Give { sentinels: [{ host, port }], name } of ioredis, or what createSentinel of node-redis makes',
+  ],
+  // node-redis hides what has answered.
+  [
+    /^(Unknown RESP type|Socket closed unexpectedly|read ECONNRESET)/,
+    'Is it Redis that listens there? The URL of a Redis with TLS starts with rediss:',
+  ],
+];
 
 export function describe(error: unknown): string {
   const text = textOf(error);
-  return NO_TLS.test(text) ? `${text.trim()}: what answers there speaks no TLS` : text;
+  const [, advice] = ADVICE.find(([said]) => said.test(text)) ?? [];
+  return advice === undefined ? text : `${text.replace(/\.$/, '')}. ${advice}`;
 }

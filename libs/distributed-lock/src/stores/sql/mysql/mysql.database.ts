@@ -1,5 +1,7 @@
-import type { ConnectionOptions } from 'mysql2';
+import type { Socket } from 'node:net';
+import type { Connection, ConnectionOptions } from 'mysql2';
 import { LockConfigurationError } from '../../../port/lock.errors.js';
+import { watchFirstBytes, type OwnProtocol } from '../../common/connection/first-bytes.js';
 import { conceal } from '../../../redaction/conceal.js';
 import type { Chance } from '../../../time/chance.js';
 import type { Clock } from '../../../time/clock.js';
@@ -10,6 +12,13 @@ import { MysqlLink } from './mysql.link.js';
 import { MysqlPipe } from './mysql.pipe.js';
 import { prepare } from './mysql.preparation.js';
 import { plain } from './mysql.statements.js';
+
+const MYSQL: OwnProtocol = {
+  server: 'MySQL',
+  // It is the first to speak. The number of its first packet is 0.
+  reply: /^..\0\0/s,
+  tls: 'MySQL begins without it, and the option ssl asks for it',
+};
 
 /** Of a connection for locks, whatever the target says. The last ones keep replies as the statements expect them. */
 const OWN_OPTIONS: ConnectionOptions = {
@@ -62,7 +71,10 @@ export class MysqlDatabase implements SqlDatabase {
     signal.throwIfAborted();
     const connection = createConnection({ ...this.target, ...OWN_OPTIONS });
     signal.addEventListener('abort', () => connection.destroy());
-    const failed = new Promise<never>((_, reject) => connection.on('error', reject));
+    const failed = new Promise<never>((_, reject) => {
+      watchFirstBytes(streamOf(connection), MYSQL, reject);
+      connection.on('error', reject);
+    });
     try {
       const pipe = new MysqlPipe(connection);
       const { opened, statements } = await Promise.race([this.setUp(pipe), failed]);
@@ -82,6 +94,10 @@ export class MysqlDatabase implements SqlDatabase {
     }
     return prepare(pipe, this.options);
   }
+}
+
+function streamOf(connection: Connection): Socket {
+  return (connection as unknown as { readonly stream: Socket }).stream;
 }
 
 interface MysqlDatabaseOptions {

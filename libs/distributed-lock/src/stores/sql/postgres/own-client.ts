@@ -1,7 +1,16 @@
+import type { Socket } from 'node:net';
 import type { Client, ClientConfig } from 'pg';
 import { LockConfigurationError } from '../../../port/lock.errors.js';
+import { watchFirstBytes, type OwnProtocol } from '../../common/connection/first-bytes.js';
 import { KEEP_ALIVE_MS } from '../../common/connection/keep-alive.js';
 import { isPool, type PostgresConfig, type PostgresPool } from './postgres.target.js';
+
+const POSTGRES: OwnProtocol = {
+  server: 'PostgreSQL',
+  // To a request for TLS, and to the first message.
+  reply: /^[NSRE]/,
+  tls: 'add ?sslmode=verify-full to the URL, or give the option ssl',
+};
 
 export type OwnTarget = string | PostgresConfig | PostgresPool;
 
@@ -32,9 +41,9 @@ export async function connectOwn<Opened>(
   client.on('error', onLost);
   client.on('end', () => onLost(new Error('the connection was closed')));
   signal.addEventListener('abort', () => destroy(client));
+  const strange = new Promise<never>((_, reject) => watchFirstBytes(streamOf(client), POSTGRES, reject));
   try {
-    await client.connect();
-    return await setUp(client);
+    return await Promise.race([client.connect().then(() => setUp(client)), strange]);
   } catch (error) {
     destroy(client);
     throw error;
@@ -43,13 +52,13 @@ export async function connectOwn<Opened>(
 
 /** Ends the client at once, whatever the server does. A server that can be reached is told so. */
 export function destroy(client: Client): void {
-  const { stream } = (
-    client as unknown as {
-      readonly connection: { readonly stream: NodeJS.WritableStream & { destroy(): void } };
-    }
-  ).connection;
+  const stream = streamOf(client);
   client.end().catch(() => undefined);
   setImmediate(() => stream.destroy());
+}
+
+function streamOf(client: Client): Socket {
+  return (client as unknown as { readonly connection: { readonly stream: Socket } }).connection.stream;
 }
 
 function configOf(target: OwnTarget): ClientConfig {

@@ -56,6 +56,8 @@ const OWN_WORDS: Readonly<Record<string, SqlFailure>> = {
   },
 };
 
+/** The server lets this user in with TLS, and the connection has none. */
+const NO_TLS = /no encryption|SSL off/;
 /** The user, or a database that does not exist: the server names it. */
 const NOT_LET_IN = /^(28|3D)/;
 /** The server ended the connection, or has failed: the statement may have been committed before. */
@@ -70,7 +72,10 @@ export function postgresFailure(error: unknown): SqlFailure {
   if (state === undefined) return { reason: 'unknown', detail: message, isFatal: true };
   const known = OWN_WORDS[state];
   if (known) return known;
-  const detail = `${message} (${state})`;
+  const advice = NO_TLS.test(message)
+    ? '. Connect with TLS: add ?sslmode=verify-full to the URL, or give the option ssl'
+    : '';
+  const detail = `${message} (${state})${advice}`;
   if (ENDED.test(state)) return { reason: 'unknown', detail, isFatal: true };
   if (NOT_NOW.test(state)) return { reason: 'unready', detail, isFatal: true };
   if (NOT_LET_IN.test(state)) return { reason: 'refused', detail, isFatal: true };

@@ -3,6 +3,7 @@ import { connect as connectTls, type ConnectionOptions as TlsOptions } from 'nod
 import { Link, LinkedQueue } from '../../../collections/linked-queue.js';
 import { conceal } from '../../../redaction/conceal.js';
 import type { Clock } from '../../../time/clock.js';
+import { strangeReply, type OwnProtocol } from '../../common/connection/first-bytes.js';
 import { KEEP_ALIVE_MS } from '../../common/connection/keep-alive.js';
 import { ReplyDeadline } from '../../common/connection/reply-deadline.js';
 import { CODE, ZookeeperRefusal } from './codes.js';
@@ -51,6 +52,13 @@ class Pending extends Link {
 
 const EVENT_XID = -1;
 
+const ZOOKEEPER: OwnProtocol = {
+  server: 'ZooKeeper',
+  // The length of the reply to the handshake, in four bytes.
+  reply: /^\0\0\0/,
+  tls: 'give zookeeperStore the option tls',
+};
+
 /**
  * One connection to one server. Requests are sent without waiting for the replies to earlier ones, and the server replies
  * in order.
@@ -86,12 +94,25 @@ export class Connection {
     this.socket.setNoDelay(true).setKeepAlive(true, KEEP_ALIVE_MS);
     this.socket.once(tls ? 'secureConnect' : 'connect', () => this.onConnected());
     this.socket.on('data', (chunk) => this.onData(chunk));
-    this.socket.on('error', (error) => this.lose(error));
-    this.socket.on('close', () => this.lose(new Error(`${this.address} closed the connection`)));
+    this.socket.on('error', (error) => this.lose(this.isUnanswered ? this.unanswered(error) : error));
+    this.socket.on('close', () =>
+      this.lose(this.isUnanswered ? this.unanswered() : new Error(`${this.address} closed the connection`)),
+    );
   }
 
   get address(): string {
     return serverAddress(this.options.server);
+  }
+
+  /** The server has taken the connection, and has sent nothing yet. */
+  private get isUnanswered(): boolean {
+    return this.handshakeSentAt < Infinity && !this.handshake;
+  }
+
+  /** A server without a majority closes connections so, too. */
+  private unanswered(cause?: Error): Error {
+    const why = `it is no ZooKeeper, or has no majority of its ensemble, or expects TLS (${ZOOKEEPER.tls})`;
+    return new Error(`${this.address} closed the connection without an answer: ${why}`, { cause });
   }
 
   /** @throws ConnectionLost without a reply; ZookeeperRefusal; RequestTooLong */
@@ -120,6 +141,8 @@ export class Connection {
 
   private onData(chunk: Buffer): void {
     if (this.lostBy) return;
+    const strange = this.handshake ? undefined : strangeReply(chunk, ZOOKEEPER);
+    if (strange !== undefined) return this.lose(new Error(`${this.address}: ${strange}`));
     try {
       for (const frame of this.frames.read(chunk)) if (!this.lostBy) this.onFrame(frame);
     } catch (cause) {

@@ -6,6 +6,7 @@ import { leaseValidity } from '../../../port/lease-validity.js';
 import { conceal } from '../../../redaction/conceal.js';
 import type { Chance } from '../../../time/chance.js';
 import type { Clock } from '../../../time/clock.js';
+import { textOf } from '../../common/connection/connection-errors.js';
 import { KeptConnection, type Attempt } from '../../common/connection/kept-connection.js';
 import { CODE, ZookeeperRefusal } from './codes.js';
 import { serverAddress, Connection, type Connect, type Reply, type Server } from './connection.js';
@@ -78,7 +79,7 @@ export class ZookeeperSession {
   private knowledge: LeaderKnowledge | undefined;
   /** The leader counts the session from this moment or a later one. */
   private countedFrom = -Infinity;
-  private lastError = new Error('no server was tried yet');
+  private lastError: Error | undefined;
 
   constructor(
     private readonly options: SessionOptions,
@@ -95,11 +96,8 @@ export class ZookeeperSession {
       // The next server is tried at once.
       quickAttempts: servers.length - 1,
       onOpen: (connection) => this.onOpen(connection),
-      onDown: (error) => this.onDown(error as Error),
       // The store tells its outage itself, as it may have no session on an open connection.
-      outageError: () => {
-        throw this.lastError;
-      },
+      onDown: (error) => this.onDown(error as Error),
     });
     this.kept.start();
   }
@@ -127,14 +125,14 @@ export class ZookeeperSession {
     return this.kept.current !== undefined;
   }
 
-  /** Why there is no connection. */
-  get error(): Error {
+  /** Why there is no connection; `undefined` while the first server is tried. */
+  get error(): Error | undefined {
     return this.lastError;
   }
 
   /** @throws NotConnected or SessionEnded if the request was not sent, ConnectionLost if it may have been executed, ZookeeperRefusal */
   send<Content>(request: Request<Content>): Promise<Reply<Content>> {
-    const { message } = this.lastError;
+    const message = this.lastError ? textOf(this.lastError) : 'no server was tried yet';
     if (this.isOver) return Promise.reject(new SessionEnded(message));
     const { current } = this.kept;
     if (!current) return Promise.reject(new NotConnected(`no connection (last error: ${message})`));
@@ -160,7 +158,7 @@ export class ZookeeperSession {
       open: async (signal, onLost) => {
         const server = await this.nextServer();
         signal.throwIfAborted();
-        lateError.message = `${serverAddress(server)} answered no handshake within ${withinMs} ms`;
+        lateError.message = `${serverAddress(server)} answered no handshake within ${withinMs} ms; is it ZooKeeper?`;
         return this.connectTo(server, signal, onLost);
       },
     };
