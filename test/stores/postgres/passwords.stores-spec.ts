@@ -18,7 +18,10 @@ describeWith('postgres')('a PostgreSQL that asks for a password', () => {
     const [{ file }] = (await postgres.run<{ file: string }>(
       `SELECT current_setting('hba_file') AS file`,
     )) as [{ file: string }];
-    await writeFile(file, `host all locks 127.0.0.1/32 scram-sha-256\n${await readFile(file, 'utf8')}`);
+    await writeFile(
+      file,
+      `host all locks 127.0.0.1/32 scram-sha-256\nhostnossl all outside 127.0.0.1/32 reject\n${await readFile(file, 'utf8')}`,
+    );
     await postgres.run('SELECT pg_reload_conf()');
   });
   afterAll(async () => {
@@ -65,6 +68,14 @@ describeWith('postgres')('a PostgreSQL that asks for a password', () => {
     const failure = await failureOf(service.tryAcquire(postgres.key));
     expect(failure).toMatchObject({ reason: 'refused' });
     expect(String(failure)).toMatch(/user or password is wrong \(28P01\)/);
+    expect(String(failure)).not.toContain('correct-horse');
+  });
+
+  it('says how to connect with TLS to a store whose user it lets in only so', async () => {
+    const service = openServiceOn(postgresStore({ ...options('correct-horse'), user: 'outside' }));
+    const failure = await failureOf(service.tryAcquire(postgres.key));
+    expect(failure).toMatchObject({ reason: 'refused' });
+    expect(String(failure)).toMatch(/no encryption \(28000\)\. Connect with TLS: add \?sslmode=verify-full/);
     expect(String(failure)).not.toContain('correct-horse');
   });
 });

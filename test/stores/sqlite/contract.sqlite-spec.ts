@@ -17,7 +17,7 @@ afterAll(async () => {
 describeBackEndCases('sqliteStore', () => ({ store: sqliteStore(file) }));
 
 describe('sqliteStore', () => {
-  it('refuses a file in a folder that does not exist, and a file that is no database', async () => {
+  it('refuses a file in a folder that does not exist, a file that is no database, and a folder', async () => {
     const missing = openServiceOn(sqliteStore(join(folder, 'nowhere/locks')));
     expect(await failureOf(missing.acquire('key', { waitMs: 0 }))).toMatchObject({
       reason: 'refused',
@@ -31,6 +31,10 @@ describe('sqliteStore', () => {
     expect(await failureOf(text.acquire('key', { waitMs: 0 }))).toMatchObject({
       reason: 'refused',
       message: expect.stringContaining('file of its own'),
+    });
+    const whole = openServiceOn(sqliteStore(folder));
+    expect(await failureOf(whole.acquire('key', { waitMs: 0 }))).toMatchObject({
+      message: `sqliteStore cannot use ${folder}: it is a folder. Give the path of a file in it, such as ${join(folder, 'locks.sqlite')}.`,
     });
   });
 

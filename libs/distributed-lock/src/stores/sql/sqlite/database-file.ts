@@ -1,5 +1,5 @@
 import { readFileSync, realpathSync, statfsSync, statSync } from 'node:fs';
-import { dirname, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { describeServer } from '../../../options/describe-given.js';
 import { LockConfigurationError } from '../../../port/lock.errors.js';
 
@@ -61,7 +61,13 @@ export function checkPlace(file: string): void {
       `sqliteStore cannot use ${file}: it is on a network file system (${network}), where several machines would break SQLite's own locks. Take a local path, or a store with a server.`,
     );
   }
-  const names = statSync(path, { throwIfNoEntry: false })?.nlink ?? 1;
+  const stats = statSync(path, { throwIfNoEntry: false });
+  if (stats?.isDirectory()) {
+    throw new LockConfigurationError(
+      `sqliteStore cannot use ${file}: it is a folder. Give the path of a file in it, such as ${join(file, 'locks.sqlite')}.`,
+    );
+  }
+  const names = stats?.nlink ?? 1;
   if (names > 1) {
     throw new LockConfigurationError(
       `sqliteStore cannot use ${file}: the file has ${names} names (hard links), and processes that open it by different names do not see each other's locks. Delete the other names, or take another file.`,
