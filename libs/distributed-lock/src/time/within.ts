@@ -1,6 +1,7 @@
 import type { Clock } from './clock.js';
+import { giveUpAfter } from './turns.js';
 
-/** Settles as `work` does, or resolves with `late` after `ms`, while `work` goes on. */
+/** Settles as `work` does, or resolves with `late` as soon as `giveUpAfter` does after `ms`, while `work` goes on. */
 export async function within<T, Late>(
   clock: Clock,
   ms: number,
@@ -8,6 +9,6 @@ export async function within<T, Late>(
   late: Late,
 ): Promise<T | Late> {
   let cancel = (): void => undefined;
-  const over = new Promise<Late>((resolve) => (cancel = clock.after(ms, () => resolve(late))));
+  const over = new Promise<Late>((resolve) => (cancel = giveUpAfter(clock, ms, () => resolve(late))));
   return Promise.race([work, over]).finally(() => cancel());
 }

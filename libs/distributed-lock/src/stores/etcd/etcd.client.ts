@@ -7,6 +7,7 @@ import type { Chance } from '../../time/chance.js';
 import type { Clock } from '../../time/clock.js';
 import { ConnectionErrors } from '../common/connection/connection-errors.js';
 import { KeptConnection, type Attempt } from '../common/connection/kept-connection.js';
+import { Openings } from '../common/connection/openings.js';
 import { etcdFailure, type EtcdFailure } from './etcd.failure.js';
 import { loadGrpc, type EtcdGrpc } from './etcd.grpc.js';
 import { EtcdMember } from './etcd.member.js';
@@ -22,10 +23,10 @@ const OLDEST = [3, 4] as const;
 export class EtcdClient {
   readonly errors: ConnectionErrors;
   onOpen: (member: EtcdMember) => void = () => undefined;
-  /** Called when each member was tried and the last one has refused this client. */
+  /** Called when every member was tried in turn, and the last one has refused this client. */
   onRefused: () => void = () => undefined;
   private readonly kept: KeptConnection<EtcdMember>;
-  private readonly waiting = new Set<Waiting>();
+  private readonly openings: Openings<EtcdMember>;
   private token: string | undefined;
   private loading: Promise<EtcdGrpc> | undefined;
   private attempts = 0;
@@ -37,6 +38,7 @@ export class EtcdClient {
   ) {
     conceal(this, 'target', 'token', 'kept');
     this.errors = new ConnectionErrors('etcd', target.endpoints.join(','));
+    this.openings = new Openings(options.clock);
     this.kept = new KeptConnection({
       ...options,
       attempt: () => this.attempt(),
@@ -70,10 +72,11 @@ export class EtcdClient {
     const { clock, commandTimeoutMs: ms } = this.options;
     await this.grpc();
     const deadline = new AbortController();
+    const giveUpAt = clock.now() + ms;
     const stop = giveUpAfter(clock, ms, () => deadline.abort());
     try {
       for (;;) {
-        const member = await this.untilOpen(deadline.signal, key);
+        const member = await this.untilOpen(giveUpAt - clock.now(), key);
         const sentAt = clock.now();
         const { reply, cancel } = member.call(name, request);
         deadline.signal.addEventListener('abort', cancel);
@@ -108,33 +111,18 @@ export class EtcdClient {
   close(): void {
     this.isClosed = true;
     this.kept.close();
-    for (const { key, reject } of this.waiting) reject(this.errors.closed(key));
+    this.openings.refuse((key) => this.errors.closed(key));
   }
 
   private grpc(): Promise<EtcdGrpc> {
     return (this.loading ??= (this.options.loadGrpc ?? loadGrpc)());
   }
 
-  private async untilOpen(deadline: AbortSignal, key: string | undefined): Promise<EtcdMember> {
+  private async untilOpen(withinMs: number, key: string | undefined): Promise<EtcdMember> {
     if (this.isClosed) throw this.errors.closed(key);
-    if (this.member) return this.member;
-    let stop = (): void => undefined;
-    try {
-      return await new Promise<EtcdMember>((resolve, reject) => {
-        const waiting = { key, resolve, reject };
-        const onLate = (): void =>
-          reject(this.errors.unsent(`no connection within ${this.options.commandTimeoutMs} ms`, key));
-        deadline.addEventListener('abort', onLate);
-        this.waiting.add(waiting);
-        stop = () => {
-          deadline.removeEventListener('abort', onLate);
-          this.waiting.delete(waiting);
-        };
-        if (deadline.aborted) onLate();
-      });
-    } finally {
-      stop();
-    }
+    const within = `no connection within ${this.options.commandTimeoutMs} ms`;
+    const lateError = (): Error => this.errors.unsent(within, key);
+    return this.member ?? this.openings.wait({ key, withinMs, lateError });
   }
 
   // --- connected, lost ------------------------------------------------------------------------------------------
@@ -143,7 +131,7 @@ export class EtcdClient {
     const { commandTimeoutMs } = this.options;
     const { endpoints, auth } = this.target;
     const endpoint = endpoints[this.attempts++ % endpoints.length] as string;
-    // etcd checks a password slowly on purpose.
+    // etcd takes long to check a password, on purpose.
     const needsToken = auth !== undefined && this.token === undefined;
     // A request that waits for a connection has time for a second member.
     const withinMs = endpoints.length > 1 && !needsToken ? commandTimeoutMs / 2 : commandTimeoutMs;
@@ -182,7 +170,7 @@ export class EtcdClient {
     try {
       return (await member.call('Authenticate', { name, password }).reply).token;
     } catch (error) {
-      // A cluster without users takes everybody.
+      // A cluster without users lets every client in.
       if (/authentication is not enabled/.test((error as Error).message)) return undefined;
       throw error;
     }
@@ -191,7 +179,7 @@ export class EtcdClient {
   private onMember(member: EtcdMember): void {
     this.errors.last = undefined;
     this.onOpen(member);
-    for (const { resolve } of this.waiting) resolve(member);
+    this.openings.onOpen(member);
   }
 
   private onDown(error: unknown, failures: number): void {
@@ -199,7 +187,7 @@ export class EtcdClient {
     this.errors.last = { failure, error };
     if (failures < this.target.endpoints.length || failure.reason !== 'refused') return;
     // A cluster that refuses this client will refuse it again: its callers need not wait for their deadlines.
-    for (const { key, reject } of this.waiting) reject(this.errors.unsent('no connection', key));
+    this.openings.refuse((key) => this.errors.unsent('no connection', key));
     this.onRefused();
   }
 }
@@ -216,13 +204,6 @@ interface CallOptions {
   readonly key?: string | undefined;
   /** The request may be executed twice, so the client sends it again when no reply comes. */
   readonly mayRepeat?: boolean;
-}
-
-/** A request without a member to send it to. */
-interface Waiting {
-  readonly key: string | undefined;
-  readonly resolve: (member: EtcdMember) => void;
-  readonly reject: (error: Error) => void;
 }
 
 function checkVersion(version: string, endpoint: string): void {

@@ -3,6 +3,7 @@ import { conceal } from '../../redaction/conceal.js';
 import type { Chance } from '../../time/chance.js';
 import type { Clock } from '../../time/clock.js';
 import { ConnectionErrors } from '../common/connection/connection-errors.js';
+import { connectWithinMs } from '../common/connection/keep-alive.js';
 import { KeptConnection, type Attempt } from '../common/connection/kept-connection.js';
 import { RequestPipe } from '../common/connection/request-pipe.js';
 import { readOnlyLink } from './read-only-link.js';
@@ -86,7 +87,7 @@ export class SqlConnection {
   }
 
   private attempt(): Attempt<SqlLink> {
-    const withinMs = Math.max(this.options.commandTimeoutMs, 100) * 2;
+    const withinMs = connectWithinMs(this.options.commandTimeoutMs);
     return {
       withinMs,
       lateError: new Error(

@@ -28,7 +28,7 @@ import { found, readNotes, readRow, type Notes, type Znodes } from './rows.js';
 import { readBehindWrite, repeated, valueOf, write, type Part, type WriteResult } from './writes.js';
 import { conditionOf, FIRST_VERSION, versionAfter, znodeVersionOf } from './znode-version.js';
 
-/** A presence of another name was made by hand, and sweeps nothing. */
+/** Somebody has made a presence of another name by hand. It has no client that sweeps. */
 const SESSION_ID = /^[0-9a-f]{16}$/;
 
 /** The documents and their notes as znodes, written under one session. */
@@ -43,7 +43,7 @@ export class Documents {
     if (seen?.isFree !== false) {
       const taken = await this.takeFree(take);
       if (taken) return { isDone: true, row: taken };
-      row = await this.readBehind(name);
+      row = await readRow(this.options, name);
     } else if (notes.length === 0) row = await this.read(name);
     // The next write swaps a free document, so that no note is needed.
     if (row && (notes.length === 0 || isFree(row))) return notDone(row);
@@ -56,7 +56,7 @@ export class Documents {
     let mailboxes = this.mailParts(messages, version);
     const written = await this.writeRepaired({
       parts: () => [...this.swapParts(swap), ...mailboxes],
-      read: () => (isExact ? undefined : this.readNotes(name)),
+      read: () => (isExact ? undefined : readNotes(this.options, name)),
       repair: ({ failed, code }) => {
         // A client without a mailbox is gone, and a mailbox of another `auth` refuses the message. The other clients must be notified.
         const isOfClient = failed.name === 'mailbox' && (code === CODE.noNode || code === CODE.noAuth);
@@ -66,9 +66,9 @@ export class Documents {
     });
     if (!written.isDone) {
       this.checkLost(written);
-      return notDone(await this.readBehind(name));
+      return notDone(await readRow(this.options, name));
     }
-    // An exact swap has taken all notes in. It makes a parent for them where there was none.
+    // An exact swap has taken all notes in, and has made their parent if there was none.
     const none = {
       notes: [],
       notesRead: Math.max(swap.notesRead, FIRST_VERSION),
@@ -80,7 +80,7 @@ export class Documents {
 
   /** The newest document. */
   async read(name: string): Promise<DocumentRow> {
-    const [, row] = await Promise.all([this.catchUp(), this.readBehind(name)]);
+    const [, row] = await Promise.all([this.catchUp(), readRow(this.options, name)]);
     return row;
   }
 
@@ -177,7 +177,7 @@ export class Documents {
     let hasQueue = false;
     const written = await this.writeRepaired({
       parts: () => (isNew && !hasQueue ? [document, this.queuePart(name)] : [document]),
-      read: () => (hasQueue ? this.readNotes(name) : undefined),
+      read: () => (hasQueue ? readNotes(this.options, name) : undefined),
       repair: ({ failed, code }) => {
         const isThere = failed.name === 'queue' && code === CODE.nodeExists;
         hasQueue ||= isThere;
@@ -205,13 +205,13 @@ export class Documents {
         name: 'note' as const,
         operation: create(`${queue}/${noteName(text)}`, { acl, isEphemeral: true, isSequential: true }),
       })),
-      // An exact swap of others must see that there are more.
+      // Raises the version of the parent, so that an exact swap of another client fails.
       { name: 'queue', operation: setData(queue, '', ANY_VERSION) },
     ];
     let isQueueMissing = false;
     const written = await this.writeRepaired({
       parts: () => [document, ...(isQueueMissing ? [this.queuePart(name)] : []), ...parts],
-      read: () => this.readBehind(name),
+      read: () => readRow(this.options, name),
       repair({ failed, code }) {
         const isMissing = failed.name === 'note' && code === CODE.noNode;
         const isThere = failed.name === 'queue' && code === CODE.nodeExists;
@@ -264,11 +264,11 @@ export class Documents {
   // --- common ---------------------------------------------------------------------------------------------------
 
   /**
-   * Writes, with a reading right behind it. Repairs what has made the write fail, and writes again: parents of all that are
-   * missing, or what `repair` knows of.
+   * Sends a write, and a reading right behind it. If something made the write fail that can be repaired, repairs it and
+   * writes again: the parents of all znodes if they are missing, and whatever `repair` knows of.
    *
-   * @param read `undefined` where nothing is to be read
-   * @param repair whether the next parts are others
+   * @param read gives `undefined` where nothing is to be read
+   * @param repair whether `parts` gives other parts from now on
    */
   private writeRepaired<Reading>({ parts, read, repair }: Repaired<Reading>): Promise<Behind<Reading>> {
     const { session, paths } = this.options;
@@ -289,20 +289,11 @@ export class Documents {
     );
   }
 
-  /** Somebody else was first. @throws ZookeeperRefusal when the write failed for something else */
+  /** @throws ZookeeperRefusal unless the write failed because another client has written first */
   private checkLost({ code }: NotWritten): void {
     if (code !== CODE.noNode && code !== CODE.badVersion && code !== CODE.nodeExists) {
       throw new ZookeeperRefusal(code);
     }
-  }
-
-  /** A reading that sees what this session has written before. */
-  private readBehind(name: string): Promise<DocumentRow> {
-    return readRow(this.options, name);
-  }
-
-  private readNotes(name: string): Promise<Notes> {
-    return readNotes(this.options, name);
   }
 
   /** The server catches up with the leader, once for all readings of one turn. */

@@ -1,11 +1,10 @@
 import { inBackground } from '../../async-context/in-background.js';
 import type { LockStoreContext } from '../../port/lock-store.js';
-import { LockConfigurationError, LockStoreError } from '../../port/lock.errors.js';
 import { conceal } from '../../redaction/conceal.js';
-import { giveUpAfter } from '../../time/turns.js';
 import { Outage } from '../common/connection/outage.js';
 import { reconnectDelay } from '../common/connection/keep-alive.js';
-import { placeOf, storeError, textOf, withLastError } from '../common/connection/connection-errors.js';
+import { ConnectionErrors } from '../common/connection/connection-errors.js';
+import { Openings } from '../common/connection/openings.js';
 import type { NamePage, NameRequest } from '../core/register.js';
 import type {
   BackendListener,
@@ -23,7 +22,7 @@ import { SessionLife, type SessionLifeOptions, type SessionLifeStart } from './s
 import { ROUND_TRIPS_PER_SESSION, type NeededLength } from './session-length.js';
 import { PresenceMissing } from './writes.js';
 import { BELIEVED_MS } from './znode-version.js';
-import { sessionOver, zookeeperError } from './zookeeper.errors.js';
+import { sessionOver, zookeeperError, zookeeperFailure } from './zookeeper.errors.js';
 
 /** One client of ZooKeeper: one session after the other, each on one connection at a time. */
 export class ZookeeperBackend implements SessionBackend {
@@ -32,8 +31,8 @@ export class ZookeeperBackend implements SessionBackend {
   private readonly outage: Outage;
   private listener: BackendListener | undefined;
   private own: SessionLife | undefined;
-  private readonly openings = new Set<Opening>();
-  private lastError: Error | undefined;
+  private readonly openings: Openings<Session>;
+  private readonly errors: ConnectionErrors;
   private failures = 0;
   private isClosed = false;
   private hasWarned = false;
@@ -48,8 +47,10 @@ export class ZookeeperBackend implements SessionBackend {
     const { onState } = context;
     const { clock, commandTimeoutMs } = options;
     this.commandTimeoutMs = commandTimeoutMs;
+    this.errors = new ConnectionErrors('ZooKeeper', address);
+    this.openings = new Openings(clock);
     this.outage = new Outage({ clock, commandTimeoutMs, onState }, () =>
-      this.notReady(`no session for ${commandTimeoutMs} ms`, undefined),
+      this.errors.noConnection(`no session for ${commandTimeoutMs} ms`),
     );
     this.open({ lastZxid: 0, needed: undefined });
   }
@@ -59,19 +60,12 @@ export class ZookeeperBackend implements SessionBackend {
   }
 
   session(name: string | undefined): Promise<Session> {
-    const { own, isClosed, options } = this;
-    if (isClosed) return Promise.reject(this.closed(name));
+    const { own, errors, commandTimeoutMs: withinMs } = this;
+    if (this.isClosed) return Promise.reject(errors.closed(name));
     if (own?.canWrite) return Promise.resolve(own);
-    const { clock, commandTimeoutMs } = options;
-    return new Promise((resolve, reject) => {
-      if (this.isRefused) return reject(this.notReady('', name));
-      const cancel = giveUpAfter(clock, commandTimeoutMs, () => {
-        this.openings.delete(opening);
-        reject(this.notReady(`no session within ${commandTimeoutMs} ms`, name));
-      });
-      const opening = { cancel, resolve, reject };
-      this.openings.add(opening);
-    });
+    const lateError = (): Error => errors.unsent(`no session within ${withinMs} ms`, name);
+    if (this.isRefused) return Promise.reject(lateError());
+    return this.openings.wait({ key: name, withinMs, lateError });
   }
 
   take(take: SessionTake): Promise<SessionWriteReply> {
@@ -122,7 +116,7 @@ export class ZookeeperBackend implements SessionBackend {
     this.isClosed = true;
     this.outage.stop();
     this.cancelReopen();
-    for (const opening of this.takeOpenings()) opening.reject(this.closed(undefined));
+    this.openings.refuse((name) => this.errors.closed(name));
     await this.own?.close(keepSession);
   }
 
@@ -134,7 +128,7 @@ export class ZookeeperBackend implements SessionBackend {
   ): Promise<Reply> {
     if (name !== undefined) checkZnodeName(name);
     const { own } = this;
-    if (this.isClosed) throw this.closed(name);
+    if (this.isClosed) throw this.errors.closed(name);
     if (!own?.isReady || (session && session !== own)) throw sessionOver(name);
     try {
       return await request(own);
@@ -170,37 +164,37 @@ export class ZookeeperBackend implements SessionBackend {
     if (this.own !== own || this.isClosed) return;
     if (needed) this.warnOfDistance(needed, own.connection.timeoutMs);
     this.failures = 0;
-    this.lastError = undefined;
     this.onConnected(own);
   }
 
   private onConnected(own: SessionLife): void {
     if (!own.canWrite) return;
+    this.errors.last = undefined;
     this.outage.onUp();
-    for (const opening of this.takeOpenings()) opening.resolve(own);
+    this.openings.onOpen(own);
   }
 
   private onDisconnected(own: SessionLife, error: Error): void {
-    this.lastError = error;
-    if (this.own === own) this.outage.onDown();
+    if (this.own !== own) return;
+    this.onFailure(error);
+    this.outage.onDown();
   }
 
-  /** A connection that is lost while the session is made present makes it present again. */
+  /** Gives the session up, unless its connection was lost. Then the next connection makes the session present. */
   private onFailed(own: SessionLife, error: Error): void {
     if (this.own !== own || this.isClosed || !own.connection.isConnected) return;
-    this.lastError = error instanceof LockConfigurationError ? error : zookeeperError(error, undefined);
-    if (this.isRefused)
-      for (const opening of this.takeOpenings()) opening.reject(this.notReady('', undefined));
+    this.onFailure(error);
+    if (this.isRefused) this.openings.refuse((name) => this.errors.unsent('no session', name));
     this.abandon(own);
   }
 
   private onEnd(own: SessionLife, error: Error): void {
     if (this.own !== own) return;
-    this.lastError = error;
+    this.onFailure(error);
     this.reopen(own);
   }
 
-  /** Ends a session that is of no more use, though its connection may be. */
+  /** Ends a session that is of no more use, although its connection may be open. */
   private abandon(own: SessionLife, needed?: NeededLength): void {
     if (this.own !== own || this.isClosed) return;
     inBackground(own.close(false), () => undefined);
@@ -229,39 +223,12 @@ export class ZookeeperBackend implements SessionBackend {
     this.context.onWarning?.(`${why} ${what}`);
   }
 
-  private takeOpenings(): readonly Opening[] {
-    const openings = [...this.openings];
-    this.openings.clear();
-    for (const { cancel } of openings) cancel();
-    return openings;
+  private onFailure(error: Error): void {
+    this.errors.last = { failure: zookeeperFailure(error), error };
   }
 
-  // --- errors ---------------------------------------------------------------------------------------------------
-
-  /** Opening a session again will not help: its callers need not wait for that. */
+  /** ZooKeeper will refuse this client again, so its callers need not wait for the next session. */
   private get isRefused(): boolean {
-    const { lastError } = this;
-    return (
-      lastError instanceof LockConfigurationError ||
-      (lastError instanceof LockStoreError && lastError.reason === 'refused')
-    );
+    return this.errors.last?.failure.reason === 'refused';
   }
-
-  private notReady(what: string, name: string | undefined): LockStoreError {
-    const { lastError, own } = this;
-    if (this.isRefused) return lastError as LockStoreError;
-    const last = own && !own.connection.isConnected ? own.connection.error : lastError;
-    const detail = withLastError(what, 'ZooKeeper', last && textOf(last));
-    return storeError(placeOf('ZooKeeper', this.address), { reason: 'unreachable', detail }, name, last);
-  }
-
-  private closed(name: string | undefined): LockStoreError {
-    return storeError('ZooKeeper', { reason: 'unreachable', detail: 'the store is closed' }, name);
-  }
-}
-
-interface Opening {
-  readonly cancel: () => void;
-  resolve(session: Session): void;
-  reject(error: Error): void;
 }

@@ -1,5 +1,5 @@
-import { LockStoreError } from '../../port/lock.errors.js';
-import { storeError, textOf } from '../common/connection/connection-errors.js';
+import { LockConfigurationError, LockStoreError } from '../../port/lock.errors.js';
+import { storeError, textOf, type StoreFailure } from '../common/connection/connection-errors.js';
 import { CODE, ZookeeperRefusal } from './client/codes.js';
 import { ConnectionLost, RequestTooLong } from './client/connection.js';
 import { NotConnected, SessionEnded } from './client/session.js';
@@ -16,10 +16,14 @@ const REFUSED: readonly number[] = [
   CODE.quotaExceeded,
 ];
 
-/** What an error of the client means for the write that sent the request. */
+/** The error of a write or a reading, made of the error of the client. */
 export function zookeeperError(error: unknown, key: string | undefined): LockStoreError {
   if (error instanceof LockStoreError) return error;
-  return storeError('ZooKeeper', { reason: reasonOf(error), detail: textOf(error) }, key, error);
+  return storeError('ZooKeeper', zookeeperFailure(error), key, error);
+}
+
+export function zookeeperFailure(error: unknown): StoreFailure {
+  return { reason: reasonOf(error), detail: textOf(error) };
 }
 
 export function sessionOver(key: string | undefined, cause?: unknown): LockStoreError {
@@ -36,6 +40,7 @@ function reasonOf(error: unknown): LockStoreError['reason'] {
   if (error instanceof NotConnected) return 'unreachable';
   if (error instanceof SessionEnded) return 'unready';
   if (error instanceof RequestTooLong || error instanceof NoVersionLeft) return 'refused';
+  if (error instanceof LockConfigurationError) return 'refused';
   if (error instanceof ZookeeperRefusal) return REFUSED.includes(error.code) ? 'refused' : 'unready';
   return 'unknown';
 }

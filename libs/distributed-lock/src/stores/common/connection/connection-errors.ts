@@ -60,6 +60,12 @@ export function storeError(
   return new LockStoreError(`${server} ${outcome}: ${detail}`, key, reason, { cause });
 }
 
+/** The same error with the reason `unknown`, for which the core releases the owner that asked. */
+export function asUnknown(error: LockStoreError): LockStoreError {
+  if (error.reason === 'unknown') return error;
+  return new LockStoreError(error.message, error.key, 'unknown', { cause: error });
+}
+
 /** As in `Redis at localhost:6379`. */
 export function placeOf(server: string, address: string | undefined): string {
   return address === undefined ? server : `${server} at ${address}`;
@@ -90,7 +96,7 @@ export function textOf(error: unknown): string {
   return text;
 }
 
-/** What an error of a server or of its client means for the request that failed. */
+/** The meaning of an error of a server or of its client for the request that failed. */
 export interface StoreFailure {
   /**
    * `unreachable`: it was not sent. `unready` and `refused`: it was not executed. `unknown`: it may have been, or may still

@@ -22,6 +22,11 @@ export function keepAlive(clock: Clock, check: () => void): () => void {
   return () => cancel();
 }
 
+/** How long a server may take to accept a connection and to answer its first command, in ms. */
+export function connectWithinMs(commandTimeoutMs: number): number {
+  return 2 * Math.max(commandTimeoutMs, 100);
+}
+
 const SLOWEST_RECONNECT_MS = 1000;
 
 /** Full jitter, so that the instances of a service do not come back all at once. */

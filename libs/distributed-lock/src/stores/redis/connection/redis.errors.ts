@@ -1,5 +1,5 @@
 import { LockStoreError } from '../../../port/lock.errors.js';
-import { storeError, textOf } from '../../common/connection/connection-errors.js';
+import { asUnknown, storeError, textOf } from '../../common/connection/connection-errors.js';
 
 /** Replies that mean "not now": the state of the server or of the network will change by itself. */
 const UNREADY =
@@ -39,8 +39,8 @@ interface ClientError {
 }
 
 /**
- * Takes the arguments of its command from an error of the client: of one that was refused to connect they are its user and
- * password, and the error becomes the `cause` of what callers log.
+ * Removes the arguments of the command from an error of the client. The arguments of a refused login are user and
+ * password, and callers log the error as a `cause`.
  */
 export function forgetArguments(error: unknown): void {
   if (typeof error !== 'object' || error === null) return;
@@ -49,24 +49,25 @@ export function forgetArguments(error: unknown): void {
   if (lastNodeError !== error) forgetArguments(lastNodeError);
 }
 
-/** Tells apart what the caller must do: wait, give up, or fix something. */
+/** The reason tells the caller what to do: wait, give up, or mend something. */
 export function asStoreError(cause: unknown, key: string | undefined): LockStoreError {
   if (cause instanceof LockStoreError) return cause;
   const detail = describe(cause);
-  if (!isAnswer(cause))
-    return NEVER_WRITTEN.test(detail) ? unreachable(detail, key, cause) : unknown(detail, key, cause);
-  const reason = UNREADY.test(detail) ? 'unready' : 'refused';
-  return storeError('Redis', { reason, detail }, key, cause);
+  return storeError('Redis', { reason: reasonOf(cause, detail), detail }, key, cause);
+}
+
+function reasonOf(cause: unknown, detail: string): LockStoreError['reason'] {
+  if (isAnswer(cause)) return UNREADY.test(detail) ? 'unready' : 'refused';
+  return NEVER_WRITTEN.test(detail) ? 'unreachable' : 'unknown';
 }
 
 export function unknown(detail: string, key: string | undefined, cause?: unknown): LockStoreError {
-  return new LockStoreError(`Redis did not answer: ${detail}`, key, 'unknown', { cause });
+  return storeError('Redis', { reason: 'unknown', detail }, key, cause);
 }
 
 /** For a second copy that failed: the first copy was never answered and may still be executed. */
 export function asUnsure(error: LockStoreError): LockStoreError {
-  if (error.reason === 'refused' || error.reason === 'unknown') return error;
-  return new LockStoreError(error.message, error.key, 'unknown', { cause: error });
+  return error.reason === 'refused' ? error : asUnknown(error);
 }
 
 export function unreachable(detail: string, key: string | undefined, cause?: unknown): LockStoreError {

@@ -1,6 +1,6 @@
 import type { Cluster, ClusterOptions, Redis, RedisOptions } from 'ioredis';
 import type { Chance } from '../../../time/chance.js';
-import { KEEP_ALIVE_MS, reconnectDelay } from '../../common/connection/keep-alive.js';
+import { connectWithinMs, KEEP_ALIVE_MS, reconnectDelay } from '../../common/connection/keep-alive.js';
 import type { ClientSettings } from '../redis.client.js';
 import { isCluster, isRedis, type IoredisTarget } from './ioredis.target.js';
 import { loadIoredis } from './load-ioredis.js';
@@ -41,7 +41,7 @@ function ownConnection(commandTimeoutMs: number, chance: Chance): RedisOptions {
     stringNumbers: false,
 
     keepAlive: KEEP_ALIVE_MS,
-    connectTimeout: Math.max(commandTimeoutMs, 100) * 2,
+    connectTimeout: connectWithinMs(commandTimeoutMs),
     commandTimeout: undefined,
     // A stream is destroyed at once where it matters; ioredis' own timer for it would outlive close().
     disconnectTimeout: 0,

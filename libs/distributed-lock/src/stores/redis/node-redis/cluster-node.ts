@@ -1,4 +1,4 @@
-import { giveUpAfter } from '../../../time/turns.js';
+import { Openings } from '../../common/connection/openings.js';
 import { ReplyDeadline } from '../../common/connection/reply-deadline.js';
 import { isAnswer } from '../connection/redis.errors.js';
 import type { Arguments, ClientSettings, RedisNode } from '../redis.client.js';
@@ -7,7 +7,7 @@ import { OneServer } from './master.js';
 import { NodeRedisSingle, offline } from './node-redis.single.js';
 import type { NodeRedisPattern } from './node-redis.target.js';
 
-/** Writes its commands before it awaits anything. */
+/** A task on one node. It must write its commands before it awaits anything. */
 export type NodeTask<T> = (client: NodeRedisSingle) => Promise<T>;
 
 /**
@@ -18,15 +18,15 @@ export class ClusterNode implements RedisNode {
   readonly client: NodeRedisSingle;
   private readonly inFlight = new Set<{ readonly since: number }>();
   private readonly deadline: ReplyDeadline<{ readonly since: number }>;
-  /** End the waits for a connection. */
-  private readonly waiting = new Set<(error?: Error) => void>();
+  private readonly openings: Openings<void>;
 
-  /** @param place where it is, in the words of the cluster */
+  /** @param place the address of the node, as the cluster tells it */
   constructor(
     readonly place: Place,
     pattern: NodeRedisPattern,
     private readonly settings: ClientSettings,
   ) {
+    this.openings = new Openings(settings.clock);
     this.client = new NodeRedisSingle(new OneServer(pattern), settings);
     this.deadline = new ReplyDeadline({
       ...settings,
@@ -35,8 +35,8 @@ export class ClusterNode implements RedisNode {
         if ([...this.inFlight].some(isDue)) this.drop();
       },
     });
-    this.client.on('ready', () => this.endWaits());
-    this.client.on('close', () => this.endWaits(offline()));
+    this.client.on('ready', () => this.openings.onOpen());
+    this.client.on('close', () => this.openings.refuse(offline));
   }
 
   get address(): string {
@@ -48,12 +48,13 @@ export class ClusterNode implements RedisNode {
   }
 
   get isBusy(): boolean {
-    return this.inFlight.size + this.waiting.size > 0;
+    return this.inFlight.size + this.openings.size > 0;
   }
 
   async run<T>(task: NodeTask<T>): Promise<T> {
-    if (!this.isReady) await this.untilReady();
-    const request = { since: this.settings.clock.now() };
+    const { clock, commandTimeoutMs: withinMs } = this.settings;
+    if (!this.isReady) await this.openings.wait({ key: undefined, withinMs, lateError: offline });
+    const request = { since: clock.now() };
     this.inFlight.add(request);
     this.deadline.start();
     try {
@@ -81,26 +82,8 @@ export class ClusterNode implements RedisNode {
   }
 
   async close(withinMs: number): Promise<void> {
-    this.endWaits(offline());
+    this.openings.refuse(offline);
     await this.client.close(withinMs);
     this.deadline.stop();
-  }
-
-  private untilReady(): Promise<void> {
-    const { clock, commandTimeoutMs } = this.settings;
-    return new Promise((resolve, reject) => {
-      const end = (error?: Error): void => {
-        cancel();
-        this.waiting.delete(end);
-        if (error) reject(error);
-        else resolve();
-      };
-      const cancel = giveUpAfter(clock, commandTimeoutMs, () => end(offline()));
-      this.waiting.add(end);
-    });
-  }
-
-  private endWaits(error?: Error): void {
-    for (const end of this.waiting) end(error);
   }
 }

@@ -1,3 +1,4 @@
+import { unlessAborted } from '../../../async-context/abort-listeners.js';
 import { giveUpAfter } from '../../../time/turns.js';
 import type { ClientSettings } from '../redis.client.js';
 import { addressOf, type Place } from './given-options.js';
@@ -5,7 +6,7 @@ import { NodeRedisLink, openWithinMs } from './node-redis.link.js';
 import type { NodeRedisPattern } from './node-redis.target.js';
 import { SLOTS } from './slot-of.js';
 
-/** Which master has which slots, in the words of the cluster. */
+/** Which master has which slots, by the addresses that the cluster tells. */
 export interface ClusterSlots {
   /** The address of the master of each slot; empty for a slot that has none. */
   readonly owners: string[];
@@ -35,13 +36,10 @@ export function readSlots(
   const withinMs = openWithinMs(settings.commandTimeoutMs);
   const lateError = new Error(`no node of the cluster has told its slots within ${withinMs} ms`);
   const cancel = giveUpAfter(settings.clock, withinMs, () => end.abort(lateError));
-  // The promise of an aborted attempt may never settle.
-  const aborted = new Promise<never>((_, reject) =>
-    signal.addEventListener('abort', () => reject(signal.reason as Error)),
-  );
   const first = Promise.any(patterns.map((pattern) => ask(pattern, settings, signal)));
   const firstOrError = first.catch(({ errors: [error] }: AggregateError) => Promise.reject(error as Error));
-  return Promise.race([firstOrError, aborted]).finally(() => {
+  // The promise of an aborted attempt may never settle.
+  return unlessAborted(signal, firstOrError).finally(() => {
     cancel();
     end.abort();
   });
@@ -59,7 +57,7 @@ async function ask(
   return slotsIn(reply, client.options?.socket?.host ?? 'localhost');
 }
 
-/** @param asked the host of a node that does not know its own */
+/** @param asked the host of the node that was asked, for nodes that do not know their own */
 function slotsIn(reply: SlotsReply, asked: string): ClusterSlots {
   const owners = Array.from({ length: SLOTS }, () => '');
   const places = new Map<string, Place>();

@@ -1,23 +1,23 @@
-import { KEEP_ALIVE_MS } from '../../common/connection/keep-alive.js';
+import { connectWithinMs, KEEP_ALIVE_MS } from '../../common/connection/keep-alive.js';
 import type { ClientSettings } from '../redis.client.js';
 import type { NodeRedis, NodeRedisOptions, NodeRedisPattern } from './node-redis.target.js';
 
 /** How long a connection may take until the server has answered its first commands. */
 export function openWithinMs(commandTimeoutMs: number): number {
-  return 4 * Math.max(commandTimeoutMs, 100);
+  return 2 * connectWithinMs(commandTimeoutMs);
 }
 
 /**
- * One client of node-redis for one connection: it is not connected again. So no command waits for a next connection or is
- * sent on it, and the replies that are missing are known to be lost (docs/decisions/0005).
+ * One client of node-redis for one connection, which is never connected again. So no command waits for a next connection
+ * or is sent on it, and a reply that is missing is known to be lost (docs/decisions/0005).
  */
 export class NodeRedisLink {
   readonly client: NodeRedis;
   private readonly end = new AbortController();
 
   /**
-   * @param onError gets each error of the connection, the one that ends it last
-   * @param protocol of RESP; by 3 a connection that is subscribed takes other commands, too
+   * @param onError gets each error of the connection, also the one that ends it
+   * @param protocol the version of RESP; with 3 a subscribed connection takes other commands, too
    */
   constructor(
     readonly pattern: NodeRedisPattern,
@@ -32,12 +32,12 @@ export class NodeRedisLink {
     this.client.on('error', onError);
   }
 
-  /** @param signal ends it, also while it is opened */
+  /** @param signal ends the connection, also while it is being opened */
   async open(signal?: AbortSignal): Promise<this> {
     signal?.throwIfAborted();
     signal?.addEventListener('abort', () => this.destroy());
     await this.client.connect();
-    // The connection may have been lost before anybody listened to its end.
+    // The connection may have been lost before `onError` was there.
     if (!this.client.isReady) throw new Error('the connection was closed');
     return this;
   }
@@ -72,7 +72,7 @@ function ownOptions(given: NodeRedisOptions, settings: ClientSettings, signal: A
     socket: {
       ...socket,
       signal,
-      connectTimeout: openWithinMs(commandTimeoutMs) / 2,
+      connectTimeout: connectWithinMs(commandTimeoutMs),
       socketTimeout: undefined,
       keepAlive: true,
       keepAliveInitialDelay: KEEP_ALIVE_MS,

@@ -1,10 +1,11 @@
 import type { Client } from 'pg';
 import { inBackground } from '../../../async-context/in-background.js';
 import { conceal } from '../../../redaction/conceal.js';
-import { giveUpAfter } from '../../../time/turns.js';
 import type { Chance } from '../../../time/chance.js';
 import type { Clock } from '../../../time/clock.js';
 import { Delays } from '../../../time/delays.js';
+import { within } from '../../../time/within.js';
+import { connectWithinMs } from '../../common/connection/keep-alive.js';
 import { KeptConnection } from '../../common/connection/kept-connection.js';
 import { connectOwn, destroy, type OwnTarget } from './own-client.js';
 
@@ -31,7 +32,7 @@ export class PostgresListener {
   ) {
     conceal(this, 'target', 'kept', 'idle');
     this.delays = new Delays(options.clock);
-    const withinMs = Math.max(options.commandTimeoutMs, 100) * 2;
+    const withinMs = connectWithinMs(options.commandTimeoutMs);
     this.kept = new KeptConnection({
       ...options,
       attempt: () => ({
@@ -94,11 +95,8 @@ export class PostgresListener {
   /** @throws when no reply comes in time */
   private async ask({ client }: Listening): Promise<void> {
     const { clock, commandTimeoutMs } = this.options;
-    let cancel = (): void => undefined;
-    const late = new Promise<never>((_, reject) => {
-      cancel = giveUpAfter(clock, commandTimeoutMs, () => reject(new Error('no reply in time')));
-    });
-    await Promise.race([client.query('SELECT 1'), late]).finally(cancel);
+    const reply = await within(clock, commandTimeoutMs, client.query('SELECT 1'), 'late');
+    if (reply === 'late') throw new Error('no reply in time');
   }
 
   private orLose(connection: Listening, work: Promise<void>): void {

@@ -1,5 +1,3 @@
-import { lookup } from 'node:dns/promises';
-import { isIP } from 'node:net';
 import type { ConnectionOptions as TlsOptions } from 'node:tls';
 import { inBackground } from '../../../async-context/in-background.js';
 import { leaseValidity } from '../../../port/lease-validity.js';
@@ -7,24 +5,25 @@ import { conceal } from '../../../redaction/conceal.js';
 import type { Chance } from '../../../time/chance.js';
 import type { Clock } from '../../../time/clock.js';
 import { textOf } from '../../common/connection/connection-errors.js';
+import { connectWithinMs } from '../../common/connection/keep-alive.js';
 import { KeptConnection, type Attempt } from '../../common/connection/kept-connection.js';
 import { CODE, ZookeeperRefusal } from './codes.js';
 import { serverAddress, Connection, type Connect, type Reply, type Server } from './connection.js';
 import { LeaderKnowledge } from './leader-knowledge.js';
 import { addAuth, closeSession, sessionIdText, sync, type Request, type WatchEvent } from './requests.js';
+import { ServerRotation, type Resolve } from './server-rotation.js';
 
 interface SessionOptions {
   readonly clock: Clock;
   readonly chance: Chance;
-  /** Tried one after the other, in this order, at each of their addresses. */
+  /** As in `ServerRotation`. */
   readonly servers: readonly Server[];
-  /** All addresses of a host; by default as the machine resolves names. */
-  readonly resolve?: (host: string) => Promise<readonly string[]>;
+  readonly resolve?: Resolve;
   readonly connect?: Connect | undefined;
   readonly tls: TlsOptions | undefined;
   /** `user:password` */
   readonly credentials: string | undefined;
-  /** The length to ask for. */
+  /** The length of the session to ask for, in ms. */
   readonly timeoutMs: number;
   /** How long, in ms, a server may take to answer. */
   readonly commandTimeoutMs: number;
@@ -37,6 +36,7 @@ interface SessionOptions {
 interface SessionListener {
   /** Each time that requests can be sent. */
   onConnected(): void;
+  /** A connection was lost, or could not be opened. The next attempt is under way. */
   onDisconnected(error: Error): void;
   onEvent(event: WatchEvent): void;
   /** The session is over, and its ephemeral znodes are gone or soon will be. Nothing follows. */
@@ -72,8 +72,7 @@ export class ZookeeperSession {
   private grantedMs = 0;
   private zxid: number;
   private isOver = false;
-  private attempts = 0;
-  private firstAddress: number | undefined;
+  private readonly rotation: ServerRotation;
   private cancelKeepAlive = (): void => undefined;
   /** The requests on the connection that is open. `undefined` without a connection. */
   private knowledge: LeaderKnowledge | undefined;
@@ -87,7 +86,8 @@ export class ZookeeperSession {
   ) {
     conceal(this, 'options', 'kept', 'password');
     this.zxid = options.lastZxid;
-    const { clock, chance, servers, commandTimeoutMs } = options;
+    const { clock, chance, servers, commandTimeoutMs, resolve } = options;
+    this.rotation = new ServerRotation(servers, chance, resolve);
     this.kept = new KeptConnection({
       clock,
       chance,
@@ -96,7 +96,6 @@ export class ZookeeperSession {
       // The next server is tried at once.
       quickAttempts: servers.length - 1,
       onOpen: (connection) => this.onOpen(connection),
-      // The store tells its outage itself, as it may have no session on an open connection.
       onDown: (error) => this.onDown(error as Error),
     });
     this.kept.start();
@@ -125,11 +124,6 @@ export class ZookeeperSession {
     return this.kept.current !== undefined;
   }
 
-  /** Why there is no connection; `undefined` while the first server is tried. */
-  get error(): Error | undefined {
-    return this.lastError;
-  }
-
   /** @throws NotConnected or SessionEnded if the request was not sent, ConnectionLost if it may have been executed, ZookeeperRefusal */
   send<Content>(request: Request<Content>): Promise<Reply<Content>> {
     const message = this.lastError ? textOf(this.lastError) : 'no server was tried yet';
@@ -150,32 +144,18 @@ export class ZookeeperSession {
   // --- connected, lost ------------------------------------------------------------------------------------------
 
   private attempt(): Attempt<Connection> {
-    const withinMs = 2 * Math.max(this.options.commandTimeoutMs, 100);
+    const withinMs = connectWithinMs(this.options.commandTimeoutMs);
     const lateError = new Error('no address of a server was found in time');
     return {
       withinMs,
       lateError,
       open: async (signal, onLost) => {
-        const server = await this.nextServer();
+        const server = await this.rotation.next();
         signal.throwIfAborted();
         lateError.message = `${serverAddress(server)} answered no handshake within ${withinMs} ms; is it ZooKeeper?`;
         return this.connectTo(server, signal, onLost);
       },
     };
-  }
-
-  /** The next server in turn, each time at another of its addresses, because one of them may not answer. */
-  private async nextServer(): Promise<Server> {
-    const { servers, chance, resolve = addressesOf } = this.options;
-    const attempt = this.attempts++;
-    const server = servers[attempt % servers.length] as Server;
-    if (isIP(server.host) > 0) return server;
-    const addresses = await resolve(server.host).catch(() => []);
-    // The first address is random, so that clients spread over all addresses of a host name.
-    this.firstAddress ??= Math.floor(chance.random() * addresses.length);
-    const round = Math.floor(attempt / servers.length);
-    const address = addresses[(this.firstAddress + round) % addresses.length];
-    return address === undefined ? server : { ...server, address };
   }
 
   private connectTo(
@@ -236,7 +216,7 @@ export class ZookeeperSession {
     this.cancelKeepAlive();
     if (this.isOver) return;
     this.lastError = error;
-    if (this.knowledge) this.listener.onDisconnected(error);
+    this.listener.onDisconnected(error);
     this.knowledge = undefined;
     if (
       this.options.clock.now() > this.countedFrom + this.grantedMs * RESUMED_WITHIN &&
@@ -278,11 +258,11 @@ export class ZookeeperSession {
     this.cancelKeepAlive = clock.after(this.grantedMs / KEEP_ALIVES_PER_SESSION, () => {
       this.keepAliveAlways(connection);
     });
-    // A connection that is lost has told so.
+    // A connection that is lost calls `onDown`.
     inBackground(this.keepAlive(connection), () => undefined);
   }
 
-  /** The leader itself was asked to resume the session. That it had a majority then, a write shows. */
+  /** The client has asked the leader itself to resume the session. A write shows that the leader had a majority then. */
   private confirmResumed(connection: Connection, resumedAt: number): void {
     inBackground(
       this.options.keepAlive(this).then(() => this.countFrom(connection, resumedAt)),
@@ -311,8 +291,4 @@ export class ZookeeperSession {
   private countFrom(connection: Connection, at: number): void {
     if (this.kept.current === connection) this.countedFrom = Math.max(this.countedFrom, at);
   }
-}
-
-async function addressesOf(host: string): Promise<readonly string[]> {
-  return (await lookup(host, { all: true })).map(({ address }) => address);
 }
