@@ -18,11 +18,6 @@ export const DOCUMENT_MUTANTS: readonly Mutant[] = [
       'this.countOthers(owner) >= maxWaiting',
       'this.countOthers(owner) > maxWaiting',
     ],
-    [
-      'an owner that may be one too many leaves a note',
-      'return waitMs > 0 && maxWaiting === Infinity;',
-      'return waitMs > 0;',
-    ],
     ['a downgrade is not written', 'if (isDowngraded) {', 'if (false) {'],
     ['the rest of a minimum hold is not written', 'if (held && holdMs > 0)', 'if (false)'],
     [
@@ -36,17 +31,6 @@ export const DOCUMENT_MUTANTS: readonly Mutant[] = [
       'this.holders = this.holders.filter((holder) => holder !== held);',
       'this.holders = [];',
     ],
-    [
-      'readers enter beside a writer',
-      "return holders.every((holder) => holder.claim.kind === 'shared');",
-      'return true;',
-    ],
-    [
-      'the weight of a permit is not looked at',
-      'return taken + claim.weight <= claim.permits;',
-      'return taken < claim.permits;',
-    ],
-    ['a writer enters beside one holder', 'return holders.length === 0;', 'return holders.length <= 1;'],
     [
       'tokens go on from the clock alone',
       'Math.max(this.lastTokenNow, this.reading.ticks, minToken, this.client.minToken) + 1',
@@ -64,6 +48,26 @@ export const DOCUMENT_MUTANTS: readonly Mutant[] = [
       'a waiter that is gone is granted',
       'return isOver(until, this.now) || this.client',
       'return this.client',
+    ],
+  ]),
+  ...mutantsOf('documents', 'stores/core/may-enter.js', [
+    [
+      'readers enter beside a writer',
+      "return holders.every((holder) => holder.claim.kind === 'shared');",
+      'return true;',
+    ],
+    [
+      'the weight of a permit is not looked at',
+      'return taken + claim.weight <= claim.permits;',
+      'return taken < claim.permits;',
+    ],
+    ['a writer enters beside one holder', 'return holders.length === 0;', 'return holders.length <= 1;'],
+  ]),
+  ...mutantsOf('documents', 'stores/core/waiter-note.js', [
+    [
+      'an owner that may be one too many leaves a note',
+      'return waitMs > 0 && maxWaiting === Infinity;',
+      'return waitMs > 0;',
     ],
   ]),
   ...mutantsOf('documents', 'stores/core/lane.js', [

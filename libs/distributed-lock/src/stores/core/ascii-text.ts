@@ -4,7 +4,7 @@ export function asciiText(text: string): string {
   return JSON.stringify(text).replace(/[^\x20-\x7e]/g, escaped);
 }
 
-/** What `asciiText` has made; `undefined` for any other text, because anybody may write a row. */
+/** Reads a text that `asciiText` has made. @returns `undefined` for any other text, because anybody may write a row */
 export function textIn(ascii: string): string | undefined {
   try {
     const text: unknown = JSON.parse(ascii);

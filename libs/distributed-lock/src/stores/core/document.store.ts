@@ -125,8 +125,11 @@ export class DocumentStore implements LockStore {
       },
       { request },
     );
-    // A request may be refused after its owner has left a note.
-    if (request.waitMs > 0) inBackground(reply, (error) => isRefused(error) && this.undo(request));
+    // A request may be refused after its owner has left a note, so the owner is released.
+    const undo = (error: unknown): void => {
+      if (isRefused(error)) inBackground(this.release(request), () => undefined);
+    };
+    if (request.waitMs > 0) inBackground(reply, undo);
     return reply;
   }
 
@@ -139,7 +142,7 @@ export class DocumentStore implements LockStore {
     try {
       return await this.releases.run(request, (state) => () => this.releaseOnce(request, state));
     } catch (error) {
-      // Its lease and its ticket are over by now, or this client goes on to end them.
+      // The lease and the ticket of the owner are over by now, or this client goes on to end them.
       this.laneOf(key).forget(owner);
       this.leases.start(key, owner, 0);
       throw error;
@@ -296,10 +299,6 @@ export class DocumentStore implements LockStore {
     };
   }
 
-  private undo(request: AcquireRequest): void {
-    inBackground(this.release(request), () => undefined);
-  }
-
   private laneOf(key: string): Lane {
     const name = this.nameOf(key);
     let lane = this.lanes.get(name);
@@ -314,7 +313,7 @@ export class DocumentStore implements LockStore {
     return this.context.keyPrefix + key;
   }
 
-  /** Later, as from a server: a notification must not run inside the call of another client. */
+  /** The listeners run later, as with a server, because a notification must not run inside the call of another client. */
   private notify(notification: Notification): void {
     if (notification.kind === 'granted') this.onToken(notification.lastToken);
     queueMicrotask(() => this.notifications$.next(notification));

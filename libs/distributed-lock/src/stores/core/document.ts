@@ -18,7 +18,7 @@ export interface Holder {
   readonly nonce?: string;
   /** Length of the lease in ms, in a back end that ends no lease: `until` is infinite until the session is over. */
   readonly leaseMs?: number;
-  /** Another owner takes the lock over from this holder, whose client is told by it. */
+  /** Set while another owner takes the lock over from this holder. Its client learns of the takeover from the document. */
   readonly takeover?: Pick<TakeoverNotice, 'graceMs' | 'by'>;
   /** The session of the owner's client. A new entry has none: the register adds the session of the client that writes it. */
   readonly session?: string;
@@ -33,7 +33,7 @@ export interface StoredWaiter {
   /** The largest fencing token that its client has seen. The tokens of its grant are larger. */
   readonly minToken: number;
   readonly ticket: number;
-  /** A secret of its client. Only who may read documents can forge a grant, as each grant of a waiter repeats it. */
+  /** A secret of its client, which each grant of the waiter repeats. So only who may read documents can forge a grant. */
   readonly nonce: string;
   /** The waiter is dropped after this time, because its owner has stopped waiting or rechecking. */
   readonly until: Moment;
@@ -48,8 +48,8 @@ export interface LockDocument {
 }
 
 /**
- * The note of an owner that wants to wait: left beside the document, which the next writer takes it into. Without a ticket of
- * its own (0) the moment of the note is its ticket, in microseconds of the store's time.
+ * The note of an owner that wants to wait. The owner leaves it beside the document, and the next writer adds the owner to
+ * the queue. A note without a ticket (0) gets the moment at which it was left, in microseconds of the store's time.
  */
 export interface Note extends Omit<StoredWaiter, 'until' | 'session'> {
   readonly waitMs: number;
@@ -58,7 +58,7 @@ export interface Note extends Omit<StoredWaiter, 'until' | 'session'> {
 export interface StoredNote extends Note {
   /** A number that grows with each note: microseconds of the store's time, or its revision. */
   readonly at: number;
-  /** Names it in a back end that deletes each note by itself. */
+  /** Names the note in a back end that deletes each note by itself. */
   readonly id?: string;
   readonly session?: string;
 }

@@ -1,5 +1,4 @@
 import { isExclusive, modeOf, type Claim } from '../../port/claim.js';
-import { LockStoreError } from '../../port/lock.errors.js';
 import {
   placeholderOf,
   type AcquireReply,
@@ -10,7 +9,7 @@ import {
   type Renewal,
   type TakeoverNotice,
 } from '../../port/lock-store.js';
-import { recheckAfter, SILENT_WAITER_MS } from '../../port/recheck-interval.js';
+import { recheckAfter } from '../../port/recheck-interval.js';
 import {
   clientOf,
   type Holder,
@@ -23,6 +22,8 @@ import {
   type StoredNote,
   type StoredWaiter,
 } from './document.js';
+import { checkKind, isOtherKind, mayEnter } from './may-enter.js';
+import { noteOf } from './waiter-note.js';
 
 /** With more notes than this beside a document, the next reader writes them into it. */
 const MOST_NOTES = 32;
@@ -96,11 +97,11 @@ export class KeyState {
     const { owner, leaseMs, waitMs, claim, minLastToken = 0 } = request;
     const mine = this.holderOf(owner);
     if (mine) return this.giveWholeLease(mine, leaseMs, Math.max(mine.lastToken, minLastToken));
-    this.checkKind(request);
+    checkKind(request, this.usedAs);
     if (this.isOneTooMany(request)) return this.queuedOrBusy(request);
     if (waitMs > 0) this.join(noteOf(request, this.client));
     this.grantNext(owner);
-    if (waitMs <= 0 && this.queue.length === 0 && this.mayEnter(claim)) this.enter(request);
+    if (waitMs <= 0 && this.queue.length === 0 && mayEnter(claim, this.holders)) this.enter(request);
     const held = this.holderOf(owner);
     if (held) return this.giveWholeLease(held, leaseMs);
     return this.queuedOrBusy(request);
@@ -158,7 +159,7 @@ export class KeyState {
     this.notifyClientsOf([held]);
   }
 
-  /** Without holders and waiters whose time is over. Changes nothing: a waiter that may enter is granted by its own recheck. */
+  /** Leaves out holders and waiters whose time is over. Grants nothing: a waiter that may enter is granted by its own recheck. */
   snapshot(key: string): LockSnapshot | null {
     const [first] = this.holders;
     const waiting = this.queue.filter((waiter) => !this.isGone(waiter));
@@ -195,14 +196,14 @@ export class KeyState {
     const hasCrossed = this.reading.document.holders.some(
       ({ owner, until }) => owner === note.owner && !isOver(until, at),
     );
-    if (hasCrossed || this.isOtherKind(note.claim)) return;
+    if (hasCrossed || isOtherKind(note.claim, this.usedAs)) return;
     this.put(note, note.ticket || note.at, at + note.waitMs);
   }
 
   private join(note: Note): void {
     const isNew = !this.queue.some((waiter) => waiter.owner === note.owner);
     const last = this.queue.at(-1)?.ticket ?? 0;
-    // Of two owners with the same ticket the first to enter is ahead. A larger ticket could be overtaken by a later note.
+    // The first of two owners with the same ticket is ahead. A later note could overtake a larger ticket.
     const ticket = note.ticket || Math.max(this.reading.nextTicket, last);
     this.put(note, ticket, { inMs: note.waitMs });
     if (!isNew) return;
@@ -231,7 +232,7 @@ export class KeyState {
       const { owner, claim, leaseMs, nonce, session } = next;
       const client = clientOf(owner);
       const isGone = this.isGone(next);
-      if (!isGone && !this.mayEnter(claim)) return;
+      if (!isGone && !mayEnter(claim, this.holders)) return;
       this.queue.shift();
       if (isGone) continue;
       const isOwn = client === this.client.clientId;
@@ -263,7 +264,7 @@ export class KeyState {
     this.isChangedNow = true;
   }
 
-  /** Every renewal, and the grant to an owner that asks: its whole lease, from this write on. */
+  /** Starts the whole lease from this write on, for a renewal and for the grant to an owner that asks. */
   private giveWholeLease(mine: Holder, leaseMs: number, lastToken = mine.lastToken): UntimedGrant {
     const { owner, claim, token, takeover } = mine;
     const isThere = mine.leaseMs === leaseMs && !mine.isUnconfirmed && lastToken === mine.lastToken;
@@ -291,8 +292,8 @@ export class KeyState {
     if (waitMs <= 0 || maxWaiting === Infinity || this.queue.some((waiter) => waiter.owner === owner))
       return false;
     this.grantNext();
-    const mayEnter = this.queue.length === 0 && this.mayEnter(claim);
-    return !mayEnter && this.countOthers(owner) >= maxWaiting;
+    const isFree = this.queue.length === 0 && mayEnter(claim, this.holders);
+    return !isFree && this.countOthers(owner) >= maxWaiting;
   }
 
   /** Counts the other waiters that are alive. A waiter whose client is gone leaves the queue when its turn comes. */
@@ -334,25 +335,9 @@ export class KeyState {
     return Math.min(...this.holders.map((holder) => remainingOf(holder, this.now)));
   }
 
-  private mayEnter(claim: Claim): boolean {
-    const { holders } = this;
-    if (isExclusive(claim)) return holders.length === 0;
-    if (claim.kind === 'shared') return holders.every((holder) => holder.claim.kind === 'shared');
-    const taken = holders.reduce((sum, holder) => sum + weightOf(holder.claim), 0);
-    return taken + claim.weight <= claim.permits;
-  }
-
-  /** Permits are counted, locks are not: a key is used in one of the two ways at a time. */
-  private isOtherKind(claim: Claim): boolean {
-    const other = this.holders[0]?.claim ?? this.queue[0]?.claim;
-    return other !== undefined && (other.kind === 'permits') !== (claim.kind === 'permits');
-  }
-
-  private checkKind({ key, claim }: AcquireRequest): void {
-    if (!this.isOtherKind(claim)) return;
-    const [asked, used] = claim.kind === 'permits' ? ['permits', 'a lock'] : ['a lock', 'permits'];
-    const message = `Could not acquire "${key}" as ${asked}: it is in use as ${used}. Give the two different keys.`;
-    throw new LockStoreError(message, key, 'refused');
+  /** The claim that decides whether the key is in use as a lock or as permits. */
+  private get usedAs(): Claim | undefined {
+    return this.holders[0]?.claim ?? this.queue[0]?.claim;
   }
 }
 
@@ -375,34 +360,8 @@ type UntimedGrant = Omit<Grant, 'validUntil'>;
 export type AcquireOutcome = UntimedGrant | Exclude<AcquireReply, Grant>;
 
 interface ReleaseOptions {
-  /** The rest of a minimum hold. */
+  /** How much of a minimum hold is left. */
   readonly holdMs?: number;
   /** An acquire of the owner was not answered, so its note may lie beside the document unread. */
   readonly mayHaveNote?: boolean;
-}
-
-/** Whether the request leaves a note where the lock is not free. A note waits, so an owner that may be one too many leaves none. */
-export function leavesNote({ waitMs, maxWaiting = Infinity }: AcquireRequest): boolean {
-  return waitMs > 0 && maxWaiting === Infinity;
-}
-
-export function noteOf(
-  request: AcquireRequest,
-  { minToken, nonce }: Pick<ActingClient, 'minToken' | 'nonce'>,
-): Note {
-  const { owner, claim, leaseMs, tokens, ticket } = request;
-  return {
-    owner,
-    claim,
-    leaseMs,
-    tokens,
-    minToken,
-    ticket,
-    nonce,
-    waitMs: Math.min(request.waitMs, SILENT_WAITER_MS),
-  };
-}
-
-function weightOf(claim: Claim): number {
-  return claim.kind === 'permits' ? claim.weight : 0;
 }

@@ -109,7 +109,7 @@ export class LaneOwners {
 
 interface OwnerOnLane {
   readonly leaseMs: number;
-  /** Of its grant; `undefined` while the owner waits. */
+  /** The token of its grant; `undefined` while the owner waits. */
   readonly token?: number;
 }
 

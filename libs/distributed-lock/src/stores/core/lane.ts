@@ -5,13 +5,15 @@ import type { Chance } from '../../time/chance.js';
 import type { Clock } from '../../time/clock.js';
 import type { Delays } from '../../time/delays.js';
 import { nextTurn } from '../../time/turns.js';
+import { asUnknown } from '../common/connection/connection-errors.js';
 import type { TimedReading, StoredWaiter } from './document.js';
-import { KeyState, leavesNote, type ActingClient } from './key-state.js';
+import { KeyState, type ActingClient } from './key-state.js';
 import type { Leases } from './leases.js';
 import type { LaneOwners } from './lane-owners.js';
 import { nextAction, type Situation } from './next-action.js';
 import { type Interest, sessionEnded } from './register.js';
 import type { Requests, TimedRegister, TimedReply } from './timed-register.js';
+import { leavesNote } from './waiter-note.js';
 
 /** A lane that has tried this often pauses before each further try. */
 const TRIES_WITHOUT_PAUSE = 4;
@@ -37,7 +39,7 @@ export class Lane {
   private interest: Interest | undefined;
   /** Tasks under way have left notes, so their owners wait in the back end, whatever happens to the next write. */
   private hasNotes = false;
-  /** Since the tasks under way have begun. */
+  /** The session has ended since the tasks under way began. */
   private hasSessionEnded = false;
 
   constructor(
@@ -117,9 +119,10 @@ export class Lane {
       try {
         await this.execute(tasks);
       } catch (error) {
-        // Tasks that came meanwhile would wait for as long again.
+        // Tasks that came meanwhile would wait for the same failure, for as long again.
         const failed = [...tasks, ...this.tasks.splice(0)];
-        for (const task of failed) task.reject(this.hasNotes ? asUnsure(error) : error);
+        const isUnsure = this.hasNotes && error instanceof LockStoreError;
+        for (const task of failed) task.reject(isUnsure ? asUnknown(error) : error);
       }
       this.compare();
     }
@@ -128,12 +131,13 @@ export class Lane {
   }
 
   private async execute(tasks: readonly Task[]): Promise<void> {
-    const { register, clock } = this.context;
+    const { register, clock, delays, chance } = this.context;
     this.hasSessionEnded = false;
     const round: Round = { left: tasks, tries: 0, lostSwaps: 0, firstReplyAt: 0 };
     for (; round.left.length > 0; round.tries++) {
       if (round.tries === 1) round.firstReplyAt = clock.now();
-      if (round.tries >= TRIES_WITHOUT_PAUSE && register.isRemote) await this.pause();
+      if (round.tries >= TRIES_WITHOUT_PAUSE && register.isRemote)
+        await delays.wait(chance.random() * LONGEST_PAUSE_MS);
       this.checkSession();
       const { left } = round;
       const requests = requestsOf(left);
@@ -248,7 +252,7 @@ export class Lane {
     return reading.now + this.context.clock.now() - receivedAt;
   }
 
-  /** The document may have overtaken the reply that told this client of its own owner: it is compared after each reply. */
+  /** Compares after each reply, because a newer document may have come before the reply that told this client of its own owner. */
   private compare(): void {
     const { owners, newest } = this;
     if (owners.isEmpty) this.watch(undefined);
@@ -270,11 +274,6 @@ export class Lane {
     if (interest === this.interest) return;
     this.interest = interest;
     this.context.watch(this.name, interest);
-  }
-
-  private pause(): Promise<void> {
-    const { delays, chance } = this.context;
-    return delays.wait(chance.random() * LONGEST_PAUSE_MS);
   }
 
   /** @throws LockStoreError when the tries have taken longer than `commandTimeoutMs` */
@@ -363,10 +362,4 @@ function isNewer(one: TimedReading, other: TimedReading): boolean {
   if (one.sentAt > other.receivedAt) return true;
   const [a, b] = [one.reading, other.reading];
   return a.order > b.order || (a.order === b.order && a.notesRead >= b.notesRead);
-}
-
-/** The same error with the reason `unknown`, for which the core releases the owner that asked. */
-function asUnsure(error: unknown): unknown {
-  if (!(error instanceof LockStoreError) || error.reason === 'unknown') return error;
-  return new LockStoreError(error.message, error.key, 'unknown', { cause: error });
 }

@@ -14,7 +14,7 @@ export interface Leases {
   end(owner: string): void;
   /** A request that prolongs the lease is about to be sent, so that it must not end meanwhile. */
   extend(owner: string, ms: number): void;
-  /** A change by any client has granted the lock to an owner of this one that waited. @returns until when it may believe in that */
+  /** Any client has granted the lock to an owner of this one that waited. @returns until when the owner may believe in the grant */
   onGranted(holder: Holder, told: { key: string; leaseMs: number; timed: TimedReading }): number;
   /** The owner was granted the lock, or its renewal was answered. */
   onHeld(lease: LeaseStart): void;
@@ -32,7 +32,7 @@ export interface LeaseStart extends Pick<Grant, 'token' | 'lastToken'> {
   readonly sentAt: number;
 }
 
-/** What a client does for its leases. Implemented by `DocumentStore`. */
+/** The things that a client does for its leases. Implemented by `DocumentStore`. */
 export interface LeaseClient {
   readonly clientId: string;
   readonly clock: Clock;

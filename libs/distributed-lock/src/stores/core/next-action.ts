@@ -7,11 +7,11 @@ export function nextAction(situation: Situation): Action {
   return isFresh ? 'answer' : 'read';
 }
 
-/** What a lane knows before it asks the store, or answers. */
+/** The knowledge of a lane before it asks the store, or answers. */
 export interface Situation {
   /** How many of the tasks acquire: these may take a document that the lane has never seen. */
   readonly acquiring: 'none' | 'some' | 'all';
-  /** The newest document that is known: nothing is, there was none, or there was one. */
+  /** The lane knows nothing of the document yet, or that there was none, or its newest state. */
   readonly document: 'not known' | 'absent' | 'present';
   /** The document was read or written for these tasks. Another client may have changed an older one. */
   readonly isFresh: boolean;

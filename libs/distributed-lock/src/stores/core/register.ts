@@ -64,7 +64,7 @@ export interface RegisterListener {
    * their not-after must tell it, because a not-after counts from the time that was told last.
    */
   onTime(now: number, sentAt: number): void;
-  /** Notifications may have been lost: all waiters recheck. */
+  /** Notifications may have been lost, so all waiters must recheck. */
   onGap(): void;
   /** The session of this client is over: what its owners held is lost, and those that wait must enter the queue again. */
   onSessionEnd?(): void;

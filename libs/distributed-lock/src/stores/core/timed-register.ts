@@ -4,8 +4,9 @@ import { readClocks, type Clock } from '../../time/clock.js';
 import type { OwnerRequests, RequestsByOwner } from '../common/owner-requests.js';
 import type { ServerClock } from '../common/server-clock.js';
 import { isFree, type Reading, type TimedReading } from './document.js';
-import { leavesNote, noteOf, type KeyState, type ActingClient } from './key-state.js';
+import type { KeyState, ActingClient } from './key-state.js';
 import type { Register, WriteReply } from './register.js';
+import { leavesNote, noteOf } from './waiter-note.js';
 
 /** Gives each write of a register its not-after, and learns the store's time from each reply. */
 export class TimedRegister {
