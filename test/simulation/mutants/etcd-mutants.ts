@@ -165,8 +165,8 @@ export const ETCD_MUTANTS: readonly Mutant[] = [
     ],
     [
       'notes are not under the lease of their client',
-      'key: keys.note(name, this.newNoteId(lease)), value, lease }',
-      'key: keys.note(name, this.newNoteId(lease)), value }',
+      'key: keys.note(name, id), value, lease }',
+      'key: keys.note(name, id), value }',
     ],
   ]),
 ];

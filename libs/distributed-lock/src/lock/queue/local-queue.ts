@@ -66,7 +66,8 @@ export class LocalQueue implements Callers {
     return new Promise((resolve, reject) => {
       const waiter = new LocalWaiter(request, call, clock.now(), resolve, reject, holdsOfFlow);
       this.waiters.push(waiter);
-      if (request.signal) this.listen(waiter, request.signal);
+      const { signal } = request;
+      if (signal) waiter.stopListening = onAbort(signal, () => this.leave(waiter, signal.reason));
       if (request.waitMs > 0) this.watch(waiter);
       else this.impatient.add(waiter);
       if (request.waitMs <= 0 && this.isOutOfReach)
@@ -88,10 +89,6 @@ export class LocalQueue implements Callers {
   close(error: unknown): void {
     for (const waiter of this.waiters) if (!waiter.isAtWork) this.dismiss(waiter, error);
     this.tellLastCallerLeft();
-  }
-
-  private listen(waiter: LocalWaiter, signal: AbortSignal): void {
-    waiter.stopListening = onAbort(signal, () => this.leave(waiter, signal.reason));
   }
 
   private watch(waiter: LocalWaiter): void {

@@ -1,3 +1,4 @@
+import { describeGiven } from '../../options/describe-given.js';
 import { LockKeyError } from '../../port/lock.errors.js';
 
 const LONE_SURROGATE = /\p{Surrogate}/u;
@@ -54,11 +55,9 @@ export const NEEDED = 'a key needs a non-empty string, a finite number, a bigint
 
 /** Describes a value without repeating it, because it may be secret. */
 export function kindOf(value: unknown): string {
-  if (value === undefined || value === null) return String(value);
-  if (value === '') return 'an empty string';
-  if (typeof value === 'string') return 'a string of broken UTF-16';
-  if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : 'a list';
-  return typeof value === 'number' ? String(value) : `of type ${typeof value}`;
+  if (typeof value === 'number') return String(value);
+  if (typeof value === 'string' && value !== '') return 'a string of broken UTF-16';
+  return Array.isArray(value) && value.length === 0 ? 'an empty list' : describeGiven(value);
 }
 
 function percentEncode(text: string): string {

@@ -111,7 +111,8 @@ export class EtcdBackend implements SessionBackend {
     const { keys } = this;
     const { leaseId: lease } = session as EtcdSession;
     const value = Buffer.from(notes.join('\n'));
-    const left = { requestPut: { key: keys.note(name, this.newNoteId(lease)), value, lease } };
+    const id = `${lease.toString(16)}.${(this.notes++).toString(16).padStart(12, '0')}`;
+    const left = { requestPut: { key: keys.note(name, id), value, lease } };
     const [document, beside] = rowOps(keys, name);
     const modRevision = (seen?.isFree && seen.version) || 0;
     const txn: TxnRequest = {
@@ -250,10 +251,6 @@ export class EtcdBackend implements SessionBackend {
   private async find(requestRange: RangeRequest): Promise<readonly EtcdKeyValue[]> {
     const { responses } = await this.send({ requestRange });
     return responses[0]?.responseRange?.kvs ?? [];
-  }
-
-  private newNoteId(lease: number): string {
-    return `${lease.toString(16)}.${(this.notes++).toString(16).padStart(12, '0')}`;
   }
 }
 

@@ -41,10 +41,13 @@ export class EtcdSessions {
     const session = this.current;
     if (!session || this.isChecking) return;
     this.isChecking = true;
+    const checked = this.keepAlive(session).then(async () => {
+      if (this.current !== session) return;
+      await this.writeMailbox(session);
+      this.options.onRepaired();
+    });
     inBackground(
-      this.keepAlive(session)
-        .then(() => (this.current === session ? this.repair(session) : undefined))
-        .finally(() => (this.isChecking = false)),
+      checked.finally(() => (this.isChecking = false)),
       () => undefined,
     );
   }
@@ -108,7 +111,7 @@ export class EtcdSessions {
     return session;
   }
 
-  /** Writes what others find this client by. @returns the revision */
+  /** Writes the keys by which other clients find this one. @returns the revision */
   private async writeMailbox(session: EtcdSession, key?: string): Promise<number> {
     const { client, keys, clientId } = this.options;
     const lease = session.leaseId;
@@ -126,16 +129,11 @@ export class EtcdSessions {
     return header?.revision ?? 0;
   }
 
-  private async repair(session: EtcdSession): Promise<void> {
-    await this.writeMailbox(session);
-    this.options.onRepaired();
-  }
-
   private async keepAliveAlways(session: EtcdSession): Promise<void> {
     const { clock } = this.options;
     const everyMs = session.lengthMs / KEEP_ALIVES;
     let next = session.sentAt + everyMs;
-    // Asked before each wait, too: the client may close while a keep-alive is in flight, and would leave a timer.
+    // The condition stands before each wait, too, because a client that closes during a keep-alive must not leave a timer.
     while (this.current === session) {
       await this.delays.wait(Math.max(0, next - clock.now()));
       if (this.current !== session) return;
@@ -165,7 +163,7 @@ export class EtcdSessions {
       { mayRepeat: true },
     );
     if (responses[0]?.responseRange?.count === 0) return this.end(session);
-    // A member that lags behind, or a leader that has expired it and not revoked it yet.
+    // The member lags behind, or the leader has let the lease expire and not revoked it yet.
     if (alive.TTL <= 0) throw new Error('a member does not have the lease, and etcd has its key');
     if (header?.raftTerm !== alive.header?.raftTerm) throw new Error('another leader was elected meanwhile');
     session.onAlive(sentAt);

@@ -126,12 +126,11 @@ class QuorumStore implements LockStore {
   }
 
   renew(renewals: readonly Renewal[]): Promise<readonly RenewalReply[]> {
-    return Promise.all(renewals.map((renewal) => this.renewOne(renewal)));
-  }
-
-  private async renewOne(renewal: Renewal): Promise<RenewalReply> {
-    const owner = this.owners.get(ownerNumberOf(renewal.owner));
-    return owner ? renew(owner, renewal) : { kind: 'lost' };
+    const renewed = renewals.map(async (renewal): Promise<RenewalReply> => {
+      const owner = this.owners.get(ownerNumberOf(renewal.owner));
+      return owner ? renew(owner, renewal) : { kind: 'lost' };
+    });
+    return Promise.all(renewed);
   }
 
   async release(request: ReleaseRequest): Promise<ReleaseReply> {
@@ -189,7 +188,7 @@ class QuorumStore implements LockStore {
   }
 }
 
-/** Opens all or none: a node that refuses its options leaves no connection of the others. */
+/** Opens the stores of all nodes. If a node refuses its options, closes those that are open and opens no further ones. */
 function openAll(factories: readonly LockStoreFactory[], context: LockStoreContext): LockStore[] {
   const stores: LockStore[] = [];
   try {

@@ -24,7 +24,7 @@ import { SessionSweeper } from './session-sweeper.js';
 import { RememberedDocuments } from './remembered-documents.js';
 import { contentOf, documentTextUnder, noteIn, noteTextUnder, takenTextUnder } from './session-text.js';
 
-/** The longest messages of one write, in characters of all together. Where they would be longer they only name the document. */
+/** The most characters in all messages of one write. Longer messages are replaced by ones that only name the document. */
 const MOST_MESSAGE_LENGTH = 128 * 1024;
 
 const NO_CONTENT = { document: { holders: [], queue: [] }, lastToken: undefined };
@@ -168,16 +168,15 @@ export class SessionRegister implements Register {
   private onMessage(text: string, order: number): void {
     const row = messageIn(text, order);
     if (!row || !this.session) return;
-    if (typeof row === 'string') return inBackground(this.readFor(row), () => undefined);
+    if (typeof row === 'string') {
+      const told = this.read(row).then((reading) => this.listener?.onReading(row, reading));
+      return inBackground(told, () => undefined);
+    }
     try {
       this.listener?.onReading(row.name, this.readingOf(row, this.session, true));
     } catch {
       // The mailbox has a text that this release has not written.
     }
-  }
-
-  private async readFor(name: string): Promise<void> {
-    this.listener?.onReading(name, await this.read(name));
   }
 
   /** The clients of the holders, which must be notified that others wait. */
@@ -189,10 +188,10 @@ export class SessionRegister implements Register {
     this.backend.tell(messages);
   }
 
-  /** A reading that an answer may rely on: whose sessions are over is asked for where this client does not know it. */
+  /** Asks the back end about the sessions in the document of which this client does not know whether they are over. */
   private async knownReadingOf(row: DocumentRow, session: Session): Promise<Reading> {
     const { document, notes } = this.readingOf(row, session);
-    // The end of its own session is told to this client, also while a reply takes longer than what is known of others holds.
+    // The back end tells this client when its own session ends.
     const unknown = this.knowledge.unknownIn(document, notes).filter((id) => id !== session.id);
     if (unknown.length > 0) {
       // Without an answer the sessions count as alive, and the next recheck asks again.
@@ -243,7 +242,7 @@ export class SessionRegister implements Register {
   }
 }
 
-/** Each client gets the document, unless that were more than a request may have. */
+/** Sends each client the document, or only its name if all copies together are too long for one write. */
 function messagesTo(
   clients: readonly string[],
   name: string,

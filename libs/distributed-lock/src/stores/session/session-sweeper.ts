@@ -9,7 +9,7 @@ import { contentOf } from './session-text.js';
 const SWEEP_MS = { least: 5 * 60_000, spread: 5 * 60_000 };
 /** A document is deleted when it was not written for this long, in ms. By then no client relies on its version (`SessionBackend.believedMs`). */
 export const SWEPT_AFTER_MS = 10 * 60_000;
-/** Documents that the sweeper remembers, and documents that it reads or deletes in one go. */
+/** How many documents the sweeper remembers, and how many it reads or deletes at a time. */
 const MOST_IDLE = 50_000;
 const TOGETHER = 100;
 
@@ -25,14 +25,14 @@ export class SessionSweeper {
   private after: string | undefined;
   private cancel = (): void => undefined;
 
-  /** @param ownSession its id, while there is one */
+  /** @param ownSession the id of the session of this client, while there is one */
   constructor(
     private readonly backend: SweptBackend,
     private readonly clock: Clock,
     private readonly ownSession: () => string | undefined,
   ) {}
 
-  /** The next sweep does what one that fails could not. */
+  /** A sweep that fails is not repeated, because the next one does the same work. */
   start(chance: Chance): void {
     this.cancel = this.clock.after(randomMs(chance, SWEEP_MS), () => {
       this.start(chance);
@@ -44,7 +44,7 @@ export class SessionSweeper {
     this.cancel();
   }
 
-  /** After a restore of the back end an earlier write may be there again. */
+  /** Forgets what was seen, because after a restore of the back end an earlier write may be there again. */
   forget(): void {
     this.idle.clear();
   }
@@ -57,12 +57,10 @@ export class SessionSweeper {
     const { names, after } = await this.backend.list({ prefix: '', after: this.after, most: MOST_IDLE });
     this.after = after;
     const fresh = names.filter((name) => !this.idle.has(name));
-    await inParts(fresh.slice(0, MOST_IDLE - this.idle.size), (name) => this.see(name));
-  }
-
-  private async see(name: string): Promise<void> {
-    const row = await this.backend.read(name);
-    if (await this.isIdle(row)) this.idle.set(name, { writtenAt: row.writtenAt, since: this.clock.now() });
+    await inParts(fresh.slice(0, MOST_IDLE - this.idle.size), async (name) => {
+      const row = await this.backend.read(name);
+      if (await this.isIdle(row)) this.idle.set(name, { writtenAt: row.writtenAt, since: this.clock.now() });
+    });
   }
 
   private async deleteIdle(name: string, { writtenAt }: Idle): Promise<void> {
@@ -96,7 +94,7 @@ async function inParts<Item>(items: readonly Item[], work: (item: Item) => Promi
     await Promise.all(items.slice(at, at + TOGETHER).map((item) => work(item).catch(passOver)));
 }
 
-/** The sweep goes on behind a document that this client must not read, or that it has not written. */
+/** The sweep goes on behind a document that this client may not read, or that another program has written. */
 function passOver(error: unknown): void {
   const isOfDocument =
     error instanceof LockStoreError ? error.reason === 'refused' : error instanceof LockKeyError;

@@ -6,13 +6,13 @@ import { readClocks, type Clock } from '../../../time/clock.js';
 import { placeOf, storeError, withLastError } from '../../common/connection/connection-errors.js';
 import { Outage, type OutageOptions } from '../../common/connection/outage.js';
 import { IdleProbe } from './idle-probe.js';
+import { measureTime, publishCommandOf, type PublishCommand } from './preparation.js';
 import { TOO_LATE, Ping, WaitingCommands, type RedisCommand } from './redis.command.js';
 import {
   asStoreError,
   describe,
   forgetArguments,
   isAnswer,
-  isDenied,
   isReadOnly,
   unknown,
   unreachable,
@@ -33,11 +33,11 @@ export const MOST_IN_FLIGHT = 2000;
  */
 export class RedisConnection {
   readonly serverClock: ServerClock;
-  /** How Redisson's clients of this deployment publish: on a cluster from Redis 7 on, to sharded channels. */
-  publish: 'PUBLISH' | 'SPUBLISH' = 'PUBLISH';
-  /** Counts the connections that have followed each other. */
+  /** How Redisson's clients of this deployment publish. */
+  publish: PublishCommand = 'PUBLISH';
+  /** How many connections there have been, one after the other. */
   generation = 0;
-  /** Counts the connections to nodes of a cluster that were closed. */
+  /** How many connections to nodes of a cluster were closed. */
   nodeCloses = 0;
   private readonly waiting = new WaitingCommands();
   private readonly inFlight = new LinkedQueue<RedisCommand>();
@@ -117,7 +117,12 @@ export class RedisConnection {
     this.cancelPreparing = cancel;
     this.client.writeTogether?.();
     try {
-      await Promise.all([this.prepare(this.client), this.measureTime(), this.probeSharded()]);
+      const { client, clock, serverClock } = this;
+      [, , this.publish] = await Promise.all([
+        this.prepare(client),
+        measureTime(client, clock, serverClock),
+        publishCommandOf(client),
+      ]);
     } finally {
       cancel();
     }
@@ -136,30 +141,6 @@ export class RedisConnection {
     else this.drop();
     // Set last, because a client may tell the end of its connection as an error, too.
     this.lastError = error as Error;
-  }
-
-  /** Before the first command: each command says in server time until when it may be executed. */
-  private async measureTime(): Promise<void> {
-    const sent = readClocks(this.clock);
-    try {
-      const [seconds, micros] = (await this.client.call('time', [])) as [string, string];
-      const receivedAt = this.clock.now();
-      this.serverClock.learn(Number(seconds) * 1000 + Math.floor(Number(micros) / 1000), sent, receivedAt);
-      this.serverClock.roundTripMs = receivedAt - sent.now;
-    } catch (error) {
-      // Without the right to TIME no acquire is granted, and its caller is told why.
-      if (!isDenied(error)) throw error;
-    }
-  }
-
-  /** Asks as Redisson does whether the server has sharded channels. */
-  private async probeSharded(): Promise<void> {
-    if (!this.client.isCluster) return;
-    const hasSharded = await this.client.call('pubsub', ['SHARDNUMSUB']).then(
-      () => true,
-      () => false,
-    );
-    this.publish = hasSharded ? 'SPUBLISH' : 'PUBLISH';
   }
 
   private onLost(why: string): void {
@@ -289,7 +270,8 @@ export class RedisConnection {
   }
 
   private onDue(isDue: (command: RedisCommand) => boolean): void {
-    for (const command of this.waiting.take(isDue)) this.onNoConnection(command);
+    const what = `no connection within ${this.commandTimeoutMs} ms`;
+    for (const command of this.waiting.take(isDue)) command.fail(this.noConnection(what, command.key));
     for (const command of this.inFlight) if (isDue(command)) this.onNoReply(command);
     this.writeWaiting();
   }
@@ -297,10 +279,6 @@ export class RedisConnection {
   private timeoutOf(command: RedisCommand): number {
     const ms = this.commandTimeoutMs;
     return this.inFlight.has(command) ? this.idleProbe.timeoutOf(command, ms) : ms;
-  }
-
-  private onNoConnection(command: RedisCommand): void {
-    command.fail(this.noConnection(`no connection within ${this.commandTimeoutMs} ms`, command.key));
   }
 
   private noConnection(what: string, key?: string): LockStoreError {
